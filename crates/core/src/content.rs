@@ -1,0 +1,265 @@
+//! What a file holds: its type, its form and its hash.
+
+use crate::{ErrorKind, JsonText, Result, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use sha2::{Digest, Sha256};
+use std::{borrow::Cow, fmt, str::FromStr};
+
+/// The type of a file, as specification 000 names them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, JsonSchema)]
+pub enum FileType {
+    /// Holds other files.
+    Folder,
+    /// Text, or an object with a `text` field.
+    Document,
+    /// A JSON object describing a canvas.
+    Canvas,
+    /// A JSON object describing a whiteboard.
+    Whiteboard,
+    /// A JSON object holding a conversation.
+    Chat,
+    /// A JSON object describing an agent.
+    Agent,
+    /// A JSON object describing a skill.
+    Skill,
+    /// Bytes that are not text.
+    File,
+}
+
+impl FileType {
+    const ALL: [Self; 8] = [
+        Self::Folder,
+        Self::Document,
+        Self::Canvas,
+        Self::Whiteboard,
+        Self::Chat,
+        Self::Agent,
+        Self::Skill,
+        Self::File,
+    ];
+
+    /// The number that stands for the type in a database.
+    pub fn code(self) -> i16 {
+        match self {
+            Self::Folder => 0,
+            Self::Document => 1,
+            Self::Canvas => 2,
+            Self::Whiteboard => 3,
+            Self::Chat => 4,
+            Self::Agent => 5,
+            Self::Skill => 6,
+            Self::File => 7,
+        }
+    }
+
+    /// The type for a number that [`FileType::code`] gave.
+    pub fn from_code(code: i16) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.code() == code)
+    }
+
+    /// The name as answers carry it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Folder => "Folder",
+            Self::Document => "Document",
+            Self::Canvas => "Canvas",
+            Self::Whiteboard => "Whiteboard",
+            Self::Chat => "Chat",
+            Self::Agent => "Agent",
+            Self::Skill => "Skill",
+            Self::File => "File",
+        }
+    }
+
+    /// Whether files of this type hold a JSON object that is not a document.
+    pub fn is_json(self) -> bool {
+        matches!(self, Self::Canvas | Self::Whiteboard | Self::Chat | Self::Agent | Self::Skill)
+    }
+}
+
+impl fmt::Display for FileType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for FileType {
+    type Err = ToolError;
+
+    /// Reads a type's name in any case.
+    fn from_str(text: &str) -> Result<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name().eq_ignore_ascii_case(text)).ok_or_else(|| {
+            let message = format!(
+                "Unknown file type '{text}'; use one of document, folder, canvas, chat, whiteboard, agent, skill"
+            );
+            ToolError::new(ErrorKind::InvalidArgument, message)
+        })
+    }
+}
+
+/// How a content is to be understood. A JSON file and a text of the same letters are different files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// UTF-8 text.
+    Text,
+    /// A JSON value.
+    Json,
+    /// Anything else.
+    Bytes,
+}
+
+impl Form {
+    /// The number that stands for the form in a database.
+    pub fn code(self) -> i16 {
+        match self {
+            Self::Text => 0,
+            Self::Json => 1,
+            Self::Bytes => 2,
+        }
+    }
+
+    /// The form for a number that [`Form::code`] gave.
+    pub fn from_code(code: i16) -> Option<Self> {
+        [Self::Text, Self::Json, Self::Bytes].into_iter().find(|form| form.code() == code)
+    }
+}
+
+/// A file's content.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Content {
+    /// UTF-8 text.
+    Text(String),
+    /// A JSON value, kept as written.
+    Json(JsonText),
+    /// Bytes that are not text.
+    Bytes(Vec<u8>),
+}
+
+impl Content {
+    /// The form of this content.
+    pub fn form(&self) -> Form {
+        match self {
+            Self::Text(_) => Form::Text,
+            Self::Json(_) => Form::Json,
+            Self::Bytes(_) => Form::Bytes,
+        }
+    }
+
+    /// The hash that the API reports: over the bytes of text, over the canonical form of JSON.
+    pub fn hash(&self) -> Result<ContentHash> {
+        Ok(match self {
+            Self::Text(text) => ContentHash::of(text.as_bytes()),
+            Self::Json(json) => ContentHash::of(&json.canonical()?),
+            Self::Bytes(bytes) => ContentHash::of(bytes),
+        })
+    }
+
+    /// The bytes that a store keeps.
+    pub fn stored(&self) -> Cow<'_, [u8]> {
+        match self {
+            Self::Text(text) => Cow::Borrowed(text.as_bytes()),
+            Self::Json(json) => Cow::Owned(json.compact().as_str().as_bytes().to_vec()),
+            Self::Bytes(bytes) => Cow::Borrowed(bytes),
+        }
+    }
+
+    /// Takes the bytes that [`Content::stored`] gave.
+    pub fn from_stored(form: Form, bytes: Vec<u8>) -> Result<Self> {
+        Ok(match form {
+            Form::Text => Self::Text(String::from_utf8(bytes).map_err(ToolError::internal)?),
+            Form::Json => Self::Json(JsonText::parse(String::from_utf8(bytes).map_err(ToolError::internal)?)?),
+            Form::Bytes => Self::Bytes(bytes),
+        })
+    }
+}
+
+/// The SHA-256 of a content, written as hexadecimal.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ContentHash(pub [u8; 32]);
+
+impl ContentHash {
+    /// Hashes bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(Sha256::digest(bytes).into())
+    }
+
+    /// Reads a hash that a caller claims to have seen. A text that is no hash is the hash of no content, so that it
+    /// fails as a stale one does.
+    pub fn claimed(text: &str) -> Self {
+        text.parse().unwrap_or(Self([0; 32]))
+    }
+
+    /// Takes the 32 bytes that a database kept.
+    pub fn from_slice(bytes: &[u8]) -> Option<Self> {
+        bytes.try_into().ok().map(Self)
+    }
+}
+
+impl fmt::Display for ContentHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let mut text = [0; 64];
+        for (pair, byte) in text.chunks_exact_mut(2).zip(self.0) {
+            pair[0] = DIGITS[usize::from(byte >> 4)];
+            pair[1] = DIGITS[usize::from(byte & 15)];
+        }
+        f.write_str(str::from_utf8(&text).map_err(|_| fmt::Error)?)
+    }
+}
+
+impl fmt::Debug for ContentHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for ContentHash {
+    type Err = ToolError;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let wrong = || {
+            let message = format!("'{text}' is not a hash; pass the 64 hexadecimal digits that read or write returned");
+            ToolError::new(ErrorKind::InvalidArgument, message)
+        };
+        if text.len() != 64 || !text.is_ascii() {
+            return Err(wrong());
+        }
+        let mut bytes = [0; 32];
+        for (i, byte) in bytes.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(&text[i * 2..i * 2 + 2], 16).map_err(|_| wrong())?;
+        }
+        Ok(Self(bytes))
+    }
+}
+
+impl Serialize for ContentHash {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for ContentHash {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Cow::<str>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+impl JsonSchema for ContentHash {
+    fn schema_name() -> Cow<'static, str> {
+        "ContentHash".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string", "pattern": "^[0-9a-f]{64}$" })
+    }
+}
+
+#[cfg(test)]
+#[path = "content_tests.rs"]
+mod tests;

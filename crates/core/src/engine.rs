@@ -1,0 +1,226 @@
+//! The one road from a call to its effect.
+
+use crate::gate::Gate;
+use crate::{
+    Access, CallCx, CallId, CallRecord, Caller, CommitId, Dialect, ErrorKind, JsonText, Policy, Recorder, Result, Role,
+    Timestamp, ToolError, Toolset, Toolsets, Workspace, WorkspaceId, Workspaces,
+};
+use futures_util::FutureExt;
+use std::{
+    panic::AssertUnwindSafe,
+    sync::{Arc, OnceLock},
+    time::{Duration, Instant},
+};
+use tracing::Instrument;
+
+/// What a call may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// How long a call may run, waiting included.
+    pub call_timeout: Duration,
+    /// How many calls of one workspace may be under way; more wait.
+    pub calls_per_workspace: usize,
+    /// How large an answer may be.
+    pub response_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { call_timeout: Duration::from_secs(30), calls_per_workspace: 256, response_bytes: 32 << 20 }
+    }
+}
+
+/// A call as a surface hands it over.
+pub struct Call {
+    /// Its id, under which it is logged and recorded.
+    pub id: CallId,
+    /// The name of the toolset.
+    pub toolset: String,
+    /// The name of the tool.
+    pub tool: String,
+    /// The arguments.
+    pub args: JsonText,
+    /// Who calls.
+    pub caller: Caller,
+    /// The workspace to work in.
+    pub workspace: WorkspaceId,
+}
+
+/// The answer, in the toolset's own shape.
+#[derive(Debug)]
+pub struct Reply {
+    /// The body to send.
+    pub body: Vec<u8>,
+    /// The HTTP status that goes with it.
+    pub status: u16,
+    /// What went wrong, if something did.
+    pub error: Option<ErrorKind>,
+}
+
+/// Finds the tool, checks the caller's rights, binds the arguments, asks the policy, runs under a deadline, records.
+pub struct Engine {
+    toolsets: Toolsets,
+    workspaces: Arc<dyn Workspaces>,
+    policy: Arc<dyn Policy>,
+    recorder: Arc<dyn Recorder>,
+    limits: Limits,
+    gate: Gate,
+}
+
+impl Engine {
+    /// Puts an engine together.
+    pub fn new(
+        toolsets: Toolsets,
+        workspaces: Arc<dyn Workspaces>,
+        policy: Arc<dyn Policy>,
+        recorder: Arc<dyn Recorder>,
+        limits: Limits,
+    ) -> Self {
+        Self { toolsets, workspaces, policy, recorder, gate: Gate::new(limits.calls_per_workspace), limits }
+    }
+
+    /// The toolsets that can be called.
+    pub fn toolsets(&self) -> &Toolsets {
+        &self.toolsets
+    }
+
+    /// The limits in force.
+    pub fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// Opens a workspace for a caller who needs at least this role, for the interfaces beside the tools.
+    pub async fn open(&self, workspace: WorkspaceId, caller: Caller, need: Role) -> Result<Arc<dyn Workspace>> {
+        self.workspaces.open(Access { workspace, user: caller.user, need }).await
+    }
+
+    /// Checks that the caller may see the workspace, before telling what else is wrong with a request.
+    pub async fn authorise(&self, workspace: WorkspaceId, caller: Caller) -> Result<()> {
+        self.open(workspace, caller, Role::Viewer).await?.authorise().await
+    }
+
+    /// Runs a call and answers in the toolset's shape, whatever happens: a fault, a panic or the deadline too.
+    ///
+    /// Returns nothing only if there is no toolset of that name, and so no shape to answer in.
+    pub async fn call(&self, call: Call) -> Option<Reply> {
+        let toolset = self.toolsets.find(&call.toolset)?;
+        let span = tracing::info_span!("call", call.id = %call.id, tool.set = toolset.name(), tool.name = %call.tool);
+        let id = call.id;
+        let result = self.recorded(toolset, call).instrument(span).await;
+        Some(reply(toolset.dialect(), &result, id))
+    }
+
+    async fn recorded(&self, toolset: &Toolset, call: Call) -> Result<JsonText> {
+        let mut record = OpenRecord::new(&*self.recorder, &call);
+        let work = AssertUnwindSafe(self.run(toolset, call, Arc::clone(&record.committed))).catch_unwind();
+        let result = match tokio::time::timeout(self.limits.call_timeout, work).await {
+            Ok(Ok(result)) => result,
+            Ok(Err(panic)) => Err(ToolError::internal(format!("panic: {}", panic_text(&*panic)))),
+            Err(_) => {
+                let message = format!("Timed out after {} ms", self.limits.call_timeout.as_millis());
+                Err(ToolError::new(ErrorKind::Timeout, message))
+            }
+        };
+        record.close(result.as_ref().err().map(|error| error.kind));
+        result
+    }
+
+    async fn run(&self, toolset: &Toolset, call: Call, committed: Arc<OnceLock<CommitId>>) -> Result<JsonText> {
+        let _pass = self.gate.pass(call.workspace).await;
+        let Some(tool) = toolset.find(&call.tool) else {
+            self.authorise(call.workspace, call.caller).await?;
+            return Err(ToolError::new(ErrorKind::UnknownTool, format!("Tool '{}' not found", call.tool)));
+        };
+        let cx = CallCx {
+            id: call.id,
+            toolset: toolset.name(),
+            tool: tool.name(),
+            caller: call.caller,
+            workspace_id: call.workspace,
+            workspace: self.open(call.workspace, call.caller, tool.action().needs()).await?,
+            started_at: crate::now(),
+            limits: self.limits,
+            committed,
+        };
+        let output = tool.call(&cx, &*self.policy, &call.args).await?;
+        if output.as_str().len() > self.limits.response_bytes {
+            let message = format!(
+                "The answer is {} bytes, over the limit of {}; ask for less (one folder, one file, a narrower pattern)",
+                output.as_str().len(),
+                self.limits.response_bytes
+            );
+            return Err(ToolError::new(ErrorKind::ResponseTooLarge, message));
+        }
+        Ok(output)
+    }
+}
+
+fn reply(dialect: &dyn Dialect, result: &Result<JsonText>, id: CallId) -> Reply {
+    match result {
+        Ok(output) => Reply { body: dialect.success(output, id), status: 200, error: None },
+        Err(error) => {
+            Reply { body: dialect.failure(error, id), status: dialect.status(error), error: Some(error.kind) }
+        }
+    }
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
+    panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("without words")
+}
+
+/// The record of a call under way. Dropped before it is closed, it records that the caller went away.
+struct OpenRecord<'a> {
+    recorder: &'a dyn Recorder,
+    record: Option<CallRecord>,
+    begun: Instant,
+    committed: Arc<OnceLock<CommitId>>,
+}
+
+impl<'a> OpenRecord<'a> {
+    fn new(recorder: &'a dyn Recorder, call: &Call) -> Self {
+        let started_at: Timestamp = crate::now();
+        let record = CallRecord {
+            workspace: call.workspace,
+            id: call.id,
+            toolset: call.toolset.clone(),
+            tool: call.tool.clone(),
+            caller: call.caller.user,
+            started_at,
+            duration_us: 0,
+            outcome: String::new(),
+            commit_id: None,
+        };
+        Self { recorder, record: Some(record), begun: Instant::now(), committed: Arc::default() }
+    }
+
+    fn close(&mut self, error: Option<ErrorKind>) {
+        let Some(mut record) = self.record.take() else { return };
+        let elapsed = self.begun.elapsed();
+        let outcome = error.map_or("ok".to_owned(), |kind| format!("{kind:?}"));
+        if error == Some(ErrorKind::Internal) {
+            tracing::error!(call.outcome = outcome, "call failed");
+        } else {
+            tracing::debug!(call.outcome = outcome, call.duration_us = elapsed.as_micros(), "call ended");
+        }
+        // A call that changed something was recorded in the same transaction.
+        if self.committed.get().is_none() {
+            record.duration_us = i64::try_from(elapsed.as_micros()).unwrap_or(i64::MAX);
+            record.outcome = outcome;
+            self.recorder.record(record);
+        }
+    }
+}
+
+impl Drop for OpenRecord<'_> {
+    fn drop(&mut self) {
+        self.close(Some(ErrorKind::Cancelled));
+    }
+}
+
+#[cfg(test)]
+#[path = "engine_tests.rs"]
+mod tests;

@@ -1,0 +1,128 @@
+//! The one error that reaches a caller.
+
+use serde_json::{Map, Value};
+use std::fmt;
+
+/// The result of anything a tool or workspace does.
+pub type Result<T, E = ToolError> = std::result::Result<T, E>;
+
+/// What went wrong, in no dialect. Each toolset's own code for it stands in the table of the `toolsets` crate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ErrorKind {
+    /// An argument is missing, unknown, of the wrong type or out of range.
+    InvalidArgument,
+    /// A path that no workspace could hold: control characters, or too long.
+    InvalidPath,
+    /// A media type other than JSON.
+    UnsupportedMediaType,
+    /// A request larger than the limit.
+    PayloadTooLarge,
+    /// An answer larger than the limit.
+    ResponseTooLarge,
+    /// No such file, folder, version, commit, member or chat.
+    NotFound,
+    /// No such tool or toolset.
+    UnknownTool,
+    /// A folder where a file is needed.
+    IsDirectory,
+    /// A file where a folder is needed.
+    NotADirectory,
+    /// A path that leads through a file.
+    ThroughFile,
+    /// A folder that still holds something.
+    NotEmpty,
+    /// Content that is not text where text is needed.
+    Binary,
+    /// Content that does not fit the file's type.
+    WrongType,
+    /// A file kept by the system, which the file tools cannot change.
+    Protected,
+    /// The text to replace does not occur.
+    FindNotFound,
+    /// The text to replace occurs more than once.
+    FindNotUnique,
+    /// Something already stands at the path.
+    AlreadyExists,
+    /// The file changed since the caller read it.
+    Stale,
+    /// Something else in the way: lost a race, or undo of what has changed since.
+    Conflict,
+    /// No valid proof of who calls.
+    Unauthenticated,
+    /// Known caller, not allowed.
+    Forbidden,
+    /// A person must approve the call first.
+    ApprovalRequired,
+    /// A person or rule refused the call.
+    ApprovalDenied,
+    /// Too many attempts.
+    RateLimited,
+    /// The deadline passed.
+    Timeout,
+    /// The caller went away before the end.
+    Cancelled,
+    /// A part that is needed is away for the moment.
+    Unavailable,
+    /// A fault of ours.
+    Internal,
+}
+
+/// An error as a caller will read it: a model that acts on it, or a person.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolError {
+    /// What went wrong.
+    pub kind: ErrorKind,
+    /// What was wrong, with the value, and what to do next.
+    pub message: String,
+    /// Facts for programs, by name.
+    pub details: Map<String, Value>,
+}
+
+impl ToolError {
+    /// Makes an error without details.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), details: Map::new() }
+    }
+
+    /// Makes an error about one argument, named in the details as the one at fault.
+    pub fn argument(name: &str, message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::InvalidArgument, message).about(name)
+    }
+
+    /// The one sentence of every toolset for a missing file.
+    pub fn file_not_found(path: impl fmt::Display) -> Self {
+        Self::new(ErrorKind::NotFound, format!("File not found: {path}"))
+    }
+
+    /// A fault of ours. The cause goes to the log; the caller learns only that it was not at fault.
+    pub fn internal(cause: impl fmt::Display) -> Self {
+        tracing::error!(%cause, "internal error");
+        Self::new(ErrorKind::Internal, "Internal error; the server's log has the cause under this call's id")
+    }
+
+    /// Names the argument at fault.
+    #[must_use]
+    pub fn about(self, argument: &str) -> Self {
+        self.detail("argument", argument)
+    }
+
+    /// Adds a fact for programs.
+    #[must_use]
+    pub fn detail(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.details.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// The argument at fault, where one is.
+    pub fn argument_at_fault(&self) -> Option<&str> {
+        self.details.get("argument").and_then(Value::as_str)
+    }
+}
+
+impl fmt::Display for ToolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for ToolError {}

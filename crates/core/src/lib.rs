@@ -1,0 +1,36 @@
+//! The words of Toolrest and the one road of a call.
+//!
+//! Everything that the other crates talk about is named here: tools and toolsets, workspaces and the changes made to
+//! them, callers and their rights, errors. [`Engine::call`] is the only way from any surface to any tool. There is no
+//! input or output in this crate; what needs it stands behind a trait.
+
+mod caller;
+mod change;
+mod content;
+mod engine;
+mod error;
+mod gate;
+mod id;
+mod json_text;
+mod path;
+mod policy;
+mod record;
+mod time;
+mod tool;
+mod toolset;
+mod workspace;
+
+pub use caller::{Access, Caller, Role};
+pub use change::{Change, Changeset, Commit, Destination, Effect, EffectKind, Expect, Outcome, Parents, Put, Removal};
+pub use content::{Content, ContentHash, FileType, Form};
+pub use engine::{Call, Engine, Limits, Reply};
+pub use error::{ErrorKind, Result, ToolError};
+pub use id::{CallId, ChatId, CommitId, FileId, UserId, VersionId, WorkspaceId};
+pub use json_text::JsonText;
+pub use path::{MAX_NAME_BYTES, MAX_PATH_BYTES, WsPath};
+pub use policy::{AllowAll, Decision, Policy};
+pub use record::{CallRecord, Recorder};
+pub use time::{Timestamp, now};
+pub use tool::{Action, Approval, CallCx, DynTool, Tool};
+pub use toolset::{CatalogueFormat, Dialect, Toolset, Toolsets};
+pub use workspace::{CommitInfo, Depth, Entry, File, Listing, Version, Workspace, Workspaces};

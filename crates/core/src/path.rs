@@ -1,0 +1,167 @@
+//! Paths inside a workspace.
+
+use crate::{ErrorKind, Result, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The longest name of one file or folder.
+pub const MAX_NAME_BYTES: usize = 255;
+
+/// The longest whole path. PostgreSQL cannot index entries over some 2,700 bytes, and a listing's key holds a folder's
+/// path and a name.
+pub const MAX_PATH_BYTES: usize = 2048;
+
+/// A normalised path from the workspace's root: `/`, or `/a/b` without a slash at the end.
+///
+/// Names are kept as they were written: case, spaces and every Unicode letter. Two paths are the same only if their
+/// bytes are.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct WsPath(String);
+
+impl WsPath {
+    /// The root folder.
+    #[must_use]
+    pub fn root() -> Self {
+        Self("/".to_owned())
+    }
+
+    /// Reads a path as a POSIX shell standing at the root would: white space around it is dropped, slashes collapse,
+    /// `.` and `..` are resolved and `/..` is `/`.
+    pub fn posix(text: &str) -> Result<Self> {
+        let mut path = resolved(text)?;
+        // `a /` ends in white space once its slash is gone. Only a path that means itself can be found again.
+        while path.ends_with(char::is_whitespace) {
+            path = resolved(&path)?;
+        }
+        check_length(&path)?;
+        Ok(Self(path))
+    }
+
+    /// Takes a path that is known to be normal, as read from a database.
+    pub fn from_normal(path: String) -> Self {
+        debug_assert!(path.starts_with('/') && (path.len() == 1 || !path.ends_with('/')), "not normal: {path:?}");
+        Self(path)
+    }
+
+    /// The path as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether this is the root folder.
+    pub fn is_root(&self) -> bool {
+        self.0 == "/"
+    }
+
+    /// The last name; empty for the root.
+    pub fn name(&self) -> &str {
+        self.0.rsplit('/').next().unwrap_or_default()
+    }
+
+    /// The folder that holds this path; none for the root.
+    #[must_use]
+    pub fn parent(&self) -> Option<Self> {
+        if self.is_root() {
+            return None;
+        }
+        let end = self.0.rfind('/').unwrap_or(0);
+        Some(if end == 0 { Self::root() } else { Self(self.0[..end].to_owned()) })
+    }
+
+    /// The folders above this path, from the root down.
+    pub fn ancestors(&self) -> Vec<Self> {
+        let mut above = Vec::new();
+        let mut next = self.parent();
+        while let Some(folder) = next {
+            next = folder.parent();
+            above.push(folder);
+        }
+        above.reverse();
+        above
+    }
+
+    /// The path of a name in this folder.
+    pub fn join(&self, name: &str) -> Result<Self> {
+        check_name(name)?;
+        let path = if self.is_root() { format!("/{name}") } else { format!("{}/{name}", self.0) };
+        check_length(&path)?;
+        Ok(Self(path))
+    }
+
+    /// Whether this path lies somewhere below the folder.
+    pub fn is_below(&self, folder: &Self) -> bool {
+        if folder.is_root() {
+            return !self.is_root();
+        }
+        self.0.strip_prefix(&folder.0).is_some_and(|rest| rest.starts_with('/'))
+    }
+
+    /// The half-open range, in byte order, that holds exactly the paths below this folder.
+    pub fn below_range(&self) -> (String, String) {
+        let folder = if self.is_root() { "" } else { &self.0 };
+        // '0' is the byte after '/'.
+        (format!("{folder}/"), format!("{folder}0"))
+    }
+
+    /// The path that this one becomes when `from`, itself or a folder above it, moves to `to`.
+    #[must_use]
+    pub fn moved(&self, from: &Self, to: &Self) -> Option<Self> {
+        if self == from {
+            return Some(to.clone());
+        }
+        if !self.is_below(from) {
+            return None;
+        }
+        let rest = &self.0[from.0.len()..];
+        Some(Self(format!("{}{rest}", to.0)))
+    }
+}
+
+impl fmt::Display for WsPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+fn resolved(text: &str) -> Result<String> {
+    let mut names: Vec<&str> = Vec::new();
+    for name in text.trim().split('/') {
+        match name {
+            "" | "." => {}
+            ".." => {
+                names.pop();
+            }
+            name => {
+                check_name(name)?;
+                names.push(name);
+            }
+        }
+    }
+    Ok(format!("/{}", names.join("/")))
+}
+
+fn check_length(path: &str) -> Result<()> {
+    if path.len() > MAX_PATH_BYTES {
+        let message = format!("Path is {} bytes long; at most {MAX_PATH_BYTES} are allowed", path.len());
+        return Err(ToolError::new(ErrorKind::InvalidPath, message));
+    }
+    Ok(())
+}
+
+fn check_name(name: &str) -> Result<()> {
+    if let Some(control) = name.chars().find(|c| c.is_control()) {
+        let message = format!("Path has the control character U+{:04X} in {name:?}; remove it", u32::from(control));
+        return Err(ToolError::new(ErrorKind::InvalidPath, message));
+    }
+    if name.len() > MAX_NAME_BYTES {
+        let message = format!("Name is {} bytes long; at most {MAX_NAME_BYTES} are allowed: {name:?}", name.len());
+        return Err(ToolError::new(ErrorKind::InvalidPath, message));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "path_tests.rs"]
+mod tests;

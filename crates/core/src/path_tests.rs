@@ -1,0 +1,76 @@
+use super::*;
+use proptest::prelude::*;
+
+fn posix(text: &str) -> String {
+    WsPath::posix(text).map(|path| path.to_string()).unwrap_or_else(|error| error.message)
+}
+
+#[test]
+fn paths_are_read_as_from_a_posix_root() {
+    for (given, normal) in [
+        ("", "/"),
+        ("/", "/"),
+        ("a", "/a"),
+        ("  /a/b  ", "/a/b"),
+        ("//folder///file", "/folder/file"),
+        ("/a/./b/../c", "/a/c"),
+        ("/../../a", "/a"),
+        ("/..", "/"),
+        ("/a/", "/a"),
+        ("/My Notes (1).txt", "/My Notes (1).txt"),
+        ("/a /b", "/a /b"),
+        ("/Ünïcode/文件", "/Ünïcode/文件"),
+        ("/...", "/..."),
+    ] {
+        assert_eq!(posix(given), normal, "{given:?}");
+    }
+}
+
+#[test]
+fn control_characters_and_long_names_are_refused() {
+    for bad in ["/a\0b", "/a\nb", "/a\u{7f}", "/a\u{85}b", &format!("/{}", "x".repeat(256)), &"/abc".repeat(600)] {
+        let error = WsPath::posix(bad).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::InvalidPath, "{bad:?}");
+    }
+    assert!(WsPath::posix(&format!("/{}", "x".repeat(255))).is_ok());
+}
+
+#[test]
+fn a_name_that_begins_alike_is_not_below() {
+    let pre = WsPath::posix("/pre").unwrap();
+    assert!(!WsPath::posix("/prefix/x").unwrap().is_below(&pre));
+    assert!(WsPath::posix("/pre/x").unwrap().is_below(&pre));
+    assert!(!pre.is_below(&pre));
+    assert!(pre.is_below(&WsPath::root()));
+}
+
+#[test]
+fn ancestors_go_from_the_root_down() {
+    let above: Vec<String> = WsPath::posix("/a/b/c").unwrap().ancestors().iter().map(ToString::to_string).collect();
+    assert_eq!(above, ["/", "/a", "/a/b"]);
+}
+
+proptest! {
+    #[test]
+    fn normalising_twice_changes_nothing(text in "[ab./ ]{0,20}") {
+        let once = posix(&text);
+        prop_assert_eq!(posix(&once), once);
+    }
+
+    #[test]
+    fn the_range_below_a_folder_holds_exactly_what_is_below_it(folder in "[a0/.-]{0,6}", path in "[a0/.-]{0,9}") {
+        let folder = WsPath::posix(&folder).unwrap();
+        let path = WsPath::posix(&path).unwrap();
+        let (low, high) = folder.below_range();
+        let in_range = path.as_str() > low.as_str() && path.as_str() < high.as_str();
+        prop_assert_eq!(in_range, path.is_below(&folder), "{} in {}", path, folder);
+    }
+
+    #[test]
+    fn moving_there_and_back_is_the_same_path(from in "[ab]{1,3}", to in "[cd]{1,3}", rest in "[ab/]{0,5}") {
+        let (from, to) = (WsPath::posix(&from).unwrap(), WsPath::posix(&to).unwrap());
+        let path = WsPath::posix(&format!("{from}/{rest}")).unwrap();
+        let moved = path.moved(&from, &to).unwrap();
+        prop_assert_eq!(moved.moved(&to, &from).unwrap(), path);
+    }
+}

@@ -1,0 +1,10 @@
+//! Points in time.
+
+/// A point in time, printed as RFC 3339 in UTC.
+pub type Timestamp = jiff::Timestamp;
+
+/// Tells the time in whole microseconds, the precision that both databases keep.
+pub fn now() -> Timestamp {
+    let now = Timestamp::now();
+    Timestamp::from_microsecond(now.as_microsecond()).unwrap_or(now)
+}

@@ -1,0 +1,245 @@
+//! What a tool is.
+
+use crate::{
+    CallId, Caller, CommitId, ErrorKind, JsonText, Limits, Policy, Result, Role, Timestamp, ToolError, Workspace,
+    WorkspaceId,
+};
+use async_trait::async_trait;
+use schemars::{JsonSchema, Schema};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
+use std::sync::{Arc, OnceLock};
+
+/// What a tool mainly does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Action {
+    /// Looks.
+    Read,
+    /// Creates or changes files.
+    Write,
+    /// Removes files.
+    Delete,
+    /// Moves files.
+    Move,
+}
+
+impl Action {
+    /// The least role that may do this.
+    pub fn needs(self) -> Role {
+        match self {
+            Self::Read => Role::Viewer,
+            Self::Write | Self::Delete | Self::Move => Role::Editor,
+        }
+    }
+}
+
+/// Whether a call needs a person's agreement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Approval {
+    /// What the policy says about the tool's action.
+    ByPolicy,
+    /// Always, for this reason.
+    Needed(String),
+}
+
+/// The circumstances of one call.
+pub struct CallCx {
+    /// The call's id.
+    pub id: CallId,
+    /// The toolset's name.
+    pub toolset: &'static str,
+    /// The tool's name.
+    pub tool: &'static str,
+    /// Who calls.
+    pub caller: Caller,
+    /// The workspace's id.
+    pub workspace_id: WorkspaceId,
+    /// The workspace, opened for this caller.
+    pub workspace: Arc<dyn Workspace>,
+    /// When the call began.
+    pub started_at: Timestamp,
+    /// The limits in force.
+    pub limits: Limits,
+    pub(crate) committed: Arc<OnceLock<CommitId>>,
+}
+
+impl CallCx {
+    /// Makes the circumstances of a call that is not one of a tool, as of the REST interface.
+    pub fn outside_tools(
+        tool: &'static str,
+        caller: Caller,
+        workspace_id: WorkspaceId,
+        workspace: Arc<dyn Workspace>,
+        limits: Limits,
+    ) -> Self {
+        Self {
+            id: CallId::new(),
+            toolset: "api",
+            tool,
+            caller,
+            workspace_id,
+            workspace,
+            started_at: crate::now(),
+            limits,
+            committed: Arc::default(),
+        }
+    }
+
+    /// Notes that the call's record was written together with this commit.
+    pub fn recorded_with(&self, commit: CommitId) {
+        // A call that commits twice is recorded with its first commit; the second carries the same call id.
+        let _ = self.committed.set(commit);
+    }
+}
+
+/// One tool of one toolset, with its arguments and its answer. The doc comments of both become the schema.
+#[async_trait]
+pub trait Tool: Send + Sync + 'static {
+    /// The name on the wire.
+    const NAME: &'static str;
+    /// What the tool is for, as a model reads it.
+    const DESCRIPTION: &'static str;
+    /// What the tool mainly does.
+    const ACTION: Action;
+    /// What it takes.
+    type Args: DeserializeOwned + JsonSchema + Send;
+    /// What it gives.
+    type Output: Serialize + JsonSchema + Send;
+
+    /// Whether these arguments need a person's agreement.
+    async fn approval(&self, _cx: &CallCx, _args: &Self::Args) -> Result<Approval> {
+        Ok(Approval::ByPolicy)
+    }
+
+    /// Does it.
+    async fn run(&self, cx: &CallCx, args: Self::Args) -> Result<Self::Output>;
+}
+
+/// A tool with its types erased, as a toolset holds it.
+#[async_trait]
+pub trait DynTool: Send + Sync {
+    /// The name on the wire.
+    fn name(&self) -> &'static str;
+    /// What the tool is for.
+    fn description(&self) -> &'static str;
+    /// What it mainly does.
+    fn action(&self) -> Action;
+    /// The JSON Schema of its arguments.
+    fn input_schema(&self) -> &Value;
+    /// The JSON Schema of its answer.
+    fn output_schema(&self) -> &Value;
+    /// Binds the arguments, asks the policy and runs.
+    async fn call(&self, cx: &CallCx, policy: &dyn Policy, args: &JsonText) -> Result<JsonText>;
+}
+
+/// A typed tool and its schemas.
+pub(crate) struct Erased<T> {
+    tool: T,
+    input: Value,
+    output: Value,
+}
+
+impl<T: Tool> Erased<T> {
+    pub(crate) fn new(tool: T) -> Self {
+        Self { tool, input: schema_of::<T::Args>(), output: schema_of::<T::Output>() }
+    }
+}
+
+fn schema_of<T: JsonSchema>() -> Value {
+    let mut settings = schemars::generate::SchemaSettings::draft2020_12();
+    settings.meta_schema = None;
+    settings.inline_subschemas = true;
+    let mut schema: Schema = settings.into_generator().into_root_schema_for::<T>();
+    schema.remove("title");
+    schema.to_value()
+}
+
+#[async_trait]
+impl<T: Tool> DynTool for Erased<T> {
+    fn name(&self) -> &'static str {
+        T::NAME
+    }
+
+    fn description(&self) -> &'static str {
+        T::DESCRIPTION
+    }
+
+    fn action(&self) -> Action {
+        T::ACTION
+    }
+
+    fn input_schema(&self) -> &Value {
+        &self.input
+    }
+
+    fn output_schema(&self) -> &Value {
+        &self.output
+    }
+
+    async fn call(&self, cx: &CallCx, policy: &dyn Policy, args: &JsonText) -> Result<JsonText> {
+        let args = match serde_json::from_str(args.as_str()) {
+            Ok(args) => args,
+            Err(error) => {
+                // Who may not enter does not learn what is wrong with the arguments.
+                cx.workspace.authorise().await?;
+                return Err(explain(&error, args, &self.input));
+            }
+        };
+        crate::policy::require(policy, cx, T::ACTION, self.tool.approval(cx, &args).await?).await?;
+        let output = self.tool.run(cx, args).await?;
+        JsonText::of(&output)
+    }
+}
+
+/// Turns a binding error into one that names the argument at fault and, for an unknown one, the nearest known.
+fn explain(error: &serde_json::Error, args: &JsonText, schema: &Value) -> ToolError {
+    let known: Vec<&str> =
+        schema["properties"].as_object().map(|names| names.keys().map(String::as_str).collect()).unwrap_or_default();
+    let given = args.members().unwrap_or_default();
+    if let Some((unknown, _)) = given.iter().find(|(name, _)| !known.contains(&name.as_str())) {
+        let nearest = known
+            .iter()
+            .map(|name| (strsim::damerau_levenshtein(name, unknown), name))
+            .filter(|(distance, name)| *distance <= name.len().max(unknown.len()) / 2)
+            .min();
+        let hint = match nearest {
+            Some((_, name)) => format!("did you mean `{name}`?"),
+            None if known.is_empty() => "this tool takes none".to_owned(),
+            None => format!("known: {}", known.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")),
+        };
+        return ToolError::argument(unknown, format!("unknown argument `{unknown}`; {hint}"));
+    }
+    let message = error.to_string();
+    let missing = message.strip_prefix("missing field `").and_then(|rest| rest.split('`').next());
+    let wrong = given.iter().find(|(name, value)| {
+        let value: Value = serde_json::from_str(value.as_str()).unwrap_or_default();
+        !fits(&value, &schema["properties"][name])
+    });
+    match missing.or(wrong.map(|(name, _)| name.as_str())) {
+        Some(name) => ToolError::argument(name, message.as_str()),
+        None => ToolError::new(ErrorKind::InvalidArgument, message),
+    }
+}
+
+/// Whether a value has the JSON type that a property's schema asks for.
+fn fits(value: &Value, schema: &Value) -> bool {
+    let is = |name: &str| match name {
+        "string" => value.is_string(),
+        "boolean" => value.is_boolean(),
+        "integer" => value.is_i64() || value.is_u64(),
+        "number" => value.is_number(),
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "null" => value.is_null(),
+        _ => true,
+    };
+    match &schema["type"] {
+        Value::String(name) => is(name),
+        Value::Array(names) => names.iter().filter_map(Value::as_str).any(is),
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+#[path = "tool_tests.rs"]
+mod tests;

@@ -1,0 +1,141 @@
+//! A workspace as operations see it, whichever kind it is.
+
+use crate::{
+    Access, CallCx, CallId, Changeset, Commit, CommitId, Content, ContentHash, Effect, FileId, FileType, Result,
+    Timestamp, UserId, VersionId, WsPath,
+};
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::sync::Arc;
+
+/// A place that holds files, opened for one caller.
+///
+/// Every method checks the caller's rights in the same step in which it does its work.
+#[async_trait]
+pub trait Workspace: Send + Sync {
+    /// Checks the caller's rights and nothing else.
+    async fn authorise(&self) -> Result<()>;
+
+    /// Tells what stands at the path.
+    async fn stat(&self, path: &WsPath) -> Result<Option<Entry>>;
+
+    /// Reads the file at the path; a folder has no content.
+    async fn read(&self, path: &WsPath) -> Result<File>;
+
+    /// Lists a folder, sorted by path in byte order, up to `limit` entries.
+    async fn list(&self, folder: &WsPath, depth: Depth, limit: usize) -> Result<Listing>;
+
+    /// Applies all of the changes or none.
+    async fn commit(&self, changes: Changeset, cx: &CallCx) -> Result<Commit>;
+}
+
+/// Opens workspaces.
+#[async_trait]
+pub trait Workspaces: Send + Sync {
+    /// Opens a workspace for a caller. The caller's rights are checked by each use, not here.
+    async fn open(&self, access: Access) -> Result<Arc<dyn Workspace>>;
+}
+
+/// How far down a listing goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// What is directly in the folder.
+    Children,
+    /// All that is below it.
+    Descendants,
+}
+
+/// A file or folder without its content.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// Its id.
+    pub id: FileId,
+    /// Where it is.
+    pub path: WsPath,
+    /// The name that people see, where it is not the last part of the path.
+    pub display_name: Option<String>,
+    /// Its type.
+    pub file_type: FileType,
+    /// Whether the system keeps it and the file tools cannot change it.
+    pub is_virtual: bool,
+    /// The size of its content in bytes.
+    pub size: i64,
+    /// Its current version.
+    pub version: Option<VersionId>,
+    /// The hash of its content.
+    pub hash: Option<ContentHash>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+    /// When it went to the trash.
+    pub deleted_at: Option<Timestamp>,
+}
+
+impl Entry {
+    /// The name that people see.
+    pub fn display_name(&self) -> &str {
+        self.display_name.as_deref().unwrap_or_else(|| self.path.name())
+    }
+}
+
+/// A file with its content; a folder has none.
+#[derive(Clone, Debug, PartialEq)]
+pub struct File {
+    /// What it is.
+    pub entry: Entry,
+    /// What it holds.
+    pub content: Option<Content>,
+}
+
+/// A folder's entries.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Listing {
+    /// Sorted by path.
+    pub entries: Vec<Entry>,
+    /// Whether there were more than the limit.
+    pub truncated: bool,
+}
+
+/// One version of a file.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Version {
+    /// Its id.
+    pub id: VersionId,
+    /// Its number, counted from 1 for each file.
+    pub seq: i64,
+    /// The hash of its content.
+    pub hash: ContentHash,
+    /// The size of its content in bytes.
+    pub size: i64,
+    /// Who made it.
+    pub author: UserId,
+    /// The commit that made it.
+    pub commit_id: CommitId,
+    /// When it was made.
+    #[schemars(with = "String")]
+    pub created_at: Timestamp,
+}
+
+/// A recorded commit.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct CommitInfo {
+    /// Its id.
+    pub id: CommitId,
+    /// The call that made it.
+    pub call_id: CallId,
+    /// The toolset of that call; `api` for the REST interface.
+    pub toolset: String,
+    /// The tool of that call.
+    pub tool: String,
+    /// Who made it.
+    pub author: UserId,
+    /// When it was made.
+    #[schemars(with = "String")]
+    pub created_at: Timestamp,
+    /// The commit that it takes back.
+    pub undoes: Option<CommitId>,
+    /// What it did.
+    pub changes: Vec<Effect>,
+}
