@@ -3,7 +3,7 @@
 use crate::gate::Gate;
 use crate::{
     Access, CallCx, CallId, CallRecord, Caller, CommitId, Dialect, ErrorKind, JsonText, Policy, Recorder, Result, Role,
-    Timestamp, ToolError, Toolset, Toolsets, Workspace, WorkspaceId, Workspaces,
+    Timestamp, ToolError, Toolset, Toolsets, Workspace, WorkspaceId, Workspaces, WsPath,
 };
 use futures_util::FutureExt;
 use std::{
@@ -27,6 +27,24 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self { call_timeout: Duration::from_secs(30), calls_per_workspace: 256, response_bytes: 32 << 20 }
+    }
+}
+
+/// Who may change which file next.
+///
+/// Changes that depend on what was read are safe without it, by what they expect of the file; but a crowd at one file
+/// would read and fail in vain most of the time. In turns each succeeds at once, unless another replica gets between.
+pub(crate) struct Turns(Gate<(WorkspaceId, WsPath)>);
+
+impl Default for Turns {
+    fn default() -> Self {
+        Self(Gate::new(1))
+    }
+}
+
+impl Turns {
+    pub(crate) async fn take(&self, workspace: WorkspaceId, path: WsPath) -> impl Drop {
+        self.0.pass((workspace, path)).await
     }
 }
 
@@ -64,7 +82,8 @@ pub struct Engine {
     policy: Arc<dyn Policy>,
     recorder: Arc<dyn Recorder>,
     limits: Limits,
-    gate: Gate,
+    calls: Gate<WorkspaceId>,
+    turns: Arc<Turns>,
 }
 
 impl Engine {
@@ -76,7 +95,15 @@ impl Engine {
         recorder: Arc<dyn Recorder>,
         limits: Limits,
     ) -> Self {
-        Self { toolsets, workspaces, policy, recorder, gate: Gate::new(limits.calls_per_workspace), limits }
+        Self {
+            toolsets,
+            workspaces,
+            policy,
+            recorder,
+            calls: Gate::new(limits.calls_per_workspace),
+            turns: Arc::default(),
+            limits,
+        }
     }
 
     /// The toolsets that can be called.
@@ -89,8 +116,29 @@ impl Engine {
         self.limits
     }
 
-    /// Opens a workspace for a caller who needs at least this role, for the interfaces beside the tools.
-    pub async fn open(&self, workspace: WorkspaceId, caller: Caller, need: Role) -> Result<Arc<dyn Workspace>> {
+    /// The circumstances of a call that is not one of a tool, as of the REST interface.
+    pub async fn outside_tools(
+        &self,
+        name: &'static str,
+        workspace: WorkspaceId,
+        caller: Caller,
+        need: Role,
+    ) -> Result<CallCx> {
+        Ok(CallCx {
+            id: CallId::new(),
+            toolset: "api",
+            tool: name,
+            caller,
+            workspace_id: workspace,
+            workspace: self.open(workspace, caller, need).await?,
+            started_at: crate::now(),
+            limits: self.limits,
+            turns: Arc::clone(&self.turns),
+            committed: Arc::default(),
+        })
+    }
+
+    async fn open(&self, workspace: WorkspaceId, caller: Caller, need: Role) -> Result<Arc<dyn Workspace>> {
         self.workspaces.open(Access { workspace, user: caller.user, need }).await
     }
 
@@ -126,7 +174,7 @@ impl Engine {
     }
 
     async fn run(&self, toolset: &Toolset, call: Call, committed: Arc<OnceLock<CommitId>>) -> Result<JsonText> {
-        let _pass = self.gate.pass(call.workspace).await;
+        let _pass = self.calls.pass(call.workspace).await;
         let Some(tool) = toolset.find(&call.tool) else {
             self.authorise(call.workspace, call.caller).await?;
             return Err(ToolError::new(ErrorKind::UnknownTool, format!("Tool '{}' not found", call.tool)));
@@ -140,6 +188,7 @@ impl Engine {
             workspace: self.open(call.workspace, call.caller, tool.action().needs()).await?,
             started_at: crate::now(),
             limits: self.limits,
+            turns: Arc::clone(&self.turns),
             committed,
         };
         let output = tool.call(&cx, &*self.policy, &call.args).await?;
@@ -187,7 +236,7 @@ impl<'a> OpenRecord<'a> {
             workspace: call.workspace,
             id: call.id,
             toolset: call.toolset.clone(),
-            tool: call.tool.clone(),
+            tool: fit_to_keep(&call.tool),
             caller: call.caller.user,
             started_at,
             duration_us: 0,
@@ -213,6 +262,12 @@ impl<'a> OpenRecord<'a> {
             self.recorder.record(record);
         }
     }
+}
+
+/// The tool's name as a caller gave it may be anything; a record keeps what can be kept and read.
+fn fit_to_keep(name: &str) -> String {
+    const MOST_CHARS: usize = 100;
+    name.chars().filter(|c| !c.is_control()).take(MOST_CHARS).collect()
 }
 
 impl Drop for OpenRecord<'_> {

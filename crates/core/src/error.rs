@@ -1,5 +1,6 @@
 //! The one error that reaches a caller.
 
+use crate::ContentHash;
 use serde_json::{Map, Value};
 use std::fmt;
 
@@ -92,6 +93,18 @@ impl ToolError {
     /// The one sentence of every toolset for a missing file.
     pub fn file_not_found(path: impl fmt::Display) -> Self {
         Self::new(ErrorKind::NotFound, format!("File not found: {path}"))
+    }
+
+    /// The refusal of a change that was made against another content than the current one.
+    pub fn stale(path: impl fmt::Display, current: Option<ContentHash>) -> Self {
+        let now = current.map_or("it has no content".to_owned(), |hash| format!("its hash is now {hash}"));
+        let message =
+            format!("{path} has changed since it was read ({now}); read it again and repeat. Nothing was written");
+        let error = Self::new(ErrorKind::Stale, message);
+        match current {
+            Some(hash) => error.detail("current_hash", hash.to_string()),
+            None => error,
+        }
     }
 
     /// A fault of ours. The cause goes to the log; the caller learns only that it was not at fault.

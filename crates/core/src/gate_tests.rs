@@ -1,4 +1,5 @@
 use super::*;
+use crate::WorkspaceId;
 use futures_util::FutureExt;
 
 #[tokio::test]

@@ -1,8 +1,9 @@
 //! What a tool is.
 
+use crate::engine::Turns;
 use crate::{
     CallId, Caller, CommitId, ErrorKind, JsonText, Limits, Policy, Result, Role, Timestamp, ToolError, Workspace,
-    WorkspaceId,
+    WorkspaceId, WsPath,
 };
 use async_trait::async_trait;
 use schemars::{JsonSchema, Schema};
@@ -60,29 +61,14 @@ pub struct CallCx {
     pub started_at: Timestamp,
     /// The limits in force.
     pub limits: Limits,
+    pub(crate) turns: Arc<Turns>,
     pub(crate) committed: Arc<OnceLock<CommitId>>,
 }
 
 impl CallCx {
-    /// Makes the circumstances of a call that is not one of a tool, as of the REST interface.
-    pub fn outside_tools(
-        tool: &'static str,
-        caller: Caller,
-        workspace_id: WorkspaceId,
-        workspace: Arc<dyn Workspace>,
-        limits: Limits,
-    ) -> Self {
-        Self {
-            id: CallId::new(),
-            toolset: "api",
-            tool,
-            caller,
-            workspace_id,
-            workspace,
-            started_at: crate::now(),
-            limits,
-            committed: Arc::default(),
-        }
+    /// Waits until no other change of this file that goes through here is under way.
+    pub async fn turn(&self, path: &WsPath) -> impl Drop {
+        self.turns.take(self.workspace_id, path.clone()).await
     }
 
     /// Notes that the call's record was written together with this commit.
@@ -179,15 +165,24 @@ impl<T: Tool> DynTool for Erased<T> {
     async fn call(&self, cx: &CallCx, policy: &dyn Policy, args: &JsonText) -> Result<JsonText> {
         let args = match serde_json::from_str(args.as_str()) {
             Ok(args) => args,
-            Err(error) => {
-                // Who may not enter does not learn what is wrong with the arguments.
-                cx.workspace.authorise().await?;
-                return Err(explain(&error, args, &self.input));
-            }
+            Err(error) => return Err(first_authorise(cx, explain(&error, args, &self.input)).await),
         };
         crate::policy::require(policy, cx, T::ACTION, self.tool.approval(cx, &args).await?).await?;
-        let output = self.tool.run(cx, args).await?;
-        JsonText::of(&output)
+        match self.tool.run(cx, args).await {
+            Ok(output) => JsonText::of(&output),
+            Err(error) => Err(first_authorise(cx, error).await),
+        }
+    }
+}
+
+/// Who may not enter does not learn what is wrong with the arguments. Errors of other kinds come from the workspace,
+/// which has checked the caller's rights already.
+async fn first_authorise(cx: &CallCx, error: ToolError) -> ToolError {
+    match error.kind {
+        ErrorKind::InvalidArgument | ErrorKind::InvalidPath | ErrorKind::WrongType => {
+            cx.workspace.authorise().await.err().unwrap_or(error)
+        }
+        _ => error,
     }
 }
 

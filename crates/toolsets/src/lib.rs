@@ -1,1 +1,11 @@
+//! The published tool dialects. A toolset translates and does nothing else: one small file per tool.
 
+pub mod errors;
+pub mod workspace;
+
+use toolrest_core::Toolsets;
+
+/// Every toolset there is.
+pub fn all() -> Toolsets {
+    Toolsets::default().with(workspace::toolset())
+}

@@ -1,0 +1,35 @@
+# Everything this project needs, it gets itself: Rust, Debian's package manager and nothing else are assumed.
+
+PG_BIN := $(lastword $(sort $(wildcard /usr/lib/postgresql/*/bin)))
+SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
+
+.PHONY: run test bench postgres docs clean
+
+# Builds the server and starts it with SQLite in ./data.
+run:
+	cargo run --release --package toolrest -- serve $(ARGS)
+
+# Installs what is missing, then checks formatting, lints and behaviour.
+test: postgres
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- --deny warnings
+	cargo test --workspace --locked
+
+# Measures the release build on this machine and writes docs/benchmarks.md.
+bench: postgres
+	cargo build --release --locked --package toolrest --package toolrest-bench
+	target/release/toolrest-bench --toolrest target/release/toolrest --out docs/benchmarks.md $(ARGS)
+
+# PostgreSQL from Debian's packages, for the tests; they start private clusters of their own.
+postgres:
+	@if ! command -v initdb >/dev/null 2>&1 && [ ! -x "$(PG_BIN)/initdb" ]; then \
+		echo "initdb not found: installing Debian's postgresql"; \
+		$(SUDO) apt-get update -q && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -qy postgresql; \
+	fi
+
+# Rewrites the reference pages from the code; a test fails when they are out of date.
+docs:
+	TOOLREST_WRITE_DOCS=1 cargo test --quiet --package toolrest --test it reference
+
+clean:
+	cargo clean

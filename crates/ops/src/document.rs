@@ -1,0 +1,109 @@
+//! How a content is seen as text, and what fits which type of file.
+
+use toolrest_core::{Content, ErrorKind, FileType, JsonText, Result, ToolError, WsPath};
+
+/// Makes of a JSON value the content of a file of that type.
+///
+/// A document is a string, or an object whose `text` is one; an object with nothing but `text` is the same as the
+/// string. The other types take an object, kept as it was written.
+pub fn fit(value: &JsonText, file_type: FileType) -> Result<Content> {
+    match file_type {
+        FileType::Document => document(value),
+        kind if kind.is_json() => {
+            if value.is_object() {
+                return Ok(Content::Json(value.compact()));
+            }
+            Err(unfit(format!("Content of a {kind} must be a JSON object")))
+        }
+        kind => Err(unfit(format!("Content of a {kind} cannot be given as JSON"))),
+    }
+}
+
+fn document(value: &JsonText) -> Result<Content> {
+    if let Some(text) = value.as_string() {
+        return plain(text);
+    }
+    let wrong = || unfit("Content of a Document must be a string, or an object whose `text` field is a string");
+    let members = value.members().ok_or_else(wrong)?;
+    let text = members.iter().find(|(name, _)| name == "text").and_then(|(_, text)| text.as_string());
+    let text = text.ok_or_else(wrong)?;
+    if members.len() == 1 { plain(text) } else { Ok(Content::Json(value.compact())) }
+}
+
+fn plain(text: String) -> Result<Content> {
+    if let Some(at) = text.find('\0') {
+        return Err(unfit(format!("Content has a NUL character at byte {at}; a text cannot hold one")));
+    }
+    Ok(Content::Text(text))
+}
+
+fn unfit(message: impl Into<String>) -> ToolError {
+    ToolError::new(ErrorKind::WrongType, message).about("content")
+}
+
+/// A content seen as text that can be edited and put back.
+pub struct Editable {
+    /// The text.
+    pub text: String,
+    whole: Whole,
+}
+
+enum Whole {
+    Text,
+    /// A document with more fields than `text`.
+    Document(JsonText),
+    /// JSON of another type, seen in its pretty form.
+    Json,
+}
+
+impl Editable {
+    /// Sees a file's content as text.
+    pub fn of(content: Content, file_type: FileType, path: &WsPath) -> Result<Self> {
+        match content {
+            Content::Text(text) => Ok(Self { text, whole: Whole::Text }),
+            Content::Json(json) if file_type == FileType::Document => {
+                let text = json.members().unwrap_or_default().into_iter().find(|(name, _)| name == "text");
+                let text = text.and_then(|(_, text)| text.as_string()).unwrap_or_default();
+                Ok(Self { text, whole: Whole::Document(json) })
+            }
+            Content::Json(json) => Ok(Self { text: json.pretty(), whole: Whole::Json }),
+            Content::Bytes(bytes) => Err(binary(path, bytes.len())),
+        }
+    }
+
+    /// Puts an edited text back into what it came from.
+    pub fn put_back(self, text: String) -> Result<Content> {
+        match self.whole {
+            Whole::Text => plain(text),
+            Whole::Document(json) => {
+                let mut members = json.members().unwrap_or_default();
+                for (_, value) in members.iter_mut().filter(|(name, _)| name == "text") {
+                    *value = JsonText::of(&text)?;
+                }
+                JsonText::from_members(&members).map(Content::Json)
+            }
+            Whole::Json => {
+                let json = JsonText::parse(text).map_err(|error| {
+                    unfit(format!(
+                        "{error}. The file holds JSON and must still do so after the edit; nothing was written"
+                    ))
+                })?;
+                if !json.is_object() {
+                    return Err(unfit("The file must still hold a JSON object after the edit; nothing was written"));
+                }
+                Ok(Content::Json(json.compact()))
+            }
+        }
+    }
+}
+
+/// The refusal to show bytes as text.
+pub fn binary(path: &WsPath, size: usize) -> ToolError {
+    let message =
+        format!("{path} holds {size} bytes that are not text; read it as base64 or download it by its file id");
+    ToolError::new(ErrorKind::Binary, message).detail("size", size)
+}
+
+#[cfg(test)]
+#[path = "document_tests.rs"]
+mod tests;

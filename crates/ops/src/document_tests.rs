@@ -1,0 +1,51 @@
+use super::*;
+
+fn json(text: &str) -> JsonText {
+    JsonText::parse(text.into()).unwrap()
+}
+
+#[test]
+fn a_document_is_a_string_or_an_object_with_text() {
+    assert_eq!(fit(&json(r#""hi""#), FileType::Document).unwrap(), Content::Text("hi".into()));
+    assert_eq!(fit(&json(r#"{"text":"hi"}"#), FileType::Document).unwrap(), Content::Text("hi".into()));
+    let more = r#"{"text":"hi","n":1.0}"#;
+    assert_eq!(fit(&json(more), FileType::Document).unwrap(), Content::Json(json(more)));
+    for bad in ["1", "null", "[]", "{}", r#"{"text":1}"#, r#"{"n":"x"}"#, r#""a\u0000b""#] {
+        let error = fit(&json(bad), FileType::Document).unwrap_err();
+        assert_eq!((error.kind, error.argument_at_fault()), (ErrorKind::WrongType, Some("content")), "{bad}");
+    }
+}
+
+#[test]
+fn other_types_take_objects_only() {
+    assert!(fit(&json(r#"{"elements":[]}"#), FileType::Canvas).is_ok());
+    for bad in [r#""text""#, "[]", "1", "null"] {
+        assert!(fit(&json(bad), FileType::Canvas).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn an_edited_text_goes_back_among_the_other_fields() {
+    let path = WsPath::root();
+    let content = Content::Json(json(r#"{"a":1.0,"text":"old","z":[1e5]}"#));
+    let editable = Editable::of(content, FileType::Document, &path).unwrap();
+    assert_eq!(editable.text, "old");
+    assert_eq!(editable.put_back("new".into()).unwrap(), Content::Json(json(r#"{"a":1.0,"text":"new","z":[1e5]}"#)));
+}
+
+#[test]
+fn a_canvas_stays_json_or_the_edit_is_refused() {
+    let path = WsPath::root();
+    let canvas = || Editable::of(Content::Json(json(r#"{"x":1}"#)), FileType::Canvas, &path).unwrap();
+    assert_eq!(canvas().text, "{\n  \"x\": 1\n}\n");
+    assert_eq!(canvas().put_back("{\n  \"x\": 2.50\n}\n".into()).unwrap(), Content::Json(json(r#"{"x":2.50}"#)));
+    for bad in ["{\"x\": }", "[1]", ""] {
+        assert_eq!(canvas().put_back(bad.into()).unwrap_err().kind, ErrorKind::WrongType, "{bad}");
+    }
+}
+
+#[test]
+fn bytes_are_not_edited_as_text() {
+    let error = Editable::of(Content::Bytes(vec![0; 5]), FileType::File, &WsPath::root()).err().unwrap();
+    assert_eq!(error.kind, ErrorKind::Binary);
+}

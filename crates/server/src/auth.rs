@@ -1,0 +1,7 @@
+//! Who calls: passwords, access tokens and the sessions behind them.
+
+mod password;
+mod token;
+
+pub(crate) use password::Passwords;
+pub(crate) use token::{AccessTokens, fresh_secret, fresh_token, token_hash};

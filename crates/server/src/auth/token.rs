@@ -1,0 +1,133 @@
+//! Access tokens (JWT, HS256) and refresh tokens (random, kept by their hash).
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use hmac::{Hmac, KeyInit, Mac};
+use jsonwebtoken::crypto::{CryptoProvider, JwtSigner, JwtVerifier, KeyUtils};
+use jsonwebtoken::errors::ErrorKind::{InvalidAlgorithm, InvalidKeyFormat};
+use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use signature::{Signer, Verifier};
+use toolrest_core::{Caller, ErrorKind, Result, Timestamp, ToolError, UserId, now};
+
+/// Makes and checks access tokens.
+pub(crate) struct AccessTokens {
+    encoding: EncodingKey,
+    decoding: DecodingKey,
+    validation: Validation,
+    lifetime_seconds: i64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Claims {
+    sub: UserId,
+    iat: i64,
+    exp: i64,
+}
+
+impl AccessTokens {
+    pub(crate) fn new(secret: &str, lifetime_minutes: u32) -> Self {
+        // A second installation is the same provider.
+        let _ = HS256_ONLY.install_default();
+        let mut validation = Validation::new(Algorithm::HS256);
+        validation.leeway = 0;
+        Self {
+            encoding: EncodingKey::from_secret(secret.as_bytes()),
+            decoding: DecodingKey::from_secret(secret.as_bytes()),
+            validation,
+            lifetime_seconds: i64::from(lifetime_minutes) * 60,
+        }
+    }
+
+    /// Makes a token for the user; gives it with the time of its end.
+    pub(crate) fn issue(&self, user: UserId) -> Result<(String, Timestamp)> {
+        let issued = now().as_second();
+        let expires = issued + self.lifetime_seconds;
+        let claims = Claims { sub: user, iat: issued, exp: expires };
+        let token = jsonwebtoken::encode(&Header::new(Algorithm::HS256), &claims, &self.encoding)
+            .map_err(ToolError::internal)?;
+        Ok((token, Timestamp::from_second(expires).map_err(ToolError::internal)?))
+    }
+
+    /// The caller that a token stands for.
+    pub(crate) fn check(&self, token: Option<&str>) -> Result<Caller> {
+        let claims =
+            token.and_then(|token| jsonwebtoken::decode::<Claims>(token, &self.decoding, &self.validation).ok());
+        match claims {
+            Some(data) => Ok(Caller { user: data.claims.sub }),
+            None => Err(ToolError::new(
+                ErrorKind::Unauthenticated,
+                "No valid token found in Authorization header or cookie",
+            )),
+        }
+    }
+}
+
+/// Makes a refresh token that nobody can guess.
+pub(crate) fn fresh_token() -> Result<String> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).map_err(ToolError::internal)?;
+    Ok(URL_SAFE_NO_PAD.encode(bytes))
+}
+
+/// Makes a secret to sign access tokens with.
+pub(crate) fn fresh_secret() -> Result<String> {
+    Ok(format!("{}{}", fresh_token()?, fresh_token()?))
+}
+
+/// What is kept of a refresh token.
+pub(crate) fn token_hash(token: &str) -> [u8; 32] {
+    Sha256::digest(token.as_bytes()).into()
+}
+
+/// The one algorithm there is. With no other known to the binary, no token can talk it into another, and the crates for
+/// RSA and curves stay out.
+static HS256_ONLY: CryptoProvider = CryptoProvider {
+    signer_factory: |algorithm, key| Ok(Box::new(Hs256::new(*algorithm, key.as_bytes())?)),
+    verifier_factory: |algorithm, key| Ok(Box::new(Hs256::new(*algorithm, key.try_get_as_bytes()?)?)),
+    key_utils: KeyUtils::new_unimplemented(),
+};
+
+struct Hs256(Hmac<Sha256>);
+
+impl Hs256 {
+    fn new(algorithm: Algorithm, key: &[u8]) -> jsonwebtoken::errors::Result<Self> {
+        if algorithm != Algorithm::HS256 {
+            return Err(InvalidAlgorithm.into());
+        }
+        Hmac::new_from_slice(key).map(Self).map_err(|_| InvalidKeyFormat.into())
+    }
+}
+
+impl Signer<Vec<u8>> for Hs256 {
+    fn try_sign(&self, message: &[u8]) -> Result<Vec<u8>, signature::Error> {
+        let mut mac = self.0.clone();
+        mac.update(message);
+        Ok(mac.finalize().into_bytes().to_vec())
+    }
+}
+
+impl Verifier<Vec<u8>> for Hs256 {
+    fn verify(&self, message: &[u8], signature: &Vec<u8>) -> Result<(), signature::Error> {
+        let mut mac = self.0.clone();
+        mac.update(message);
+        mac.verify_slice(signature).map_err(signature::Error::from_source)
+    }
+}
+
+impl JwtSigner for Hs256 {
+    fn algorithm(&self) -> Algorithm {
+        Algorithm::HS256
+    }
+}
+
+impl JwtVerifier for Hs256 {
+    fn algorithm(&self) -> Algorithm {
+        Algorithm::HS256
+    }
+}
+
+#[cfg(test)]
+#[path = "token_tests.rs"]
+mod tests;

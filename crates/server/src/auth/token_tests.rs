@@ -1,0 +1,40 @@
+use super::*;
+
+const SECRET: &str = "a secret of at least thirty-two characters";
+
+#[test]
+fn a_token_stands_for_the_user_it_was_made_for() {
+    let (tokens, user) = (AccessTokens::new(SECRET, 15), UserId::new());
+    let (token, _) = tokens.issue(user).unwrap();
+    assert_eq!(tokens.check(Some(&token)).unwrap().user, user);
+}
+
+#[test]
+fn a_token_in_the_standard_form_is_verified() {
+    // Put together and signed by Python's hmac and base64 modules.
+    let token = concat!(
+        "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.",
+        "eyJzdWIiOiIwMTliOTdhYy1lNWY1LTczNWItYjBhNi1mM2EzNGZjZDRmZjEiLCJpYXQiOjE3MDAwMDAwMDAsImV4cCI6NDEwMjQ0NDgwMH0.",
+        "P0Ub1gKbIcohgltbR4sV40GGIsrW0QeXBZYpgsn4GDU"
+    );
+    let caller = AccessTokens::new(SECRET, 15).check(Some(token)).unwrap();
+    assert_eq!(caller.user.to_string(), "019b97ac-e5f5-735b-b0a6-f3a34fcd4ff1");
+}
+
+#[test]
+fn an_expired_a_foreign_and_an_unsigned_token_are_refused() {
+    let tokens = AccessTokens::new(SECRET, 15);
+    let expired = AccessTokens::new(SECRET, 0).issue(UserId::new()).unwrap().0;
+    let foreign = AccessTokens::new("another secret of at least thirty-two", 15).issue(UserId::new()).unwrap().0;
+    let payload = foreign.split('.').nth(1).unwrap();
+    let unsigned = format!("{}.{payload}.", URL_SAFE_NO_PAD.encode(r#"{"alg":"none","typ":"JWT"}"#));
+    let other = format!("{}.{payload}.AAAA", URL_SAFE_NO_PAD.encode(r#"{"alg":"HS512","typ":"JWT"}"#));
+    for bad in [Some(expired.as_str()), Some(&foreign), Some(&unsigned), Some(&other), Some("x"), Some(""), None] {
+        assert_eq!(tokens.check(bad).unwrap_err().kind, ErrorKind::Unauthenticated, "{bad:?}");
+    }
+}
+
+#[test]
+fn refresh_tokens_differ() {
+    assert_ne!(fresh_token().unwrap(), fresh_token().unwrap());
+}

@@ -1,0 +1,121 @@
+//! The HTTP interface.
+
+mod accounts;
+mod chats;
+mod files;
+mod health;
+mod members;
+mod reply;
+mod request;
+mod tools;
+mod workspaces;
+
+use crate::auth::{AccessTokens, Passwords};
+use crate::settings::Settings;
+use axum::Router;
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{delete, get, post};
+use futures_util::FutureExt;
+use http::{HeaderName, HeaderValue, Request, StatusCode};
+use hyper::body::Incoming;
+use reply::Failure;
+use request::Peer;
+use std::{net::IpAddr, panic::AssertUnwindSafe, sync::Arc, time::Instant};
+use toolrest_core::{Engine, ErrorKind, ToolError};
+use toolrest_store::Store;
+use tower::ServiceExt;
+use tracing::Instrument;
+use uuid::Uuid;
+
+/// What every handler works with.
+pub(crate) struct App {
+    pub(crate) engine: Engine,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) tokens: AccessTokens,
+    pub(crate) passwords: Passwords,
+    pub(crate) settings: Settings,
+}
+
+/// All routes.
+pub(crate) fn router(app: Arc<App>) -> Router {
+    let workspace = Router::new()
+        .route("/", get(workspaces::show).patch(workspaces::rename).delete(workspaces::remove))
+        .route("/tools", post(tools::call_workspace))
+        .route("/toolsets/{toolset}", post(tools::call))
+        .route("/members", get(members::list).post(members::add))
+        .route("/members/{user}", delete(members::remove).patch(members::set_role))
+        .route("/files/{file}", get(files::show))
+        .route("/files/{file}/versions", get(files::versions))
+        .route("/files/{file}/versions/{version}", get(files::version))
+        .route("/files/{file}/restore", post(files::restore))
+        .route("/trash", get(files::trash))
+        .route("/commits", get(files::commits))
+        .route("/commits/{commit}/undo", post(files::undo))
+        .route("/calls", get(files::calls))
+        .route("/chats", post(chats::create))
+        .route("/chats/{chat}", get(chats::show))
+        .route("/chats/{chat}/messages", post(chats::add_message));
+    let api = Router::new()
+        .route("/health", get(health::live))
+        .route("/auth/register", post(accounts::register))
+        .route("/auth/login", post(accounts::login))
+        .route("/auth/refresh", post(accounts::refresh))
+        .route("/auth/logout", post(accounts::logout))
+        .route("/auth/me", get(accounts::me))
+        .route("/workspaces", get(workspaces::list).post(workspaces::create))
+        .nest("/workspaces/{workspace}", workspace)
+        .route("/toolsets", get(tools::toolsets))
+        .route("/toolsets/{toolset}", get(tools::catalogue));
+    Router::new()
+        .route("/health", get(health::live))
+        .route("/ready", get(health::ready))
+        .nest("/api/v1", api)
+        .fallback(no_route)
+        .method_not_allowed_fallback(wrong_method)
+        .with_state(app)
+}
+
+async fn no_route(request: axum::extract::Request) -> Failure {
+    Failure(ToolError::new(ErrorKind::NotFound, format!("Nothing is served at {}", request.uri().path())))
+}
+
+async fn wrong_method(request: axum::extract::Request) -> Response {
+    let message = format!("{} is not served at {}", request.method(), request.uri().path());
+    let mut response = Failure(ToolError::new(ErrorKind::InvalidArgument, message)).into_response();
+    *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
+    response
+}
+
+static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Answers one request, whatever happens, and logs it once.
+pub(crate) async fn answer(app: &App, router: Router, request: Request<Incoming>, peer: IpAddr) -> Response {
+    let begun = Instant::now();
+    let mut request = request.map(Body::new);
+    let id = request_id(&request);
+    let peer = Peer::of(&request, peer, app.settings.server.trust_proxy);
+    request.extensions_mut().insert(peer);
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let span = tracing::info_span!("request", request.id = id.to_str().unwrap_or_default());
+    let work = AssertUnwindSafe(router.oneshot(request)).catch_unwind().instrument(span.clone());
+    let mut response = match work.await {
+        Ok(Ok(response)) => response,
+        Ok(Err(never)) => match never {},
+        Err(_) => Failure(ToolError::internal(format!("panic while answering {method} {path}"))).into_response(),
+    };
+    response.headers_mut().insert(REQUEST_ID.clone(), id);
+    span.in_scope(|| {
+        let duration_us = begun.elapsed().as_micros();
+        tracing::info!(%method, path, status = response.status().as_u16(), duration_us, "answered");
+    });
+    response
+}
+
+/// The caller's own id for the request, if it is fit to be logged; a new one otherwise.
+fn request_id(request: &Request<Body>) -> HeaderValue {
+    const MOST_BYTES: usize = 128;
+    let given = request.headers().get(&REQUEST_ID).filter(|id| id.len() <= MOST_BYTES && id.to_str().is_ok());
+    let fresh = || HeaderValue::try_from(Uuid::now_v7().to_string()).unwrap_or(HeaderValue::from_static("none"));
+    given.cloned().unwrap_or_else(fresh)
+}

@@ -1,0 +1,202 @@
+//! Registration, sign-in and sessions.
+
+use super::App;
+use super::reply::{Answer, ok};
+use super::request::{Json, Peer, Signed, bearer, cookie, json, line};
+use axum::Extension;
+use axum::extract::{Request, State};
+use axum::response::Response;
+use http::{HeaderMap, HeaderValue, header};
+use serde::Deserialize;
+use serde_json::json;
+use std::{sync::Arc, time::Duration};
+use toolrest_core::{ErrorKind, Result, Timestamp, ToolError, now};
+use toolrest_store::{Attempt, NewUser, Rotation, Session, User};
+
+use crate::auth::{fresh_token, token_hash};
+
+const PASSWORD_CHARS: std::ops::RangeInclusive<usize> = 8..=256;
+const EMAIL_BYTES: usize = 254;
+const FULL_NAME_CHARS: usize = 100;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Registration {
+    email: String,
+    password: String,
+    confirm_password: String,
+    full_name: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SignIn {
+    email: String,
+    password: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Presented {
+    refresh_token: Option<String>,
+}
+
+/// The form in which addresses are kept and compared.
+pub(crate) fn normal_email(email: &str) -> String {
+    email.trim().to_lowercase()
+}
+
+fn check_email(email: &str) -> Result<String> {
+    let email = normal_email(email);
+    let (name, host) = email.split_once('@').unwrap_or_default();
+    let odd = |c: char| c.is_whitespace() || c.is_control();
+    if name.is_empty() || host.is_empty() || host.contains('@') || email.len() > EMAIL_BYTES || email.contains(odd) {
+        return Err(ToolError::argument("email", "`email` must be an email address such as ada@example.com"));
+    }
+    Ok(email)
+}
+
+fn check_password(password: &str, confirmation: &str) -> Result<()> {
+    let (least, most) = (PASSWORD_CHARS.start(), PASSWORD_CHARS.end());
+    if !PASSWORD_CHARS.contains(&password.chars().count()) {
+        return Err(ToolError::argument("password", format!("Password must be {least} to {most} characters long")));
+    }
+    if password != confirmation {
+        return Err(ToolError::argument("confirm_password", "Passwords do not match"));
+    }
+    Ok(())
+}
+
+pub(crate) async fn register(State(app): State<Arc<App>>, Json(body): Json<Registration>) -> Answer {
+    if !app.settings.auth.registration_open {
+        let message = "Registration is closed on this server; ask its operator for an account";
+        return Err(ToolError::new(ErrorKind::Forbidden, message).into());
+    }
+    let email = check_email(&body.email)?;
+    check_password(&body.password, &body.confirm_password)?;
+    let full_name = body.full_name.map(|name| line("full_name", &name, FULL_NAME_CHARS)).transpose()?;
+    let password_hash = app.passwords.hash(body.password).await?;
+    let user = app.store.create_user(NewUser { email, password_hash, full_name }).await?;
+    ok(&json!({ "user": user }))
+}
+
+pub(crate) async fn login(
+    State(app): State<Arc<App>>,
+    Extension(peer): Extension<Peer>,
+    Json(body): Json<SignIn>,
+) -> Answer {
+    let email = normal_email(&body.email);
+    let limits = &app.settings.auth;
+    let attempts = [
+        (format!("account:{email}"), limits.attempts_per_account),
+        (format!("address:{}", peer.0), limits.attempts_per_address),
+    ];
+    if email.contains('\0') || email.len() > EMAIL_BYTES {
+        return Err(wrong_credentials().into());
+    }
+    let keys: Vec<String> = attempts.iter().map(|(key, _)| key.clone()).collect();
+    let attempts = attempts.into_iter().map(|(key, limit)| Attempt { key, limit }).collect();
+    let window = Duration::from_secs(u64::from(limits.attempts_window_minutes) * 60);
+    if let Some(wait) = app.store.count_attempts(attempts, window).await? {
+        let seconds = wait.as_secs() + 1;
+        let message = format!("Too many sign-in attempts; try again in {seconds} seconds");
+        return Err(ToolError::new(ErrorKind::RateLimited, message).detail("retry_after_seconds", seconds).into());
+    }
+    let known = app.store.credentials(&email).await?;
+    let (user, hash) = known.map(|known| (known.user, known.password_hash)).unzip();
+    let right = app.passwords.verify(body.password, hash).await?;
+    let Some(user) = user.filter(|_| right) else { return Err(wrong_credentials().into()) };
+    app.store.forgive_attempts(keys).await?;
+    let (session, token) = new_session(&app)?;
+    let expires = session.expires_at;
+    app.store.open_session(user.id, session).await?;
+    signed_in(&app, &user, &token, expires)
+}
+
+pub(crate) async fn refresh(State(app): State<Arc<App>>, request: Request) -> Answer {
+    let presented = refresh_token(&app, request).await?;
+    let (session, token) = new_session(&app)?;
+    let expires = session.expires_at;
+    let user = match app.store.rotate_session(token_hash(&presented), session).await? {
+        Rotation::Rotated(user) => user,
+        Rotation::Reused => {
+            tracing::warn!("a spent refresh token was presented; its session was ended");
+            let message = "This refresh token was used before; its session was ended for safety. Sign in again";
+            return Err(ToolError::new(ErrorKind::Unauthenticated, message).into());
+        }
+        Rotation::Invalid => return Err(invalid_refresh_token().into()),
+    };
+    let user = app.store.user(user).await?.ok_or_else(invalid_refresh_token)?;
+    signed_in(&app, &user, &token, expires)
+}
+
+pub(crate) async fn logout(State(app): State<Arc<App>>, request: Request) -> Answer {
+    let presented = refresh_token(&app, request).await?;
+    if !app.store.close_session(token_hash(&presented)).await? {
+        return Err(invalid_refresh_token().into());
+    }
+    let mut response = ok(&json!({ "message": "Logout successful" }))?;
+    for name in ["access_token", "refresh_token"] {
+        set_cookie(&app, response.headers_mut(), name, "", 0)?;
+    }
+    Ok(response)
+}
+
+pub(crate) async fn me(State(app): State<Arc<App>>, Signed(caller): Signed) -> Answer {
+    let gone = || ToolError::new(ErrorKind::Unauthenticated, "The account of this token no longer exists");
+    ok(&json!({ "user": app.store.user(caller.user).await?.ok_or_else(gone)? }))
+}
+
+fn new_session(app: &App) -> Result<(Session, String)> {
+    let token = fresh_token()?;
+    let lifetime = i64::from(app.settings.auth.refresh_token_expiration_days) * 24 * 60 * 60;
+    let expires_at = Timestamp::from_second(now().as_second() + lifetime).map_err(ToolError::internal)?;
+    Ok((Session { token_hash: token_hash(&token), expires_at }, token))
+}
+
+/// Answers with the tokens, in the body for programs and in cookies for browsers.
+fn signed_in(app: &App, user: &User, refresh_token: &str, refresh_expires: Timestamp) -> Answer<Response> {
+    let (access_token, access_expires) = app.tokens.issue(user.id)?;
+    let mut response = ok(&json!({
+        "user": user,
+        "access_token": access_token,
+        "refresh_token": refresh_token,
+        "access_token_expires_at": access_expires,
+        "refresh_token_expires_at": refresh_expires,
+    }))?;
+    let seconds_left = |end: Timestamp| end.as_second() - now().as_second();
+    let headers = response.headers_mut();
+    set_cookie(app, headers, "access_token", &access_token, seconds_left(access_expires))?;
+    set_cookie(app, headers, "refresh_token", refresh_token, seconds_left(refresh_expires))?;
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(response)
+}
+
+fn set_cookie(app: &App, headers: &mut HeaderMap, name: &str, value: &str, max_age: i64) -> Result<()> {
+    // The refresh token goes only where it is used.
+    let path = if name == "refresh_token" { "/api/v1/auth" } else { "/" };
+    let secure = if app.settings.auth.secure_cookies { "; Secure" } else { "" };
+    let cookie = format!("{name}={value}; HttpOnly; SameSite=Lax; Path={path}; Max-Age={max_age}{secure}");
+    headers.append(header::SET_COOKIE, HeaderValue::try_from(cookie).map_err(ToolError::internal)?);
+    Ok(())
+}
+
+/// The refresh token of a request: the body's, the Authorization header's or the cookie's.
+async fn refresh_token(app: &App, request: Request) -> Result<String> {
+    let headers = request.headers();
+    let elsewhere = bearer(headers).or_else(|| cookie(headers, "refresh_token")).map(str::to_owned);
+    let has_body = hyper::body::Body::size_hint(request.body()).upper() != Some(0);
+    let presented = if has_body { json::<Presented>(request, app).await? } else { Presented::default() };
+    presented.refresh_token.or(elsewhere).ok_or_else(|| {
+        let message = "No valid refresh token found in the body, Authorization header or cookie";
+        ToolError::new(ErrorKind::Unauthenticated, message)
+    })
+}
+
+fn wrong_credentials() -> ToolError {
+    ToolError::new(ErrorKind::Unauthenticated, "Invalid email or password")
+}
+
+fn invalid_refresh_token() -> ToolError {
+    ToolError::new(ErrorKind::Unauthenticated, "Invalid or expired refresh token; sign in again")
+}

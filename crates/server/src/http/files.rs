@@ -1,0 +1,136 @@
+//! Files by their ids, their history, the trash, commits and the records of calls.
+
+use super::App;
+use super::reply::{Answer, ok};
+use super::request::{At, page};
+use axum::extract::{Query, State};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Serialize;
+use serde_json::json;
+use std::{collections::HashMap, sync::Arc};
+use toolrest_core::{
+    CallCx, Change, Changeset, Commit, CommitId, Content, ContentHash, Entry, FileId, FileType, JsonText, Result, Role,
+    Timestamp, ToolError, Version, VersionId, WsPath,
+};
+
+type Params = Query<HashMap<String, String>>;
+
+/// A file as this interface shows it.
+#[derive(Serialize)]
+struct FileInfo {
+    id: FileId,
+    name: String,
+    display_name: String,
+    path: WsPath,
+    file_type: FileType,
+    is_virtual: bool,
+    size: i64,
+    hash: Option<ContentHash>,
+    version_id: Option<VersionId>,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+    deleted_at: Option<Timestamp>,
+}
+
+impl From<Entry> for FileInfo {
+    fn from(entry: Entry) -> Self {
+        Self {
+            id: entry.id,
+            name: entry.path.name().to_owned(),
+            display_name: entry.display_name().to_owned(),
+            file_type: entry.file_type,
+            is_virtual: entry.is_virtual,
+            size: entry.size,
+            hash: entry.hash,
+            version_id: entry.version,
+            created_at: entry.created_at,
+            updated_at: entry.updated_at,
+            deleted_at: entry.deleted_at,
+            path: entry.path,
+        }
+    }
+}
+
+/// A content: text as a string, JSON as it is, bytes as base64 and marked so.
+#[derive(Serialize)]
+struct Shown {
+    content: Option<JsonText>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    encoding: Option<&'static str>,
+}
+
+impl Shown {
+    fn of(content: Option<Content>) -> Result<Self> {
+        Ok(match content {
+            None => Self { content: None, encoding: None },
+            Some(Content::Text(text)) => Self { content: Some(JsonText::of(&text)?), encoding: None },
+            Some(Content::Json(json)) => Self { content: Some(json), encoding: None },
+            Some(Content::Bytes(bytes)) => {
+                Self { content: Some(JsonText::of(&STANDARD.encode(bytes))?), encoding: Some("base64") }
+            }
+        })
+    }
+}
+
+pub(crate) async fn show(State(app): State<Arc<App>>, at: At) -> Answer {
+    #[derive(Serialize)]
+    struct Body {
+        file: FileInfo,
+        #[serde(flatten)]
+        shown: Shown,
+    }
+    let file = app.store.file(at.access(Role::Viewer), at.id(&app, "file").await?).await?;
+    ok(&Body { file: file.entry.into(), shown: Shown::of(file.content)? })
+}
+
+pub(crate) async fn versions(State(app): State<Arc<App>>, at: At, query: Params) -> Answer {
+    let file = at.id(&app, "file").await?;
+    ok(&json!({ "versions": app.store.versions(at.access(Role::Viewer), file, page(&query)?).await? }))
+}
+
+pub(crate) async fn version(State(app): State<Arc<App>>, at: At) -> Answer {
+    #[derive(Serialize)]
+    struct Body {
+        version: Version,
+        #[serde(flatten)]
+        shown: Shown,
+    }
+    let (file, version) = (at.id(&app, "file").await?, at.id(&app, "version").await?);
+    let (version, content) = app.store.version(at.access(Role::Viewer), file, version).await?;
+    ok(&Body { version, shown: Shown::of(Some(content))? })
+}
+
+pub(crate) async fn trash(State(app): State<Arc<App>>, at: At, query: Params) -> Answer {
+    let files = app.store.trash(at.access(Role::Viewer), page(&query)?).await?;
+    let files: Vec<FileInfo> = files.into_iter().map(FileInfo::from).collect();
+    ok(&json!({ "count": files.len(), "files": files }))
+}
+
+pub(crate) async fn restore(State(app): State<Arc<App>>, at: At) -> Answer {
+    let file: FileId = at.id(&app, "file").await?;
+    commit(&app, &at, "restore", Changeset::one(Change::Restore(file))).await?;
+    let restored = app.store.file(at.access(Role::Viewer), file).await?;
+    ok(&json!({ "file": FileInfo::from(restored.entry) }))
+}
+
+pub(crate) async fn commits(State(app): State<Arc<App>>, at: At, query: Params) -> Answer {
+    ok(&json!({ "commits": app.store.commits(at.access(Role::Viewer), page(&query)?).await? }))
+}
+
+pub(crate) async fn undo(State(app): State<Arc<App>>, at: At) -> Answer {
+    let id: CommitId = at.id(&app, "commit").await?;
+    let undone = app.store.commit_info(at.access(Role::Editor), id).await?;
+    let done = commit(&app, &at, "undo", toolrest_ops::undo(&undone)?).await?;
+    let id = done.id.ok_or_else(|| ToolError::internal("an undo changed nothing"))?;
+    ok(&json!({ "commit": app.store.commit_info(at.access(Role::Viewer), id).await? }))
+}
+
+pub(crate) async fn calls(State(app): State<Arc<App>>, at: At, query: Params) -> Answer {
+    ok(&json!({ "calls": app.store.calls(at.access(Role::Viewer), page(&query)?).await? }))
+}
+
+async fn commit(app: &App, at: &At, name: &'static str, changes: Changeset) -> Result<Commit> {
+    let cx: CallCx = app.engine.outside_tools(name, at.workspace, at.caller, Role::Editor).await?;
+    cx.workspace.commit(changes, &cx).await
+}

@@ -1,0 +1,22 @@
+//! Whether the server lives, and whether it can work.
+
+use super::App;
+use super::reply::{Answer, ok};
+use axum::extract::State;
+use serde_json::json;
+use std::{sync::Arc, time::Duration};
+use toolrest_core::{ErrorKind, ToolError};
+
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Answers as long as the process does.
+pub(crate) async fn live() -> Answer {
+    ok(&json!({ "status": "ok", "service": "toolrest", "version": env!("CARGO_PKG_VERSION") }))
+}
+
+/// Answers well only while the database does. Migrations are done before the server listens.
+pub(crate) async fn ready(State(app): State<Arc<App>>) -> Answer {
+    let late = |_| ToolError::new(ErrorKind::Unavailable, "The database does not answer");
+    tokio::time::timeout(PATIENCE, app.store.ready()).await.map_err(late)??;
+    ok(&json!({ "status": "ready", "database": "ok" }))
+}

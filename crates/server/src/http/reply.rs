@@ -1,0 +1,51 @@
+//! Answers.
+
+use axum::response::{IntoResponse, Response};
+use http::{HeaderValue, StatusCode, header};
+use serde::Serialize;
+use toolrest_core::{Reply, ToolError};
+use toolrest_toolsets::{errors, workspace};
+
+/// An error of the REST interface, in the shape of specification 000.
+pub(crate) struct Failure(pub(crate) ToolError);
+
+/// What a handler returns.
+pub(crate) type Answer<T = Response> = Result<T, Failure>;
+
+impl From<ToolError> for Failure {
+    fn from(error: ToolError) -> Self {
+        Self(error)
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        failure(workspace::failure(&self.0), errors::row(self.0.kind).status, &self.0)
+    }
+}
+
+/// Sends an error in a shape that was chosen before.
+pub(crate) fn failure(body: Vec<u8>, status: u16, error: &ToolError) -> Response {
+    let mut response = json(status, body);
+    let wait = error.details.get("retry_after_seconds").and_then(serde_json::Value::as_u64);
+    if let Some(wait) = wait {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(wait));
+    }
+    response
+}
+
+/// Sends what a tool answered.
+pub(crate) fn reply(reply: Reply) -> Response {
+    json(reply.status, reply.body)
+}
+
+/// Sends a value as JSON.
+pub(crate) fn ok(value: &impl Serialize) -> Answer {
+    let body = serde_json::to_vec(value).map_err(ToolError::internal)?;
+    Ok(json(200, body))
+}
+
+fn json(status: u16, body: Vec<u8>) -> Response {
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    (status, [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response()
+}

@@ -1,0 +1,189 @@
+//! What handlers take from a request.
+
+use super::App;
+use super::reply::Failure;
+use axum::body::Body;
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use http::{HeaderMap, header, request::Parts};
+use http_body_util::BodyExt;
+use serde::de::DeserializeOwned;
+use std::{
+    collections::HashMap,
+    net::{IpAddr, Ipv6Addr},
+    str::FromStr,
+    sync::Arc,
+    time::Duration,
+};
+use toolrest_core::{Access, Caller, ErrorKind, Result, Role, ToolError, WorkspaceId};
+use toolrest_store::Page;
+
+/// The address that a request comes from.
+#[derive(Clone)]
+pub(crate) struct Peer(pub(crate) String);
+
+impl Peer {
+    /// The peer of the connection, or whom a trusted proxy in front names last.
+    pub(crate) fn of(request: &http::Request<Body>, peer: IpAddr, trust_proxy: bool) -> Self {
+        let forwarded = request.headers().get_all("x-forwarded-for").iter().next_back();
+        let forwarded = forwarded.and_then(|value| value.to_str().ok()?.rsplit(',').next()?.trim().parse().ok());
+        let address: IpAddr = forwarded.filter(|_| trust_proxy).unwrap_or(peer);
+        Self(match address.to_canonical() {
+            // Whoever has one address of a /64 has them all.
+            IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX)).to_string(),
+            v4 @ IpAddr::V4(_) => v4.to_string(),
+        })
+    }
+}
+
+/// The access token of a request: the Authorization header's, else the cookie's.
+pub(crate) fn access_token(headers: &HeaderMap) -> Option<&str> {
+    bearer(headers).or_else(|| cookie(headers, "access_token"))
+}
+
+/// The token of the Authorization header.
+pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+/// The cookie of that name.
+pub(crate) fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    cookies.flat_map(|value| value.split(';')).find_map(|pair| pair.trim().strip_prefix(name)?.strip_prefix('='))
+}
+
+/// A caller whose token is good.
+pub(crate) struct Signed(pub(crate) Caller);
+
+impl FromRequestParts<Arc<App>> for Signed {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Failure> {
+        Ok(Self(app.tokens.check(access_token(&parts.headers))?))
+    }
+}
+
+/// A signed-in caller at a workspace, not yet known to be a member.
+pub(crate) struct At {
+    pub(crate) caller: Caller,
+    pub(crate) workspace: WorkspaceId,
+    names: HashMap<String, String>,
+}
+
+impl At {
+    /// The caller's claim to do something that needs this role.
+    pub(crate) fn access(&self, need: Role) -> Access {
+        Access { workspace: self.workspace, user: self.caller.user, need }
+    }
+
+    /// An id in the path. A text that is no id is the id of nothing, in this workspace or elsewhere.
+    pub(crate) async fn id<T: FromStr>(&self, app: &App, name: &str) -> Result<T> {
+        let text = self.names.get(name).map(String::as_str).unwrap_or_default();
+        if let Ok(id) = text.parse() {
+            return Ok(id);
+        }
+        app.engine.authorise(self.workspace, self.caller).await?;
+        Err(ToolError::new(ErrorKind::NotFound, format!("There is no {name} '{text}'")))
+    }
+}
+
+impl FromRequestParts<Arc<App>> for At {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Failure> {
+        let Signed(caller) = Signed::from_request_parts(parts, app).await?;
+        let Path(names): Path<HashMap<String, String>> =
+            Path::from_request_parts(parts, app).await.map_err(|error| bad_request(error.body_text()))?;
+        let workspace = workspace_id(names.get("workspace").map(String::as_str).unwrap_or_default())?;
+        Ok(Self { caller, workspace, names })
+    }
+}
+
+/// Reads a workspace's id.
+pub(crate) fn workspace_id(text: &str) -> Result<WorkspaceId> {
+    text.parse().map_err(|_| ToolError::argument("id", format!("'{text}' is not a workspace id; it must be a UUID")))
+}
+
+/// A part of a long list, from the query: `?before=…&limit=…`.
+pub(crate) fn page<T: FromStr>(query: &Query<HashMap<String, String>>) -> Result<Page<T>> {
+    const DEFAULT: u32 = 1_000;
+    const MOST: u32 = 10_000;
+    let bad = |name: &str, text: &str| ToolError::argument(name, format!("'{text}' is not a valid `{name}`"));
+    let before = query.get("before").map(|text| text.parse().map_err(|_| bad("before", text))).transpose()?;
+    let limit = query.get("limit").map(|text| text.parse().map_err(|_| bad("limit", text))).transpose()?;
+    Ok(Page { before, limit: limit.unwrap_or(DEFAULT).clamp(1, MOST) })
+}
+
+/// A JSON body.
+pub(crate) struct Json<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequest<Arc<App>> for Json<T> {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Failure> {
+        Ok(Self(json(request, app).await?))
+    }
+}
+
+/// Reads a JSON body within the limits.
+pub(crate) async fn json<T: DeserializeOwned>(request: Request, app: &App) -> Result<T> {
+    if !is_json(request.headers()) {
+        let message = "The body must be JSON; send the header Content-Type: application/json";
+        return Err(ToolError::new(ErrorKind::UnsupportedMediaType, message));
+    }
+    let patience = Duration::from_millis(app.settings.limits.call_timeout_ms);
+    let body = tokio::time::timeout(patience, collect(request.into_body(), app.settings.limits.body_bytes));
+    let late = |_| ToolError::new(ErrorKind::Timeout, "The body did not arrive in time");
+    let body = body.await.map_err(late)??;
+    serde_json::from_slice(&body).map_err(|error| {
+        let message = error.to_string();
+        let missing = message.strip_prefix("missing field `").and_then(|rest| rest.split('`').next());
+        let error = ToolError::new(ErrorKind::InvalidArgument, message.clone());
+        if let Some(name) = missing { error.about(name) } else { error }
+    })
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let media = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    media == "application/json" || (media.starts_with("application/") && media.ends_with("+json"))
+}
+
+/// Collects a body. One that is too long is read to its end, within reason, so that the sender gets to see the answer.
+async fn collect(mut body: Body, limit: usize) -> Result<Vec<u8>> {
+    let hint = usize::try_from(hyper::body::Body::size_hint(&body).lower()).unwrap_or(0);
+    let mut bytes = Vec::with_capacity(hint.min(limit));
+    let mut total = 0_usize;
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| bad_request(format!("The body could not be read: {error}")))?;
+        let Some(data) = frame.data_ref() else { continue };
+        total = total.saturating_add(data.len());
+        if total <= limit {
+            bytes.extend_from_slice(data);
+        } else if total > limit.saturating_mul(4) {
+            break;
+        }
+    }
+    if total > limit {
+        let message = format!("The body is over the limit of {limit} bytes");
+        return Err(ToolError::new(ErrorKind::PayloadTooLarge, message));
+    }
+    Ok(bytes)
+}
+
+fn bad_request(message: String) -> ToolError {
+    ToolError::new(ErrorKind::InvalidArgument, message)
+}
+
+/// Refuses a text that is empty, too long or has control characters.
+pub(crate) fn line(name: &str, text: &str, most_chars: usize) -> Result<String> {
+    let text = text.trim();
+    let count = text.chars().count();
+    if count == 0 || count > most_chars {
+        return Err(ToolError::argument(name, format!("`{name}` must have 1 to {most_chars} characters, not {count}")));
+    }
+    if text.chars().any(char::is_control) {
+        return Err(ToolError::argument(name, format!("`{name}` must not have control characters")));
+    }
+    Ok(text.to_owned())
+}

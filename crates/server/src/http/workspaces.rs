@@ -1,0 +1,42 @@
+//! Workspaces.
+
+use super::App;
+use super::reply::{Answer, ok};
+use super::request::{At, Json, Signed, line};
+use axum::extract::State;
+use serde::Deserialize;
+use serde_json::json;
+use std::sync::Arc;
+use toolrest_core::Role;
+
+const NAME_CHARS: usize = 100;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Named {
+    name: String,
+}
+
+pub(crate) async fn create(State(app): State<Arc<App>>, Signed(caller): Signed, Json(body): Json<Named>) -> Answer {
+    let name = line("name", &body.name, NAME_CHARS)?;
+    ok(&json!({ "workspace": app.store.create_workspace(caller.user, name).await? }))
+}
+
+pub(crate) async fn list(State(app): State<Arc<App>>, Signed(caller): Signed) -> Answer {
+    let workspaces = app.store.workspaces_of(caller.user).await?;
+    ok(&json!({ "count": workspaces.len(), "workspaces": workspaces }))
+}
+
+pub(crate) async fn show(State(app): State<Arc<App>>, at: At) -> Answer {
+    ok(&json!({ "workspace": app.store.workspace(at.access(Role::Viewer)).await? }))
+}
+
+pub(crate) async fn rename(State(app): State<Arc<App>>, at: At, Json(body): Json<Named>) -> Answer {
+    let name = line("name", &body.name, NAME_CHARS)?;
+    ok(&json!({ "workspace": app.store.rename_workspace(at.access(Role::Owner), name).await? }))
+}
+
+pub(crate) async fn remove(State(app): State<Arc<App>>, at: At) -> Answer {
+    app.store.delete_workspace(at.access(Role::Owner)).await?;
+    ok(&json!({ "message": "Workspace deleted successfully" }))
+}

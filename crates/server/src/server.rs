@@ -1,0 +1,162 @@
+//! The server: its parts put together, and the loop that accepts connections.
+
+use crate::auth::{AccessTokens, Passwords, fresh_secret};
+use crate::http::{self, App};
+use crate::settings::Settings;
+use crate::upkeep;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use std::{
+    future::Future,
+    net::{IpAddr, SocketAddr},
+    path::Path,
+    sync::Arc,
+    time::Duration,
+};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+use toolrest_core::{AllowAll, Engine, Limits, ToolError};
+use toolrest_store::{DatabaseWorkspaces, Postgres, PostgresOptions, Sqlite, Store, WriteBehind};
+
+/// How long a connection may take to send a request's head.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A server that is bound to its address and ready to run.
+pub struct Server {
+    app: Arc<App>,
+    records: Arc<WriteBehind>,
+    listener: TcpListener,
+    address: SocketAddr,
+    grace: Duration,
+    upkeep: JoinHandle<()>,
+}
+
+/// Why a server could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}: {source}; is another server running? Choose another address with --listen")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The data folder cannot be made.
+    #[error("cannot make the data folder {path}: {source}")]
+    DataDir {
+        /// The folder.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The database cannot be used.
+    #[error("{0}")]
+    Store(#[from] ToolError),
+}
+
+impl Server {
+    /// Opens the database, brings it up to date and binds the address.
+    pub async fn start(settings: Settings) -> Result<Self, StartError> {
+        let store = open_store(&settings).await?;
+        let secret = match &settings.jwt.secret {
+            Some(secret) => secret.clone(),
+            None => store.secret("jwt", &fresh_secret()?).await?,
+        };
+        let limits = Limits {
+            call_timeout: Duration::from_millis(settings.limits.call_timeout_ms),
+            calls_per_workspace: settings.limits.calls_per_workspace,
+            response_bytes: settings.limits.response_bytes,
+        };
+        let records = Arc::new(WriteBehind::start(Arc::clone(&store)));
+        let engine = Engine::new(
+            toolrest_toolsets::all(),
+            Arc::new(DatabaseWorkspaces(Arc::clone(&store))),
+            Arc::new(AllowAll),
+            Arc::<WriteBehind>::clone(&records),
+            limits,
+        );
+        let address = settings.server.listen;
+        let listen = |source| StartError::Listen { address, source };
+        let listener = TcpListener::bind(address).await.map_err(listen)?;
+        let address = listener.local_addr().map_err(listen)?;
+        let upkeep = tokio::spawn(upkeep::run(Arc::clone(&store), settings.retention.clone()));
+        let grace = Duration::from_millis(settings.server.shutdown_grace_ms);
+        let app = Arc::new(App {
+            engine,
+            store,
+            tokens: AccessTokens::new(&secret, settings.jwt.access_token_expiration_minutes),
+            passwords: Passwords::new()?,
+            settings,
+        });
+        Ok(Self { app, records, listener, address, grace, upkeep })
+    }
+
+    /// The address that the server listens on.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves until `stop` is done, then finishes what is under way and writes what is left.
+    pub async fn run(self, stop: impl Future<Output = ()>) {
+        let connections = GracefulShutdown::new();
+        let router = http::router(Arc::clone(&self.app));
+        tokio::pin!(stop);
+        loop {
+            tokio::select! {
+                accepted = self.listener.accept() => match accepted {
+                    Ok((stream, peer)) => self.serve(stream, peer.ip(), &router, &connections),
+                    Err(error) => {
+                        // Out of descriptors, or a connection that ended before it was accepted.
+                        tracing::warn!(%error, "could not accept a connection");
+                        tokio::time::sleep(Duration::from_millis(20)).await;
+                    }
+                },
+                () = &mut stop => break,
+            }
+        }
+        drop(self.listener);
+        tracing::info!("finishing what is under way");
+        if tokio::time::timeout(self.grace, connections.shutdown()).await.is_err() {
+            tracing::warn!("some calls did not finish in time and were cut off");
+        }
+        self.upkeep.abort();
+        self.records.close().await;
+    }
+
+    fn serve(&self, stream: TcpStream, peer: IpAddr, router: &axum::Router, connections: &GracefulShutdown) {
+        // Answers are small and complete; waiting to fill a packet only delays them.
+        let _ = stream.set_nodelay(true);
+        let (app, router) = (Arc::clone(&self.app), router.clone());
+        let service = hyper::service::service_fn(move |request| {
+            let (app, router) = (Arc::clone(&app), router.clone());
+            async move { Ok::<_, std::convert::Infallible>(http::answer(&app, router, request, peer).await) }
+        });
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEAD_TIMEOUT)
+            .serve_connection(TokioIo::new(stream), service);
+        let connection = connections.watch(connection);
+        tokio::spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "a connection ended early");
+            }
+        });
+    }
+}
+
+async fn open_store(settings: &Settings) -> Result<Arc<dyn Store>, StartError> {
+    if let Some(url) = &settings.database.url {
+        let options = PostgresOptions {
+            pool_size: settings.database.pool_size,
+            statement_timeout: Duration::from_millis(settings.database.statement_timeout_ms),
+            wait_timeout: Duration::from_millis(settings.limits.call_timeout_ms),
+        };
+        return Ok(Arc::new(Postgres::connect(url, options).await?));
+    }
+    let folder: &Path = &settings.server.data_dir;
+    let data_dir = |source| StartError::DataDir { path: folder.display().to_string(), source };
+    std::fs::create_dir_all(folder).map_err(data_dir)?;
+    Ok(Arc::new(Sqlite::open(&folder.join("toolrest.db"))?))
+}

@@ -1,0 +1,40 @@
+//! What a server does by itself from time to time.
+
+use crate::settings::Retention;
+use std::{sync::Arc, time::Duration};
+use tokio::time::MissedTickBehavior;
+use toolrest_core::{Timestamp, now};
+use toolrest_store::{Purge, Store};
+
+const EVERY: Duration = Duration::from_secs(60 * 60);
+
+/// Removes what is past its time, now and every hour.
+pub(crate) async fn run(store: Arc<dyn Store>, retention: Retention) {
+    let mut hours = tokio::time::interval(EVERY);
+    hours.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        hours.tick().await;
+        let purge =
+            Purge { trash_before: days_ago(retention.trash_days), calls_before: days_ago(retention.calls_days) };
+        match store.purge(purge).await {
+            Ok(purged) if purged == Default::default() => {}
+            Ok(purged) => tracing::info!(
+                purged.files,
+                purged.blobs,
+                purged.calls,
+                purged.workspaces,
+                "removed what was past its time"
+            ),
+            Err(error) => tracing::warn!(%error, "could not remove what is past its time; will try again"),
+        }
+    }
+}
+
+/// The moment so many days ago; none for zero, which keeps for ever.
+fn days_ago(days: u32) -> Option<Timestamp> {
+    const DAY_SECONDS: i64 = 24 * 60 * 60;
+    if days == 0 {
+        return None;
+    }
+    Timestamp::from_second(now().as_second() - i64::from(days) * DAY_SECONDS).ok()
+}

@@ -1,0 +1,103 @@
+//! Accounts, sessions and sign-in attempts.
+
+use async_trait::async_trait;
+use serde::Serialize;
+use std::time::Duration;
+use toolrest_core::{ErrorKind, Result, Timestamp, ToolError, UserId};
+
+/// An account, without its secrets.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct User {
+    /// Its id.
+    pub id: UserId,
+    /// The address it signs in with, in lower case.
+    pub email: String,
+    /// The name that people see.
+    pub full_name: Option<String>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+}
+
+/// An account to be made.
+pub struct NewUser {
+    /// The address, in lower case.
+    pub email: String,
+    /// The hash of the password, with its salt and parameters.
+    pub password_hash: String,
+    /// The name that people see.
+    pub full_name: Option<String>,
+}
+
+/// An account with the hash to check a password against.
+pub struct Credentials {
+    /// The account.
+    pub user: User,
+    /// The hash of its password.
+    pub password_hash: String,
+}
+
+/// A refresh token to be kept. Only its hash is.
+pub struct Session {
+    /// The SHA-256 of the token.
+    pub token_hash: [u8; 32],
+    /// When it ends.
+    pub expires_at: Timestamp,
+}
+
+/// What became of a refresh token that was presented.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rotation {
+    /// It was good, and is now spent; the next one is kept.
+    Rotated(UserId),
+    /// It was spent before: it, and every token that came of the same sign-in, is void.
+    Reused,
+    /// It is unknown or past its end.
+    Invalid,
+}
+
+/// Something whose sign-in attempts are counted.
+pub struct Attempt {
+    /// What is counted: an account or an address.
+    pub key: String,
+    /// How many attempts a window allows.
+    pub limit: u32,
+}
+
+/// Keeps accounts.
+#[async_trait]
+pub trait AccountStore: Send + Sync {
+    /// Makes an account; `AlreadyExists` if the address is taken.
+    async fn create_user(&self, user: NewUser) -> Result<User>;
+
+    /// Finds an account by its address in lower case.
+    async fn credentials(&self, email: &str) -> Result<Option<Credentials>>;
+
+    /// Finds an account by its id.
+    async fn user(&self, id: UserId) -> Result<Option<User>>;
+
+    /// Begins a session: the first token of a family.
+    async fn open_session(&self, user: UserId, session: Session) -> Result<()>;
+
+    /// Spends a token and keeps its successor, in one step.
+    async fn rotate_session(&self, token_hash: [u8; 32], next: Session) -> Result<Rotation>;
+
+    /// Ends the session that the token belongs to; false if there is none.
+    async fn close_session(&self, token_hash: [u8; 32]) -> Result<bool>;
+
+    /// Counts an attempt before it is judged, so that many at once cannot slip through. Gives the time to wait if one
+    /// of the keys is over its limit.
+    async fn count_attempts(&self, attempts: Vec<Attempt>, window: Duration) -> Result<Option<Duration>>;
+
+    /// Takes the attempts back after a sign-in that was good.
+    async fn forgive_attempts(&self, keys: Vec<String>) -> Result<()>;
+
+    /// The secret of that name; the candidate is kept if there is none, so that all replicas share one.
+    async fn secret(&self, name: &str, candidate: &str) -> Result<String>;
+}
+
+/// The refusal to make a second account with one address.
+pub(crate) fn email_taken(email: &str) -> ToolError {
+    ToolError::new(ErrorKind::AlreadyExists, format!("Email '{email}' already exists"))
+}

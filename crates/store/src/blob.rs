@@ -1,0 +1,116 @@
+//! How contents are stored.
+
+use std::borrow::Cow;
+use toolrest_core::{Change, Changeset, Content, ContentHash, Form, Result, ToolError};
+
+/// How the bytes of a blob are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Encoding {
+    Raw,
+    Zstd,
+}
+
+impl Encoding {
+    pub(crate) fn code(self) -> i16 {
+        match self {
+            Self::Raw => 0,
+            Self::Zstd => 1,
+        }
+    }
+}
+
+/// A content made ready for the database: hashed, and compressed where that was asked for and pays.
+#[derive(Clone, Debug)]
+pub(crate) struct Prepared {
+    /// The hash that the API reports.
+    pub hash: ContentHash,
+    pub form: Form,
+    /// The SHA-256 of the bytes.
+    pub key: ContentHash,
+    /// How many bytes there are, uncompressed.
+    pub size: i64,
+    pub encoding: Encoding,
+    pub data: Vec<u8>,
+}
+
+/// Whether heads are kept compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Compression {
+    /// Fast to search: for the embedded database.
+    Off,
+    /// Less to send and to write: for PostgreSQL.
+    WherePays,
+}
+
+/// Contents from here on are worth compressing.
+const COMPRESS_FROM_BYTES: usize = 512;
+/// Contents from here on are prepared away from the threads that serve requests.
+const HEAVY_FROM_BYTES: usize = 128 << 10;
+
+impl Prepared {
+    fn of(content: &Content, compression: Compression) -> Result<Self> {
+        let bytes = content.stored();
+        let hash = content.hash()?;
+        // Of text and bytes the API's hash is the one of the stored bytes.
+        let key = if content.form() == Form::Json { ContentHash::of(&bytes) } else { hash };
+        let size = i64::try_from(bytes.len()).map_err(ToolError::internal)?;
+        let (encoding, data) = match compressed(&bytes, compression)? {
+            Some(data) => (Encoding::Zstd, data),
+            None => (Encoding::Raw, bytes.into_owned()),
+        };
+        Ok(Self { hash, form: content.form(), key, size, encoding, data })
+    }
+}
+
+fn weight(content: &Content) -> usize {
+    match content {
+        Content::Text(text) => text.len(),
+        Content::Json(json) => json.as_str().len(),
+        Content::Bytes(bytes) => bytes.len(),
+    }
+}
+
+fn compressed(bytes: &[u8], compression: Compression) -> Result<Option<Vec<u8>>> {
+    if compression == Compression::Off || bytes.len() < COMPRESS_FROM_BYTES {
+        return Ok(None);
+    }
+    let data = zstd::bulk::compress(bytes, 1).map_err(ToolError::internal)?;
+    Ok((data.len() < bytes.len() - bytes.len() / 8).then_some(data))
+}
+
+/// Prepares the content of each change, where it has one.
+pub(crate) async fn prepare(
+    changes: Changeset,
+    compression: Compression,
+) -> Result<(Changeset, Vec<Option<Prepared>>)> {
+    let heavy: usize =
+        changes.changes.iter().map(|change| if let Change::Put(put) = change { weight(&put.content) } else { 0 }).sum();
+    let work = move || {
+        let contents = changes
+            .changes
+            .iter()
+            .map(|change| match change {
+                Change::Put(put) => Prepared::of(&put.content, compression).map(Some),
+                Change::Touch(_) => Prepared::of(&Content::Text(String::new()), compression).map(Some),
+                _ => Ok(None),
+            })
+            .collect::<Result<_>>()?;
+        Ok((changes, contents))
+    };
+    if heavy < HEAVY_FROM_BYTES {
+        return work();
+    }
+    tokio::task::spawn_blocking(work).await.map_err(ToolError::internal)?
+}
+
+/// Gives back the content that was stored.
+pub(crate) fn decode(form: i16, encoding: i16, size: i64, data: &[u8]) -> Result<Content> {
+    let form = Form::from_code(form).ok_or_else(|| ToolError::internal(format!("unknown form {form}")))?;
+    let bytes = if encoding == Encoding::Raw.code() {
+        Cow::Borrowed(data)
+    } else {
+        let size = usize::try_from(size).map_err(ToolError::internal)?;
+        Cow::Owned(zstd::bulk::decompress(data, size).map_err(ToolError::internal)?)
+    };
+    Content::from_stored(form, bytes.into_owned())
+}

@@ -1,0 +1,50 @@
+//! A workspace whose files live in the store.
+
+use crate::{CallInfo, FileStore, Store};
+use async_trait::async_trait;
+use std::sync::Arc;
+use toolrest_core::{
+    Access, CallCx, Changeset, Commit, Depth, Entry, File, Listing, Result, Workspace, Workspaces, WsPath,
+};
+
+/// Opens workspaces of a store.
+pub struct DatabaseWorkspaces(pub Arc<dyn Store>);
+
+struct DatabaseWorkspace {
+    store: Arc<dyn Store>,
+    access: Access,
+}
+
+#[async_trait]
+impl Workspaces for DatabaseWorkspaces {
+    async fn open(&self, access: Access) -> Result<Arc<dyn Workspace>> {
+        Ok(Arc::new(DatabaseWorkspace { store: Arc::clone(&self.0), access }))
+    }
+}
+
+#[async_trait]
+impl Workspace for DatabaseWorkspace {
+    async fn authorise(&self) -> Result<()> {
+        self.store.authorise(self.access).await
+    }
+
+    async fn stat(&self, path: &WsPath) -> Result<Option<Entry>> {
+        self.store.stat(self.access, path).await
+    }
+
+    async fn read(&self, path: &WsPath) -> Result<File> {
+        FileStore::read(&*self.store, self.access, path).await
+    }
+
+    async fn list(&self, folder: &WsPath, depth: Depth, limit: usize) -> Result<Listing> {
+        self.store.list(self.access, folder, depth, limit).await
+    }
+
+    async fn commit(&self, changes: Changeset, cx: &CallCx) -> Result<Commit> {
+        let commit = self.store.commit(self.access, changes, CallInfo::of(cx)).await?;
+        if let Some(id) = commit.id {
+            cx.recorded_with(id);
+        }
+        Ok(commit)
+    }
+}

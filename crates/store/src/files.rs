@@ -1,0 +1,157 @@
+//! Files, their history, and the chats that appear among them.
+
+use crate::plan::FileRow;
+use async_trait::async_trait;
+use serde::Serialize;
+use toolrest_core::{
+    Access, CallCx, CallId, Changeset, ChatId, Commit, CommitId, CommitInfo, Content, Depth, Entry, File, FileId,
+    JsonText, Listing, Result, Timestamp, ToolError, UserId, Version, VersionId, WsPath,
+};
+
+/// The call on whose behalf a change is made.
+#[derive(Clone, Debug)]
+pub struct CallInfo {
+    /// The call's id.
+    pub id: CallId,
+    /// Its toolset.
+    pub toolset: &'static str,
+    /// Its tool.
+    pub tool: &'static str,
+    /// Who called.
+    pub caller: UserId,
+    /// When it began.
+    pub started_at: Timestamp,
+}
+
+impl CallInfo {
+    /// The call that is under way.
+    pub fn of(cx: &CallCx) -> Self {
+        Self { id: cx.id, toolset: cx.toolset, tool: cx.tool, caller: cx.caller.user, started_at: cx.started_at }
+    }
+}
+
+/// A part of a long list, newest first.
+#[derive(Clone, Copy, Debug)]
+pub struct Page<T> {
+    /// Only what is older than this.
+    pub before: Option<T>,
+    /// At most so many.
+    pub limit: u32,
+}
+
+/// A conversation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Chat {
+    /// Its id, and that of the file that shows it.
+    pub id: ChatId,
+    /// Where it appears.
+    pub path: WsPath,
+    /// Its title as given.
+    pub title: String,
+    /// When it began.
+    pub created_at: Timestamp,
+    /// When its last message came.
+    pub updated_at: Timestamp,
+    /// What was said, in order.
+    pub messages: Vec<Message>,
+}
+
+/// One message of a chat.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Message {
+    /// Its id.
+    pub id: uuid::Uuid,
+    /// Who speaks: `user`, `assistant`, `system` or `tool`.
+    pub role: String,
+    /// What is said.
+    pub content: String,
+    /// When.
+    pub created_at: Timestamp,
+}
+
+impl Chat {
+    /// The chat that a virtual file shows.
+    pub(crate) fn of(row: &FileRow, messages: Vec<Message>) -> Self {
+        Self {
+            id: ChatId(row.id.0),
+            path: row.path.clone(),
+            title: row.display_name.clone().unwrap_or_else(|| row.path.name().to_owned()),
+            created_at: row.created_at,
+            updated_at: row.updated_at,
+            messages,
+        }
+    }
+
+    /// The virtual file as the file tools see it. It has no version of its own: its content is made from the messages.
+    pub(crate) fn into_file(self, row: FileRow) -> Result<File> {
+        #[derive(Serialize)]
+        struct Shown {
+            title: String,
+            messages: Vec<Message>,
+        }
+        let content = JsonText::of(&Shown { title: self.title, messages: self.messages })?;
+        let size = i64::try_from(content.as_str().len()).map_err(ToolError::internal)?;
+        let content = Content::Json(content);
+        let entry = Entry { hash: Some(content.hash()?), size, ..row.into() };
+        Ok(File { entry, content: Some(content) })
+    }
+
+    /// The name of the file that shows a chat with this title: the title, made fit for a path.
+    pub(crate) fn file_name(title: &str, attempt: usize) -> String {
+        const SUFFIX_BYTES: usize = ".chat".len() + " (1000)".len();
+        let mut name: String = title.trim().chars().map(|c| if c == '/' || c.is_control() { '-' } else { c }).collect();
+        while name.len() > toolrest_core::MAX_NAME_BYTES - SUFFIX_BYTES {
+            name.pop();
+        }
+        match attempt {
+            0 => format!("{}.chat", name.trim_end()),
+            n => format!("{} ({}).chat", name.trim_end(), n + 1),
+        }
+    }
+}
+
+/// Keeps files. Every method checks the caller's rights in the statement that does the work.
+#[async_trait]
+pub trait FileStore: Send + Sync {
+    /// Checks the caller's rights and nothing else.
+    async fn authorise(&self, access: Access) -> Result<()>;
+
+    /// Tells what stands at the path.
+    async fn stat(&self, access: Access, path: &WsPath) -> Result<Option<Entry>>;
+
+    /// Reads what stands at the path.
+    async fn read(&self, access: Access, path: &WsPath) -> Result<File>;
+
+    /// Lists a folder, sorted by path.
+    async fn list(&self, access: Access, folder: &WsPath, depth: Depth, limit: usize) -> Result<Listing>;
+
+    /// Applies all of the changes or none, and records the call with them.
+    async fn commit(&self, access: Access, changes: Changeset, call: CallInfo) -> Result<Commit>;
+
+    /// Reads a file by its id, in the trash or not.
+    async fn file(&self, access: Access, file: FileId) -> Result<File>;
+
+    /// Lists a file's versions, newest first.
+    async fn versions(&self, access: Access, file: FileId, page: Page<i64>) -> Result<Vec<Version>>;
+
+    /// Reads one version of a file.
+    async fn version(&self, access: Access, file: FileId, version: VersionId) -> Result<(Version, Content)>;
+
+    /// Lists what is in the trash, newest first.
+    async fn trash(&self, access: Access, page: Page<Timestamp>) -> Result<Vec<Entry>>;
+
+    /// Lists commits, newest first.
+    async fn commits(&self, access: Access, page: Page<CommitId>) -> Result<Vec<CommitInfo>>;
+
+    /// Finds one commit.
+    async fn commit_info(&self, access: Access, commit: CommitId) -> Result<CommitInfo>;
+
+    /// Begins a chat, which appears as a file below `/chats`.
+    async fn create_chat(&self, access: Access, title: String) -> Result<Chat>;
+
+    /// Adds a message to a chat.
+    async fn add_message(&self, access: Access, chat: ChatId, role: String, content: String) -> Result<Message>;
+
+    /// Reads a chat with its messages.
+    async fn chat(&self, access: Access, chat: ChatId) -> Result<Chat>;
+}

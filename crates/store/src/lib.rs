@@ -1,0 +1,23 @@
+//! Accounts, workspaces, files, versions and records, on SQLite and on PostgreSQL.
+//!
+//! [`Store`] stands at the level of operations, not of rows, because the best way to write differs between the two:
+//! one writer thread with group commit on SQLite, one statement per write on PostgreSQL. What a changeset means is
+//! decided once, in `plan`, for both.
+
+mod accounts;
+mod blob;
+mod database_workspace;
+mod files;
+mod plan;
+mod postgres;
+mod recorder;
+mod sqlite;
+mod store;
+
+pub use accounts::{AccountStore, Attempt, Credentials, NewUser, Rotation, Session, User};
+pub use database_workspace::DatabaseWorkspaces;
+pub use files::{CallInfo, Chat, FileStore, Message, Page};
+pub use postgres::{Postgres, PostgresOptions};
+pub use recorder::WriteBehind;
+pub use sqlite::Sqlite;
+pub use store::{CallStore, Member, Purge, Purged, Store, WorkspaceInfo, WorkspaceStore};

@@ -1,0 +1,554 @@
+//! What a changeset means, decided once for both databases.
+//!
+//! A store looks up what the changes are about ([`Needs`]), puts it into a [`View`] and lets [`plan`] turn the changes
+//! into row operations. The view follows along, so that a later change sees what an earlier one did. Nothing here
+//! touches a database, and nothing in the stores decides what is allowed.
+
+use crate::blob::Prepared;
+use std::collections::{BTreeMap, BTreeSet};
+use toolrest_core::{
+    Change, Changeset, Commit, CommitId, ContentHash, Destination, Effect, EffectKind, Entry, ErrorKind, Expect,
+    FileId, FileType, Form, MAX_PATH_BYTES, Outcome, Parents, Put, Removal, Result, Timestamp, ToolError, VersionId,
+    WsPath,
+};
+
+/// A row of `files`.
+#[derive(Clone, Debug)]
+pub(crate) struct FileRow {
+    pub id: FileId,
+    pub path: WsPath,
+    pub display_name: Option<String>,
+    pub file_type: FileType,
+    pub is_virtual: bool,
+    pub head: Option<Head>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+    pub deleted_at: Option<Timestamp>,
+}
+
+/// The current version of a file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Head {
+    pub seq: i64,
+    pub version: VersionId,
+    pub hash: ContentHash,
+    pub blob: ContentHash,
+    pub form: Form,
+    pub size: i64,
+}
+
+impl From<FileRow> for Entry {
+    fn from(row: FileRow) -> Self {
+        Self {
+            id: row.id,
+            path: row.path,
+            display_name: row.display_name,
+            file_type: row.file_type,
+            is_virtual: row.is_virtual,
+            size: row.head.map_or(0, |head| head.size),
+            version: row.head.map(|head| head.version),
+            hash: row.head.map(|head| head.hash),
+            created_at: row.created_at,
+            updated_at: row.updated_at,
+            deleted_at: row.deleted_at,
+        }
+    }
+}
+
+/// What must be looked up to plan a changeset.
+#[derive(Debug, Default)]
+pub(crate) struct Needs {
+    /// Paths whose rows may change.
+    pub at: BTreeSet<WsPath>,
+    /// Folders that must stay where they are meanwhile.
+    pub above: BTreeSet<WsPath>,
+    /// Folders of which it matters what is below them.
+    pub below: BTreeSet<WsPath>,
+    /// Files named by id, in the trash or not.
+    pub ids: BTreeSet<FileId>,
+    /// Earlier versions that are to come back.
+    pub versions: BTreeSet<(FileId, i64)>,
+    /// Files that come back from the trash: folders that went with them may have to come back too.
+    pub restores: bool,
+}
+
+impl Needs {
+    pub(crate) fn of(changes: &Changeset) -> Self {
+        let mut needs = Self::default();
+        for change in &changes.changes {
+            match change {
+                Change::Put(put) => needs.path(&put.path),
+                Change::Touch(path) | Change::MakeDir(path) => needs.path(path),
+                Change::Remove { path, .. } => {
+                    needs.path(path);
+                    needs.below.insert(path.clone());
+                }
+                Change::Move { from, to } => {
+                    needs.path(from);
+                    needs.below.insert(from.clone());
+                    let (Destination::Into(to) | Destination::At(to) | Destination::Exactly(to)) = to;
+                    needs.path(to);
+                    if let Ok(inside) = to.join(from.name()) {
+                        needs.path(&inside);
+                    }
+                }
+                Change::Restore(file) => {
+                    needs.ids.insert(*file);
+                    needs.restores = true;
+                }
+                Change::Revert { file, seq } => {
+                    needs.ids.insert(*file);
+                    needs.versions.insert((*file, *seq));
+                }
+            }
+        }
+        for expect in &changes.expect {
+            match expect {
+                Expect::Hash(path, _) => needs.path(path),
+                Expect::Version(file, _) | Expect::At(file, _) => {
+                    needs.ids.insert(*file);
+                }
+            }
+        }
+        needs.follow_moves(changes);
+        needs
+    }
+
+    /// Adds the places of files that were found by their ids.
+    pub(crate) fn learn(&mut self, found: &BTreeMap<FileId, FileRow>) {
+        for row in found.values() {
+            self.path(&row.path);
+        }
+    }
+
+    fn path(&mut self, path: &WsPath) {
+        self.at.insert(path.clone());
+        self.above.extend(path.ancestors());
+    }
+
+    /// What a later change finds below the target of a move stood below its source.
+    fn follow_moves(&mut self, changes: &Changeset) {
+        for change in &changes.changes {
+            let Change::Move { from, to: Destination::Exactly(to) } = change else { continue };
+            let sources: Vec<WsPath> = self.at.iter().filter_map(|path| path.moved(to, from)).collect();
+            for source in sources {
+                self.path(&source);
+            }
+        }
+    }
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(crate) struct View {
+    /// What stands at the paths that were asked for.
+    pub live: BTreeMap<WsPath, FileRow>,
+    /// What lies below the folders that were asked for.
+    pub below: BTreeMap<WsPath, Below>,
+    /// The files that were asked for by id.
+    pub ids: BTreeMap<FileId, FileRow>,
+    /// The earlier versions that were asked for.
+    pub versions: BTreeMap<(FileId, i64), Head>,
+    /// For restores: the folder that last stood at a path and is now in the trash.
+    pub trashed_folders: BTreeMap<WsPath, FileRow>,
+}
+
+/// What lies below a folder.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Below {
+    pub entries: i64,
+    pub holds_virtual: bool,
+    pub longest_path_bytes: i64,
+}
+
+/// One operation on rows. They are applied in order.
+#[derive(Debug)]
+pub(crate) enum RowOp {
+    /// Inserts the row, and the first version if it has one.
+    Insert(FileRow),
+    /// Adds a version and makes it current.
+    AddVersion { file: FileId, head: Head },
+    /// Renews the time.
+    Touch { file: FileId },
+    /// Moves a row, and for a folder all rows below it.
+    Move { file: FileId, is_folder: bool, from: WsPath, to: WsPath },
+    /// Marks as deleted.
+    Trash { file: FileId },
+    /// Takes the mark away.
+    Untrash { file: FileId },
+}
+
+/// A changeset turned into operations.
+#[derive(Debug, Default)]
+pub(crate) struct Plan {
+    pub ops: Vec<RowOp>,
+    pub effects: Vec<Effect>,
+    pub outcomes: Vec<Outcome>,
+}
+
+impl Plan {
+    /// The id to record it under; none if there is nothing to record.
+    pub(crate) fn commit_id(&self) -> Option<CommitId> {
+        (!self.effects.is_empty()).then(CommitId::new)
+    }
+
+    pub(crate) fn into_commit(self, id: Option<CommitId>, created_at: Timestamp) -> Commit {
+        Commit { id, created_at, outcomes: self.outcomes }
+    }
+}
+
+/// Turns changes into row operations, or says what stands in the way.
+pub(crate) fn plan(changes: &Changeset, contents: &[Option<Prepared>], view: View, now: Timestamp) -> Result<Plan> {
+    let mut planner = Planner { view, now, plan: Plan::default() };
+    for expect in &changes.expect {
+        planner.check(expect)?;
+    }
+    for (change, content) in changes.changes.iter().zip(contents) {
+        let outcome = planner.apply(change, content.as_ref())?;
+        planner.plan.outcomes.push(outcome);
+    }
+    Ok(planner.plan)
+}
+
+struct Planner {
+    view: View,
+    now: Timestamp,
+    plan: Plan,
+}
+
+impl Planner {
+    fn check(&self, expect: &Expect) -> Result<()> {
+        match expect {
+            Expect::Hash(path, expected) => {
+                let row = self.view.live.get(path).ok_or_else(|| ToolError::file_not_found(path))?;
+                let current = row.head.map(|head| head.hash);
+                if current == Some(*expected) { Ok(()) } else { Err(ToolError::stale(path, current)) }
+            }
+            Expect::Version(file, expected) => {
+                let row = self.view.ids.get(file).filter(|row| row.deleted_at.is_none());
+                if row.and_then(|row| row.head).is_some_and(|head| head.version == *expected) {
+                    return Ok(());
+                }
+                Err(changed_since(row.map_or_else(|| file.to_string(), |row| row.path.to_string())))
+            }
+            Expect::At(file, path) => {
+                let row = self.view.ids.get(file).filter(|row| row.deleted_at.is_none());
+                if row.is_some_and(|row| row.path == *path) { Ok(()) } else { Err(changed_since(path)) }
+            }
+        }
+    }
+
+    fn apply(&mut self, change: &Change, content: Option<&Prepared>) -> Result<Outcome> {
+        match (change, content) {
+            (Change::Put(put), Some(content)) => self.put(put, content),
+            (Change::Touch(path), Some(empty)) => self.touch(path, empty),
+            (Change::Put(_) | Change::Touch(_), None) => Err(ToolError::internal("a content was not prepared")),
+            (Change::MakeDir(path), _) => self.make_dir(path),
+            (Change::Move { from, to }, _) => self.move_to(from, to),
+            (Change::Remove { path, removal: Removal::Single }, _) => self.remove(path),
+            (Change::Restore(file), _) => self.restore(*file),
+            (Change::Revert { file, seq }, _) => self.revert(*file, *seq),
+        }
+    }
+
+    fn put(&mut self, put: &Put, content: &Prepared) -> Result<Outcome> {
+        let Some(row) = self.view.live.get(&put.path) else {
+            return self.create(&put.path, put.file_type, content, put.parents);
+        };
+        if row.file_type == FileType::Folder {
+            return Err(is_folder(&put.path));
+        }
+        changeable(row)?;
+        if row.file_type != put.file_type {
+            let (actual, given) = (row.file_type, put.file_type);
+            let message = format!("{} is a {actual}; it cannot become a {given}", put.path);
+            return Err(ToolError::new(ErrorKind::WrongType, message).detail("file_type", actual.name()));
+        }
+        let row = row.clone();
+        Ok(self.add_version(row, head(content)))
+    }
+
+    fn touch(&mut self, path: &WsPath, empty: &Prepared) -> Result<Outcome> {
+        let Some(row) = self.view.live.get(path) else {
+            return self.create(path, FileType::Document, empty, Parents::Create);
+        };
+        changeable(row)?;
+        let row = row.clone();
+        self.plan.ops.push(RowOp::Touch { file: row.id });
+        self.effect(EffectKind::Touch, &row, None);
+        Ok(outcome(&row))
+    }
+
+    fn create(&mut self, path: &WsPath, file_type: FileType, content: &Prepared, parents: Parents) -> Result<Outcome> {
+        self.make_room(path, parents)?;
+        let row = self.new_row(path, file_type, Some(head(content)));
+        Ok(self.insert(row))
+    }
+
+    fn make_dir(&mut self, path: &WsPath) -> Result<Outcome> {
+        match self.view.live.get(path) {
+            Some(row) if row.file_type == FileType::Folder => Ok(outcome(row)),
+            Some(_) => Err(through_file(path)),
+            None => {
+                self.make_room(path, Parents::Create)?;
+                let row = self.new_row(path, FileType::Folder, None);
+                Ok(self.insert(row))
+            }
+        }
+    }
+
+    /// Sees to it that the folders above a path exist.
+    fn make_room(&mut self, path: &WsPath, parents: Parents) -> Result<()> {
+        for folder in path.ancestors() {
+            match self.view.live.get(&folder) {
+                Some(row) if row.file_type == FileType::Folder => {}
+                Some(_) => return Err(through_file(&folder)),
+                None if parents == Parents::Require => return Err(folder_not_found(&folder)),
+                None => {
+                    let row = self.new_row(&folder, FileType::Folder, None);
+                    self.insert(row);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn move_to(&mut self, from: &WsPath, to: &Destination) -> Result<Outcome> {
+        if from.is_root() {
+            return Err(ToolError::argument("source", "The root folder cannot be moved"));
+        }
+        let row = self.view.live.get(from).cloned().ok_or_else(|| ToolError::file_not_found(from))?;
+        changeable(&row)?;
+        let target = self.target(from, to)?;
+        let is_folder = row.file_type == FileType::Folder;
+        if is_folder && target.is_below(from) {
+            let message = format!("Cannot move {from} into itself ({target})");
+            return Err(ToolError::argument("destination", message));
+        }
+        if target == *from {
+            let message = format!("{from} is already there; source and destination are the same");
+            return Err(ToolError::new(ErrorKind::AlreadyExists, message));
+        }
+        self.make_room(&target, Parents::Require)?;
+        if self.view.live.contains_key(&target) {
+            return Err(already_exists(&target));
+        }
+        if is_folder {
+            let below = self.view.below.get(from).copied().unwrap_or_default();
+            if below.holds_virtual {
+                return Err(protected(&format!("{from} holds files that are managed by the system")));
+            }
+            let growth = signed(target.as_str().len()) - signed(from.as_str().len());
+            if below.longest_path_bytes + growth > signed(MAX_PATH_BYTES) {
+                let message = format!("A path below {target} would be longer than {MAX_PATH_BYTES} bytes");
+                return Err(ToolError::new(ErrorKind::InvalidPath, message));
+            }
+        }
+        self.plan.ops.push(RowOp::Move { file: row.id, is_folder, from: from.clone(), to: target.clone() });
+        self.effect(EffectKind::Move, &FileRow { path: target.clone(), ..row.clone() }, Some(from.clone()));
+        let moved: Vec<(WsPath, WsPath)> =
+            self.view.live.keys().filter_map(|path| Some((path.clone(), path.moved(from, &target)?))).collect();
+        for (old, new) in moved {
+            if let Some(row) = self.view.live.remove(&old) {
+                self.view.live.insert(new.clone(), FileRow { path: new, ..row });
+            }
+        }
+        Ok(Outcome { path: target, ..outcome(&row) })
+    }
+
+    fn target(&self, from: &WsPath, to: &Destination) -> Result<WsPath> {
+        let kind = |path: &WsPath| self.view.live.get(path).map(|row| row.file_type);
+        match to {
+            Destination::At(path) if kind(path) == Some(FileType::Folder) && path != from => path.join(from.name()),
+            Destination::At(path) | Destination::Exactly(path) => Ok(path.clone()),
+            Destination::Into(folder) => match kind(folder) {
+                Some(FileType::Folder) => folder.join(from.name()),
+                Some(_) => Err(through_file(folder)),
+                None => Err(folder_not_found(folder)),
+            },
+        }
+    }
+
+    fn remove(&mut self, path: &WsPath) -> Result<Outcome> {
+        if path.is_root() {
+            return Err(ToolError::argument("path", "The root folder cannot be removed"));
+        }
+        let row = self.view.live.get(path).cloned().ok_or_else(|| ToolError::file_not_found(path))?;
+        changeable(&row)?;
+        let below = self.view.below.get(path).copied().unwrap_or_default();
+        if row.file_type == FileType::Folder && below.entries > 0 {
+            let message = format!("Folder is not empty: {path} holds {} entries; remove them first", below.entries);
+            return Err(ToolError::new(ErrorKind::NotEmpty, message));
+        }
+        self.plan.ops.push(RowOp::Trash { file: row.id });
+        self.effect(EffectKind::Remove, &row, None);
+        self.view.live.remove(path);
+        for folder in path.ancestors() {
+            if let Some(below) = self.view.below.get_mut(&folder) {
+                below.entries -= 1;
+            }
+        }
+        Ok(outcome(&row))
+    }
+
+    fn restore(&mut self, file: FileId) -> Result<Outcome> {
+        let row = self.view.ids.get(&file).cloned().ok_or_else(|| no_such_file(file))?;
+        if row.deleted_at.is_none() {
+            let message = format!("{} is not in the trash", row.path);
+            return Err(ToolError::new(ErrorKind::Conflict, message));
+        }
+        if self.view.live.contains_key(&row.path) {
+            return Err(already_exists(&row.path));
+        }
+        for folder in row.path.ancestors() {
+            match self.view.live.get(&folder) {
+                Some(above) if above.file_type == FileType::Folder => {}
+                Some(_) => return Err(through_file(&folder)),
+                None => {
+                    if let Some(trashed) = self.view.trashed_folders.remove(&folder) {
+                        self.untrash(trashed);
+                    } else {
+                        let new = self.new_row(&folder, FileType::Folder, None);
+                        self.insert(new);
+                    }
+                }
+            }
+        }
+        Ok(self.untrash(row))
+    }
+
+    fn revert(&mut self, file: FileId, seq: i64) -> Result<Outcome> {
+        // An earlier change of the same set may have touched it.
+        let row = self.view.live.values().find(|row| row.id == file).cloned().ok_or_else(|| no_such_file(file))?;
+        changeable(&row)?;
+        let old = self.view.versions.get(&(file, seq)).copied().ok_or_else(|| {
+            ToolError::new(ErrorKind::NotFound, format!("Version {seq} of {} is no longer kept", row.path))
+        })?;
+        Ok(self.add_version(row, Head { version: VersionId::new(), ..old }))
+    }
+
+    fn add_version(&mut self, mut row: FileRow, head: Head) -> Outcome {
+        let before = row.head.map(|head| head.seq);
+        let head = Head { seq: before.unwrap_or(0) + 1, ..head };
+        self.plan.ops.push(RowOp::AddVersion { file: row.id, head });
+        row.head = Some(head);
+        self.plan.effects.push(Effect {
+            op: EffectKind::Update,
+            path: row.path.clone(),
+            from: None,
+            file_id: row.id,
+            before,
+            after: Some(head.seq),
+            version_id: Some(head.version),
+        });
+        let outcome = outcome(&row);
+        self.view.live.insert(row.path.clone(), row);
+        outcome
+    }
+
+    fn insert(&mut self, row: FileRow) -> Outcome {
+        self.plan.ops.push(RowOp::Insert(row.clone()));
+        self.effect(EffectKind::Create, &row, None);
+        let outcome = outcome(&row);
+        self.view.live.insert(row.path.clone(), row);
+        outcome
+    }
+
+    fn untrash(&mut self, row: FileRow) -> Outcome {
+        self.plan.ops.push(RowOp::Untrash { file: row.id });
+        self.effect(EffectKind::Restore, &row, None);
+        let outcome = outcome(&row);
+        self.view.live.insert(row.path.clone(), row);
+        outcome
+    }
+
+    fn new_row(&self, path: &WsPath, file_type: FileType, head: Option<Head>) -> FileRow {
+        FileRow {
+            id: FileId::new(),
+            path: path.clone(),
+            display_name: None,
+            file_type,
+            is_virtual: false,
+            head,
+            created_at: self.now,
+            updated_at: self.now,
+            deleted_at: None,
+        }
+    }
+
+    fn effect(&mut self, op: EffectKind, row: &FileRow, from: Option<WsPath>) {
+        self.plan.effects.push(Effect {
+            op,
+            path: row.path.clone(),
+            from,
+            file_id: row.id,
+            before: None,
+            after: row.head.map(|head| head.seq),
+            version_id: row.head.map(|head| head.version),
+        });
+    }
+}
+
+/// The first version with this content.
+pub(crate) fn head(content: &Prepared) -> Head {
+    Head {
+        seq: 1,
+        version: VersionId::new(),
+        hash: content.hash,
+        blob: content.key,
+        form: content.form,
+        size: content.size,
+    }
+}
+
+fn outcome(row: &FileRow) -> Outcome {
+    Outcome {
+        file: row.id,
+        path: row.path.clone(),
+        version: row.head.map(|head| head.version),
+        hash: row.head.map(|head| head.hash),
+    }
+}
+
+fn changeable(row: &FileRow) -> Result<()> {
+    if row.is_virtual {
+        return Err(protected(&format!("{} is managed by the system", row.path)));
+    }
+    Ok(())
+}
+
+fn protected(what: &str) -> ToolError {
+    ToolError::new(ErrorKind::Protected, format!("{what} and cannot be changed with file tools; use the chat API"))
+}
+
+fn is_folder(path: &WsPath) -> ToolError {
+    ToolError::new(ErrorKind::IsDirectory, format!("{path} is a folder; content can only be written to a file"))
+}
+
+fn through_file(path: &WsPath) -> ToolError {
+    ToolError::new(ErrorKind::ThroughFile, format!("{path} is a file, not a folder"))
+}
+
+fn folder_not_found(path: &WsPath) -> ToolError {
+    ToolError::new(ErrorKind::NotFound, format!("Folder not found: {path}; create it with mkdir first"))
+}
+
+fn already_exists(path: &WsPath) -> ToolError {
+    ToolError::new(ErrorKind::AlreadyExists, format!("A file or folder already exists at {path}"))
+}
+
+pub(crate) fn no_such_file(file: FileId) -> ToolError {
+    ToolError::new(ErrorKind::NotFound, format!("File not found: {file}"))
+}
+
+fn changed_since(path: impl std::fmt::Display) -> ToolError {
+    ToolError::new(ErrorKind::Conflict, format!("{path} has changed since; nothing was undone"))
+}
+
+fn signed(length: usize) -> i64 {
+    i64::try_from(length).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+#[path = "plan_tests.rs"]
+mod tests;

@@ -1,0 +1,199 @@
+//! PostgreSQL, for several replicas on one database.
+
+mod accounts;
+mod chats;
+mod commits;
+mod files;
+mod put;
+mod row;
+mod statements;
+mod transaction;
+mod upkeep;
+mod workspaces;
+
+use deadpool_postgres::{
+    Hook, HookError, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime, TimeoutType,
+};
+use std::{str::FromStr, time::Duration};
+use tokio_postgres::{
+    NoTls, Row,
+    error::SqlState,
+    types::{ToSql, WasNull, WrongType},
+};
+use toolrest_core::{ErrorKind, Result, ToolError};
+
+/// Schema changes, oldest first. Never edit one that was released; add another.
+const MIGRATIONS: &[&str] = &[include_str!("../migrations/postgres/0001_ground_floor.sql")];
+
+/// The advisory lock under which replicas take turns to migrate. Any number that no other program uses.
+const MIGRATION_LOCK: i64 = 0x746f_6f6c_7265_7374;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A store on PostgreSQL.
+///
+/// A request holds one connection at most, and only while a statement of its own runs.
+pub struct Postgres {
+    pool: Pool,
+}
+
+/// How to use a PostgreSQL.
+pub struct PostgresOptions {
+    /// The most connections.
+    pub pool_size: usize,
+    /// How long one statement may run.
+    pub statement_timeout: Duration,
+    /// How long a request may wait for a connection.
+    pub wait_timeout: Duration,
+}
+
+impl Postgres {
+    /// Connects and brings the schema up to date.
+    pub async fn connect(url: &str, options: PostgresOptions) -> Result<Self> {
+        let mut config = tokio_postgres::Config::from_str(url)
+            .map_err(|error| ToolError::argument("database.url", format!("The database URL is not valid: {error}")))?;
+        if config.get_application_name().is_none() {
+            config.application_name("toolrest");
+        }
+        config.connect_timeout(CONNECT_TIMEOUT);
+        // Nothing that is waiting for an answer may hang for ever on a machine that is gone.
+        config.tcp_user_timeout(options.statement_timeout + CONNECT_TIMEOUT);
+        let manager = Manager::from_config(config, NoTls, ManagerConfig { recycling_method: RecyclingMethod::Fast });
+        let pool = Pool::builder(manager)
+            .max_size(options.pool_size)
+            .runtime(Runtime::Tokio1)
+            .wait_timeout(Some(options.wait_timeout))
+            .create_timeout(Some(CONNECT_TIMEOUT))
+            .post_create(Hook::async_fn(move |client, _| {
+                let setup = session_setup(options.statement_timeout);
+                Box::pin(async move { client.batch_execute(&setup).await.map_err(HookError::Backend) })
+            }))
+            .build()
+            .map_err(ToolError::internal)?;
+        let store = Self { pool };
+        store.migrate().await?;
+        Ok(store)
+    }
+
+    async fn client(&self) -> Result<Object> {
+        self.pool.get().await.map_err(no_connection)
+    }
+
+    /// Brings the schema up to date. Replicas that start together take turns.
+    async fn migrate(&self) -> Result<()> {
+        let mut client = self.client().await?;
+        let transaction = client.transaction().await.map_err(fault)?;
+        let prepare = format!(
+            "SET LOCAL statement_timeout = 0; SELECT pg_advisory_xact_lock({MIGRATION_LOCK});
+             CREATE TABLE IF NOT EXISTS schema_version (version integer NOT NULL);"
+        );
+        transaction.batch_execute(&prepare).await.map_err(fault)?;
+        let found = transaction.query_opt("SELECT version FROM schema_version", &[]).await.map_err(fault)?;
+        let done = found.map_or(0, |row| row.get::<_, i32>(0));
+        let done = usize::try_from(done).map_err(ToolError::internal)?;
+        if done > MIGRATIONS.len() {
+            return Err(crate::store::newer_database(done, MIGRATIONS.len()));
+        }
+        for migration in &MIGRATIONS[done..] {
+            transaction.batch_execute(migration).await.map_err(fault)?;
+        }
+        let record =
+            format!("DELETE FROM schema_version; INSERT INTO schema_version (version) VALUES ({})", MIGRATIONS.len());
+        transaction.batch_execute(&record).await.map_err(fault)?;
+        transaction.commit().await.map_err(fault)
+    }
+
+    /// Runs a query that only looks. If the connection turns out to be dead, it is run once more on another.
+    async fn look(&self, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
+        let mut retried = false;
+        loop {
+            let client = self.client().await?;
+            match query(&client, sql, params).await {
+                Err(_) if client.is_closed() && !retried => retried = true,
+                other => return other,
+            }
+        }
+    }
+
+    /// Runs one statement that changes something.
+    async fn change(&self, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
+        query(&self.client().await?, sql, params).await
+    }
+}
+
+/// What every connection is told first.
+fn session_setup(statement_timeout: Duration) -> String {
+    // The statements are few, short and known: planning each anew, or compiling it, costs more than it can gain.
+    // Acknowledged means durable, whatever the database's default says.
+    format!(
+        "SET statement_timeout = {}; SET jit = off; SET plan_cache_mode = force_generic_plan; SET timezone = 'UTC';
+         SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off';",
+        statement_timeout.as_millis()
+    )
+}
+
+/// Runs a prepared statement.
+async fn query(client: &Object, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
+    let statement = client.prepare_cached(sql).await.map_err(fault)?;
+    client.query(&statement, params).await.map_err(fault)
+}
+
+/// Translates a failure of the database itself.
+fn fault(error: tokio_postgres::Error) -> ToolError {
+    let Some(code) = error.code() else {
+        if std::error::Error::source(&error).is_some_and(|source| source.is::<WrongType>() || source.is::<WasNull>()) {
+            return ToolError::internal(error);
+        }
+        // No answer from the database: the connection failed.
+        tracing::warn!(%error, "the connection to the database failed");
+        return away();
+    };
+    if is_away(code) {
+        tracing::warn!(%error, "the database is away");
+        return away();
+    }
+    if *code == SqlState::QUERY_CANCELED {
+        return ToolError::new(ErrorKind::Timeout, "The database took too long; try again, or ask for less at once");
+    }
+    if [SqlState::UNIQUE_VIOLATION, SqlState::T_R_DEADLOCK_DETECTED, SqlState::T_R_SERIALIZATION_FAILURE].contains(code)
+    {
+        return ToolError::new(ErrorKind::Conflict, "Another change came between; try again").detail("lost_race", true);
+    }
+    ToolError::internal(error)
+}
+
+fn is_away(code: &SqlState) -> bool {
+    [
+        SqlState::ADMIN_SHUTDOWN,
+        SqlState::CRASH_SHUTDOWN,
+        SqlState::CANNOT_CONNECT_NOW,
+        SqlState::TOO_MANY_CONNECTIONS,
+        SqlState::DISK_FULL,
+        SqlState::OUT_OF_MEMORY,
+        SqlState::READ_ONLY_SQL_TRANSACTION,
+    ]
+    .contains(code)
+        || code.code().starts_with("08")
+}
+
+fn no_connection(error: PoolError) -> ToolError {
+    match error {
+        PoolError::Backend(error) | PoolError::PostCreateHook(HookError::Backend(error)) => fault(error),
+        PoolError::Timeout(TimeoutType::Wait) => {
+            ToolError::new(ErrorKind::Timeout, "No database connection became free in time; try again")
+        }
+        other => {
+            tracing::warn!(error = %other, "no connection to the database");
+            away()
+        }
+    }
+}
+
+fn away() -> ToolError {
+    ToolError::new(ErrorKind::Unavailable, "The database is away for the moment; try again")
+}
+
+/// Whether a failed change lost a race that can be run again.
+fn lost_race(error: &ToolError) -> bool {
+    error.details.contains_key("lost_race")
+}

@@ -1,0 +1,143 @@
+//! Chats, which appear as virtual files.
+
+use super::Postgres;
+use super::files::has_id;
+use super::row::{FILE_COLUMNS, FILE_WIDTH, authorised, file_if_any};
+use crate::files::{CallInfo, Chat, FileStore, Message};
+use crate::plan::FileRow;
+use crate::store::no_such_chat;
+use std::sync::LazyLock;
+use tokio_postgres::Row;
+use toolrest_core::{
+    Access, CallId, Change, Changeset, ChatId, FileId, FileType, Result, ToolError, WorkspaceId, WsPath, now,
+};
+use uuid::Uuid;
+
+/// How many chats of one title there may be.
+const NAMES: usize = 1000;
+
+static CHAT: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT m.role, {FILE_COLUMNS}, t.id, t.role, t.content, t.created_at FROM members m
+         LEFT JOIN files f ON f.ws = m.ws AND f.id = $3 AND f.is_virtual
+         LEFT JOIN chat_messages t ON t.ws = f.ws AND t.chat_id = f.id
+         WHERE m.ws = $1 AND m.user_id = $2 ORDER BY t.seq"
+    )
+});
+
+pub(super) async fn create(store: &Postgres, access: Access, title: String) -> Result<Chat> {
+    let folder = WsPath::posix("/chats")?;
+    make_folder(store, access, &folder).await?;
+    let at = now();
+    let mut row = FileRow {
+        id: FileId::new(),
+        path: folder.clone(),
+        display_name: Some(title.clone()),
+        file_type: FileType::Chat,
+        is_virtual: true,
+        head: None,
+        created_at: at,
+        updated_at: at,
+        deleted_at: None,
+    };
+    // A share of the folder's row keeps it where it is; a name that is taken makes no row.
+    let sql = "WITH me AS (SELECT role FROM members WHERE ws = $1 AND user_id = $2), folder AS (
+            SELECT 1 FROM files WHERE ws = $1 AND path = $5 AND deleted_at IS NULL AND (SELECT role FROM me) >= $8
+            FOR KEY SHARE
+        )
+        INSERT INTO files (ws, id, path, dir, name, display_name, kind, is_virtual, created_at, updated_at)
+        SELECT $1, $3, $4, $5, $6, $7, $9, true, $10, $10 FROM folder ON CONFLICT DO NOTHING RETURNING id";
+    for attempt in 0..NAMES {
+        row.path = folder.join(&Chat::file_name(&title, attempt))?;
+        let made = store
+            .change(
+                sql,
+                &[
+                    &access.workspace.0,
+                    &access.user.0,
+                    &row.id.0,
+                    &row.path.as_str(),
+                    &folder.as_str(),
+                    &row.path.name(),
+                    &title,
+                    &access.need.code(),
+                    &FileType::Chat.code(),
+                    &at,
+                ],
+            )
+            .await?;
+        if !made.is_empty() {
+            return Ok(Chat::of(&row, Vec::new()));
+        }
+    }
+    Err(ToolError::internal("no free name for a chat"))
+}
+
+/// Makes the folder that chats appear in, as a commit of its own.
+async fn make_folder(store: &Postgres, access: Access, folder: &WsPath) -> Result<()> {
+    if store.stat(access, folder).await?.is_some_and(|entry| entry.file_type == FileType::Folder) {
+        return Ok(());
+    }
+    let call = CallInfo { id: CallId::new(), toolset: "api", tool: "chat", caller: access.user, started_at: now() };
+    store.commit(access, Changeset::one(Change::MakeDir(folder.clone())), call).await.map(drop)
+}
+
+pub(super) async fn add_message(
+    store: &Postgres,
+    access: Access,
+    chat: ChatId,
+    role: String,
+    content: String,
+) -> Result<Message> {
+    let message = Message { id: Uuid::now_v7(), role, content, created_at: now() };
+    // The chat's row is locked, so that messages that come together get numbers one after the other. The number is
+    // looked up in a second statement, which sees what the one before it committed.
+    let lock = "WITH me AS (SELECT role FROM members WHERE ws = $1 AND user_id = $2), chat AS (
+            UPDATE files f SET updated_at = $5
+            WHERE f.ws = $1 AND f.id = $4 AND f.is_virtual AND (SELECT role FROM me) >= $3 RETURNING f.id
+        )
+        SELECT me.role, chat.id FROM me LEFT JOIN chat ON true";
+    let insert = "INSERT INTO chat_messages (ws, chat_id, seq, id, role, content, created_at)
+        SELECT $1, $2, coalesce(max(seq), 0) + 1, $3, $4, $5, $6 FROM chat_messages WHERE ws = $1 AND chat_id = $2";
+    let mut transaction = store.transaction().await?;
+    transaction.begin().await?;
+    let rows = transaction
+        .query(lock, &[&access.workspace.0, &access.user.0, &access.need.code(), &chat.0, &message.created_at])
+        .await?;
+    let found = authorised(access, &rows, 0)
+        .and_then(|_| rows.first().filter(|row| has_id(row, 1)).ok_or_else(|| no_such_chat(chat)).map(drop));
+    if let Err(error) = found {
+        transaction.rollback().await?;
+        return Err(error);
+    }
+    transaction
+        .query(
+            insert,
+            &[&access.workspace.0, &chat.0, &message.id, &message.role, &message.content, &message.created_at],
+        )
+        .await?;
+    transaction.commit().await?;
+    transaction.finished();
+    Ok(message)
+}
+
+pub(super) async fn read(store: &Postgres, access: Access, chat: ChatId) -> Result<Chat> {
+    let rows = store.look(&CHAT, &[&access.workspace.0, &access.user.0, &chat.0]).await?;
+    authorised(access, &rows, 0)?;
+    let row = rows.first().map_or(Ok(None), |row| file_if_any(row, 1))?.ok_or_else(|| no_such_chat(chat))?;
+    let at = 1 + FILE_WIDTH;
+    let messages = rows.iter().filter(|row| has_id(row, at)).map(|row| message(row, at)).collect();
+    Ok(Chat::of(&row, messages))
+}
+
+impl Postgres {
+    /// What was said in a chat, in order.
+    pub(super) async fn messages(&self, ws: WorkspaceId, chat: FileId) -> Result<Vec<Message>> {
+        let sql = "SELECT id, role, content, created_at FROM chat_messages WHERE ws = $1 AND chat_id = $2 ORDER BY seq";
+        Ok(self.look(sql, &[&ws.0, &chat.0]).await?.iter().map(|row| message(row, 0)).collect())
+    }
+}
+
+fn message(row: &Row, at: usize) -> Message {
+    Message { id: row.get(at), role: row.get(at + 1), content: row.get(at + 2), created_at: row.get(at + 3) }
+}

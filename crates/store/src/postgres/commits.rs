@@ -1,0 +1,221 @@
+//! Applying any changeset, in two round trips: look and lock, then write.
+
+use super::row::{FILE_COLUMNS, authorised, file, form, hash};
+use super::statements::{Write, send};
+use super::transaction::Transaction;
+use super::{Postgres, lost_race};
+use crate::blob::Prepared;
+use crate::files::CallInfo;
+use crate::plan::{Below, Head, Needs, View, plan};
+use futures_util::future::try_join_all;
+use std::sync::LazyLock;
+use tokio_postgres::Row;
+use toolrest_core::{Access, Changeset, Commit, FileId, Result, VersionId, WsPath, now};
+use uuid::Uuid;
+
+/// How often a commit that lost a race is run again before the caller is told.
+const TRIES: usize = 20;
+
+/// Commits that lock several rows take turns within a workspace, so that none waits for another in a circle. Those of
+/// one statement do not wait here.
+const ONE_AT_A_TIME: &str = "SELECT pg_advisory_xact_lock($1)";
+
+const MEMBER: &str = "SELECT role FROM members WHERE ws = $1 AND user_id = $2";
+
+/// What may change is locked before what must only stay: a share that grows into a lock is what circles are made of.
+static LOCK_AT: LazyLock<String> = LazyLock::new(|| at_paths("FOR UPDATE"));
+static LOCK_ABOVE: LazyLock<String> = LazyLock::new(|| at_paths("FOR KEY SHARE"));
+
+fn at_paths(lock: &str) -> String {
+    format!(
+        "SELECT {FILE_COLUMNS} FROM files f
+         WHERE f.ws = $1 AND f.path = ANY($2) AND f.deleted_at IS NULL ORDER BY f.path {lock}"
+    )
+}
+
+static LOCK_IDS: LazyLock<String> = LazyLock::new(|| {
+    format!("SELECT {FILE_COLUMNS} FROM files f WHERE f.ws = $1 AND f.id = ANY($2) ORDER BY f.id FOR UPDATE")
+});
+
+static TRASHED_FOLDERS: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT DISTINCT ON (f.path) {FILE_COLUMNS} FROM files f
+         WHERE f.ws = $1 AND f.path = ANY($2) AND f.deleted_at IS NOT NULL AND f.kind = 0
+         ORDER BY f.path, f.deleted_at DESC"
+    )
+});
+
+/// Keeps files from being made below folders that are about to move or go.
+const LOCK_FOLDERS_BELOW: &str = "SELECT 1 FROM files
+    WHERE ws = $1 AND path > $2 AND path < $3 AND kind = 0 AND deleted_at IS NULL ORDER BY path FOR UPDATE";
+
+const BELOW: &str =
+    "SELECT count(*), coalesce(bool_or(is_virtual), false), coalesce(max(octet_length(path)), 0)::bigint
+    FROM files WHERE ws = $1 AND path > $2 AND path < $3 AND deleted_at IS NULL";
+
+const OLD_VERSION: &str =
+    "SELECT seq, id, hash, blob, form, size FROM versions WHERE ws = $1 AND file_id = $2 AND seq = $3";
+
+impl Postgres {
+    pub(super) async fn commit_in_transaction(
+        &self,
+        access: Access,
+        changes: &Changeset,
+        contents: &[Option<Prepared>],
+        call: &CallInfo,
+    ) -> Result<Commit> {
+        let mut tries = 1;
+        loop {
+            let result = self.try_commit(access, changes, contents, call).await;
+            match result {
+                Err(error) if lost_race(&error) && tries < TRIES => tries += 1,
+                other => return other,
+            }
+        }
+    }
+
+    async fn try_commit(
+        &self,
+        access: Access,
+        changes: &Changeset,
+        contents: &[Option<Prepared>],
+        call: &CallInfo,
+    ) -> Result<Commit> {
+        let mut transaction = self.transaction().await?;
+        let at = now();
+        let planned = match look(&transaction, access, changes).await {
+            Ok(view) => plan(changes, contents, view, at),
+            Err(error) => Err(error),
+        };
+        let planned = match planned {
+            Ok(planned) => planned,
+            Err(error) => {
+                transaction.rollback().await?;
+                return Err(error);
+            }
+        };
+        let Some(id) = planned.commit_id() else {
+            transaction.rollback().await?;
+            return Ok(planned.into_commit(None, at));
+        };
+        let write = Write { ws: access.workspace.0, at, commit: id, call };
+        send(&transaction, &write.statements(&planned, changes, contents)?).await?;
+        transaction.finished();
+        Ok(planned.into_commit(Some(id), at))
+    }
+}
+
+/// Locks what the changes are about and tells what is there.
+async fn look(transaction: &Transaction, access: Access, changes: &Changeset) -> Result<View> {
+    let ws = access.workspace.0;
+    let mut needs = Needs::of(changes);
+    let mut view = View::default();
+    let ids: Vec<Uuid> = needs.ids.iter().map(|id| id.0).collect();
+    transaction.prepare(&[ONE_AT_A_TIME, MEMBER, &LOCK_IDS, &LOCK_AT, &LOCK_ABOVE, LOCK_FOLDERS_BELOW, BELOW]).await?;
+    let first = async {
+        tokio::try_join!(
+            biased;
+            transaction.begin(),
+            async { transaction.query(ONE_AT_A_TIME, &[&turn_of(ws)]).await },
+            async { transaction.query(MEMBER, &[&ws, &access.user.0]).await },
+            async { transaction.query(&LOCK_IDS, &[&ws, &ids]).await },
+        )
+    };
+    let (members, found) = if ids.is_empty() {
+        let (((), _, members, _), found) = tokio::try_join!(biased; first, find(transaction, ws, &needs))?;
+        (members, found)
+    } else {
+        let ((), _, members, rows) = first.await?;
+        for row in &rows {
+            let row = file(row)?;
+            view.ids.insert(row.id, row);
+        }
+        needs.learn(&view.ids);
+        (members, find(transaction, ws, &needs).await?)
+    };
+    authorised(access, &members, 0)?;
+    found.add_to(&mut view)?;
+    Ok(view)
+}
+
+/// The number under which commits of a workspace that take the longer way wait for each other.
+fn turn_of(ws: Uuid) -> i64 {
+    let (_, random) = ws.as_u64_pair();
+    random.cast_signed()
+}
+
+/// The rows that were found.
+struct Found {
+    at: Vec<Row>,
+    above: Vec<Row>,
+    below: Vec<(WsPath, Vec<Row>)>,
+    trashed_folders: Vec<Row>,
+    versions: Vec<(FileId, Vec<Row>)>,
+}
+
+async fn find(transaction: &Transaction, ws: Uuid, needs: &Needs) -> Result<Found> {
+    let at: Vec<&str> = needs.at.iter().map(WsPath::as_str).collect();
+    let above: Vec<&str> = needs.above.difference(&needs.at).map(WsPath::as_str).collect();
+    let below = try_join_all(needs.below.iter().map(|folder| async move {
+        let (low, high) = folder.below_range();
+        // What is counted after the lock cannot change before the commit.
+        let (_, counted) = tokio::try_join!(
+            biased;
+            async { transaction.query(LOCK_FOLDERS_BELOW, &[&ws, &low, &high]).await },
+            async { transaction.query(BELOW, &[&ws, &low, &high]).await },
+        )?;
+        Ok((folder.clone(), counted))
+    }));
+    let trashed = async {
+        if !needs.restores {
+            return Ok(Vec::new());
+        }
+        transaction.query(&TRASHED_FOLDERS, &[&ws, &above]).await
+    };
+    let versions =
+        try_join_all(needs.versions.iter().map(|(file, seq)| async move {
+            Ok((*file, transaction.query(OLD_VERSION, &[&ws, &file.0, seq]).await?))
+        }));
+    let (at, above, below, trashed_folders, versions) = tokio::try_join!(
+        biased;
+        async { transaction.query(&LOCK_AT, &[&ws, &at]).await },
+        async { transaction.query(&LOCK_ABOVE, &[&ws, &above]).await },
+        below,
+        trashed,
+        versions,
+    )?;
+    Ok(Found { at, above, below, trashed_folders, versions })
+}
+
+impl Found {
+    fn add_to(self, view: &mut View) -> Result<()> {
+        for row in self.at.iter().chain(&self.above) {
+            let row = file(row)?;
+            view.live.insert(row.path.clone(), row);
+        }
+        for (folder, rows) in self.below {
+            if let Some(row) = rows.first() {
+                let below = Below { entries: row.get(0), holds_virtual: row.get(1), longest_path_bytes: row.get(2) };
+                view.below.insert(folder, below);
+            }
+        }
+        for row in &self.trashed_folders {
+            let row = file(row)?;
+            view.trashed_folders.insert(row.path.clone(), row);
+        }
+        for (file, rows) in self.versions {
+            if let Some(row) = rows.first() {
+                let head = Head {
+                    seq: row.get(0),
+                    version: VersionId(row.get(1)),
+                    hash: hash(row, 2)?,
+                    blob: hash(row, 3)?,
+                    form: form(row.get(4))?,
+                    size: row.get(5),
+                };
+                view.versions.insert((file, head.seq), head);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,249 @@
+//! Reading files and their history: one statement each, membership included.
+
+use super::row::{FILE_COLUMNS, FILE_WIDTH, authorised, file, file_if_any, version};
+use super::{Postgres, chats};
+use crate::blob::{Compression, decode, prepare};
+use crate::files::{CallInfo, Chat, FileStore, Message, Page};
+use crate::plan::{FileRow, no_such_file};
+use crate::store::{no_such_commit, no_such_version, not_a_folder};
+use async_trait::async_trait;
+use std::sync::LazyLock;
+use tokio_postgres::Row;
+use toolrest_core::{
+    Access, CallId, Changeset, ChatId, Commit, CommitId, CommitInfo, Content, Depth, Entry, File, FileId, FileType,
+    Listing, Result, Timestamp, ToolError, UserId, Version, VersionId, WsPath,
+};
+
+static READ: LazyLock<String> = LazyLock::new(|| read_by("f.path = $3 AND f.deleted_at IS NULL"));
+static READ_BY_ID: LazyLock<String> = LazyLock::new(|| read_by("f.id = $3"));
+
+/// A file with its content, and the caller's role whether or not there is one.
+fn read_by(condition: &str) -> String {
+    format!(
+        "SELECT m.role, {FILE_COLUMNS}, b.encoding, b.size, b.data
+         FROM members m
+         LEFT JOIN files f ON f.ws = m.ws AND {condition}
+         LEFT JOIN blobs b ON b.ws = f.ws AND b.key = f.head_blob
+         WHERE m.ws = $1 AND m.user_id = $2"
+    )
+}
+
+static STAT: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT m.role, {FILE_COLUMNS} FROM members m
+         LEFT JOIN files f ON f.ws = m.ws AND f.path = $3 AND f.deleted_at IS NULL
+         WHERE m.ws = $1 AND m.user_id = $2"
+    )
+});
+
+static LIST: LazyLock<String> = LazyLock::new(|| list_by("f.dir = $3", "f.name"));
+static LIST_BELOW: LazyLock<String> = LazyLock::new(|| list_by("f.path > $5 AND f.path < $6", "f.path"));
+
+/// A folder's entries; one row without an entry if it has none.
+fn list_by(condition: &str, order: &str) -> String {
+    format!(
+        "SELECT m.role, d.kind, {FILE_COLUMNS} FROM members m
+         LEFT JOIN files d ON d.ws = m.ws AND d.path = $3 AND d.deleted_at IS NULL
+         LEFT JOIN LATERAL (
+             SELECT * FROM files f WHERE f.ws = $1 AND {condition} AND f.deleted_at IS NULL ORDER BY {order} LIMIT $4
+         ) f ON d.kind = 0
+         WHERE m.ws = $1 AND m.user_id = $2"
+    )
+}
+
+const COMMIT_COLUMNS: &str = "c.id, c.call_id, c.toolset, c.tool, c.author, c.created_at, c.undoes, c.changes";
+
+fn commit_info(row: &Row, at: usize) -> Result<CommitInfo> {
+    Ok(CommitInfo {
+        id: CommitId(row.get(at)),
+        call_id: CallId(row.get(at + 1)),
+        toolset: row.get(at + 2),
+        tool: row.get(at + 3),
+        author: UserId(row.get(at + 4)),
+        created_at: row.get(at + 5),
+        undoes: row.get::<_, Option<uuid::Uuid>>(at + 6).map(CommitId),
+        changes: serde_json::from_str(row.get(at + 7)).map_err(ToolError::internal)?,
+    })
+}
+
+/// Whether a left join found something in this column.
+pub(super) fn has_id(row: &Row, column: usize) -> bool {
+    row.get::<_, Option<uuid::Uuid>>(column).is_some()
+}
+
+impl Postgres {
+    async fn read_one(
+        &self,
+        sql: &str,
+        access: Access,
+        key: &(dyn tokio_postgres::types::ToSql + Sync),
+    ) -> Result<Option<File>> {
+        let rows = self.look(sql, &[&access.workspace.0, &access.user.0, key]).await?;
+        authorised(access, &rows, 0)?;
+        let Some((row, found)) = rows.first().map(|row| Ok((row, file_if_any(row, 1)?))).transpose()? else {
+            return Ok(None);
+        };
+        match found {
+            None => Ok(None),
+            Some(found) if found.is_virtual => {
+                let messages = self.messages(access.workspace, found.id).await?;
+                Chat::of(&found, messages).into_file(found).map(Some)
+            }
+            Some(found) => with_content(row, found).map(Some),
+        }
+    }
+}
+
+fn with_content(row: &Row, found: FileRow) -> Result<File> {
+    let at = 1 + FILE_WIDTH;
+    let content = match found.head {
+        None => None,
+        Some(head) => {
+            let encoding: Option<i16> = row.get(at);
+            let encoding = encoding.ok_or_else(|| ToolError::internal(format!("the blob {} is missing", head.blob)))?;
+            Some(decode(head.form.code(), encoding, row.get(at + 1), row.get(at + 2))?)
+        }
+    };
+    Ok(File { entry: found.into(), content })
+}
+
+#[async_trait]
+impl FileStore for Postgres {
+    async fn authorise(&self, access: Access) -> Result<()> {
+        let sql = "SELECT role FROM members WHERE ws = $1 AND user_id = $2";
+        let rows = self.look(sql, &[&access.workspace.0, &access.user.0]).await?;
+        authorised(access, &rows, 0).map(drop)
+    }
+
+    async fn stat(&self, access: Access, path: &WsPath) -> Result<Option<Entry>> {
+        let rows = self.look(&STAT, &[&access.workspace.0, &access.user.0, &path.as_str()]).await?;
+        authorised(access, &rows, 0)?;
+        rows.first().map_or(Ok(None), |row| Ok(file_if_any(row, 1)?.map(Entry::from)))
+    }
+
+    async fn read(&self, access: Access, path: &WsPath) -> Result<File> {
+        self.read_one(&READ, access, &path.as_str()).await?.ok_or_else(|| ToolError::file_not_found(path))
+    }
+
+    async fn list(&self, access: Access, folder: &WsPath, depth: Depth, limit: usize) -> Result<Listing> {
+        let more = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1);
+        let (ws, user) = (access.workspace.0, access.user.0);
+        let rows = match depth {
+            Depth::Children => self.look(&LIST, &[&ws, &user, &folder.as_str(), &more]).await?,
+            Depth::Descendants => {
+                let (low, high) = folder.below_range();
+                self.look(&LIST_BELOW, &[&ws, &user, &folder.as_str(), &more, &low, &high]).await?
+            }
+        };
+        authorised(access, &rows, 0)?;
+        match rows.first().and_then(|row| row.get::<_, Option<i16>>(1)) {
+            None => return Err(ToolError::file_not_found(folder)),
+            Some(kind) if kind != FileType::Folder.code() => return Err(not_a_folder(folder)),
+            Some(_) => {}
+        }
+        let truncated = rows.len() > limit;
+        let mut entries = Vec::with_capacity(rows.len().min(limit));
+        for row in rows.iter().take(limit) {
+            entries.extend(file_if_any(row, 2)?.map(Entry::from));
+        }
+        Ok(Listing { entries, truncated })
+    }
+
+    async fn commit(&self, access: Access, changes: Changeset, call: CallInfo) -> Result<Commit> {
+        let (changes, contents) = prepare(changes, Compression::WherePays).await?;
+        if let Some(commit) = self.put_in_one_statement(access, &changes, &contents, &call).await? {
+            return Ok(commit);
+        }
+        self.commit_in_transaction(access, &changes, &contents, &call).await
+    }
+
+    async fn file(&self, access: Access, id: FileId) -> Result<File> {
+        self.read_one(&READ_BY_ID, access, &id.0).await?.ok_or_else(|| no_such_file(id))
+    }
+
+    async fn versions(&self, access: Access, id: FileId, page: Page<i64>) -> Result<Vec<Version>> {
+        let sql = "SELECT m.role, f.id, v.id, v.seq, v.hash, v.size, v.author, v.commit_id, v.created_at
+                   FROM members m
+                   LEFT JOIN files f ON f.ws = m.ws AND f.id = $3
+                   LEFT JOIN LATERAL (
+                       SELECT * FROM versions v WHERE v.ws = f.ws AND v.file_id = f.id AND v.seq < $4
+                       ORDER BY v.seq DESC LIMIT $5
+                   ) v ON true
+                   WHERE m.ws = $1 AND m.user_id = $2";
+        let (before, limit) = (page.before.unwrap_or(i64::MAX), i64::from(page.limit));
+        let rows = self.look(sql, &[&access.workspace.0, &access.user.0, &id.0, &before, &limit]).await?;
+        authorised(access, &rows, 0)?;
+        if !rows.first().is_some_and(|row| has_id(row, 1)) {
+            return Err(no_such_file(id));
+        }
+        rows.iter().filter(|row| has_id(row, 2)).map(|row| version(row, 2)).collect()
+    }
+
+    async fn version(&self, access: Access, id: FileId, version_id: VersionId) -> Result<(Version, Content)> {
+        let sql = "SELECT m.role, v.id, v.seq, v.hash, v.size, v.author, v.commit_id, v.created_at,
+                       v.form, b.encoding, b.size, b.data
+                   FROM members m
+                   LEFT JOIN versions v ON v.ws = m.ws AND v.file_id = $3 AND v.id = $4
+                   LEFT JOIN blobs b ON b.ws = v.ws AND b.key = v.blob
+                   WHERE m.ws = $1 AND m.user_id = $2";
+        let rows = self.look(sql, &[&access.workspace.0, &access.user.0, &id.0, &version_id.0]).await?;
+        authorised(access, &rows, 0)?;
+        let row = rows.first().filter(|row| has_id(row, 1)).ok_or_else(|| no_such_version(version_id))?;
+        Ok((version(row, 1)?, decode(row.get(8), row.get(9), row.get(10), row.get(11))?))
+    }
+
+    async fn trash(&self, access: Access, page: Page<Timestamp>) -> Result<Vec<Entry>> {
+        let sql = format!(
+            "SELECT {FILE_COLUMNS}, m.role FROM members m
+             LEFT JOIN LATERAL (
+                 SELECT * FROM files f
+                 WHERE f.ws = $1 AND f.deleted_at IS NOT NULL AND ($3::timestamptz IS NULL OR f.deleted_at < $3)
+                 ORDER BY f.deleted_at DESC, f.path LIMIT $4
+             ) f ON true
+             WHERE m.ws = $1 AND m.user_id = $2"
+        );
+        let params: [&(dyn tokio_postgres::types::ToSql + Sync); 4] =
+            [&access.workspace.0, &access.user.0, &page.before, &i64::from(page.limit)];
+        let rows = self.look(&sql, &params).await?;
+        authorised(access, &rows, FILE_WIDTH)?;
+        rows.iter().filter(|row| has_id(row, 0)).map(|row| file(row).map(Entry::from)).collect()
+    }
+
+    async fn commits(&self, access: Access, page: Page<CommitId>) -> Result<Vec<CommitInfo>> {
+        let sql = format!(
+            "SELECT m.role, {COMMIT_COLUMNS} FROM members m
+             LEFT JOIN LATERAL (
+                 SELECT * FROM commits c WHERE c.ws = $1 AND ($3::uuid IS NULL OR c.id < $3)
+                 ORDER BY c.id DESC LIMIT $4
+             ) c ON true
+             WHERE m.ws = $1 AND m.user_id = $2"
+        );
+        let (before, limit) = (page.before.map(|id| id.0), i64::from(page.limit));
+        let rows = self.look(&sql, &[&access.workspace.0, &access.user.0, &before, &limit]).await?;
+        authorised(access, &rows, 0)?;
+        rows.iter().filter(|row| has_id(row, 1)).map(|row| commit_info(row, 1)).collect()
+    }
+
+    async fn commit_info(&self, access: Access, id: CommitId) -> Result<CommitInfo> {
+        let sql = format!(
+            "SELECT m.role, {COMMIT_COLUMNS} FROM members m
+             LEFT JOIN commits c ON c.ws = m.ws AND c.id = $3
+             WHERE m.ws = $1 AND m.user_id = $2"
+        );
+        let rows = self.look(&sql, &[&access.workspace.0, &access.user.0, &id.0]).await?;
+        authorised(access, &rows, 0)?;
+        rows.first().filter(|row| has_id(row, 1)).map_or_else(|| Err(no_such_commit(id)), |row| commit_info(row, 1))
+    }
+
+    async fn create_chat(&self, access: Access, title: String) -> Result<Chat> {
+        chats::create(self, access, title).await
+    }
+
+    async fn add_message(&self, access: Access, chat: ChatId, role: String, content: String) -> Result<Message> {
+        chats::add_message(self, access, chat, role, content).await
+    }
+
+    async fn chat(&self, access: Access, chat: ChatId) -> Result<Chat> {
+        chats::read(self, access, chat).await
+    }
+}

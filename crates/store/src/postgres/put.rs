@@ -1,0 +1,138 @@
+//! The write that nearly all writes are, in one statement: a new version of a file, or a new file in a folder that is
+//! there. Everything else takes the longer way.
+
+use super::Postgres;
+use super::row::role;
+use crate::blob::Prepared;
+use crate::files::CallInfo;
+use crate::store::require;
+use toolrest_core::{
+    Access, Change, Changeset, Commit, CommitId, Expect, FileId, Outcome, Put, Result, ToolError, VersionId, now,
+};
+
+/// Checks the membership, locks the file or else its folder, and writes the blob, the version, the file's row, the
+/// commit and the record of the call.
+///
+/// The lock makes a waiting writer look again at what it waited for: at a file that was moved or removed meanwhile it
+/// finds nothing, and at one that was written, the newest version. A share of the folder's row keeps the folder where
+/// it is until this is done; who moves or removes folders locks their rows first.
+pub(super) const PUT: &str = "
+WITH me AS (
+    SELECT role FROM members WHERE ws = $1 AND user_id = $2
+), old AS (
+    SELECT id, kind, is_virtual, head_seq, head_hash FROM files
+    WHERE ws = $1 AND path = $4 AND deleted_at IS NULL AND (SELECT role FROM me) >= $3
+    FOR NO KEY UPDATE
+), fit AS (
+    SELECT id, head_seq FROM old
+    WHERE kind = $7 AND NOT is_virtual AND ($18::bytea IS NULL OR head_hash = $18)
+), folder AS (
+    SELECT 1 FROM files
+    WHERE ws = $1 AND path = $5 AND deleted_at IS NULL AND kind = 0 AND (SELECT role FROM me) >= $3
+        AND $18::bytea IS NULL AND NOT EXISTS (SELECT 1 FROM old)
+    FOR KEY SHARE
+), made AS (
+    INSERT INTO files (ws, id, path, dir, name, kind, head_seq, head_version, head_hash, head_blob, head_form, size,
+        created_at, updated_at)
+    SELECT $1, $15, $4, $5, $6, $7, 1, $14, $8, $9, $10, $11, $17, $17 FROM folder
+    ON CONFLICT DO NOTHING
+    RETURNING id
+), target AS (
+    SELECT id, head_seq + 1 AS seq, head_seq AS before FROM fit UNION ALL SELECT id, 1, NULL FROM made
+), kept AS (
+    INSERT INTO blobs (ws, key, size, encoding, data) SELECT $1, $9, $11, $12, $13 FROM target ON CONFLICT DO NOTHING
+), versioned AS (
+    INSERT INTO versions (ws, file_id, seq, id, hash, form, blob, size, author, commit_id, created_at)
+    SELECT $1, id, seq, $14, $8, $10, $9, $11, $2, $16, $17 FROM target
+), updated AS (
+    UPDATE files SET head_seq = fit.head_seq + 1, head_version = $14, head_hash = $8, head_blob = $9, head_form = $10,
+        size = $11, updated_at = $17
+    FROM fit WHERE files.ws = $1 AND files.id = fit.id
+), committed AS (
+    INSERT INTO commits (ws, id, call_id, toolset, tool, author, created_at, changes)
+    SELECT $1, $16, $19, $20, $21, $2, $17, '[{\"op\":\"' || CASE WHEN before IS NULL THEN 'create' ELSE 'update' END
+        || '\",\"path\":' || $24::text || ',\"file_id\":\"' || id || CASE WHEN before IS NULL THEN '\"'
+        ELSE '\",\"before\":' || before END || ',\"after\":' || seq || ',\"version_id\":\"' || $14::uuid || '\"}]'
+    FROM target
+), called AS (
+    INSERT INTO calls (ws, id, toolset, tool, caller, started_at, duration_us, outcome, commit_id)
+    SELECT $1, $19, $20, $21, $2, $22, $23, 'ok', $16 FROM target ON CONFLICT DO NOTHING
+)
+SELECT (SELECT role FROM me), target.id FROM (SELECT 1) AS one LEFT JOIN target ON true";
+
+impl Postgres {
+    /// Applies a changeset that is a single put, if the file or its folder is there and all is as expected. Gives
+    /// nothing, and has done nothing, where it takes a closer look to decide.
+    pub(super) async fn put_in_one_statement(
+        &self,
+        access: Access,
+        changes: &Changeset,
+        contents: &[Option<Prepared>],
+        call: &CallInfo,
+    ) -> Result<Option<Commit>> {
+        let Some((put, content, expected)) = single_put(changes, contents) else { return Ok(None) };
+        let Some(folder) = put.path.parent() else { return Ok(None) };
+        let at = now();
+        let (commit, version) = (CommitId::new(), VersionId::new());
+        let duration_us = at.as_microsecond() - call.started_at.as_microsecond();
+        let quoted = serde_json::to_string(put.path.as_str()).map_err(ToolError::internal)?;
+        let rows = self
+            .change(
+                PUT,
+                &[
+                    &access.workspace.0,
+                    &access.user.0,
+                    &access.need.code(),
+                    &put.path.as_str(),
+                    &folder.as_str(),
+                    &put.path.name(),
+                    &put.file_type.code(),
+                    &&content.hash.0[..],
+                    &&content.key.0[..],
+                    &content.form.code(),
+                    &content.size,
+                    &content.encoding.code(),
+                    &content.data,
+                    &version.0,
+                    &FileId::new().0,
+                    &commit.0,
+                    &at,
+                    &expected,
+                    &call.id.0,
+                    &call.toolset,
+                    &call.tool,
+                    &call.started_at,
+                    &duration_us,
+                    &quoted,
+                ],
+            )
+            .await;
+        let rows = match rows {
+            // Two first versions of one file met; the longer way sees which came first.
+            Err(error) if super::lost_race(&error) => return Ok(None),
+            other => other?,
+        };
+        let Some(row) = rows.first() else { return Ok(None) };
+        require(access, role(row.get(0)))?;
+        let Some(file) = row.get::<_, Option<uuid::Uuid>>(1) else { return Ok(None) };
+        let outcome =
+            Outcome { file: FileId(file), path: put.path.clone(), version: Some(version), hash: Some(content.hash) };
+        Ok(Some(Commit { id: Some(commit), created_at: at, outcomes: vec![outcome] }))
+    }
+}
+
+/// The put, its content and the hash it expects, if that is all there is to the changeset.
+fn single_put<'a>(
+    changes: &'a Changeset,
+    contents: &'a [Option<Prepared>],
+) -> Option<(&'a Put, &'a Prepared, Option<&'a [u8]>)> {
+    let ([Change::Put(put)], [Some(content)], None) = (&changes.changes[..], contents, changes.undoes) else {
+        return None;
+    };
+    let expected = match &changes.expect[..] {
+        [] => None,
+        [Expect::Hash(path, hash)] if *path == put.path => Some(&hash.0[..]),
+        _ => return None,
+    };
+    Some((put, content, expected))
+}

@@ -1,0 +1,81 @@
+//! Rows of PostgreSQL as values.
+
+use crate::plan::{FileRow, Head};
+use crate::store::require;
+use tokio_postgres::Row;
+use toolrest_core::{
+    Access, CommitId, ContentHash, FileId, FileType, Form, Result, Role, ToolError, UserId, Version, VersionId, WsPath,
+};
+
+/// The columns that [`file`] reads.
+pub(super) const FILE_COLUMNS: &str = "f.id, f.path, f.display_name, f.kind, f.is_virtual, f.head_seq, f.head_version, \
+     f.head_hash, f.head_blob, f.head_form, f.size, f.created_at, f.updated_at, f.deleted_at";
+
+/// How many columns that is.
+pub(super) const FILE_WIDTH: usize = 14;
+
+/// Reads a file's row, if the columns from `at` on hold one: a left join may have found none.
+pub(super) fn file_if_any(row: &Row, at: usize) -> Result<Option<FileRow>> {
+    let Some(id) = row.get::<_, Option<uuid::Uuid>>(at) else { return Ok(None) };
+    let head = match row.get::<_, Option<i64>>(at + 5) {
+        None => None,
+        Some(seq) => Some(Head {
+            seq,
+            version: VersionId(row.get(at + 6)),
+            hash: hash(row, at + 7)?,
+            blob: hash(row, at + 8)?,
+            form: form(row.get(at + 9))?,
+            size: row.get(at + 10),
+        }),
+    };
+    Ok(Some(FileRow {
+        id: FileId(id),
+        path: WsPath::from_normal(row.get(at + 1)),
+        display_name: row.get(at + 2),
+        file_type: file_type(row.get(at + 3))?,
+        is_virtual: row.get(at + 4),
+        head,
+        created_at: row.get(at + 11),
+        updated_at: row.get(at + 12),
+        deleted_at: row.get(at + 13),
+    }))
+}
+
+/// Reads a file's row that is there.
+pub(super) fn file(row: &Row) -> Result<FileRow> {
+    file_if_any(row, 0)?.ok_or_else(|| ToolError::internal("a file's row has no id"))
+}
+
+pub(super) fn file_type(code: i16) -> Result<FileType> {
+    FileType::from_code(code).ok_or_else(|| ToolError::internal(format!("unknown file type {code}")))
+}
+
+pub(super) fn form(code: i16) -> Result<Form> {
+    Form::from_code(code).ok_or_else(|| ToolError::internal(format!("unknown form {code}")))
+}
+
+pub(super) fn hash(row: &Row, column: usize) -> Result<ContentHash> {
+    ContentHash::from_slice(row.get(column)).ok_or_else(|| ToolError::internal("a hash is not 32 bytes long"))
+}
+
+pub(super) fn role(code: Option<i16>) -> Option<Role> {
+    code.and_then(Role::from_code)
+}
+
+/// Judges the membership that stands in a column of the first row. No row at all is no membership.
+pub(super) fn authorised(access: Access, rows: &[Row], column: usize) -> Result<Role> {
+    require(access, role(rows.first().and_then(|row| row.get(column))))
+}
+
+/// Reads a version's columns from `at` on: id, seq, hash, size, author, commit, time.
+pub(super) fn version(row: &Row, at: usize) -> Result<Version> {
+    Ok(Version {
+        id: VersionId(row.get(at)),
+        seq: row.get(at + 1),
+        hash: hash(row, at + 2)?,
+        size: row.get(at + 3),
+        author: UserId(row.get(at + 4)),
+        commit_id: CommitId(row.get(at + 5)),
+        created_at: row.get(at + 6),
+    })
+}

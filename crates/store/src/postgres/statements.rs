@@ -1,0 +1,267 @@
+//! The statements that write a planned commit. Rows of a kind go together, whatever their number.
+
+use super::transaction::Transaction;
+use crate::blob::Prepared;
+use crate::files::CallInfo;
+use crate::plan::{FileRow, Head, Plan, RowOp};
+use futures_util::future::try_join_all;
+use tokio_postgres::types::ToSql;
+use toolrest_core::{Changeset, CommitId, FileId, Result, Timestamp, ToolError, WsPath};
+use uuid::Uuid;
+
+/// How many statements are sent before the first answer is waited for.
+const WINDOW: usize = 24;
+
+/// A statement with what it takes.
+pub(super) struct Statement {
+    sql: &'static str,
+    params: Vec<Box<dyn ToSql + Sync + Send>>,
+}
+
+macro_rules! statement {
+    ($sql:expr, $($param:expr),* $(,)?) => {
+        Statement { sql: $sql, params: vec![$(Box::new($param)),*] }
+    };
+}
+
+/// Sends the statements and the commit after them, without waiting in between.
+pub(super) async fn send(transaction: &Transaction, statements: &[Statement]) -> Result<()> {
+    let texts: Vec<&str> = statements.iter().map(|statement| statement.sql).collect();
+    transaction.prepare(&texts).await?;
+    let mut windows = statements.chunks(WINDOW).peekable();
+    while let Some(window) = windows.next() {
+        let written = try_join_all(window.iter().map(|statement| async move {
+            let params: Vec<&(dyn ToSql + Sync)> = statement.params.iter().map(|param| &**param as _).collect();
+            transaction.query(statement.sql, &params).await
+        }));
+        if windows.peek().is_some() {
+            written.await?;
+        } else {
+            tokio::try_join!(biased; written, transaction.commit())?;
+        }
+    }
+    Ok(())
+}
+
+/// What is the same for all rows of a commit.
+pub(super) struct Write<'a> {
+    pub ws: Uuid,
+    pub at: Timestamp,
+    pub commit: CommitId,
+    pub call: &'a CallInfo,
+}
+
+impl Write<'_> {
+    pub(super) fn statements(
+        &self,
+        plan: &Plan,
+        changes: &Changeset,
+        contents: &[Option<Prepared>],
+    ) -> Result<Vec<Statement>> {
+        let mut statements = Vec::new();
+        let blobs: Vec<&Prepared> = contents.iter().flatten().collect();
+        if !blobs.is_empty() {
+            statements.push(self.blobs(&blobs));
+        }
+        let mut ops = &plan.ops[..];
+        while let Some(first) = ops.first() {
+            let alike = |op: &&RowOp| std::mem::discriminant(*op) == std::mem::discriminant(first);
+            let (run, rest) = ops.split_at(ops.iter().take_while(alike).count());
+            self.run(run, &mut statements);
+            ops = rest;
+        }
+        statements.push(self.commit(plan, changes)?);
+        statements.push(self.call());
+        Ok(statements)
+    }
+
+    /// Writes operations of one kind.
+    fn run(&self, ops: &[RowOp], statements: &mut Vec<Statement>) {
+        let mut inserts: Vec<&FileRow> = Vec::new();
+        let mut versions: Vec<(FileId, &Head)> = Vec::new();
+        let mut updates: Vec<(FileId, &Head)> = Vec::new();
+        for op in ops {
+            match op {
+                RowOp::Insert(row) => {
+                    inserts.push(row);
+                    versions.extend(row.head.as_ref().map(|head| (row.id, head)));
+                }
+                RowOp::AddVersion { file, head } => {
+                    versions.push((*file, head));
+                    updates.push((*file, head));
+                }
+                RowOp::Touch { file } => statements.push(statement!(
+                    "UPDATE files SET updated_at = $3 WHERE ws = $1 AND id = $2",
+                    self.ws,
+                    file.0,
+                    self.at
+                )),
+                RowOp::Trash { file } => statements.push(statement!(
+                    "UPDATE files SET deleted_at = $3 WHERE ws = $1 AND id = $2",
+                    self.ws,
+                    file.0,
+                    self.at
+                )),
+                RowOp::Untrash { file } => statements.push(statement!(
+                    "UPDATE files SET deleted_at = NULL, updated_at = $3 WHERE ws = $1 AND id = $2",
+                    self.ws,
+                    file.0,
+                    self.at
+                )),
+                RowOp::Move { file, is_folder, from, to } => {
+                    statements.push(self.move_one(*file, to));
+                    if *is_folder {
+                        statements.push(self.move_below(from, to));
+                    }
+                }
+            }
+        }
+        if !inserts.is_empty() {
+            statements.push(self.inserts(&inserts));
+        }
+        if !versions.is_empty() {
+            statements.push(self.versions(&versions));
+        }
+        if !updates.is_empty() {
+            statements.push(self.updates(&updates));
+        }
+    }
+
+    fn blobs(&self, blobs: &[&Prepared]) -> Statement {
+        statement!(
+            "INSERT INTO blobs (ws, key, size, encoding, data)
+             SELECT $1, * FROM unnest($2::bytea[], $3::bigint[], $4::smallint[], $5::bytea[]) ON CONFLICT DO NOTHING",
+            self.ws,
+            column(blobs, |blob| blob.key.0.to_vec()),
+            column(blobs, |blob| blob.size),
+            column(blobs, |blob| blob.encoding.code()),
+            column(blobs, |blob| blob.data.clone()),
+        )
+    }
+
+    fn inserts(&self, rows: &[&FileRow]) -> Statement {
+        let head = |row: &&FileRow| row.head;
+        statement!(
+            "INSERT INTO files (ws, created_at, updated_at, id, path, dir, name, display_name, kind, is_virtual,
+                head_seq, head_version, head_hash, head_blob, head_form, size)
+             SELECT $1, $2, $2, * FROM unnest($3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::smallint[],
+                $9::boolean[], $10::bigint[], $11::uuid[], $12::bytea[], $13::bytea[], $14::smallint[], $15::bigint[])",
+            self.ws,
+            self.at,
+            column(rows, |row| row.id.0),
+            column(rows, |row| row.path.to_string()),
+            column(rows, |row| row.path.parent().map_or(String::new(), |dir| dir.to_string())),
+            column(rows, |row| row.path.name().to_owned()),
+            column(rows, |row| row.display_name.clone()),
+            column(rows, |row| row.file_type.code()),
+            column(rows, |row| row.is_virtual),
+            column(rows, |row| head(row).map(|head| head.seq)),
+            column(rows, |row| head(row).map(|head| head.version.0)),
+            column(rows, |row| head(row).map(|head| head.hash.0.to_vec())),
+            column(rows, |row| head(row).map(|head| head.blob.0.to_vec())),
+            column(rows, |row| head(row).map(|head| head.form.code())),
+            column(rows, |row| head(row).map_or(0, |head| head.size)),
+        )
+    }
+
+    fn versions(&self, versions: &[(FileId, &Head)]) -> Statement {
+        statement!(
+            "INSERT INTO versions (ws, author, commit_id, created_at, file_id, seq, id, hash, form, blob, size)
+             SELECT $1, $2, $3, $4, * FROM unnest($5::uuid[], $6::bigint[], $7::uuid[], $8::bytea[], $9::smallint[],
+                $10::bytea[], $11::bigint[])",
+            self.ws,
+            self.call.caller.0,
+            self.commit.0,
+            self.at,
+            column(versions, |(file, _)| file.0),
+            column(versions, |(_, head)| head.seq),
+            column(versions, |(_, head)| head.version.0),
+            column(versions, |(_, head)| head.hash.0.to_vec()),
+            column(versions, |(_, head)| head.form.code()),
+            column(versions, |(_, head)| head.blob.0.to_vec()),
+            column(versions, |(_, head)| head.size),
+        )
+    }
+
+    fn updates(&self, heads: &[(FileId, &Head)]) -> Statement {
+        statement!(
+            "UPDATE files SET head_seq = v.seq, head_version = v.id, head_hash = v.hash, head_blob = v.blob,
+                head_form = v.form, size = v.size, updated_at = $2
+             FROM unnest($3::uuid[], $4::bigint[], $5::uuid[], $6::bytea[], $7::bytea[], $8::smallint[], $9::bigint[])
+                AS v (file_id, seq, id, hash, blob, form, size)
+             WHERE files.ws = $1 AND files.id = v.file_id",
+            self.ws,
+            self.at,
+            column(heads, |(file, _)| file.0),
+            column(heads, |(_, head)| head.seq),
+            column(heads, |(_, head)| head.version.0),
+            column(heads, |(_, head)| head.hash.0.to_vec()),
+            column(heads, |(_, head)| head.blob.0.to_vec()),
+            column(heads, |(_, head)| head.form.code()),
+            column(heads, |(_, head)| head.size),
+        )
+    }
+
+    fn move_one(&self, file: FileId, to: &WsPath) -> Statement {
+        statement!(
+            "UPDATE files SET path = $3, dir = $4, name = $5, updated_at = $6 WHERE ws = $1 AND id = $2",
+            self.ws,
+            file.0,
+            to.to_string(),
+            to.parent().map_or(String::new(), |dir| dir.to_string()),
+            to.name().to_owned(),
+            self.at,
+        )
+    }
+
+    /// Rewrites the paths of everything below a folder.
+    fn move_below(&self, from: &WsPath, to: &WsPath) -> Statement {
+        let (low, high) = from.below_range();
+        // Lengths in characters, because `substr` of a text counts those.
+        let skip = i32::try_from(from.as_str().chars().count() + 1).unwrap_or(i32::MAX);
+        statement!(
+            "UPDATE files SET path = $4::text || substr(path, $5), dir = $4::text || substr(dir, $5)
+             WHERE ws = $1 AND path > $2 AND path < $3 AND deleted_at IS NULL",
+            self.ws,
+            low,
+            high,
+            to.to_string(),
+            skip,
+        )
+    }
+
+    fn commit(&self, plan: &Plan, changes: &Changeset) -> Result<Statement> {
+        Ok(statement!(
+            "INSERT INTO commits (ws, id, call_id, toolset, tool, author, created_at, undoes, changes)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+            self.ws,
+            self.commit.0,
+            self.call.id.0,
+            self.call.toolset,
+            self.call.tool,
+            self.call.caller.0,
+            self.at,
+            changes.undoes.map(|id| id.0),
+            serde_json::to_string(&plan.effects).map_err(ToolError::internal)?,
+        ))
+    }
+
+    fn call(&self) -> Statement {
+        statement!(
+            "INSERT INTO calls (ws, id, toolset, tool, caller, started_at, duration_us, outcome, commit_id)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, 'ok', $8) ON CONFLICT DO NOTHING",
+            self.ws,
+            self.call.id.0,
+            self.call.toolset,
+            self.call.tool,
+            self.call.caller.0,
+            self.call.started_at,
+            self.at.as_microsecond() - self.call.started_at.as_microsecond(),
+            self.commit.0,
+        )
+    }
+}
+
+fn column<T, V>(rows: &[T], value: impl Fn(&T) -> V) -> Vec<V> {
+    rows.iter().map(value).collect()
+}

@@ -1,0 +1,70 @@
+//! A transaction whose statements can be sent without waiting for each other.
+
+use super::{Postgres, fault};
+use deadpool_postgres::Object;
+use tokio_postgres::{Row, types::ToSql};
+use toolrest_core::Result;
+
+/// A connection with a transaction open on it.
+///
+/// Statements that are awaited together go out together, in the order in which they are first polled, and cost one
+/// round trip. Dropped before its end, it gives the connection up, and with it whatever the transaction did.
+pub(super) struct Transaction {
+    client: Option<Object>,
+}
+
+impl Postgres {
+    pub(super) async fn transaction(&self) -> Result<Transaction> {
+        Ok(Transaction { client: Some(self.client().await?) })
+    }
+}
+
+impl Transaction {
+    fn client(&self) -> Result<&Object> {
+        self.client.as_ref().ok_or_else(|| toolrest_core::ToolError::internal("the transaction is over"))
+    }
+
+    pub(super) async fn begin(&self) -> Result<()> {
+        self.client()?.batch_execute("BEGIN").await.map_err(fault)
+    }
+
+    pub(super) async fn query(&self, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
+        super::query(self.client()?, sql, params).await
+    }
+
+    /// Prepares statements that are about to be sent together; preparing is a round trip of its own the first time.
+    pub(super) async fn prepare(&self, statements: &[&str]) -> Result<()> {
+        let client = self.client()?;
+        for sql in statements {
+            client.prepare_cached(sql).await.map_err(fault)?;
+        }
+        Ok(())
+    }
+
+    /// Asks for the commit. Sent together with the last statements it saves a round trip: if one of them failed, the
+    /// database rolls back instead.
+    pub(super) async fn commit(&self) -> Result<()> {
+        self.client()?.batch_execute("COMMIT").await.map_err(fault)
+    }
+
+    /// Takes everything back and keeps the connection.
+    pub(super) async fn rollback(mut self) -> Result<()> {
+        self.client()?.batch_execute("ROLLBACK").await.map_err(fault)?;
+        self.finished();
+        Ok(())
+    }
+
+    /// Gives the connection back for others to use.
+    pub(super) fn finished(&mut self) {
+        self.client = None;
+    }
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        if let Some(client) = self.client.take() {
+            // Out of the pool and closed: the database rolls back.
+            drop(Object::take(client));
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! The records of calls, and what is past its time.
+
+use super::Postgres;
+use super::files::has_id;
+use super::row::authorised;
+use crate::files::Page;
+use crate::store::{CallStore, Purge, Purged, Store};
+use async_trait::async_trait;
+use tokio_postgres::{Row, types::ToSql};
+use toolrest_core::{Access, CallId, CallRecord, CommitId, Result, Timestamp, UserId, WorkspaceId};
+use uuid::Uuid;
+
+/// How many rows one turn of a purge takes, so that nobody waits long for it.
+const TURN: i64 = 500;
+
+fn record(row: &Row) -> CallRecord {
+    CallRecord {
+        workspace: WorkspaceId(row.get(1)),
+        id: CallId(row.get(2)),
+        toolset: row.get(3),
+        tool: row.get(4),
+        caller: UserId(row.get(5)),
+        started_at: row.get(6),
+        duration_us: row.get(7),
+        outcome: row.get(8),
+        commit_id: row.get::<_, Option<Uuid>>(9).map(CommitId),
+    }
+}
+
+fn column<V>(records: &[CallRecord], value: impl Fn(&CallRecord) -> V) -> Vec<V> {
+    records.iter().map(value).collect()
+}
+
+#[async_trait]
+impl CallStore for Postgres {
+    async fn record_calls(&self, records: Vec<CallRecord>) -> Result<()> {
+        let sql = "INSERT INTO calls (ws, id, toolset, tool, caller, started_at, duration_us, outcome)
+                   SELECT r.* FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::uuid[],
+                       $6::timestamptz[], $7::bigint[], $8::text[])
+                       AS r (ws, id, toolset, tool, caller, started_at, duration_us, outcome)
+                   WHERE EXISTS (SELECT 1 FROM workspaces w WHERE w.id = r.ws) ON CONFLICT DO NOTHING";
+        let params: [&(dyn ToSql + Sync); 8] = [
+            &column(&records, |record| record.workspace.0),
+            &column(&records, |record| record.id.0),
+            &column(&records, |record| record.toolset.clone()),
+            &column(&records, |record| record.tool.clone()),
+            &column(&records, |record| record.caller.0),
+            &column(&records, |record| record.started_at),
+            &column(&records, |record| record.duration_us),
+            &column(&records, |record| record.outcome.clone()),
+        ];
+        self.change(sql, &params).await.map(drop)
+    }
+
+    async fn calls(&self, access: Access, page: Page<CallId>) -> Result<Vec<CallRecord>> {
+        let sql = "SELECT m.role, c.ws, c.id, c.toolset, c.tool, c.caller, c.started_at, c.duration_us, c.outcome,
+                       c.commit_id
+                   FROM members m LEFT JOIN LATERAL (
+                       SELECT * FROM calls c WHERE c.ws = $1 AND ($3::uuid IS NULL OR c.id < $3)
+                       ORDER BY c.id DESC LIMIT $4
+                   ) c ON true
+                   WHERE m.ws = $1 AND m.user_id = $2";
+        let (before, limit) = (page.before.map(|id| id.0), i64::from(page.limit));
+        let rows = self.look(sql, &[&access.workspace.0, &access.user.0, &before, &limit]).await?;
+        authorised(access, &rows, 0)?;
+        Ok(rows.iter().filter(|row| has_id(row, 2)).map(record).collect())
+    }
+}
+
+#[async_trait]
+impl Store for Postgres {
+    async fn ready(&self) -> Result<()> {
+        self.look("SELECT 1", &[]).await.map(drop)
+    }
+
+    async fn purge(&self, purge: Purge) -> Result<Purged> {
+        let mut purged = Purged::default();
+        if let Some(before) = purge.calls_before {
+            let sql = "DELETE FROM calls WHERE (ws, id) IN (
+                           SELECT ws, id FROM calls WHERE started_at < $1 LIMIT $2 FOR UPDATE SKIP LOCKED
+                       ) RETURNING 1";
+            purged.calls = self.in_turns(sql, &[&before, &TURN]).await?;
+        }
+        if let Some(before) = purge.trash_before {
+            while let Some((files, blobs)) = self.purge_trash(before).await? {
+                purged.files += files;
+                purged.blobs += blobs;
+            }
+        }
+        purged.workspaces = self.purge_workspaces().await?;
+        Ok(purged)
+    }
+}
+
+impl Postgres {
+    /// Repeats a deletion of a few rows, each in a transaction of its own, until none is left.
+    async fn in_turns(&self, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<u64> {
+        let mut total = 0;
+        loop {
+            match self.change(sql, params).await?.len() {
+                0 => return Ok(total),
+                deleted => total += deleted as u64,
+            }
+        }
+    }
+
+    /// Takes a few files out of the trash for good: their versions with them, and the contents that nothing else needs.
+    async fn purge_trash(&self, before: Timestamp) -> Result<Option<(u64, u64)>> {
+        let mut transaction = self.transaction().await?;
+        transaction.begin().await?;
+        // A write that needs a content which is already there does not lock it. So none may be under way while it is
+        // decided which contents nothing needs: this waits for those that are, and those that come wait for this.
+        transaction.query("LOCK TABLE versions IN SHARE ROW EXCLUSIVE MODE", &[]).await?;
+        let files = transaction
+            .query(
+                "DELETE FROM files WHERE (ws, id) IN (
+                     SELECT ws, id FROM files WHERE deleted_at IS NOT NULL AND deleted_at < $1 LIMIT $2
+                     FOR UPDATE SKIP LOCKED
+                 ) RETURNING ws, id",
+                &[&before, &TURN],
+            )
+            .await?;
+        if files.is_empty() {
+            transaction.rollback().await?;
+            return Ok(None);
+        }
+        let (workspaces, ids): (Vec<Uuid>, Vec<Uuid>) =
+            files.iter().map(|row| (row.get::<_, Uuid>(0), row.get::<_, Uuid>(1))).unzip();
+        let pairs: [&(dyn ToSql + Sync); 2] = [&workspaces, &ids];
+        let versions = "DELETE FROM versions v USING unnest($1::uuid[], $2::uuid[]) AS gone (ws, id)
+                        WHERE v.ws = gone.ws AND v.file_id = gone.id";
+        let messages = "DELETE FROM chat_messages t USING unnest($1::uuid[], $2::uuid[]) AS gone (ws, id)
+                        WHERE t.ws = gone.ws AND t.chat_id = gone.id";
+        transaction.query(versions, &pairs).await?;
+        transaction.query(messages, &pairs).await?;
+        // One pass over the versions of these workspaces; an index for this alone would make every write dearer.
+        let blobs = transaction
+            .query(
+                "DELETE FROM blobs b WHERE b.ws = ANY($1)
+                 AND NOT EXISTS (SELECT 1 FROM versions v WHERE v.ws = b.ws AND v.blob = b.key) RETURNING 1",
+                &[&workspaces],
+            )
+            .await?;
+        transaction.commit().await?;
+        transaction.finished();
+        Ok(Some((files.len() as u64, blobs.len() as u64)))
+    }
+
+    async fn purge_workspaces(&self) -> Result<u64> {
+        let mut workspaces = 0;
+        let dead = "SELECT id FROM workspaces WHERE deleted_at IS NOT NULL LIMIT 1";
+        while let Some(row) = self.look(dead, &[]).await?.first() {
+            let ws: Uuid = row.get(0);
+            for table in ["files", "versions", "blobs", "commits", "calls", "chat_messages"] {
+                let sql = format!(
+                    "DELETE FROM {table} WHERE ctid IN (SELECT ctid FROM {table} WHERE ws = $1 LIMIT $2) RETURNING 1"
+                );
+                self.in_turns(&sql, &[&ws, &TURN]).await?;
+            }
+            self.change("DELETE FROM workspaces WHERE id = $1", &[&ws]).await?;
+            workspaces += 1;
+        }
+        Ok(workspaces)
+    }
+}

@@ -1,0 +1,170 @@
+//! Workspaces and their members.
+
+use super::Postgres;
+use super::row::{authorised, role};
+use crate::store::{
+    Member, WorkspaceInfo, WorkspaceStore, already_member, last_owner, no_such_member, no_such_user, require,
+};
+use async_trait::async_trait;
+use tokio_postgres::Row;
+use toolrest_core::{Access, FileId, FileType, Result, Role, ToolError, UserId, WorkspaceId, now};
+
+fn info(row: &Row) -> WorkspaceInfo {
+    WorkspaceInfo {
+        id: WorkspaceId(row.get(0)),
+        name: row.get(1),
+        owner_id: UserId(row.get(2)),
+        role: role(row.get(3)).unwrap_or(Role::Viewer),
+        created_at: row.get(4),
+        updated_at: row.get(5),
+    }
+}
+
+fn member(row: &Row, at: usize) -> Member {
+    Member {
+        user_id: UserId(row.get(at)),
+        email: row.get(at + 1),
+        full_name: row.get(at + 2),
+        role: role(row.get(at + 3)).unwrap_or(Role::Viewer),
+        created_at: row.get(at + 4),
+    }
+}
+
+/// The members of a workspace, locked so that the last owner cannot leave twice. Begins with the asking member's role.
+const LOCKED: &str = "WITH members_now AS (
+        SELECT m.user_id, m.role FROM members m WHERE m.ws = $1 ORDER BY m.user_id FOR UPDATE
+    ), me AS (
+        SELECT role FROM members_now WHERE user_id = $2
+    ), target AS (
+        SELECT user_id, role, role = 3 AND NOT EXISTS (
+            SELECT 1 FROM members_now o WHERE o.role = 3 AND o.user_id <> $4
+        ) AS is_last_owner FROM members_now WHERE user_id = $4 AND (SELECT role FROM me) >= $3
+    )";
+
+#[async_trait]
+impl WorkspaceStore for Postgres {
+    async fn create_workspace(&self, owner: UserId, name: String) -> Result<WorkspaceInfo> {
+        let (id, at) = (WorkspaceId::new(), now());
+        let sql = "WITH room AS (
+                INSERT INTO workspaces (id, name, owner_id, created_at, updated_at) VALUES ($1, $2, $3, $4, $4)
+            ), owner AS (
+                INSERT INTO members (ws, user_id, role, created_at) VALUES ($1, $3, $5, $4)
+            )
+            INSERT INTO files (ws, id, path, dir, name, kind, created_at, updated_at)
+            VALUES ($1, $6, '/', '', '', $7, $4, $4)";
+        let root = FileId::new().0;
+        let params: [&(dyn tokio_postgres::types::ToSql + Sync); 7] =
+            [&id.0, &name, &owner.0, &at, &Role::Owner.code(), &root, &FileType::Folder.code()];
+        self.change(sql, &params).await?;
+        Ok(WorkspaceInfo { id, name, owner_id: owner, role: Role::Owner, created_at: at, updated_at: at })
+    }
+
+    async fn workspaces_of(&self, user: UserId) -> Result<Vec<WorkspaceInfo>> {
+        let sql = "SELECT w.id, w.name, w.owner_id, m.role, w.created_at, w.updated_at
+                   FROM members m JOIN workspaces w ON w.id = m.ws WHERE m.user_id = $1 ORDER BY w.id";
+        Ok(self.look(sql, &[&user.0]).await?.iter().map(info).collect())
+    }
+
+    async fn workspace(&self, access: Access) -> Result<WorkspaceInfo> {
+        let sql = "SELECT w.id, w.name, w.owner_id, m.role, w.created_at, w.updated_at
+                   FROM members m JOIN workspaces w ON w.id = m.ws WHERE m.ws = $1 AND m.user_id = $2";
+        let rows = self.look(sql, &[&access.workspace.0, &access.user.0]).await?;
+        authorised(access, &rows, 3)?;
+        rows.first().map(info).ok_or_else(|| ToolError::internal("a workspace vanished"))
+    }
+
+    async fn rename_workspace(&self, access: Access, name: String) -> Result<WorkspaceInfo> {
+        let sql = "WITH me AS (SELECT role FROM members WHERE ws = $1 AND user_id = $2), renamed AS (
+                UPDATE workspaces w SET name = $4, updated_at = $5 FROM me WHERE w.id = $1 AND me.role >= $3
+                RETURNING w.id, w.name, w.owner_id, w.created_at, w.updated_at
+            )
+            SELECT r.id, r.name, r.owner_id, me.role, r.created_at, r.updated_at FROM me LEFT JOIN renamed r ON true";
+        let rows = self.change(sql, &[&access.workspace.0, &access.user.0, &access.need.code(), &name, &now()]).await?;
+        authorised(access, &rows, 3)?;
+        rows.first().map(info).ok_or_else(|| ToolError::internal("a workspace vanished"))
+    }
+
+    async fn delete_workspace(&self, access: Access) -> Result<()> {
+        let sql = "WITH me AS (SELECT role FROM members WHERE ws = $1 AND user_id = $2), closed AS (
+                UPDATE workspaces w SET deleted_at = $4 FROM me WHERE w.id = $1 AND me.role >= $3 RETURNING w.id
+            ), left_by_all AS (
+                DELETE FROM members m USING closed c WHERE m.ws = c.id
+            )
+            SELECT role FROM me";
+        let rows = self.change(sql, &[&access.workspace.0, &access.user.0, &access.need.code(), &now()]).await?;
+        authorised(access, &rows, 0).map(drop)
+    }
+
+    async fn members(&self, access: Access) -> Result<Vec<Member>> {
+        let sql = "SELECT me.role, m.user_id, u.email, u.full_name, m.role, m.created_at
+                   FROM members me JOIN members m ON m.ws = me.ws JOIN users u ON u.id = m.user_id
+                   WHERE me.ws = $1 AND me.user_id = $2 ORDER BY m.created_at, m.user_id";
+        let rows = self.look(sql, &[&access.workspace.0, &access.user.0]).await?;
+        authorised(access, &rows, 0)?;
+        Ok(rows.iter().map(|row| member(row, 1)).collect())
+    }
+
+    async fn add_member(&self, access: Access, email: String, role: Role) -> Result<Member> {
+        let sql = "WITH me AS (SELECT role FROM members WHERE ws = $1 AND user_id = $2), account AS (
+                SELECT id, email, full_name FROM users WHERE email = $4
+            ), added AS (
+                INSERT INTO members (ws, user_id, role, created_at)
+                SELECT $1, account.id, $5, $6 FROM account, me WHERE me.role >= $3
+                ON CONFLICT DO NOTHING RETURNING user_id, role, created_at
+            )
+            SELECT me.role, account.id IS NOT NULL, added.user_id, account.email, account.full_name, added.role,
+                   added.created_at
+            FROM me LEFT JOIN account ON true LEFT JOIN added ON true";
+        let rows = self
+            .change(sql, &[&access.workspace.0, &access.user.0, &access.need.code(), &email, &role.code(), &now()])
+            .await?;
+        authorised(access, &rows, 0)?;
+        let row = rows.first().filter(|row| row.get(1)).ok_or_else(|| no_such_user(&email))?;
+        if row.get::<_, Option<uuid::Uuid>>(2).is_none() {
+            return Err(already_member(&email));
+        }
+        Ok(member(row, 2))
+    }
+
+    async fn set_role(&self, access: Access, user: UserId, role: Role) -> Result<Member> {
+        let sql = format!(
+            "{LOCKED}, changed AS (
+                UPDATE members m SET role = $5 FROM target t
+                WHERE m.ws = $1 AND m.user_id = t.user_id AND NOT (t.is_last_owner AND $5::smallint < 3)
+                RETURNING m.user_id, m.role, m.created_at
+            )
+            SELECT (SELECT role FROM me), t.is_last_owner, c.user_id, u.email, u.full_name, c.role, c.created_at
+            FROM target t LEFT JOIN changed c ON true LEFT JOIN users u ON u.id = t.user_id
+            UNION ALL SELECT (SELECT role FROM me), NULL, NULL, NULL, NULL, NULL, NULL
+            WHERE NOT EXISTS (SELECT 1 FROM target)"
+        );
+        let rows = self
+            .change(&sql, &[&access.workspace.0, &access.user.0, &access.need.code(), &user.0, &role.code()])
+            .await?;
+        let row = judged(access, &rows, user)?;
+        if row.get::<_, Option<uuid::Uuid>>(2).is_none() {
+            return Err(last_owner());
+        }
+        Ok(member(row, 2))
+    }
+
+    async fn remove_member(&self, access: Access, user: UserId) -> Result<()> {
+        let sql = format!(
+            "{LOCKED}, removed AS (
+                DELETE FROM members m USING target t
+                WHERE m.ws = $1 AND m.user_id = t.user_id AND NOT t.is_last_owner
+            )
+            SELECT (SELECT role FROM me), t.is_last_owner FROM target t
+            UNION ALL SELECT (SELECT role FROM me), NULL WHERE NOT EXISTS (SELECT 1 FROM target)"
+        );
+        let rows = self.change(&sql, &[&access.workspace.0, &access.user.0, &access.need.code(), &user.0]).await?;
+        if judged(access, &rows, user)?.get(1) { Err(last_owner()) } else { Ok(()) }
+    }
+}
+
+/// The row about a member, once the asking member's right and the member's existence are settled.
+fn judged(access: Access, rows: &[Row], user: UserId) -> Result<&Row> {
+    let first = rows.first();
+    require(access, role(first.and_then(|row| row.get(0))))?;
+    first.filter(|row| row.get::<_, Option<bool>>(1).is_some()).ok_or_else(|| no_such_member(user))
+}

@@ -1,0 +1,229 @@
+//! The embedded database: one writer thread with group commit, readers beside it.
+
+mod accounts;
+mod chats;
+mod commits;
+mod files;
+mod row;
+mod upkeep;
+mod workspaces;
+
+use crossbeam_channel::{Receiver, Sender};
+use rusqlite::{Connection, OpenFlags};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::Path,
+    thread::{self, JoinHandle},
+};
+use tokio::sync::oneshot;
+use toolrest_core::{ErrorKind, Result, ToolError};
+
+/// Schema changes, oldest first. Never edit one that was released; add another.
+const MIGRATIONS: &[&str] = &[include_str!("../migrations/sqlite/0001_ground_floor.sql")];
+
+/// The most writes that share one transaction, and so one fsync.
+const GROUP: usize = 256;
+
+/// A store in one file.
+///
+/// Writes queue for the one writer, which applies all that are waiting in one transaction and answers them when it is
+/// on disk. Reads run in parallel, each on a snapshot.
+pub struct Sqlite {
+    writes: Option<Sender<WriteJob>>,
+    reads: Option<Sender<ReadJob>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+type ReadJob = Box<dyn FnOnce(&Connection) + Send>;
+/// Does its work inside the transaction and gives back what to call when that has been committed, or has not.
+type WriteJob = Box<dyn FnOnce(Result<&Connection>) -> Option<Answer> + Send>;
+type Answer = Box<dyn FnOnce(Result<()>) + Send>;
+
+impl Sqlite {
+    /// Opens or makes the database file and brings its schema up to date.
+    pub fn open(path: &Path) -> Result<Self> {
+        let writer = connect(path, OpenFlags::default())?;
+        migrate(&writer)?;
+        let (writes, queued_writes) = crossbeam_channel::unbounded();
+        let (reads, queued_reads) = crossbeam_channel::unbounded();
+        let mut threads = vec![spawn("sqlite-writer", move || write_in_groups(&writer, &queued_writes))?];
+        let readers = thread::available_parallelism().map_or(2, usize::from).clamp(2, 8);
+        for _ in 0..readers {
+            let reader = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+            let queue: Receiver<ReadJob> = queued_reads.clone();
+            threads.push(spawn("sqlite-reader", move || queue.iter().for_each(|job| run_read(&reader, job)))?);
+        }
+        Ok(Self { writes: Some(writes), reads: Some(reads), threads })
+    }
+
+    /// Runs a query on a reader, in one snapshot.
+    async fn read<T, F>(&self, query: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T> + Send + 'static,
+    {
+        let (reply, answer) = oneshot::channel();
+        let job: ReadJob = Box::new(move |connection| {
+            // A caller that went away while this waited in the queue needs no answer.
+            if !reply.is_closed() {
+                let _ = reply.send(in_snapshot(connection, query));
+            }
+        });
+        send(self.reads.as_ref(), job)?;
+        answer.await.map_err(|_| ToolError::internal("a reader thread gave no answer"))?
+    }
+
+    /// Runs a change on the writer; returns when it is durable. An error takes back all that the change did.
+    async fn write<T, F>(&self, change: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T> + Send + 'static,
+    {
+        let (reply, answer) = oneshot::channel();
+        let job: WriteJob = Box::new(move |connection| {
+            if reply.is_closed() {
+                return None;
+            }
+            let result = connection.and_then(|connection| in_savepoint(connection, change));
+            Some(Box::new(move |committed| {
+                let _ = reply.send(committed.and(result));
+            }))
+        });
+        send(self.writes.as_ref(), job)?;
+        answer.await.map_err(|_| ToolError::internal("the writer thread gave no answer"))?
+    }
+}
+
+impl Drop for Sqlite {
+    /// Lets the threads finish what is queued, so that the file is closed in order.
+    fn drop(&mut self) {
+        self.writes = None;
+        self.reads = None;
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn send<J>(queue: Option<&Sender<J>>, job: J) -> Result<()> {
+    let closed = || ToolError::new(ErrorKind::Unavailable, "The database is shutting down");
+    queue.ok_or_else(closed)?.send(job).map_err(|_| closed())
+}
+
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
+    thread::Builder::new().name(name.to_owned()).spawn(work).map_err(ToolError::internal)
+}
+
+fn connect(path: &Path, flags: OpenFlags) -> Result<Connection> {
+    let connection = Connection::open_with_flags(path, flags).map_err(|error| cannot_open(path, &error))?;
+    // A write is acknowledged when it is on disk: FULL syncs the log at each commit, where NORMAL would lose the last
+    // ones when the power fails. Readers of a file that another process holds wait rather than fail.
+    let pragmas = "PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
+        PRAGMA cache_size = -4096; PRAGMA mmap_size = 0; PRAGMA foreign_keys = OFF; PRAGMA temp_store = MEMORY;";
+    connection.execute_batch(pragmas).map_err(|error| cannot_open(path, &error))?;
+    connection.set_prepared_statement_cache_capacity(128);
+    Ok(connection)
+}
+
+fn cannot_open(path: &Path, error: &rusqlite::Error) -> ToolError {
+    ToolError::new(ErrorKind::Unavailable, format!("Cannot open the database {}: {error}", path.display()))
+}
+
+/// Brings the schema up to date. The transaction is the lock: of several processes, one at a time gets through.
+fn migrate(connection: &Connection) -> Result<()> {
+    let known = MIGRATIONS.len();
+    connection.execute_batch("BEGIN IMMEDIATE").map_err(fault)?;
+    let done: u32 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(fault)?;
+    let done = done as usize;
+    if done > known {
+        let _ = connection.execute_batch("ROLLBACK");
+        return Err(crate::store::newer_database(done, known));
+    }
+    for (i, migration) in MIGRATIONS.iter().enumerate().skip(done) {
+        connection.execute_batch(migration).map_err(fault)?;
+        connection.execute_batch(&format!("PRAGMA user_version = {}", i + 1)).map_err(fault)?;
+    }
+    connection.execute_batch("COMMIT").map_err(fault)
+}
+
+fn run_read(connection: &Connection, job: ReadJob) {
+    // A panic fails one call, by dropping its reply; the thread serves the next.
+    if catch_unwind(AssertUnwindSafe(|| job(connection))).is_err() {
+        let _ = connection.execute_batch("ROLLBACK");
+    }
+}
+
+fn in_snapshot<T>(connection: &Connection, query: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+    connection.prepare_cached("BEGIN").and_then(|mut begin| begin.execute([])).map_err(fault)?;
+    let result = query(connection);
+    connection.prepare_cached("COMMIT").and_then(|mut end| end.execute([])).map_err(fault)?;
+    result
+}
+
+fn in_savepoint<T>(connection: &Connection, change: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+    let run = |sql: &str| connection.prepare_cached(sql).and_then(|mut sql| sql.execute([])).map_err(fault);
+    run("SAVEPOINT change")?;
+    let result = catch_unwind(AssertUnwindSafe(|| change(connection)))
+        .unwrap_or_else(|_| Err(ToolError::internal("a change panicked")));
+    if result.is_err() {
+        run("ROLLBACK TO change")?;
+    }
+    run("RELEASE change")?;
+    result
+}
+
+/// Applies whatever is waiting in one transaction, and answers when it is on disk.
+fn write_in_groups(connection: &Connection, queue: &Receiver<WriteJob>) {
+    while let Ok(first) = queue.recv() {
+        let mut answers: Vec<Answer> = Vec::new();
+        let begun = connection.execute_batch("BEGIN IMMEDIATE").map_err(fault);
+        let committed = match begun {
+            Ok(()) => {
+                for job in std::iter::once(first).chain(queue.try_iter().take(GROUP - 1)) {
+                    answers.extend(job(Ok(connection)));
+                    // A full disk makes SQLite give up the whole transaction; what follows needs a new one.
+                    if connection.is_autocommit() {
+                        break;
+                    }
+                }
+                commit(connection)
+            }
+            Err(error) => {
+                answers.extend(first(Err(error.clone())));
+                Err(error)
+            }
+        };
+        for answer in answers {
+            answer(committed.clone());
+        }
+    }
+}
+
+fn commit(connection: &Connection) -> Result<()> {
+    if connection.is_autocommit() {
+        return Err(ToolError::new(
+            ErrorKind::Unavailable,
+            "The database gave up the transaction; nothing was written",
+        ));
+    }
+    let committed = connection.execute_batch("COMMIT").map_err(fault);
+    if committed.is_err() && !connection.is_autocommit() {
+        let _ = connection.execute_batch("ROLLBACK");
+    }
+    committed
+}
+
+/// Translates a failure of the database itself.
+fn fault(error: rusqlite::Error) -> ToolError {
+    use rusqlite::ErrorCode::{DatabaseBusy, DatabaseLocked, DiskFull, SystemIoFailure};
+    match error.sqlite_error_code() {
+        Some(DiskFull) => {
+            ToolError::new(ErrorKind::Unavailable, "The disk that holds the database is full; nothing was written")
+        }
+        Some(DatabaseBusy | DatabaseLocked | SystemIoFailure) => {
+            tracing::error!(%error, "the database is not usable now");
+            ToolError::new(ErrorKind::Unavailable, "The database is not usable now; try again")
+        }
+        _ => ToolError::internal(error),
+    }
+}

@@ -1,0 +1,85 @@
+//! Chats, which appear as virtual files.
+
+use super::commits::{insert_file, insert_folders};
+use super::files::{by_id, live};
+use super::row::{authorised, collect, find, micros, run, time};
+use crate::files::{Chat, Message};
+use crate::plan::FileRow;
+use crate::store::no_such_chat;
+use rusqlite::Connection;
+use toolrest_core::{Access, ChatId, FileId, FileType, Result, ToolError, WorkspaceId, WsPath, now};
+use uuid::Uuid;
+
+pub(super) fn create(db: &Connection, access: Access, title: String) -> Result<Chat> {
+    authorised(db, access)?;
+    let ws = access.workspace;
+    let folder = WsPath::posix("/chats")?;
+    insert_folders(db, ws, &folder)?;
+    let path = free_path(db, ws, &folder, &title)?;
+    let at = now();
+    let row = FileRow {
+        id: FileId::new(),
+        path,
+        display_name: Some(title),
+        file_type: FileType::Chat,
+        is_virtual: true,
+        head: None,
+        created_at: at,
+        updated_at: at,
+        deleted_at: None,
+    };
+    insert_file(db, ws, &row)?;
+    Ok(Chat::of(&row, Vec::new()))
+}
+
+fn free_path(db: &Connection, ws: WorkspaceId, folder: &WsPath, title: &str) -> Result<WsPath> {
+    for attempt in 0.. {
+        let path = folder.join(&Chat::file_name(title, attempt))?;
+        if live(db, ws, &path)?.is_none() {
+            return Ok(path);
+        }
+    }
+    Err(ToolError::internal("no free name for a chat"))
+}
+
+pub(super) fn add_message(
+    db: &Connection,
+    access: Access,
+    chat: ChatId,
+    role: String,
+    content: String,
+) -> Result<Message> {
+    authorised(db, access)?;
+    let ws = access.workspace.0;
+    chat_row(db, access.workspace, chat)?;
+    let message = Message { id: Uuid::now_v7(), role, content, created_at: now() };
+    let at = micros(message.created_at);
+    let sql = "SELECT coalesce(max(seq), 0) + 1 FROM chat_messages WHERE ws = ?1 AND chat_id = ?2";
+    let seq: i64 = find(db, sql, (ws, chat.0), |row| row.get(0))?.unwrap_or(1);
+    run(
+        db,
+        "INSERT INTO chat_messages (ws, chat_id, seq, id, role, content, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        (ws, chat.0, seq, message.id, &message.role, &message.content, at),
+    )?;
+    run(db, "UPDATE files SET updated_at = ?3 WHERE ws = ?1 AND id = ?2", (ws, chat.0, at))?;
+    Ok(message)
+}
+
+pub(super) fn read(db: &Connection, access: Access, chat: ChatId) -> Result<Chat> {
+    authorised(db, access)?;
+    let row = chat_row(db, access.workspace, chat)?;
+    let messages = messages(db, access.workspace, row.id)?;
+    Ok(Chat::of(&row, messages))
+}
+
+/// What was said in a chat, in order.
+pub(super) fn messages(db: &Connection, ws: WorkspaceId, chat: FileId) -> Result<Vec<Message>> {
+    let sql = "SELECT id, role, content, created_at FROM chat_messages WHERE ws = ?1 AND chat_id = ?2 ORDER BY seq";
+    collect(db, sql, (ws.0, chat.0), |row| {
+        Ok(Message { id: row.get(0)?, role: row.get(1)?, content: row.get(2)?, created_at: time(row, 3)? })
+    })
+}
+
+fn chat_row(db: &Connection, ws: WorkspaceId, chat: ChatId) -> Result<FileRow> {
+    by_id(db, ws, FileId(chat.0))?.filter(|row| row.is_virtual).ok_or_else(|| no_such_chat(chat))
+}

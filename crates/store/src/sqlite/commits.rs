@@ -1,0 +1,278 @@
+//! Applying changesets.
+
+use super::files::{by_id, live};
+use super::row::{FILE_COLUMNS, authorised, file, find, hash, micros, run};
+use crate::blob::Prepared;
+use crate::files::CallInfo;
+use crate::plan::{Below, FileRow, Head, Needs, Plan, RowOp, View, plan};
+use rusqlite::Connection;
+use toolrest_core::{
+    Access, Changeset, Commit, CommitId, FileId, FileType, Form, Result, Timestamp, ToolError, VersionId, WorkspaceId,
+    WsPath, now,
+};
+
+/// Plans and applies a changeset inside the writer's transaction.
+pub(super) fn apply(
+    db: &Connection,
+    access: Access,
+    changes: &Changeset,
+    contents: &[Option<Prepared>],
+    call: &CallInfo,
+) -> Result<Commit> {
+    authorised(db, access)?;
+    let ws = access.workspace;
+    let at = now();
+    let plan = plan(changes, contents, view(db, ws, changes)?, at)?;
+    let id = plan.commit_id();
+    if let Some(id) = id {
+        let writer = Writer { db, ws, at, commit: id, call };
+        for content in contents.iter().flatten() {
+            writer.blob(content)?;
+        }
+        for op in &plan.ops {
+            writer.op(op)?;
+        }
+        writer.record(&plan, changes)?;
+    }
+    Ok(plan.into_commit(id, at))
+}
+
+fn view(db: &Connection, ws: WorkspaceId, changes: &Changeset) -> Result<View> {
+    let mut needs = Needs::of(changes);
+    let mut view = View::default();
+    for id in &needs.ids {
+        if let Some(row) = by_id(db, ws, *id)? {
+            view.ids.insert(*id, row);
+        }
+    }
+    needs.learn(&view.ids);
+    for path in needs.at.union(&needs.above) {
+        if let Some(row) = live(db, ws, path)? {
+            view.live.insert(path.clone(), row);
+        } else if needs.restores
+            && let Some(row) = trashed_folder(db, ws, path)?
+        {
+            view.trashed_folders.insert(path.clone(), row);
+        }
+    }
+    for folder in needs.below {
+        let below = below(db, ws, &folder)?;
+        view.below.insert(folder, below);
+    }
+    for (file, seq) in needs.versions {
+        if let Some(head) = old_version(db, ws, file, seq)? {
+            view.versions.insert((file, seq), head);
+        }
+    }
+    Ok(view)
+}
+
+fn below(db: &Connection, ws: WorkspaceId, folder: &WsPath) -> Result<Below> {
+    let (low, high) = folder.below_range();
+    let sql = "SELECT count(*), coalesce(max(is_virtual), 0), coalesce(max(length(CAST(path AS BLOB))), 0) FROM files
+               WHERE ws = ?1 AND path > ?2 AND path < ?3 AND deleted_at IS NULL";
+    let found = find(db, sql, (ws.0, low, high), |row| {
+        Ok(Below { entries: row.get(0)?, holds_virtual: row.get(1)?, longest_path_bytes: row.get(2)? })
+    })?;
+    Ok(found.unwrap_or_default())
+}
+
+fn trashed_folder(db: &Connection, ws: WorkspaceId, path: &WsPath) -> Result<Option<FileRow>> {
+    let sql = format!(
+        "SELECT {FILE_COLUMNS} FROM files f
+         WHERE f.ws = ?1 AND f.deleted_at IS NOT NULL AND f.path = ?2 AND f.kind = ?3
+         ORDER BY f.deleted_at DESC LIMIT 1"
+    );
+    find(db, &sql, (ws.0, path.as_str(), FileType::Folder.code()), file)
+}
+
+fn old_version(db: &Connection, ws: WorkspaceId, file: FileId, seq: i64) -> Result<Option<Head>> {
+    let sql = "SELECT seq, id, hash, blob, form, size FROM versions WHERE ws = ?1 AND file_id = ?2 AND seq = ?3";
+    find(db, sql, (ws.0, file.0, seq), |row| {
+        Ok(Head {
+            seq: row.get(0)?,
+            version: VersionId(row.get(1)?),
+            hash: hash(row, 2)?,
+            blob: hash(row, 3)?,
+            form: Form::from_code(row.get(4)?).ok_or(rusqlite::types::FromSqlError::InvalidType)?,
+            size: row.get(5)?,
+        })
+    })
+}
+
+/// Inserts a file's row.
+pub(super) fn insert_file(db: &Connection, ws: WorkspaceId, row: &FileRow) -> Result<()> {
+    let dir = row.path.parent().map_or(String::new(), |dir| dir.to_string());
+    let head = row.head.as_ref();
+    run(
+        db,
+        "INSERT INTO files (ws, id, path, dir, name, display_name, kind, is_virtual, head_seq, head_version, head_hash,
+            head_blob, head_form, size, created_at, updated_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+        rusqlite::params![
+            ws.0,
+            row.id.0,
+            row.path.as_str(),
+            dir,
+            row.path.name(),
+            row.display_name,
+            row.file_type.code(),
+            row.is_virtual,
+            head.map(|head| head.seq),
+            head.map(|head| head.version.0),
+            head.map(|head| head.hash.0),
+            head.map(|head| head.blob.0),
+            head.map(|head| head.form.code()),
+            head.map_or(0, |head| head.size),
+            micros(row.created_at),
+            micros(row.updated_at),
+        ],
+    )
+    .map(drop)
+}
+
+/// Makes a folder and those above it, outside of any commit.
+pub(super) fn insert_folders(db: &Connection, ws: WorkspaceId, folder: &WsPath) -> Result<()> {
+    let changes = Changeset::one(toolrest_core::Change::MakeDir(folder.clone()));
+    let plan = plan(&changes, &[None], view(db, ws, &changes)?, now())?;
+    for op in plan.ops {
+        if let RowOp::Insert(row) = op {
+            insert_file(db, ws, &row)?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes the rows of one commit.
+struct Writer<'a> {
+    db: &'a Connection,
+    ws: WorkspaceId,
+    at: Timestamp,
+    commit: CommitId,
+    call: &'a CallInfo,
+}
+
+impl Writer<'_> {
+    fn blob(&self, content: &Prepared) -> Result<()> {
+        run(
+            self.db,
+            "INSERT INTO blobs (ws, key, size, encoding, data) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING",
+            (self.ws.0, content.key.0, content.size, content.encoding.code(), &content.data),
+        )
+        .map(drop)
+    }
+
+    fn op(&self, op: &RowOp) -> Result<()> {
+        let at = micros(self.at);
+        let ws = self.ws.0;
+        match op {
+            RowOp::Insert(row) => {
+                insert_file(self.db, self.ws, row)?;
+                row.head.as_ref().map_or(Ok(()), |head| self.version(row.id, head))
+            }
+            RowOp::AddVersion { file, head } => {
+                self.version(*file, head)?;
+                run(
+                    self.db,
+                    "UPDATE files SET head_seq = ?3, head_version = ?4, head_hash = ?5, head_blob = ?6, head_form = ?7,
+                        size = ?8, updated_at = ?9 WHERE ws = ?1 AND id = ?2",
+                    (ws, file.0, head.seq, head.version.0, head.hash.0, head.blob.0, head.form.code(), head.size, at),
+                )
+                .map(drop)
+            }
+            RowOp::Touch { file } => {
+                run(self.db, "UPDATE files SET updated_at = ?3 WHERE ws = ?1 AND id = ?2", (ws, file.0, at)).map(drop)
+            }
+            RowOp::Move { file, is_folder, from, to } => {
+                let dir = to.parent().map_or(String::new(), |dir| dir.to_string());
+                let sql = "UPDATE files SET path = ?3, dir = ?4, name = ?5, updated_at = ?6 WHERE ws = ?1 AND id = ?2";
+                run(self.db, sql, (ws, file.0, to.as_str(), dir, to.name(), at))?;
+                if *is_folder {
+                    self.move_below(from, to)?;
+                }
+                Ok(())
+            }
+            RowOp::Trash { file } => {
+                run(self.db, "UPDATE files SET deleted_at = ?3 WHERE ws = ?1 AND id = ?2", (ws, file.0, at)).map(drop)
+            }
+            RowOp::Untrash { file } => {
+                let sql = "UPDATE files SET deleted_at = NULL, updated_at = ?3 WHERE ws = ?1 AND id = ?2";
+                run(self.db, sql, (ws, file.0, at)).map(drop)
+            }
+        }
+    }
+
+    fn version(&self, file: FileId, head: &Head) -> Result<()> {
+        run(
+            self.db,
+            "INSERT INTO versions (ws, file_id, seq, id, hash, form, blob, size, author, commit_id, created_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+            (
+                self.ws.0,
+                file.0,
+                head.seq,
+                head.version.0,
+                head.hash.0,
+                head.form.code(),
+                head.blob.0,
+                head.size,
+                self.call.caller.0,
+                self.commit.0,
+                micros(self.at),
+            ),
+        )
+        .map(drop)
+    }
+
+    /// Rewrites the paths of everything below a folder in one statement.
+    fn move_below(&self, from: &WsPath, to: &WsPath) -> Result<()> {
+        let (low, high) = from.below_range();
+        // Lengths in characters, because `substr` of a text counts those.
+        let skip = from.as_str().chars().count() + 1;
+        run(
+            self.db,
+            "UPDATE files SET path = ?4 || substr(path, ?5), dir = ?4 || substr(dir, ?5)
+             WHERE ws = ?1 AND path > ?2 AND path < ?3 AND deleted_at IS NULL",
+            (self.ws.0, low, high, to.as_str(), i64::try_from(skip).map_err(ToolError::internal)?),
+        )
+        .map(drop)
+    }
+
+    fn record(&self, plan: &Plan, changes: &Changeset) -> Result<()> {
+        let effects = serde_json::to_string(&plan.effects).map_err(ToolError::internal)?;
+        let call = self.call;
+        run(
+            self.db,
+            "INSERT INTO commits (ws, id, call_id, toolset, tool, author, created_at, undoes, changes)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+            (
+                self.ws.0,
+                self.commit.0,
+                call.id.0,
+                call.toolset,
+                call.tool,
+                call.caller.0,
+                micros(self.at),
+                changes.undoes.map(|id| id.0),
+                effects,
+            ),
+        )?;
+        let duration = micros(self.at) - micros(call.started_at);
+        run(
+            self.db,
+            "INSERT INTO calls (ws, id, toolset, tool, caller, started_at, duration_us, outcome, commit_id)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 'ok', ?8) ON CONFLICT DO NOTHING",
+            (
+                self.ws.0,
+                call.id.0,
+                call.toolset,
+                call.tool,
+                call.caller.0,
+                micros(call.started_at),
+                duration,
+                self.commit.0,
+            ),
+        )
+        .map(drop)
+    }
+}

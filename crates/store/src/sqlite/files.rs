@@ -1,0 +1,214 @@
+//! Reading files and their history.
+
+use super::row::{FILE_COLUMNS, authorised, collect, file, find, hash, micros, version};
+use super::{Sqlite, chats};
+use crate::blob::{Compression, decode, prepare};
+use crate::files::{CallInfo, Chat, FileStore, Message, Page};
+use crate::plan::{FileRow, no_such_file};
+use crate::store::{no_such_commit, no_such_version, not_a_folder};
+use async_trait::async_trait;
+use rusqlite::{Connection, Row};
+use toolrest_core::{
+    Access, CallId, Changeset, ChatId, Commit, CommitId, CommitInfo, Content, Depth, Entry, File, FileId, FileType,
+    Listing, Result, Timestamp, ToolError, UserId, Version, VersionId, WorkspaceId, WsPath,
+};
+
+/// The row that stands at a path.
+pub(super) fn live(db: &Connection, ws: WorkspaceId, path: &WsPath) -> Result<Option<FileRow>> {
+    let sql = format!("SELECT {FILE_COLUMNS} FROM files f WHERE f.ws = ?1 AND f.path = ?2 AND f.deleted_at IS NULL");
+    find(db, &sql, (ws.0, path.as_str()), file)
+}
+
+/// The row of that id, in the trash or not.
+pub(super) fn by_id(db: &Connection, ws: WorkspaceId, id: FileId) -> Result<Option<FileRow>> {
+    let sql = format!("SELECT {FILE_COLUMNS} FROM files f WHERE f.ws = ?1 AND f.id = ?2");
+    find(db, &sql, (ws.0, id.0), file)
+}
+
+fn with_content(db: &Connection, ws: WorkspaceId, row: FileRow) -> Result<File> {
+    if row.is_virtual {
+        let messages = chats::messages(db, ws, row.id)?;
+        return Chat::of(&row, messages).into_file(row);
+    }
+    let content = row.head.map(|head| blob(db, ws, head.blob, head.form.code())).transpose()?;
+    Ok(File { entry: row.into(), content })
+}
+
+fn blob(db: &Connection, ws: WorkspaceId, key: toolrest_core::ContentHash, form: i16) -> Result<Content> {
+    let found = find(db, "SELECT encoding, size, data FROM blobs WHERE ws = ?1 AND key = ?2", (ws.0, key.0), |row| {
+        // Decoded where it lies, so that the bytes are copied once.
+        Ok(decode(form, row.get(0)?, row.get(1)?, row.get_ref(2)?.as_blob()?))
+    })?;
+    found.ok_or_else(|| ToolError::internal(format!("the blob {key} is missing")))?
+}
+
+fn commit_info(row: &Row<'_>) -> rusqlite::Result<(CommitInfo, String)> {
+    let info = CommitInfo {
+        id: CommitId(row.get(0)?),
+        call_id: CallId(row.get(1)?),
+        toolset: row.get(2)?,
+        tool: row.get(3)?,
+        author: UserId(row.get(4)?),
+        created_at: super::row::time(row, 5)?,
+        undoes: row.get::<_, Option<uuid::Uuid>>(6)?.map(CommitId),
+        changes: Vec::new(),
+    };
+    Ok((info, row.get(7)?))
+}
+
+fn with_changes((mut info, changes): (CommitInfo, String)) -> Result<CommitInfo> {
+    info.changes = serde_json::from_str(&changes).map_err(ToolError::internal)?;
+    Ok(info)
+}
+
+const COMMIT: &str = "SELECT id, call_id, toolset, tool, author, created_at, undoes, changes FROM commits";
+
+#[async_trait]
+impl FileStore for Sqlite {
+    async fn authorise(&self, access: Access) -> Result<()> {
+        self.read(move |db| authorised(db, access).map(drop)).await
+    }
+
+    async fn stat(&self, access: Access, path: &WsPath) -> Result<Option<Entry>> {
+        let path = path.clone();
+        self.read(move |db| {
+            authorised(db, access)?;
+            Ok(live(db, access.workspace, &path)?.map(Entry::from))
+        })
+        .await
+    }
+
+    async fn read(&self, access: Access, path: &WsPath) -> Result<File> {
+        let path = path.clone();
+        Sqlite::read(self, move |db| {
+            authorised(db, access)?;
+            let row = live(db, access.workspace, &path)?.ok_or_else(|| ToolError::file_not_found(&path))?;
+            with_content(db, access.workspace, row)
+        })
+        .await
+    }
+
+    async fn list(&self, access: Access, folder: &WsPath, depth: Depth, limit: usize) -> Result<Listing> {
+        let folder = folder.clone();
+        Sqlite::read(self, move |db| {
+            authorised(db, access)?;
+            let row = live(db, access.workspace, &folder)?.ok_or_else(|| ToolError::file_not_found(&folder))?;
+            if row.file_type != FileType::Folder {
+                return Err(not_a_folder(&folder));
+            }
+            let ws = access.workspace.0;
+            let more = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1);
+            let entry = |row: &Row<'_>| file(row).map(Entry::from);
+            let mut entries = match depth {
+                Depth::Children => {
+                    let sql = format!(
+                        "SELECT {FILE_COLUMNS} FROM files f
+                         WHERE f.ws = ?1 AND f.dir = ?2 AND f.deleted_at IS NULL ORDER BY f.name LIMIT ?3"
+                    );
+                    collect(db, &sql, (ws, folder.as_str(), more), entry)?
+                }
+                Depth::Descendants => {
+                    let sql = format!(
+                        "SELECT {FILE_COLUMNS} FROM files f
+                         WHERE f.ws = ?1 AND f.path > ?2 AND f.path < ?3 AND f.deleted_at IS NULL
+                         ORDER BY f.path LIMIT ?4"
+                    );
+                    let (low, high) = folder.below_range();
+                    collect(db, &sql, (ws, low, high, more), entry)?
+                }
+            };
+            let truncated = entries.len() > limit;
+            entries.truncate(limit);
+            Ok(Listing { entries, truncated })
+        })
+        .await
+    }
+
+    async fn commit(&self, access: Access, changes: Changeset, call: CallInfo) -> Result<Commit> {
+        let (changes, contents) = prepare(changes, Compression::Off).await?;
+        self.write(move |db| super::commits::apply(db, access, &changes, &contents, &call)).await
+    }
+
+    async fn file(&self, access: Access, id: FileId) -> Result<File> {
+        Sqlite::read(self, move |db| {
+            authorised(db, access)?;
+            let row = by_id(db, access.workspace, id)?.ok_or_else(|| no_such_file(id))?;
+            with_content(db, access.workspace, row)
+        })
+        .await
+    }
+
+    async fn versions(&self, access: Access, id: FileId, page: Page<i64>) -> Result<Vec<Version>> {
+        Sqlite::read(self, move |db| {
+            authorised(db, access)?;
+            by_id(db, access.workspace, id)?.ok_or_else(|| no_such_file(id))?;
+            let sql = "SELECT id, seq, hash, size, author, commit_id, created_at FROM versions
+                       WHERE ws = ?1 AND file_id = ?2 AND seq < ?3 ORDER BY seq DESC LIMIT ?4";
+            let before = page.before.unwrap_or(i64::MAX);
+            collect(db, sql, (access.workspace.0, id.0, before, page.limit), version)
+        })
+        .await
+    }
+
+    async fn version(&self, access: Access, id: FileId, version_id: VersionId) -> Result<(Version, Content)> {
+        Sqlite::read(self, move |db| {
+            authorised(db, access)?;
+            let sql = "SELECT id, seq, hash, size, author, commit_id, created_at, blob, form FROM versions
+                       WHERE ws = ?1 AND file_id = ?2 AND id = ?3";
+            let found = find(db, sql, (access.workspace.0, id.0, version_id.0), |row| {
+                Ok((version(row)?, hash(row, 7)?, row.get::<_, i16>(8)?))
+            })?;
+            let (version, key, form) = found.ok_or_else(|| no_such_version(version_id))?;
+            Ok((version, blob(db, access.workspace, key, form)?))
+        })
+        .await
+    }
+
+    async fn trash(&self, access: Access, page: Page<Timestamp>) -> Result<Vec<Entry>> {
+        Sqlite::read(self, move |db| {
+            authorised(db, access)?;
+            let sql = format!(
+                "SELECT {FILE_COLUMNS} FROM files f
+                 WHERE f.ws = ?1 AND f.deleted_at IS NOT NULL AND f.deleted_at < ?2
+                 ORDER BY f.deleted_at DESC, f.path LIMIT ?3"
+            );
+            let before = page.before.map_or(i64::MAX, micros);
+            collect(db, &sql, (access.workspace.0, before, page.limit), |row| file(row).map(Entry::from))
+        })
+        .await
+    }
+
+    async fn commits(&self, access: Access, page: Page<CommitId>) -> Result<Vec<CommitInfo>> {
+        Sqlite::read(self, move |db| {
+            authorised(db, access)?;
+            let sql = format!("{COMMIT} WHERE ws = ?1 AND (?2 IS NULL OR id < ?2) ORDER BY id DESC LIMIT ?3");
+            let before = page.before.map(|id| id.0);
+            let rows = collect(db, &sql, (access.workspace.0, before, page.limit), commit_info)?;
+            rows.into_iter().map(with_changes).collect()
+        })
+        .await
+    }
+
+    async fn commit_info(&self, access: Access, id: CommitId) -> Result<CommitInfo> {
+        Sqlite::read(self, move |db| {
+            authorised(db, access)?;
+            let sql = format!("{COMMIT} WHERE ws = ?1 AND id = ?2");
+            find(db, &sql, (access.workspace.0, id.0), commit_info)?
+                .ok_or_else(|| no_such_commit(id))
+                .and_then(with_changes)
+        })
+        .await
+    }
+
+    async fn create_chat(&self, access: Access, title: String) -> Result<Chat> {
+        self.write(move |db| chats::create(db, access, title)).await
+    }
+
+    async fn add_message(&self, access: Access, chat: ChatId, role: String, content: String) -> Result<Message> {
+        self.write(move |db| chats::add_message(db, access, chat, role, content)).await
+    }
+
+    async fn chat(&self, access: Access, chat: ChatId) -> Result<Chat> {
+        Sqlite::read(self, move |db| chats::read(db, access, chat)).await
+    }
+}

@@ -1,0 +1,110 @@
+//! Rows of the embedded database as values, and the checks that every query begins with.
+
+use super::fault;
+use crate::plan::{FileRow, Head};
+use crate::store::require;
+use rusqlite::{Connection, OptionalExtension, Row, types::FromSqlError};
+use toolrest_core::{
+    Access, ContentHash, FileId, FileType, Form, Result, Role, Timestamp, UserId, Version, VersionId, WsPath,
+};
+use uuid::Uuid;
+
+/// The columns that [`file`] reads, from its offset on.
+pub(super) const FILE_COLUMNS: &str = "f.id, f.path, f.display_name, f.kind, f.is_virtual, f.head_seq, f.head_version, \
+     f.head_hash, f.head_blob, f.head_form, f.size, f.created_at, f.updated_at, f.deleted_at";
+
+/// Reads a file's row.
+pub(super) fn file(row: &Row<'_>) -> rusqlite::Result<FileRow> {
+    let head = match row.get::<_, Option<i64>>(5)? {
+        None => None,
+        Some(seq) => Some(Head {
+            seq,
+            version: VersionId(row.get(6)?),
+            hash: hash(row, 7)?,
+            blob: hash(row, 8)?,
+            form: Form::from_code(row.get(9)?).ok_or(FromSqlError::InvalidType)?,
+            size: row.get(10)?,
+        }),
+    };
+    Ok(FileRow {
+        id: FileId(row.get(0)?),
+        path: WsPath::from_normal(row.get(1)?),
+        display_name: row.get(2)?,
+        file_type: FileType::from_code(row.get(3)?).ok_or(FromSqlError::InvalidType)?,
+        is_virtual: row.get(4)?,
+        head,
+        created_at: time(row, 11)?,
+        updated_at: time(row, 12)?,
+        deleted_at: row.get::<_, Option<i64>>(13)?.map(from_micros).transpose()?,
+    })
+}
+
+/// Reads a version's row: id, seq, hash, size, author, commit, time.
+pub(super) fn version(row: &Row<'_>) -> rusqlite::Result<Version> {
+    Ok(Version {
+        id: VersionId(row.get(0)?),
+        seq: row.get(1)?,
+        hash: hash(row, 2)?,
+        size: row.get(3)?,
+        author: UserId(row.get(4)?),
+        commit_id: toolrest_core::CommitId(row.get(5)?),
+        created_at: time(row, 6)?,
+    })
+}
+
+pub(super) fn hash(row: &Row<'_>, column: usize) -> rusqlite::Result<ContentHash> {
+    let bytes: [u8; 32] = row.get(column)?;
+    Ok(ContentHash(bytes))
+}
+
+pub(super) fn time(row: &Row<'_>, column: usize) -> rusqlite::Result<Timestamp> {
+    from_micros(row.get(column)?)
+}
+
+fn from_micros(micros: i64) -> rusqlite::Result<Timestamp> {
+    Timestamp::from_microsecond(micros).map_err(|_| FromSqlError::OutOfRange(micros).into())
+}
+
+/// The number that stands for a time.
+pub(super) fn micros(time: Timestamp) -> i64 {
+    time.as_microsecond()
+}
+
+/// Checks the caller's rights within the same snapshot as what follows.
+pub(super) fn authorised(connection: &Connection, access: Access) -> Result<Role> {
+    require(access, role_of(connection, access.workspace.0, access.user.0)?)
+}
+
+pub(super) fn role_of(connection: &Connection, ws: Uuid, user: Uuid) -> Result<Option<Role>> {
+    let role: Option<i16> = connection
+        .prepare_cached("SELECT role FROM members WHERE ws = ?1 AND user_id = ?2")
+        .and_then(|mut query| query.query_row((ws, user), |row| row.get(0)).optional())
+        .map_err(fault)?;
+    Ok(role.and_then(Role::from_code))
+}
+
+/// Collects all rows of a query.
+pub(super) fn collect<T>(
+    connection: &Connection,
+    sql: &str,
+    params: impl rusqlite::Params,
+    read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+) -> Result<Vec<T>> {
+    let mut query = connection.prepare_cached(sql).map_err(fault)?;
+    query.query_map(params, read).and_then(Iterator::collect).map_err(fault)
+}
+
+/// Finds at most one row.
+pub(super) fn find<T>(
+    connection: &Connection,
+    sql: &str,
+    params: impl rusqlite::Params,
+    read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+) -> Result<Option<T>> {
+    connection.prepare_cached(sql).and_then(|mut query| query.query_row(params, read).optional()).map_err(fault)
+}
+
+/// Runs a statement; tells how many rows it changed.
+pub(super) fn run(connection: &Connection, sql: &str, params: impl rusqlite::Params) -> Result<usize> {
+    connection.prepare_cached(sql).and_then(|mut statement| statement.execute(params)).map_err(fault)
+}

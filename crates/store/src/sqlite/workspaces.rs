@@ -1,0 +1,162 @@
+//! Workspaces and their members.
+
+use super::Sqlite;
+use super::row::{authorised, collect, find, micros, role_of, run, time};
+use crate::store::{Member, WorkspaceInfo, WorkspaceStore, already_member, last_owner, no_such_member, no_such_user};
+use async_trait::async_trait;
+use rusqlite::{Connection, Row};
+use toolrest_core::{Access, FileId, FileType, Result, Role, ToolError, UserId, WorkspaceId, now};
+use uuid::Uuid;
+
+const INFO: &str = "SELECT w.id, w.name, w.owner_id, m.role, w.created_at, w.updated_at
+    FROM members m JOIN workspaces w ON w.id = m.ws";
+const MEMBER: &str = "SELECT m.user_id, u.email, u.full_name, m.role, m.created_at
+    FROM members m JOIN users u ON u.id = m.user_id";
+
+fn info(row: &Row<'_>) -> rusqlite::Result<WorkspaceInfo> {
+    Ok(WorkspaceInfo {
+        id: WorkspaceId(row.get(0)?),
+        name: row.get(1)?,
+        owner_id: UserId(row.get(2)?),
+        role: Role::from_code(row.get(3)?).unwrap_or(Role::Viewer),
+        created_at: time(row, 4)?,
+        updated_at: time(row, 5)?,
+    })
+}
+
+fn member(row: &Row<'_>) -> rusqlite::Result<Member> {
+    Ok(Member {
+        user_id: UserId(row.get(0)?),
+        email: row.get(1)?,
+        full_name: row.get(2)?,
+        role: Role::from_code(row.get(3)?).unwrap_or(Role::Viewer),
+        created_at: time(row, 4)?,
+    })
+}
+
+fn info_of(db: &Connection, access: Access) -> Result<WorkspaceInfo> {
+    authorised(db, access)?;
+    let sql = format!("{INFO} WHERE m.ws = ?1 AND m.user_id = ?2");
+    find(db, &sql, (access.workspace.0, access.user.0), info)?
+        .ok_or_else(|| ToolError::internal("a workspace vanished"))
+}
+
+fn member_of(db: &Connection, ws: WorkspaceId, user: UserId) -> Result<Member> {
+    let sql = format!("{MEMBER} WHERE m.ws = ?1 AND m.user_id = ?2");
+    find(db, &sql, (ws.0, user.0), member)?.ok_or_else(|| no_such_member(user))
+}
+
+/// Whether taking this member's ownership away would leave none.
+fn is_last_owner(db: &Connection, ws: Uuid, user: Uuid) -> Result<bool> {
+    let sql = "SELECT count(*) FROM members WHERE ws = ?1 AND user_id <> ?2 AND role = ?3";
+    let others: i64 = find(db, sql, (ws, user, Role::Owner.code()), |row| row.get(0))?.unwrap_or(0);
+    Ok(others == 0 && role_of(db, ws, user)? == Some(Role::Owner))
+}
+
+#[async_trait]
+impl WorkspaceStore for Sqlite {
+    async fn create_workspace(&self, owner: UserId, name: String) -> Result<WorkspaceInfo> {
+        self.write(move |db| {
+            let (id, at) = (WorkspaceId::new(), now());
+            run(
+                db,
+                "INSERT INTO workspaces (id, name, owner_id, created_at, updated_at) VALUES (?1, ?2, ?3, ?4, ?4)",
+                (id.0, &name, owner.0, micros(at)),
+            )?;
+            run(
+                db,
+                "INSERT INTO members (ws, user_id, role, created_at) VALUES (?1, ?2, ?3, ?4)",
+                (id.0, owner.0, Role::Owner.code(), micros(at)),
+            )?;
+            run(
+                db,
+                "INSERT INTO files (ws, id, path, dir, name, kind, created_at, updated_at)
+                 VALUES (?1, ?2, '/', '', '', ?3, ?4, ?4)",
+                (id.0, FileId::new().0, FileType::Folder.code(), micros(at)),
+            )?;
+            Ok(WorkspaceInfo { id, name, owner_id: owner, role: Role::Owner, created_at: at, updated_at: at })
+        })
+        .await
+    }
+
+    async fn workspaces_of(&self, user: UserId) -> Result<Vec<WorkspaceInfo>> {
+        self.read(move |db| collect(db, &format!("{INFO} WHERE m.user_id = ?1 ORDER BY w.id"), [user.0], info)).await
+    }
+
+    async fn workspace(&self, access: Access) -> Result<WorkspaceInfo> {
+        self.read(move |db| info_of(db, access)).await
+    }
+
+    async fn rename_workspace(&self, access: Access, name: String) -> Result<WorkspaceInfo> {
+        self.write(move |db| {
+            authorised(db, access)?;
+            let sql = "UPDATE workspaces SET name = ?2, updated_at = ?3 WHERE id = ?1";
+            run(db, sql, (access.workspace.0, name, micros(now())))?;
+            info_of(db, access)
+        })
+        .await
+    }
+
+    async fn delete_workspace(&self, access: Access) -> Result<()> {
+        self.write(move |db| {
+            authorised(db, access)?;
+            let sql = "UPDATE workspaces SET deleted_at = ?2 WHERE id = ?1";
+            run(db, sql, (access.workspace.0, micros(now())))?;
+            run(db, "DELETE FROM members WHERE ws = ?1", [access.workspace.0]).map(drop)
+        })
+        .await
+    }
+
+    async fn members(&self, access: Access) -> Result<Vec<Member>> {
+        self.read(move |db| {
+            authorised(db, access)?;
+            let sql = format!("{MEMBER} WHERE m.ws = ?1 ORDER BY m.created_at, m.user_id");
+            collect(db, &sql, [access.workspace.0], member)
+        })
+        .await
+    }
+
+    async fn add_member(&self, access: Access, email: String, role: Role) -> Result<Member> {
+        self.write(move |db| {
+            authorised(db, access)?;
+            let user: Option<Uuid> = find(db, "SELECT id FROM users WHERE email = ?1", [&email], |row| row.get(0))?;
+            let user = user.ok_or_else(|| no_such_user(&email))?;
+            let sql = "INSERT INTO members (ws, user_id, role, created_at) VALUES (?1, ?2, ?3, ?4)
+                       ON CONFLICT DO NOTHING";
+            if run(db, sql, (access.workspace.0, user, role.code(), micros(now())))? == 0 {
+                return Err(already_member(&email));
+            }
+            member_of(db, access.workspace, UserId(user))
+        })
+        .await
+    }
+
+    async fn set_role(&self, access: Access, user: UserId, role: Role) -> Result<Member> {
+        self.write(move |db| {
+            authorised(db, access)?;
+            let ws = access.workspace.0;
+            if role != Role::Owner && is_last_owner(db, ws, user.0)? {
+                return Err(last_owner());
+            }
+            let sql = "UPDATE members SET role = ?3 WHERE ws = ?1 AND user_id = ?2";
+            run(db, sql, (ws, user.0, role.code()))?;
+            member_of(db, access.workspace, user)
+        })
+        .await
+    }
+
+    async fn remove_member(&self, access: Access, user: UserId) -> Result<()> {
+        self.write(move |db| {
+            authorised(db, access)?;
+            let ws = access.workspace.0;
+            if is_last_owner(db, ws, user.0)? {
+                return Err(last_owner());
+            }
+            match run(db, "DELETE FROM members WHERE ws = ?1 AND user_id = ?2", (ws, user.0))? {
+                0 => Err(no_such_member(user)),
+                _ => Ok(()),
+            }
+        })
+        .await
+    }
+}

@@ -1,0 +1,172 @@
+//! The store as a whole: workspaces and their members, the records of calls, upkeep.
+
+use crate::{AccountStore, FileStore, Page};
+use async_trait::async_trait;
+use serde::Serialize;
+use toolrest_core::{
+    Access, CallId, CallRecord, ChatId, CommitId, ErrorKind, Result, Role, Timestamp, ToolError, UserId, VersionId,
+    WorkspaceId, WsPath,
+};
+
+/// Everything that is kept.
+#[async_trait]
+pub trait Store: AccountStore + WorkspaceStore + FileStore + CallStore {
+    /// Whether the database answers.
+    async fn ready(&self) -> Result<()>;
+
+    /// Removes for good what is past its time. Run by several replicas at once, only one works.
+    async fn purge(&self, purge: Purge) -> Result<Purged>;
+}
+
+/// What is past its time; nothing where there is no limit.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Purge {
+    /// Trash older than this, with its versions.
+    pub trash_before: Option<Timestamp>,
+    /// Records of calls older than this.
+    pub calls_before: Option<Timestamp>,
+}
+
+/// What a purge removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Purged {
+    /// Files and folders.
+    pub files: u64,
+    /// Contents that no version needs any more.
+    pub blobs: u64,
+    /// Records of calls.
+    pub calls: u64,
+    /// Workspaces that had been deleted.
+    pub workspaces: u64,
+}
+
+/// A workspace as its members see it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct WorkspaceInfo {
+    /// Its id.
+    pub id: WorkspaceId,
+    /// Its name.
+    pub name: String,
+    /// Who made it.
+    pub owner_id: UserId,
+    /// What the asking member may do.
+    pub role: Role,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When its name last changed.
+    pub updated_at: Timestamp,
+}
+
+/// A member of a workspace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Member {
+    /// The account.
+    pub user_id: UserId,
+    /// Its address.
+    pub email: String,
+    /// Its name.
+    pub full_name: Option<String>,
+    /// What it may do.
+    pub role: Role,
+    /// Since when.
+    pub created_at: Timestamp,
+}
+
+/// Keeps workspaces and who belongs to them.
+#[async_trait]
+pub trait WorkspaceStore: Send + Sync {
+    /// Makes a workspace, owned by the user.
+    async fn create_workspace(&self, owner: UserId, name: String) -> Result<WorkspaceInfo>;
+
+    /// Lists the workspaces that the user belongs to, oldest first.
+    async fn workspaces_of(&self, user: UserId) -> Result<Vec<WorkspaceInfo>>;
+
+    /// Tells about a workspace.
+    async fn workspace(&self, access: Access) -> Result<WorkspaceInfo>;
+
+    /// Gives a workspace another name.
+    async fn rename_workspace(&self, access: Access, name: String) -> Result<WorkspaceInfo>;
+
+    /// Closes a workspace at once for everybody; its contents go with the next purge.
+    async fn delete_workspace(&self, access: Access) -> Result<()>;
+
+    /// Lists the members, oldest first.
+    async fn members(&self, access: Access) -> Result<Vec<Member>>;
+
+    /// Adds the account with that address.
+    async fn add_member(&self, access: Access, email: String, role: Role) -> Result<Member>;
+
+    /// Gives a member another role. A workspace keeps at least one owner.
+    async fn set_role(&self, access: Access, user: UserId, role: Role) -> Result<Member>;
+
+    /// Removes a member. A workspace keeps at least one owner.
+    async fn remove_member(&self, access: Access, user: UserId) -> Result<()>;
+}
+
+/// Keeps the records of calls.
+#[async_trait]
+pub trait CallStore: Send + Sync {
+    /// Keeps records, in one step. Those of workspaces that do not exist are dropped.
+    async fn record_calls(&self, records: Vec<CallRecord>) -> Result<()>;
+
+    /// Lists records, newest first.
+    async fn calls(&self, access: Access, page: Page<CallId>) -> Result<Vec<CallRecord>>;
+}
+
+/// Judges a membership that was looked up.
+pub(crate) fn require(access: Access, role: Option<Role>) -> Result<Role> {
+    let Some(role) = role else {
+        let message = "Access forbidden: User is not a member of this workspace";
+        return Err(ToolError::new(ErrorKind::Forbidden, message));
+    };
+    if role < access.need {
+        let message = format!("Access forbidden: this needs the role {}, yours is {role}", access.need);
+        return Err(ToolError::new(ErrorKind::Forbidden, message));
+    }
+    Ok(role)
+}
+
+/// The refusal to leave a workspace without an owner.
+pub(crate) fn last_owner() -> ToolError {
+    ToolError::new(ErrorKind::Conflict, "A workspace needs at least one owner; make another member owner first")
+}
+
+/// The refusal to look at a member that is none.
+pub(crate) fn no_such_member(user: UserId) -> ToolError {
+    ToolError::new(ErrorKind::NotFound, format!("Member not found: {user}"))
+}
+
+/// The refusal to add an account that does not exist.
+pub(crate) fn no_such_user(email: &str) -> ToolError {
+    ToolError::new(ErrorKind::NotFound, format!("No account with the email '{email}'; it must be registered first"))
+}
+
+/// The refusal to add a member twice.
+pub(crate) fn already_member(email: &str) -> ToolError {
+    ToolError::new(ErrorKind::AlreadyExists, format!("'{email}' is already a member of this workspace"))
+}
+
+/// The refusal to list what is not a folder.
+pub(crate) fn not_a_folder(path: &WsPath) -> ToolError {
+    ToolError::new(ErrorKind::NotADirectory, format!("{path} is a file, not a folder; read it instead"))
+}
+
+pub(crate) fn no_such_version(id: VersionId) -> ToolError {
+    ToolError::new(ErrorKind::NotFound, format!("Version not found: {id}"))
+}
+
+pub(crate) fn no_such_commit(id: CommitId) -> ToolError {
+    ToolError::new(ErrorKind::NotFound, format!("Commit not found: {id}"))
+}
+
+pub(crate) fn no_such_chat(id: ChatId) -> ToolError {
+    ToolError::new(ErrorKind::NotFound, format!("Chat not found: {id}"))
+}
+
+/// The refusal to work on a database that a later version has changed.
+pub(crate) fn newer_database(found: usize, known: usize) -> ToolError {
+    let message = format!(
+        "The database has schema version {found}, newer than the {known} this toolrest knows; use the newer toolrest"
+    );
+    ToolError::new(ErrorKind::Unavailable, message)
+}

@@ -1,0 +1,118 @@
+//! A child process that cannot outlive the test process.
+
+use std::ffi::{OsStr, OsString};
+use std::io::Write as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::output::Output;
+use crate::watchdog::{self, LastSignal};
+
+pub const STDOUT: &str = "out| ";
+pub const STDERR: &str = "err| ";
+
+/// What to run.
+pub struct Program<'a> {
+    pub command: Vec<OsString>,
+    pub folder: &'a Path,
+    pub env: Vec<(String, String)>,
+    /// Variables whose names begin with one of these are not handed down.
+    pub env_removed: &'a [&'a str],
+    pub last_signal: LastSignal,
+}
+
+/// A running (or ended) child and what it printed.
+pub struct Process {
+    child: Child,
+    status: Option<ExitStatus>,
+    pub output: Output,
+}
+
+impl Process {
+    /// Starts the program.
+    ///
+    /// A shell waits for a word on its stdin before it becomes the program, and the word is given once the watchdog
+    /// knows its id: there is no moment in which the program runs and nobody would end it.
+    pub fn start(program: &Program) -> Self {
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", r#"read -r go && exec "$@" </dev/null"#, "sh"])
+            .args(&program.command)
+            .current_dir(program.folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0);
+        for (name, _) in std::env::vars_os() {
+            if is_removed(&name, program.env_removed) {
+                command.env_remove(name);
+            }
+        }
+        command.envs(program.env.iter().map(|(name, value)| (name, value)));
+        let mut child = command.spawn().expect("sh starts");
+        watchdog::process_runs(child.id(), program.last_signal);
+        let output = Output::default();
+        output.drain(child.stdout.take().expect("stdout is piped"), STDOUT);
+        output.drain(child.stderr.take().expect("stderr is piped"), STDERR);
+        child.stdin.take().expect("stdin is piped").write_all(b"go\n").expect("the shell reads");
+        Self { child, status: None, output }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Tells whether the process has ended, and how.
+    pub fn status(&mut self) -> Option<ExitStatus> {
+        if self.status.is_none() {
+            self.status = self.child.try_wait().expect("the child can be waited for");
+            if self.status.is_some() {
+                watchdog::process_ended(self.child.id());
+            }
+        }
+        self.status
+    }
+
+    /// Sends a signal by name (`TERM`, `QUIT`, …) unless the process has ended.
+    pub fn signal(&mut self, name: &str) {
+        if self.status().is_none() {
+            let sent = Command::new("kill")
+                .args(["-s", name, &self.child.id().to_string()])
+                .stderr(Stdio::null())
+                .status()
+                .expect("kill(1) is installed (apt-get install procps)");
+            assert!(sent.success() || self.status().is_some(), "SIG{name} was not delivered to {}", self.child.id());
+        }
+    }
+
+    /// Ends the process at once and waits for it.
+    pub fn kill(&mut self) {
+        if self.status().is_none() {
+            // The child is our own and not waited for yet, so its id cannot be another's.
+            let _ = self.child.kill();
+            self.status = self.child.wait().ok();
+            watchdog::process_ended(self.child.id());
+        }
+    }
+
+    /// Waits for the end; `None` when `limit` passed first.
+    pub fn wait(&mut self, limit: Duration) -> Option<ExitStatus> {
+        let deadline = Instant::now() + limit;
+        while self.status().is_none() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        self.status()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn is_removed(name: &OsStr, prefixes: &[&str]) -> bool {
+    name.to_str().is_some_and(|name| prefixes.iter().any(|prefix| name.starts_with(prefix)))
+}

@@ -1,0 +1,186 @@
+//! The real binary, run as a user runs it.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use crate::client::Client;
+use crate::process::{Process, Program, STDOUT};
+use crate::watchdog::{self, LastSignal};
+
+const START_LIMIT: Duration = Duration::from_secs(30);
+const STOP_LIMIT: Duration = Duration::from_secs(30);
+const LISTENING: &str = "Toolrest is listening on http://";
+
+/// Where the server keeps its data.
+#[derive(Clone)]
+pub enum Backend {
+    /// In its own temporary data folder.
+    Sqlite,
+    /// In the database at this address; see [`crate::Postgres::create_database`].
+    Postgres(String),
+}
+
+/// Which port a restarted server listens on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Port {
+    Same,
+    New,
+}
+
+/// How to start a server.
+#[derive(Clone)]
+pub struct ServerOptions {
+    binary: PathBuf,
+    backend: Backend,
+    env: Vec<(String, String)>,
+}
+
+impl ServerOptions {
+    /// Sets an environment variable; the last setting of a name wins.
+    #[must_use]
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.env.retain(|(known, _)| known != name);
+        self.env.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Starts the server and waits until it listens; panics with its output when it does not.
+    pub fn start(self) -> Server {
+        self.try_start().unwrap_or_else(|refusal| panic!("the server did not start: {refusal:?}"))
+    }
+
+    /// Starts the server; gives its exit and its words when it refuses to.
+    pub fn try_start(self) -> Result<Server, Refusal> {
+        let data = tempfile::Builder::new().prefix("toolrest-data-").tempdir().expect("a temporary folder");
+        watchdog::owns_folder(data.path());
+        let (process, address) = launch(&self, data.path(), "127.0.0.1:0")?;
+        Ok(Server { options: self, data, process, address })
+    }
+}
+
+/// A server that ended instead of listening.
+#[derive(Debug)]
+pub struct Refusal {
+    /// `None` when it neither listened nor ended in time.
+    pub status: Option<ExitStatus>,
+    /// Everything it printed, stdout and stderr.
+    pub output: String,
+}
+
+/// A running server; it is killed, and its data folder goes, with the value or with the test process.
+pub struct Server {
+    // Before `data`: fields are dropped in order, and a running server would write into the folder as it goes.
+    process: Process,
+    data: TempDir,
+    options: ServerOptions,
+    address: String,
+}
+
+impl Server {
+    /// Options with limits on sign-in lifted, since every test signs in from one address.
+    pub fn options(binary: impl Into<PathBuf>, backend: Backend) -> ServerOptions {
+        ServerOptions { binary: binary.into(), backend, env: Vec::new() }
+            .env("TOOLREST__AUTH__ATTEMPTS_PER_ADDRESS", "100000")
+            .env("TOOLREST__LOG__LEVEL", "warn")
+    }
+
+    /// Gives the address as `http://127.0.0.1:PORT`.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Gives the address as `127.0.0.1:PORT`.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    pub fn data_folder(&self) -> &Path {
+        self.data.path()
+    }
+
+    /// Gives a client of this server with no connection open yet.
+    pub fn client(&self) -> Client {
+        Client::new(&self.address)
+    }
+
+    /// Gives everything it printed since it was last started, for the message of a failing test.
+    pub fn output(&self) -> String {
+        self.process.output.text()
+    }
+
+    /// Ends the server with SIGKILL and waits until it is gone.
+    pub fn kill9(&mut self) {
+        self.process.kill();
+    }
+
+    /// Asks the server to stop with SIGTERM, without waiting for it.
+    pub fn ask_to_stop(&mut self) {
+        self.process.signal("TERM");
+    }
+
+    /// Asks the server to stop with SIGTERM, and waits until it did.
+    pub fn stop(&mut self) -> ExitStatus {
+        self.ask_to_stop();
+        self.process
+            .wait(STOP_LIMIT)
+            .unwrap_or_else(|| panic!("the server did not stop within {STOP_LIMIT:?} of SIGTERM:\n{}", self.output()))
+    }
+
+    /// Sets an environment variable for the next start.
+    pub fn set_env(&mut self, name: &str, value: &str) {
+        self.options = self.options.clone().env(name, value);
+    }
+
+    /// Starts the ended (or still running, then killed) server again on the same data.
+    pub fn restart(&mut self, port: Port) {
+        self.try_restart(port).unwrap_or_else(|refusal| panic!("the server did not start again: {refusal:?}"));
+    }
+
+    /// Starts the server again on the same data; gives its exit and its words when it refuses to.
+    pub fn try_restart(&mut self, port: Port) -> Result<(), Refusal> {
+        self.process.kill();
+        let listen = match port {
+            Port::Same => self.address.as_str(),
+            Port::New => "127.0.0.1:0",
+        };
+        (self.process, self.address) = launch(&self.options, self.data.path(), listen)?;
+        Ok(())
+    }
+}
+
+fn launch(options: &ServerOptions, data: &Path, listen: &str) -> Result<(Process, String), Refusal> {
+    let mut command = vec![
+        options.binary.clone().into_os_string(),
+        "serve".into(),
+        "--listen".into(),
+        listen.into(),
+        "--data-dir".into(),
+        data.into(),
+    ];
+    if let Backend::Postgres(url) = &options.backend {
+        command.push("--database-url".into());
+        command.push(url.into());
+    }
+    let mut process = Process::start(&Program {
+        command,
+        // Not the repository, where a toolrest.toml of a developer may lie.
+        folder: data,
+        env: options.env.clone(),
+        env_removed: &["TOOLREST_", "BUILDSCALE_"],
+        last_signal: LastSignal::Kill,
+    });
+    let line = process.output.wait_for_line(&format!("{STDOUT}{LISTENING}"), START_LIMIT);
+    if let Some(address) = line {
+        return Ok((process, address.trim().to_owned()));
+    }
+    let status = process.wait(Duration::from_secs(5));
+    process.kill();
+    Err(Refusal { status, output: process.output.wait_for_end(Duration::from_secs(5)) })
+}

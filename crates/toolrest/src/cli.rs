@@ -1,0 +1,117 @@
+//! The command line.
+
+use clap::{Args, Parser, Subcommand};
+use std::{error::Error, io::ErrorKind, path::PathBuf};
+use tokio::signal::unix::{SignalKind, signal};
+use toolrest::settings::{self, Loaded, Settings, Sources};
+use toolrest::{Server, start_logging};
+
+/// The file that is read if it exists and none is named.
+const DEFAULT_CONFIG: &str = "toolrest.toml";
+
+/// The tool server that AI agents lean on.
+#[derive(Parser)]
+#[command(version, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Serve the tools over HTTP.
+    Serve(Options),
+    /// Print the settings in force, each with where it comes from; secrets are hidden.
+    Config {
+        #[command(flatten)]
+        options: Options,
+        /// Print a reference of all settings instead.
+        #[arg(long)]
+        reference: bool,
+    },
+}
+
+#[derive(Args)]
+struct Options {
+    /// Address to listen on [setting server.listen]
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<String>,
+    /// Folder for the embedded database [setting server.data_dir]
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<String>,
+    /// PostgreSQL to use instead of the embedded database [setting database.url]
+    #[arg(long, value_name = "URL")]
+    database_url: Option<String>,
+    /// Settings file; ./toolrest.toml is read if it exists
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+impl Cli {
+    pub(crate) fn run(self) -> Result<(), Box<dyn Error>> {
+        match self.command {
+            Command::Serve(options) => serve(options.load()?.settings),
+            Command::Config { reference: true, .. } => {
+                print!("{}", settings::reference());
+                Ok(())
+            }
+            Command::Config { options, .. } => {
+                print!("{}", options.load()?);
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Options {
+    fn load(self) -> Result<Loaded, Box<dyn Error>> {
+        let flags = [
+            ("server.listen", "--listen", self.listen),
+            ("server.data_dir", "--data-dir", self.data_dir),
+            ("database.url", "--database-url", self.database_url),
+        ];
+        let sources = Sources {
+            file: read_config(self.config)?,
+            environment: std::env::vars_os()
+                .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+                .collect(),
+            flags: flags.into_iter().filter_map(|(key, flag, value)| Some((key, flag.to_owned(), value?))).collect(),
+        };
+        Ok(settings::load(sources)?)
+    }
+}
+
+fn read_config(named: Option<PathBuf>) -> Result<Option<(String, String)>, String> {
+    let path = named.clone().unwrap_or_else(|| DEFAULT_CONFIG.into());
+    match std::fs::read_to_string(&path) {
+        Ok(text) => Ok(Some((path.display().to_string(), text))),
+        Err(error) if error.kind() == ErrorKind::NotFound && named.is_none() => Ok(None),
+        Err(error) => Err(format!("cannot read the settings file {}: {error}", path.display())),
+    }
+}
+
+#[tokio::main]
+async fn serve(settings: Settings) -> Result<(), Box<dyn Error>> {
+    start_logging(&settings.log);
+    let kept = match &settings.database.url {
+        Some(_) => "PostgreSQL".to_owned(),
+        None => settings.server.data_dir.display().to_string(),
+    };
+    let server = Server::start(settings).await?;
+    let base = format!("http://{}", server.address());
+    println!("Toolrest is listening on {base}");
+    println!("  health  {base}/health");
+    println!("  tools   {base}/api/v1/toolsets/workspace");
+    println!("  data    {kept}");
+    println!("Next: register with POST {base}/api/v1/auth/register (see README.md). Stop with Ctrl-C.");
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    server
+        .run(async {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+        })
+        .await;
+    Ok(())
+}

@@ -1,0 +1,17 @@
+//! Toolrest as a library: the words, the engine, the stores and the server.
+//!
+//! ```no_run
+//! use toolrest::{Server, settings::Settings};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let server = Server::start(Settings::default()).await?;
+//! println!("listening on {}", server.address());
+//! server.run(std::future::pending()).await;
+//! # Ok(())
+//! # }
+//! ```
+
+pub use toolrest_core as core;
+pub use toolrest_server::{Server, StartError, settings, start_logging};
+pub use toolrest_store as store;
+pub use toolrest_toolsets as toolsets;

@@ -1,0 +1,227 @@
+//! Who may come in: tokens and membership.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
+use serde_json::json;
+use toolrest_testkit::{Reply, Request};
+
+use crate::on::{On, text_at};
+
+const NO_MEMBER: &str = "Access forbidden: User is not a member of this workspace";
+const NO_WORKSPACE: &str = "019b97ac-e5f5-735b-b0a6-f3a34fcd4ff1";
+
+on_both_backends![
+    without_a_token_every_route_answers_401,
+    a_token_that_is_not_ours_is_refused,
+    a_cookie_opens_the_tools_too,
+    the_header_wins_over_the_cookie,
+    who_is_no_member_is_told_so_whatever_is_asked,
+    a_workspace_that_does_not_exist_answers_as_a_foreign_one,
+    who_is_no_member_finds_every_route_of_the_workspace_closed,
+    a_foreign_workspace_is_not_listed,
+    who_was_removed_is_no_member_any_more,
+    a_deleted_workspace_is_closed_to_its_owner,
+    a_workspace_can_be_renamed_and_read,
+];
+
+async fn without_a_token_every_route_answers_401(on: On) {
+    let workspace = on.workspace().await;
+    let base = format!("/api/v1/workspaces/{}", workspace.id);
+    for (method, path) in [
+        ("POST", format!("{base}/tools")),
+        ("POST", format!("{base}/toolsets/workspace")),
+        ("GET", base.clone()),
+        ("PATCH", base.clone()),
+        ("DELETE", base.clone()),
+        ("GET", format!("{base}/members")),
+        ("POST", format!("{base}/members")),
+        ("GET", format!("{base}/trash")),
+        ("GET", format!("{base}/commits")),
+        ("GET", format!("{base}/calls")),
+        ("POST", format!("{base}/chats")),
+        ("GET", "/api/v1/workspaces".to_owned()),
+        ("POST", "/api/v1/workspaces".to_owned()),
+        ("GET", "/api/v1/auth/me".to_owned()),
+    ] {
+        let body = json!({"tool": "ls", "args": {}, "name": "x", "title": "x"});
+        let request = Request::new(method, &path).json(&body);
+        let reply = workspace.account.client.send(request).await;
+        let body = reply.refused(401, "INVALID_TOKEN");
+        assert_eq!(body["error"], "No valid token found in Authorization header or cookie");
+    }
+}
+
+async fn a_token_that_is_not_ours_is_refused(on: On) {
+    let workspace = on.workspace().await;
+    let good = &workspace.account.access_token;
+    let parts: Vec<_> = good.split('.').collect();
+    assert_eq!(parts.len(), 3, "a JWT: {good}");
+    let unsigned = BASE64.encode(r#"{"alg":"none","typ":"JWT"}"#);
+    let claims = String::from_utf8(BASE64.decode(parts[1]).unwrap()).unwrap();
+    let owner = &workspace.account.id;
+    let claims = claims.replace(owner.as_str(), NO_WORKSPACE);
+    let forged = BASE64.encode(claims);
+    for token in [
+        "garbage".to_owned(),
+        String::new(),
+        format!("{}.{}.", parts[0], parts[1]),
+        format!("{unsigned}.{}.", parts[1]),
+        format!("{}.{forged}.{}", parts[0], parts[2]),
+        workspace.account.refresh_token.clone(),
+    ] {
+        let request = Request::new("GET", "/api/v1/auth/me").bearer(&token);
+        let reply = workspace.account.client.send(request).await;
+        reply.refused(401, "INVALID_TOKEN");
+    }
+}
+
+async fn a_cookie_opens_the_tools_too(on: On) {
+    let workspace = on.workspace().await;
+    workspace.write("/a.txt", "text").await;
+    let path = format!("/api/v1/workspaces/{}/tools", workspace.id);
+    let cookie = format!("theme=dark; access_token={}", workspace.account.access_token);
+    let request = Request::new("POST", &path)
+        .header("Cookie", &cookie)
+        .json(&json!({"tool": "read", "args": {"path": "/a.txt"}}));
+    let read = workspace.account.client.send(request).await.result();
+    assert_eq!(read["content"], "text");
+}
+
+async fn the_header_wins_over_the_cookie(on: On) {
+    let (alice, bob) = (on.account().await, on.account().await);
+    let request = Request::new("GET", "/api/v1/auth/me")
+        .bearer(&alice.access_token)
+        .header("Cookie", &format!("access_token={}", bob.access_token));
+    let me = alice.client.send(request).await.success();
+    assert_eq!(me["user"]["id"], alice.id);
+}
+
+#[track_caller]
+fn is_no_member(reply: &Reply) {
+    let body = reply.refused(403, "FORBIDDEN");
+    assert_eq!(body["error"], NO_MEMBER);
+    assert!(body.get("fields").is_none(), "{reply}");
+}
+
+async fn who_is_no_member_is_told_so_whatever_is_asked(on: On) {
+    let workspace = on.workspace().await;
+    workspace.write("/a.txt", "secret").await;
+    let stranger = workspace.seen_by(&on.account().await);
+    for (tool, args) in [
+        ("ls", json!({})),
+        ("read", json!({"path": "/a.txt"})),
+        ("read", json!({"path": "/missing.txt"})),
+        ("write", json!({"path": "/a.txt", "content": "x"})),
+        ("rm", json!({"path": "/a.txt"})),
+        ("no_such_tool", json!({})),
+        ("read", json!({"pth": "/a.txt"})),
+        ("read", json!({})),
+        ("write", json!({"path": "/\0", "content": 5})),
+    ] {
+        is_no_member(&stranger.call(tool, &args).await);
+    }
+    assert_eq!(workspace.text("/a.txt").await, "secret");
+}
+
+async fn a_workspace_that_does_not_exist_answers_as_a_foreign_one(on: On) {
+    let nowhere = on.account().await.in_workspace(NO_WORKSPACE);
+    is_no_member(&nowhere.call("ls", &json!({})).await);
+    is_no_member(&nowhere.call("no_such_tool", &json!({})).await);
+    is_no_member(&nowhere.get("").await);
+    is_no_member(&nowhere.get("/members").await);
+    is_no_member(&nowhere.get("/commits").await);
+    let nonsense = on.account().await.in_workspace("no-uuid");
+    let reply = nonsense.call("ls", &json!({})).await;
+    reply.error_shape();
+    assert!((400..500).contains(&reply.status), "{reply}");
+}
+
+async fn who_is_no_member_finds_every_route_of_the_workspace_closed(on: On) {
+    let workspace = on.workspace().await;
+    let file = workspace.write("/a.txt", "first").await;
+    workspace.write("/a.txt", "secret").await;
+    let chat = workspace.post("/chats", &json!({"title": "Plans"})).await;
+    let chat = chat.success()["chat"]["id"].as_str().unwrap().to_owned();
+    let commits = workspace.get("/commits").await.success();
+    let (id, version) = (text_at(&file, "/file_id"), text_at(&file, "/version_id"));
+    let commit = text_at(&commits, "/commits/0/id");
+    let owner = &workspace.account.id;
+    let stranger = on.account().await;
+    let invitation = json!({"email": stranger.email, "role": "owner"});
+    let call = json!({"tool": "ls", "args": {}});
+    let outside = workspace.seen_by(&stranger);
+    for (method, path, body) in [
+        ("GET", String::new(), None),
+        ("PATCH", String::new(), Some(json!({"name": "Mine"}))),
+        ("DELETE", String::new(), None),
+        ("POST", "/tools".into(), Some(call.clone())),
+        ("POST", "/toolsets/workspace".into(), Some(call)),
+        ("GET", "/members".into(), None),
+        ("POST", "/members".into(), Some(invitation)),
+        ("PATCH", format!("/members/{owner}"), Some(json!({"role": "viewer"}))),
+        ("DELETE", format!("/members/{owner}"), None),
+        ("GET", format!("/files/{id}"), None),
+        ("GET", format!("/files/{id}/versions"), None),
+        ("GET", format!("/files/{id}/versions/{version}"), None),
+        ("POST", format!("/files/{id}/restore"), Some(json!({}))),
+        ("GET", "/trash".into(), None),
+        ("GET", "/commits".into(), None),
+        ("POST", format!("/commits/{commit}/undo"), Some(json!({}))),
+        ("GET", "/calls".into(), None),
+        ("POST", "/chats".into(), Some(json!({"title": "Mine"}))),
+        ("GET", format!("/chats/{chat}"), None),
+        ("POST", format!("/chats/{chat}/messages"), Some(json!({"role": "user", "content": "hello"}))),
+    ] {
+        is_no_member(&outside.send(method, &path, body.as_ref()).await);
+    }
+    assert_eq!(workspace.text("/a.txt").await, "secret");
+    let members = workspace.get("/members").await.success();
+    assert_eq!(members["count"], 1);
+}
+
+async fn a_foreign_workspace_is_not_listed(on: On) {
+    let (alice, bob) = (on.account().await, on.account().await);
+    let theirs = alice.workspace("Alice's").await;
+    let own = bob.workspace("Bob's").await;
+    let listed = bob.get("/workspaces").await.success();
+    assert_eq!(listed["count"], 1);
+    assert_eq!(listed["workspaces"][0]["id"], own.id);
+    assert_eq!(listed["workspaces"][0]["role"], "owner");
+    theirs.admit(&bob, "viewer").await;
+    let listed = bob.get("/workspaces").await.success();
+    assert_eq!(listed["count"], 2);
+}
+
+async fn who_was_removed_is_no_member_any_more(on: On) {
+    let workspace = on.workspace().await;
+    let guest = on.account().await;
+    workspace.admit(&guest, "editor").await;
+    let seen = workspace.seen_by(&guest);
+    seen.write("/a.txt", "text").await;
+    workspace.delete(&format!("/members/{}", guest.id)).await.success();
+    is_no_member(&seen.call("ls", &json!({})).await);
+    is_no_member(&seen.get("/members").await);
+}
+
+async fn a_deleted_workspace_is_closed_to_its_owner(on: On) {
+    let workspace = on.workspace().await;
+    let file = workspace.write("/a.txt", "text").await;
+    workspace.delete("").await.success();
+    is_no_member(&workspace.call("ls", &json!({})).await);
+    is_no_member(&workspace.get("").await);
+    let path = format!("/files/{}", text_at(&file, "/file_id"));
+    is_no_member(&workspace.get(&path).await);
+    let listed = workspace.account.get("/workspaces").await.success();
+    assert_eq!(listed["count"], 0);
+}
+
+async fn a_workspace_can_be_renamed_and_read(on: On) {
+    let workspace = on.account().await.workspace("Before").await;
+    let renamed = workspace.patch("", &json!({"name": "After"})).await;
+    assert_eq!(renamed.success()["workspace"]["name"], "After");
+    let read = workspace.get("").await.success();
+    assert_eq!(read["workspace"]["name"], "After");
+    assert_eq!(read["workspace"]["id"], workspace.id);
+    assert_eq!(read["workspace"]["owner_id"], workspace.account.id);
+    assert_eq!(read["workspace"]["role"], "owner");
+}

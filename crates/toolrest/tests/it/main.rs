@@ -1,0 +1,30 @@
+//! Black-box tests: the real binary over HTTP, on SQLite and on PostgreSQL.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+// The product never polls or loosens its JSON like this; tests must.
+#![allow(clippy::disallowed_methods)]
+
+#[macro_use]
+mod on;
+
+mod access;
+mod accounts;
+mod chats;
+mod concurrency;
+mod contents;
+mod durability;
+mod edits;
+mod files;
+mod hashes;
+mod history;
+mod http;
+mod isolation;
+mod moves;
+mod names;
+mod outage;
+mod replicas;
+mod roles;
+mod sessions;
+mod spec_000;
+mod start;
+mod storm;
+mod undo;

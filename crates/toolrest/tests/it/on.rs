@@ -1,0 +1,106 @@
+//! Which backend a test runs on, and the servers that tests share.
+
+use std::sync::{Once, OnceLock};
+
+use serde_json::Value;
+use toolrest_testkit::{Account, Backend, Postgres, Server, ServerOptions, Workspace, unique_email};
+
+/// Instantiates each test function, which takes an [`On`], for both backends.
+macro_rules! on_both_backends {
+    ($($name:ident),+ $(,)?) => {
+        mod sqlite {
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $name() {
+                    super::$name(crate::on::On::Sqlite).await;
+                }
+            )+
+        }
+
+        mod postgres {
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $name() {
+                    super::$name(crate::on::On::Postgres).await;
+                }
+            )+
+        }
+    };
+}
+
+/// The backend of a test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum On {
+    Sqlite,
+    Postgres,
+}
+
+impl On {
+    /// Options for a server of the test's own, on fresh data.
+    pub fn options(self) -> ServerOptions {
+        let backend = match self {
+            Self::Sqlite => Backend::Sqlite,
+            Self::Postgres => Backend::Postgres(Postgres::shared().create_database()),
+        };
+        options_on(backend)
+    }
+
+    /// Gives the server of this backend that tests share; each makes its own users and workspaces on it.
+    pub fn shared(self) -> &'static Server {
+        static SQLITE: OnceLock<Server> = OnceLock::new();
+        static POSTGRES: OnceLock<Server> = OnceLock::new();
+        static HOOK: Once = Once::new();
+        HOOK.call_once(|| show_on_panic([&SQLITE, &POSTGRES]));
+        let shared = match self {
+            Self::Sqlite => &SQLITE,
+            Self::Postgres => &POSTGRES,
+        };
+        shared.get_or_init(|| self.options().start())
+    }
+
+    /// Registers a new user at the shared server.
+    pub async fn account(self) -> Account {
+        Account::register(&self.shared().client(), &unique_email("someone")).await
+    }
+
+    /// Makes a new user's new workspace at the shared server.
+    pub async fn workspace(self) -> Workspace {
+        self.account().await.workspace("Bench").await
+    }
+}
+
+/// Options for a server with a given backend.
+pub fn options_on(backend: Backend) -> ServerOptions {
+    Server::options(env!("CARGO_BIN_EXE_toolrest"), backend)
+}
+
+/// Makes a new user's new workspace at a server of the test's own.
+pub async fn workspace_at(server: &Server) -> Workspace {
+    Account::register(&server.client(), &unique_email("someone")).await.workspace("Bench").await
+}
+
+/// Adds what the shared servers logged to the message of a failing test.
+fn show_on_panic(servers: [&'static OnceLock<Server>; 2]) {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        usual(panic);
+        for server in servers.iter().filter_map(|server| server.get()) {
+            let output = server.output();
+            let tail: Vec<_> = output.lines().rev().take(20).collect();
+            let tail: Vec<_> = tail.into_iter().rev().collect();
+            eprintln!("server {} said:\n{}", server.url(), tail.join("\n"));
+        }
+    }));
+}
+
+/// Gives a string inside an answer; panics with the whole when it is not there.
+#[track_caller]
+pub fn text_at<'a>(value: &'a Value, pointer: &str) -> &'a str {
+    value.pointer(pointer).and_then(Value::as_str).unwrap_or_else(|| panic!("no string at {pointer} of {value}"))
+}
+
+/// Gives an array inside an answer; panics with the whole when it is not there.
+#[track_caller]
+pub fn list_at<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
+    value.pointer(pointer).and_then(Value::as_array).unwrap_or_else(|| panic!("no array at {pointer} of {value}"))
+}

@@ -1,0 +1,67 @@
+//! Several servers on one database, and databases of another time.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use toolrest_testkit::{Backend, Port, Postgres, Server};
+
+use crate::on::{options_on, workspace_at};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn replicas_started_together_on_an_empty_database_all_come_up() {
+    for _ in 0..3 {
+        let backend = Backend::Postgres(Postgres::shared().create_database());
+        let servers: Vec<Server> = std::thread::scope(|scope| {
+            let starting: Vec<_> = (0..3).map(|_| scope.spawn(|| options_on(backend.clone()).start())).collect();
+            starting.into_iter().map(|start| start.join().expect("the replica starts")).collect()
+        });
+        let workspace = workspace_at(&servers[0]).await;
+        workspace.write("/a.txt", "written by the first").await;
+        for server in &servers {
+            let seen = workspace.through(&server.client());
+            assert_eq!(seen.text("/a.txt").await, "written by the first");
+            seen.write("/a.txt", "written by the first").await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_postgres_database_newer_than_the_binary_is_refused_with_words() {
+    let postgres = Postgres::shared();
+    let url = postgres.create_database();
+    let mut server = options_on(Backend::Postgres(url.clone())).start();
+    server.stop();
+    postgres.execute(&url, "UPDATE schema_version SET version = version + 1000");
+    refuses_as_newer(&mut server);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sqlite_database_newer_than_the_binary_is_refused_with_words() {
+    let mut server = options_on(Backend::Sqlite).start();
+    server.stop();
+    let database = rusqlite::Connection::open(sqlite_file(server.data_folder())).unwrap();
+    let version: i64 = database.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
+    assert!(version > 0, "migrations count in PRAGMA user_version");
+    database.pragma_update(None, "user_version", version + 1000).unwrap();
+    drop(database);
+    refuses_as_newer(&mut server);
+}
+
+#[track_caller]
+fn refuses_as_newer(server: &mut Server) {
+    let refusal = server.try_restart(Port::New).expect_err("the server must not start");
+    let status = refusal.status.expect("it ends by itself");
+    assert!(!status.success(), "{refusal:?}");
+    let output = refusal.output.to_lowercase();
+    assert!(output.contains("newer"), "{refusal:?}");
+    assert!(!output.contains("panicked"), "{refusal:?}");
+}
+
+fn sqlite_file(folder: &Path) -> PathBuf {
+    let is_database = |path: &PathBuf| fs::read(path).is_ok_and(|bytes| bytes.starts_with(b"SQLite format 3\0"));
+    fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .find(is_database)
+        .expect("a database in the data folder")
+}

@@ -1,0 +1,79 @@
+//! The `workspace` toolset: specification 000.
+
+mod edit;
+mod edit_many;
+mod ls;
+mod mkdir;
+mod mv;
+mod read;
+mod rm;
+mod touch;
+mod write;
+
+use crate::errors;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use toolrest_core::{CallId, ContentHash, Dialect, JsonText, Result, ToolError, Toolset, WsPath};
+
+/// The toolset with its tools.
+pub fn toolset() -> Toolset {
+    Toolset::new("workspace", Arc::new(WorkspaceDialect))
+        .with(ls::Ls)
+        .with(read::Read)
+        .with(write::Write)
+        .with(rm::Rm)
+        .with(mv::Mv)
+        .with(touch::Touch)
+        .with(mkdir::Mkdir)
+        .with(edit::Edit)
+        .with(edit_many::EditMany)
+}
+
+/// How specification 000 wraps answers. The REST interface answers errors in the same way.
+pub struct WorkspaceDialect;
+
+impl Dialect for WorkspaceDialect {
+    fn success(&self, result: &JsonText, _: CallId) -> Vec<u8> {
+        let result = result.as_str();
+        let mut body = Vec::with_capacity(result.len() + 40);
+        body.extend_from_slice(br#"{"success":true,"result":"#);
+        body.extend_from_slice(result.as_bytes());
+        body.extend_from_slice(br#","error":null}"#);
+        body
+    }
+
+    fn failure(&self, error: &ToolError, _: CallId) -> Vec<u8> {
+        failure(error)
+    }
+
+    fn status(&self, error: &ToolError) -> u16 {
+        errors::row(error.kind).status
+    }
+}
+
+/// An error's body: `{"error", "code"}`, and `fields` where one argument is at fault.
+pub fn failure(error: &ToolError) -> Vec<u8> {
+    #[derive(Serialize)]
+    struct Failure<'a> {
+        error: &'a str,
+        code: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        fields: Option<Map<String, Value>>,
+    }
+    let fields =
+        error.argument_at_fault().map(|name| Map::from_iter([(name.to_owned(), Value::String(error.message.clone()))]));
+    let body = Failure { error: &error.message, code: errors::row(error.kind).workspace, fields };
+    // Strings and maps of JSON values always serialise.
+    serde_json::to_vec(&body).unwrap_or_default()
+}
+
+/// Reads a path argument by 000's rules, naming the argument if it is at fault.
+fn path(argument: &str, text: &str) -> Result<WsPath> {
+    WsPath::posix(text).map_err(|error| error.about(argument))
+}
+
+/// Reads an optional hash argument.
+fn expected(hash: Option<&str>) -> Option<ContentHash> {
+    hash.map(ContentHash::claimed)
+}

@@ -1,0 +1,37 @@
+use super::path;
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toolrest_core::{Action, CallCx, FileId, Result, Tool, WsPath};
+
+pub(super) struct Mkdir;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Args {
+    /// Full path to the directory to create.
+    path: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Output {
+    /// The directory's path.
+    path: WsPath,
+    /// Its identifier.
+    file_id: FileId,
+}
+
+#[async_trait]
+impl Tool for Mkdir {
+    const NAME: &'static str = "mkdir";
+    const DESCRIPTION: &'static str = "Create a directory and those above it; one that exists is left as it is";
+    const ACTION: Action = Action::Write;
+    type Args = Args;
+    type Output = Output;
+
+    async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
+        let path = path("path", &args.path)?;
+        let made = toolrest_ops::make_dir(cx, &path).await?;
+        Ok(Output { path, file_id: made.file })
+    }
+}

@@ -1,0 +1,44 @@
+use super::{expected, path};
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toolrest_core::{Action, CallCx, Destination, Result, Tool, WsPath};
+
+pub(super) struct Mv;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Args {
+    /// Current path of the file or folder.
+    source: String,
+    /// Target path, or a directory to move into (one that exists, or that ends with `/`).
+    destination: String,
+    /// Hash of the content when last read. If given, the call fails if the content has changed since.
+    last_read_hash: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Output {
+    /// The original path.
+    from_path: WsPath,
+    /// The new path.
+    to_path: WsPath,
+}
+
+#[async_trait]
+impl Tool for Mv {
+    const NAME: &'static str = "mv";
+    const DESCRIPTION: &'static str = "Move or rename a file, or a folder with everything in it";
+    const ACTION: Action = Action::Move;
+    type Args = Args;
+    type Output = Output;
+
+    async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
+        let from_path = path("source", &args.source)?;
+        let to = path("destination", &args.destination)?;
+        let into = to.is_root() || args.destination.trim_end().ends_with('/');
+        let to = if into { Destination::Into(to) } else { Destination::At(to) };
+        let moved = toolrest_ops::move_to(cx, &from_path, to, expected(args.last_read_hash.as_deref())).await?;
+        Ok(Output { from_path, to_path: moved.path })
+    }
+}

@@ -1,0 +1,53 @@
+use super::path;
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toolrest_core::{Action, CallCx, Content, ContentHash, JsonText, Result, Tool, WsPath};
+use toolrest_ops::document;
+
+pub(super) struct Read;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Args {
+    /// Full path to the file.
+    path: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Output {
+    /// The path that was read.
+    path: WsPath,
+    /// The text of a document; the JSON object of other types.
+    content: Shown,
+    /// SHA-256 hash of the content.
+    hash: ContentHash,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+enum Shown {
+    Text(String),
+    Json(JsonText),
+}
+
+#[async_trait]
+impl Tool for Read {
+    const NAME: &'static str = "read";
+    const DESCRIPTION: &'static str = "Read the latest version of a file";
+    const ACTION: Action = Action::Read;
+    type Args = Args;
+    type Output = Output;
+
+    async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
+        let path = path("path", &args.path)?;
+        let (entry, content) = toolrest_ops::read(cx, &path).await?;
+        let hash = entry.hash.map_or_else(|| content.hash(), Ok)?;
+        let content = match content {
+            Content::Text(text) => Shown::Text(text),
+            Content::Json(json) => Shown::Json(json),
+            Content::Bytes(bytes) => return Err(document::binary(&path, bytes.len())),
+        };
+        Ok(Output { path, content, hash })
+    }
+}

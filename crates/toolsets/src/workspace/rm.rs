@@ -1,0 +1,40 @@
+use super::{expected, path};
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toolrest_core::{Action, CallCx, FileId, Removal, Result, Tool, WsPath};
+
+pub(super) struct Rm;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Args {
+    /// Full path to the file or empty folder.
+    path: String,
+    /// Hash of the content when last read. If given, the call fails if the content has changed since.
+    last_read_hash: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Output {
+    /// The path that was deleted.
+    path: WsPath,
+    /// File identifier that was deleted, by which it can be restored.
+    file_id: FileId,
+}
+
+#[async_trait]
+impl Tool for Rm {
+    const NAME: &'static str = "rm";
+    const DESCRIPTION: &'static str = "Delete a file or an empty folder; it can be restored from the trash";
+    const ACTION: Action = Action::Delete;
+    type Args = Args;
+    type Output = Output;
+
+    async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
+        let path = path("path", &args.path)?;
+        let hash = expected(args.last_read_hash.as_deref());
+        let removed = toolrest_ops::remove(cx, &path, Removal::Single, hash).await?;
+        Ok(Output { path, file_id: removed.file })
+    }
+}

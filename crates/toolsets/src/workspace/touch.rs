@@ -1,0 +1,39 @@
+use super::{expected, path};
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toolrest_core::{Action, CallCx, FileId, Result, Tool, WsPath};
+
+pub(super) struct Touch;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Args {
+    /// Path to the file to touch.
+    path: String,
+    /// Hash of the content when last read. If given, the call fails if the content has changed since.
+    last_read_hash: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Output {
+    /// The path that was touched.
+    path: WsPath,
+    /// File identifier.
+    file_id: FileId,
+}
+
+#[async_trait]
+impl Tool for Touch {
+    const NAME: &'static str = "touch";
+    const DESCRIPTION: &'static str = "Update a file's modification time, or create an empty document";
+    const ACTION: Action = Action::Write;
+    type Args = Args;
+    type Output = Output;
+
+    async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
+        let path = path("path", &args.path)?;
+        let touched = toolrest_ops::touch(cx, &path, expected(args.last_read_hash.as_deref())).await?;
+        Ok(Output { path, file_id: touched.file })
+    }
+}

@@ -1,0 +1,56 @@
+use super::{expected, path};
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toolrest_core::{
+    Action, CallCx, ContentHash, FileId, FileType, JsonText, Parents, Result, Tool, ToolError, VersionId, WsPath,
+};
+use toolrest_ops::WriteOptions;
+
+pub(super) struct Write;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Args {
+    /// Full path to the file.
+    path: String,
+    /// File content: a string or an object with `text` for documents, a JSON object for the other types.
+    content: JsonText,
+    /// Type of a new file: document, folder, canvas, chat, whiteboard, agent or skill. Defaults to document.
+    file_type: Option<String>,
+    /// Hash of the content when last read. If given, the call fails if the content has changed since.
+    last_read_hash: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Output {
+    /// The path that was written.
+    path: WsPath,
+    /// File identifier.
+    file_id: FileId,
+    /// New version identifier; none for a folder.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version_id: Option<VersionId>,
+    /// SHA-256 hash of the content; none for a folder.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hash: Option<ContentHash>,
+}
+
+#[async_trait]
+impl Tool for Write {
+    const NAME: &'static str = "write";
+    const DESCRIPTION: &'static str = "Create a file or give it new content, creating folders as needed";
+    const ACTION: Action = Action::Write;
+    type Args = Args;
+    type Output = Output;
+
+    async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
+        let path = path("path", &args.path)?;
+        let file_type = args.file_type.as_deref().map(str::parse).transpose();
+        let file_type: Option<FileType> = file_type.map_err(|error: ToolError| error.about("file_type"))?;
+        let options =
+            WriteOptions { file_type, expected: expected(args.last_read_hash.as_deref()), parents: Parents::Create };
+        let written = toolrest_ops::write(cx, &path, &args.content, &options).await?;
+        Ok(Output { path, file_id: written.file, version_id: written.version, hash: written.hash })
+    }
+}
