@@ -2,7 +2,7 @@ use super::*;
 use proptest::prelude::*;
 
 fn posix(text: &str) -> String {
-    WsPath::posix(text).map(|path| path.to_string()).unwrap_or_else(|error| error.message)
+    WsPath::posix(text).map_or_else(|error| error.message, |path| path.to_string())
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::settings::Retention;
 use std::{sync::Arc, time::Duration};
 use tokio::time::MissedTickBehavior;
 use toolrest_core::{Timestamp, now};
-use toolrest_store::{Purge, Store};
+use toolrest_store::{Purge, Purged, Store};
 
 const EVERY: Duration = Duration::from_secs(60 * 60);
 
@@ -17,7 +17,7 @@ pub(crate) async fn run(store: Arc<dyn Store>, retention: Retention) {
         let purge =
             Purge { trash_before: days_ago(retention.trash_days), calls_before: days_ago(retention.calls_days) };
         match store.purge(purge).await {
-            Ok(purged) if purged == Default::default() => {}
+            Ok(purged) if purged == Purged::default() => {}
             Ok(purged) => tracing::info!(
                 purged.files,
                 purged.blobs,

@@ -44,8 +44,8 @@ impl Sqlite {
     pub fn open(path: &Path) -> Result<Self> {
         let writer = connect(path, OpenFlags::default())?;
         migrate(&writer)?;
-        let (writes, queued_writes) = crossbeam_channel::unbounded();
-        let (reads, queued_reads) = crossbeam_channel::unbounded();
+        let (write, queued_writes) = crossbeam_channel::unbounded();
+        let (read, queued_reads) = crossbeam_channel::unbounded();
         let mut threads = vec![spawn("sqlite-writer", move || write_in_groups(&writer, &queued_writes))?];
         let readers = thread::available_parallelism().map_or(2, usize::from).clamp(2, 8);
         for _ in 0..readers {
@@ -53,7 +53,7 @@ impl Sqlite {
             let queue: Receiver<ReadJob> = queued_reads.clone();
             threads.push(spawn("sqlite-reader", move || queue.iter().for_each(|job| run_read(&reader, job)))?);
         }
-        Ok(Self { writes: Some(writes), reads: Some(reads), threads })
+        Ok(Self { writes: Some(write), reads: Some(read), threads })
     }
 
     /// Runs a query on a reader, in one snapshot.

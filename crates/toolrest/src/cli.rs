@@ -1,7 +1,11 @@
 //! The command line.
 
 use clap::{Args, Parser, Subcommand};
-use std::{error::Error, io::ErrorKind, path::PathBuf};
+use std::{
+    error::Error,
+    io::ErrorKind,
+    path::{Path, PathBuf},
+};
 use tokio::signal::unix::{SignalKind, signal};
 use toolrest::settings::{self, Loaded, Settings, Sources};
 use toolrest::{Server, start_logging};
@@ -71,7 +75,7 @@ impl Options {
             ("database.url", "--database-url", self.database_url),
         ];
         let sources = Sources {
-            file: read_config(self.config)?,
+            file: read_config(self.config.as_deref())?,
             environment: std::env::vars_os()
                 .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
                 .collect(),
@@ -81,9 +85,9 @@ impl Options {
     }
 }
 
-fn read_config(named: Option<PathBuf>) -> Result<Option<(String, String)>, String> {
-    let path = named.clone().unwrap_or_else(|| DEFAULT_CONFIG.into());
-    match std::fs::read_to_string(&path) {
+fn read_config(named: Option<&Path>) -> Result<Option<(String, String)>, String> {
+    let path = named.unwrap_or(Path::new(DEFAULT_CONFIG));
+    match std::fs::read_to_string(path) {
         Ok(text) => Ok(Some((path.display().to_string(), text))),
         Err(error) if error.kind() == ErrorKind::NotFound && named.is_none() => Ok(None),
         Err(error) => Err(format!("cannot read the settings file {}: {error}", path.display())),

@@ -8,7 +8,9 @@ use axum::response::Response;
 use serde::Deserialize;
 use serde_json::json;
 use std::{collections::HashMap, sync::Arc};
-use toolrest_core::{Call, CallId, Caller, CatalogueFormat, ErrorKind, JsonText, Result, ToolError, WorkspaceId};
+use toolrest_core::{
+    Call, CallId, Caller, CatalogueFormat, DynTool, ErrorKind, JsonText, Result, ToolError, Toolset, WorkspaceId,
+};
 
 #[derive(Deserialize)]
 struct ToolRequest {
@@ -45,7 +47,7 @@ async fn answer(app: &App, workspace: &str, toolset: &str, request: Request) -> 
         Err(error) => error,
     };
     let shape = app.engine.toolsets().find(toolset).or_else(|| app.engine.toolsets().find("workspace"));
-    match shape.map(|toolset| toolset.dialect()) {
+    match shape.map(Toolset::dialect) {
         Some(dialect) => failure(dialect.failure(&error, id), dialect.status(&error), &error),
         None => axum::response::IntoResponse::into_response(super::Failure(error)),
     }
@@ -88,7 +90,7 @@ pub(crate) async fn toolsets(State(app): State<Arc<App>>) -> Answer {
         .toolsets()
         .iter()
         .map(|toolset| {
-            let tools: Vec<_> = toolset.tools().map(|tool| tool.name()).collect();
+            let tools: Vec<_> = toolset.tools().map(DynTool::name).collect();
             json!({ "name": toolset.name(), "tools": tools })
         })
         .collect();
