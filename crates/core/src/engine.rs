@@ -158,7 +158,7 @@ impl Engine {
         Some(reply(toolset.dialect(), &result, id))
     }
 
-    async fn recorded(&self, toolset: &Toolset, call: Call) -> Result<JsonText> {
+    async fn recorded(&self, toolset: &Toolset, call: Call) -> Result<String> {
         let mut record = OpenRecord::new(&*self.recorder, &call);
         let work = AssertUnwindSafe(self.run(toolset, call, Arc::clone(&record.committed))).catch_unwind();
         let result = match tokio::time::timeout(self.limits.call_timeout, work).await {
@@ -173,7 +173,7 @@ impl Engine {
         result
     }
 
-    async fn run(&self, toolset: &Toolset, call: Call, committed: Arc<OnceLock<CommitId>>) -> Result<JsonText> {
+    async fn run(&self, toolset: &Toolset, call: Call, committed: Arc<OnceLock<CommitId>>) -> Result<String> {
         let _pass = self.calls.pass(call.workspace).await;
         let Some(tool) = toolset.find(&call.tool) else {
             self.authorise(call.workspace, call.caller).await?;
@@ -192,10 +192,10 @@ impl Engine {
             committed,
         };
         let output = tool.call(&cx, &*self.policy, &call.args).await?;
-        if output.as_str().len() > self.limits.response_bytes {
+        if output.len() > self.limits.response_bytes {
             let message = format!(
                 "The answer is {} bytes, over the limit of {}; ask for less (one folder, one file, a narrower pattern)",
-                output.as_str().len(),
+                output.len(),
                 self.limits.response_bytes
             );
             return Err(ToolError::new(ErrorKind::ResponseTooLarge, message));
@@ -204,7 +204,7 @@ impl Engine {
     }
 }
 
-fn reply(dialect: &dyn Dialect, result: &Result<JsonText>, id: CallId) -> Reply {
+fn reply(dialect: &dyn Dialect, result: &Result<String>, id: CallId) -> Reply {
     match result {
         Ok(output) => Reply { body: dialect.success(output, id), status: 200, error: None },
         Err(error) => {

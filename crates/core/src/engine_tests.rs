@@ -56,8 +56,8 @@ impl Recorder for Records {
 struct Plain;
 
 impl Dialect for Plain {
-    fn success(&self, result: &JsonText, _: CallId) -> Vec<u8> {
-        result.as_str().as_bytes().to_vec()
+    fn success(&self, result: &str, _: CallId) -> Vec<u8> {
+        result.as_bytes().to_vec()
     }
 
     fn failure(&self, error: &ToolError, _: CallId) -> Vec<u8> {

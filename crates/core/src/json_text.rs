@@ -140,6 +140,19 @@ impl<'de> Deserialize<'de> for Members {
     }
 }
 
+/// Appends a text as a JSON string.
+pub fn push_json_string(out: &mut String, text: &str) {
+    let plain = |byte: u8| byte >= b' ' && byte != b'"' && byte != b'\\';
+    if text.bytes().all(plain) {
+        out.push('"');
+        out.push_str(text);
+        out.push('"');
+    } else {
+        // A text always serialises.
+        out.push_str(&serde_json::to_string(text).unwrap_or_default());
+    }
+}
+
 /// Lays valid JSON out anew: compact without an indent, one member a line with one.
 fn layout(json: &str, indent: Option<&str>) -> String {
     let mut out = String::with_capacity(json.len());

@@ -65,3 +65,12 @@ proptest! {
         prop_assert_eq!(spaced.pretty(), serde_json::to_string_pretty(&value).unwrap() + "\n");
     }
 }
+
+proptest! {
+    #[test]
+    fn a_string_is_written_as_the_serialiser_would(text in "[a\"\\\\\n\u{0}\u{7f}é✓ ]{0,12}") {
+        let mut out = String::new();
+        push_json_string(&mut out, &text);
+        prop_assert_eq!(out, serde_json::to_string(&text).unwrap());
+    }
+}

@@ -90,7 +90,7 @@ pub trait Tool: Send + Sync + 'static {
     /// What it takes.
     type Args: DeserializeOwned + JsonSchema + Send;
     /// What it gives.
-    type Output: Serialize + JsonSchema + Send;
+    type Output: Render + JsonSchema + Send;
 
     /// Whether these arguments need a person's agreement.
     async fn approval(&self, _cx: &CallCx, _args: &Self::Args) -> Result<Approval> {
@@ -115,7 +115,20 @@ pub trait DynTool: Send + Sync {
     /// The JSON Schema of its answer.
     fn output_schema(&self) -> &Value;
     /// Binds the arguments, asks the policy and runs.
-    async fn call(&self, cx: &CallCx, policy: &dyn Policy, args: &JsonText) -> Result<JsonText>;
+    async fn call(&self, cx: &CallCx, policy: &dyn Policy, args: &JsonText) -> Result<String>;
+}
+
+/// An answer that can be written as JSON. All that `Serialize` can; an answer that is long and alike all over may do it
+/// in a faster way of its own.
+pub trait Render {
+    /// Writes the answer as JSON.
+    fn render(&self) -> Result<String>;
+}
+
+impl<T: Serialize> Render for T {
+    fn render(&self) -> Result<String> {
+        serde_json::to_string(self).map_err(ToolError::internal)
+    }
 }
 
 /// A typed tool and its schemas.
@@ -162,14 +175,14 @@ impl<T: Tool> DynTool for Erased<T> {
         &self.output
     }
 
-    async fn call(&self, cx: &CallCx, policy: &dyn Policy, args: &JsonText) -> Result<JsonText> {
+    async fn call(&self, cx: &CallCx, policy: &dyn Policy, args: &JsonText) -> Result<String> {
         let args = match serde_json::from_str(args.as_str()) {
             Ok(args) => args,
             Err(error) => return Err(first_authorise(cx, explain(&error, args, &self.input)).await),
         };
         crate::policy::require(policy, cx, T::ACTION, self.tool.approval(cx, &args).await?).await?;
         match self.tool.run(cx, args).await {
-            Ok(output) => JsonText::of(&output),
+            Ok(output) => output.render(),
             Err(error) => Err(first_authorise(cx, error).await),
         }
     }

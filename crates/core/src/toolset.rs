@@ -1,14 +1,14 @@
 //! A set of tools that speak one dialect.
 
 use crate::tool::Erased;
-use crate::{CallId, DynTool, JsonText, Tool, ToolError};
+use crate::{CallId, DynTool, Tool, ToolError};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, str::FromStr, sync::Arc};
 
 /// How a toolset wraps its answers and its errors.
 pub trait Dialect: Send + Sync {
     /// Wraps a tool's result.
-    fn success(&self, result: &JsonText, call: CallId) -> Vec<u8>;
+    fn success(&self, result: &str, call: CallId) -> Vec<u8>;
     /// Wraps an error.
     fn failure(&self, error: &ToolError, call: CallId) -> Vec<u8>;
     /// The HTTP status of an error.

@@ -89,11 +89,28 @@ pub struct File {
     pub content: Option<Content>,
 }
 
+/// A file or folder in a listing: what listings show, and no more, because they are long.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Listed {
+    /// Where it is.
+    pub path: WsPath,
+    /// The name that people see, where it is not the last part of the path.
+    pub display_name: Option<String>,
+    /// Its type.
+    pub file_type: FileType,
+    /// Whether the system keeps it and the file tools cannot change it.
+    pub is_virtual: bool,
+    /// The size of its content in bytes.
+    pub size: i64,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+}
+
 /// A folder's entries.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Listing {
     /// Sorted by path.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<Listed>,
     /// Whether there were more than the limit.
     pub truncated: bool,
 }

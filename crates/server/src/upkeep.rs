@@ -2,31 +2,46 @@
 
 use crate::settings::Retention;
 use std::{sync::Arc, time::Duration};
-use tokio::time::MissedTickBehavior;
+use tokio::time::{Interval, MissedTickBehavior, interval};
 use toolrest_core::{Timestamp, now};
 use toolrest_store::{Purge, Purged, Store};
 
-const EVERY: Duration = Duration::from_secs(60 * 60);
+const TEND_EVERY: Duration = Duration::from_secs(2);
+const PURGE_EVERY: Duration = Duration::from_secs(60 * 60);
 
-/// Removes what is past its time, now and every hour.
+/// Tends the store every few seconds, and removes what is past its time every hour.
 pub(crate) async fn run(store: Arc<dyn Store>, retention: Retention) {
-    let mut hours = tokio::time::interval(EVERY);
-    hours.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let (mut tend, mut purge) = (every(TEND_EVERY), every(PURGE_EVERY));
     loop {
-        hours.tick().await;
-        let purge =
-            Purge { trash_before: days_ago(retention.trash_days), calls_before: days_ago(retention.calls_days) };
-        match store.purge(purge).await {
-            Ok(purged) if purged == Purged::default() => {}
-            Ok(purged) => tracing::info!(
-                purged.files,
-                purged.blobs,
-                purged.calls,
-                purged.workspaces,
-                "removed what was past its time"
-            ),
-            Err(error) => tracing::warn!(%error, "could not remove what is past its time; will try again"),
+        tokio::select! {
+            _ = tend.tick() => {
+                if let Err(error) = store.tend().await {
+                    tracing::debug!(%error, "could not tend the store; will try again");
+                }
+            }
+            _ = purge.tick() => remove_what_is_past(&*store, &retention).await,
         }
+    }
+}
+
+fn every(period: Duration) -> Interval {
+    let mut ticks = interval(period);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
+}
+
+async fn remove_what_is_past(store: &dyn Store, retention: &Retention) {
+    let purge = Purge { trash_before: days_ago(retention.trash_days), calls_before: days_ago(retention.calls_days) };
+    match store.purge(purge).await {
+        Ok(purged) if purged == Purged::default() => {}
+        Ok(purged) => tracing::info!(
+            purged.files,
+            purged.blobs,
+            purged.calls,
+            purged.workspaces,
+            "removed what was past its time"
+        ),
+        Err(error) => tracing::warn!(%error, "could not remove what is past its time; will try again"),
     }
 }
 

@@ -1,7 +1,8 @@
 //! How contents are stored.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, cell::RefCell};
 use toolrest_core::{Change, Changeset, Content, ContentHash, Form, Result, ToolError};
+use zstd::bulk::{Compressor, Decompressor};
 
 /// How the bytes of a blob are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,8 +75,17 @@ fn compressed(bytes: &[u8], compression: Compression) -> Result<Option<Vec<u8>>>
     if compression == Compression::Off || bytes.len() < COMPRESS_FROM_BYTES {
         return Ok(None);
     }
-    let data = zstd::bulk::compress(bytes, 1).map_err(ToolError::internal)?;
+    let data = COMPRESSOR.with_borrow_mut(|zstd| match zstd {
+        Ok(zstd) => zstd.compress(bytes).map_err(ToolError::internal),
+        Err(error) => Err(ToolError::internal(error)),
+    })?;
     Ok((data.len() < bytes.len() - bytes.len() / 8).then_some(data))
+}
+
+thread_local! {
+    // Making one takes longer than compressing a small file.
+    static COMPRESSOR: RefCell<std::io::Result<Compressor<'static>>> = RefCell::new(Compressor::new(1));
+    static DECOMPRESSOR: RefCell<std::io::Result<Decompressor<'static>>> = RefCell::new(Decompressor::new());
 }
 
 /// Prepares the content of each change, where it has one.
@@ -110,7 +120,10 @@ pub(crate) fn decode(form: i16, encoding: i16, size: i64, data: &[u8]) -> Result
         Cow::Borrowed(data)
     } else {
         let size = usize::try_from(size).map_err(ToolError::internal)?;
-        Cow::Owned(zstd::bulk::decompress(data, size).map_err(ToolError::internal)?)
+        Cow::Owned(DECOMPRESSOR.with_borrow_mut(|zstd| match zstd {
+            Ok(zstd) => zstd.decompress(data, size).map_err(ToolError::internal),
+            Err(error) => Err(ToolError::internal(error)),
+        })?)
     };
     Content::from_stored(form, bytes.into_owned())
 }

@@ -115,18 +115,34 @@ impl Postgres {
         }
     }
 
+    /// Runs two queries that only look, in one round trip.
+    async fn look_twice(&self, first: Query<'_>, second: Query<'_>) -> Result<(Vec<Row>, Vec<Row>)> {
+        let mut retried = false;
+        loop {
+            let client = self.client().await?;
+            let both = tokio::try_join!(biased; query(&client, first.0, first.1), query(&client, second.0, second.1));
+            match both {
+                Err(_) if client.is_closed() && !retried => retried = true,
+                other => return other,
+            }
+        }
+    }
+
     /// Runs one statement that changes something.
     async fn change(&self, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
         query(&self.client().await?, sql, params).await
     }
 }
 
+/// A statement and what it takes.
+type Query<'a> = (&'a str, &'a [&'a (dyn ToSql + Sync)]);
+
 /// What every connection is told first.
 fn session_setup(statement_timeout: Duration) -> String {
     // The statements are few, short and known: planning each anew, or compiling it, costs more than it can gain.
     // Acknowledged means durable, whatever the database's default says.
     format!(
-        "SET statement_timeout = {}; SET jit = off; SET plan_cache_mode = force_generic_plan; SET timezone = 'UTC';
+        "SET statement_timeout = {}; SET jit = off; SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET timezone = 'UTC';
          SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off';",
         statement_timeout.as_millis()
     )

@@ -14,6 +14,9 @@ pub trait Store: AccountStore + WorkspaceStore + FileStore + CallStore {
     /// Whether the database answers.
     async fn ready(&self) -> Result<()>;
 
+    /// Does what a store needs done every few seconds to stay quick.
+    async fn tend(&self) -> Result<()>;
+
     /// Removes for good what is past its time. Run by several replicas at once, only one works.
     async fn purge(&self, purge: Purge) -> Result<Purged>;
 }

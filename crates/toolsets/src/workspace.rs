@@ -14,7 +14,7 @@ use crate::errors;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use toolrest_core::{CallId, ContentHash, Dialect, JsonText, Result, ToolError, Toolset, WsPath};
+use toolrest_core::{CallId, ContentHash, Dialect, Result, ToolError, Toolset, WsPath};
 
 /// The toolset with its tools.
 pub fn toolset() -> Toolset {
@@ -34,8 +34,7 @@ pub fn toolset() -> Toolset {
 pub struct WorkspaceDialect;
 
 impl Dialect for WorkspaceDialect {
-    fn success(&self, result: &JsonText, _: CallId) -> Vec<u8> {
-        let result = result.as_str();
+    fn success(&self, result: &str, _: CallId) -> Vec<u8> {
         let mut body = Vec::with_capacity(result.len() + 40);
         body.extend_from_slice(br#"{"success":true,"result":"#);
         body.extend_from_slice(result.as_bytes());

@@ -24,7 +24,8 @@ fn a_token_in_the_standard_form_is_verified() {
 #[test]
 fn an_expired_a_foreign_and_an_unsigned_token_are_refused() {
     let tokens = AccessTokens::new(SECRET, 15);
-    let expired = AccessTokens::new(SECRET, 0).issue(UserId::new()).unwrap().0;
+    let claims = Claims { sub: UserId::new(), iat: 0, exp: now().as_second() - 1 };
+    let expired = jsonwebtoken::encode(&Header::new(Algorithm::HS256), &claims, &tokens.encoding).unwrap();
     let foreign = AccessTokens::new("another secret of at least thirty-two", 15).issue(UserId::new()).unwrap().0;
     let payload = foreign.split('.').nth(1).unwrap();
     let unsigned = format!("{}.{payload}.", URL_SAFE_NO_PAD.encode(r#"{"alg":"none","typ":"JWT"}"#));

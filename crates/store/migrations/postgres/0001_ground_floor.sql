@@ -73,6 +73,7 @@ CREATE TABLE files (
 CREATE UNIQUE INDEX files_by_path ON files (ws, path) WHERE deleted_at IS NULL;
 CREATE INDEX files_by_folder ON files (ws, dir, name) WHERE deleted_at IS NULL;
 CREATE INDEX files_in_trash ON files (ws, deleted_at) WHERE deleted_at IS NOT NULL;
+CREATE INDEX virtual_files ON files (ws, path) WHERE is_virtual AND deleted_at IS NULL;
 
 CREATE TABLE versions (
     ws uuid NOT NULL,

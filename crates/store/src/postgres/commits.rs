@@ -49,8 +49,9 @@ static TRASHED_FOLDERS: LazyLock<String> = LazyLock::new(|| {
 const LOCK_FOLDERS_BELOW: &str = "SELECT 1 FROM files
     WHERE ws = $1 AND path > $2 AND path < $3 AND kind = 0 AND deleted_at IS NULL ORDER BY path FOR UPDATE";
 
-const BELOW: &str =
-    "SELECT count(*), coalesce(bool_or(is_virtual), false), coalesce(max(octet_length(path)), 0)::bigint
+const BELOW: &str = "SELECT count(*), EXISTS (SELECT 1 FROM files
+        WHERE ws = $1 AND path > $2 AND path < $3 AND is_virtual AND deleted_at IS NULL),
+    coalesce(max(octet_length(path)), 0)::bigint
     FROM files WHERE ws = $1 AND path > $2 AND path < $3 AND deleted_at IS NULL";
 
 const OLD_VERSION: &str =

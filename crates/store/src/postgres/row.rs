@@ -2,9 +2,14 @@
 
 use crate::plan::{FileRow, Head};
 use crate::store::require;
-use tokio_postgres::Row;
+use std::error::Error;
+use tokio_postgres::{
+    Row,
+    types::{FromSql, Type, accepts},
+};
 use toolrest_core::{
-    Access, CommitId, ContentHash, FileId, FileType, Form, Result, Role, ToolError, UserId, Version, VersionId, WsPath,
+    Access, CommitId, ContentHash, FileId, FileType, Form, Listed, Result, Role, Timestamp, ToolError, UserId, Version,
+    VersionId, WsPath,
 };
 
 /// The columns that [`file`] reads.
@@ -65,6 +70,32 @@ pub(super) fn role(code: Option<i16>) -> Option<Role> {
 /// Judges the membership that stands in a column of the first row. No row at all is no membership.
 pub(super) fn authorised(access: Access, rows: &[Row], column: usize) -> Result<Role> {
     require(access, role(rows.first().and_then(|row| row.get(column))))
+}
+
+/// Reads a row of a listing, from the second column on: display_name, kind, is_virtual, size, updated_at.
+pub(super) fn listed(row: &Row, path: WsPath) -> Result<Listed> {
+    Ok(Listed {
+        path,
+        display_name: row.get(1),
+        file_type: file_type(row.get(2))?,
+        is_virtual: row.get(3),
+        size: row.get(4),
+        updated_at: row.get::<_, Moment>(5).0,
+    })
+}
+
+/// A time, read faster than the driver's own way, which matters a thousand times over.
+struct Moment(Timestamp);
+
+impl<'a> FromSql<'a> for Moment {
+    fn from_sql(_: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn Error + Sync + Send>> {
+        /// PostgreSQL counts microseconds from the year 2000.
+        const YEAR_2000_MICROS: i64 = 946_684_800_000_000;
+        let micros = i64::from_be_bytes(raw.try_into()?).saturating_add(YEAR_2000_MICROS);
+        Ok(Self(Timestamp::from_microsecond(micros)?))
+    }
+
+    accepts!(TIMESTAMPTZ);
 }
 
 /// Reads a version's columns from `at` on: id, seq, hash, size, author, commit, time.

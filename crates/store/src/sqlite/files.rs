@@ -1,6 +1,6 @@
 //! Reading files and their history.
 
-use super::row::{FILE_COLUMNS, authorised, collect, file, find, hash, micros, version};
+use super::row::{FILE_COLUMNS, LISTED_COLUMNS, authorised, collect, file, find, hash, listed, micros, version};
 use super::{Sqlite, chats};
 use crate::blob::{Compression, decode, prepare};
 use crate::files::{CallInfo, Chat, FileStore, Message, Page};
@@ -98,23 +98,22 @@ impl FileStore for Sqlite {
             }
             let ws = access.workspace.0;
             let more = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1);
-            let entry = |row: &Row<'_>| file(row).map(Entry::from);
             let mut entries = match depth {
                 Depth::Children => {
                     let sql = format!(
-                        "SELECT {FILE_COLUMNS} FROM files f
+                        "SELECT {LISTED_COLUMNS} FROM files f
                          WHERE f.ws = ?1 AND f.dir = ?2 AND f.deleted_at IS NULL ORDER BY f.name LIMIT ?3"
                     );
-                    collect(db, &sql, (ws, folder.as_str(), more), entry)?
+                    collect(db, &sql, (ws, folder.as_str(), more), listed)?
                 }
                 Depth::Descendants => {
                     let sql = format!(
-                        "SELECT {FILE_COLUMNS} FROM files f
+                        "SELECT {LISTED_COLUMNS} FROM files f
                          WHERE f.ws = ?1 AND f.path > ?2 AND f.path < ?3 AND f.deleted_at IS NULL
                          ORDER BY f.path LIMIT ?4"
                     );
                     let (low, high) = folder.below_range();
-                    collect(db, &sql, (ws, low, high, more), entry)?
+                    collect(db, &sql, (ws, low, high, more), listed)?
                 }
             };
             let truncated = entries.len() > limit;

@@ -5,7 +5,7 @@ use crate::plan::{FileRow, Head};
 use crate::store::require;
 use rusqlite::{Connection, OptionalExtension, Row, types::FromSqlError};
 use toolrest_core::{
-    Access, ContentHash, FileId, FileType, Form, Result, Role, Timestamp, UserId, Version, VersionId, WsPath,
+    Access, ContentHash, FileId, FileType, Form, Listed, Result, Role, Timestamp, UserId, Version, VersionId, WsPath,
 };
 use uuid::Uuid;
 
@@ -36,6 +36,21 @@ pub(super) fn file(row: &Row<'_>) -> rusqlite::Result<FileRow> {
         created_at: time(row, 11)?,
         updated_at: time(row, 12)?,
         deleted_at: row.get::<_, Option<i64>>(13)?.map(from_micros).transpose()?,
+    })
+}
+
+/// The columns that [`listed`] reads.
+pub(super) const LISTED_COLUMNS: &str = "f.path, f.display_name, f.kind, f.is_virtual, f.size, f.updated_at";
+
+/// Reads a row of a listing.
+pub(super) fn listed(row: &Row<'_>) -> rusqlite::Result<Listed> {
+    Ok(Listed {
+        path: WsPath::from_normal(row.get(0)?),
+        display_name: row.get(1)?,
+        file_type: FileType::from_code(row.get(2)?).ok_or(FromSqlError::InvalidType)?,
+        is_virtual: row.get(3)?,
+        size: row.get(4)?,
+        updated_at: time(row, 5)?,
     })
 }
 

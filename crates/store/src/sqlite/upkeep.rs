@@ -71,6 +71,11 @@ impl Store for Sqlite {
         self.read(|db| find(db, "SELECT 1", [], |_| Ok(())).map(drop)).await
     }
 
+    /// Nothing: this planner needs no statistics to choose the right index.
+    async fn tend(&self) -> Result<()> {
+        Ok(())
+    }
+
     async fn purge(&self, purge: Purge) -> Result<Purged> {
         let mut purged = Purged::default();
         if let Some(before) = purge.calls_before {

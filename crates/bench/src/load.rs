@@ -1,0 +1,172 @@
+//! The load: a thread for each connection, a request as soon as the answer before it is there.
+
+use std::sync::Barrier;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::contents::{self, Numbers, STAMP_DIGITS};
+use crate::process;
+use crate::server::{Cpu, Server};
+
+/// Records of reads are written behind, within a second. Their cost belongs to the requests that left them,
+/// so the clock of CPU time stops only when they are down.
+const SETTLING: Duration = Duration::from_millis(1200);
+
+/// What one connection sends.
+pub trait Requests: Send {
+    fn next(&mut self) -> &[u8];
+}
+
+/// The same request again and again.
+pub struct Repeated(pub Vec<u8>);
+
+impl Requests for Repeated {
+    fn next(&mut self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// Writes of fresh contents to documents that exist, chosen at random.
+pub struct Updates {
+    requests: Vec<Vec<u8>>,
+    digits_at: Vec<(usize, usize)>,
+    documents: usize,
+    numbers: Numbers,
+    turn: usize,
+}
+
+impl Updates {
+    /// Texts that a connection takes turns with; each gets a new stamp whenever it is sent.
+    const TEXTS: usize = 16;
+    const DOCUMENT_DIGITS: usize = 6;
+
+    /// Makes the documents of a workspace that [`Updates::new`] will then write to.
+    pub fn prepare(server: &Server, workspace: &str, documents: usize, size: usize) {
+        server.prepare(documents, |session, index| {
+            let text = contents::prose(index as u64, size);
+            session.write(workspace, &Self::path(index), &text);
+        });
+    }
+
+    pub fn path(document: usize) -> String {
+        format!("/documents/{document:0width$}.md", width = Self::DOCUMENT_DIGITS)
+    }
+
+    pub fn new(server: &Server, workspace: &str, documents: usize, size: usize, connection: usize) -> Self {
+        let seed = 1000 * connection as u64;
+        let requests: Vec<Vec<u8>> = (0..Self::TEXTS as u64)
+            .map(|text| {
+                let content = contents::prose(seed + text, size);
+                let args = json!({"path": Self::path(0), "content": content});
+                server.render_tool(workspace, "write", &args)
+            })
+            .collect();
+        let path = Self::path(0);
+        let name = &path.as_bytes()[path.len() - Self::DOCUMENT_DIGITS - ".md".len()..];
+        let digits_at =
+            requests.iter().map(|request| (find(request, name), find(request, &[b'0'; STAMP_DIGITS]))).collect();
+        Self { requests, digits_at, documents, numbers: Numbers::from_seed(seed + 7), turn: 0 }
+    }
+}
+
+impl Requests for Updates {
+    fn next(&mut self) -> &[u8] {
+        self.turn = (self.turn + 1) % self.requests.len();
+        let request = &mut self.requests[self.turn];
+        let (name, stamp) = self.digits_at[self.turn];
+        let document = self.numbers.below(self.documents) as u64;
+        contents::write_number(&mut request[name..name + Self::DOCUMENT_DIGITS], document);
+        contents::stamp(&mut request[stamp..]);
+        request
+    }
+}
+
+fn find(bytes: &[u8], part: &[u8]) -> usize {
+    bytes.windows(part.len()).position(|window| window == part).expect("the request holds what was rendered into it")
+}
+
+/// What one round measured.
+pub struct Round {
+    pub elapsed: Duration,
+    /// Latencies of all requests answered, ascending.
+    pub latencies: Vec<Duration>,
+    pub cpu: Cpu,
+    pub generator_cpu: Duration,
+}
+
+impl Round {
+    pub fn new(elapsed: Duration, mut latencies: Vec<Duration>, cpu: Cpu, generator_cpu: Duration) -> Self {
+        assert!(!latencies.is_empty(), "no request was answered in a round");
+        latencies.sort_unstable();
+        Self { elapsed, latencies, cpu, generator_cpu }
+    }
+
+    pub fn requests_per_second(&self) -> f64 {
+        self.latencies.len() as f64 / self.elapsed.as_secs_f64()
+    }
+
+    /// CPU time of server and database together for one request.
+    pub fn cpu_ms(&self) -> f64 {
+        self.per_request_ms(self.cpu.server + self.cpu.database)
+    }
+
+    pub fn per_request_ms(&self, total: Duration) -> f64 {
+        total.as_secs_f64() * 1e3 / self.latencies.len() as f64
+    }
+
+    pub fn latency_ms(&self, percent: usize) -> f64 {
+        let index = (self.latencies.len() * percent / 100).min(self.latencies.len() - 1);
+        self.latencies[index].as_secs_f64() * 1e3
+    }
+}
+
+/// Loads a server for `duration` from `connections` connections at once.
+pub fn run<R: Requests>(
+    server: &Server,
+    connections: usize,
+    duration: Duration,
+    requests: impl Fn(usize) -> R,
+) -> Round {
+    let own = std::process::id();
+    // Rendering and connecting are no part of the round.
+    let ready: Vec<_> = (0..connections).map(|index| (requests(index), server.connect())).collect();
+    let start_line = Barrier::new(connections + 1);
+    thread::scope(|scope| {
+        let workers: Vec<_> = ready
+            .into_iter()
+            .map(|(mut requests, mut connection)| {
+                let start_line = &start_line;
+                scope.spawn(move || {
+                    let mut latencies = Vec::with_capacity(1 << 16);
+                    start_line.wait();
+                    let start = Instant::now();
+                    let mut sent = start;
+                    while sent - start < duration {
+                        let response = connection.exchange(requests.next());
+                        assert_eq!(
+                            response.status,
+                            200,
+                            "the server answered {}",
+                            String::from_utf8_lossy(response.body)
+                        );
+                        let answered = Instant::now();
+                        latencies.push(answered - sent);
+                        sent = answered;
+                    }
+                    latencies
+                })
+            })
+            .collect();
+        let (cpu, generator_cpu) = (server.cpu(), process::cpu(own));
+        start_line.wait();
+        let start = Instant::now();
+        let latencies =
+            workers.into_iter().flat_map(|worker| worker.join().expect("a connection stays in order")).collect();
+        let elapsed = start.elapsed();
+        let generator_cpu = process::cpu(own).saturating_sub(generator_cpu);
+        thread::sleep(SETTLING);
+        Round::new(elapsed, latencies, server.cpu().since(cpu), generator_cpu)
+    })
+}
