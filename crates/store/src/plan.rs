@@ -548,7 +548,3 @@ fn changed_since(path: impl std::fmt::Display) -> ToolError {
 fn signed(length: usize) -> i64 {
     i64::try_from(length).unwrap_or(i64::MAX)
 }
-
-#[cfg(test)]
-#[path = "plan_tests.rs"]
-mod tests;

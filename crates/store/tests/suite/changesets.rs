@@ -1,0 +1,153 @@
+//! What changesets of several changes do, and what taking them back does.
+
+use crate::room::{Room, on_both_stores, path, put};
+use toolrest_core::{Change, Changeset, Destination, ErrorKind, Expect, Removal};
+
+on_both_stores!(
+    all_changes_are_applied_or_none,
+    later_changes_see_earlier_ones,
+    a_folder_moves_with_everything_below_it,
+    a_move_counts_characters_and_bytes_apart,
+    undo_brings_back_what_was_before_in_every_kind_of_change,
+    undo_of_what_has_changed_since_is_refused,
+    undo_of_a_removed_tree_restores_it_with_its_ids,
+    expectations_are_checked_before_anything_is_done,
+    many_files_go_into_one_commit,
+    equal_contents_are_versions_of_their_own,
+);
+
+fn remove(at: &str) -> Change {
+    Change::Remove { path: path(at), removal: Removal::Single }
+}
+
+fn rename(from: &str, to: &str) -> Change {
+    Change::Move { from: path(from), to: Destination::Exactly(path(to)) }
+}
+
+async fn all_changes_are_applied_or_none(room: Room) {
+    room.put("/a", "a").await;
+    let error = room.all(vec![put("/a", "changed"), put("/b", "b"), remove("/missing")]).await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::NotFound);
+    assert_eq!(room.text("/a").await, "a");
+    assert_eq!(room.paths().await, ["/a"]);
+}
+
+async fn later_changes_see_earlier_ones(room: Room) {
+    room.put("/docs/a", "a").await;
+    room.all(vec![
+        rename("/docs", "/texts"),
+        put("/texts/a", "a in its new place"),
+        put("/texts/b", "b"),
+        put("/texts/b", "b again"),
+        remove("/texts/a"),
+        rename("/texts/b", "/texts/a"),
+    ])
+    .await
+    .unwrap();
+    assert_eq!(room.paths().await, ["/texts", "/texts/a"]);
+    assert_eq!(room.text("/texts/a").await, "b again");
+}
+
+async fn a_folder_moves_with_everything_below_it(room: Room) {
+    for name in ["/old/a", "/old/deep/er/b", "/older/c", "/old.txt"] {
+        room.put(name, name).await;
+    }
+    room.all(vec![Change::MakeDir(path("/to")), rename("/old", "/to/new")]).await.unwrap();
+    let expected = [
+        "/old.txt",
+        "/older",
+        "/older/c",
+        "/to",
+        "/to/new",
+        "/to/new/a",
+        "/to/new/deep",
+        "/to/new/deep/er",
+        "/to/new/deep/er/b",
+    ];
+    assert_eq!(room.paths().await, expected);
+    assert_eq!(room.text("/to/new/deep/er/b").await, "/old/deep/er/b");
+    room.put("/to/new/deep/c", "found by its folder").await;
+}
+
+async fn a_move_counts_characters_and_bytes_apart(room: Room) {
+    room.put("/größe/ж/x", "x").await;
+    room.all(vec![rename("/größe", "/µ")]).await.unwrap();
+    assert_eq!(room.paths().await, ["/µ", "/µ/ж", "/µ/ж/x"]);
+    room.all(vec![rename("/µ/ж", "/µ/abc")]).await.unwrap();
+    assert_eq!(room.paths().await, ["/µ", "/µ/abc", "/µ/abc/x"]);
+}
+
+async fn undo_brings_back_what_was_before_in_every_kind_of_change(room: Room) {
+    room.put("/keep/a", "first").await;
+    room.put("/keep/b", "b").await;
+    let before = room.paths().await;
+    for changes in [
+        vec![put("/keep/a", "second")],
+        vec![put("/new/folder/file", "new")],
+        vec![remove("/keep/b")],
+        vec![rename("/keep", "/kept")],
+        vec![Change::MakeDir(path("/x/y/z"))],
+        vec![put("/keep/a", "second"), rename("/keep/a", "/keep/c"), put("/keep/d", "d"), remove("/keep/b")],
+    ] {
+        let described = format!("{changes:?}");
+        room.all(changes).await.unwrap();
+        let taken_back = room.undo().await.unwrap_or_else(|error| panic!("{described}: {error}"));
+        assert!(taken_back.id.is_some());
+        assert_eq!(room.paths().await, before, "{described}");
+        assert_eq!(room.text("/keep/a").await, "first", "{described}");
+        assert_eq!(room.text("/keep/b").await, "b", "{described}");
+    }
+}
+
+async fn undo_of_what_has_changed_since_is_refused(room: Room) {
+    room.put("/a", "one").await;
+    room.put("/a", "two").await;
+    let page = toolrest_store::Page { before: None, limit: 10 };
+    let commits = room.store.commits(room.access(), page).await.unwrap();
+    let creation = toolrest_ops::undo(&commits[1]).unwrap();
+    assert_eq!(room.commit(creation).await.unwrap_err().kind, ErrorKind::Conflict);
+    assert_eq!(room.text("/a").await, "two");
+}
+
+async fn undo_of_a_removed_tree_restores_it_with_its_ids(room: Room) {
+    room.put("/folder/file", "text").await;
+    let file = room.read("/folder/file").await.unwrap().entry.id;
+    let folder = room.read("/folder").await.unwrap().entry.id;
+    room.all(vec![remove("/folder/file")]).await.unwrap();
+    room.all(vec![remove("/folder")]).await.unwrap();
+    room.all(vec![Change::Restore(file)]).await.unwrap();
+    assert_eq!(room.paths().await, ["/folder", "/folder/file"]);
+    assert_eq!(room.read("/folder/file").await.unwrap().entry.id, file);
+    assert_eq!(room.read("/folder").await.unwrap().entry.id, folder);
+    assert!(room.store.trash(room.access(), toolrest_store::Page { before: None, limit: 9 }).await.unwrap().is_empty());
+}
+
+async fn expectations_are_checked_before_anything_is_done(room: Room) {
+    room.put("/a", "a").await;
+    let hash = room.read("/a").await.unwrap().entry.hash.unwrap();
+    room.put("/a", "b").await;
+    let changes = Changeset::one(put("/new", "new")).expecting(Some(Expect::Hash(path("/a"), hash)));
+    assert_eq!(room.commit(changes).await.unwrap_err().kind, ErrorKind::Stale);
+    assert_eq!(room.paths().await, ["/a"]);
+}
+
+async fn many_files_go_into_one_commit(room: Room) {
+    let changes = (0..500).map(|i| put(&format!("/many/{:03}/{i}", i % 50), &format!("text {i}"))).collect();
+    let commit = room.all(changes).await.unwrap();
+    assert_eq!(commit.outcomes.len(), 500);
+    assert_eq!(room.paths().await.len(), 500 + 50 + 1);
+    assert_eq!(room.text("/many/007/407").await, "text 407");
+    room.undo().await.unwrap();
+    assert!(room.paths().await.is_empty());
+}
+
+async fn equal_contents_are_versions_of_their_own(room: Room) {
+    for _ in 0..3 {
+        room.put("/a", "same").await;
+    }
+    let file = room.read("/a").await.unwrap().entry.id;
+    let page = toolrest_store::Page { before: None, limit: 10 };
+    let versions = room.store.versions(room.access(), file, page).await.unwrap();
+    assert_eq!(versions.iter().map(|version| version.seq).collect::<Vec<_>>(), [3, 2, 1]);
+    assert!(versions.windows(2).all(|pair| pair[0].hash == pair[1].hash && pair[0].id != pair[1].id));
+}

@@ -1,0 +1,8 @@
+//! One suite of behaviour, for every store.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
+mod changesets;
+mod concurrency;
+mod purge;
+mod room;
+mod sessions;

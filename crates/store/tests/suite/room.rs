@@ -1,0 +1,123 @@
+//! A workspace in a fresh store, and short words for using it.
+
+use std::sync::{Arc, atomic::AtomicU64, atomic::Ordering};
+use tempfile::TempDir;
+use toolrest_core::{
+    Access, CallId, Change, Changeset, Commit, Content, Depth, File, Parents, Put, Result, Role, ToolError, WsPath, now,
+};
+use toolrest_core::{FileType, UserId, WorkspaceId};
+use toolrest_store::{CallInfo, NewUser, Postgres, PostgresOptions, Sqlite, Store};
+
+/// Instantiates each test function, which takes a [`Room`], for both stores.
+macro_rules! on_both_stores {
+    ($($name:ident),+ $(,)?) => {
+        mod sqlite {
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $name() {
+                    super::$name(crate::room::Room::on_sqlite().await).await;
+                }
+            )+
+        }
+
+        mod postgres {
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $name() {
+                    super::$name(crate::room::Room::on_postgres().await).await;
+                }
+            )+
+        }
+    };
+}
+pub(crate) use on_both_stores;
+
+#[derive(Clone)]
+pub(crate) struct Room {
+    pub store: Arc<dyn Store>,
+    pub user: UserId,
+    pub workspace: WorkspaceId,
+    _folder: Option<Arc<TempDir>>,
+}
+
+impl Room {
+    pub(crate) async fn on_sqlite() -> Self {
+        let folder = Arc::new(tempfile::tempdir().unwrap());
+        let store = Sqlite::open(&folder.path().join("test.db")).unwrap();
+        Self::with(Arc::new(store), Some(folder)).await
+    }
+
+    pub(crate) async fn on_postgres() -> Self {
+        let url = tokio::task::spawn_blocking(|| toolrest_testkit::Postgres::shared().create_database()).await.unwrap();
+        let second = std::time::Duration::from_secs(1);
+        let options = PostgresOptions { pool_size: 5, statement_timeout: 30 * second, wait_timeout: 30 * second };
+        Self::with(Arc::new(Postgres::connect(&url, options).await.unwrap()), None).await
+    }
+
+    async fn with(store: Arc<dyn Store>, folder: Option<Arc<TempDir>>) -> Self {
+        let user = new_user(&*store).await;
+        let workspace = store.create_workspace(user, "room".into()).await.unwrap().id;
+        Self { store, user, workspace, _folder: folder }
+    }
+
+    pub(crate) fn access(&self) -> Access {
+        Access { workspace: self.workspace, user: self.user, need: Role::Editor }
+    }
+
+    pub(crate) async fn commit(&self, changes: Changeset) -> Result<Commit> {
+        let call = CallInfo { id: CallId::new(), toolset: "test", tool: "test", caller: self.user, started_at: now() };
+        self.store.commit(self.access(), changes, call).await
+    }
+
+    pub(crate) async fn all(&self, changes: Vec<Change>) -> Result<Commit> {
+        self.commit(Changeset { changes, ..Changeset::default() }).await
+    }
+
+    pub(crate) async fn put(&self, at: &str, text: &str) -> Commit {
+        self.all(vec![put(at, text)]).await.unwrap()
+    }
+
+    pub(crate) async fn read(&self, at: &str) -> Result<File> {
+        self.store.read(self.access(), &path(at)).await
+    }
+
+    pub(crate) async fn text(&self, at: &str) -> String {
+        match self.read(at).await.unwrap().content {
+            Some(Content::Text(text)) => text,
+            other => panic!("{at} holds {other:?}"),
+        }
+    }
+
+    /// Every path below the root, sorted.
+    pub(crate) async fn paths(&self) -> Vec<String> {
+        let listing =
+            self.store.list(self.access(), &WsPath::root(), Depth::Descendants, usize::MAX >> 8).await.unwrap();
+        listing.entries.iter().map(|entry| entry.path.to_string()).collect()
+    }
+
+    /// Takes the newest commit back.
+    pub(crate) async fn undo(&self) -> Result<Commit, ToolError> {
+        let page = toolrest_store::Page { before: None, limit: 1 };
+        let newest = self.store.commits(self.access(), page).await?.remove(0);
+        self.commit(toolrest_ops::undo(&newest)?).await
+    }
+}
+
+pub(crate) async fn new_user(store: &dyn Store) -> UserId {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let email = format!("user-{}@example.com", NEXT.fetch_add(1, Ordering::Relaxed));
+    store.create_user(NewUser { email, password_hash: "none".into(), full_name: None }).await.unwrap().id
+}
+
+pub(crate) fn path(text: &str) -> WsPath {
+    WsPath::posix(text).unwrap()
+}
+
+pub(crate) fn put(at: &str, text: &str) -> Change {
+    Change::Put(Put {
+        path: path(at),
+        file_type: FileType::Document,
+        content: Content::Text(text.into()),
+        parents: Parents::Create,
+    })
+}

@@ -1,0 +1,64 @@
+//! Sessions and attempts, where replicas meet in the database.
+
+use crate::room::{Room, on_both_stores};
+use std::time::Duration;
+use tokio::task::JoinSet;
+use toolrest_core::now;
+use toolrest_store::{Attempt, Rotation, Session};
+
+on_both_stores!(
+    of_many_who_present_one_token_one_gets_through_and_the_session_ends,
+    an_expired_token_is_no_reuse,
+    attempts_are_counted_before_they_are_judged,
+    a_secret_is_made_once,
+);
+
+fn session(token: u8) -> Session {
+    Session { token_hash: [token; 32], expires_at: now().checked_add(Duration::from_secs(60)).unwrap() }
+}
+
+async fn of_many_who_present_one_token_one_gets_through_and_the_session_ends(room: Room) {
+    room.store.open_session(room.user, session(0)).await.unwrap();
+    let mut tasks = JoinSet::new();
+    for thief in 1..=10 {
+        let room = room.clone();
+        tasks.spawn(async move { room.store.rotate_session([0; 32], session(thief)).await.unwrap() });
+    }
+    let outcomes = tasks.join_all().await;
+    assert_eq!(outcomes.iter().filter(|outcome| **outcome == Rotation::Rotated(room.user)).count(), 1, "{outcomes:?}");
+    assert!(outcomes.contains(&Rotation::Reused), "{outcomes:?}");
+    for token in 0..=10 {
+        let outcome = room.store.rotate_session([token; 32], session(99)).await.unwrap();
+        assert_eq!(outcome, Rotation::Invalid, "token {token} of the ended session");
+    }
+}
+
+async fn an_expired_token_is_no_reuse(room: Room) {
+    let expires_at = now().checked_sub(Duration::from_secs(1)).unwrap();
+    room.store.open_session(room.user, Session { token_hash: [1; 32], expires_at }).await.unwrap();
+    assert_eq!(room.store.rotate_session([1; 32], session(2)).await.unwrap(), Rotation::Invalid);
+    assert_eq!(room.store.rotate_session([2; 32], session(3)).await.unwrap(), Rotation::Invalid);
+}
+
+async fn attempts_are_counted_before_they_are_judged(room: Room) {
+    let window = Duration::from_secs(60);
+    let attempt = || vec![Attempt { key: "account:x".into(), limit: 3 }];
+    let mut tasks = JoinSet::new();
+    for _ in 0..10 {
+        let room = room.clone();
+        tasks.spawn(async move { room.store.count_attempts(attempt(), window).await.unwrap() });
+    }
+    let waits = tasks.join_all().await;
+    assert_eq!(waits.iter().filter(|wait| wait.is_none()).count(), 3, "{waits:?}");
+    assert!(waits.iter().flatten().all(|wait| *wait <= window));
+    for _ in 0..8 {
+        room.store.forgive_attempts(vec!["account:x".into()]).await.unwrap();
+    }
+    assert_eq!(room.store.count_attempts(attempt(), window).await.unwrap(), None);
+    assert_eq!(room.store.count_attempts(attempt(), Duration::ZERO).await.unwrap(), None, "a new window begins");
+}
+
+async fn a_secret_is_made_once(room: Room) {
+    assert_eq!(room.store.secret("jwt", "first").await.unwrap(), "first");
+    assert_eq!(room.store.secret("jwt", "second").await.unwrap(), "first");
+}
