@@ -68,6 +68,40 @@ pub enum ErrorKind {
     Internal,
 }
 
+impl ErrorKind {
+    /// Every kind, for the reference.
+    pub const ALL: [Self; 28] = [
+        Self::InvalidArgument,
+        Self::InvalidPath,
+        Self::UnsupportedMediaType,
+        Self::PayloadTooLarge,
+        Self::ResponseTooLarge,
+        Self::NotFound,
+        Self::UnknownTool,
+        Self::IsDirectory,
+        Self::NotADirectory,
+        Self::ThroughFile,
+        Self::NotEmpty,
+        Self::Binary,
+        Self::WrongType,
+        Self::Protected,
+        Self::FindNotFound,
+        Self::FindNotUnique,
+        Self::AlreadyExists,
+        Self::Stale,
+        Self::Conflict,
+        Self::Unauthenticated,
+        Self::Forbidden,
+        Self::ApprovalRequired,
+        Self::ApprovalDenied,
+        Self::RateLimited,
+        Self::Timeout,
+        Self::Cancelled,
+        Self::Unavailable,
+        Self::Internal,
+    ];
+}
+
 /// An error as a caller will read it: a model that acts on it, or a person.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolError {

@@ -60,6 +60,22 @@ pub fn row(kind: ErrorKind) -> ErrorRow {
     }
 }
 
+/// The table as a page of documentation.
+pub fn reference() -> String {
+    let mut page = String::from(
+        "| kind | HTTP | retry | workspace (000) | file (001) | system (002) | backend (003) | coding (004) | what to do |\n\
+         |---|---|---|---|---|---|---|---|---|\n",
+    );
+    for kind in ErrorKind::ALL {
+        let ErrorRow { status, retryable, remediation, workspace, file, system, backend, coding } = row(kind);
+        let retry = if retryable { "yes" } else { "no" };
+        page.push_str(&format!(
+            "| {kind:?} | {status} | {retry} | `{workspace}` | `{file}` | `{system}` | `{backend}` | `{coding}` | {remediation} |\n"
+        ));
+    }
+    page
+}
+
 fn cells((status, retryable): (u16, bool), codes: [&'static str; 5], remediation: &'static str) -> ErrorRow {
     let [workspace, file, system, backend, coding] = codes;
     ErrorRow { status, retryable, remediation, workspace, file, system, backend, coding }

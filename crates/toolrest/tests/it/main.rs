@@ -8,6 +8,7 @@ mod on;
 
 mod access;
 mod accounts;
+mod architecture;
 mod chats;
 mod concurrency;
 mod contents;
@@ -21,6 +22,7 @@ mod isolation;
 mod moves;
 mod names;
 mod outage;
+mod reference;
 mod replicas;
 mod roles;
 mod sessions;
