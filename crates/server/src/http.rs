@@ -21,7 +21,12 @@ use http::{HeaderName, HeaderValue, Request, StatusCode};
 use hyper::body::Incoming;
 use reply::Failure;
 use request::Peer;
-use std::{net::IpAddr, panic::AssertUnwindSafe, sync::Arc, time::Instant};
+use std::{
+    net::IpAddr,
+    panic::AssertUnwindSafe,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 use toolrest_core::{Engine, ErrorKind, ToolError};
 use toolrest_store::Store;
 use tower::ServiceExt;
@@ -87,6 +92,9 @@ async fn wrong_method(request: axum::extract::Request) -> Response {
     response
 }
 
+/// How much longer than a call a whole request may take, body included.
+const MARGIN: Duration = Duration::from_secs(30);
+
 static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Answers one request, whatever happens, and logs it once.
@@ -98,11 +106,14 @@ pub(crate) async fn answer(app: &App, router: Router, request: Request<Incoming>
     request.extensions_mut().insert(peer);
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let span = tracing::info_span!("request", request.id = id.to_str().unwrap_or_default());
-    let work = AssertUnwindSafe(router.oneshot(request)).catch_unwind().instrument(span.clone());
-    let mut response = match work.await {
-        Ok(Ok(response)) => response,
-        Ok(Err(never)) => match never {},
-        Err(_) => Failure(ToolError::internal(format!("panic while answering {method} {path}"))).into_response(),
+    let work = AssertUnwindSafe(router.oneshot(request)).catch_unwind();
+    // Calls of tools have their own deadline, and their own way to say so; this is for everything beside them.
+    let deadline = Duration::from_millis(app.settings.limits.call_timeout_ms) + MARGIN;
+    let mut response = match tokio::time::timeout(deadline, work).instrument(span.clone()).await {
+        Ok(Ok(Ok(response))) => response,
+        Ok(Ok(Err(never))) => match never {},
+        Ok(Err(_)) => Failure(ToolError::internal(format!("panic while answering {method} {path}"))).into_response(),
+        Err(_) => Failure(ToolError::new(ErrorKind::Timeout, "The request took too long")).into_response(),
     };
     response.headers_mut().insert(REQUEST_ID.clone(), id);
     span.in_scope(|| {

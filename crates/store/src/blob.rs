@@ -55,7 +55,8 @@ impl Prepared {
         // Of text and bytes the API's hash is the one of the stored bytes.
         let key = if content.form() == Form::Json { ContentHash::of(&bytes) } else { hash };
         let size = i64::try_from(bytes.len()).map_err(ToolError::internal)?;
-        let (encoding, data) = match compressed(&bytes, compression)? {
+        let smaller = if compression == Compression::WherePays { compressed(&bytes)? } else { None };
+        let (encoding, data) = match smaller {
             Some(data) => (Encoding::Zstd, data),
             None => (Encoding::Raw, bytes.into_owned()),
         };
@@ -71,8 +72,9 @@ fn weight(content: &Content) -> usize {
     }
 }
 
-fn compressed(bytes: &[u8], compression: Compression) -> Result<Option<Vec<u8>>> {
-    if compression == Compression::Off || bytes.len() < COMPRESS_FROM_BYTES {
+/// The bytes compressed, if that pays.
+pub(crate) fn compressed(bytes: &[u8]) -> Result<Option<Vec<u8>>> {
+    if bytes.len() < COMPRESS_FROM_BYTES {
         return Ok(None);
     }
     let data = COMPRESSOR.with_borrow_mut(|zstd| match zstd {

@@ -166,8 +166,8 @@ pub(crate) struct Below {
 pub(crate) enum RowOp {
     /// Inserts the row, and the first version if it has one.
     Insert(FileRow),
-    /// Adds a version and makes it current.
-    AddVersion { file: FileId, head: Head },
+    /// Adds a version and makes it current, in place of another with this content.
+    AddVersion { file: FileId, head: Head, replaced: Option<ContentHash> },
     /// Renews the time.
     Touch { file: FileId },
     /// Moves a row, and for a folder all rows below it.
@@ -430,7 +430,8 @@ impl Planner {
     fn add_version(&mut self, mut row: FileRow, head: Head) -> Outcome {
         let before = row.head.map(|head| head.seq);
         let head = Head { seq: before.unwrap_or(0) + 1, ..head };
-        self.plan.ops.push(RowOp::AddVersion { file: row.id, head });
+        let replaced = row.head.map(|head| head.blob).filter(|blob| *blob != head.blob);
+        self.plan.ops.push(RowOp::AddVersion { file: row.id, head, replaced });
         row.head = Some(head);
         self.plan.effects.push(Effect {
             op: EffectKind::Update,

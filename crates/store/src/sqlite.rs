@@ -4,6 +4,7 @@ mod accounts;
 mod chats;
 mod commits;
 mod files;
+mod history;
 mod row;
 mod upkeep;
 mod workspaces;

@@ -100,6 +100,14 @@ CREATE TABLE blobs (
 );
 CREATE UNIQUE INDEX blobs_by_key ON blobs (ws, key);
 
+-- Contents that were replaced and wait to be compressed. Current ones stay raw, which makes reading and searching them
+-- fast.
+CREATE TABLE superseded (
+    ws BLOB NOT NULL,
+    key BLOB NOT NULL,
+    PRIMARY KEY (ws, key)
+) WITHOUT ROWID;
+
 CREATE TABLE commits (
     ws BLOB NOT NULL,
     id BLOB NOT NULL,

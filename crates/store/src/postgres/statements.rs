@@ -86,7 +86,7 @@ impl Write<'_> {
                     inserts.push(row);
                     versions.extend(row.head.as_ref().map(|head| (row.id, head)));
                 }
-                RowOp::AddVersion { file, head } => {
+                RowOp::AddVersion { file, head, .. } => {
                     versions.push((*file, head));
                     updates.push((*file, head));
                 }

@@ -173,8 +173,12 @@ impl Writer<'_> {
                 insert_file(self.db, self.ws, row)?;
                 row.head.as_ref().map_or(Ok(()), |head| self.version(row.id, head))
             }
-            RowOp::AddVersion { file, head } => {
+            RowOp::AddVersion { file, head, replaced } => {
                 self.version(*file, head)?;
+                if let Some(blob) = replaced {
+                    let sql = "INSERT INTO superseded (ws, key) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
+                    run(self.db, sql, (ws, blob.0))?;
+                }
                 run(
                     self.db,
                     "UPDATE files SET head_seq = ?3, head_version = ?4, head_hash = ?5, head_blob = ?6, head_form = ?7,

@@ -1,7 +1,7 @@
 //! What changesets of several changes do, and what taking them back does.
 
 use crate::room::{Room, on_both_stores, path, put};
-use toolrest_core::{Change, Changeset, Destination, ErrorKind, Expect, Removal};
+use toolrest_core::{Change, Changeset, Content, Destination, ErrorKind, Expect, Removal};
 
 on_both_stores!(
     all_changes_are_applied_or_none,
@@ -14,6 +14,7 @@ on_both_stores!(
     expectations_are_checked_before_anything_is_done,
     many_files_go_into_one_commit,
     equal_contents_are_versions_of_their_own,
+    old_versions_are_readable_after_the_store_was_tended,
 );
 
 fn remove(at: &str) -> Change {
@@ -150,4 +151,23 @@ async fn equal_contents_are_versions_of_their_own(room: Room) {
     let versions = room.store.versions(room.access(), file, page).await.unwrap();
     assert_eq!(versions.iter().map(|version| version.seq).collect::<Vec<_>>(), [3, 2, 1]);
     assert!(versions.windows(2).all(|pair| pair[0].hash == pair[1].hash && pair[0].id != pair[1].id));
+}
+
+async fn old_versions_are_readable_after_the_store_was_tended(room: Room) {
+    let text = |n: usize| format!("version {n}: {}", "the same words over and over ".repeat(100));
+    for n in 0..250 {
+        room.put("/a", &text(n)).await;
+    }
+    room.put("/a", "short").await;
+    room.store.tend().await.unwrap();
+    let file = room.read("/a").await.unwrap().entry.id;
+    let page = toolrest_store::Page { before: None, limit: 1000 };
+    let versions = room.store.versions(room.access(), file, page).await.unwrap();
+    for (n, version) in versions.iter().rev().take(250).enumerate() {
+        let (read, content) = room.store.version(room.access(), file, version.id).await.unwrap();
+        assert_eq!(content, Content::Text(text(n)));
+        assert_eq!(read.hash, content.hash().unwrap());
+    }
+    room.put("/a", &text(7)).await;
+    assert_eq!(room.text("/a").await, text(7), "a content of old that is current again");
 }

@@ -3,6 +3,7 @@
 
 mod changesets;
 mod concurrency;
+mod history;
 mod purge;
 mod room;
 mod sessions;

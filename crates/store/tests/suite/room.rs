@@ -1,5 +1,6 @@
 //! A workspace in a fresh store, and short words for using it.
 
+use std::path::PathBuf;
 use std::sync::{Arc, atomic::AtomicU64, atomic::Ordering};
 use tempfile::TempDir;
 use toolrest_core::{
@@ -37,7 +38,7 @@ pub(crate) struct Room {
     pub store: Arc<dyn Store>,
     pub user: UserId,
     pub workspace: WorkspaceId,
-    _folder: Option<Arc<TempDir>>,
+    folder: Option<Arc<TempDir>>,
 }
 
 impl Room {
@@ -57,7 +58,12 @@ impl Room {
     async fn with(store: Arc<dyn Store>, folder: Option<Arc<TempDir>>) -> Self {
         let user = new_user(&*store).await;
         let workspace = store.create_workspace(user, "room".into()).await.unwrap().id;
-        Self { store, user, workspace, _folder: folder }
+        Self { store, user, workspace, folder }
+    }
+
+    /// The file of the embedded database.
+    pub(crate) fn file(&self) -> Option<PathBuf> {
+        self.folder.as_ref().map(|folder| folder.path().join("test.db"))
     }
 
     pub(crate) fn access(&self) -> Access {
