@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use serde::Serialize;
 use toolrest_core::{
     Access, CallCx, CallId, Changeset, ChatId, Commit, CommitId, CommitInfo, Content, Depth, Entry, File, FileId,
-    JsonText, Listing, Result, Timestamp, ToolError, UserId, Version, VersionId, WsPath,
+    FileType, JsonText, Listing, Result, Timestamp, ToolError, UserId, Version, VersionId, WsPath, now,
 };
 
 /// The call on whose behalf a change is made.
@@ -24,6 +24,11 @@ pub struct CallInfo {
 }
 
 impl CallInfo {
+    /// The making of the folder that chats appear in.
+    pub(crate) fn chats(caller: UserId) -> Self {
+        Self { id: CallId::new(), toolset: "api", tool: "chat", caller, started_at: now() }
+    }
+
     /// The call that is under way.
     pub fn of(cx: &CallCx) -> Self {
         Self { id: cx.id, toolset: cx.toolset, tool: cx.tool, caller: cx.caller.user, started_at: cx.started_at }
@@ -107,6 +112,22 @@ impl Chat {
             0 => format!("{}.chat", name.trim_end()),
             n => format!("{} ({}).chat", name.trim_end(), n + 1),
         }
+    }
+}
+
+/// The row of a chat's file. Chats are not made by changesets, because no changeset may touch them.
+pub(crate) fn chat_row(path: WsPath, title: String) -> FileRow {
+    let at = now();
+    FileRow {
+        id: FileId::new(),
+        path,
+        display_name: Some(title),
+        file_type: FileType::Chat,
+        is_virtual: true,
+        head: None,
+        created_at: at,
+        updated_at: at,
+        deleted_at: None,
     }
 }
 

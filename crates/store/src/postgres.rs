@@ -161,7 +161,8 @@ fn fault(error: tokio_postgres::Error) -> ToolError {
             return ToolError::internal(error);
         }
         // No answer from the database: the connection failed.
-        tracing::warn!(%error, "the connection to the database failed");
+        let cause = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
+        tracing::warn!(%error, cause, "the connection to the database failed");
         return away();
     };
     if is_away(code) {

@@ -3,14 +3,11 @@
 use super::Postgres;
 use super::files::has_id;
 use super::row::{FILE_COLUMNS, FILE_WIDTH, authorised, file_if_any};
-use crate::files::{CallInfo, Chat, FileStore, Message};
-use crate::plan::FileRow;
+use crate::files::{CallInfo, Chat, FileStore, Message, chat_row};
 use crate::store::no_such_chat;
 use std::sync::LazyLock;
 use tokio_postgres::Row;
-use toolrest_core::{
-    Access, CallId, Change, Changeset, ChatId, FileId, FileType, Result, ToolError, WorkspaceId, WsPath, now,
-};
+use toolrest_core::{Access, Change, Changeset, ChatId, FileId, FileType, Result, ToolError, WorkspaceId, WsPath, now};
 use uuid::Uuid;
 
 /// How many chats of one title there may be.
@@ -28,18 +25,7 @@ static CHAT: LazyLock<String> = LazyLock::new(|| {
 pub(super) async fn create(store: &Postgres, access: Access, title: String) -> Result<Chat> {
     let folder = WsPath::posix("/chats")?;
     make_folder(store, access, &folder).await?;
-    let at = now();
-    let mut row = FileRow {
-        id: FileId::new(),
-        path: folder.clone(),
-        display_name: Some(title.clone()),
-        file_type: FileType::Chat,
-        is_virtual: true,
-        head: None,
-        created_at: at,
-        updated_at: at,
-        deleted_at: None,
-    };
+    let mut row = chat_row(folder.clone(), title.clone());
     // A share of the folder's row keeps it where it is; a name that is taken makes no row.
     let sql = "WITH me AS (SELECT role FROM members WHERE ws = $1 AND user_id = $2), folder AS (
             SELECT 1 FROM files WHERE ws = $1 AND path = $5 AND deleted_at IS NULL AND (SELECT role FROM me) >= $8
@@ -62,7 +48,7 @@ pub(super) async fn create(store: &Postgres, access: Access, title: String) -> R
                     &title,
                     &access.need.code(),
                     &FileType::Chat.code(),
-                    &at,
+                    &row.created_at,
                 ],
             )
             .await?;
@@ -78,8 +64,7 @@ async fn make_folder(store: &Postgres, access: Access, folder: &WsPath) -> Resul
     if store.stat(access, folder).await?.is_some_and(|entry| entry.file_type == FileType::Folder) {
         return Ok(());
     }
-    let call = CallInfo { id: CallId::new(), toolset: "api", tool: "chat", caller: access.user, started_at: now() };
-    store.commit(access, Changeset::one(Change::MakeDir(folder.clone())), call).await.map(drop)
+    store.commit(access, Changeset::one(Change::MakeDir(folder.clone())), CallInfo::chats(access.user)).await.map(drop)
 }
 
 pub(super) async fn add_message(

@@ -1,34 +1,22 @@
 //! Chats, which appear as virtual files.
 
-use super::commits::{insert_file, insert_folders};
+use super::commits;
 use super::files::{by_id, live};
 use super::row::{authorised, collect, find, micros, run, time};
-use crate::files::{Chat, Message};
+use crate::files::{CallInfo, Chat, Message, chat_row};
 use crate::plan::FileRow;
 use crate::store::no_such_chat;
 use rusqlite::Connection;
-use toolrest_core::{Access, ChatId, FileId, FileType, Result, ToolError, WorkspaceId, WsPath, now};
+use toolrest_core::{Access, Change, Changeset, ChatId, FileId, Result, ToolError, WorkspaceId, WsPath, now};
 use uuid::Uuid;
 
 pub(super) fn create(db: &Connection, access: Access, title: String) -> Result<Chat> {
-    authorised(db, access)?;
     let ws = access.workspace;
     let folder = WsPath::posix("/chats")?;
-    insert_folders(db, ws, &folder)?;
-    let path = free_path(db, ws, &folder, &title)?;
-    let at = now();
-    let row = FileRow {
-        id: FileId::new(),
-        path,
-        display_name: Some(title),
-        file_type: FileType::Chat,
-        is_virtual: true,
-        head: None,
-        created_at: at,
-        updated_at: at,
-        deleted_at: None,
-    };
-    insert_file(db, ws, &row)?;
+    let make_folder = Changeset::one(Change::MakeDir(folder.clone()));
+    commits::apply(db, access, &make_folder, &[None], &CallInfo::chats(access.user))?;
+    let row = chat_row(free_path(db, ws, &folder, &title)?, title);
+    commits::insert_file(db, ws, &row)?;
     Ok(Chat::of(&row, Vec::new()))
 }
 
@@ -51,7 +39,7 @@ pub(super) fn add_message(
 ) -> Result<Message> {
     authorised(db, access)?;
     let ws = access.workspace.0;
-    chat_row(db, access.workspace, chat)?;
+    find_chat(db, access.workspace, chat)?;
     let message = Message { id: Uuid::now_v7(), role, content, created_at: now() };
     let at = micros(message.created_at);
     let sql = "SELECT coalesce(max(seq), 0) + 1 FROM chat_messages WHERE ws = ?1 AND chat_id = ?2";
@@ -67,7 +55,7 @@ pub(super) fn add_message(
 
 pub(super) fn read(db: &Connection, access: Access, chat: ChatId) -> Result<Chat> {
     authorised(db, access)?;
-    let row = chat_row(db, access.workspace, chat)?;
+    let row = find_chat(db, access.workspace, chat)?;
     let messages = messages(db, access.workspace, row.id)?;
     Ok(Chat::of(&row, messages))
 }
@@ -80,6 +68,6 @@ pub(super) fn messages(db: &Connection, ws: WorkspaceId, chat: FileId) -> Result
     })
 }
 
-fn chat_row(db: &Connection, ws: WorkspaceId, chat: ChatId) -> Result<FileRow> {
+fn find_chat(db: &Connection, ws: WorkspaceId, chat: ChatId) -> Result<FileRow> {
     by_id(db, ws, FileId(chat.0))?.filter(|row| row.is_virtual).ok_or_else(|| no_such_chat(chat))
 }

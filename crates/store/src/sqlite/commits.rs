@@ -134,18 +134,6 @@ pub(super) fn insert_file(db: &Connection, ws: WorkspaceId, row: &FileRow) -> Re
     .map(drop)
 }
 
-/// Makes a folder and those above it, outside of any commit.
-pub(super) fn insert_folders(db: &Connection, ws: WorkspaceId, folder: &WsPath) -> Result<()> {
-    let changes = Changeset::one(toolrest_core::Change::MakeDir(folder.clone()));
-    let plan = plan(&changes, &[None], view(db, ws, &changes)?, now())?;
-    for op in plan.ops {
-        if let RowOp::Insert(row) = op {
-            insert_file(db, ws, &row)?;
-        }
-    }
-    Ok(())
-}
-
 /// Writes the rows of one commit.
 struct Writer<'a> {
     db: &'a Connection,
