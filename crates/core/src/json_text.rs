@@ -5,10 +5,10 @@
 
 use crate::{ErrorKind, Result, ToolError};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::de::{MapAccess, Visitor};
+use serde::de::{self, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
-use std::{borrow::Cow, fmt};
+use std::{borrow::Cow, collections::HashSet, fmt};
 
 /// A JSON value as text, valid by construction.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -50,14 +50,31 @@ impl JsonText {
     #[must_use]
     pub fn compact(&self) -> Self {
         // White space between tokens is all that a layout changes, so what comes out is JSON as well.
-        RawValue::from_string(layout(self.as_str(), None)).map_or_else(|_| self.clone(), Self)
+        let mut text = String::with_capacity(self.as_str().len());
+        layout(self.as_str(), None, |part| text.push_str(part));
+        RawValue::from_string(text).map_or_else(|_| self.clone(), Self)
     }
 
     /// The same value laid out for people: two spaces a level, and a newline at the end.
     pub fn pretty(&self) -> String {
-        let mut text = layout(self.as_str(), Some("  "));
+        let mut text = String::with_capacity(self.as_str().len());
+        layout(self.as_str(), Some(INDENT), |part| text.push_str(part));
         text.push('\n');
         text
+    }
+
+    /// How long [`JsonText::pretty`] would be. Deep nesting can make it a hundred times as long as the value.
+    pub fn pretty_bytes(&self) -> usize {
+        let mut bytes = 1;
+        layout(self.as_str(), Some(INDENT), |part| bytes += part.len());
+        bytes
+    }
+
+    /// Refuses an object that has a key twice, here or further down: it has no canonical form, and readers differ in
+    /// which of the two they see.
+    pub fn check_unique_keys(&self) -> Result<()> {
+        let unfit = |error| ToolError::new(ErrorKind::WrongType, format!("JSON content is refused: {error}"));
+        serde_json::from_str::<UniqueKeys>(self.as_str()).map(drop).map_err(unfit)
     }
 
     /// The value in the canonical form of RFC 8785, over which its hash is made.
@@ -153,53 +170,115 @@ pub fn push_json_string(out: &mut String, text: &str) {
     }
 }
 
-/// Lays valid JSON out anew: compact without an indent, one member a line with one.
-fn layout(json: &str, indent: Option<&str>) -> String {
-    let mut out = String::with_capacity(json.len());
+const INDENT: &str = "  ";
+
+/// Lays valid JSON out anew, part by part: compact without an indent, one member a line with one.
+fn layout(json: &str, indent: Option<&str>, mut emit: impl FnMut(&str)) {
     let mut depth = 0;
-    let mut in_string = false;
-    let mut escaped = false;
     let mut opened = false;
-    let line = |out: &mut String, depth: usize| {
+    let mut rest = json;
+    let line = |emit: &mut dyn FnMut(&str), depth: usize| {
         if let Some(indent) = indent {
-            out.push('\n');
-            out.extend(std::iter::repeat_n(indent, depth));
+            emit("\n");
+            (0..depth).for_each(|_| emit(indent));
         }
     };
-    for c in json.chars() {
-        if in_string {
-            out.push(c);
-            in_string = escaped || c != '"';
-            escaped = !escaped && c == '\\';
-            continue;
-        }
+    while let Some(c) = rest.chars().next() {
+        let length = token_bytes(rest, c);
+        let (token, after) = rest.split_at(length);
+        rest = after;
         if matches!(c, ' ' | '\t' | '\n' | '\r') {
             continue;
         }
+        let closes = matches!(c, '}' | ']');
+        if closes {
+            depth -= 1;
+        }
         // An empty object or array stays on one line.
-        if opened && !matches!(c, '}' | ']') {
-            line(&mut out, depth);
+        if opened != closes {
+            line(&mut emit, depth);
         }
-        match c {
-            '{' | '[' => depth += 1,
-            '}' | ']' => {
-                depth -= 1;
-                if !opened {
-                    line(&mut out, depth);
-                }
-            }
-            _ => {}
-        }
-        out.push(c);
+        emit(token);
         opened = matches!(c, '{' | '[');
         match c {
-            '"' => in_string = true,
-            ',' => line(&mut out, depth),
-            ':' if indent.is_some() => out.push(' '),
+            '{' | '[' => depth += 1,
+            ',' => line(&mut emit, depth),
+            ':' if indent.is_some() => emit(" "),
             _ => {}
         }
     }
-    out
+}
+
+/// How long the token is that the text begins with: a whole string, or one character of anything else.
+fn token_bytes(text: &str, first: char) -> usize {
+    if first != '"' {
+        return first.len_utf8();
+    }
+    let mut escaped = false;
+    let end = text.bytes().skip(1).position(|byte| {
+        let ends = byte == b'"' && !escaped;
+        escaped = byte == b'\\' && !escaped;
+        ends
+    });
+    end.map_or(text.len(), |end| end + 2)
+}
+
+/// Reads any JSON value and keeps nothing, but fails on an object that has a key twice.
+struct UniqueKeys;
+
+impl<'de> Deserialize<'de> for UniqueKeys {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Check;
+
+        impl<'de> Visitor<'de> for Check {
+            type Value = UniqueKeys;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a JSON value")
+            }
+
+            fn visit_bool<E>(self, _: bool) -> Result<UniqueKeys, E> {
+                Ok(UniqueKeys)
+            }
+
+            fn visit_i64<E>(self, _: i64) -> Result<UniqueKeys, E> {
+                Ok(UniqueKeys)
+            }
+
+            fn visit_u64<E>(self, _: u64) -> Result<UniqueKeys, E> {
+                Ok(UniqueKeys)
+            }
+
+            fn visit_f64<E>(self, _: f64) -> Result<UniqueKeys, E> {
+                Ok(UniqueKeys)
+            }
+
+            fn visit_str<E>(self, _: &str) -> Result<UniqueKeys, E> {
+                Ok(UniqueKeys)
+            }
+
+            fn visit_unit<E>(self) -> Result<UniqueKeys, E> {
+                Ok(UniqueKeys)
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<UniqueKeys, A::Error> {
+                while items.next_element::<UniqueKeys>()?.is_some() {}
+                Ok(UniqueKeys)
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<UniqueKeys, A::Error> {
+                let mut keys = HashSet::new();
+                while let Some((key, UniqueKeys)) = map.next_entry::<String, UniqueKeys>()? {
+                    if let Some(twice) = keys.replace(key) {
+                        return Err(de::Error::custom(format!("the key {twice:?} stands twice in one object")));
+                    }
+                }
+                Ok(UniqueKeys)
+            }
+        }
+
+        deserializer.deserialize_any(Check)
+    }
 }
 
 #[cfg(test)]

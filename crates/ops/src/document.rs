@@ -7,6 +7,7 @@ use toolrest_core::{Content, ErrorKind, FileType, JsonText, Result, ToolError, W
 /// A document is a string, or an object whose `text` is one; an object with nothing but `text` is the same as the
 /// string. The other types take an object, kept as it was written.
 pub fn fit(value: &JsonText, file_type: FileType) -> Result<Content> {
+    value.check_unique_keys().map_err(|error| error.about("content"))?;
     match file_type {
         FileType::Document => document(value),
         kind if kind.is_json() => {
@@ -21,20 +22,20 @@ pub fn fit(value: &JsonText, file_type: FileType) -> Result<Content> {
 
 fn document(value: &JsonText) -> Result<Content> {
     if let Some(text) = value.as_string() {
-        return plain(text);
+        return without_nul(text).map(Content::Text);
     }
     let wrong = || unfit("Content of a Document must be a string, or an object whose `text` field is a string");
     let members = value.members().ok_or_else(wrong)?;
     let text = members.iter().find(|(name, _)| name == "text").and_then(|(_, text)| text.as_string());
-    let text = text.ok_or_else(wrong)?;
-    if members.len() == 1 { plain(text) } else { Ok(Content::Json(value.compact())) }
+    let text = without_nul(text.ok_or_else(wrong)?)?;
+    Ok(if members.len() == 1 { Content::Text(text) } else { Content::Json(value.compact()) })
 }
 
-fn plain(text: String) -> Result<Content> {
+fn without_nul(text: String) -> Result<String> {
     if let Some(at) = text.find('\0') {
         return Err(unfit(format!("Content has a NUL character at byte {at}; a text cannot hold one")));
     }
-    Ok(Content::Text(text))
+    Ok(text)
 }
 
 fn unfit(message: impl Into<String>) -> ToolError {
@@ -58,7 +59,9 @@ enum Whole {
 
 impl Editable {
     /// Sees a file's content as text.
-    pub fn of(content: Content, file_type: FileType, path: &WsPath) -> Result<Self> {
+    ///
+    /// JSON is laid out for people, which can make it much longer; more than `limit_bytes` is refused before.
+    pub fn of(content: Content, file_type: FileType, path: &WsPath, limit_bytes: usize) -> Result<Self> {
         match content {
             Content::Text(text) => Ok(Self { text, whole: Whole::Text }),
             Content::Json(json) if file_type == FileType::Document => {
@@ -66,7 +69,15 @@ impl Editable {
                 let text = text.and_then(|(_, text)| text.as_string()).unwrap_or_default();
                 Ok(Self { text, whole: Whole::Document(json) })
             }
-            Content::Json(json) => Ok(Self { text: json.pretty(), whole: Whole::Json }),
+            Content::Json(json) => {
+                let size = json.pretty_bytes();
+                if size > limit_bytes {
+                    let message =
+                        format!("{path} is {size} bytes laid out for editing, over the limit of {limit_bytes}");
+                    return Err(ToolError::new(ErrorKind::PayloadTooLarge, message));
+                }
+                Ok(Self { text: json.pretty(), whole: Whole::Json })
+            }
             Content::Bytes(bytes) => Err(binary(path, bytes.len())),
         }
     }
@@ -74,8 +85,9 @@ impl Editable {
     /// Puts an edited text back into what it came from.
     pub fn put_back(self, text: String) -> Result<Content> {
         match self.whole {
-            Whole::Text => plain(text),
+            Whole::Text => without_nul(text).map(Content::Text),
             Whole::Document(json) => {
+                let text = without_nul(text)?;
                 let mut members = json.members().unwrap_or_default();
                 for (_, value) in members.iter_mut().filter(|(name, _)| name == "text") {
                     *value = JsonText::of(&text)?;

@@ -10,7 +10,9 @@ fn a_document_is_a_string_or_an_object_with_text() {
     assert_eq!(fit(&json(r#"{"text":"hi"}"#), FileType::Document).unwrap(), Content::Text("hi".into()));
     let more = r#"{"text":"hi","n":1.0}"#;
     assert_eq!(fit(&json(more), FileType::Document).unwrap(), Content::Json(json(more)));
-    for bad in ["1", "null", "[]", "{}", r#"{"text":1}"#, r#"{"n":"x"}"#, r#""a\u0000b""#] {
+    for bad in
+        ["1", "null", "[]", "{}", r#"{"text":1}"#, r#"{"n":"x"}"#, r#""a\u0000b""#, r#"{"text":"a\u0000b","n":1}"#]
+    {
         let error = fit(&json(bad), FileType::Document).unwrap_err();
         assert_eq!((error.kind, error.argument_at_fault()), (ErrorKind::WrongType, Some("content")), "{bad}");
     }
@@ -28,7 +30,7 @@ fn other_types_take_objects_only() {
 fn an_edited_text_goes_back_among_the_other_fields() {
     let path = WsPath::root();
     let content = Content::Json(json(r#"{"a":1.0,"text":"old","z":[1e5]}"#));
-    let editable = Editable::of(content, FileType::Document, &path).unwrap();
+    let editable = Editable::of(content, FileType::Document, &path, 1000).unwrap();
     assert_eq!(editable.text, "old");
     assert_eq!(editable.put_back("new".into()).unwrap(), Content::Json(json(r#"{"a":1.0,"text":"new","z":[1e5]}"#)));
 }
@@ -36,7 +38,7 @@ fn an_edited_text_goes_back_among_the_other_fields() {
 #[test]
 fn a_canvas_stays_json_or_the_edit_is_refused() {
     let path = WsPath::root();
-    let canvas = || Editable::of(Content::Json(json(r#"{"x":1}"#)), FileType::Canvas, &path).unwrap();
+    let canvas = || Editable::of(Content::Json(json(r#"{"x":1}"#)), FileType::Canvas, &path, 1000).unwrap();
     assert_eq!(canvas().text, "{\n  \"x\": 1\n}\n");
     assert_eq!(canvas().put_back("{\n  \"x\": 2.50\n}\n".into()).unwrap(), Content::Json(json(r#"{"x":2.50}"#)));
     for bad in ["{\"x\": }", "[1]", ""] {
@@ -46,6 +48,31 @@ fn a_canvas_stays_json_or_the_edit_is_refused() {
 
 #[test]
 fn bytes_are_not_edited_as_text() {
-    let error = Editable::of(Content::Bytes(vec![0; 5]), FileType::File, &WsPath::root()).err().unwrap();
+    let error = Editable::of(Content::Bytes(vec![0; 5]), FileType::File, &WsPath::root(), 1000).err().unwrap();
     assert_eq!(error.kind, ErrorKind::Binary);
+}
+
+#[test]
+fn an_object_with_a_key_twice_is_refused_at_any_depth() {
+    for bad in [r#"{"text":"a","text":5}"#, r#"{"text":"a","m":[{"k":1,"k":2}]}"#] {
+        let error = fit(&json(bad), FileType::Document).unwrap_err();
+        assert_eq!(error.argument_at_fault(), Some("content"), "{bad}");
+        assert!(error.message.contains("twice"), "{}", error.message);
+    }
+    assert!(fit(&json(r#"{"a":1,"a":2}"#), FileType::Canvas).is_err());
+}
+
+#[test]
+fn json_that_would_be_too_long_to_edit_is_refused_before_it_is_laid_out() {
+    let deep = format!("{}{}{}", "{\"a\":[".repeat(50), "0,".repeat(1000) + "0", "]}".repeat(50));
+    let error = Editable::of(Content::Json(json(&deep)), FileType::Canvas, &WsPath::root(), 10_000).err().unwrap();
+    assert_eq!(error.kind, ErrorKind::PayloadTooLarge);
+}
+
+#[test]
+fn a_nul_cannot_be_edited_into_a_document() {
+    for content in [Content::Text("a".into()), Content::Json(json(r#"{"text":"a","n":1}"#))] {
+        let editable = Editable::of(content, FileType::Document, &WsPath::root(), 1000).unwrap();
+        assert_eq!(editable.put_back("a\0".into()).unwrap_err().kind, ErrorKind::WrongType);
+    }
 }

@@ -3,14 +3,20 @@
 use crate::document::Editable;
 use crate::place::commit_one;
 use crate::{Occurrences, read, replace};
-use toolrest_core::{CallCx, Change, ContentHash, ErrorKind, Expect, Outcome, Parents, Put, Result, ToolError, WsPath};
+use toolrest_core::{
+    CallCx, Change, Content, ContentHash, Entry, ErrorKind, Expect, Outcome, Parents, Put, Result, ToolError, WsPath,
+};
+
+/// Contents from here on are edited away from the threads that serve requests.
+const HEAVY_FROM_BYTES: i64 = 256 << 10;
 
 /// What to replace in a file.
-pub struct EditOptions<'a> {
+#[derive(Clone)]
+pub struct EditOptions {
     /// The text to find.
-    pub old: &'a str,
+    pub old: String,
     /// The text to put in its place.
-    pub new: &'a str,
+    pub new: String,
     /// Which occurrences.
     pub which: Occurrences,
     /// The hash that the file must still have.
@@ -18,30 +24,36 @@ pub struct EditOptions<'a> {
 }
 
 /// Replaces text in a file. Of edits that meet at one file, each is applied to what the one before left.
-pub async fn edit(cx: &CallCx, path: &WsPath, options: &EditOptions<'_>) -> Result<(Outcome, usize)> {
+pub async fn edit(cx: &CallCx, path: &WsPath, options: &EditOptions) -> Result<Outcome> {
     let _turn = cx.turn(path).await;
     loop {
         let (entry, content) = read(cx, path).await?;
-        let hash = content.hash()?;
-        if options.expected.is_some_and(|expected| expected != hash) {
-            return Err(ToolError::stale(path, Some(hash)));
-        }
         if entry.is_virtual {
             let message = format!("{path} is managed by the system and cannot be edited; use the chat API");
             return Err(ToolError::new(ErrorKind::Protected, message));
         }
-        let editable = Editable::of(content, entry.file_type, path)?;
-        let (text, count) = replace(&editable.text, options.old, options.new, options.which, path)?;
-        let put = Put {
-            path: path.clone(),
-            file_type: entry.file_type,
-            content: editable.put_back(text)?,
-            parents: Parents::Require,
-        };
+        let hash = entry.hash.map_or_else(|| content.hash(), Ok)?;
+        if options.expected.is_some_and(|expected| expected != hash) {
+            return Err(ToolError::stale(path, Some(hash)));
+        }
+        let file_type = entry.file_type;
+        let content = edited(entry, content, options, cx.limits.response_bytes).await?;
+        let put = Put { path: path.clone(), file_type, content, parents: Parents::Require };
         match commit_one(cx, Change::Put(put), Some(Expect::Hash(path.clone(), hash))).await {
             // Somebody on another replica came between; edit what they left. The call's deadline bounds this.
             Err(error) if error.kind == ErrorKind::Stale && options.expected.is_none() => {}
-            other => return other.map(|outcome| (outcome, count)),
+            other => return other,
         }
     }
+}
+
+async fn edited(entry: Entry, content: Content, options: &EditOptions, limit_bytes: usize) -> Result<Content> {
+    let (heavy, options) = (entry.size >= HEAVY_FROM_BYTES, options.clone());
+    let work = move || {
+        let editable = Editable::of(content, entry.file_type, &entry.path, limit_bytes)?;
+        let EditOptions { old, new, which, .. } = &options;
+        let text = replace(&editable.text, old, new, *which, &entry.path, limit_bytes)?;
+        editable.put_back(text)
+    };
+    if heavy { tokio::task::spawn_blocking(work).await.map_err(ToolError::internal)? } else { work() }
 }

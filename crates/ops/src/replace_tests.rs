@@ -1,8 +1,14 @@
 use super::*;
 use proptest::prelude::*;
 
+const LIMIT: usize = 10_000;
+
 fn only(text: &str, old: &str, new: &str) -> Result<String> {
-    replace(text, old, new, Occurrences::Only, &WsPath::root()).map(|(text, _)| text)
+    replace(text, old, new, Occurrences::Only, &WsPath::root(), LIMIT)
+}
+
+fn all(text: &str, old: &str, new: &str) -> Result<String> {
+    replace(text, old, new, Occurrences::All, &WsPath::root(), LIMIT)
 }
 
 #[test]
@@ -30,6 +36,40 @@ fn lines_that_come_in_take_the_ending_of_the_file() {
 }
 
 #[test]
+fn a_match_never_parts_a_carriage_return_from_its_newline() {
+    assert_eq!(only("a\r\nb\r\nc", "\nb", "").unwrap(), "a\r\nc");
+    assert_eq!(only("a\r\nb\r\nc", "b\n", "").unwrap(), "a\r\nc");
+}
+
+#[test]
+fn places_that_differ_in_their_endings_alone_are_all_found() {
+    let text = "a\nb\n--\na\r\nb\r\n";
+    assert_eq!(only(text, "a\nb", "x").unwrap_err().kind, ErrorKind::FindNotUnique);
+    assert_eq!(all(text, "a\nb", "x\ny").unwrap(), "x\ny\n--\nx\r\ny\r\n");
+}
+
+#[test]
+fn an_edit_of_nothing_but_endings_is_taken_as_given() {
+    assert_eq!(only("a\nb\n", "a\n", "a\r\n").unwrap(), "a\r\nb\n");
+    assert_eq!(all("a\r\nb\r\n", "\r\n", "\n").unwrap(), "a\nb\n");
+}
+
+#[test]
+fn a_result_that_would_be_too_large_is_refused_before_it_is_made() {
+    let text = "a".repeat(5_000);
+    let error = all(&text, "a", &"b".repeat(20_000_000)).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::PayloadTooLarge);
+    assert!(all(&text, "a", "b").is_ok());
+}
+
+#[test]
+fn a_long_search_in_a_long_text_takes_no_time() {
+    let text = "a".repeat(4_000_000);
+    let error = replace(&text, &text[..2_000_000], "b", Occurrences::Only, &WsPath::root(), LIMIT).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::FindNotUnique);
+}
+
+#[test]
 fn a_text_that_is_not_there_is_refused() {
     let error = only("abc", "x", "y").unwrap_err();
     assert_eq!(error.kind, ErrorKind::FindNotFound);
@@ -46,19 +86,19 @@ fn an_ambiguous_text_is_refused_naming_the_lines() {
 }
 
 #[test]
-fn all_occurrences_are_counted_without_overlap() {
-    let all = |text, old, new| replace(text, old, new, Occurrences::All, &WsPath::root()).unwrap();
-    assert_eq!(all("aaaa", "aa", "b"), ("bb".into(), 2));
-    assert_eq!(all("ababa", "aba", "x"), ("xba".into(), 1));
-    assert_eq!(all("é é", "é", "e"), ("e e".into(), 2));
+fn all_occurrences_are_replaced_without_overlap() {
+    assert_eq!(all("aaaa", "aa", "b").unwrap(), "bb");
+    assert_eq!(all("ababa", "aba", "x").unwrap(), "xba");
+    assert_eq!(all("é é", "é", "e").unwrap(), "e e");
+    assert_eq!(all("a", "x", "e").unwrap_err().kind, ErrorKind::FindNotFound);
 }
 
 proptest! {
     #[test]
     fn replacing_all_is_what_the_standard_library_does(text in "[ab]{0,12}", old in "[ab]{1,3}", new in "[xy]{0,3}") {
         let expected = text.replace(&old, &new);
-        match replace(&text, &old, &new, Occurrences::All, &WsPath::root()) {
-            Ok((replaced, _)) => prop_assert_eq!(replaced, expected),
+        match all(&text, &old, &new) {
+            Ok(replaced) => prop_assert_eq!(replaced, expected),
             Err(_) => prop_assert!(!text.contains(&old)),
         }
     }

@@ -12,7 +12,8 @@ pub(super) struct Edit;
 pub(super) struct Args {
     /// Full path to the file.
     path: String,
-    /// Text to search for, exactly as it stands in the file. `edit` needs it to be unique.
+    /// Text to search for, exactly as it stands in the file. To `edit`, it must occur once; `edit-many` replaces every
+    /// occurrence.
     old_string: String,
     /// Replacement text, taken literally.
     new_string: String,
@@ -36,12 +37,12 @@ pub(super) struct Output {
 pub(super) async fn run(cx: &CallCx, args: Args, which: Occurrences) -> Result<Output> {
     let path = path("path", &args.path)?;
     let options = EditOptions {
-        old: &args.old_string,
-        new: &args.new_string,
+        old: args.old_string,
+        new: args.new_string,
         which,
         expected: expected(args.last_read_hash.as_deref()),
     };
-    let (edited, _) = toolrest_ops::edit(cx, &path, &options).await?;
+    let edited = toolrest_ops::edit(cx, &path, &options).await?;
     Ok(Output { path, file_id: edited.file, version_id: edited.version, hash: edited.hash })
 }
 
