@@ -111,11 +111,6 @@ impl Engine {
         &self.toolsets
     }
 
-    /// The limits in force.
-    pub fn limits(&self) -> Limits {
-        self.limits
-    }
-
     /// The circumstances of a call that is not one of a tool, as of the REST interface.
     pub async fn outside_tools(
         &self,
@@ -152,7 +147,8 @@ impl Engine {
     /// Returns nothing only if there is no toolset of that name, and so no shape to answer in.
     pub async fn call(&self, call: Call) -> Option<Reply> {
         let toolset = self.toolsets.find(&call.toolset)?;
-        let span = tracing::info_span!("call", call.id = %call.id, tool.set = toolset.name(), tool.name = %call.tool);
+        let tool = fit_to_keep(&call.tool);
+        let span = tracing::info_span!("call", call.id = %call.id, tool.set = toolset.name(), tool.name = tool);
         let id = call.id;
         let result = self.recorded(toolset, call).instrument(span).await;
         Some(reply(toolset.dialect(), &result, id))
@@ -250,11 +246,7 @@ impl<'a> OpenRecord<'a> {
         let Some(mut record) = self.record.take() else { return };
         let elapsed = self.begun.elapsed();
         let outcome = error.map_or("ok".to_owned(), |kind| format!("{kind:?}"));
-        if error == Some(ErrorKind::Internal) {
-            tracing::error!(call.outcome = outcome, "call failed");
-        } else {
-            tracing::debug!(call.outcome = outcome, call.duration_us = elapsed.as_micros(), "call ended");
-        }
+        tracing::debug!(call.outcome = outcome, "call ended");
         // A call that changed something was recorded in the same transaction.
         if self.committed.get().is_none() {
             record.duration_us = i64::try_from(elapsed.as_micros()).unwrap_or(i64::MAX);

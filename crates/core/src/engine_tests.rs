@@ -158,7 +158,11 @@ async fn outcome(policy: impl Policy + 'static, tool: &str, args: &str) -> (Stri
 async fn every_end_of_a_call_is_answered_in_shape_and_recorded_once() {
     for (order, body, recorded) in [
         ("answer", r#"{"text":"done"}"#, "ok"),
-        ("panic", "Internal error; the server's log has the cause under this call's id", "Internal"),
+        (
+            "panic",
+            "Internal error; the server's log has the cause under the id of this request (X-Request-Id)",
+            "Internal",
+        ),
         ("hang", "Timed out after 50 ms", "Timeout"),
     ] {
         let (answer, records) = outcome(AllowAll, "puppet", &format!(r#"{{"order":"{order}"}}"#)).await;

@@ -144,7 +144,10 @@ impl ToolError {
     /// A fault of ours. The cause goes to the log; the caller learns only that it was not at fault.
     pub fn internal(cause: impl fmt::Display) -> Self {
         tracing::error!(%cause, "internal error");
-        Self::new(ErrorKind::Internal, "Internal error; the server's log has the cause under this call's id")
+        Self::new(
+            ErrorKind::Internal,
+            "Internal error; the server's log has the cause under the id of this request (X-Request-Id)",
+        )
     }
 
     /// Names the argument at fault.

@@ -140,7 +140,19 @@ pub(crate) struct Erased<T> {
 
 impl<T: Tool> Erased<T> {
     pub(crate) fn new(tool: T) -> Self {
-        Self { tool, input: schema_of::<T::Args>(), output: schema_of::<T::Output>() }
+        let mut input = schema_of::<T::Args>();
+        for (_, property) in input["properties"].as_object_mut().into_iter().flatten() {
+            optional_without_null(property);
+        }
+        Self { tool, input, output: schema_of::<T::Output>() }
+    }
+}
+
+/// That an argument may be left out is said by `required`; that it may also be null only confuses clients.
+fn optional_without_null(property: &mut Value) {
+    if let Some(kinds) = property["type"].as_array().cloned() {
+        let kinds: Vec<Value> = kinds.into_iter().filter(|kind| kind != "null").collect();
+        property["type"] = if let [only] = &kinds[..] { only.clone() } else { kinds.into() };
     }
 }
 

@@ -1,7 +1,7 @@
 //! A set of tools that speak one dialect.
 
 use crate::tool::Erased;
-use crate::{CallId, DynTool, Tool, ToolError};
+use crate::{Action, CallId, DynTool, Tool, ToolError};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, str::FromStr, sync::Arc};
 
@@ -83,6 +83,11 @@ impl Toolset {
                         "description": description,
                         "inputSchema": tool.input_schema(),
                         "outputSchema": tool.output_schema(),
+                        "annotations": {
+                            "readOnlyHint": tool.action() == Action::Read,
+                            "destructiveHint": tool.action() == Action::Delete,
+                            "openWorldHint": false,
+                        },
                     }),
                 }
             })

@@ -7,7 +7,9 @@ use toolrest_core::{Content, ErrorKind, FileType, JsonText, Result, ToolError, W
 /// A document is a string, or an object whose `text` is one; an object with nothing but `text` is the same as the
 /// string. The other types take an object, kept as it was written.
 pub fn fit(value: &JsonText, file_type: FileType) -> Result<Content> {
-    value.check_unique_keys().map_err(|error| error.about("content"))?;
+    if value.is_object() {
+        value.check_unique_keys().map_err(|error| error.about("content"))?;
+    }
     match file_type {
         FileType::Document => document(value),
         kind if kind.is_json() => {

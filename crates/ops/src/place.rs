@@ -5,8 +5,8 @@ use toolrest_core::{
 };
 
 /// Makes a folder and those above it.
-pub async fn make_dir(cx: &CallCx, path: &WsPath) -> Result<Outcome> {
-    commit_one(cx, Change::MakeDir(path.clone()), None).await
+pub async fn make_dir(cx: &CallCx, path: &WsPath, expected: Option<ContentHash>) -> Result<Outcome> {
+    commit_one(cx, Change::MakeDir(path.clone()), expecting(path, expected)).await
 }
 
 /// Renews a file's time, or makes an empty document.

@@ -19,8 +19,11 @@ pub struct WriteOptions {
 
 /// Writes a file from a JSON value that fits its type.
 pub async fn write(cx: &CallCx, path: &WsPath, value: &JsonText, options: &WriteOptions) -> Result<Outcome> {
+    if path.is_root() {
+        return Err(ToolError::new(ErrorKind::IsDirectory, "The root folder cannot be written to"));
+    }
     if options.file_type == Some(FileType::Folder) {
-        return match make_dir(cx, path).await {
+        return match make_dir(cx, path, options.expected).await {
             Err(error) if error.kind == ErrorKind::ThroughFile => Err(not_this_type(cx, path, error).await),
             other => other,
         };
@@ -53,7 +56,7 @@ async fn not_this_type(cx: &CallCx, path: &WsPath, error: ToolError) -> ToolErro
             ToolError::new(ErrorKind::WrongType, message).about("file_type")
         }
         Ok(None) => error,
-        Err(error) => error,
+        Err(unreadable) => unreadable,
     }
 }
 

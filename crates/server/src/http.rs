@@ -117,7 +117,7 @@ pub(crate) async fn answer(app: &App, router: Router, request: Request<Incoming>
     };
     response.headers_mut().insert(REQUEST_ID.clone(), id);
     span.in_scope(|| {
-        let duration_us = begun.elapsed().as_micros();
+        let duration_us = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
         tracing::info!(%method, path, status = response.status().as_u16(), duration_us, "answered");
     });
     response

@@ -10,6 +10,7 @@ use hyper_util::server::graceful::GracefulShutdown;
 use std::{
     future::Future,
     net::{IpAddr, SocketAddr},
+    os::unix::fs::DirBuilderExt,
     path::Path,
     sync::Arc,
     time::Duration,
@@ -157,6 +158,7 @@ async fn open_store(settings: &Settings) -> Result<Arc<dyn Store>, StartError> {
     }
     let folder: &Path = &settings.server.data_dir;
     let data_dir = |source| StartError::DataDir { path: folder.display().to_string(), source };
-    std::fs::create_dir_all(folder).map_err(data_dir)?;
+    // It will hold the secret that signs tokens and the hashes of passwords: for the server's own eyes.
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(data_dir)?;
     Ok(Arc::new(Sqlite::open(&folder.join("toolrest.db"))?))
 }

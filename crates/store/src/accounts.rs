@@ -97,6 +97,11 @@ pub trait AccountStore: Send + Sync {
     async fn secret(&self, name: &str, candidate: &str) -> Result<String>;
 }
 
+/// The refusal to act for an account that is gone.
+pub fn no_such_account() -> ToolError {
+    ToolError::new(ErrorKind::Unauthenticated, "The account of this token no longer exists")
+}
+
 /// The refusal to make a second account with one address.
 pub(crate) fn email_taken(email: &str) -> ToolError {
     ToolError::new(ErrorKind::AlreadyExists, format!("Email '{email}' already exists"))

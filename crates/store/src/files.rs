@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use serde::Serialize;
 use toolrest_core::{
     Access, CallCx, CallId, Changeset, ChatId, Commit, CommitId, CommitInfo, Content, Depth, Entry, File, FileId,
-    FileType, JsonText, Listing, Result, Timestamp, ToolError, UserId, Version, VersionId, WsPath, now,
+    FileType, JsonText, Listing, MAX_NAME_BYTES, Result, Timestamp, ToolError, UserId, Version, VersionId, WsPath, now,
 };
 
 /// The call on whose behalf a change is made.
@@ -101,17 +101,16 @@ impl Chat {
         Ok(File { entry, content: Some(content) })
     }
 
-    /// The name of the file that shows a chat with this title: the title, made fit for a path.
-    pub(crate) fn file_name(title: &str, attempt: usize) -> String {
-        const SUFFIX_BYTES: usize = ".chat".len() + " (1000)".len();
+    /// Names for the file that shows a chat with this title, the best first: the title, made fit for a path; the same
+    /// with the end of the chat's id, which nobody else has.
+    pub(crate) fn file_names(title: &str, id: FileId) -> [String; 2] {
+        let id = id.0.simple().to_string();
         let mut name: String = title.trim().chars().map(|c| if c == '/' || c.is_control() { '-' } else { c }).collect();
-        while name.len() > toolrest_core::MAX_NAME_BYTES - SUFFIX_BYTES {
+        while name.len() + " ().chat".len() + id.len() > MAX_NAME_BYTES {
             name.pop();
         }
-        match attempt {
-            0 => format!("{}.chat", name.trim_end()),
-            n => format!("{} ({}).chat", name.trim_end(), n + 1),
-        }
+        let name = name.trim_end();
+        [format!("{name}.chat"), format!("{name} ({}).chat", &id[id.len() - 12..])]
     }
 }
 
@@ -159,7 +158,7 @@ pub trait FileStore: Send + Sync {
     async fn version(&self, access: Access, file: FileId, version: VersionId) -> Result<(Version, Content)>;
 
     /// Lists what is in the trash, newest first.
-    async fn trash(&self, access: Access, page: Page<Timestamp>) -> Result<Vec<Entry>>;
+    async fn trash(&self, access: Access, page: Page<FileId>) -> Result<Vec<Entry>>;
 
     /// Lists commits, newest first.
     async fn commits(&self, access: Access, page: Page<CommitId>) -> Result<Vec<CommitInfo>>;

@@ -14,7 +14,7 @@ mod recorder;
 mod sqlite;
 mod store;
 
-pub use accounts::{AccountStore, Attempt, Credentials, NewUser, Rotation, Session, User};
+pub use accounts::{AccountStore, Attempt, Credentials, NewUser, Rotation, Session, User, no_such_account};
 pub use database_workspace::DatabaseWorkspaces;
 pub use files::{CallInfo, Chat, FileStore, Message, Page};
 pub use postgres::{Postgres, PostgresOptions};

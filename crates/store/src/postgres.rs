@@ -70,6 +70,12 @@ impl Postgres {
             }))
             .build()
             .map_err(ToolError::internal)?;
+        if let Err(error) = pool.get().await {
+            let causes = std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source());
+            let causes: Vec<String> = causes.map(ToString::to_string).collect();
+            let message = format!("Cannot connect to the database: {}", causes.join(": "));
+            return Err(ToolError::new(ErrorKind::Unavailable, message));
+        }
         let store = Self { pool };
         store.migrate().await?;
         Ok(store)
@@ -176,7 +182,9 @@ fn fault(error: tokio_postgres::Error) -> ToolError {
     {
         return ToolError::new(ErrorKind::Conflict, "Another change came between; try again").detail("lost_race", true);
     }
-    ToolError::internal(error)
+    // The words and the code, but not the detail, which may hold data.
+    let words = error.as_db_error().map_or_else(|| error.to_string(), |db| db.message().to_owned());
+    ToolError::internal(format!("{words} (SQLSTATE {})", code.code()))
 }
 
 fn is_away(code: &SqlState) -> bool {

@@ -12,6 +12,8 @@ mod workspaces;
 use crossbeam_channel::{Receiver, Sender};
 use rusqlite::{Connection, OpenFlags};
 use std::{
+    fs::OpenOptions,
+    os::unix::fs::OpenOptionsExt,
     panic::{AssertUnwindSafe, catch_unwind},
     path::Path,
     thread::{self, JoinHandle},
@@ -43,6 +45,9 @@ type Answer = Box<dyn FnOnce(Result<()>) + Send>;
 impl Sqlite {
     /// Opens or makes the database file and brings its schema up to date.
     pub fn open(path: &Path) -> Result<Self> {
+        // Made before SQLite would, so that nobody else may read it; its companions take over the mode.
+        let private = OpenOptions::new().create(true).append(true).mode(0o600).open(path);
+        private.map_err(|error| cannot_open(path, &error))?;
         let writer = connect(path, OpenFlags::default())?;
         migrate(&writer)?;
         let (write, queued_writes) = crossbeam_channel::unbounded();
@@ -126,7 +131,7 @@ fn connect(path: &Path, flags: OpenFlags) -> Result<Connection> {
     Ok(connection)
 }
 
-fn cannot_open(path: &Path, error: &rusqlite::Error) -> ToolError {
+fn cannot_open(path: &Path, error: &dyn std::error::Error) -> ToolError {
     ToolError::new(ErrorKind::Unavailable, format!("Cannot open the database {}: {error}", path.display()))
 }
 

@@ -162,6 +162,11 @@ pub(crate) fn no_such_commit(id: CommitId) -> ToolError {
     ToolError::new(ErrorKind::NotFound, format!("Commit not found: {id}"))
 }
 
+/// The refusal to begin a chat while its folder is being moved away, or its names are taken on purpose.
+pub(crate) fn no_name_left() -> ToolError {
+    ToolError::new(ErrorKind::Conflict, "The chat could not be placed below /chats; try again")
+}
+
 pub(crate) fn no_such_chat(id: ChatId) -> ToolError {
     ToolError::new(ErrorKind::NotFound, format!("Chat not found: {id}"))
 }

@@ -76,13 +76,24 @@ impl Options {
         ];
         let sources = Sources {
             file: read_config(self.config.as_deref())?,
-            environment: std::env::vars_os()
-                .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-                .collect(),
+            environment: environment()?,
             flags: flags.into_iter().filter_map(|(key, flag, value)| Some((key, flag.to_owned(), value?))).collect(),
         };
         Ok(settings::load(sources)?)
     }
+}
+
+/// The environment, as far as it is text. A variable of ours that is not must not be passed over.
+fn environment() -> Result<Vec<(String, String)>, String> {
+    let ours = |name: &str| name.starts_with("TOOLREST__") || name.starts_with("BUILDSCALE__");
+    let named = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
+    named
+        .filter_map(|(name, value)| match value.into_string() {
+            Ok(value) => Some(Ok((name, value))),
+            Err(_) if ours(&name) => Some(Err(format!("the environment variable {name} is not valid UTF-8"))),
+            Err(_) => None,
+        })
+        .collect()
 }
 
 fn read_config(named: Option<&Path>) -> Result<Option<(String, String)>, String> {

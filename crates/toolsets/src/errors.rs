@@ -1,5 +1,6 @@
 //! The one table of errors: what each kind is called in each dialect. A missing cell does not compile.
 
+use std::fmt::Write;
 use toolrest_core::ErrorKind;
 
 /// What the world is told about one kind of error.
@@ -56,7 +57,7 @@ pub fn row(kind: ErrorKind) -> ErrorRow {
         E::Timeout              => cells((504, true),  ["TIMEOUT",             "timeout",                "TIMEOUT",              "TIMEOUT",             "TIMEOUT"],               "Repeat the call, or ask for less at once"),
         E::Cancelled            => cells((499, true),  ["TIMEOUT",             "timeout",                "TIMEOUT",              "TIMEOUT",             "TIMEOUT"],               "Repeat the call if its effect is still wanted"),
         E::Unavailable          => cells((503, true),  ["UNAVAILABLE",         "unavailable",            "TIMEOUT",              "INTERNAL",            "UNAVAILABLE"],           "Repeat the call in a moment"),
-        E::Internal             => cells((500, true),  ["INTERNAL_ERROR",      "unavailable",            "EXECUTION_ERROR",      "INTERNAL",            "INTERNAL"],              "Report the call's id to the operator"),
+        E::Internal             => cells((500, true),  ["INTERNAL_ERROR",      "unavailable",            "EXECUTION_ERROR",      "INTERNAL",            "INTERNAL"],              "Report the request's id to the operator"),
     }
 }
 
@@ -69,9 +70,11 @@ pub fn reference() -> String {
     for kind in ErrorKind::ALL {
         let ErrorRow { status, retryable, remediation, workspace, file, system, backend, coding } = row(kind);
         let retry = if retryable { "yes" } else { "no" };
-        page.push_str(&format!(
-            "| {kind:?} | {status} | {retry} | `{workspace}` | `{file}` | `{system}` | `{backend}` | `{coding}` | {remediation} |\n"
-        ));
+        // Writing to a string does not fail.
+        let _ = writeln!(
+            page,
+            "| {kind:?} | {status} | {retry} | `{workspace}` | `{file}` | `{system}` | `{backend}` | `{coding}` | {remediation} |"
+        );
     }
     page
 }

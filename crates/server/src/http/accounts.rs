@@ -1,17 +1,17 @@
 //! Registration, sign-in and sessions.
 
 use super::App;
-use super::reply::{Answer, ok};
+use super::reply::{Answer, Failure, ok};
 use super::request::{Json, Peer, Signed, bearer, cookie, json, line};
 use axum::Extension;
 use axum::extract::{Request, State};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, header};
 use serde::Deserialize;
 use serde_json::json;
 use std::{sync::Arc, time::Duration};
 use toolrest_core::{ErrorKind, Result, Timestamp, ToolError, now};
-use toolrest_store::{Attempt, NewUser, Rotation, Session, User};
+use toolrest_store::{Attempt, NewUser, Rotation, Session, User, no_such_account};
 
 use crate::auth::{fresh_token, token_hash};
 
@@ -42,11 +42,12 @@ struct Presented {
 }
 
 /// The form in which addresses are kept and compared.
-pub(crate) fn normal_email(email: &str) -> String {
+fn normal_email(email: &str) -> String {
     email.trim().to_lowercase()
 }
 
-fn check_email(email: &str) -> Result<String> {
+/// Refuses what cannot be an address.
+pub(crate) fn check_email(email: &str) -> Result<String> {
     let email = normal_email(email);
     let (name, host) = email.split_once('@').unwrap_or_default();
     let odd = |c: char| c.is_whitespace() || c.is_control();
@@ -86,31 +87,43 @@ pub(crate) async fn login(
     Json(body): Json<SignIn>,
 ) -> Answer {
     let email = normal_email(&body.email);
-    let limits = &app.settings.auth;
-    let attempts = [
-        (format!("account:{email}"), limits.attempts_per_account),
-        (format!("address:{}", peer.0), limits.attempts_per_address),
-    ];
-    if email.contains('\0') || email.len() > EMAIL_BYTES {
+    if email.contains('\0') || email.len() > EMAIL_BYTES || body.password.chars().count() > *PASSWORD_CHARS.end() {
         return Err(wrong_credentials().into());
     }
-    let keys: Vec<String> = attempts.iter().map(|(key, _)| key.clone()).collect();
-    let attempts = attempts.into_iter().map(|(key, limit)| Attempt { key, limit }).collect();
-    let window = Duration::from_secs(u64::from(limits.attempts_window_minutes) * 60);
-    if let Some(wait) = app.store.count_attempts(attempts, window).await? {
-        let seconds = wait.as_secs() + 1;
-        let message = format!("Too many sign-in attempts; try again in {seconds} seconds");
-        return Err(ToolError::new(ErrorKind::RateLimited, message).detail("retry_after_seconds", seconds).into());
-    }
+    let attempts = count_attempts(&app, &email, &peer).await?;
     let known = app.store.credentials(&email).await?;
     let (user, hash) = known.map(|known| (known.user, known.password_hash)).unzip();
     let right = app.passwords.verify(body.password, hash).await?;
     let Some(user) = user.filter(|_| right) else { return Err(wrong_credentials().into()) };
-    app.store.forgive_attempts(keys).await?;
+    app.store.forgive_attempts(attempts).await?;
     let (session, token) = new_session(&app)?;
     let expires = session.expires_at;
     app.store.open_session(user.id, session).await?;
     signed_in(&app, &user, &token, expires)
+}
+
+/// Counts a sign-in against its limits, before it is judged. Gives what was counted, to be taken back if it is good.
+///
+/// An account is limited for each address, and ten times as wide for all together, so that nobody can lock its owner
+/// out by failing from elsewhere.
+async fn count_attempts(app: &App, email: &str, peer: &Peer) -> Result<Vec<String>> {
+    let limits = &app.settings.auth;
+    let window = Duration::from_secs(u64::from(limits.attempts_window_minutes) * 60);
+    let address = vec![Attempt { key: format!("address:{}", peer.0), limit: limits.attempts_per_address }];
+    let account = vec![
+        Attempt { key: format!("account:{email}:{}", peer.0), limit: limits.attempts_per_account },
+        Attempt { key: format!("account:{email}"), limit: limits.attempts_per_account.saturating_mul(10) },
+    ];
+    let keys = address.iter().chain(&account).map(|attempt| attempt.key.clone()).collect();
+    // The address first: one that is over its limit leaves no trace for each account it tries.
+    for attempts in [address, account] {
+        if let Some(wait) = app.store.count_attempts(attempts, window).await? {
+            let seconds = wait.as_secs() + 1;
+            let message = format!("Too many sign-in attempts; try again in {seconds} seconds");
+            return Err(ToolError::new(ErrorKind::RateLimited, message).detail("retry_after_seconds", seconds));
+        }
+    }
+    Ok(keys)
 }
 
 pub(crate) async fn refresh(State(app): State<Arc<App>>, request: Request) -> Answer {
@@ -132,10 +145,12 @@ pub(crate) async fn refresh(State(app): State<Arc<App>>, request: Request) -> An
 
 pub(crate) async fn logout(State(app): State<Arc<App>>, request: Request) -> Answer {
     let presented = refresh_token(&app, request).await?;
-    if !app.store.close_session(token_hash(&presented)).await? {
-        return Err(invalid_refresh_token().into());
-    }
-    let mut response = ok(&json!({ "message": "Logout successful" }))?;
+    // Cookies that lead nowhere are cleared too.
+    let mut response = if app.store.close_session(token_hash(&presented)).await? {
+        ok(&json!({ "message": "Logout successful" }))?
+    } else {
+        Failure(invalid_refresh_token()).into_response()
+    };
     for name in ["access_token", "refresh_token"] {
         set_cookie(&app, response.headers_mut(), name, "", 0)?;
     }
@@ -143,8 +158,7 @@ pub(crate) async fn logout(State(app): State<Arc<App>>, request: Request) -> Ans
 }
 
 pub(crate) async fn me(State(app): State<Arc<App>>, Signed(caller): Signed) -> Answer {
-    let gone = || ToolError::new(ErrorKind::Unauthenticated, "The account of this token no longer exists");
-    ok(&json!({ "user": app.store.user(caller.user).await?.ok_or_else(gone)? }))
+    ok(&json!({ "user": app.store.user(caller.user).await?.ok_or_else(no_such_account)? }))
 }
 
 fn new_session(app: &App) -> Result<(Session, String)> {
@@ -181,10 +195,11 @@ fn set_cookie(app: &App, headers: &mut HeaderMap, name: &str, value: &str, max_a
     Ok(())
 }
 
-/// The refresh token of a request: the body's, the Authorization header's or the cookie's.
+/// The refresh token of a request: the body's, the cookie's or the Authorization header's. The header comes last,
+/// because a browser client may send its access token there.
 async fn refresh_token(app: &App, request: Request) -> Result<String> {
     let headers = request.headers();
-    let elsewhere = bearer(headers).or_else(|| cookie(headers, "refresh_token")).map(str::to_owned);
+    let elsewhere = cookie(headers, "refresh_token").or_else(|| bearer(headers)).map(str::to_owned);
     let has_body = hyper::body::Body::size_hint(request.body()).upper() != Some(0);
     let presented = if has_body { json::<Presented>(request, app).await? } else { Presented::default() };
     presented.refresh_token.or(elsewhere).ok_or_else(|| {

@@ -2,31 +2,35 @@
 
 use super::App;
 use super::reply::{Answer, ok};
-use super::request::{At, Json, line};
-use axum::extract::State;
+use super::request::{At, line};
+use axum::extract::{Request, State};
 use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
-use toolrest_core::{ChatId, Role, ToolError};
+use toolrest_core::{ChatId, Result, Role, ToolError};
 
 const TITLE_CHARS: usize = 200;
 const ROLES: [&str; 4] = ["user", "assistant", "system", "tool"];
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct NewChat {
+struct NewChat {
     title: String,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct NewMessage {
+struct NewMessage {
     role: String,
     content: String,
 }
 
-pub(crate) async fn create(State(app): State<Arc<App>>, at: At, Json(body): Json<NewChat>) -> Answer {
-    let title = line("title", &body.title, TITLE_CHARS)?;
+pub(crate) async fn create(State(app): State<Arc<App>>, at: At, request: Request) -> Answer {
+    let NewChat { title } = at.json(&app, request).await?;
+    let title = match line("title", &title, TITLE_CHARS) {
+        Ok(title) => title,
+        Err(error) => at.refuse(&app, error).await?,
+    };
     ok(&json!({ "chat": app.store.create_chat(at.access(Role::Editor), title).await? }))
 }
 
@@ -35,15 +39,25 @@ pub(crate) async fn show(State(app): State<Arc<App>>, at: At) -> Answer {
     ok(&json!({ "chat": app.store.chat(at.access(Role::Viewer), chat).await? }))
 }
 
-pub(crate) async fn add_message(State(app): State<Arc<App>>, at: At, Json(body): Json<NewMessage>) -> Answer {
+pub(crate) async fn add_message(State(app): State<Arc<App>>, at: At, request: Request) -> Answer {
     let chat: ChatId = at.id(&app, "chat").await?;
-    if !ROLES.contains(&body.role.as_str()) {
-        let message = format!("Unknown role '{}'; use one of {}", body.role, ROLES.join(", "));
-        return Err(ToolError::argument("role", message).into());
-    }
-    if body.content.contains('\0') {
-        return Err(ToolError::argument("content", "`content` must not have NUL characters").into());
+    let message: NewMessage = at.json(&app, request).await?;
+    if let Err(error) = message.check() {
+        at.refuse::<()>(&app, error).await?;
     }
     let access = at.access(Role::Editor);
-    ok(&json!({ "message": app.store.add_message(access, chat, body.role, body.content).await? }))
+    ok(&json!({ "message": app.store.add_message(access, chat, message.role, message.content).await? }))
+}
+
+impl NewMessage {
+    fn check(&self) -> Result<()> {
+        if !ROLES.contains(&self.role.as_str()) {
+            let message = format!("Unknown role '{}'; use one of {}", self.role, ROLES.join(", "));
+            return Err(ToolError::argument("role", message));
+        }
+        if self.content.contains('\0') {
+            return Err(ToolError::argument("content", "`content` must not have NUL characters"));
+        }
+        Ok(())
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::App;
 use super::reply::{Answer, ok};
-use super::request::{At, page};
+use super::request::At;
 use axum::extract::{Query, State};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,9 +10,10 @@ use serde::Serialize;
 use serde_json::json;
 use std::{collections::HashMap, sync::Arc};
 use toolrest_core::{
-    CallCx, Change, Changeset, Commit, CommitId, Content, ContentHash, Entry, FileId, FileType, JsonText, Result, Role,
-    Timestamp, ToolError, Version, VersionId, WsPath,
+    CallCx, CallId, Change, Changeset, Commit, CommitId, Content, ContentHash, Entry, ErrorKind, FileId, FileType,
+    JsonText, Result, Role, Timestamp, ToolError, Version, VersionId, WsPath,
 };
+use toolrest_store::Page;
 
 type Params = Query<HashMap<String, String>>;
 
@@ -81,12 +82,15 @@ pub(crate) async fn show(State(app): State<Arc<App>>, at: At) -> Answer {
         shown: Shown,
     }
     let file = app.store.file(at.access(Role::Viewer), at.id(&app, "file").await?).await?;
+    within_limit(&app, file.entry.size)?;
     ok(&Body { file: file.entry.into(), shown: Shown::of(file.content)? })
 }
 
 pub(crate) async fn versions(State(app): State<Arc<App>>, at: At, query: Params) -> Answer {
     let file = at.id(&app, "file").await?;
-    ok(&json!({ "versions": app.store.versions(at.access(Role::Viewer), file, page(&query)?).await? }))
+    let page: Page<i64> = at.page(&app, &query).await?;
+    let (versions, truncated) = cut(page.limit, app.store.versions(at.access(Role::Viewer), file, more(page)).await?);
+    ok(&json!({ "versions": versions, "truncated": truncated }))
 }
 
 pub(crate) async fn version(State(app): State<Arc<App>>, at: At) -> Answer {
@@ -98,13 +102,15 @@ pub(crate) async fn version(State(app): State<Arc<App>>, at: At) -> Answer {
     }
     let (file, version) = (at.id(&app, "file").await?, at.id(&app, "version").await?);
     let (version, content) = app.store.version(at.access(Role::Viewer), file, version).await?;
+    within_limit(&app, version.size)?;
     ok(&Body { version, shown: Shown::of(Some(content))? })
 }
 
 pub(crate) async fn trash(State(app): State<Arc<App>>, at: At, query: Params) -> Answer {
-    let files = app.store.trash(at.access(Role::Viewer), page(&query)?).await?;
+    let page: Page<FileId> = at.page(&app, &query).await?;
+    let (files, truncated) = cut(page.limit, app.store.trash(at.access(Role::Viewer), more(page)).await?);
     let files: Vec<FileInfo> = files.into_iter().map(FileInfo::from).collect();
-    ok(&json!({ "count": files.len(), "files": files }))
+    ok(&json!({ "count": files.len(), "files": files, "truncated": truncated }))
 }
 
 pub(crate) async fn restore(State(app): State<Arc<App>>, at: At) -> Answer {
@@ -115,7 +121,9 @@ pub(crate) async fn restore(State(app): State<Arc<App>>, at: At) -> Answer {
 }
 
 pub(crate) async fn commits(State(app): State<Arc<App>>, at: At, query: Params) -> Answer {
-    ok(&json!({ "commits": app.store.commits(at.access(Role::Viewer), page(&query)?).await? }))
+    let page: Page<CommitId> = at.page(&app, &query).await?;
+    let (commits, truncated) = cut(page.limit, app.store.commits(at.access(Role::Viewer), more(page)).await?);
+    ok(&json!({ "commits": commits, "truncated": truncated }))
 }
 
 pub(crate) async fn undo(State(app): State<Arc<App>>, at: At) -> Answer {
@@ -127,7 +135,31 @@ pub(crate) async fn undo(State(app): State<Arc<App>>, at: At) -> Answer {
 }
 
 pub(crate) async fn calls(State(app): State<Arc<App>>, at: At, query: Params) -> Answer {
-    ok(&json!({ "calls": app.store.calls(at.access(Role::Viewer), page(&query)?).await? }))
+    let page: Page<CallId> = at.page(&app, &query).await?;
+    let (calls, truncated) = cut(page.limit, app.store.calls(at.access(Role::Viewer), more(page)).await?);
+    ok(&json!({ "calls": calls, "truncated": truncated }))
+}
+
+fn within_limit(app: &App, size: i64) -> Result<()> {
+    let limit = app.settings.limits.response_bytes;
+    if usize::try_from(size).is_ok_and(|size| size <= limit) {
+        return Ok(());
+    }
+    let message = format!("The content is {size} bytes, over the limit of {limit}");
+    Err(ToolError::new(ErrorKind::ResponseTooLarge, message))
+}
+
+/// The page and one entry more, which tells whether there is more.
+fn more<T>(page: Page<T>) -> Page<T> {
+    Page { limit: page.limit + 1, ..page }
+}
+
+/// Cuts a list down to its limit and tells whether it was longer.
+fn cut<T>(limit: u32, mut entries: Vec<T>) -> (Vec<T>, bool) {
+    let limit = limit as usize;
+    let truncated = entries.len() > limit;
+    entries.truncate(limit);
+    (entries, truncated)
 }
 
 async fn commit(app: &App, at: &At, name: &'static str, changes: Changeset) -> Result<Commit> {

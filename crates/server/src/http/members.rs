@@ -1,10 +1,10 @@
 //! Who belongs to a workspace.
 
 use super::App;
-use super::accounts::normal_email;
+use super::accounts::check_email;
 use super::reply::{Answer, ok};
-use super::request::{At, Json};
-use axum::extract::State;
+use super::request::At;
+use axum::extract::{Request, State};
 use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use toolrest_core::{Role, UserId};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct NewMember {
+struct NewMember {
     email: String,
     role: Role,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct NewRole {
+struct NewRole {
     role: Role,
 }
 
@@ -28,14 +28,20 @@ pub(crate) async fn list(State(app): State<Arc<App>>, at: At) -> Answer {
     ok(&json!({ "count": members.len(), "members": members }))
 }
 
-pub(crate) async fn add(State(app): State<Arc<App>>, at: At, Json(body): Json<NewMember>) -> Answer {
-    let member = app.store.add_member(at.access(Role::Owner), normal_email(&body.email), body.role).await?;
+pub(crate) async fn add(State(app): State<Arc<App>>, at: At, request: Request) -> Answer {
+    let NewMember { email, role } = at.json(&app, request).await?;
+    let email = match check_email(&email) {
+        Ok(email) => email,
+        Err(error) => at.refuse(&app, error).await?,
+    };
+    let member = app.store.add_member(at.access(Role::Owner), email, role).await?;
     ok(&json!({ "member": member }))
 }
 
-pub(crate) async fn set_role(State(app): State<Arc<App>>, at: At, Json(body): Json<NewRole>) -> Answer {
+pub(crate) async fn set_role(State(app): State<Arc<App>>, at: At, request: Request) -> Answer {
     let user: UserId = at.id(&app, "user").await?;
-    ok(&json!({ "member": app.store.set_role(at.access(Role::Owner), user, body.role).await? }))
+    let NewRole { role } = at.json(&app, request).await?;
+    ok(&json!({ "member": app.store.set_role(at.access(Role::Owner), user, role).await? }))
 }
 
 pub(crate) async fn remove(State(app): State<Arc<App>>, at: At) -> Answer {

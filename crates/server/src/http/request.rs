@@ -3,10 +3,10 @@
 use super::App;
 use super::reply::Failure;
 use axum::body::Body;
-use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use http::{HeaderMap, header, request::Parts};
 use http_body_util::BodyExt;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use std::{
     collections::HashMap,
     net::{IpAddr, Ipv6Addr},
@@ -82,8 +82,29 @@ impl At {
         if let Ok(id) = text.parse() {
             return Ok(id);
         }
+        self.refuse(app, ToolError::new(ErrorKind::NotFound, format!("There is no {name} '{text}'"))).await
+    }
+
+    /// The request's body.
+    pub(crate) async fn json<T: DeserializeOwned>(&self, app: &App, request: Request) -> Result<T> {
+        match json(request, app).await {
+            Ok(body) => Ok(body),
+            Err(error) => self.refuse(app, error).await,
+        }
+    }
+
+    /// The part of a long list that is asked for.
+    pub(crate) async fn page<T: FromStr>(&self, app: &App, query: &HashMap<String, String>) -> Result<Page<T>> {
+        match page(query) {
+            Ok(page) => Ok(page),
+            Err(error) => self.refuse(app, error).await,
+        }
+    }
+
+    /// Tells what is wrong with a request, but only to those who may enter.
+    pub(crate) async fn refuse<T>(&self, app: &App, error: ToolError) -> Result<T> {
         app.engine.authorise(self.workspace, self.caller).await?;
-        Err(ToolError::new(ErrorKind::NotFound, format!("There is no {name} '{text}'")))
+        Err(error)
     }
 }
 
@@ -105,13 +126,16 @@ pub(crate) fn workspace_id(text: &str) -> Result<WorkspaceId> {
 }
 
 /// A part of a long list, from the query: `?before=…&limit=…`.
-pub(crate) fn page<T: FromStr>(query: &Query<HashMap<String, String>>) -> Result<Page<T>> {
+fn page<T: FromStr>(query: &HashMap<String, String>) -> Result<Page<T>> {
     const DEFAULT: u32 = 1_000;
     const MOST: u32 = 10_000;
     let bad = |name: &str, text: &str| ToolError::argument(name, format!("'{text}' is not a valid `{name}`"));
     let before = query.get("before").map(|text| text.parse().map_err(|_| bad("before", text))).transpose()?;
-    let limit = query.get("limit").map(|text| text.parse().map_err(|_| bad("limit", text))).transpose()?;
-    Ok(Page { before, limit: limit.unwrap_or(DEFAULT).clamp(1, MOST) })
+    let limit = match query.get("limit") {
+        None => DEFAULT,
+        Some(text) => text.parse().ok().filter(|limit| (1..=MOST).contains(limit)).ok_or_else(|| bad("limit", text))?,
+    };
+    Ok(Page { before, limit })
 }
 
 /// A JSON body.
@@ -135,6 +159,9 @@ pub(crate) async fn json<T: DeserializeOwned>(request: Request, app: &App) -> Re
     let body = tokio::time::timeout(patience, collect(request.into_body(), app.settings.limits.body_bytes));
     let late = |_| ToolError::new(ErrorKind::Timeout, "The body did not arrive in time");
     let body = body.await.map_err(late)??;
+    if body.trim_ascii_start().first() != Some(&b'{') && serde_json::from_slice::<IgnoredAny>(&body).is_ok() {
+        return Err(ToolError::new(ErrorKind::InvalidArgument, "The body must be a JSON object"));
+    }
     serde_json::from_slice(&body).map_err(|error| {
         let message = error.to_string();
         let missing = message.strip_prefix("missing field `").and_then(|rest| rest.split('`').next());

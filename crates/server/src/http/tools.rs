@@ -3,6 +3,7 @@
 use super::App;
 use super::reply::{Answer, failure, ok, reply};
 use super::request::{access_token, json, workspace_id};
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Query, Request, State};
 use axum::response::Response;
 use serde::Deserialize;
@@ -21,18 +22,21 @@ struct ToolRequest {
 /// Calls a tool of the `workspace` toolset: the route of specification 000.
 pub(crate) async fn call_workspace(
     State(app): State<Arc<App>>,
-    Path(workspace): Path<String>,
+    workspace: Result<Path<String>, PathRejection>,
     request: Request,
 ) -> Response {
+    let workspace = workspace.map_or_else(|_| String::new(), |Path(workspace)| workspace);
     answer(&app, &workspace, "workspace", request).await
 }
 
 /// Calls a tool of any toolset.
 pub(crate) async fn call(
     State(app): State<Arc<App>>,
-    Path((workspace, toolset)): Path<(String, String)>,
+    names: Result<Path<(String, String)>, PathRejection>,
     request: Request,
 ) -> Response {
+    // Names that are not even text name nothing.
+    let (workspace, toolset) = names.map_or_else(|_| Default::default(), |Path(names)| names);
     answer(&app, &workspace, &toolset, request).await
 }
 
@@ -100,10 +104,11 @@ pub(crate) async fn toolsets(State(app): State<Arc<App>>) -> Answer {
 /// Shows the tools of a toolset with their schemas.
 pub(crate) async fn catalogue(
     State(app): State<Arc<App>>,
-    Path(name): Path<String>,
+    name: Result<Path<String>, PathRejection>,
     Query(query): Query<HashMap<String, String>>,
 ) -> Answer {
     let format: CatalogueFormat = query.get("format").map_or(Ok(CatalogueFormat::default()), |text| text.parse())?;
+    let name = name.map_or_else(|_| String::new(), |Path(name)| name);
     let toolset = app.engine.toolsets().find(&name).ok_or_else(|| no_toolset(&name))?;
     ok(&toolset.catalogue(format))
 }

@@ -3,7 +3,7 @@
 use super::App;
 use super::reply::{Answer, ok};
 use super::request::{At, Json, Signed, line};
-use axum::extract::State;
+use axum::extract::{Request, State};
 use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
@@ -31,8 +31,12 @@ pub(crate) async fn show(State(app): State<Arc<App>>, at: At) -> Answer {
     ok(&json!({ "workspace": app.store.workspace(at.access(Role::Viewer)).await? }))
 }
 
-pub(crate) async fn rename(State(app): State<Arc<App>>, at: At, Json(body): Json<Named>) -> Answer {
-    let name = line("name", &body.name, NAME_CHARS)?;
+pub(crate) async fn rename(State(app): State<Arc<App>>, at: At, request: Request) -> Answer {
+    let Named { name } = at.json(&app, request).await?;
+    let name = match line("name", &name, NAME_CHARS) {
+        Ok(name) => name,
+        Err(error) => at.refuse(&app, error).await?,
+    };
     ok(&json!({ "workspace": app.store.rename_workspace(at.access(Role::Owner), name).await? }))
 }
 

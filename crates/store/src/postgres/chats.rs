@@ -4,14 +4,11 @@ use super::Postgres;
 use super::files::has_id;
 use super::row::{FILE_COLUMNS, FILE_WIDTH, authorised, file_if_any};
 use crate::files::{CallInfo, Chat, FileStore, Message, chat_row};
-use crate::store::no_such_chat;
+use crate::store::{no_name_left, no_such_chat};
 use std::sync::LazyLock;
 use tokio_postgres::Row;
-use toolrest_core::{Access, Change, Changeset, ChatId, FileId, FileType, Result, ToolError, WorkspaceId, WsPath, now};
+use toolrest_core::{Access, Change, Changeset, ChatId, FileId, FileType, Result, WorkspaceId, WsPath, now};
 use uuid::Uuid;
-
-/// How many chats of one title there may be.
-const NAMES: usize = 1000;
 
 static CHAT: LazyLock<String> = LazyLock::new(|| {
     format!(
@@ -33,8 +30,8 @@ pub(super) async fn create(store: &Postgres, access: Access, title: String) -> R
         )
         INSERT INTO files (ws, id, path, dir, name, display_name, kind, is_virtual, created_at, updated_at)
         SELECT $1, $3, $4, $5, $6, $7, $9, true, $10, $10 FROM folder ON CONFLICT DO NOTHING RETURNING id";
-    for attempt in 0..NAMES {
-        row.path = folder.join(&Chat::file_name(&title, attempt))?;
+    for name in Chat::file_names(&title, row.id) {
+        row.path = folder.join(&name)?;
         let made = store
             .change(
                 sql,
@@ -56,7 +53,7 @@ pub(super) async fn create(store: &Postgres, access: Access, title: String) -> R
             return Ok(Chat::of(&row, Vec::new()));
         }
     }
-    Err(ToolError::internal("no free name for a chat"))
+    Err(no_name_left())
 }
 
 /// Makes the folder that chats appear in, as a commit of its own.

@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 use tokio_postgres::{Row, types::ToSql};
 use toolrest_core::{
     Access, CallId, Changeset, ChatId, Commit, CommitId, CommitInfo, Content, Depth, Entry, File, FileId, FileType,
-    Listing, Result, Timestamp, ToolError, UserId, Version, VersionId, WsPath,
+    Listing, Result, ToolError, UserId, Version, VersionId, WsPath,
 };
 
 static READ: LazyLock<String> = LazyLock::new(|| read_by("f.path = $3 AND f.deleted_at IS NULL"));
@@ -183,18 +183,19 @@ impl FileStore for Postgres {
         Ok((version(row, 1)?, decode(row.get(8), row.get(9), row.get(10), row.get(11))?))
     }
 
-    async fn trash(&self, access: Access, page: Page<Timestamp>) -> Result<Vec<Entry>> {
+    async fn trash(&self, access: Access, page: Page<FileId>) -> Result<Vec<Entry>> {
         let sql = format!(
             "SELECT {FILE_COLUMNS}, m.role FROM members m
              LEFT JOIN LATERAL (
                  SELECT * FROM files f
-                 WHERE f.ws = $1 AND f.deleted_at IS NOT NULL AND ($3::timestamptz IS NULL OR f.deleted_at < $3)
-                 ORDER BY f.deleted_at DESC, f.path LIMIT $4
+                 WHERE f.ws = $1 AND f.deleted_at IS NOT NULL AND ($3::uuid IS NULL OR (f.deleted_at, f.id) <
+                     (SELECT b.deleted_at, b.id FROM files b WHERE b.ws = $1 AND b.id = $3))
+                 ORDER BY f.deleted_at DESC, f.id DESC LIMIT $4
              ) f ON true
              WHERE m.ws = $1 AND m.user_id = $2"
         );
         let params: [&(dyn ToSql + Sync); 4] =
-            [&access.workspace.0, &access.user.0, &page.before, &i64::from(page.limit)];
+            [&access.workspace.0, &access.user.0, &page.before.map(|id| id.0), &i64::from(page.limit)];
         let rows = self.look(&sql, &params).await?;
         authorised(access, &rows, FILE_WIDTH)?;
         rows.iter().filter(|row| has_id(row, 0)).map(|row| file(row).map(Entry::from)).collect()

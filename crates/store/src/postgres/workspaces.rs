@@ -2,6 +2,7 @@
 
 use super::Postgres;
 use super::row::{authorised, role};
+use crate::accounts::no_such_account;
 use crate::store::{
     Member, WorkspaceInfo, WorkspaceStore, already_member, last_owner, no_such_member, no_such_user, require,
 };
@@ -45,17 +46,22 @@ const LOCKED: &str = "WITH members_now AS (
 impl WorkspaceStore for Postgres {
     async fn create_workspace(&self, owner: UserId, name: String) -> Result<WorkspaceInfo> {
         let (id, at) = (WorkspaceId::new(), now());
-        let sql = "WITH room AS (
-                INSERT INTO workspaces (id, name, owner_id, created_at, updated_at) VALUES ($1, $2, $3, $4, $4)
+        let sql = "WITH account AS (
+                SELECT id FROM users WHERE id = $3
+            ), room AS (
+                INSERT INTO workspaces (id, name, owner_id, created_at, updated_at)
+                SELECT $1, $2, id, $4, $4 FROM account
             ), owner AS (
-                INSERT INTO members (ws, user_id, role, created_at) VALUES ($1, $3, $5, $4)
+                INSERT INTO members (ws, user_id, role, created_at) SELECT $1, id, $5, $4 FROM account
             )
             INSERT INTO files (ws, id, path, dir, name, kind, created_at, updated_at)
-            VALUES ($1, $6, '/', '', '', $7, $4, $4)";
+            SELECT $1, $6, '/', '', '', $7, $4, $4 FROM account RETURNING 1";
         let root = FileId::new().0;
         let params: [&(dyn tokio_postgres::types::ToSql + Sync); 7] =
             [&id.0, &name, &owner.0, &at, &Role::Owner.code(), &root, &FileType::Folder.code()];
-        self.change(sql, &params).await?;
+        if self.change(sql, &params).await?.is_empty() {
+            return Err(no_such_account());
+        }
         Ok(WorkspaceInfo { id, name, owner_id: owner, role: Role::Owner, created_at: at, updated_at: at })
     }
 

@@ -5,9 +5,9 @@ use super::files::{by_id, live};
 use super::row::{authorised, collect, find, micros, run, time};
 use crate::files::{CallInfo, Chat, Message, chat_row};
 use crate::plan::FileRow;
-use crate::store::no_such_chat;
+use crate::store::{no_name_left, no_such_chat};
 use rusqlite::Connection;
-use toolrest_core::{Access, Change, Changeset, ChatId, FileId, Result, ToolError, WorkspaceId, WsPath, now};
+use toolrest_core::{Access, Change, Changeset, ChatId, FileId, Result, WorkspaceId, WsPath, now};
 use uuid::Uuid;
 
 pub(super) fn create(db: &Connection, access: Access, title: String) -> Result<Chat> {
@@ -15,19 +15,15 @@ pub(super) fn create(db: &Connection, access: Access, title: String) -> Result<C
     let folder = WsPath::posix("/chats")?;
     let make_folder = Changeset::one(Change::MakeDir(folder.clone()));
     commits::apply(db, access, &make_folder, &[None], &CallInfo::chats(access.user))?;
-    let row = chat_row(free_path(db, ws, &folder, &title)?, title);
-    commits::insert_file(db, ws, &row)?;
-    Ok(Chat::of(&row, Vec::new()))
-}
-
-fn free_path(db: &Connection, ws: WorkspaceId, folder: &WsPath, title: &str) -> Result<WsPath> {
-    for attempt in 0.. {
-        let path = folder.join(&Chat::file_name(title, attempt))?;
-        if live(db, ws, &path)?.is_none() {
-            return Ok(path);
+    let mut row = chat_row(folder.clone(), title);
+    for name in Chat::file_names(row.display_name.as_deref().unwrap_or_default(), row.id) {
+        row.path = folder.join(&name)?;
+        if live(db, ws, &row.path)?.is_none() {
+            commits::insert_file(db, ws, &row)?;
+            return Ok(Chat::of(&row, Vec::new()));
         }
     }
-    Err(ToolError::internal("no free name for a chat"))
+    Err(no_name_left())
 }
 
 pub(super) fn add_message(

@@ -1,6 +1,6 @@
 //! Reading files and their history.
 
-use super::row::{FILE_COLUMNS, LISTED_COLUMNS, authorised, collect, file, find, hash, listed, micros, version};
+use super::row::{FILE_COLUMNS, LISTED_COLUMNS, authorised, collect, file, find, hash, listed, version};
 use super::{Sqlite, chats};
 use crate::blob::{Compression, decode, prepare};
 use crate::files::{CallInfo, Chat, FileStore, Message, Page};
@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use rusqlite::{Connection, Row};
 use toolrest_core::{
     Access, CallId, Changeset, ChatId, Commit, CommitId, CommitInfo, Content, Depth, Entry, File, FileId, FileType,
-    Listing, Result, Timestamp, ToolError, UserId, Version, VersionId, WorkspaceId, WsPath,
+    Listing, Result, ToolError, UserId, Version, VersionId, WorkspaceId, WsPath,
 };
 
 /// The row that stands at a path.
@@ -163,15 +163,16 @@ impl FileStore for Sqlite {
         .await
     }
 
-    async fn trash(&self, access: Access, page: Page<Timestamp>) -> Result<Vec<Entry>> {
+    async fn trash(&self, access: Access, page: Page<FileId>) -> Result<Vec<Entry>> {
         Sqlite::read(self, move |db| {
             authorised(db, access)?;
             let sql = format!(
                 "SELECT {FILE_COLUMNS} FROM files f
-                 WHERE f.ws = ?1 AND f.deleted_at IS NOT NULL AND f.deleted_at < ?2
-                 ORDER BY f.deleted_at DESC, f.path LIMIT ?3"
+                 WHERE f.ws = ?1 AND f.deleted_at IS NOT NULL AND (?2 IS NULL OR (f.deleted_at, f.id) <
+                     (SELECT deleted_at, id FROM files WHERE ws = ?1 AND id = ?2))
+                 ORDER BY f.deleted_at DESC, f.id DESC LIMIT ?3"
             );
-            let before = page.before.map_or(i64::MAX, micros);
+            let before = page.before.map(|id| id.0);
             collect(db, &sql, (access.workspace.0, before, page.limit), |row| file(row).map(Entry::from))
         })
         .await

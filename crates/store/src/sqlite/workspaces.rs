@@ -2,6 +2,7 @@
 
 use super::Sqlite;
 use super::row::{authorised, collect, find, micros, role_of, run, time};
+use crate::accounts::no_such_account;
 use crate::store::{Member, WorkspaceInfo, WorkspaceStore, already_member, last_owner, no_such_member, no_such_user};
 use async_trait::async_trait;
 use rusqlite::{Connection, Row};
@@ -58,6 +59,7 @@ impl WorkspaceStore for Sqlite {
     async fn create_workspace(&self, owner: UserId, name: String) -> Result<WorkspaceInfo> {
         self.write(move |db| {
             let (id, at) = (WorkspaceId::new(), now());
+            find(db, "SELECT 1 FROM users WHERE id = ?1", [owner.0], |_| Ok(()))?.ok_or_else(no_such_account)?;
             run(
                 db,
                 "INSERT INTO workspaces (id, name, owner_id, created_at, updated_at) VALUES (?1, ?2, ?3, ?4, ?4)",

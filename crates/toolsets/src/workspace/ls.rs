@@ -13,8 +13,10 @@ pub(super) struct Ls;
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// Directory path to list; the root if not given.
+    #[schemars(extend("default" = "/"))]
     path: Option<String>,
     /// List all descendants, not only what is directly in the directory.
+    #[schemars(extend("default" = false))]
     recursive: Option<bool>,
 }
 
@@ -41,6 +43,7 @@ struct Shown {
     /// Whether the system manages the file.
     is_virtual: bool,
     /// When it last changed.
+    #[schemars(extend("format" = "date-time"))]
     updated_at: String,
 }
 

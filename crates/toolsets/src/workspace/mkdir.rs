@@ -1,4 +1,4 @@
-use super::path;
+use super::{expected, path};
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,6 +11,8 @@ pub(super) struct Mkdir;
 pub(super) struct Args {
     /// Full path to the directory to create.
     path: String,
+    /// Hash of the content when last read. A directory has none, so the call fails if this is given.
+    last_read_hash: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -31,7 +33,7 @@ impl Tool for Mkdir {
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
         let path = path("path", &args.path)?;
-        let made = toolrest_ops::make_dir(cx, &path).await?;
+        let made = toolrest_ops::make_dir(cx, &path, expected(args.last_read_hash.as_deref())).await?;
         Ok(Output { path, file_id: made.file })
     }
 }

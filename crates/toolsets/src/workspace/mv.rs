@@ -36,7 +36,8 @@ impl Tool for Mv {
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
         let from_path = path("source", &args.source)?;
         let to = path("destination", &args.destination)?;
-        let into = to.is_root() || args.destination.trim_end().ends_with('/');
+        let given = args.destination.trim_end();
+        let into = to.is_root() || given.ends_with('/') || given.ends_with("/.");
         let to = if into { Destination::Into(to) } else { Destination::At(to) };
         let moved = toolrest_ops::move_to(cx, &from_path, to, expected(args.last_read_hash.as_deref())).await?;
         Ok(Output { from_path, to_path: moved.path })

@@ -2,6 +2,7 @@ use super::path;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use toolrest_core::{Action, CallCx, Content, ContentHash, JsonText, Result, Tool, WsPath};
 use toolrest_ops::document;
 
@@ -28,7 +29,7 @@ pub(super) struct Output {
 #[serde(untagged)]
 enum Shown {
     Text(String),
-    Json(JsonText),
+    Json(#[schemars(with = "Map<String, Value>")] JsonText),
 }
 
 #[async_trait]

@@ -2,6 +2,7 @@ use super::{expected, path};
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use toolrest_core::{
     Action, CallCx, ContentHash, FileId, FileType, JsonText, Parents, Result, Tool, ToolError, VersionId, WsPath,
 };
@@ -15,11 +16,22 @@ pub(super) struct Args {
     /// Full path to the file.
     path: String,
     /// File content: a string or an object with `text` for documents, a JSON object for the other types.
+    #[schemars(with = "AnyContent")]
     content: JsonText,
-    /// Type of a new file: document, folder, canvas, chat, whiteboard, agent or skill. Defaults to document.
+    /// Type of a new file: document, folder, canvas, chat, whiteboard, agent or skill. Defaults to document; an existing
+    /// file keeps its type.
+    #[schemars(extend("enum" = ["document", "folder", "canvas", "chat", "whiteboard", "agent", "skill"]))]
     file_type: Option<String>,
     /// Hash of the content when last read. If given, the call fails if the content has changed since.
     last_read_hash: Option<String>,
+}
+
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[allow(dead_code, reason = "describes what `content` takes")]
+enum AnyContent {
+    Text(String),
+    Object(Map<String, Value>),
 }
 
 #[derive(Serialize, JsonSchema)]
