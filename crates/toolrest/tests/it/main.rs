@@ -17,6 +17,7 @@ mod edits;
 mod files;
 mod hashes;
 mod history;
+mod hostile;
 mod http;
 mod isolation;
 mod moves;
