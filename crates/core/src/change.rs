@@ -113,6 +113,8 @@ pub enum Expect {
     Version(FileId, VersionId),
     /// The file is where it was left: alive at this path.
     At(FileId, WsPath),
+    /// The file is in the trash as it was removed: from this path, with this version.
+    InTrash(FileId, WsPath, Option<VersionId>),
 }
 
 /// An applied changeset.

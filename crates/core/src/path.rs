@@ -28,13 +28,9 @@ impl WsPath {
     }
 
     /// Reads a path as a POSIX shell standing at the root would: white space around it is dropped, slashes collapse,
-    /// `.` and `..` are resolved and `/..` is `/`.
+    /// `.` and `..` are resolved and `/..` is `/`. A name that ends in white space is reached with a slash after it.
     pub fn posix(text: &str) -> Result<Self> {
-        let mut path = resolved(text)?;
-        // `a /` ends in white space once its slash is gone. Only a path that means itself can be found again.
-        while path.ends_with(char::is_whitespace) {
-            path = resolved(&path)?;
-        }
+        let path = resolved(text)?;
         check_length(&path)?;
         Ok(Self(path))
     }

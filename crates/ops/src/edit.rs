@@ -36,10 +36,12 @@ pub async fn edit(cx: &CallCx, path: &WsPath, options: &EditOptions) -> Result<O
         if options.expected.is_some_and(|expected| expected != hash) {
             return Err(ToolError::stale(path, Some(hash)));
         }
-        let file_type = entry.file_type;
+        let (file_type, file, version) = (entry.file_type, entry.id, entry.version);
         let content = edited(entry, content, options, cx.limits.response_bytes).await?;
         let put = Put { path: path.clone(), file_type, content, parents: Parents::Require };
-        match commit_one(cx, Change::Put(put), Some(Expect::Hash(path.clone(), hash))).await {
+        // The version and not the hash: contents that differ may share one, as numbers beyond a double's reach do.
+        let unchanged = version.map(|version| Expect::Version(file, version));
+        match commit_one(cx, Change::Put(put), unchanged).await {
             // Somebody on another replica came between; edit what they left. The call's deadline bounds this.
             Err(error) if error.kind == ErrorKind::Stale && options.expected.is_none() => {}
             other => return other,

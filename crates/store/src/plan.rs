@@ -105,7 +105,7 @@ impl Needs {
         for expect in &changes.expect {
             match expect {
                 Expect::Hash(path, _) => needs.path(path),
-                Expect::Version(file, _) | Expect::At(file, _) => {
+                Expect::Version(file, _) | Expect::At(file, _) | Expect::InTrash(file, ..) => {
                     needs.ids.insert(*file);
                 }
             }
@@ -126,15 +126,29 @@ impl Needs {
         self.above.extend(path.ancestors());
     }
 
-    /// What a later change finds below the target of a move stood below its source.
+    /// What a later change finds at or below the target of a move stood at or below its source. Looked at from the last
+    /// change back, so that moves of what was moved are followed too.
     fn follow_moves(&mut self, changes: &Changeset) {
-        for change in &changes.changes {
-            let Change::Move { from, to: Destination::Exactly(to) } = change else { continue };
-            let sources: Vec<WsPath> = self.at.iter().filter_map(|path| path.moved(to, from)).collect();
-            for source in sources {
-                self.path(&source);
+        for change in changes.changes.iter().rev() {
+            let Change::Move { from, to } = change else { continue };
+            for target in targets(from, to) {
+                let sources: Vec<WsPath> = self.at.iter().filter_map(|path| path.moved(&target, from)).collect();
+                let folders: Vec<WsPath> = self.below.iter().filter_map(|path| path.moved(&target, from)).collect();
+                for source in sources {
+                    self.path(&source);
+                }
+                self.below.extend(folders);
             }
         }
+    }
+}
+
+/// Where a move may lead, before it is known what stands there.
+fn targets(from: &WsPath, to: &Destination) -> Vec<WsPath> {
+    match to {
+        Destination::Exactly(path) => vec![path.clone()],
+        Destination::Into(folder) => folder.join(from.name()).into_iter().collect(),
+        Destination::At(path) => std::iter::once(path.clone()).chain(path.join(from.name())).collect(),
     }
 }
 
@@ -226,10 +240,17 @@ impl Planner {
             }
             Expect::Version(file, expected) => {
                 let row = self.view.ids.get(file).filter(|row| row.deleted_at.is_none());
-                if row.and_then(|row| row.head).is_some_and(|head| head.version == *expected) {
+                let current = row.and_then(|row| row.head);
+                if current.is_some_and(|head| head.version == *expected) {
                     return Ok(());
                 }
-                Err(changed_since(row.map_or_else(|| file.to_string(), |row| row.path.to_string())))
+                let place = row.map_or_else(|| file.to_string(), |row| row.path.to_string());
+                Err(ToolError::stale(place, current.map(|head| head.hash)))
+            }
+            Expect::InTrash(file, path, expected) => {
+                let row = self.view.ids.get(file).filter(|row| row.deleted_at.is_some() && row.path == *path);
+                let as_left = row.is_some_and(|row| row.head.map(|head| head.version) == *expected);
+                if as_left { Ok(()) } else { Err(changed_since(path)) }
             }
             Expect::At(file, path) => {
                 let row = self.view.ids.get(file).filter(|row| row.deleted_at.is_none());
@@ -346,14 +367,36 @@ impl Planner {
         }
         self.plan.ops.push(RowOp::Move { file: row.id, is_folder, from: from.clone(), to: target.clone() });
         self.effect(EffectKind::Move, &FileRow { path: target.clone(), ..row.clone() }, Some(from.clone()));
-        let moved: Vec<(WsPath, WsPath)> =
-            self.view.live.keys().filter_map(|path| Some((path.clone(), path.moved(from, &target)?))).collect();
-        for (old, new) in moved {
-            if let Some(row) = self.view.live.remove(&old) {
-                self.view.live.insert(new.clone(), FileRow { path: new, ..row });
+        self.move_view(from, &target);
+        Ok(Outcome { path: target, ..outcome(&row) })
+    }
+
+    /// Lets the view follow a move: rows, and what is known to lie below folders.
+    fn move_view(&mut self, from: &WsPath, target: &WsPath) {
+        let went = 1 + self.view.below.get(from).map_or(0, |below| below.entries);
+        self.count_below(from, -went);
+        for (path, row) in std::mem::take(&mut self.view.live) {
+            let path = path.moved(from, target).unwrap_or(path);
+            self.view.live.insert(path.clone(), FileRow { path, ..row });
+        }
+        let (moved, stayed): (Vec<_>, Vec<_>) = std::mem::take(&mut self.view.below)
+            .into_iter()
+            .partition(|(folder, _)| folder == from || folder.is_below(from));
+        // What was known of the target was that there is nothing.
+        self.view.below.extend(stayed);
+        self.view
+            .below
+            .extend(moved.into_iter().filter_map(|(folder, below)| Some((folder.moved(from, target)?, below))));
+        self.count_below(target, went);
+    }
+
+    /// Notes that so many entries came to a path, or left it, for all folders above.
+    fn count_below(&mut self, path: &WsPath, entries: i64) {
+        for folder in path.ancestors() {
+            if let Some(below) = self.view.below.get_mut(&folder) {
+                below.entries += entries;
             }
         }
-        Ok(Outcome { path: target, ..outcome(&row) })
     }
 
     fn target(&self, from: &WsPath, to: &Destination) -> Result<WsPath> {
@@ -383,16 +426,16 @@ impl Planner {
         self.plan.ops.push(RowOp::Trash { file: row.id });
         self.effect(EffectKind::Remove, &row, None);
         self.view.live.remove(path);
-        for folder in path.ancestors() {
-            if let Some(below) = self.view.below.get_mut(&folder) {
-                below.entries -= 1;
-            }
-        }
+        self.count_below(path, -1);
         Ok(outcome(&row))
     }
 
     fn restore(&mut self, file: FileId) -> Result<Outcome> {
         let row = self.view.ids.get(&file).cloned().ok_or_else(|| no_such_file(file))?;
+        if let Some(back) = self.view.live.values().find(|live| live.id == file && row.deleted_at.is_some()) {
+            // It came back with something below it.
+            return Ok(outcome(back));
+        }
         if row.deleted_at.is_none() {
             let message = format!("{} is not in the trash", row.path);
             return Err(ToolError::new(ErrorKind::Conflict, message));
@@ -450,6 +493,7 @@ impl Planner {
     fn insert(&mut self, row: FileRow) -> Outcome {
         self.plan.ops.push(RowOp::Insert(row.clone()));
         self.effect(EffectKind::Create, &row, None);
+        self.count_below(&row.path, 1);
         let outcome = outcome(&row);
         self.view.live.insert(row.path.clone(), row);
         outcome
@@ -458,6 +502,7 @@ impl Planner {
     fn untrash(&mut self, row: FileRow) -> Outcome {
         self.plan.ops.push(RowOp::Untrash { file: row.id });
         self.effect(EffectKind::Restore, &row, None);
+        self.count_below(&row.path, 1);
         let outcome = outcome(&row);
         self.view.live.insert(row.path.clone(), row);
         outcome

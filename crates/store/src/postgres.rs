@@ -121,15 +121,18 @@ impl Postgres {
         }
     }
 
-    /// Runs two queries that only look, in one round trip.
+    /// Runs two queries that only look, at one moment and in one round trip.
     async fn look_twice(&self, first: Query<'_>, second: Query<'_>) -> Result<(Vec<Row>, Vec<Row>)> {
         let mut retried = false;
         loop {
-            let client = self.client().await?;
-            let both = tokio::try_join!(biased; query(&client, first.0, first.1), query(&client, second.0, second.1));
-            match both {
-                Err(_) if client.is_closed() && !retried => retried = true,
-                other => return other,
+            let mut transaction = self.transaction().await?;
+            match transaction.look_twice(first, second).await {
+                Ok(both) => {
+                    transaction.finished();
+                    return Ok(both);
+                }
+                Err(_) if transaction.is_closed() && !retried => retried = true,
+                Err(error) => return Err(error),
             }
         }
     }

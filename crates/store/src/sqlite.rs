@@ -125,7 +125,8 @@ fn connect(path: &Path, flags: OpenFlags) -> Result<Connection> {
     // A write is acknowledged when it is on disk: FULL syncs the log at each commit, where NORMAL would lose the last
     // ones when the power fails. Readers of a file that another process holds wait rather than fail.
     let pragmas = "PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
-        PRAGMA cache_size = -4096; PRAGMA mmap_size = 0; PRAGMA foreign_keys = OFF; PRAGMA temp_store = MEMORY;";
+        PRAGMA cache_size = -4096; PRAGMA mmap_size = 0; PRAGMA foreign_keys = OFF; PRAGMA temp_store = MEMORY;
+        PRAGMA journal_size_limit = 67108864;";
     connection.execute_batch(pragmas).map_err(|error| cannot_open(path, &error))?;
     connection.set_prepared_statement_cache_capacity(128);
     Ok(connection)

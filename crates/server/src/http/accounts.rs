@@ -2,7 +2,7 @@
 
 use super::App;
 use super::reply::{Answer, Failure, ok};
-use super::request::{Json, Peer, Signed, bearer, cookie, json, line};
+use super::request::{Json, Peer, SMALL_BYTES, Signed, bearer, cookie, json, line};
 use axum::Extension;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
@@ -201,7 +201,7 @@ async fn refresh_token(app: &App, request: Request) -> Result<String> {
     let headers = request.headers();
     let elsewhere = cookie(headers, "refresh_token").or_else(|| bearer(headers)).map(str::to_owned);
     let has_body = hyper::body::Body::size_hint(request.body()).upper() != Some(0);
-    let presented = if has_body { json::<Presented>(request, app).await? } else { Presented::default() };
+    let presented = if has_body { json::<Presented>(request, app, SMALL_BYTES).await? } else { Presented::default() };
     presented.refresh_token.or(elsewhere).ok_or_else(|| {
         let message = "No valid refresh token found in the body, Authorization header or cookie";
         ToolError::new(ErrorKind::Unauthenticated, message)

@@ -87,7 +87,7 @@ impl At {
 
     /// The request's body.
     pub(crate) async fn json<T: DeserializeOwned>(&self, app: &App, request: Request) -> Result<T> {
-        match json(request, app).await {
+        match json(request, app, app.settings.limits.body_bytes).await {
             Ok(body) => Ok(body),
             Err(error) => self.refuse(app, error).await,
         }
@@ -138,25 +138,28 @@ fn page<T: FromStr>(query: &HashMap<String, String>) -> Result<Page<T>> {
     Ok(Page { before, limit })
 }
 
-/// A JSON body.
+/// The most that a request beside the workspaces needs, and the most that one who has not signed in may send.
+pub(crate) const SMALL_BYTES: usize = 64 << 10;
+
+/// A small JSON body.
 pub(crate) struct Json<T>(pub(crate) T);
 
 impl<T: DeserializeOwned> FromRequest<Arc<App>> for Json<T> {
     type Rejection = Failure;
 
     async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Failure> {
-        Ok(Self(json(request, app).await?))
+        Ok(Self(json(request, app, app.settings.limits.body_bytes.min(SMALL_BYTES)).await?))
     }
 }
 
 /// Reads a JSON body within the limits.
-pub(crate) async fn json<T: DeserializeOwned>(request: Request, app: &App) -> Result<T> {
+pub(crate) async fn json<T: DeserializeOwned>(request: Request, app: &App, limit_bytes: usize) -> Result<T> {
     if !is_json(request.headers()) {
         let message = "The body must be JSON; send the header Content-Type: application/json";
         return Err(ToolError::new(ErrorKind::UnsupportedMediaType, message));
     }
     let patience = Duration::from_millis(app.settings.limits.call_timeout_ms);
-    let body = tokio::time::timeout(patience, collect(request.into_body(), app.settings.limits.body_bytes));
+    let body = tokio::time::timeout(patience, collect(request.into_body(), limit_bytes));
     let late = |_| ToolError::new(ErrorKind::Timeout, "The body did not arrive in time");
     let body = body.await.map_err(late)??;
     if body.trim_ascii_start().first() != Some(&b'{') && serde_json::from_slice::<IgnoredAny>(&body).is_ok() {
@@ -176,6 +179,9 @@ fn is_json(headers: &HeaderMap) -> bool {
     media == "application/json" || (media.starts_with("application/") && media.ends_with("+json"))
 }
 
+/// How much of a body that is too long is read at least.
+const DRAINED_BYTES: usize = 64 << 20;
+
 /// Collects a body. One that is too long is read to its end, within reason, so that the sender gets to see the answer.
 async fn collect(mut body: Body, limit: usize) -> Result<Vec<u8>> {
     let hint = usize::try_from(hyper::body::Body::size_hint(&body).lower()).unwrap_or(0);
@@ -187,7 +193,7 @@ async fn collect(mut body: Body, limit: usize) -> Result<Vec<u8>> {
         total = total.saturating_add(data.len());
         if total <= limit {
             bytes.extend_from_slice(data);
-        } else if total > limit.saturating_mul(4) {
+        } else if total > limit.saturating_mul(4).max(DRAINED_BYTES) {
             break;
         }
     }

@@ -70,7 +70,7 @@ async fn read(app: &App, toolset: &str, request: Request) -> Result<(String, Jso
     if app.engine.toolsets().find(toolset).is_none() {
         return Err(no_toolset(toolset));
     }
-    let ToolRequest { tool, args } = json(request, app).await?;
+    let ToolRequest { tool, args } = json(request, app, app.settings.limits.body_bytes).await?;
     let tool = tool.as_string().ok_or_else(|| ToolError::argument("tool", "`tool` must be the name of a tool"))?;
     if !args.is_object() {
         return Err(ToolError::argument("args", "`args` must be an object with the tool's arguments"));

@@ -4,7 +4,7 @@ use super::Postgres;
 use crate::accounts::{AccountStore, Attempt, Credentials, NewUser, Rotation, Session, User, email_taken};
 use async_trait::async_trait;
 use std::time::Duration;
-use tokio_postgres::Row;
+use tokio_postgres::{Row, types::ToSql};
 use toolrest_core::{Result, Timestamp, ToolError, UserId, now};
 use uuid::Uuid;
 
@@ -41,18 +41,16 @@ impl AccountStore for Postgres {
     }
 
     async fn open_session(&self, user: UserId, session: Session) -> Result<()> {
-        let sql = "WITH ended AS (DELETE FROM sessions WHERE expires_at < $1)
-                   INSERT INTO sessions (token_hash, family, user_id, expires_at) VALUES ($2, $3, $4, $5)";
-        let params: [&(dyn tokio_postgres::types::ToSql + Sync); 5] =
-            [&now(), &&session.token_hash[..], &Uuid::now_v7(), &user.0, &session.expires_at];
+        let sql = "INSERT INTO sessions (token_hash, family, user_id, expires_at) VALUES ($1, $2, $3, $4)";
+        let params: [&(dyn ToSql + Sync); 4] =
+            [&&session.token_hash[..], &Uuid::now_v7(), &user.0, &session.expires_at];
         self.change(sql, &params).await.map(drop)
     }
 
     async fn rotate_session(&self, token_hash: [u8; 32], next: Session) -> Result<Rotation> {
-        // The row is locked before it is judged, so that of two who present the same token one finds it spent.
         let sql = "WITH found AS (
                 SELECT token_hash, family, user_id, spent_at IS NOT NULL AS spent FROM sessions
-                WHERE token_hash = $1 AND (spent_at IS NOT NULL OR expires_at > $2) FOR UPDATE
+                WHERE token_hash = $1 AND (spent_at IS NOT NULL OR expires_at > $2)
             ), revoked AS (
                 DELETE FROM sessions s USING found f WHERE f.spent AND s.family = f.family
             ), used AS (
@@ -62,7 +60,8 @@ impl AccountStore for Postgres {
                 SELECT $3, family, user_id, $4 FROM found WHERE NOT spent
             )
             SELECT user_id, spent FROM found";
-        let rows = self.change(sql, &[&&token_hash[..], &now(), &&next.token_hash[..], &next.expires_at]).await?;
+        let params: [&(dyn ToSql + Sync); 4] = [&&token_hash[..], &now(), &&next.token_hash[..], &next.expires_at];
+        let Some(rows) = self.in_family(token_hash, sql, &params).await? else { return Ok(Rotation::Invalid) };
         Ok(match rows.first() {
             None => Rotation::Invalid,
             Some(row) if row.get(1) => Rotation::Reused,
@@ -73,7 +72,8 @@ impl AccountStore for Postgres {
     async fn close_session(&self, token_hash: [u8; 32]) -> Result<bool> {
         let sql = "DELETE FROM sessions WHERE family = (SELECT family FROM sessions WHERE token_hash = $1)
                    RETURNING 1";
-        Ok(!self.change(sql, &[&&token_hash[..]]).await?.is_empty())
+        let ended = self.in_family(token_hash, sql, &[&&token_hash[..]]).await?;
+        Ok(ended.is_some_and(|rows| !rows.is_empty()))
     }
 
     async fn count_attempts(&self, attempts: Vec<Attempt>, window: Duration) -> Result<Option<Duration>> {
@@ -109,5 +109,30 @@ impl AccountStore for Postgres {
                    ON CONFLICT (name) DO UPDATE SET value = s.value RETURNING value";
         let rows = self.change(sql, &[&name, &candidate]).await?;
         rows.first().map(|row| row.get(0)).ok_or_else(|| ToolError::internal("a secret was not kept"))
+    }
+}
+
+impl Postgres {
+    /// Runs a statement about a session while nobody else changes the tokens of the same sign-in. Gives nothing if there
+    /// is no such token.
+    ///
+    /// The lock comes in a statement of its own: the one that follows sees every token that was made before, also by
+    /// those it waited for. Else a session could outlive its own end.
+    async fn in_family(
+        &self,
+        token_hash: [u8; 32],
+        sql: &str,
+        params: &[&(dyn ToSql + Sync)],
+    ) -> Result<Option<Vec<Row>>> {
+        let found = self.look("SELECT family FROM sessions WHERE token_hash = $1", &[&&token_hash[..]]).await?;
+        let Some(family) = found.first().map(|row| row.get::<_, Uuid>(0)) else { return Ok(None) };
+        let (_, turn) = family.as_u64_pair();
+        let mut transaction = self.transaction().await?;
+        transaction.begin().await?;
+        transaction.query("SELECT pg_advisory_xact_lock($1)", &[&turn.cast_signed()]).await?;
+        let rows = transaction.query(sql, params).await?;
+        transaction.commit().await?;
+        transaction.finished();
+        Ok(Some(rows))
     }
 }

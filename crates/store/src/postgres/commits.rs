@@ -5,7 +5,7 @@ use super::statements::{Write, send};
 use super::transaction::Transaction;
 use super::{Postgres, lost_race};
 use crate::blob::Prepared;
-use crate::files::CallInfo;
+use crate::files::{CallInfo, FileStore};
 use crate::plan::{Below, Head, Needs, View, plan};
 use futures_util::future::try_join_all;
 use std::sync::LazyLock;
@@ -39,9 +39,11 @@ static LOCK_IDS: LazyLock<String> = LazyLock::new(|| {
 
 static TRASHED_FOLDERS: LazyLock<String> = LazyLock::new(|| {
     format!(
-        "SELECT DISTINCT ON (f.path) {FILE_COLUMNS} FROM files f
-         WHERE f.ws = $1 AND f.path = ANY($2) AND f.deleted_at IS NOT NULL AND f.kind = 0
-         ORDER BY f.path, f.deleted_at DESC"
+        "SELECT {FILE_COLUMNS} FROM files f WHERE f.ws = $1 AND f.deleted_at IS NOT NULL AND f.id IN (
+             SELECT DISTINCT ON (t.path) t.id FROM files t
+             WHERE t.ws = $1 AND t.path = ANY($2) AND t.deleted_at IS NOT NULL AND t.kind = 0
+             ORDER BY t.path, t.deleted_at DESC
+         ) FOR UPDATE"
     )
 });
 
@@ -65,6 +67,8 @@ impl Postgres {
         contents: &[Option<Prepared>],
         call: &CallInfo,
     ) -> Result<Commit> {
+        // Who has no business here is turned away before anything is locked.
+        self.authorise(access).await?;
         let mut tries = 1;
         loop {
             let result = self.try_commit(access, changes, contents, call).await;
@@ -171,7 +175,8 @@ async fn find(transaction: &Transaction, ws: Uuid, needs: &Needs) -> Result<Foun
         if !needs.restores {
             return Ok(Vec::new());
         }
-        transaction.query(&TRASHED_FOLDERS, &[&ws, &above]).await
+        let anywhere: Vec<&str> = needs.at.union(&needs.above).map(WsPath::as_str).collect();
+        transaction.query(&TRASHED_FOLDERS, &[&ws, &anywhere]).await
     };
     let versions =
         try_join_all(needs.versions.iter().map(|(file, seq)| async move {

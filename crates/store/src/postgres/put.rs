@@ -7,7 +7,8 @@ use crate::blob::Prepared;
 use crate::files::CallInfo;
 use crate::store::require;
 use toolrest_core::{
-    Access, Change, Changeset, Commit, CommitId, Expect, FileId, Outcome, Put, Result, ToolError, VersionId, now,
+    Access, Change, Changeset, Commit, CommitId, ContentHash, Expect, FileId, Outcome, Put, Result, ToolError,
+    VersionId, now,
 };
 
 /// Checks the membership, locks the file or else its folder, and writes the blob, the version, the file's row, the
@@ -20,16 +21,17 @@ pub(super) const PUT: &str = "
 WITH me AS (
     SELECT role FROM members WHERE ws = $1 AND user_id = $2
 ), old AS (
-    SELECT id, kind, is_virtual, head_seq, head_hash FROM files
+    SELECT id, kind, is_virtual, head_seq, head_hash, head_version FROM files
     WHERE ws = $1 AND path = $4 AND deleted_at IS NULL AND (SELECT role FROM me) >= $3
     FOR NO KEY UPDATE
 ), fit AS (
     SELECT id, head_seq FROM old
     WHERE kind = $7 AND NOT is_virtual AND ($18::bytea IS NULL OR head_hash = $18)
+        AND ($25::uuid IS NULL OR head_version = $25)
 ), folder AS (
     SELECT 1 FROM files
     WHERE ws = $1 AND path = $5 AND deleted_at IS NULL AND kind = 0 AND (SELECT role FROM me) >= $3
-        AND $18::bytea IS NULL AND NOT EXISTS (SELECT 1 FROM old)
+        AND $18::bytea IS NULL AND $25::uuid IS NULL AND NOT EXISTS (SELECT 1 FROM old)
     FOR KEY SHARE
 ), made AS (
     INSERT INTO files (ws, id, path, dir, name, kind, head_seq, head_version, head_hash, head_blob, head_form, size,
@@ -71,6 +73,11 @@ impl Postgres {
         call: &CallInfo,
     ) -> Result<Option<Commit>> {
         let Some((put, content, expected)) = single_put(changes, contents) else { return Ok(None) };
+        let (hash_expected, version_expected) = match &expected {
+            None => (None, None),
+            Some(Expected::Hash(hash)) => (Some(&hash.0[..]), None),
+            Some(Expected::Version(version)) => (None, Some(version.0)),
+        };
         let Some(folder) = put.path.parent() else { return Ok(None) };
         let at = now();
         let (commit, version) = (CommitId::new(), VersionId::new());
@@ -97,13 +104,14 @@ impl Postgres {
                     &FileId::new().0,
                     &commit.0,
                     &at,
-                    &expected,
+                    &hash_expected,
                     &call.id.0,
                     &call.toolset,
                     &call.tool,
                     &call.started_at,
                     &duration_us,
                     &quoted,
+                    &version_expected,
                 ],
             )
             .await;
@@ -121,17 +129,25 @@ impl Postgres {
     }
 }
 
-/// The put, its content and the hash it expects, if that is all there is to the changeset.
+/// What the file must be for the put to be made.
+enum Expected {
+    Hash(ContentHash),
+    Version(VersionId),
+}
+
+/// The put, its content and what it expects, if that is all there is to the changeset.
 fn single_put<'a>(
     changes: &'a Changeset,
     contents: &'a [Option<Prepared>],
-) -> Option<(&'a Put, &'a Prepared, Option<&'a [u8]>)> {
+) -> Option<(&'a Put, &'a Prepared, Option<Expected>)> {
     let ([Change::Put(put)], [Some(content)], None) = (&changes.changes[..], contents, changes.undoes) else {
         return None;
     };
     let expected = match &changes.expect[..] {
         [] => None,
-        [Expect::Hash(path, hash)] if *path == put.path => Some(&hash.0[..]),
+        [Expect::Hash(path, hash)] if *path == put.path => Some(Expected::Hash(*hash)),
+        // No other file has a version of that id.
+        [Expect::Version(_, version)] => Some(Expected::Version(*version)),
         _ => return None,
     };
     Some((put, content, expected))

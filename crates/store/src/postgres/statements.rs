@@ -58,7 +58,8 @@ impl Write<'_> {
         changes: &Changeset,
         contents: &[Option<Prepared>],
     ) -> Result<Vec<Statement>> {
-        let mut statements = Vec::new();
+        // Before any blob: a purge that is under way could else remove one that was found to be there already.
+        let mut statements = vec![statement!("LOCK TABLE versions IN ROW EXCLUSIVE MODE",)];
         let blobs: Vec<&Prepared> = contents.iter().flatten().collect();
         if !blobs.is_empty() {
             statements.push(self.blobs(&blobs));
@@ -88,6 +89,8 @@ impl Write<'_> {
                 }
                 RowOp::AddVersion { file, head, .. } => {
                     versions.push((*file, head));
+                    // Of several versions of one file the last becomes current.
+                    updates.retain(|(earlier, _)| earlier != file);
                     updates.push((*file, head));
                 }
                 RowOp::Touch { file } => statements.push(statement!(

@@ -1,6 +1,6 @@
 //! A transaction whose statements can be sent without waiting for each other.
 
-use super::{Postgres, fault};
+use super::{Postgres, Query, fault};
 use deadpool_postgres::Object;
 use tokio_postgres::{Row, types::ToSql};
 use toolrest_core::Result;
@@ -8,7 +8,7 @@ use toolrest_core::Result;
 /// A connection with a transaction open on it.
 ///
 /// Statements that are awaited together go out together, in the order in which they are first polled, and cost one
-/// round trip. Dropped before its end, it gives the connection up, and with it whatever the transaction did.
+/// round trip. Dropped before its end, it takes back whatever the transaction did.
 pub(super) struct Transaction {
     client: Option<Object>,
 }
@@ -24,12 +24,34 @@ impl Transaction {
         self.client.as_ref().ok_or_else(|| toolrest_core::ToolError::internal("the transaction is over"))
     }
 
+    /// Begins a transaction in which everything is seen as at one moment.
+    async fn begin_reading(&self) -> Result<()> {
+        self.client()?.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await.map_err(fault)
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.client.as_ref().is_none_or(|client| client.is_closed())
+    }
+
     pub(super) async fn begin(&self) -> Result<()> {
         self.client()?.batch_execute("BEGIN").await.map_err(fault)
     }
 
     pub(super) async fn query(&self, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
         super::query(self.client()?, sql, params).await
+    }
+
+    /// Looks twice at the same moment.
+    pub(super) async fn look_twice(&self, first: Query<'_>, second: Query<'_>) -> Result<(Vec<Row>, Vec<Row>)> {
+        self.prepare(&[first.0, second.0]).await?;
+        let ((), one, two, ()) = tokio::try_join!(
+            biased;
+            self.begin_reading(),
+            self.query(first.0, first.1),
+            self.query(second.0, second.1),
+            self.commit(),
+        )?;
+        Ok((one, two))
     }
 
     /// Prepares statements that are about to be sent together; preparing is a round trip of its own the first time.
@@ -62,9 +84,18 @@ impl Transaction {
 
 impl Drop for Transaction {
     fn drop(&mut self) {
-        if let Some(client) = self.client.take() {
+        let Some(client) = self.client.take() else { return };
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             // Out of the pool and closed: the database rolls back.
             drop(Object::take(client));
-        }
+            return;
+        };
+        // The connection keeps its place in the pool until it can be used again, so that callers who give up cannot
+        // make more of them than the pool allows.
+        runtime.spawn(async move {
+            if client.batch_execute("ROLLBACK").await.is_err() {
+                drop(Object::take(client));
+            }
+        });
     }
 }

@@ -7,11 +7,14 @@ use crate::files::Page;
 use crate::store::{CallStore, Purge, Purged, Store};
 use async_trait::async_trait;
 use tokio_postgres::{Row, types::ToSql};
-use toolrest_core::{Access, CallId, CallRecord, CommitId, Result, Timestamp, UserId, WorkspaceId};
+use toolrest_core::{Access, CallId, CallRecord, CommitId, Result, Timestamp, UserId, WorkspaceId, now};
 use uuid::Uuid;
 
 /// How many rows one turn of a purge takes, so that nobody waits long for it.
 const TURN: i64 = 500;
+
+/// The advisory lock of the replica that purges.
+const PURGE_LOCK: i64 = 0x746f_6f6c_7075_7267;
 
 /// The tables that grow with use.
 const TABLES: [&str; 10] =
@@ -95,6 +98,10 @@ impl Store for Postgres {
 
     async fn purge(&self, purge: Purge) -> Result<Purged> {
         let mut purged = Purged::default();
+        self.change("DELETE FROM sessions WHERE expires_at < $1", &[&now()]).await?;
+        // No window in which sign-in attempts are counted is longer than a day.
+        self.change("DELETE FROM sign_in_attempts WHERE window_start < $1::timestamptz - interval '1 day'", &[&now()])
+            .await?;
         if let Some(before) = purge.calls_before {
             let sql = "DELETE FROM calls WHERE (ws, id) IN (
                            SELECT ws, id FROM calls WHERE started_at < $1 LIMIT $2 FOR UPDATE SKIP LOCKED
@@ -128,6 +135,11 @@ impl Postgres {
     async fn purge_trash(&self, before: Timestamp) -> Result<Option<(u64, u64)>> {
         let mut transaction = self.transaction().await?;
         transaction.begin().await?;
+        let turn = transaction.query("SELECT pg_try_advisory_xact_lock($1)", &[&PURGE_LOCK]).await?;
+        if !turn.first().is_some_and(|row| row.get(0)) {
+            transaction.rollback().await?;
+            return Ok(None);
+        }
         // A write that needs a content which is already there does not lock it. So none may be under way while it is
         // decided which contents nothing needs: this waits for those that are, and those that come wait for this.
         transaction.query("LOCK TABLE versions IN SHARE ROW EXCLUSIVE MODE", &[]).await?;

@@ -7,7 +7,7 @@ use crate::store::{
     Member, WorkspaceInfo, WorkspaceStore, already_member, last_owner, no_such_member, no_such_user, require,
 };
 use async_trait::async_trait;
-use tokio_postgres::Row;
+use tokio_postgres::{Row, types::ToSql};
 use toolrest_core::{Access, FileId, FileType, Result, Role, ToolError, UserId, WorkspaceId, now};
 
 fn info(row: &Row) -> WorkspaceInfo {
@@ -57,7 +57,7 @@ impl WorkspaceStore for Postgres {
             INSERT INTO files (ws, id, path, dir, name, kind, created_at, updated_at)
             SELECT $1, $6, '/', '', '', $7, $4, $4 FROM account RETURNING 1";
         let root = FileId::new().0;
-        let params: [&(dyn tokio_postgres::types::ToSql + Sync); 7] =
+        let params: [&(dyn ToSql + Sync); 7] =
             [&id.0, &name, &owner.0, &at, &Role::Owner.code(), &root, &FileType::Folder.code()];
         if self.change(sql, &params).await?.is_empty() {
             return Err(no_such_account());
@@ -91,14 +91,23 @@ impl WorkspaceStore for Postgres {
     }
 
     async fn delete_workspace(&self, access: Access) -> Result<()> {
-        let sql = "WITH me AS (SELECT role FROM members WHERE ws = $1 AND user_id = $2), closed AS (
+        let close = "WITH me AS (SELECT role FROM members WHERE ws = $1 AND user_id = $2), closed AS (
                 UPDATE workspaces w SET deleted_at = $4 FROM me WHERE w.id = $1 AND me.role >= $3 RETURNING w.id
-            ), left_by_all AS (
-                DELETE FROM members m USING closed c WHERE m.ws = c.id
             )
             SELECT role FROM me";
-        let rows = self.change(sql, &[&access.workspace.0, &access.user.0, &access.need.code(), &now()]).await?;
-        authorised(access, &rows, 0).map(drop)
+        let mut transaction = self.transaction().await?;
+        transaction.begin().await?;
+        let params: [&(dyn ToSql + Sync); 4] = [&access.workspace.0, &access.user.0, &access.need.code(), &now()];
+        let rows = transaction.query(close, &params).await?;
+        if let Err(error) = authorised(access, &rows, 0) {
+            transaction.rollback().await?;
+            return Err(error);
+        }
+        // A statement of its own, which also sees the members that the one before had to wait for.
+        transaction.query("DELETE FROM members WHERE ws = $1", &[&access.workspace.0]).await?;
+        transaction.commit().await?;
+        transaction.finished();
+        Ok(())
     }
 
     async fn members(&self, access: Access) -> Result<Vec<Member>> {
@@ -113,9 +122,11 @@ impl WorkspaceStore for Postgres {
     async fn add_member(&self, access: Access, email: String, role: Role) -> Result<Member> {
         let sql = "WITH me AS (SELECT role FROM members WHERE ws = $1 AND user_id = $2), account AS (
                 SELECT id, email, full_name FROM users WHERE email = $4
+            ), room AS (
+                SELECT id FROM workspaces WHERE id = $1 AND deleted_at IS NULL FOR SHARE
             ), added AS (
                 INSERT INTO members (ws, user_id, role, created_at)
-                SELECT $1, account.id, $5, $6 FROM account, me WHERE me.role >= $3
+                SELECT room.id, account.id, $5, $6 FROM room, account, me WHERE me.role >= $3
                 ON CONFLICT DO NOTHING RETURNING user_id, role, created_at
             )
             SELECT me.role, account.id IS NOT NULL, added.user_id, account.email, account.full_name, added.role,

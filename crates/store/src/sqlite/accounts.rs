@@ -66,11 +66,7 @@ impl AccountStore for Sqlite {
     }
 
     async fn open_session(&self, user: UserId, session: Session) -> Result<()> {
-        self.write(move |db| {
-            run(db, "DELETE FROM sessions WHERE expires_at < ?1", [micros(now())])?;
-            insert_session(db, user.0, Uuid::now_v7(), &session)
-        })
-        .await
+        self.write(move |db| insert_session(db, user.0, Uuid::now_v7(), &session)).await
     }
 
     async fn rotate_session(&self, token_hash: [u8; 32], next: Session) -> Result<Rotation> {
@@ -116,14 +112,16 @@ impl AccountStore for Sqlite {
         self.write(move |db| {
             let now = micros(now());
             let window = i64::try_from(window.as_micros()).map_err(ToolError::internal)?;
-            run(db, "DELETE FROM sign_in_attempts WHERE window_start <= ?1", [now - window])?;
             let mut wait = None;
             for attempt in attempts {
                 let (count, start): (u32, i64) = find(
                     db,
                     "INSERT INTO sign_in_attempts (key, window_start, count) VALUES (?1, ?2, 1)
-                     ON CONFLICT (key) DO UPDATE SET count = count + 1 RETURNING count, window_start",
-                    (attempt.key, now),
+                     ON CONFLICT (key) DO UPDATE SET
+                         count = CASE WHEN window_start <= ?3 THEN 1 ELSE count + 1 END,
+                         window_start = CASE WHEN window_start <= ?3 THEN ?2 ELSE window_start END
+                     RETURNING count, window_start",
+                    (attempt.key, now, now - window),
                     |row| Ok((row.get(0)?, row.get(1)?)),
                 )?
                 .unwrap_or((1, now));

@@ -7,11 +7,14 @@ use crate::store::{CallStore, Purge, Purged, Store};
 use async_trait::async_trait;
 use rusqlite::{Connection, Row};
 use std::collections::BTreeSet;
-use toolrest_core::{Access, CallId, CallRecord, CommitId, Result, UserId, WorkspaceId};
+use toolrest_core::{Access, CallId, CallRecord, CommitId, Result, UserId, WorkspaceId, now};
 use uuid::Uuid;
 
 /// How many rows one turn of a purge takes, so that writers wait milliseconds for it and not minutes.
 const TURN: i64 = 500;
+
+/// No window in which sign-in attempts are counted is longer.
+const DAY_MICROS: i64 = 24 * 60 * 60 * 1_000_000;
 
 fn record(row: &Row<'_>) -> rusqlite::Result<CallRecord> {
     Ok(CallRecord {
@@ -78,6 +81,12 @@ impl Store for Sqlite {
 
     async fn purge(&self, purge: Purge) -> Result<Purged> {
         let mut purged = Purged::default();
+        let (now, day_ago) = (micros(now()), micros(now()) - DAY_MICROS);
+        self.write(move |db| {
+            run(db, "DELETE FROM sessions WHERE expires_at < ?1", [now])?;
+            run(db, "DELETE FROM sign_in_attempts WHERE window_start < ?1", [day_ago])
+        })
+        .await?;
         if let Some(before) = purge.calls_before {
             purged.calls += self
                 .in_turns(move |db| {

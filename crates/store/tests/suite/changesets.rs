@@ -15,6 +15,12 @@ on_both_stores!(
     many_files_go_into_one_commit,
     equal_contents_are_versions_of_their_own,
     old_versions_are_readable_after_the_store_was_tended,
+    of_two_versions_in_one_commit_the_last_is_current,
+    what_lies_below_a_folder_follows_earlier_changes,
+    moves_of_what_was_moved_are_followed,
+    undo_looks_at_what_the_last_effect_on_a_file_left,
+    undo_of_a_removal_is_refused_once_the_file_was_elsewhere,
+    a_folder_that_came_back_with_its_file_may_be_restored_too,
 );
 
 fn remove(at: &str) -> Change {
@@ -106,7 +112,7 @@ async fn undo_of_what_has_changed_since_is_refused(room: Room) {
     let page = toolrest_store::Page { before: None, limit: 10 };
     let commits = room.store.commits(room.access(), page).await.unwrap();
     let creation = toolrest_ops::undo(&commits[1]).unwrap();
-    assert_eq!(room.commit(creation).await.unwrap_err().kind, ErrorKind::Conflict);
+    assert_eq!(room.commit(creation).await.unwrap_err().kind, ErrorKind::Stale);
     assert_eq!(room.text("/a").await, "two");
 }
 
@@ -170,4 +176,79 @@ async fn old_versions_are_readable_after_the_store_was_tended(room: Room) {
     }
     room.put("/a", &text(7)).await;
     assert_eq!(room.text("/a").await, text(7), "a content of old that is current again");
+}
+
+async fn of_two_versions_in_one_commit_the_last_is_current(room: Room) {
+    room.put("/a", "one").await;
+    room.all(vec![put("/a", "two"), put("/a", "three")]).await.unwrap();
+    assert_eq!(room.text("/a").await, "three");
+    room.put("/a", "four").await;
+    assert_eq!(room.text("/a").await, "four");
+}
+
+async fn what_lies_below_a_folder_follows_earlier_changes(room: Room) {
+    room.put("/a/f", "f").await;
+    room.all(vec![Change::MakeDir(path("/empty"))]).await.unwrap();
+    for changes in [
+        vec![rename("/a", "/b"), remove("/b")],
+        vec![put("/empty/f", "f"), remove("/empty")],
+        vec![rename("/a/f", "/empty/f"), remove("/empty")],
+    ] {
+        let described = format!("{changes:?}");
+        assert_eq!(room.all(changes).await.unwrap_err().kind, ErrorKind::NotEmpty, "{described}");
+    }
+    room.all(vec![rename("/a/f", "/f"), remove("/a")]).await.unwrap();
+    assert_eq!(room.paths().await, ["/empty", "/f"]);
+    room.undo().await.unwrap();
+    assert_eq!(room.paths().await, ["/a", "/a/f", "/empty"]);
+}
+
+async fn moves_of_what_was_moved_are_followed(room: Room) {
+    room.put("/a/f", "f").await;
+    room.all(vec![rename("/a", "/b"), rename("/b", "/c"), put("/c/f", "in its third place")]).await.unwrap();
+    assert_eq!(room.text("/c/f").await, "in its third place");
+    room.all(vec![Change::MakeDir(path("/d"))]).await.unwrap();
+    let into = Change::Move { from: path("/c"), to: Destination::At(path("/d")) };
+    room.all(vec![into, put("/d/c/f", "in its fourth")]).await.unwrap();
+    assert_eq!(room.text("/d/c/f").await, "in its fourth");
+    assert_eq!(room.paths().await, ["/d", "/d/c", "/d/c/f"]);
+}
+
+async fn undo_looks_at_what_the_last_effect_on_a_file_left(room: Room) {
+    room.put("/a", "one").await;
+    for changes in [
+        vec![put("/a", "two"), put("/a", "three")],
+        vec![put("/new", "new"), rename("/new", "/newer")],
+        vec![put("/a", "two"), remove("/a")],
+    ] {
+        let described = format!("{changes:?}");
+        room.all(changes).await.unwrap();
+        room.undo().await.unwrap_or_else(|error| panic!("{described}: {error}"));
+        assert_eq!(room.paths().await, ["/a"], "{described}");
+        assert_eq!(room.text("/a").await, "one", "{described}");
+    }
+}
+
+async fn undo_of_a_removal_is_refused_once_the_file_was_elsewhere(room: Room) {
+    room.put("/a", "one").await;
+    let file = room.read("/a").await.unwrap().entry.id;
+    room.all(vec![remove("/a")]).await.unwrap();
+    let page = toolrest_store::Page { before: None, limit: 1 };
+    let removal = room.store.commits(room.access(), page).await.unwrap().remove(0);
+    room.all(vec![Change::Restore(file)]).await.unwrap();
+    room.put("/a", "two").await;
+    room.all(vec![rename("/a", "/g")]).await.unwrap();
+    room.all(vec![remove("/g")]).await.unwrap();
+    let error = room.commit(toolrest_ops::undo(&removal).unwrap()).await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Conflict);
+    assert!(room.paths().await.is_empty());
+}
+
+async fn a_folder_that_came_back_with_its_file_may_be_restored_too(room: Room) {
+    room.put("/a/f", "f").await;
+    let ids = [room.read("/a/f").await.unwrap().entry.id, room.read("/a").await.unwrap().entry.id];
+    room.all(vec![remove("/a/f")]).await.unwrap();
+    room.all(vec![remove("/a")]).await.unwrap();
+    room.all(ids.map(Change::Restore).to_vec()).await.unwrap();
+    assert_eq!(room.paths().await, ["/a", "/a/f"]);
 }

@@ -1,15 +1,17 @@
 //! What many do at once.
 
-use crate::room::{Room, on_both_stores, path, put};
+use crate::room::{Room, new_user, on_both_stores, path, put};
 use std::collections::BTreeSet;
 use tokio::task::JoinSet;
-use toolrest_core::{Change, Destination, ErrorKind, Removal};
+use toolrest_core::{Access, Change, Depth, Destination, ErrorKind, Removal, Role};
 
 on_both_stores!(
     writers_movers_and_removers_leave_no_orphan,
     versions_of_one_file_are_numbered_without_a_gap,
     messages_of_one_chat_are_all_kept,
     a_commit_that_is_given_up_leaves_the_store_well,
+    a_listing_shows_a_folder_whole_while_it_moves,
+    a_deleted_workspace_lets_nobody_in,
 );
 
 /// Every file must stand in a folder that is there, and every path be unique.
@@ -103,4 +105,41 @@ async fn a_commit_that_is_given_up_leaves_the_store_well(room: Room) {
     room.put("/x/after", "well").await;
     assert_eq!(room.text("/x/after").await, "well");
     is_whole(&room).await;
+}
+
+async fn a_listing_shows_a_folder_whole_while_it_moves(room: Room) {
+    for n in 0..5 {
+        room.put(&format!("/a/{n}"), "text").await;
+    }
+    let mover = {
+        let room = room.clone();
+        tokio::spawn(async move {
+            for turn in 0..60 {
+                let (from, to) = if turn % 2 == 0 { ("/a", "/b") } else { ("/b", "/a") };
+                let to = Destination::Exactly(path(to));
+                room.all(vec![Change::Move { from: path(from), to }]).await.unwrap();
+            }
+        })
+    };
+    while !mover.is_finished() {
+        match room.store.list(room.access(), &path("/a"), Depth::Children, 100).await {
+            Ok(listing) => assert_eq!(listing.entries.len(), 5),
+            Err(error) => assert_eq!(error.kind, ErrorKind::NotFound),
+        }
+    }
+    mover.await.unwrap();
+}
+
+async fn a_deleted_workspace_lets_nobody_in(room: Room) {
+    let guest = new_user(&*room.store).await;
+    let email = room.store.user(guest).await.unwrap().unwrap().email;
+    for _ in 0..20 {
+        let workspace = room.store.create_workspace(room.user, "short-lived".into()).await.unwrap().id;
+        let owner = Access { workspace, user: room.user, need: Role::Owner };
+        let (deleted, _) =
+            tokio::join!(room.store.delete_workspace(owner), room.store.add_member(owner, email.clone(), Role::Editor));
+        deleted.unwrap();
+        let access = Access { workspace, user: guest, need: Role::Viewer };
+        assert_eq!(room.store.authorise(access).await.unwrap_err().kind, ErrorKind::Forbidden);
+    }
 }

@@ -61,11 +61,18 @@ async fn a_content_that_is_written_again_while_it_is_purged_stays_readable(room:
         room.put(&trash, &format!("content {turn}")).await;
         remove(&room, &trash).await;
         let content = format!("content {turn}");
-        let (purged, written) =
-            tokio::join!(room.store.purge(trash_before(later())), room.all(vec![put(&again, &content)]));
+        // By the short way, and by the longer one, which has a folder to make.
+        let deep = format!("/deep-{turn}/again");
+        let (purged, written, written_deep) = tokio::join!(
+            room.store.purge(trash_before(later())),
+            room.all(vec![put(&again, &content)]),
+            room.all(vec![put(&deep, &content)])
+        );
         purged.unwrap();
         written.unwrap();
+        written_deep.unwrap();
         assert_eq!(room.text(&again).await, content);
+        assert_eq!(room.text(&deep).await, content);
     }
 }
 

@@ -11,6 +11,7 @@ on_both_stores!(
     an_expired_token_is_no_reuse,
     attempts_are_counted_before_they_are_judged,
     a_secret_is_made_once,
+    a_session_does_not_outlive_its_end,
 );
 
 fn session(token: u8) -> Session {
@@ -61,4 +62,18 @@ async fn attempts_are_counted_before_they_are_judged(room: Room) {
 async fn a_secret_is_made_once(room: Room) {
     assert_eq!(room.store.secret("jwt", "first").await.unwrap(), "first");
     assert_eq!(room.store.secret("jwt", "second").await.unwrap(), "first");
+}
+
+async fn a_session_does_not_outlive_its_end(room: Room) {
+    for turn in 0..20_u8 {
+        let (first, second) = (turn * 2, turn * 2 + 1);
+        room.store.open_session(room.user, session(first)).await.unwrap();
+        let (rotated, closed) = tokio::join!(
+            room.store.rotate_session([first; 32], session(second)),
+            room.store.close_session([first; 32])
+        );
+        rotated.unwrap();
+        assert!(closed.unwrap());
+        assert_eq!(room.store.rotate_session([second; 32], session(99)).await.unwrap(), Rotation::Invalid);
+    }
 }
