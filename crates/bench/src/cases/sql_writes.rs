@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use self::one_statement::OneStatement;
 use self::round_trips::{OnOurTables, OnUsualTables};
+use self::the_store::TheStore;
 use super::{Effort, each, fdatasync_figure, latencies, middle};
 use crate::contents::{self, Numbers};
 use crate::load::Round;
@@ -18,6 +19,7 @@ use crate::server::Cpu;
 
 mod one_statement;
 mod round_trips;
+mod the_store;
 
 const CLIENTS: usize = 8;
 const FILES: usize = 2000;
@@ -33,7 +35,7 @@ trait Way: Send + Sized + 'static {
     const SCHEMA: &'static str;
     const COUNT_VERSIONS: &'static str;
 
-    fn prepare(client: Client) -> impl Future<Output = Self> + Send;
+    fn prepare(address: &str) -> impl Future<Output = Self> + Send;
     fn write(&mut self, path: &str, text: &str) -> impl Future<Output = ()> + Send;
 }
 
@@ -54,7 +56,7 @@ pub fn run(cluster: &Cluster, effort: Effort, report: &mut Report) {
     );
     let runtime = tokio::runtime::Runtime::new().expect("a runtime starts");
     let address = cluster.create_database("sql_writes");
-    let (mut ours, mut usual, mut same_tables) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut ours, mut usual, mut same_tables, mut store) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut syncs = Vec::new();
     for index in 0..=effort.rounds * SLICES as usize {
         // The first time around is the warm-up.
@@ -62,7 +64,9 @@ pub fn run(cluster: &Cluster, effort: Effort, report: &mut Report) {
         let usual_round = runtime.block_on(measure::<OnUsualTables>(cluster, &address, duration));
         let ours_round = runtime.block_on(measure::<OneStatement>(cluster, &address, duration));
         let same_tables_round = runtime.block_on(measure::<OnOurTables>(cluster, &address, duration));
+        let store_round = runtime.block_on(measure::<TheStore>(cluster, &address, duration));
         if index > 0 {
+            store.push(store_round);
             syncs.push(process::fdatasync_per_second(&env::temp_dir(), Duration::from_millis(200)));
             ours.push(ours_round);
             usual.push(usual_round);
@@ -73,6 +77,7 @@ pub fn run(cluster: &Cluster, effort: Effort, report: &mut Report) {
         ("one statement", &ours),
         ("seven round trips, usual tables", &usual),
         ("seven round trips, our tables", &same_tables),
+        ("the store's commit", &store),
     ];
     for (case, rounds) in speeds {
         report.add(Figure {
@@ -96,6 +101,13 @@ pub fn run(cluster: &Cluster, effort: Effort, report: &mut Report) {
         &same_tables,
         Target::None,
         "the same rows written: what the round trips alone cost",
+    ));
+    report.add(ratio(
+        "the store's commit against seven round trips",
+        &store,
+        &usual,
+        Target::None,
+        "usual tables; the store also checks the membership and keeps a commit and the record of the call",
     ));
 }
 
@@ -122,7 +134,7 @@ async fn measure<W: Way>(cluster: &Cluster, address: &str, duration: Duration) -
     }
     let mut writers = Vec::new();
     for _ in 0..CLIENTS {
-        writers.push(W::prepare(connect(address).await).await);
+        writers.push(W::prepare(address).await);
     }
 
     let own = std::process::id();

@@ -5,7 +5,7 @@ use tokio_postgres::{Client, Statement};
 use uuid::Uuid;
 use zstd::bulk::Compressor;
 
-use super::{WORKSPACE, Way};
+use super::{WORKSPACE, Way, connect};
 
 /// The store's tables, under names of the bench's own.
 pub const OUR_TABLES: &str = r#"
@@ -128,7 +128,8 @@ impl Way for OneStatement {
     const SCHEMA: &'static str = OUR_TABLES;
     const COUNT_VERSIONS: &'static str = COUNT_VERSIONS;
 
-    async fn prepare(client: Client) -> Self {
+    async fn prepare(address: &str) -> Self {
+        let client = connect(address).await;
         Self {
             statement: client.prepare(one_statement_sql()).await.expect("it prepares"),
             compressor: Compressor::new(3).expect("zstd starts"),

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use zstd::bulk::Compressor;
 
 use super::one_statement::{COUNT_VERSIONS, NewVersion, OUR_TABLES};
-use super::{WORKSPACE, Way};
+use super::{WORKSPACE, Way, connect};
 
 /// As the original of this API keeps them, with the indexes it has on them.
 const USUAL_TABLES: &str = r#"
@@ -66,7 +66,8 @@ impl Way for OnUsualTables {
     const SCHEMA: &'static str = USUAL_TABLES;
     const COUNT_VERSIONS: &'static str = "SELECT count(*) FROM bench_versions";
 
-    async fn prepare(client: Client) -> Self {
+    async fn prepare(address: &str) -> Self {
+        let client = connect(address).await;
         let prepare = async |sql| client.prepare(sql).await.expect("it prepares");
         Self {
             file_by_path: prepare(
@@ -124,7 +125,8 @@ impl Way for OnOurTables {
     const SCHEMA: &'static str = OUR_TABLES;
     const COUNT_VERSIONS: &'static str = COUNT_VERSIONS;
 
-    async fn prepare(client: Client) -> Self {
+    async fn prepare(address: &str) -> Self {
+        let client = connect(address).await;
         let prepare = async |sql| client.prepare(sql).await.expect("it prepares");
         Self {
             file_by_path: prepare("SELECT * FROM our_files WHERE ws = $1 AND path = $2 AND deleted_at IS NULL").await,
