@@ -81,6 +81,7 @@ impl Write<'_> {
         let mut inserts: Vec<&FileRow> = Vec::new();
         let mut versions: Vec<(FileId, &Head)> = Vec::new();
         let mut updates: Vec<(FileId, &Head)> = Vec::new();
+        let (mut trashed, mut untrashed): (Vec<Uuid>, Vec<Uuid>) = Default::default();
         for op in ops {
             match op {
                 RowOp::Insert(row) => {
@@ -99,18 +100,8 @@ impl Write<'_> {
                     file.0,
                     self.at
                 )),
-                RowOp::Trash { file } => statements.push(statement!(
-                    "UPDATE files SET deleted_at = $3 WHERE ws = $1 AND id = $2",
-                    self.ws,
-                    file.0,
-                    self.at
-                )),
-                RowOp::Untrash { file } => statements.push(statement!(
-                    "UPDATE files SET deleted_at = NULL, updated_at = $3 WHERE ws = $1 AND id = $2",
-                    self.ws,
-                    file.0,
-                    self.at
-                )),
+                RowOp::Trash { file } => trashed.push(file.0),
+                RowOp::Untrash { file } => untrashed.push(file.0),
                 RowOp::Move { file, is_folder, from, to } => {
                     statements.push(self.move_one(*file, to));
                     if *is_folder {
@@ -121,6 +112,14 @@ impl Write<'_> {
         }
         if !inserts.is_empty() {
             statements.push(self.inserts(&inserts));
+        }
+        if !trashed.is_empty() {
+            let sql = "UPDATE files SET deleted_at = $3 WHERE ws = $1 AND id = ANY($2)";
+            statements.push(statement!(sql, self.ws, trashed, self.at));
+        }
+        if !untrashed.is_empty() {
+            let sql = "UPDATE files SET deleted_at = NULL, updated_at = $3 WHERE ws = $1 AND id = ANY($2)";
+            statements.push(statement!(sql, self.ws, untrashed, self.at));
         }
         if !versions.is_empty() {
             statements.push(self.versions(&versions));
