@@ -10,6 +10,8 @@ use uuid::Uuid;
 /// How much is compressed at a time: little enough that writers do not notice.
 const BATCH: u32 = 100;
 const BATCH_BYTES: usize = 4 << 20;
+/// How many batches one turn takes. What a storm of writes leaves behind is caught up with when it is over.
+const BATCHES_PER_TURN: usize = 4;
 
 /// A content that waits to be compressed.
 struct Waiting {
@@ -20,9 +22,9 @@ struct Waiting {
 }
 
 impl Sqlite {
-    /// Compresses what waits for it, away from the writer, which only swaps the bytes.
+    /// Compresses some of what waits for it, away from the writer, which only swaps the bytes.
     pub(super) async fn compress_history(&self) -> Result<()> {
-        loop {
+        for _ in 0..BATCHES_PER_TURN {
             let waiting = self.read(waiting).await?;
             if waiting.is_empty() {
                 return Ok(());
@@ -30,6 +32,7 @@ impl Sqlite {
             let done = tokio::task::spawn_blocking(|| compress(waiting)).await.map_err(ToolError::internal)??;
             self.write(move |db| swap(db, done)).await?;
         }
+        Ok(())
     }
 }
 
