@@ -101,12 +101,12 @@ CREATE TABLE blobs (
 CREATE UNIQUE INDEX blobs_by_key ON blobs (ws, key);
 
 -- Contents that were replaced and wait to be compressed. Current ones stay raw, which makes reading and searching them
--- fast.
+-- fast. A queue: a write adds to its end, which is cheap, and may add the same content twice.
 CREATE TABLE superseded (
+    place INTEGER PRIMARY KEY,
     ws BLOB NOT NULL,
-    key BLOB NOT NULL,
-    PRIMARY KEY (ws, key)
-) WITHOUT ROWID;
+    key BLOB NOT NULL
+);
 
 CREATE TABLE commits (
     ws BLOB NOT NULL,

@@ -164,7 +164,7 @@ impl Writer<'_> {
             RowOp::AddVersion { file, head, replaced } => {
                 self.version(*file, head)?;
                 if let Some(blob) = replaced {
-                    let sql = "INSERT INTO superseded (ws, key) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
+                    let sql = "INSERT INTO superseded (ws, key) VALUES (?1, ?2)";
                     run(self.db, sql, (ws, blob.0))?;
                 }
                 run(

@@ -15,6 +15,8 @@ const BATCHES_PER_TURN: usize = 4;
 
 /// A content that waits to be compressed.
 struct Waiting {
+    /// Its place in the queue.
+    place: i64,
     ws: Uuid,
     key: [u8; 32],
     /// Its bytes, if there is still something to do: raw at first, then compressed.
@@ -37,15 +39,16 @@ impl Sqlite {
 }
 
 fn waiting(db: &Connection) -> Result<Vec<Waiting>> {
-    let sql = "SELECT ws, key FROM superseded LIMIT ?1";
-    let keys: Vec<(Uuid, [u8; 32])> = collect(db, sql, [BATCH], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let sql = "SELECT place, ws, key FROM superseded ORDER BY place LIMIT ?1";
+    let keys: Vec<(i64, Uuid, [u8; 32])> =
+        collect(db, sql, [BATCH], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
     let mut waiting = Vec::with_capacity(keys.len());
     let mut bytes = 0;
-    for (ws, key) in keys {
+    for (place, ws, key) in keys {
         let sql = "SELECT data FROM blobs WHERE ws = ?1 AND key = ?2 AND encoding = ?3";
         let data: Option<Vec<u8>> = find(db, sql, (ws, key, Encoding::Raw.code()), |row| row.get(0))?;
         bytes += data.as_ref().map_or(0, Vec::len);
-        waiting.push(Waiting { ws, key, data });
+        waiting.push(Waiting { place, ws, key, data });
         if bytes > BATCH_BYTES {
             break;
         }
@@ -62,12 +65,12 @@ fn compress(mut waiting: Vec<Waiting>) -> Result<Vec<Waiting>> {
 }
 
 fn swap(db: &Connection, done: Vec<Waiting>) -> Result<()> {
-    for Waiting { ws, key, data } in done {
+    for Waiting { place, ws, key, data } in done {
         if let Some(data) = data {
             let sql = "UPDATE blobs SET data = ?3, encoding = ?4 WHERE ws = ?1 AND key = ?2";
             run(db, sql, (ws, key, data, Encoding::Zstd.code()))?;
         }
-        run(db, "DELETE FROM superseded WHERE ws = ?1 AND key = ?2", (ws, key))?;
+        run(db, "DELETE FROM superseded WHERE place = ?1", [place])?;
     }
     Ok(())
 }

@@ -139,7 +139,7 @@ impl Sqlite {
                 ("files", "id"),
                 ("versions", "file_id, seq"),
                 ("blobs", "key"),
-                ("superseded", "key"),
+                ("superseded", "place"),
                 ("commits", "id"),
                 ("calls", "id"),
                 ("chat_messages", "chat_id, seq"),
