@@ -51,12 +51,12 @@ fn mount_of(folder: &Path, mounts: &str) -> String {
 mod tests {
     use super::*;
 
-    const MOUNTS: &str = "/dev/vda / ext4 rw 0 0\ntmpfs /tmp tmpfs rw 0 0\n/dev/vdb /tmp/disk xfs rw 0 0\n";
+    const MOUNTS: &str = "/dev/vda / ext4 rw 0 0\ntmpfs /mnt tmpfs rw 0 0\n/dev/vdb /mnt/disk xfs rw 0 0\n";
 
     #[test]
     fn the_deepest_mount_point_counts() {
-        assert_eq!(mount_of(Path::new("/tmp/disk/x"), MOUNTS), "/dev/vdb, xfs");
-        assert_eq!(mount_of(Path::new("/home"), MOUNTS), "/dev/vda, ext4");
-        assert!(mount_of(Path::new("/tmp/other"), MOUNTS).contains("not a disk"));
+        assert_eq!(mount_of(Path::new("/mnt/disk/x"), MOUNTS), "/dev/vdb, xfs");
+        assert_eq!(mount_of(Path::new("/srv"), MOUNTS), "/dev/vda, ext4");
+        assert!(mount_of(Path::new("/mnt/other"), MOUNTS).contains("not a disk"));
     }
 }

@@ -83,7 +83,7 @@ impl Store for Postgres {
     /// Renews the planner's statistics of tables that have outgrown them.
     ///
     /// Autovacuum would, but looks once a minute. Until then a young table is searched as it was planned for when it
-    /// was empty: by whichever index came first, a hundred times as slow.
+    /// was empty: by whichever index came first, many times as slow.
     async fn tend(&self) -> Result<()> {
         let sql = "SELECT relname::text FROM pg_stat_user_tables
                    WHERE schemaname = current_schema() AND relname = ANY($1)

@@ -21,7 +21,6 @@ on_both_backends!(
     many_chats_of_one_title_stand_beside_each_other,
     a_browser_that_sends_its_access_token_too_can_refresh_and_log_out,
     failing_from_elsewhere_does_not_lock_an_owner_out,
-    a_data_folder_is_for_the_server_alone,
 );
 
 async fn an_edit_cannot_grow_a_file_beyond_the_limit(on: On) {
@@ -194,11 +193,9 @@ async fn failing_from_elsewhere_does_not_lock_an_owner_out(on: On) {
     assert_eq!(sign_in("203.0.113.8", PASSWORD).await.status, 200);
 }
 
-async fn a_data_folder_is_for_the_server_alone(on: On) {
-    if on == On::Postgres {
-        return;
-    }
-    let server = on.options().start();
+#[tokio::test]
+async fn a_data_folder_is_for_the_server_alone() {
+    let server = On::Sqlite.options().start();
     workspace_at(&server).await.write("/a", "text").await;
     for entry in std::fs::read_dir(server.data_folder()).unwrap() {
         let entry = entry.unwrap();
