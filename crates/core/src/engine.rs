@@ -22,11 +22,18 @@ pub struct Limits {
     pub calls_per_workspace: usize,
     /// How large an answer may be.
     pub response_bytes: usize,
+    /// How long a search may run.
+    pub search_timeout: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { call_timeout: Duration::from_secs(30), calls_per_workspace: 256, response_bytes: 32 << 20 }
+        Self {
+            call_timeout: Duration::from_secs(30),
+            calls_per_workspace: 256,
+            response_bytes: 32 << 20,
+            search_timeout: Duration::from_secs(10),
+        }
     }
 }
 

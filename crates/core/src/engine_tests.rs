@@ -28,6 +28,10 @@ impl Workspace for Room {
         Ok(Listing { entries: Vec::new(), truncated: false })
     }
 
+    async fn search(&self, _: crate::Search) -> Result<crate::Found> {
+        Ok(crate::Found::default())
+    }
+
     async fn commit(&self, _: Changeset, cx: &CallCx) -> Result<Commit> {
         let id = CommitId::new();
         cx.recorded_with(id);

@@ -94,6 +94,11 @@ impl JsonText {
         serde_json::from_str::<Members>(self.as_str()).ok().map(|members| members.0)
     }
 
+    /// The `text` of an object, where it is a string: what a document with more fields says.
+    pub fn document_text(&self) -> Option<String> {
+        self.members()?.into_iter().find(|(name, _)| name == "text").and_then(|(_, text)| text.as_string())
+    }
+
     /// Puts an object together from members.
     pub fn from_members(members: &[(String, Self)]) -> Result<Self> {
         let mut text = String::from("{");

@@ -28,8 +28,7 @@ fn document(value: &JsonText) -> Result<Content> {
     }
     let wrong = || unfit("Content of a Document must be a string, or an object whose `text` field is a string");
     let members = value.members().ok_or_else(wrong)?;
-    let text = members.iter().find(|(name, _)| name == "text").and_then(|(_, text)| text.as_string());
-    let text = without_nul(text.ok_or_else(wrong)?)?;
+    let text = without_nul(value.document_text().ok_or_else(wrong)?)?;
     Ok(if members.len() == 1 { Content::Text(text) } else { Content::Json(value.compact()) })
 }
 
@@ -67,8 +66,7 @@ impl Editable {
         match content {
             Content::Text(text) => Ok(Self { text, whole: Whole::Text }),
             Content::Json(json) if file_type == FileType::Document => {
-                let text = json.members().unwrap_or_default().into_iter().find(|(name, _)| name == "text");
-                let text = text.and_then(|(_, text)| text.as_string()).unwrap_or_default();
+                let text = json.document_text().unwrap_or_default();
                 Ok(Self { text, whole: Whole::Document(json) })
             }
             Content::Json(json) => {

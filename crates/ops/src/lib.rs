@@ -9,6 +9,7 @@ mod list;
 mod place;
 mod read;
 mod replace;
+mod search;
 mod undo;
 mod write;
 
@@ -17,5 +18,6 @@ pub use list::list;
 pub use place::{make_dir, move_to, remove, touch};
 pub use read::read;
 pub use replace::{Occurrences, replace};
+pub use search::{Case, PathPattern, SearchOptions, Syntax, search};
 pub use undo::undo;
 pub use write::{WriteOptions, write};

@@ -69,6 +69,7 @@ impl Server {
             call_timeout: Duration::from_millis(settings.limits.call_timeout_ms),
             calls_per_workspace: settings.limits.calls_per_workspace,
             response_bytes: settings.limits.response_bytes,
+            search_timeout: Duration::from_millis(settings.search.timeout_ms),
         };
         let records = Arc::new(WriteBehind::start(Arc::clone(&store)));
         let engine = Engine::new(
@@ -153,6 +154,7 @@ async fn open_store(settings: &Settings) -> Result<Arc<dyn Store>, StartError> {
             pool_size: settings.database.pool_size,
             statement_timeout: Duration::from_millis(settings.database.statement_timeout_ms),
             wait_timeout: Duration::from_millis(settings.limits.call_timeout_ms),
+            search_cache_bytes: settings.search.cache_bytes,
         };
         return Ok(Arc::new(Postgres::connect(url, options).await?));
     }
@@ -160,5 +162,5 @@ async fn open_store(settings: &Settings) -> Result<Arc<dyn Store>, StartError> {
     let data_dir = |source| StartError::DataDir { path: folder.display().to_string(), source };
     // It will hold the secret that signs tokens and the hashes of passwords: for the server's own eyes.
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(data_dir)?;
-    Ok(Arc::new(Sqlite::open(&folder.join("toolrest.db"))?))
+    Ok(Arc::new(Sqlite::open(&folder.join("toolrest.db"), settings.search.cache_bytes)?))
 }

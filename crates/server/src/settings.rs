@@ -142,6 +142,14 @@ settings! {
         calls_per_workspace: usize = 256, Accepts::Whole(1, 100_000);
     }
 
+    /// Searching files.
+    search: Search {
+        /// Longest a search may take.
+        timeout_ms: u64 = 10_000, Accepts::Whole(1, DAY_MS);
+        /// Memory for the texts of workspaces that were searched lately, over all of them; 0 keeps nothing.
+        cache_bytes: usize = 512 << 20, Accepts::Whole(0, 1024 * GIB);
+    }
+
     /// How long things are kept that nobody uses any more.
     retention: Retention {
         /// Days that deleted files stay in the trash; 0 keeps them for ever.

@@ -1,5 +1,6 @@
 //! How contents are stored.
 
+use crate::signature::Signature;
 use std::{borrow::Cow, cell::RefCell};
 use toolrest_core::{Change, Changeset, Content, ContentHash, Form, Result, ToolError};
 use zstd::bulk::{Compressor, Decompressor};
@@ -32,6 +33,8 @@ pub(crate) struct Prepared {
     pub size: i64,
     pub encoding: Encoding,
     pub data: Vec<u8>,
+    /// What searches can tell of the bytes without reading them; bytes that are no text have none.
+    pub signature: Option<Signature>,
 }
 
 /// Whether heads are kept compressed.
@@ -55,12 +58,13 @@ impl Prepared {
         // Of text and bytes the API's hash is the one of the stored bytes.
         let key = if content.form() == Form::Json { ContentHash::of(&bytes) } else { hash };
         let size = i64::try_from(bytes.len()).map_err(ToolError::internal)?;
+        let signature = (content.form() != Form::Bytes).then(|| Signature::of(&bytes));
         let smaller = if compression == Compression::WherePays { compressed(&bytes)? } else { None };
         let (encoding, data) = match smaller {
             Some(data) => (Encoding::Zstd, data),
             None => (Encoding::Raw, bytes.into_owned()),
         };
-        Ok(Self { hash, form: content.form(), key, size, encoding, data })
+        Ok(Self { hash, form: content.form(), key, size, encoding, data, signature })
     }
 }
 
@@ -115,17 +119,24 @@ pub(crate) async fn prepare(
     tokio::task::spawn_blocking(work).await.map_err(ToolError::internal)?
 }
 
+/// Gives back bytes that were compressed.
+pub(crate) fn decompressed(data: &[u8], size: usize) -> Result<Vec<u8>> {
+    DECOMPRESSOR.with_borrow_mut(|zstd| match zstd {
+        Ok(zstd) => zstd.decompress(data, size).map_err(ToolError::internal),
+        Err(error) => Err(ToolError::internal(error)),
+    })
+}
+
+/// Gives back the bytes that were stored.
+pub(crate) fn stored_bytes(encoding: i16, size: i64, data: &[u8]) -> Result<Cow<'_, [u8]>> {
+    if encoding == Encoding::Raw.code() {
+        return Ok(Cow::Borrowed(data));
+    }
+    Ok(Cow::Owned(decompressed(data, usize::try_from(size).map_err(ToolError::internal)?)?))
+}
+
 /// Gives back the content that was stored.
 pub(crate) fn decode(form: i16, encoding: i16, size: i64, data: &[u8]) -> Result<Content> {
     let form = Form::from_code(form).ok_or_else(|| ToolError::internal(format!("unknown form {form}")))?;
-    let bytes = if encoding == Encoding::Raw.code() {
-        Cow::Borrowed(data)
-    } else {
-        let size = usize::try_from(size).map_err(ToolError::internal)?;
-        Cow::Owned(DECOMPRESSOR.with_borrow_mut(|zstd| match zstd {
-            Ok(zstd) => zstd.decompress(data, size).map_err(ToolError::internal),
-            Err(error) => Err(ToolError::internal(error)),
-        })?)
-    };
-    Content::from_stored(form, bytes.into_owned())
+    Content::from_stored(form, stored_bytes(encoding, size, data)?.into_owned())
 }

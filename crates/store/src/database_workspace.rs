@@ -4,7 +4,8 @@ use crate::{CallInfo, FileStore, Store};
 use async_trait::async_trait;
 use std::sync::Arc;
 use toolrest_core::{
-    Access, CallCx, Changeset, Commit, Depth, Entry, File, Listing, Result, Workspace, Workspaces, WsPath,
+    Access, CallCx, Changeset, Commit, Depth, Entry, File, Found, Listing, Result, Search, Workspace, Workspaces,
+    WsPath,
 };
 
 /// Opens workspaces of a store.
@@ -38,6 +39,10 @@ impl Workspace for DatabaseWorkspace {
 
     async fn list(&self, folder: &WsPath, depth: Depth, limit: usize) -> Result<Listing> {
         self.store.list(self.access, folder, depth, limit).await
+    }
+
+    async fn search(&self, search: Search) -> Result<Found> {
+        self.store.search(self.access, search).await
     }
 
     async fn commit(&self, changes: Changeset, cx: &CallCx) -> Result<Commit> {

@@ -5,7 +5,8 @@ use async_trait::async_trait;
 use serde::Serialize;
 use toolrest_core::{
     Access, CallCx, CallId, Changeset, ChatId, Commit, CommitId, CommitInfo, Content, Depth, Entry, File, FileId,
-    FileType, JsonText, Listing, MAX_NAME_BYTES, Result, Timestamp, ToolError, UserId, Version, VersionId, WsPath, now,
+    FileType, Found, JsonText, Listing, MAX_NAME_BYTES, Result, Search, Timestamp, ToolError, UserId, Version,
+    VersionId, WsPath, now,
 };
 
 /// The call on whose behalf a change is made.
@@ -101,6 +102,19 @@ impl Chat {
         Ok(File { entry, content: Some(content) })
     }
 
+    /// The chat as a text that people read and that can be searched: its title, then each message after its speaker.
+    pub(crate) fn readable(title: Option<&str>, messages: &[Message]) -> String {
+        let mut text = title.map_or(String::new(), |title| format!("{title}\n"));
+        for message in messages {
+            text.push('\n');
+            text.push_str(&message.role);
+            text.push_str(": ");
+            text.push_str(&message.content);
+            text.push('\n');
+        }
+        text
+    }
+
     /// Names for the file that shows a chat with this title, the best first: the title, made fit for a path; the same
     /// with the end of the chat's id, which nobody else has.
     pub(crate) fn file_names(title: &str, id: FileId) -> [String; 2] {
@@ -144,6 +158,9 @@ pub trait FileStore: Send + Sync {
 
     /// Lists a folder, sorted by path.
     async fn list(&self, access: Access, folder: &WsPath, depth: Depth, limit: usize) -> Result<Listing>;
+
+    /// Finds lines in the files' texts.
+    async fn search(&self, access: Access, search: Search) -> Result<Found>;
 
     /// Applies all of the changes or none, and records the call with them.
     async fn commit(&self, access: Access, changes: Changeset, call: CallInfo) -> Result<Commit>;

@@ -11,6 +11,8 @@ mod files;
 mod plan;
 mod postgres;
 mod recorder;
+mod search;
+mod signature;
 mod sqlite;
 mod store;
 

@@ -6,15 +6,17 @@ mod commits;
 mod files;
 mod put;
 mod row;
+mod search;
 mod statements;
 mod transaction;
 mod upkeep;
 mod workspaces;
 
+use crate::search::Searcher;
 use deadpool_postgres::{
     Hook, HookError, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime, TimeoutType,
 };
-use std::{str::FromStr, time::Duration};
+use std::{str::FromStr, sync::Arc, time::Duration};
 use tokio_postgres::{
     NoTls, Row,
     error::SqlState,
@@ -23,7 +25,10 @@ use tokio_postgres::{
 use toolrest_core::{ErrorKind, Result, ToolError};
 
 /// Schema changes, oldest first. Never edit one that was released; add another.
-const MIGRATIONS: &[&str] = &[include_str!("../migrations/postgres/0001_ground_floor.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../migrations/postgres/0001_ground_floor.sql"),
+    include_str!("../migrations/postgres/0002_search.sql"),
+];
 
 /// The advisory lock under which replicas take turns to migrate. Any number that no other program uses.
 const MIGRATION_LOCK: i64 = 0x746f_6f6c_7265_7374;
@@ -33,8 +38,10 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// A store on PostgreSQL.
 ///
 /// A request holds one connection at most, and only while a statement of its own runs.
+#[derive(Clone)]
 pub struct Postgres {
     pool: Pool,
+    searcher: Arc<Searcher>,
 }
 
 /// How to use a PostgreSQL.
@@ -45,6 +52,8 @@ pub struct PostgresOptions {
     pub statement_timeout: Duration,
     /// How long a request may wait for a connection.
     pub wait_timeout: Duration,
+    /// How many bytes searches may keep in memory.
+    pub search_cache_bytes: usize,
 }
 
 impl Postgres {
@@ -76,7 +85,7 @@ impl Postgres {
             let message = format!("Cannot connect to the database: {}", causes.join(": "));
             return Err(ToolError::new(ErrorKind::Unavailable, message));
         }
-        let store = Self { pool };
+        let store = Self { pool, searcher: Arc::new(Searcher::new(options.search_cache_bytes)) };
         store.migrate().await?;
         Ok(store)
     }

@@ -6,23 +6,28 @@ mod commits;
 mod files;
 mod history;
 mod row;
+mod search;
 mod upkeep;
 mod workspaces;
 
+use crate::search::{Searchable, Searcher};
 use crossbeam_channel::{Receiver, Sender};
 use rusqlite::{Connection, OpenFlags};
+use search::{SearchConnections, SqliteTexts};
 use std::{
     fs::OpenOptions,
     os::unix::fs::OpenOptionsExt,
     panic::{AssertUnwindSafe, catch_unwind},
     path::Path,
+    sync::Arc,
     thread::{self, JoinHandle},
 };
 use tokio::sync::oneshot;
 use toolrest_core::{ErrorKind, Result, ToolError};
 
 /// Schema changes, oldest first. Never edit one that was released; add another.
-const MIGRATIONS: &[&str] = &[include_str!("../migrations/sqlite/0001_ground_floor.sql")];
+const MIGRATIONS: &[&str] =
+    &[include_str!("../migrations/sqlite/0001_ground_floor.sql"), include_str!("../migrations/sqlite/0002_search.sql")];
 
 /// The most writes that share one transaction, and so one fsync.
 const GROUP: usize = 256;
@@ -35,6 +40,8 @@ pub struct Sqlite {
     writes: Option<Sender<WriteJob>>,
     reads: Option<Sender<ReadJob>>,
     threads: Vec<JoinHandle<()>>,
+    searcher: Searcher,
+    texts: Arc<SqliteTexts>,
 }
 
 type ReadJob = Box<dyn FnOnce(&Connection) + Send>;
@@ -44,7 +51,9 @@ type Answer = Box<dyn FnOnce(Result<()>) + Send>;
 
 impl Sqlite {
     /// Opens or makes the database file and brings its schema up to date.
-    pub fn open(path: &Path) -> Result<Self> {
+    ///
+    /// Searches keep at most so many bytes in memory.
+    pub fn open(path: &Path, search_cache_bytes: usize) -> Result<Self> {
         // Made before SQLite would, so that nobody else may read it; its companions take over the mode.
         let private = OpenOptions::new().create(true).append(true).mode(0o600).open(path);
         private.map_err(|error| cannot_open(path, &error))?;
@@ -59,7 +68,14 @@ impl Sqlite {
             let queue: Receiver<ReadJob> = queued_reads.clone();
             threads.push(spawn("sqlite-reader", move || queue.iter().for_each(|job| run_read(&reader, job)))?);
         }
-        Ok(Self { writes: Some(write), reads: Some(read), threads })
+        let texts = Arc::new(SqliteTexts(Arc::new(SearchConnections::new(path.to_owned()))));
+        let searcher = Searcher::new(search_cache_bytes);
+        Ok(Self { writes: Some(write), reads: Some(read), threads, searcher, texts })
+    }
+
+    /// What searches read.
+    pub(crate) fn searchable(&self) -> Arc<dyn Searchable> {
+        Arc::<SqliteTexts>::clone(&self.texts)
     }
 
     /// Runs a query on a reader, in one snapshot.

@@ -2,6 +2,7 @@
 
 mod edit;
 mod edit_many;
+mod grep;
 mod ls;
 mod mkdir;
 mod mv;
@@ -28,6 +29,7 @@ pub fn toolset() -> Toolset {
         .with(mkdir::Mkdir)
         .with(edit::Edit)
         .with(edit_many::EditMany)
+        .with(grep::Grep)
 }
 
 /// How specification 000 wraps answers. The REST interface answers errors in the same way.

@@ -27,9 +27,11 @@ pub(super) async fn create(store: &Postgres, access: Access, title: String) -> R
     let sql = "WITH me AS (SELECT role FROM members WHERE ws = $1 AND user_id = $2), folder AS (
             SELECT 1 FROM files WHERE ws = $1 AND path = $5 AND deleted_at IS NULL AND (SELECT role FROM me) >= $8
             FOR KEY SHARE
+        ), made AS (
+            INSERT INTO files (ws, id, path, dir, name, display_name, kind, is_virtual, created_at, updated_at)
+            SELECT $1, $3, $4, $5, $6, $7, $9, true, $10, $10 FROM folder ON CONFLICT DO NOTHING RETURNING id
         )
-        INSERT INTO files (ws, id, path, dir, name, display_name, kind, is_virtual, created_at, updated_at)
-        SELECT $1, $3, $4, $5, $6, $7, $9, true, $10, $10 FROM folder ON CONFLICT DO NOTHING RETURNING id";
+        INSERT INTO changes (ws, file_id) SELECT $1, id FROM made RETURNING file_id";
     for name in Chat::file_names(&title, row.id) {
         row.path = folder.join(&name)?;
         let made = store
@@ -77,6 +79,8 @@ pub(super) async fn add_message(
     let lock = "WITH me AS (SELECT role FROM members WHERE ws = $1 AND user_id = $2), chat AS (
             UPDATE files f SET updated_at = $5
             WHERE f.ws = $1 AND f.id = $4 AND f.is_virtual AND (SELECT role FROM me) >= $3 RETURNING f.id
+        ), changed AS (
+            INSERT INTO changes (ws, file_id) SELECT $1, id FROM chat
         )
         SELECT me.role, chat.id FROM me LEFT JOIN chat ON true";
     let insert = "INSERT INTO chat_messages (ws, chat_id, seq, id, role, content, created_at)

@@ -7,11 +7,11 @@ use crate::files::{CallInfo, Chat, FileStore, Message, Page};
 use crate::plan::{FileRow, no_such_file};
 use crate::store::{no_such_commit, no_such_version, not_a_folder};
 use async_trait::async_trait;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 use tokio_postgres::{Row, types::ToSql};
 use toolrest_core::{
     Access, CallId, Changeset, ChatId, Commit, CommitId, CommitInfo, Content, Depth, Entry, File, FileId, FileType,
-    Listing, Result, ToolError, UserId, Version, VersionId, WsPath,
+    Found, Listing, Result, Search, ToolError, UserId, Version, VersionId, WsPath,
 };
 
 static READ: LazyLock<String> = LazyLock::new(|| read_by("f.path = $3 AND f.deleted_at IS NULL"));
@@ -146,6 +146,10 @@ impl FileStore for Postgres {
             return Ok(commit);
         }
         self.commit_in_transaction(access, &changes, &contents, &call).await
+    }
+
+    async fn search(&self, access: Access, search: Search) -> Result<Found> {
+        self.searcher.search(Arc::new(self.clone()), access, search).await
     }
 
     async fn file(&self, access: Access, id: FileId) -> Result<File> {

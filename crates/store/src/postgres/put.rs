@@ -5,6 +5,7 @@ use super::Postgres;
 use super::row::role;
 use crate::blob::Prepared;
 use crate::files::CallInfo;
+use crate::signature::Signature;
 use crate::store::require;
 use toolrest_core::{
     Access, Change, Changeset, Commit, CommitId, ContentHash, Expect, FileId, Outcome, Put, Result, ToolError,
@@ -42,7 +43,8 @@ WITH me AS (
 ), target AS (
     SELECT id, head_seq + 1 AS seq, head_seq AS before FROM fit UNION ALL SELECT id, 1, NULL FROM made
 ), kept AS (
-    INSERT INTO blobs (ws, key, size, encoding, data) SELECT $1, $9, $11, $12, $13 FROM target ON CONFLICT DO NOTHING
+    INSERT INTO blobs (ws, key, size, encoding, data, signature) SELECT $1, $9, $11, $12, $13, $26 FROM target
+    ON CONFLICT DO NOTHING
 ), versioned AS (
     INSERT INTO versions (ws, file_id, seq, id, hash, form, blob, size, author, commit_id, created_at)
     SELECT $1, id, seq, $14, $8, $10, $9, $11, $2, $16, $17 FROM target
@@ -50,6 +52,8 @@ WITH me AS (
     UPDATE files SET head_seq = fit.head_seq + 1, head_version = $14, head_hash = $8, head_blob = $9, head_form = $10,
         size = $11, updated_at = $17
     FROM fit WHERE files.ws = $1 AND files.id = fit.id
+), changed AS (
+    INSERT INTO changes (ws, file_id) SELECT $1, id FROM target
 ), committed AS (
     INSERT INTO commits (ws, id, call_id, toolset, tool, author, created_at, changes)
     SELECT $1, $16, $19, $20, $21, $2, $17, '[{\"op\":\"' || CASE WHEN before IS NULL THEN 'create' ELSE 'update' END
@@ -112,6 +116,7 @@ impl Postgres {
                     &duration_us,
                     &quoted,
                     &version_expected,
+                    &content.signature.as_ref().map(Signature::as_bytes),
                 ],
             )
             .await;

@@ -71,6 +71,7 @@ impl Write<'_> {
             self.run(run, &mut statements);
             ops = rest;
         }
+        statements.extend(self.changed(&plan.ops));
         statements.push(self.commit(plan, changes)?);
         statements.push(self.call());
         Ok(statements)
@@ -131,14 +132,34 @@ impl Write<'_> {
 
     fn blobs(&self, blobs: &[&Prepared]) -> Statement {
         statement!(
-            "INSERT INTO blobs (ws, key, size, encoding, data)
-             SELECT $1, * FROM unnest($2::bytea[], $3::bigint[], $4::smallint[], $5::bytea[]) ON CONFLICT DO NOTHING",
+            "INSERT INTO blobs (ws, key, size, encoding, data, signature)
+             SELECT $1, * FROM unnest($2::bytea[], $3::bigint[], $4::smallint[], $5::bytea[], $6::bytea[])
+             ON CONFLICT DO NOTHING",
             self.ws,
             column(blobs, |blob| blob.key.0.to_vec()),
             column(blobs, |blob| blob.size),
             column(blobs, |blob| blob.encoding.code()),
             column(blobs, |blob| blob.data.clone()),
+            column(blobs, |blob| blob.signature.as_ref().map(|signature| signature.as_bytes().to_vec())),
         )
+    }
+
+    /// Notes which files changed, for the searches that know them as they were. What lies below a folder that moved is
+    /// noted where it is moved.
+    fn changed(&self, ops: &[RowOp]) -> Option<Statement> {
+        let changed: Vec<Uuid> = ops
+            .iter()
+            .filter_map(|op| match op {
+                RowOp::Insert(row) => Some(row.id.0),
+                RowOp::AddVersion { file, .. }
+                | RowOp::Trash { file }
+                | RowOp::Untrash { file }
+                | RowOp::Move { file, is_folder: false, .. } => Some(file.0),
+                RowOp::Touch { .. } | RowOp::Move { .. } => None,
+            })
+            .collect();
+        let sql = "INSERT INTO changes (ws, file_id) SELECT $1, unnest($2::uuid[])";
+        (!changed.is_empty()).then(|| statement!(sql, self.ws, changed))
     }
 
     fn inserts(&self, rows: &[&FileRow]) -> Statement {
@@ -222,8 +243,10 @@ impl Write<'_> {
         // Lengths in characters, because `substr` of a text counts those.
         let skip = i32::try_from(from.as_str().chars().count() + 1).unwrap_or(i32::MAX);
         statement!(
-            "UPDATE files SET path = $4::text || substr(path, $5), dir = $4::text || substr(dir, $5)
-             WHERE ws = $1 AND path > $2 AND path < $3 AND deleted_at IS NULL",
+            "WITH moved AS (
+                 UPDATE files SET path = $4::text || substr(path, $5), dir = $4::text || substr(dir, $5)
+                 WHERE ws = $1 AND path > $2 AND path < $3 AND deleted_at IS NULL RETURNING id
+             ) INSERT INTO changes (ws, file_id) SELECT $1, id FROM moved",
             self.ws,
             low,
             high,

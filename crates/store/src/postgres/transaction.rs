@@ -41,6 +41,13 @@ impl Transaction {
         super::query(self.client()?, sql, params).await
     }
 
+    /// Begins to look at one moment, with a first query.
+    pub(super) async fn look_first(&self, query: Query<'_>) -> Result<Vec<Row>> {
+        self.prepare(&[query.0]).await?;
+        let ((), rows) = tokio::try_join!(biased; self.begin_reading(), self.query(query.0, query.1))?;
+        Ok(rows)
+    }
+
     /// Looks twice at the same moment.
     pub(super) async fn look_twice(&self, first: Query<'_>, second: Query<'_>) -> Result<(Vec<Row>, Vec<Row>)> {
         self.prepare(&[first.0, second.0]).await?;

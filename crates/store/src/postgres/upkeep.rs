@@ -17,8 +17,19 @@ const TURN: i64 = 500;
 const PURGE_LOCK: i64 = 0x746f_6f6c_7075_7267;
 
 /// The tables that grow with use.
-const TABLES: [&str; 10] =
-    ["users", "sessions", "workspaces", "members", "files", "versions", "blobs", "commits", "calls", "chat_messages"];
+const TABLES: [&str; 11] = [
+    "users",
+    "sessions",
+    "workspaces",
+    "members",
+    "files",
+    "versions",
+    "blobs",
+    "changes",
+    "commits",
+    "calls",
+    "chat_messages",
+];
 
 fn record(row: &Row) -> CallRecord {
     CallRecord {
@@ -114,6 +125,7 @@ impl Store for Postgres {
                 purged.blobs += blobs;
             }
         }
+        self.forget_changes().await?;
         purged.workspaces = self.purge_workspaces().await?;
         Ok(purged)
     }
@@ -129,6 +141,16 @@ impl Postgres {
                 deleted => total += deleted as u64,
             }
         }
+    }
+
+    /// Forgets the changes that were there at the last purge already: a search that has not looked since then reads the
+    /// whole list of files anew.
+    async fn forget_changes(&self) -> Result<()> {
+        // Numbers of the future come from another database that this one was copied from: they mean nothing here.
+        let sql = "WITH now AS (SELECT pg_snapshot_xmin(pg_current_snapshot()) AS xmin, pg_snapshot_xmax(pg_current_snapshot()) AS xmax),
+            turn AS (UPDATE changes_kept SET kept = least(next, now.xmin), next = now.xmin FROM now RETURNING kept)
+            DELETE FROM changes USING now, turn WHERE changes.xid < turn.kept OR changes.xid > now.xmax";
+        self.change(sql, &[]).await.map(drop)
     }
 
     /// Takes a few files out of the trash for good: their versions with them, and the contents that nothing else needs.
@@ -183,7 +205,7 @@ impl Postgres {
         let dead = "SELECT id FROM workspaces WHERE deleted_at IS NOT NULL LIMIT 1";
         while let Some(row) = self.look(dead, &[]).await?.first() {
             let ws: Uuid = row.get(0);
-            for table in ["files", "versions", "blobs", "commits", "calls", "chat_messages"] {
+            for table in ["files", "versions", "blobs", "changes", "commits", "calls", "chat_messages"] {
                 let sql = format!(
                     "DELETE FROM {table} WHERE ctid IN (SELECT ctid FROM {table} WHERE ws = $1 LIMIT $2) RETURNING 1"
                 );

@@ -46,6 +46,7 @@ pub(super) fn add_message(
         (ws, chat.0, seq, message.id, &message.role, &message.content, at),
     )?;
     run(db, "UPDATE files SET updated_at = ?3 WHERE ws = ?1 AND id = ?2", (ws, chat.0, at))?;
+    commits::note_change(db, access.workspace, FileId(chat.0))?;
     Ok(message)
 }
 

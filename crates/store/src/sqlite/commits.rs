@@ -5,6 +5,7 @@ use super::row::{FILE_COLUMNS, authorised, file, find, hash, micros, run};
 use crate::blob::Prepared;
 use crate::files::CallInfo;
 use crate::plan::{Below, FileRow, Head, Needs, Plan, RowOp, View, plan};
+use crate::signature::Signature;
 use rusqlite::Connection;
 use toolrest_core::{
     Access, Changeset, Commit, CommitId, FileId, FileType, Form, Result, Timestamp, ToolError, VersionId, WorkspaceId,
@@ -103,6 +104,13 @@ fn old_version(db: &Connection, ws: WorkspaceId, file: FileId, seq: i64) -> Resu
     })
 }
 
+/// Notes that a file changed, for the searches that know it as it was.
+pub(super) fn note_change(db: &Connection, ws: WorkspaceId, file: FileId) -> Result<()> {
+    let sql = "INSERT INTO changes (ws, place, file_id)
+               SELECT ?1, coalesce(max(place), 0) + 1, ?2 FROM changes WHERE ws = ?1";
+    run(db, sql, (ws.0, file.0)).map(drop)
+}
+
 /// Inserts a file's row.
 pub(super) fn insert_file(db: &Connection, ws: WorkspaceId, row: &FileRow) -> Result<()> {
     let dir = row.path.parent().map_or(String::new(), |dir| dir.to_string());
@@ -130,8 +138,8 @@ pub(super) fn insert_file(db: &Connection, ws: WorkspaceId, row: &FileRow) -> Re
             micros(row.created_at),
             micros(row.updated_at),
         ],
-    )
-    .map(drop)
+    )?;
+    note_change(db, ws, row.id)
 }
 
 /// Writes the rows of one commit.
@@ -147,8 +155,16 @@ impl Writer<'_> {
     fn blob(&self, content: &Prepared) -> Result<()> {
         run(
             self.db,
-            "INSERT INTO blobs (ws, key, size, encoding, data) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING",
-            (self.ws.0, content.key.0, content.size, content.encoding.code(), &content.data),
+            "INSERT INTO blobs (ws, key, size, encoding, signature, data) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+             ON CONFLICT DO NOTHING",
+            (
+                self.ws.0,
+                content.key.0,
+                content.size,
+                content.encoding.code(),
+                content.signature.as_ref().map(Signature::as_bytes),
+                &content.data,
+            ),
         )
         .map(drop)
     }
@@ -172,8 +188,8 @@ impl Writer<'_> {
                     "UPDATE files SET head_seq = ?3, head_version = ?4, head_hash = ?5, head_blob = ?6, head_form = ?7,
                         size = ?8, updated_at = ?9 WHERE ws = ?1 AND id = ?2",
                     (ws, file.0, head.seq, head.version.0, head.hash.0, head.blob.0, head.form.code(), head.size, at),
-                )
-                .map(drop)
+                )?;
+                note_change(self.db, self.ws, *file)
             }
             RowOp::Touch { file } => {
                 run(self.db, "UPDATE files SET updated_at = ?3 WHERE ws = ?1 AND id = ?2", (ws, file.0, at)).map(drop)
@@ -182,17 +198,16 @@ impl Writer<'_> {
                 let dir = to.parent().map_or(String::new(), |dir| dir.to_string());
                 let sql = "UPDATE files SET path = ?3, dir = ?4, name = ?5, updated_at = ?6 WHERE ws = ?1 AND id = ?2";
                 run(self.db, sql, (ws, file.0, to.as_str(), dir, to.name(), at))?;
-                if *is_folder {
-                    self.move_below(from, to)?;
-                }
-                Ok(())
+                if *is_folder { self.move_below(from, to) } else { note_change(self.db, self.ws, *file) }
             }
             RowOp::Trash { file } => {
-                run(self.db, "UPDATE files SET deleted_at = ?3 WHERE ws = ?1 AND id = ?2", (ws, file.0, at)).map(drop)
+                run(self.db, "UPDATE files SET deleted_at = ?3 WHERE ws = ?1 AND id = ?2", (ws, file.0, at))?;
+                note_change(self.db, self.ws, *file)
             }
             RowOp::Untrash { file } => {
                 let sql = "UPDATE files SET deleted_at = NULL, updated_at = ?3 WHERE ws = ?1 AND id = ?2";
-                run(self.db, sql, (ws, file.0, at)).map(drop)
+                run(self.db, sql, (ws, file.0, at))?;
+                note_change(self.db, self.ws, *file)
             }
         }
     }
@@ -229,6 +244,14 @@ impl Writer<'_> {
             "UPDATE files SET path = ?4 || substr(path, ?5), dir = ?4 || substr(dir, ?5)
              WHERE ws = ?1 AND path > ?2 AND path < ?3 AND deleted_at IS NULL",
             (self.ws.0, low, high, to.as_str(), i64::try_from(skip).map_err(ToolError::internal)?),
+        )?;
+        let (low, high) = to.below_range();
+        run(
+            self.db,
+            "INSERT INTO changes (ws, place, file_id)
+             SELECT ?1, (SELECT coalesce(max(place), 0) FROM changes WHERE ws = ?1) + row_number() OVER (), id
+             FROM files WHERE ws = ?1 AND path > ?2 AND path < ?3 AND deleted_at IS NULL",
+            (self.ws.0, low, high),
         )
         .map(drop)
     }

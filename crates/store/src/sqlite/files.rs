@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use rusqlite::{Connection, Row};
 use toolrest_core::{
     Access, CallId, Changeset, ChatId, Commit, CommitId, CommitInfo, Content, Depth, Entry, File, FileId, FileType,
-    Listing, Result, ToolError, UserId, Version, VersionId, WorkspaceId, WsPath,
+    Found, Listing, Result, Search, ToolError, UserId, Version, VersionId, WorkspaceId, WsPath,
 };
 
 /// The row that stands at a path.
@@ -126,6 +126,10 @@ impl FileStore for Sqlite {
     async fn commit(&self, access: Access, changes: Changeset, call: CallInfo) -> Result<Commit> {
         let (changes, contents) = prepare(changes, Compression::Off).await?;
         self.write(move |db| super::commits::apply(db, access, &changes, &contents, &call)).await
+    }
+
+    async fn search(&self, access: Access, search: Search) -> Result<Found> {
+        self.searcher.search(self.searchable(), access, search).await
     }
 
     async fn file(&self, access: Access, id: FileId) -> Result<File> {

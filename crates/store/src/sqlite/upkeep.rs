@@ -109,6 +109,7 @@ impl Store for Sqlite {
                 }
             }
         }
+        self.in_turns(forget_changes).await?;
         purged.workspaces = self.purge_workspaces().await?;
         Ok(purged)
     }
@@ -140,6 +141,7 @@ impl Sqlite {
                 ("versions", "file_id, seq"),
                 ("blobs", "key"),
                 ("superseded", "place"),
+                ("changes", "place"),
                 ("commits", "id"),
                 ("calls", "id"),
                 ("chat_messages", "chat_id, seq"),
@@ -157,6 +159,18 @@ impl Sqlite {
         }
         Ok(workspaces)
     }
+}
+
+/// How many changes of a workspace are remembered at least. A search that has not seen more than these reads them;
+/// one that has not looked for longer reads the whole list anew.
+const CHANGES_KEPT: i64 = 10_000;
+
+/// Forgets the oldest changes of a workspace that has many.
+fn forget_changes(db: &Connection) -> Result<usize> {
+    let sql = "DELETE FROM changes WHERE (ws, place) IN (
+                   SELECT c.ws, c.place FROM (SELECT ws, max(place) AS newest FROM changes GROUP BY ws) w
+                   JOIN changes c ON c.ws = w.ws AND c.place <= w.newest - ?1 ORDER BY c.ws, c.place LIMIT ?2)";
+    run(db, sql, (CHANGES_KEPT, TURN * 20))
 }
 
 /// Takes a few files out of the trash for good: their versions with them, and the contents that nothing else needs.

@@ -33,6 +33,8 @@ macro_rules! on_both_stores {
 }
 pub(crate) use on_both_stores;
 
+const SEARCH_CACHE_BYTES: usize = 64 << 20;
+
 #[derive(Clone)]
 pub(crate) struct Room {
     pub store: Arc<dyn Store>,
@@ -44,14 +46,19 @@ pub(crate) struct Room {
 impl Room {
     pub(crate) async fn on_sqlite() -> Self {
         let folder = Arc::new(tempfile::tempdir().unwrap());
-        let store = Sqlite::open(&folder.path().join("test.db")).unwrap();
+        let store = Sqlite::open(&folder.path().join("test.db"), SEARCH_CACHE_BYTES).unwrap();
         Self::with(Arc::new(store), Some(folder)).await
     }
 
     pub(crate) async fn on_postgres() -> Self {
         let url = tokio::task::spawn_blocking(|| toolrest_testkit::Postgres::shared().create_database()).await.unwrap();
         let second = std::time::Duration::from_secs(1);
-        let options = PostgresOptions { pool_size: 5, statement_timeout: 30 * second, wait_timeout: 30 * second };
+        let options = PostgresOptions {
+            pool_size: 5,
+            statement_timeout: 30 * second,
+            wait_timeout: 30 * second,
+            search_cache_bytes: SEARCH_CACHE_BYTES,
+        };
         Self::with(Arc::new(Postgres::connect(&url, options).await.unwrap()), None).await
     }
 

@@ -35,6 +35,13 @@ fn dependencies_between_crates_point_one_way() {
 }
 
 #[test]
+fn the_regular_expressions_stand_alone() {
+    let of_ours: Vec<String> =
+        dependencies("pgregex").into_iter().filter(|name| name.starts_with("toolrest")).collect();
+    assert!(of_ours.is_empty(), "pgregex depends on {of_ours:?}");
+}
+
+#[test]
 fn core_has_no_input_or_output() {
     for outside in ["axum", "hyper", "rusqlite", "tokio-postgres", "notify", "reqwest"] {
         assert!(!dependencies("core").contains(outside), "core depends on {outside}");

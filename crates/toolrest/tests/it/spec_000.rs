@@ -29,7 +29,7 @@ macro_rules! fixtures {
     };
 }
 
-fixtures![content_types, curl, edit, errors, ls, mkdir, mv, paths, read, rm, touch, typescript, write,];
+fixtures![content_types, curl, edit, errors, grep, ls, mkdir, mv, paths, read, rm, touch, typescript, write,];
 
 #[test]
 fn every_fixture_file_is_played() {

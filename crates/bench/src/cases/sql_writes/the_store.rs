@@ -35,7 +35,12 @@ impl Way for TheStore {
     const COUNT_VERSIONS: &'static str = "SELECT count(*) FROM versions";
 
     async fn prepare(address: &str) -> Self {
-        let options = PostgresOptions { pool_size: 1, statement_timeout: PATIENCE, wait_timeout: PATIENCE };
+        let options = PostgresOptions {
+            pool_size: 1,
+            statement_timeout: PATIENCE,
+            wait_timeout: PATIENCE,
+            search_cache_bytes: 0,
+        };
         Self(Postgres::connect(address, options).await.expect("the store opens"))
     }
 

@@ -1,0 +1,121 @@
+//! Searching the lines of a workspace's files: what is asked, and what is found.
+
+use crate::{Result, WsPath};
+use std::{
+    ops::{ControlFlow, Range},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Instant,
+};
+
+/// Finds the lines of a text that match, whatever the syntax of the pattern.
+pub trait LineMatcher: Send + Sync {
+    /// What every matching line must hold, all of it at once; empty if nothing is known.
+    fn requirements(&self) -> &[Requirement];
+
+    /// Tells where the matching lines are, in order, until it is told to stop.
+    fn find_lines(
+        &self,
+        text: &[u8],
+        interrupt: &Interrupt,
+        found: &mut dyn FnMut(Range<usize>) -> ControlFlow<()>,
+    ) -> Result<()>;
+}
+
+/// At least one of these literals stands in every line that matches, once the capitals of ASCII are made small.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Requirement {
+    /// The literals, in small letters where they are ASCII.
+    pub literals: Vec<Vec<u8>>,
+}
+
+/// Which files are searched, by their path.
+pub trait PathFilter: Send + Sync {
+    /// Whether the file at this path is searched.
+    fn accepts(&self, path: &str) -> bool;
+}
+
+/// What to search for, where, and how much of it.
+#[derive(Clone)]
+pub struct Search {
+    /// Finds the lines.
+    pub matcher: Arc<dyn LineMatcher>,
+    /// Chooses the files; without it, all of them.
+    pub paths: Option<Arc<dyn PathFilter>>,
+    /// The most lines to find.
+    pub limit: usize,
+    /// The most bytes that these lines may have together. A first line that is longer is cut.
+    pub limit_bytes: usize,
+    /// When to give up.
+    pub deadline: Instant,
+}
+
+/// A line that matches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LineMatch {
+    /// The file.
+    pub path: WsPath,
+    /// The line's number, counted from 1.
+    pub line_number: u64,
+    /// The line without its newline.
+    pub line: String,
+}
+
+/// What a search found, ordered by path, then by line.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// The lines.
+    pub matches: Vec<LineMatch>,
+    /// Whether there was more than the limits allow.
+    pub truncated: bool,
+    /// What was passed over, up to where the search ended.
+    pub skipped: Skipped,
+}
+
+/// How many files a search passed over, and why.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Skipped {
+    /// Files that are not text.
+    pub binary: u64,
+    /// Files whose text would be too large to make.
+    pub too_large: u64,
+}
+
+/// Tells work on other threads to stop: because nobody waits for it any more, or because its time is up.
+#[derive(Debug)]
+pub struct Interrupt {
+    stopped: AtomicBool,
+    deadline: Instant,
+}
+
+impl Interrupt {
+    /// An interrupt that comes by itself at the deadline.
+    pub fn at(deadline: Instant) -> Self {
+        Self { stopped: AtomicBool::new(false), deadline }
+    }
+
+    /// Stops the work.
+    pub fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether to stop.
+    pub fn is_due(&self) -> bool {
+        if !self.flag().load(Ordering::Relaxed) && self.is_late() {
+            self.stop();
+        }
+        self.flag().load(Ordering::Relaxed)
+    }
+
+    /// Whether the time is up.
+    pub fn is_late(&self) -> bool {
+        Instant::now() >= self.deadline
+    }
+
+    /// The flag itself, for engines that look at it often. Somebody else has to watch the deadline meanwhile.
+    pub fn flag(&self) -> &AtomicBool {
+        &self.stopped
+    }
+}

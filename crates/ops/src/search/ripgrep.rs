@@ -1,0 +1,143 @@
+//! Ripgrep's regular expressions, by its own library.
+
+use super::{Case, interrupted, invalid};
+use grep_matcher::Matcher;
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use regex_syntax::hir::{Class, Hir, HirKind};
+use std::ops::{ControlFlow, Range};
+use toolrest_core::{Interrupt, LineMatcher, Requirement, Result};
+
+/// How much text is searched between two looks at the clock.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// How many literals a choice may have; more would hardly rule anything out.
+const CHOICES_MOST: usize = 16;
+
+pub(super) struct Pattern {
+    regex: RegexMatcher,
+    requirements: Vec<Requirement>,
+}
+
+impl Pattern {
+    pub(super) fn new(pattern: &str, case: Case) -> Result<Self> {
+        let ignore_case = case == Case::Ignored;
+        let regex = RegexMatcherBuilder::new()
+            .case_insensitive(ignore_case)
+            .multi_line(true)
+            .line_terminator(Some(b'\n'))
+            .build(pattern)
+            .map_err(|error| invalid(format!("invalid regular expression: {error}")))?;
+        let mut parser = regex_syntax::ParserBuilder::new().case_insensitive(ignore_case).utf8(false).build();
+        let requirements = parser.parse(pattern).map_or(Vec::new(), |hir| required(&hir));
+        Ok(Self { regex, requirements })
+    }
+}
+
+impl LineMatcher for Pattern {
+    fn requirements(&self) -> &[Requirement] {
+        &self.requirements
+    }
+
+    fn find_lines(
+        &self,
+        text: &[u8],
+        interrupt: &Interrupt,
+        found: &mut dyn FnMut(Range<usize>) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let mut piece_start = 0;
+        while piece_start < text.len() {
+            if interrupt.is_due() {
+                return Err(interrupted());
+            }
+            let piece_end = match text.get(piece_start + PIECE_BYTES..) {
+                Some(rest) => memchr::memchr(b'\n', rest).map_or(text.len(), |at| piece_start + PIECE_BYTES + at + 1),
+                None => text.len(),
+            };
+            let piece = &text[piece_start..piece_end];
+            let mut from = 0;
+            // A final newline does not begin one more line.
+            while from < piece.len() {
+                let place = self.regex.find_at(piece, from).map_err(|error| invalid(error.to_string()))?;
+                let Some(place) = place.map(|place| place.start()).filter(|place| *place < piece.len()) else { break };
+                let start = memchr::memrchr(b'\n', &piece[..place]).map_or(0, |newline| newline + 1);
+                let end = memchr::memchr(b'\n', &piece[place..]).map_or(piece.len(), |newline| place + newline);
+                if found(piece_start + start..piece_start + end).is_break() {
+                    return Ok(());
+                }
+                from = end + 1;
+            }
+            piece_start = piece_end;
+        }
+        Ok(())
+    }
+}
+
+/// Gives what every match must hold.
+fn required(hir: &Hir) -> Vec<Requirement> {
+    let mut literals = Literals::default();
+    literals.add(hir);
+    literals.end_run();
+    literals.found
+}
+
+/// Walks along an expression and gathers characters that stand beside each other.
+#[derive(Default)]
+struct Literals {
+    run: Vec<u8>,
+    found: Vec<Requirement>,
+}
+
+impl Literals {
+    fn end_run(&mut self) {
+        let run = std::mem::take(&mut self.run);
+        if !run.is_empty() {
+            self.found.push(Requirement { literals: vec![run] });
+        }
+    }
+
+    fn add(&mut self, hir: &Hir) {
+        match hir.kind() {
+            HirKind::Empty | HirKind::Look(_) => {}
+            HirKind::Literal(literal) => self.run.extend(literal.0.to_ascii_lowercase()),
+            HirKind::Class(class) => match only_letter(class) {
+                Some(letter) => self.run.push(letter),
+                None => self.end_run(),
+            },
+            HirKind::Capture(group) => self.add(&group.sub),
+            HirKind::Concat(parts) => parts.iter().for_each(|part| self.add(part)),
+            HirKind::Repetition(repetition) if repetition.min > 0 => {
+                // The first round follows on what stands before it, the last is followed by what comes after.
+                self.add(&repetition.sub);
+                if repetition.max != Some(1) {
+                    self.end_run();
+                }
+            }
+            HirKind::Repetition(_) => self.end_run(),
+            HirKind::Alternation(branches) => {
+                self.end_run();
+                let longest = |branch: &Hir| {
+                    let shortest = |one: &Requirement| one.literals.iter().map(Vec::len).min();
+                    required(branch).into_iter().max_by_key(shortest).map(|one| one.literals)
+                };
+                let literals: Option<Vec<Vec<Vec<u8>>>> = branches.iter().map(longest).collect();
+                let literals: Vec<Vec<u8>> = literals.into_iter().flatten().flatten().collect();
+                if !literals.is_empty() && literals.len() <= CHOICES_MOST {
+                    self.found.push(Requirement { literals });
+                }
+            }
+        }
+    }
+}
+
+/// The letter that a class is but for its case, if it is one of ASCII.
+fn only_letter(class: &Class) -> Option<u8> {
+    let Class::Unicode(class) = class else { return None };
+    let mut letters = class.iter().flat_map(|range| [range.start(), range.end()]);
+    let first = letters.next()?.to_ascii_lowercase();
+    (first.is_ascii() && class.ranges().len() <= 2 && letters.all(|letter| letter.to_ascii_lowercase() == first))
+        .then_some(first as u8)
+}
+
+#[cfg(test)]
+#[path = "ripgrep_tests.rs"]
+mod tests;

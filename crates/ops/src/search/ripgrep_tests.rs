@@ -1,0 +1,52 @@
+use super::*;
+use std::time::{Duration, Instant};
+
+fn lines(pattern: &str, case: Case, text: &str) -> Vec<String> {
+    let interrupt = Interrupt::at(Instant::now() + Duration::from_secs(60));
+    let mut lines = Vec::new();
+    let pattern = Pattern::new(pattern, case).unwrap();
+    let mut take = |line: Range<usize>| {
+        lines.push(text[line].to_owned());
+        ControlFlow::Continue(())
+    };
+    pattern.find_lines(text.as_bytes(), &interrupt, &mut take).unwrap();
+    lines
+}
+
+#[test]
+fn lines_are_found_one_by_one() {
+    assert_eq!(lines(r"\bfn\b", Case::Sensitive, "fn a\nb\n  fn c fn\nfnord\n"), ["fn a", "  fn c fn"]);
+    assert_eq!(lines("^$", Case::Sensitive, "a\n\nb\n"), [""]);
+    assert_eq!(lines("FN", Case::Ignored, "fn a"), ["fn a"]);
+    assert_eq!(lines("x*", Case::Sensitive, ""), Vec::<String>::new());
+    assert_eq!(lines("c$", Case::Sensitive, "abc\r\nabc"), ["abc"]);
+}
+
+#[test]
+fn a_text_of_many_pieces_is_searched_whole() {
+    let text = format!("{}needle\n{}needle", "hay hay hay\n".repeat(200_000), "hay\n".repeat(300_000));
+    assert_eq!(lines("needle", Case::Sensitive, &text), ["needle", "needle"]);
+}
+
+#[test]
+fn what_every_match_must_hold_is_known() {
+    let required = |pattern: &str, case| -> Vec<Vec<String>> {
+        let text = |literal: &Vec<u8>| String::from_utf8(literal.clone()).unwrap();
+        let all = Pattern::new(pattern, case).unwrap().requirements;
+        all.iter().map(|one| one.literals.iter().map(text).collect()).collect()
+    };
+    assert_eq!(required(r"fn poll_\w+\(", Case::Sensitive), [vec!["fn poll_"], vec!["("]]);
+    assert_eq!(required("(foo|Barbaz)x?", Case::Sensitive), [vec!["foo", "barbaz"]]);
+    assert_eq!(required("Hello", Case::Ignored), [vec!["hello"]]);
+    // Without case the Kelvin sign is a k, which no byte of ASCII stands for.
+    assert_eq!(required("aka", Case::Ignored), [vec!["a"], vec!["a"]]);
+    assert_eq!(required("a+b", Case::Sensitive), [vec!["a"], vec!["b"]]);
+    assert!(required("a*|b", Case::Sensitive).is_empty());
+}
+
+#[test]
+fn a_wrong_pattern_is_explained() {
+    let error = Pattern::new("a(", Case::Sensitive).err().unwrap();
+    assert_eq!(error.argument_at_fault(), Some("pattern"));
+    assert!(error.message.contains("unclosed group"), "{error}");
+}

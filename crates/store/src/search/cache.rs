@@ -1,0 +1,161 @@
+//! How much of all workspaces is kept in memory, and what goes when there is too much.
+
+use super::index::Index;
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
+};
+use toolrest_core::WorkspaceId;
+
+/// The indexes of the workspaces that were searched last, within a bound over all of them.
+///
+/// When it fills up, the texts of workspaces that were not searched for longest are compressed; then those workspaces
+/// go. One workspace that is too large alone keeps what fits and reads the rest from the database each time.
+#[derive(Debug)]
+pub(crate) struct Cache {
+    total: Arc<Total>,
+    memories: Mutex<HashMap<WorkspaceId, Arc<Memory>>>,
+    searches: AtomicU64,
+    is_making_room: AtomicBool,
+}
+
+/// The bytes in use over all workspaces.
+#[derive(Debug)]
+struct Total {
+    used: AtomicUsize,
+    limit: usize,
+}
+
+/// What is kept of one workspace.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    pub books: Arc<Books>,
+    index: Mutex<Index>,
+    /// The number of the last search that used it.
+    last_search: AtomicU64,
+}
+
+/// Counts the bytes that one workspace uses.
+#[derive(Debug)]
+pub(crate) struct Books {
+    total: Arc<Total>,
+    used: AtomicUsize,
+}
+
+impl Books {
+    /// Counts bytes if there is room for them.
+    pub(crate) fn try_charge(&self, bytes: usize) -> bool {
+        let fits = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= self.total.limit);
+        let charged = self.total.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok();
+        if charged {
+            self.used.fetch_add(bytes, Ordering::Relaxed);
+        }
+        charged
+    }
+
+    /// Counts bytes that are needed in any case.
+    pub(crate) fn charge(&self, bytes: usize) {
+        self.total.used.fetch_add(bytes, Ordering::Relaxed);
+        self.used.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn refund(&self, bytes: usize) {
+        self.total.used.fetch_sub(bytes, Ordering::Relaxed);
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Whether anything more would still fit.
+    pub(crate) fn has_room(&self) -> bool {
+        self.total.used.load(Ordering::Relaxed) < self.total.limit
+    }
+}
+
+impl Memory {
+    pub(crate) fn index(&self) -> Index {
+        self.lock().clone()
+    }
+
+    /// Keeps an index, unless a better one is there. Each is right for its own moment, so any may be kept; the best
+    /// knows all files, and as they were last.
+    pub(crate) fn keep(&self, index: &Index) {
+        let mut kept = self.lock();
+        let worth = |index: &Index| (index.is_complete, index.files.len(), index.cursor);
+        if index.is_complete && kept.is_complete && index.cursor >= kept.cursor || worth(index) > worth(&kept) {
+            *kept = index.clone();
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Index> {
+        // An index is replaced as a whole, so a panic elsewhere cannot have left it half done.
+        self.index.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Cache {
+    pub(crate) fn new(limit_bytes: usize) -> Self {
+        Self {
+            total: Arc::new(Total { used: AtomicUsize::new(0), limit: limit_bytes }),
+            memories: Mutex::default(),
+            searches: AtomicU64::new(0),
+            is_making_room: AtomicBool::new(false),
+        }
+    }
+
+    /// The bytes that are kept now.
+    pub(crate) fn used_bytes(&self) -> usize {
+        self.total.used.load(Ordering::Relaxed)
+    }
+
+    /// What is kept of a workspace, for one more search.
+    pub(crate) fn memory(&self, workspace: WorkspaceId) -> Arc<Memory> {
+        let search = self.searches.fetch_add(1, Ordering::Relaxed);
+        let mut memories = self.memories();
+        let memory = memories.entry(workspace).or_insert_with(|| {
+            let books = Books { total: Arc::clone(&self.total), used: AtomicUsize::new(0) };
+            Arc::new(Memory { books: Arc::new(books), index: Mutex::default(), last_search: AtomicU64::new(0) })
+        });
+        memory.last_search.store(search, Ordering::Relaxed);
+        Arc::clone(memory)
+    }
+
+    fn memories(&self) -> std::sync::MutexGuard<'_, HashMap<WorkspaceId, Arc<Memory>>> {
+        self.memories.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether it is nearly full.
+    pub(crate) fn is_tight(&self) -> bool {
+        self.used_bytes() > self.total.limit / 8 * 7
+    }
+
+    /// Brings the use down to three quarters, where that is possible. Takes long; of several at once one works.
+    pub(crate) fn make_room(&self) {
+        if self.is_making_room.swap(true, Ordering::Acquire) {
+            return;
+        }
+        let enough = || self.used_bytes() <= self.total.limit / 4 * 3;
+        let mut oldest_first: Vec<(WorkspaceId, Arc<Memory>)> =
+            self.memories().iter().map(|(id, memory)| (*id, Arc::clone(memory))).collect();
+        oldest_first.sort_by_key(|(_, memory)| memory.last_search.load(Ordering::Relaxed));
+        'compress: for (_, memory) in &oldest_first {
+            for file in &*memory.index().files {
+                if enough() {
+                    break 'compress;
+                }
+                file.text.compress();
+            }
+        }
+        // The last one stays: what it has is more than nothing, and it was wanted just now.
+        oldest_first.pop();
+        for (id, memory) in oldest_first {
+            if enough() {
+                break;
+            }
+            self.memories().remove(&id);
+            drop(memory);
+        }
+        self.is_making_room.store(false, Ordering::Release);
+    }
+}

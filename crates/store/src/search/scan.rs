@@ -1,0 +1,350 @@
+//! Looking for lines in a list of files, on several threads, until enough are found.
+
+use super::Keep;
+use super::index::{IndexedFile, Source, View};
+use crate::blob::stored_bytes;
+use crate::signature::{Filter, Signature};
+use std::{
+    borrow::Cow,
+    ops::ControlFlow,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::task::JoinSet;
+use toolrest_core::{
+    ErrorKind, Found, Interrupt, JsonText, LineMatch, Result, Search, Skipped, ToolError, WorkspaceId,
+};
+
+/// How many files a thread takes at a time.
+const CHUNK: usize = 64;
+
+/// Reads texts from a database, on a thread that may wait for it.
+pub(crate) trait Texts: Send + Sync {
+    /// Shows the stored texts of these files to the visitor, in order, until it has enough.
+    fn visit(&self, ws: WorkspaceId, files: &[&IndexedFile], visitor: &mut dyn TextVisitor) -> Result<()>;
+}
+
+/// Looks at the texts of a list of files.
+pub(crate) trait TextVisitor {
+    /// Whether the text is wanted, now that its stored signature is known.
+    fn wants(&mut self, place: usize, signature: Option<&[u8]>) -> bool;
+
+    /// Takes a text; none if the database has it no more.
+    fn take(&mut self, place: usize, stored: Option<Stored<'_>>) -> Result<ControlFlow<()>>;
+}
+
+/// A text as a database keeps it.
+pub(crate) enum Stored<'a> {
+    Blob { encoding: i16, size: i64, data: &'a [u8] },
+    Chat(String),
+}
+
+/// One search over any number of lists of files, each coming after the one before it.
+pub(crate) struct Scan {
+    database: Arc<dyn super::Searchable>,
+    workspace: WorkspaceId,
+    search: Search,
+    filter: Filter,
+    interrupt: Arc<Interrupt>,
+    /// Held for as long as a thread works on this.
+    _turn: Arc<OwnedSemaphorePermit>,
+    lines: AtomicUsize,
+    bytes: AtomicUsize,
+    /// Whether a thread failed, so that the others need not go on.
+    has_failed: AtomicBool,
+    chunks: Mutex<Vec<(usize, FoundInChunk)>>,
+    /// How many chunks the lists had so far.
+    chunks_before: AtomicUsize,
+}
+
+#[derive(Default)]
+struct FoundInChunk {
+    matches: Vec<LineMatch>,
+    bytes: usize,
+    /// Whether a line was cut, or lines were left out.
+    is_cut: bool,
+    skipped: Skipped,
+}
+
+impl Scan {
+    pub(super) fn new(
+        database: &Arc<dyn super::Searchable>,
+        workspace: WorkspaceId,
+        search: &Search,
+        interrupt: &Arc<Interrupt>,
+        turn: Arc<OwnedSemaphorePermit>,
+    ) -> Self {
+        Self {
+            database: Arc::clone(database),
+            workspace,
+            search: search.clone(),
+            filter: Filter::new(search.matcher.requirements()),
+            interrupt: Arc::clone(interrupt),
+            _turn: turn,
+            lines: AtomicUsize::new(0),
+            bytes: AtomicUsize::new(0),
+            has_failed: AtomicBool::new(false),
+            chunks: Mutex::default(),
+            chunks_before: AtomicUsize::new(0),
+        }
+    }
+
+    /// Whether what follows cannot add anything.
+    ///
+    /// Files are taken in order: whatever was found lies before all that was not taken yet.
+    pub(super) fn has_enough(&self) -> bool {
+        self.lines.load(Ordering::Relaxed) > self.search.limit
+            || self.bytes.load(Ordering::Relaxed) > self.search.limit_bytes
+    }
+
+    /// Searches the next files.
+    pub(super) async fn run(
+        self: &Arc<Self>,
+        files: &Arc<Vec<Arc<IndexedFile>>>,
+        threads: usize,
+        keep: Keep,
+    ) -> Result<()> {
+        let chunks = files.len().div_ceil(CHUNK);
+        if chunks == 0 || self.has_enough() {
+            return Ok(());
+        }
+        let next = Arc::new(AtomicUsize::new(0));
+        let mut workers = JoinSet::new();
+        for _ in 0..threads.min(chunks) {
+            let (scan, files, next) = (Arc::clone(self), Arc::clone(files), Arc::clone(&next));
+            workers.spawn_blocking(move || scan.take_chunks(&files, &next, keep));
+        }
+        while let Some(worker) = workers.join_next().await {
+            if let Err(error) = worker.map_err(ToolError::internal).flatten() {
+                self.has_failed.store(true, Ordering::Relaxed);
+                return Err(error);
+            }
+        }
+        self.chunks_before.fetch_add(chunks, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn take_chunks(&self, files: &[Arc<IndexedFile>], next: &AtomicUsize, keep: Keep) -> Result<()> {
+        let before = self.chunks_before.load(Ordering::Relaxed);
+        while !self.has_enough() && !self.has_failed.load(Ordering::Relaxed) {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let Some(files) = files.chunks(CHUNK).nth(number) else { break };
+            let found = self.search_chunk(files, keep)?;
+            self.lines.fetch_add(found.matches.len(), Ordering::Relaxed);
+            self.bytes.fetch_add(found.bytes, Ordering::Relaxed);
+            if !found.matches.is_empty() || found.skipped != Skipped::default() {
+                self.chunks().push((before + number, found));
+            }
+        }
+        Ok(())
+    }
+
+    fn chunks(&self) -> std::sync::MutexGuard<'_, Vec<(usize, FoundInChunk)>> {
+        self.chunks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn search_chunk(&self, files: &[Arc<IndexedFile>], keep: Keep) -> Result<FoundInChunk> {
+        let mut wanted: Vec<&IndexedFile> = Vec::new();
+        let mut places = Vec::new();
+        let mut chunk = Chunk { scan: self, keep, files, next: 0, places: &[], found: FoundInChunk::default() };
+        for (place, file) in files.iter().enumerate() {
+            if chunk.is_candidate(file) && !file.text.is_held() {
+                wanted.push(file);
+                places.push(place);
+            }
+        }
+        chunk.places = &places;
+        if !wanted.is_empty() {
+            self.database.visit(self.workspace, &wanted, &mut chunk)?;
+        }
+        if !chunk.is_full() {
+            chunk.search_held_before(files.len())?;
+        }
+        Ok(chunk.found)
+    }
+
+    /// All that was found, in order and within the limits.
+    pub(super) fn found(&self) -> Found {
+        let mut chunks = std::mem::take(&mut *self.chunks());
+        chunks.sort_unstable_by_key(|(number, _)| *number);
+        let mut found = Found::default();
+        let mut bytes = 0;
+        for (_, chunk) in chunks {
+            found.skipped.binary += chunk.skipped.binary;
+            found.skipped.too_large += chunk.skipped.too_large;
+            for line in chunk.matches {
+                bytes += line.line.len();
+                let fits = found.matches.len() < self.search.limit
+                    && (bytes <= self.search.limit_bytes || found.matches.is_empty());
+                if !fits {
+                    found.truncated = true;
+                    return found;
+                }
+                found.matches.push(line);
+            }
+            if chunk.is_cut {
+                found.truncated = true;
+                return found;
+            }
+        }
+        found
+    }
+}
+
+/// Some files that a thread searches one after the other: those held in memory, and those read from the database.
+struct Chunk<'a> {
+    scan: &'a Scan,
+    keep: Keep,
+    files: &'a [Arc<IndexedFile>],
+    /// The first file that was not searched yet.
+    next: usize,
+    /// The places of the files that are read from the database.
+    places: &'a [usize],
+    found: FoundInChunk,
+}
+
+impl TextVisitor for Chunk<'_> {
+    fn wants(&mut self, place: usize, signature: Option<&[u8]>) -> bool {
+        let file = &self.files[self.places[place]];
+        if !file.source.has_stored_signature() {
+            return true;
+        }
+        let Some(signature) = signature else { return true };
+        if self.keep == Keep::Texts {
+            file.text.keep_signature(|| Signature::from_bytes(signature));
+        }
+        self.scan.filter.admits(signature)
+    }
+
+    fn take(&mut self, place: usize, stored: Option<Stored<'_>>) -> Result<ControlFlow<()>> {
+        let place = self.places[place];
+        let file = &self.files[place];
+        self.search_held_before(place)?;
+        if self.is_full() {
+            return Ok(ControlFlow::Break(()));
+        }
+        self.next = place + 1;
+        match stored.ok_or_else(|| vanished(file)).and_then(|stored| readable(file, stored))? {
+            None => self.found.skipped.too_large += 1,
+            Some(text) => {
+                self.search_text(file, &text)?;
+                if self.keep == Keep::Texts {
+                    file.text.keep(&text);
+                }
+            }
+        }
+        Ok(if self.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    }
+}
+
+impl Chunk<'_> {
+    fn is_candidate(&self, file: &IndexedFile) -> bool {
+        if file.source == Source::Binary || !self.is_chosen(file) {
+            return false;
+        }
+        file.text.signature().is_none_or(|signature| self.scan.filter.admits(signature))
+    }
+
+    fn is_chosen(&self, file: &IndexedFile) -> bool {
+        self.scan.search.paths.as_ref().is_none_or(|paths| paths.accepts(file.path.as_str()))
+    }
+
+    fn is_full(&self) -> bool {
+        self.found.is_cut
+            || self.found.matches.len() > self.scan.search.limit
+            || self.found.bytes > self.scan.search.limit_bytes
+    }
+
+    /// Searches what is held in memory of the files up to a place.
+    fn search_held_before(&mut self, place: usize) -> Result<()> {
+        while self.next < place && !self.is_full() {
+            let file = &self.files[self.next];
+            self.next += 1;
+            if file.source == Source::Binary && self.is_chosen(file) {
+                self.found.skipped.binary += 1;
+            } else if self.is_candidate(file)
+                && let Some(text) = file.text.get()?
+            {
+                self.search_text(file, &text)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn search_text(&mut self, file: &IndexedFile, text: &[u8]) -> Result<()> {
+        if self.scan.interrupt.is_due() {
+            return Err(ToolError::new(ErrorKind::Cancelled, "The search was stopped"));
+        }
+        let (mut line_number, mut counted) = (1, 0);
+        let found = &mut self.found;
+        let (limit, limit_bytes) = (self.scan.search.limit, self.scan.search.limit_bytes);
+        let mut take = |line: std::ops::Range<usize>| {
+            line_number += memchr::memchr_iter(b'\n', &text[counted..line.start]).count() as u64;
+            counted = line.start;
+            let mut bytes = &text[line];
+            if bytes.len() > limit_bytes {
+                bytes = &bytes[..limit_bytes];
+                found.is_cut = true;
+            }
+            found.bytes += bytes.len();
+            let line = whole_characters(bytes);
+            found.matches.push(LineMatch { path: file.path.clone(), line_number, line });
+            let is_full = found.is_cut || found.matches.len() > limit || found.bytes > limit_bytes;
+            if is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        self.scan
+            .search
+            .matcher
+            .find_lines(text, &self.scan.interrupt, &mut take)
+            .map_err(|error| error.detail("path", file.path.as_str()))
+    }
+}
+
+/// The bytes as text, without a character that was cut at the end.
+fn whole_characters(bytes: &[u8]) -> String {
+    match str::from_utf8(bytes) {
+        Ok(text) => text.to_owned(),
+        Err(error) if error.error_len().is_none() => String::from_utf8_lossy(&bytes[..error.valid_up_to()]).into(),
+        Err(_) => String::from_utf8_lossy(bytes).into(),
+    }
+}
+
+/// JSON that is longer than this once it is laid out for people is passed over: a line for each of its values, indented
+/// as deep as it lies, can make it a hundred times as long as it was.
+const LAID_OUT_MOST_BYTES: usize = 64 << 20;
+
+/// The text that is searched, of what is stored; none if it would be too large.
+fn readable<'a>(file: &IndexedFile, stored: Stored<'a>) -> Result<Option<Cow<'a, [u8]>>> {
+    let (bytes, view) = match (stored, file.source) {
+        (Stored::Chat(text), _) => return Ok(Some(text.into_bytes().into())),
+        (Stored::Blob { encoding, size, data }, Source::Blob { view, .. }) => {
+            (stored_bytes(encoding, size, data)?, view)
+        }
+        (Stored::Blob { .. }, _) => return Err(ToolError::internal("a file without a content has one")),
+    };
+    let json =
+        |bytes: Cow<'_, [u8]>| JsonText::parse(String::from_utf8(bytes.into_owned()).map_err(ToolError::internal)?);
+    Ok(match view {
+        View::Plain => Some(bytes),
+        View::Document => Some(json(bytes)?.document_text().unwrap_or_default().into_bytes().into()),
+        View::Pretty => {
+            let json = json(bytes)?;
+            (json.pretty_bytes() <= LAID_OUT_MOST_BYTES).then(|| json.pretty().into_bytes().into())
+        }
+    })
+}
+
+const VANISHED: &str = "vanished";
+
+fn vanished(file: &IndexedFile) -> ToolError {
+    let message = format!("The content of {} is missing; try again", file.path);
+    ToolError::new(ErrorKind::Conflict, message).detail(VANISHED, true)
+}
+
+/// Whether a search met a file whose content is no more.
+pub(super) fn has_vanished(error: &ToolError) -> bool {
+    error.details.contains_key(VANISHED)
+}

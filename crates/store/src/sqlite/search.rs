@@ -1,0 +1,201 @@
+//! What searches read: the list of files, what changed in it, and the texts.
+
+use super::row::{authorised, collect, find, hash};
+use super::{chats, connect, fault};
+use crate::files::Chat;
+use crate::search::{Changed, Changes, Cursor, Files, FoundFile, IndexedFile, Rest, Searchable, Source, Stored};
+use crate::search::{TextVisitor, Texts};
+use async_trait::async_trait;
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, types::FromSqlError};
+use std::{
+    ops::{ControlFlow, Deref},
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+};
+use toolrest_core::{Access, ChatId, FileId, FileType, Form, Result, ToolError, WorkspaceId, WsPath};
+
+/// Connections for searches only, so that long ones do not hold up other readers. They are made as they are needed;
+/// how many searches run at once is bounded elsewhere.
+pub(super) struct SearchConnections {
+    path: PathBuf,
+    idle: Mutex<Vec<Connection>>,
+}
+
+impl SearchConnections {
+    pub(super) fn new(path: PathBuf) -> Self {
+        Self { path, idle: Mutex::default() }
+    }
+
+    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Connection>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lend(self: &Arc<Self>) -> Result<Lent> {
+        let idle = self.idle().pop();
+        let connection = idle.map_or_else(|| self.open(), Ok)?;
+        Ok(Lent { connection: Some(connection), owner: Arc::clone(self) })
+    }
+
+    fn open(&self) -> Result<Connection> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = connect(&self.path, flags)?;
+        // Contents are read once, from start to end: through the system's page cache, not through SQLite's.
+        connection.execute_batch("PRAGMA mmap_size = 1099511627776; PRAGMA cache_size = -512").map_err(fault)?;
+        Ok(connection)
+    }
+}
+
+/// A connection that goes back when it is done with, its transaction ended.
+struct Lent {
+    connection: Option<Connection>,
+    owner: Arc<SearchConnections>,
+}
+
+impl Deref for Lent {
+    type Target = Connection;
+
+    fn deref(&self) -> &Connection {
+        // It is only taken out when this is dropped.
+        self.connection.as_ref().unwrap_or_else(|| unreachable!())
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        let Some(connection) = self.connection.take() else { return };
+        if connection.is_autocommit() || connection.execute_batch("COMMIT").is_ok() {
+            self.owner.idle().push(connection);
+        }
+    }
+}
+
+const FILE: &str = "f.id, f.path, f.kind, f.is_virtual, f.head_blob, f.head_form, f.size, CASE WHEN f.is_virtual
+    THEN (SELECT coalesce(max(m.seq), 0) FROM chat_messages m WHERE m.ws = f.ws AND m.chat_id = f.id) END";
+
+/// Which rows are files that have a text, or bytes.
+const IS_FILE: &str = "f.deleted_at IS NULL AND f.kind <> 0 AND (f.is_virtual = 1 OR f.head_blob IS NOT NULL)";
+
+/// Reads the columns of [`FILE`]. Signatures stand with the contents and are read there, on as many threads as search.
+fn found_file(row: &Row<'_>) -> rusqlite::Result<FoundFile> {
+    let id: uuid::Uuid = row.get(0)?;
+    let unknown = || FromSqlError::InvalidType;
+    let source = if row.get(3)? {
+        Source::Chat { id: ChatId(id), messages: row.get(7)? }
+    } else {
+        let file_type = FileType::from_code(row.get(2)?).ok_or_else(unknown)?;
+        Source::blob(hash(row, 4)?, Form::from_code(row.get(5)?).ok_or_else(unknown)?, file_type)
+    };
+    Ok(FoundFile { id: FileId(id), path: WsPath::from_normal(row.get(1)?), source, size: row.get(6)?, signature: None })
+}
+
+fn changes(db: &Connection, ws: WorkspaceId, since: Option<Cursor>) -> Result<Changes> {
+    let sql = "SELECT coalesce(min(place), 1), coalesce(max(place), 0) FROM changes WHERE ws = ?1";
+    let (oldest, newest): (Cursor, Cursor) =
+        find(db, sql, [ws.0], |row| Ok((row.get(0)?, row.get(1)?)))?.unwrap_or((1, 0));
+    let changed = match since {
+        Some(since) if oldest <= since + 1 && since <= newest => {
+            let sql = format!(
+                "SELECT {FILE}, c.file_id FROM (SELECT DISTINCT file_id FROM changes WHERE ws = ?1 AND place > ?2) c
+                 LEFT JOIN files f ON f.ws = ?1 AND f.id = c.file_id AND {IS_FILE}"
+            );
+            Changed::Files(collect(db, &sql, (ws.0, since), |row| {
+                let file = row.get::<_, Option<uuid::Uuid>>(0)?.map(|_| found_file(row)).transpose()?;
+                Ok((FileId(row.get(8)?), file))
+            })?)
+        }
+        _ => Changed::Anything,
+    };
+    Ok(Changes { cursor: newest, changed })
+}
+
+#[async_trait]
+impl Searchable for SqliteTexts {
+    async fn snapshot(&self, access: Access, since: Option<Cursor>, _: Rest) -> Result<(Changes, Box<dyn Files>)> {
+        let connections = Arc::clone(&self.0);
+        blocking(move || {
+            let db = connections.lend()?;
+            db.execute_batch("BEGIN").map_err(fault)?;
+            authorised(&db, access)?;
+            let changes = changes(&db, access.workspace, since)?;
+            let files: Box<dyn Files> = Box::new(SqliteFiles { db: Some(db), ws: access.workspace });
+            Ok((changes, files))
+        })
+        .await
+    }
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    tokio::task::spawn_blocking(work).await.map_err(ToolError::internal)?
+}
+
+/// The files as the transaction sees them that is open on the connection.
+struct SqliteFiles {
+    db: Option<Lent>,
+    ws: WorkspaceId,
+}
+
+#[async_trait]
+impl Files for SqliteFiles {
+    async fn page(&mut self, after: Option<&WsPath>, limit: usize) -> Result<Vec<FoundFile>> {
+        let after = after.map_or(String::new(), WsPath::to_string);
+        let ws = self.ws.0;
+        let db = self.db.take().ok_or_else(|| ToolError::internal("a page was asked for after a failed one"))?;
+        let (db, page) = blocking(move || {
+            let sql = format!(
+                "SELECT {FILE} FROM files f WHERE f.ws = ?1 AND f.path > ?2 AND {IS_FILE} ORDER BY f.path LIMIT ?3"
+            );
+            let page = collect(&db, &sql, (ws, after, i64::try_from(limit).unwrap_or(i64::MAX)), found_file)?;
+            Ok((db, page))
+        })
+        .await?;
+        self.db = Some(db);
+        Ok(page)
+    }
+}
+
+/// Reads texts from the embedded database.
+pub(super) struct SqliteTexts(pub Arc<SearchConnections>);
+
+impl Texts for SqliteTexts {
+    fn visit(&self, ws: WorkspaceId, files: &[&IndexedFile], visitor: &mut dyn TextVisitor) -> Result<()> {
+        let db = self.0.lend()?;
+        let sql = "SELECT signature, encoding, size, data FROM blobs WHERE ws = ?1 AND key = ?2";
+        let mut query = db.prepare_cached(sql).map_err(fault)?;
+        for (place, file) in files.iter().enumerate() {
+            let flow = match file.source {
+                Source::Binary => continue,
+                Source::Chat { id, messages } => {
+                    let text = chat_text(&db, ws, id, messages)?;
+                    visitor.take(place, text.map(Stored::Chat))?
+                }
+                Source::Blob { key, .. } => {
+                    // Looked at where it lies, so that nothing is copied.
+                    let visited = query.query_row((ws.0, key.0), |row| {
+                        if !visitor.wants(place, row.get_ref(0)?.as_blob_or_null()?) {
+                            return Ok(Ok(ControlFlow::Continue(())));
+                        }
+                        let (encoding, size) = (row.get(1)?, row.get(2)?);
+                        Ok(visitor.take(place, Some(Stored::Blob { encoding, size, data: row.get_ref(3)?.as_blob()? })))
+                    });
+                    match visited.optional().map_err(fault)? {
+                        Some(flow) => flow?,
+                        None => visitor.take(place, None)?,
+                    }
+                }
+            };
+            if flow.is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn chat_text(db: &Connection, ws: WorkspaceId, chat: ChatId, messages: i64) -> Result<Option<String>> {
+    let sql = "SELECT display_name FROM files WHERE ws = ?1 AND id = ?2";
+    let title: Option<Option<String>> = find(db, sql, (ws.0, chat.0), |row| row.get(0))?;
+    let Some(title) = title else { return Ok(None) };
+    let mut said = chats::messages(db, ws, FileId(chat.0))?;
+    said.truncate(usize::try_from(messages).unwrap_or(0));
+    Ok(Some(Chat::readable(title.as_deref(), &said)))
+}

@@ -1,0 +1,91 @@
+//! `grep`: searches the text of files.
+
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toolrest_core::{Action, CallCx, Result, Tool, WsPath};
+use toolrest_ops::{Case, PathPattern, SearchOptions, Syntax};
+
+/// The most matches that an answer carries, as the specification says.
+const MATCHES_MOST: usize = 1000;
+
+pub(crate) struct Grep;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Args {
+    /// Regular expression to search for, in PostgreSQL's syntax. Each line is matched by itself.
+    pattern: String,
+    /// Which files to search, by their path, case ignored: with `*` or `%` for any characters the whole path must fit
+    /// (`*.rs`, `/src/%`); without, the path must contain it.
+    path_pattern: Option<String>,
+    /// Whether case counts. Default: false.
+    case_sensitive: Option<bool>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Output {
+    /// The lines that match, by path and then by line.
+    matches: Vec<Match>,
+    /// Whether there were more than 1000 matches, or more than an answer can carry; narrow the search to see them.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    truncated: bool,
+    /// How many files were passed over, by reason.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    skipped: Option<Skipped>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Match {
+    /// The file.
+    path: WsPath,
+    /// The line's number, counted from 1.
+    line_number: u64,
+    /// The line's text.
+    line_text: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Skipped {
+    /// Files that are not text.
+    #[serde(skip_serializing_if = "is_zero", default)]
+    binary: u64,
+    /// JSON files that are too large once they are laid out as text.
+    #[serde(skip_serializing_if = "is_zero", default)]
+    too_large: u64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+#[async_trait]
+impl Tool for Grep {
+    const NAME: &'static str = "grep";
+    const DESCRIPTION: &'static str = "Search the text of all files in the workspace for a regular expression";
+    const ACTION: Action = Action::Read;
+    type Args = Args;
+    type Output = Output;
+
+    async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
+        let options = SearchOptions {
+            pattern: args.pattern,
+            syntax: Syntax::Postgres,
+            case: if args.case_sensitive.unwrap_or(false) { Case::Sensitive } else { Case::Ignored },
+            paths: args.path_pattern.as_deref().and_then(PathPattern::parse),
+            limit: MATCHES_MOST,
+        };
+        let found = toolrest_ops::search(cx, options).await?;
+        let skipped = Skipped { binary: found.skipped.binary, too_large: found.skipped.too_large };
+        Ok(Output {
+            matches: found
+                .matches
+                .into_iter()
+                .map(|line| Match { path: line.path, line_number: line.line_number, line_text: line.line })
+                .collect(),
+            truncated: found.truncated,
+            skipped: (skipped.binary + skipped.too_large > 0).then_some(skipped),
+        })
+    }
+}
