@@ -3,20 +3,21 @@
 PG_BIN := $(lastword $(sort $(wildcard /usr/lib/postgresql/*/bin)))
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: run test bench postgres docs clean
+.PHONY: run test bench postgres ripgrep git docs clean
 
 # Builds the server and starts it with SQLite in ./data.
 run:
 	cargo run --release --package toolrest -- serve $(ARGS)
 
 # Installs what is missing, then checks formatting, lints and behaviour.
-test: postgres
+test: postgres git
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- --deny warnings
 	cargo test --workspace --locked
 
-# Measures the release build on this machine and writes docs/benchmarks.md.
-bench: postgres
+# Measures the release build on this machine and writes docs/benchmarks.md. `make bench ARGS=--large` also searches a
+# workspace of 2 GB.
+bench: postgres ripgrep
 	cargo build --release --locked --package toolrest --package toolrest-bench
 	target/release/toolrest-bench --toolrest target/release/toolrest --out docs/benchmarks.md $(ARGS)
 
@@ -25,6 +26,20 @@ postgres:
 	@if ! command -v initdb >/dev/null 2>&1 && [ ! -x "$(PG_BIN)/initdb" ]; then \
 		echo "initdb not found: installing Debian's postgresql"; \
 		$(SUDO) apt-get update -q && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -qy postgresql; \
+	fi
+
+# ripgrep from Debian's packages, which the benchmarks of search are measured against.
+ripgrep:
+	@if ! command -v rg >/dev/null 2>&1; then \
+		echo "rg not found: installing Debian's ripgrep"; \
+		$(SUDO) apt-get update -q && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -qy ripgrep; \
+	fi
+
+# git from Debian's packages, which the tests of patches are compared with.
+git:
+	@if ! command -v git >/dev/null 2>&1; then \
+		echo "git not found: installing Debian's git"; \
+		$(SUDO) apt-get update -q && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -qy git; \
 	fi
 
 # Rewrites the reference pages from the code; a test fails when they are out of date.

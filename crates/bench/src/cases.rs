@@ -8,6 +8,7 @@ use crate::report::{Figure, Target, median, number};
 pub mod cpu;
 pub mod memory;
 pub mod moves;
+pub mod search;
 pub mod sql_writes;
 pub mod updates;
 
@@ -19,13 +20,24 @@ pub struct Effort {
     /// Load before the first round that is not measured.
     pub warm_up: Duration,
     pub moves: usize,
+    pub searched_files: usize,
 }
 
 impl Effort {
-    pub const FULL: Self =
-        Self { rounds: 5, round: Duration::from_secs(3), warm_up: Duration::from_millis(700), moves: 9 };
-    pub const QUICK: Self =
-        Self { rounds: 2, round: Duration::from_secs(1), warm_up: Duration::from_millis(300), moves: 5 };
+    pub const FULL: Self = Self {
+        rounds: 5,
+        round: Duration::from_secs(3),
+        warm_up: Duration::from_millis(700),
+        moves: 9,
+        searched_files: 20_000,
+    };
+    pub const QUICK: Self = Self {
+        rounds: 2,
+        round: Duration::from_secs(1),
+        warm_up: Duration::from_millis(300),
+        moves: 5,
+        searched_files: 4000,
+    };
 }
 
 fn each(rounds: &[Round], value: impl Fn(&Round) -> f64) -> Vec<f64> {

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::{env, fs};
 
-use crate::cases::{Effort, cpu, memory, moves, sql_writes, updates};
+use crate::cases::{Effort, cpu, memory, moves, search, sql_writes, updates};
 use crate::postgres::Cluster;
 use crate::report::Report;
 use crate::server::{Backend, Server};
@@ -29,9 +29,11 @@ mod report;
 mod server;
 
 const USAGE: &str = "\
-usage: toolrest-bench --toolrest BINARY [--only sqlite|postgres|sql] [--out FILE.md] [--quick]
+usage: toolrest-bench --toolrest BINARY [--only sqlite|postgres|sql|search] [--large] [--out FILE.md] [--quick]
   --toolrest  the release binary to measure
-  --only      one backend; `sql` is only the comparison of SQL statements, which needs no binary
+  --only      one backend; `sql` is only the comparison of SQL statements, which needs no binary; `search` is search
+              on both backends, which needs ripgrep
+  --large     with search, also in a workspace of 2 GB, which takes some minutes to fill
   --out       also write the document to this file
   --quick     two short rounds, to see that everything runs
 Data goes to the folder for temporary files (TMPDIR), which should be on a real disk.";
@@ -39,6 +41,7 @@ Data goes to the folder for temporary files (TMPDIR), which should be on a real 
 struct Options {
     toolrest: Option<PathBuf>,
     only: Option<Part>,
+    large: bool,
     out: Option<PathBuf>,
     effort: Effort,
 }
@@ -48,22 +51,25 @@ enum Part {
     Sqlite,
     Postgres,
     Sql,
+    Search,
 }
 
 impl Options {
     fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Self, String> {
-        let mut options = Self { toolrest: None, only: None, out: None, effort: Effort::FULL };
+        let mut options = Self { toolrest: None, only: None, large: false, out: None, effort: Effort::FULL };
         while let Some(argument) = arguments.next() {
             let mut value = || arguments.next().ok_or(format!("{argument} needs a value"));
             match argument.as_str() {
                 "--toolrest" => options.toolrest = Some(value()?.into()),
                 "--out" => options.out = Some(value()?.into()),
+                "--large" => options.large = true,
                 "--quick" => options.effort = Effort::QUICK,
                 "--only" => {
                     options.only = Some(match value()?.as_str() {
                         "sqlite" => Part::Sqlite,
                         "postgres" => Part::Postgres,
                         "sql" => Part::Sql,
+                        "search" => Part::Search,
                         other => return Err(format!("--only does not know \"{other}\"")),
                     });
                 }
@@ -100,13 +106,18 @@ fn main() -> ExitCode {
     if options.wants(Part::Sqlite) {
         over_http(&options, Backend::Sqlite, &mut report);
     }
-    if options.wants(Part::Postgres) || options.wants(Part::Sql) {
+    if options.only != Some(Part::Sqlite) {
         report.describe_machine("PostgreSQL", postgres::version());
         let cluster = Cluster::start();
         if options.wants(Part::Postgres) {
             over_http(&options, Backend::Postgres(&cluster), &mut report);
         }
-        sql_writes::run(&cluster, options.effort, &mut report);
+        if options.only != Some(Part::Search) {
+            sql_writes::run(&cluster, options.effort, &mut report);
+        }
+        if options.wants(Part::Search) {
+            searches(&options, &cluster, &mut report);
+        }
     }
     let document = report.markdown();
     println!("{document}");
@@ -114,6 +125,15 @@ fn main() -> ExitCode {
         fs::write(out, &document).unwrap_or_else(|error| panic!("{}: {error}", out.display()));
     }
     ExitCode::SUCCESS
+}
+
+fn searches(options: &Options, cluster: &Cluster, report: &mut Report) {
+    report.describe_machine("ripgrep", search::ripgrep::version());
+    let toolrest = options.toolrest.as_deref().expect("parsing asked for the binary");
+    search::run(toolrest, cluster, options.effort, report);
+    if options.large {
+        search::large::run(toolrest, options.effort, report);
+    }
 }
 
 fn over_http(options: &Options, backend: Backend, report: &mut Report) {

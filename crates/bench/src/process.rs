@@ -123,6 +123,21 @@ impl Drop for Supervised {
     }
 }
 
+/// A folder that goes with this value or with the bench, whichever goes first.
+pub struct Folder(Supervised);
+
+impl Folder {
+    pub fn new(purpose: &str) -> Self {
+        // The program does nothing; what matters is who cleans up after it.
+        Self(Supervised::start(&["sleep", "infinity"], &[], StopSignal::Term, fresh_folder(purpose)))
+    }
+
+    /// Where files can be put, beside those of the program.
+    pub fn path(&self) -> PathBuf {
+        self.0.folder.join("files")
+    }
+}
+
 /// What `/proc/PID/stat` says about a process; `None` once it is gone.
 struct Stat {
     parent: u32,

@@ -14,6 +14,16 @@ fn a_supervised_program_and_its_folder_go_with_the_handle() {
 }
 
 #[test]
+fn a_folder_goes_with_its_handle() {
+    let folder = Folder::new("test");
+    let path = folder.path();
+    fs::create_dir(&path).unwrap();
+    fs::write(path.join("file"), "text").unwrap();
+    drop(folder);
+    assert!(!path.exists());
+}
+
+#[test]
 fn a_line_of_output_is_found_behind_other_lines() {
     let script = "echo first; echo ready on 127.0.0.1:5; sleep 600";
     let program = Supervised::start(&["sh", "-c", script], &[], StopSignal::Term, fresh_folder("test"));

@@ -41,7 +41,13 @@ pub struct Server<'a> {
     folder: PathBuf,
     address: SocketAddr,
     token: String,
+    toolrest: PathBuf,
+    /// The arguments that say where the data is.
+    database: Vec<OsString>,
 }
+
+/// A setting's environment variable and its value.
+pub type Setting<'a> = (&'a str, &'a str);
 
 /// CPU time used so far.
 #[derive(Clone, Copy)]
@@ -62,24 +68,48 @@ impl Cpu {
 impl<'a> Server<'a> {
     /// Starts the binary with its defaults; `purpose` names its folder and database.
     pub fn start(toolrest: &Path, backend: Backend<'a>, purpose: &str) -> Self {
+        Self::start_with(&[], toolrest, backend, purpose)
+    }
+
+    /// Starts the binary with some settings of its own.
+    pub fn start_with(settings: &[Setting], toolrest: &Path, backend: Backend<'a>, purpose: &str) -> Self {
         let folder = process::fresh_folder(purpose);
+        let mut database = vec!["--data-dir".into(), folder.join("data").into()];
+        if let Backend::Postgres(cluster) = backend {
+            database.extend(["--database-url".into(), cluster.create_database(purpose).into()]);
+        }
+        let mut server = Self::launch(settings, toolrest, backend, folder, database);
+        server.sign_in();
+        server
+    }
+
+    /// Starts one more process on the same data. It should not be there for longer than this one, which owns the data.
+    pub fn replica(&self, settings: &[Setting]) -> Self {
+        let folder = process::fresh_folder("replica");
+        let replica = Self::launch(settings, &self.toolrest, self.backend, folder, self.database.clone());
+        Self { token: self.token.clone(), ..replica }
+    }
+
+    fn launch(
+        settings: &[Setting],
+        toolrest: &Path,
+        backend: Backend<'a>,
+        folder: PathBuf,
+        database: Vec<OsString>,
+    ) -> Self {
         let mut argv: Vec<OsString> = vec![toolrest.into(), "serve".into()];
         argv.extend(["--listen".into(), "127.0.0.1:0".into()]);
-        argv.extend(["--data-dir".into(), folder.join("data").into()]);
-        if let Backend::Postgres(cluster) = backend {
-            argv.extend(["--database-url".into(), cluster.create_database(purpose).into()]);
-        }
+        argv.extend_from_slice(&database);
         // One sign-in has to last for the whole run.
-        let environment = [("TOOLREST__JWT__ACCESS_TOKEN_EXPIRATION_MINUTES", "600")];
+        let mut environment = vec![("TOOLREST__JWT__ACCESS_TOKEN_EXPIRATION_MINUTES", "600")];
+        environment.extend_from_slice(settings);
         let process = Supervised::start(&argv, &environment, StopSignal::Term, folder.clone());
         let address = process
             .wait_for_line("Toolrest is listening on http://", Duration::from_secs(60))
             .trim()
             .parse()
             .expect("the announced address is one");
-        let mut server = Self { process, backend, folder, address, token: String::new() };
-        server.sign_in();
-        server
+        Self { process, backend, folder, address, token: String::new(), toolrest: toolrest.to_owned(), database }
     }
 
     fn sign_in(&mut self) {

@@ -102,6 +102,8 @@ pub enum Destination {
 pub enum Removal {
     /// A file, or a folder that is empty.
     Single,
+    /// A file and no folder.
+    File,
 }
 
 /// Something that must be true for a changeset to be applied.
@@ -109,6 +111,8 @@ pub enum Removal {
 pub enum Expect {
     /// The file at the path has this hash.
     Hash(WsPath, ContentHash),
+    /// Nothing is at the path.
+    Absent(WsPath),
     /// The file's current version is this one.
     Version(FileId, VersionId),
     /// The file is where it was left: alive at this path.

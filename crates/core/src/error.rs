@@ -14,6 +14,12 @@ pub enum ErrorKind {
     InvalidArgument,
     /// A path that no workspace could hold: control characters, or too long.
     InvalidPath,
+    /// A path that would leave the workspace.
+    OutsideWorkspace,
+    /// A search pattern that cannot be understood.
+    InvalidPattern,
+    /// A patch that cannot be understood.
+    PatchSyntax,
     /// A media type other than JSON.
     UnsupportedMediaType,
     /// A request larger than the limit.
@@ -42,6 +48,8 @@ pub enum ErrorKind {
     FindNotFound,
     /// The text to replace occurs more than once.
     FindNotUnique,
+    /// The change that a patch makes is there already.
+    AlreadyApplied,
     /// Something already stands at the path.
     AlreadyExists,
     /// The file changed since the caller read it.
@@ -70,9 +78,12 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// Every kind, for the reference.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 32] = [
         Self::InvalidArgument,
         Self::InvalidPath,
+        Self::OutsideWorkspace,
+        Self::InvalidPattern,
+        Self::PatchSyntax,
         Self::UnsupportedMediaType,
         Self::PayloadTooLarge,
         Self::ResponseTooLarge,
@@ -87,6 +98,7 @@ impl ErrorKind {
         Self::Protected,
         Self::FindNotFound,
         Self::FindNotUnique,
+        Self::AlreadyApplied,
         Self::AlreadyExists,
         Self::Stale,
         Self::Conflict,
@@ -126,7 +138,7 @@ impl ToolError {
 
     /// The one sentence of every toolset for a missing file.
     pub fn file_not_found(path: impl fmt::Display) -> Self {
-        Self::new(ErrorKind::NotFound, format!("File not found: {path}"))
+        Self::new(ErrorKind::NotFound, format!("File not found: {path}")).detail("path", path.to_string())
     }
 
     /// The refusal of a change that was made against another content than the current one.

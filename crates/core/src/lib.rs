@@ -31,7 +31,7 @@ pub use json_text::{JsonText, push_json_string};
 pub use path::{MAX_NAME_BYTES, MAX_PATH_BYTES, WsPath};
 pub use policy::{AllowAll, Decision, Policy};
 pub use record::{CallRecord, Recorder};
-pub use search::{Found, Interrupt, LineMatch, LineMatcher, PathFilter, Requirement, Search, Skipped};
+pub use search::{Found, Interrupt, LineMatch, LineMatcher, PathFilter, Requirement, Search, Skipped, lines_around};
 pub use time::{Timestamp, now};
 pub use tool::{Action, Approval, CallCx, DynTool, Render, Tool};
 pub use toolset::{CatalogueFormat, Dialect, Toolset, Toolsets};

@@ -35,6 +35,32 @@ impl WsPath {
         Ok(Self(path))
     }
 
+    /// Reads a path relative to the root, which it may not leave: not by `..`, and not by being absolute.
+    pub fn relative(text: &str) -> Result<Self> {
+        if text.trim().starts_with('/') {
+            return Err(outside(text));
+        }
+        Self::within(text)
+    }
+
+    /// Reads a path from the root, with or without a slash before it, which may not leave the root by `..`.
+    pub fn within(text: &str) -> Result<Self> {
+        let mut depth = 0usize;
+        for name in text.trim().split('/') {
+            depth = match name {
+                "" | "." => depth,
+                ".." => depth.checked_sub(1).ok_or_else(|| outside(text))?,
+                _ => depth + 1,
+            };
+        }
+        Self::posix(text)
+    }
+
+    /// The path as those write it who stand at the root: without the slash before it; `.` for the root itself.
+    pub fn without_slash(&self) -> &str {
+        if self.is_root() { "." } else { &self.0[1..] }
+    }
+
     /// Takes a path that is known to be normal, as read from a database.
     pub fn from_normal(path: String) -> Self {
         debug_assert!(path.starts_with('/') && (path.len() == 1 || !path.ends_with('/')), "not normal: {path:?}");
@@ -136,6 +162,10 @@ fn resolved(text: &str) -> Result<String> {
         }
     }
     Ok(format!("/{}", names.join("/")))
+}
+
+fn outside(path: &str) -> ToolError {
+    ToolError::new(ErrorKind::OutsideWorkspace, format!("Path outside workspace: {path}"))
 }
 
 fn check_length(path: &str) -> Result<()> {

@@ -1,4 +1,18 @@
 use super::*;
+
+#[test]
+fn a_relative_path_never_leaves_the_root() {
+    for (text, path) in [("a/b", "/a/b"), ("./a//b/", "/a/b"), ("a/../b", "/b"), ("", "/"), (".", "/"), ("a/..", "/")] {
+        assert_eq!(WsPath::relative(text).unwrap().as_str(), path, "{text}");
+    }
+    for text in ["..", "../a", "a/../..", "a/../../b", "/a", " /a", "/"] {
+        assert_eq!(WsPath::relative(text).unwrap_err().kind, ErrorKind::OutsideWorkspace, "{text}");
+    }
+    assert_eq!(WsPath::within("/a/./b").unwrap().as_str(), "/a/b");
+    assert_eq!(WsPath::within("/../a").unwrap_err().kind, ErrorKind::OutsideWorkspace);
+    assert_eq!(WsPath::within("/a/b").unwrap().without_slash(), "a/b");
+    assert_eq!(WsPath::root().without_slash(), ".");
+}
 use proptest::prelude::*;
 
 fn posix(text: &str) -> String {

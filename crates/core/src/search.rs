@@ -46,6 +46,8 @@ pub struct Search {
     pub paths: Option<Arc<dyn PathFilter>>,
     /// The most lines to find.
     pub limit: usize,
+    /// How many lines to give before and after each.
+    pub context: usize,
     /// The most bytes that these lines may have together. A first line that is longer is cut.
     pub limit_bytes: usize,
     /// When to give up.
@@ -61,6 +63,27 @@ pub struct LineMatch {
     pub line_number: u64,
     /// The line without its newline.
     pub line: String,
+    /// The lines before it, as many as were asked for.
+    pub before: Vec<String>,
+    /// The lines after it, as many as were asked for.
+    pub after: Vec<String>,
+}
+
+/// The lines around a line of a text, up to `count` on each side. A final newline does not begin one more.
+pub fn lines_around(text: &[u8], line: &Range<usize>, count: usize) -> (Vec<String>, Vec<String>) {
+    let shown = |line: &[u8]| String::from_utf8_lossy(line).into_owned();
+    let before = match line.start.checked_sub(1) {
+        Some(newline) => text[..newline].rsplit(|byte| *byte == b'\n').take(count).map(shown).collect::<Vec<_>>(),
+        None => Vec::new(),
+    };
+    let rest = text.get(line.end + 1..).unwrap_or_default();
+    let rest = rest.strip_suffix(b"\n").unwrap_or(rest);
+    let after = if text.len() > line.end + 1 {
+        rest.split(|byte| *byte == b'\n').take(count).map(shown).collect()
+    } else {
+        Vec::new()
+    };
+    (before.into_iter().rev().collect(), after)
 }
 
 /// What a search found, ordered by path, then by line.

@@ -204,9 +204,12 @@ impl<T: Tool> DynTool for Erased<T> {
 /// which has checked the caller's rights already.
 async fn first_authorise(cx: &CallCx, error: ToolError) -> ToolError {
     match error.kind {
-        ErrorKind::InvalidArgument | ErrorKind::InvalidPath | ErrorKind::WrongType => {
-            cx.workspace.authorise().await.err().unwrap_or(error)
-        }
+        ErrorKind::InvalidArgument
+        | ErrorKind::InvalidPath
+        | ErrorKind::OutsideWorkspace
+        | ErrorKind::InvalidPattern
+        | ErrorKind::PatchSyntax
+        | ErrorKind::WrongType => cx.workspace.authorise().await.err().unwrap_or(error),
         _ => error,
     }
 }

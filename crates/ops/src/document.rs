@@ -113,7 +113,7 @@ impl Editable {
 pub fn binary(path: &WsPath, size: usize) -> ToolError {
     let message =
         format!("{path} holds {size} bytes that are not text; read it as base64 or download it by its file id");
-    ToolError::new(ErrorKind::Binary, message).detail("size", size)
+    ToolError::new(ErrorKind::Binary, message).detail("size", size).detail("path", path.as_str())
 }
 
 #[cfg(test)]

@@ -1,11 +1,13 @@
-//! Editing a file in place.
+//! Changing the text of a file in place.
 
 use crate::document::Editable;
 use crate::place::commit_one;
-use crate::{Occurrences, read, replace};
+use crate::read;
 use toolrest_core::{
-    CallCx, Change, Content, ContentHash, Entry, ErrorKind, Expect, Outcome, Parents, Put, Result, ToolError, WsPath,
+    CallCx, Change, Content, ContentHash, Entry, ErrorKind, Expect, FileId, Parents, Put, Result, ToolError, VersionId,
+    WsPath,
 };
+use toolrest_edit::{Edit, EditError, Leniency, Level, ReplacedInOrder, Which, diff, replace, replace_in_order};
 
 /// Contents from here on are edited away from the threads that serve requests.
 const HEAVY_FROM_BYTES: i64 = 256 << 10;
@@ -13,49 +15,167 @@ const HEAVY_FROM_BYTES: i64 = 256 << 10;
 /// What to replace in a file.
 #[derive(Clone)]
 pub struct EditOptions {
+    /// The replacements, each made in what the one before left. All are made or none.
+    pub edits: Vec<Replacement>,
+    /// How exactly a text must be there.
+    pub leniency: Leniency,
+    /// The hash that the file must still have.
+    pub expected: Option<ContentHash>,
+    /// Whether to do it or to show what would be done.
+    pub run: Run,
+}
+
+/// One text to put in the place of another.
+#[derive(Clone)]
+pub struct Replacement {
     /// The text to find.
     pub old: String,
     /// The text to put in its place.
     pub new: String,
     /// Which occurrences.
-    pub which: Occurrences,
-    /// The hash that the file must still have.
-    pub expected: Option<ContentHash>,
+    pub which: Which,
+}
+
+/// Whether a change is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Run {
+    /// It is.
+    ForReal,
+    /// It is only shown.
+    Dry,
+}
+
+impl Run {
+    /// Reads an optional argument `dry_run`.
+    pub fn from_flag(dry_run: Option<bool>) -> Self {
+        if dry_run.unwrap_or(false) { Self::Dry } else { Self::ForReal }
+    }
+}
+
+/// What became of a file.
+pub struct Edited {
+    /// The file.
+    pub file: FileId,
+    /// Its version; the one before if nothing was done.
+    pub version: Option<VersionId>,
+    /// The hash of the new content, written or not.
+    pub hash: Option<ContentHash>,
+    /// How many places each replacement changed.
+    pub counts: Vec<usize>,
+    /// The loosest level at which a text was found.
+    pub matched_with: Level,
+    /// The change as a unified diff.
+    pub diff: String,
 }
 
 /// Replaces text in a file. Of edits that meet at one file, each is applied to what the one before left.
-pub async fn edit(cx: &CallCx, path: &WsPath, options: &EditOptions) -> Result<Outcome> {
+pub async fn edit(cx: &CallCx, path: &WsPath, options: &EditOptions) -> Result<Edited> {
     let _turn = cx.turn(path).await;
     loop {
         let (entry, content) = read(cx, path).await?;
-        if entry.is_virtual {
-            let message = format!("{path} is managed by the system and cannot be edited; use the chat API");
-            return Err(ToolError::new(ErrorKind::Protected, message));
-        }
+        changeable(&entry)?;
         let hash = entry.hash.map_or_else(|| content.hash(), Ok)?;
         if options.expected.is_some_and(|expected| expected != hash) {
             return Err(ToolError::stale(path, Some(hash)));
         }
         let (file_type, file, version) = (entry.file_type, entry.id, entry.version);
-        let content = edited(entry, content, options, cx.limits.response_bytes).await?;
-        let put = Put { path: path.clone(), file_type, content, parents: Parents::Require };
+        let done = edited(entry, content, options, cx.limits.response_bytes).await?;
+        let mut edited = Edited {
+            file,
+            version,
+            hash: Some(done.content.hash()?),
+            counts: done.counts,
+            matched_with: done.matched_with,
+            diff: done.diff,
+        };
+        if options.run == Run::Dry {
+            return Ok(edited);
+        }
+        let put = Put { path: path.clone(), file_type, content: done.content, parents: Parents::Require };
         // The version and not the hash: contents that differ may share one, as numbers beyond a double's reach do.
         let unchanged = version.map(|version| Expect::Version(file, version));
         match commit_one(cx, Change::Put(put), unchanged).await {
+            Ok(outcome) => {
+                edited.version = outcome.version;
+                return Ok(edited);
+            }
             // Somebody on another replica came between; edit what they left. The call's deadline bounds this.
             Err(error) if error.kind == ErrorKind::Stale && options.expected.is_none() => {}
-            other => return other,
+            Err(error) => return Err(error),
         }
     }
 }
 
-async fn edited(entry: Entry, content: Content, options: &EditOptions, limit_bytes: usize) -> Result<Content> {
+/// Refuses files that the system keeps.
+pub(crate) fn changeable(entry: &Entry) -> Result<()> {
+    if entry.is_virtual {
+        let message = format!("{} is managed by the system and cannot be edited; use the chat API", entry.path);
+        return Err(ToolError::new(ErrorKind::Protected, message));
+    }
+    Ok(())
+}
+
+struct Done {
+    content: Content,
+    counts: Vec<usize>,
+    matched_with: Level,
+    diff: String,
+}
+
+async fn edited(entry: Entry, content: Content, options: &EditOptions, limit_bytes: usize) -> Result<Done> {
     let (heavy, options) = (entry.size >= HEAVY_FROM_BYTES, options.clone());
     let work = move || {
         let editable = Editable::of(content, entry.file_type, &entry.path, limit_bytes)?;
-        let EditOptions { old, new, which, .. } = &options;
-        let text = replace(&editable.text, old, new, *which, &entry.path, limit_bytes)?;
-        editable.put_back(text)
+        let edits: Vec<Edit<'_>> = options
+            .edits
+            .iter()
+            .map(|edit| Edit {
+                old: edit.old.as_bytes(),
+                new: edit.new.as_bytes(),
+                which: edit.which,
+                leniency: options.leniency,
+            })
+            .collect();
+        let replaced = match &edits[..] {
+            // A single one is not numbered where it fails.
+            [only] => replace(editable.text.as_bytes(), only, limit_bytes)
+                .map(|one| ReplacedInOrder { text: one.text, edits: vec![(one.count, one.level)] }),
+            several => replace_in_order(editable.text.as_bytes(), several, limit_bytes),
+        };
+        let replaced = replaced.map_err(|error| refused(&error, &entry.path, entry.hash))?;
+        let text = String::from_utf8(replaced.text).map_err(ToolError::internal)?;
+        let name = entry.path.without_slash();
+        Ok(Done {
+            counts: replaced.edits.iter().map(|(count, _)| *count).collect(),
+            matched_with: replaced.edits.iter().map(|(_, level)| *level).max().unwrap_or(Level::Exact),
+            diff: diff::unified(name.as_bytes(), Some(editable.text.as_bytes()), Some(text.as_bytes())),
+            content: editable.put_back(text)?,
+        })
     };
     if heavy { tokio::task::spawn_blocking(work).await.map_err(ToolError::internal)? } else { work() }
+}
+
+/// The refusal of a change that does not fit what is there.
+pub(crate) fn refused(error: &EditError, path: &WsPath, hash: Option<ContentHash>) -> ToolError {
+    use toolrest_edit::ErrorKind as E;
+    let kind = match error.kind() {
+        E::InvalidArgument => ErrorKind::InvalidArgument,
+        E::NotFound => ErrorKind::FindNotFound,
+        E::NotUnique => ErrorKind::FindNotUnique,
+        E::AlreadyApplied => ErrorKind::AlreadyApplied,
+        E::Syntax | E::Overlap => ErrorKind::PatchSyntax,
+        E::TooLarge => ErrorKind::PayloadTooLarge,
+        E::OtherBase => ErrorKind::Stale,
+    };
+    // Failed hunks name their file themselves.
+    let place = if let EditError::Hunks { .. } = error { String::new() } else { format!("{path}: ") };
+    let refused = ToolError::new(kind, format!("{place}{error}\nNothing was written")).detail("path", path.as_str());
+    let refused = match hash {
+        Some(hash) => refused.detail("current_hash", hash.to_string()),
+        None => refused,
+    };
+    match error {
+        EditError::Edit { index, .. } => refused.detail("edit", *index),
+        _ => refused,
+    }
 }

@@ -5,19 +5,30 @@
 
 pub mod document;
 mod edit;
+mod files;
+mod glob;
+mod ignored;
 mod list;
+mod patch;
 mod place;
 mod read;
-mod replace;
 mod search;
+mod text;
 mod undo;
 mod write;
+mod write_text;
 
-pub use edit::{EditOptions, edit};
+pub use edit::{EditOptions, Edited, Replacement, Run, edit};
+pub use files::{FilesFound, FilesOptions, IgnoredFiles, files};
+pub use glob::{Bare, Glob};
+pub use ignored::{Ignored, NotIgnored};
 pub use list::list;
-pub use place::{make_dir, move_to, remove, touch};
+pub use patch::{PatchAction, Patched, PatchedFile, patch};
+pub use place::{Overwrite, make_dir, move_to, remove, remove_tree, rename, touch};
 pub use read::read;
-pub use replace::{Occurrences, replace};
-pub use search::{Case, PathPattern, SearchOptions, Syntax, search};
+pub use search::{Case, Extent, PathPattern, SearchOptions, Syntax, TreeSearch, search, search_tree};
+pub use text::{LinePage, PageLimits, TextFile, page, read_text};
+pub use toolrest_edit::{Leniency, Level, Which};
 pub use undo::undo;
 pub use write::{WriteOptions, write};
+pub use write_text::{TextOptions, Written, write_text};

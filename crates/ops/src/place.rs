@@ -1,7 +1,9 @@
 //! Changes of place rather than of content: folders, moves, removal.
 
+use crate::list;
 use toolrest_core::{
-    CallCx, Change, Changeset, ContentHash, Destination, ErrorKind, Expect, Outcome, Removal, Result, ToolError, WsPath,
+    CallCx, Change, Changeset, ContentHash, Depth, Destination, ErrorKind, Expect, FileType, Outcome, Removal, Result,
+    ToolError, WsPath,
 };
 
 /// Makes a folder and those above it.
@@ -24,6 +26,65 @@ pub async fn remove(cx: &CallCx, path: &WsPath, removal: Removal, expected: Opti
     commit_one(cx, Change::Remove { path: path.clone(), removal }, expecting(path, expected)).await
 }
 
+/// How often a folder that others write into is looked at anew before its removal is given up.
+const TRIES: usize = 5;
+
+/// Moves a file, or a folder with all that is below it, to the trash; gives the paths that went, sorted.
+pub async fn remove_tree(cx: &CallCx, path: &WsPath, expected: Option<ContentHash>) -> Result<Vec<WsPath>> {
+    let mut tries = 1;
+    loop {
+        let is_folder = cx.workspace.stat(path).await?.is_some_and(|entry| entry.file_type == FileType::Folder);
+        let mut paths = vec![path.clone()];
+        if is_folder {
+            paths.extend(list(cx, path, Depth::Descendants).await?.into_iter().map(|entry| entry.path));
+        }
+        // What lies in a folder goes before it.
+        let removals = paths.iter().rev().map(|path| Change::Remove { path: path.clone(), removal: Removal::Single });
+        let changes = Changeset { changes: removals.collect(), ..Changeset::default() };
+        match cx.workspace.commit(changes.expecting(expecting(path, expected)), cx).await {
+            Ok(_) => return Ok(paths),
+            // Somebody put something into the folder, or took it out, meanwhile.
+            Err(error) if is_folder && meanwhile(error.kind) && tries < TRIES => tries += 1,
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn meanwhile(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::NotEmpty | ErrorKind::NotFound | ErrorKind::Conflict)
+}
+
+/// What to do about a file that stands where another is moved to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overwrite {
+    /// Refuse.
+    Refuse,
+    /// Put it into the trash. A folder is refused all the same.
+    File,
+}
+
+/// Moves a file or folder to exactly this path.
+pub async fn rename(
+    cx: &CallCx,
+    from: &WsPath,
+    to: &WsPath,
+    overwrite: Overwrite,
+    expected: Option<ContentHash>,
+) -> Result<Outcome> {
+    let move_it = Change::Move { from: from.clone(), to: Destination::Exactly(to.clone()) };
+    if overwrite == Overwrite::File && from != to && cx.workspace.stat(to).await?.is_some() {
+        let make_way = Change::Remove { path: to.clone(), removal: Removal::File };
+        let changes = Changeset { changes: vec![make_way, move_it], ..Changeset::default() };
+        let commit = cx.workspace.commit(changes.expecting(expecting(from, expected)), cx).await?;
+        return commit.outcomes.into_iter().last().ok_or_else(no_outcome);
+    }
+    commit_one(cx, move_it, expecting(from, expected)).await
+}
+
+fn no_outcome() -> ToolError {
+    ToolError::internal("a change had no outcome")
+}
+
 fn expecting(path: &WsPath, hash: Option<ContentHash>) -> Option<Expect> {
     hash.map(|hash| Expect::Hash(path.clone(), hash))
 }
@@ -31,5 +92,5 @@ fn expecting(path: &WsPath, hash: Option<ContentHash>) -> Option<Expect> {
 /// Commits a single change and gives its outcome.
 pub(crate) async fn commit_one(cx: &CallCx, change: Change, expect: Option<Expect>) -> Result<Outcome> {
     let commit = cx.workspace.commit(Changeset::one(change).expecting(expect), cx).await?;
-    commit.outcomes.into_iter().next().ok_or_else(|| ToolError::new(ErrorKind::Internal, "a change had no outcome"))
+    commit.outcomes.into_iter().next().ok_or_else(no_outcome)
 }

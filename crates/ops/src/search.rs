@@ -3,14 +3,16 @@
 mod path_pattern;
 mod postgres;
 mod ripgrep;
+mod scope;
 
 pub use path_pattern::PathPattern;
+pub use scope::{Extent, TreeSearch, search_tree};
 
 use std::{sync::Arc, time::Instant};
-use toolrest_core::{CallCx, Found, LineMatcher, PathFilter, Result, Search, ToolError};
+use toolrest_core::{CallCx, ErrorKind, Found, LineMatcher, PathFilter, Result, Search, ToolError};
 
 /// What to search for.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct SearchOptions {
     /// The regular expression.
     pub pattern: String,
@@ -19,9 +21,11 @@ pub struct SearchOptions {
     /// Whether case counts.
     pub case: Case,
     /// The files to search; without it, all of them.
-    pub paths: Option<PathPattern>,
+    pub paths: Option<Arc<dyn PathFilter>>,
     /// The most lines to find.
     pub limit: usize,
+    /// How many lines to give before and after each.
+    pub context: usize,
 }
 
 /// The languages of regular expressions, which differ in more than their words: what a letter is, which letters are the
@@ -46,13 +50,14 @@ pub enum Case {
 /// Finds the lines that match, by path and then by line, as the workspace is at one moment.
 pub async fn search(cx: &CallCx, options: SearchOptions) -> Result<Found> {
     let deadline = Instant::now() + cx.limits.search_timeout;
-    let SearchOptions { pattern, syntax, case, paths, limit } = options;
+    let SearchOptions { pattern, syntax, case, paths, limit, context } = options;
     // A large pattern takes milliseconds to prepare; the threads that serve requests have none to spare.
     let matcher = tokio::task::spawn_blocking(move || compile(&pattern, syntax, case));
     let search = Search {
         matcher: matcher.await.map_err(ToolError::internal)??,
-        paths: paths.map(|paths| Arc::new(paths) as Arc<dyn PathFilter>),
+        paths,
         limit,
+        context,
         // The lines are written as JSON, which makes them longer.
         limit_bytes: cx.limits.response_bytes / 2,
         deadline,
@@ -68,9 +73,9 @@ fn compile(pattern: &str, syntax: Syntax, case: Case) -> Result<Arc<dyn LineMatc
 }
 
 fn invalid(message: impl Into<String>) -> ToolError {
-    ToolError::argument("pattern", message)
+    ToolError::new(ErrorKind::InvalidPattern, message).about("pattern")
 }
 
 fn interrupted() -> ToolError {
-    ToolError::new(toolrest_core::ErrorKind::Cancelled, "The search was stopped")
+    ToolError::new(ErrorKind::Cancelled, "The search was stopped")
 }

@@ -104,7 +104,7 @@ impl Needs {
         }
         for expect in &changes.expect {
             match expect {
-                Expect::Hash(path, _) => needs.path(path),
+                Expect::Hash(path, _) | Expect::Absent(path) => needs.path(path),
                 Expect::Version(file, _) | Expect::At(file, _) | Expect::InTrash(file, ..) => {
                     needs.ids.insert(*file);
                 }
@@ -181,7 +181,7 @@ pub(crate) enum RowOp {
     /// Inserts the row, and the first version if it has one.
     Insert(FileRow),
     /// Adds a version and makes it current, in place of another with this content.
-    AddVersion { file: FileId, head: Head, replaced: Option<ContentHash> },
+    AddVersion { file: FileId, file_type: FileType, head: Head, replaced: Option<ContentHash> },
     /// Renews the time.
     Touch { file: FileId },
     /// Moves a row, and for a folder all rows below it.
@@ -238,6 +238,10 @@ impl Planner {
                 let current = row.head.map(|head| head.hash);
                 if current == Some(*expected) { Ok(()) } else { Err(ToolError::stale(path, current)) }
             }
+            Expect::Absent(path) => match self.view.live.get(path) {
+                None => Ok(()),
+                Some(row) => Err(ToolError::stale(path, row.head.map(|head| head.hash))),
+            },
             Expect::Version(file, expected) => {
                 let row = self.view.ids.get(file).filter(|row| row.deleted_at.is_none());
                 let current = row.and_then(|row| row.head);
@@ -266,7 +270,7 @@ impl Planner {
             (Change::Put(_) | Change::Touch(_), None) => Err(ToolError::internal("a content was not prepared")),
             (Change::MakeDir(path), _) => self.make_dir(path),
             (Change::Move { from, to }, _) => self.move_to(from, to),
-            (Change::Remove { path, removal: Removal::Single }, _) => self.remove(path),
+            (Change::Remove { path, removal }, _) => self.remove(path, *removal),
             (Change::Restore(file), _) => self.restore(*file),
             (Change::Revert { file, seq }, _) => self.revert(*file, *seq),
         }
@@ -280,7 +284,7 @@ impl Planner {
             return Err(is_folder(&put.path));
         }
         changeable(row)?;
-        if row.file_type != put.file_type {
+        if row.file_type != put.file_type && !(is_plain(row.file_type) && is_plain(put.file_type)) {
             let (actual, given) = (row.file_type, put.file_type);
             let message = format!("{} is a {actual}; it cannot become a {given}", put.path);
             return Err(ToolError::new(ErrorKind::WrongType, message).detail("file_type", actual.name()));
@@ -412,12 +416,16 @@ impl Planner {
         }
     }
 
-    fn remove(&mut self, path: &WsPath) -> Result<Outcome> {
+    fn remove(&mut self, path: &WsPath, removal: Removal) -> Result<Outcome> {
         if path.is_root() {
             return Err(ToolError::argument("path", "The root folder cannot be removed"));
         }
         let row = self.view.live.get(path).cloned().ok_or_else(|| ToolError::file_not_found(path))?;
         changeable(&row)?;
+        if row.file_type == FileType::Folder && removal == Removal::File {
+            let message = format!("{path} is a folder; only files can be removed this way");
+            return Err(ToolError::new(ErrorKind::IsDirectory, message));
+        }
         let below = self.view.below.get(path).copied().unwrap_or_default();
         if row.file_type == FileType::Folder && below.entries > 0 {
             let message = format!("Folder is not empty: {path} holds {} entries; remove them first", below.entries);
@@ -474,7 +482,10 @@ impl Planner {
         let before = row.head.map(|head| head.seq);
         let head = Head { seq: before.unwrap_or(0) + 1, ..head };
         let replaced = row.head.map(|head| head.blob).filter(|blob| *blob != head.blob);
-        self.plan.ops.push(RowOp::AddVersion { file: row.id, head, replaced });
+        if is_plain(row.file_type) {
+            row.file_type = if head.form == Form::Bytes { FileType::File } else { FileType::Document };
+        }
+        self.plan.ops.push(RowOp::AddVersion { file: row.id, file_type: row.file_type, head, replaced });
         row.head = Some(head);
         self.plan.effects.push(Effect {
             op: EffectKind::Update,
@@ -565,6 +576,11 @@ fn changeable(row: &FileRow) -> Result<()> {
 
 fn protected(what: &str) -> ToolError {
     ToolError::new(ErrorKind::Protected, format!("{what} and cannot be changed with file tools; use the chat API"))
+}
+
+/// Whether the type only says if the content is text, so that it follows the content.
+fn is_plain(file_type: FileType) -> bool {
+    matches!(file_type, FileType::Document | FileType::File)
 }
 
 fn is_folder(path: &WsPath) -> ToolError {

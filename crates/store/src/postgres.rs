@@ -16,6 +16,7 @@ use crate::search::Searcher;
 use deadpool_postgres::{
     Hook, HookError, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime, TimeoutType,
 };
+use futures_util::future::try_join_all;
 use std::{str::FromStr, sync::Arc, time::Duration};
 use tokio_postgres::{
     NoTls, Row,
@@ -32,6 +33,9 @@ const MIGRATIONS: &[&str] = &[
 
 /// The advisory lock under which replicas take turns to migrate. Any number that no other program uses.
 const MIGRATION_LOCK: i64 = 0x746f_6f6c_7265_7374;
+
+/// How many connections are made at the start.
+const FIRST_CONNECTIONS: usize = 4;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -85,6 +89,9 @@ impl Postgres {
             let message = format!("Cannot connect to the database: {}", causes.join(": "));
             return Err(ToolError::new(ErrorKind::Unavailable, message));
         }
+        // Made now rather than when the first callers wait for them.
+        let first = (0..options.pool_size.min(FIRST_CONNECTIONS)).map(|_| pool.get());
+        drop(try_join_all(first).await.map_err(no_connection)?);
         let store = Self { pool, searcher: Arc::new(Searcher::new(options.search_cache_bytes)) };
         store.migrate().await?;
         Ok(store)

@@ -10,13 +10,15 @@ mod index;
 mod scan;
 
 pub(crate) use index::{Changed, Changes, Cursor, FoundFile, IndexedFile, Source};
-pub(crate) use scan::{Stored, TextVisitor, Texts};
+pub(crate) use scan::{Stored, TextReader, TextVisitor, Texts};
 
 use async_trait::async_trait;
 use cache::{Books, Cache};
+use futures_util::future::{Either, select};
 use index::Index;
 use scan::Scan;
 use std::{
+    pin::pin,
     sync::Arc,
     thread,
     time::{Duration, Instant},
@@ -26,7 +28,7 @@ use toolrest_core::{Access, ErrorKind, Found, Interrupt, Result, Search, ToolErr
 
 /// How large the first part of a list is that is read, and the largest. Small at first, because most of the time what
 /// is looked for is found soon.
-const FIRST_PAGE: usize = 64;
+const FIRST_PAGE: usize = 128;
 const LARGEST_PAGE: usize = 4096;
 
 /// How many searches run at once, for each core; more wait. Each has threads of its own, so that a slow one does not
@@ -143,9 +145,24 @@ impl Searcher {
         let mut limit = FIRST_PAGE;
         let mut keep = Keep::Texts;
         loop {
-            let (scanned, page) = tokio::join!(scan.run(&part, self.threads, keep), files.page(end.as_ref(), limit));
-            scanned?;
-            let page = page?;
+            let page = {
+                let scanning = pin!(scan.run(&part, self.threads, keep));
+                let reading = pin!(files.page(end.as_ref(), limit));
+                match select(scanning, reading).await {
+                    Either::Left((scanned, reading)) => {
+                        scanned?;
+                        // What was asked for in advance is not waited for.
+                        if scan.has_enough() {
+                            return Ok(());
+                        }
+                        reading.await?
+                    }
+                    Either::Right((page, scanning)) => {
+                        scanning.await?;
+                        page?
+                    }
+                }
+            };
             let is_last = page.len() < limit;
             if !books.has_room() {
                 keep = Keep::Nothing;

@@ -82,6 +82,7 @@ fn search_for(needle: &str) -> Search {
         matcher: Arc::new(Literal { needle: needle.to_owned(), requirements }),
         paths: None,
         limit: 1000,
+        context: 0,
         limit_bytes: 1 << 20,
         deadline: Instant::now() + Duration::from_secs(60),
     }

@@ -71,6 +71,11 @@ impl Filter {
         Self { requirements: requirements.iter().filter_map(choices).collect() }
     }
 
+    /// Whether it could rule out any text at all.
+    pub(crate) fn is_selective(&self) -> bool {
+        !self.requirements.is_empty()
+    }
+
     /// Whether a text with this signature may have what is required. Bytes that are no signature rule nothing out.
     pub(crate) fn admits(&self, signature: &[u8]) -> bool {
         if !is_signature(signature) {

@@ -12,7 +12,7 @@ mod workspaces;
 
 use crate::search::{Searchable, Searcher};
 use crossbeam_channel::{Receiver, Sender};
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, OpenFlags, config::DbConfig};
 use search::{SearchConnections, SqliteTexts};
 use std::{
     fs::OpenOptions,
@@ -144,6 +144,8 @@ fn connect(path: &Path, flags: OpenFlags) -> Result<Connection> {
         PRAGMA cache_size = -4096; PRAGMA mmap_size = 0; PRAGMA foreign_keys = OFF; PRAGMA temp_store = MEMORY;
         PRAGMA journal_size_limit = 67108864;";
     connection.execute_batch(pragmas).map_err(|error| cannot_open(path, &error))?;
+    // A plan that depends on what is bound would be made anew each time.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map_err(|error| cannot_open(path, &error))?;
     connection.set_prepared_statement_cache_capacity(128);
     Ok(connection)
 }

@@ -1,7 +1,10 @@
 //! The published tool dialects. A toolset translates and does nothing else: one small file per tool.
 
+mod coding;
 pub mod errors;
+mod file;
 mod reference;
+mod system;
 pub mod workspace;
 
 pub use reference::reference;
@@ -9,5 +12,5 @@ use toolrest_core::Toolsets;
 
 /// Every toolset there is.
 pub fn all() -> Toolsets {
-    Toolsets::default().with(workspace::toolset())
+    Toolsets::default().with(workspace::toolset()).with(file::toolset()).with(system::toolset()).with(coding::toolset())
 }

@@ -26,10 +26,10 @@ const FILES: usize = 2000;
 const CONTENT_BYTES: usize = 4096;
 /// A round is cut in slices and the ways take turns, so that a neighbour's burst on the disk meets all of them.
 const SLICES: u32 = 3;
-const WORKSPACE: Uuid = Uuid::from_u128(1);
+pub const WORKSPACE: Uuid = Uuid::from_u128(1);
 
 /// A way to write a new version of a file, prepared on one connection.
-trait Way: Send + Sized + 'static {
+pub trait Way: Send + Sized + 'static {
     /// Makes the tables, with [`FILES`] files of [`WORKSPACE`] at the paths of [`path`], each of one version:
     /// on empty tables PostgreSQL would settle on plans that no grown database has.
     const SCHEMA: &'static str;
@@ -125,7 +125,7 @@ fn ratio(case: &str, ours: &[Round], theirs: &[Round], target: Target, beside: &
     }
 }
 
-async fn measure<W: Way>(cluster: &Cluster, address: &str, duration: Duration) -> Round {
+pub async fn measure<W: Way>(cluster: &Cluster, address: &str, duration: Duration) -> Round {
     let admin = connect(address).await;
     // What the round before left to be flushed is not this one's burden. The checkpoint goes before the tables are
     // made, so that pages are in the state they have between checkpoints: written to since the last one.
@@ -181,7 +181,7 @@ async fn write_until<W: Way>(mut writer: W, index: usize, deadline: Instant) -> 
     (writer, latencies)
 }
 
-async fn connect(address: &str) -> Client {
+pub async fn connect(address: &str) -> Client {
     let (client, connection) = tokio_postgres::connect(address, NoTls).await.expect("PostgreSQL takes connections");
     tokio::spawn(connection);
     client

@@ -5,7 +5,7 @@ use super::transaction::Transaction;
 use super::{Postgres, Query};
 use crate::files::Chat;
 use crate::search::{Changed, Changes, Cursor, Files, FoundFile, IndexedFile, Rest, Searchable, Source, Stored};
-use crate::search::{TextVisitor, Texts};
+use crate::search::{TextReader, TextVisitor, Texts};
 use crate::signature::Signature;
 use async_trait::async_trait;
 use std::{collections::HashMap, sync::LazyLock};
@@ -118,7 +118,18 @@ impl Files for PostgresFiles {
 }
 
 impl Texts for Postgres {
-    fn visit(&self, ws: WorkspaceId, files: &[&IndexedFile], visitor: &mut dyn TextVisitor) -> Result<()> {
+    fn reader(&self, ws: WorkspaceId) -> Result<Box<dyn TextReader>> {
+        Ok(Box::new(PostgresReader { store: self.clone(), ws }))
+    }
+}
+
+struct PostgresReader {
+    store: Postgres,
+    ws: WorkspaceId,
+}
+
+impl TextReader for PostgresReader {
+    fn visit(&mut self, files: &[&IndexedFile], visitor: &mut dyn TextVisitor) -> Result<()> {
         let mut begin = 0;
         while begin < files.len() {
             let mut bytes = 0;
@@ -128,7 +139,7 @@ impl Texts for Postgres {
             };
             // One file at least, however large it is.
             let end = begin + files[begin..].iter().take_while(fits).count().max(1);
-            if self.visit_batch(ws, &files[begin..end], begin, visitor)?.is_break() {
+            if self.store.visit_batch(self.ws, &files[begin..end], begin, visitor)?.is_break() {
                 break;
             }
             begin = end;

@@ -6,7 +6,7 @@ use crate::files::CallInfo;
 use crate::plan::{FileRow, Head, Plan, RowOp};
 use futures_util::future::try_join_all;
 use tokio_postgres::types::ToSql;
-use toolrest_core::{Changeset, CommitId, FileId, Result, Timestamp, ToolError, WsPath};
+use toolrest_core::{Changeset, CommitId, FileId, FileType, Result, Timestamp, ToolError, WsPath};
 use uuid::Uuid;
 
 /// How many statements are sent before the first answer is waited for.
@@ -81,7 +81,7 @@ impl Write<'_> {
     fn run(&self, ops: &[RowOp], statements: &mut Vec<Statement>) {
         let mut inserts: Vec<&FileRow> = Vec::new();
         let mut versions: Vec<(FileId, &Head)> = Vec::new();
-        let mut updates: Vec<(FileId, &Head)> = Vec::new();
+        let mut updates: Vec<(FileId, FileType, &Head)> = Vec::new();
         let (mut trashed, mut untrashed): (Vec<Uuid>, Vec<Uuid>) = Default::default();
         for op in ops {
             match op {
@@ -89,11 +89,11 @@ impl Write<'_> {
                     inserts.push(row);
                     versions.extend(row.head.as_ref().map(|head| (row.id, head)));
                 }
-                RowOp::AddVersion { file, head, .. } => {
+                RowOp::AddVersion { file, file_type, head, .. } => {
                     versions.push((*file, head));
                     // Of several versions of one file the last becomes current.
-                    updates.retain(|(earlier, _)| earlier != file);
-                    updates.push((*file, head));
+                    updates.retain(|(earlier, ..)| earlier != file);
+                    updates.push((*file, *file_type, head));
                 }
                 RowOp::Touch { file } => statements.push(statement!(
                     "UPDATE files SET updated_at = $3 WHERE ws = $1 AND id = $2",
@@ -206,22 +206,23 @@ impl Write<'_> {
         )
     }
 
-    fn updates(&self, heads: &[(FileId, &Head)]) -> Statement {
+    fn updates(&self, heads: &[(FileId, FileType, &Head)]) -> Statement {
         statement!(
             "UPDATE files SET head_seq = v.seq, head_version = v.id, head_hash = v.hash, head_blob = v.blob,
-                head_form = v.form, size = v.size, updated_at = $2
-             FROM unnest($3::uuid[], $4::bigint[], $5::uuid[], $6::bytea[], $7::bytea[], $8::smallint[], $9::bigint[])
-                AS v (file_id, seq, id, hash, blob, form, size)
+                head_form = v.form, size = v.size, kind = v.kind, updated_at = $2
+             FROM unnest($3::uuid[], $4::bigint[], $5::uuid[], $6::bytea[], $7::bytea[], $8::smallint[], $9::bigint[],
+                $10::smallint[]) AS v (file_id, seq, id, hash, blob, form, size, kind)
              WHERE files.ws = $1 AND files.id = v.file_id",
             self.ws,
             self.at,
-            column(heads, |(file, _)| file.0),
-            column(heads, |(_, head)| head.seq),
-            column(heads, |(_, head)| head.version.0),
-            column(heads, |(_, head)| head.hash.0.to_vec()),
-            column(heads, |(_, head)| head.blob.0.to_vec()),
-            column(heads, |(_, head)| head.form.code()),
-            column(heads, |(_, head)| head.size),
+            column(heads, |(file, ..)| file.0),
+            column(heads, |(.., head)| head.seq),
+            column(heads, |(.., head)| head.version.0),
+            column(heads, |(.., head)| head.hash.0.to_vec()),
+            column(heads, |(.., head)| head.blob.0.to_vec()),
+            column(heads, |(.., head)| head.form.code()),
+            column(heads, |(.., head)| head.size),
+            column(heads, |(_, file_type, _)| file_type.code()),
         )
     }
 

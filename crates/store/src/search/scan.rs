@@ -15,20 +15,40 @@ use std::{
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinSet;
 use toolrest_core::{
-    ErrorKind, Found, Interrupt, JsonText, LineMatch, Result, Search, Skipped, ToolError, WorkspaceId,
+    ErrorKind, Found, Interrupt, JsonText, LineMatch, Result, Search, Skipped, ToolError, WorkspaceId, lines_around,
 };
 
-/// How many files a thread takes at a time.
+/// How many files a thread takes at a time: a few at first, because what many files have is found soon.
+const FIRST_CHUNKS: usize = 8;
+const FIRST_CHUNK: usize = 16;
 const CHUNK: usize = 64;
+
+/// The part of a list that is the chunk of this number; empty behind the last.
+fn chunk_of<T>(files: &[T], number: usize) -> &[T] {
+    let begin = |number: usize| match number.checked_sub(FIRST_CHUNKS) {
+        None => number * FIRST_CHUNK,
+        Some(further) => FIRST_CHUNKS * FIRST_CHUNK + further * CHUNK,
+    };
+    &files[begin(number).min(files.len())..begin(number + 1).min(files.len())]
+}
 
 /// Reads texts from a database, on a thread that may wait for it.
 pub(crate) trait Texts: Send + Sync {
+    /// A reader for one thread, which keeps what it needs from one call to the next.
+    fn reader(&self, ws: WorkspaceId) -> Result<Box<dyn TextReader>>;
+}
+
+/// Reads texts of one workspace.
+pub(crate) trait TextReader {
     /// Shows the stored texts of these files to the visitor, in order, until it has enough.
-    fn visit(&self, ws: WorkspaceId, files: &[&IndexedFile], visitor: &mut dyn TextVisitor) -> Result<()>;
+    fn visit(&mut self, files: &[&IndexedFile], visitor: &mut dyn TextVisitor) -> Result<()>;
 }
 
 /// Looks at the texts of a list of files.
 pub(crate) trait TextVisitor {
+    /// Whether the signature that is stored with the text is of use, before the text is read.
+    fn asks_for_signature(&self, place: usize) -> bool;
+
     /// Whether the text is wanted, now that its stored signature is known.
     fn wants(&mut self, place: usize, signature: Option<&[u8]>) -> bool;
 
@@ -107,13 +127,13 @@ impl Scan {
         threads: usize,
         keep: Keep,
     ) -> Result<()> {
-        let chunks = files.len().div_ceil(CHUNK);
-        if chunks == 0 || self.has_enough() {
+        let chunks = FIRST_CHUNKS + files.len().div_ceil(CHUNK);
+        if files.is_empty() || self.has_enough() {
             return Ok(());
         }
         let next = Arc::new(AtomicUsize::new(0));
         let mut workers = JoinSet::new();
-        for _ in 0..threads.min(chunks) {
+        for _ in 0..threads.min(files.len().div_ceil(FIRST_CHUNK)) {
             let (scan, files, next) = (Arc::clone(self), Arc::clone(files), Arc::clone(&next));
             workers.spawn_blocking(move || scan.take_chunks(&files, &next, keep));
         }
@@ -129,10 +149,14 @@ impl Scan {
 
     fn take_chunks(&self, files: &[Arc<IndexedFile>], next: &AtomicUsize, keep: Keep) -> Result<()> {
         let before = self.chunks_before.load(Ordering::Relaxed);
+        let mut reader = None;
         while !self.has_enough() && !self.has_failed.load(Ordering::Relaxed) {
             let number = next.fetch_add(1, Ordering::Relaxed);
-            let Some(files) = files.chunks(CHUNK).nth(number) else { break };
-            let found = self.search_chunk(files, keep)?;
+            let files = chunk_of(files, number);
+            if files.is_empty() {
+                break;
+            }
+            let found = self.search_chunk(files, keep, &mut reader)?;
             self.lines.fetch_add(found.matches.len(), Ordering::Relaxed);
             self.bytes.fetch_add(found.bytes, Ordering::Relaxed);
             if !found.matches.is_empty() || found.skipped != Skipped::default() {
@@ -146,24 +170,40 @@ impl Scan {
         self.chunks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn search_chunk(&self, files: &[Arc<IndexedFile>], keep: Keep) -> Result<FoundInChunk> {
-        let mut wanted: Vec<&IndexedFile> = Vec::new();
-        let mut places = Vec::new();
-        let mut chunk = Chunk { scan: self, keep, files, next: 0, places: &[], found: FoundInChunk::default() };
-        for (place, file) in files.iter().enumerate() {
-            if chunk.is_candidate(file) && !file.text.is_held() {
-                wanted.push(file);
-                places.push(place);
-            }
-        }
-        chunk.places = &places;
+    fn search_chunk(
+        &self,
+        files: &[Arc<IndexedFile>],
+        keep: Keep,
+        reader: &mut Option<Box<dyn TextReader>>,
+    ) -> Result<FoundInChunk> {
+        let fates: Vec<Fate> = files.iter().map(|file| self.fate(file)).collect();
+        let is_wanted = |place: &usize| fates[*place] == Fate::Search && !files[*place].text.is_held();
+        let places: Vec<usize> = (0..files.len()).filter(is_wanted).collect();
+        let wanted: Vec<&IndexedFile> = places.iter().map(|place| &*files[*place]).collect();
+        let found = FoundInChunk::default();
+        let mut chunk = Chunk { scan: self, keep, files, fates: &fates, next: 0, places: &places, found };
         if !wanted.is_empty() {
-            self.database.visit(self.workspace, &wanted, &mut chunk)?;
+            let reader = match reader {
+                Some(reader) => reader,
+                None => reader.insert(self.database.reader(self.workspace)?),
+            };
+            reader.visit(&wanted, &mut chunk)?;
         }
         if !chunk.is_full() {
             chunk.search_held_before(files.len())?;
         }
         Ok(chunk.found)
+    }
+
+    fn fate(&self, file: &IndexedFile) -> Fate {
+        if self.search.paths.as_ref().is_some_and(|paths| !paths.accepts(file.path.as_str())) {
+            return Fate::Pass;
+        }
+        if file.source == Source::Binary {
+            return Fate::Count;
+        }
+        let may_match = file.text.signature().is_none_or(|signature| self.filter.admits(signature));
+        if may_match { Fate::Search } else { Fate::Pass }
     }
 
     /// All that was found, in order and within the limits.
@@ -194,11 +234,22 @@ impl Scan {
     }
 }
 
+/// What becomes of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    /// Not chosen, or known not to have what is searched for.
+    Pass,
+    /// No text, which is counted.
+    Count,
+    Search,
+}
+
 /// Some files that a thread searches one after the other: those held in memory, and those read from the database.
 struct Chunk<'a> {
     scan: &'a Scan,
     keep: Keep,
     files: &'a [Arc<IndexedFile>],
+    fates: &'a [Fate],
     /// The first file that was not searched yet.
     next: usize,
     /// The places of the files that are read from the database.
@@ -207,12 +258,15 @@ struct Chunk<'a> {
 }
 
 impl TextVisitor for Chunk<'_> {
-    fn wants(&mut self, place: usize, signature: Option<&[u8]>) -> bool {
+    fn asks_for_signature(&self, place: usize) -> bool {
         let file = &self.files[self.places[place]];
-        if !file.source.has_stored_signature() {
-            return true;
-        }
+        let is_unknown = file.source.has_stored_signature() && file.text.signature().is_none();
+        is_unknown && (self.scan.filter.is_selective() || self.keep == Keep::Texts)
+    }
+
+    fn wants(&mut self, place: usize, signature: Option<&[u8]>) -> bool {
         let Some(signature) = signature else { return true };
+        let file = &self.files[self.places[place]];
         if self.keep == Keep::Texts {
             file.text.keep_signature(|| Signature::from_bytes(signature));
         }
@@ -241,17 +295,6 @@ impl TextVisitor for Chunk<'_> {
 }
 
 impl Chunk<'_> {
-    fn is_candidate(&self, file: &IndexedFile) -> bool {
-        if file.source == Source::Binary || !self.is_chosen(file) {
-            return false;
-        }
-        file.text.signature().is_none_or(|signature| self.scan.filter.admits(signature))
-    }
-
-    fn is_chosen(&self, file: &IndexedFile) -> bool {
-        self.scan.search.paths.as_ref().is_none_or(|paths| paths.accepts(file.path.as_str()))
-    }
-
     fn is_full(&self) -> bool {
         self.found.is_cut
             || self.found.matches.len() > self.scan.search.limit
@@ -261,14 +304,16 @@ impl Chunk<'_> {
     /// Searches what is held in memory of the files up to a place.
     fn search_held_before(&mut self, place: usize) -> Result<()> {
         while self.next < place && !self.is_full() {
-            let file = &self.files[self.next];
+            let (file, fate) = (&self.files[self.next], self.fates[self.next]);
             self.next += 1;
-            if file.source == Source::Binary && self.is_chosen(file) {
-                self.found.skipped.binary += 1;
-            } else if self.is_candidate(file)
-                && let Some(text) = file.text.get()?
-            {
-                self.search_text(file, &text)?;
+            match fate {
+                Fate::Pass => {}
+                Fate::Count => self.found.skipped.binary += 1,
+                Fate::Search => {
+                    if let Some(text) = file.text.get()? {
+                        self.search_text(file, &text)?;
+                    }
+                }
             }
         }
         Ok(())
@@ -284,14 +329,15 @@ impl Chunk<'_> {
         let mut take = |line: std::ops::Range<usize>| {
             line_number += memchr::memchr_iter(b'\n', &text[counted..line.start]).count() as u64;
             counted = line.start;
+            let (before, after) = lines_around(text, &line, self.scan.search.context);
             let mut bytes = &text[line];
             if bytes.len() > limit_bytes {
                 bytes = &bytes[..limit_bytes];
                 found.is_cut = true;
             }
-            found.bytes += bytes.len();
+            found.bytes += bytes.len() + before.iter().chain(&after).map(String::len).sum::<usize>();
             let line = whole_characters(bytes);
-            found.matches.push(LineMatch { path: file.path.clone(), line_number, line });
+            found.matches.push(LineMatch { path: file.path.clone(), line_number, line, before, after });
             let is_full = found.is_cut || found.matches.len() > limit || found.bytes > limit_bytes;
             if is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };

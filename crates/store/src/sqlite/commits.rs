@@ -177,7 +177,7 @@ impl Writer<'_> {
                 insert_file(self.db, self.ws, row)?;
                 row.head.as_ref().map_or(Ok(()), |head| self.version(row.id, head))
             }
-            RowOp::AddVersion { file, head, replaced } => {
+            RowOp::AddVersion { file, file_type, head, replaced } => {
                 self.version(*file, head)?;
                 if let Some(blob) = replaced {
                     let sql = "INSERT INTO superseded (ws, key) VALUES (?1, ?2)";
@@ -186,8 +186,19 @@ impl Writer<'_> {
                 run(
                     self.db,
                     "UPDATE files SET head_seq = ?3, head_version = ?4, head_hash = ?5, head_blob = ?6, head_form = ?7,
-                        size = ?8, updated_at = ?9 WHERE ws = ?1 AND id = ?2",
-                    (ws, file.0, head.seq, head.version.0, head.hash.0, head.blob.0, head.form.code(), head.size, at),
+                        size = ?8, updated_at = ?9, kind = ?10 WHERE ws = ?1 AND id = ?2",
+                    (
+                        ws,
+                        file.0,
+                        head.seq,
+                        head.version.0,
+                        head.hash.0,
+                        head.blob.0,
+                        head.form.code(),
+                        head.size,
+                        at,
+                        file_type.code(),
+                    ),
                 )?;
                 note_change(self.db, self.ws, *file)
             }

@@ -4,11 +4,11 @@ use super::row::{authorised, collect, find, hash};
 use super::{chats, connect, fault};
 use crate::files::Chat;
 use crate::search::{Changed, Changes, Cursor, Files, FoundFile, IndexedFile, Rest, Searchable, Source, Stored};
-use crate::search::{TextVisitor, Texts};
+use crate::search::{TextReader, TextVisitor, Texts};
 use async_trait::async_trait;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, types::FromSqlError};
 use std::{
-    ops::{ControlFlow, Deref},
+    ops::Deref,
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
 };
@@ -89,7 +89,9 @@ fn found_file(row: &Row<'_>) -> rusqlite::Result<FoundFile> {
 }
 
 fn changes(db: &Connection, ws: WorkspaceId, since: Option<Cursor>) -> Result<Changes> {
-    let sql = "SELECT coalesce(min(place), 1), coalesce(max(place), 0) FROM changes WHERE ws = ?1";
+    // Apart, so that each is the end of an index and not a walk over all of it.
+    let sql = "SELECT coalesce((SELECT min(place) FROM changes WHERE ws = ?1), 1),
+                      coalesce((SELECT max(place) FROM changes WHERE ws = ?1), 0)";
     let (oldest, newest): (Cursor, Cursor) =
         find(db, sql, [ws.0], |row| Ok((row.get(0)?, row.get(1)?)))?.unwrap_or((1, 0));
     let changed = match since {
@@ -157,25 +159,49 @@ impl Files for SqliteFiles {
 pub(super) struct SqliteTexts(pub Arc<SearchConnections>);
 
 impl Texts for SqliteTexts {
-    fn visit(&self, ws: WorkspaceId, files: &[&IndexedFile], visitor: &mut dyn TextVisitor) -> Result<()> {
+    fn reader(&self, ws: WorkspaceId) -> Result<Box<dyn TextReader>> {
         let db = self.0.lend()?;
-        let sql = "SELECT signature, encoding, size, data FROM blobs WHERE ws = ?1 AND key = ?2";
-        let mut query = db.prepare_cached(sql).map_err(fault)?;
+        // One transaction for all that a thread reads: to open and close one for each text takes longer than to read it.
+        db.execute_batch("BEGIN").map_err(fault)?;
+        Ok(Box::new(SqliteReader { db, ws }))
+    }
+}
+
+struct SqliteReader {
+    db: Lent,
+    ws: WorkspaceId,
+}
+
+impl TextReader for SqliteReader {
+    fn visit(&mut self, files: &[&IndexedFile], visitor: &mut dyn TextVisitor) -> Result<()> {
+        let (db, ws) = (&self.db, self.ws);
+        // Apart, because SQLite reads all columns of a row that is asked for, however large they are.
+        let prepare = |sql| db.prepare_cached(sql).map_err(fault);
+        let mut signature = prepare("SELECT rowid, signature FROM blobs WHERE ws = ?1 AND key = ?2")?;
+        let mut place_of = prepare("SELECT rowid FROM blobs WHERE ws = ?1 AND key = ?2")?;
+        let mut text = prepare("SELECT encoding, size, data FROM blobs WHERE rowid = ?1")?;
         for (place, file) in files.iter().enumerate() {
             let flow = match file.source {
                 Source::Binary => continue,
                 Source::Chat { id, messages } => {
-                    let text = chat_text(&db, ws, id, messages)?;
+                    let text = chat_text(db, ws, id, messages)?;
                     visitor.take(place, text.map(Stored::Chat))?
                 }
                 Source::Blob { key, .. } => {
+                    let asks = visitor.asks_for_signature(place);
+                    let found = if asks { &mut signature } else { &mut place_of };
+                    let found = found.query_row((ws.0, key.0), |row| {
+                        let wanted = !asks || visitor.wants(place, row.get_ref(1)?.as_blob_or_null()?);
+                        Ok(wanted.then_some(row.get::<_, i64>(0)?))
+                    });
+                    let rowid = match found.optional().map_err(fault)? {
+                        Some(None) => continue,
+                        found => found.flatten(),
+                    };
                     // Looked at where it lies, so that nothing is copied.
-                    let visited = query.query_row((ws.0, key.0), |row| {
-                        if !visitor.wants(place, row.get_ref(0)?.as_blob_or_null()?) {
-                            return Ok(Ok(ControlFlow::Continue(())));
-                        }
-                        let (encoding, size) = (row.get(1)?, row.get(2)?);
-                        Ok(visitor.take(place, Some(Stored::Blob { encoding, size, data: row.get_ref(3)?.as_blob()? })))
+                    let visited = text.query_row([rowid], |row| {
+                        let (encoding, size) = (row.get(0)?, row.get(1)?);
+                        Ok(visitor.take(place, Some(Stored::Blob { encoding, size, data: row.get_ref(2)?.as_blob()? })))
                     });
                     match visited.optional().map_err(fault)? {
                         Some(flow) => flow?,

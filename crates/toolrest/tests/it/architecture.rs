@@ -25,7 +25,8 @@ fn dependencies_between_crates_point_one_way() {
     for (name, allowed) in [
         ("core", &[][..]),
         ("store", &["toolrest-core"]),
-        ("ops", &["toolrest-core"]),
+        ("edit", &[]),
+        ("ops", &["toolrest-core", "toolrest-edit"]),
         ("toolsets", &["toolrest-core", "toolrest-ops"]),
     ] {
         for dependency in dependencies(name).iter().filter(|dependency| dependency.starts_with("toolrest")) {

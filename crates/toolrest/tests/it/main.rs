@@ -32,4 +32,7 @@ mod sessions;
 mod spec_000;
 mod start;
 mod storm;
+mod toolset_coding;
+mod toolset_file;
+mod toolset_system;
 mod undo;

@@ -2,8 +2,8 @@ use super::{expected, path};
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolrest_core::{Action, CallCx, ContentHash, FileId, Result, Tool, VersionId, WsPath};
-use toolrest_ops::{EditOptions, Occurrences};
+use toolrest_core::{Action, CallCx, ContentHash, ErrorKind, FileId, Result, Tool, ToolError, VersionId, WsPath};
+use toolrest_ops::{EditOptions, Leniency, Level, Replacement, Run, Which};
 
 pub(super) struct Edit;
 
@@ -19,6 +19,11 @@ pub(super) struct Args {
     new_string: String,
     /// Hash of the content when last read. If given, the call fails if the content has changed since.
     last_read_hash: Option<String>,
+    /// Whether a text also counts that differs in trailing whitespace, typographic punctuation or indentation, if there
+    /// is only one such place. Default: false.
+    fuzzy: Option<bool>,
+    /// Whether only to show the change. Default: false.
+    dry_run: Option<bool>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -27,23 +32,45 @@ pub(super) struct Output {
     path: WsPath,
     /// File identifier.
     file_id: FileId,
-    /// New version identifier.
+    /// New version identifier; with `dry_run` the current one.
     version_id: Option<VersionId>,
     /// SHA-256 hash of the new content.
     hash: Option<ContentHash>,
+    /// How the text was found, where it was not exactly as given: `trailing_whitespace`, `punctuation` or
+    /// `indentation`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    matched_with: Option<&'static str>,
+    /// With `dry_run`: the change as a unified diff. Nothing was written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    diff: Option<String>,
 }
 
 /// Edits as both tools do; they differ in which occurrences they mean.
-pub(super) async fn run(cx: &CallCx, args: Args, which: Occurrences) -> Result<Output> {
+pub(super) async fn run(cx: &CallCx, args: Args, which: Which) -> Result<Output> {
     let path = path("path", &args.path)?;
+    let run = Run::from_flag(args.dry_run);
     let options = EditOptions {
-        old: args.old_string,
-        new: args.new_string,
-        which,
+        edits: vec![Replacement { old: args.old_string, new: args.new_string, which }],
+        leniency: if args.fuzzy.unwrap_or(false) { Leniency::Fuzzy } else { Leniency::Exact },
         expected: expected(args.last_read_hash.as_deref()),
+        run,
     };
-    let edited = toolrest_ops::edit(cx, &path, &options).await?;
-    Ok(Output { path, file_id: edited.file, version_id: edited.version, hash: edited.hash })
+    let edited = toolrest_ops::edit(cx, &path, &options).await.map_err(about_old_string)?;
+    Ok(Output {
+        path,
+        file_id: edited.file,
+        version_id: edited.version,
+        hash: edited.hash,
+        matched_with: (edited.matched_with != Level::Exact).then(|| edited.matched_with.name()),
+        diff: (run == Run::Dry).then_some(edited.diff),
+    })
+}
+
+fn about_old_string(error: ToolError) -> ToolError {
+    match error.kind {
+        ErrorKind::FindNotFound | ErrorKind::FindNotUnique | ErrorKind::InvalidArgument => error.about("old_string"),
+        _ => error,
+    }
 }
 
 #[async_trait]
@@ -55,6 +82,6 @@ impl Tool for Edit {
     type Output = Output;
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
-        run(cx, args, Occurrences::Only).await
+        run(cx, args, Which::Only).await
     }
 }

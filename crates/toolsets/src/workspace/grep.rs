@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 use toolrest_core::{Action, CallCx, Result, Tool, WsPath};
 use toolrest_ops::{Case, PathPattern, SearchOptions, Syntax};
 
@@ -73,8 +74,9 @@ impl Tool for Grep {
             pattern: args.pattern,
             syntax: Syntax::Postgres,
             case: if args.case_sensitive.unwrap_or(false) { Case::Sensitive } else { Case::Ignored },
-            paths: args.path_pattern.as_deref().and_then(PathPattern::parse),
+            paths: args.path_pattern.as_deref().and_then(PathPattern::parse).map(|paths| Arc::new(paths) as _),
             limit: MATCHES_MOST,
+            context: 0,
         };
         let found = toolrest_ops::search(cx, options).await?;
         let skipped = Skipped { binary: found.skipped.binary, too_large: found.skipped.too_large };

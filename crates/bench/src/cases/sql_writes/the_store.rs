@@ -18,19 +18,8 @@ impl Way for TheStore {
         "DROP SCHEMA public CASCADE; CREATE SCHEMA public;",
         include_str!("../../../../store/migrations/postgres/0001_ground_floor.sql"),
         "CREATE TABLE schema_version (version integer NOT NULL);
-         INSERT INTO schema_version VALUES (1);
-         INSERT INTO members (ws, user_id, role, created_at)
-         VALUES ('00000000-0000-0000-0000-000000000001', '00000000-0000-0000-0000-000000000001', 3, now());
-         INSERT INTO files (ws, id, path, dir, name, kind, head_seq, head_version, head_hash, head_blob, head_form, size,
-             created_at, updated_at)
-         SELECT '00000000-0000-0000-0000-000000000001', gen_random_uuid(),
-             '/src/folder-' || i % 40 || '/file-' || i || '.rs', '/src/folder-' || i % 40, 'file-' || i || '.rs', 1, 1,
-             gen_random_uuid(), sha256(i::text::bytea), sha256(i::text::bytea), 0, 4096, now(), now()
-         FROM generate_series(0, 1999) i;
-         INSERT INTO versions (ws, file_id, seq, id, hash, form, blob, size, author, commit_id, created_at)
-         SELECT ws, id, 1, head_version, head_hash, 0, head_blob, 4096, ws, id, now() FROM files;
-         INSERT INTO blobs (ws, key, size, encoding, data)
-         SELECT ws, head_blob, 4096, 0, repeat(md5(path), 128)::bytea FROM files;"
+         INSERT INTO schema_version VALUES (1);",
+        include_str!("grown.sql")
     );
     const COUNT_VERSIONS: &'static str = "SELECT count(*) FROM versions";
 

@@ -1,0 +1,50 @@
+use super::*;
+use crate::lines::split;
+
+#[test]
+fn the_kind_of_a_difference_is_named() {
+    let kind = |expected: &str, found: &str| divergence(expected.as_bytes(), found.as_bytes());
+    assert_eq!(kind("\tx", "    x"), "tab vs 4 spaces in the indentation");
+    assert_eq!(kind("x", "x  "), "trailing whitespace");
+    assert_eq!(kind("say 'x'", "say ‘x’"), "different quote character");
+    assert_eq!(kind("a - b", "a – b"), "different dash character");
+    assert_eq!(kind("a b", "a\u{A0}b"), "different space character");
+    assert_eq!(kind("Foo", "foo"), "upper and lower case");
+    assert_eq!(kind("f(a,  b)", "f(a, b)"), "spaces within the line");
+    assert_eq!(kind("let total = 1;", "let total = 2;"), "column 13: `1;` vs `2;`");
+    assert_eq!(kind("abc", "xyz"), "another line");
+}
+
+#[test]
+fn places_are_told_apart_by_the_nearest_line_that_differs() {
+    let text = b"fn a() {\n  x\n  y\n}\nfn b() {\n  x\n  y\n}\n";
+    let error = not_unique("the text", &split(text), &[2, 6], 1).to_string();
+    assert!(error.contains("line 3 (2 lines above: `fn a() {`)"), "{error}");
+    assert!(error.contains("line 7 (2 lines above: `fn b() {`)"), "{error}");
+}
+
+#[test]
+fn the_edge_of_the_file_tells_places_apart_too() {
+    let error = not_unique("the text", &split(b"x\nx\n"), &[0, 1], 1).to_string();
+    assert!(error.contains("line 1 (1 line above: the file's edge)"), "{error}");
+}
+
+#[test]
+fn many_places_are_counted_and_the_first_listed() {
+    let text = b"x\n".repeat(50);
+    let starts: Vec<usize> = (0..50).collect();
+    let error = not_unique("the text", &split(&text), &starts, 1);
+    let EditError::NotUnique { lines, count, lesson } = error else { panic!("{error}") };
+    assert_eq!((lines.len(), count), (10, 50));
+    assert!(lesson.contains("found 50 times") && lesson.ends_with("and 40 more"), "{lesson}");
+}
+
+#[test]
+fn a_near_miss_is_shown_with_its_first_difference() {
+    let file = split(b"fn main() {\n    let x = 1;\n    let y = 2;\n}\n");
+    let wanted: [&[u8]; 3] = [b"fn main() {", b"    let x = 1;", b"    let y = 3;"];
+    let error = not_found("the text", &file, &wanted, None).to_string();
+    assert!(error.contains("most similar: lines 1 to 3"), "{error}");
+    assert!(error.contains("First difference at line 3: column 13: `3;` vs `2;`"), "{error}");
+    assert!(error.contains("\n-           let y = 3;\n+     3     let y = 2;"), "{error}");
+}

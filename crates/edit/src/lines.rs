@@ -1,0 +1,84 @@
+//! A text as lines, each with the ending it has.
+
+use memchr::memchr_iter;
+
+/// How a line ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Ending {
+    Lf,
+    CrLf,
+    /// The last line of a text that has no final newline.
+    Missing,
+}
+
+impl Ending {
+    pub fn bytes(self) -> &'static [u8] {
+        match self {
+            Self::Lf => b"\n",
+            Self::CrLf => b"\r\n",
+            Self::Missing => b"",
+        }
+    }
+}
+
+/// A line and where it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Line<'a> {
+    /// The line without its ending.
+    pub body: &'a [u8],
+    pub ending: Ending,
+    /// The offset of its first byte in the text.
+    pub start: usize,
+}
+
+impl<'a> Line<'a> {
+    /// Takes a line apart that may end in a newline.
+    pub fn new(bytes: &'a [u8], start: usize) -> Self {
+        let (body, ending) = match bytes {
+            [body @ .., b'\r', b'\n'] => (body, Ending::CrLf),
+            [body @ .., b'\n'] => (body, Ending::Lf),
+            body => (body, Ending::Missing),
+        };
+        Self { body, ending, start }
+    }
+
+    /// The offset just after its body.
+    pub fn body_end(&self) -> usize {
+        self.start + self.body.len()
+    }
+
+    /// The offset just after its ending.
+    pub fn end(&self) -> usize {
+        self.body_end() + self.ending.bytes().len()
+    }
+}
+
+/// The lines of a text. A final newline does not count as one more line.
+pub(crate) fn split(text: &[u8]) -> Vec<Line<'_>> {
+    let mut lines = Vec::with_capacity(text.len() / 32 + 1);
+    let mut start = 0;
+    for newline in memchr_iter(b'\n', text) {
+        lines.push(Line::new(&text[start..=newline], start));
+        start = newline + 1;
+    }
+    if start < text.len() {
+        lines.push(Line::new(&text[start..], start));
+    }
+    lines
+}
+
+/// The ending that all lines agree on, if they do.
+pub(crate) fn agreed(endings: impl Iterator<Item = Ending>) -> Option<Ending> {
+    let mut endings = endings.filter(|ending| *ending != Ending::Missing);
+    let first = endings.next()?;
+    endings.all(|ending| ending == first).then_some(first)
+}
+
+/// Whether a line says anything: blank lines are no evidence of a place.
+pub(crate) fn is_solid(body: &[u8]) -> bool {
+    !body.trim_ascii().is_empty()
+}
+
+#[cfg(test)]
+#[path = "lines_tests.rs"]
+mod tests;

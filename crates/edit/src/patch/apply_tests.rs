@@ -1,0 +1,237 @@
+use super::*;
+use crate::error::ErrorKind;
+use crate::patch::parse;
+
+const LIMIT: usize = 1 << 20;
+const FILE: &str = "fn a() {\n    one();\n    two();\n}\n\nfn b() {\n    one();\n    two();\n}\n";
+
+fn applied(file: &str, hunks: &str) -> Result<Applied, EditError> {
+    let patch = format!("--- a/x\n+++ b/x\n{hunks}");
+    apply(&parse(patch.as_bytes()).unwrap()[0], file.as_bytes(), LIMIT)
+}
+
+fn result(file: &str, hunks: &str) -> String {
+    let applied = applied(file, hunks).unwrap_or_else(|error| panic!("{error}"));
+    String::from_utf8(applied.content).unwrap()
+}
+
+fn level(file: &str, hunks: &str) -> Level {
+    applied(file, hunks).unwrap_or_else(|error| panic!("{error}")).placements[0].level
+}
+
+fn refusals(file: &str, hunks: &str) -> Vec<HunkFailure> {
+    match applied(file, hunks).unwrap_err() {
+        EditError::Hunks { failures, .. } => failures,
+        other => panic!("{other}"),
+    }
+}
+
+fn refusal(file: &str, hunks: &str) -> ErrorKind {
+    refusals(file, hunks)[0].error.kind()
+}
+
+#[test]
+fn a_hunk_is_applied_at_its_line() {
+    assert_eq!(result("a\nb\nc\n", "@@ -2 +2 @@\n-b\n+B\n"), "a\nB\nc\n");
+    let twice = result(FILE, "@@ -6,3 +6,3 @@\n fn b() {\n-    one();\n+    1();\n     two();\n");
+    assert_eq!(twice, FILE.replacen("fn b() {\n    one", "fn b() {\n    1", 1));
+}
+
+#[test]
+fn a_hunk_is_found_elsewhere_if_it_is_there_only_once() {
+    let done = applied("x\na\nb\nc\n", "@@ -1,2 +1,2 @@\n a\n-b\n+B\n").unwrap();
+    assert_eq!(done.content, b"x\na\nB\nc\n");
+    assert_eq!(done.placements, [Placement { hunk: 1, line: 2, claimed_line: Some(1), level: Level::Exact }]);
+    assert!(done.warnings.is_empty());
+}
+
+#[test]
+fn several_places_are_refused_with_all_their_lines() {
+    let failures = refusals(FILE, "@@\n-    one();\n+    1();\n");
+    let EditError::NotUnique { lines, lesson, .. } = &failures[0].error else { panic!("{:?}", failures[0]) };
+    assert_eq!(*lines, [2, 7]);
+    assert!(lesson.contains("line 7 (1 line above: `fn b() {`)"), "{lesson}");
+}
+
+#[test]
+fn several_places_are_narrowed_by_the_heading() {
+    let done = applied(FILE, "@@ fn b() {\n-    one();\n+    1();\n").unwrap();
+    assert_eq!(String::from_utf8(done.content).unwrap(), FILE.replacen("fn b() {\n    one", "fn b() {\n    1", 1));
+    assert!(
+        done.warnings[0].contains("(lines 2, 7); line 7 was taken because it lies under the heading"),
+        "{:?}",
+        done.warnings
+    );
+}
+
+#[test]
+fn several_places_are_narrowed_by_the_order_of_the_hunks() {
+    let hunks = "@@\n-fn b() {\n+fn c() {\n@@\n-    one();\n+    1();\n";
+    assert!(result(FILE, hunks).ends_with("fn c() {\n    1();\n    two();\n}\n"));
+}
+
+#[test]
+fn several_places_are_narrowed_by_the_offset_of_the_other_hunks() {
+    let moved = format!("// new\n{FILE}");
+    let hunks = "@@ -1 +1 @@\n-fn a() {\n+fn z() {\n@@ -7 +7 @@\n-    one();\n+    1();\n";
+    assert!(result(&moved, hunks).ends_with("fn b() {\n    1();\n    two();\n}\n"));
+}
+
+#[test]
+fn several_places_are_narrowed_by_the_end_of_the_file() {
+    let patch = "*** Begin Patch\n*** Update File: x\n@@\n     two();\n-}\n+};\n*** End of File\n*** End Patch\n";
+    let done = apply(&parse(patch.as_bytes()).unwrap()[0], FILE.as_bytes(), LIMIT).unwrap();
+    assert!(
+        done.content.ends_with(b"two();\n};\n") && done.content.starts_with(b"fn a() {\n    one();\n    two();\n}\n\n")
+    );
+}
+
+#[test]
+fn blanks_and_typographic_characters_in_the_hunk_are_overlooked() {
+    assert_eq!(level("a\nb  \nc\n", "@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n"), Level::TrailingWhitespace);
+    assert_eq!(result("a  \nb\n", "@@\n a\n-b\n+B\n"), "a  \nB\n", "context keeps the file's bytes");
+    assert_eq!(level("“a” – x\nb\n", "@@\n \"a\" - x\n-b\n+B\n"), Level::Punctuation);
+}
+
+#[test]
+fn inserted_lines_follow_the_indentation_of_the_file() {
+    let dedented = "@@\n fn\n-  x();\n+  y();\n+    z();\n";
+    assert_eq!(result("    fn\n      x();\n", dedented), "    fn\n      y();\n        z();\n");
+    let spaces = "@@\n f {\n-    x();\n+    y();\n+        z();\n";
+    assert_eq!(result("f {\n\tx();\n", spaces), "f {\n\ty();\n\t\tz();\n");
+}
+
+#[test]
+fn context_that_lost_its_space_moves_nothing() {
+    let hunks = "@@ -1,3 +1,3 @@\n   a {\n-    x\n+    y\n    b\n";
+    assert_eq!(
+        result("    a {\n    x\n     b\n", hunks.replacen("   a", "    a", 1).as_str()),
+        "    a {\n    y\n     b\n"
+    );
+}
+
+#[test]
+fn one_context_line_may_be_faulty_if_the_change_does_not_hang_on_it() {
+    let file = "one\ntwo\nthree\nfour\nfive\nsix\n";
+    let typo = "@@ -1,5 +1,5 @@\n one\n twoo\n three\n-four\n+FOUR\n five\n";
+    assert_eq!(result(file, typo), file.replace("four", "FOUR"));
+    assert_eq!(level(file, typo), Level::FaultyContext);
+    let dropped = "@@ -1,5 +1,5 @@\n one\n three\n-four\n+FOUR\n five\n";
+    assert_eq!(result(file, dropped), file.replace("four", "FOUR"));
+    let invented = "@@ -1,5 +1,5 @@\n one\n two\n and a half\n three\n-four\n+FOUR\n five\n";
+    assert_eq!(result(file, invented), file.replace("four", "FOUR"));
+    let beside_insertion = "@@ -1,5 +1,5 @@\n one\n two\n three\n+new\n five\n six\n";
+    assert_eq!(refusal(file, beside_insertion), ErrorKind::NotFound, "is it meant before four or after it?");
+    let two_faults = "@@ -1,5 +1,5 @@\n onne\n twoo\n three\n-four\n+FOUR\n five\n";
+    assert_eq!(refusal(file, two_faults), ErrorKind::NotFound);
+}
+
+#[test]
+fn a_deleted_line_must_always_match() {
+    let file = "one\ntwo\nthree\nfour\nfive\n";
+    let failures = refusals(file, "@@ -1,5 +1,4 @@\n one\n two\n-tree\n four\n five\n");
+    let lesson = failures[0].error.to_string();
+    assert!(lesson.contains("First difference at line 3: column 2: `ree` vs `hree`"), "{lesson}");
+}
+
+#[test]
+fn what_is_already_applied_is_said_to_be() {
+    let hunks = "@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n";
+    assert_eq!(refusal("a\nB\nc\n", hunks), ErrorKind::AlreadyApplied);
+    assert_eq!(applied("a\nB\nc\n", hunks).unwrap_err().kind(), ErrorKind::AlreadyApplied);
+    assert_eq!(result("a\nb\nc\na\nB\nc\n", hunks), "a\nB\nc\na\nB\nc\n", "only after the old lines were not found");
+    let reindented = "@@ -1,2 +1,2 @@\n a\n-b\n+    b\n";
+    assert_eq!(refusal("a\n    b\n", reindented), ErrorKind::AlreadyApplied);
+}
+
+#[test]
+fn hunks_that_overlap_are_refused() {
+    let hunks = "@@ -1,2 +1,2 @@\n-a\n+A\n b\n@@ -2,2 +2,2 @@\n b\n-c\n+C\n";
+    let failures = refusals("a\nb\nc\n", hunks);
+    assert_eq!(failures[0].error, EditError::Overlap { first: 1, second: 2, line: 2 });
+}
+
+#[test]
+fn all_hunks_that_fail_are_reported_at_once() {
+    let hunks = "@@ -1 +1 @@\n-x\n+X\n@@ -2 +2 @@\n-b\n+B\n@@ -3 +3 @@\n-y\n+Y\n";
+    let failures: Vec<_> =
+        refusals("a\nb\nc\n", hunks).iter().map(|failure| (failure.hunk, failure.patch_line)).collect();
+    assert_eq!(failures, [(1, 3), (3, 9)]);
+}
+
+#[test]
+fn inserted_lines_take_the_ending_of_the_file() {
+    assert_eq!(result("a\r\nb\r\nc\r\n", "@@\n a\n-b\n+B\n+new\n c\n"), "a\r\nB\r\nnew\r\nc\r\n");
+    assert_eq!(result("a\nb\n", "@@ -1,2 +1,3 @@\n a\r\n+new\r\n b\r\n"), "a\nnew\nb\n");
+    assert_eq!(
+        result("a\r\nb\nc\r\n", "@@\n a\n-b\n+B\n c\n"),
+        "a\r\nB\nc\r\n",
+        "each the ending of the line it replaces"
+    );
+}
+
+#[test]
+fn a_patch_of_endings_changes_endings() {
+    assert_eq!(result("a\r\nb\r\n", "@@ -1,2 +1,2 @@\n-a\r\n+a\n b\r\n"), "a\nb\r\n");
+}
+
+#[test]
+fn the_final_newline_is_as_the_patch_says_or_as_it_was() {
+    let mark = "\\ No newline at end of file\n";
+    assert_eq!(result("a\nb", &format!("@@ -2 +2 @@\n-b\n{mark}+B\n")), "a\nB\n");
+    assert_eq!(result("a\nb\n", &format!("@@ -2 +2 @@\n-b\n+B\n{mark}")), "a\nB");
+    assert_eq!(result("a\nb", &format!("@@ -2 +2 @@\n-b\n{mark}+B\n{mark}")), "a\nB");
+    assert_eq!(result("a\nb", "@@ -2 +2 @@\n-b\n+B\n"), "a\nB", "the patch does not speak of it");
+    assert_eq!(result("a\nb", "@@ -1,2 +1,3 @@\n a\n b\n+c\n"), "a\nb\nc");
+}
+
+#[test]
+fn lines_without_any_context_go_where_the_header_says_with_a_warning() {
+    let done = applied("a\nb\n", "@@ -1,0 +2 @@\n+new\n").unwrap();
+    assert_eq!(done.content, b"a\nnew\nb\n");
+    assert_eq!(done.warnings, ["hunk 1: it has no context; it was put after line 1"]);
+    assert_eq!(refusal("a\nb\n", "@@ ... @@\n+new\n"), ErrorKind::NotFound);
+    assert_eq!(result("", "@@\n+new\n"), "new\n");
+    assert_eq!(result("x\nfn f() {\n}\n", "@@ fn f() {\n+    new\n"), "x\nfn f() {\n    new\n}\n");
+}
+
+#[test]
+fn bytes_that_are_no_utf8_pass_through() {
+    let patch = b"--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n \xe9\n-\xff\n+\xfe\n";
+    let done = apply(&parse(patch).unwrap()[0], b"\xe9\n\xff\n", LIMIT).unwrap();
+    assert_eq!(done.content, b"\xe9\n\xfe\n");
+}
+
+#[test]
+fn a_deletion_must_leave_nothing() {
+    let patch = parse(b"--- a/x\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n").unwrap().remove(0);
+    assert_eq!(apply(&patch, b"a\n", LIMIT).unwrap().content, b"");
+    assert_eq!(apply(&patch, b"a\nb\n", LIMIT).unwrap_err().kind(), ErrorKind::OtherBase);
+}
+
+#[test]
+fn a_result_that_would_be_too_large_is_refused() {
+    let patch = parse(b"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+bbbbbbbbbb\n").unwrap().remove(0);
+    assert_eq!(apply(&patch, b"a\n", 8).unwrap_err().kind(), ErrorKind::TooLarge);
+}
+
+#[test]
+fn a_thousand_hunks_in_a_hundred_thousand_lines_are_no_trouble() {
+    let line = |n: usize| if n.is_multiple_of(3) { "}\n".to_owned() } else { format!("line {n}\n") };
+    let file: String = (0..100_000).map(line).collect();
+    let mut hunks = String::new();
+    for n in (1..100_000).step_by(99) {
+        let (kept, deleted) = (line(n), line(n + 1));
+        _ = write!(hunks, "@@ -{},3 +1,3 @@ fn missing() {{\n {kept}-{deleted}+changed {n}\n }}\n", n + 7);
+    }
+    let moved = applied(&file, &hunks).unwrap();
+    assert_eq!(moved.placements.len(), 1011);
+    let damaged = hunks.replace("-line", "-lime");
+    assert!(applied(&file, &damaged).unwrap_err().to_string().contains("1011 hunks cannot be applied"));
+    let mut everywhere = String::new();
+    for n in (4..3_000).step_by(3) {
+        _ = write!(everywhere, "@@ -{n},1 +{n},1 @@\n-}}\n+]\n");
+    }
+    let broken = format!("{everywhere}@@ -1 +1 @@\n-nowhere\n+x\n");
+    assert_eq!(applied(&file, &broken).unwrap_err().kind(), ErrorKind::NotFound);
+}

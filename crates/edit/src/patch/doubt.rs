@@ -1,0 +1,48 @@
+//! What is odd about a hunk although it has a place: its author may have meant something else.
+
+use super::place::{Place, Wanted};
+use super::{Counts, Role};
+use crate::indent::Shift;
+use crate::lines::{Line, is_solid};
+
+/// What there is to say about a placed hunk.
+pub(super) fn doubts(file: &[Line], wanted: &Wanted, place: &Place) -> Vec<String> {
+    let mut doubts = Vec::new();
+    if wanted.old.is_empty() && !file.is_empty() {
+        doubts.push(format!("it has no context; it was put after line {}", place.start));
+    }
+    if may_lack_context(file, wanted, place) {
+        doubts.push(format!(
+            "its header counts other lines than it has, and it inserts at its edge, at line {}: \
+             if a context line was left out there, the lines are in the wrong place",
+            place.start + 1
+        ));
+    }
+    if place.shift == Shift::None {
+        doubts.extend(foreign_indentation(file, wanted));
+    }
+    doubts
+}
+
+/// Whether a hunk inserts beside a line that it does not name, and is known to lack lines or to have too many.
+fn may_lack_context(file: &[Line], wanted: &Wanted, place: &Place) -> bool {
+    let lines = &wanted.hunk.lines;
+    let end = place.start + place.fault.covered(wanted.old.len());
+    let inserts = |line: Option<&super::HunkLine>| line.is_some_and(|line| line.role == Role::Insert);
+    let at_edge = (inserts(lines.first()) && place.start > 0) || (inserts(lines.last()) && end < file.len());
+    let miscounted = wanted.hunk.claim.is_some_and(|claim| claim.counts == Counts::Wrong);
+    miscounted && at_edge && !wanted.old.is_empty()
+}
+
+/// Whether the inserted lines are indented in a way that no line of the file is.
+fn foreign_indentation(file: &[Line], wanted: &Wanted) -> Option<String> {
+    let starts_with = |byte: u8| move |body: &[u8]| body.first() == Some(&byte) && is_solid(body);
+    let inserted_with = |byte| wanted.hunk.inserts().any(|line| starts_with(byte)(line.text));
+    let file_has = |byte| file.iter().any(|line| starts_with(byte)(line.body));
+    let foreign = |given, own| inserted_with(given) && !file_has(given) && file_has(own);
+    if foreign(b'\t', b' ') {
+        return Some("it inserts lines indented with tabs, but the file's are indented with spaces".to_owned());
+    }
+    foreign(b' ', b'\t')
+        .then(|| "it inserts lines indented with spaces, but the file's are indented with tabs".to_owned())
+}

@@ -1,0 +1,93 @@
+//! Reading a patch in either format, as it comes: with prose around, in a code fence, with foreign line endings.
+
+use super::{FilePatch, begin_patch, unified};
+use crate::error::EditError;
+
+/// The lines of a patch.
+pub(super) struct PatchLines<'a> {
+    lines: Vec<&'a [u8]>,
+    /// Whether the patch stands in a code fence, so that a closing one ends it.
+    fenced: bool,
+}
+
+/// Reads a patch: a unified diff, with or without git's extended headers, or the `*** Begin Patch` format.
+///
+/// Wrong line numbers and counts, missing numbers and prefixes, prose and code fences around, and blank context lines
+/// without their space are all accepted; a line that makes no sense is refused by its number.
+pub fn parse(patch: &[u8]) -> Result<Vec<FilePatch<'_>>, EditError> {
+    let lines = PatchLines::new(patch);
+    let files = if begin_patch::is_begin_patch(&lines) { begin_patch::parse(&lines) } else { unified::parse(&lines) }?;
+    if files.is_empty() {
+        let problem = "no file header found; a patch names its files by `--- a/path` and `+++ b/path` lines, \
+                       or by `*** Update File: path` between `*** Begin Patch` and `*** End Patch`";
+        return Err(EditError::syntax(1, problem));
+    }
+    Ok(files)
+}
+
+impl<'a> PatchLines<'a> {
+    fn new(patch: &'a [u8]) -> Self {
+        let mut lines: Vec<&[u8]> = patch.split(|byte| *byte == b'\n').collect();
+        if lines.last().is_some_and(|last| last.is_empty()) {
+            lines.pop();
+        }
+        let mut this = Self { lines, fenced: false };
+        this.strip_foreign_endings();
+        let first_header = (0..this.lines.len()).find(|at| this.starts_file(*at)).unwrap_or(this.lines.len());
+        this.fenced = this.lines[..first_header].iter().any(|line| is_fence(line));
+        this
+    }
+
+    /// A patch whose headers end in carriage returns was translated as a whole, so they mean nothing in it.
+    fn strip_foreign_endings(&mut self) {
+        let mut headers = (0..self.lines.len()).filter(|at| self.starts_file(*at)).peekable();
+        if headers.peek().is_none() || !headers.all(|at| self.lines[at].ends_with(b"\r")) {
+            return;
+        }
+        for line in &mut self.lines {
+            *line = line.strip_suffix(b"\r").unwrap_or(line);
+        }
+    }
+
+    pub fn get(&self, at: usize) -> Option<&'a [u8]> {
+        self.lines.get(at).copied()
+    }
+
+    pub fn len(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// Whether a `---` line stands here, followed by its `+++` line.
+    pub fn is_file_header(&self, at: usize) -> bool {
+        let starts = |at: usize, with: &[u8]| self.get(at).is_some_and(|line| line.starts_with(with));
+        starts(at, b"--- ") && starts(at + 1, b"+++ ")
+    }
+
+    /// Whether a file's part of the patch begins here.
+    pub fn starts_file(&self, at: usize) -> bool {
+        let line = self.get(at).unwrap_or_default();
+        line.starts_with(b"diff --git ") || line.starts_with(b"*** ") || self.is_file_header(at)
+    }
+
+    /// Whether a hunk cannot go on here, whatever its header says.
+    pub fn ends_hunk(&self, at: usize) -> bool {
+        let Some(line) = self.get(at) else { return true };
+        line.starts_with(b"@@") || line.starts_with(b"diff --git ") || self.is_file_header(at)
+    }
+
+    /// Whether what follows is no part of a hunk: a closing fence, the signature of a mail, the end of the patch.
+    pub fn ends_diff(&self, at: usize) -> bool {
+        let Some(line) = self.get(at) else { return true };
+        let names_version = self.get(at + 1).is_none_or(|next| next.first().is_none_or(u8::is_ascii_digit));
+        let signature = line == b"-- " && names_version;
+        signature || (self.fenced && is_fence(line)) || line.starts_with(b"*** End Patch")
+    }
+}
+
+fn is_fence(line: &[u8]) -> bool {
+    line.starts_with(b"```") || line.starts_with(b"~~~")
+}
+
+#[cfg(test)]
+#[path = "parse_tests.rs"]
+mod tests;

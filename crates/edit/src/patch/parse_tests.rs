@@ -1,0 +1,172 @@
+use super::*;
+use crate::error::ErrorKind;
+use crate::patch::{Change, Content, Counts, Hunk, Newline, Reach, Role};
+
+fn one(patch: &str) -> FilePatch<'_> {
+    let mut files = parse(patch.as_bytes()).unwrap();
+    assert_eq!(files.len(), 1);
+    files.remove(0)
+}
+
+fn hunks<'a>(file: &FilePatch<'a>) -> Vec<Hunk<'a>> {
+    match &file.content {
+        Content::Text(hunks) => hunks.clone(),
+        Content::Binary(_) => panic!("the patch is binary"),
+    }
+}
+
+fn shown(hunk: &Hunk) -> String {
+    let mut shown = String::new();
+    for line in &hunk.lines {
+        shown.push(match line.role {
+            Role::Context => ' ',
+            Role::Delete => '-',
+            Role::Insert => '+',
+        });
+        shown.push_str(&String::from_utf8_lossy(line.text));
+        shown.push('\n');
+    }
+    shown
+}
+
+fn syntax_line(patch: &str) -> usize {
+    match parse(patch.as_bytes()).unwrap_err() {
+        EditError::Syntax { line, .. } => line,
+        other => panic!("{other}"),
+    }
+}
+
+const BODY: &str = " a\n-b\n+c\n";
+
+#[test]
+fn a_plain_diff_is_read() {
+    let file = one("--- a/x.rs\t2024-01-01\n+++ b/x.rs\t2024-01-02\n@@ -1,2 +1,2 @@ fn f() {\n a\n-b\n+c\n");
+    assert_eq!(file.change, Change::Modify(b"x.rs".to_vec()));
+    let hunk = &hunks(&file)[0];
+    assert_eq!((shown(hunk).as_str(), hunk.patch_line), (BODY, 3));
+    assert_eq!(hunk.headings, [b"fn f() {"]);
+    assert_eq!(hunk.claim.unwrap().counts, Counts::Right);
+}
+
+#[test]
+fn the_extended_headers_of_git_are_read() {
+    let created = one("diff --git a/n b/n\nnew file mode 100755\nindex 0000000..e69de29\n");
+    assert_eq!((created.change, created.new_mode), (Change::Create(b"n".to_vec()), Some(0o100_755)));
+    let deleted = one("diff --git a/d b/d\ndeleted file mode 100644\n--- a/d\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n");
+    assert_eq!((deleted.change, deleted.old_mode), (Change::Delete(b"d".to_vec()), Some(0o100_644)));
+    let moved = one("diff --git a/x y b/z\nsimilarity index 90%\nrename from x y\nrename to z\n");
+    assert_eq!(moved.change, Change::Rename { from: b"x y".to_vec(), to: b"z".to_vec() });
+    let copied = one("diff --git a/x b/z\nsimilarity index 90%\ncopy from x\ncopy to z\n");
+    assert_eq!(copied.change, Change::Copy { from: b"x".to_vec(), to: b"z".to_vec() });
+    let mode = one("diff --git a/x b/x\nold mode 100644\nnew mode 100755\n");
+    assert_eq!(
+        (mode.change, mode.old_mode, mode.new_mode),
+        (Change::Modify(b"x".to_vec()), Some(0o100_644), Some(0o100_755))
+    );
+    let quoted = one(
+        "diff --git \"a/\\303\\274\" \"b/\\303\\274\"\n--- \"a/\\303\\274\"\n+++ \"b/\\303\\274\"\n@@ -1 +1 @@\n-a\n+b\n",
+    );
+    assert_eq!(quoted.change, Change::Modify("ü".as_bytes().to_vec()));
+}
+
+#[test]
+fn many_files_may_be_in_one_patch() {
+    let patch = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n--- a/y\n+++ b/y\n@@ -1 +1 @@\n-a\n+b\n\
+                 diff --git a/z b/z\nindex 1..2 100644\n--- a/z\n+++ b/z\n@@ -1 +1 @@\n-a\n+b\n";
+    let files = parse(patch.as_bytes()).unwrap();
+    let names: Vec<_> = files.iter().filter_map(FilePatch::source).collect();
+    assert_eq!(names, [b"x", b"y", b"z"]);
+    assert!(files.iter().all(|file| hunks(file).len() == 1));
+}
+
+#[test]
+fn prose_and_fences_around_are_no_part_of_it() {
+    let patch = format!("I changed:\n- this\n\n```diff\n--- a/x\n+++ b/x\n@@ -1,9 +1,9 @@\n{BODY}```\n- and that\n");
+    assert_eq!(shown(&hunks(&one(&patch))[0]), BODY);
+    let mail = format!("From x\n---\n x | 2 +-\n\n--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n{BODY}-- \n2.47.3\n\n");
+    assert_eq!(shown(&hunks(&one(&mail))[0]), BODY);
+    let followed = format!("--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n{BODY}\nThat is all.\n");
+    assert_eq!(shown(&hunks(&one(&followed))[0]), BODY);
+}
+
+#[test]
+fn wrong_counts_are_corrected_by_the_looks_of_the_lines() {
+    for counts in ["-1,1 +1,1", "-1,9 +1,9", "-1,0 +1,2"] {
+        let file = format!("--- a/x\n+++ b/x\n@@ {counts} @@\n{BODY}@@ -9,2 +9,2 @@\n{BODY}\n");
+        let file = one(&file);
+        let hunks = hunks(&file);
+        assert_eq!(hunks.len(), 2, "{counts}");
+        assert_eq!(shown(&hunks[0]), BODY, "{counts}");
+        assert_eq!(hunks[0].claim.unwrap().counts, Counts::Wrong);
+        assert_eq!(hunks[1].claim.unwrap().counts, Counts::Right);
+    }
+}
+
+#[test]
+fn hunks_need_no_numbers_and_the_first_no_header() {
+    let patch = format!("--- a/x\n+++ b/x\n{BODY}@@ ... @@\n{BODY}@@\n{BODY}");
+    let file = one(&patch);
+    assert_eq!(hunks(&file).iter().map(shown).collect::<Vec<_>>(), [BODY; 3]);
+    assert!(hunks(&file).iter().all(|hunk| hunk.claim.is_none()));
+}
+
+#[test]
+fn lines_that_look_like_headers_are_content_where_the_counts_say_so() {
+    let file = one("--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n a\n--- b\n+++ c\n");
+    assert_eq!(shown(&hunks(&file)[0]), " a\n--- b\n+++ c\n");
+}
+
+#[test]
+fn blank_context_may_have_lost_its_space_and_other_context_too() {
+    let file = one("--- a/x\n+++ b/x\n@@ -1,4 +1,4 @@\na\n\n-b\n+c\n d\n");
+    assert_eq!(shown(&hunks(&file)[0]), " a\n \n-b\n+c\n d\n");
+}
+
+#[test]
+fn a_missing_newline_is_marked() {
+    let file = one("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+b\n");
+    let newlines: Vec<_> = hunks(&file)[0].lines.iter().map(|line| line.newline).collect();
+    assert_eq!(newlines, [Newline::Missing, Newline::Present]);
+}
+
+#[test]
+fn a_patch_translated_to_crlf_as_a_whole_loses_its_carriage_returns() {
+    let translated = one("--- a/x\r\n+++ b/x\r\n@@ -1,2 +1,2 @@\r\n a\r\n-b\r\n+c\r\n");
+    assert_eq!(shown(&hunks(&translated)[0]), BODY);
+    let genuine = one("--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n a\r\n-b\r\n+c\r\n");
+    assert_eq!(shown(&hunks(&genuine)[0]), " a\r\n-b\r\n+c\r\n");
+}
+
+#[test]
+fn the_begin_patch_format_is_read() {
+    let patch = "*** Begin Patch\n*** Add File: new.txt\n+a\n\n+b\n\n*** Update File: x.py\n*** Move to: y.py\n@@ class A\n\
+                 @@ def f\n a\n-b\n+c\n*** End of File\n*** Delete File: z\n*** End Patch\n";
+    let files = parse(patch.as_bytes()).unwrap();
+    assert_eq!(files[0].change, Change::Create(b"new.txt".to_vec()));
+    assert_eq!(shown(&hunks(&files[0])[0]), "+a\n+\n+b\n");
+    assert_eq!(files[1].change, Change::Rename { from: b"x.py".to_vec(), to: b"y.py".to_vec() });
+    let hunk = &hunks(&files[1])[0];
+    assert_eq!((shown(hunk).as_str(), hunk.reach), (BODY, Reach::EndOfFile));
+    assert_eq!(hunk.headings, [&b"class A"[..], b"def f"]);
+    assert_eq!(files[2].change, Change::Delete(b"z".to_vec()));
+}
+
+#[test]
+fn the_state_before_may_be_named_by_a_backup() {
+    assert_eq!(one("--- x.c.orig\n+++ x.c\n@@ -1 +1 @@\n-a\n+b\n").change, Change::Modify(b"x.c".to_vec()));
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_by_its_line() {
+    assert_eq!(syntax_line("hello\n"), 1);
+    assert_eq!(syntax_line("hello\n@@ -1 +1 @@\n-a\n+b\n"), 2);
+    assert_eq!(syntax_line("--- a/x\n+++ b/x\n"), 3);
+    assert_eq!(syntax_line("--- a/x\n+++ b/x\n@@ -1 +1 @@\n"), 3);
+    assert_eq!(syntax_line("diff --git a/x b/x\nindex 1..2\nBinary files a/x and b/x differ\n"), 3);
+    assert_eq!(syntax_line("diff --cc x\n@@@ -1,2 -1,2 +1,2 @@@\n"), 2);
+    assert_eq!(syntax_line("*** Begin Patch\nhello\n"), 2);
+    assert_eq!(syntax_line("*** Begin Patch\n*** Add File: x\nhello\n"), 3);
+    assert_eq!(syntax_line("*** Begin Patch\n*** Update File: x\n*** End Patch\n"), 2);
+    assert_eq!(syntax_line("*** Begin Patch\n*** Delete File: x\n-a\n"), 3);
+    assert_eq!(parse(b"").unwrap_err().kind(), ErrorKind::Syntax);
+}

@@ -1,0 +1,154 @@
+//! Unified diffs, with git's extended headers or without.
+
+use super::parse::PatchLines;
+use super::{Change, Content, FilePatch, Hunk, binary, hunk_body, hunk_header, names};
+use crate::error::EditError;
+
+/// The ends of names that `diff -u` is given for the old state of a file.
+const BACKUP_ENDS: [&[u8]; 4] = [b".orig", b".old", b".bak", b"~"];
+
+/// What the lines before the first hunk say about a file.
+#[derive(Default)]
+struct Header {
+    old: Option<Vec<u8>>,
+    new: Option<Vec<u8>>,
+    renamed: (Option<Vec<u8>>, Option<Vec<u8>>),
+    copied: (Option<Vec<u8>>, Option<Vec<u8>>),
+    old_mode: Option<u32>,
+    new_mode: Option<u32>,
+}
+
+/// Reads all files of a unified diff.
+pub(super) fn parse<'a>(lines: &PatchLines<'a>) -> Result<Vec<FilePatch<'a>>, EditError> {
+    let mut files: Vec<FilePatch> = Vec::new();
+    let mut at = 0;
+    while let Some(line) = lines.get(at) {
+        if line.starts_with(b"@@@") {
+            return Err(EditError::syntax(at + 1, "a combined diff of a merge cannot be applied; give a plain diff"));
+        }
+        if line.starts_with(b"diff --git ") || lines.is_file_header(at) {
+            let (mut file, end) = read_file_header(lines, at)?;
+            at = end;
+            if let (Content::Text(hunks), true) = (&mut file.content, lines.is_file_header(end.saturating_sub(2))) {
+                at = read_first_lines(lines, end, hunks)?;
+            }
+            files.push(file);
+        } else if let Some(header) = hunk_header::read(line) {
+            let Some(file) = files.last_mut() else {
+                return Err(EditError::syntax(at + 1, "a hunk stands before any `--- a/path`, `+++ b/path` header"));
+            };
+            let Content::Text(hunks) = &mut file.content else {
+                return Err(EditError::syntax(at + 1, "a text hunk follows a binary patch of the same file"));
+            };
+            let (hunk, end) = hunk_body::read(lines, at, &header);
+            if hunk.lines.is_empty() {
+                return Err(EditError::syntax(at + 1, "the hunk has no lines"));
+            }
+            hunks.push(hunk);
+            at = end;
+        } else {
+            at += 1;
+        }
+    }
+    Ok(files)
+}
+
+/// Reads a first hunk that has no header of its own; a header that nothing follows is refused.
+fn read_first_lines<'a>(lines: &PatchLines<'a>, at: usize, hunks: &mut Vec<Hunk<'a>>) -> Result<usize, EditError> {
+    match lines.get(at) {
+        Some([b'@', b'@', ..]) => Ok(at),
+        Some([b' ' | b'+' | b'-', ..]) if !lines.starts_file(at) => {
+            let (hunk, end) = hunk_body::read_headless(lines, at);
+            hunks.push(hunk);
+            Ok(end)
+        }
+        _ => Err(EditError::syntax(at + 1, "expected a hunk, which begins with `@@ -line,count +line,count @@`")),
+    }
+}
+
+/// Reads what stands before a file's first hunk, a binary patch included.
+fn read_file_header<'a>(lines: &PatchLines<'a>, start: usize) -> Result<(FilePatch<'a>, usize), EditError> {
+    let mut header = Header::default();
+    let mut at = start;
+    if let Some(rest) = lines.get(at).and_then(|line| line.strip_prefix(b"diff --git ")) {
+        if let Some((old, new)) = names::from_git_line(rest) {
+            (header.old, header.new) = names::without_prefixes(Some(old), Some(new));
+        }
+        at += 1;
+        while lines.get(at).is_some_and(|line| header.read_extended(line)) {
+            at += 1;
+        }
+    }
+    if lines.is_file_header(at) {
+        let name = |at: usize| lines.get(at).and_then(|line| names::from_header(&line[4..]));
+        (header.old, header.new) = names::without_prefixes(name(at), name(at + 1));
+        at += 2;
+    }
+    let line = lines.get(at).unwrap_or_default();
+    let content = if line.starts_with(b"GIT binary patch") {
+        let (change, end) = binary::read(lines, at)?;
+        at = end;
+        Content::Binary(change)
+    } else if line.starts_with(b"Binary files ") && line.trim_ascii_end().ends_with(b"differ") {
+        let problem = "the change of a binary file is named but not given; make the diff with `git diff --binary`";
+        return Err(EditError::syntax(at + 1, problem));
+    } else {
+        Content::Text(Vec::new())
+    };
+    let (old_mode, new_mode) = (header.old_mode, header.new_mode);
+    let change = header.change().ok_or_else(|| EditError::syntax(start + 1, "the header names no file"))?;
+    Ok((FilePatch { change, old_mode, new_mode, content, patch_line: start + 1 }, at))
+}
+
+impl Header {
+    /// Takes in a line of git's extended header; false if it is none.
+    fn read_extended(&mut self, line: &[u8]) -> bool {
+        let mode =
+            |rest: &[u8]| str::from_utf8(rest.trim_ascii()).ok().and_then(|mode| u32::from_str_radix(mode, 8).ok());
+        let name = |rest: &[u8]| Some(names::from_extended(rest));
+        if let Some(rest) = line.strip_prefix(b"old mode ") {
+            self.old_mode = mode(rest);
+        } else if let Some(rest) = line.strip_prefix(b"new mode ") {
+            self.new_mode = mode(rest);
+        } else if let Some(rest) = line.strip_prefix(b"new file mode ") {
+            self.new_mode = mode(rest);
+            self.old = None;
+        } else if let Some(rest) = line.strip_prefix(b"deleted file mode ") {
+            self.old_mode = mode(rest);
+            self.new = None;
+        } else if let Some(rest) = line.strip_prefix(b"rename from ") {
+            self.renamed.0 = name(rest);
+        } else if let Some(rest) = line.strip_prefix(b"rename to ") {
+            self.renamed.1 = name(rest);
+        } else if let Some(rest) = line.strip_prefix(b"copy from ") {
+            self.copied.0 = name(rest);
+        } else if let Some(rest) = line.strip_prefix(b"copy to ") {
+            self.copied.1 = name(rest);
+        } else {
+            return [&b"index "[..], b"similarity index ", b"dissimilarity index "]
+                .iter()
+                .any(|known| line.starts_with(known));
+        }
+        true
+    }
+
+    fn change(self) -> Option<Change> {
+        if let (Some(from), Some(to)) = self.renamed {
+            return Some(Change::Rename { from, to });
+        }
+        if let (Some(from), Some(to)) = self.copied {
+            return Some(Change::Copy { from, to });
+        }
+        Some(match (self.old, self.new) {
+            (None, None) => return None,
+            (None, Some(new)) => Change::Create(new),
+            (Some(old), None) => Change::Delete(old),
+            (Some(old), Some(new)) if old == new || is_backup_of(&old, &new) => Change::Modify(new),
+            (Some(from), Some(to)) => Change::Rename { from, to },
+        })
+    }
+}
+
+fn is_backup_of(old: &[u8], new: &[u8]) -> bool {
+    old.strip_prefix(new).is_some_and(|end| BACKUP_ENDS.contains(&end))
+}

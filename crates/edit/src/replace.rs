@@ -1,0 +1,207 @@
+//! Finding a text and putting another in its place.
+
+mod fold;
+mod looser;
+
+use crate::error::EditError;
+use crate::explain;
+use crate::level::Level;
+use crate::lines::{Ending, Line, agreed, split};
+use crate::similarity::Region;
+use fold::Folded;
+use memchr::memchr_iter;
+use memchr::memmem::Finder;
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// How a refusal calls what was sought.
+const WHAT: &str = "the text";
+
+/// Which occurrences of a text are replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// The one there is. More than one is refused.
+    Only,
+    /// All there are.
+    All,
+}
+
+/// Whether a text must be found exactly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leniency {
+    Exact,
+    /// Looser levels are tried one after the other; each counts only if it gives exactly one place.
+    Fuzzy,
+}
+
+/// A text to find and the one to put in its place, both literal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Edit<'a> {
+    pub old: &'a [u8],
+    pub new: &'a [u8],
+    pub which: Which,
+    pub leniency: Leniency,
+}
+
+/// A text after an edit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replaced {
+    pub text: Vec<u8>,
+    pub count: usize,
+    pub level: Level,
+}
+
+/// A text after several edits, and for each how often and how strictly it was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplacedInOrder {
+    pub text: Vec<u8>,
+    pub edits: Vec<(usize, Level)>,
+}
+
+/// A place in the text, and what goes there.
+struct Found<'a> {
+    range: Range<usize>,
+    new: Cow<'a, [u8]>,
+}
+
+/// Replaces occurrences of `old` by `new`; all other bytes stay.
+///
+/// A difference in line endings alone does not keep `old` from being found, and every line keeps the ending it had,
+/// unless changing the endings is all that `new` does. A result that could be larger than `limit_bytes` is refused
+/// before it is made.
+pub fn replace(text: &[u8], edit: &Edit, limit_bytes: usize) -> Result<Replaced, EditError> {
+    if edit.old.is_empty() {
+        return Err(EditError::NothingToFind);
+    }
+    let (found, level) = find(text, edit)?;
+    check_size(text, &found, limit_bytes)?;
+    let as_given = with_lf(edit.old) == with_lf(edit.new);
+    let own = if edit.new.contains(&b'\n') { agreed(endings(text)) } else { None };
+    let mut out = Vec::with_capacity(text.len() + edit.new.len());
+    let mut kept = 0;
+    for Found { range, new } in &found {
+        out.extend_from_slice(&text[kept..range.start]);
+        if as_given {
+            out.extend_from_slice(new);
+        } else {
+            push_lines(&mut out, new, &text[range.clone()], own);
+        }
+        kept = range.end;
+    }
+    out.extend_from_slice(&text[kept..]);
+    Ok(Replaced { text: out, count: found.len(), level })
+}
+
+/// Applies several edits, each to the result of the one before: all of them or none.
+pub fn replace_in_order(text: &[u8], edits: &[Edit], limit_bytes: usize) -> Result<ReplacedInOrder, EditError> {
+    let mut done = ReplacedInOrder { text: text.to_vec(), edits: Vec::with_capacity(edits.len()) };
+    for (index, edit) in edits.iter().enumerate() {
+        let replaced = replace(&done.text, edit, limit_bytes)
+            .map_err(|error| EditError::Edit { index, error: Box::new(error) })?;
+        done.text = replaced.text;
+        done.edits.push((replaced.count, replaced.level));
+    }
+    Ok(done)
+}
+
+/// The places to replace and the level that found them.
+fn find<'a>(text: &[u8], edit: &Edit<'a>) -> Result<(Vec<Found<'a>>, Level), EditError> {
+    let exact = exact_places(text, edit)?;
+    if !exact.is_empty() {
+        return Ok((exact, Level::Exact));
+    }
+    let lines = split(text);
+    let wanted: Vec<&[u8]> = split(edit.old).iter().map(|line| line.body).collect();
+    for level in [Level::TrailingWhitespace, Level::Punctuation, Level::Indentation] {
+        let places = looser::places(text, &lines, edit, level);
+        let starts: Vec<usize> = places.iter().map(|place| line_at(&lines, place.range.start)).collect();
+        match (edit.leniency, starts.as_slice()) {
+            (_, []) => {}
+            (Leniency::Fuzzy, [_]) => return Ok((places, level)),
+            (Leniency::Fuzzy, several) => {
+                let what = format!("{WHAT} is not there exactly; if {} does not count, it", level.overlooks());
+                return Err(explain::not_unique(&what, &lines, several, wanted.len()));
+            }
+            (Leniency::Exact, [start]) => {
+                let region = Region { start: *start, len: wanted.len().min(lines.len() - start) };
+                return Err(explain::not_found(WHAT, &lines, &wanted, Some((level, region))));
+            }
+            // More places at this level are no fewer at the next.
+            (Leniency::Exact, _) => break,
+        }
+    }
+    Err(explain::not_found(WHAT, &lines, &wanted, None))
+}
+
+/// Every exact place, none overlapping the one before. Where only one is wanted, one that overlaps it counts too: `aa`
+/// in `aaa` is not unique.
+fn exact_places<'a>(text: &[u8], edit: &Edit<'a>) -> Result<Vec<Found<'a>>, EditError> {
+    let spans_lines = edit.old.contains(&b'\n');
+    let (folded, old) = if spans_lines {
+        (Folded::new(text, Level::Exact), with_lf(edit.old))
+    } else {
+        (Folded::unchanged(text), Cow::Borrowed(edit.old))
+    };
+    let finder = Finder::new(&old);
+    let mut starts: Vec<usize> = finder.find_iter(&folded.flat).collect();
+    if let (Which::Only, Some(first)) = (edit.which, starts.first()) {
+        let next = first + 1;
+        if starts.len() == 1
+            && let Some(overlapping) = finder.find(&folded.flat[next..])
+        {
+            starts.push(next + overlapping);
+        }
+        if starts.len() > 1 {
+            let lines = split(text);
+            let starts: Vec<usize> = starts.iter().map(|start| line_at(&lines, folded.start(*start))).collect();
+            let len = memchr_iter(b'\n', &old).count().max(1);
+            return Err(explain::not_unique(WHAT, &lines, &starts, len));
+        }
+    }
+    let range = |start: usize| folded.start(start)..folded.end(start + old.len());
+    Ok(starts.into_iter().map(|start| Found { range: range(start), new: Cow::Borrowed(edit.new) }).collect())
+}
+
+/// The index of the line that an offset is on.
+fn line_at(lines: &[Line], offset: usize) -> usize {
+    lines.partition_point(|line| line.start <= offset).saturating_sub(1)
+}
+
+fn with_lf(text: &[u8]) -> Cow<'_, [u8]> {
+    Folded::new(text, Level::Exact).flat
+}
+
+/// The endings of a text's lines, in order.
+fn endings(text: &[u8]) -> impl Iterator<Item = Ending> {
+    text.split_inclusive(|byte| *byte == b'\n').map(|line| Line::new(line, 0).ending)
+}
+
+/// Appends the new lines, each with the ending of the line whose place it takes; further ones with the file's own, or
+/// as they were given if it has none.
+fn push_lines(out: &mut Vec<u8>, new: &[u8], replaced: &[u8], own: Option<Ending>) {
+    let mut replaced = endings(replaced);
+    for line in new.split_inclusive(|byte| *byte == b'\n') {
+        let line = Line::new(line, 0);
+        out.extend_from_slice(line.body);
+        if line.ending != Ending::Missing {
+            out.extend_from_slice(
+                replaced.next().filter(|ending| *ending != Ending::Missing).or(own).unwrap_or(line.ending).bytes(),
+            );
+        }
+    }
+}
+
+/// Refuses a result that could be too large, before any of it is made.
+fn check_size(text: &[u8], found: &[Found], limit_bytes: usize) -> Result<(), EditError> {
+    let mut size = text.len();
+    if let Some(Found { new, .. }) = found.first() {
+        // Each line that comes in may gain a carriage return.
+        let most = new.len() + memchr_iter(b'\n', new).count();
+        size = found.len().saturating_mul(most).saturating_add(size);
+    }
+    if size > limit_bytes { Err(EditError::TooLarge { limit_bytes }) } else { Ok(()) }
+}
+
+#[cfg(test)]
+#[path = "replace_tests.rs"]
+mod tests;

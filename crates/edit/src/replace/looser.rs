@@ -1,0 +1,106 @@
+//! The places of a text that is not there exactly.
+
+use super::fold::Folded;
+use super::{Edit, Found};
+use crate::indent::{Shift, indent_of};
+use crate::level::Level;
+use crate::lines::{Line, is_solid, split};
+use memchr::memmem::Finder;
+use std::borrow::Cow;
+
+/// No more places than this are looked for: all of them are refused anyway.
+const MOST_PLACES: usize = 100;
+
+/// The places at a level below exact, overlapping ones too.
+pub(super) fn places<'a>(text: &[u8], lines: &[Line], edit: &Edit<'a>, level: Level) -> Vec<Found<'a>> {
+    if !is_solid(edit.old) {
+        // Blanks alone are everywhere once blanks do not count.
+        return Vec::new();
+    }
+    match level {
+        Level::Indentation => shifted(lines, edit),
+        _ => folded(text, edit, level),
+    }
+}
+
+fn folded<'a>(text: &[u8], edit: &Edit<'a>, level: Level) -> Vec<Found<'a>> {
+    let haystack = Folded::new(text, level);
+    let old = Folded::new(edit.old, level);
+    let flat = &haystack.flat;
+    let mut places = Vec::new();
+    for start in every(&old.flat, flat) {
+        let end = start + old.flat.len();
+        let at_line_end = flat.get(end).is_none_or(|byte| *byte == b'\n');
+        if old.ends_in_blanks() && !at_line_end {
+            continue;
+        }
+        let range = haystack.start(start)..haystack.end(end);
+        let parts_character = |offset| level == Level::Punctuation && within_character(text, offset);
+        if !parts_character(range.start) && !parts_character(range.end) {
+            places.push(Found { range, new: Cow::Borrowed(edit.new) });
+        }
+    }
+    places
+}
+
+/// Where the needle stands, overlapping itself or not.
+fn every(needle: &[u8], haystack: &[u8]) -> Vec<usize> {
+    let finder = Finder::new(needle);
+    let mut starts: Vec<usize> = Vec::new();
+    while starts.len() < MOST_PLACES {
+        let from = starts.last().map_or(0, |last| last + 1);
+        let Some(at) = finder.find(&haystack[from..]) else { break };
+        starts.push(from + at);
+    }
+    starts
+}
+
+/// Whether an offset falls inside a character, as it can where one character stands for several.
+fn within_character(text: &[u8], offset: usize) -> bool {
+    text.get(offset).is_some_and(|byte| byte & 0b1100_0000 == 0b1000_0000)
+}
+
+/// The places where whole lines are the same but for their indentation, and that is explained by one shift.
+fn shifted<'a>(lines: &[Line], edit: &Edit<'a>) -> Vec<Found<'a>> {
+    let old = split(edit.old);
+    let (flat, starts) = trimmed(lines);
+    let (needle, _) = trimmed(&old);
+    let mut places = Vec::new();
+    for at in every(&needle, &flat) {
+        let first = starts.partition_point(|start| *start < at);
+        let here = &lines[first..first + old.len()];
+        let pairs: Vec<(&[u8], &[u8])> = old
+            .iter()
+            .zip(here)
+            .filter(|(old, _)| is_solid(old.body))
+            .map(|(old, line)| (indent_of(old.body), indent_of(line.body)))
+            .collect();
+        let Some(shift) = Shift::explain(&pairs) else { continue };
+        let Some(new) = reindented(edit.new, &shift) else { continue };
+        let last = &here[here.len() - 1];
+        let end = if edit.old.ends_with(b"\n") { last.end() } else { last.body_end() };
+        places.push(Found { range: here[0].start..end, new: Cow::Owned(new) });
+    }
+    places
+}
+
+/// The lines without their indentation, each between newlines, and where each starts there.
+fn trimmed(lines: &[Line]) -> (Vec<u8>, Vec<usize>) {
+    let mut flat = vec![b'\n'];
+    let mut starts = Vec::with_capacity(lines.len());
+    for line in lines {
+        starts.push(flat.len() - 1);
+        flat.extend_from_slice(line.body.trim_ascii());
+        flat.push(b'\n');
+    }
+    (flat, starts)
+}
+
+fn reindented(new: &[u8], shift: &Shift) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(new.len() + new.len() / 8);
+    for line in split(new) {
+        out.extend_from_slice(&shift.line(line.body)?);
+        out.extend_from_slice(line.ending.bytes());
+    }
+    Some(out)
+}

@@ -1,0 +1,217 @@
+use super::*;
+use crate::error::ErrorKind;
+use proptest::prelude::*;
+
+const LIMIT: usize = 10_000;
+
+fn edit<'a>(old: &'a str, new: &'a str, which: Which, leniency: Leniency) -> Edit<'a> {
+    Edit { old: old.as_bytes(), new: new.as_bytes(), which, leniency }
+}
+
+fn text(replaced: Result<Replaced, EditError>) -> Result<String, EditError> {
+    replaced.map(|replaced| String::from_utf8(replaced.text).unwrap())
+}
+
+fn only(within: &str, old: &str, new: &str) -> Result<String, EditError> {
+    text(replace(within.as_bytes(), &edit(old, new, Which::Only, Leniency::Exact), LIMIT))
+}
+
+fn all(within: &str, old: &str, new: &str) -> Result<String, EditError> {
+    text(replace(within.as_bytes(), &edit(old, new, Which::All, Leniency::Exact), LIMIT))
+}
+
+fn fuzzy(within: &str, old: &str, new: &str) -> Result<(String, Level), EditError> {
+    let replaced = replace(within.as_bytes(), &edit(old, new, Which::Only, Leniency::Fuzzy), LIMIT)?;
+    Ok((String::from_utf8(replaced.text).unwrap(), replaced.level))
+}
+
+#[test]
+fn the_replacement_is_literal() {
+    assert_eq!(only("a b c", "b", "$1 \\0 &").unwrap(), "a $1 \\0 & c");
+}
+
+#[test]
+fn nothing_but_the_match_changes() {
+    assert_eq!(only("a\r\nb\nc\r", "b", "B").unwrap(), "a\r\nB\nc\r");
+}
+
+#[test]
+fn a_difference_in_line_endings_alone_does_not_count() {
+    assert_eq!(only("one\r\ntwo\r\nthree\r\n", "one\ntwo", "1\n2").unwrap(), "1\r\n2\r\nthree\r\n");
+    assert_eq!(only("one\ntwo\n", "one\r\ntwo", "1").unwrap(), "1\n");
+    assert_eq!(only("é\r\nb\r\nc", "b\nc", "x").unwrap(), "é\r\nx");
+    assert_eq!(only("a\r\nb\nc\r\nd", "a\nb\nc\n", "A\nB\nC\n").unwrap(), "A\r\nB\nC\r\nd");
+}
+
+#[test]
+fn lines_that_come_in_take_the_ending_of_the_file() {
+    assert_eq!(only("a\r\nb\r\n", "a", "a\nnew").unwrap(), "a\r\nnew\r\nb\r\n");
+    assert_eq!(only("a\r\nb\n", "b", "b\nnew").unwrap(), "a\r\nb\nnew\n", "mixed endings are left as given");
+}
+
+#[test]
+fn a_match_never_parts_a_carriage_return_from_its_newline() {
+    assert_eq!(only("a\r\nb\r\nc", "\nb", "").unwrap(), "a\r\nc");
+    assert_eq!(only("a\r\nb\r\nc", "b\n", "").unwrap(), "a\r\nc");
+    assert_eq!(only("a\r\r\nb", "\nb", "").unwrap(), "a\r");
+}
+
+#[test]
+fn places_that_differ_in_their_endings_alone_are_all_found() {
+    let within = "a\nb\n--\na\r\nb\r\n";
+    assert_eq!(only(within, "a\nb", "x").unwrap_err().kind(), ErrorKind::NotUnique);
+    assert_eq!(all(within, "a\nb", "x\ny").unwrap(), "x\ny\n--\nx\r\ny\r\n");
+}
+
+#[test]
+fn an_edit_of_nothing_but_endings_is_taken_as_given() {
+    assert_eq!(only("a\nb\n", "a\n", "a\r\n").unwrap(), "a\r\nb\n");
+    assert_eq!(all("a\r\nb\r\n", "\r\n", "\n").unwrap(), "a\nb\n");
+}
+
+#[test]
+fn a_result_that_would_be_too_large_is_refused_before_it_is_made() {
+    let within = "a".repeat(5_000);
+    let error = all(&within, "a", &"b".repeat(20_000_000)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TooLarge);
+    assert!(all(&within, "a", "b").is_ok());
+}
+
+#[test]
+fn a_long_search_in_a_long_text_takes_no_time() {
+    let within = "a".repeat(4_000_000);
+    assert_eq!(only(&within, &within[..2_000_000], "b").unwrap_err().kind(), ErrorKind::NotUnique);
+    let missing = format!("{}b", &within[..2_000_000]);
+    assert_eq!(only(&within, &missing, "b").unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(fuzzy(&within, &missing, "b").unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+#[test]
+fn a_text_that_is_not_there_is_refused() {
+    assert_eq!(only("abc", "x", "y").unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(only("abc", "", "y").unwrap_err().kind(), ErrorKind::InvalidArgument);
+}
+
+#[test]
+fn an_ambiguous_text_is_refused_naming_the_lines() {
+    let error = only("x\ny\nx\n", "x", "z").unwrap_err();
+    assert!(matches!(&error, EditError::NotUnique { lines, count: 2, .. } if *lines == [1, 3]), "{error}");
+    assert_eq!(only("aaa", "aa", "b").unwrap_err().kind(), ErrorKind::NotUnique, "overlapping places count");
+}
+
+#[test]
+fn all_occurrences_are_replaced_without_overlap() {
+    assert_eq!(all("aaaa", "aa", "b").unwrap(), "bb");
+    assert_eq!(all("ababa", "aba", "x").unwrap(), "xba");
+    assert_eq!(all("é é", "é", "e").unwrap(), "e e");
+    assert_eq!(all("a", "x", "e").unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+#[test]
+fn trailing_whitespace_is_overlooked_only_when_asked_to() {
+    let within = "one  \r\ntwo\t\r\nthree\r\n";
+    let (result, level) = fuzzy(within, "one\ntwo\n", "1\n2\n").unwrap();
+    assert_eq!((result.as_str(), level), ("1\r\n2\r\nthree\r\n", Level::TrailingWhitespace));
+    let error = only(within, "one\ntwo\n", "1").unwrap_err();
+    assert!(matches!(&error, EditError::NotFound { looser: Some(Level::TrailingWhitespace), .. }), "{error}");
+    let lesson = error.to_string();
+    assert!(lesson.contains("lines 1 to 2 would match if whitespace at the ends of lines did not count"), "{lesson}");
+    assert!(lesson.contains("First difference at line 1: trailing whitespace"), "{lesson}");
+}
+
+#[test]
+fn blanks_at_the_end_of_what_is_sought_stand_for_the_end_of_a_line() {
+    assert_eq!(fuzzy("a\nret xyz\n", "ret x  ", "y").unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(fuzzy("a\nret x\n", "ret x  ", "y").unwrap().0, "a\ny\n");
+}
+
+#[test]
+fn typographic_characters_are_taken_for_ascii_ones() {
+    let (result, level) = fuzzy("say “hi” — now…\nbye\n", "\"hi\" - now...", "'ho'").unwrap();
+    assert_eq!((result.as_str(), level), ("say 'ho'\nbye\n", Level::Punctuation));
+    assert_eq!(fuzzy("a\u{A0}b\u{A0}\nc", "a b\nc", "x").unwrap().0, "x");
+    assert_eq!(fuzzy("x = 'a'\n", "x = ‘a’", "y").unwrap().0, "y\n");
+    assert_eq!(fuzzy("wait… now", "..", "x").unwrap_err().kind(), ErrorKind::NotFound, "no part of a character");
+}
+
+#[test]
+fn a_uniform_shift_is_followed_by_the_inserted_text() {
+    let within = "fn a() {\n        if x {\n            y();\n        }\n}\n";
+    let (result, level) = fuzzy(within, "if x {\n    y();\n}\n", "if z {\n    w();\n\n    v();\n}\n").unwrap();
+    assert_eq!(level, Level::Indentation);
+    assert_eq!(result, "fn a() {\n        if z {\n            w();\n\n            v();\n        }\n}\n");
+    let (result, _) = fuzzy("a\n  b\n", "    a\n      b", "    c").unwrap();
+    assert_eq!(result, "c\n");
+}
+
+#[test]
+fn tabs_are_followed_where_spaces_were_given() {
+    let within = "{\n\tif x {\n\t\ty();\n\t}\n}\n";
+    let (result, _) = fuzzy(within, "    if x {\n        y();\n    }", "    if x {\n        z();\n    }").unwrap();
+    assert_eq!(result, "{\n\tif x {\n\t\tz();\n\t}\n}\n");
+}
+
+#[test]
+fn a_looser_level_must_give_exactly_one_place() {
+    let error = fuzzy("a \nb\n--\na  \nb\n", "a\nb", "x").unwrap_err();
+    assert!(matches!(&error, EditError::NotUnique { lines, .. } if *lines == [1, 4]), "{error}");
+    let neighbours = "  a\n  a\n";
+    assert_eq!(fuzzy(neighbours, "      a\n", "      b\n").unwrap_err().kind(), ErrorKind::NotUnique);
+    assert_eq!(fuzzy("  \n \n", "   \n", "x").unwrap_err().kind(), ErrorKind::NotFound, "blanks alone are nowhere");
+}
+
+#[test]
+fn bytes_that_are_no_utf8_are_found_and_kept() {
+    let edit = Edit { old: b"\xe9t", new: b"\xe8", which: Which::Only, leniency: Leniency::Exact };
+    assert_eq!(replace(b"caf\xe9t\xff", &edit, LIMIT).unwrap().text, b"caf\xe8\xff");
+}
+
+#[test]
+fn edits_in_order_see_the_ones_before_and_fail_together() {
+    let edits = [
+        edit("a", "b", Which::Only, Leniency::Exact),
+        edit("b", "c", Which::All, Leniency::Exact),
+        edit("x", "y", Which::Only, Leniency::Exact),
+    ];
+    let done = replace_in_order(b"a b", &edits[..2], LIMIT).unwrap();
+    assert_eq!((done.text.as_slice(), done.edits), (&b"c c"[..], vec![(1, Level::Exact), (2, Level::Exact)]));
+    let error = replace_in_order(b"a b", &edits, LIMIT).unwrap_err();
+    assert!(matches!(&error, EditError::Edit { index: 2, .. }), "{error}");
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+}
+
+proptest! {
+    #[test]
+    fn replacing_all_is_what_the_standard_library_does(within in "[ab]{0,12}", old in "[ab]{1,3}", new in "[xy]{0,3}") {
+        let expected = within.replace(&old, &new);
+        match all(&within, &old, &new) {
+            Ok(replaced) => prop_assert_eq!(replaced, expected),
+            Err(_) => prop_assert!(!within.contains(&old)),
+        }
+    }
+
+    #[test]
+    fn the_text_around_a_match_keeps_its_bytes(
+        before in "[ab \t\r\n“…]{0,8}", after in "[ab \t\r\n“…]{0,8}", spread in "[ \t]{0,2}\r?\n"
+    ) {
+        let within = format!("{before}X{spread}“Y”{after}");
+        for leniency in [Leniency::Exact, Leniency::Fuzzy] {
+            let edit = edit("X\n\"Y\"", "Z", Which::Only, leniency);
+            if let Ok(replaced) = replace(within.as_bytes(), &edit, LIMIT) {
+                prop_assert_eq!(String::from_utf8(replaced.text).unwrap(), format!("{}Z{}", before, after));
+            }
+        }
+    }
+
+    #[test]
+    fn any_old_and_new_text_is_handled(within in "[ab \t\r\n“…]{0,20}", old in "[ab \t\r\n\"….]{1,6}", new in "[ab\r\n]{0,6}") {
+        for which in [Which::Only, Which::All] {
+            for leniency in [Leniency::Exact, Leniency::Fuzzy] {
+                let replaced = replace(within.as_bytes(), &edit(&old, &new, which, leniency), LIMIT);
+                if let Ok(replaced) = replaced {
+                    prop_assert!(String::from_utf8(replaced.text).is_ok());
+                }
+            }
+        }
+    }
+}

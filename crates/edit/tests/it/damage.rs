@@ -1,0 +1,206 @@
+//! Ways in which patches come damaged, each done to a patch that git made.
+
+use std::fmt::Write as _;
+
+/// A patch of one file, with the file before and after.
+#[derive(Clone)]
+pub struct Sample {
+    pub patch: String,
+    pub old: String,
+    pub new: String,
+}
+
+/// Numbers that look random and are the same in every run.
+pub struct Seed(pub u64);
+
+impl Seed {
+    pub fn below(&mut self, end: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 >> 33).expect("31 bits fit") % end.max(1)
+    }
+
+    fn pick<'a, T>(&mut self, of: &'a [T]) -> Option<&'a T> {
+        of.get(self.below(of.len()))
+    }
+}
+
+/// A way to damage a sample; nothing if it has nothing to damage.
+pub type Damage = fn(&Sample, &mut Seed) -> Option<Sample>;
+
+/// The kinds of damage, and the least share of patches, in percent, that are applied in spite of it.
+pub const KINDS: [(&str, usize, Damage); 19] = [
+    ("random line numbers", 95, |sample, seed| {
+        Some(headers(sample, |_| format!("-{0},7 +{0},7", 1 + seed.below(2_000))))
+    }),
+    ("wrong counts", 99, |sample, seed| {
+        Some(headers(sample, |numbers| {
+            let start = |side: &str| side.split(',').next().unwrap_or_default().to_owned();
+            let (old, new) = numbers.split_once(' ').unwrap_or_default();
+            format!("{},{} {},{}", start(old), seed.below(30), start(new), seed.below(30))
+        }))
+    }),
+    ("no numbers", 95, |sample, _| Some(headers(sample, |_| "...".to_owned()))),
+    ("no prefixes", 99, |sample, _| {
+        let patch = sample.patch.replace("--- a/", "--- ").replace("+++ b/", "+++ ");
+        Some(Sample { patch: patch.split_once("\n--- ").map(|(_, rest)| format!("--- {rest}"))?, ..sample.clone() })
+    }),
+    ("CRLF patch for LF file", 99, |sample, _| Some(Sample { patch: crlf(&sample.patch), ..sample.clone() })),
+    ("LF patch for CRLF file", 99, |sample, _| {
+        Some(Sample { old: crlf(&sample.old), new: crlf(&sample.new), ..sample.clone() })
+    }),
+    ("CRLF patch for CRLF file", 99, |sample, _| {
+        Some(Sample { patch: crlf(&sample.patch), old: crlf(&sample.old), new: crlf(&sample.new) })
+    }),
+    ("one context space lost", 95, |sample, seed| {
+        one_line(sample, seed, ' ', |line, _| line.get(1..).map(str::to_owned))
+    }),
+    ("all context spaces lost", 88, |sample, _| {
+        lines(sample, |line| Some(line.strip_prefix(' ').unwrap_or(line).to_owned()))
+    }),
+    ("blank context emptied", 99, |sample, _| {
+        lines(sample, |line| Some(if line == " " { "" } else { line }.to_owned()))
+    }),
+    ("context typo", 90, |sample, seed| one_line(sample, seed, ' ', |line, seed| Some(typo(line, seed)))),
+    ("context line dropped", 63, |sample, seed| one_line(sample, seed, ' ', |_, _| None)),
+    ("tabs for spaces", 92, |sample, _| {
+        // Nothing can tell how a file without any indentation would be indented.
+        if sample.old.contains("\n  ") { lines(sample, |line| Some(tabbed(line))) } else { None }
+    }),
+    ("dedented", 94, |sample, _| dedented(sample)),
+    ("trailing blanks in context", 99, |sample, _| {
+        lines(sample, |line| Some(if line.starts_with(' ') { format!("{line}  ") } else { line.to_owned() }))
+    }),
+    ("typographic quotes in context", 99, |sample, _| {
+        lines(sample, |line| Some(if line.starts_with(' ') { line.replace('"', "“") } else { line.to_owned() }))
+    }),
+    ("prose and code fence", 99, |sample, _| {
+        let patch = format!("Here it is:\n- a fix\n\n```diff\n{}```\n- done\n", sample.patch);
+        Some(Sample { patch, ..sample.clone() })
+    }),
+    ("*** Begin Patch", 94, |sample, _| begin_patch(sample)),
+    ("deleted line typo", 0, |sample, seed| one_line(sample, seed, '-', |line, seed| Some(typo(line, seed)))),
+];
+
+fn crlf(text: &str) -> String {
+    text.replace('\n', "\r\n")
+}
+
+/// The patch with the numbers of its hunks' headers replaced.
+fn headers(sample: &Sample, mut numbers: impl FnMut(&str) -> String) -> Sample {
+    let mut patch = String::new();
+    for line in sample.patch.split_inclusive('\n') {
+        match line.strip_prefix("@@ ").and_then(|rest| rest.split_once(" @@")) {
+            Some((old, heading)) => _ = write!(patch, "@@ {} @@{heading}", numbers(old)),
+            None => patch.push_str(line),
+        }
+    }
+    Sample { patch, ..sample.clone() }
+}
+
+/// The patch with the lines of its hunks replaced, or dropped; nothing if that changes nothing.
+fn lines(sample: &Sample, mut change: impl FnMut(&str) -> Option<String>) -> Option<Sample> {
+    let mut patch = String::new();
+    let mut in_hunk = false;
+    for line in sample.patch.lines() {
+        in_hunk |= line.starts_with("@@ ");
+        if !in_hunk || line.starts_with("@@ ") || line.starts_with('\\') {
+            patch.push_str(line);
+            patch.push('\n');
+        } else if let Some(line) = change(line) {
+            patch.push_str(&line);
+            patch.push('\n');
+        }
+    }
+    (patch != sample.patch).then(|| Sample { patch, ..sample.clone() })
+}
+
+/// The patch with one of the lines with a mark replaced, or dropped.
+fn one_line(
+    sample: &Sample,
+    seed: &mut Seed,
+    mark: char,
+    change: impl Fn(&str, &mut Seed) -> Option<String>,
+) -> Option<Sample> {
+    let eligible = |line: &str| line.starts_with(mark) && line.trim_matches(['-', ' ', '\t']).len() > 1;
+    let mut all = 0;
+    lines(sample, |line| {
+        all += usize::from(eligible(line));
+        None
+    });
+    if all == 0 {
+        return None;
+    }
+    let chosen = seed.below(all);
+    let mut at = 0;
+    lines(sample, |line| {
+        let is_chosen = eligible(line) && at == chosen;
+        at += usize::from(eligible(line));
+        if is_chosen { change(line, seed) } else { Some(line.to_owned()) }
+    })
+}
+
+/// The line with one letter or digit replaced by another.
+fn typo(line: &str, seed: &mut Seed) -> String {
+    let letters: Vec<usize> =
+        line.char_indices().skip(1).filter(|(_, c)| c.is_ascii_alphanumeric()).map(|(at, _)| at).collect();
+    let at = seed.pick(&letters).copied().unwrap_or(line.len());
+    let wrong = if line[at..].starts_with('q') { 'j' } else { 'q' };
+    format!("{}{wrong}{}", &line[..at], line.get(at + 1..).unwrap_or_default())
+}
+
+/// The line with a tab for every four spaces of its indentation.
+fn tabbed(line: &str) -> String {
+    let (mark, text) = line.split_at_checked(1).unwrap_or((line, ""));
+    let rest = text.trim_start_matches(' ');
+    let width = text.len() - rest.len();
+    format!("{mark}{}{}{rest}", "\t".repeat(width / 4), " ".repeat(width % 4))
+}
+
+/// The patch with all hunks moved left by four columns that can be.
+fn dedented(sample: &Sample) -> Option<Sample> {
+    let mut hunks: Vec<String> = Vec::new();
+    for line in sample.patch.split_inclusive('\n') {
+        match hunks.last_mut() {
+            Some(hunk) if !line.starts_with("@@ ") => hunk.push_str(line),
+            _ => hunks.push(line.to_owned()),
+        }
+    }
+    let mut patch = String::new();
+    for hunk in hunks {
+        let is_blank = |line: &str| line.get(1..).is_none_or(|text| text.trim().is_empty());
+        let can_move = |line: &str| is_blank(line) || line.get(1..).is_some_and(|text| text.starts_with("    "));
+        if !hunk.starts_with("@@ ") || !hunk.lines().skip(1).all(can_move) {
+            patch.push_str(&hunk);
+            continue;
+        }
+        for (n, line) in hunk.lines().enumerate() {
+            if n == 0 || is_blank(line) {
+                patch.push_str(line);
+            } else {
+                patch.push_str(&line[..1]);
+                patch.push_str(&line[5..]);
+            }
+            patch.push('\n');
+        }
+    }
+    (patch != sample.patch).then(|| Sample { patch, ..sample.clone() })
+}
+
+/// The patch in the other format. It cannot say that a newline is missing.
+fn begin_patch(sample: &Sample) -> Option<Sample> {
+    if sample.patch.contains("\n\\ ") {
+        return None;
+    }
+    let name = sample.patch.lines().find_map(|line| line.strip_prefix("+++ b/"))?;
+    let mut patch = format!("*** Begin Patch\n*** Update File: {name}\n");
+    for line in sample.patch.lines().skip_while(|line| !line.starts_with("@@ ")) {
+        match line.strip_prefix("@@ ").and_then(|rest| rest.split_once(" @@")) {
+            Some((_, heading)) => _ = writeln!(patch, "@@{heading}"),
+            None => _ = writeln!(patch, "{line}"),
+        }
+    }
+    patch.push_str("*** End Patch\n");
+    Some(Sample { patch, ..sample.clone() })
+}

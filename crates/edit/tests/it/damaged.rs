@@ -1,0 +1,89 @@
+//! Damaged patches are applied right or refused, never applied wrongly without a word.
+
+use crate::damage::{Damage, KINDS, Sample, Seed};
+use crate::pairs::{below_version, pairs};
+use toolrest_edit::patch;
+
+const LIMIT_BYTES: usize = 64 << 20;
+/// How often each sample is damaged in each way.
+const ROUNDS: u64 = 2;
+
+#[derive(Debug, Default)]
+struct Tally {
+    right: usize,
+    refused: usize,
+    wrong_with_warning: usize,
+    wrong: Vec<String>,
+}
+
+/// The patches of all text files that are in both versions.
+fn samples() -> Vec<Sample> {
+    let mut samples = Vec::new();
+    for pair in pairs() {
+        let (old, new) = (pair.old_tree(), pair.new_tree());
+        let Ok(whole) = String::from_utf8(pair.diff(&["-U3"])) else { continue };
+        for part in whole.split_inclusive('\n').fold(Vec::<String>::new(), |mut parts, line| {
+            match parts.last_mut() {
+                Some(part) if !line.starts_with("diff --git ") => part.push_str(line),
+                _ => parts.push(line.to_owned()),
+            }
+            parts
+        }) {
+            let Some(file) = patch::parse(part.as_bytes()).ok().and_then(|mut files| files.pop()) else { continue };
+            let (Some(source), Some(target)) = (file.source(), file.target()) else { continue };
+            let text = |bytes: &Vec<u8>| String::from_utf8(bytes.clone()).ok();
+            let old = old.get(&below_version(source)).and_then(text);
+            let new = new.get(&below_version(target)).and_then(text);
+            if let (Some(old), Some(new)) = (old, new)
+                && !old.contains('\r')
+                && !new.contains('\r')
+            {
+                samples.push(Sample { patch: part, old, new });
+            }
+        }
+    }
+    samples
+}
+
+fn tally(samples: &[Sample], damage: Damage, seed: u64) -> Tally {
+    let mut seed = Seed(seed);
+    let mut tally = Tally::default();
+    for sample in samples {
+        for _ in 0..ROUNDS {
+            let Some(damaged) = damage(sample, &mut seed) else { continue };
+            let applied = patch::parse(damaged.patch.as_bytes())
+                .and_then(|files| patch::apply(&files[0], damaged.old.as_bytes(), LIMIT_BYTES));
+            match applied {
+                Err(_) => tally.refused += 1,
+                Ok(applied) if applied.content == damaged.new.as_bytes() => tally.right += 1,
+                Ok(applied) if !applied.warnings.is_empty() => tally.wrong_with_warning += 1,
+                Ok(_) => tally.wrong.push(damaged.patch),
+            }
+        }
+    }
+    tally
+}
+
+#[test]
+fn damaged_patches_are_applied_right_or_refused() {
+    let samples = samples();
+    println!("{} samples", samples.len());
+    println!("{:<32} {:>6} {:>8} {:>7} {:>6}", "damage", "right", "refused", "warned", "wrong");
+    let mut failures = Vec::new();
+    for (n, (kind, least_percent, damage)) in KINDS.iter().enumerate() {
+        let tally = tally(&samples, *damage, 0x9E37_79B9_7F4A_7C15 + n as u64);
+        let Tally { right, refused, wrong_with_warning, wrong } = &tally;
+        println!("{kind:<32} {right:>6} {refused:>8} {wrong_with_warning:>7} {:>6}", wrong.len());
+        let all = right + refused + wrong_with_warning + wrong.len();
+        if right * 100 < all * least_percent {
+            failures.push(format!("{kind}: only {right} of {all} applied"));
+        }
+        if *kind == "deleted line typo" && *refused < all {
+            failures.push(format!("{kind}: only {refused} of {all} refused"));
+        }
+        if let Some(first) = wrong.first() {
+            failures.push(format!("{kind}: {} applied wrongly, the first:\n{first}", wrong.len()));
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}

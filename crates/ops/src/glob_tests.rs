@@ -1,0 +1,45 @@
+use super::*;
+
+#[track_caller]
+fn chooses(pattern: &str, folder: &str, bare: Bare, chosen: &[&str], others: &[&str]) {
+    let glob = Glob::new(pattern, WsPath::posix(folder).unwrap(), bare).unwrap();
+    for path in chosen {
+        assert!(glob.accepts(path), "{pattern} in {folder} should choose {path}");
+    }
+    for path in others {
+        assert!(!glob.accepts(path), "{pattern} in {folder} should not choose {path}");
+    }
+}
+
+#[test]
+fn stars_stay_within_a_name_and_two_of_them_do_not() {
+    chooses("*.py", "/", Bare::Path, &["/a.py", "/.py"], &["/x/a.py", "/a.pyc"]);
+    chooses("**/*.py", "/", Bare::Path, &["/a.py", "/x/y/a.py"], &["/a.rs"]);
+    chooses("src/**/*", "/", Bare::Path, &["/src/a", "/src/x/y"], &["/lib/a", "/src"]);
+    chooses("*/*.ts", "/", Bare::Path, &["/a/b.ts"], &["/b.ts", "/a/b/c.ts"]);
+    chooses("src/**", "/", Bare::Path, &["/src/a", "/src/a/b"], &["/src2/a"]);
+}
+
+#[test]
+fn braces_classes_and_negation_are_understood() {
+    chooses("**/*.{ts,tsx}", "/", Bare::Path, &["/a.ts", "/x/b.tsx"], &["/a.js"]);
+    chooses("[a-c]?.md", "/", Bare::Path, &["/a1.md"], &["/d1.md", "/a.md"]);
+    chooses("!**/*.rs", "/", Bare::Path, &["/a.md", "/x/b.py"], &["/a.rs", "/x/b.rs"]);
+    chooses("!*.rs", "/", Bare::Name, &["/a.md"], &["/x/y/b.rs"]);
+}
+
+#[test]
+fn a_glob_is_seen_from_its_folder() {
+    chooses("*.py", "/src", Bare::Path, &["/src/a.py"], &["/a.py", "/src/x/a.py", "/srcx/a.py"]);
+    chooses("*.py", "/src", Bare::Name, &["/src/a.py", "/src/x/a.py"], &["/a.py"]);
+    chooses("./x/*", "/src", Bare::Name, &["/src/x/a"], &["/src/a", "/x/a"]);
+}
+
+#[test]
+fn a_wrong_glob_is_explained() {
+    for pattern in ["[a", "{a", "a[z-a]"] {
+        let error = Glob::new(pattern, WsPath::root(), Bare::Path).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::InvalidPattern, "{pattern}");
+        assert!(error.message.contains(pattern), "{error}");
+    }
+}

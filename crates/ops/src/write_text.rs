@@ -1,0 +1,124 @@
+//! Writing a whole file as text or bytes, whatever its type.
+
+use crate::document::Editable;
+use crate::edit::{Run, changeable};
+use crate::place::commit_one;
+use toolrest_core::{
+    CallCx, Change, Content, ContentHash, ErrorKind, Expect, File, FileType, Parents, Put, Result, ToolError, WsPath,
+};
+use toolrest_edit::diff;
+
+/// How to write a file.
+#[derive(Clone, Copy)]
+pub struct TextOptions {
+    /// What to do about folders that are missing.
+    pub parents: Parents,
+    /// The hash that the file must still have.
+    pub expected: Option<ContentHash>,
+    /// Whether to do it or to show what would be done.
+    pub run: Run,
+}
+
+/// What became of a file.
+pub struct Written {
+    /// Whether it is new.
+    pub created: bool,
+    /// How many bytes were given.
+    pub bytes: usize,
+    /// The hash of the new content, written or not.
+    pub hash: ContentHash,
+    /// The change as a unified diff.
+    pub diff: String,
+}
+
+/// Writes a file. A document that has more fields than its text keeps them, and what held JSON must hold JSON again.
+pub async fn write_text(cx: &CallCx, path: &WsPath, bytes: Vec<u8>, options: &TextOptions) -> Result<Written> {
+    if path.is_root() {
+        return Err(ToolError::new(ErrorKind::IsDirectory, "The root folder cannot be written to"));
+    }
+    let _turn = cx.turn(path).await;
+    loop {
+        let before = existing(cx, path).await?;
+        if let Some(expected) = options.expected {
+            let current = before.as_ref().and_then(|file| file.entry.hash);
+            if current != Some(expected) {
+                return Err(ToolError::stale(path, current));
+            }
+        }
+        let expect = match &before {
+            None => Some(Expect::Absent(path.clone())),
+            Some(file) => file.entry.version.map(|version| Expect::Version(file.entry.id, version)),
+        };
+        let limit_bytes = cx.limits.response_bytes;
+        let held = before.and_then(|file| Some((file.entry.file_type, file.content?)));
+        let put = put_bytes(held.as_ref(), path, &bytes, options.parents, limit_bytes)?;
+        let old = held.as_ref().map(|held| seen(held, path, limit_bytes)).transpose()?;
+        let written = Written {
+            created: held.is_none(),
+            bytes: bytes.len(),
+            hash: put.content.hash()?,
+            diff: diff::unified(path.without_slash().as_bytes(), old.as_deref(), Some(&bytes)),
+        };
+        if options.run == Run::Dry {
+            return Ok(written);
+        }
+        match commit_one(cx, Change::Put(put), expect).await {
+            Ok(_) => return Ok(written),
+            // Somebody came between; write over what they left.
+            Err(error) if error.kind == ErrorKind::Stale && options.expected.is_none() => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+async fn existing(cx: &CallCx, path: &WsPath) -> Result<Option<File>> {
+    match cx.workspace.read(path).await {
+        Ok(file) if file.content.is_none() => {
+            let message = format!("{path} is a folder; content can only be written to a file");
+            Err(ToolError::new(ErrorKind::IsDirectory, message))
+        }
+        Ok(file) => changeable(&file.entry).map(|()| Some(file)),
+        Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// A file's type and content.
+pub(crate) type Held = (FileType, Content);
+
+/// The change that gives a file new content, seen as text where it is one.
+pub(crate) fn put_bytes(
+    before: Option<&Held>,
+    path: &WsPath,
+    bytes: &[u8],
+    parents: Parents,
+    limit_bytes: usize,
+) -> Result<Put> {
+    let put = |file_type, content| Put { path: path.clone(), file_type, content, parents };
+    match (before, text_of(bytes)) {
+        (Some((file_type, Content::Json(_))), None) => {
+            let message = format!("{path} is a {file_type} and must hold text; bytes were given");
+            Err(ToolError::new(ErrorKind::WrongType, message).about("content"))
+        }
+        (Some((file_type, old @ Content::Json(_))), Some(text)) => {
+            let editable = Editable::of(old.clone(), *file_type, path, limit_bytes)?;
+            Ok(put(*file_type, editable.put_back(text.to_owned())?))
+        }
+        (_, Some(text)) => Ok(put(FileType::Document, Content::Text(text.to_owned()))),
+        (_, None) => Ok(put(FileType::File, Content::Bytes(bytes.to_vec()))),
+    }
+}
+
+/// What programs and diffs see of a content: bytes as they are, JSON as its text.
+pub(crate) fn seen((file_type, content): &Held, path: &WsPath, limit_bytes: usize) -> Result<Vec<u8>> {
+    match content {
+        Content::Text(text) => Ok(text.as_bytes().to_vec()),
+        Content::Bytes(bytes) => Ok(bytes.clone()),
+        Content::Json(_) => Ok(Editable::of(content.clone(), *file_type, path, limit_bytes)?.text.into_bytes()),
+    }
+}
+
+/// The bytes as text, if they are one: UTF-8 without NUL.
+fn text_of(bytes: &[u8]) -> Option<&str> {
+    str::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))
+}

@@ -1,0 +1,129 @@
+//! The `coding` toolset: specification 004.
+
+mod apply_patch;
+mod edit;
+mod glob;
+mod ls;
+mod multiedit;
+mod read;
+mod write;
+
+use crate::errors;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::sync::Arc;
+use toolrest_core::{CallId, ContentHash, Dialect, ErrorKind, Result, ToolError, Toolset, WsPath};
+use toolrest_ops::{Edited, Level, Replacement};
+
+/// The toolset with its tools.
+pub fn toolset() -> Toolset {
+    Toolset::new("coding", Arc::new(CodingDialect))
+        .with(read::Read)
+        .with(write::Write)
+        .with(edit::Edit)
+        .with(multiedit::MultiEdit)
+        .with(apply_patch::ApplyPatch)
+        .with(ls::Ls)
+        .with(glob::Glob)
+}
+
+/// How specification 004 wraps answers: not at all, and errors as a code with the sentence that it prints.
+struct CodingDialect;
+
+impl Dialect for CodingDialect {
+    fn success(&self, result: &str, _: CallId) -> Vec<u8> {
+        result.as_bytes().to_vec()
+    }
+
+    fn failure(&self, error: &ToolError, _: CallId) -> Vec<u8> {
+        #[derive(Serialize)]
+        struct Failure<'a> {
+            error: &'a str,
+            message: String,
+        }
+        let body = Failure { error: errors::row(error.kind).coding, message: sentence(error) };
+        // Strings always serialise.
+        serde_json::to_vec(&body).unwrap_or_default()
+    }
+
+    fn status(&self, error: &ToolError) -> u16 {
+        errors::row(error.kind).status
+    }
+}
+
+/// The sentence of 004 for what went wrong, where it has one.
+fn sentence(error: &ToolError) -> String {
+    let path = error.details.get("path").and_then(|path| path.as_str()).map(|path| path.trim_start_matches('/'));
+    match (error.kind, path) {
+        (ErrorKind::NotFound, Some(path)) => format!("File not found: {path}"),
+        (ErrorKind::Binary, Some(path)) => format!("Cannot read binary file: {path}"),
+        (ErrorKind::Forbidden, _) => format!("Permission denied: {}", error.message),
+        _ => error.message.clone(),
+    }
+}
+
+/// Reads a path argument. A slash before it stands for the workspace's root, which it may not leave.
+fn path(argument: &str, text: &str) -> Result<WsPath> {
+    WsPath::within(text).map_err(|error| error.about(argument))
+}
+
+/// Reads an optional hash argument.
+fn expected(hash: Option<&str>) -> Option<ContentHash> {
+    hash.map(ContentHash::claimed)
+}
+
+/// What is told of an edit beyond what 004 asks for.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Found {
+    /// SHA-256 hash of the new content.
+    hash: Option<ContentHash>,
+    /// The change as a unified diff.
+    diff: String,
+    /// How the texts were found, where not all were exactly as given: `trailing_whitespace`, `punctuation` or
+    /// `indentation`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    matched_with: Option<&'static str>,
+}
+
+impl Found {
+    fn of(edited: Edited) -> Self {
+        let matched_with = (edited.matched_with != Level::Exact).then(|| edited.matched_with.name());
+        Self { hash: edited.hash, diff: edited.diff, matched_with }
+    }
+}
+
+/// Puts 004's sentence before the explanation of a text that is not there.
+fn string_not_found(mut error: ToolError, edits: &[Replacement]) -> ToolError {
+    const SHOWN_CHARS: usize = 50;
+    let index = error.details.get("edit").and_then(serde_json::Value::as_u64).unwrap_or(0);
+    let edit = usize::try_from(index).ok().and_then(|index| edits.get(index));
+    if let (ErrorKind::FindNotFound, Some(edit)) = (error.kind, edit) {
+        let shown: String = edit.old.chars().take(SHOWN_CHARS).collect();
+        error.message = format!("String not found in file: \"{shown}...\"\n{}", error.message);
+    }
+    error
+}
+
+/// Reads a number that may be given as a string, as 004's `coerce` does.
+fn coerced<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, D::Error> {
+    use serde::Deserialize;
+    use serde::de::Error;
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Given {
+        Number(f64),
+        Text(String),
+        Nothing(()),
+    }
+    let number = match Given::deserialize(deserializer)? {
+        Given::Nothing(()) => return Ok(None),
+        Given::Number(number) => number,
+        Given::Text(text) => text.trim().parse().map_err(|_| Error::custom(format!("\"{text}\" is not a number")))?,
+    };
+    if number < 0.0 || number.fract() != 0.0 || number > 9_007_199_254_740_992.0 {
+        return Err(Error::custom(format!("{number} is not a whole number from 0 on")));
+    }
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "just checked")]
+    Ok(Some(number as usize))
+}

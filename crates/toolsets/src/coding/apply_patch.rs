@@ -1,0 +1,84 @@
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toolrest_core::{Action, CallCx, Result, Tool};
+use toolrest_ops::{PatchAction, Run, patch};
+
+pub(super) struct ApplyPatch;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct Args {
+    /// Full patch text: a unified diff, of git or any other tool, or the `*** Begin Patch` format.
+    patch_text: String,
+    /// Whether only to show the change. Default: false.
+    dry_run: Option<bool>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Output {
+    /// Whether the whole patch was applied; with `dryRun`, whether it would be.
+    success: bool,
+    /// How many files it changed.
+    files_modified: usize,
+    /// The files, in the order of the patch.
+    files: Vec<File>,
+    /// The change as a unified diff.
+    diff: String,
+    /// What was decided though the patch leaves it open.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct File {
+    /// Path relative to the workspace root.
+    path: String,
+    /// `add`, `update`, `delete` or `move`.
+    action: Kind,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Kind {
+    Add,
+    Update,
+    Delete,
+    Move,
+}
+
+impl From<PatchAction> for Kind {
+    fn from(action: PatchAction) -> Self {
+        match action {
+            PatchAction::Add => Self::Add,
+            PatchAction::Update => Self::Update,
+            PatchAction::Delete => Self::Delete,
+            PatchAction::Move => Self::Move,
+        }
+    }
+}
+
+#[async_trait]
+impl Tool for ApplyPatch {
+    const NAME: &'static str = "apply_patch";
+    const DESCRIPTION: &'static str = "Apply a patch to any number of files, all of it or nothing";
+    const ACTION: Action = Action::Write;
+    type Args = Args;
+    type Output = Output;
+
+    async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
+        let patched = patch(cx, &args.patch_text, Run::from_flag(args.dry_run)).await?;
+        let shown = |file: &toolrest_ops::PatchedFile| File {
+            path: file.path.without_slash().to_owned(),
+            action: file.action.into(),
+        };
+        Ok(Output {
+            success: true,
+            files_modified: patched.files.len(),
+            files: patched.files.iter().map(shown).collect(),
+            diff: patched.diff,
+            warnings: patched.warnings,
+        })
+    }
+}

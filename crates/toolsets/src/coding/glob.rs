@@ -1,0 +1,71 @@
+use super::coerced;
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toolrest_core::{Action, CallCx, Result, Tool, ToolError, WsPath};
+use toolrest_ops::{FilesOptions, IgnoredFiles, files};
+
+/// How many paths are returned where the caller does not say, and at most.
+const RESULTS: usize = 100;
+const RESULTS_MOST: usize = 1000;
+
+pub(super) struct Glob;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct Args {
+    /// Glob pattern, seen from the workspace root (e.g., `src/**/*.ts`).
+    pattern: String,
+    /// Maximum number of results, at most 1000. Default: 100.
+    #[serde(default, deserialize_with = "coerced")]
+    #[schemars(range(min = 1, max = 1000))]
+    limit: Option<usize>,
+    /// Whether to find files that `.gitignore` leaves out. Default: false.
+    include_ignored: Option<bool>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Output {
+    /// The files, relative to the workspace root, sorted by path.
+    files: Vec<String>,
+    /// How many are returned.
+    count: usize,
+    /// The pattern.
+    pattern: String,
+    /// How many files fit, where not all are returned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total: Option<usize>,
+    /// How many files `.gitignore` left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    skipped: Option<u64>,
+}
+
+#[async_trait]
+impl Tool for Glob {
+    const NAME: &'static str = "glob";
+    const DESCRIPTION: &'static str = "Find files by a glob pattern";
+    const ACTION: Action = Action::Read;
+    type Args = Args;
+    type Output = Output;
+
+    async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
+        let limit = args.limit.unwrap_or(RESULTS);
+        if !(1..=RESULTS_MOST).contains(&limit) {
+            return Err(ToolError::argument("limit", format!("limit must be from 1 to {RESULTS_MOST}, not {limit}")));
+        }
+        let include = args.include_ignored.unwrap_or(false);
+        let ignored = if include { IgnoredFiles::Include } else { IgnoredFiles::LeaveOut };
+        let options = FilesOptions { folder: &WsPath::root(), glob: Some(&args.pattern), ignored };
+        let found = files(cx, &options).await?;
+        let total = found.files.len();
+        let files: Vec<String> =
+            found.files.iter().take(limit).map(|file| file.path.without_slash().to_owned()).collect();
+        Ok(Output {
+            count: files.len(),
+            files,
+            pattern: args.pattern,
+            total: (total > limit).then_some(total),
+            skipped: (found.ignored > 0).then_some(found.ignored),
+        })
+    }
+}

@@ -1,0 +1,71 @@
+use super::path;
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toolrest_core::{Action, CallCx, Depth, ErrorKind, FileType, Listed, Result, Tool};
+
+pub(super) struct Ls;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct Args {
+    /// Path to the directory.
+    dir_path: String,
+    /// List recursively. Default: false.
+    recursive: Option<bool>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Output {
+    /// What is in the directory, sorted by path.
+    entries: Vec<Entry>,
+    /// How many entries there are.
+    count: usize,
+    /// Whether there is no such directory.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    missing: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Entry {
+    /// The name.
+    name: String,
+    /// Path relative to the workspace root.
+    path: String,
+    /// `file` or `directory`.
+    #[serde(rename = "type")]
+    kind: Kind,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Kind {
+    File,
+    Directory,
+}
+
+fn shown(entry: &Listed) -> Entry {
+    let kind = if entry.file_type == FileType::Folder { Kind::Directory } else { Kind::File };
+    Entry { name: entry.path.name().to_owned(), path: entry.path.without_slash().to_owned(), kind }
+}
+
+#[async_trait]
+impl Tool for Ls {
+    const NAME: &'static str = "ls";
+    const DESCRIPTION: &'static str = "List the contents of a directory";
+    const ACTION: Action = Action::Read;
+    type Args = Args;
+    type Output = Output;
+
+    async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
+        let folder = path("dirPath", &args.dir_path)?;
+        let depth = if args.recursive.unwrap_or(false) { Depth::Descendants } else { Depth::Children };
+        let (entries, missing) = match toolrest_ops::list(cx, &folder, depth).await {
+            Ok(entries) => (entries, false),
+            Err(error) if error.kind == ErrorKind::NotFound => (Vec::new(), true),
+            Err(error) => return Err(error),
+        };
+        let entries: Vec<Entry> = entries.iter().map(shown).collect();
+        Ok(Output { count: entries.len(), entries, missing })
+    }
+}

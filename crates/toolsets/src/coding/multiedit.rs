@@ -1,0 +1,93 @@
+use super::{Found, expected, path, string_not_found};
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toolrest_core::{Action, CallCx, Result, Tool, ToolError};
+use toolrest_ops::{EditOptions, Leniency, Replacement, Run, Which};
+
+pub(super) struct MultiEdit;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct Args {
+    /// Path to the file.
+    file_path: String,
+    /// Edit operations, applied one after the other, all or none.
+    #[schemars(length(min = 1))]
+    edits: Vec<OneEdit>,
+    /// Hash of the content when last read. If given, the call fails if the content has changed since.
+    expected_hash: Option<String>,
+    /// Whether a text also counts that differs in trailing whitespace, typographic punctuation or indentation, if there
+    /// is only one such place. Default: false.
+    fuzzy: Option<bool>,
+    /// Whether only to show the change. Default: false.
+    dry_run: Option<bool>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct OneEdit {
+    /// Exact text to replace.
+    old_string: String,
+    /// Replacement text, taken literally.
+    new_string: String,
+    /// Replace all occurrences. Default: false, and then the text must occur once.
+    replace_all: Option<bool>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Output {
+    /// Whether all edits were made; with `dryRun`, whether they would be.
+    success: bool,
+    /// Path relative to the workspace root.
+    file_path: String,
+    /// How many occurrences were replaced by all edits.
+    total_replacements: usize,
+    /// What each edit did.
+    results: Vec<OneResult>,
+    #[serde(flatten)]
+    found: Found,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct OneResult {
+    /// How many occurrences were replaced.
+    replacements: usize,
+}
+
+#[async_trait]
+impl Tool for MultiEdit {
+    const NAME: &'static str = "multiedit";
+    const DESCRIPTION: &'static str = "Apply several edits to one file, all or none";
+    const ACTION: Action = Action::Write;
+    type Args = Args;
+    type Output = Output;
+
+    async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
+        if args.edits.is_empty() {
+            return Err(ToolError::argument("edits", "edits is empty; give at least one"));
+        }
+        let path = path("filePath", &args.file_path)?;
+        let edit = |edit: OneEdit| Replacement {
+            old: edit.old_string,
+            new: edit.new_string,
+            which: if edit.replace_all.unwrap_or(false) { Which::All } else { Which::Only },
+        };
+        let options = EditOptions {
+            edits: args.edits.into_iter().map(edit).collect(),
+            leniency: if args.fuzzy.unwrap_or(false) { Leniency::Fuzzy } else { Leniency::Exact },
+            expected: expected(args.expected_hash.as_deref()),
+            run: Run::from_flag(args.dry_run),
+        };
+        let edited = toolrest_ops::edit(cx, &path, &options).await;
+        let edited = edited.map_err(|error| string_not_found(error, &options.edits))?;
+        Ok(Output {
+            success: true,
+            file_path: path.without_slash().to_owned(),
+            total_replacements: edited.counts.iter().sum(),
+            results: edited.counts.iter().map(|count| OneResult { replacements: *count }).collect(),
+            found: Found::of(edited),
+        })
+    }
+}

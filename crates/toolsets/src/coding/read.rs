@@ -1,0 +1,86 @@
+use super::{coerced, path};
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::fmt::Write;
+use toolrest_core::{Action, CallCx, ContentHash, Result, Tool, ToolError};
+use toolrest_ops::{PageLimits, page, read_text};
+
+/// What a single read returns at most.
+const LINES_MOST: usize = 2000;
+const BYTES_MOST: usize = 50 * 1024;
+
+pub(super) struct Read;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct Args {
+    /// Path to the file to read.
+    file_path: String,
+    /// Line offset to start reading: how many lines to pass over. Default: 0.
+    #[serde(default, deserialize_with = "coerced")]
+    #[schemars(range(min = 0))]
+    offset: Option<usize>,
+    /// Maximum number of lines to read. Default and most: 2000.
+    #[serde(default, deserialize_with = "coerced")]
+    #[schemars(range(min = 1))]
+    limit: Option<usize>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Output {
+    /// The lines, each after its number and an arrow.
+    content: String,
+    /// About what was read.
+    metadata: Metadata,
+    /// SHA-256 hash of the content.
+    hash: Option<ContentHash>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Metadata {
+    /// Whether lines follow, or the last one was cut.
+    truncated: bool,
+    /// How many lines the file has.
+    line_count: usize,
+    /// Path relative to the workspace root.
+    file_path: String,
+}
+
+#[async_trait]
+impl Tool for Read {
+    const NAME: &'static str = "read";
+    const DESCRIPTION: &'static str = "Read a file with line numbers, at most 2000 lines or 50 KB at a time";
+    const ACTION: Action = Action::Read;
+    type Args = Args;
+    type Output = Output;
+
+    async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
+        if args.limit == Some(0) {
+            return Err(ToolError::argument("limit", "limit must be at least 1"));
+        }
+        let path = path("filePath", &args.file_path)?;
+        let file = read_text(cx, &path).await?;
+        let limits = PageLimits {
+            skip: args.offset.unwrap_or(0),
+            lines: args.limit.unwrap_or(LINES_MOST).min(LINES_MOST),
+            bytes: BYTES_MOST,
+        };
+        let page = page(&file.text, limits);
+        let mut content = String::new();
+        for (i, (number, line)) in page.lines.iter().enumerate() {
+            let newline = if i == 0 { "" } else { "\n" };
+            write!(content, "{newline}{number:>6}→{line}").map_err(ToolError::internal)?;
+        }
+        if page.cut_bytes > 0 {
+            write!(content, "… ({} more bytes in this line)", page.cut_bytes).map_err(ToolError::internal)?;
+        }
+        let metadata = Metadata {
+            truncated: page.is_truncated,
+            line_count: page.total,
+            file_path: path.without_slash().to_owned(),
+        };
+        Ok(Output { content, metadata, hash: file.entry.hash })
+    }
+}

@@ -1,0 +1,37 @@
+use super::{expected, path};
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toolrest_core::{Action, CallCx, Removal, Result, Tool};
+
+pub(super) struct Delete;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Args {
+    /// Path of the file, relative to the workspace root.
+    path: String,
+    /// Hash of the content when last read. If given, the call fails if the content has changed since.
+    expected_hash: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Output {
+    /// Whether the file is gone.
+    success: bool,
+}
+
+#[async_trait]
+impl Tool for Delete {
+    const NAME: &'static str = "file.delete";
+    const DESCRIPTION: &'static str = "Delete a file; it can be restored from the trash";
+    const ACTION: Action = Action::Delete;
+    type Args = Args;
+    type Output = Output;
+
+    async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
+        let path = path("path", &args.path)?;
+        toolrest_ops::remove(cx, &path, Removal::File, expected(args.expected_hash.as_deref())).await?;
+        Ok(Output { success: true })
+    }
+}

@@ -1,0 +1,65 @@
+use super::path;
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toolrest_core::{Action, CallCx, Result, Tool};
+use toolrest_ops::{FilesOptions, IgnoredFiles, files};
+
+pub(super) struct List;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Args {
+    /// Directory to list, relative to the workspace root. Default: the root.
+    path: Option<String>,
+    /// Glob for paths below the directory: `*.py` for files in it, `**/*.py` at any depth. Default: all files in it.
+    pattern: Option<String>,
+    /// With `**`: whether to list files that `.gitignore` leaves out. Default: false.
+    include_ignored: Option<bool>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Output {
+    /// The files, sorted by path.
+    files: Vec<Found>,
+    /// How many files `.gitignore` left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    skipped: Option<u64>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Found {
+    /// Path relative to the workspace root.
+    path: String,
+    /// Size in bytes.
+    size: i64,
+    /// When it last changed.
+    #[schemars(extend("format" = "date-time"))]
+    modified: String,
+}
+
+#[async_trait]
+impl Tool for List {
+    const NAME: &'static str = "file.list";
+    const DESCRIPTION: &'static str = "List the files of a directory, or those that a glob chooses";
+    const ACTION: Action = Action::Read;
+    type Args = Args;
+    type Output = Output;
+
+    async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
+        let folder = path("path", args.path.as_deref().unwrap_or("."))?;
+        let include = args.include_ignored.unwrap_or(false);
+        let ignored = if include { IgnoredFiles::Include } else { IgnoredFiles::LeaveOut };
+        let options = FilesOptions { folder: &folder, glob: args.pattern.as_deref(), ignored };
+        let found = files(cx, &options).await?;
+        let shown = |file: &toolrest_core::Listed| Found {
+            path: file.path.without_slash().to_owned(),
+            size: file.size,
+            modified: file.updated_at.to_string(),
+        };
+        Ok(Output {
+            files: found.files.iter().map(shown).collect(),
+            skipped: (found.ignored > 0).then_some(found.ignored),
+        })
+    }
+}

@@ -1,0 +1,58 @@
+use super::path;
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::fmt::Write;
+use std::num::NonZeroUsize;
+use toolrest_core::{Action, CallCx, ContentHash, Result, Tool, ToolError};
+use toolrest_ops::{PageLimits, page, read_text};
+
+pub(super) struct Read;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Args {
+    /// Path of the file, relative to the workspace root.
+    path: String,
+    /// First line to return, counted from 1. Default: 1.
+    offset: Option<NonZeroUsize>,
+    /// Most lines to return. Default: all.
+    limit: Option<NonZeroUsize>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Output {
+    /// The lines, each after its number and a tab.
+    content: String,
+    /// How many lines the file has.
+    total_lines: usize,
+    /// Whether lines follow that were not returned.
+    truncated: bool,
+    /// SHA-256 hash of the content.
+    hash: Option<ContentHash>,
+}
+
+#[async_trait]
+impl Tool for Read {
+    const NAME: &'static str = "file.read";
+    const DESCRIPTION: &'static str = "Read a file's lines, all of them or a part";
+    const ACTION: Action = Action::Read;
+    type Args = Args;
+    type Output = Output;
+
+    async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
+        let file = read_text(cx, &path("path", &args.path)?).await?;
+        let limits = PageLimits {
+            skip: args.offset.map_or(0, |offset| offset.get() - 1),
+            lines: args.limit.map_or(usize::MAX, NonZeroUsize::get),
+            bytes: usize::MAX,
+        };
+        let page = page(&file.text, limits);
+        let mut content = String::new();
+        for (i, (number, line)) in page.lines.iter().enumerate() {
+            let newline = if i == 0 { "" } else { "\n" };
+            write!(content, "{newline}{number:>6}\t{line}").map_err(ToolError::internal)?;
+        }
+        Ok(Output { content, total_lines: page.total, truncated: page.is_truncated, hash: file.entry.hash })
+    }
+}

@@ -1,0 +1,111 @@
+use super::path;
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::num::NonZeroUsize;
+use toolrest_core::{Action, CallCx, LineMatch, Result, Tool};
+use toolrest_ops::{Case, Extent, TreeSearch, search_tree};
+
+/// How many matches are returned where the caller does not say.
+const RESULTS: usize = 100;
+
+/// More context than this is no context.
+const CONTEXT_MOST: usize = 100;
+
+pub(super) struct Search;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Args {
+    /// Regular expression, in ripgrep's syntax.
+    pattern: String,
+    /// Directory or file to search, relative to the workspace root. Default: the root.
+    path: Option<String>,
+    /// Which files to search, such as `*.py` for a name at any depth or `src/**/*.rs` for a path.
+    glob: Option<String>,
+    /// Whether case counts. Default: true.
+    case_sensitive: Option<bool>,
+    /// Lines to show before and after each match, at most 100. Default: 0.
+    #[schemars(range(max = 100))]
+    context_lines: Option<usize>,
+    /// Most matches to return, over all files. Default: 100.
+    max_results: Option<NonZeroUsize>,
+    /// Whether to search files and directories whose name begins with a dot. Default: false.
+    include_hidden: Option<bool>,
+    /// Whether to search files that `.gitignore` leaves out. Default: false.
+    include_ignored: Option<bool>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Output {
+    /// The matches, by path and then by line.
+    matches: Vec<Match>,
+    /// Whether there are more.
+    truncated: bool,
+    /// How many files were passed over, by reason.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    skipped: Option<Skipped>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Match {
+    /// Path relative to the workspace root.
+    path: String,
+    /// The line's number, counted from 1.
+    line: u64,
+    /// The line; with context, the lines around it too, the matching one after `--> `.
+    content: String,
+}
+
+#[derive(Default, PartialEq, Serialize, JsonSchema)]
+struct Skipped {
+    /// Files that are not text.
+    binary: u64,
+    /// Files that `.gitignore` leaves out.
+    ignored: u64,
+    /// Files whose text would be too large to make.
+    too_large: u64,
+}
+
+fn shown(line: LineMatch, has_context: bool) -> Match {
+    let content = if has_context {
+        let around = |line: String| format!("    {line}");
+        let lines = line.before.into_iter().map(around);
+        let lines = lines.chain([format!("--> {}", line.line)]).chain(line.after.into_iter().map(around));
+        lines.collect::<Vec<_>>().join("\n")
+    } else {
+        line.line
+    };
+    Match { path: line.path.without_slash().to_owned(), line: line.line_number, content }
+}
+
+#[async_trait]
+impl Tool for Search {
+    const NAME: &'static str = "file.search";
+    const DESCRIPTION: &'static str = "Search the text of files for a regular expression";
+    const ACTION: Action = Action::Read;
+    type Args = Args;
+    type Output = Output;
+
+    async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
+        let context = args.context_lines.unwrap_or(0).min(CONTEXT_MOST);
+        let extent =
+            Extent { hidden: args.include_hidden.unwrap_or(false), ignored: args.include_ignored.unwrap_or(false) };
+        let tree = TreeSearch {
+            pattern: args.pattern,
+            case: if args.case_sensitive.unwrap_or(true) { Case::Sensitive } else { Case::Ignored },
+            path: &path("path", args.path.as_deref().unwrap_or("."))?,
+            glob: args.glob.as_deref(),
+            extent,
+            limit: args.max_results.map_or(RESULTS, NonZeroUsize::get),
+            context,
+        };
+        let (found, ignored) = search_tree(cx, tree).await?;
+        let skipped = Skipped { binary: found.skipped.binary, ignored, too_large: found.skipped.too_large };
+        Ok(Output {
+            matches: found.matches.into_iter().map(|line| shown(line, context > 0)).collect(),
+            truncated: found.truncated,
+            skipped: (skipped != Skipped::default()).then_some(skipped),
+        })
+    }
+}

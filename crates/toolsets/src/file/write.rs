@@ -1,0 +1,53 @@
+use super::{expected, path};
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toolrest_core::{Action, CallCx, ContentHash, Parents, Result, Tool};
+use toolrest_ops::{Run, TextOptions, write_text};
+
+pub(super) struct Write;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Args {
+    /// Path of the file, relative to the workspace root.
+    path: String,
+    /// Full file contents.
+    content: String,
+    /// Hash of the content when last read. If given, the call fails if the content has changed since.
+    expected_hash: Option<String>,
+    /// Whether only to show the change. Default: false.
+    dry_run: Option<bool>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Output {
+    /// Whether the file has the content now; with `dry_run`, whether it would.
+    success: bool,
+    /// How many bytes were written.
+    bytes_written: usize,
+    /// SHA-256 hash of the content.
+    hash: ContentHash,
+    /// The change as a unified diff.
+    diff: String,
+}
+
+#[async_trait]
+impl Tool for Write {
+    const NAME: &'static str = "file.write";
+    const DESCRIPTION: &'static str = "Create a file or overwrite it, creating directories as needed";
+    const ACTION: Action = Action::Write;
+    type Args = Args;
+    type Output = Output;
+
+    async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
+        let path = path("path", &args.path)?;
+        let options = TextOptions {
+            parents: Parents::Create,
+            expected: expected(args.expected_hash.as_deref()),
+            run: Run::from_flag(args.dry_run),
+        };
+        let written = write_text(cx, &path, args.content.into_bytes(), &options).await?;
+        Ok(Output { success: true, bytes_written: written.bytes, hash: written.hash, diff: written.diff })
+    }
+}

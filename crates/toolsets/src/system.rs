@@ -1,0 +1,65 @@
+//! The `system` toolset: specification 002.
+
+mod delete_file;
+mod list_directory;
+mod move_file;
+mod read_file;
+mod write_file;
+
+use crate::errors;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use toolrest_core::{CallId, ContentHash, Dialect, Result, ToolError, Toolset, WsPath};
+
+/// The toolset with its tools.
+pub fn toolset() -> Toolset {
+    Toolset::new("system", Arc::new(SystemDialect))
+        .with(list_directory::ListDirectory)
+        .with(read_file::ReadFile)
+        .with(write_file::WriteFile)
+        .with(delete_file::DeleteFile)
+        .with(move_file::MoveFile)
+}
+
+/// How specification 002 wraps answers: `{"ok": true, "value"}` or `{"ok": false, "error": {code, message, details?}}`.
+struct SystemDialect;
+
+impl Dialect for SystemDialect {
+    fn success(&self, result: &str, _: CallId) -> Vec<u8> {
+        format!(r#"{{"ok":true,"value":{result}}}"#).into_bytes()
+    }
+
+    fn failure(&self, error: &ToolError, _: CallId) -> Vec<u8> {
+        #[derive(Serialize)]
+        struct Failure<'a> {
+            ok: bool,
+            error: Inside<'a>,
+        }
+        #[derive(Serialize)]
+        struct Inside<'a> {
+            code: &'a str,
+            message: &'a str,
+            #[serde(skip_serializing_if = "Map::is_empty")]
+            details: &'a Map<String, Value>,
+        }
+        let code = errors::row(error.kind).system;
+        let inside = Inside { code, message: &error.message, details: &error.details };
+        // Strings and maps of JSON values always serialise.
+        serde_json::to_vec(&Failure { ok: false, error: inside }).unwrap_or_default()
+    }
+
+    fn status(&self, error: &ToolError) -> u16 {
+        errors::row(error.kind).status
+    }
+}
+
+/// Reads a path argument: relative to the workspace's root, which it may not leave.
+fn path(argument: &str, text: &str) -> Result<WsPath> {
+    WsPath::relative(text).map_err(|error| error.about(argument))
+}
+
+/// Reads an optional hash argument.
+fn expected(hash: Option<&str>) -> Option<ContentHash> {
+    hash.map(ContentHash::claimed)
+}

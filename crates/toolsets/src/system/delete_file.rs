@@ -1,0 +1,44 @@
+use super::{expected, path};
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toolrest_core::{Action, CallCx, Removal, Result, Tool};
+
+pub(super) struct DeleteFile;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct Args {
+    /// Path of the file or directory, relative to the workspace root.
+    path: String,
+    /// Whether to delete a directory with all that is in it. Default: false.
+    recursive: Option<bool>,
+    /// Hash of the content when last read. If given, the call fails if the content has changed since.
+    expected_hash: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Output {
+    /// The paths that were deleted, relative to the workspace root.
+    deleted: Vec<String>,
+}
+
+#[async_trait]
+impl Tool for DeleteFile {
+    const NAME: &'static str = "delete_file";
+    const DESCRIPTION: &'static str = "Delete a file or directory; it can be restored from the trash";
+    const ACTION: Action = Action::Delete;
+    type Args = Args;
+    type Output = Output;
+
+    async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
+        let path = path("path", &args.path)?;
+        let hash = expected(args.expected_hash.as_deref());
+        let deleted = if args.recursive.unwrap_or(false) {
+            toolrest_ops::remove_tree(cx, &path, hash).await?
+        } else {
+            vec![toolrest_ops::remove(cx, &path, Removal::Single, hash).await?.path]
+        };
+        Ok(Output { deleted: deleted.iter().map(|path| path.without_slash().to_owned()).collect() })
+    }
+}

@@ -1,0 +1,74 @@
+use super::path;
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toolrest_core::{Action, CallCx, Depth, FileType, Listed, Result, Tool, WsPath};
+
+pub(super) struct ListDirectory;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct Args {
+    /// Directory to list, relative to the workspace root.
+    path: String,
+    /// Whether to list what is below its directories too. Default: false.
+    recursive: Option<bool>,
+    /// Whether to list what has a name that begins with a dot. Default: false.
+    include_hidden: Option<bool>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Output {
+    /// What is in the directory, sorted by path.
+    entries: Vec<Entry>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Entry {
+    /// The name; in a recursive listing the path below the directory.
+    name: String,
+    /// `file`, `directory` or `symlink`.
+    #[serde(rename = "type")]
+    kind: Kind,
+    /// Size in bytes; 0 for a directory.
+    size: i64,
+    /// When it last changed.
+    #[schemars(extend("format" = "date-time"))]
+    modified: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Kind {
+    File,
+    Directory,
+}
+
+fn name_below(path: &WsPath, folder: &WsPath) -> String {
+    let above = if folder.is_root() { "" } else { folder.as_str() };
+    path.as_str()[above.len()..].trim_start_matches('/').to_owned()
+}
+
+fn shown(entry: &Listed, folder: &WsPath) -> Entry {
+    let kind = if entry.file_type == FileType::Folder { Kind::Directory } else { Kind::File };
+    Entry { name: name_below(&entry.path, folder), kind, size: entry.size, modified: entry.updated_at.to_string() }
+}
+
+#[async_trait]
+impl Tool for ListDirectory {
+    const NAME: &'static str = "list_directory";
+    const DESCRIPTION: &'static str = "List the files and directories in a directory";
+    const ACTION: Action = Action::Read;
+    type Args = Args;
+    type Output = Output;
+
+    async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
+        let folder = path("path", &args.path)?;
+        let depth = if args.recursive.unwrap_or(false) { Depth::Descendants } else { Depth::Children };
+        let entries = toolrest_ops::list(cx, &folder, depth).await?;
+        let entries = entries.iter().map(|entry| shown(entry, &folder));
+        let hidden = args.include_hidden.unwrap_or(false);
+        let is_shown = |entry: &Entry| hidden || !entry.name.split('/').any(|name| name.starts_with('.'));
+        Ok(Output { entries: entries.filter(is_shown).collect() })
+    }
+}

@@ -1,0 +1,46 @@
+use super::{expected, path};
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toolrest_core::{Action, CallCx, Result, Tool};
+use toolrest_ops::Overwrite;
+
+pub(super) struct MoveFile;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct Args {
+    /// Path of the file or directory to move, relative to the workspace root.
+    from: String,
+    /// Path that it shall have.
+    to: String,
+    /// Whether a file that is there already may be replaced. Default: false.
+    overwrite: Option<bool>,
+    /// Hash of the content when last read. If given, the call fails if the content has changed since.
+    expected_hash: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Output {
+    /// Where it was.
+    from: String,
+    /// Where it is.
+    to: String,
+}
+
+#[async_trait]
+impl Tool for MoveFile {
+    const NAME: &'static str = "move_file";
+    const DESCRIPTION: &'static str = "Move or rename a file or directory";
+    const ACTION: Action = Action::Move;
+    type Args = Args;
+    type Output = Output;
+
+    async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
+        let (from, to) = (path("from", &args.from)?, path("to", &args.to)?);
+        let overwrite = if args.overwrite.unwrap_or(false) { Overwrite::File } else { Overwrite::Refuse };
+        let hash = expected(args.expected_hash.as_deref());
+        toolrest_ops::rename(cx, &from, &to, overwrite, hash).await?;
+        Ok(Output { from: from.without_slash().to_owned(), to: to.without_slash().to_owned() })
+    }
+}

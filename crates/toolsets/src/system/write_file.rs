@@ -1,0 +1,71 @@
+use super::read_file::Encoding;
+use super::{expected, path};
+use async_trait::async_trait;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toolrest_core::{Action, CallCx, ContentHash, Parents, Result, Tool, ToolError};
+use toolrest_ops::{Run, TextOptions, write_text};
+
+pub(super) struct WriteFile;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct Args {
+    /// Path of the file, relative to the workspace root.
+    path: String,
+    /// The content.
+    content: String,
+    /// How the content is given: `utf-8` or `base64`. Default: `utf-8`.
+    encoding: Option<Encoding>,
+    /// Whether to create parent directories that are missing. Default: false.
+    create_dirs: Option<bool>,
+    /// Hash of the content when last read. If given, the call fails if the content has changed since.
+    expected_hash: Option<String>,
+    /// Whether only to show the change. Default: false.
+    dry_run: Option<bool>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Output {
+    /// Path relative to the workspace root.
+    path: String,
+    /// Size in bytes.
+    size: usize,
+    /// SHA-256 hash of the content.
+    hash: ContentHash,
+    /// The change as a unified diff.
+    diff: String,
+}
+
+#[async_trait]
+impl Tool for WriteFile {
+    const NAME: &'static str = "write_file";
+    const DESCRIPTION: &'static str = "Create a file or overwrite it";
+    const ACTION: Action = Action::Write;
+    type Args = Args;
+    type Output = Output;
+
+    async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
+        let path = path("path", &args.path)?;
+        let bytes = match args.encoding.unwrap_or(Encoding::Utf8) {
+            Encoding::Utf8 => args.content.into_bytes(),
+            Encoding::Base64 => STANDARD
+                .decode(args.content.trim())
+                .map_err(|error| ToolError::argument("content", format!("content is not base64: {error}")))?,
+        };
+        let options = TextOptions {
+            parents: if args.create_dirs.unwrap_or(false) { Parents::Create } else { Parents::Require },
+            expected: expected(args.expected_hash.as_deref()),
+            run: Run::from_flag(args.dry_run),
+        };
+        let written = write_text(cx, &path, bytes, &options).await?;
+        Ok(Output {
+            path: path.without_slash().to_owned(),
+            size: written.bytes,
+            hash: written.hash,
+            diff: written.diff,
+        })
+    }
+}
