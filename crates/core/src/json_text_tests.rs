@@ -74,3 +74,14 @@ proptest! {
         prop_assert_eq!(out, serde_json::to_string(&text).unwrap());
     }
 }
+
+#[test]
+fn the_length_of_a_string_is_known_before_it_is_written() {
+    let every: String = ('\0'..='\u{ff}').chain(['\u{2028}', '\u{10ffff}']).collect();
+    for text in ["", "plain", "quote \" and \\", "line\r\n\ttab", &every] {
+        let mut written = String::new();
+        push_json_string(&mut written, text);
+        assert_eq!(json_string_bytes(text), written.len(), "{text:?}");
+        assert_eq!(serde_json::to_string(text).unwrap().len(), written.len(), "{text:?}");
+    }
+}

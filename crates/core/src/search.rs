@@ -1,5 +1,6 @@
 //! Searching the lines of a workspace's files: what is asked, and what is found.
 
+use crate::json_text::json_string_bytes;
 use crate::{Result, WsPath};
 use std::{
     ops::{ControlFlow, Range},
@@ -9,6 +10,12 @@ use std::{
     },
     time::Instant,
 };
+
+/// A pattern as it was given. Making it ready may take long and much memory, so that is left to whoever bounds both.
+pub trait LinePattern: Send + Sync {
+    /// Makes the pattern ready, or says what is wrong with it.
+    fn compile(&self) -> Result<Arc<dyn LineMatcher>>;
+}
 
 /// Finds the lines of a text that match, whatever the syntax of the pattern.
 pub trait LineMatcher: Send + Sync {
@@ -40,15 +47,16 @@ pub trait PathFilter: Send + Sync {
 /// What to search for, where, and how much of it.
 #[derive(Clone)]
 pub struct Search {
-    /// Finds the lines.
-    pub matcher: Arc<dyn LineMatcher>,
+    /// Which lines to find.
+    pub pattern: Arc<dyn LinePattern>,
     /// Chooses the files; without it, all of them.
     pub paths: Option<Arc<dyn PathFilter>>,
     /// The most lines to find.
     pub limit: usize,
     /// How many lines to give before and after each.
     pub context: usize,
-    /// The most bytes that these lines may have together. A first line that is longer is cut.
+    /// The most bytes that these lines may take together, written as JSON with their paths. A first line that is longer
+    /// is cut.
     pub limit_bytes: usize,
     /// When to give up.
     pub deadline: Instant,
@@ -67,6 +75,32 @@ pub struct LineMatch {
     pub before: Vec<String>,
     /// The lines after it, as many as were asked for.
     pub after: Vec<String>,
+}
+
+impl LineMatch {
+    /// What its numbers and the names of its fields take in an answer, at most.
+    const FIELDS_BYTES: usize = 100;
+
+    /// Shortens the line until it takes no more than so many bytes in an answer; what is around it goes first.
+    pub fn cut_to(&mut self, limit_bytes: usize) {
+        self.before.clear();
+        self.after.clear();
+        let mut left = limit_bytes.saturating_sub(json_string_bytes(self.path.as_str()) + Self::FIELDS_BYTES + 2);
+        let mut end = 0;
+        for (start, character) in self.line.char_indices() {
+            let next = start + character.len_utf8();
+            let Some(rest) = left.checked_sub(json_string_bytes(&self.line[start..next]) - 2) else { break };
+            (left, end) = (rest, next);
+        }
+        self.line.truncate(end);
+    }
+
+    /// The bytes that it takes in an answer, at most.
+    pub fn json_bytes(&self) -> usize {
+        let around = self.before.iter().chain(&self.after).map(|line| json_string_bytes(line) + 6);
+        let own = json_string_bytes(&self.line) + json_string_bytes(self.path.as_str());
+        own + around.sum::<usize>() + Self::FIELDS_BYTES
+    }
 }
 
 /// The lines around a line of a text, up to `count` on each side. A final newline does not begin one more.

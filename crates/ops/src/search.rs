@@ -9,7 +9,7 @@ pub use path_pattern::PathPattern;
 pub use scope::{Extent, TreeSearch, search_tree};
 
 use std::{sync::Arc, time::Instant};
-use toolrest_core::{CallCx, ErrorKind, Found, LineMatcher, PathFilter, Result, Search, ToolError};
+use toolrest_core::{CallCx, ErrorKind, Found, LineMatcher, LinePattern, PathFilter, Result, Search, ToolError};
 
 /// What to search for.
 #[derive(Clone)]
@@ -47,29 +47,38 @@ pub enum Case {
     Ignored,
 }
 
+/// What an answer has besides its matches, at most.
+const ENVELOPE_BYTES: usize = 4 << 10;
+
 /// Finds the lines that match, by path and then by line, as the workspace is at one moment.
 pub async fn search(cx: &CallCx, options: SearchOptions) -> Result<Found> {
     let deadline = Instant::now() + cx.limits.search_timeout;
     let SearchOptions { pattern, syntax, case, paths, limit, context } = options;
-    // A large pattern takes milliseconds to prepare; the threads that serve requests have none to spare.
-    let matcher = tokio::task::spawn_blocking(move || compile(&pattern, syntax, case));
     let search = Search {
-        matcher: matcher.await.map_err(ToolError::internal)??,
+        pattern: Arc::new(Pattern { text: pattern, syntax, case }),
         paths,
         limit,
         context,
-        // The lines are written as JSON, which makes them longer.
-        limit_bytes: cx.limits.response_bytes / 2,
+        limit_bytes: cx.limits.response_bytes.saturating_sub(ENVELOPE_BYTES),
         deadline,
     };
     cx.workspace.search(search).await
 }
 
-fn compile(pattern: &str, syntax: Syntax, case: Case) -> Result<Arc<dyn LineMatcher>> {
-    Ok(match syntax {
-        Syntax::Postgres => Arc::new(postgres::Pattern::new(pattern, case)?),
-        Syntax::Ripgrep => Arc::new(ripgrep::Pattern::new(pattern, case)?),
-    })
+/// A pattern that is compiled when it is its turn.
+struct Pattern {
+    text: String,
+    syntax: Syntax,
+    case: Case,
+}
+
+impl LinePattern for Pattern {
+    fn compile(&self) -> Result<Arc<dyn LineMatcher>> {
+        Ok(match self.syntax {
+            Syntax::Postgres => Arc::new(postgres::Pattern::new(&self.text, self.case)?),
+            Syntax::Ripgrep => Arc::new(ripgrep::Pattern::new(&self.text, self.case)?),
+        })
+    }
 }
 
 fn invalid(message: impl Into<String>) -> ToolError {

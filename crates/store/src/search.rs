@@ -13,7 +13,7 @@ pub(crate) use index::{Changed, Changes, Cursor, FoundFile, IndexedFile, Source}
 pub(crate) use scan::{Stored, TextReader, TextVisitor, Texts};
 
 use async_trait::async_trait;
-use cache::{Books, Cache};
+use cache::{Cache, Memory};
 use futures_util::future::{Either, select};
 use index::Index;
 use scan::Scan;
@@ -23,13 +23,13 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
-use tokio::sync::Semaphore;
-use toolrest_core::{Access, ErrorKind, Found, Interrupt, Result, Search, ToolError, WsPath};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use toolrest_core::{
+    Access, ErrorKind, Found, Gate, Interrupt, LineMatcher, Pass, Result, Search, ToolError, WorkspaceId, WsPath,
+};
 
-/// How large the first part of a list is that is read, and the largest. Small at first, because most of the time what
-/// is looked for is found soon.
+/// How large the first part of a list is that is read. Small, because most of the time what is looked for is found soon.
 const FIRST_PAGE: usize = 128;
-const LARGEST_PAGE: usize = 4096;
 
 /// How many searches run at once, for each core; more wait. Each has threads of its own, so that a slow one does not
 /// hold up the others.
@@ -54,12 +54,20 @@ pub(crate) enum Rest {
 pub(crate) trait Files: Send {
     /// The files after a path, in order: as many as asked for, or fewer if there are no more.
     async fn page(&mut self, after: Option<&WsPath>, limit: usize) -> Result<Vec<FoundFile>>;
+
+    /// The largest page that is worth asking for.
+    fn largest_page(&self) -> usize;
+
+    /// How texts have to be read while this is open, where there is only one way.
+    fn texts(&self) -> Option<Arc<dyn Texts>>;
 }
 
 /// Runs searches, and keeps in memory what they need.
 pub(crate) struct Searcher {
     cache: Arc<Cache>,
     turns: Arc<Semaphore>,
+    /// One workspace gets fewer turns than there are, so that others have theirs.
+    turns_per_workspace: Gate<WorkspaceId>,
     threads: usize,
 }
 
@@ -67,8 +75,13 @@ impl Searcher {
     /// A searcher that keeps at most so many bytes in memory.
     pub(crate) fn new(cache_bytes: usize) -> Self {
         let threads = thread::available_parallelism().map_or(2, usize::from);
-        let turns = Arc::new(Semaphore::new(threads * SEARCHES_PER_CORE));
-        Self { cache: Arc::new(Cache::new(cache_bytes)), turns, threads }
+        let turns = threads * SEARCHES_PER_CORE;
+        Self {
+            cache: Arc::new(Cache::new(cache_bytes)),
+            turns: Arc::new(Semaphore::new(turns)),
+            turns_per_workspace: Gate::new(turns / 2),
+            threads,
+        }
     }
 
     /// Searches, and gives up at the deadline.
@@ -77,27 +90,31 @@ impl Searcher {
         let interrupt = Arc::new(Interrupt::at(search.deadline));
         // Whatever ends this future, a caller that went away included, ends the work on other threads.
         let _stop = StopOnDrop(Arc::clone(&interrupt));
-        let work = self.search_again_if_contents_vanish(database, access, &search, &interrupt);
-        match tokio::time::timeout_at(search.deadline.into(), work).await {
+        let Ok(turn) = tokio::time::timeout_at(search.deadline.into(), self.turn(access.workspace)).await else {
+            let message = "Other searches were under way all the time; try again in a moment";
+            return Err(ToolError::new(ErrorKind::Timeout, message));
+        };
+        let job = Job { database, access, search, interrupt, turn: Arc::new(turn?) };
+        let work = self.search_anew_if_contents_vanish(&job);
+        match tokio::time::timeout_at(job.search.deadline.into(), work).await {
             Ok(Err(error)) if error.kind == ErrorKind::Cancelled => Err(out_of_time(begun.elapsed())),
             Ok(result) => result,
             Err(_) => Err(out_of_time(begun.elapsed())),
         }
     }
 
-    async fn search_again_if_contents_vanish(
-        &self,
-        database: Arc<dyn Searchable>,
-        access: Access,
-        search: &Search,
-        interrupt: &Arc<Interrupt>,
-    ) -> Result<Found> {
-        let turn = Arc::clone(&self.turns).acquire_owned().await.map_err(ToolError::internal)?;
-        let turn = Arc::new(turn);
+    async fn turn(&self, workspace: WorkspaceId) -> Result<Turn> {
+        let among_its_own = self.turns_per_workspace.pass(workspace).await;
+        let among_all = Arc::clone(&self.turns).acquire_owned().await.map_err(ToolError::internal)?;
+        Ok(Turn { _among_its_own: among_its_own, _among_all: among_all })
+    }
+
+    async fn search_anew_if_contents_vanish(&self, job: &Job) -> Result<Found> {
+        // However it ends, what it has read may have filled the memory.
+        let _room = RoomOnDrop(&self.cache);
         let mut tries = 3;
         loop {
-            let scan = Scan::new(&database, access.workspace, search, interrupt, Arc::clone(&turn));
-            match self.run(&*database, access, Arc::new(scan)).await {
+            match self.run(job).await {
                 // A file was removed for good after the list was read; the next list does not have it.
                 Err(error) if scan::has_vanished(&error) && tries > 1 => tries -= 1,
                 Err(error) if scan::has_vanished(&error) => return Err(ToolError::internal(error)),
@@ -106,28 +123,28 @@ impl Searcher {
         }
     }
 
-    async fn run(&self, database: &dyn Searchable, access: Access, scan: Arc<Scan>) -> Result<Found> {
+    async fn run(&self, job: &Job) -> Result<Found> {
+        let (access, books) = (job.access, self.cache.books());
         let memory = self.cache.memory(access.workspace);
         let known = memory.index();
         let rest = if known.is_complete { Rest::Known } else { Rest::Unknown };
-        let (changes, mut files) = database.snapshot(access, known.cursor, rest).await?;
-        let mut index = known.after(changes, &memory.books);
+        let (changes, mut files) = job.database.snapshot(access, known.cursor, rest).await?;
+        let memory = self.cache.used(access.workspace, &memory);
+        let mut index = known.after(changes, books);
         if rest == Rest::Known && !index.is_complete {
             // Too much has changed to be told, or there is no room for it.
-            let (changes, rest_of_list) = database.snapshot(access, index.cursor, Rest::Unknown).await?;
-            index = index.after(changes, &memory.books);
+            let (changes, rest_of_list) = job.database.snapshot(access, index.cursor, Rest::Unknown).await?;
+            index = index.after(changes, books);
             files = rest_of_list;
         }
+        memory.keep(known.cursor, &index);
+        let texts = files.texts().unwrap_or_else(|| Arc::<dyn Searchable>::clone(&job.database));
+        let scan = Arc::new(Scan::new(job, job.compiled().await?, texts));
         if index.is_complete {
             drop(files);
             scan.run(&index.files, self.threads, Keep::Texts).await?;
         } else {
-            self.read_on(&scan, &mut index, &mut *files, &memory.books).await?;
-        }
-        memory.keep(&index);
-        if self.cache.is_tight() {
-            let cache = Arc::clone(&self.cache);
-            tokio::task::spawn_blocking(move || cache.make_room());
+            self.read_on(&scan, index, files, &memory).await?;
         }
         Ok(scan.found())
     }
@@ -136,10 +153,11 @@ impl Searcher {
     async fn read_on(
         &self,
         scan: &Arc<Scan>,
-        index: &mut Index,
-        files: &mut dyn Files,
-        books: &Arc<Books>,
+        mut index: Index,
+        mut files: Box<dyn Files>,
+        memory: &Memory,
     ) -> Result<()> {
+        let books = self.cache.books();
         let mut end = index.end().cloned();
         let mut part = Arc::clone(&index.files);
         let mut limit = FIRST_PAGE;
@@ -169,16 +187,59 @@ impl Searcher {
             }
             part = Arc::new(page.into_iter().map(|file| file.indexed(books, None)).collect());
             if keep == Keep::Texts {
-                *index = index.extended(&part, is_last);
+                index = index.extended(&part, is_last);
+                // Kept at once: a search that runs out of time leaves the next one less to do.
+                memory.keep(index.cursor, &index);
             }
             if scan.has_enough() {
                 return Ok(());
             }
             if is_last {
+                drop(files);
                 return scan.run(&part, self.threads, keep).await;
             }
             end = part.last().map(|file| file.path.clone());
-            limit = (limit * 4).min(LARGEST_PAGE);
+            limit = (limit * 4).min(files.largest_page());
+        }
+    }
+}
+
+/// A search whose turn it is.
+pub(crate) struct Job {
+    database: Arc<dyn Searchable>,
+    access: Access,
+    search: Search,
+    interrupt: Arc<Interrupt>,
+    /// Held for as long as a thread works on it, also after its caller went away.
+    turn: Arc<Turn>,
+}
+
+/// The right to search now, given back when dropped.
+struct Turn {
+    _among_its_own: Pass<WorkspaceId>,
+    _among_all: OwnedSemaphorePermit,
+}
+
+impl Job {
+    /// Makes the pattern ready, away from the threads that serve requests.
+    async fn compiled(&self) -> Result<Arc<dyn LineMatcher>> {
+        let (pattern, turn) = (Arc::clone(&self.search.pattern), Arc::clone(&self.turn));
+        let compile = move || {
+            let _turn = turn;
+            pattern.compile()
+        };
+        tokio::task::spawn_blocking(compile).await.map_err(ToolError::internal)?
+    }
+}
+
+/// Sees to it that the memory does not stay full.
+struct RoomOnDrop<'a>(&'a Arc<Cache>);
+
+impl Drop for RoomOnDrop<'_> {
+    fn drop(&mut self) {
+        if self.0.is_tight() {
+            let cache = Arc::clone(self.0);
+            tokio::task::spawn_blocking(move || cache.make_room());
         }
     }
 }

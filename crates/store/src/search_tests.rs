@@ -7,7 +7,7 @@ use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tokio::task::JoinSet;
 use toolrest_core::{
-    CallId, Change, Changeset, ChatId, Content, Destination, FileId, FileType, LineMatcher, Parents, Put, Removal,
+    CallId, Change, Changeset, ChatId, Content, Destination, FileId, FileType, LinePattern, Parents, Put, Removal,
     Requirement, Role, WorkspaceId, now,
 };
 
@@ -31,12 +31,16 @@ impl Room {
     }
 
     async fn on_postgres(cache_bytes: usize) -> Self {
+        Self::on_postgres_with(cache_bytes, 6).await
+    }
+
+    async fn on_postgres_with(cache_bytes: usize, pool_size: usize) -> Self {
         let url = tokio::task::spawn_blocking(|| toolrest_testkit::Postgres::shared().create_database()).await.unwrap();
         let mut stores = Vec::new();
         for _ in 0..2 {
             let second = Duration::from_secs(1);
             let options = PostgresOptions {
-                pool_size: 6,
+                pool_size,
                 statement_timeout: 30 * second,
                 wait_timeout: 30 * second,
                 search_cache_bytes: cache_bytes,
@@ -79,7 +83,7 @@ impl Room {
 fn search_for(needle: &str) -> Search {
     let requirements = vec![Requirement { literals: vec![needle.as_bytes().to_vec()] }];
     Search {
-        matcher: Arc::new(Literal { needle: needle.to_owned(), requirements }),
+        pattern: Arc::new(Literal { needle: needle.to_owned(), requirements }),
         paths: None,
         limit: 1000,
         context: 0,
@@ -97,9 +101,16 @@ async fn commit(store: &dyn Store, access: Access, change: Change) -> Result<too
     store.commit(access, Changeset::one(change), call).await
 }
 
+#[derive(Clone)]
 struct Literal {
     needle: String,
     requirements: Vec<Requirement>,
+}
+
+impl LinePattern for Literal {
+    fn compile(&self) -> Result<Arc<dyn LineMatcher>> {
+        Ok(Arc::new(self.clone()))
+    }
 }
 
 impl LineMatcher for Literal {
@@ -175,24 +186,24 @@ fn said(files: &[Arc<IndexedFile>]) -> Vec<(String, FileId, Source)> {
 }
 
 /// Brings an index up to date and compares it with the whole list of the same snapshot.
-async fn follow(database: &dyn Searchable, access: Access, memory: &cache::Memory) -> usize {
+async fn follow(database: &dyn Searchable, access: Access, memory: &Memory, books: &Arc<cache::Books>) -> usize {
     let known = memory.index();
     let (changes, mut files) = database.snapshot(access, known.cursor, Rest::Unknown).await.unwrap();
-    let index = known.after(changes, &memory.books);
+    let index = known.after(changes, books);
     let mut all: Vec<Arc<IndexedFile>> = Vec::new();
     loop {
         let page = files.page(all.last().map(|file| &file.path), 50).await.unwrap();
         let is_last = page.len() < 50;
-        all.extend(page.into_iter().map(|file| file.indexed(&memory.books, None)));
+        all.extend(page.into_iter().map(|file| file.indexed(books, None)));
         if is_last {
             break;
         }
     }
     if known.is_complete {
         assert_eq!(said(&index.files), said(&all));
-        memory.keep(&index);
+        memory.keep(known.cursor, &index);
     } else {
-        memory.keep(&index.extended(&all, true));
+        memory.keep(known.cursor, &index.extended(&all, true));
     }
     all.len()
 }
@@ -204,15 +215,17 @@ async fn no_index_is_ever_stale(room: Room) {
         let store = Arc::clone(&room.writers[writer % room.writers.len()]);
         writers.spawn(meddle(store, room.access, Dice(writer as u64), Arc::clone(&stop)));
     }
-    let memory = Cache::new(CACHE_BYTES).memory(room.access.workspace);
+    let cache = Cache::new(CACHE_BYTES);
+    let (memory, books) = (cache.memory(room.access.workspace), cache.books());
     let mut followers = JoinSet::new();
     let end = Instant::now() + Duration::from_secs(6);
     for _ in 0..2 {
         let (database, memory, access) = (Arc::clone(&room.database), Arc::clone(&memory), room.access);
+        let books = Arc::clone(books);
         followers.spawn(async move {
             let mut snapshots = 0;
             while Instant::now() < end {
-                snapshots += usize::from(follow(&*database, access, &memory).await > 0);
+                snapshots += usize::from(follow(&*database, access, &memory, &books).await > 0);
             }
             snapshots
         });
@@ -231,6 +244,130 @@ async fn no_index_is_ever_stale_on_sqlite() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_index_is_ever_stale_with_two_replicas_on_postgres() {
     no_index_is_ever_stale(Room::on_postgres(CACHE_BYTES).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_search_never_waits_for_a_second_connection() {
+    let room = Arc::new(Room::on_postgres_with(0, 1).await);
+    for n in 0..200 {
+        room.text(&format!("/{n}.txt"), "needle").await;
+    }
+    let mut searches = JoinSet::new();
+    for _ in 0..12 {
+        let room = Arc::clone(&room);
+        searches.spawn(async move { room.search("needle").await.unwrap().matches.len() });
+    }
+    assert!(searches.join_all().await.into_iter().all(|found| found == 200));
+}
+
+async fn an_unfinished_search_leaves_the_next_one_less_to_do(room: Room) {
+    for n in 0..1_000 {
+        room.text(&format!("/{n:04}.txt"), "needle").await;
+    }
+    let slow = |pause_ms: u64| Search {
+        pattern: Arc::new(Slow { pause: Duration::from_millis(pause_ms) }),
+        deadline: Instant::now() + Duration::from_millis(1_500),
+        ..search_for("needle")
+    };
+    let access = room.access;
+    let timed_out = room.searcher.search(Arc::clone(&room.database), access, slow(20)).await.unwrap_err();
+    assert_eq!(timed_out.kind, ErrorKind::Timeout);
+    let index = room.searcher.cache.memory(access.workspace).index();
+    let held = index.files.iter().filter(|file| file.text.is_held()).count();
+    assert!(held > 20, "{held} texts of {} files are kept", index.files.len());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_unfinished_search_leaves_the_next_one_less_to_do_on_sqlite() {
+    an_unfinished_search_leaves_the_next_one_less_to_do(Room::on_sqlite(CACHE_BYTES).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_unfinished_search_leaves_the_next_one_less_to_do_on_postgres() {
+    an_unfinished_search_leaves_the_next_one_less_to_do(Room::on_postgres(CACHE_BYTES).await).await;
+}
+
+/// Takes its time over each text and finds nothing; over a text that says so, it takes for ever.
+#[derive(Clone)]
+struct Slow {
+    pause: Duration,
+}
+
+impl LinePattern for Slow {
+    fn compile(&self) -> Result<Arc<dyn LineMatcher>> {
+        Ok(Arc::new(self.clone()))
+    }
+}
+
+impl LineMatcher for Slow {
+    fn requirements(&self) -> &[Requirement] {
+        &[]
+    }
+
+    #[allow(clippy::disallowed_methods, reason = "it is slow on purpose")]
+    fn find_lines(
+        &self,
+        text: &[u8],
+        interrupt: &Interrupt,
+        found: &mut dyn FnMut(Range<usize>) -> ControlFlow<()>,
+    ) -> Result<()> {
+        thread::sleep(self.pause);
+        if text == b"for ever" {
+            while !interrupt.is_due() {
+                thread::sleep(Duration::from_millis(1));
+            }
+            return Err(ToolError::new(ErrorKind::Cancelled, "stopped"));
+        }
+        for (start, byte) in text.iter().enumerate() {
+            if *byte == b'!' && found(start..start + 1).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_that_is_complete_does_not_wait_for_what_comes_after_it() {
+    let room = Room::on_sqlite(CACHE_BYTES).await;
+    for n in 0..16 {
+        room.text(&format!("/a{n:02}.txt"), &"!".repeat(100)).await;
+    }
+    for n in 0..32 {
+        room.text(&format!("/b{n:02}.txt"), "for ever").await;
+    }
+    let search = Search { pattern: Arc::new(Slow { pause: Duration::ZERO }), ..search_for("!") };
+    let begun = Instant::now();
+    let found = room.searcher.search(Arc::clone(&room.database), room.access, search).await.unwrap();
+    assert_eq!((found.matches.len(), found.truncated), (1000, true));
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_workspace_cannot_take_all_turns() {
+    let room = Arc::new(Room::on_sqlite(CACHE_BYTES).await);
+    room.text("/slow.txt", "for ever").await;
+    let other = room.writers[0].create_workspace(room.access.user, "other".into()).await.unwrap().id;
+    let other = Access { workspace: other, ..room.access };
+    let change = put("/a.txt", Content::Text("needle".into()), FileType::Document);
+    commit(&*room.writers[0], other, change).await.unwrap();
+    let mut crowd = JoinSet::new();
+    for _ in 0..50 {
+        let room = Arc::clone(&room);
+        crowd.spawn(async move {
+            let search = Search { pattern: Arc::new(Slow { pause: Duration::ZERO }), ..search_for("!") };
+            room.searcher.search(Arc::clone(&room.database), room.access, search).await
+        });
+    }
+    let turns = Arc::clone(&room.searcher.turns);
+    let half = turns.available_permits() / 2;
+    while turns.available_permits() > half {
+        tokio::task::yield_now().await;
+    }
+    let search = Search { deadline: Instant::now() + Duration::from_secs(20), ..search_for("needle") };
+    let found = room.searcher.search(Arc::clone(&room.database), other, search).await.unwrap();
+    assert_eq!(found.matches.len(), 1);
+    crowd.abort_all();
 }
 
 async fn changes_that_were_forgotten_make_it_read_anew(room: Room) {

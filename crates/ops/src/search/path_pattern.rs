@@ -23,7 +23,7 @@ const WILDCARDS: [char; 2] = ['*', '%'];
 impl PathPattern {
     /// Reads a pattern; none if it is empty, which chooses all files.
     pub fn parse(pattern: &str) -> Option<Self> {
-        let mut text = pattern.trim().to_lowercase();
+        let mut text = lowercase(pattern.trim());
         while text.contains("//") {
             text = text.replace("//", "/");
         }
@@ -61,9 +61,14 @@ impl PathPattern {
     }
 }
 
+/// Letter by letter: the small form of a sigma would else depend on whether a word ends there.
+fn lowercase(text: &str) -> String {
+    text.chars().flat_map(char::to_lowercase).collect()
+}
+
 impl PathFilter for PathPattern {
     fn accepts(&self, path: &str) -> bool {
-        self.accepts_lowercase(&path.to_lowercase())
+        self.accepts_lowercase(&lowercase(path))
     }
 }
 

@@ -43,6 +43,8 @@ fn an_underscore_is_an_ordinary_character() {
 #[test]
 fn other_characters_are_ordinary_too() {
     chooses("a?b[c]\\*", &["/a?b[c]\\d"], &["/axbc", "/a?b[c]d"]);
+    chooses("ΟΔΟΣ", &["/ΟΔΟΣ.txt", "/οδοσx"], &[]);
+    chooses("ΟΔΟΣ*", &["/ΟΔΟΣ.txt"], &[]);
     chooses("ÄRGER", &["/ärger.txt"], &["/arger.txt"]);
 }
 

@@ -58,7 +58,9 @@ impl LineMatcher for Pattern {
             // A final newline does not begin one more line.
             while from < piece.len() {
                 let place = self.regex.find_at(piece, from).map_err(|error| invalid(error.to_string()))?;
-                let Some(place) = place.map(|place| place.start()).filter(|place| *place < piece.len()) else { break };
+                // What matches behind the final newline is in no line.
+                let is_in_a_line = |place: &usize| *place < piece.len() || !piece.ends_with(b"\n");
+                let Some(place) = place.map(|place| place.start()).filter(is_in_a_line) else { break };
                 let start = memchr::memrchr(b'\n', &piece[..place]).map_or(0, |newline| newline + 1);
                 let end = memchr::memchr(b'\n', &piece[place..]).map_or(piece.len(), |newline| place + newline);
                 if found(piece_start + start..piece_start + end).is_break() {

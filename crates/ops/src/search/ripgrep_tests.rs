@@ -20,6 +20,8 @@ fn lines_are_found_one_by_one() {
     assert_eq!(lines("FN", Case::Ignored, "fn a"), ["fn a"]);
     assert_eq!(lines("x*", Case::Sensitive, ""), Vec::<String>::new());
     assert_eq!(lines("c$", Case::Sensitive, "abc\r\nabc"), ["abc"]);
+    assert_eq!(lines("[0-9]*$", Case::Sensitive, "v = 1;\nend"), ["v = 1;", "end"]);
+    assert_eq!(lines("$", Case::Sensitive, "a\n"), ["a"]);
 }
 
 #[test]

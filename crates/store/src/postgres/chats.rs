@@ -19,6 +19,10 @@ static CHAT: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
+/// What was said in a chat, in order.
+pub(super) const MESSAGES: &str =
+    "SELECT id, role, content, created_at FROM chat_messages WHERE ws = $1 AND chat_id = $2 ORDER BY seq";
+
 pub(super) async fn create(store: &Postgres, access: Access, title: String) -> Result<Chat> {
     let folder = WsPath::posix("/chats")?;
     make_folder(store, access, &folder).await?;
@@ -119,11 +123,10 @@ pub(super) async fn read(store: &Postgres, access: Access, chat: ChatId) -> Resu
 impl Postgres {
     /// What was said in a chat, in order.
     pub(super) async fn messages(&self, ws: WorkspaceId, chat: FileId) -> Result<Vec<Message>> {
-        let sql = "SELECT id, role, content, created_at FROM chat_messages WHERE ws = $1 AND chat_id = $2 ORDER BY seq";
-        Ok(self.look(sql, &[&ws.0, &chat.0]).await?.iter().map(|row| message(row, 0)).collect())
+        Ok(self.look(MESSAGES, &[&ws.0, &chat.0]).await?.iter().map(|row| message(row, 0)).collect())
     }
 }
 
-fn message(row: &Row, at: usize) -> Message {
+pub(super) fn message(row: &Row, at: usize) -> Message {
     Message { id: row.get(at), role: row.get(at + 1), content: row.get(at + 2), created_at: row.get(at + 3) }
 }

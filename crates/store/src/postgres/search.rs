@@ -2,15 +2,19 @@
 
 use super::row::{authorised, file_type, form, hash};
 use super::transaction::Transaction;
-use super::{Postgres, Query};
-use crate::files::Chat;
+use super::{Postgres, Query, chats};
+use crate::files::{Chat, Message};
 use crate::search::{Changed, Changes, Cursor, Files, FoundFile, IndexedFile, Rest, Searchable, Source, Stored};
 use crate::search::{TextReader, TextVisitor, Texts};
 use crate::signature::Signature;
 use async_trait::async_trait;
-use std::{collections::HashMap, sync::LazyLock};
+use std::{
+    collections::HashMap,
+    ops::ControlFlow,
+    sync::{Arc, LazyLock},
+};
 use tokio::runtime::Handle;
-use tokio_postgres::Row;
+use tokio_postgres::{Row, types::ToSql};
 use toolrest_core::{Access, ChatId, FileId, Result, ToolError, WorkspaceId, WsPath};
 use uuid::Uuid;
 
@@ -29,7 +33,9 @@ static CHANGES: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT {FILE}, c.file_id, m.role, pg_snapshot_xmin(pg_current_snapshot())::text::bigint, k.kept::text::bigint
          FROM members m CROSS JOIN changes_kept k
-         LEFT JOIN (SELECT DISTINCT file_id FROM changes WHERE ws = $1 AND xid >= $3::bigint::text::xid8) c ON true
+         LEFT JOIN (
+             SELECT DISTINCT file_id FROM changes WHERE ws = $1 AND xid >= $3::bigint::text::xid8 LIMIT {CHANGES_MOST} + 1
+         ) c ON true
          LEFT JOIN files f ON f.ws = $1 AND f.id = c.file_id AND {IS_FILE}
          LEFT JOIN blobs b ON b.ws = f.ws AND b.key = f.head_blob
          WHERE m.ws = $1 AND m.user_id = $2"
@@ -42,6 +48,12 @@ static PAGE: LazyLock<String> = LazyLock::new(|| {
          WHERE f.ws = $1 AND f.path > $2 AND {IS_FILE} ORDER BY f.path LIMIT $3"
     )
 });
+
+/// Beyond so many changed files the whole list is read anew.
+const CHANGES_MOST: usize = 5_000;
+
+/// How many rows of the list, with their signatures, are asked for at once.
+const LARGEST_PAGE: usize = 4096;
 
 /// How many bytes of contents are asked for at once.
 const BATCH_BYTES: usize = 4 << 20;
@@ -68,7 +80,7 @@ fn changes(access: Access, since: Option<Cursor>, rows: &[Row]) -> Result<Change
     let (cursor, kept): (Cursor, Cursor) = (first.get(11), first.get(12));
     let changed = match since {
         // A moment in the future is one of another database that this one was copied from.
-        Some(since) if (kept..=cursor).contains(&since) => {
+        Some(since) if (kept..=cursor).contains(&since) && rows.len() <= CHANGES_MOST => {
             let of = |row: &Row| -> Result<Option<(FileId, Option<FoundFile>)>> {
                 let Some(id) = row.get::<_, Option<Uuid>>(9) else { return Ok(None) };
                 let is_there = row.get::<_, Option<Uuid>>(0).is_some();
@@ -91,7 +103,7 @@ impl Searchable for Postgres {
             Rest::Unknown => {
                 let transaction = self.transaction().await?;
                 let rows = transaction.look_first(query).await?;
-                (rows, Some(transaction))
+                (rows, Some(Arc::new(transaction)))
             }
         };
         let files = PostgresFiles { transaction, ws };
@@ -101,7 +113,7 @@ impl Searchable for Postgres {
 
 /// The files as the transaction sees them.
 struct PostgresFiles {
-    transaction: Option<Transaction>,
+    transaction: Option<Arc<Transaction>>,
     ws: Uuid,
 }
 
@@ -115,16 +127,53 @@ impl Files for PostgresFiles {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         transaction.query(&PAGE, &[&self.ws, &after, &limit]).await?.iter().map(found_file).collect()
     }
+
+    fn largest_page(&self) -> usize {
+        LARGEST_PAGE
+    }
+
+    /// On the same connection: a search that waited for a second one while it holds the first could wait for others
+    /// that do the same.
+    fn texts(&self) -> Option<Arc<dyn Texts>> {
+        let transaction = Arc::clone(self.transaction.as_ref()?);
+        Some(Arc::new(OnTransaction(transaction)))
+    }
+}
+
+struct OnTransaction(Arc<Transaction>);
+
+impl Texts for OnTransaction {
+    fn reader(&self, ws: WorkspaceId) -> Result<Box<dyn TextReader>> {
+        Ok(Box::new(PostgresReader { way: Way::Transaction(Arc::clone(&self.0)), ws }))
+    }
 }
 
 impl Texts for Postgres {
     fn reader(&self, ws: WorkspaceId) -> Result<Box<dyn TextReader>> {
-        Ok(Box::new(PostgresReader { store: self.clone(), ws }))
+        Ok(Box::new(PostgresReader { way: Way::Any(self.clone()), ws }))
+    }
+}
+
+/// The connection that texts are read on.
+enum Way {
+    Any(Postgres),
+    Transaction(Arc<Transaction>),
+}
+
+impl Way {
+    /// Runs a query and waits for its rows, on a thread that may.
+    fn look(&self, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
+        Handle::current().block_on(async {
+            match self {
+                Self::Any(store) => store.look(sql, params).await,
+                Self::Transaction(transaction) => transaction.query(sql, params).await,
+            }
+        })
     }
 }
 
 struct PostgresReader {
-    store: Postgres,
+    way: Way,
     ws: WorkspaceId,
 }
 
@@ -139,7 +188,7 @@ impl TextReader for PostgresReader {
             };
             // One file at least, however large it is.
             let end = begin + files[begin..].iter().take_while(fits).count().max(1);
-            if self.store.visit_batch(self.ws, &files[begin..end], begin, visitor)?.is_break() {
+            if self.visit_batch(&files[begin..end], begin, visitor)?.is_break() {
                 break;
             }
             begin = end;
@@ -148,28 +197,24 @@ impl TextReader for PostgresReader {
     }
 }
 
-impl Postgres {
+impl PostgresReader {
     fn visit_batch(
         &self,
-        ws: WorkspaceId,
         files: &[&IndexedFile],
         first_place: usize,
         visitor: &mut dyn TextVisitor,
-    ) -> Result<std::ops::ControlFlow<()>> {
+    ) -> Result<ControlFlow<()>> {
         let keys: Vec<&[u8]> = files
             .iter()
             .filter_map(|file| if let Source::Blob { key, .. } = &file.source { Some(&key.0[..]) } else { None })
             .collect();
         let sql = "SELECT key, encoding, size, data FROM blobs WHERE ws = $1 AND key = ANY($2)";
-        let rows =
-            if keys.is_empty() { Vec::new() } else { Handle::current().block_on(self.look(sql, &[&ws.0, &keys]))? };
+        let rows = if keys.is_empty() { Vec::new() } else { self.way.look(sql, &[&self.ws.0, &keys])? };
         let blobs: HashMap<&[u8], &Row> = rows.iter().map(|row| (row.get(0), row)).collect();
         for (i, file) in files.iter().enumerate() {
             let stored = match &file.source {
                 Source::Binary => continue,
-                Source::Chat { id, messages } => {
-                    Handle::current().block_on(self.chat_text(ws, *id, *messages))?.map(Stored::Chat)
-                }
+                Source::Chat { id, messages } => self.chat_text(*id, *messages)?.map(Stored::Chat),
                 Source::Blob { key, .. } => blobs.get(&key.0[..]).map(|row| Stored::Blob {
                     encoding: row.get(1),
                     size: row.get(2),
@@ -177,17 +222,19 @@ impl Postgres {
                 }),
             };
             if visitor.take(first_place + i, stored)?.is_break() {
-                return Ok(std::ops::ControlFlow::Break(()));
+                return Ok(ControlFlow::Break(()));
             }
         }
-        Ok(std::ops::ControlFlow::Continue(()))
+        Ok(ControlFlow::Continue(()))
     }
 
-    async fn chat_text(&self, ws: WorkspaceId, chat: ChatId, messages: i64) -> Result<Option<String>> {
-        let rows = self.look("SELECT display_name FROM files WHERE ws = $1 AND id = $2", &[&ws.0, &chat.0]).await?;
+    fn chat_text(&self, chat: ChatId, messages: i64) -> Result<Option<String>> {
+        let title = "SELECT display_name FROM files WHERE ws = $1 AND id = $2";
+        let rows = self.way.look(title, &[&self.ws.0, &chat.0])?;
         let Some(row) = rows.first() else { return Ok(None) };
-        let mut said = self.messages(ws, FileId(chat.0)).await?;
-        said.truncate(usize::try_from(messages).unwrap_or(0));
+        let said = self.way.look(chats::MESSAGES, &[&self.ws.0, &chat.0])?;
+        let count = usize::try_from(messages).unwrap_or(0);
+        let said: Vec<Message> = said.iter().take(count).map(|row| chats::message(row, 0)).collect();
         Ok(Some(Chat::readable(row.get(0), &said)))
     }
 }

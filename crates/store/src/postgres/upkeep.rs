@@ -146,11 +146,25 @@ impl Postgres {
     /// Forgets the changes that were there at the last purge already: a search that has not looked since then reads the
     /// whole list of files anew.
     async fn forget_changes(&self) -> Result<()> {
-        // Numbers of the future come from another database that this one was copied from: they mean nothing here.
-        let sql = "WITH now AS (SELECT pg_snapshot_xmin(pg_current_snapshot()) AS xmin, pg_snapshot_xmax(pg_current_snapshot()) AS xmax),
-            turn AS (UPDATE changes_kept SET kept = least(next, now.xmin), next = now.xmin FROM now RETURNING kept)
-            DELETE FROM changes USING now, turn WHERE changes.xid < turn.kept OR changes.xid > now.xmax";
-        self.change(sql, &[]).await.map(drop)
+        let mut transaction = self.transaction().await?;
+        transaction.begin().await?;
+        // Replicas purge at the same time; one of them is enough.
+        let turn = transaction.query("SELECT pg_try_advisory_xact_lock($1)", &[&PURGE_LOCK]).await?;
+        if turn.first().is_some_and(|row| row.get(0)) {
+            // Numbers of the future come from another database that this one was copied from: they mean nothing here.
+            let sql = "WITH now AS (
+                    SELECT pg_snapshot_xmin(pg_current_snapshot()) AS xmin, pg_snapshot_xmax(pg_current_snapshot()) AS xmax
+                ), turn AS (
+                    UPDATE changes_kept SET next = now.xmin, kept = CASE WHEN kept > now.xmax THEN now.xmin
+                        ELSE greatest(kept, least(next, now.xmin)) END
+                    FROM now RETURNING kept
+                )
+                DELETE FROM changes USING now, turn WHERE changes.xid < turn.kept OR changes.xid > now.xmax";
+            transaction.query(sql, &[]).await?;
+        }
+        transaction.commit().await?;
+        transaction.finished();
+        Ok(())
     }
 
     /// Takes a few files out of the trash for good: their versions with them, and the contents that nothing else needs.

@@ -1,6 +1,6 @@
 //! How much of all workspaces is kept in memory, and what goes when there is too much.
 
-use super::index::Index;
+use super::index::{Cursor, Index};
 use std::{
     collections::HashMap,
     sync::{
@@ -16,60 +16,46 @@ use toolrest_core::WorkspaceId;
 /// go. One workspace that is too large alone keeps what fits and reads the rest from the database each time.
 #[derive(Debug)]
 pub(crate) struct Cache {
-    total: Arc<Total>,
+    books: Arc<Books>,
     memories: Mutex<HashMap<WorkspaceId, Arc<Memory>>>,
     searches: AtomicU64,
     is_making_room: AtomicBool,
 }
 
-/// The bytes in use over all workspaces.
-#[derive(Debug)]
-struct Total {
-    used: AtomicUsize,
-    limit: usize,
-}
-
 /// What is kept of one workspace.
 #[derive(Debug)]
 pub(crate) struct Memory {
-    pub books: Arc<Books>,
     index: Mutex<Index>,
     /// The number of the last search that used it.
     last_search: AtomicU64,
 }
 
-/// Counts the bytes that one workspace uses.
+/// Counts the bytes in use over all workspaces.
 #[derive(Debug)]
 pub(crate) struct Books {
-    total: Arc<Total>,
     used: AtomicUsize,
+    limit: usize,
 }
 
 impl Books {
     /// Counts bytes if there is room for them.
     pub(crate) fn try_charge(&self, bytes: usize) -> bool {
-        let fits = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= self.total.limit);
-        let charged = self.total.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok();
-        if charged {
-            self.used.fetch_add(bytes, Ordering::Relaxed);
-        }
-        charged
+        let fits = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= self.limit);
+        self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok()
     }
 
     /// Counts bytes that are needed in any case.
     pub(crate) fn charge(&self, bytes: usize) {
-        self.total.used.fetch_add(bytes, Ordering::Relaxed);
         self.used.fetch_add(bytes, Ordering::Relaxed);
     }
 
     pub(crate) fn refund(&self, bytes: usize) {
-        self.total.used.fetch_sub(bytes, Ordering::Relaxed);
         self.used.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     /// Whether anything more would still fit.
     pub(crate) fn has_room(&self) -> bool {
-        self.total.used.load(Ordering::Relaxed) < self.total.limit
+        self.used.load(Ordering::Relaxed) < self.limit
     }
 }
 
@@ -78,12 +64,13 @@ impl Memory {
         self.lock().clone()
     }
 
-    /// Keeps an index, unless a better one is there. Each is right for its own moment, so any may be kept; the best
-    /// knows all files, and as they were last.
-    pub(crate) fn keep(&self, index: &Index) {
+    /// Keeps an index in the place of the one that it was made from, or of one that is worth less. Each is right for its
+    /// own moment, so any may be kept.
+    pub(crate) fn keep(&self, made_from: Option<Cursor>, index: &Index) {
         let mut kept = self.lock();
         let worth = |index: &Index| (index.is_complete, index.files.len(), index.cursor);
-        if index.is_complete && kept.is_complete && index.cursor >= kept.cursor || worth(index) > worth(&kept) {
+        let follows = kept.cursor == made_from && index.cursor != made_from;
+        if follows || worth(index) > worth(&kept) {
             *kept = index.clone();
         }
     }
@@ -97,28 +84,34 @@ impl Memory {
 impl Cache {
     pub(crate) fn new(limit_bytes: usize) -> Self {
         Self {
-            total: Arc::new(Total { used: AtomicUsize::new(0), limit: limit_bytes }),
+            books: Arc::new(Books { used: AtomicUsize::new(0), limit: limit_bytes }),
             memories: Mutex::default(),
             searches: AtomicU64::new(0),
             is_making_room: AtomicBool::new(false),
         }
     }
 
-    /// The bytes that are kept now.
-    pub(crate) fn used_bytes(&self) -> usize {
-        self.total.used.load(Ordering::Relaxed)
+    pub(crate) fn books(&self) -> &Arc<Books> {
+        &self.books
     }
 
-    /// What is kept of a workspace, for one more search.
+    /// The bytes that are kept now.
+    pub(crate) fn used_bytes(&self) -> usize {
+        self.books.used.load(Ordering::Relaxed)
+    }
+
+    /// What is kept of a workspace.
     pub(crate) fn memory(&self, workspace: WorkspaceId) -> Arc<Memory> {
+        let memory = self.memories().get(&workspace).map(Arc::clone);
+        memory.unwrap_or_else(|| Arc::new(Memory { index: Mutex::default(), last_search: AtomicU64::new(0) }))
+    }
+
+    /// Notes that a member searched the workspace. What nobody may search is not kept.
+    pub(crate) fn used(&self, workspace: WorkspaceId, memory: &Arc<Memory>) -> Arc<Memory> {
         let search = self.searches.fetch_add(1, Ordering::Relaxed);
-        let mut memories = self.memories();
-        let memory = memories.entry(workspace).or_insert_with(|| {
-            let books = Books { total: Arc::clone(&self.total), used: AtomicUsize::new(0) };
-            Arc::new(Memory { books: Arc::new(books), index: Mutex::default(), last_search: AtomicU64::new(0) })
-        });
+        let memory = Arc::clone(self.memories().entry(workspace).or_insert_with(|| Arc::clone(memory)));
         memory.last_search.store(search, Ordering::Relaxed);
-        Arc::clone(memory)
+        memory
     }
 
     fn memories(&self) -> std::sync::MutexGuard<'_, HashMap<WorkspaceId, Arc<Memory>>> {
@@ -127,7 +120,7 @@ impl Cache {
 
     /// Whether it is nearly full.
     pub(crate) fn is_tight(&self) -> bool {
-        self.used_bytes() > self.total.limit / 8 * 7
+        self.used_bytes() > self.books.limit / 8 * 7
     }
 
     /// Brings the use down to three quarters, where that is possible. Takes long; of several at once one works.
@@ -135,7 +128,8 @@ impl Cache {
         if self.is_making_room.swap(true, Ordering::Acquire) {
             return;
         }
-        let enough = || self.used_bytes() <= self.total.limit / 4 * 3;
+        let _done = Done(&self.is_making_room);
+        let enough = || self.used_bytes() <= self.books.limit / 4 * 3;
         let mut oldest_first: Vec<(WorkspaceId, Arc<Memory>)> =
             self.memories().iter().map(|(id, memory)| (*id, Arc::clone(memory))).collect();
         oldest_first.sort_by_key(|(_, memory)| memory.last_search.load(Ordering::Relaxed));
@@ -156,6 +150,14 @@ impl Cache {
             self.memories().remove(&id);
             drop(memory);
         }
-        self.is_making_room.store(false, Ordering::Release);
+    }
+}
+
+/// Says that something is over, however it ends.
+struct Done<'a>(&'a AtomicBool);
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
     }
 }

@@ -18,7 +18,7 @@ pub(crate) struct Index {
     pub files: Arc<Vec<Arc<IndexedFile>>>,
     /// The moment; none if nothing is known yet.
     pub cursor: Option<Cursor>,
-    /// Whether files may follow after the last one.
+    /// Whether no files follow after the last one.
     pub is_complete: bool,
 }
 

@@ -6,16 +6,17 @@ use crate::blob::stored_bytes;
 use crate::signature::{Filter, Signature};
 use std::{
     borrow::Cow,
+    collections::BTreeMap,
     ops::ControlFlow,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinSet;
 use toolrest_core::{
-    ErrorKind, Found, Interrupt, JsonText, LineMatch, Result, Search, Skipped, ToolError, WorkspaceId, lines_around,
+    ErrorKind, Found, Interrupt, JsonText, LineMatch, LineMatcher, Result, Search, Skipped, ToolError, WorkspaceId,
+    lines_around,
 };
 
 /// How many files a thread takes at a time: a few at first, because what many files have is found soon.
@@ -23,13 +24,22 @@ const FIRST_CHUNKS: usize = 8;
 const FIRST_CHUNK: usize = 16;
 const CHUNK: usize = 64;
 
-/// The part of a list that is the chunk of this number; empty behind the last.
-fn chunk_of<T>(files: &[T], number: usize) -> &[T] {
-    let begin = |number: usize| match number.checked_sub(FIRST_CHUNKS) {
+/// Where the chunk of this number begins.
+fn chunk_begin(number: usize) -> usize {
+    match number.checked_sub(FIRST_CHUNKS) {
         None => number * FIRST_CHUNK,
         Some(further) => FIRST_CHUNKS * FIRST_CHUNK + further * CHUNK,
-    };
-    &files[begin(number).min(files.len())..begin(number + 1).min(files.len())]
+    }
+}
+
+/// The part of a list that is the chunk of this number; empty behind the last.
+fn chunk_of<T>(files: &[T], number: usize) -> &[T] {
+    &files[chunk_begin(number).min(files.len())..chunk_begin(number + 1).min(files.len())]
+}
+
+fn chunk_count(files: usize) -> usize {
+    let first = files.min(FIRST_CHUNKS * FIRST_CHUNK);
+    first.div_ceil(FIRST_CHUNK) + (files - first).div_ceil(CHUNK)
 }
 
 /// Reads texts from a database, on a thread that may wait for it.
@@ -64,20 +74,34 @@ pub(crate) enum Stored<'a> {
 
 /// One search over any number of lists of files, each coming after the one before it.
 pub(crate) struct Scan {
-    database: Arc<dyn super::Searchable>,
+    texts: Arc<dyn Texts>,
+    matcher: Arc<dyn LineMatcher>,
     workspace: WorkspaceId,
     search: Search,
     filter: Filter,
     interrupt: Arc<Interrupt>,
     /// Held for as long as a thread works on this.
-    _turn: Arc<OwnedSemaphorePermit>,
+    _turn: Arc<super::Turn>,
+    /// What all threads found so far. Files are taken in order, so it lies before all that was not taken yet.
     lines: AtomicUsize,
     bytes: AtomicUsize,
     /// Whether a thread failed, so that the others need not go on.
     has_failed: AtomicBool,
-    chunks: Mutex<Vec<(usize, FoundInChunk)>>,
-    /// How many chunks the lists had so far.
-    chunks_before: AtomicUsize,
+    progress: Mutex<Progress>,
+}
+
+/// What was found, by chunk.
+#[derive(Default)]
+struct Progress {
+    /// How many chunks the lists before this one had.
+    chunks_before: usize,
+    found: BTreeMap<usize, FoundInChunk>,
+    /// The first chunk that is not finished, and what those before it hold.
+    unfinished: usize,
+    lines: usize,
+    bytes: usize,
+    /// The failure that lies first.
+    failure: Option<(usize, ToolError)>,
 }
 
 #[derive(Default)]
@@ -90,34 +114,29 @@ struct FoundInChunk {
 }
 
 impl Scan {
-    pub(super) fn new(
-        database: &Arc<dyn super::Searchable>,
-        workspace: WorkspaceId,
-        search: &Search,
-        interrupt: &Arc<Interrupt>,
-        turn: Arc<OwnedSemaphorePermit>,
-    ) -> Self {
+    pub(super) fn new(job: &super::Job, matcher: Arc<dyn LineMatcher>, texts: Arc<dyn Texts>) -> Self {
         Self {
-            database: Arc::clone(database),
-            workspace,
-            search: search.clone(),
-            filter: Filter::new(search.matcher.requirements()),
-            interrupt: Arc::clone(interrupt),
-            _turn: turn,
+            texts,
+            filter: Filter::new(matcher.requirements()),
+            matcher,
+            workspace: job.access.workspace,
+            search: job.search.clone(),
+            interrupt: Arc::clone(&job.interrupt),
+            _turn: Arc::clone(&job.turn),
             lines: AtomicUsize::new(0),
             bytes: AtomicUsize::new(0),
             has_failed: AtomicBool::new(false),
-            chunks: Mutex::default(),
-            chunks_before: AtomicUsize::new(0),
+            progress: Mutex::default(),
         }
     }
 
     /// Whether what follows cannot add anything.
-    ///
-    /// Files are taken in order: whatever was found lies before all that was not taken yet.
     pub(super) fn has_enough(&self) -> bool {
-        self.lines.load(Ordering::Relaxed) > self.search.limit
-            || self.bytes.load(Ordering::Relaxed) > self.search.limit_bytes
+        self.is_beyond_limits(self.lines.load(Ordering::Relaxed), self.bytes.load(Ordering::Relaxed))
+    }
+
+    fn is_beyond_limits(&self, lines: usize, bytes: usize) -> bool {
+        lines > self.search.limit || bytes > self.search.limit_bytes
     }
 
     /// Searches the next files.
@@ -127,28 +146,30 @@ impl Scan {
         threads: usize,
         keep: Keep,
     ) -> Result<()> {
-        let chunks = FIRST_CHUNKS + files.len().div_ceil(CHUNK);
         if files.is_empty() || self.has_enough() {
             return Ok(());
         }
+        let chunks = chunk_count(files.len());
         let next = Arc::new(AtomicUsize::new(0));
         let mut workers = JoinSet::new();
-        for _ in 0..threads.min(files.len().div_ceil(FIRST_CHUNK)) {
+        for _ in 0..threads.min(chunks) {
             let (scan, files, next) = (Arc::clone(self), Arc::clone(files), Arc::clone(&next));
             workers.spawn_blocking(move || scan.take_chunks(&files, &next, keep));
         }
         while let Some(worker) = workers.join_next().await {
-            if let Err(error) = worker.map_err(ToolError::internal).flatten() {
-                self.has_failed.store(true, Ordering::Relaxed);
-                return Err(error);
-            }
+            worker.map_err(ToolError::internal)?;
         }
-        self.chunks_before.fetch_add(chunks, Ordering::Relaxed);
-        Ok(())
+        let mut progress = self.progress();
+        progress.chunks_before += chunks;
+        match progress.failure.take() {
+            // A failure behind all that is given concerns nobody.
+            Some((_, error)) if !self.is_beyond_limits(progress.lines, progress.bytes) => Err(error),
+            _ => Ok(()),
+        }
     }
 
-    fn take_chunks(&self, files: &[Arc<IndexedFile>], next: &AtomicUsize, keep: Keep) -> Result<()> {
-        let before = self.chunks_before.load(Ordering::Relaxed);
+    fn take_chunks(&self, files: &[Arc<IndexedFile>], next: &AtomicUsize, keep: Keep) {
+        let before = self.progress().chunks_before;
         let mut reader = None;
         while !self.has_enough() && !self.has_failed.load(Ordering::Relaxed) {
             let number = next.fetch_add(1, Ordering::Relaxed);
@@ -156,18 +177,40 @@ impl Scan {
             if files.is_empty() {
                 break;
             }
-            let found = self.search_chunk(files, keep, &mut reader)?;
-            self.lines.fetch_add(found.matches.len(), Ordering::Relaxed);
-            self.bytes.fetch_add(found.bytes, Ordering::Relaxed);
-            if !found.matches.is_empty() || found.skipped != Skipped::default() {
-                self.chunks().push((before + number, found));
+            match self.search_chunk(files, keep, &mut reader) {
+                Ok(found) => self.finish(before + number, found),
+                Err(error) => self.fail(before + number, error),
             }
         }
-        Ok(())
     }
 
-    fn chunks(&self) -> std::sync::MutexGuard<'_, Vec<(usize, FoundInChunk)>> {
-        self.chunks.lock().unwrap_or_else(PoisonError::into_inner)
+    fn finish(&self, number: usize, found: FoundInChunk) {
+        self.lines.fetch_add(found.matches.len(), Ordering::Relaxed);
+        self.bytes.fetch_add(found.bytes, Ordering::Relaxed);
+        let mut progress = self.progress();
+        progress.found.insert(number, found);
+        while let Some(found) = progress.found.get(&progress.unfinished) {
+            let (lines, bytes) = (found.matches.len(), found.bytes);
+            progress.lines += lines;
+            progress.bytes += bytes;
+            progress.unfinished += 1;
+        }
+        if self.is_beyond_limits(progress.lines, progress.bytes) {
+            // Whatever other threads still look at comes later.
+            self.interrupt.stop();
+        }
+    }
+
+    fn fail(&self, number: usize, error: ToolError) {
+        self.has_failed.store(true, Ordering::Relaxed);
+        let mut progress = self.progress();
+        if progress.failure.as_ref().is_none_or(|(first, _)| number < *first) {
+            progress.failure = Some((number, error));
+        }
+    }
+
+    fn progress(&self) -> std::sync::MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn search_chunk(
@@ -185,7 +228,7 @@ impl Scan {
         if !wanted.is_empty() {
             let reader = match reader {
                 Some(reader) => reader,
-                None => reader.insert(self.database.reader(self.workspace)?),
+                None => reader.insert(self.texts.reader(self.workspace)?),
             };
             reader.visit(&wanted, &mut chunk)?;
         }
@@ -208,15 +251,14 @@ impl Scan {
 
     /// All that was found, in order and within the limits.
     pub(super) fn found(&self) -> Found {
-        let mut chunks = std::mem::take(&mut *self.chunks());
-        chunks.sort_unstable_by_key(|(number, _)| *number);
+        let chunks = std::mem::take(&mut self.progress().found);
         let mut found = Found::default();
         let mut bytes = 0;
-        for (_, chunk) in chunks {
+        for chunk in chunks.into_values() {
             found.skipped.binary += chunk.skipped.binary;
             found.skipped.too_large += chunk.skipped.too_large;
             for line in chunk.matches {
-                bytes += line.line.len();
+                bytes += line.json_bytes();
                 let fits = found.matches.len() < self.search.limit
                     && (bytes <= self.search.limit_bytes || found.matches.is_empty());
                 if !fits {
@@ -335,14 +377,18 @@ impl Chunk<'_> {
                 bytes = &bytes[..limit_bytes];
                 found.is_cut = true;
             }
-            found.bytes += bytes.len() + before.iter().chain(&after).map(String::len).sum::<usize>();
-            let line = whole_characters(bytes);
-            found.matches.push(LineMatch { path: file.path.clone(), line_number, line, before, after });
+            let mut line =
+                LineMatch { path: file.path.clone(), line_number, line: whole_characters(bytes), before, after };
+            if line.json_bytes() > limit_bytes {
+                found.is_cut = true;
+                line.cut_to(limit_bytes);
+            }
+            found.bytes += line.json_bytes();
+            found.matches.push(line);
             let is_full = found.is_cut || found.matches.len() > limit || found.bytes > limit_bytes;
             if is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         self.scan
-            .search
             .matcher
             .find_lines(text, &self.scan.interrupt, &mut take)
             .map_err(|error| error.detail("path", file.path.as_str()))

@@ -39,8 +39,9 @@ impl SearchConnections {
     fn open(&self) -> Result<Connection> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = connect(&self.path, flags)?;
-        // Contents are read once, from start to end: through the system's page cache, not through SQLite's.
-        connection.execute_batch("PRAGMA mmap_size = 1099511627776; PRAGMA cache_size = -512").map_err(fault)?;
+        // Contents are read once, from start to end: where that is possible in the system's page cache, without a copy in
+        // SQLite's. What is mapped counts as memory of the process, so there is a bound.
+        connection.execute_batch("PRAGMA mmap_size = 268435456; PRAGMA cache_size = -2048").map_err(fault)?;
         Ok(connection)
     }
 }
@@ -63,11 +64,22 @@ impl Deref for Lent {
 impl Drop for Lent {
     fn drop(&mut self) {
         let Some(connection) = self.connection.take() else { return };
-        if connection.is_autocommit() || connection.execute_batch("COMMIT").is_ok() {
-            self.owner.idle().push(connection);
+        let mut idle = self.owner.idle();
+        if idle.len() < IDLE_MOST && (connection.is_autocommit() || connection.execute_batch("COMMIT").is_ok()) {
+            idle.push(connection);
         }
     }
 }
+
+/// How many connections are kept for the next search.
+const IDLE_MOST: usize = 8;
+
+/// How many rows of the list are read at once. Nearly all that follow the first ones: the log of the database grows while
+/// its list is being read, and to search what was read takes much longer than to read it.
+const LARGEST_PAGE: usize = 100_000;
+
+/// Beyond so many changes the whole list is read anew.
+const CHANGES_MOST: Cursor = 5_000;
 
 const FILE: &str = "f.id, f.path, f.kind, f.is_virtual, f.head_blob, f.head_form, f.size, CASE WHEN f.is_virtual
     THEN (SELECT coalesce(max(m.seq), 0) FROM chat_messages m WHERE m.ws = f.ws AND m.chat_id = f.id) END";
@@ -95,7 +107,7 @@ fn changes(db: &Connection, ws: WorkspaceId, since: Option<Cursor>) -> Result<Ch
     let (oldest, newest): (Cursor, Cursor) =
         find(db, sql, [ws.0], |row| Ok((row.get(0)?, row.get(1)?)))?.unwrap_or((1, 0));
     let changed = match since {
-        Some(since) if oldest <= since + 1 && since <= newest => {
+        Some(since) if oldest <= since + 1 && (since..=since + CHANGES_MOST).contains(&newest) => {
             let sql = format!(
                 "SELECT {FILE}, c.file_id FROM (SELECT DISTINCT file_id FROM changes WHERE ws = ?1 AND place > ?2) c
                  LEFT JOIN files f ON f.ws = ?1 AND f.id = c.file_id AND {IS_FILE}"
@@ -153,6 +165,14 @@ impl Files for SqliteFiles {
         self.db = Some(db);
         Ok(page)
     }
+
+    fn largest_page(&self) -> usize {
+        LARGEST_PAGE
+    }
+
+    fn texts(&self) -> Option<Arc<dyn Texts>> {
+        None
+    }
 }
 
 /// Reads texts from the embedded database.
@@ -160,10 +180,7 @@ pub(super) struct SqliteTexts(pub Arc<SearchConnections>);
 
 impl Texts for SqliteTexts {
     fn reader(&self, ws: WorkspaceId) -> Result<Box<dyn TextReader>> {
-        let db = self.0.lend()?;
-        // One transaction for all that a thread reads: to open and close one for each text takes longer than to read it.
-        db.execute_batch("BEGIN").map_err(fault)?;
-        Ok(Box::new(SqliteReader { db, ws }))
+        Ok(Box::new(SqliteReader { db: self.0.lend()?, ws }))
     }
 }
 
@@ -174,6 +191,17 @@ struct SqliteReader {
 
 impl TextReader for SqliteReader {
     fn visit(&mut self, files: &[&IndexedFile], visitor: &mut dyn TextVisitor) -> Result<()> {
+        // One transaction for some texts: to open and close one for each takes longer than to read it. None for all of
+        // them, because the log of the database grows while one is open.
+        self.db.execute_batch("BEGIN").map_err(fault)?;
+        let visited = self.visit_in_transaction(files, visitor);
+        self.db.execute_batch("COMMIT").map_err(fault)?;
+        visited
+    }
+}
+
+impl SqliteReader {
+    fn visit_in_transaction(&self, files: &[&IndexedFile], visitor: &mut dyn TextVisitor) -> Result<()> {
         let (db, ws) = (&self.db, self.ws);
         // Apart, because SQLite reads all columns of a row that is asked for, however large they are.
         let prepare = |sql| db.prepare_cached(sql).map_err(fault);

@@ -109,7 +109,7 @@ impl Store for Sqlite {
                 }
             }
         }
-        self.in_turns(forget_changes).await?;
+        self.forget_changes().await?;
         purged.workspaces = self.purge_workspaces().await?;
         Ok(purged)
     }
@@ -128,6 +128,25 @@ impl Sqlite {
                 deleted => total += deleted as u64,
             }
         }
+    }
+
+    /// Forgets the oldest changes of workspaces that have many.
+    async fn forget_changes(&self) -> Result<()> {
+        let sql = "SELECT min(ws) FROM changes WHERE ws > ?1";
+        let mut last = Uuid::nil();
+        while let Some(ws) =
+            self.read(move |db| find(db, sql, [last], |row| row.get::<_, Option<Uuid>>(0))).await?.flatten()
+        {
+            let forget = move |db: &Connection| {
+                let sql = "DELETE FROM changes WHERE ws = ?1
+                           AND place <= (SELECT max(place) FROM changes WHERE ws = ?1) - ?2
+                           AND place < (SELECT min(place) FROM changes WHERE ws = ?1) + ?3";
+                run(db, sql, (ws, CHANGES_KEPT, TURN))
+            };
+            self.in_turns(forget).await?;
+            last = ws;
+        }
+        Ok(())
     }
 
     async fn purge_workspaces(&self) -> Result<u64> {
@@ -164,14 +183,6 @@ impl Sqlite {
 /// How many changes of a workspace are remembered at least. A search that has not seen more than these reads them;
 /// one that has not looked for longer reads the whole list anew.
 const CHANGES_KEPT: i64 = 10_000;
-
-/// Forgets the oldest changes of a workspace that has many.
-fn forget_changes(db: &Connection) -> Result<usize> {
-    let sql = "DELETE FROM changes WHERE (ws, place) IN (
-                   SELECT c.ws, c.place FROM (SELECT ws, max(place) AS newest FROM changes GROUP BY ws) w
-                   JOIN changes c ON c.ws = w.ws AND c.place <= w.newest - ?1 ORDER BY c.ws, c.place LIMIT ?2)";
-    run(db, sql, (CHANGES_KEPT, TURN * 20))
-}
 
 /// Takes a few files out of the trash for good: their versions with them, and the contents that nothing else needs.
 fn purge_trash(db: &Connection, before: i64) -> Result<(u64, u64)> {

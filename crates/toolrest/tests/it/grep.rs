@@ -16,6 +16,7 @@ on_both_backends![
     a_final_newline_begins_one_more_line_and_an_empty_file_has_none,
     a_thousand_matches_are_given_and_more_are_said_to_be,
     one_match_in_a_thousand_files_is_found,
+    an_answer_that_is_long_as_json_is_cut_and_says_so,
     wrong_patterns_are_refused_in_words,
     documents_are_searched_in_their_text,
     json_is_searched_as_it_is_laid_out,
@@ -159,6 +160,16 @@ async fn one_match_in_a_thousand_files_is_found(on: On) {
     workspace.ok("mkdir", json!({"path": "/box"})).await;
     workspace.ok("mv", json!({"source": "/f0613.txt", "destination": "/box/"})).await;
     assert_eq!(found(&workspace, json!({"pattern": "nädel"})).await, ["/box/f0613.txt:1:a line with a nÄdel in it"]);
+}
+
+async fn an_answer_that_is_long_as_json_is_cut_and_says_so(on: On) {
+    let workspace = on.workspace().await;
+    for at in 0..3 {
+        workspace.write(&format!("/{at}.txt"), &format!("{}\n", "\u{1}".repeat(9_000)).repeat(400)).await;
+    }
+    let result = workspace.ok("grep", json!({"pattern": "\\x01"})).await;
+    assert_eq!(result["truncated"], true);
+    assert!(list_at(&result, "/matches").len() > 500, "as much as an answer can carry");
 }
 
 async fn wrong_patterns_are_refused_in_words(on: On) {
