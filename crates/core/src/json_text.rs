@@ -164,12 +164,16 @@ impl<'de> Deserialize<'de> for Members {
 
 /// How many bytes a text takes as a string of JSON, its quotes included.
 pub fn json_string_bytes(text: &str) -> usize {
-    let byte_length = |byte: u8| match byte {
+    text.bytes().map(json_bytes_of).sum::<usize>() + 2
+}
+
+/// How many bytes a byte of a text takes within a string of JSON.
+pub(crate) fn json_bytes_of(byte: u8) -> usize {
+    match byte {
         b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 2,
         0..0x20 => 6,
         _ => 1,
-    };
-    text.bytes().map(byte_length).sum::<usize>() + 2
+    }
 }
 
 /// Appends a text as a JSON string.

@@ -1,6 +1,6 @@
 //! Searching the lines of a workspace's files: what is asked, and what is found.
 
-use crate::json_text::json_string_bytes;
+use crate::json_text::{json_bytes_of, json_string_bytes};
 use crate::{Result, WsPath};
 use std::{
     ops::{ControlFlow, Range},
@@ -86,12 +86,15 @@ impl LineMatch {
         self.before.clear();
         self.after.clear();
         let mut left = limit_bytes.saturating_sub(json_string_bytes(self.path.as_str()) + Self::FIELDS_BYTES + 2);
-        let mut end = 0;
-        for (start, character) in self.line.char_indices() {
-            let next = start + character.len_utf8();
-            let Some(rest) = left.checked_sub(json_string_bytes(&self.line[start..next]) - 2) else { break };
-            (left, end) = (rest, next);
-        }
+        let fits = |byte: &u8| match left.checked_sub(json_bytes_of(*byte)) {
+            Some(rest) => {
+                left = rest;
+                true
+            }
+            None => false,
+        };
+        let fitting = self.line.bytes().take_while(fits).count();
+        let end = (0..=fitting).rev().find(|end| self.line.is_char_boundary(*end)).unwrap_or(0);
         self.line.truncate(end);
     }
 
