@@ -14,11 +14,9 @@ pub(crate) use scan::{Stored, TextReader, TextVisitor, Texts};
 
 use async_trait::async_trait;
 use cache::{Cache, Memory};
-use futures_util::future::{Either, select};
 use index::Index;
 use scan::Scan;
 use std::{
-    pin::pin,
     sync::Arc,
     thread,
     time::{Duration, Instant},
@@ -30,6 +28,10 @@ use toolrest_core::{
 
 /// How large the first part of a list is that is read. Small, because most of the time what is looked for is found soon.
 const FIRST_PAGE: usize = 128;
+
+/// From this size of a part on, the next one is read while one is searched. Before, the search may well be over with what
+/// it has, and what is read in advance is in the way.
+const READ_AHEAD_FROM: usize = 2_000;
 
 /// How many searches run at once, for each core; more wait. Each has threads of its own, so that a slow one does not
 /// hold up the others.
@@ -163,23 +165,17 @@ impl Searcher {
         let mut limit = FIRST_PAGE;
         let mut keep = Keep::Texts;
         loop {
-            let page = {
-                let scanning = pin!(scan.run(&part, self.threads, keep));
-                let reading = pin!(files.page(end.as_ref(), limit));
-                match select(scanning, reading).await {
-                    Either::Left((scanned, reading)) => {
-                        scanned?;
-                        // What was asked for in advance is not waited for.
-                        if scan.has_enough() {
-                            return Ok(());
-                        }
-                        reading.await?
-                    }
-                    Either::Right((page, scanning)) => {
-                        scanning.await?;
-                        page?
-                    }
+            let page = if limit < READ_AHEAD_FROM {
+                scan.run(&part, self.threads, keep).await?;
+                if scan.has_enough() {
+                    return Ok(());
                 }
+                files.page(end.as_ref(), limit).await?
+            } else {
+                let scanning = scan.run(&part, self.threads, keep);
+                let (scanned, page) = tokio::join!(scanning, files.page(end.as_ref(), limit));
+                scanned?;
+                page?
             };
             let is_last = page.len() < limit;
             if !books.has_room() {

@@ -25,6 +25,7 @@ fn dependencies_between_crates_point_one_way() {
     for (name, allowed) in [
         ("core", &[][..]),
         ("store", &["toolrest-core"]),
+        ("directory", &[]),
         ("edit", &[]),
         ("ops", &["toolrest-core", "toolrest-edit"]),
         ("toolsets", &["toolrest-core", "toolrest-ops"]),

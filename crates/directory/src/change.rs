@@ -1,0 +1,93 @@
+//! What a commit can be asked to do, and what it says it did.
+
+use std::path::PathBuf;
+
+use crate::{Hash, Metadata};
+
+/// One change of a commit. The changes of a commit take effect in their order, and all at once.
+#[derive(Debug, Clone)]
+pub enum Change {
+    /// Writes a whole file. A symbolic link is written through to the file it names.
+    Write {
+        path: PathBuf,
+        bytes: Vec<u8>,
+        expect: Expect,
+        /// The permission bits. Without them a file keeps its own, and a new one gets 0666 less the umask.
+        mode: Option<u32>,
+        parents: Parents,
+    },
+    /// Removes a file. A symbolic link itself is removed, not what it names.
+    Remove { path: PathBuf, expect: Expect },
+    /// Removes a folder. Files that earlier changes of the same commit remove do not count as its contents.
+    RemoveFolder { path: PathBuf, contents: Contents },
+    /// Gives a file, link or folder another path.
+    Move { from: PathBuf, to: PathBuf, replace: Replace, parents: Parents },
+    /// Makes a folder that must not exist yet.
+    MakeFolder { path: PathBuf, parents: Parents },
+}
+
+/// What must stand at a path for a change to take effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expect {
+    Absent,
+    Hash(Hash),
+    Anything,
+}
+
+/// What happens where a parent folder is missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Parents {
+    Required,
+    Make,
+}
+
+/// Whether a move may take the place of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Replace {
+    Refuse,
+    File,
+}
+
+/// What a folder that is removed may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Contents {
+    Nothing,
+    Anything,
+}
+
+/// What the caller wants to get back if a commit is interrupted and recovered.
+#[derive(Debug, Clone, Default)]
+pub struct CommitOptions {
+    /// The caller's name for the commit.
+    pub id: Vec<u8>,
+    /// Whatever the caller needs to record the commit elsewhere.
+    pub payload: Vec<u8>,
+}
+
+/// A commit that took effect and is durable.
+#[derive(Debug, Clone)]
+pub struct Applied {
+    /// One for each change, in their order.
+    pub changes: Vec<AppliedChange>,
+}
+
+/// What became of one change.
+#[derive(Debug, Clone)]
+pub struct AppliedChange {
+    /// The real path beneath the root, with symbolic links followed as far as the change does. A move gives the new one.
+    pub path: PathBuf,
+    pub effect: Effect,
+    /// What is known of a written file afterwards.
+    pub metadata: Option<Metadata>,
+}
+
+/// How a change took effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    Created,
+    Replaced,
+    /// The file has several names: its bytes were changed in place, so that all names still lead to it.
+    RewrittenInPlace,
+    Removed,
+    Moved,
+}

@@ -1,0 +1,145 @@
+//! Commits: many changes, all or none of them.
+//!
+//! A commit holds the root's lock, so that commits of all processes take turns. It plans its steps and checks what is
+//! expected, writes the steps to the journal, stages new contents in temporary files, takes the steps, makes the
+//! folders durable, marks the journal as committed and removes what was set aside. Until the mark is durable any
+//! failure or crash rolls all steps back; from then on it can only be finished. A commit that writes one file and does
+//! nothing else counts as soon as the file has its name.
+
+use std::path::{Path, PathBuf};
+
+use crate::{Applied, Change, CommitOptions, ErrorKind, Result, Root, error::At, sys};
+
+mod apply;
+mod journal;
+mod locate;
+mod paths;
+mod plan;
+mod settle;
+mod stage;
+mod step;
+mod sweep;
+
+use journal::{Intent, Journal, State};
+use plan::Plan;
+use step::Step;
+
+#[cfg(test)]
+#[path = "commit/commit_tests.rs"]
+mod commit_tests;
+
+/// A commit that a crash had interrupted, and what became of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recovered {
+    pub id: Vec<u8>,
+    pub payload: Vec<u8>,
+    pub outcome: Outcome,
+    /// Paths that somebody else had changed in the meantime and that were left as they are.
+    pub kept: Vec<PathBuf>,
+}
+
+/// What became of an interrupted commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// All its changes are in effect.
+    Finished,
+    /// None of its changes is in effect.
+    RolledBack,
+}
+
+/// Whether the caller could record a commit elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Record {
+    Kept,
+    /// The commit stays unfinished: [`Root::recover`] hands it back.
+    Failed,
+}
+
+impl Root {
+    /// Applies all changes or none.
+    ///
+    /// When it returns, the changes are durable. `journal_dir` is a folder that all processes share that change this
+    /// root; it lies outside of the root. After [`ErrorKind::Unfinished`] the caller calls [`Root::recover`] and may
+    /// try again.
+    pub fn commit(&self, changes: &[Change], journal_dir: &Path, options: &CommitOptions) -> Result<Applied> {
+        self.commit_and_record(changes, journal_dir, options, |_| Record::Kept)
+    }
+
+    /// Applies all changes or none, and lets the caller record that elsewhere before anybody else's commit.
+    ///
+    /// `record` is called when the changes are in effect and durable. Until it says that the record is kept,
+    /// [`Root::recover`] tells of the commit as finished, so that no crash can come between the two.
+    pub fn commit_and_record(
+        &self,
+        changes: &[Change],
+        journal_dir: &Path,
+        options: &CommitOptions,
+        record: impl FnOnce(&Applied) -> Record,
+    ) -> Result<Applied> {
+        let mut journal = Journal::open(self, journal_dir)?;
+        if let State::Pending { .. } = journal.read()? {
+            return Err(journal.unfinished());
+        }
+        let mut plan = Plan::new(self, changes)?;
+        let steps: Vec<Step> = plan.tasks.iter().map(|task| task.step.clone()).collect();
+        let boot = sys::boot().at(self.real_path())?.to_vec();
+        let intent = Intent { id: options.id.clone(), payload: options.payload.clone(), steps, boot };
+
+        let done = journal
+            .begin(&intent)
+            .and_then(|()| stage::stage(self, &plan))
+            .and_then(|()| apply::apply(self, &plan))
+            .and_then(|()| settle::sync_folders(self, &intent.steps))
+            .and_then(|()| journal.mark_committed(&intent));
+        if let Err(error) = done {
+            // The mark may have reached the disk although writing it failed: it goes before anything is undone.
+            let rolled_back = journal
+                .clear_committed()
+                .and_then(|()| settle::roll_back(self, &intent.steps))
+                .and_then(|_| journal.mark_settled());
+            return Err(if rolled_back.is_ok() { error } else { ErrorKind::Unfinished.at(error.path) });
+        }
+
+        // The commit stands. What cannot be cleaned up now is left to the next recovery.
+        let cleaned_up = settle::finish(self, &intent.steps);
+        plan.describe_written(self);
+        let applied = Applied { changes: plan.effects };
+        if record(&applied) == Record::Kept && cleaned_up.is_ok() {
+            let _ = journal.mark_finished();
+        }
+        Ok(applied)
+    }
+
+    /// Settles the commit that a crash interrupted, if there is one: it is finished if it had passed the point from
+    /// which it counts, else rolled back. No temporary file is left.
+    ///
+    /// It may be called at any time and any number of times. The commit may be one that was acknowledged, where the
+    /// crash came right after; what the caller has recorded of it stands.
+    pub fn recover(&self, journal_dir: &Path) -> Result<Vec<Recovered>> {
+        let mut journal = Journal::open(self, journal_dir)?;
+        let (intent, outcome) = match journal.read()? {
+            State::Empty => return Ok(Vec::new()),
+            State::Lost => return sweep::sweep(self).map(|()| Vec::new()),
+            State::Settled { intent } => {
+                return self.sweep_after_a_boot(&intent).map(|()| Vec::new());
+            }
+            State::Pending { intent, outcome } => (intent, outcome),
+        };
+        let taken_effect = intent.single_write().map_or(Ok(false), |step| settle::has_taken_effect(self, step))?;
+        let (outcome, kept) = if outcome == Outcome::Finished || taken_effect {
+            settle::finish(self, &intent.steps)?;
+            settle::sync_folders(self, &intent.steps)?;
+            (Outcome::Finished, Vec::new())
+        } else {
+            (Outcome::RolledBack, settle::roll_back(self, &intent.steps)?)
+        };
+        self.sweep_after_a_boot(&intent)?;
+        journal.mark_settled()?;
+        Ok(vec![Recovered { id: intent.id, payload: intent.payload, outcome, kept }])
+    }
+
+    /// Removes temporary files that a commit has forgotten because the machine went down since.
+    fn sweep_after_a_boot(&self, intent: &Intent) -> Result<()> {
+        if intent.boot == sys::boot().at(self.real_path())? { Ok(()) } else { sweep::sweep(self) }
+    }
+}

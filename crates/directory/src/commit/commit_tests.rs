@@ -1,0 +1,373 @@
+//! A commit that uses every kind of step, with a fault at each of its system calls.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    os::unix::fs::{MetadataExt, PermissionsExt, symlink},
+    path::{Path, PathBuf},
+};
+
+use rustix::io::Errno;
+use tempfile::TempDir;
+
+use super::*;
+use crate::{
+    Contents, Expect, Hash, Parents, Replace,
+    sys::faults::{Fault, with_faults},
+};
+
+/// What stands at each path beneath a folder: mode, number of links, and the bytes, or what a link names.
+type Snapshot = BTreeMap<PathBuf, (u32, u64, Vec<u8>)>;
+
+struct Scene {
+    place: TempDir,
+    root: Root,
+}
+
+impl Scene {
+    fn new() -> Self {
+        // In memory where there is such a place: making things durable costs nothing there.
+        let place = TempDir::new_in(Path::new("/dev/shm")).or_else(|_| TempDir::new()).unwrap();
+        let path = place.path().join("root");
+        for folder in ["journal", "root/old", "root/tree/below", "root/dir/sub", "root/hollow", "root/remade"] {
+            fs::create_dir_all(place.path().join(folder)).unwrap();
+        }
+        for file in [
+            "update",
+            "gone",
+            "old/inner",
+            "tree/one",
+            "tree/below/two",
+            "from",
+            "taker",
+            "taken",
+            "dir/file",
+            "dir/sub/deep",
+            "named",
+            "linked",
+            "untouched",
+        ] {
+            fs::write(path.join(file), format!("before: {file}")).unwrap();
+        }
+        fs::set_permissions(path.join("update"), fs::Permissions::from_mode(0o640)).unwrap();
+        fs::hard_link(path.join("linked"), path.join("linked too")).unwrap();
+        symlink("named", path.join("link")).unwrap();
+        symlink("tree", path.join("folder link")).unwrap();
+        let root = Root::open(&path).unwrap();
+        Self { place, root }
+    }
+
+    fn commit(&self) -> Result<Applied> {
+        self.commit_of(&changes())
+    }
+
+    fn commit_of(&self, changes: &[Change]) -> Result<Applied> {
+        let options = CommitOptions { id: b"id".to_vec(), payload: b"payload".to_vec() };
+        self.root.commit(changes, &self.journal(), &options)
+    }
+
+    fn recover(&self) -> Result<Vec<Recovered>> {
+        self.root.recover(&self.journal())
+    }
+
+    fn journal(&self) -> PathBuf {
+        self.place.path().join("journal")
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        let mut snapshot = Snapshot::new();
+        let mut waiting = vec![PathBuf::new()];
+        while let Some(folder) = waiting.pop() {
+            for entry in fs::read_dir(self.root.real_path().join(&folder)).unwrap() {
+                let entry = entry.unwrap();
+                let path = folder.join(entry.file_name());
+                let metadata = entry.metadata().unwrap();
+                let bytes = if metadata.is_dir() {
+                    waiting.push(path.clone());
+                    Vec::new()
+                } else if metadata.is_symlink() {
+                    fs::read_link(entry.path()).unwrap().into_os_string().into_encoded_bytes()
+                } else {
+                    fs::read(entry.path()).unwrap()
+                };
+                let links = if metadata.is_dir() { 0 } else { metadata.nlink() };
+                snapshot.insert(path, (metadata.mode(), links, bytes));
+            }
+        }
+        snapshot
+    }
+}
+
+fn write(path: &str, expect: Expect, mode: Option<u32>) -> Change {
+    let bytes = format!("after, and longer than before: {path}").into_bytes();
+    Change::Write { path: path.into(), bytes, expect, mode, parents: Parents::Make }
+}
+
+fn before(path: &str) -> Expect {
+    Expect::Hash(Hash::of(format!("before: {path}").as_bytes()))
+}
+
+fn moving(from: &str, to: &str, replace: Replace) -> Change {
+    Change::Move { from: from.into(), to: to.into(), replace, parents: Parents::Make }
+}
+
+fn changes() -> Vec<Change> {
+    vec![
+        write("update", before("update"), None),
+        write("new/deep/file", Expect::Absent, Some(0o755)),
+        write("new/other", Expect::Anything, None),
+        write("linked", before("linked"), Some(0o600)),
+        write("link", before("named"), None),
+        Change::Remove { path: "gone".into(), expect: before("gone") },
+        Change::Remove { path: "old/inner".into(), expect: Expect::Anything },
+        Change::RemoveFolder { path: "old".into(), contents: Contents::Nothing },
+        Change::RemoveFolder { path: "tree".into(), contents: Contents::Anything },
+        Change::Remove { path: "folder link".into(), expect: Expect::Anything },
+        moving("from", "moved/to", Replace::Refuse),
+        moving("taker", "taken", Replace::File),
+        moving("dir", "elsewhere", Replace::Refuse),
+        write("elsewhere/file", before("dir/file"), None),
+        write("dir/file", Expect::Absent, None),
+        write("gone/is a folder now", Expect::Absent, None),
+        Change::MakeFolder { path: "empty".into(), parents: Parents::Required },
+        moving("hollow", "moved/hollow", Replace::Refuse),
+        Change::MakeFolder { path: "hollow".into(), parents: Parents::Required },
+        Change::RemoveFolder { path: "remade".into(), contents: Contents::Nothing },
+        write("remade/file", Expect::Absent, None),
+    ]
+}
+
+/// The tree before, the tree after, and how many system calls lie between.
+fn undisturbed() -> (Snapshot, Snapshot, usize) {
+    let scene = Scene::new();
+    let before = scene.snapshot();
+    let (applied, calls) = with_faults(&[], || scene.commit());
+    assert_eq!(applied.unwrap().changes.len(), changes().len());
+    let after = scene.snapshot();
+    assert!(scene.recover().unwrap().is_empty());
+    assert_eq!(scene.snapshot(), after);
+    (before, after, calls)
+}
+
+/// Says which of the two trees is there, and that it is one of them.
+fn outcome(scene: &Scene, before: &Snapshot, after: &Snapshot, what: &str) -> Outcome {
+    let now = scene.snapshot();
+    if now == *after {
+        return Outcome::Finished;
+    }
+    for (path, there) in &now {
+        assert_eq!(before.get(path), Some(there), "{what}: {}", path.display());
+    }
+    assert_eq!(now.len(), before.len(), "{what}: something is missing");
+    Outcome::RolledBack
+}
+
+#[test]
+fn a_commit_of_every_kind_of_step_takes_effect() {
+    let (_, after, _) = undisturbed();
+    let text = |path: &str| String::from_utf8(after[Path::new(path)].2.clone()).unwrap();
+    assert_eq!(text("update"), "after, and longer than before: update");
+    assert_eq!(after[Path::new("update")].0 & 0o777, 0o640);
+    assert_eq!(after[Path::new("new/deep/file")].0 & 0o777, 0o755);
+    assert_eq!(text("linked"), text("linked too"));
+    assert_eq!(after[Path::new("linked too")].1, 2);
+    assert_eq!(text("link"), "named");
+    assert_eq!(text("named"), "after, and longer than before: link");
+    assert_eq!(text("moved/to"), "before: from");
+    assert_eq!(text("taken"), "before: taker");
+    assert_eq!(text("elsewhere/file"), "after, and longer than before: elsewhere/file");
+    assert_eq!(text("elsewhere/sub/deep"), "before: dir/sub/deep");
+    for gone in ["old", "tree", "from", "taker", "folder link", "dir/sub"] {
+        assert!(!after.contains_key(Path::new(gone)), "{gone}");
+    }
+    assert!(after.contains_key(Path::new("gone/is a folder now")));
+    assert!(after.contains_key(Path::new("empty")));
+}
+
+#[test]
+fn a_call_that_fails_leaves_everything_as_it_was() {
+    let (before, after, calls) = undisturbed();
+    let mut failed = 0;
+    for errno in [Errno::IO, Errno::NOSPC] {
+        for call in 0..calls {
+            let scene = Scene::new();
+            let (result, _) = with_faults(&[(call, Fault::Fails(errno))], || scene.commit());
+            let what = format!("call {call} of {calls} fails with {errno:?}");
+            match result {
+                // What fails after the commit counts is only cleaning up.
+                Ok(_) => {
+                    let recovered = scene.recover().unwrap();
+                    assert!(recovered.iter().all(|recovered| recovered.outcome == Outcome::Finished), "{what}");
+                    assert_eq!(outcome(&scene, &before, &after, &what), Outcome::Finished, "{what}");
+                }
+                Err(error) => {
+                    failed += 1;
+                    assert!(!matches!(error.kind, ErrorKind::Unfinished), "{what}: {error}");
+                    assert_eq!(outcome(&scene, &before, &after, &what), Outcome::RolledBack, "{what}");
+                    assert!(scene.recover().unwrap().is_empty(), "{what}");
+                    scene.commit().unwrap();
+                    assert_eq!(outcome(&scene, &before, &after, &what), Outcome::Finished, "{what}");
+                }
+            }
+        }
+    }
+    eprintln!("{calls} system calls, {failed} failures");
+    assert!(failed > calls);
+}
+
+#[test]
+fn a_crash_at_any_call_is_recovered_to_all_or_nothing() {
+    let (before, after, calls) = undisturbed();
+    let mut finished = 0;
+    for call in 0..calls {
+        let scene = Scene::new();
+        let (result, _) = with_faults(&[(call, Fault::Dies)], || scene.commit());
+        let what = format!("death at call {call} of {calls}");
+        let recovered = scene.recover().unwrap();
+        let tree = outcome(&scene, &before, &after, &what);
+        for recovered in &recovered {
+            assert_eq!((&recovered.id[..], &recovered.payload[..]), (&b"id"[..], &b"payload"[..]), "{what}");
+            assert_eq!((recovered.outcome, &recovered.kept), (tree, &Vec::new()), "{what}");
+        }
+        assert!(result.is_err() || tree == Outcome::Finished, "{what}: it was acknowledged");
+        assert!(tree == Outcome::RolledBack || !recovered.is_empty() || result.is_ok(), "{what}: nobody was told");
+        finished += usize::from(tree == Outcome::Finished);
+        assert!(scene.recover().unwrap().is_empty(), "{what}");
+    }
+    eprintln!("{calls} deaths, {finished} finished");
+    assert!(0 < finished && finished < calls);
+}
+
+#[test]
+fn a_crash_during_recovery_is_recovered_too() {
+    let (before, after, calls) = undisturbed();
+    let mut deaths = 0;
+    for call in 0..calls {
+        // Each death of the commit meets some deaths of the recovery, and all are met by some.
+        for second in (call % 17..).step_by(17) {
+            let scene = Scene::new();
+            let _ = with_faults(&[(call, Fault::Dies)], || scene.commit());
+            let (first, made) = with_faults(&[(second, Fault::Dies)], || scene.recover());
+            let what = format!("deaths at call {call} of {calls} and {second} of the recovery");
+            scene.recover().unwrap();
+            outcome(&scene, &before, &after, &what);
+            deaths += 1;
+            if first.is_ok() && made <= second {
+                break;
+            }
+        }
+    }
+    eprintln!("{deaths} deaths during recovery");
+}
+
+#[test]
+fn a_crash_while_rolling_back_is_recovered() {
+    let (before, after, calls) = undisturbed();
+    let mut deaths = 0;
+    for call in 0..calls {
+        for second in (call + 1 + call % 23..).step_by(23) {
+            let scene = Scene::new();
+            let faults = [(call, Fault::Fails(Errno::IO)), (second, Fault::Dies)];
+            let (_, made) = with_faults(&faults, || scene.commit());
+            scene.recover().unwrap();
+            outcome(&scene, &before, &after, &format!("failure at call {call} of {calls}, death at {second}"));
+            deaths += 1;
+            if made <= second {
+                break;
+            }
+        }
+    }
+    eprintln!("{deaths} deaths while rolling back");
+}
+
+#[test]
+fn a_single_write_is_as_safe_without_a_durable_mark() {
+    for change in [
+        write("update", before("update"), Some(0o600)),
+        write("untouched", Expect::Anything, None),
+        write("new", Expect::Absent, None),
+        write("linked", Expect::Anything, None),
+    ] {
+        let change = [change];
+        let whole = Scene::new();
+        let before = whole.snapshot();
+        let (result, calls) = with_faults(&[], || whole.commit_of(&change));
+        result.unwrap();
+        let after = whole.snapshot();
+        for call in 0..calls {
+            for fault in [Fault::Fails(Errno::IO), Fault::Dies] {
+                let scene = Scene::new();
+                let (result, _) = with_faults(&[(call, fault)], || scene.commit_of(&change));
+                let what = format!("{fault:?} at call {call} of {calls} of {change:?}");
+                if matches!(fault, Fault::Fails(_)) && result.is_err() {
+                    assert_eq!(outcome(&scene, &before, &after, &what), Outcome::RolledBack, "{what}");
+                }
+                let recovered = scene.recover().unwrap();
+                let tree = outcome(&scene, &before, &after, &what);
+                assert!(recovered.iter().all(|recovered| recovered.outcome == tree), "{what}");
+                assert!(result.is_err() || tree == Outcome::Finished, "{what}: it was acknowledged");
+            }
+            // A failure, and death while it is rolled back.
+            for second in call + 1..call + 40 {
+                let scene = Scene::new();
+                let faults = [(call, Fault::Fails(Errno::IO)), (second, Fault::Dies)];
+                let _ = with_faults(&faults, || scene.commit_of(&change));
+                let recovered = scene.recover().unwrap();
+                let tree = outcome(&scene, &before, &after, &format!("{faults:?} of {change:?}"));
+                assert!(recovered.iter().all(|recovered| recovered.outcome == tree), "{faults:?} of {change:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_others_have_done_since_a_crash_is_not_lost() {
+    let (_, _, calls) = undisturbed();
+    let mut met = 0;
+    for call in 0..calls {
+        let scene = Scene::new();
+        let _ = with_faults(&[(call, Fault::Dies)], || scene.commit());
+        let theirs = ["update", "gone", "taken", "named", "new/deep/file", "elsewhere/file"];
+        let written: Vec<_> =
+            theirs.iter().filter(|path| fs::write(scene.root.real_path().join(path), "theirs").is_ok()).collect();
+        let recovered = scene.recover().unwrap();
+        let tree = scene.snapshot();
+        // What they wrote is there, under its own name or under that which it had before.
+        let found = tree.values().filter(|(_, _, bytes)| bytes == b"theirs").count();
+        assert!(found >= written.len(), "death at call {call}: {found} of {written:?}, {recovered:?}");
+        assert!(tree.keys().all(|path| !path.components().any(|part| crate::is_temporary(part.as_os_str()))));
+        met += recovered.iter().map(|recovered| recovered.kept.len()).sum::<usize>();
+    }
+    assert!(met > 0);
+}
+
+#[test]
+fn a_single_write_is_all_or_nothing_also_where_the_journal_was_lost_with_the_power() {
+    for change in [write("update", before("update"), None), write("new", Expect::Absent, None)] {
+        let change = [change];
+        let whole = Scene::new();
+        let before = whole.snapshot();
+        let (_, calls) = with_faults(&[], || whole.commit_of(&change).unwrap());
+        let after = whole.snapshot();
+        for call in 0..calls {
+            let scene = Scene::new();
+            let _ = with_faults(&[(call, Fault::Dies)], || scene.commit_of(&change));
+            lose_journal(&scene, call % 2 == 0);
+            scene.recover().unwrap();
+            outcome(&scene, &before, &after, &format!("power loss at call {call} of {calls} of {change:?}"));
+        }
+    }
+}
+
+/// Leaves a journal as it would be had the power failed: empty, or one of before the machine was started again.
+fn lose_journal(scene: &Scene, empty: bool) {
+    let mut journal = Journal::open(&scene.root, &scene.journal()).unwrap();
+    let earlier = Intent { id: vec![], payload: vec![], steps: vec![], boot: b"earlier".to_vec() };
+    journal.begin(&earlier).unwrap();
+    journal.mark_settled().unwrap();
+    if empty {
+        let path = journal.unfinished().path;
+        let size = fs::read(&path).unwrap().len();
+        fs::write(path, vec![0; size]).unwrap();
+    }
+}

@@ -1,0 +1,45 @@
+//! Paths with something to remember for each, asked by what lies above or below a path.
+
+use std::{
+    collections::BTreeMap,
+    ops::Bound,
+    path::{Path, PathBuf},
+};
+
+pub(super) struct Paths<T>(BTreeMap<PathBuf, T>);
+
+impl<T> Paths<T> {
+    pub(super) fn new() -> Self {
+        Self(BTreeMap::new())
+    }
+
+    pub(super) fn insert(&mut self, path: PathBuf, value: T) {
+        self.0.insert(path, value);
+    }
+
+    pub(super) fn contains(&self, path: &Path) -> bool {
+        self.0.contains_key(path)
+    }
+
+    /// Gives the path that is the given one, or the nearest above it.
+    pub(super) fn at_or_above(&self, path: &Path) -> Option<(&Path, &T)> {
+        path.ancestors().find_map(|above| self.0.get_key_value(above)).map(|(above, value)| (&**above, value))
+    }
+
+    pub(super) fn cover(&self, path: &Path) -> bool {
+        self.at_or_above(path).is_some()
+    }
+
+    pub(super) fn any_at_or_below(&self, path: &Path) -> bool {
+        // Paths sort by their names, so that what is below a path follows it directly.
+        self.0
+            .range::<Path, _>((Bound::Included(path), Bound::Unbounded))
+            .next()
+            .is_some_and(|(next, _)| next.starts_with(path))
+    }
+
+    /// Tells whether any of the paths is the given one, above it or below it.
+    pub(super) fn touch(&self, path: &Path) -> bool {
+        self.cover(path) || self.any_at_or_below(path)
+    }
+}

@@ -1,0 +1,187 @@
+//! The steps of a commit as the journal knows them: enough to finish or to undo each, whatever was done of it.
+
+use std::{
+    ffi::OsString,
+    os::unix::ffi::{OsStrExt, OsStringExt},
+    path::{Path, PathBuf},
+};
+
+use crate::{Hash, Identity};
+
+/// One step. All paths are real paths beneath the root; `staged` and `aside` are temporary names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Makes a folder. `before` is what had the path when the commit was planned and is taken away by a step before.
+    MakeFolder { path: PathBuf, before: Option<Identity> },
+    /// Renames to `aside`.
+    Remove { path: PathBuf, aside: PathBuf },
+    /// Renames. What is replaced is linked to `aside` before.
+    Move { from: PathBuf, to: PathBuf, identity: Identity, aside: Option<PathBuf> },
+    /// Links `staged` to a free path, so that both names prove that the file is the staged one.
+    Add { path: PathBuf, staged: PathBuf, hash: Hash },
+    /// Links the old file to `aside` and renames `staged` over it.
+    Replace { path: PathBuf, staged: PathBuf, aside: PathBuf, hash: Hash },
+    /// Copies the old bytes to `aside` and writes the new ones in place.
+    Rewrite { path: PathBuf, aside: PathBuf, old: Hash, mode: u32 },
+}
+
+impl Step {
+    /// The temporary names that may be left when the step is done.
+    pub(super) fn leftovers(&self) -> impl Iterator<Item = &Path> {
+        let temporary = match self {
+            Self::MakeFolder { .. } => None,
+            Self::Move { aside, .. } => aside.as_deref(),
+            Self::Remove { aside, .. } | Self::Replace { aside, .. } | Self::Rewrite { aside, .. } => Some(&**aside),
+            Self::Add { staged, .. } => Some(&**staged),
+        };
+        temporary.into_iter()
+    }
+
+    /// The folders in which the step changes names: those of temporary names first, then the others.
+    pub(super) fn folders(&self) -> (Vec<&Path>, Vec<&Path>) {
+        fn parent(path: &Path) -> &Path {
+            path.parent().unwrap_or(Path::new(""))
+        }
+        match self {
+            Self::MakeFolder { path, .. } => (vec![], vec![parent(path), path]),
+            Self::Move { from, to, aside, .. } => {
+                (aside.as_deref().map(parent).into_iter().collect(), vec![parent(from), parent(to)])
+            }
+            Self::Remove { path, aside } | Self::Rewrite { path, aside, .. } => {
+                (vec![parent(aside)], vec![parent(path)])
+            }
+            Self::Add { path, staged, .. } | Self::Replace { path, staged, .. } => {
+                (vec![parent(staged)], vec![parent(path)])
+            }
+        }
+    }
+
+    pub(super) fn encode(&self, out: &mut Encoder) {
+        match self {
+            Self::MakeFolder { path, before } => {
+                out.byte(0);
+                out.path(path);
+                out.byte(u8::from(before.is_some()));
+                out.identity(before.unwrap_or(Identity { device: 0, inode: 0 }));
+            }
+            Self::Remove { path, aside } => {
+                out.byte(1);
+                out.path(path);
+                out.path(aside);
+            }
+            Self::Move { from, to, identity, aside } => {
+                out.byte(2);
+                out.path(from);
+                out.path(to);
+                out.identity(*identity);
+                // No temporary name is empty.
+                out.path(aside.as_deref().unwrap_or(Path::new("")));
+            }
+            Self::Add { path, staged, hash } => {
+                out.byte(3);
+                out.path(path);
+                out.path(staged);
+                out.bytes(&hash.0);
+            }
+            Self::Replace { path, staged, aside, hash } => {
+                out.byte(4);
+                out.path(path);
+                out.path(staged);
+                out.path(aside);
+                out.bytes(&hash.0);
+            }
+            Self::Rewrite { path, aside, old, mode } => {
+                out.byte(5);
+                out.path(path);
+                out.path(aside);
+                out.bytes(&old.0);
+                out.number(u64::from(*mode));
+            }
+        }
+    }
+
+    pub(super) fn decode(from: &mut Decoder<'_>) -> Option<Self> {
+        Some(match from.byte()? {
+            0 => Self::MakeFolder { path: from.path()?, before: (from.byte()? != 0).then_some(from.identity()?) },
+            1 => Self::Remove { path: from.path()?, aside: from.path()? },
+            2 => Self::Move {
+                from: from.path()?,
+                to: from.path()?,
+                identity: from.identity()?,
+                aside: from.path().map(|aside| Some(aside).filter(|aside| !aside.as_os_str().is_empty()))?,
+            },
+            3 => Self::Add { path: from.path()?, staged: from.path()?, hash: from.hash()? },
+            4 => Self::Replace { path: from.path()?, staged: from.path()?, aside: from.path()?, hash: from.hash()? },
+            5 => Self::Rewrite {
+                path: from.path()?,
+                aside: from.path()?,
+                old: from.hash()?,
+                mode: u32::try_from(from.number()?).ok()?,
+            },
+            _ => return None,
+        })
+    }
+}
+
+/// Writes numbers in little-endian order, and bytes after their length.
+pub(super) struct Encoder(pub(super) Vec<u8>);
+
+impl Encoder {
+    pub(super) fn byte(&mut self, byte: u8) {
+        self.0.push(byte);
+    }
+
+    pub(super) fn number(&mut self, number: u64) {
+        self.0.extend_from_slice(&number.to_le_bytes());
+    }
+
+    pub(super) fn bytes(&mut self, bytes: &[u8]) {
+        self.number(bytes.len() as u64);
+        self.0.extend_from_slice(bytes);
+    }
+
+    fn identity(&mut self, identity: Identity) {
+        self.number(identity.device);
+        self.number(identity.inode);
+    }
+
+    pub(super) fn path(&mut self, path: &Path) {
+        self.bytes(path.as_os_str().as_bytes());
+    }
+}
+
+/// Reads what [`Encoder`] wrote. Everything is `None` from where it does not fit.
+pub(super) struct Decoder<'a>(pub(super) &'a [u8]);
+
+impl<'a> Decoder<'a> {
+    pub(super) fn byte(&mut self) -> Option<u8> {
+        self.take(1).map(|bytes| bytes[0])
+    }
+
+    pub(super) fn number(&mut self) -> Option<u64> {
+        self.take(8)?.try_into().ok().map(u64::from_le_bytes)
+    }
+
+    pub(super) fn bytes(&mut self) -> Option<&'a [u8]> {
+        let length = usize::try_from(self.number()?).ok()?;
+        self.take(length)
+    }
+
+    fn identity(&mut self) -> Option<Identity> {
+        Some(Identity { device: self.number()?, inode: self.number()? })
+    }
+
+    pub(super) fn path(&mut self) -> Option<PathBuf> {
+        self.bytes().map(|bytes| PathBuf::from(OsString::from_vec(bytes.to_vec())))
+    }
+
+    pub(super) fn hash(&mut self) -> Option<Hash> {
+        self.bytes()?.try_into().ok().map(Hash)
+    }
+
+    fn take(&mut self, count: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(count)?;
+        self.0 = rest;
+        Some(taken)
+    }
+}

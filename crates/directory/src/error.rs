@@ -1,0 +1,111 @@
+//! What can go wrong, always with the path it went wrong at.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use rustix::io::Errno;
+
+use crate::Hash;
+
+/// The result of every call of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// A failure at one path.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {kind}", path.display())]
+pub struct Error {
+    /// The path as the caller gave it, or the real path beneath the root where that is better known.
+    pub path: PathBuf,
+    #[source]
+    pub kind: ErrorKind,
+}
+
+/// What went wrong.
+#[derive(Debug, thiserror::Error)]
+pub enum ErrorKind {
+    #[error("the path leads out of the root")]
+    Outside,
+    #[error("no such file or folder")]
+    NotFound,
+    #[error("this is a folder")]
+    IsFolder,
+    #[error("this, or something the path leads through, is not a folder")]
+    NotAFolder,
+    #[error("something is there already")]
+    Exists,
+    /// The content is not the expected one. `actual` is absent where there is no content to hash.
+    #[error("the content is not the expected one")]
+    Changed { actual: Option<Hash> },
+    #[error("the folder is not empty")]
+    NotEmpty,
+    #[error("permission denied")]
+    Denied,
+    #[error("no space is left on the disk")]
+    NoSpace,
+    #[error("the file has {size_bytes} bytes, the limit is {limit_bytes}")]
+    TooLarge { size_bytes: u64, limit_bytes: u64 },
+    #[error("this is neither a file nor a folder")]
+    Special,
+    #[error("too many symbolic links")]
+    Loop,
+    #[error("the path is not valid: {0}")]
+    Invalid(&'static str),
+    /// Two changes of one commit touch each other in a way that has no clear order.
+    #[error("another change of the same commit gets in the way")]
+    Overlap,
+    /// An earlier commit was interrupted, or this one could not be rolled back: `recover` must be called.
+    #[error("a commit was interrupted and must be recovered first")]
+    Unfinished,
+    #[error("not supported here: {0}")]
+    Unsupported(&'static str),
+    #[error("{0}")]
+    Io(#[source] io::Error),
+}
+
+impl ErrorKind {
+    /// Puts the kind at a path.
+    pub(crate) fn at(self, path: impl AsRef<Path>) -> Error {
+        Error { path: path.as_ref().to_owned(), kind: self }
+    }
+}
+
+impl From<Errno> for ErrorKind {
+    fn from(errno: Errno) -> Self {
+        match errno {
+            Errno::NOENT => Self::NotFound,
+            Errno::NOTDIR => Self::NotAFolder,
+            Errno::ISDIR => Self::IsFolder,
+            Errno::EXIST => Self::Exists,
+            Errno::NOTEMPTY => Self::NotEmpty,
+            Errno::ACCESS | Errno::PERM | Errno::ROFS => Self::Denied,
+            Errno::NOSPC | Errno::DQUOT => Self::NoSpace,
+            Errno::LOOP => Self::Loop,
+            Errno::NAMETOOLONG => Self::Invalid("a name has more than 255 bytes, or the path more than 4095"),
+            Errno::NXIO | Errno::NODEV => Self::Special,
+            Errno::XDEV => Self::Unsupported("the change would cross from one file system to another"),
+            other => Self::Io(other.into()),
+        }
+    }
+}
+
+/// Gives the result of a system call the path it was about.
+pub(crate) trait At<T> {
+    fn at(self, path: impl AsRef<Path>) -> Result<T>;
+}
+
+impl<T> At<T> for rustix::io::Result<T> {
+    fn at(self, path: impl AsRef<Path>) -> Result<T> {
+        self.map_err(|errno| ErrorKind::from(errno).at(path))
+    }
+}
+
+/// Turns "there is nothing" into `None`. A parent that is no folder, or a link where a folder was, means the same.
+pub(crate) fn found<T>(result: rustix::io::Result<T>) -> rustix::io::Result<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
+        Err(errno) => Err(errno),
+    }
+}

@@ -1,0 +1,31 @@
+//! A real folder as the place of a workspace.
+//!
+//! [`Root`] holds a folder open. Every path is relative to it and is resolved beneath it by the kernel at the moment
+//! something is opened; nothing is checked first and opened later. Reads are always fresh. All changes go through
+//! [`Root::commit`], which applies many of them or none, also across a crash, and [`Root::recover`], which settles
+//! what a crash interrupted.
+//!
+//! All calls block. Paths are bytes: names that are not UTF-8 survive.
+
+mod change;
+mod commit;
+mod error;
+mod hash;
+mod list;
+mod metadata;
+mod read;
+mod root;
+mod sys;
+mod temporary;
+mod watch;
+
+pub use change::{Applied, AppliedChange, Change, CommitOptions, Contents, Effect, Expect, Parents, Replace};
+pub use commit::{Outcome, Record, Recovered};
+pub use error::{Error, ErrorKind, Result};
+pub use hash::Hash;
+pub use list::{Entry, ListOptions, Listing, Skipped};
+pub use metadata::{Identity, Kind, Metadata};
+pub use read::{Content, Reader};
+pub use root::{Links, Root};
+pub use temporary::is_temporary;
+pub use watch::{Event, Watch};

@@ -1,0 +1,172 @@
+//! The root and the one way from a path to a descriptor.
+
+use std::{
+    ffi::{OsStr, OsString},
+    os::{
+        fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
+        unix::ffi::{OsStrExt, OsStringExt},
+    },
+    path::{Component, Path, PathBuf},
+};
+
+use rustix::{
+    fs::{CWD, OFlags, ResolveFlags},
+    io::Errno,
+};
+
+use crate::{
+    Error, ErrorKind, Identity, Metadata, Result,
+    error::{At, found},
+    sys,
+};
+
+/// Whether a symbolic link at the end of a path is followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Links {
+    Follow,
+    Keep,
+}
+
+/// A folder held open, beneath which all paths are resolved.
+#[derive(Debug)]
+pub struct Root {
+    folder: OwnedFd,
+    opened_as: PathBuf,
+    real: PathBuf,
+    identity: Identity,
+}
+
+/// A folder held open and a name in it: what system calls that change names work on.
+pub(crate) struct Place {
+    pub(crate) folder: OwnedFd,
+    pub(crate) name: OsString,
+}
+
+impl Place {
+    pub(crate) fn pair(&self) -> (BorrowedFd<'_>, &OsStr) {
+        (self.folder.as_fd(), &self.name)
+    }
+
+    /// Describes what has the name now.
+    pub(crate) fn stat(&self) -> rustix::io::Result<Option<Metadata>> {
+        found(sys::stat_name(&self.folder, &self.name)).map(|stat| stat.map(Metadata::from))
+    }
+
+    /// Opens the file that has the name, and nothing else.
+    pub(crate) fn open(&self, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+        let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+        sys::open_beneath(&self.folder, Path::new(&self.name), flags, ResolveFlags::NO_SYMLINKS)
+    }
+}
+
+impl Root {
+    /// Opens a folder as a root. This is the only path that may be absolute and lead anywhere.
+    pub fn open(path: &Path) -> Result<Self> {
+        let folder = sys::open_folder(path).at(path)?;
+        match sys::open_beneath(&folder, Path::new("."), OFlags::PATH, ResolveFlags::empty()) {
+            Err(Errno::NOSYS) => {
+                Err(ErrorKind::Unsupported("the system call openat2 is missing (Linux 5.6 or newer has it)").at(path))
+            }
+            Err(errno) => Err(ErrorKind::from(errno).at(path)),
+            Ok(_) => {
+                let real = path_of(&folder).at(path)?;
+                let identity = Metadata::from(sys::stat(&folder).at(path)?).identity;
+                Ok(Self { folder, opened_as: path.to_owned(), real, identity })
+            }
+        }
+    }
+
+    /// The absolute path that the root had when it was opened, without symbolic links.
+    pub fn real_path(&self) -> &Path {
+        &self.real
+    }
+
+    pub fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    /// Turns an absolute path inside the root into a relative one. Relative paths stay as they are.
+    ///
+    /// Nothing is looked up: what the path leads to is decided when it is opened.
+    pub fn relative(&self, path: &Path) -> Result<PathBuf> {
+        if path.is_relative() {
+            return Ok(path.to_owned());
+        }
+        [&self.real, &self.opened_as]
+            .iter()
+            .find_map(|root| path.strip_prefix(root).ok())
+            .map(Path::to_owned)
+            .ok_or_else(|| ErrorKind::Outside.at(path))
+    }
+
+    /// Follows all symbolic links and gives the real path, relative to the root. The root itself is the empty path.
+    pub fn resolve(&self, path: &Path) -> Result<PathBuf> {
+        let file = self.open_path(path, OFlags::PATH)?;
+        self.real_path_of(&file, path)
+    }
+
+    /// Describes what stands at a path.
+    pub fn stat(&self, path: &Path, links: Links) -> Result<Metadata> {
+        let flags = match links {
+            Links::Follow => OFlags::PATH,
+            Links::Keep => OFlags::PATH | OFlags::NOFOLLOW,
+        };
+        Ok(sys::stat(self.open_path(path, flags)?).at(path)?.into())
+    }
+
+    /// Opens a path as the caller gave it: symbolic links that stay inside are followed.
+    pub(crate) fn open_path(&self, path: &Path, flags: OFlags) -> Result<OwnedFd> {
+        let checked = checked(path)?;
+        sys::open_beneath(&self.folder, checked, flags, ResolveFlags::empty()).map_err(|errno| open_error(errno, path))
+    }
+
+    /// Opens a folder by its real path, in which nothing may be a symbolic link.
+    pub(crate) fn open_real_folder(&self, real: &Path, access: OFlags) -> rustix::io::Result<OwnedFd> {
+        let path = if real.as_os_str().is_empty() { Path::new(".") } else { real };
+        sys::open_beneath(&self.folder, path, access | OFlags::DIRECTORY, ResolveFlags::NO_SYMLINKS)
+    }
+
+    /// Opens the folder that a real path lies in.
+    pub(crate) fn place(&self, real: &Path) -> rustix::io::Result<Place> {
+        let name = real.file_name().ok_or(Errno::INVAL)?.to_owned();
+        let folder = self.open_real_folder(real.parent().unwrap_or(Path::new("")), OFlags::PATH)?;
+        Ok(Place { folder, name })
+    }
+
+    /// Tells where beneath the root a descriptor leads to.
+    pub(crate) fn real_path_of(&self, file: &OwnedFd, path: &Path) -> Result<PathBuf> {
+        // The kernel marks the path of a deleted file in a way that a name could also have.
+        if sys::stat(file).at(path)?.st_nlink == 0 {
+            return Err(ErrorKind::NotFound.at(path));
+        }
+        let root = path_of(&self.folder).at(path)?;
+        let real = path_of(file).at(path)?;
+        real.strip_prefix(root).map(Path::to_owned).map_err(|_| ErrorKind::Outside.at(path))
+    }
+}
+
+/// Says what a failed open of a caller's path means.
+pub(crate) fn open_error(errno: Errno, path: &Path) -> Error {
+    match errno {
+        // The kernel's word for a path that would leave the folder.
+        Errno::XDEV => ErrorKind::Outside,
+        Errno::INVAL => ErrorKind::Invalid("it holds a NUL byte"),
+        errno => errno.into(),
+    }
+    .at(path)
+}
+
+/// Refuses what can never be a path beneath the root, and names the root itself so that it can be opened.
+fn checked(path: &Path) -> Result<&Path> {
+    match path.components().next() {
+        None => Ok(Path::new(".")),
+        Some(Component::RootDir | Component::Prefix(_)) => Err(ErrorKind::Outside.at(path)),
+        Some(_) if path.as_os_str().as_bytes().contains(&0) => Err(ErrorKind::Invalid("it holds a NUL byte").at(path)),
+        Some(_) => Ok(path),
+    }
+}
+
+fn path_of(file: &OwnedFd) -> rustix::io::Result<PathBuf> {
+    let link = format!("/proc/self/fd/{}", file.as_raw_fd());
+    sys::read_link(CWD, OsStr::new(&link)).map(|path| PathBuf::from(OsString::from_vec(path)))
+}

@@ -1,0 +1,230 @@
+//! The system calls of this crate, each behind one gate.
+//!
+//! The gate is always open, except in unit tests: there it makes the n-th call fail, or every call from the n-th on,
+//! as if the process had died.
+
+use std::{
+    ffi::OsStr,
+    os::fd::{AsFd, OwnedFd},
+    path::Path,
+    sync::OnceLock,
+};
+
+use rustix::{
+    fs::{self, Access, AtFlags, FlockOperation, Mode, OFlags, RenameFlags, ResolveFlags, Stat, XattrFlags},
+    io::{self, Errno, Result},
+};
+
+#[cfg(test)]
+#[path = "sys/faults.rs"]
+pub(crate) mod faults;
+
+#[cfg(test)]
+use faults::gate;
+
+#[cfg(not(test))]
+#[inline]
+#[allow(clippy::unnecessary_wraps, reason = "the one of the tests fails")]
+const fn gate() -> Result<()> {
+    Ok(())
+}
+
+/// How often an open is tried again when something was renamed while the kernel resolved the path.
+const RENAME_RACES: usize = 1000;
+
+/// Opens a path beneath a folder. The kernel refuses what would lead out of it.
+pub(crate) fn open_beneath(folder: impl AsFd, path: &Path, flags: OFlags, resolve: ResolveFlags) -> Result<OwnedFd> {
+    gate()?;
+    let resolve = resolve | ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+    let mut result = Err(Errno::AGAIN);
+    for _ in 0..RENAME_RACES {
+        result = fs::openat2(&folder, path, flags | OFlags::CLOEXEC, Mode::empty(), resolve);
+        if !matches!(result, Err(Errno::AGAIN | Errno::INTR)) {
+            break;
+        }
+    }
+    result
+}
+
+/// Makes a file that must not exist yet.
+pub(crate) fn create(folder: impl AsFd, name: &OsStr, mode: Mode) -> Result<OwnedFd> {
+    gate()?;
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    fs::openat(folder, name, flags, mode)
+}
+
+/// Opens a file of this crate's own, making it where it is missing.
+pub(crate) fn open_or_create(path: &Path) -> Result<OwnedFd> {
+    gate()?;
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    fs::open(path, flags, Mode::RUSR | Mode::WUSR)
+}
+
+/// Opens a folder of this crate's own.
+pub(crate) fn open_folder(path: &Path) -> Result<OwnedFd> {
+    gate()?;
+    fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+}
+
+pub(crate) fn stat(file: impl AsFd) -> Result<Stat> {
+    gate()?;
+    fs::fstat(file)
+}
+
+/// Describes what has the name, a symbolic link itself included.
+pub(crate) fn stat_name(folder: impl AsFd, name: &OsStr) -> Result<Stat> {
+    gate()?;
+    fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)
+}
+
+/// Checks that the process may write to what has the name.
+pub(crate) fn check_writable(folder: impl AsFd, name: &OsStr) -> Result<()> {
+    gate()?;
+    fs::accessat(folder, name, Access::WRITE_OK, AtFlags::EACCESS | AtFlags::SYMLINK_NOFOLLOW)
+}
+
+pub(crate) fn read_link(folder: impl AsFd, name: &OsStr) -> Result<Vec<u8>> {
+    gate()?;
+    fs::readlinkat(folder, name, Vec::new()).map(std::ffi::CString::into_bytes)
+}
+
+/// Reads on, until the buffer is full or the file ends.
+pub(crate) fn read_at(file: impl AsFd, buffer: &mut [u8], offset: u64) -> Result<usize> {
+    gate()?;
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match io::pread(&file, &mut buffer[filled..], offset + filled as u64) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(filled)
+}
+
+pub(crate) fn write_at(file: impl AsFd, bytes: &[u8], offset: u64) -> Result<()> {
+    gate()?;
+    let mut written = 0;
+    while written < bytes.len() {
+        match io::pwrite(&file, &bytes[written..], offset + written as u64) {
+            Ok(0) => return Err(Errno::IO),
+            Ok(count) => written += count,
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn truncate(file: impl AsFd, size_bytes: u64) -> Result<()> {
+    gate()?;
+    fs::ftruncate(file, size_bytes)
+}
+
+pub(crate) fn sync(file: impl AsFd) -> Result<()> {
+    gate()?;
+    fs::fsync(file)
+}
+
+/// Makes the bytes durable, and the metadata only as far as reading them back needs it.
+pub(crate) fn sync_data(file: impl AsFd) -> Result<()> {
+    gate()?;
+    fs::fdatasync(file)
+}
+
+/// Gives the name that the kernel has given itself for the time since it was started.
+pub(crate) fn boot() -> Result<&'static [u8]> {
+    static BOOT: OnceLock<Vec<u8>> = OnceLock::new();
+    gate()?;
+    if let Some(name) = BOOT.get() {
+        return Ok(name);
+    }
+    let mut name = vec![0; 64];
+    let file = fs::open("/proc/sys/kernel/random/boot_id", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    let length = io::read(file, &mut name)?;
+    name.truncate(length);
+    Ok(BOOT.get_or_init(|| name))
+}
+
+/// Waits for the only lock of a file. It is let go with the descriptor.
+pub(crate) fn lock(file: impl AsFd) -> Result<()> {
+    gate()?;
+    io::retry_on_intr(|| fs::flock(&file, FlockOperation::LockExclusive))
+}
+
+pub(crate) fn make_folder(folder: impl AsFd, name: &OsStr) -> Result<()> {
+    gate()?;
+    fs::mkdirat(folder, name, Mode::from_raw_mode(0o777))
+}
+
+pub(crate) fn remove_folder(folder: impl AsFd, name: &OsStr) -> Result<()> {
+    gate()?;
+    fs::unlinkat(folder, name, AtFlags::REMOVEDIR)
+}
+
+pub(crate) fn unlink(folder: impl AsFd, name: &OsStr) -> Result<()> {
+    gate()?;
+    fs::unlinkat(folder, name, AtFlags::empty())
+}
+
+/// Gives a file a second name, which must be free.
+pub(crate) fn link(from: (impl AsFd, &OsStr), to: (impl AsFd, &OsStr)) -> Result<()> {
+    gate()?;
+    fs::linkat(from.0, from.1, to.0, to.1, AtFlags::empty())
+}
+
+pub(crate) fn rename(from: (impl AsFd, &OsStr), to: (impl AsFd, &OsStr)) -> Result<()> {
+    gate()?;
+    fs::renameat(from.0, from.1, to.0, to.1)
+}
+
+/// Renames to a name that must be free.
+pub(crate) fn rename_to_free(from: (impl AsFd, &OsStr), to: (impl AsFd, &OsStr)) -> Result<()> {
+    gate()?;
+    fs::renameat_with(from.0, from.1, to.0, to.1, RenameFlags::NOREPLACE)
+}
+
+pub(crate) fn change_mode(file: impl AsFd, mode: u32) -> Result<()> {
+    gate()?;
+    fs::fchmod(file, Mode::from_raw_mode(mode))
+}
+
+pub(crate) fn change_owner(file: impl AsFd, owner: u32, group: u32) -> Result<()> {
+    gate()?;
+    fs::fchown(file, Some(fs::Uid::from_raw(owner)), Some(fs::Gid::from_raw(group)))
+}
+
+/// Gives the names of a file's extended attributes, each ended by a NUL.
+pub(crate) fn attribute_names(file: impl AsFd) -> Result<Vec<u8>> {
+    gate()?;
+    sized(|| fs::flistxattr_query(&file), |buffer| fs::flistxattr(&file, buffer))
+}
+
+pub(crate) fn attribute(file: impl AsFd, name: &OsStr) -> Result<Vec<u8>> {
+    gate()?;
+    sized(|| fs::fgetxattr_query(&file, name), |buffer| fs::fgetxattr(&file, name, buffer))
+}
+
+pub(crate) fn set_attribute(file: impl AsFd, name: &OsStr, value: &[u8]) -> Result<()> {
+    gate()?;
+    fs::fsetxattr(file, name, value, XattrFlags::empty())
+}
+
+/// Asks for a size, then for the bytes, again as long as they grow in between.
+fn sized(size: impl Fn() -> Result<usize>, fill: impl Fn(&mut [u8]) -> Result<usize>) -> Result<Vec<u8>> {
+    loop {
+        let mut buffer = vec![0; size()?];
+        if buffer.is_empty() {
+            return Ok(buffer);
+        }
+        match fill(&mut buffer) {
+            Ok(length) => {
+                buffer.truncate(length);
+                return Ok(buffer);
+            }
+            Err(Errno::RANGE) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Faults at chosen system calls, for the tests of this crate. Each thread has its own.
+
+use std::cell::{Cell, RefCell};
+
+use rustix::io::{Errno, Result};
+
+/// What happens at the chosen call.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Fault {
+    /// This one call fails.
+    Fails(Errno),
+    /// This call and all after it do nothing, as if the process had been killed just before.
+    Dies,
+}
+
+thread_local! {
+    static CALLS: Cell<usize> = const { Cell::new(0) };
+    static PLANNED: RefCell<Vec<(usize, Fault)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Runs `work` with faults at some of its system calls, counted from zero. Tells how many calls it made.
+pub(crate) fn with_faults<T>(planned: &[(usize, Fault)], work: impl FnOnce() -> T) -> (T, usize) {
+    CALLS.set(0);
+    PLANNED.set(planned.to_vec());
+    let result = work();
+    PLANNED.take();
+    (result, CALLS.get())
+}
+
+pub(super) fn gate() -> Result<()> {
+    let call = CALLS.replace(CALLS.get() + 1);
+    PLANNED.with_borrow(|planned| {
+        planned.iter().try_for_each(|(at, fault)| match fault {
+            Fault::Fails(errno) if call == *at => Err(*errno),
+            Fault::Dies if call >= *at => Err(Errno::IO),
+            _ => Ok(()),
+        })
+    })
+}

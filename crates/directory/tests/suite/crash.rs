@@ -1,0 +1,229 @@
+//! Processes that are killed in the middle of commits.
+
+use std::{
+    env, fs,
+    io::{BufRead, BufReader, Write as _},
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+    process::{Child, ChildStderr, Command, Stdio},
+    thread,
+    time::{Duration, SystemTime},
+};
+
+use tempfile::TempDir;
+use toolrest_directory::{Change, CommitOptions, Contents, ErrorKind, Expect, Outcome, Parents, Record, Replace, Root};
+
+use crate::scene::{Node, Scene, Tree, hash, links_of, moving, remove, tree, write, write_deep};
+
+/// Tells a process of this test binary to commit until it is killed, and where.
+const VICTIM: &str = "TOOLREST_DIRECTORY_VICTIM";
+/// How many processes are killed.
+const KILLS: &str = "TOOLREST_DIRECTORY_KILLS";
+
+fn text(name: &str, generation: u64) -> String {
+    // Lengths differ, so that a mix of two generations would show.
+    format!("{generation} {name} {}", "x".repeat(usize::try_from(generation % 97).unwrap() * 50))
+}
+
+/// The tree that a number of commits has led to.
+fn expected(generation: u64) -> Tree {
+    let mut expected = Tree::new();
+    let file = |name: &str, generation| Node::File(text(name, generation).into_bytes());
+    let mut add = |path: String, node: Node| expected.insert(PathBuf::from(path), node);
+    for n in 0..7 {
+        add(format!("updated {n}"), file("updated", generation));
+    }
+    for n in 0..4 {
+        add(format!("moved {n} {generation}"), file("moved", 0));
+        add(format!("folder {generation}/added {n}"), file("added", generation));
+    }
+    add(format!("folder {generation}"), Node::Folder);
+    add(format!("carried {generation}"), Node::Folder);
+    add(format!("carried {generation}/inside"), file("inside", generation));
+    add(format!("carried {generation}/untouched"), file("untouched", 0));
+    add("linked".to_owned(), file("linked", generation));
+    add("linked too".to_owned(), file("linked", generation));
+    add("link".to_owned(), Node::Link("updated 0".into()));
+    add("replaced".to_owned(), file("replacing", generation));
+    add(format!("replacing {generation}"), file("replacing", generation + 1));
+    expected
+}
+
+/// The commit from one generation to the next: adds, updates, removes, moves, a rewrite in place and a replacement.
+fn changes(old: u64) -> Vec<Change> {
+    let new = old + 1;
+    let mut changes = Vec::new();
+    for n in 0..7 {
+        // The first is written through a link.
+        let path = if n == 0 { "link".to_owned() } else { format!("updated {n}") };
+        changes.push(write(path, &text("updated", new), hash(&text("updated", old))));
+    }
+    for n in 0..4 {
+        changes.push(remove(format!("folder {old}/added {n}"), hash(&text("added", old))));
+        changes.push(moving(format!("moved {n} {old}"), format!("moved {n} {new}")));
+        changes.push(write_deep(format!("folder {new}/added {n}"), &text("added", new), Expect::Absent));
+    }
+    changes.push(Change::RemoveFolder { path: format!("folder {old}").into(), contents: Contents::Nothing });
+    changes.push(moving(format!("carried {old}"), format!("carried {new}")));
+    changes.push(write(format!("carried {new}/inside"), &text("inside", new), hash(&text("inside", old))));
+    changes.push(write("linked", &text("linked", new), hash(&text("linked", old))));
+    changes.push(Change::Move {
+        from: format!("replacing {old}").into(),
+        to: "replaced".into(),
+        replace: Replace::File,
+        parents: Parents::Required,
+    });
+    changes.push(write(format!("replacing {new}"), &text("replacing", new + 1), Expect::Absent));
+    changes
+}
+
+fn build(scene: &Scene) {
+    for (path, node) in expected(0) {
+        let path = scene.path(path);
+        match node {
+            Node::Folder => fs::create_dir_all(path).unwrap(),
+            Node::Link(named) => symlink(named, path).unwrap(),
+            Node::File(_) if path.ends_with("linked too") => fs::hard_link(scene.path("linked"), path).unwrap(),
+            Node::File(bytes) => fs::write(path, bytes).unwrap(),
+            Node::Other => unreachable!(),
+        }
+    }
+}
+
+fn generation(root: &Path) -> u64 {
+    let text = fs::read_to_string(root.join("updated 1")).unwrap();
+    text.split(' ').next().unwrap().parse().unwrap()
+}
+
+/// Commits until it is killed, and says each time which generation it has reached. Does nothing in a usual run.
+#[test]
+fn victim() {
+    let Some(place) = env::var_os(VICTIM).map(PathBuf::from) else { return };
+    let (path, journal) = (place.join("root"), place.join("journal"));
+    let root = Root::open(&path).unwrap();
+    // In one piece, as the process may be killed between two.
+    let say = |generation: u64| std::io::stderr().write_all(format!("reached {generation}\n").as_bytes()).unwrap();
+    loop {
+        let old = generation(&path);
+        let options = CommitOptions { id: (old + 1).to_le_bytes().to_vec(), payload: vec![7; 1000] };
+        let committed = root.commit_and_record(&changes(old), &journal, &options, |_| {
+            say(old + 1);
+            Record::Kept
+        });
+        match committed {
+            Err(error) if matches!(error.kind, ErrorKind::Unfinished) => {
+                for recovered in root.recover(&journal).unwrap() {
+                    if recovered.outcome == Outcome::Finished {
+                        let id = u64::from_le_bytes(recovered.id[..].try_into().unwrap());
+                        say(id);
+                    }
+                }
+            }
+            // Another process may have been faster.
+            Ok(_) | Err(_) => {}
+        }
+    }
+}
+
+struct Victim {
+    process: Child,
+    lines: BufReader<ChildStderr>,
+}
+
+impl Victim {
+    #[allow(clippy::disallowed_methods, reason = "the test kills processes of its own")]
+    fn start(place: &Path) -> Self {
+        let mut process = Command::new(env::current_exe().unwrap())
+            .args(["--exact", "crash::victim", "--nocapture", "--test-threads=1"])
+            .env(VICTIM, place)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(process.stderr.take().unwrap());
+        Self { process, lines }
+    }
+
+    fn reached(&mut self) -> Option<u64> {
+        let mut line = String::new();
+        while self.lines.read_line(&mut line).unwrap() > 0 {
+            if let Some(number) = line.strip_prefix("reached ") {
+                return Some(number.trim().parse().unwrap());
+            }
+            line.clear();
+        }
+        None
+    }
+
+    /// Kills the process and gives the last generation that it had reached.
+    fn kill(mut self, mut last: u64) -> u64 {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+        while let Some(reached) = self.reached() {
+            last = last.max(reached);
+        }
+        last
+    }
+}
+
+/// Pseudo-random numbers, different in each run.
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
+}
+
+#[test]
+fn a_killed_process_leaves_all_of_a_commit_or_nothing() {
+    let kills: u64 = env::var(KILLS).ok().map_or(200, |kills| kills.parse().unwrap());
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+    let mut chance = Chance(u64::from(now.subsec_nanos()));
+    let in_memory = Scene::new();
+    // On a disk, other moments take long.
+    let on_disk = Scene::on(TempDir::new().unwrap());
+    build(&in_memory);
+    build(&on_disk);
+    let (mut finished, mut rolled_back) = (0, 0);
+    for round in 0..kills {
+        let scene = if round % 4 == 3 { &on_disk } else { &in_memory };
+        let mut victims = vec![Victim::start(scene.place.path())];
+        if round % 5 == 4 {
+            victims.push(Victim::start(scene.place.path()));
+        }
+        let mut acknowledged = victims[0].reached().unwrap();
+        for victim in victims {
+            wait_a_moment(Duration::from_micros(chance.below(4000)));
+            acknowledged = victim.kill(acknowledged);
+        }
+
+        let recovered = scene.recover();
+        let reached = generation(&scene.path(""));
+        assert_eq!(scene.tree(), expected(reached), "kill {round}");
+        assert_eq!(links_of(&scene.path("linked too")), 2);
+        assert!(reached == acknowledged || reached == acknowledged + 1, "{reached} after {acknowledged}");
+        for recovered in &recovered {
+            let id = u64::from_le_bytes(recovered.id[..].try_into().unwrap());
+            assert_eq!(recovered.payload, vec![7; 1000]);
+            assert!(recovered.kept.is_empty(), "{recovered:?}");
+            match recovered.outcome {
+                Outcome::Finished => assert_eq!(id, reached),
+                Outcome::RolledBack => assert_eq!(id, reached + 1),
+            }
+            *if recovered.outcome == Outcome::Finished { &mut finished } else { &mut rolled_back } += 1;
+        }
+        assert!(reached == acknowledged || !recovered.is_empty(), "kill {round}: nobody was told");
+        assert!(scene.recover().is_empty());
+    }
+    let journals = tree(&in_memory.journal()).len();
+    assert_eq!(journals, 1, "one journal for one root");
+    println!("{kills} rounds: {finished} commits finished, {rolled_back} rolled back");
+    assert!(finished + rolled_back > 0);
+}
+
+#[allow(clippy::disallowed_methods, reason = "the moment of the kill is meant to be any")]
+fn wait_a_moment(time: Duration) {
+    thread::sleep(time);
+}

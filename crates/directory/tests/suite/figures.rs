@@ -1,0 +1,76 @@
+//! Measurements, for an optimised build: `cargo test --release -- --ignored --nocapture figures`.
+
+use std::{
+    fs::{self, File},
+    io::Write,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use tempfile::TempDir;
+use toolrest_directory::{Expect, Hash, ListOptions};
+
+use crate::scene::{Scene, write};
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort();
+    times[times.len() / 2]
+}
+
+fn time(work: impl FnOnce()) -> Duration {
+    let start = Instant::now();
+    work();
+    start.elapsed()
+}
+
+/// Writes, makes durable, renames and makes that durable, as one would without any care for a crash or for others.
+fn by_hand(folder: &Path, bytes: &[u8]) {
+    let mut file = File::create_new(folder.join("temporary")).unwrap();
+    file.write_all(bytes).unwrap();
+    file.sync_all().unwrap();
+    fs::rename(folder.join("temporary"), folder.join("by hand")).unwrap();
+    File::open(folder).unwrap().sync_all().unwrap();
+}
+
+#[test]
+#[ignore = "it measures"]
+fn a_durable_commit_of_one_file_against_the_same_by_hand() {
+    const ROUNDS: usize = 400;
+    let scene = Scene::on(TempDir::new().unwrap());
+    let mut text = "x".repeat(10_000);
+    scene.put("file", &text);
+    let (mut ours, mut hands, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    for round in 0..ROUNDS {
+        let new = format!("{round} {}", "x".repeat(10_000));
+        // One after the other, so that both meet the same neighbours.
+        let hand = time(|| by_hand(&scene.path(""), new.as_bytes()));
+        let change = [write("file", &new, Expect::Hash(Hash::of(text.as_bytes())))];
+        let our = time(|| drop(scene.commit(&change).unwrap()));
+        ratios.push(our.as_secs_f64() / hand.as_secs_f64());
+        ours.push(our);
+        hands.push(hand);
+        text = new;
+    }
+    ratios.sort_by(f64::total_cmp);
+    println!("commit {:?}, by hand {:?}, median ratio {:.2}", median(ours), median(hands), ratios[ROUNDS / 2]);
+}
+
+#[test]
+#[ignore = "it measures"]
+fn reading_listing_and_committing_in_memory() {
+    let scene = Scene::new();
+    scene.put("file", &"x".repeat(10_000));
+    let read = median((0..1000).map(|_| time(|| drop(scene.root.read(Path::new("file"), 1 << 20).unwrap()))).collect());
+    println!("read of 10 KB: {read:?}");
+    let commit = |n: usize| time(|| drop(scene.commit(&[write("file", &n.to_string(), Expect::Anything)]).unwrap()));
+    println!("commit without the disk: {:?}", median((0..1000).map(commit).collect()));
+    for folder in 0..100 {
+        fs::create_dir(scene.path(format!("{folder}"))).unwrap();
+        for file in 0..1000 {
+            fs::write(scene.path(format!("{folder}/{file}")), "").unwrap();
+        }
+    }
+    let options = ListOptions { depth: usize::MAX, limit: usize::MAX };
+    let list = median((0..5).map(|_| time(|| drop(scene.root.list(Path::new(""), options).unwrap()))).collect());
+    println!("list of 100,000 files: {list:?}");
+}

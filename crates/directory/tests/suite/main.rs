@@ -1,0 +1,15 @@
+//! The behaviour of the crate on real files.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "also what is no test itself belongs to one")]
+
+mod commits;
+mod contention;
+mod crash;
+mod figures;
+mod hostile;
+mod listing;
+mod model;
+mod reading;
+mod refusals;
+mod scene;
+mod watching;

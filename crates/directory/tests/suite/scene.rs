@@ -1,0 +1,154 @@
+//! A root in a temporary folder, with a journal beside it.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+
+use tempfile::TempDir;
+use toolrest_directory::{
+    Applied, Change, CommitOptions, Contents, ErrorKind, Expect, Hash, Parents, Recovered, Replace, Result, Root,
+};
+
+/// What stands at each path beneath a folder: the bytes of a file, what a link names, or nothing for a folder.
+pub type Tree = BTreeMap<PathBuf, Node>;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Node {
+    Folder,
+    File(Vec<u8>),
+    Link(PathBuf),
+    Other,
+}
+
+pub struct Scene {
+    pub place: TempDir,
+    pub root: Root,
+}
+
+impl Scene {
+    /// In memory where there is such a place: making things durable costs nothing there.
+    pub fn new() -> Self {
+        Self::on(TempDir::new_in(Path::new("/dev/shm")).or_else(|_| TempDir::new()).unwrap())
+    }
+
+    pub fn on(place: TempDir) -> Self {
+        for folder in ["root", "journal", "outside"] {
+            fs::create_dir(place.path().join(folder)).unwrap();
+        }
+        let root = Root::open(&place.path().join("root")).unwrap();
+        Self { place, root }
+    }
+
+    pub fn with(files: &[(&str, &str)]) -> Self {
+        let scene = Self::new();
+        for (path, text) in files {
+            scene.put(path, text);
+        }
+        scene
+    }
+
+    /// The absolute path of something in the root.
+    pub fn path(&self, path: impl AsRef<Path>) -> PathBuf {
+        self.place.path().join("root").join(path)
+    }
+
+    pub fn outside(&self) -> PathBuf {
+        self.place.path().join("outside")
+    }
+
+    pub fn journal(&self) -> PathBuf {
+        self.place.path().join("journal")
+    }
+
+    pub fn put(&self, path: &str, text: &str) {
+        let path = self.path(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    pub fn text(&self, path: &str) -> String {
+        fs::read_to_string(self.path(path)).unwrap()
+    }
+
+    pub fn commit(&self, changes: &[Change]) -> Result<Applied> {
+        self.root.commit(changes, &self.journal(), &CommitOptions::default())
+    }
+
+    pub fn recover(&self) -> Vec<Recovered> {
+        self.root.recover(&self.journal()).unwrap()
+    }
+
+    pub fn tree(&self) -> Tree {
+        tree(&self.path(""))
+    }
+
+    /// Makes a commit that must fail, and checks that it changed nothing.
+    pub fn refused(&self, changes: &[Change]) -> ErrorKind {
+        let before = (self.tree(), tree(&self.outside()));
+        let error = self.commit(changes).unwrap_err();
+        assert_eq!((self.tree(), tree(&self.outside())), before, "{error}");
+        error.kind
+    }
+}
+
+pub fn tree(top: &Path) -> Tree {
+    let mut nodes = Tree::new();
+    let mut waiting = vec![PathBuf::new()];
+    while let Some(folder) = waiting.pop() {
+        for entry in fs::read_dir(top.join(&folder)).unwrap() {
+            let entry = entry.unwrap();
+            let path = folder.join(entry.file_name());
+            let kind = entry.file_type().unwrap();
+            let node = if kind.is_dir() {
+                waiting.push(path.clone());
+                Node::Folder
+            } else if kind.is_symlink() {
+                Node::Link(fs::read_link(entry.path()).unwrap())
+            } else if kind.is_file() {
+                Node::File(fs::read(entry.path()).unwrap())
+            } else {
+                Node::Other
+            };
+            nodes.insert(path, node);
+        }
+    }
+    nodes
+}
+
+pub fn links_of(path: &Path) -> u64 {
+    fs::symlink_metadata(path).unwrap().nlink()
+}
+
+pub fn hash(text: &str) -> Expect {
+    Expect::Hash(Hash::of(text.as_bytes()))
+}
+
+pub fn write(path: impl AsRef<Path>, text: &str, expect: Expect) -> Change {
+    let bytes = text.as_bytes().to_vec();
+    Change::Write { path: path.as_ref().to_owned(), bytes, expect, mode: None, parents: Parents::Required }
+}
+
+pub fn write_deep(path: impl AsRef<Path>, text: &str, expect: Expect) -> Change {
+    let bytes = text.as_bytes().to_vec();
+    Change::Write { path: path.as_ref().to_owned(), bytes, expect, mode: None, parents: Parents::Make }
+}
+
+pub fn remove(path: impl AsRef<Path>, expect: Expect) -> Change {
+    Change::Remove { path: path.as_ref().to_owned(), expect }
+}
+
+pub fn remove_folder(path: impl AsRef<Path>, contents: Contents) -> Change {
+    Change::RemoveFolder { path: path.as_ref().to_owned(), contents }
+}
+
+pub fn moving(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Change {
+    let (from, to) = (from.as_ref().to_owned(), to.as_ref().to_owned());
+    Change::Move { from, to, replace: Replace::Refuse, parents: Parents::Required }
+}
+
+pub fn make_folder(path: impl AsRef<Path>) -> Change {
+    Change::MakeFolder { path: path.as_ref().to_owned(), parents: Parents::Required }
+}
