@@ -1,6 +1,6 @@
 //! How long patches of real sources take in memory, beside the whole `git apply` command.
 //!
-//! Run with `cargo run --release --package toolrest-edit --example bench`.
+//! Run with `cargo run --release --package toolrest-edit --example measure`.
 
 #![allow(clippy::disallowed_methods, reason = "it measures git by its command")]
 #![allow(clippy::expect_used, reason = "a benchmark that cannot run has nothing to say")]
