@@ -2,15 +2,18 @@
 
 use crate::lines::split;
 use crate::patch::quoted_name;
-use similar::{Algorithm, DiffOp, capture_diff_slices, group_diff_ops};
+use similar::{Algorithm, DiffOp, capture_diff_slices_deadline, group_diff_ops};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::ops::Range;
+use std::time::{Duration, Instant};
 
 /// A diff is cut after this many bytes, unless another limit is given.
 pub const LIMIT_BYTES: usize = 256 * 1024;
 
 const CONTEXT_LINES: usize = 3;
+/// How long the shortest diff is searched for; a longer one that is right does as well.
+const SEARCHED_FOR: Duration = Duration::from_millis(300);
 /// Contents with a NUL byte among their first bytes are binary.
 const SNIFFED_BYTES: usize = 8_000;
 
@@ -79,7 +82,7 @@ fn changes<'t>(old: &[&'t str], new: &[&'t str]) -> Vec<DiffOp> {
         lines.iter().map(|line| number(*line)).collect()
     };
     let (old, new) = (numbered(old), numbered(new));
-    capture_diff_slices(Algorithm::Myers, &old, &new)
+    capture_diff_slices_deadline(Algorithm::Myers, &old, &new, Some(Instant::now() + SEARCHED_FOR))
 }
 
 fn hunk(ops: &[DiffOp], old: &[&str], new: &[&str]) -> String {

@@ -2,15 +2,12 @@
 
 use crate::document::Editable;
 use crate::place::commit_one;
-use crate::read;
+use crate::{heavy, read};
 use toolrest_core::{
     CallCx, Change, Content, ContentHash, Entry, ErrorKind, Expect, FileId, Parents, Put, Result, ToolError, VersionId,
     WsPath,
 };
 use toolrest_edit::{Edit, EditError, Leniency, Level, ReplacedInOrder, Which, diff, replace, replace_in_order};
-
-/// Contents from here on are edited away from the threads that serve requests.
-const HEAVY_FROM_BYTES: i64 = 256 << 10;
 
 /// What to replace in a file.
 #[derive(Clone)]
@@ -123,8 +120,8 @@ struct Done {
 }
 
 async fn edited(entry: Entry, content: Content, options: &EditOptions, limit_bytes: usize) -> Result<Done> {
-    let (heavy, options) = (entry.size >= HEAVY_FROM_BYTES, options.clone());
-    let work = move || {
+    let (size, options) = (usize::try_from(entry.size).unwrap_or(usize::MAX), options.clone());
+    heavy::run(size, move || {
         let editable = Editable::of(content, entry.file_type, &entry.path, limit_bytes)?;
         let edits: Vec<Edit<'_>> = options
             .edits
@@ -151,8 +148,8 @@ async fn edited(entry: Entry, content: Content, options: &EditOptions, limit_byt
             diff: diff::unified(name.as_bytes(), Some(editable.text.as_bytes()), Some(text.as_bytes())),
             content: editable.put_back(text)?,
         })
-    };
-    if heavy { tokio::task::spawn_blocking(work).await.map_err(ToolError::internal)? } else { work() }
+    })
+    .await
 }
 
 /// The refusal of a change that does not fit what is there.

@@ -2,7 +2,7 @@
 
 use crate::glob::{Bare, Glob, below};
 use crate::ignored::Ignored;
-use crate::list;
+use crate::{heavy, list};
 use toolrest_core::{CallCx, Depth, FileType, Listed, PathFilter, Result, WsPath};
 
 /// Which files to find.
@@ -32,6 +32,9 @@ pub struct FilesFound {
     pub ignored: u64,
 }
 
+/// To look at a path is as much work as so many bytes of text.
+const FILE_BYTES: usize = 32;
+
 /// Finds files. What git keeps for itself is never found.
 pub async fn files(cx: &CallCx, options: &FilesOptions<'_>) -> Result<FilesFound> {
     let folder = options.folder;
@@ -39,18 +42,20 @@ pub async fn files(cx: &CallCx, options: &FilesOptions<'_>) -> Result<FilesFound
     let is_deep = glob.as_ref().is_some_and(Glob::is_deep);
     let depth = if is_deep { Depth::Descendants } else { Depth::Children };
     let mut files = list(cx, folder, depth).await?;
-    files.retain(|file| {
-        file.file_type != FileType::Folder
-            && glob.as_ref().is_none_or(|glob| glob.accepts(file.path.as_str()))
-            && !is_of_git(&file.path, folder)
-    });
-    let before = files.len();
-    if is_deep && options.ignored == IgnoredFiles::LeaveOut {
-        let ignored = Ignored::load(cx).await?;
-        files.retain(|file| !ignored.leaves_out(&file.path));
-    }
-    let ignored = (before - files.len()) as u64;
-    Ok(FilesFound { files, ignored })
+    let ignored =
+        if is_deep && options.ignored == IgnoredFiles::LeaveOut { Some(Ignored::load(cx).await?) } else { None };
+    let folder = folder.clone();
+    heavy::run(files.len() * FILE_BYTES, move || {
+        files.retain(|file| {
+            file.file_type != FileType::Folder
+                && glob.as_ref().is_none_or(|glob| glob.accepts(file.path.as_str()))
+                && !is_of_git(&file.path, &folder)
+        });
+        let before = files.len();
+        files.retain(|file| ignored.as_ref().is_none_or(|ignored| !ignored.leaves_out(&file.path)));
+        Ok(FilesFound { ignored: (before - files.len()) as u64, files })
+    })
+    .await
 }
 
 fn is_of_git(path: &WsPath, folder: &WsPath) -> bool {

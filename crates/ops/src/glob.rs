@@ -1,6 +1,6 @@
 //! Choosing files by a glob.
 
-use globset::{GlobBuilder, GlobMatcher};
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use toolrest_core::{ErrorKind, PathFilter, Result, ToolError, WsPath};
 
 /// The files below a folder that a glob chooses: `*` within a name, `**` over folders, `{a,b}`, `[a-z]`, `?`. A `!` in
@@ -8,7 +8,8 @@ use toolrest_core::{ErrorKind, PathFilter, Result, ToolError, WsPath};
 #[derive(Clone, Debug)]
 pub struct Glob {
     folder: WsPath,
-    matcher: GlobMatcher,
+    pattern: String,
+    matcher: GlobSet,
     subject: Subject,
     sense: Sense,
 }
@@ -34,6 +35,9 @@ enum Sense {
     Leaves,
 }
 
+/// No glob that chooses paths is longer.
+const MOST_BYTES: usize = 4 << 10;
+
 impl Glob {
     /// Reads a glob for the files below a folder.
     pub fn new(pattern: &str, folder: WsPath, bare: Bare) -> Result<Self> {
@@ -43,19 +47,23 @@ impl Glob {
         };
         let subject = if bare == Bare::Name && !text.contains('/') { Subject::Name } else { Subject::PathBelow };
         let text = text.strip_prefix("./").unwrap_or(text).trim_start_matches('/');
-        let glob = GlobBuilder::new(text).literal_separator(true).empty_alternates(true).build().map_err(|error| {
+        if text.len() > MOST_BYTES {
+            let message = format!("The glob is {} bytes long; at most {MOST_BYTES} are allowed", text.len());
+            return Err(ToolError::new(ErrorKind::InvalidPattern, message));
+        }
+        // As a set of one, because only a set says so when a glob is too much for it.
+        let glob = GlobBuilder::new(text).literal_separator(true).empty_alternates(true).build();
+        let matcher = glob.and_then(|glob| GlobSetBuilder::new().add(glob).build()).map_err(|error| {
             let message = format!("invalid glob '{pattern}': {}", error.kind());
             ToolError::new(ErrorKind::InvalidPattern, message)
         })?;
-        Ok(Self { folder, matcher: glob.compile_matcher(), subject, sense })
+        Ok(Self { folder, pattern: text.to_owned(), matcher, subject, sense })
     }
 
     /// Whether files in folders of the folder can be chosen.
     pub fn is_deep(&self) -> bool {
-        self.sense == Sense::Leaves
-            || self.subject == Subject::Name
-            || self.matcher.glob().glob().contains('/')
-            || self.matcher.glob().glob().contains("**")
+        let spans_folders = self.pattern.contains('/') || self.pattern.contains("**");
+        self.sense == Sense::Leaves || self.subject == Subject::Name || spans_folders
     }
 }
 

@@ -37,6 +37,10 @@ fn a_glob_is_seen_from_its_folder() {
 
 #[test]
 fn a_wrong_glob_is_explained() {
+    let nested = format!("{}a{}", "{".repeat(1_000), "}".repeat(1_000));
+    let long = "a".repeat(5_000);
+    assert_eq!(Glob::new(&nested, WsPath::root(), Bare::Path).unwrap_err().kind, ErrorKind::InvalidPattern);
+    assert_eq!(Glob::new(&long, WsPath::root(), Bare::Path).unwrap_err().kind, ErrorKind::InvalidPattern);
     for pattern in ["[a", "{a", "a[z-a]"] {
         let error = Glob::new(pattern, WsPath::root(), Bare::Path).unwrap_err();
         assert_eq!(error.kind, ErrorKind::InvalidPattern, "{pattern}");

@@ -1,13 +1,17 @@
 //! What the `.gitignore` files of a workspace leave out.
 
 use crate::glob::below;
+use crate::heavy;
 use crate::search::{Case, SearchOptions, Syntax, search};
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use toolrest_core::{CallCx, PathFilter, Result, WsPath};
+use toolrest_core::{CallCx, LineMatch, PathFilter, Result, WsPath};
+
+/// A rule is as much work as so many bytes of text.
+const RULE_BYTES: usize = 200;
 
 /// The most lines of rules that are read.
 const RULES_MOST: usize = 10_000;
@@ -28,15 +32,20 @@ impl Ignored {
             limit: RULES_MOST,
             context: 0,
         };
+        let lines = search(cx, every_line).await?.matches;
+        heavy::run(lines.len() * RULE_BYTES, move || Ok(Self::from_lines(&lines))).await
+    }
+
+    fn from_lines(lines: &[LineMatch]) -> Self {
         let mut builders: BTreeMap<WsPath, GitignoreBuilder> = BTreeMap::new();
-        for line in search(cx, every_line).await?.matches {
+        for line in lines {
             let Some(folder) = line.path.parent() else { continue };
             let builder = builders.entry(folder).or_insert_with(|| GitignoreBuilder::new("/"));
             // A rule that cannot be understood leaves nothing out, as in git.
             let _ = builder.add_line(None, &line.line);
         }
         let rules = builders.into_iter().filter_map(|(folder, builder)| Some((folder, builder.build().ok()?)));
-        Ok(Self { rules: rules.collect() })
+        Self { rules: rules.collect() }
     }
 
     /// Whether a file is left out: by a rule for itself or for a folder that it lies in. The rules of the folder that is

@@ -7,6 +7,7 @@ pub mod document;
 mod edit;
 mod files;
 mod glob;
+mod heavy;
 mod ignored;
 mod list;
 mod patch;

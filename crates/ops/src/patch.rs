@@ -1,8 +1,10 @@
 //! Applying patches to many files at once.
 
 use crate::edit::{Run, changeable, refused};
+use crate::heavy;
 use crate::write_text::{Held, put_bytes, seen};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use toolrest_core::{
     CallCx, Change, Changeset, Destination, ErrorKind, Expect, Parents, Removal, Result, ToolError, WsPath,
 };
@@ -47,36 +49,50 @@ pub enum PatchAction {
 
 /// Applies a patch: all of it or nothing.
 pub async fn patch(cx: &CallCx, text: &str, run: Run) -> Result<Patched> {
-    let files = parse(text.as_bytes()).map_err(|error| {
-        let message = format!("The patch cannot be understood: {error}\nNothing was written");
-        ToolError::new(ErrorKind::PatchSyntax, message)
-    })?;
+    let text: Arc<str> = text.into();
+    let named = Arc::clone(&text);
+    let paths = heavy::run(text.len(), move || paths_of(&read(&named)?)).await?;
     loop {
-        let mut stage = Stage {
-            cx,
-            places: BTreeMap::new(),
-            changes: Changeset::default(),
-            patched: Vec::new(),
-            warnings: Vec::new(),
-        };
-        stage.apply_all(&files).await?;
-        let diff = stage.diff()?;
-        let Stage { changes, patched, warnings, .. } = stage;
-        if run == Run::ForReal {
-            match cx.workspace.commit(changes, cx).await {
-                Ok(_) => {}
-                // Somebody came between; the patch is placed anew on what they left. The call's deadline bounds this.
-                Err(error) if error.kind == ErrorKind::Stale => continue,
-                Err(error) => return Err(error),
-            }
+        let mut stage = Stage::new(cx.limits.response_bytes);
+        let mut size = text.len();
+        for path in &paths {
+            size += stage.load(cx, path).await?;
         }
-        return Ok(Patched { files: patched, diff, warnings });
+        let patch = Arc::clone(&text);
+        let work = move || {
+            stage.apply_all(&read(&patch)?)?;
+            let diff = stage.diff()?;
+            Ok((stage.changes, Patched { files: stage.patched, diff, warnings: stage.warnings }))
+        };
+        let (changes, patched) = heavy::run(size, work).await?;
+        if run == Run::Dry {
+            return Ok(patched);
+        }
+        match cx.workspace.commit(changes, cx).await {
+            Ok(_) => return Ok(patched),
+            // Somebody came between; the patch is placed anew on what they left. The call's deadline bounds this.
+            Err(error) if error.kind == ErrorKind::Stale => {}
+            Err(error) => return Err(error),
+        }
     }
 }
 
-/// Files as they will be once the patch is applied.
-struct Stage<'a> {
-    cx: &'a CallCx,
+fn read(text: &str) -> Result<Vec<FilePatch<'_>>> {
+    parse(text.as_bytes()).map_err(|error| {
+        let message = format!("The patch cannot be understood: {error}\nNothing was written");
+        ToolError::new(ErrorKind::PatchSyntax, message)
+    })
+}
+
+/// Every path that a patch names.
+fn paths_of(files: &[FilePatch<'_>]) -> Result<BTreeSet<WsPath>> {
+    let names = files.iter().flat_map(|file| [file.source(), file.target()]);
+    names.filter_map(|named| name(named).transpose()).collect()
+}
+
+/// Files as they are, and as they will be once the patch is applied.
+struct Stage {
+    limit_bytes: usize,
     places: BTreeMap<WsPath, Place>,
     changes: Changeset,
     patched: Vec<PatchedFile>,
@@ -88,14 +104,51 @@ struct Stage<'a> {
 struct Place {
     before: Option<Vec<u8>>,
     now: Option<Held>,
+    /// Why a patch cannot change what is here.
+    refusal: Option<ToolError>,
 }
 
-impl Stage<'_> {
+impl Stage {
+    fn new(limit_bytes: usize) -> Self {
+        let changes = Changeset::default();
+        Self { limit_bytes, places: BTreeMap::new(), changes, patched: Vec::new(), warnings: Vec::new() }
+    }
+
+    /// Looks at a path that the patch names, and expects it to stay as it is; tells how much is there.
+    async fn load(&mut self, cx: &CallCx, path: &WsPath) -> Result<usize> {
+        let place = match cx.workspace.read(path).await {
+            Err(error) if error.kind == ErrorKind::NotFound => {
+                self.changes.expect.push(Expect::Absent(path.clone()));
+                Place::default()
+            }
+            Err(error) => return Err(error),
+            Ok(file) => {
+                let entry = file.entry;
+                match (changeable(&entry), file.content) {
+                    (Err(refusal), _) => Place { refusal: Some(refusal), ..Place::default() },
+                    (Ok(()), None) => {
+                        let message = format!("{path} is a folder; a patch can only change files");
+                        let refusal = Some(ToolError::new(ErrorKind::IsDirectory, message));
+                        Place { refusal, ..Place::default() }
+                    }
+                    (Ok(()), Some(content)) => {
+                        self.changes.expect.extend(entry.version.map(|version| Expect::Version(entry.id, version)));
+                        let held = (entry.file_type, content);
+                        Place { before: Some(seen(&held, path, self.limit_bytes)?), now: Some(held), refusal: None }
+                    }
+                }
+            }
+        };
+        let size = place.before.as_ref().map_or(0, Vec::len);
+        self.places.insert(path.clone(), place);
+        Ok(size)
+    }
+
     /// Applies the patch of every file, and tells of all that fail.
-    async fn apply_all(&mut self, files: &[FilePatch<'_>]) -> Result<()> {
+    fn apply_all(&mut self, files: &[FilePatch<'_>]) -> Result<()> {
         let mut failed: Option<ToolError> = None;
         for file in files {
-            let Err(error) = self.apply_one(file).await else { continue };
+            let Err(error) = self.apply_one(file) else { continue };
             match &mut failed {
                 None => failed = Some(error),
                 Some(first) if first.message.len() + error.message.len() < EXPLANATION_BYTES => {
@@ -107,21 +160,17 @@ impl Stage<'_> {
         failed.map_or(Ok(()), Err)
     }
 
-    async fn apply_one(&mut self, file: &FilePatch<'_>) -> Result<()> {
+    fn apply_one(&mut self, file: &FilePatch<'_>) -> Result<()> {
         let (source, target) = (name(file.source())?, name(file.target())?);
-        let base = match &source {
-            Some(path) => Some(self.existing(path).await?),
-            None => None,
-        };
         let Some(path) = target.as_ref().or(source.as_ref()).cloned() else {
             return Err(ToolError::new(ErrorKind::PatchSyntax, "A part of the patch names no file"));
         };
-        let limit_bytes = self.cx.limits.response_bytes;
-        let bytes = base.as_ref().map_or(Ok(Vec::new()), |held| seen(held, &path, limit_bytes))?;
-        let applied = apply(file, &bytes, limit_bytes).map_err(|error| refused(&error, &path, None))?;
+        let base = source.as_ref().map(|path| self.existing(path)).transpose()?;
+        let bytes = base.as_ref().map_or(Ok(Vec::new()), |held| seen(held, &path, self.limit_bytes))?;
+        let applied = apply(file, &bytes, self.limit_bytes).map_err(|error| refused(&error, &path, None))?;
         self.warnings.extend(applied.warnings.iter().map(|warning| format!("{}: {warning}", path.without_slash())));
         if target.is_some() && target != source {
-            self.make_sure_is_free(&path).await?;
+            self.make_sure_is_free(&path)?;
         }
         let action = match (&file.change, source) {
             (NameChange::Delete(_), _) => {
@@ -151,29 +200,16 @@ impl Stage<'_> {
     }
 
     /// What a file holds once the parts of the patch before this one are applied.
-    async fn existing(&mut self, path: &WsPath) -> Result<Held> {
-        if !self.places.contains_key(path) {
-            let file = self.cx.workspace.read(path).await?;
-            changeable(&file.entry)?;
-            let Some(content) = file.content else {
-                let message = format!("{path} is a folder; a patch can only change files");
-                return Err(ToolError::new(ErrorKind::IsDirectory, message));
-            };
-            self.changes.expect.extend(file.entry.version.map(|version| Expect::Version(file.entry.id, version)));
-            let held = (file.entry.file_type, content);
-            let before = Some(seen(&held, path, self.cx.limits.response_bytes)?);
-            self.places.insert(path.clone(), Place { before, now: Some(held) });
+    fn existing(&self, path: &WsPath) -> Result<Held> {
+        let place = self.places.get(path);
+        if let Some(refusal) = place.and_then(|place| place.refusal.clone()) {
+            return Err(refusal);
         }
-        let now = self.places.get(path).and_then(|place| place.now.clone());
-        now.ok_or_else(|| ToolError::file_not_found(path))
+        place.and_then(|place| place.now.clone()).ok_or_else(|| ToolError::file_not_found(path))
     }
 
-    async fn make_sure_is_free(&mut self, path: &WsPath) -> Result<()> {
-        if !self.places.contains_key(path) && self.cx.workspace.stat(path).await?.is_none() {
-            self.changes.expect.push(Expect::Absent(path.clone()));
-            self.places.insert(path.clone(), Place::default());
-        }
-        if self.places.get(path).is_some_and(|place| place.now.is_none()) {
+    fn make_sure_is_free(&self, path: &WsPath) -> Result<()> {
+        if self.places.get(path).is_none_or(|place| place.now.is_none() && place.refusal.is_none()) {
             return Ok(());
         }
         let message = format!("{path} is there already, and the patch would make it anew. Nothing was written");
@@ -182,7 +218,7 @@ impl Stage<'_> {
 
     /// Gives a file its new content, if that is another.
     fn put(&mut self, path: &WsPath, base: Option<&Held>, before: &[u8], after: &[u8]) -> Result<()> {
-        let put = put_bytes(base, path, after, Parents::Create, self.cx.limits.response_bytes)?;
+        let put = put_bytes(base, path, after, Parents::Create, self.limit_bytes)?;
         self.set(path, Some((put.file_type, put.content.clone())));
         if base.is_none() || before != after {
             self.changes.changes.push(Change::Put(put));
@@ -197,7 +233,7 @@ impl Stage<'_> {
     fn diff(&self) -> Result<String> {
         let mut diff = String::new();
         for (path, place) in &self.places {
-            let now = place.now.as_ref().map(|held| seen(held, path, self.cx.limits.response_bytes)).transpose()?;
+            let now = place.now.as_ref().map(|held| seen(held, path, self.limit_bytes)).transpose()?;
             let name = path.without_slash().as_bytes();
             diff.push_str(&diff::unified(name, place.before.as_deref(), now.as_deref()));
         }

@@ -2,7 +2,9 @@
 
 use crate::document::Editable;
 use crate::edit::{Run, changeable};
+use crate::heavy;
 use crate::place::commit_one;
+use std::sync::Arc;
 use toolrest_core::{
     CallCx, Change, Content, ContentHash, ErrorKind, Expect, File, FileType, Parents, Put, Result, ToolError, WsPath,
 };
@@ -37,6 +39,7 @@ pub async fn write_text(cx: &CallCx, path: &WsPath, bytes: Vec<u8>, options: &Te
         return Err(ToolError::new(ErrorKind::IsDirectory, "The root folder cannot be written to"));
     }
     let _turn = cx.turn(path).await;
+    let bytes: Arc<[u8]> = bytes.into();
     loop {
         let before = existing(cx, path).await?;
         if let Some(expected) = options.expected {
@@ -49,16 +52,11 @@ pub async fn write_text(cx: &CallCx, path: &WsPath, bytes: Vec<u8>, options: &Te
             None => Some(Expect::Absent(path.clone())),
             Some(file) => file.entry.version.map(|version| Expect::Version(file.entry.id, version)),
         };
-        let limit_bytes = cx.limits.response_bytes;
         let held = before.and_then(|file| Some((file.entry.file_type, file.content?)));
-        let put = put_bytes(held.as_ref(), path, &bytes, options.parents, limit_bytes)?;
-        let old = held.as_ref().map(|held| seen(held, path, limit_bytes)).transpose()?;
-        let written = Written {
-            created: held.is_none(),
-            bytes: bytes.len(),
-            hash: put.content.hash()?,
-            diff: diff::unified(path.without_slash().as_bytes(), old.as_deref(), Some(&bytes)),
-        };
+        let (limit_bytes, parents) = (cx.limits.response_bytes, options.parents);
+        let (path_of_it, new) = (path.clone(), Arc::clone(&bytes));
+        let work = move || written(held.as_ref(), &path_of_it, &new, parents, limit_bytes);
+        let (put, written) = heavy::run(bytes.len(), work).await?;
         if options.run == Run::Dry {
             return Ok(written);
         }
@@ -69,6 +67,25 @@ pub async fn write_text(cx: &CallCx, path: &WsPath, bytes: Vec<u8>, options: &Te
             Err(error) => return Err(error),
         }
     }
+}
+
+/// The change that writes a file, and what is told of it.
+fn written(
+    held: Option<&Held>,
+    path: &WsPath,
+    bytes: &[u8],
+    parents: Parents,
+    limit_bytes: usize,
+) -> Result<(Put, Written)> {
+    let put = put_bytes(held, path, bytes, parents, limit_bytes)?;
+    let old = held.map(|held| seen(held, path, limit_bytes)).transpose()?;
+    let written = Written {
+        created: held.is_none(),
+        bytes: bytes.len(),
+        hash: put.content.hash()?,
+        diff: diff::unified(path.without_slash().as_bytes(), old.as_deref(), Some(bytes)),
+    };
+    Ok((put, written))
 }
 
 async fn existing(cx: &CallCx, path: &WsPath) -> Result<Option<File>> {

@@ -258,6 +258,9 @@ async fn files_are_found_by_glob(on: On) {
     }
     let part = ok(&workspace, "glob", json!({"pattern": "**/*", "limit": "2"})).await;
     assert_eq!((&part["count"], &part["total"]), (&json!(2), &json!(4)));
+    for pattern in ["[a", &format!("{}a{}", "{".repeat(1_000), "}".repeat(1_000)), &"a".repeat(5_000)] {
+        refused(&workspace, 400, "INVALID_PATTERN", "glob", json!({"pattern": pattern})).await;
+    }
     for limit in [0, 1001] {
         refused(&workspace, 400, "INVALID_ARGUMENT", "glob", json!({"pattern": "*", "limit": limit})).await;
     }
