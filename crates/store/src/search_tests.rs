@@ -185,10 +185,20 @@ fn said(files: &[Arc<IndexedFile>]) -> Vec<(String, FileId, Source)> {
     files.iter().map(|file| (file.path.to_string(), file.id, file.source)).collect()
 }
 
-/// Brings an index up to date and compares it with the whole list of the same snapshot.
-async fn follow(database: &dyn Searchable, access: Access, memory: &Memory, books: &Arc<cache::Books>) -> usize {
+/// Searches a list of files, as the product does.
+async fn answer(searcher: &Searcher, job: &Job, files: &Arc<Vec<Arc<IndexedFile>>>) -> Found {
+    let texts: Arc<dyn Texts> = Arc::<dyn Searchable>::clone(&job.database);
+    let scan = Arc::new(Scan::new(job, job.compiled().await.unwrap(), texts));
+    scan.run(files, searcher.threads, Keep::Texts).await.unwrap();
+    scan.found()
+}
+
+/// Brings an index up to date and compares it, and what is found by it, with the whole list of the same snapshot.
+async fn follow(searcher: &Searcher, job: &Job) -> usize {
+    let (memory, books) = (searcher.cache.memory(job.access.workspace), searcher.cache.books());
+    let memory = searcher.cache.used(job.access.workspace, &memory);
     let known = memory.index();
-    let (changes, mut files) = database.snapshot(access, known.cursor, Rest::Unknown).await.unwrap();
+    let (changes, mut files) = job.database.snapshot(job.access, known.cursor, Rest::Unknown).await.unwrap();
     let index = known.after(changes, books);
     let mut all: Vec<Arc<IndexedFile>> = Vec::new();
     loop {
@@ -201,7 +211,11 @@ async fn follow(database: &dyn Searchable, access: Access, memory: &Memory, book
     }
     if known.is_complete {
         assert_eq!(said(&index.files), said(&all));
+        let (followed, fresh) =
+            (answer(searcher, job, &index.files).await, answer(searcher, job, &Arc::new(all)).await);
+        assert_eq!(followed, fresh);
         memory.keep(known.cursor, &index);
+        return fresh.matches.len();
     } else {
         memory.keep(known.cursor, &index.extended(&all, true));
     }
@@ -215,25 +229,27 @@ async fn no_index_is_ever_stale(room: Room) {
         let store = Arc::clone(&room.writers[writer % room.writers.len()]);
         writers.spawn(meddle(store, room.access, Dice(writer as u64), Arc::clone(&stop)));
     }
-    let cache = Cache::new(CACHE_BYTES);
-    let (memory, books) = (cache.memory(room.access.workspace), cache.books());
     let mut followers = JoinSet::new();
     let end = Instant::now() + Duration::from_secs(6);
     for _ in 0..2 {
-        let (database, memory, access) = (Arc::clone(&room.database), Arc::clone(&memory), room.access);
-        let books = Arc::clone(books);
+        let (searcher, database, access) = (Arc::clone(&room.searcher), Arc::clone(&room.database), room.access);
         followers.spawn(async move {
-            let mut snapshots = 0;
+            let mut answers = 0;
             while Instant::now() < end {
-                snapshots += usize::from(follow(&*database, access, &memory, &books).await > 0);
+                // Among the words of all texts and chats.
+                let search = Search { limit: 10_000, ..search_for("t") };
+                let interrupt = Arc::new(Interrupt::at(search.deadline));
+                let turn = Arc::new(searcher.turn(access.workspace).await.unwrap());
+                let job = Job { database: Arc::clone(&database), access, search, interrupt, turn };
+                answers += usize::from(follow(&searcher, &job).await > 0);
             }
-            snapshots
+            answers
         });
     }
-    let snapshots: usize = followers.join_all().await.iter().sum();
+    let answers: usize = followers.join_all().await.iter().sum();
     stop.store(true, Ordering::Relaxed);
     let changes: u64 = writers.join_all().await.iter().sum();
-    assert!(snapshots > 50 && changes > 200, "{snapshots} snapshots of {changes} changes are too few to tell");
+    assert!(answers > 30 && changes > 200, "{answers} answers and {changes} changes are too few to tell");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

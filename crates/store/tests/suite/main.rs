@@ -4,6 +4,7 @@
 mod changesets;
 mod concurrency;
 mod history;
+mod migrations;
 mod purge;
 mod room;
 mod sessions;

@@ -1,12 +1,14 @@
 //! A workspace in a fresh store, and short words for using it.
 
+use std::ops::{ControlFlow, Range};
 use std::path::PathBuf;
 use std::sync::{Arc, atomic::AtomicU64, atomic::Ordering};
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use toolrest_core::{
     Access, CallId, Change, Changeset, Commit, Content, Depth, File, Parents, Put, Result, Role, ToolError, WsPath, now,
 };
-use toolrest_core::{FileType, UserId, WorkspaceId};
+use toolrest_core::{FileType, Interrupt, LineMatcher, LinePattern, Requirement, Search, UserId, WorkspaceId};
 use toolrest_store::{CallInfo, NewUser, Postgres, PostgresOptions, Sqlite, Store};
 
 /// Instantiates each test function, which takes a [`Room`], for both stores.
@@ -33,7 +35,7 @@ macro_rules! on_both_stores {
 }
 pub(crate) use on_both_stores;
 
-const SEARCH_CACHE_BYTES: usize = 64 << 20;
+pub(crate) const SEARCH_CACHE_BYTES: usize = 64 << 20;
 
 #[derive(Clone)]
 pub(crate) struct Room {
@@ -52,7 +54,7 @@ impl Room {
 
     pub(crate) async fn on_postgres() -> Self {
         let url = tokio::task::spawn_blocking(|| toolrest_testkit::Postgres::shared().create_database()).await.unwrap();
-        let second = std::time::Duration::from_secs(1);
+        let second = Duration::from_secs(1);
         let options = PostgresOptions {
             pool_size: 5,
             statement_timeout: 30 * second,
@@ -78,8 +80,7 @@ impl Room {
     }
 
     pub(crate) async fn commit(&self, changes: Changeset) -> Result<Commit> {
-        let call = CallInfo { id: CallId::new(), toolset: "test", tool: "test", caller: self.user, started_at: now() };
-        self.store.commit(self.access(), changes, call).await
+        self.store.commit(self.access(), changes, call_of(self.user)).await
     }
 
     pub(crate) async fn all(&self, changes: Vec<Change>) -> Result<Commit> {
@@ -120,6 +121,54 @@ pub(crate) async fn new_user(store: &dyn Store) -> UserId {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let email = format!("user-{}@example.com", NEXT.fetch_add(1, Ordering::Relaxed));
     store.create_user(NewUser { email, password_hash: "none".into(), full_name: None }).await.unwrap().id
+}
+
+fn call_of(user: UserId) -> CallInfo {
+    CallInfo { id: CallId::new(), toolset: "test", tool: "test", caller: user, started_at: now() }
+}
+
+pub(crate) async fn commit(store: &dyn Store, access: Access, changes: Vec<Change>) -> Result<Commit> {
+    store.commit(access, Changeset { changes, ..Changeset::default() }, call_of(access.user)).await
+}
+
+/// A search for a text, all of it and without patience.
+pub(crate) fn search_for(needle: &'static str) -> Search {
+    Search {
+        pattern: Arc::new(Needle(needle, vec![Requirement { literals: vec![needle.into()] }])),
+        paths: None,
+        limit: 1000,
+        context: 0,
+        limit_bytes: 1 << 20,
+        deadline: Instant::now() + Duration::from_secs(60),
+    }
+}
+
+#[derive(Clone)]
+struct Needle(&'static str, Vec<Requirement>);
+
+impl LinePattern for Needle {
+    fn compile(&self) -> Result<Arc<dyn LineMatcher>> {
+        Ok(Arc::new(self.clone()))
+    }
+}
+
+impl LineMatcher for Needle {
+    fn requirements(&self) -> &[Requirement] {
+        &self.1
+    }
+
+    /// Takes a whole text for a line.
+    fn find_lines(
+        &self,
+        text: &[u8],
+        _: &Interrupt,
+        found: &mut dyn FnMut(Range<usize>) -> ControlFlow<()>,
+    ) -> Result<()> {
+        if String::from_utf8_lossy(text).contains(self.0) {
+            let _ = found(0..text.len());
+        }
+        Ok(())
+    }
 }
 
 pub(crate) fn path(text: &str) -> WsPath {
