@@ -1,6 +1,6 @@
 //! Changes to a workspace. A [`Changeset`] given to `commit` is the only way to change a file.
 
-use crate::{CommitId, Content, ContentHash, FileId, FileType, Timestamp, VersionId, WsPath};
+use crate::{CommitId, Content, ContentHash, Entry, FileId, FileType, Timestamp, VersionId, WsPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -119,6 +119,15 @@ pub enum Expect {
     At(FileId, WsPath),
     /// The file is in the trash as it was removed: from this path, with this version.
     InTrash(FileId, WsPath, Option<VersionId>),
+}
+
+impl Expect {
+    /// That a file is as it was when it was read. By its version where it has one: contents that differ may share a
+    /// hash, as numbers beyond a double's reach do.
+    pub fn unchanged(entry: &Entry) -> Option<Self> {
+        let by_hash = || entry.hash.map(|hash| Self::Hash(entry.path.clone(), hash));
+        entry.version.map(|version| Self::Version(entry.id, version)).or_else(by_hash)
+    }
 }
 
 /// An applied changeset.

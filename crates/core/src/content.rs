@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use std::{borrow::Cow, fmt, str::FromStr};
 
 /// The type of a file, as specification 000 names them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum FileType {
     /// Holds other files.
     Folder,
@@ -99,7 +99,7 @@ impl FromStr for FileType {
 }
 
 /// How a content is to be understood. A JSON file and a text of the same letters are different files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Form {
     /// UTF-8 text.
     Text,
@@ -137,6 +137,15 @@ pub enum Content {
 }
 
 impl Content {
+    /// The content that bytes are: text if they are UTF-8 without NUL.
+    pub fn of_bytes(bytes: Vec<u8>) -> Self {
+        match String::from_utf8(bytes) {
+            Ok(text) if !text.contains('\0') => Self::Text(text),
+            Ok(text) => Self::Bytes(text.into_bytes()),
+            Err(error) => Self::Bytes(error.into_bytes()),
+        }
+    }
+
     /// The form of this content.
     pub fn form(&self) -> Form {
         match self {
@@ -175,7 +184,7 @@ impl Content {
 }
 
 /// The SHA-256 of a content, written as hexadecimal.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ContentHash(pub [u8; 32]);
 
 impl ContentHash {

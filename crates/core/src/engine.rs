@@ -8,7 +8,7 @@ use crate::{
 use futures_util::FutureExt;
 use std::{
     panic::AssertUnwindSafe,
-    sync::{Arc, OnceLock},
+    sync::{Arc, Mutex, OnceLock},
     time::{Duration, Instant},
 };
 use tracing::Instrument;
@@ -137,6 +137,7 @@ impl Engine {
             limits: self.limits,
             turns: Arc::clone(&self.turns),
             committed: Arc::default(),
+            warnings: Mutex::default(),
         })
     }
 
@@ -193,6 +194,7 @@ impl Engine {
             limits: self.limits,
             turns: Arc::clone(&self.turns),
             committed,
+            warnings: Mutex::default(),
         };
         let output = tool.call(&cx, &*self.policy, &call.args).await?;
         if output.len() > self.limits.response_bytes {

@@ -112,6 +112,14 @@ impl WsPath {
         Ok(Self(path))
     }
 
+    /// The path of something below this folder, by the names that lead there.
+    pub fn descend(&self, below: &str) -> Result<Self> {
+        below.split('/').try_for_each(check_name)?;
+        let path = if self.is_root() { format!("/{below}") } else { format!("{}/{below}", self.0) };
+        check_length(&path)?;
+        Ok(Self(path))
+    }
+
     /// Whether this path lies somewhere below the folder.
     pub fn is_below(&self, folder: &Self) -> bool {
         if folder.is_root() {

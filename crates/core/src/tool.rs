@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use schemars::{JsonSchema, Schema};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// What a tool mainly does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -63,12 +63,18 @@ pub struct CallCx {
     pub limits: Limits,
     pub(crate) turns: Arc<Turns>,
     pub(crate) committed: Arc<OnceLock<CommitId>>,
+    pub(crate) warnings: Mutex<Vec<String>>,
 }
 
 impl CallCx {
     /// Waits until no other change of this file that goes through here is under way.
     pub async fn turn(&self, path: &WsPath) -> impl Drop {
         self.turns.take(self.workspace_id, path.clone()).await
+    }
+
+    /// Tells the caller something beside the answer, which gets it as one of its `warnings`.
+    pub fn warn(&self, warning: String) {
+        self.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(warning);
     }
 
     /// Notes that the call's record was written together with this commit.
@@ -194,10 +200,19 @@ impl<T: Tool> DynTool for Erased<T> {
         };
         crate::policy::require(policy, cx, T::ACTION, self.tool.approval(cx, &args).await?).await?;
         match self.tool.run(cx, args).await {
-            Ok(output) => output.render(),
+            Ok(output) => with_warnings(output.render()?, &cx.warnings),
             Err(error) => Err(first_authorise(cx, error).await),
         }
     }
+}
+
+/// Adds the warnings of a call to its answer.
+fn with_warnings(answer: String, warnings: &Mutex<Vec<String>>) -> Result<String> {
+    let warnings = std::mem::take(&mut *warnings.lock().unwrap_or_else(PoisonError::into_inner));
+    let Some(start) = answer.strip_suffix('}').filter(|_| !warnings.is_empty()) else { return Ok(answer) };
+    let comma = if start.ends_with('{') { "" } else { "," };
+    let warnings = serde_json::to_string(&warnings).map_err(ToolError::internal)?;
+    Ok(format!("{start}{comma}\"warnings\":{warnings}}}"))
 }
 
 /// Who may not enter does not learn what is wrong with the arguments. Errors of other kinds come from the workspace,

@@ -103,6 +103,8 @@ pub struct Listed {
     pub file_type: FileType,
     /// Whether the system keeps it and the file tools cannot change it.
     pub is_virtual: bool,
+    /// Whether it is a symbolic link. Its type is then that of what it leads to.
+    pub is_link: bool,
     /// The size of its content in bytes.
     pub size: i64,
     /// When it last changed.

@@ -76,38 +76,11 @@ impl Root {
         options: &CommitOptions,
         record: impl FnOnce(&Applied) -> Record,
     ) -> Result<Applied> {
-        let mut journal = Journal::open(self, journal_dir)?;
-        if let State::Pending { .. } = journal.read()? {
-            return Err(journal.unfinished());
+        let mut turn = self.turn(journal_dir)?;
+        if turn.is_unfinished()? {
+            return Err(turn.journal.unfinished());
         }
-        let mut plan = Plan::new(self, changes)?;
-        let steps: Vec<Step> = plan.tasks.iter().map(|task| task.step.clone()).collect();
-        let boot = sys::boot().at(self.real_path())?.to_vec();
-        let intent = Intent { id: options.id.clone(), payload: options.payload.clone(), steps, boot };
-
-        let done = journal
-            .begin(&intent)
-            .and_then(|()| stage::stage(self, &plan))
-            .and_then(|()| apply::apply(self, &plan))
-            .and_then(|()| settle::sync_folders(self, &intent.steps))
-            .and_then(|()| journal.mark_committed(&intent));
-        if let Err(error) = done {
-            // The mark may have reached the disk although writing it failed: it goes before anything is undone.
-            let rolled_back = journal
-                .clear_committed()
-                .and_then(|()| settle::roll_back(self, &intent.steps))
-                .and_then(|_| journal.mark_settled());
-            return Err(if rolled_back.is_ok() { error } else { ErrorKind::Unfinished.at(error.path) });
-        }
-
-        // The commit stands. What cannot be cleaned up now is left to the next recovery.
-        let cleaned_up = settle::finish(self, &intent.steps);
-        plan.describe_written(self);
-        let applied = Applied { changes: plan.effects };
-        if record(&applied) == Record::Kept && cleaned_up.is_ok() {
-            let _ = journal.mark_finished();
-        }
-        Ok(applied)
+        turn.commit(changes, options, record)
     }
 
     /// Settles the commit that a crash interrupted, if there is one: it is finished if it had passed the point from
@@ -115,31 +88,99 @@ impl Root {
     ///
     /// It may be called at any time and any number of times. The commit may be one that was acknowledged, where the
     /// crash came right after; what the caller has recorded of it stands.
-    pub fn recover(&self, journal_dir: &Path) -> Result<Vec<Recovered>> {
-        let mut journal = Journal::open(self, journal_dir)?;
-        let (intent, outcome) = match journal.read()? {
-            State::Empty => return Ok(Vec::new()),
-            State::Lost => return sweep::sweep(self).map(|()| Vec::new()),
-            State::Settled { intent } => {
-                return self.sweep_after_a_boot(&intent).map(|()| Vec::new());
-            }
-            State::Pending { intent, outcome } => (intent, outcome),
-        };
-        let taken_effect = intent.single_write().map_or(Ok(false), |step| settle::has_taken_effect(self, step))?;
-        let (outcome, kept) = if outcome == Outcome::Finished || taken_effect {
-            settle::finish(self, &intent.steps)?;
-            settle::sync_folders(self, &intent.steps)?;
-            (Outcome::Finished, Vec::new())
-        } else {
-            (Outcome::RolledBack, settle::roll_back(self, &intent.steps)?)
-        };
-        self.sweep_after_a_boot(&intent)?;
-        journal.mark_settled()?;
-        Ok(vec![Recovered { id: intent.id, payload: intent.payload, outcome, kept }])
+    pub fn recover(&self, journal_dir: &Path) -> Result<Option<Recovered>> {
+        self.turn(journal_dir)?.recover(|_| Record::Kept)
+    }
+
+    /// Waits until nobody else changes the root, and keeps it so until the turn is dropped.
+    pub fn turn(&self, journal_dir: &Path) -> Result<Turn<'_>> {
+        Ok(Turn { root: self, journal: Journal::open(self, journal_dir)? })
     }
 
     /// Removes temporary files that a commit has forgotten because the machine went down since.
     fn sweep_after_a_boot(&self, intent: &Intent) -> Result<()> {
         if intent.boot == sys::boot().at(self.real_path())? { Ok(()) } else { sweep::sweep(self) }
+    }
+}
+
+/// The right to change a root, which only one has at a time, over all processes.
+pub struct Turn<'a> {
+    root: &'a Root,
+    journal: Journal,
+}
+
+impl Turn<'_> {
+    /// Whether a commit was interrupted, so that [`Turn::recover`] must come before the next.
+    pub fn is_unfinished(&mut self) -> Result<bool> {
+        Ok(matches!(self.journal.read()?, State::Pending { .. }))
+    }
+
+    /// Applies all changes or none, as [`Root::commit_and_record`] does. The last commit must be finished.
+    pub fn commit(
+        &mut self,
+        changes: &[Change],
+        options: &CommitOptions,
+        record: impl FnOnce(&Applied) -> Record,
+    ) -> Result<Applied> {
+        let (root, journal) = (self.root, &mut self.journal);
+        let mut plan = Plan::new(root, changes)?;
+        let steps: Vec<Step> = plan.tasks.iter().map(|task| task.step.clone()).collect();
+        let boot = sys::boot().at(root.real_path())?.to_vec();
+        let intent = Intent { id: options.id.clone(), payload: options.payload.clone(), steps, boot };
+
+        let done = journal
+            .begin(&intent)
+            .and_then(|()| stage::stage(root, &plan))
+            .and_then(|()| apply::apply(root, &plan))
+            .and_then(|()| settle::sync_folders(root, &intent.steps))
+            .and_then(|()| journal.mark_committed(&intent));
+        if let Err(error) = done {
+            // The mark may have reached the disk although writing it failed: it goes before anything is undone.
+            let rolled_back = journal
+                .clear_committed()
+                .and_then(|()| settle::roll_back(root, &intent.steps))
+                .and_then(|_| journal.mark_settled());
+            return Err(if rolled_back.is_ok() { error } else { ErrorKind::Unfinished.at(error.path) });
+        }
+
+        // The commit stands. What cannot be cleaned up now is left to the next recovery.
+        let cleaned_up = settle::finish(root, &intent.steps);
+        plan.describe_written(root);
+        let applied = Applied { changes: plan.effects };
+        match record(&applied) {
+            Record::Kept if cleaned_up.is_ok() => {
+                let _ = journal.mark_finished();
+            }
+            Record::Kept => {}
+            // It is all that tells of the commit now.
+            Record::Failed => journal.sync()?,
+        }
+        Ok(applied)
+    }
+
+    /// Settles the commit that was interrupted, if there is one, as [`Root::recover`] does. If it is finished, `record`
+    /// is told of it, and as long as that fails, it stays unfinished.
+    pub fn recover(&mut self, record: impl FnOnce(&Recovered) -> Record) -> Result<Option<Recovered>> {
+        let root = self.root;
+        let (intent, outcome) = match self.journal.read()? {
+            State::Empty => return Ok(None),
+            State::Lost => return sweep::sweep(root).map(|()| None),
+            State::Settled { intent } => return root.sweep_after_a_boot(&intent).map(|()| None),
+            State::Pending { intent, outcome } => (intent, outcome),
+        };
+        let taken_effect = intent.single_write().map_or(Ok(false), |step| settle::has_taken_effect(root, step))?;
+        let (outcome, kept) = if outcome == Outcome::Finished || taken_effect {
+            settle::finish(root, &intent.steps)?;
+            settle::sync_folders(root, &intent.steps)?;
+            (Outcome::Finished, Vec::new())
+        } else {
+            (Outcome::RolledBack, settle::roll_back(root, &intent.steps)?)
+        };
+        root.sweep_after_a_boot(&intent)?;
+        let recovered = Recovered { id: intent.id, payload: intent.payload, outcome, kept };
+        if outcome == Outcome::RolledBack || record(&recovered) == Record::Kept {
+            self.journal.mark_settled()?;
+        }
+        Ok(Some(recovered))
     }
 }

@@ -20,7 +20,7 @@ mod temporary;
 mod watch;
 
 pub use change::{Applied, AppliedChange, Change, CommitOptions, Contents, Effect, Expect, Parents, Replace};
-pub use commit::{Outcome, Record, Recovered};
+pub use commit::{Outcome, Record, Recovered, Turn};
 pub use error::{Error, ErrorKind, Result};
 pub use hash::Hash;
 pub use list::{Entry, ListOptions, Listing, Skipped};

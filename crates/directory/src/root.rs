@@ -114,6 +114,18 @@ impl Root {
         Ok(sys::stat(self.open_path(path, flags)?).at(path)?.into())
     }
 
+    /// Tells what a symbolic link says.
+    pub fn read_link(&self, path: &Path) -> Result<Vec<u8>> {
+        let link = self.open_path(path, OFlags::PATH | OFlags::NOFOLLOW)?;
+        sys::read_link(&link, OsStr::new("")).at(path)
+    }
+
+    /// Renews the time of a file or folder.
+    pub fn touch(&self, path: &Path) -> Result<()> {
+        let file = self.open_path(path, OFlags::PATH)?;
+        sys::touch(&file).at(path)
+    }
+
     /// Opens a path as the caller gave it: symbolic links that stay inside are followed.
     pub(crate) fn open_path(&self, path: &Path, flags: OFlags) -> Result<OwnedFd> {
         let checked = checked(path)?;

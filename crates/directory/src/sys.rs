@@ -5,7 +5,7 @@
 
 use std::{
     ffi::OsStr,
-    os::fd::{AsFd, OwnedFd},
+    os::fd::{AsFd, AsRawFd, OwnedFd},
     path::Path,
     sync::OnceLock,
 };
@@ -183,6 +183,15 @@ pub(crate) fn rename(from: (impl AsFd, &OsStr), to: (impl AsFd, &OsStr)) -> Resu
 pub(crate) fn rename_to_free(from: (impl AsFd, &OsStr), to: (impl AsFd, &OsStr)) -> Result<()> {
     gate()?;
     fs::renameat_with(from.0, from.1, to.0, to.1, RenameFlags::NOREPLACE)
+}
+
+/// Sets both times of what is open to now. By the path of the descriptor, because it may be open for its path only.
+pub(crate) fn touch(file: impl AsFd) -> Result<()> {
+    gate()?;
+    let now = fs::Timespec { tv_sec: 0, tv_nsec: fs::UTIME_NOW };
+    let times = fs::Timestamps { last_access: now, last_modification: now };
+    let path = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
+    fs::utimensat(fs::CWD, path, &times, AtFlags::empty())
 }
 
 pub(crate) fn change_mode(file: impl AsFd, mode: u32) -> Result<()> {

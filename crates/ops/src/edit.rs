@@ -76,6 +76,7 @@ pub async fn edit(cx: &CallCx, path: &WsPath, options: &EditOptions) -> Result<E
             return Err(ToolError::stale(path, Some(hash)));
         }
         let (file_type, file, version) = (entry.file_type, entry.id, entry.version);
+        let unchanged = Expect::unchanged(&entry);
         let done = edited(entry, content, options, cx.limits.response_bytes).await?;
         let mut edited = Edited {
             file,
@@ -89,11 +90,9 @@ pub async fn edit(cx: &CallCx, path: &WsPath, options: &EditOptions) -> Result<E
             return Ok(edited);
         }
         let put = Put { path: path.clone(), file_type, content: done.content, parents: Parents::Require };
-        // The version and not the hash: contents that differ may share one, as numbers beyond a double's reach do.
-        let unchanged = version.map(|version| Expect::Version(file, version));
         match commit_one(cx, Change::Put(put), unchanged).await {
             Ok(outcome) => {
-                edited.version = outcome.version;
+                (edited.file, edited.version) = (outcome.file, outcome.version);
                 return Ok(edited);
             }
             // Somebody on another replica came between; edit what they left. The call's deadline bounds this.

@@ -21,8 +21,6 @@ pub struct Patched {
     pub files: Vec<PatchedFile>,
     /// All changes as one unified diff.
     pub diff: String,
-    /// What was decided though it could not be known.
-    pub warnings: Vec<String>,
 }
 
 /// One file of a patch.
@@ -62,14 +60,17 @@ pub async fn patch(cx: &CallCx, text: &str, run: Run) -> Result<Patched> {
         let work = move || {
             stage.apply_all(&read(&patch)?)?;
             let diff = stage.diff()?;
-            Ok((stage.changes, Patched { files: stage.patched, diff, warnings: stage.warnings }))
+            Ok((stage.changes, Patched { files: stage.patched, diff }, stage.warnings))
         };
-        let (changes, patched) = heavy::run(size, work).await?;
-        if run == Run::Dry {
-            return Ok(patched);
-        }
-        match cx.workspace.commit(changes, cx).await {
-            Ok(_) => return Ok(patched),
+        let (changes, patched, warnings) = heavy::run(size, work).await?;
+        let done = if run == Run::Dry { Ok(()) } else { cx.workspace.commit(changes, cx).await.map(drop) };
+        match done {
+            Ok(()) => {
+                for warning in warnings {
+                    cx.warn(warning);
+                }
+                return Ok(patched);
+            }
             // Somebody came between; the patch is placed anew on what they left. The call's deadline bounds this.
             Err(error) if error.kind == ErrorKind::Stale => {}
             Err(error) => return Err(error),
@@ -132,7 +133,7 @@ impl Stage {
                         Place { refusal, ..Place::default() }
                     }
                     (Ok(()), Some(content)) => {
-                        self.changes.expect.extend(entry.version.map(|version| Expect::Version(entry.id, version)));
+                        self.changes.expect.extend(Expect::unchanged(&entry));
                         let held = (entry.file_type, content);
                         Place { before: Some(seen(&held, path, self.limit_bytes)?), now: Some(held), refusal: None }
                     }

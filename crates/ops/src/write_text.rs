@@ -50,7 +50,7 @@ pub async fn write_text(cx: &CallCx, path: &WsPath, bytes: Vec<u8>, options: &Te
         }
         let expect = match &before {
             None => Some(Expect::Absent(path.clone())),
-            Some(file) => file.entry.version.map(|version| Expect::Version(file.entry.id, version)),
+            Some(file) => Expect::unchanged(&file.entry),
         };
         let held = before.and_then(|file| Some((file.entry.file_type, file.content?)));
         let (limit_bytes, parents) = (cx.limits.response_bytes, options.parents);
@@ -112,17 +112,17 @@ pub(crate) fn put_bytes(
     limit_bytes: usize,
 ) -> Result<Put> {
     let put = |file_type, content| Put { path: path.clone(), file_type, content, parents };
-    match (before, text_of(bytes)) {
-        (Some((file_type, Content::Json(_))), None) => {
+    match (before, Content::of_bytes(bytes.to_vec())) {
+        (Some((file_type, Content::Json(_))), Content::Bytes(_)) => {
             let message = format!("{path} is a {file_type} and must hold text; bytes were given");
             Err(ToolError::new(ErrorKind::WrongType, message).about("content"))
         }
-        (Some((file_type, old @ Content::Json(_))), Some(text)) => {
+        (Some((file_type, old @ Content::Json(_))), Content::Text(text)) => {
             let editable = Editable::of(old.clone(), *file_type, path, limit_bytes)?;
-            Ok(put(*file_type, editable.put_back(text.to_owned())?))
+            Ok(put(*file_type, editable.put_back(text)?))
         }
-        (_, Some(text)) => Ok(put(FileType::Document, Content::Text(text.to_owned()))),
-        (_, None) => Ok(put(FileType::File, Content::Bytes(bytes.to_vec()))),
+        (_, bytes @ Content::Bytes(_)) => Ok(put(FileType::File, bytes)),
+        (_, text) => Ok(put(FileType::Document, text)),
     }
 }
 
@@ -133,9 +133,4 @@ pub(crate) fn seen((file_type, content): &Held, path: &WsPath, limit_bytes: usiz
         Content::Bytes(bytes) => Ok(bytes.clone()),
         Content::Json(_) => Ok(Editable::of(content.clone(), *file_type, path, limit_bytes)?.text.into_bytes()),
     }
-}
-
-/// The bytes as text, if they are one: UTF-8 without NUL.
-fn text_of(bytes: &[u8]) -> Option<&str> {
-    str::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))
 }

@@ -28,7 +28,7 @@ use std::{
     time::{Duration, Instant},
 };
 use toolrest_core::{Engine, ErrorKind, ToolError};
-use toolrest_store::Store;
+use toolrest_store::{Store, StoredWorkspaces};
 use tower::ServiceExt;
 use tracing::Instrument;
 use uuid::Uuid;
@@ -37,6 +37,7 @@ use uuid::Uuid;
 pub(crate) struct App {
     pub(crate) engine: Engine,
     pub(crate) store: Arc<dyn Store>,
+    pub(crate) workspaces: Arc<StoredWorkspaces>,
     pub(crate) tokens: AccessTokens,
     pub(crate) passwords: Passwords,
     pub(crate) settings: Settings,

@@ -2,10 +2,12 @@
 
 mod auth;
 mod http;
+mod local;
 mod logging;
 mod server;
 pub mod settings;
 mod upkeep;
 
+pub use local::Local;
 pub use logging::start as start_logging;
 pub use server::{Server, StartError};

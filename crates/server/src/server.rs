@@ -2,6 +2,7 @@
 
 use crate::auth::{AccessTokens, Passwords, fresh_secret};
 use crate::http::{self, App};
+use crate::local::{self, Local};
 use crate::settings::Settings;
 use crate::upkeep;
 use hyper::server::conn::http1;
@@ -11,14 +12,16 @@ use std::{
     future::Future,
     net::{IpAddr, SocketAddr},
     os::unix::fs::DirBuilderExt,
-    path::Path,
+    path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use toolrest_core::{AllowAll, Engine, Limits, ToolError};
-use toolrest_store::{DatabaseWorkspaces, Postgres, PostgresOptions, Sqlite, Store, WriteBehind};
+use toolrest_store::{
+    FolderOptions, HistoryLimits, Postgres, PostgresOptions, Sqlite, Store, StoredWorkspaces, WriteBehind,
+};
 
 /// How long a connection may take to send a request's head.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
@@ -31,6 +34,7 @@ pub struct Server {
     address: SocketAddr,
     grace: Duration,
     upkeep: JoinHandle<()>,
+    local: Option<Local>,
 }
 
 /// Why a server could not start.
@@ -47,6 +51,14 @@ pub enum StartError {
     /// The data folder cannot be made.
     #[error("cannot make the data folder {path}: {source}")]
     DataDir {
+        /// The folder.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A folder that is allowed to hold workspaces cannot be used.
+    #[error("cannot use the folder {path}: {source}")]
+    Folder {
         /// The folder.
         path: String,
         /// Why.
@@ -71,10 +83,11 @@ impl Server {
             response_bytes: settings.limits.response_bytes,
             search_timeout: Duration::from_millis(settings.search.timeout_ms),
         };
+        let workspaces = Arc::new(StoredWorkspaces::new(Arc::clone(&store), folder_options(&settings)?));
         let records = Arc::new(WriteBehind::start(Arc::clone(&store)));
         let engine = Engine::new(
             toolrest_toolsets::all(),
-            Arc::new(DatabaseWorkspaces(Arc::clone(&store))),
+            Arc::<StoredWorkspaces>::clone(&workspaces),
             Arc::new(AllowAll),
             Arc::<WriteBehind>::clone(&records),
             limits,
@@ -88,11 +101,21 @@ impl Server {
         let app = Arc::new(App {
             engine,
             store,
+            workspaces,
             tokens: AccessTokens::new(&secret, settings.jwt.access_token_expiration_minutes),
             passwords: Passwords::new()?,
             settings,
         });
-        Ok(Self { app, records, listener, address, grace, upkeep })
+        let local = match &app.settings.folders.local_dir {
+            Some(folder) => Some(local::open(&app, folder).await?),
+            None => None,
+        };
+        Ok(Self { app, records, listener, address, grace, upkeep, local })
+    }
+
+    /// The workspace of the folder that the server was started for, if it was.
+    pub fn local(&self) -> Option<&Local> {
+        self.local.as_ref()
     }
 
     /// The address that the server listens on.
@@ -163,4 +186,18 @@ async fn open_store(settings: &Settings) -> Result<Arc<dyn Store>, StartError> {
     // It will hold the secret that signs tokens and the hashes of passwords: for the server's own eyes.
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(data_dir)?;
     Ok(Arc::new(Sqlite::open(&folder.join("toolrest.db"), settings.search.cache_bytes)?))
+}
+
+/// The folders that may be workspaces, by their real paths.
+fn folder_options(settings: &Settings) -> Result<FolderOptions, StartError> {
+    let folders = &settings.folders;
+    let real = |path: &PathBuf| {
+        path.canonicalize().map_err(|source| StartError::Folder { path: path.display().to_string(), source })
+    };
+    let allowed_roots = folders.allowed_roots.iter().chain(&folders.local_dir).map(real).collect::<Result<_, _>>()?;
+    Ok(FolderOptions {
+        allowed_roots,
+        journal_dir: settings.server.data_dir.join("journals"),
+        history: HistoryLimits { file_bytes: folders.history_file_bytes, commit_bytes: folders.history_commit_bytes },
+    })
 }

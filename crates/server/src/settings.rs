@@ -142,6 +142,20 @@ settings! {
         calls_per_workspace: usize = 256, Accepts::Whole(1, 100_000);
     }
 
+    /// Real folders as workspaces.
+    folders: Folders {
+        /// Folders whose contents, and those of the folders below them, may become workspaces.
+        allowed_roots: Vec<PathBuf> = Vec::new(), Accepts::Folders;
+        /// A folder to open as the local workspace.
+        local_dir: Option<PathBuf> = None, Accepts::Folder;
+        /// Largest file whose earlier contents are kept; of larger ones only the hash and the size.
+        history_file_bytes: u64 = 64 << 20, Accepts::Whole(0, GIB);
+        /// Most that one change adds to the history of what was there before.
+        history_commit_bytes: u64 = 256 << 20, Accepts::Whole(0, 1024 * GIB);
+        /// Most that the history of one folder takes; the oldest contents go first. 0 sets no limit.
+        history_total_bytes: u64 = 4 << 30, Accepts::Whole(0, 1024 * 1024 * GIB);
+    }
+
     /// Searching files.
     search: Search {
         /// Longest a search may take.
@@ -198,6 +212,7 @@ struct Setting {
 enum Accepts {
     Address,
     Folder,
+    Folders,
     OneOf(&'static str),
     PostgresUrl,
     Secret,
@@ -211,6 +226,10 @@ impl Accepts {
         let typed = match self {
             Self::Switch => text.parse().ok().map(Value::Boolean),
             Self::Whole(..) => text.parse().ok().map(Value::Integer),
+            Self::Folders => {
+                let folders = std::env::split_paths(text).map(|path| path.display().to_string());
+                Some(Value::Array(folders.map(Value::String).collect()))
+            }
             _ => None,
         };
         typed.unwrap_or_else(|| Value::String(text.to_owned()))
@@ -219,6 +238,9 @@ impl Accepts {
     fn allows(&self, value: &Value) -> bool {
         match (self, value) {
             (Self::Folder, Value::String(path)) => !path.is_empty(),
+            (Self::Folders, Value::Array(paths)) => {
+                paths.iter().all(|path| path.as_str().is_some_and(|path| !path.is_empty()))
+            }
             (Self::PostgresUrl, Value::String(url)) => {
                 url.starts_with("postgres://") || url.starts_with("postgresql://")
             }
@@ -254,6 +276,7 @@ impl fmt::Display for Accepts {
         match self {
             Self::Address => f.write_str("an IP address with a port, such as \"127.0.0.1:3000\""),
             Self::Folder => f.write_str("the path of a folder"),
+            Self::Folders => f.write_str("a list of folders; in the environment with colons between them"),
             Self::OneOf(names) => write!(f, "one of {names}"),
             Self::PostgresUrl => f.write_str("a URL such as \"postgres://user@host/database\""),
             Self::Secret => write!(f, "a text of at least {SECRET_MIN_CHARS} characters"),

@@ -2,7 +2,7 @@
 
 use crate::signature::Signature;
 use std::{borrow::Cow, cell::RefCell};
-use toolrest_core::{Change, Changeset, Content, ContentHash, Form, Result, ToolError};
+use toolrest_core::{Change, Changeset, Content, ContentHash, ErrorKind, Form, Result, ToolError};
 use zstd::bulk::{Compressor, Decompressor};
 
 /// How the bytes of a blob are kept.
@@ -10,6 +10,8 @@ use zstd::bulk::{Compressor, Decompressor};
 pub(crate) enum Encoding {
     Raw,
     Zstd,
+    /// Not kept: only its size and hash are known.
+    Dropped,
 }
 
 impl Encoding {
@@ -17,7 +19,12 @@ impl Encoding {
         match self {
             Self::Raw => 0,
             Self::Zstd => 1,
+            Self::Dropped => 2,
         }
+    }
+
+    pub(crate) fn from_code(code: i16) -> Option<Self> {
+        [Self::Raw, Self::Zstd, Self::Dropped].into_iter().find(|encoding| encoding.code() == code)
     }
 }
 
@@ -52,7 +59,7 @@ const COMPRESS_FROM_BYTES: usize = 512;
 const HEAVY_FROM_BYTES: usize = 128 << 10;
 
 impl Prepared {
-    fn of(content: &Content, compression: Compression) -> Result<Self> {
+    pub(crate) fn of(content: &Content, compression: Compression) -> Result<Self> {
         let bytes = content.stored();
         let hash = content.hash()?;
         // Of text and bytes the API's hash is the one of the stored bytes.
@@ -65,6 +72,11 @@ impl Prepared {
             None => (Encoding::Raw, bytes.into_owned()),
         };
         Ok(Self { hash, form: content.form(), key, size, encoding, data, signature })
+    }
+
+    /// A content of which only so much is known.
+    pub(crate) fn dropped(hash: ContentHash, form: Form, size: i64) -> Self {
+        Self { hash, form, key: hash, size, encoding: Encoding::Dropped, data: Vec::new(), signature: None }
     }
 }
 
@@ -129,14 +141,24 @@ pub(crate) fn decompressed(data: &[u8], size: usize) -> Result<Vec<u8>> {
 
 /// Gives back the bytes that were stored.
 pub(crate) fn stored_bytes(encoding: i16, size: i64, data: &[u8]) -> Result<Cow<'_, [u8]>> {
-    if encoding == Encoding::Raw.code() {
-        return Ok(Cow::Borrowed(data));
+    match Encoding::from_code(encoding) {
+        Some(Encoding::Raw) => Ok(Cow::Borrowed(data)),
+        Some(Encoding::Zstd) => {
+            Ok(Cow::Owned(decompressed(data, usize::try_from(size).map_err(ToolError::internal)?)?))
+        }
+        Some(Encoding::Dropped) => Err(not_kept(size)),
+        None => Err(ToolError::internal(format!("unknown encoding {encoding}"))),
     }
-    Ok(Cow::Owned(decompressed(data, usize::try_from(size).map_err(ToolError::internal)?)?))
 }
 
 /// Gives back the content that was stored.
 pub(crate) fn decode(form: i16, encoding: i16, size: i64, data: &[u8]) -> Result<Content> {
     let form = Form::from_code(form).ok_or_else(|| ToolError::internal(format!("unknown form {form}")))?;
     Content::from_stored(form, stored_bytes(encoding, size, data)?.into_owned())
+}
+
+/// The refusal to show a content that history has no room for.
+fn not_kept(size: i64) -> ToolError {
+    let message = format!("This content of {size} bytes was not kept: it is over the limits of the folder's history");
+    ToolError::new(ErrorKind::NotFound, message)
 }

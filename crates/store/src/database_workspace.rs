@@ -4,23 +4,13 @@ use crate::{CallInfo, FileStore, Store};
 use async_trait::async_trait;
 use std::sync::Arc;
 use toolrest_core::{
-    Access, CallCx, Changeset, Commit, Depth, Entry, File, Found, Listing, Result, Search, Workspace, Workspaces,
-    WsPath,
+    Access, CallCx, Changeset, Commit, Depth, Entry, File, Found, Listing, Result, Search, Workspace, WsPath,
 };
 
-/// Opens workspaces of a store.
-pub struct DatabaseWorkspaces(pub Arc<dyn Store>);
-
-struct DatabaseWorkspace {
-    store: Arc<dyn Store>,
-    access: Access,
-}
-
-#[async_trait]
-impl Workspaces for DatabaseWorkspaces {
-    async fn open(&self, access: Access) -> Result<Arc<dyn Workspace>> {
-        Ok(Arc::new(DatabaseWorkspace { store: Arc::clone(&self.0), access }))
-    }
+/// A workspace of the store, opened for one caller.
+pub(crate) struct DatabaseWorkspace {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) access: Access,
 }
 
 #[async_trait]

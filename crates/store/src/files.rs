@@ -2,7 +2,8 @@
 
 use crate::plan::FileRow;
 use async_trait::async_trait;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use toolrest_core::{
     Access, CallCx, CallId, Changeset, ChatId, Commit, CommitId, CommitInfo, Content, Depth, Entry, File, FileId,
     FileType, Found, JsonText, Listing, MAX_NAME_BYTES, Result, Search, Timestamp, ToolError, UserId, Version,
@@ -10,14 +11,14 @@ use toolrest_core::{
 };
 
 /// The call on whose behalf a change is made.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CallInfo {
     /// The call's id.
     pub id: CallId,
     /// Its toolset.
-    pub toolset: &'static str,
+    pub toolset: Cow<'static, str>,
     /// Its tool.
-    pub tool: &'static str,
+    pub tool: Cow<'static, str>,
     /// Who called.
     pub caller: UserId,
     /// When it began.
@@ -27,12 +28,18 @@ pub struct CallInfo {
 impl CallInfo {
     /// The making of the folder that chats appear in.
     pub(crate) fn chats(caller: UserId) -> Self {
-        Self { id: CallId::new(), toolset: "api", tool: "chat", caller, started_at: now() }
+        Self { id: CallId::new(), toolset: "api".into(), tool: "chat".into(), caller, started_at: now() }
     }
 
     /// The call that is under way.
     pub fn of(cx: &CallCx) -> Self {
-        Self { id: cx.id, toolset: cx.toolset, tool: cx.tool, caller: cx.caller.user, started_at: cx.started_at }
+        Self {
+            id: cx.id,
+            toolset: cx.toolset.into(),
+            tool: cx.tool.into(),
+            caller: cx.caller.user,
+            started_at: cx.started_at,
+        }
     }
 }
 
@@ -138,6 +145,7 @@ pub(crate) fn chat_row(path: WsPath, title: String) -> FileRow {
         file_type: FileType::Chat,
         is_virtual: true,
         head: None,
+        mode: None,
         created_at: at,
         updated_at: at,
         deleted_at: None,

@@ -2,12 +2,14 @@
 //!
 //! [`Store`] stands at the level of operations, not of rows, because the best way to write differs between the two:
 //! one writer thread with group commit on SQLite, one statement per write on PostgreSQL. What a changeset means is
-//! decided once, in `plan`, for both.
+//! decided once, in `plan`, for both, and for workspaces whose files lie in a real folder.
 
 mod accounts;
 mod blob;
 mod database_workspace;
 mod files;
+mod folder;
+mod history;
 mod plan;
 mod postgres;
 mod recorder;
@@ -15,11 +17,14 @@ mod search;
 mod signature;
 mod sqlite;
 mod store;
+mod workspaces;
 
 pub use accounts::{AccountStore, Attempt, Credentials, NewUser, Rotation, Session, User, no_such_account};
-pub use database_workspace::DatabaseWorkspaces;
 pub use files::{CallInfo, Chat, FileStore, Message, Page};
+pub use folder::{FolderOptions, HistoryLimits};
+pub use history::{FolderCommit, FolderHistory, Recorded};
 pub use postgres::{Postgres, PostgresOptions};
 pub use recorder::WriteBehind;
 pub use sqlite::Sqlite;
-pub use store::{CallStore, Member, Purge, Purged, Store, WorkspaceInfo, WorkspaceStore};
+pub use store::{CallStore, Member, Place, Purge, Purged, Store, WorkspaceInfo, WorkspaceStore};
+pub use workspaces::StoredWorkspaces;

@@ -5,6 +5,7 @@
 //! touches a database, and nothing in the stores decides what is allowed.
 
 use crate::blob::Prepared;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use toolrest_core::{
     Change, Changeset, Commit, CommitId, ContentHash, Destination, Effect, EffectKind, Entry, ErrorKind, Expect,
@@ -13,7 +14,7 @@ use toolrest_core::{
 };
 
 /// A row of `files`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct FileRow {
     pub id: FileId,
     pub path: WsPath,
@@ -21,13 +22,15 @@ pub(crate) struct FileRow {
     pub file_type: FileType,
     pub is_virtual: bool,
     pub head: Option<Head>,
+    /// Of what stands in a folder: the mode it was last seen with, type and permissions.
+    pub mode: Option<u32>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
     pub deleted_at: Option<Timestamp>,
 }
 
 /// The current version of a file.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Head {
     pub seq: i64,
     pub version: VersionId,
@@ -176,20 +179,24 @@ pub(crate) struct Below {
 }
 
 /// One operation on rows. They are applied in order.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum RowOp {
     /// Inserts the row, and the first version if it has one.
     Insert(FileRow),
     /// Adds a version and makes it current, in place of another with this content.
-    AddVersion { file: FileId, file_type: FileType, head: Head, replaced: Option<ContentHash> },
+    AddVersion { file: FileId, path: WsPath, file_type: FileType, head: Head, replaced: Option<ContentHash> },
     /// Renews the time.
-    Touch { file: FileId },
+    Touch { file: FileId, path: WsPath },
     /// Moves a row, and for a folder all rows below it.
     Move { file: FileId, is_folder: bool, from: WsPath, to: WsPath },
     /// Marks as deleted.
-    Trash { file: FileId },
+    Trash { file: FileId, path: WsPath, is_folder: bool },
     /// Takes the mark away.
-    Untrash { file: FileId },
+    Untrash(FileRow),
+    /// Keeps the mode that a file was seen with.
+    SetMode { file: FileId, mode: u32 },
+    /// Marks as deleted what stood at a path and below it, because it is no longer in the folder.
+    Forget { path: WsPath },
 }
 
 /// A changeset turned into operations.
@@ -299,7 +306,7 @@ impl Planner {
         };
         changeable(row)?;
         let row = row.clone();
-        self.plan.ops.push(RowOp::Touch { file: row.id });
+        self.plan.ops.push(RowOp::Touch { file: row.id, path: path.clone() });
         self.effect(EffectKind::Touch, &row, None);
         Ok(outcome(&row))
     }
@@ -431,7 +438,8 @@ impl Planner {
             let message = format!("Folder is not empty: {path} holds {} entries; remove them first", below.entries);
             return Err(ToolError::new(ErrorKind::NotEmpty, message));
         }
-        self.plan.ops.push(RowOp::Trash { file: row.id });
+        let is_folder = row.file_type == FileType::Folder;
+        self.plan.ops.push(RowOp::Trash { file: row.id, path: path.clone(), is_folder });
         self.effect(EffectKind::Remove, &row, None);
         self.view.live.remove(path);
         self.count_below(path, -1);
@@ -485,7 +493,8 @@ impl Planner {
         if is_plain(row.file_type) {
             row.file_type = if head.form == Form::Bytes { FileType::File } else { FileType::Document };
         }
-        self.plan.ops.push(RowOp::AddVersion { file: row.id, file_type: row.file_type, head, replaced });
+        let (path, file_type) = (row.path.clone(), row.file_type);
+        self.plan.ops.push(RowOp::AddVersion { file: row.id, path, file_type, head, replaced });
         row.head = Some(head);
         self.plan.effects.push(Effect {
             op: EffectKind::Update,
@@ -511,7 +520,7 @@ impl Planner {
     }
 
     fn untrash(&mut self, row: FileRow) -> Outcome {
-        self.plan.ops.push(RowOp::Untrash { file: row.id });
+        self.plan.ops.push(RowOp::Untrash(row.clone()));
         self.effect(EffectKind::Restore, &row, None);
         self.count_below(&row.path, 1);
         let outcome = outcome(&row);
@@ -527,6 +536,7 @@ impl Planner {
             file_type,
             is_virtual: false,
             head,
+            mode: None,
             created_at: self.now,
             updated_at: self.now,
             deleted_at: None,

@@ -4,6 +4,7 @@ mod accounts;
 mod chats;
 mod commits;
 mod files;
+mod folders;
 mod put;
 mod row;
 mod search;
@@ -29,6 +30,7 @@ use toolrest_core::{ErrorKind, Result, ToolError};
 const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/postgres/0001_ground_floor.sql"),
     include_str!("../migrations/postgres/0002_search.sql"),
+    include_str!("../migrations/postgres/0003_folders.sql"),
 ];
 
 /// The advisory lock under which replicas take turns to migrate. Any number that no other program uses.

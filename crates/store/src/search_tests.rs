@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::{CallInfo, NewUser, Postgres, PostgresOptions, Purge, Sqlite, Store};
+use crate::{CallInfo, NewUser, Place, Postgres, PostgresOptions, Purge, Sqlite, Store};
 use std::collections::BTreeSet;
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -62,7 +62,7 @@ impl Room {
         let email = format!("searcher-{}@example.com", NEXT.fetch_add(1, Ordering::Relaxed));
         let user = NewUser { email, password_hash: "none".into(), full_name: None };
         let user = writers[0].create_user(user).await.unwrap().id;
-        let workspace = writers[0].create_workspace(user, "room".into()).await.unwrap().id;
+        let workspace = writers[0].create_workspace(user, "room".into(), Place::Database).await.unwrap().id;
         let access = Access { workspace, user, need: Role::Editor };
         Self { writers, database, searcher: Arc::new(Searcher::new(cache_bytes)), access, _folder: folder }
     }
@@ -97,7 +97,13 @@ fn put(path: &str, content: Content, file_type: FileType) -> Change {
 }
 
 async fn commit(store: &dyn Store, access: Access, change: Change) -> Result<toolrest_core::Commit> {
-    let call = CallInfo { id: CallId::new(), toolset: "test", tool: "test", caller: access.user, started_at: now() };
+    let call = CallInfo {
+        id: CallId::new(),
+        toolset: "test".into(),
+        tool: "test".into(),
+        caller: access.user,
+        started_at: now(),
+    };
     store.commit(access, Changeset::one(change), call).await
 }
 
@@ -216,9 +222,8 @@ async fn follow(searcher: &Searcher, job: &Job) -> usize {
         assert_eq!(followed, fresh);
         memory.keep(known.cursor, &index);
         return fresh.matches.len();
-    } else {
-        memory.keep(known.cursor, &index.extended(&all, true));
     }
+    memory.keep(known.cursor, &index.extended(&all, true));
     all.len()
 }
 
@@ -363,7 +368,7 @@ async fn an_answer_that_is_complete_does_not_wait_for_what_comes_after_it() {
 async fn one_workspace_cannot_take_all_turns() {
     let room = Arc::new(Room::on_sqlite(CACHE_BYTES).await);
     room.text("/slow.txt", "for ever").await;
-    let other = room.writers[0].create_workspace(room.access.user, "other".into()).await.unwrap().id;
+    let other = room.writers[0].create_workspace(room.access.user, "other".into(), Place::Database).await.unwrap().id;
     let other = Access { workspace: other, ..room.access };
     let change = put("/a.txt", Content::Text("needle".into()), FileType::Document);
     commit(&*room.writers[0], other, change).await.unwrap();
@@ -393,8 +398,13 @@ async fn changes_that_were_forgotten_make_it_read_anew(room: Room) {
         let changes = (0..100).map(|n| {
             put(&format!("/f{}", (round * 100 + n) % 300), Content::Text(round.to_string()), FileType::Document)
         });
-        let call =
-            CallInfo { id: CallId::new(), toolset: "test", tool: "test", caller: room.access.user, started_at: now() };
+        let call = CallInfo {
+            id: CallId::new(),
+            toolset: "test".into(),
+            tool: "test".into(),
+            caller: room.access.user,
+            started_at: now(),
+        };
         let changes = Changeset { changes: changes.collect(), ..Changeset::default() };
         room.writers[0].commit(room.access, changes, call).await.unwrap();
     }
@@ -444,7 +454,9 @@ fn lines(count: usize, words: &str) -> String {
 async fn memory_stays_within_its_bound(room: Room, cache_bytes: usize) {
     let mut rooms: Vec<WorkspaceId> = vec![room.access.workspace];
     for n in 0..5 {
-        rooms.push(room.writers[0].create_workspace(room.access.user, format!("room {n}")).await.unwrap().id);
+        rooms.push(
+            room.writers[0].create_workspace(room.access.user, format!("room {n}"), Place::Database).await.unwrap().id,
+        );
     }
     let filler = lines(3_000, "some words");
     for workspace in &rooms {

@@ -4,6 +4,7 @@ mod accounts;
 mod chats;
 mod commits;
 mod files;
+mod folders;
 mod history;
 mod row;
 mod search;
@@ -26,8 +27,11 @@ use tokio::sync::oneshot;
 use toolrest_core::{ErrorKind, Result, ToolError};
 
 /// Schema changes, oldest first. Never edit one that was released; add another.
-const MIGRATIONS: &[&str] =
-    &[include_str!("../migrations/sqlite/0001_ground_floor.sql"), include_str!("../migrations/sqlite/0002_search.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../migrations/sqlite/0001_ground_floor.sql"),
+    include_str!("../migrations/sqlite/0002_search.sql"),
+    include_str!("../migrations/sqlite/0003_folders.sql"),
+];
 
 /// The most writes that share one transaction, and so one fsync.
 const GROUP: usize = 256;

@@ -1,6 +1,6 @@
 //! The store as a whole: workspaces and their members, the records of calls, upkeep.
 
-use crate::{AccountStore, FileStore, Page};
+use crate::{AccountStore, FileStore, FolderHistory, Page};
 use async_trait::async_trait;
 use serde::Serialize;
 use toolrest_core::{
@@ -10,7 +10,7 @@ use toolrest_core::{
 
 /// Everything that is kept.
 #[async_trait]
-pub trait Store: AccountStore + WorkspaceStore + FileStore + CallStore {
+pub trait Store: AccountStore + WorkspaceStore + FileStore + FolderHistory + CallStore {
     /// Whether the database answers.
     async fn ready(&self) -> Result<()>;
 
@@ -54,10 +54,52 @@ pub struct WorkspaceInfo {
     pub owner_id: UserId,
     /// What the asking member may do.
     pub role: Role,
+    /// Where its files are.
+    #[serde(flatten)]
+    pub place: Place,
     /// When it was made.
     pub created_at: Timestamp,
     /// When its name last changed.
     pub updated_at: Timestamp,
+}
+
+/// Where the files of a workspace are. It never changes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Place {
+    /// In the database.
+    Database,
+    /// In a real folder, with their history in the database.
+    Directory {
+        /// The folder's real path.
+        root: String,
+    },
+}
+
+impl Place {
+    /// The number that stands for the kind in a database.
+    pub(crate) fn code(&self) -> i16 {
+        match self {
+            Self::Database => 0,
+            Self::Directory { .. } => 1,
+        }
+    }
+
+    /// The folder, where it is one.
+    pub fn root(&self) -> Option<&str> {
+        match self {
+            Self::Database => None,
+            Self::Directory { root } => Some(root),
+        }
+    }
+
+    /// The place that a database kept as a number and a path.
+    pub(crate) fn from_row(code: i16, root: Option<String>) -> Self {
+        match (code, root) {
+            (1, Some(root)) => Self::Directory { root },
+            _ => Self::Database,
+        }
+    }
 }
 
 /// A member of a workspace.
@@ -79,7 +121,10 @@ pub struct Member {
 #[async_trait]
 pub trait WorkspaceStore: Send + Sync {
     /// Makes a workspace, owned by the user.
-    async fn create_workspace(&self, owner: UserId, name: String) -> Result<WorkspaceInfo>;
+    async fn create_workspace(&self, owner: UserId, name: String, place: Place) -> Result<WorkspaceInfo>;
+
+    /// Tells where the files of a workspace are, whoever asks; none if there is no such workspace.
+    async fn place(&self, workspace: WorkspaceId) -> Result<Option<Place>>;
 
     /// Lists the workspaces that the user belongs to, oldest first.
     async fn workspaces_of(&self, user: UserId) -> Result<Vec<WorkspaceInfo>>;

@@ -1,6 +1,7 @@
 //! A signed-in user and a workspace, as a test drives them.
 
 use std::io;
+use std::path::Path;
 
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -90,6 +91,13 @@ impl Account {
         self.in_workspace(id)
     }
 
+    /// Makes a folder a workspace and gives it.
+    pub async fn folder_workspace(&self, name: &str, root: &Path) -> Workspace {
+        let made = self.post("/workspaces", &json!({"name": name, "kind": "directory", "root": root})).await.success();
+        let id = made["workspace"]["id"].as_str().expect("an id");
+        self.in_workspace(id)
+    }
+
     /// Gives this user's view of a workspace, a member or not.
     pub fn in_workspace(&self, id: &str) -> Workspace {
         Workspace { account: self.clone(), id: id.to_owned() }
@@ -128,10 +136,13 @@ impl Workspace {
 
     /// Calls a tool; an error is a connection that broke.
     pub async fn try_call(&self, tool: &str, args: &Value) -> io::Result<Reply> {
-        let body = json!({"tool": tool, "args": args});
-        let path = format!("/workspaces/{}/tools", self.id);
-        let request = self.account.request("POST", &path, Some(&body));
-        self.account.client.try_send(&request).await
+        self.try_post("/tools", &json!({"tool": tool, "args": args})).await
+    }
+
+    /// Sends a request as [`Workspace::post`] does; an error is a connection that broke.
+    pub async fn try_post(&self, path: &str, body: &Value) -> io::Result<Reply> {
+        let path = format!("/workspaces/{}{path}", self.id);
+        self.account.client.try_send(&self.account.request("POST", &path, Some(body))).await
     }
 
     /// Calls a tool with a body given as text, for what a JSON value cannot hold (order, spelling of numbers).

@@ -105,6 +105,13 @@ impl Server {
         self.data.path()
     }
 
+    /// Makes an empty folder that may become a workspace.
+    pub fn new_folder(&self) -> PathBuf {
+        let folder = folders(self.data.path()).join(uuid::Uuid::new_v4().simple().to_string());
+        std::fs::create_dir(&folder).expect("a new folder");
+        folder
+    }
+
     /// Gives a client of this server with no connection open yet.
     pub fn client(&self) -> Client {
         Client::new(&self.address)
@@ -155,7 +162,13 @@ impl Server {
     }
 }
 
+/// Where folders may lie that are to be workspaces.
+fn folders(data: &Path) -> PathBuf {
+    data.join("folders")
+}
+
 fn launch(options: &ServerOptions, data: &Path, listen: &str) -> Result<(Process, String), Refusal> {
+    std::fs::create_dir_all(folders(data)).expect("a folder for folders");
     let mut command = vec![
         options.binary.clone().into_os_string(),
         "serve".into(),
@@ -163,6 +176,8 @@ fn launch(options: &ServerOptions, data: &Path, listen: &str) -> Result<(Process
         listen.into(),
         "--data-dir".into(),
         data.into(),
+        "--allow-root".into(),
+        folders(data).into(),
     ];
     if let Backend::Postgres(url) = &options.backend {
         command.push("--database-url".into());

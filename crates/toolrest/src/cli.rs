@@ -43,6 +43,12 @@ struct Options {
     /// Folder for the embedded database [setting server.data_dir]
     #[arg(long, value_name = "DIR")]
     data_dir: Option<String>,
+    /// Folder to open as the local workspace [setting folders.local_dir]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<String>,
+    /// Folder below which folders may become workspaces; can be given several times [setting folders.allowed_roots]
+    #[arg(long, value_name = "DIR")]
+    allow_root: Vec<PathBuf>,
     /// PostgreSQL to use instead of the embedded database [setting database.url]
     #[arg(long, value_name = "URL")]
     database_url: Option<String>,
@@ -69,9 +75,18 @@ impl Cli {
 
 impl Options {
     fn load(self) -> Result<Loaded, Box<dyn Error>> {
+        let allowed_roots = match &self.allow_root[..] {
+            [] => None,
+            roots => {
+                let joined = std::env::join_paths(roots).map_err(|error| format!("flag --allow-root: {error}"))?;
+                Some(joined.into_string().map_err(|_| "flag --allow-root: the path is not valid UTF-8")?)
+            }
+        };
         let flags = [
             ("server.listen", "--listen", self.listen),
             ("server.data_dir", "--data-dir", self.data_dir),
+            ("folders.local_dir", "--dir", self.dir),
+            ("folders.allowed_roots", "--allow-root", allowed_roots),
             ("database.url", "--database-url", self.database_url),
         ];
         let sources = Sources {
@@ -118,7 +133,14 @@ async fn serve(settings: Settings) -> Result<(), Box<dyn Error>> {
     println!("  health  {base}/health");
     println!("  tools   {base}/api/v1/toolsets/workspace");
     println!("  data    {kept}");
-    println!("Next: register with POST {base}/api/v1/auth/register (see README.md). Stop with Ctrl-C.");
+    match server.local() {
+        Some(local) => {
+            println!("  folder  {base}/api/v1/workspaces/{}", local.workspace);
+            println!("  token   {} (good for a day)", local.token);
+            println!("Stop with Ctrl-C.");
+        }
+        None => println!("Next: register with POST {base}/api/v1/auth/register (see README.md). Stop with Ctrl-C."),
+    }
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     server
         .run(async {

@@ -66,7 +66,7 @@ impl Scene {
         self.root.commit(changes, &self.journal(), &options)
     }
 
-    fn recover(&self) -> Result<Vec<Recovered>> {
+    fn recover(&self) -> Result<Option<Recovered>> {
         self.root.recover(&self.journal())
     }
 
@@ -144,7 +144,7 @@ fn undisturbed() -> (Snapshot, Snapshot, usize) {
     let (applied, calls) = with_faults(&[], || scene.commit());
     assert_eq!(applied.unwrap().changes.len(), changes().len());
     let after = scene.snapshot();
-    assert!(scene.recover().unwrap().is_empty());
+    assert!(scene.recover().unwrap().is_none());
     assert_eq!(scene.snapshot(), after);
     (before, after, calls)
 }
@@ -204,7 +204,7 @@ fn a_call_that_fails_leaves_everything_as_it_was() {
                     failed += 1;
                     assert!(!matches!(error.kind, ErrorKind::Unfinished), "{what}: {error}");
                     assert_eq!(outcome(&scene, &before, &after, &what), Outcome::RolledBack, "{what}");
-                    assert!(scene.recover().unwrap().is_empty(), "{what}");
+                    assert!(scene.recover().unwrap().is_none(), "{what}");
                     scene.commit().unwrap();
                     assert_eq!(outcome(&scene, &before, &after, &what), Outcome::Finished, "{what}");
                 }
@@ -225,14 +225,14 @@ fn a_crash_at_any_call_is_recovered_to_all_or_nothing() {
         let what = format!("death at call {call} of {calls}");
         let recovered = scene.recover().unwrap();
         let tree = outcome(&scene, &before, &after, &what);
-        for recovered in &recovered {
+        if let Some(recovered) = &recovered {
             assert_eq!((&recovered.id[..], &recovered.payload[..]), (&b"id"[..], &b"payload"[..]), "{what}");
             assert_eq!((recovered.outcome, &recovered.kept), (tree, &Vec::new()), "{what}");
         }
         assert!(result.is_err() || tree == Outcome::Finished, "{what}: it was acknowledged");
-        assert!(tree == Outcome::RolledBack || !recovered.is_empty() || result.is_ok(), "{what}: nobody was told");
+        assert!(tree == Outcome::RolledBack || recovered.is_some() || result.is_ok(), "{what}: nobody was told");
         finished += usize::from(tree == Outcome::Finished);
-        assert!(scene.recover().unwrap().is_empty(), "{what}");
+        assert!(scene.recover().unwrap().is_none(), "{what}");
     }
     eprintln!("{calls} deaths, {finished} finished");
     assert!(0 < finished && finished < calls);

@@ -219,7 +219,7 @@ impl Journal {
         sys::write_at(&self.file, bytes, offset).at(&self.path)
     }
 
-    fn sync(&self) -> Result<()> {
+    pub(super) fn sync(&self) -> Result<()> {
         sys::sync_data(&self.file).at(&self.path)
     }
 }

@@ -77,7 +77,7 @@ impl Scene {
         self.root.commit(changes, &self.journal(), &CommitOptions::default())
     }
 
-    pub fn recover(&self) -> Vec<Recovered> {
+    pub fn recover(&self) -> Option<Recovered> {
         self.root.recover(&self.journal()).unwrap()
     }
 

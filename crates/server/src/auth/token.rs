@@ -9,6 +9,7 @@ use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use signature::{Signer, Verifier};
+use std::time::Duration;
 use toolrest_core::{Caller, ErrorKind, Result, Timestamp, ToolError, UserId, now};
 
 /// Makes and checks access tokens.
@@ -16,7 +17,7 @@ pub(crate) struct AccessTokens {
     encoding: EncodingKey,
     decoding: DecodingKey,
     validation: Validation,
-    lifetime_seconds: i64,
+    lifetime: Duration,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -36,14 +37,19 @@ impl AccessTokens {
             encoding: EncodingKey::from_secret(secret.as_bytes()),
             decoding: DecodingKey::from_secret(secret.as_bytes()),
             validation,
-            lifetime_seconds: i64::from(lifetime_minutes) * 60,
+            lifetime: Duration::from_secs(u64::from(lifetime_minutes) * 60),
         }
     }
 
     /// Makes a token for the user; gives it with the time of its end.
     pub(crate) fn issue(&self, user: UserId) -> Result<(String, Timestamp)> {
+        self.issue_for(user, self.lifetime)
+    }
+
+    /// Makes a token that is good for another time than usual.
+    pub(crate) fn issue_for(&self, user: UserId, lifetime: Duration) -> Result<(String, Timestamp)> {
         let issued = now().as_second();
-        let expires = issued + self.lifetime_seconds;
+        let expires = issued.saturating_add_unsigned(lifetime.as_secs());
         let claims = Claims { sub: user, iat: issued, exp: expires };
         let token = jsonwebtoken::encode(&Header::new(Algorithm::HS256), &claims, &self.encoding)
             .map_err(ToolError::internal)?;

@@ -6,8 +6,9 @@ use super::request::{At, Json, Signed, line};
 use axum::extract::{Request, State};
 use serde::Deserialize;
 use serde_json::json;
-use std::sync::Arc;
-use toolrest_core::Role;
+use std::{path::Path, sync::Arc};
+use toolrest_core::{Role, ToolError};
+use toolrest_store::Place;
 
 const NAME_CHARS: usize = 100;
 
@@ -17,9 +18,40 @@ pub(crate) struct Named {
     name: String,
 }
 
-pub(crate) async fn create(State(app): State<Arc<App>>, Signed(caller): Signed, Json(body): Json<Named>) -> Answer {
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct New {
+    name: String,
+    #[serde(default)]
+    kind: Kind,
+    root: Option<String>,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Kind {
+    #[default]
+    Database,
+    Directory,
+}
+
+pub(crate) async fn create(State(app): State<Arc<App>>, Signed(caller): Signed, Json(body): Json<New>) -> Answer {
     let name = line("name", &body.name, NAME_CHARS)?;
-    ok(&json!({ "workspace": app.store.create_workspace(caller.user, name).await? }))
+    let place = match (body.kind, &body.root) {
+        (Kind::Database, None) => Place::Database,
+        (Kind::Database, Some(_)) => {
+            let message = "A root is for workspaces of the kind 'directory'; name that kind or leave the root out";
+            return Err(ToolError::argument("root", message).into());
+        }
+        (Kind::Directory, None) => {
+            let message = "A workspace of the kind 'directory' needs the absolute path of its folder as 'root'";
+            return Err(ToolError::argument("root", message).into());
+        }
+        (Kind::Directory, Some(root)) => {
+            Place::Directory { root: app.workspaces.allowed_root(Path::new(root)).await.map_err(|e| e.about("root"))? }
+        }
+    };
+    ok(&json!({ "workspace": app.store.create_workspace(caller.user, name, place).await? }))
 }
 
 pub(crate) async fn list(State(app): State<Arc<App>>, Signed(caller): Signed) -> Answer {

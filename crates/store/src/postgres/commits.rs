@@ -6,6 +6,7 @@ use super::transaction::Transaction;
 use super::{Postgres, lost_race};
 use crate::blob::Prepared;
 use crate::files::{CallInfo, FileStore};
+use crate::history::FolderCommit;
 use crate::plan::{Below, Head, Needs, View, plan};
 use futures_util::future::try_join_all;
 use std::sync::LazyLock;
@@ -104,9 +105,42 @@ impl Postgres {
             return Ok(planned.into_commit(None, at));
         };
         let write = Write { ws: access.workspace.0, at, commit: id, call };
-        send(&transaction, &write.statements(&planned, changes, contents)?).await?;
+        send(
+            &transaction,
+            &write.statements(&planned, changes.undoes, &contents.iter().flatten().collect::<Vec<_>>())?,
+        )
+        .await?;
         transaction.finished();
         Ok(planned.into_commit(Some(id), at))
+    }
+}
+
+impl Postgres {
+    /// Tells what is recorded of what the changes are about.
+    pub(super) async fn recorded_view(&self, access: Access, changes: &Changeset) -> Result<View> {
+        let transaction = self.transaction().await?;
+        let view = look(&transaction, access, changes).await;
+        transaction.rollback().await?;
+        view
+    }
+
+    /// Keeps a commit that was made in a folder, unless it is kept already.
+    pub(super) async fn record_folder_commit(&self, commit: &FolderCommit) -> Result<()> {
+        let ws = commit.workspace.0;
+        let mut transaction = self.transaction().await?;
+        transaction.begin().await?;
+        transaction.query(ONE_AT_A_TIME, &[&turn_of(ws)]).await?;
+        let known = "SELECT 1 FROM commits WHERE ws = $1 AND id = $2";
+        if !transaction.query(known, &[&ws, &commit.id.0]).await?.is_empty() {
+            return transaction.rollback().await;
+        }
+        let write = Write { ws, at: commit.at, commit: commit.id, call: &commit.call };
+        let blobs: Vec<&Prepared> = commit.contents.iter().collect();
+        let mut statements = write.statements(&commit.plan, commit.undoes, &blobs)?;
+        statements.push(write.fill(&blobs));
+        send(&transaction, &statements).await?;
+        transaction.finished();
+        Ok(())
     }
 }
 

@@ -14,10 +14,10 @@ use toolrest_core::{
 
 /// The columns that [`file`] reads.
 pub(super) const FILE_COLUMNS: &str = "f.id, f.path, f.display_name, f.kind, f.is_virtual, f.head_seq, f.head_version, \
-     f.head_hash, f.head_blob, f.head_form, f.size, f.created_at, f.updated_at, f.deleted_at";
+     f.head_hash, f.head_blob, f.head_form, f.size, f.created_at, f.updated_at, f.deleted_at, f.mode";
 
 /// How many columns that is.
-pub(super) const FILE_WIDTH: usize = 14;
+pub(super) const FILE_WIDTH: usize = 15;
 
 /// Reads a file's row, if the columns from `at` on hold one: a left join may have found none.
 pub(super) fn file_if_any(row: &Row, at: usize) -> Result<Option<FileRow>> {
@@ -40,6 +40,7 @@ pub(super) fn file_if_any(row: &Row, at: usize) -> Result<Option<FileRow>> {
         file_type: file_type(row.get(at + 3))?,
         is_virtual: row.get(at + 4),
         head,
+        mode: row.get::<_, Option<i32>>(at + 14).map(i32::cast_unsigned),
         created_at: row.get(at + 11),
         updated_at: row.get(at + 12),
         deleted_at: row.get(at + 13),
@@ -79,6 +80,7 @@ pub(super) fn listed(row: &Row, path: WsPath) -> Result<Listed> {
         display_name: row.get(1),
         file_type: file_type(row.get(2))?,
         is_virtual: row.get(3),
+        is_link: false,
         size: row.get(4),
         updated_at: row.get::<_, Moment>(5).0,
     })

@@ -6,7 +6,7 @@ use crate::files::CallInfo;
 use crate::plan::{FileRow, Head, Plan, RowOp};
 use futures_util::future::try_join_all;
 use tokio_postgres::types::ToSql;
-use toolrest_core::{Changeset, CommitId, FileId, FileType, Result, Timestamp, ToolError, WsPath};
+use toolrest_core::{CommitId, FileId, FileType, Result, Timestamp, ToolError, WsPath};
 use uuid::Uuid;
 
 /// How many statements are sent before the first answer is waited for.
@@ -55,14 +55,13 @@ impl Write<'_> {
     pub(super) fn statements(
         &self,
         plan: &Plan,
-        changes: &Changeset,
-        contents: &[Option<Prepared>],
+        undoes: Option<CommitId>,
+        blobs: &[&Prepared],
     ) -> Result<Vec<Statement>> {
         // Before any blob: a purge that is under way could else remove one that was found to be there already.
         let mut statements = vec![statement!("LOCK TABLE versions IN ROW EXCLUSIVE MODE",)];
-        let blobs: Vec<&Prepared> = contents.iter().flatten().collect();
         if !blobs.is_empty() {
-            statements.push(self.blobs(&blobs));
+            statements.push(self.blobs(blobs));
         }
         let mut ops = &plan.ops[..];
         while let Some(first) = ops.first() {
@@ -72,7 +71,7 @@ impl Write<'_> {
             ops = rest;
         }
         statements.extend(self.changed(&plan.ops));
-        statements.push(self.commit(plan, changes)?);
+        statements.push(self.commit(plan, undoes)?);
         statements.push(self.call());
         Ok(statements)
     }
@@ -95,14 +94,21 @@ impl Write<'_> {
                     updates.retain(|(earlier, ..)| earlier != file);
                     updates.push((*file, *file_type, head));
                 }
-                RowOp::Touch { file } => statements.push(statement!(
+                RowOp::Touch { file, .. } => statements.push(statement!(
                     "UPDATE files SET updated_at = $3 WHERE ws = $1 AND id = $2",
                     self.ws,
                     file.0,
                     self.at
                 )),
-                RowOp::Trash { file } => trashed.push(file.0),
-                RowOp::Untrash { file } => untrashed.push(file.0),
+                RowOp::Trash { file, .. } => trashed.push(file.0),
+                RowOp::Untrash(row) => untrashed.push(row.id.0),
+                RowOp::SetMode { file, mode } => statements.push(statement!(
+                    "UPDATE files SET mode = $3 WHERE ws = $1 AND id = $2",
+                    self.ws,
+                    file.0,
+                    mode.cast_signed()
+                )),
+                RowOp::Forget { path } => statements.push(self.forget(path)),
                 RowOp::Move { file, is_folder, from, to } => {
                     statements.push(self.move_one(*file, to));
                     if *is_folder {
@@ -150,12 +156,11 @@ impl Write<'_> {
         let changed: Vec<Uuid> = ops
             .iter()
             .filter_map(|op| match op {
-                RowOp::Insert(row) => Some(row.id.0),
+                RowOp::Insert(row) | RowOp::Untrash(row) => Some(row.id.0),
                 RowOp::AddVersion { file, .. }
-                | RowOp::Trash { file }
-                | RowOp::Untrash { file }
+                | RowOp::Trash { file, .. }
                 | RowOp::Move { file, is_folder: false, .. } => Some(file.0),
-                RowOp::Touch { .. } | RowOp::Move { .. } => None,
+                RowOp::Touch { .. } | RowOp::Move { .. } | RowOp::SetMode { .. } | RowOp::Forget { .. } => None,
             })
             .collect();
         let sql = "INSERT INTO changes (ws, file_id) SELECT $1, unnest($2::uuid[])";
@@ -166,9 +171,10 @@ impl Write<'_> {
         let head = |row: &&FileRow| row.head;
         statement!(
             "INSERT INTO files (ws, created_at, updated_at, id, path, dir, name, display_name, kind, is_virtual,
-                head_seq, head_version, head_hash, head_blob, head_form, size)
+                head_seq, head_version, head_hash, head_blob, head_form, size, mode)
              SELECT $1, $2, $2, * FROM unnest($3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::smallint[],
-                $9::boolean[], $10::bigint[], $11::uuid[], $12::bytea[], $13::bytea[], $14::smallint[], $15::bigint[])",
+                $9::boolean[], $10::bigint[], $11::uuid[], $12::bytea[], $13::bytea[], $14::smallint[], $15::bigint[],
+                $16::integer[])",
             self.ws,
             self.at,
             column(rows, |row| row.id.0),
@@ -184,6 +190,34 @@ impl Write<'_> {
             column(rows, |row| head(row).map(|head| head.blob.0.to_vec())),
             column(rows, |row| head(row).map(|head| head.form.code())),
             column(rows, |row| head(row).map_or(0, |head| head.size)),
+            column(rows, |row| row.mode.map(u32::cast_signed)),
+        )
+    }
+
+    /// Marks as deleted what is no longer in a folder.
+    fn forget(&self, path: &WsPath) -> Statement {
+        let (low, high) = path.below_range();
+        statement!(
+            "UPDATE files SET deleted_at = $5 WHERE ws = $1 AND deleted_at IS NULL AND NOT is_virtual
+             AND (path = $2 OR (path > $3 AND path < $4))",
+            self.ws,
+            path.to_string(),
+            low,
+            high,
+            self.at,
+        )
+    }
+
+    /// Keeps contents that there was no room for before.
+    pub(super) fn fill(&self, blobs: &[&Prepared]) -> Statement {
+        statement!(
+            "UPDATE blobs b SET encoding = v.encoding, data = v.data
+             FROM unnest($2::bytea[], $3::smallint[], $4::bytea[]) AS v (key, encoding, data)
+             WHERE b.ws = $1 AND b.key = v.key AND b.encoding = 2",
+            self.ws,
+            column(blobs, |blob| blob.key.0.to_vec()),
+            column(blobs, |blob| blob.encoding.code()),
+            column(blobs, |blob| blob.data.clone()),
         )
     }
 
@@ -256,18 +290,18 @@ impl Write<'_> {
         )
     }
 
-    fn commit(&self, plan: &Plan, changes: &Changeset) -> Result<Statement> {
+    fn commit(&self, plan: &Plan, undoes: Option<CommitId>) -> Result<Statement> {
         Ok(statement!(
             "INSERT INTO commits (ws, id, call_id, toolset, tool, author, created_at, undoes, changes)
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
             self.ws,
             self.commit.0,
             self.call.id.0,
-            self.call.toolset,
-            self.call.tool,
+            self.call.toolset.clone(),
+            self.call.tool.clone(),
             self.call.caller.0,
             self.at,
-            changes.undoes.map(|id| id.0),
+            undoes.map(|id| id.0),
             serde_json::to_string(&plan.effects).map_err(ToolError::internal)?,
         ))
     }
@@ -278,8 +312,8 @@ impl Write<'_> {
              VALUES ($1, $2, $3, $4, $5, $6, $7, 'ok', $8) ON CONFLICT DO NOTHING",
             self.ws,
             self.call.id.0,
-            self.call.toolset,
-            self.call.tool,
+            self.call.toolset.clone(),
+            self.call.tool.clone(),
             self.call.caller.0,
             self.call.started_at,
             self.at.as_microsecond() - self.call.started_at.as_microsecond(),

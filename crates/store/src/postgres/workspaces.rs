@@ -4,7 +4,7 @@ use super::Postgres;
 use super::row::{authorised, role};
 use crate::accounts::no_such_account;
 use crate::store::{
-    Member, WorkspaceInfo, WorkspaceStore, already_member, last_owner, no_such_member, no_such_user, require,
+    Member, Place, WorkspaceInfo, WorkspaceStore, already_member, last_owner, no_such_member, no_such_user, require,
 };
 use async_trait::async_trait;
 use tokio_postgres::{Row, types::ToSql};
@@ -16,6 +16,7 @@ fn info(row: &Row) -> WorkspaceInfo {
         name: row.get(1),
         owner_id: UserId(row.get(2)),
         role: role(row.get(3)).unwrap_or(Role::Viewer),
+        place: Place::from_row(row.get(6), row.get(7)),
         created_at: row.get(4),
         updated_at: row.get(5),
     }
@@ -44,35 +45,42 @@ const LOCKED: &str = "WITH members_now AS (
 
 #[async_trait]
 impl WorkspaceStore for Postgres {
-    async fn create_workspace(&self, owner: UserId, name: String) -> Result<WorkspaceInfo> {
+    async fn create_workspace(&self, owner: UserId, name: String, place: Place) -> Result<WorkspaceInfo> {
         let (id, at) = (WorkspaceId::new(), now());
         let sql = "WITH account AS (
                 SELECT id FROM users WHERE id = $3
             ), room AS (
-                INSERT INTO workspaces (id, name, owner_id, created_at, updated_at)
-                SELECT $1, $2, id, $4, $4 FROM account
+                INSERT INTO workspaces (id, name, owner_id, created_at, updated_at, kind, root)
+                SELECT $1, $2, id, $4, $4, $8, $9 FROM account
             ), owner AS (
                 INSERT INTO members (ws, user_id, role, created_at) SELECT $1, id, $5, $4 FROM account
             )
             INSERT INTO files (ws, id, path, dir, name, kind, created_at, updated_at)
             SELECT $1, $6, '/', '', '', $7, $4, $4 FROM account RETURNING 1";
         let root = FileId::new().0;
-        let params: [&(dyn ToSql + Sync); 7] =
-            [&id.0, &name, &owner.0, &at, &Role::Owner.code(), &root, &FileType::Folder.code()];
+        let (kind, folder) = (place.code(), place.root());
+        let params: [&(dyn ToSql + Sync); 9] =
+            [&id.0, &name, &owner.0, &at, &Role::Owner.code(), &root, &FileType::Folder.code(), &kind, &folder];
         if self.change(sql, &params).await?.is_empty() {
             return Err(no_such_account());
         }
-        Ok(WorkspaceInfo { id, name, owner_id: owner, role: Role::Owner, created_at: at, updated_at: at })
+        Ok(WorkspaceInfo { id, name, owner_id: owner, role: Role::Owner, place, created_at: at, updated_at: at })
+    }
+
+    async fn place(&self, workspace: WorkspaceId) -> Result<Option<Place>> {
+        let sql = "SELECT kind, root FROM workspaces WHERE id = $1";
+        let rows = self.look(sql, &[&workspace.0]).await?;
+        Ok(rows.first().map(|row| Place::from_row(row.get(0), row.get(1))))
     }
 
     async fn workspaces_of(&self, user: UserId) -> Result<Vec<WorkspaceInfo>> {
-        let sql = "SELECT w.id, w.name, w.owner_id, m.role, w.created_at, w.updated_at
+        let sql = "SELECT w.id, w.name, w.owner_id, m.role, w.created_at, w.updated_at, w.kind, w.root
                    FROM members m JOIN workspaces w ON w.id = m.ws WHERE m.user_id = $1 ORDER BY w.id";
         Ok(self.look(sql, &[&user.0]).await?.iter().map(info).collect())
     }
 
     async fn workspace(&self, access: Access) -> Result<WorkspaceInfo> {
-        let sql = "SELECT w.id, w.name, w.owner_id, m.role, w.created_at, w.updated_at
+        let sql = "SELECT w.id, w.name, w.owner_id, m.role, w.created_at, w.updated_at, w.kind, w.root
                    FROM members m JOIN workspaces w ON w.id = m.ws WHERE m.ws = $1 AND m.user_id = $2";
         let rows = self.look(sql, &[&access.workspace.0, &access.user.0]).await?;
         authorised(access, &rows, 3)?;
@@ -82,9 +90,10 @@ impl WorkspaceStore for Postgres {
     async fn rename_workspace(&self, access: Access, name: String) -> Result<WorkspaceInfo> {
         let sql = "WITH me AS (SELECT role FROM members WHERE ws = $1 AND user_id = $2), renamed AS (
                 UPDATE workspaces w SET name = $4, updated_at = $5 FROM me WHERE w.id = $1 AND me.role >= $3
-                RETURNING w.id, w.name, w.owner_id, w.created_at, w.updated_at
+                RETURNING w.id, w.name, w.owner_id, w.created_at, w.updated_at, w.kind, w.root
             )
-            SELECT r.id, r.name, r.owner_id, me.role, r.created_at, r.updated_at FROM me LEFT JOIN renamed r ON true";
+            SELECT r.id, r.name, r.owner_id, me.role, r.created_at, r.updated_at, r.kind, r.root
+            FROM me LEFT JOIN renamed r ON true";
         let rows = self.change(sql, &[&access.workspace.0, &access.user.0, &access.need.code(), &name, &now()]).await?;
         authorised(access, &rows, 3)?;
         rows.first().map(info).ok_or_else(|| ToolError::internal("a workspace vanished"))

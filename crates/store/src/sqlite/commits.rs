@@ -4,6 +4,7 @@ use super::files::{by_id, live};
 use super::row::{FILE_COLUMNS, authorised, file, find, hash, micros, run};
 use crate::blob::Prepared;
 use crate::files::CallInfo;
+use crate::history::FolderCommit;
 use crate::plan::{Below, FileRow, Head, Needs, Plan, RowOp, View, plan};
 use crate::signature::Signature;
 use rusqlite::Connection;
@@ -11,6 +12,25 @@ use toolrest_core::{
     Access, Changeset, Commit, CommitId, FileId, FileType, Form, Result, Timestamp, ToolError, VersionId, WorkspaceId,
     WsPath, now,
 };
+
+/// Keeps a commit that was made in a folder, unless it is kept already.
+pub(super) fn record(db: &Connection, commit: &FolderCommit) -> Result<()> {
+    let known = "SELECT 1 FROM commits WHERE ws = ?1 AND id = ?2";
+    if find(db, known, (commit.workspace.0, commit.id.0), |_| Ok(()))?.is_some() {
+        return Ok(());
+    }
+    let writer = Writer { db, ws: commit.workspace, at: commit.at, commit: commit.id, call: &commit.call };
+    for content in &commit.contents {
+        writer.blob(content)?;
+        // What there was no room for before may be kept now.
+        let sql = "UPDATE blobs SET encoding = ?3, data = ?4 WHERE ws = ?1 AND key = ?2 AND encoding = 2";
+        run(db, sql, (commit.workspace.0, content.key.0, content.encoding.code(), &content.data))?;
+    }
+    for op in &commit.plan.ops {
+        writer.op(op)?;
+    }
+    writer.record(&commit.plan, commit.undoes)
+}
 
 /// Plans and applies a changeset inside the writer's transaction.
 pub(super) fn apply(
@@ -33,12 +53,12 @@ pub(super) fn apply(
         for op in &plan.ops {
             writer.op(op)?;
         }
-        writer.record(&plan, changes)?;
+        writer.record(&plan, changes.undoes)?;
     }
     Ok(plan.into_commit(id, at))
 }
 
-fn view(db: &Connection, ws: WorkspaceId, changes: &Changeset) -> Result<View> {
+pub(super) fn view(db: &Connection, ws: WorkspaceId, changes: &Changeset) -> Result<View> {
     let mut needs = Needs::of(changes);
     let mut view = View::default();
     for id in &needs.ids {
@@ -118,8 +138,8 @@ pub(super) fn insert_file(db: &Connection, ws: WorkspaceId, row: &FileRow) -> Re
     run(
         db,
         "INSERT INTO files (ws, id, path, dir, name, display_name, kind, is_virtual, head_seq, head_version, head_hash,
-            head_blob, head_form, size, created_at, updated_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+            head_blob, head_form, size, created_at, updated_at, mode)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
         rusqlite::params![
             ws.0,
             row.id.0,
@@ -137,6 +157,7 @@ pub(super) fn insert_file(db: &Connection, ws: WorkspaceId, row: &FileRow) -> Re
             head.map_or(0, |head| head.size),
             micros(row.created_at),
             micros(row.updated_at),
+            row.mode,
         ],
     )?;
     note_change(db, ws, row.id)
@@ -177,7 +198,7 @@ impl Writer<'_> {
                 insert_file(self.db, self.ws, row)?;
                 row.head.as_ref().map_or(Ok(()), |head| self.version(row.id, head))
             }
-            RowOp::AddVersion { file, file_type, head, replaced } => {
+            RowOp::AddVersion { file, file_type, head, replaced, .. } => {
                 self.version(*file, head)?;
                 if let Some(blob) = replaced {
                     let sql = "INSERT INTO superseded (ws, key) VALUES (?1, ?2)";
@@ -202,7 +223,7 @@ impl Writer<'_> {
                 )?;
                 note_change(self.db, self.ws, *file)
             }
-            RowOp::Touch { file } => {
+            RowOp::Touch { file, .. } => {
                 run(self.db, "UPDATE files SET updated_at = ?3 WHERE ws = ?1 AND id = ?2", (ws, file.0, at)).map(drop)
             }
             RowOp::Move { file, is_folder, from, to } => {
@@ -211,14 +232,23 @@ impl Writer<'_> {
                 run(self.db, sql, (ws, file.0, to.as_str(), dir, to.name(), at))?;
                 if *is_folder { self.move_below(from, to) } else { note_change(self.db, self.ws, *file) }
             }
-            RowOp::Trash { file } => {
+            RowOp::Trash { file, .. } => {
                 run(self.db, "UPDATE files SET deleted_at = ?3 WHERE ws = ?1 AND id = ?2", (ws, file.0, at))?;
                 note_change(self.db, self.ws, *file)
             }
-            RowOp::Untrash { file } => {
+            RowOp::Untrash(row) => {
                 let sql = "UPDATE files SET deleted_at = NULL, updated_at = ?3 WHERE ws = ?1 AND id = ?2";
-                run(self.db, sql, (ws, file.0, at))?;
-                note_change(self.db, self.ws, *file)
+                run(self.db, sql, (ws, row.id.0, at))?;
+                note_change(self.db, self.ws, row.id)
+            }
+            RowOp::SetMode { file, mode } => {
+                run(self.db, "UPDATE files SET mode = ?3 WHERE ws = ?1 AND id = ?2", (ws, file.0, mode)).map(drop)
+            }
+            RowOp::Forget { path } => {
+                let (low, high) = path.below_range();
+                let sql = "UPDATE files SET deleted_at = ?5 WHERE ws = ?1 AND deleted_at IS NULL AND is_virtual = 0
+                           AND (path = ?2 OR (path > ?3 AND path < ?4))";
+                run(self.db, sql, (ws, path.as_str(), low, high, at)).map(drop)
             }
         }
     }
@@ -267,7 +297,7 @@ impl Writer<'_> {
         .map(drop)
     }
 
-    fn record(&self, plan: &Plan, changes: &Changeset) -> Result<()> {
+    fn record(&self, plan: &Plan, undoes: Option<CommitId>) -> Result<()> {
         let effects = serde_json::to_string(&plan.effects).map_err(ToolError::internal)?;
         let call = self.call;
         run(
@@ -278,11 +308,11 @@ impl Writer<'_> {
                 self.ws.0,
                 self.commit.0,
                 call.id.0,
-                call.toolset,
-                call.tool,
+                &*call.toolset,
+                &*call.tool,
                 call.caller.0,
                 micros(self.at),
-                changes.undoes.map(|id| id.0),
+                undoes.map(|id| id.0),
                 effects,
             ),
         )?;
@@ -294,8 +324,8 @@ impl Writer<'_> {
             (
                 self.ws.0,
                 call.id.0,
-                call.toolset,
-                call.tool,
+                &*call.toolset,
+                &*call.tool,
                 call.caller.0,
                 micros(call.started_at),
                 duration,

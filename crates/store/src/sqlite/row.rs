@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 /// The columns that [`file`] reads, from its offset on.
 pub(super) const FILE_COLUMNS: &str = "f.id, f.path, f.display_name, f.kind, f.is_virtual, f.head_seq, f.head_version, \
-     f.head_hash, f.head_blob, f.head_form, f.size, f.created_at, f.updated_at, f.deleted_at";
+     f.head_hash, f.head_blob, f.head_form, f.size, f.created_at, f.updated_at, f.deleted_at, f.mode";
 
 /// Reads a file's row.
 pub(super) fn file(row: &Row<'_>) -> rusqlite::Result<FileRow> {
@@ -33,6 +33,7 @@ pub(super) fn file(row: &Row<'_>) -> rusqlite::Result<FileRow> {
         file_type: FileType::from_code(row.get(3)?).ok_or(FromSqlError::InvalidType)?,
         is_virtual: row.get(4)?,
         head,
+        mode: row.get(14)?,
         created_at: time(row, 11)?,
         updated_at: time(row, 12)?,
         deleted_at: row.get::<_, Option<i64>>(13)?.map(from_micros).transpose()?,
@@ -49,6 +50,7 @@ pub(super) fn listed(row: &Row<'_>) -> rusqlite::Result<Listed> {
         display_name: row.get(1)?,
         file_type: FileType::from_code(row.get(2)?).ok_or(FromSqlError::InvalidType)?,
         is_virtual: row.get(3)?,
+        is_link: false,
         size: row.get(4)?,
         updated_at: time(row, 5)?,
     })

@@ -3,13 +3,15 @@
 use super::Sqlite;
 use super::row::{authorised, collect, find, micros, role_of, run, time};
 use crate::accounts::no_such_account;
-use crate::store::{Member, WorkspaceInfo, WorkspaceStore, already_member, last_owner, no_such_member, no_such_user};
+use crate::store::{
+    Member, Place, WorkspaceInfo, WorkspaceStore, already_member, last_owner, no_such_member, no_such_user,
+};
 use async_trait::async_trait;
 use rusqlite::{Connection, Row};
 use toolrest_core::{Access, FileId, FileType, Result, Role, ToolError, UserId, WorkspaceId, now};
 use uuid::Uuid;
 
-const INFO: &str = "SELECT w.id, w.name, w.owner_id, m.role, w.created_at, w.updated_at
+const INFO: &str = "SELECT w.id, w.name, w.owner_id, m.role, w.created_at, w.updated_at, w.kind, w.root
     FROM members m JOIN workspaces w ON w.id = m.ws";
 const MEMBER: &str = "SELECT m.user_id, u.email, u.full_name, m.role, m.created_at
     FROM members m JOIN users u ON u.id = m.user_id";
@@ -20,6 +22,7 @@ fn info(row: &Row<'_>) -> rusqlite::Result<WorkspaceInfo> {
         name: row.get(1)?,
         owner_id: UserId(row.get(2)?),
         role: Role::from_code(row.get(3)?).unwrap_or(Role::Viewer),
+        place: Place::from_row(row.get(6)?, row.get(7)?),
         created_at: time(row, 4)?,
         updated_at: time(row, 5)?,
     })
@@ -56,14 +59,15 @@ fn is_last_owner(db: &Connection, ws: Uuid, user: Uuid) -> Result<bool> {
 
 #[async_trait]
 impl WorkspaceStore for Sqlite {
-    async fn create_workspace(&self, owner: UserId, name: String) -> Result<WorkspaceInfo> {
+    async fn create_workspace(&self, owner: UserId, name: String, place: Place) -> Result<WorkspaceInfo> {
         self.write(move |db| {
             let (id, at) = (WorkspaceId::new(), now());
             find(db, "SELECT 1 FROM users WHERE id = ?1", [owner.0], |_| Ok(()))?.ok_or_else(no_such_account)?;
             run(
                 db,
-                "INSERT INTO workspaces (id, name, owner_id, created_at, updated_at) VALUES (?1, ?2, ?3, ?4, ?4)",
-                (id.0, &name, owner.0, micros(at)),
+                "INSERT INTO workspaces (id, name, owner_id, created_at, updated_at, kind, root)
+                 VALUES (?1, ?2, ?3, ?4, ?4, ?5, ?6)",
+                (id.0, &name, owner.0, micros(at), place.code(), place.root()),
             )?;
             run(
                 db,
@@ -76,9 +80,14 @@ impl WorkspaceStore for Sqlite {
                  VALUES (?1, ?2, '/', '', '', ?3, ?4, ?4)",
                 (id.0, FileId::new().0, FileType::Folder.code(), micros(at)),
             )?;
-            Ok(WorkspaceInfo { id, name, owner_id: owner, role: Role::Owner, created_at: at, updated_at: at })
+            Ok(WorkspaceInfo { id, name, owner_id: owner, role: Role::Owner, place, created_at: at, updated_at: at })
         })
         .await
+    }
+
+    async fn place(&self, workspace: WorkspaceId) -> Result<Option<Place>> {
+        let sql = "SELECT kind, root FROM workspaces WHERE id = ?1";
+        self.read(move |db| find(db, sql, [workspace.0], |row| Ok(Place::from_row(row.get(0)?, row.get(1)?)))).await
     }
 
     async fn workspaces_of(&self, user: UserId) -> Result<Vec<WorkspaceInfo>> {

@@ -4,6 +4,7 @@ use crate::room::{Room, new_user, on_both_stores, path, put};
 use std::collections::BTreeSet;
 use tokio::task::JoinSet;
 use toolrest_core::{Access, Change, Depth, Destination, ErrorKind, Removal, Role};
+use toolrest_store::Place;
 
 on_both_stores!(
     writers_movers_and_removers_leave_no_orphan,
@@ -134,7 +135,7 @@ async fn a_deleted_workspace_lets_nobody_in(room: Room) {
     let guest = new_user(&*room.store).await;
     let email = room.store.user(guest).await.unwrap().unwrap().email;
     for _ in 0..20 {
-        let workspace = room.store.create_workspace(room.user, "short-lived".into()).await.unwrap().id;
+        let workspace = room.store.create_workspace(room.user, "short-lived".into(), Place::Database).await.unwrap().id;
         let owner = Access { workspace, user: room.user, need: Role::Owner };
         let (deleted, _) =
             tokio::join!(room.store.delete_workspace(owner), room.store.add_member(owner, email.clone(), Role::Editor));

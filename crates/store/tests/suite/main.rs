@@ -3,6 +3,7 @@
 
 mod changesets;
 mod concurrency;
+mod folders;
 mod history;
 mod migrations;
 mod purge;

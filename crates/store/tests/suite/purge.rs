@@ -5,7 +5,7 @@ use std::time::Duration;
 use toolrest_core::{
     Access, CallId, CallRecord, Change, ErrorKind, Removal, Role, Timestamp, VersionId, WorkspaceId, now,
 };
-use toolrest_store::{Page, Purge, Purged};
+use toolrest_store::{Page, Place, Purge, Purged};
 
 on_both_stores!(
     trash_goes_with_its_versions_and_the_contents_nobody_else_needs,
@@ -110,7 +110,7 @@ async fn records_of_strangers_are_not_kept(room: Room) {
 async fn a_deleted_workspace_is_closed_at_once_and_emptied_by_the_purge(room: Room) {
     room.put("/a/b", "text").await;
     let other = new_user(&*room.store).await;
-    let other_room = room.store.create_workspace(other, "other".into()).await.unwrap().id;
+    let other_room = room.store.create_workspace(other, "other".into(), Place::Database).await.unwrap().id;
     let owner = Access { need: Role::Owner, ..room.access() };
     room.store.delete_workspace(owner).await.unwrap();
     assert_eq!(room.read("/a/b").await.unwrap_err().kind, ErrorKind::Forbidden);

@@ -9,7 +9,7 @@ use toolrest_core::{
     Access, CallId, Change, Changeset, Commit, Content, Depth, File, Parents, Put, Result, Role, ToolError, WsPath, now,
 };
 use toolrest_core::{FileType, Interrupt, LineMatcher, LinePattern, Requirement, Search, UserId, WorkspaceId};
-use toolrest_store::{CallInfo, NewUser, Postgres, PostgresOptions, Sqlite, Store};
+use toolrest_store::{CallInfo, NewUser, Place, Postgres, PostgresOptions, Sqlite, Store};
 
 /// Instantiates each test function, which takes a [`Room`], for both stores.
 macro_rules! on_both_stores {
@@ -66,7 +66,7 @@ impl Room {
 
     async fn with(store: Arc<dyn Store>, folder: Option<Arc<TempDir>>) -> Self {
         let user = new_user(&*store).await;
-        let workspace = store.create_workspace(user, "room".into()).await.unwrap().id;
+        let workspace = store.create_workspace(user, "room".into(), Place::Database).await.unwrap().id;
         Self { store, user, workspace, folder }
     }
 
@@ -124,7 +124,7 @@ pub(crate) async fn new_user(store: &dyn Store) -> UserId {
 }
 
 fn call_of(user: UserId) -> CallInfo {
-    CallInfo { id: CallId::new(), toolset: "test", tool: "test", caller: user, started_at: now() }
+    CallInfo { id: CallId::new(), toolset: "test".into(), tool: "test".into(), caller: user, started_at: now() }
 }
 
 pub(crate) async fn commit(store: &dyn Store, access: Access, changes: Vec<Change>) -> Result<Commit> {

@@ -10,7 +10,7 @@ use crate::on::{On, text_at};
 const NO_MEMBER: &str = "Access forbidden: User is not a member of this workspace";
 const NO_WORKSPACE: &str = "019b97ac-e5f5-735b-b0a6-f3a34fcd4ff1";
 
-on_both_backends![
+on_both_databases![
     without_a_token_every_route_answers_401,
     a_token_that_is_not_ours_is_refused,
     a_cookie_opens_the_tools_too,

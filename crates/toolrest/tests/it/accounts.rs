@@ -5,7 +5,7 @@ use toolrest_testkit::{Account, Client, PASSWORD, Reply, Request, unique_email};
 
 use crate::on::{On, text_at};
 
-on_both_backends![
+on_both_databases![
     a_registration_gives_the_user,
     an_address_can_be_registered_once,
     of_concurrent_registrations_of_one_address_one_wins,

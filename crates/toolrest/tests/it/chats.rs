@@ -5,7 +5,7 @@ use toolrest_testkit::Workspace;
 
 use crate::on::{On, list_at, text_at};
 
-on_both_backends![
+on_both_databases![
     a_chat_appears_as_a_virtual_file,
     a_chat_keeps_its_messages_in_order,
     a_chat_is_read_as_a_file_with_its_messages,

@@ -9,9 +9,9 @@ use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 use toolrest_testkit::{Request, Workspace};
 
-use crate::on::{On, list_at, text_at, workspace_at};
+use crate::on::{On, list_at, text_at};
 
-on_both_backends![
+on_every_backend![
     two_hundred_and_fifty_six_connections_share_a_pool_of_ten,
     a_hundred_and_fifty_concurrent_edits_are_all_present,
     concurrent_writes_of_one_file_are_all_versions,
@@ -26,7 +26,7 @@ on_both_backends![
 async fn two_hundred_and_fifty_six_connections_share_a_pool_of_ten(on: On) {
     const CONNECTIONS: usize = 256;
     let server = on.options().env("TOOLREST__DATABASE__POOL_SIZE", "10").start();
-    let workspace = workspace_at(&server).await;
+    let workspace = on.workspace_at(&server).await;
     workspace.write("/shared.txt", "shared").await;
     let all_are_connected = Arc::new(Barrier::new(CONNECTIONS));
     let mut tasks = JoinSet::new();

@@ -5,7 +5,7 @@ use toolrest_testkit::{Workspace, sha256_hex};
 
 use crate::on::{On, list_at, text_at};
 
-on_both_backends![
+on_both_databases![
     json_is_kept_as_given,
     json_of_every_type_is_listed_under_its_type,
     json_types_take_an_object_only,

@@ -2,7 +2,7 @@
 
 use toolrest_testkit::Port;
 
-use crate::on::{On, workspace_at};
+use crate::on::On;
 use crate::storm::{OnFailure, Storm};
 
 const WRITERS: usize = 6;
@@ -17,9 +17,14 @@ async fn five_kills_amid_a_write_storm_lose_nothing_on_postgres() {
     survive_kills(On::Postgres, 5).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn fifteen_kills_amid_a_write_storm_lose_nothing_in_a_folder() {
+    survive_kills(On::Folder, 15).await;
+}
+
 async fn survive_kills(on: On, rounds: usize) {
     let mut server = on.options().start();
-    let mut workspace = workspace_at(&server).await;
+    let mut workspace = on.workspace_at(&server).await;
     let mut accounts = Vec::new();
     for round in 0..rounds {
         let folder = format!("/round-{round}");

@@ -5,7 +5,7 @@ use toolrest_testkit::sha256_hex;
 
 use crate::on::{On, list_at, text_at};
 
-on_both_backends![
+on_every_backend![
     an_edit_replaces_the_one_occurrence,
     a_string_that_is_not_there_is_refused,
     a_string_that_is_there_twice_is_refused,

@@ -7,7 +7,7 @@ use toolrest_testkit::{Workspace, eventually, sha256_hex};
 
 use crate::on::{On, list_at, text_at};
 
-on_both_backends![
+on_every_backend![
     entries_are_sorted_by_path_folders_and_files_together,
     entries_carry_exactly_the_fields_of_the_specification,
     a_missing_folder_cannot_be_listed,
@@ -20,7 +20,6 @@ on_both_backends![
     a_nul_byte_in_a_content_is_refused,
     an_unknown_argument_is_refused_with_the_nearest_known_one,
     an_argument_of_the_wrong_type_is_refused_by_name,
-    a_file_type_is_accepted_in_any_case,
     an_unknown_file_type_is_refused,
     a_write_of_type_folder_makes_a_folder,
     making_a_folder_twice_gives_the_same_folder,
@@ -28,7 +27,8 @@ on_both_backends![
     a_touch_creates_an_empty_document_and_its_folders,
     a_folder_can_be_removed_once_it_is_empty,
     a_removed_path_can_be_written_again_as_a_new_file,
-    a_refused_write_leaves_no_folders_behind,
+    a_refused_write_leaves_no_folders_behind;
+    a_file_type_is_accepted_in_any_case,
 ];
 
 async fn entries_are_sorted_by_path_folders_and_files_together(on: On) {

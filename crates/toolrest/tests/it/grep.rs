@@ -8,7 +8,7 @@ use toolrest_testkit::{Backend, Port, Postgres, Server, Workspace, eventually};
 
 use crate::on::{On, list_at, options_on, text_at, workspace_at};
 
-on_both_backends![
+on_both_databases![
     lines_are_found_by_path_and_then_by_number,
     case_counts_only_when_it_is_asked_for,
     path_patterns_choose_files,

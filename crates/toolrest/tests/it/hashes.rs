@@ -5,7 +5,7 @@ use toolrest_testkit::{Workspace, sha256_hex};
 
 use crate::on::On;
 
-on_both_backends![
+on_both_databases![
     every_tool_that_changes_a_file_refuses_a_stale_hash,
     every_tool_that_changes_a_file_accepts_the_current_hash,
     an_expected_hash_of_a_file_that_is_not_there_is_refused,

@@ -7,11 +7,10 @@ use toolrest_testkit::{Workspace, eventually, sha256_hex};
 
 use crate::on::{On, list_at, text_at};
 
-on_both_backends![
+on_every_backend![
     a_file_is_found_by_its_id,
     versions_are_listed_newest_first,
     an_old_version_is_read_as_it_was,
-    an_old_version_of_json_is_read_as_it_was_given,
     removed_files_are_in_the_trash,
     a_restored_file_is_as_it_was,
     a_restore_brings_back_the_folder_that_is_gone,
@@ -21,7 +20,8 @@ on_both_backends![
     a_removed_folder_can_be_restored,
     commits_are_listed_newest_first_with_their_changes,
     a_read_and_a_refusal_make_no_commit,
-    every_call_is_recorded_reads_writes_and_failures,
+    every_call_is_recorded_reads_writes_and_failures;
+    an_old_version_of_json_is_read_as_it_was_given,
 ];
 
 async fn restore(workspace: &Workspace, file: &Value) -> toolrest_testkit::Reply {

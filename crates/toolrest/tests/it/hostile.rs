@@ -5,9 +5,9 @@ use std::os::unix::fs::PermissionsExt;
 use serde_json::{Value, json};
 use toolrest_testkit::{PASSWORD, Request, unique_email};
 
-use crate::on::{On, text_at, workspace_at};
+use crate::on::{On, text_at};
 
-on_both_backends!(
+on_every_backend!(
     an_edit_cannot_grow_a_file_beyond_the_limit,
     a_search_that_repeats_itself_does_not_hold_the_server,
     deeply_nested_json_is_not_laid_out_beyond_the_limit,
@@ -196,7 +196,7 @@ async fn failing_from_elsewhere_does_not_lock_an_owner_out(on: On) {
 #[tokio::test]
 async fn a_data_folder_is_for_the_server_alone() {
     let server = On::Sqlite.options().start();
-    workspace_at(&server).await.write("/a", "text").await;
+    On::Sqlite.workspace_at(&server).await.write("/a", "text").await;
     for entry in std::fs::read_dir(server.data_folder()).unwrap() {
         let entry = entry.unwrap();
         let mode = entry.metadata().unwrap().permissions().mode() & 0o077;

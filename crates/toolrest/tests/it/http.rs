@@ -10,7 +10,7 @@ use crate::on::{On, list_at, text_at};
 /// One byte more than the 32 MB that a body may have by default.
 const TOO_LONG: usize = 32 * 1024 * 1024 + 1;
 
-on_both_backends![
+on_both_databases![
     the_server_is_alive_and_ready,
     a_body_that_is_no_json_is_refused_in_shape,
     a_call_without_tool_or_args_is_refused_in_shape,

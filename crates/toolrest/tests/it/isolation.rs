@@ -5,7 +5,7 @@ use toolrest_testkit::Workspace;
 
 use crate::on::{On, text_at};
 
-on_both_backends![
+on_both_databases![
     no_id_of_one_workspace_opens_anything_through_another,
     a_version_of_one_file_is_not_found_under_another,
     equal_paths_in_two_workspaces_are_two_files,

@@ -15,6 +15,7 @@ mod contents;
 mod durability;
 mod edits;
 mod files;
+mod folders;
 mod grep;
 mod hashes;
 mod history;

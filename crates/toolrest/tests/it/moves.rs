@@ -5,7 +5,7 @@ use toolrest_testkit::Workspace;
 
 use crate::on::{On, text_at};
 
-on_both_backends![
+on_every_backend![
     a_move_keeps_the_file_and_its_history,
     a_move_into_an_existing_folder_keeps_the_name,
     a_destination_with_a_slash_must_be_a_folder_that_exists,

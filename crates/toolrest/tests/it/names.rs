@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::on::{On, list_at};
 
-on_both_backends![
+on_every_backend![
     a_file_is_read_under_the_very_name_it_was_written,
     a_name_keeps_the_spaces_that_do_not_surround_the_whole_path,
     composed_and_decomposed_letters_are_different_names,

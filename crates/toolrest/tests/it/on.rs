@@ -5,42 +5,53 @@ use std::sync::{Once, OnceLock};
 use serde_json::Value;
 use toolrest_testkit::{Account, Backend, Postgres, Server, ServerOptions, Workspace, unique_email};
 
-/// Instantiates each test function, which takes an [`On`], for both backends.
-macro_rules! on_both_backends {
-    ($($name:ident),+ $(,)?) => {
-        mod sqlite {
+/// Instantiates each test function, which takes an [`On`], for one backend.
+macro_rules! on {
+    ($module:ident, $on:ident: $($name:ident),+) => {
+        mod $module {
             $(
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $name() {
-                    super::$name(crate::on::On::Sqlite).await;
-                }
-            )+
-        }
-
-        mod postgres {
-            $(
-                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-                async fn $name() {
-                    super::$name(crate::on::On::Postgres).await;
+                    super::$name(crate::on::On::$on).await;
                 }
             )+
         }
     };
 }
 
-/// The backend of a test.
+/// Instantiates each test function for files in both databases.
+macro_rules! on_both_databases {
+    ($($name:ident),+ $(,)?) => {
+        on!(sqlite, Sqlite: $($name),+);
+        on!(postgres, Postgres: $($name),+);
+    };
+}
+
+/// Instantiates each test function for files in both databases and in a folder, with its history in either. Those after
+/// the semicolon are about what only databases hold: JSON that is not a text.
+macro_rules! on_every_backend {
+    ($($name:ident),+ $(; $($of_databases:ident),+)? $(,)?) => {
+        on_both_databases!($($name),+ $(, $($of_databases),+)?);
+        on!(folder, Folder: $($name),+);
+        on!(folder_on_postgres, FolderOnPostgres: $($name),+);
+    };
+}
+
+/// The backend of a test: where the files are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum On {
     Sqlite,
     Postgres,
+    Folder,
+    FolderOnPostgres,
 }
 
 impl On {
     /// Options for a server of the test's own, on fresh data.
     pub fn options(self) -> ServerOptions {
         let backend = match self {
-            Self::Sqlite => Backend::Sqlite,
-            Self::Postgres => Backend::Postgres(Postgres::shared().create_database()),
+            Self::Sqlite | Self::Folder => Backend::Sqlite,
+            Self::Postgres | Self::FolderOnPostgres => Backend::Postgres(Postgres::shared().create_database()),
         };
         options_on(backend)
     }
@@ -52,8 +63,8 @@ impl On {
         static HOOK: Once = Once::new();
         HOOK.call_once(|| show_on_panic([&SQLITE, &POSTGRES]));
         let shared = match self {
-            Self::Sqlite => &SQLITE,
-            Self::Postgres => &POSTGRES,
+            Self::Sqlite | Self::Folder => &SQLITE,
+            Self::Postgres | Self::FolderOnPostgres => &POSTGRES,
         };
         shared.get_or_init(|| self.options().start())
     }
@@ -65,7 +76,21 @@ impl On {
 
     /// Makes a new user's new workspace at the shared server.
     pub async fn workspace(self) -> Workspace {
-        self.account().await.workspace("Bench").await
+        self.workspace_of(&self.account().await, self.shared()).await
+    }
+
+    /// Makes a new user's new workspace at a server of the test's own.
+    pub async fn workspace_at(self, server: &Server) -> Workspace {
+        let account = Account::register(&server.client(), &unique_email("someone")).await;
+        self.workspace_of(&account, server).await
+    }
+
+    /// Makes a user's new workspace at a server.
+    pub async fn workspace_of(self, account: &Account, server: &Server) -> Workspace {
+        match self {
+            Self::Sqlite | Self::Postgres => account.workspace("Bench").await,
+            Self::Folder | Self::FolderOnPostgres => account.folder_workspace("Bench", &server.new_folder()).await,
+        }
     }
 }
 
@@ -74,7 +99,7 @@ pub fn options_on(backend: Backend) -> ServerOptions {
     Server::options(env!("CARGO_BIN_EXE_toolrest"), backend)
 }
 
-/// Makes a new user's new workspace at a server of the test's own.
+/// Makes a new user's new workspace in the database of a server of the test's own.
 pub async fn workspace_at(server: &Server) -> Workspace {
     Account::register(&server.client(), &unique_email("someone")).await.workspace("Bench").await
 }

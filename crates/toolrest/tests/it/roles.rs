@@ -5,7 +5,7 @@ use toolrest_testkit::{Account, Workspace};
 
 use crate::on::{On, list_at, text_at};
 
-on_both_backends![
+on_both_databases![
     a_viewer_can_read_everything,
     a_viewer_cannot_change_anything_by_any_tool,
     a_viewer_cannot_change_anything_by_any_route,

@@ -11,7 +11,7 @@ use toolrest_testkit::{Backend, Postgres, Server, Workspace};
 
 use crate::on::{On, list_at, options_on, text_at, workspace_at};
 
-on_both_backends![searches_never_miss_and_never_mix];
+on_both_databases![searches_never_miss_and_never_mix];
 
 const WRITERS: usize = 4;
 const IN_FOLDER: usize = 15;

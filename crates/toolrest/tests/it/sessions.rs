@@ -7,7 +7,7 @@ use toolrest_testkit::{Account, Client, Port, Reply, Request, unique_email};
 
 use crate::on::{On, text_at, workspace_at};
 
-on_both_backends![
+on_both_databases![
     a_refresh_gives_new_tokens_that_work,
     a_refresh_token_is_taken_from_body_header_or_cookie,
     a_spent_refresh_token_is_refused_and_ends_the_family,

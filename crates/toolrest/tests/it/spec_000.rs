@@ -25,7 +25,7 @@ macro_rules! fixtures {
                 play(on, stringify!($name)).await;
             }
         )+
-        on_both_backends![$($name),+];
+        on_both_databases![$($name),+];
     };
 }
 

@@ -7,7 +7,7 @@ use toolrest_testkit::{Port, Refusal, ServerOptions};
 
 use crate::on::{On, workspace_at};
 
-on_both_backends![
+on_both_databases![
     a_short_secret_is_refused_at_the_start,
     an_unknown_setting_is_refused_at_the_start,
     a_setting_that_is_no_number_is_refused_at_the_start,

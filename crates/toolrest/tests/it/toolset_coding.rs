@@ -5,7 +5,7 @@ use toolrest_testkit::{Reply, Workspace};
 
 use crate::on::{On, list_at, text_at};
 
-on_both_backends![
+on_every_backend![
     a_file_is_read_as_the_specification_shows,
     long_files_are_read_in_pieces,
     a_write_shows_its_diff,
@@ -17,8 +17,8 @@ on_both_backends![
     a_patch_cannot_leave_the_workspace,
     patches_and_writers_do_not_lose_each_other,
     folders_are_listed,
+    errors_are_the_sentences_of_the_specification;
     files_are_found_by_glob,
-    errors_are_the_sentences_of_the_specification,
 ];
 
 async fn call(workspace: &Workspace, tool: &str, args: Value) -> Reply {

@@ -5,20 +5,20 @@ use toolrest_testkit::{Reply, Workspace, sha256_hex};
 
 use crate::on::{On, list_at, text_at};
 
-on_both_backends![
+on_every_backend![
     a_file_is_read_with_numbered_lines,
     a_file_is_written_with_its_folders,
     patches_are_applied_in_order_or_not_at_all,
     a_text_that_is_not_there_is_explained,
     fuzzy_patches_say_how_they_matched,
     files_are_deleted_and_folders_are_not,
-    files_are_listed_by_glob,
-    what_gitignore_leaves_out_is_counted,
-    lines_are_found_with_context,
-    a_search_stays_below_its_path,
     errors_have_the_codes_of_the_specification,
+    a_dry_run_changes_nothing;
     json_files_are_seen_as_text,
-    a_dry_run_changes_nothing,
+    a_search_stays_below_its_path,
+    files_are_listed_by_glob,
+    lines_are_found_with_context,
+    what_gitignore_leaves_out_is_counted,
 ];
 
 async fn call(workspace: &Workspace, tool: &str, args: Value) -> Reply {

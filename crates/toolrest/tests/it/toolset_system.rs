@@ -5,7 +5,7 @@ use toolrest_testkit::{Reply, Workspace};
 
 use crate::on::{On, list_at, text_at};
 
-on_both_backends![
+on_every_backend![
     directories_are_listed,
     files_are_read_and_written_in_both_encodings,
     a_missing_parent_is_made_only_when_asked_for,

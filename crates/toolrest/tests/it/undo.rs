@@ -5,7 +5,7 @@ use toolrest_testkit::{Reply, Workspace};
 
 use crate::on::{On, text_at};
 
-on_both_backends![
+on_every_backend![
     undoing_the_write_of_a_new_file_removes_it,
     undoing_an_update_brings_the_former_content_back,
     undoing_an_edit_brings_the_former_content_back,

@@ -26,9 +26,6 @@ pub(super) struct Output {
     files: Vec<File>,
     /// The change as a unified diff.
     diff: String,
-    /// What was decided though the patch leaves it open.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    warnings: Vec<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -78,7 +75,6 @@ impl Tool for ApplyPatch {
             files_modified: patched.files.len(),
             files: patched.files.iter().map(shown).collect(),
             diff: patched.diff,
-            warnings: patched.warnings,
         })
     }
 }

@@ -42,6 +42,7 @@ struct Entry {
 enum Kind {
     File,
     Directory,
+    Symlink,
 }
 
 fn name_below(path: &WsPath, folder: &WsPath) -> String {
@@ -50,7 +51,11 @@ fn name_below(path: &WsPath, folder: &WsPath) -> String {
 }
 
 fn shown(entry: &Listed, folder: &WsPath) -> Entry {
-    let kind = if entry.file_type == FileType::Folder { Kind::Directory } else { Kind::File };
+    let kind = match entry.file_type {
+        _ if entry.is_link => Kind::Symlink,
+        FileType::Folder => Kind::Directory,
+        _ => Kind::File,
+    };
     Entry { name: name_below(&entry.path, folder), kind, size: entry.size, modified: entry.updated_at.to_string() }
 }
 

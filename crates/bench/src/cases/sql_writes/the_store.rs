@@ -42,7 +42,13 @@ impl Way for TheStore {
             content: Content::Text(text.to_owned()),
             parents: Parents::Require,
         };
-        let call = CallInfo { id: CallId::new(), toolset: "bench", tool: "write", caller: user, started_at: now() };
+        let call = CallInfo {
+            id: CallId::new(),
+            toolset: "bench".into(),
+            tool: "write".into(),
+            caller: user,
+            started_at: now(),
+        };
         self.0.commit(access, Changeset::one(Change::Put(put)), call).await.expect("the store commits");
     }
 }

@@ -1,0 +1,45 @@
+//! The folder that a server is started for: a workspace of its own, and a token to use it at once.
+
+use crate::auth::fresh_token;
+use crate::http::App;
+use std::path::Path;
+use std::time::Duration;
+use toolrest_core::{Result, WorkspaceId};
+use toolrest_store::{NewUser, Place};
+
+/// The account that owns the workspaces of folders that a server is started for. No address, so that nobody can register
+/// it.
+const ACCOUNT: &str = "local";
+
+/// How long the token is good for; the next start gives another.
+const TOKEN_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A local workspace.
+pub struct Local {
+    /// The workspace.
+    pub workspace: WorkspaceId,
+    /// An access token for its owner.
+    pub token: String,
+}
+
+/// Finds the workspace of a folder, or makes it.
+pub(crate) async fn open(app: &App, folder: &Path) -> Result<Local> {
+    let root = app.workspaces.allowed_root(folder).await?;
+    let owner = if let Some(known) = app.store.credentials(ACCOUNT).await? {
+        known.user
+    } else {
+        // A password that nobody ever learns.
+        let password_hash = app.passwords.hash(fresh_token()?).await?;
+        app.store.create_user(NewUser { email: ACCOUNT.to_owned(), password_hash, full_name: None }).await?
+    };
+    let place = Place::Directory { root };
+    let known = app.store.workspaces_of(owner.id).await?.into_iter().find(|workspace| workspace.place == place);
+    let workspace = if let Some(workspace) = known {
+        workspace.id
+    } else {
+        let name = folder.file_name().map_or_else(|| "local".into(), |name| name.to_string_lossy().into_owned());
+        app.store.create_workspace(owner.id, name, place).await?.id
+    };
+    let (token, _) = app.tokens.issue_for(owner.id, TOKEN_LIFETIME)?;
+    Ok(Local { workspace, token })
+}

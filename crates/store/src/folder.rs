@@ -1,0 +1,158 @@
+//! A workspace whose files lie in a real folder.
+//!
+//! Reads look at the disk, always. The store keeps who may come in, and the history: rows for the files that tools have
+//! changed, as of the last change. Before a changeset is planned, what stands on disk is laid over those rows, so that
+//! `plan` decides as it does for files in the database, and a change that somebody else made is seen as what it is: a
+//! newer version.
+
+mod commit;
+mod disk;
+mod errors;
+mod overlay;
+mod steps;
+
+use crate::{FileStore, Store};
+use async_trait::async_trait;
+use disk::Disk;
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+use tokio::sync::Mutex;
+use toolrest_core::{
+    Access, CallCx, Changeset, Commit, Depth, Entry, ErrorKind, File, Found, Listing, Result, Search, ToolError,
+    Workspace, WsPath,
+};
+use toolrest_directory::Root;
+
+/// Which folders may be workspaces, and how much of their history is kept.
+#[derive(Clone, Debug, Default)]
+pub struct FolderOptions {
+    /// Only folders at or below these.
+    pub allowed_roots: Vec<PathBuf>,
+    /// Where the journals of commits are: a folder that all processes share that change the same folders.
+    pub journal_dir: PathBuf,
+    /// How much of their history is kept.
+    pub history: HistoryLimits,
+}
+
+/// How much of the history of a folder is kept.
+#[derive(Clone, Copy, Debug)]
+pub struct HistoryLimits {
+    /// Of a file that is larger, only the hash and the size are kept.
+    pub file_bytes: u64,
+    /// The most that one commit adds of what was there before.
+    pub commit_bytes: u64,
+}
+
+impl Default for HistoryLimits {
+    fn default() -> Self {
+        Self { file_bytes: 64 << 20, commit_bytes: 256 << 20 }
+    }
+}
+
+/// A folder that is open, shared by all who use it.
+pub(crate) struct Folder {
+    disk: Disk,
+    /// Changes take turns.
+    turn: Arc<Mutex<()>>,
+    journal_dir: PathBuf,
+}
+
+impl Folder {
+    /// Opens a folder, if it is allowed, and finishes or takes back what a crash interrupted there.
+    pub(crate) fn open(path: &Path, options: &FolderOptions) -> Result<Self> {
+        let root = Root::open(path).map_err(|error| unusable(path, &error))?;
+        // What was opened is judged, not what the path may lead to by now.
+        if !options.allowed_roots.iter().any(|allowed| root.real_path().starts_with(allowed)) {
+            return Err(not_allowed(path));
+        }
+        std::fs::create_dir_all(&options.journal_dir).map_err(ToolError::internal)?;
+        let disk = Disk { root: Arc::new(root), limits: options.history };
+        Ok(Self { disk, turn: Arc::default(), journal_dir: options.journal_dir.clone() })
+    }
+
+    /// The folder's real path.
+    pub(crate) fn real_path(&self) -> &Path {
+        self.disk.root.real_path()
+    }
+
+    /// Whether the path still leads to the folder that is open.
+    pub(crate) fn is_at(&self, path: &Path) -> bool {
+        use std::os::unix::fs::MetadataExt;
+        let identity = self.disk.root.identity();
+        std::fs::metadata(path).is_ok_and(|found| (found.dev(), found.ino()) == (identity.device, identity.inode))
+    }
+}
+
+fn unusable(path: &Path, error: &toolrest_directory::Error) -> ToolError {
+    let message = format!("The workspace's folder {} cannot be opened: {}", path.display(), error.kind);
+    ToolError::new(ErrorKind::Unavailable, message)
+}
+
+fn not_allowed(path: &Path) -> ToolError {
+    let message = format!(
+        "The folder {} is not below any that the operator allows; start the server with --allow-root",
+        path.display()
+    );
+    ToolError::new(ErrorKind::Forbidden, message)
+}
+
+/// A folder opened for one caller.
+pub(crate) struct FolderWorkspace {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) folder: Arc<Folder>,
+    pub(crate) access: Access,
+}
+
+impl FolderWorkspace {
+    /// Looks at the disk, away from the threads that serve requests.
+    async fn on_disk<T: Send + 'static>(&self, look: impl FnOnce(&Disk) -> Result<T> + Send + 'static) -> Result<T> {
+        let folder = Arc::clone(&self.folder);
+        tokio::task::spawn_blocking(move || look(&folder.disk)).await.map_err(ToolError::internal)?
+    }
+}
+
+#[async_trait]
+impl Workspace for FolderWorkspace {
+    async fn authorise(&self) -> Result<()> {
+        self.store.authorise(self.access).await
+    }
+
+    async fn stat(&self, path: &WsPath) -> Result<Option<Entry>> {
+        let recorded = self.store.stat(self.access, path).await?;
+        if recorded.as_ref().is_some_and(|entry| entry.is_virtual) {
+            return Ok(recorded);
+        }
+        let path = path.clone();
+        self.on_disk(move |disk| disk.stat(&path, recorded)).await
+    }
+
+    async fn read(&self, path: &WsPath) -> Result<File> {
+        let recorded = self.store.stat(self.access, path).await?;
+        if recorded.as_ref().is_some_and(|entry| entry.is_virtual) {
+            return FileStore::read(&*self.store, self.access, path).await;
+        }
+        let path = path.clone();
+        self.on_disk(move |disk| disk.read(&path, recorded)).await
+    }
+
+    async fn list(&self, folder: &WsPath, depth: Depth, limit: usize) -> Result<Listing> {
+        let made_by_the_system = self.store.virtual_files(self.access).await?;
+        let folder = folder.clone();
+        self.on_disk(move |disk| disk.list(&folder, depth, limit, made_by_the_system)).await
+    }
+
+    async fn search(&self, _search: Search) -> Result<Found> {
+        self.store.authorise(self.access).await?;
+        Err(ToolError::new(ErrorKind::Unavailable, "Folders cannot be searched yet"))
+    }
+
+    async fn commit(&self, changes: Changeset, cx: &CallCx) -> Result<Commit> {
+        let commit = self.commit_on_disk(changes, cx).await?;
+        if let Some(id) = commit.id {
+            cx.recorded_with(id);
+        }
+        Ok(commit)
+    }
+}

@@ -1,0 +1,234 @@
+//! Changing a folder.
+
+use super::disk::below_root;
+use super::errors::{Attempt, told};
+use super::overlay::overlay;
+use super::steps::Steps;
+use super::{Folder, FolderWorkspace};
+use crate::Store;
+use crate::blob::{Compression, Prepared, prepare};
+use crate::files::CallInfo;
+use crate::history::FolderCommit;
+use crate::plan::{Needs, RowOp, plan};
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    path::Path,
+    sync::Arc,
+    time::Duration,
+};
+use tokio::runtime::Handle;
+use toolrest_core::{
+    Access, CallCx, Change, Changeset, Commit, Content, ContentHash, ErrorKind, FileType, Result, ToolError, WsPath,
+    now,
+};
+use toolrest_directory::{Applied, CommitOptions, Effect, Error, ErrorKind as DiskError, Record, Recovered, Turn};
+
+/// How long a database that went away right after the change is waited for. Then the journal keeps the commit for it.
+const RECORD_PATIENCE: Duration = Duration::from_secs(5);
+
+impl FolderWorkspace {
+    /// Makes the changes, to the end, also if the caller goes away meanwhile.
+    pub(super) async fn commit_on_disk(&self, changes: Changeset, cx: &CallCx) -> Result<Commit> {
+        let (changes, contents) = prepare(as_files(changes), Compression::WherePays).await?;
+        let turn = Arc::clone(&self.folder.turn).lock_owned().await;
+        let job = Job {
+            store: Arc::clone(&self.store),
+            folder: Arc::clone(&self.folder),
+            access: self.access,
+            call: CallInfo::of(cx),
+            runtime: Handle::current(),
+        };
+        let work = move || {
+            let _turn = turn;
+            job.run(&changes, contents)
+        };
+        let (commit, warnings) = tokio::task::spawn_blocking(work).await.map_err(ToolError::internal)??;
+        for warning in warnings {
+            cx.warn(warning);
+        }
+        Ok(commit)
+    }
+}
+
+impl Folder {
+    /// Keeps what a crash interrupted, if its changes were made.
+    pub(crate) fn recover(&self, store: &dyn Store, runtime: &Handle) -> Result<()> {
+        let fail = |error: Error| told(&error, &WsPath::root(), Attempt::Write);
+        let mut turn = self.disk.root.turn(&self.journal_dir).map_err(fail)?;
+        settle(&mut turn, store, runtime)
+    }
+}
+
+/// Finishes or takes back the commit that was interrupted, if one was.
+fn settle(turn: &mut Turn<'_>, store: &dyn Store, runtime: &Handle) -> Result<()> {
+    let keep = |recovered: &Recovered| {
+        let kept = FolderCommit::decode(&recovered.payload).and_then(|commit| runtime.block_on(store.record(commit)));
+        match kept {
+            Err(error) if error.kind == ErrorKind::Unavailable => Record::Failed,
+            Err(error) => {
+                // It would stand in the way for ever. The files are as they are; only their history has a gap.
+                tracing::error!(%error, "an interrupted commit could not be recorded");
+                Record::Kept
+            }
+            Ok(()) => Record::Kept,
+        }
+    };
+    let recovered = turn.recover(keep).map_err(|error| told(&error, &WsPath::root(), Attempt::Write))?;
+    if let Some(recovered) = recovered {
+        tracing::info!(outcome = ?recovered.outcome, kept = ?recovered.kept, "settled an interrupted commit");
+    }
+    Ok(())
+}
+
+/// A commit whose turn it is.
+struct Job {
+    store: Arc<dyn Store>,
+    folder: Arc<Folder>,
+    access: Access,
+    call: CallInfo,
+    runtime: Handle,
+}
+
+impl Job {
+    /// Makes the changes; gives also what the caller should be told besides.
+    fn run(&self, changes: &Changeset, contents: Vec<Option<Prepared>>) -> Result<(Commit, Vec<String>)> {
+        let (disk, root) = (&self.folder.disk, &self.folder.disk.root);
+        let fail = |error: Error| failed(&error);
+        let mut turn = root.turn(&self.folder.journal_dir).map_err(fail)?;
+        if turn.is_unfinished().map_err(fail)? {
+            settle(&mut turn, &*self.store, &self.runtime)?;
+        }
+        let mut view = self.runtime.block_on(self.store.recorded(self.access, changes))?.0;
+        let mut needs = Needs::of(changes);
+        needs.learn(&view.ids);
+        let at = now();
+        let seen = overlay(disk, changes, &needs, &mut view, at)?;
+        let mut planned = plan(changes, &contents, view, at)?;
+        let Some(id) = planned.commit_id() else { return Ok((planned.into_commit(None, at), Vec::new())) };
+
+        let steps = Steps::of(&planned.ops, seen.hashes)?;
+        let written = self.written(changes, &steps)?;
+        planned.ops = with_emptied_folders(seen.ops, planned.ops);
+        let touched = steps.touched.clone();
+        let only_touches = steps.is_empty();
+        let disk_changes = steps.into_changes(&written)?;
+        let outcomes = std::mem::take(&mut planned.outcomes);
+        let mut kept: BTreeMap<ContentHash, Prepared> = BTreeMap::new();
+        for content in seen.contents.into_iter().chain(contents.into_iter().flatten()) {
+            kept.entry(content.key).or_insert(content);
+        }
+        let mut commit = FolderCommit {
+            workspace: self.access.workspace,
+            id,
+            at,
+            call: self.call.clone(),
+            undoes: changes.undoes,
+            plan: planned,
+            contents: kept.into_values().collect(),
+        };
+        let mut warnings: Vec<String> = seen.too_large.iter().map(not_kept).collect();
+        let touch = |path: &WsPath| root.touch(below_root(path)).map_err(|error| told(&error, path, Attempt::Write));
+        if only_touches {
+            touched.iter().try_for_each(touch)?;
+            self.runtime.block_on(self.store.record(commit))?;
+        } else {
+            let options = CommitOptions { id: id.0.as_bytes().to_vec(), payload: commit.encode()? };
+            let applied = turn.commit(&disk_changes, &options, |_| self.record(commit)).map_err(fail)?;
+            warnings.extend(rewritten_in_place(&applied));
+            // The commit stands, whatever becomes of a time.
+            warnings.extend(touched.iter().filter_map(|path| touch(path).err()).map(|error| error.message));
+        }
+        Ok((Commit { id: Some(id), created_at: at, outcomes }, warnings))
+    }
+
+    /// The bytes that are written: those that were given, and those that history brings back.
+    fn written(&self, changes: &Changeset, steps: &Steps) -> Result<BTreeMap<ContentHash, Arc<[u8]>>> {
+        let mut given: BTreeMap<ContentHash, Arc<[u8]>> = BTreeMap::new();
+        for change in &changes.changes {
+            match change {
+                Change::Put(put) => given.insert(put.content.hash()?, put.content.stored().into()),
+                Change::Touch(_) => given.insert(ContentHash::of(b""), Arc::from([])),
+                _ => None,
+            };
+        }
+        for content in steps.contents() {
+            if let Entry::Vacant(missing) = given.entry(content) {
+                missing.insert(self.runtime.block_on(self.store.kept(self.access.workspace, content))?.into());
+            }
+        }
+        Ok(given)
+    }
+
+    /// Keeps the commit. The files are changed already, so that it is not given up at the first try.
+    fn record(&self, commit: FolderCommit) -> Record {
+        let work = self.store.record(commit);
+        match self.runtime.block_on(async { tokio::time::timeout(RECORD_PATIENCE, work).await }) {
+            Ok(Ok(())) => Record::Kept,
+            Ok(Err(error)) => {
+                tracing::error!(%error, "a commit is made but not recorded yet; the next one records it");
+                Record::Failed
+            }
+            Err(_) => {
+                tracing::error!("a commit is made but not recorded yet; the next one records it");
+                Record::Failed
+            }
+        }
+    }
+}
+
+/// Tells of a failure on disk by the path that it was about.
+fn failed(error: &Error) -> ToolError {
+    let path = path_of(&error.path);
+    match &error.kind {
+        // Somebody else came between looking and doing.
+        DiskError::NotFound | DiskError::Exists => ToolError::stale(&path, None),
+        _ => told(error, &path, Attempt::Write),
+    }
+}
+
+/// A path of the folder as the workspace's.
+fn path_of(path: &Path) -> WsPath {
+    path.to_str().and_then(|text| WsPath::posix(text).ok()).unwrap_or_else(WsPath::root)
+}
+
+/// In a folder there are texts and bytes: JSON is laid out for people.
+fn as_files(mut changes: Changeset) -> Changeset {
+    for change in &mut changes.changes {
+        let Change::Put(put) = change else { continue };
+        if let Content::Json(json) = &put.content {
+            put.content = Content::Text(json.pretty());
+        }
+        put.file_type = match (put.file_type, &put.content) {
+            (FileType::Folder, _) => FileType::Folder,
+            (_, Content::Bytes(_)) => FileType::File,
+            _ => FileType::Document,
+        };
+    }
+    changes
+}
+
+/// The operations of a commit after those that were found to be due. A folder that goes takes along what the record
+/// still shows below it, though it is not on disk any more.
+fn with_emptied_folders(due: Vec<RowOp>, planned: Vec<RowOp>) -> Vec<RowOp> {
+    let mut ops = due;
+    for op in planned {
+        if let RowOp::Trash { path, is_folder: true, .. } = &op {
+            ops.push(RowOp::Forget { path: path.clone() });
+        }
+        ops.push(op);
+    }
+    ops
+}
+
+/// Says which files were changed in place, because they have other names too.
+fn rewritten_in_place(applied: &Applied) -> impl Iterator<Item = String> {
+    let in_place = applied.changes.iter().filter(|change| change.effect == Effect::RewrittenInPlace);
+    in_place.map(|change| {
+        let path = path_of(&change.path);
+        format!("{path} has several names (hard links) and was changed in place, so that all of them show the change")
+    })
+}
+
+fn not_kept(path: &WsPath) -> String {
+    format!("What {path} held before is over the limits of the history: this change of it cannot be undone")
+}

@@ -1,0 +1,330 @@
+//! What stands in the folder.
+
+use super::HistoryLimits;
+use super::errors::{Attempt, told};
+use crate::store::not_a_folder;
+use std::{
+    collections::BTreeSet,
+    io::Read,
+    os::unix::ffi::OsStrExt,
+    path::Path,
+    sync::Arc,
+    time::{SystemTime, UNIX_EPOCH},
+};
+use toolrest_core::{
+    Content, ContentHash, Depth, Entry, File, FileId, FileType, Form, Listed, Listing, Result, Timestamp, ToolError,
+    WsPath,
+};
+use toolrest_directory::{ErrorKind as DiskError, Kind, Links, ListOptions, Metadata, Root};
+
+/// The most that is read of a file at once.
+const READ_MOST_BYTES: u64 = 512 << 20;
+
+/// How much of a file is looked at to tell whether it is text.
+const SNIFFED_BYTES: usize = 8_000;
+
+const TYPE_FILE: u32 = 0o100_000;
+const TYPE_FOLDER: u32 = 0o040_000;
+const TYPE_LINK: u32 = 0o120_000;
+
+/// Looks at a folder, and blocks.
+#[derive(Clone)]
+pub(super) struct Disk {
+    pub(super) root: Arc<Root>,
+    pub(super) limits: HistoryLimits,
+}
+
+/// What was seen at a path, with all that a changeset may need to know of it.
+pub(super) struct Seen {
+    pub(super) file_type: FileType,
+    /// Its type and permissions.
+    pub(super) mode: u32,
+    pub(super) modified: Timestamp,
+    /// Of what is not a folder.
+    pub(super) content: Option<SeenContent>,
+}
+
+/// The content of a file, or what a link says.
+pub(super) struct SeenContent {
+    pub(super) hash: ContentHash,
+    pub(super) form: Form,
+    pub(super) size: i64,
+    /// None if there is more than history keeps.
+    pub(super) content: Option<Content>,
+}
+
+/// Whether a mode is the one of an ordinary file, which can be made again from its content.
+pub(super) fn is_ordinary(mode: u32) -> bool {
+    mode & !0o7777 == TYPE_FILE
+}
+
+/// The path as the folder knows it.
+pub(super) fn below_root(path: &WsPath) -> &Path {
+    Path::new(if path.is_root() { "" } else { path.without_slash() })
+}
+
+impl Disk {
+    pub(super) fn stat(&self, path: &WsPath, recorded: Option<Entry>) -> Result<Option<Entry>> {
+        let Some(metadata) = self.metadata(path)? else { return Ok(None) };
+        let file_type = match metadata.kind {
+            Kind::Folder => FileType::Folder,
+            _ => self.sniffed(below_root(path)),
+        };
+        Ok(Some(entry(path, file_type, &metadata, None, recorded)))
+    }
+
+    pub(super) fn read(&self, path: &WsPath, recorded: Option<Entry>) -> Result<File> {
+        let fail = |error| told(&error, path, Attempt::Read);
+        let found = match self.root.read(below_root(path), READ_MOST_BYTES) {
+            Ok(found) => found,
+            Err(error) if matches!(error.kind, DiskError::IsFolder) => {
+                let metadata = self.root.stat(below_root(path), Links::Follow).map_err(fail)?;
+                return Ok(File { entry: entry(path, FileType::Folder, &metadata, None, recorded), content: None });
+            }
+            Err(error) if matches!(error.kind, DiskError::NotAFolder) => return Err(ToolError::file_not_found(path)),
+            Err(error) => return Err(fail(error)),
+        };
+        let content = Content::of_bytes(found.bytes);
+        let hash = Some(ContentHash(found.hash.0));
+        Ok(File { entry: entry(path, plain_type(&content), &found.metadata, hash, recorded), content: Some(content) })
+    }
+
+    /// Lists a folder with what the system shows in it besides.
+    pub(super) fn list(
+        &self,
+        folder: &WsPath,
+        depth: Depth,
+        limit: usize,
+        made_by_the_system: Vec<Listed>,
+    ) -> Result<Listing> {
+        let fits = |listed: &Listed| match depth {
+            Depth::Children => listed.path.parent().as_ref() == Some(folder),
+            Depth::Descendants => listed.path.is_below(folder),
+        };
+        let shown: Vec<Listed> = with_folders(made_by_the_system).into_iter().filter(fits).collect();
+        let depth = if depth == Depth::Children { 1 } else { usize::MAX };
+        let more = limit.saturating_add(1);
+        let listing = match self.root.list(below_root(folder), ListOptions { depth, limit: more }) {
+            Ok(listing) => listing.entries,
+            Err(error) if matches!(error.kind, DiskError::NotFound) && !shown.is_empty() => Vec::new(),
+            Err(error) if matches!(error.kind, DiskError::NotAFolder) => {
+                let is_there = self.metadata(folder)?.is_some();
+                return Err(if is_there { not_a_folder(folder) } else { ToolError::file_not_found(folder) });
+            }
+            Err(error) => return Err(told(&error, folder, Attempt::Read)),
+        };
+        let mut entries: Vec<Listed> = Vec::with_capacity(listing.len() + shown.len());
+        for found in listing {
+            let Some(path) = named(folder, &found.path) else { continue };
+            let file_type = match found.kind {
+                Kind::Folder => FileType::Folder,
+                Kind::Symlink => self.type_behind(&path),
+                Kind::File if depth == 1 => self.sniffed(below_root(&path)),
+                Kind::File => FileType::Document,
+                Kind::Other => FileType::File,
+            };
+            entries.push(Listed {
+                path,
+                display_name: None,
+                file_type,
+                is_virtual: false,
+                is_link: found.kind == Kind::Symlink,
+                size: i64::try_from(found.size_bytes).unwrap_or(i64::MAX),
+                updated_at: timestamp(found.modified),
+            });
+        }
+        if !shown.is_empty() {
+            let on_disk: BTreeSet<WsPath> = entries.iter().map(|entry| entry.path.clone()).collect();
+            entries.extend(shown.into_iter().filter(|shown| !on_disk.contains(&shown.path)));
+            entries.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        }
+        let truncated = entries.len() > limit;
+        entries.truncate(limit);
+        Ok(Listing { entries, truncated })
+    }
+
+    /// Looks at what stands at a path, with its content unless only its kind matters.
+    ///
+    /// A link that is about to be taken away is seen as what it is; otherwise, as what it leads to.
+    pub(super) fn look(&self, path: &WsPath, links: Links, budget: &mut u64) -> Result<Option<Seen>> {
+        let Some(own) = self.metadata_with(path, Links::Keep)? else { return Ok(None) };
+        let behind = match own.kind {
+            Kind::Symlink if links == Links::Follow => self.root.stat(below_root(path), Links::Follow).ok(),
+            _ => None,
+        };
+        let metadata = behind.unwrap_or(own);
+        let modified = timestamp(metadata.modified);
+        let seen = |file_type, kind, content| Seen { file_type, mode: kind | metadata.mode, modified, content };
+        Ok(Some(match metadata.kind {
+            Kind::Folder => seen(FileType::Folder, TYPE_FOLDER, None),
+            Kind::File => {
+                let content = self.content(path, budget)?;
+                let file_type = if content.form == Form::Text { FileType::Document } else { FileType::File };
+                seen(file_type, TYPE_FILE, Some(content))
+            }
+            Kind::Symlink => {
+                let target =
+                    self.root.read_link(below_root(path)).map_err(|error| told(&error, path, Attempt::Read))?;
+                seen(FileType::File, TYPE_LINK, Some(small(Content::Bytes(target))?))
+            }
+            Kind::Other => seen(FileType::File, 0, Some(small(Content::Bytes(Vec::new()))?)),
+        }))
+    }
+
+    /// Tells only whether a folder or a file stands at a path.
+    pub(super) fn look_at_kind(&self, path: &WsPath) -> Result<Option<Seen>> {
+        let Some(metadata) = self.metadata(path)? else { return Ok(None) };
+        let modified = timestamp(metadata.modified);
+        let (file_type, kind) = match metadata.kind {
+            Kind::Folder => (FileType::Folder, TYPE_FOLDER),
+            _ => (FileType::File, TYPE_FILE),
+        };
+        Ok(Some(Seen { file_type, mode: kind | metadata.mode, modified, content: None }))
+    }
+
+    /// All that lies below a folder, as paths; what no path can name is only counted.
+    pub(super) fn paths_below(&self, folder: &WsPath) -> Result<(Vec<WsPath>, usize)> {
+        let everything = ListOptions { depth: usize::MAX, limit: usize::MAX };
+        let listing = match self.root.list(below_root(folder), everything) {
+            Ok(listing) => listing,
+            Err(error) if matches!(error.kind, DiskError::NotFound | DiskError::NotAFolder) => {
+                return Ok((Vec::new(), 0));
+            }
+            Err(error) => return Err(told(&error, folder, Attempt::Read)),
+        };
+        let total = listing.entries.len();
+        let paths: Vec<WsPath> = listing.entries.iter().filter_map(|entry| named(folder, &entry.path)).collect();
+        let unnamed = total - paths.len();
+        Ok((paths, unnamed))
+    }
+
+    fn content(&self, path: &WsPath, budget: &mut u64) -> Result<SeenContent> {
+        let fail = |error| told(&error, path, Attempt::Read);
+        let mut reader = self.root.open_reader(below_root(path)).map_err(fail)?;
+        let size = reader.metadata().size_bytes;
+        if size <= self.limits.file_bytes && size <= *budget {
+            let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
+            reader.by_ref().take(self.limits.file_bytes + 1).read_to_end(&mut bytes).map_err(ToolError::internal)?;
+            *budget = budget.saturating_sub(bytes.len() as u64);
+            return small(Content::of_bytes(bytes));
+        }
+        let hash = reader.hash().map_err(ToolError::internal)?;
+        let form = if self.sniffed(below_root(path)) == FileType::Document { Form::Text } else { Form::Bytes };
+        let size = i64::try_from(size).unwrap_or(i64::MAX);
+        Ok(SeenContent { hash: ContentHash(hash.0), form, size, content: None })
+    }
+
+    fn metadata(&self, path: &WsPath) -> Result<Option<Metadata>> {
+        self.metadata_with(path, Links::Follow)
+    }
+
+    fn metadata_with(&self, path: &WsPath, links: Links) -> Result<Option<Metadata>> {
+        match self.root.stat(below_root(path), links) {
+            Ok(metadata) => Ok(Some(metadata)),
+            Err(error) if matches!(error.kind, DiskError::NotFound | DiskError::NotAFolder) => Ok(None),
+            Err(error) => Err(told(&error, path, Attempt::Read)),
+        }
+    }
+
+    /// The type of what a link leads to; one that leads nowhere is a file that cannot be read.
+    fn type_behind(&self, link: &WsPath) -> FileType {
+        match self.metadata(link) {
+            Ok(Some(metadata)) if metadata.kind == Kind::Folder => FileType::Folder,
+            Ok(Some(metadata)) if metadata.kind == Kind::File => self.sniffed(below_root(link)),
+            _ => FileType::File,
+        }
+    }
+
+    /// Tells by its beginning whether a file holds text.
+    fn sniffed(&self, path: &Path) -> FileType {
+        let mut start = Vec::with_capacity(SNIFFED_BYTES);
+        let read = self.root.open_reader(path).map(|reader| reader.take(SNIFFED_BYTES as u64).read_to_end(&mut start));
+        let is_text = matches!(read, Ok(Ok(_)))
+            && !start.contains(&0)
+            && match str::from_utf8(&start) {
+                Ok(_) => true,
+                // A character that the beginning cut in two.
+                Err(error) => error.error_len().is_none() && start.len() == SNIFFED_BYTES,
+            };
+        if is_text { FileType::Document } else { FileType::File }
+    }
+}
+
+/// The path of something in a folder; none where its name is one that no path can have.
+fn named(folder: &WsPath, below: &Path) -> Option<WsPath> {
+    let below = str::from_utf8(below.as_os_str().as_bytes()).ok()?;
+    folder.descend(below).ok()
+}
+
+/// The folders that lead to files that the system shows.
+fn with_folders(files: Vec<Listed>) -> Vec<Listed> {
+    let mut folders: BTreeSet<WsPath> = BTreeSet::new();
+    let mut listed = Vec::with_capacity(files.len() + 1);
+    for file in files {
+        for folder in file.path.ancestors().into_iter().skip(1) {
+            if folders.insert(folder.clone()) {
+                listed.push(Listed {
+                    path: folder,
+                    display_name: None,
+                    file_type: FileType::Folder,
+                    is_virtual: false,
+                    is_link: false,
+                    size: 0,
+                    updated_at: file.updated_at,
+                });
+            }
+        }
+        listed.push(file);
+    }
+    listed
+}
+
+fn small(content: Content) -> Result<SeenContent> {
+    let size = match &content {
+        Content::Text(text) => text.len(),
+        Content::Bytes(bytes) => bytes.len(),
+        Content::Json(json) => json.as_str().len(),
+    };
+    let size = i64::try_from(size).map_err(ToolError::internal)?;
+    Ok(SeenContent { hash: content.hash()?, form: content.form(), size, content: Some(content) })
+}
+
+fn plain_type(content: &Content) -> FileType {
+    if content.form() == Form::Bytes { FileType::File } else { FileType::Document }
+}
+
+/// What stands on disk, with what is recorded of it. Its version is the recorded one only while that is its content.
+fn entry(
+    path: &WsPath,
+    file_type: FileType,
+    metadata: &Metadata,
+    hash: Option<ContentHash>,
+    recorded: Option<Entry>,
+) -> Entry {
+    let is_folder = |file_type| file_type == FileType::Folder;
+    let recorded = recorded.filter(|recorded| is_folder(recorded.file_type) == is_folder(file_type));
+    let updated_at = timestamp(metadata.modified);
+    let current = recorded.as_ref().filter(|recorded| hash.is_some() && recorded.hash == hash);
+    Entry {
+        // A file that is not recorded has no id yet, and nobody is shown this one.
+        id: recorded.as_ref().map_or_else(FileId::new, |recorded| recorded.id),
+        path: path.clone(),
+        display_name: None,
+        file_type,
+        is_virtual: false,
+        size: if is_folder(file_type) { 0 } else { i64::try_from(metadata.size_bytes).unwrap_or(i64::MAX) },
+        version: current.and_then(|recorded| recorded.version),
+        hash,
+        created_at: recorded.as_ref().map_or(updated_at, |recorded| recorded.created_at),
+        updated_at,
+        deleted_at: None,
+    }
+}
+
+pub(super) fn timestamp(time: SystemTime) -> Timestamp {
+    let micros = match time.duration_since(UNIX_EPOCH) {
+        Ok(since) => i64::try_from(since.as_micros()).unwrap_or(i64::MAX),
+        Err(before) => i64::try_from(before.duration().as_micros()).map_or(i64::MIN, |micros| -micros),
+    };
+    Timestamp::from_microsecond(micros).unwrap_or(Timestamp::UNIX_EPOCH)
+}

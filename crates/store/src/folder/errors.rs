@@ -1,0 +1,57 @@
+//! What goes wrong on disk, as callers are told of it.
+
+use toolrest_core::{ContentHash, ErrorKind, ToolError, WsPath};
+use toolrest_directory::{Error, ErrorKind as DiskError};
+
+/// What was tried, for the sentence that says it may not be done.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Attempt {
+    Read,
+    Write,
+}
+
+/// Tells of a failure at a path.
+pub(super) fn told(error: &Error, path: &WsPath, attempt: Attempt) -> ToolError {
+    let say = |kind, message: String| ToolError::new(kind, message).detail("path", path.as_str());
+    match &error.kind {
+        DiskError::Outside => {
+            say(ErrorKind::OutsideWorkspace, format!("Path outside workspace: {path} leads there by a symbolic link"))
+        }
+        DiskError::NotFound => ToolError::file_not_found(path),
+        DiskError::IsFolder => say(ErrorKind::IsDirectory, format!("{path} is a folder")),
+        DiskError::NotAFolder => say(ErrorKind::ThroughFile, format!("{path} leads through a file")),
+        DiskError::Exists => say(ErrorKind::AlreadyExists, format!("A file or folder already exists at {path}")),
+        DiskError::Changed { actual } => ToolError::stale(path, actual.map(|hash| ContentHash(hash.0))),
+        DiskError::NotEmpty => say(ErrorKind::NotEmpty, format!("Folder is not empty: {path}")),
+        DiskError::Denied => {
+            let verb = match attempt {
+                Attempt::Read => "read",
+                Attempt::Write => "write",
+            };
+            say(ErrorKind::Forbidden, format!("Permission denied: Cannot {verb} {path}"))
+        }
+        DiskError::NoSpace => {
+            say(ErrorKind::Unavailable, "No space is left on the folder's disk; nothing was written".to_owned())
+        }
+        DiskError::TooLarge { size_bytes, limit_bytes } => {
+            let message = format!("{path} has {size_bytes} bytes, more than the {limit_bytes} that are read at once");
+            say(ErrorKind::ResponseTooLarge, message)
+        }
+        DiskError::Special => {
+            say(ErrorKind::WrongType, format!("{path} is neither a file nor a folder, but a pipe, socket or device"))
+        }
+        DiskError::Loop => say(ErrorKind::InvalidPath, format!("{path} goes round in symbolic links")),
+        DiskError::Invalid(why) => say(ErrorKind::InvalidPath, format!("{path} is not a valid path: {why}")),
+        DiskError::Overlap => say(
+            ErrorKind::Conflict,
+            format!("Several changes meet at {path} in a way that a folder cannot make at once; nothing was written"),
+        ),
+        DiskError::Unfinished => {
+            say(ErrorKind::Unavailable, "An interrupted commit could not be settled; try again".to_owned())
+        }
+        DiskError::Unsupported(why) => {
+            say(ErrorKind::Unavailable, format!("The file system does not allow it: {why}; nothing was written"))
+        }
+        DiskError::Io(cause) => ToolError::internal(format!("{path}: {cause}")),
+    }
+}

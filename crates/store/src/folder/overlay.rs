@@ -1,0 +1,222 @@
+//! Laying what stands on disk over what is recorded.
+//!
+//! Where the two differ, somebody else has changed the folder. What they did is taken into the history first, in the
+//! same commit: as a version, a new row, or a row that goes to the trash.
+
+use super::disk::{Disk, Seen, is_ordinary};
+use crate::blob::{Compression, Prepared};
+use crate::plan::{Below, FileRow, Head, Needs, RowOp, View};
+use std::collections::{BTreeMap, BTreeSet};
+use toolrest_core::{
+    Change, Changeset, ContentHash, FileId, FileType, Result, Timestamp, ToolError, VersionId, WsPath,
+};
+use toolrest_directory::Links;
+
+/// The folder that chats appear in, which need not be on disk.
+const CHATS: &str = "/chats";
+
+/// What had to be recorded before the changes, and what was seen.
+#[derive(Default)]
+pub(super) struct Overlay {
+    pub(super) ops: Vec<RowOp>,
+    pub(super) contents: Vec<Prepared>,
+    /// The hashes of the files that were seen.
+    pub(super) hashes: BTreeMap<WsPath, ContentHash>,
+    /// Of which files history keeps only the hash.
+    pub(super) too_large: Vec<WsPath>,
+}
+
+/// Brings the view up to what stands on disk.
+pub(super) fn overlay(
+    disk: &Disk,
+    changes: &Changeset,
+    needs: &Needs,
+    view: &mut View,
+    now: Timestamp,
+) -> Result<Overlay> {
+    let mut layer =
+        Layer { disk, view, now, budget: disk.limits.commit_bytes, gone: BTreeSet::new(), done: Overlay::default() };
+    let taken_away = taken_away(changes);
+    for path in needs.at.union(&needs.above).filter(|path| !path.is_root()) {
+        let seen = if needs.at.contains(path) {
+            let links = if taken_away.contains(path) { Links::Keep } else { Links::Follow };
+            disk.look(path, links, &mut layer.budget)?
+        } else {
+            disk.look_at_kind(path)?
+        };
+        layer.lay(path, seen)?;
+    }
+    layer.follow_ids();
+    layer.count_below(&needs.below)?;
+    Ok(layer.done)
+}
+
+/// The paths of which a link itself is meant, not what it leads to.
+fn taken_away(changes: &Changeset) -> BTreeSet<&WsPath> {
+    let path = |change| match change {
+        &Change::Remove { ref path, .. } | &Change::Move { from: ref path, .. } => Some(path),
+        _ => None,
+    };
+    changes.changes.iter().filter_map(path).collect()
+}
+
+struct Layer<'a> {
+    disk: &'a Disk,
+    view: &'a mut View,
+    now: Timestamp,
+    /// How much more of what was there may be kept.
+    budget: u64,
+    /// Paths that were found to be gone, with all below them.
+    gone: BTreeSet<WsPath>,
+    done: Overlay,
+}
+
+impl Layer<'_> {
+    fn lay(&mut self, path: &WsPath, seen: Option<Seen>) -> Result<()> {
+        let row = self.view.live.get(path);
+        if row.is_some_and(|row| row.is_virtual) {
+            return Ok(());
+        }
+        let Some(seen) = seen else {
+            if row.is_some() && path.as_str() != CHATS {
+                self.forget(path);
+            }
+            return Ok(());
+        };
+        let is_folder = |file_type| file_type == FileType::Folder;
+        match row.cloned() {
+            Some(row) if is_folder(row.file_type) == is_folder(seen.file_type) => self.renew(row, &seen),
+            Some(_) => {
+                self.forget(path);
+                self.adopt(path, &seen)
+            }
+            None => self.adopt(path, &seen),
+        }
+    }
+
+    /// Takes a row out that nothing stands for any more.
+    fn forget(&mut self, path: &WsPath) {
+        self.view.live.remove(path);
+        if !path.ancestors().iter().any(|above| self.gone.contains(above)) {
+            self.done.ops.push(RowOp::Forget { path: path.clone() });
+            self.gone.insert(path.clone());
+        }
+    }
+
+    /// Makes a row for what was not known.
+    fn adopt(&mut self, path: &WsPath, seen: &Seen) -> Result<()> {
+        let head = self.head(path, seen, 1)?;
+        let row = FileRow {
+            id: FileId::new(),
+            path: path.clone(),
+            display_name: None,
+            file_type: seen.file_type,
+            is_virtual: false,
+            head,
+            mode: Some(seen.mode),
+            created_at: seen.modified,
+            updated_at: seen.modified,
+            deleted_at: None,
+        };
+        self.note(path, seen);
+        // A file that is in the way of a path is only seen, not recorded: the changes will be refused.
+        if seen.file_type == FileType::Folder || head.is_some() {
+            self.done.ops.push(RowOp::Insert(row.clone()));
+        }
+        self.view.live.insert(path.clone(), row);
+        Ok(())
+    }
+
+    /// Brings a row up to date.
+    fn renew(&mut self, mut row: FileRow, seen: &Seen) -> Result<()> {
+        let hash = seen.content.as_ref().map(|content| content.hash);
+        if let (Some(hash), Some(old)) = (hash, row.head)
+            && hash != old.hash
+        {
+            let head = self.head(&row.path, seen, old.seq + 1)?;
+            if let Some(head) = head {
+                let (file, path, file_type) = (row.id, row.path.clone(), seen.file_type);
+                self.done.ops.push(RowOp::AddVersion { file, path, file_type, head, replaced: Some(old.blob) });
+            }
+            (row.head, row.file_type) = (head, seen.file_type);
+        }
+        self.note(&row.path, seen);
+        if row.mode != Some(seen.mode) {
+            self.done.ops.push(RowOp::SetMode { file: row.id, mode: seen.mode });
+            row.mode = Some(seen.mode);
+        }
+        self.view.live.insert(row.path.clone(), row);
+        Ok(())
+    }
+
+    /// Notes the hash that a file must still have when it is changed.
+    fn note(&mut self, path: &WsPath, seen: &Seen) {
+        if let Some(content) = seen.content.as_ref().filter(|_| is_ordinary(seen.mode)) {
+            self.done.hashes.insert(path.clone(), content.hash);
+        }
+    }
+
+    /// A version of what was seen, whose content is to be kept.
+    fn head(&mut self, path: &WsPath, seen: &Seen, seq: i64) -> Result<Option<Head>> {
+        let Some(content) = &seen.content else { return Ok(None) };
+        let prepared = if let Some(bytes) = &content.content {
+            Prepared::of(bytes, Compression::WherePays)?
+        } else {
+            self.done.too_large.push(path.clone());
+            Prepared::dropped(content.hash, content.form, content.size)
+        };
+        self.done.contents.push(prepared);
+        let (hash, form, size) = (content.hash, content.form, content.size);
+        Ok(Some(Head { seq, version: VersionId::new(), hash, blob: hash, form, size }))
+    }
+
+    /// Lets the files that are known by their ids follow.
+    fn follow_ids(&mut self) {
+        for row in self.view.ids.values_mut().filter(|row| row.deleted_at.is_none()) {
+            match self.view.live.get(&row.path) {
+                Some(live) if live.id == row.id => *row = live.clone(),
+                _ => row.deleted_at = Some(self.now),
+            }
+        }
+    }
+
+    /// Counts what is below folders. Each is walked once, whatever lies in it is asked for too.
+    fn count_below(&mut self, folders: &BTreeSet<WsPath>) -> Result<()> {
+        let mut counted: BTreeMap<WsPath, Below> = BTreeMap::new();
+        for folder in folders {
+            // What the system shows there counts as one.
+            let holds_virtual = self.view.below.get(folder).is_some_and(|below| below.holds_virtual);
+            let below = Below { entries: i64::from(holds_virtual), holds_virtual, longest_path_bytes: 0 };
+            counted.insert(folder.clone(), below);
+        }
+        for folder in folders {
+            if folder.ancestors().iter().any(|above| folders.contains(above)) {
+                continue;
+            }
+            let is_folder =
+                folder.is_root() || self.view.live.get(folder).is_some_and(|row| row.file_type == FileType::Folder);
+            if !is_folder {
+                continue;
+            }
+            let (paths, unnamed) = self.disk.paths_below(folder)?;
+            if let Some(below) = counted.get_mut(folder) {
+                below.entries += length(unnamed)?;
+            }
+            for path in paths {
+                let bytes = length(path.as_str().len())?;
+                for above in path.ancestors() {
+                    if let Some(below) = counted.get_mut(&above) {
+                        below.entries += 1;
+                        below.longest_path_bytes = below.longest_path_bytes.max(bytes);
+                    }
+                }
+            }
+        }
+        self.view.below = counted;
+        Ok(())
+    }
+}
+
+fn length(count: usize) -> Result<i64> {
+    i64::try_from(count).map_err(ToolError::internal)
+}

@@ -1,0 +1,102 @@
+//! Opening workspaces, whichever kind they are.
+
+use crate::database_workspace::DatabaseWorkspace;
+use crate::folder::{Folder, FolderOptions, FolderWorkspace};
+use crate::{Place, Store};
+use async_trait::async_trait;
+use std::{
+    collections::HashMap,
+    path::Path,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+use tokio::runtime::Handle;
+use toolrest_core::{Access, ErrorKind, Result, ToolError, Workspace, WorkspaceId, Workspaces};
+
+/// How many workspaces are remembered: enough to be asked of each once, few enough to weigh nothing.
+const REMEMBERED: usize = 100_000;
+
+/// Opens the workspaces of a store.
+pub struct StoredWorkspaces {
+    store: Arc<dyn Store>,
+    folders: FolderOptions,
+    known: Mutex<HashMap<WorkspaceId, Known>>,
+}
+
+/// Where the files of a workspace are.
+#[derive(Clone)]
+enum Known {
+    Database,
+    Folder { root: String, open: Arc<Folder> },
+}
+
+impl StoredWorkspaces {
+    /// Opens workspaces of this store, and those whose folders the operator allows.
+    pub fn new(store: Arc<dyn Store>, folders: FolderOptions) -> Self {
+        Self { store, folders, known: Mutex::default() }
+    }
+
+    /// The real path of a folder that is to be a workspace, if that is allowed.
+    pub async fn allowed_root(&self, root: &Path) -> Result<String> {
+        let (root, options) = (root.to_owned(), self.folders.clone());
+        let open = move || Folder::open(&root, &options).map(|folder| folder.real_path().to_owned());
+        let opened = tokio::task::spawn_blocking(open).await.map_err(ToolError::internal)?;
+        let real = opened.map_err(|error| match error.kind {
+            // Here it is the caller who names it.
+            ErrorKind::Unavailable => ToolError { kind: ErrorKind::InvalidArgument, ..error },
+            _ => error,
+        })?;
+        let text = real.to_str().map(str::to_owned);
+        text.ok_or_else(|| ToolError::new(ErrorKind::InvalidPath, "The folder's path must be valid UTF-8"))
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<WorkspaceId, Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn find(&self, workspace: WorkspaceId) -> Result<Known> {
+        let known = self.known().get(&workspace).cloned();
+        let root = match known {
+            Some(Known::Folder { root, open }) if !open.is_at(Path::new(&root)) => root,
+            Some(known) => return Ok(known),
+            None => match self.store.place(workspace).await? {
+                // What does not exist is refused as what is not shared.
+                None => return Ok(Known::Database),
+                Some(Place::Database) => return Ok(self.remember(workspace, Known::Database)),
+                Some(Place::Directory { root }) => root,
+            },
+        };
+        let (store, options, runtime) = (Arc::clone(&self.store), self.folders.clone(), Handle::current());
+        let open = move || {
+            let folder = Folder::open(Path::new(&root), &options)?;
+            folder.recover(&*store, &runtime)?;
+            Ok(Known::Folder { root, open: Arc::new(folder) })
+        };
+        let opened = tokio::task::spawn_blocking(open).await.map_err(ToolError::internal)?;
+        Ok(self.remember(workspace, opened?))
+    }
+
+    fn remember(&self, workspace: WorkspaceId, opened: Known) -> Known {
+        let mut known = self.known();
+        if known.len() >= REMEMBERED {
+            known.clear();
+        }
+        known.insert(workspace, opened.clone());
+        opened
+    }
+}
+
+#[async_trait]
+impl Workspaces for StoredWorkspaces {
+    async fn open(&self, access: Access) -> Result<Arc<dyn Workspace>> {
+        let store = Arc::clone(&self.store);
+        Ok(match self.find(access.workspace).await {
+            Ok(Known::Database) => Arc::new(DatabaseWorkspace { store, access }),
+            Ok(Known::Folder { open, .. }) => Arc::new(FolderWorkspace { store, folder: open, access }),
+            Err(error) => {
+                // Only members may learn that it is there.
+                store.authorise(access).await?;
+                return Err(error);
+            }
+        })
+    }
+}

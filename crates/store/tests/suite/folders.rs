@@ -1,0 +1,229 @@
+//! A folder and a database, given the same changes, end up the same.
+
+use crate::room::{Room, new_user, on_both_stores};
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::Arc;
+use tempfile::TempDir;
+use toolrest_core::{
+    AllowAll, CallCx, CallRecord, Caller, Change, Changeset, Commit, Content, Depth, Destination, Engine, ErrorKind,
+    FileType, Limits, Parents, Put, Recorder, Removal, Result, Role, Toolsets, UserId, WorkspaceId, WsPath,
+};
+use toolrest_store::{FolderOptions, HistoryLimits, Page, Place, Store, StoredWorkspaces};
+
+on_both_stores![a_folder_and_a_database_agree_about_any_changes, every_commit_in_a_folder_can_be_undone];
+
+const ROUNDS: u64 = 1000;
+
+/// Two workspaces of one user: one in the database, one in a folder.
+struct Pair {
+    engine: Engine,
+    store: Arc<dyn Store>,
+    user: UserId,
+    in_database: WorkspaceId,
+    in_folder: WorkspaceId,
+    root: TempDir,
+    _journals: TempDir,
+}
+
+struct NoRecords;
+
+impl Recorder for NoRecords {
+    fn record(&self, _: CallRecord) {}
+}
+
+impl Pair {
+    async fn of(stored: &Room) -> Self {
+        let (root, journals) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let store = Arc::clone(&stored.store);
+        let user = new_user(&*store).await;
+        let options = FolderOptions {
+            allowed_roots: vec![root.path().canonicalize().unwrap()],
+            journal_dir: journals.path().to_owned(),
+            history: HistoryLimits::default(),
+        };
+        let workspaces = StoredWorkspaces::new(Arc::clone(&store), options);
+        let place = Place::Directory { root: workspaces.allowed_root(root.path()).await.unwrap() };
+        let in_folder = store.create_workspace(user, "folder".into(), place).await.unwrap().id;
+        let in_database = store.create_workspace(user, "database".into(), Place::Database).await.unwrap().id;
+        let (policy, recorder) = (Arc::new(AllowAll), Arc::new(NoRecords));
+        let engine = Engine::new(Toolsets::default(), Arc::new(workspaces), policy, recorder, Limits::default());
+        Self { engine, store, user, in_database, in_folder, root, _journals: journals }
+    }
+
+    async fn cx(&self, workspace: WorkspaceId) -> CallCx {
+        self.engine.outside_tools("test", workspace, Caller { user: self.user }, Role::Editor).await.unwrap()
+    }
+
+    async fn commit(&self, workspace: WorkspaceId, changes: Changeset) -> Result<Commit> {
+        let cx = self.cx(workspace).await;
+        cx.workspace.commit(changes, &cx).await
+    }
+
+    async fn undo(&self, workspace: WorkspaceId) -> Result<Commit> {
+        let cx = self.cx(workspace).await;
+        let access = toolrest_core::Access { workspace, user: self.user, need: Role::Editor };
+        let last = self.store.commits(access, Page { before: None, limit: 1 }).await?.remove(0);
+        cx.workspace.commit(toolrest_ops::undo(&last)?, &cx).await
+    }
+
+    /// Every path with its content; a folder has none.
+    async fn tree(&self, workspace: WorkspaceId) -> BTreeMap<String, Option<Content>> {
+        let cx = self.cx(workspace).await;
+        let listing = cx.workspace.list(&WsPath::root(), Depth::Descendants, 10_000).await.unwrap();
+        let mut tree = BTreeMap::new();
+        for entry in listing.entries {
+            let file = cx.workspace.read(&entry.path).await.unwrap();
+            tree.insert(entry.path.to_string(), file.content);
+        }
+        tree
+    }
+}
+
+/// Numbers that look random and are the same in every run.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % sides
+    }
+
+    fn path(&mut self) -> WsPath {
+        let depth = 1 + self.roll(3);
+        let names: Vec<&str> = (0..depth).map(|_| ["a", "b", "c-d"][usize::try_from(self.roll(3)).unwrap()]).collect();
+        WsPath::posix(&names.join("/")).unwrap()
+    }
+
+    fn change(&mut self) -> Change {
+        match self.roll(10) {
+            0..=3 => {
+                let (path, text) = (self.path(), format!("text {}\n", self.roll(1000)));
+                let parents = if self.roll(3) == 0 { Parents::Require } else { Parents::Create };
+                Change::Put(Put { path, file_type: FileType::Document, content: Content::Text(text), parents })
+            }
+            4 => Change::MakeDir(self.path()),
+            5..=6 => {
+                let (from, to) = (self.path(), self.path());
+                let to = match self.roll(3) {
+                    0 => Destination::Into(to),
+                    1 => Destination::At(to),
+                    _ => Destination::Exactly(to),
+                };
+                Change::Move { from, to }
+            }
+            7..=8 => {
+                let removal = if self.roll(2) == 0 { Removal::Single } else { Removal::File };
+                Change::Remove { path: self.path(), removal }
+            }
+            _ => Change::Touch(self.path()),
+        }
+    }
+
+    fn changes(&mut self) -> Changeset {
+        let count = if self.roll(3) == 0 { 2 + self.roll(3) } else { 1 };
+        Changeset { changes: (0..count).map(|_| self.change()).collect(), ..Changeset::default() }
+    }
+}
+
+/// Whether a folder refused changes that only it cannot make at once.
+fn is_tangled(result: &Result<Commit>) -> bool {
+    result
+        .as_ref()
+        .is_err_and(|error| error.kind == ErrorKind::Conflict && error.message.starts_with("Several changes meet"))
+}
+
+async fn a_folder_and_a_database_agree_about_any_changes(room: Room) {
+    let pair = Pair::of(&room).await;
+    let mut dice = Dice(1);
+    let (mut made, mut refused, mut tangled) = (0, 0, 0);
+    for round in 0..ROUNDS {
+        let changes = dice.changes();
+        let in_folder = pair.commit(pair.in_folder, changes.clone()).await;
+        if is_tangled(&in_folder) {
+            tangled += 1;
+            continue;
+        }
+        let in_database = pair.commit(pair.in_database, changes.clone()).await;
+        let outcome = |result: &Result<Commit>| match result {
+            Ok(commit) => Ok(commit.outcomes.iter().map(|outcome| (outcome.path.clone(), outcome.hash)).collect()),
+            Err(error) => Err((error.kind, error.message.clone())),
+        };
+        let (folder, database): (Result<Vec<_>, _>, _) = (outcome(&in_folder), outcome(&in_database));
+        assert_eq!(folder, database, "round {round}: {changes:?}");
+        *if in_folder.is_ok() { &mut made } else { &mut refused } += 1;
+        if round % 10 == 0 {
+            assert_eq!(
+                pair.tree(pair.in_folder).await,
+                pair.tree(pair.in_database).await,
+                "round {round}: {changes:?}"
+            );
+        }
+    }
+    assert_eq!(pair.tree(pair.in_folder).await, pair.tree(pair.in_database).await);
+    assert!(made > 100 && refused > 100 && tangled < 50, "{made} made, {refused} refused, {tangled} tangled");
+}
+
+/// What lies in a folder: bytes and modes by path.
+fn on_disk(root: &Path) -> BTreeMap<String, (Option<Vec<u8>>, u32)> {
+    let mut found = BTreeMap::new();
+    let mut waiting = vec![root.to_owned()];
+    while let Some(folder) = waiting.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let metadata = fs::metadata(&path).unwrap();
+            let bytes = metadata.is_file().then(|| fs::read(&path).unwrap());
+            if metadata.is_dir() {
+                waiting.push(path.clone());
+            }
+            // A folder that was removed comes back with the mode of a new one.
+            let mode = if metadata.is_dir() { 0 } else { metadata.permissions().mode() };
+            found.insert(path.strip_prefix(root).unwrap().to_str().unwrap().to_owned(), (bytes, mode));
+        }
+    }
+    found
+}
+
+async fn every_commit_in_a_folder_can_be_undone(room: Room) {
+    let pair = Pair::of(&room).await;
+    let mut dice = Dice(7);
+    let folder = pair.root.path();
+    let (mut undone, mut tangled) = (0, 0);
+    for round in 0..ROUNDS {
+        // Somebody else is at work too.
+        if dice.roll(3) == 0 {
+            let place = folder.join(dice.path().without_slash());
+            if place.parent().is_some_and(Path::is_dir) && !place.is_dir() {
+                fs::write(&place, format!("by others {round}").as_bytes()).unwrap();
+                let mode = [0o600, 0o644, 0o755][usize::try_from(dice.roll(3)).unwrap()];
+                fs::set_permissions(&place, fs::Permissions::from_mode(mode)).unwrap();
+            }
+        }
+        let before = on_disk(folder);
+        let changes = dice.changes();
+        let commit = pair.commit(pair.in_folder, changes.clone()).await;
+        if !commit.is_ok_and(|commit| commit.id.is_some()) {
+            // Nothing may be left of what was refused.
+            assert_eq!(on_disk(folder), before, "round {round}: {changes:?}");
+            continue;
+        }
+        if dice.roll(2) == 0 {
+            continue;
+        }
+        let undo = pair.undo(pair.in_folder).await;
+        match undo {
+            _ if is_tangled(&undo) => tangled += 1,
+            Ok(_) => {
+                undone += 1;
+                assert_eq!(on_disk(folder), before, "round {round}: undo of {changes:?}");
+            }
+            // Times are not taken back.
+            Err(error) => {
+                assert!(error.message.contains("changed nothing to undo"), "round {round}: {error:?} {changes:?}");
+            }
+        }
+    }
+    assert!(undone > 50 && tangled < 50, "{undone} undone, {tangled} tangled");
+}

@@ -1,0 +1,447 @@
+//! What only workspaces in real folders have: other people who change the files, links, modes, a disk.
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use toolrest_testkit::{Account, Port, Request, Workspace, eventually, sha256_hex, unique_email};
+
+use crate::on::{On, list_at, text_at};
+
+on!(folder, Folder:
+    a_folder_below_an_allowed_root_becomes_a_workspace,
+    a_folder_that_is_not_allowed_is_refused,
+    what_others_change_is_seen_at_once,
+    a_change_by_others_is_kept_as_a_version,
+    what_others_removed_is_gone_from_the_record_too,
+    a_stranger_gets_nothing_and_a_viewer_changes_nothing,
+    undo_brings_back_bytes_modes_and_names,
+    links_inside_are_followed_and_links_out_are_refused,
+    removing_a_link_leaves_what_it_leads_to,
+    a_file_with_several_names_keeps_them,
+    names_that_are_no_text_survive,
+    a_pipe_is_refused_without_waiting_for_it,
+    json_is_stored_as_text_for_people,
+    chats_appear_beside_the_files,
+    a_folder_that_was_made_again_is_used,
+    deleting_a_workspace_leaves_the_folder,
+    what_is_over_the_limits_of_history_is_said,
+    two_workspaces_of_one_folder_lose_nothing
+);
+
+on!(folder_on_postgres, FolderOnPostgres:
+    what_others_change_is_seen_at_once,
+    a_change_by_others_is_kept_as_a_version,
+    what_others_removed_is_gone_from_the_record_too,
+    undo_brings_back_bytes_modes_and_names,
+    removing_a_link_leaves_what_it_leads_to,
+    chats_appear_beside_the_files,
+    what_is_over_the_limits_of_history_is_said,
+    two_workspaces_of_one_folder_lose_nothing
+);
+
+/// A new user's workspace in a new folder.
+async fn room(on: On) -> (Workspace, PathBuf) {
+    let (account, folder) = (on.account().await, on.shared().new_folder());
+    (account.folder_workspace("Bench", &folder).await, folder)
+}
+
+async fn undo_last(workspace: &Workspace) -> Value {
+    let listed = workspace.get("/commits").await.success();
+    workspace.post(&format!("/commits/{}/undo", text_at(&listed, "/commits/0/id")), &json!({})).await.success()
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o7777
+}
+
+async fn a_folder_below_an_allowed_root_becomes_a_workspace(on: On) {
+    let (account, folder) = (on.account().await, on.shared().new_folder());
+    fs::write(folder.join("here.txt"), "before").unwrap();
+    let body = json!({"name": "Mine", "kind": "directory", "root": folder});
+    let made = account.post("/workspaces", &body).await.success();
+    assert_eq!(made["workspace"]["kind"], "directory");
+    assert_eq!(made["workspace"]["root"], json!(folder));
+    let workspace = account.in_workspace(text_at(&made, "/workspace/id"));
+    assert_eq!(workspace.get("").await.success()["workspace"]["root"], json!(folder));
+    assert_eq!(account.get("/workspaces").await.success()["workspaces"][0]["kind"], "directory");
+    let read = workspace.read("/here.txt").await;
+    assert_eq!((&read["content"], &read["hash"]), (&json!("before"), &json!(sha256_hex(b"before"))));
+    workspace.write("/deep/er/new.txt", "made").await;
+    assert_eq!(fs::read_to_string(folder.join("deep/er/new.txt")).unwrap(), "made");
+    assert_eq!(account.workspace("Plain").await.get("").await.success()["workspace"]["kind"], "database");
+}
+
+async fn a_folder_that_is_not_allowed_is_refused(on: On) {
+    let (account, folder) = (on.account().await, on.shared().new_folder());
+    let make = async |body: Value| account.post("/workspaces", &body).await;
+    let directory = |root: &Path| json!({"name": "Mine", "kind": "directory", "root": root});
+    make(directory(Path::new("/"))).await.refused(403, "FORBIDDEN");
+    make(directory(&folder.join(".."))).await.success();
+    make(directory(&folder.join("../../.."))).await.refused(403, "FORBIDDEN");
+    symlink("/etc", folder.join("out")).unwrap();
+    make(directory(&folder.join("out"))).await.refused(403, "FORBIDDEN");
+    make(directory(&folder.join("missing"))).await.refused(400, "VALIDATION_ERROR");
+    fs::write(folder.join("file"), "").unwrap();
+    make(directory(&folder.join("file"))).await.refused(400, "VALIDATION_ERROR");
+    make(json!({"name": "Mine", "kind": "directory"})).await.refused(400, "VALIDATION_ERROR");
+    make(json!({"name": "Mine", "root": folder})).await.refused(400, "VALIDATION_ERROR");
+    make(json!({"name": "Mine", "kind": "cloud"})).await.refused(400, "VALIDATION_ERROR");
+}
+
+async fn what_others_change_is_seen_at_once(on: On) {
+    let (workspace, folder) = room(on).await;
+    let written = workspace.write("/a.txt", "one\n").await;
+    fs::write(folder.join("a.txt"), "two\n").unwrap();
+    assert_eq!(workspace.text("/a.txt").await, "two\n");
+    let stale = json!({
+        "path": "/a.txt", "old_string": "two", "new_string": "2", "last_read_hash": written["hash"],
+    });
+    workspace.refused(409, "CONFLICT", "edit", stale).await;
+    assert_eq!(fs::read_to_string(folder.join("a.txt")).unwrap(), "two\n");
+    fs::remove_file(folder.join("a.txt")).unwrap();
+    workspace.refused(404, "NOT_FOUND", "read", json!({"path": "/a.txt"})).await;
+    fs::create_dir(folder.join("a.txt")).unwrap();
+    fs::write(folder.join("a.txt/inside"), "x").unwrap();
+    assert_eq!(workspace.paths_below("/").await, ["/a.txt", "/a.txt/inside"]);
+    workspace.write("/a.txt/inside", "y").await;
+    assert_eq!(fs::read_to_string(folder.join("a.txt/inside")).unwrap(), "y");
+}
+
+async fn a_change_by_others_is_kept_as_a_version(on: On) {
+    let (workspace, folder) = room(on).await;
+    let file = workspace.write("/a.txt", "one").await;
+    fs::write(folder.join("a.txt"), "two").unwrap();
+    let first = text_at(&workspace.get("/commits").await.success(), "/commits/0/id").to_owned();
+    // Undo must not take away what somebody else wrote.
+    workspace.post(&format!("/commits/{first}/undo"), &json!({})).await.refused(409, "CONFLICT");
+    workspace.write("/a.txt", "three").await;
+    let versions = workspace.get(&format!("/files/{}/versions", text_at(&file, "/file_id"))).await.success();
+    let hashes: Vec<_> = list_at(&versions, "/versions").iter().map(|version| version["hash"].clone()).collect();
+    assert_eq!(hashes, [sha256_hex(b"three"), sha256_hex(b"two"), sha256_hex(b"one")]);
+    undo_last(&workspace).await;
+    assert_eq!(fs::read_to_string(folder.join("a.txt")).unwrap(), "two");
+}
+
+async fn what_others_removed_is_gone_from_the_record_too(on: On) {
+    let (workspace, folder) = room(on).await;
+    let first = workspace.write("/dir/a.txt", "one").await;
+    workspace.write("/dir/sub/b.txt", "two").await;
+    fs::remove_dir_all(folder.join("dir")).unwrap();
+    workspace.write("/other.txt", "x").await;
+    workspace.ok("mkdir", json!({"path": "/new"})).await;
+    fs::write(folder.join("new/b.txt"), "y").unwrap();
+    // Where the record still shows the old folder, another can be moved to, with all that is in it.
+    workspace.ok("mv", json!({"source": "/new", "destination": "/dir"})).await;
+    assert_eq!(workspace.paths_below("/").await, ["/dir", "/dir/b.txt", "/other.txt"]);
+    let second = workspace.write("/dir/a.txt", "again").await;
+    assert_ne!(first["file_id"], second["file_id"]);
+    let trash = workspace.get("/trash").await.success();
+    assert!(list_at(&trash, "/files").iter().any(|file| file["id"] == first["file_id"]), "{trash}");
+}
+
+async fn a_stranger_gets_nothing_and_a_viewer_changes_nothing(on: On) {
+    let (workspace, folder) = room(on).await;
+    workspace.write("/a.txt", "text").await;
+    let (stranger, viewer) = (on.account().await, on.account().await);
+    workspace.admit(&viewer, "viewer").await;
+    let calls = [
+        ("read", json!({"path": "/a.txt"})),
+        ("read", json!({"path": "/missing"})),
+        ("ls", json!({})),
+        ("write", json!({"path": "/b.txt", "content": "x"})),
+        ("rm", json!({"path": "/a.txt"})),
+        ("edit", json!({"path": "/a.txt", "old_string": "text", "new_string": "x"})),
+    ];
+    for (tool, args) in calls {
+        workspace.seen_by(&stranger).refused(403, "FORBIDDEN", tool, args).await;
+    }
+    let seen = workspace.seen_by(&viewer);
+    assert_eq!(seen.text("/a.txt").await, "text");
+    seen.refused(403, "FORBIDDEN", "write", json!({"path": "/b.txt", "content": "x"})).await;
+    seen.refused(403, "FORBIDDEN", "rm", json!({"path": "/a.txt"})).await;
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+    // That the folder is gone is told to members only.
+    fs::remove_dir_all(&folder).unwrap();
+    workspace.seen_by(&stranger).refused(403, "FORBIDDEN", "ls", json!({})).await;
+    workspace.refused(503, "UNAVAILABLE", "ls", json!({})).await;
+}
+
+async fn undo_brings_back_bytes_modes_and_names(on: On) {
+    let (workspace, folder) = room(on).await;
+    let script = folder.join("bin/run.sh");
+    fs::create_dir(folder.join("bin")).unwrap();
+    fs::write(&script, b"#!/bin/sh\r\necho \xff\n").unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o751)).unwrap();
+    workspace.ok("rm", json!({"path": "/bin/run.sh"})).await;
+    assert!(!script.exists());
+    undo_last(&workspace).await;
+    assert_eq!(fs::read(&script).unwrap(), b"#!/bin/sh\r\necho \xff\n");
+    assert_eq!(mode(&script), 0o751);
+    workspace.write("/bin/run.sh", "text\n").await;
+    assert_eq!(mode(&script), 0o751, "a write keeps the mode");
+    undo_last(&workspace).await;
+    assert_eq!((fs::read(&script).unwrap().len(), mode(&script)), (18, 0o751));
+    workspace.ok("mv", json!({"source": "/bin", "destination": "/tools"})).await;
+    assert_eq!(mode(&folder.join("tools/run.sh")), 0o751);
+    undo_last(&workspace).await;
+    assert_eq!(workspace.paths_below("/").await, ["/bin", "/bin/run.sh"]);
+    // A whole tree, removed and brought back.
+    let args = json!({"tool": "delete_file", "args": {"path": "bin", "recursive": true}});
+    workspace.post("/toolsets/system", &args).await.success();
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+    undo_last(&workspace).await;
+    assert_eq!(fs::read(&script).unwrap(), b"#!/bin/sh\r\necho \xff\n");
+    assert_eq!(mode(&script), 0o751);
+}
+
+async fn links_inside_are_followed_and_links_out_are_refused(on: On) {
+    let (workspace, folder) = room(on).await;
+    let outside = on.shared().new_folder();
+    fs::write(outside.join("secret"), "secret").unwrap();
+    fs::write(folder.join("target.txt"), "inside").unwrap();
+    symlink("target.txt", folder.join("near")).unwrap();
+    symlink(outside.join("secret"), folder.join("far")).unwrap();
+    symlink(&outside, folder.join("away")).unwrap();
+    symlink("../x", folder.join("up")).unwrap();
+    symlink("loop", folder.join("loop")).unwrap();
+    assert_eq!(workspace.text("/near").await, "inside");
+    workspace.write("/near", "through").await;
+    assert_eq!(fs::read_to_string(folder.join("target.txt")).unwrap(), "through");
+    assert!(folder.join("near").is_symlink());
+    for path in ["/far", "/away/secret", "/up", "/loop"] {
+        for (tool, args) in [
+            ("read", json!({"path": path})),
+            ("write", json!({"path": path, "content": "x"})),
+            ("edit", json!({"path": path, "old_string": "secret", "new_string": "x"})),
+        ] {
+            let reply = workspace.call(tool, &args).await;
+            assert!((400..500).contains(&reply.status), "{tool} {path}: {}", reply.text);
+            assert!(!reply.text.contains("\"secret\""), "{}", reply.text);
+        }
+    }
+    workspace.refused(400, "VALIDATION_ERROR", "ls", json!({"path": "/away"})).await;
+    workspace.refused(400, "VALIDATION_ERROR", "mkdir", json!({"path": "/away/new"})).await;
+    assert_eq!(fs::read_to_string(outside.join("secret")).unwrap(), "secret");
+    assert_eq!(fs::read_dir(&outside).unwrap().count(), 1);
+    let listed = json!({"tool": "list_directory", "args": {"path": "."}});
+    let listed = workspace.post("/toolsets/system", &listed).await.success();
+    let kinds: Vec<_> = list_at(&listed, "/value/entries").iter().map(|entry| text_at(entry, "/type")).collect();
+    assert_eq!(kinds, ["symlink", "symlink", "symlink", "symlink", "file", "symlink"], "{listed}");
+}
+
+async fn removing_a_link_leaves_what_it_leads_to(on: On) {
+    let (workspace, folder) = room(on).await;
+    fs::write(folder.join("target.txt"), "inside").unwrap();
+    symlink("target.txt", folder.join("near")).unwrap();
+    symlink("/etc/hostname", folder.join("far")).unwrap();
+    for link in ["near", "far"] {
+        workspace.ok("rm", json!({"path": format!("/{link}")})).await;
+        assert!(!folder.join(link).is_symlink());
+        let commit = text_at(&workspace.get("/commits").await.success(), "/commits/0/id").to_owned();
+        workspace.post(&format!("/commits/{commit}/undo"), &json!({})).await.refused(409, "CONFLICT");
+        assert!(!folder.join(link).exists());
+    }
+    assert_eq!(fs::read_to_string(folder.join("target.txt")).unwrap(), "inside");
+}
+
+async fn a_file_with_several_names_keeps_them(on: On) {
+    let (workspace, folder) = room(on).await;
+    fs::write(folder.join("one"), "text").unwrap();
+    fs::hard_link(folder.join("one"), folder.join("two")).unwrap();
+    let written = workspace.write("/one", "changed").await;
+    assert_eq!(fs::read_to_string(folder.join("two")).unwrap(), "changed");
+    assert_eq!(fs::metadata(folder.join("one")).unwrap().nlink(), 2);
+    assert!(text_at(&written, "/warnings/0").contains("/one has several names"), "{written}");
+    assert!(workspace.write("/other", "x").await.get("warnings").is_none());
+}
+
+async fn names_that_are_no_text_survive(on: On) {
+    let (workspace, folder) = room(on).await;
+    let odd = std::ffi::OsStr::from_bytes(b"odd-\xff\xfe");
+    fs::create_dir(folder.join("dir")).unwrap();
+    fs::write(folder.join("dir").join(odd), "kept").unwrap();
+    fs::write(folder.join("dir/new\nline"), "kept").unwrap();
+    fs::write(folder.join("dir/plain"), "x").unwrap();
+    assert_eq!(workspace.paths_below("/").await, ["/dir", "/dir/plain"]);
+    workspace.ok("rm", json!({"path": "/dir/plain"})).await;
+    workspace.refused(409, "CONFLICT", "rm", json!({"path": "/dir"})).await;
+    workspace.ok("mv", json!({"source": "/dir", "destination": "/moved"})).await;
+    assert_eq!(fs::read_to_string(folder.join("moved").join(odd)).unwrap(), "kept");
+    assert_eq!(fs::read_to_string(folder.join("moved/new\nline")).unwrap(), "kept");
+}
+
+async fn a_pipe_is_refused_without_waiting_for_it(on: On) {
+    let (workspace, folder) = room(on).await;
+    let made = std::process::Command::new("mkfifo").arg(folder.join("pipe")).status().unwrap();
+    assert!(made.success());
+    let look = async {
+        assert_eq!(workspace.paths_in("/").await, ["/pipe"]);
+        workspace.refused(400, "VALIDATION_ERROR", "read", json!({"path": "/pipe"})).await;
+        workspace.refused(400, "VALIDATION_ERROR", "write", json!({"path": "/pipe", "content": "x"})).await;
+    };
+    tokio::time::timeout(Duration::from_secs(10), look).await.expect("nobody waits for a pipe");
+}
+
+async fn json_is_stored_as_text_for_people(on: On) {
+    let (workspace, folder) = room(on).await;
+    let args = json!({"path": "/board.json", "file_type": "canvas", "content": {"nodes": [1]}});
+    workspace.ok("write", args).await;
+    let text = "{\n  \"nodes\": [\n    1\n  ]\n}\n";
+    assert_eq!(fs::read_to_string(folder.join("board.json")).unwrap(), text);
+    let read = workspace.read("/board.json").await;
+    assert_eq!((&read["content"], &read["hash"]), (&json!(text), &json!(sha256_hex(text.as_bytes()))));
+}
+
+async fn chats_appear_beside_the_files(on: On) {
+    let (workspace, folder) = room(on).await;
+    workspace.write("/a.txt", "x").await;
+    let chat = workspace.post("/chats", &json!({"title": "Plans"})).await.success();
+    let message = json!({"role": "user", "content": "hello"});
+    workspace.post(&format!("/chats/{}/messages", text_at(&chat, "/chat/id")), &message).await.success();
+    assert_eq!(workspace.paths_below("/").await, ["/a.txt", "/chats", "/chats/Plans.chat"]);
+    assert_eq!(workspace.paths_in("/chats").await, ["/chats/Plans.chat"]);
+    assert!(workspace.read("/chats/Plans.chat").await["content"]["messages"][0]["content"] == "hello");
+    workspace.refused(400, "VALIDATION_ERROR", "write", json!({"path": "/chats/Plans.chat", "content": "x"})).await;
+    workspace.refused(400, "VALIDATION_ERROR", "rm", json!({"path": "/chats/Plans.chat"})).await;
+    assert!(!folder.join("chats").exists(), "a chat is not on disk");
+    workspace.write("/chats/note.md", "beside").await;
+    assert_eq!(workspace.paths_in("/chats").await, ["/chats/Plans.chat", "/chats/note.md"]);
+    assert_eq!(fs::read_dir(folder.join("chats")).unwrap().count(), 1);
+}
+
+async fn a_folder_that_was_made_again_is_used(on: On) {
+    let (workspace, folder) = room(on).await;
+    workspace.write("/a.txt", "old").await;
+    fs::remove_dir_all(&folder).unwrap();
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("b.txt"), "new").unwrap();
+    assert_eq!(workspace.paths_in("/").await, ["/b.txt"]);
+    workspace.write("/a.txt", "again").await;
+    assert_eq!(fs::read_to_string(folder.join("a.txt")).unwrap(), "again");
+}
+
+async fn deleting_a_workspace_leaves_the_folder(on: On) {
+    let (workspace, folder) = room(on).await;
+    workspace.write("/a.txt", "text").await;
+    workspace.delete("").await.success();
+    assert_eq!(fs::read_to_string(folder.join("a.txt")).unwrap(), "text");
+}
+
+async fn what_is_over_the_limits_of_history_is_said(on: On) {
+    let server = on.options().env("TOOLREST__FOLDERS__HISTORY_FILE_BYTES", "1000").start();
+    let account = Account::register(&server.client(), &unique_email("someone")).await;
+    let folder = server.new_folder();
+    let workspace = account.folder_workspace("Bench", &folder).await;
+    fs::write(folder.join("large.txt"), "x".repeat(5000)).unwrap();
+    let written = workspace.write("/large.txt", "small").await;
+    assert!(text_at(&written, "/warnings/0").contains("/large.txt"), "{written}");
+    let commit = text_at(&workspace.get("/commits").await.success(), "/commits/0/id").to_owned();
+    workspace.post(&format!("/commits/{commit}/undo"), &json!({})).await.refused(404, "NOT_FOUND");
+    assert_eq!(workspace.text("/large.txt").await, "small");
+}
+
+async fn two_workspaces_of_one_folder_lose_nothing(on: On) {
+    const EDITS: usize = 40;
+    let folder = on.shared().new_folder();
+    let (one, other) = (on.account().await, on.account().await);
+    let rooms = [one.folder_workspace("One", &folder).await, other.folder_workspace("Other", &folder).await];
+    fs::write(folder.join("list.txt"), "end\n").unwrap();
+    let mut edits = tokio::task::JoinSet::new();
+    for n in 0..EDITS {
+        let workspace = rooms[n % 2].clone();
+        edits.spawn(async move {
+            let args = json!({"path": "/list.txt", "old_string": "end\n", "new_string": format!("line {n}\nend\n")});
+            workspace.ok("edit", args).await;
+        });
+    }
+    edits.join_all().await;
+    let text = fs::read_to_string(folder.join("list.txt")).unwrap();
+    for n in 0..EDITS {
+        assert!(text.contains(&format!("line {n}\n")), "edit {n} is missing from {text}");
+    }
+}
+
+/// A patch that rewrites `files` files, each from one round's line to the next's.
+fn patch(files: usize, round: usize) -> String {
+    let next = round + 1;
+    let one = |n| format!("--- a/f{n}\n+++ b/f{n}\n@@ -1 +1 @@\n-round {round}\n+round {next}\n");
+    (0..files).map(one).collect::<Vec<_>>().concat()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_kill_amid_a_commit_of_many_files_leaves_all_or_none() {
+    const FILES: usize = 20;
+    let mut server = On::Folder.options().start();
+    let folder = server.new_folder();
+    let account = Account::register(&server.client(), &unique_email("someone")).await;
+    let mut workspace = account.folder_workspace("Bench", &folder).await;
+    for n in 0..FILES {
+        fs::write(folder.join(format!("f{n}")), "round 0\n").unwrap();
+    }
+    let (mut round, mut torn) = (0, 0);
+    for kill in 0..40u64 {
+        let body = json!({"tool": "apply_patch", "args": {"patchText": patch(FILES, round)}});
+        let call = {
+            let workspace = workspace.clone();
+            tokio::spawn(async move { workspace.try_post("/toolsets/coding", &body).await })
+        };
+        // Another moment in each round.
+        tokio::time::sleep(Duration::from_millis(kill * 4)).await;
+        server.kill9();
+        let acknowledged = call.await.unwrap().is_ok_and(|reply| reply.status == 200);
+        server.restart(Port::New);
+        workspace = workspace.through(&server.client());
+        // The first look settles what was interrupted.
+        workspace.paths_in("/").await;
+        let texts: Vec<String> =
+            (0..FILES).map(|n| fs::read_to_string(folder.join(format!("f{n}"))).unwrap()).collect();
+        assert!(texts.iter().all(|text| *text == texts[0]), "kill {kill}: torn: {texts:?}");
+        let made = texts[0] == format!("round {}\n", round + 1);
+        assert!(made || texts[0] == format!("round {round}\n"), "kill {kill}: {texts:?}");
+        assert!(made || !acknowledged, "kill {kill}: an acknowledged commit is lost");
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), FILES, "kill {kill}: temporary files are left");
+        if made {
+            // What was made is recorded, and can be taken back.
+            let done = undo_last(&workspace).await;
+            assert_eq!(list_at(&done, "/commit/changes").len(), FILES);
+            assert_eq!(fs::read_to_string(folder.join("f0")).unwrap(), format!("round {round}\n"));
+            workspace
+                .post("/toolsets/coding", &json!({"tool": "apply_patch", "args": {"patchText": patch(FILES, round)}}))
+                .await
+                .success();
+            round += 1;
+            torn += usize::from(!acknowledged);
+        }
+    }
+    assert!(round > 0, "no commit was ever made before its kill");
+    eprintln!("{round} of 40 were made, {torn} of them never acknowledged");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_started_for_a_folder_gives_a_token_for_it() {
+    let folder = On::Sqlite.shared().new_folder();
+    fs::write(folder.join("a.txt"), "text").unwrap();
+    let mut server = On::Sqlite.options().env("TOOLREST__FOLDERS__LOCAL_DIR", folder.to_str().unwrap()).start();
+    let mut ids = Vec::new();
+    for _ in 0..2 {
+        let output = eventually("it tells the token", Duration::from_secs(10), async || {
+            Some(server.output()).filter(|output| output.contains("Stop with"))
+        })
+        .await;
+        let line = |word: &str| output.lines().find(|line| line.contains(word)).unwrap().to_owned();
+        let id = line("/workspaces/").rsplit('/').next().unwrap().trim().to_owned();
+        let token =
+            line("token").split_whitespace().skip_while(|word| !word.ends_with("token")).nth(1).unwrap().to_owned();
+        let request = Request::new("POST", &format!("/api/v1/workspaces/{id}/tools"));
+        let body = json!({"tool": "read", "args": {"path": "/a.txt"}});
+        let reply = server.client().send(request.bearer(&token).json(&body)).await;
+        assert_eq!(reply.result()["content"], "text");
+        ids.push(id);
+        server.restart(Port::New);
+    }
+    assert_eq!(ids[0], ids[1], "the workspace of a folder stays the same");
+}
