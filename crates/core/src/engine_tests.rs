@@ -28,6 +28,10 @@ impl Workspace for Room {
         Ok(Listing { entries: Vec::new(), truncated: false })
     }
 
+    async fn find(&self, _: crate::Find) -> Result<crate::FilesFound> {
+        Ok(crate::FilesFound::default())
+    }
+
     async fn search(&self, _: crate::Search) -> Result<crate::Found> {
         Ok(crate::Found::default())
     }

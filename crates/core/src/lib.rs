@@ -9,6 +9,7 @@ mod change;
 mod content;
 mod engine;
 mod error;
+mod find;
 mod gate;
 mod id;
 mod json_text;
@@ -26,6 +27,7 @@ pub use change::{Change, Changeset, Commit, Destination, Effect, EffectKind, Exp
 pub use content::{Content, ContentHash, FileType, Form};
 pub use engine::{Call, Engine, Limits, Reply};
 pub use error::{ErrorKind, Result, ToolError};
+pub use find::{FileFound, FilesFound, Find, IgnoredFiles};
 pub use gate::{Gate, Pass};
 pub use id::{CallId, ChatId, CommitId, FileId, UserId, VersionId, WorkspaceId};
 pub use json_text::{JsonText, json_string_bytes, push_json_string};
@@ -33,7 +35,8 @@ pub use path::{MAX_NAME_BYTES, MAX_PATH_BYTES, WsPath};
 pub use policy::{AllowAll, Decision, Policy};
 pub use record::{CallRecord, Recorder};
 pub use search::{
-    Found, Interrupt, LineMatch, LineMatcher, LinePattern, PathFilter, Requirement, Search, Skipped, lines_around,
+    Found, Interrupt, LineMatch, LineMatcher, LinePattern, PathFilter, Requirement, Search, Skipped, line_text,
+    lines_around,
 };
 pub use time::{Timestamp, now};
 pub use tool::{Action, Approval, CallCx, DynTool, Render, Tool};

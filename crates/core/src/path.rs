@@ -128,6 +128,12 @@ impl WsPath {
         self.0.strip_prefix(&folder.0).is_some_and(|rest| rest.starts_with('/'))
     }
 
+    /// The part of a path that lies below this folder; none if it does not.
+    pub fn part_below<'a>(&self, path: &'a str) -> Option<&'a str> {
+        let above = if self.is_root() { "" } else { &self.0 };
+        path.strip_prefix(above)?.strip_prefix('/').filter(|rest| !rest.is_empty())
+    }
+
     /// The half-open range, in byte order, that holds exactly the paths below this folder.
     pub fn below_range(&self) -> (String, String) {
         let folder = if self.is_root() { "" } else { &self.0 };

@@ -1,9 +1,9 @@
 //! Searching the lines of a workspace's files: what is asked, and what is found.
 
 use crate::json_text::{json_bytes_of, json_string_bytes};
-use crate::{Result, WsPath};
+use crate::{IgnoredFiles, Result, WsPath};
 use std::{
-    ops::{ControlFlow, Range},
+    ops::{AddAssign, ControlFlow, Range},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -38,10 +38,16 @@ pub struct Requirement {
     pub literals: Vec<Vec<u8>>,
 }
 
-/// Which files are searched, by their path.
+/// Chooses files by their path.
 pub trait PathFilter: Send + Sync {
-    /// Whether the file at this path is searched.
+    /// Whether the file at this path is chosen.
     fn accepts(&self, path: &str) -> bool;
+
+    /// Whether a file somewhere below the folder at this path can be chosen. Who walks need not enter the others.
+    fn enters(&self, folder: &str) -> bool {
+        let _ = folder;
+        true
+    }
 }
 
 /// What to search for, where, and how much of it.
@@ -49,8 +55,12 @@ pub trait PathFilter: Send + Sync {
 pub struct Search {
     /// Which lines to find.
     pub pattern: Arc<dyn LinePattern>,
+    /// Where to look: a folder, or one file.
+    pub within: WsPath,
     /// Chooses the files; without it, all of them.
     pub paths: Option<Arc<dyn PathFilter>>,
+    /// What to do about files that `.gitignore` leaves out.
+    pub ignored: IgnoredFiles,
     /// The most lines to find.
     pub limit: usize,
     /// How many lines to give before and after each.
@@ -106,17 +116,25 @@ impl LineMatch {
     }
 }
 
+/// A line as text. What is not UTF-8 is read as Latin-1, which can be read and typed, unlike signs that stand for what
+/// could not be understood.
+pub fn line_text(line: &[u8]) -> String {
+    match str::from_utf8(line) {
+        Ok(text) => text.to_owned(),
+        Err(_) => line.iter().map(|byte| char::from(*byte)).collect(),
+    }
+}
+
 /// The lines around a line of a text, up to `count` on each side. A final newline does not begin one more.
 pub fn lines_around(text: &[u8], line: &Range<usize>, count: usize) -> (Vec<String>, Vec<String>) {
-    let shown = |line: &[u8]| String::from_utf8_lossy(line).into_owned();
     let before = match line.start.checked_sub(1) {
-        Some(newline) => text[..newline].rsplit(|byte| *byte == b'\n').take(count).map(shown).collect::<Vec<_>>(),
+        Some(newline) => text[..newline].rsplit(|byte| *byte == b'\n').take(count).map(line_text).collect::<Vec<_>>(),
         None => Vec::new(),
     };
     let rest = text.get(line.end + 1..).unwrap_or_default();
     let rest = rest.strip_suffix(b"\n").unwrap_or(rest);
     let after = if text.len() > line.end + 1 {
-        rest.split(|byte| *byte == b'\n').take(count).map(shown).collect()
+        rest.split(|byte| *byte == b'\n').take(count).map(line_text).collect()
     } else {
         Vec::new()
     };
@@ -141,6 +159,22 @@ pub struct Skipped {
     pub binary: u64,
     /// Files whose text would be too large to make.
     pub too_large: u64,
+    /// Files, or folders with all that is in them, that the rules of `.gitignore` left out.
+    pub ignored: u64,
+    /// Files and folders that could not be read.
+    pub unreadable: u64,
+    /// Files and folders with a name that no path can have.
+    pub unnamed: u64,
+}
+
+impl AddAssign for Skipped {
+    fn add_assign(&mut self, more: Self) {
+        self.binary += more.binary;
+        self.too_large += more.too_large;
+        self.ignored += more.ignored;
+        self.unreadable += more.unreadable;
+        self.unnamed += more.unnamed;
+    }
 }
 
 /// Tells work on other threads to stop: because nobody waits for it any more, or because its time is up.

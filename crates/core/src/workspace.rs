@@ -1,8 +1,8 @@
 //! A workspace as operations see it, whichever kind it is.
 
 use crate::{
-    Access, CallCx, CallId, Changeset, Commit, CommitId, Content, ContentHash, Effect, FileId, FileType, Found, Result,
-    Search, Timestamp, UserId, VersionId, WsPath,
+    Access, CallCx, CallId, Changeset, Commit, CommitId, Content, ContentHash, Effect, FileId, FileType, FilesFound,
+    Find, Found, Result, Search, Timestamp, UserId, VersionId, WsPath,
 };
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -25,6 +25,9 @@ pub trait Workspace: Send + Sync {
 
     /// Lists a folder, sorted by path in byte order, up to `limit` entries.
     async fn list(&self, folder: &WsPath, depth: Depth, limit: usize) -> Result<Listing>;
+
+    /// Finds files below a folder by their paths.
+    async fn find(&self, find: Find) -> Result<FilesFound>;
 
     /// Finds lines in the text of its files, as they are at one moment.
     async fn search(&self, search: Search) -> Result<Found>;

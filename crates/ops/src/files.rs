@@ -1,9 +1,9 @@
 //! Finding files by their paths.
 
-use crate::glob::{Bare, Glob, below};
-use crate::ignored::Ignored;
-use crate::{heavy, list};
-use toolrest_core::{CallCx, Depth, FileType, Listed, PathFilter, Result, WsPath};
+use crate::glob::{Bare, Glob};
+use crate::list::{entries_most, too_many};
+use std::{sync::Arc, time::Instant};
+use toolrest_core::{CallCx, Depth, FilesFound, Find, IgnoredFiles, PathFilter, Result, WsPath};
 
 /// Which files to find.
 pub struct FilesOptions<'a> {
@@ -13,51 +13,47 @@ pub struct FilesOptions<'a> {
     pub glob: Option<&'a str>,
     /// What to do about files that `.gitignore` leaves out. What is directly in a folder is always found.
     pub ignored: IgnoredFiles,
+    /// The most files to give; all of them are counted.
+    pub limit: usize,
 }
-
-/// What to do about files that `.gitignore` leaves out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IgnoredFiles {
-    /// Leave them out, and count them.
-    LeaveOut,
-    /// Find them too.
-    Include,
-}
-
-/// Files that were found, by path.
-pub struct FilesFound {
-    /// The files.
-    pub files: Vec<Listed>,
-    /// How many were left out by `.gitignore`.
-    pub ignored: u64,
-}
-
-/// To look at a path is as much work as so many bytes of text.
-const FILE_BYTES: usize = 32;
 
 /// Finds files. What git keeps for itself is never found.
 pub async fn files(cx: &CallCx, options: &FilesOptions<'_>) -> Result<FilesFound> {
-    let folder = options.folder;
+    let folder = options.folder.clone();
     let glob = options.glob.map(|glob| Glob::new(glob, folder.clone(), Bare::Path)).transpose()?;
     let is_deep = glob.as_ref().is_some_and(Glob::is_deep);
-    let depth = if is_deep { Depth::Descendants } else { Depth::Children };
-    let mut files = list(cx, folder, depth).await?;
-    let ignored =
-        if is_deep && options.ignored == IgnoredFiles::LeaveOut { Some(Ignored::load(cx).await?) } else { None };
-    let folder = folder.clone();
-    heavy::run(files.len() * FILE_BYTES, move || {
-        files.retain(|file| {
-            file.file_type != FileType::Folder
-                && glob.as_ref().is_none_or(|glob| glob.accepts(file.path.as_str()))
-                && !is_of_git(&file.path, &folder)
-        });
-        let before = files.len();
-        files.retain(|file| ignored.as_ref().is_none_or(|ignored| !ignored.leaves_out(&file.path)));
-        Ok(FilesFound { ignored: (before - files.len()) as u64, files })
-    })
-    .await
+    let (depth, ignored) =
+        if is_deep { (Depth::Descendants, options.ignored) } else { (Depth::Children, IgnoredFiles::Include) };
+    let paths = Arc::new(Chosen { folder: folder.clone(), glob });
+    let deadline = Instant::now() + cx.limits.search_timeout;
+    cx.workspace.find(Find { folder, depth, paths: Some(paths), ignored, limit: options.limit, deadline }).await
 }
 
-fn is_of_git(path: &WsPath, folder: &WsPath) -> bool {
-    below(path.as_str(), folder).is_some_and(|below| below.split('/').any(|name| name == ".git"))
+/// Finds files, all of them or none.
+pub async fn all_files(cx: &CallCx, folder: &WsPath, glob: Option<&str>, ignored: IgnoredFiles) -> Result<FilesFound> {
+    let limit = entries_most(cx);
+    let found = files(cx, &FilesOptions { folder, glob, ignored, limit }).await?;
+    if found.total > limit { Err(too_many(folder, limit)) } else { Ok(found) }
+}
+
+/// Files below a folder, without what git keeps for itself.
+struct Chosen {
+    folder: WsPath,
+    glob: Option<Glob>,
+}
+
+impl Chosen {
+    fn is_of_git(&self, path: &str) -> bool {
+        self.folder.part_below(path).is_some_and(|below| below.split('/').any(|name| name == ".git"))
+    }
+}
+
+impl PathFilter for Chosen {
+    fn accepts(&self, path: &str) -> bool {
+        self.glob.as_ref().is_none_or(|glob| glob.accepts(path)) && !self.is_of_git(path)
+    }
+
+    fn enters(&self, folder: &str) -> bool {
+        self.glob.as_ref().is_none_or(|glob| glob.enters(folder)) && !self.is_of_git(folder)
+    }
 }

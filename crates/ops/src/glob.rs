@@ -8,7 +8,7 @@ use toolrest_core::{ErrorKind, PathFilter, Result, ToolError, WsPath};
 #[derive(Clone, Debug)]
 pub struct Glob {
     folder: WsPath,
-    pattern: String,
+    way: Way,
     matcher: GlobSet,
     subject: Subject,
     sense: Sense,
@@ -57,31 +57,52 @@ impl Glob {
             let message = format!("invalid glob '{pattern}': {}", error.kind());
             ToolError::new(ErrorKind::InvalidPattern, message)
         })?;
-        Ok(Self { folder, pattern: text.to_owned(), matcher, subject, sense })
+        let is_of_a_path = sense == Sense::Chooses && subject == Subject::PathBelow;
+        let way = if is_of_a_path { Way::of(text) } else { Way::default() };
+        Ok(Self { folder, way, matcher, subject, sense })
     }
 
     /// Whether files in folders of the folder can be chosen.
     pub fn is_deep(&self) -> bool {
-        let spans_folders = self.pattern.contains('/') || self.pattern.contains("**");
-        self.sense == Sense::Leaves || self.subject == Subject::Name || spans_folders
+        self.way.deepest != Some(0)
     }
 }
 
 impl PathFilter for Glob {
     fn accepts(&self, path: &str) -> bool {
-        let Some(below) = below(path, &self.folder) else { return false };
+        let Some(below) = self.folder.part_below(path) else { return false };
         let subject = match self.subject {
             Subject::PathBelow => below,
             Subject::Name => below.rsplit('/').next().unwrap_or(below),
         };
         self.matcher.is_match(subject) == (self.sense == Sense::Chooses)
     }
+
+    fn enters(&self, folder: &str) -> bool {
+        let Some(below) = self.folder.part_below(folder) else { return true };
+        let is_too_deep = self.way.deepest.is_some_and(|deepest| below.split('/').count() > deepest);
+        !is_too_deep && self.way.names.iter().zip(below.split('/')).all(|(asked_for, name)| asked_for == name)
+    }
 }
 
-/// The part of a path below a folder.
-pub(crate) fn below<'a>(path: &'a str, folder: &WsPath) -> Option<&'a str> {
-    let above = if folder.is_root() { "" } else { folder.as_str() };
-    path.strip_prefix(above)?.strip_prefix('/').filter(|rest| !rest.is_empty())
+/// The folders that lie on the way to what a glob chooses.
+#[derive(Clone, Debug, Default)]
+struct Way {
+    /// The names of the first ones, as far as they are known.
+    names: Vec<String>,
+    /// How many there are at most, where that is known.
+    deepest: Option<usize>,
+}
+
+impl Way {
+    fn of(pattern: &str) -> Self {
+        let folders = pattern.rsplit_once('/').map_or("", |(folders, _)| folders);
+        let is_plain = |name: &&str| !name.is_empty() && !name.contains(['*', '?', '[', '{', '\\']);
+        let names = folders.split('/').take_while(is_plain).map(str::to_owned).collect();
+        // Braces and brackets may hold slashes too.
+        let is_counted = !pattern.contains("**") && (!pattern.contains('/') || !pattern.contains(['{', '[']));
+        Self { names, deepest: is_counted.then(|| pattern.matches('/').count()) }
+    }
 }
 
 #[cfg(test)]

@@ -47,3 +47,44 @@ fn a_wrong_glob_is_explained() {
         assert!(error.message.contains(pattern), "{error}");
     }
 }
+
+#[test]
+fn folders_that_cannot_hold_what_is_chosen_are_not_entered() {
+    let enters = |pattern: &str, bare: Bare, folder: &str| {
+        Glob::new(pattern, WsPath::posix("/top").unwrap(), bare).unwrap().enters(folder)
+    };
+    for (pattern, entered, others) in [
+        ("src/**/*.rs", &["/top/src", "/top/src/a/b"][..], &["/top/lib", "/top/srcs", "/top/lib/src"][..]),
+        ("src/*.rs", &["/top/src"], &["/top/src/a", "/top/lib"]),
+        ("*/x/*.rs", &["/top/a", "/top/a/x"], &["/top/a/x/b"]),
+        ("a/b", &["/top/a"], &["/top/b", "/top/a/b"]),
+        ("{a/b,c}/d/*", &["/top/a", "/top/c", "/top/a/b/d"], &[]),
+        ("a/{b/c,d}", &["/top/a", "/top/a/b"], &["/top/b"]),
+        ("**/*.rs", &["/top/a", "/top/a/b/c"], &[]),
+        ("*.rs", &[], &["/top/a"]),
+        ("!a/*.rs", &["/top/b", "/top/b/c"], &[]),
+    ] {
+        entered.iter().for_each(|folder| assert!(enters(pattern, Bare::Path, folder), "{pattern} enters {folder}"));
+        others.iter().for_each(|folder| assert!(!enters(pattern, Bare::Path, folder), "{pattern} not {folder}"));
+    }
+    assert!(enters("*.rs", Bare::Name, "/top/a/b") && enters("!x", Bare::Name, "/top/a"));
+}
+
+proptest::proptest! {
+    #[test]
+    fn the_folders_above_what_is_chosen_are_entered(
+        pattern in "!?([ab*]|\\*\\*|[{]a,b/a[}]|[\\[]ab[\\]])(/([ab*]|\\*\\*|[{]a,b/a[}]|[ab][*])){0,3}",
+        path in "/[ab]{1,2}(/[ab]{1,2}){0,4}",
+    ) {
+        for bare in [Bare::Path, Bare::Name] {
+            let glob = Glob::new(&pattern, WsPath::root(), bare).unwrap();
+            let path = WsPath::posix(&path).unwrap();
+            if glob.accepts(path.as_str()) {
+                for folder in path.ancestors().iter().skip(1) {
+                    proptest::prop_assert!(glob.enters(folder.as_str()), "{} below {}", pattern, folder);
+                }
+                proptest::prop_assert!(glob.is_deep() || path.ancestors().len() == 1);
+            }
+        }
+    }
+}

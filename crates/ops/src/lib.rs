@@ -8,7 +8,6 @@ mod edit;
 mod files;
 mod glob;
 mod heavy;
-mod ignored;
 mod list;
 mod patch;
 mod place;
@@ -20,9 +19,8 @@ mod write;
 mod write_text;
 
 pub use edit::{EditOptions, Edited, Replacement, Run, edit};
-pub use files::{FilesFound, FilesOptions, IgnoredFiles, files};
+pub use files::{FilesOptions, all_files, files};
 pub use glob::{Bare, Glob};
-pub use ignored::{Ignored, NotIgnored};
 pub use list::list;
 pub use patch::{PatchAction, Patched, PatchedFile, patch};
 pub use place::{Overwrite, make_dir, move_to, remove, remove_tree, rename, touch};

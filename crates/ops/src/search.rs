@@ -9,7 +9,9 @@ pub use path_pattern::PathPattern;
 pub use scope::{Extent, TreeSearch, search_tree};
 
 use std::{sync::Arc, time::Instant};
-use toolrest_core::{CallCx, ErrorKind, Found, LineMatcher, LinePattern, PathFilter, Result, Search, ToolError};
+use toolrest_core::{
+    CallCx, ErrorKind, Found, IgnoredFiles, LineMatcher, LinePattern, PathFilter, Result, Search, ToolError, WsPath,
+};
 
 /// What to search for.
 #[derive(Clone)]
@@ -20,8 +22,12 @@ pub struct SearchOptions {
     pub syntax: Syntax,
     /// Whether case counts.
     pub case: Case,
+    /// Where to look: a folder, or one file.
+    pub within: WsPath,
     /// The files to search; without it, all of them.
     pub paths: Option<Arc<dyn PathFilter>>,
+    /// What to do about files that `.gitignore` leaves out.
+    pub ignored: IgnoredFiles,
     /// The most lines to find.
     pub limit: usize,
     /// How many lines to give before and after each.
@@ -53,10 +59,12 @@ const ENVELOPE_BYTES: usize = 4 << 10;
 /// Finds the lines that match, by path and then by line, as the workspace is at one moment.
 pub async fn search(cx: &CallCx, options: SearchOptions) -> Result<Found> {
     let deadline = Instant::now() + cx.limits.search_timeout;
-    let SearchOptions { pattern, syntax, case, paths, limit, context } = options;
+    let SearchOptions { pattern, syntax, case, within, paths, ignored, limit, context } = options;
     let search = Search {
         pattern: Arc::new(Pattern { text: pattern, syntax, case }),
+        within,
         paths,
+        ignored,
         limit,
         context,
         limit_bytes: cx.limits.response_bytes.saturating_sub(ENVELOPE_BYTES),

@@ -1,10 +1,11 @@
 //! A workspace whose files live in the store.
 
-use crate::{CallInfo, FileStore, Store};
+use crate::{CallInfo, FileStore, Store, discovery};
 use async_trait::async_trait;
 use std::sync::Arc;
 use toolrest_core::{
-    Access, CallCx, Changeset, Commit, Depth, Entry, File, Found, Listing, Result, Search, Workspace, WsPath,
+    Access, CallCx, Changeset, Commit, Depth, Entry, File, FilesFound, Find, Found, Listing, Result, Search, Workspace,
+    WsPath,
 };
 
 /// A workspace of the store, opened for one caller.
@@ -31,8 +32,12 @@ impl Workspace for DatabaseWorkspace {
         self.store.list(self.access, folder, depth, limit).await
     }
 
+    async fn find(&self, find: Find) -> Result<FilesFound> {
+        discovery::find(&*self.store, self.access, find).await
+    }
+
     async fn search(&self, search: Search) -> Result<Found> {
-        self.store.search(self.access, search).await
+        discovery::search(&*self.store, self.access, search).await
     }
 
     async fn commit(&self, changes: Changeset, cx: &CallCx) -> Result<Commit> {

@@ -20,8 +20,8 @@ use std::{
 };
 use tokio::sync::Mutex;
 use toolrest_core::{
-    Access, CallCx, Changeset, Commit, Depth, Entry, ErrorKind, File, Found, Listing, Result, Search, ToolError,
-    Workspace, WsPath,
+    Access, CallCx, Changeset, Commit, Depth, Entry, ErrorKind, File, FilesFound, Find, Found, Listing, Result, Search,
+    ToolError, Workspace, WsPath,
 };
 use toolrest_directory::Root;
 
@@ -141,6 +141,11 @@ impl Workspace for FolderWorkspace {
         let made_by_the_system = self.store.virtual_files(self.access).await?;
         let folder = folder.clone();
         self.on_disk(move |disk| disk.list(&folder, depth, limit, made_by_the_system)).await
+    }
+
+    async fn find(&self, _find: Find) -> Result<FilesFound> {
+        self.store.authorise(self.access).await?;
+        Err(ToolError::new(ErrorKind::Unavailable, "Folders cannot be searched yet"))
     }
 
     async fn search(&self, _search: Search) -> Result<Found> {

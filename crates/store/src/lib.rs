@@ -7,9 +7,11 @@
 mod accounts;
 mod blob;
 mod database_workspace;
+mod discovery;
 mod files;
 mod folder;
 mod history;
+mod ignored;
 mod plan;
 mod postgres;
 mod recorder;

@@ -7,6 +7,7 @@
 
 mod cache;
 mod index;
+mod lines;
 mod scan;
 
 pub(crate) use index::{Changed, Changes, Cursor, FoundFile, IndexedFile, Source};

@@ -7,8 +7,8 @@ use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tokio::task::JoinSet;
 use toolrest_core::{
-    CallId, Change, Changeset, ChatId, Content, Destination, FileId, FileType, LinePattern, Parents, Put, Removal,
-    Requirement, Role, WorkspaceId, now,
+    CallId, Change, Changeset, ChatId, Content, Destination, FileId, FileType, IgnoredFiles, LinePattern, Parents, Put,
+    Removal, Requirement, Role, WorkspaceId, now,
 };
 
 /// A store with a workspace, and a second store on the same database where there can be one.
@@ -84,7 +84,9 @@ fn search_for(needle: &str) -> Search {
     let requirements = vec![Requirement { literals: vec![needle.as_bytes().to_vec()] }];
     Search {
         pattern: Arc::new(Literal { needle: needle.to_owned(), requirements }),
+        within: WsPath::root(),
         paths: None,
+        ignored: IgnoredFiles::Include,
         limit: 1000,
         context: 0,
         limit_bytes: 1 << 20,

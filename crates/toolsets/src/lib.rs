@@ -14,3 +14,8 @@ use toolrest_core::Toolsets;
 pub fn all() -> Toolsets {
     Toolsets::default().with(workspace::toolset()).with(file::toolset()).with(system::toolset()).with(coding::toolset())
 }
+
+/// A count as answers have it: only where there is something to tell.
+fn counted(number: u64) -> Option<u64> {
+    (number > 0).then_some(number)
+}

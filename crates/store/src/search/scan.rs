@@ -2,6 +2,7 @@
 
 use super::Keep;
 use super::index::{IndexedFile, Source, View};
+use super::lines::{FoundLines, Piece};
 use crate::blob::stored_bytes;
 use crate::signature::{Filter, Signature};
 use std::{
@@ -14,10 +15,7 @@ use std::{
     },
 };
 use tokio::task::JoinSet;
-use toolrest_core::{
-    ErrorKind, Found, Interrupt, JsonText, LineMatch, LineMatcher, Result, Search, Skipped, ToolError, WorkspaceId,
-    lines_around,
-};
+use toolrest_core::{ErrorKind, Found, Interrupt, JsonText, LineMatcher, Result, Search, ToolError, WorkspaceId};
 
 /// How many files a thread takes at a time: a few at first, because what many files have is found soon.
 const FIRST_CHUNKS: usize = 8;
@@ -95,22 +93,13 @@ pub(crate) struct Scan {
 struct Progress {
     /// How many chunks the lists before this one had.
     chunks_before: usize,
-    found: BTreeMap<usize, FoundInChunk>,
+    found: BTreeMap<usize, FoundLines>,
     /// The first chunk that is not finished, and what those before it hold.
     unfinished: usize,
     lines: usize,
     bytes: usize,
     /// The failure that lies first.
     failure: Option<(usize, ToolError)>,
-}
-
-#[derive(Default)]
-struct FoundInChunk {
-    matches: Vec<LineMatch>,
-    bytes: usize,
-    /// Whether a line was cut, or lines were left out.
-    is_cut: bool,
-    skipped: Skipped,
 }
 
 impl Scan {
@@ -184,7 +173,7 @@ impl Scan {
         }
     }
 
-    fn finish(&self, number: usize, found: FoundInChunk) {
+    fn finish(&self, number: usize, found: FoundLines) {
         self.lines.fetch_add(found.matches.len(), Ordering::Relaxed);
         self.bytes.fetch_add(found.bytes, Ordering::Relaxed);
         let mut progress = self.progress();
@@ -218,12 +207,12 @@ impl Scan {
         files: &[Arc<IndexedFile>],
         keep: Keep,
         reader: &mut Option<Box<dyn TextReader>>,
-    ) -> Result<FoundInChunk> {
+    ) -> Result<FoundLines> {
         let fates: Vec<Fate> = files.iter().map(|file| self.fate(file)).collect();
         let is_wanted = |place: &usize| fates[*place] == Fate::Search && !files[*place].text.is_held();
         let places: Vec<usize> = (0..files.len()).filter(is_wanted).collect();
         let wanted: Vec<&IndexedFile> = places.iter().map(|place| &*files[*place]).collect();
-        let found = FoundInChunk::default();
+        let found = FoundLines::default();
         let mut chunk = Chunk { scan: self, keep, files, fates: &fates, next: 0, places: &places, found };
         if !wanted.is_empty() {
             let reader = match reader {
@@ -252,27 +241,7 @@ impl Scan {
     /// All that was found, in order and within the limits.
     pub(super) fn found(&self) -> Found {
         let chunks = std::mem::take(&mut self.progress().found);
-        let mut found = Found::default();
-        let mut bytes = 0;
-        for chunk in chunks.into_values() {
-            found.skipped.binary += chunk.skipped.binary;
-            found.skipped.too_large += chunk.skipped.too_large;
-            for line in chunk.matches {
-                bytes += line.json_bytes();
-                let fits = found.matches.len() < self.search.limit
-                    && (bytes <= self.search.limit_bytes || found.matches.is_empty());
-                if !fits {
-                    found.truncated = true;
-                    return found;
-                }
-                found.matches.push(line);
-            }
-            if chunk.is_cut {
-                found.truncated = true;
-                return found;
-            }
-        }
-        found
+        FoundLines::together(chunks.into_values(), &self.search)
     }
 }
 
@@ -296,7 +265,7 @@ struct Chunk<'a> {
     next: usize,
     /// The places of the files that are read from the database.
     places: &'a [usize],
-    found: FoundInChunk,
+    found: FoundLines,
 }
 
 impl TextVisitor for Chunk<'_> {
@@ -338,9 +307,7 @@ impl TextVisitor for Chunk<'_> {
 
 impl Chunk<'_> {
     fn is_full(&self) -> bool {
-        self.found.is_cut
-            || self.found.matches.len() > self.scan.search.limit
-            || self.found.bytes > self.scan.search.limit_bytes
+        self.found.is_full(&self.scan.search)
     }
 
     /// Searches what is held in memory of the files up to a place.
@@ -362,45 +329,8 @@ impl Chunk<'_> {
     }
 
     fn search_text(&mut self, file: &IndexedFile, text: &[u8]) -> Result<()> {
-        if self.scan.interrupt.is_due() {
-            return Err(ToolError::new(ErrorKind::Cancelled, "The search was stopped"));
-        }
-        let (mut line_number, mut counted) = (1, 0);
-        let found = &mut self.found;
-        let (limit, limit_bytes) = (self.scan.search.limit, self.scan.search.limit_bytes);
-        let mut take = |line: std::ops::Range<usize>| {
-            line_number += memchr::memchr_iter(b'\n', &text[counted..line.start]).count() as u64;
-            counted = line.start;
-            let (before, after) = lines_around(text, &line, self.scan.search.context);
-            let mut bytes = &text[line];
-            if bytes.len() > limit_bytes {
-                bytes = &bytes[..limit_bytes];
-                found.is_cut = true;
-            }
-            let mut line =
-                LineMatch { path: file.path.clone(), line_number, line: whole_characters(bytes), before, after };
-            if line.json_bytes() > limit_bytes {
-                found.is_cut = true;
-                line.cut_to(limit_bytes);
-            }
-            found.bytes += line.json_bytes();
-            found.matches.push(line);
-            let is_full = found.is_cut || found.matches.len() > limit || found.bytes > limit_bytes;
-            if is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        };
-        self.scan
-            .matcher
-            .find_lines(text, &self.scan.interrupt, &mut take)
-            .map_err(|error| error.detail("path", file.path.as_str()))
-    }
-}
-
-/// The bytes as text, without a character that was cut at the end.
-fn whole_characters(bytes: &[u8]) -> String {
-    match str::from_utf8(bytes) {
-        Ok(text) => text.to_owned(),
-        Err(error) if error.error_len().is_none() => String::from_utf8_lossy(&bytes[..error.valid_up_to()]).into(),
-        Err(_) => String::from_utf8_lossy(bytes).into(),
+        let Scan { search, matcher, interrupt, .. } = self.scan;
+        self.found.search(&Piece::whole(text), || file.path.clone(), search, &**matcher, interrupt)
     }
 }
 

@@ -8,7 +8,9 @@ use tempfile::TempDir;
 use toolrest_core::{
     Access, CallId, Change, Changeset, Commit, Content, Depth, File, Parents, Put, Result, Role, ToolError, WsPath, now,
 };
-use toolrest_core::{FileType, Interrupt, LineMatcher, LinePattern, Requirement, Search, UserId, WorkspaceId};
+use toolrest_core::{
+    FileType, IgnoredFiles, Interrupt, LineMatcher, LinePattern, Requirement, Search, UserId, WorkspaceId,
+};
 use toolrest_store::{CallInfo, NewUser, Place, Postgres, PostgresOptions, Sqlite, Store};
 
 /// Instantiates each test function, which takes a [`Room`], for both stores.
@@ -135,7 +137,9 @@ pub(crate) async fn commit(store: &dyn Store, access: Access, changes: Vec<Chang
 pub(crate) fn search_for(needle: &'static str) -> Search {
     Search {
         pattern: Arc::new(Needle(needle, vec![Requirement { literals: vec![needle.into()] }])),
+        within: WsPath::root(),
         paths: None,
+        ignored: IgnoredFiles::Include,
         limit: 1000,
         context: 0,
         limit_bytes: 1 << 20,

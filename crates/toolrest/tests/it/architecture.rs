@@ -24,7 +24,7 @@ fn only_the_store_speaks_to_databases() {
 fn dependencies_between_crates_point_one_way() {
     for (name, allowed) in [
         ("core", &[][..]),
-        ("store", &["toolrest-core"]),
+        ("store", &["toolrest-core", "toolrest-directory"]),
         ("directory", &[]),
         ("edit", &[]),
         ("ops", &["toolrest-core", "toolrest-edit"]),

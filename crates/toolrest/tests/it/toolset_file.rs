@@ -176,6 +176,9 @@ async fn what_gitignore_leaves_out_is_counted(on: On) {
     // A path that is named is searched, whatever the rules say.
     let named = ok(&workspace, "file.search", json!({"pattern": "needle", "path": "x.log"})).await;
     assert_eq!(list_at(&named, "/matches").len(), 1);
+    let named = ok(&workspace, "file.search", json!({"pattern": "needle", "path": "target"})).await;
+    assert_eq!(list_at(&named, "/matches").len(), 1);
+    assert_eq!(paths_of(&workspace, json!({"path": "target", "pattern": "**"})).await, ["target/b.rs"]);
 }
 
 async fn lines_are_found_with_context(on: On) {

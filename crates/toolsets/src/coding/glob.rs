@@ -1,9 +1,10 @@
 use super::coerced;
+use crate::counted;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolrest_core::{Action, CallCx, Result, Tool, ToolError, WsPath};
-use toolrest_ops::{FilesOptions, IgnoredFiles, files};
+use toolrest_core::{Action, CallCx, IgnoredFiles, Result, Tool, ToolError, WsPath};
+use toolrest_ops::{FilesOptions, files};
 
 /// How many paths are returned where the caller does not say, and at most.
 const RESULTS: usize = 100;
@@ -38,6 +39,12 @@ pub(super) struct Output {
     /// How many files `.gitignore` left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     skipped: Option<u64>,
+    /// How many directories could not be looked into.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unreadable: Option<u64>,
+    /// How many files and directories have a name that no path can have: not UTF-8, or with control characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unnamed: Option<u64>,
 }
 
 #[async_trait]
@@ -55,17 +62,17 @@ impl Tool for Glob {
         }
         let include = args.include_ignored.unwrap_or(false);
         let ignored = if include { IgnoredFiles::Include } else { IgnoredFiles::LeaveOut };
-        let options = FilesOptions { folder: &WsPath::root(), glob: Some(&args.pattern), ignored };
+        let options = FilesOptions { folder: &WsPath::root(), glob: Some(&args.pattern), ignored, limit };
         let found = files(cx, &options).await?;
-        let total = found.files.len();
-        let files: Vec<String> =
-            found.files.iter().take(limit).map(|file| file.path.without_slash().to_owned()).collect();
+        let files: Vec<String> = found.files.iter().map(|file| file.path.without_slash().to_owned()).collect();
         Ok(Output {
             count: files.len(),
+            total: (found.total > files.len()).then_some(found.total),
             files,
             pattern: args.pattern,
-            total: (total > limit).then_some(total),
-            skipped: (found.ignored > 0).then_some(found.ignored),
+            skipped: counted(found.ignored),
+            unreadable: counted(found.unreadable),
+            unnamed: counted(found.unnamed),
         })
     }
 }

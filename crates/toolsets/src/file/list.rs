@@ -1,9 +1,10 @@
 use super::path;
+use crate::counted;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolrest_core::{Action, CallCx, Result, Tool};
-use toolrest_ops::{FilesOptions, IgnoredFiles, files};
+use toolrest_core::{Action, CallCx, FileFound, IgnoredFiles, Result, Tool};
+use toolrest_ops::all_files;
 
 pub(super) struct List;
 
@@ -25,6 +26,12 @@ pub(super) struct Output {
     /// How many files `.gitignore` left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     skipped: Option<u64>,
+    /// How many directories could not be looked into.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unreadable: Option<u64>,
+    /// How many files and directories have a name that no path can have: not UTF-8, or with control characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unnamed: Option<u64>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -50,16 +57,17 @@ impl Tool for List {
         let folder = path("path", args.path.as_deref().unwrap_or("."))?;
         let include = args.include_ignored.unwrap_or(false);
         let ignored = if include { IgnoredFiles::Include } else { IgnoredFiles::LeaveOut };
-        let options = FilesOptions { folder: &folder, glob: args.pattern.as_deref(), ignored };
-        let found = files(cx, &options).await?;
-        let shown = |file: &toolrest_core::Listed| Found {
+        let found = all_files(cx, &folder, args.pattern.as_deref(), ignored).await?;
+        let shown = |file: &FileFound| Found {
             path: file.path.without_slash().to_owned(),
             size: file.size,
             modified: file.updated_at.to_string(),
         };
         Ok(Output {
             files: found.files.iter().map(shown).collect(),
-            skipped: (found.ignored > 0).then_some(found.ignored),
+            skipped: counted(found.ignored),
+            unreadable: counted(found.unreadable),
+            unnamed: counted(found.unnamed),
         })
     }
 }

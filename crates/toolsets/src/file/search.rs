@@ -1,9 +1,10 @@
 use super::path;
+use crate::counted;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroUsize;
-use toolrest_core::{Action, CallCx, LineMatch, Result, Tool};
+use toolrest_core::{Action, CallCx, IgnoredFiles, LineMatch, Result, Tool};
 use toolrest_ops::{Case, Extent, TreeSearch, search_tree};
 
 /// How many matches are returned where the caller does not say.
@@ -65,6 +66,12 @@ struct Skipped {
     ignored: u64,
     /// Files whose text would be too large to make.
     too_large: u64,
+    /// Files and directories that could not be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unreadable: Option<u64>,
+    /// Files and directories with a name that no path can have: not UTF-8, or with control characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unnamed: Option<u64>,
 }
 
 fn shown(line: LineMatch, has_context: bool) -> Match {
@@ -89,8 +96,9 @@ impl Tool for Search {
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
         let context = args.context_lines.unwrap_or(0).min(CONTEXT_MOST);
-        let extent =
-            Extent { hidden: args.include_hidden.unwrap_or(false), ignored: args.include_ignored.unwrap_or(false) };
+        let ignored =
+            if args.include_ignored.unwrap_or(false) { IgnoredFiles::Include } else { IgnoredFiles::LeaveOut };
+        let extent = Extent { hidden: args.include_hidden.unwrap_or(false), ignored };
         let tree = TreeSearch {
             pattern: args.pattern,
             case: if args.case_sensitive.unwrap_or(true) { Case::Sensitive } else { Case::Ignored },
@@ -100,8 +108,10 @@ impl Tool for Search {
             limit: args.max_results.map_or(RESULTS, NonZeroUsize::get),
             context,
         };
-        let (found, ignored) = search_tree(cx, tree).await?;
-        let skipped = Skipped { binary: found.skipped.binary, ignored, too_large: found.skipped.too_large };
+        let found = search_tree(cx, tree).await?;
+        let toolrest_core::Skipped { binary, too_large, ignored, unreadable, unnamed } = found.skipped;
+        let skipped =
+            Skipped { binary, ignored, too_large, unreadable: counted(unreadable), unnamed: counted(unnamed) };
         Ok(Output {
             matches: found.matches.into_iter().map(|line| shown(line, context > 0)).collect(),
             truncated: found.truncated,

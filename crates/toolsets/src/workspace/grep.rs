@@ -1,10 +1,11 @@
 //! `grep`: searches the text of files.
 
+use crate::counted;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use toolrest_core::{Action, CallCx, Result, Tool, WsPath};
+use toolrest_core::{Action, CallCx, IgnoredFiles, Result, Tool, WsPath};
 use toolrest_ops::{Case, PathPattern, SearchOptions, Syntax};
 
 /// The most matches that an answer carries, as the specification says.
@@ -46,19 +47,20 @@ struct Match {
     line_text: String,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Default, PartialEq, Serialize, JsonSchema)]
 struct Skipped {
     /// Files that are not text.
-    #[serde(skip_serializing_if = "is_zero", default)]
-    binary: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    binary: Option<u64>,
     /// JSON files that are too large once they are laid out as text.
-    #[serde(skip_serializing_if = "is_zero", default)]
-    too_large: u64,
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(number: &u64) -> bool {
-    *number == 0
+    #[serde(skip_serializing_if = "Option::is_none")]
+    too_large: Option<u64>,
+    /// Files and folders that could not be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unreadable: Option<u64>,
+    /// Files and folders with a name that no path can have: not UTF-8, or with control characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unnamed: Option<u64>,
 }
 
 #[async_trait]
@@ -75,11 +77,18 @@ impl Tool for Grep {
             syntax: Syntax::Postgres,
             case: if args.case_sensitive.unwrap_or(false) { Case::Sensitive } else { Case::Ignored },
             paths: args.path_pattern.as_deref().and_then(PathPattern::parse).map(|paths| Arc::new(paths) as _),
+            within: WsPath::root(),
+            ignored: IgnoredFiles::Include,
             limit: MATCHES_MOST,
             context: 0,
         };
         let found = toolrest_ops::search(cx, options).await?;
-        let skipped = Skipped { binary: found.skipped.binary, too_large: found.skipped.too_large };
+        let skipped = Skipped {
+            binary: counted(found.skipped.binary),
+            too_large: counted(found.skipped.too_large),
+            unreadable: counted(found.skipped.unreadable),
+            unnamed: counted(found.skipped.unnamed),
+        };
         Ok(Output {
             matches: found
                 .matches
@@ -87,7 +96,7 @@ impl Tool for Grep {
                 .map(|line| Match { path: line.path, line_number: line.line_number, line_text: line.line })
                 .collect(),
             truncated: found.truncated,
-            skipped: (skipped.binary + skipped.too_large > 0).then_some(skipped),
+            skipped: (skipped != Skipped::default()).then_some(skipped),
         })
     }
 }

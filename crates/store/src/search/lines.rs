@@ -1,0 +1,124 @@
+//! Taking the lines that match, as many as an answer can have.
+
+use std::ops::{ControlFlow, Range};
+use toolrest_core::{
+    ErrorKind, Found, Interrupt, LineMatch, LineMatcher, Result, Search, Skipped, ToolError, WsPath, line_text,
+    lines_around,
+};
+
+/// What was found in files that follow each other.
+#[derive(Default)]
+pub(crate) struct FoundLines {
+    pub(crate) matches: Vec<LineMatch>,
+    pub(crate) bytes: usize,
+    /// Whether a line was cut, or lines were left out.
+    pub(crate) is_cut: bool,
+    pub(crate) skipped: Skipped,
+}
+
+/// A part of a text, ended by the end of a line.
+pub(crate) struct Piece<'a> {
+    /// What is at hand: the part, and what is shown around its lines.
+    pub(crate) text: &'a [u8],
+    /// Where in it the part is.
+    pub(crate) part: Range<usize>,
+    /// The number of the part's first line.
+    pub(crate) first_line: u64,
+    /// Whether the text ends here.
+    pub(crate) is_last: bool,
+}
+
+impl<'a> Piece<'a> {
+    /// A text that is at hand from its beginning to its end.
+    pub(crate) fn whole(text: &'a [u8]) -> Self {
+        Self { text, part: 0..text.len(), first_line: 1, is_last: true }
+    }
+}
+
+impl FoundLines {
+    /// Whether there is more than an answer can have.
+    pub(crate) fn is_full(&self, search: &Search) -> bool {
+        self.is_cut || self.matches.len() > search.limit || self.bytes > search.limit_bytes
+    }
+
+    /// Searches a part of the text at a path, until there is enough.
+    pub(crate) fn search(
+        &mut self,
+        piece: &Piece<'_>,
+        path: impl Fn() -> WsPath,
+        search: &Search,
+        matcher: &dyn LineMatcher,
+        interrupt: &Interrupt,
+    ) -> Result<()> {
+        if interrupt.is_due() {
+            return Err(stopped());
+        }
+        let part = &piece.text[piece.part.clone()];
+        let (mut line_number, mut counted) = (piece.first_line, 0);
+        let mut take = |line: Range<usize>| {
+            // Where the text goes on, what follows the last newline is the first line of the next part.
+            if line.start == part.len() && !piece.is_last {
+                return ControlFlow::Break(());
+            }
+            line_number += memchr::memchr_iter(b'\n', &part[counted..line.start]).count() as u64;
+            counted = line.start;
+            let line = line.start + piece.part.start..line.end + piece.part.start;
+            self.take(piece.text, &line, line_number, path(), search);
+            if self.is_full(search) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        matcher.find_lines(part, interrupt, &mut take).map_err(|error| error.detail("path", path().as_str()))
+    }
+
+    fn take(&mut self, text: &[u8], line: &Range<usize>, line_number: u64, path: WsPath, search: &Search) {
+        let (before, after) = lines_around(text, line, search.context);
+        let mut bytes = &text[line.clone()];
+        if bytes.len() > search.limit_bytes {
+            bytes = &bytes[..search.limit_bytes];
+            self.is_cut = true;
+        }
+        let mut line = LineMatch { path, line_number, line: whole_characters(bytes), before, after };
+        if line.json_bytes() > search.limit_bytes {
+            self.is_cut = true;
+            line.cut_to(search.limit_bytes);
+        }
+        self.bytes += line.json_bytes();
+        self.matches.push(line);
+    }
+
+    /// Puts together what was found, in order and within the limits.
+    pub(crate) fn together(parts: impl IntoIterator<Item = Self>, search: &Search) -> Found {
+        let mut found = Found::default();
+        let mut bytes = 0;
+        for part in parts {
+            found.skipped += part.skipped;
+            for line in part.matches {
+                bytes += line.json_bytes();
+                let fits =
+                    found.matches.len() < search.limit && (bytes <= search.limit_bytes || found.matches.is_empty());
+                if !fits {
+                    found.truncated = true;
+                    return found;
+                }
+                found.matches.push(line);
+            }
+            if part.is_cut {
+                found.truncated = true;
+                return found;
+            }
+        }
+        found
+    }
+}
+
+/// What a search fails with that nobody waits for any more, or whose time is up.
+pub(crate) fn stopped() -> ToolError {
+    ToolError::new(ErrorKind::Cancelled, "The search was stopped")
+}
+
+/// The bytes as text, without a character that was cut at the end.
+fn whole_characters(bytes: &[u8]) -> String {
+    match str::from_utf8(bytes) {
+        Err(error) if error.error_len().is_none() => line_text(&bytes[..error.valid_up_to()]),
+        _ => line_text(bytes),
+    }
+}
