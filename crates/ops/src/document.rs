@@ -1,5 +1,6 @@
 //! How a content is seen as text, and what fits which type of file.
 
+use crate::encoding::{Encoding, recognise};
 use toolrest_core::{Content, ErrorKind, FileType, JsonText, Result, ToolError, WsPath};
 
 /// Makes of a JSON value the content of a file of that type.
@@ -56,6 +57,8 @@ enum Whole {
     Document(JsonText),
     /// JSON of another type, seen in its pretty form.
     Json,
+    /// Text that is not in UTF-8.
+    Encoded(Encoding),
 }
 
 impl Editable {
@@ -78,7 +81,10 @@ impl Editable {
                 }
                 Ok(Self { text: json.pretty(), whole: Whole::Json })
             }
-            Content::Bytes(bytes) => Err(binary(path, bytes.len())),
+            Content::Bytes(bytes) => match recognise(&bytes) {
+                Some((encoding, text)) => Ok(Self { text, whole: Whole::Encoded(encoding) }),
+                None => Err(binary(path, bytes.len())),
+            },
         }
     }
 
@@ -105,6 +111,12 @@ impl Editable {
                 }
                 Ok(Content::Json(json.compact()))
             }
+            Whole::Encoded(encoding) => match encoding.write(&text) {
+                Ok(bytes) => Ok(Content::of_bytes(bytes)),
+                Err(why) => Err(unfit(format!(
+                    "The file is a text in {encoding} and must stay one, but {why}; nothing was written"
+                ))),
+            },
         }
     }
 }

@@ -5,6 +5,7 @@
 
 pub mod document;
 mod edit;
+mod encoding;
 mod files;
 mod glob;
 mod heavy;

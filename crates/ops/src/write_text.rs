@@ -2,11 +2,13 @@
 
 use crate::document::Editable;
 use crate::edit::{Run, changeable};
+use crate::encoding::recognise;
 use crate::heavy;
 use crate::place::commit_one;
 use std::sync::Arc;
 use toolrest_core::{
-    CallCx, Change, Content, ContentHash, ErrorKind, Expect, File, FileType, Parents, Put, Result, ToolError, WsPath,
+    CallCx, Change, Content, ContentHash, ErrorKind, Expect, File, FileType, Form, Parents, Put, Result, ToolError,
+    WsPath,
 };
 use toolrest_edit::diff;
 
@@ -121,16 +123,25 @@ pub(crate) fn put_bytes(
             let editable = Editable::of(old.clone(), *file_type, path, limit_bytes)?;
             Ok(put(*file_type, editable.put_back(text)?))
         }
+        // A text in another encoding stays in it.
+        (Some((_, old @ Content::Bytes(_))), Content::Text(text)) => {
+            let content = match Editable::of(old.clone(), FileType::File, path, limit_bytes) {
+                Ok(editable) => editable.put_back(text)?,
+                Err(_) => Content::Text(text),
+            };
+            let file_type = if content.form() == Form::Bytes { FileType::File } else { FileType::Document };
+            Ok(put(file_type, content))
+        }
         (_, bytes @ Content::Bytes(_)) => Ok(put(FileType::File, bytes)),
         (_, text) => Ok(put(FileType::Document, text)),
     }
 }
 
-/// What programs and diffs see of a content: bytes as they are, JSON as its text.
+/// What programs and diffs see of a content: texts in UTF-8, other bytes as they are, JSON as its text.
 pub(crate) fn seen((file_type, content): &Held, path: &WsPath, limit_bytes: usize) -> Result<Vec<u8>> {
     match content {
         Content::Text(text) => Ok(text.as_bytes().to_vec()),
-        Content::Bytes(bytes) => Ok(bytes.clone()),
+        Content::Bytes(bytes) => Ok(recognise(bytes).map_or_else(|| bytes.clone(), |(_, text)| text.into_bytes())),
         Content::Json(_) => Ok(Editable::of(content.clone(), *file_type, path, limit_bytes)?.text.into_bytes()),
     }
 }
