@@ -51,13 +51,28 @@ impl Dialect for CodingDialect {
     }
 }
 
+/// What a tool was about to do, among the details of an error.
+const OPERATION: &str = "operation";
+/// The file or folder as the caller named it, among the details of an error.
+const NAMED: &str = "named";
+
+/// Notes what 004's sentences say: what was to be done, and with which file, as the caller named it.
+fn cannot<'a>(operation: &'a str, file: &'a str) -> impl FnOnce(ToolError) -> ToolError + 'a {
+    move |error| error.detail(OPERATION, operation).detail(NAMED, file)
+}
+
 /// The sentence of 004 for what went wrong, where it has one.
 fn sentence(error: &ToolError) -> String {
-    let path = error.details.get("path").and_then(|path| path.as_str()).map(|path| path.trim_start_matches('/'));
-    match (error.kind, path) {
-        (ErrorKind::NotFound, Some(path)) => format!("File not found: {path}"),
-        (ErrorKind::Binary, Some(path)) => format!("Cannot read binary file: {path}"),
-        (ErrorKind::Forbidden, _) => format!("Permission denied: {}", error.message),
+    let detail = |name: &str| error.details.get(name).and_then(|value| value.as_str());
+    let file = detail(NAMED).or_else(|| detail("path").map(|path| path.trim_start_matches('/')));
+    match (error.kind, file) {
+        (ErrorKind::NotFound, Some(file)) => format!("File not found: {file}"),
+        (ErrorKind::Binary, Some(file)) => format!("Cannot read binary file: {file}"),
+        (ErrorKind::Forbidden | ErrorKind::Protected, file) => match (detail(OPERATION), file) {
+            (Some(operation), Some(file)) => format!("Permission denied: Cannot {operation} {file}\n{}", error.message),
+            (Some(operation), None) => format!("Permission denied: Cannot {operation}\n{}", error.message),
+            (None, _) => format!("Permission denied: {}", error.message),
+        },
         _ => error.message.clone(),
     }
 }

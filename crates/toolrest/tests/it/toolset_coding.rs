@@ -270,6 +270,8 @@ async fn errors_are_the_sentences_of_the_specification(on: On) {
     let workspace = on.workspace().await;
     let missing = refused(&workspace, 404, "FILE_NOT_FOUND", "read", json!({"filePath": "src/a.ts"})).await;
     assert_eq!(missing, "File not found: src/a.ts");
+    let missing = refused(&workspace, 404, "FILE_NOT_FOUND", "read", json!({"filePath": "/src/a.ts"})).await;
+    assert_eq!(missing, "File not found: /src/a.ts", "as it was named");
     let outside = refused(&workspace, 400, "PATH_OUTSIDE_WORKSPACE", "read", json!({"filePath": "../a.ts"})).await;
     assert_eq!(outside, "Path outside workspace: ../a.ts");
     let bytes = json!({"tool": "write_file", "args": {"path": "a.bin", "content": "AP8A", "encoding": "base64"}});
@@ -284,5 +286,6 @@ async fn errors_are_the_sentences_of_the_specification(on: On) {
     workspace.admit(&viewer, "viewer").await;
     let args = json!({"filePath": "a.txt", "content": "y"});
     let denied = refused(&workspace.seen_by(&viewer), 403, "PERMISSION_DENIED", "write", args).await;
-    assert!(denied.starts_with("Permission denied: "), "{denied}");
+    assert!(denied.starts_with("Permission denied: Cannot write a.txt\n"), "{denied}");
+    assert!(denied.contains("editor"), "the way out is named: {denied}");
 }

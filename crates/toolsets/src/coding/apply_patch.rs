@@ -1,3 +1,4 @@
+use super::OPERATION;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -65,7 +66,8 @@ impl Tool for ApplyPatch {
     type Output = Output;
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
-        let patched = patch(cx, &args.patch_text, Run::from_flag(args.dry_run)).await?;
+        let patched = patch(cx, &args.patch_text, Run::from_flag(args.dry_run)).await;
+        let patched = patched.map_err(|error| error.detail(OPERATION, "apply the patch"))?;
         let shown = |file: &toolrest_ops::PatchedFile| File {
             path: file.path.without_slash().to_owned(),
             action: file.action.into(),

@@ -1,4 +1,4 @@
-use super::coerced;
+use super::{OPERATION, coerced};
 use crate::counted;
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -63,7 +63,7 @@ impl Tool for Glob {
         let include = args.include_ignored.unwrap_or(false);
         let ignored = if include { IgnoredFiles::Include } else { IgnoredFiles::LeaveOut };
         let options = FilesOptions { folder: &WsPath::root(), glob: Some(&args.pattern), ignored, limit };
-        let found = files(cx, &options).await?;
+        let found = files(cx, &options).await.map_err(|error| error.detail(OPERATION, "find files"))?;
         let files: Vec<String> = found.files.iter().map(|file| file.path.without_slash().to_owned()).collect();
         Ok(Output {
             count: files.len(),

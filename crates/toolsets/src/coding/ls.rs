@@ -1,4 +1,4 @@
-use super::path;
+use super::{cannot, path};
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -63,7 +63,7 @@ impl Tool for Ls {
         let (entries, missing) = match toolrest_ops::list(cx, &folder, depth).await {
             Ok(entries) => (entries, false),
             Err(error) if error.kind == ErrorKind::NotFound => (Vec::new(), true),
-            Err(error) => return Err(error),
+            Err(error) => return Err(cannot("list", &args.dir_path)(error)),
         };
         let entries: Vec<Entry> = entries.iter().map(shown).collect();
         Ok(Output { count: entries.len(), entries, missing })

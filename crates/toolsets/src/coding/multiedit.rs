@@ -1,4 +1,4 @@
-use super::{Found, expected, path, string_not_found};
+use super::{Found, cannot, expected, path, string_not_found};
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -81,7 +81,8 @@ impl Tool for MultiEdit {
             run: Run::from_flag(args.dry_run),
         };
         let edited = toolrest_ops::edit(cx, &path, &options).await;
-        let edited = edited.map_err(|error| string_not_found(error, &options.edits))?;
+        let edited = edited.map_err(|error| string_not_found(error, &options.edits));
+        let edited = edited.map_err(cannot("edit", &args.file_path))?;
         Ok(Output {
             success: true,
             file_path: path.without_slash().to_owned(),

@@ -1,4 +1,4 @@
-use super::{coerced, path};
+use super::{cannot, coerced, path};
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -61,7 +61,7 @@ impl Tool for Read {
             return Err(ToolError::argument("limit", "limit must be at least 1"));
         }
         let path = path("filePath", &args.file_path)?;
-        let file = read_text(cx, &path).await?;
+        let file = read_text(cx, &path).await.map_err(cannot("read", &args.file_path))?;
         let limits = PageLimits {
             skip: args.offset.unwrap_or(0),
             lines: args.limit.unwrap_or(LINES_MOST).min(LINES_MOST),

@@ -1,4 +1,4 @@
-use super::{expected, path};
+use super::{cannot, expected, path};
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -50,7 +50,8 @@ impl Tool for Write {
             expected: expected(args.expected_hash.as_deref()),
             run: Run::from_flag(args.dry_run),
         };
-        let written = write_text(cx, &path, args.content.into_bytes(), &options).await?;
+        let written = write_text(cx, &path, args.content.into_bytes(), &options).await;
+        let written = written.map_err(cannot("write", &args.file_path))?;
         Ok(Output {
             success: true,
             file_path: path.without_slash().to_owned(),
