@@ -70,6 +70,8 @@ pub enum ErrorKind {
     Timeout,
     /// The caller went away before the end.
     Cancelled,
+    /// The storage could not take what was to be written: it is full, or faulty.
+    WriteFailed,
     /// A part that is needed is away for the moment.
     Unavailable,
     /// A fault of ours.
@@ -78,7 +80,7 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// Every kind, for the reference.
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 33] = [
         Self::InvalidArgument,
         Self::InvalidPath,
         Self::OutsideWorkspace,
@@ -109,6 +111,7 @@ impl ErrorKind {
         Self::RateLimited,
         Self::Timeout,
         Self::Cancelled,
+        Self::WriteFailed,
         Self::Unavailable,
         Self::Internal,
     ];

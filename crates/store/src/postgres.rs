@@ -192,6 +192,11 @@ fn fault(error: tokio_postgres::Error) -> ToolError {
         tracing::warn!(%error, cause, "the connection to the database failed");
         return away();
     };
+    if *code == SqlState::DISK_FULL {
+        tracing::error!(%error, "the disk of the database is full");
+        let message = "The disk that holds the database is full; nothing was written";
+        return ToolError::new(ErrorKind::WriteFailed, message);
+    }
     if is_away(code) {
         tracing::warn!(%error, "the database is away");
         return away();
@@ -214,7 +219,6 @@ fn is_away(code: &SqlState) -> bool {
         SqlState::CRASH_SHUTDOWN,
         SqlState::CANNOT_CONNECT_NOW,
         SqlState::TOO_MANY_CONNECTIONS,
-        SqlState::DISK_FULL,
         SqlState::OUT_OF_MEMORY,
         SqlState::READ_ONLY_SQL_TRANSACTION,
     ]

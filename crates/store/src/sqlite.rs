@@ -231,7 +231,7 @@ fn write_in_groups(connection: &Connection, queue: &Receiver<WriteJob>) {
 fn commit(connection: &Connection) -> Result<()> {
     if connection.is_autocommit() {
         return Err(ToolError::new(
-            ErrorKind::Unavailable,
+            ErrorKind::WriteFailed,
             "The database gave up the transaction; nothing was written",
         ));
     }
@@ -245,9 +245,18 @@ fn commit(connection: &Connection) -> Result<()> {
 /// Translates a failure of the database itself.
 fn fault(error: rusqlite::Error) -> ToolError {
     use rusqlite::ErrorCode::{DatabaseBusy, DatabaseLocked, DiskFull, SystemIoFailure};
+    use rusqlite::ffi::{self, SQLITE_IOERR_FSYNC, SQLITE_IOERR_TRUNCATE, SQLITE_IOERR_WRITE};
+    let is_of_writing = |error: &ffi::Error| {
+        [SQLITE_IOERR_FSYNC, SQLITE_IOERR_TRUNCATE, SQLITE_IOERR_WRITE].contains(&error.extended_code)
+    };
     match error.sqlite_error_code() {
         Some(DiskFull) => {
-            ToolError::new(ErrorKind::Unavailable, "The disk that holds the database is full; nothing was written")
+            ToolError::new(ErrorKind::WriteFailed, "The disk that holds the database is full; nothing was written")
+        }
+        Some(SystemIoFailure) if error.sqlite_error().is_some_and(is_of_writing) => {
+            tracing::error!(%error, "the disk of the database cannot be written");
+            let message = "The disk that holds the database failed to write; look at the file before you try again";
+            ToolError::new(ErrorKind::WriteFailed, message)
         }
         Some(DatabaseBusy | DatabaseLocked | SystemIoFailure) => {
             tracing::error!(%error, "the database is not usable now");
@@ -256,3 +265,7 @@ fn fault(error: rusqlite::Error) -> ToolError {
         _ => ToolError::internal(error),
     }
 }
+
+#[cfg(test)]
+#[path = "sqlite_tests.rs"]
+mod tests;

@@ -60,6 +60,7 @@ pub fn row(kind: ErrorKind) -> ErrorRow {
         E::RateLimited          => cells((429, true),  ["RATE_LIMITED",        "unavailable",            "TIMEOUT",              "RATE_LIMITED",        "UNAVAILABLE"],           "Wait as long as Retry-After says, then repeat the call"),
         E::Timeout              => cells((504, true),  ["TIMEOUT",             "timeout",                "TIMEOUT",              "TIMEOUT",             "TIMEOUT"],               "Repeat the call, or ask for less at once"),
         E::Cancelled            => cells((499, true),  ["TIMEOUT",             "timeout",                "TIMEOUT",              "TIMEOUT",             "TIMEOUT"],               "Repeat the call if its effect is still wanted"),
+        E::WriteFailed          => cells((503, true),  ["UNAVAILABLE",         "write_failed",           "PERMISSION_DENIED",    "INTERNAL",            "UNAVAILABLE"],           "Have the operator make room on the server's disk, then repeat the call"),
         E::Unavailable          => cells((503, true),  ["UNAVAILABLE",         "unavailable",            "TIMEOUT",              "INTERNAL",            "UNAVAILABLE"],           "Repeat the call in a moment"),
         E::Internal             => cells((500, true),  ["INTERNAL_ERROR",      "unavailable",            "EXECUTION_ERROR",      "INTERNAL",            "INTERNAL"],              "Report the request's id to the operator"),
     }
