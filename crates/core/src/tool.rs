@@ -160,6 +160,9 @@ fn optional_without_null(property: &mut Value) {
         let kinds: Vec<Value> = kinds.into_iter().filter(|kind| kind != "null").collect();
         property["type"] = if let [only] = &kinds[..] { only.clone() } else { kinds.into() };
     }
+    if let Some(values) = property.get_mut("enum").and_then(Value::as_array_mut) {
+        values.retain(|value| !value.is_null());
+    }
 }
 
 fn schema_of<T: JsonSchema>() -> Value {

@@ -43,3 +43,13 @@ fn an_argument_of_the_wrong_type_is_named() {
     assert_eq!(error.argument_at_fault(), Some("recursive"));
     assert!(error.message.contains("invalid type: string \"yes\", expected a boolean"), "{}", error.message);
 }
+
+#[test]
+fn an_optional_argument_is_not_said_to_be_null() {
+    let mut property = json!({ "type": ["string", "null"], "enum": ["utf-8", "base64", null] });
+    optional_without_null(&mut property);
+    assert_eq!(property, json!({ "type": "string", "enum": ["utf-8", "base64"] }));
+    let mut property = json!({ "description": "anything" });
+    optional_without_null(&mut property);
+    assert_eq!(property, json!({ "description": "anything" }));
+}

@@ -42,7 +42,7 @@ pub(super) struct Output {
 #[async_trait]
 impl Tool for ReadFile {
     const NAME: &'static str = "read_file";
-    const DESCRIPTION: &'static str = "Read the content of a file";
+    const DESCRIPTION: &'static str = "Read the contents of a file in the workspace";
     const ACTION: Action = Action::Read;
     type Args = Args;
     type Output = Output;
