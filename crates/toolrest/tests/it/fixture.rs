@@ -1,0 +1,423 @@
+//! Plays the examples of a specification, which stand as data in `spec_NNN/*.json`.
+//!
+//! A scenario begins with `files` (a text, `{"base64"}` for bytes, or `{"repeat", "times"}`), with `folders` and with
+//! `setup` calls of the `workspace` toolset, whose results may be saved under a name. Then come the `exchanges`: a
+//! `call` of the specification's toolset, or a `request` as it goes over the wire, and the answer to expect. `after`
+//! says which texts are there in the end; null stands for no file. `specification` names the place that an example
+//! comes from, `ruling` what was decided where the text is silent or contradicts itself.
+//!
+//! In every string `${name}` stands for a saved value, for `${workspace}`, for a token (`${access_token}` of the owner,
+//! `${viewer_token}`, `${foreign_token}` of a user who is no member) or for `${root}`, which makes a path absolute.
+//! Expected strings may be patterns: `$uuid`, `$timestamp`, `$sha256`, `$string`, `$begins:` with how a text begins, and
+//! `$positioned:` for a message that may end in ` at line N column M`. An expected object with `"$more": true` may have
+//! fields that are not named. All else is exact.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use toolrest_testkit::{Account, Client, Reply, Request, Workspace};
+
+use crate::on::{On, text_at};
+
+/// Fields that may stand at the top level of any result beside those that a specification shows.
+const EXTRA_RESULT_FIELDS: [&str; 7] = ["diff", "hash", "matched_with", "matchedWith", "skipped", "total", "warnings"];
+
+/// A specification whose examples are played.
+pub struct Specification {
+    /// The folder that holds them.
+    pub folder: &'static str,
+    /// The toolset that it describes.
+    pub toolset: &'static str,
+    /// The files in the folder, without their ending.
+    pub fixtures: &'static [&'static str],
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Fixture {
+    scenarios: Vec<Scenario>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Scenario {
+    name: String,
+    specification: String,
+    ruling: Option<String>,
+    #[serde(default)]
+    files: BTreeMap<String, FileContent>,
+    #[serde(default)]
+    folders: Vec<String>,
+    #[serde(default)]
+    setup: Vec<SetupCall>,
+    exchanges: Vec<Exchange>,
+    #[serde(default)]
+    after: BTreeMap<String, Option<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, deny_unknown_fields)]
+enum FileContent {
+    Text(String),
+    Bytes { base64: String },
+    Repeated { repeat: String, times: usize },
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SetupCall {
+    tool: String,
+    args: Value,
+    #[serde(default)]
+    save: BTreeMap<String, String>,
+}
+
+/// One question, by `call` or by `request`, and its answer.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Exchange {
+    call: Option<Call>,
+    request: Option<RawRequest>,
+    expect: Expect,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Call {
+    tool: String,
+    args: Value,
+    #[serde(default)]
+    by: By,
+}
+
+/// Who calls.
+#[derive(Default, Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum By {
+    #[default]
+    Owner,
+    Viewer,
+    Stranger,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawRequest {
+    method: String,
+    path: String,
+    headers: BTreeMap<String, String>,
+    body: Option<Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Expect {
+    status: u16,
+    /// Where in the answer the body stands, if it is not all of it.
+    #[serde(default)]
+    at: String,
+    body: Value,
+}
+
+enum Question<'a> {
+    Call(&'a Call),
+    Request(&'a RawRequest),
+}
+
+impl Exchange {
+    fn question(&self) -> Question<'_> {
+        match (&self.call, &self.request) {
+            (Some(call), None) => Question::Call(call),
+            (None, Some(request)) => Question::Request(request),
+            _ => panic!("an exchange is either a call or a request"),
+        }
+    }
+
+    /// The tool that is called, if one is.
+    fn tool(&self) -> Option<&str> {
+        match self.question() {
+            Question::Call(call) => Some(&call.tool),
+            Question::Request(request) => request.body.as_ref().and_then(|body| body["tool"].as_str()),
+        }
+    }
+}
+
+/// How many examples call a tool and are answered, and how many are refused.
+#[derive(Default)]
+pub struct Coverage {
+    pub successes: usize,
+    pub refusals: usize,
+}
+
+impl Specification {
+    /// The files that are there, played or not.
+    pub fn fixture_files(&self) -> BTreeSet<String> {
+        let files = fs::read_dir(fixtures_folder().join(self.folder)).unwrap().map(|entry| entry.unwrap().path());
+        files.map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned()).collect()
+    }
+
+    /// What the examples ask of each tool.
+    pub fn coverage(&self) -> BTreeMap<String, Coverage> {
+        let mut tools = BTreeMap::<String, Coverage>::new();
+        let scenarios = self.fixtures.iter().flat_map(|fixture| self.read(fixture).scenarios);
+        for exchange in scenarios.flat_map(|scenario| scenario.exchanges) {
+            let Some(tool) = exchange.tool() else { continue };
+            let coverage = tools.entry(tool.to_owned()).or_default();
+            let counted = if exchange.expect.status == 200 { &mut coverage.successes } else { &mut coverage.refusals };
+            *counted += 1;
+        }
+        tools
+    }
+
+    /// Plays the scenarios of one file, each in a workspace of its own.
+    pub async fn play(&self, on: On, fixture: &str) {
+        let cast = Cast { owner: on.account().await, viewer: on.account().await, stranger: on.account().await };
+        for scenario in self.read(fixture).scenarios {
+            if let Err(fault) = self.try_scenario(on, &cast, &scenario).await {
+                let Scenario { name, specification, ruling, .. } = scenario;
+                let ruling = ruling.map_or_else(String::new, |ruling| format!(", by the ruling “{ruling}”"));
+                panic!("{}/{fixture}.json, “{name}” ({specification}{ruling}): {fault}", self.folder);
+            }
+        }
+    }
+
+    fn read(&self, fixture: &str) -> Fixture {
+        let path = fixtures_folder().join(self.folder).join(format!("{fixture}.json"));
+        let text = fs::read_to_string(&path).unwrap();
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    }
+
+    async fn try_scenario(&self, on: On, cast: &Cast, scenario: &Scenario) -> Result<(), String> {
+        let Room { workspace, root } = furnished(on, cast, scenario).await;
+        let mut names = BTreeMap::from([
+            ("workspace".to_owned(), workspace.id.clone()),
+            ("root".to_owned(), root),
+            ("access_token".to_owned(), cast.owner.access_token.clone()),
+            ("viewer_token".to_owned(), cast.viewer.access_token.clone()),
+            ("foreign_token".to_owned(), cast.stranger.access_token.clone()),
+        ]);
+        for call in &scenario.setup {
+            let result = workspace.ok(&call.tool, fill_in(&call.args, &names)).await;
+            for (name, pointer) in &call.save {
+                names.insert(name.clone(), text_at(&result, pointer).to_owned());
+            }
+        }
+        for (step, exchange) in scenario.exchanges.iter().enumerate() {
+            let fault = self.try_exchange(&workspace, cast, exchange, &names).await;
+            fault.map_err(|fault| format!("exchange {}: {fault}", step + 1))?;
+        }
+        for (path, text) in &scenario.after {
+            let reply = workspace.call("read", &json!({"path": path})).await;
+            let found = (reply.status != 404).then(|| reply.result()["content"].take());
+            if found != text.clone().map(Value::String) {
+                return Err(format!("after it {path} is {found:?}, expected {text:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    async fn try_exchange(
+        &self,
+        workspace: &Workspace,
+        cast: &Cast,
+        exchange: &Exchange,
+        names: &BTreeMap<String, String>,
+    ) -> Result<(), String> {
+        let reply = match exchange.question() {
+            Question::Call(call) => {
+                let body = json!({"tool": call.tool, "args": fill_in(&call.args, names)});
+                let path = format!("/toolsets/{}", self.toolset);
+                workspace.seen_by(cast.role(call.by)).post(&path, &body).await
+            }
+            Question::Request(request) => send(&workspace.account.client, request, names).await,
+        };
+        let Expect { status, at, body } = &exchange.expect;
+        if *status != reply.status {
+            return Err(format!("expected {status}, but {reply}"));
+        }
+        let answer = reply.json();
+        let found = answer.pointer(at).ok_or_else(|| format!("nothing at {at}; {reply}"))?;
+        let extra = self.extra_fields(reply.status);
+        compare(&fill_in(body, names), found, at, extra).map_err(|fault| format!("{fault}; {reply}"))
+    }
+
+    /// The fields that may stand in an answer though no example shows them, and where.
+    fn extra_fields(&self, status: u16) -> ExtraFields {
+        match (self.toolset, status) {
+            ("workspace", 200) => ExtraFields { at: "/result", names: &EXTRA_RESULT_FIELDS },
+            ("workspace", _) => ExtraFields { at: "", names: &["fields"] },
+            ("system", 200) => ExtraFields { at: "/value", names: &EXTRA_RESULT_FIELDS },
+            ("system", _) => ExtraFields { at: "/error", names: &["details"] },
+            (_, 200) => ExtraFields { at: "", names: &EXTRA_RESULT_FIELDS },
+            (_, _) => ExtraFields { at: "", names: &[] },
+        }
+    }
+}
+
+fn fixtures_folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/it")
+}
+
+/// The folders that hold fixtures.
+pub fn folders() -> BTreeSet<String> {
+    let entries = fs::read_dir(fixtures_folder()).unwrap().map(|entry| entry.unwrap().path());
+    entries.filter(|path| path.is_dir()).map(|path| path.file_name().unwrap().to_str().unwrap().to_owned()).collect()
+}
+
+/// The users of a scenario.
+struct Cast {
+    owner: Account,
+    viewer: Account,
+    stranger: Account,
+}
+
+impl Cast {
+    fn role(&self, by: By) -> &Account {
+        match by {
+            By::Owner => &self.owner,
+            By::Viewer => &self.viewer,
+            By::Stranger => &self.stranger,
+        }
+    }
+}
+
+/// Where a scenario plays.
+struct Room {
+    workspace: Workspace,
+    /// What makes a path in the workspace absolute when put before it with a slash: nothing where its own root is.
+    root: String,
+}
+
+/// Makes a workspace of the kind that the test is about. Nothing else here knows kinds.
+async fn room(on: On, owner: &Account) -> Room {
+    match on {
+        On::Sqlite | On::Postgres => Room { workspace: owner.workspace("Examples").await, root: String::new() },
+    }
+}
+
+async fn furnished(on: On, cast: &Cast, scenario: &Scenario) -> Room {
+    let room = room(on, &cast.owner).await;
+    room.workspace.admit(&cast.viewer, "viewer").await;
+    for folder in &scenario.folders {
+        room.workspace.ok("mkdir", json!({"path": folder})).await;
+    }
+    for (path, content) in &scenario.files {
+        match content {
+            FileContent::Text(text) => drop(room.workspace.write(path, text).await),
+            FileContent::Repeated { repeat, times } => drop(room.workspace.write(path, &repeat.repeat(*times)).await),
+            FileContent::Bytes { base64 } => {
+                let args = json!({"path": path, "content": base64, "encoding": "base64", "createDirs": true});
+                room.workspace.post("/toolsets/system", &json!({"tool": "write_file", "args": args})).await.success();
+            }
+        }
+    }
+    room
+}
+
+async fn send(client: &Client, wanted: &RawRequest, names: &BTreeMap<String, String>) -> Reply {
+    let mut request = Request::new(&wanted.method, &fill_in_text(&wanted.path, names));
+    for (name, value) in &wanted.headers {
+        request = request.header(name, &fill_in_text(value, names));
+    }
+    if let Some(body) = &wanted.body {
+        request = request.body(fill_in(body, names).to_string());
+    }
+    client.send(request).await
+}
+
+/// Replaces `${name}` in every string.
+fn fill_in(value: &Value, names: &BTreeMap<String, String>) -> Value {
+    match value {
+        Value::String(text) => Value::String(fill_in_text(text, names)),
+        Value::Array(items) => items.iter().map(|item| fill_in(item, names)).collect(),
+        Value::Object(fields) => {
+            fields.iter().map(|(name, value)| (name.clone(), fill_in(value, names))).collect::<Map<_, _>>().into()
+        }
+        other => other.clone(),
+    }
+}
+
+fn fill_in_text(text: &str, names: &BTreeMap<String, String>) -> String {
+    names.iter().fold(text.to_owned(), |text, (name, value)| text.replace(&format!("${{{name}}}"), value))
+}
+
+#[derive(Clone, Copy)]
+struct ExtraFields {
+    at: &'static str,
+    names: &'static [&'static str],
+}
+
+fn compare(expected: &Value, actual: &Value, at: &str, extra: ExtraFields) -> Result<(), String> {
+    match (expected, actual) {
+        (Value::Object(expected_fields), Value::Object(fields)) => {
+            let may_have_more = expected_fields.contains_key("$more");
+            for (name, value) in expected_fields.iter().filter(|(name, _)| *name != "$more") {
+                let actual = fields.get(name).ok_or_else(|| format!("{at}/{name} is missing"))?;
+                compare(value, actual, &format!("{at}/{name}"), extra)?;
+            }
+            let may_be_there = |name: &str| may_have_more || (at == extra.at && extra.names.contains(&name));
+            let unexpected = fields.keys().find(|name| !expected_fields.contains_key(*name) && !may_be_there(name));
+            unexpected.map_or(Ok(()), |name| Err(format!("{at}/{name} is unexpected")))
+        }
+        (Value::Array(expected_items), Value::Array(items)) => {
+            if expected_items.len() != items.len() {
+                return Err(format!("{at} has {} items, expected {}", items.len(), expected_items.len()));
+            }
+            expected_items
+                .iter()
+                .zip(items)
+                .enumerate()
+                .try_for_each(|(index, (expected, item))| compare(expected, item, &format!("{at}/{index}"), extra))
+        }
+        (Value::String(pattern), Value::String(text)) if fits(pattern, text) => Ok(()),
+        (expected, actual) if expected == actual => Ok(()),
+        (expected, actual) => Err(format!("{at} is {actual}, expected {expected}")),
+    }
+}
+
+fn fits(pattern: &str, text: &str) -> bool {
+    match pattern {
+        "$uuid" => is_shaped_like(text, "hhhhhhhh-hhhh-hhhh-hhhh-hhhhhhhhhhhh"),
+        "$sha256" => is_shaped_like(text, &"h".repeat(64)),
+        "$timestamp" => is_timestamp(text),
+        "$string" => !text.is_empty(),
+        pattern => {
+            if let Some(beginning) = pattern.strip_prefix("$begins:") {
+                text.starts_with(beginning)
+            } else if let Some(message) = pattern.strip_prefix("$positioned:") {
+                text.strip_prefix(message).is_some_and(|rest| rest.is_empty() || is_position(rest))
+            } else {
+                pattern == text
+            }
+        }
+    }
+}
+
+/// `h` stands for a lower-case hexadecimal digit, `d` for a decimal one.
+fn is_shaped_like(text: &str, shape: &str) -> bool {
+    text.len() == shape.len()
+        && text.bytes().zip(shape.bytes()).all(|(byte, shape)| match shape {
+            b'h' => byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte),
+            b'd' => byte.is_ascii_digit(),
+            other => byte == other,
+        })
+}
+
+/// ISO 8601 in UTC, to the second or finer.
+fn is_timestamp(text: &str) -> bool {
+    let Some(time) = text.strip_suffix('Z') else {
+        return false;
+    };
+    let (seconds, fraction) = time.split_once('.').unwrap_or((time, "0"));
+    is_shaped_like(seconds, "dddd-dd-ddTdd:dd:dd")
+        && !fraction.is_empty()
+        && fraction.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn is_position(text: &str) -> bool {
+    let numbers = text.strip_prefix(" at line ").and_then(|rest| rest.split_once(" column "));
+    numbers.is_some_and(|(line, column)| line.parse::<u32>().is_ok() && column.parse::<u32>().is_ok())
+}

@@ -1,0 +1,86 @@
+//! The examples that the specifications print, played over HTTP in each kind of workspace.
+
+use std::collections::BTreeSet;
+
+use toolrest::toolsets;
+
+use crate::fixture::{self, Specification};
+use crate::on::On;
+
+/// The kinds of workspace that examples are played in, a line each.
+macro_rules! in_each_kind_of_workspace {
+    ($($name:ident),+) => {
+        on!(sqlite, Sqlite: $($name),+);
+        on!(postgres, Postgres: $($name),+);
+        on!(folder, Folder: $($name),+);
+    };
+}
+
+macro_rules! specification {
+    ($folder:ident describes $toolset:ident: $($fixture:ident),+ $(,)?) => {
+        mod $folder {
+            use super::{On, Specification};
+
+            pub(super) const EXAMPLES: Specification = Specification {
+                folder: stringify!($folder),
+                toolset: stringify!($toolset),
+                fixtures: &[$(stringify!($fixture)),+],
+            };
+
+            $(
+                async fn $fixture(on: On) {
+                    EXAMPLES.play(on, stringify!($fixture)).await;
+                }
+            )+
+
+            in_each_kind_of_workspace![$($fixture),+];
+        }
+    };
+}
+
+specification! {
+    spec_000 describes workspace:
+    content_types, curl, edit, errors, grep, ls, mkdir, mv, paths, read, rm, touch, typescript, write,
+}
+
+specification! {
+    spec_001 describes file:
+    delete, errors, list, patch, read, search, write,
+}
+
+specification! {
+    spec_002 describes system:
+    definition, delete_file, errors, list_directory, move_file, read_file, write_file,
+}
+
+specification! {
+    spec_004 describes coding:
+    apply_patch, edit, errors, glob, ls, multiedit, paths, read, write,
+}
+
+const SPECIFICATIONS: [Specification; 4] =
+    [spec_000::EXAMPLES, spec_001::EXAMPLES, spec_002::EXAMPLES, spec_004::EXAMPLES];
+
+#[test]
+fn every_fixture_is_played() {
+    let played: BTreeSet<String> = SPECIFICATIONS.iter().map(|played| played.folder.to_owned()).collect();
+    assert_eq!(fixture::folders(), played);
+    for specification in SPECIFICATIONS {
+        let played = specification.fixtures.iter().map(ToString::to_string).collect();
+        assert_eq!(specification.fixture_files(), played, "{}", specification.folder);
+    }
+}
+
+#[test]
+fn every_tool_has_examples_that_succeed_and_examples_that_are_refused() {
+    let toolsets = toolsets::all();
+    for specification in SPECIFICATIONS {
+        let coverage = specification.coverage();
+        for tool in toolsets.find(specification.toolset).unwrap().tools() {
+            let (toolset, name) = (specification.toolset, tool.name());
+            let calls = coverage.get(name).unwrap_or_else(|| panic!("{toolset}: no example calls {name}"));
+            assert!(calls.successes > 0, "{toolset}: no example of {name} succeeds");
+            assert!(calls.refusals > 0, "{toolset}: no example of {name} is refused");
+        }
+    }
+}
