@@ -42,13 +42,6 @@ pub enum Run {
     Dry,
 }
 
-impl Run {
-    /// Reads an optional argument `dry_run`.
-    pub fn from_flag(dry_run: Option<bool>) -> Self {
-        if dry_run.unwrap_or(false) { Self::Dry } else { Self::ForReal }
-    }
-}
-
 /// What became of a file.
 pub struct Edited {
     /// The file.
@@ -63,6 +56,13 @@ pub struct Edited {
     pub matched_with: Level,
     /// The change as a unified diff.
     pub diff: String,
+}
+
+impl Edited {
+    /// How the texts were found, where not all were exactly as given.
+    pub fn matched_loosely(&self) -> Option<&'static str> {
+        (self.matched_with != Level::Exact).then(|| self.matched_with.name())
+    }
 }
 
 /// Replaces text in a file. Of edits that meet at one file, each is applied to what the one before left.

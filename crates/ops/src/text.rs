@@ -2,6 +2,7 @@
 
 use crate::document::Editable;
 use crate::read;
+use std::fmt::Write;
 use toolrest_core::{CallCx, Entry, Result, WsPath};
 
 /// A file seen as text.
@@ -30,6 +31,19 @@ pub struct LinePage<'a> {
     pub is_truncated: bool,
     /// How many bytes of the last line were left out.
     pub cut_bytes: usize,
+}
+
+impl LinePage<'_> {
+    /// The lines as `cat -n` shows them: the number right-aligned in six columns, a separator, the line.
+    pub fn numbered(&self, separator: char) -> String {
+        let mut text = String::new();
+        for (i, (number, line)) in self.lines.iter().enumerate() {
+            let newline = if i == 0 { "" } else { "\n" };
+            // Writing to a string does not fail.
+            let _ = write!(text, "{newline}{number:>6}{separator}{line}");
+        }
+        text
+    }
 }
 
 /// How much of a text to give.

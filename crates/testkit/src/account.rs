@@ -134,6 +134,11 @@ impl Workspace {
         self.post("/tools", &json!({"tool": tool, "args": args})).await
     }
 
+    /// Calls a tool of any toolset.
+    pub async fn call_of(&self, toolset: &str, tool: &str, args: &Value) -> Reply {
+        self.post(&format!("/toolsets/{toolset}"), &json!({"tool": tool, "args": args})).await
+    }
+
     /// Calls a tool; an error is a connection that broke.
     pub async fn try_call(&self, tool: &str, args: &Value) -> io::Result<Reply> {
         self.try_post("/tools", &json!({"tool": tool, "args": args})).await

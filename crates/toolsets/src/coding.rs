@@ -8,16 +8,16 @@ mod multiedit;
 mod read;
 mod write;
 
-use crate::errors;
+use crate::plain::Plain;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::sync::Arc;
-use toolrest_core::{CallId, ContentHash, Dialect, ErrorKind, Result, ToolError, Toolset, WsPath};
-use toolrest_ops::{Edited, Level, Replacement};
+use toolrest_core::{CallCx, ContentHash, ErrorKind, Result, ToolError, Toolset, WsPath};
+use toolrest_ops::{EditOptions, Edited, Replacement};
 
 /// The toolset with its tools.
 pub fn toolset() -> Toolset {
-    Toolset::new("coding", Arc::new(CodingDialect))
+    Toolset::new("coding", Arc::new(Plain { code: |row| row.coding, message: sentence }))
         .with(read::Read)
         .with(write::Write)
         .with(edit::Edit)
@@ -25,30 +25,6 @@ pub fn toolset() -> Toolset {
         .with(apply_patch::ApplyPatch)
         .with(ls::Ls)
         .with(glob::Glob)
-}
-
-/// How specification 004 wraps answers: not at all, and errors as a code with the sentence that it prints.
-struct CodingDialect;
-
-impl Dialect for CodingDialect {
-    fn success(&self, result: &str, _: CallId) -> Vec<u8> {
-        result.as_bytes().to_vec()
-    }
-
-    fn failure(&self, error: &ToolError, _: CallId) -> Vec<u8> {
-        #[derive(Serialize)]
-        struct Failure<'a> {
-            error: &'a str,
-            message: String,
-        }
-        let body = Failure { error: errors::row(error.kind).coding, message: sentence(error) };
-        // Strings always serialise.
-        serde_json::to_vec(&body).unwrap_or_default()
-    }
-
-    fn status(&self, error: &ToolError) -> u16 {
-        errors::row(error.kind).status
-    }
 }
 
 /// What a tool was about to do, among the details of an error.
@@ -82,11 +58,6 @@ fn path(argument: &str, text: &str) -> Result<WsPath> {
     WsPath::within(text).map_err(|error| error.about(argument))
 }
 
-/// Reads an optional hash argument.
-fn expected(hash: Option<&str>) -> Option<ContentHash> {
-    hash.map(ContentHash::claimed)
-}
-
 /// What is told of an edit beyond what 004 asks for.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -103,9 +74,16 @@ struct Found {
 
 impl Found {
     fn of(edited: Edited) -> Self {
-        let matched_with = (edited.matched_with != Level::Exact).then(|| edited.matched_with.name());
-        Self { hash: edited.hash, diff: edited.diff, matched_with }
+        Self { matched_with: edited.matched_loosely(), hash: edited.hash, diff: edited.diff }
     }
+}
+
+/// Edits a file as `edit` and `multiedit` do, and gives its path.
+async fn edit_file(cx: &CallCx, named: &str, options: &EditOptions) -> Result<(WsPath, Edited)> {
+    let path = path("filePath", named)?;
+    let edited = toolrest_ops::edit(cx, &path, options).await;
+    let edited = edited.map_err(|error| cannot("edit", named)(string_not_found(error, &options.edits)))?;
+    Ok((path, edited))
 }
 
 /// Puts 004's sentence before the explanation of a text that is not there.

@@ -1,8 +1,10 @@
 //! The published tool dialects. A toolset translates and does nothing else: one small file per tool.
 
+mod arguments;
 mod coding;
 pub mod errors;
 mod file;
+mod plain;
 mod reference;
 mod system;
 pub mod workspace;

@@ -10,7 +10,7 @@ use crate::errors;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use toolrest_core::{CallId, ContentHash, Dialect, Result, ToolError, Toolset, WsPath};
+use toolrest_core::{CallId, Dialect, ToolError, Toolset};
 
 /// The toolset with its tools.
 pub fn toolset() -> Toolset {
@@ -52,14 +52,4 @@ impl Dialect for SystemDialect {
     fn status(&self, error: &ToolError) -> u16 {
         errors::row(error.kind).status
     }
-}
-
-/// Reads a path argument: relative to the workspace's root, which it may not leave.
-fn path(argument: &str, text: &str) -> Result<WsPath> {
-    WsPath::relative(text).map_err(|error| error.about(argument))
-}
-
-/// Reads an optional hash argument.
-fn expected(hash: Option<&str>) -> Option<ContentHash> {
-    hash.map(ContentHash::claimed)
 }

@@ -15,7 +15,7 @@ use crate::errors;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use toolrest_core::{CallId, ContentHash, Dialect, Result, ToolError, Toolset, WsPath};
+use toolrest_core::{CallId, Dialect, Result, ToolError, Toolset, WsPath};
 
 /// The toolset with its tools.
 pub fn toolset() -> Toolset {
@@ -72,9 +72,4 @@ pub fn failure(error: &ToolError) -> Vec<u8> {
 /// Reads a path argument by 000's rules, naming the argument if it is at fault.
 fn path(argument: &str, text: &str) -> Result<WsPath> {
     WsPath::posix(text).map_err(|error| error.about(argument))
-}
-
-/// Reads an optional hash argument.
-fn expected(hash: Option<&str>) -> Option<ContentHash> {
-    hash.map(ContentHash::claimed)
 }

@@ -21,6 +21,7 @@ use serde_json::{Map, Value, json};
 use toolrest_testkit::{Account, Client, Reply, Request, Workspace};
 
 use crate::on::{On, text_at};
+use crate::toolset::SYSTEM;
 
 /// Fields that may stand at the top level of any result beside those that a specification shows.
 const EXTRA_RESULT_FIELDS: [&str; 7] = ["diff", "hash", "matched_with", "matchedWith", "skipped", "total", "warnings"];
@@ -228,9 +229,8 @@ impl Specification {
     ) -> Result<(), String> {
         let reply = match exchange.question() {
             Question::Call(call) => {
-                let body = json!({"tool": call.tool, "args": fill_in(&call.args, names)});
-                let path = format!("/toolsets/{}", self.toolset);
-                workspace.seen_by(cast.role(call.by)).post(&path, &body).await
+                let workspace = workspace.seen_by(cast.role(call.by));
+                workspace.call_of(self.toolset, &call.tool, &fill_in(&call.args, names)).await
             }
             Question::Request(request) => send(&workspace.account.client, request, names).await,
         };
@@ -295,6 +295,11 @@ struct Room {
 async fn room(on: On, owner: &Account) -> Room {
     match on {
         On::Sqlite | On::Postgres => Room { workspace: owner.workspace("Examples").await, root: String::new() },
+        On::Folder | On::FolderOnPostgres => {
+            let folder = on.shared().new_folder();
+            let root = folder.to_str().unwrap().to_owned();
+            Room { workspace: owner.folder_workspace("Examples", &folder).await, root }
+        }
     }
 }
 
@@ -310,7 +315,7 @@ async fn furnished(on: On, cast: &Cast, scenario: &Scenario) -> Room {
             FileContent::Repeated { repeat, times } => drop(room.workspace.write(path, &repeat.repeat(*times)).await),
             FileContent::Bytes { base64 } => {
                 let args = json!({"path": path, "content": base64, "encoding": "base64", "createDirs": true});
-                room.workspace.post("/toolsets/system", &json!({"tool": "write_file", "args": args})).await.success();
+                SYSTEM.ok(&room.workspace, "write_file", args).await;
             }
         }
     }

@@ -34,6 +34,7 @@ mod sessions;
 mod specifications;
 mod start;
 mod storm;
+mod toolset;
 mod toolset_coding;
 mod toolset_file;
 mod toolset_system;

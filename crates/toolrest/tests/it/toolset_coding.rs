@@ -1,9 +1,9 @@
 //! The `coding` toolset: specification 004.
 
-use serde_json::{Value, json};
-use toolrest_testkit::{Reply, Workspace};
+use serde_json::json;
 
 use crate::on::{On, list_at, text_at};
+use crate::toolset::{CODING, SYSTEM};
 
 on_every_backend![
     a_file_is_read_as_the_specification_shows,
@@ -21,51 +21,35 @@ on_every_backend![
     files_are_found_by_glob,
 ];
 
-async fn call(workspace: &Workspace, tool: &str, args: Value) -> Reply {
-    workspace.post("/toolsets/coding", &json!({"tool": tool, "args": args})).await
-}
-
-async fn ok(workspace: &Workspace, tool: &str, args: Value) -> Value {
-    call(workspace, tool, args).await.success()
-}
-
-/// Asserts the status and the code of a refusal; gives its message.
-async fn refused(workspace: &Workspace, status: u16, code: &str, tool: &str, args: Value) -> String {
-    let reply = call(workspace, tool, args).await;
-    assert_eq!(reply.status, status, "{}", reply.text);
-    let body = reply.json();
-    assert_eq!(body["error"], code, "{body}");
-    text_at(&body, "/message").to_owned()
-}
-
 async fn a_file_is_read_as_the_specification_shows(on: On) {
     let workspace = on.workspace().await;
     workspace.write("/package.json", "{\n  \"name\": \"ekacode\",\n  \"version\": \"0.0.1\"\n}\n").await;
-    let read = ok(&workspace, "read", json!({"filePath": "package.json"})).await;
+    let read = CODING.ok(&workspace, "read", json!({"filePath": "package.json"})).await;
     let content = "     1→{\n     2→  \"name\": \"ekacode\",\n     3→  \"version\": \"0.0.1\"\n     4→}";
     assert_eq!(read["content"], content);
     assert_eq!(read["metadata"], json!({"truncated": false, "lineCount": 4, "filePath": "package.json"}));
     for (offset, limit) in [(json!(1), json!(2)), (json!("1"), json!("2"))] {
-        let part = ok(&workspace, "read", json!({"filePath": "/package.json", "offset": offset, "limit": limit})).await;
+        let part =
+            CODING.ok(&workspace, "read", json!({"filePath": "/package.json", "offset": offset, "limit": limit})).await;
         assert_eq!(part["content"], "     2→  \"name\": \"ekacode\",\n     3→  \"version\": \"0.0.1\"");
         assert_eq!(part["metadata"]["truncated"], true);
     }
     for wrong in [json!(-1), json!(1.5), json!("x"), json!([])] {
-        refused(&workspace, 400, "INVALID_ARGUMENT", "read", json!({"filePath": "a", "offset": wrong})).await;
+        CODING.refused(&workspace, 400, "INVALID_ARGUMENT", "read", json!({"filePath": "a", "offset": wrong})).await;
     }
-    refused(&workspace, 400, "INVALID_ARGUMENT", "read", json!({"filePath": "package.json", "limit": 0})).await;
+    CODING.refused(&workspace, 400, "INVALID_ARGUMENT", "read", json!({"filePath": "package.json", "limit": 0})).await;
 }
 
 async fn long_files_are_read_in_pieces(on: On) {
     let workspace = on.workspace().await;
     workspace.write("/lines.txt", &"x\n".repeat(3000)).await;
-    let read = ok(&workspace, "read", json!({"filePath": "lines.txt"})).await;
+    let read = CODING.ok(&workspace, "read", json!({"filePath": "lines.txt"})).await;
     assert_eq!(text_at(&read, "/content").lines().count(), 2000);
     assert_eq!(read["metadata"], json!({"truncated": true, "lineCount": 3000, "filePath": "lines.txt"}));
-    let rest = ok(&workspace, "read", json!({"filePath": "lines.txt", "offset": 2000})).await;
+    let rest = CODING.ok(&workspace, "read", json!({"filePath": "lines.txt", "offset": 2000})).await;
     assert_eq!(rest["metadata"]["truncated"], false);
     workspace.write("/wide.txt", &format!("{}\nend\n", "ä".repeat(60_000))).await;
-    let wide = ok(&workspace, "read", json!({"filePath": "wide.txt"})).await;
+    let wide = CODING.ok(&workspace, "read", json!({"filePath": "wide.txt"})).await;
     assert_eq!(wide["metadata"]["truncated"], true);
     let content = text_at(&wide, "/content");
     assert!(content.len() < 52_000 && content.ends_with("more bytes in this line)"), "{}", content.len());
@@ -74,15 +58,15 @@ async fn long_files_are_read_in_pieces(on: On) {
 async fn a_write_shows_its_diff(on: On) {
     let workspace = on.workspace().await;
     let args = json!({"filePath": "package.json", "content": "{\n  \"version\": \"0.0.1\"\n}\n"});
-    let created = ok(&workspace, "write", args).await;
+    let created = CODING.ok(&workspace, "write", args).await;
     assert_eq!((&created["success"], &created["created"]), (&json!(true), &json!(true)));
     let content = "{\n  \"name\": \"new-package\",\n  \"version\": \"0.0.1\"\n  \"dependencies\": {}\n}\n";
-    let written = ok(&workspace, "write", json!({"filePath": "package.json", "content": content})).await;
+    let written = CODING.ok(&workspace, "write", json!({"filePath": "package.json", "content": content})).await;
     let diff = "--- a/package.json\n+++ b/package.json\n@@ -1,3 +1,5 @@\n {\n+  \"name\": \"new-package\",\n   \
                 \"version\": \"0.0.1\"\n+  \"dependencies\": {}\n }\n";
     assert_eq!(text_at(&written, "/diff"), diff);
     assert_eq!((&written["filePath"], &written["created"]), (&json!("package.json"), &json!(false)));
-    let same = ok(&workspace, "write", json!({"filePath": "package.json", "content": content})).await;
+    let same = CODING.ok(&workspace, "write", json!({"filePath": "package.json", "content": content})).await;
     assert_eq!(same["diff"], "");
 }
 
@@ -90,17 +74,17 @@ async fn an_edit_counts_its_replacements(on: On) {
     let workspace = on.workspace().await;
     workspace.write("/src/index.ts", "const x = 1\nconsole.log(x)\nconsole.log($1)\n").await;
     let args = json!({"filePath": "src/index.ts", "oldString": "const x = 1", "newString": "const x = $&2"});
-    let edited = ok(&workspace, "edit", args).await;
+    let edited = CODING.ok(&workspace, "edit", args).await;
     assert_eq!((&edited["success"], &edited["replacements"]), (&json!(true), &json!(1)));
     let all = json!({"filePath": "src/index.ts", "oldString": "console.log", "newString": "logger.info",
                      "replaceAll": true});
-    assert_eq!(ok(&workspace, "edit", all).await["replacements"], 2);
+    assert_eq!(CODING.ok(&workspace, "edit", all).await["replacements"], 2);
     assert_eq!(workspace.text("/src/index.ts").await, "const x = $&2\nlogger.info(x)\nlogger.info($1)\n");
     let twice = json!({"filePath": "src/index.ts", "oldString": "logger", "newString": "x"});
-    let message = refused(&workspace, 400, "STRING_NOT_UNIQUE", "edit", twice).await;
+    let message = CODING.refused(&workspace, 400, "STRING_NOT_UNIQUE", "edit", twice).await;
     assert!(message.contains('2') && message.contains('3'), "{message}");
     let empty = json!({"filePath": "src/index.ts", "oldString": "", "newString": "x"});
-    refused(&workspace, 400, "INVALID_ARGUMENT", "edit", empty).await;
+    CODING.refused(&workspace, 400, "INVALID_ARGUMENT", "edit", empty).await;
 }
 
 async fn several_edits_are_made_or_none(on: On) {
@@ -110,16 +94,16 @@ async fn several_edits_are_made_or_none(on: On) {
         {"oldString": "let a", "newString": "let b"},
         {"oldString": "use(a)", "newString": "use(b)", "replaceAll": true}
     ]);
-    let edited = ok(&workspace, "multiedit", json!({"filePath": "a.ts", "edits": edits})).await;
+    let edited = CODING.ok(&workspace, "multiedit", json!({"filePath": "a.ts", "edits": edits})).await;
     assert_eq!(edited["totalReplacements"], 3);
     assert_eq!(edited["results"], json!([{"replacements": 1}, {"replacements": 2}]));
     assert_eq!(workspace.text("/a.ts").await, "let b = 1;\nuse(b);\nuse(b);\n");
     let edits = json!([{"oldString": "let b", "newString": "let c"}, {"oldString": "absent", "newString": ""}]);
     let args = json!({"filePath": "a.ts", "edits": edits});
-    let message = refused(&workspace, 400, "STRING_NOT_FOUND", "multiedit", args).await;
+    let message = CODING.refused(&workspace, 400, "STRING_NOT_FOUND", "multiedit", args).await;
     assert!(message.starts_with("String not found in file: \"absent...\""), "{message}");
     assert_eq!(workspace.text("/a.ts").await, "let b = 1;\nuse(b);\nuse(b);\n");
-    refused(&workspace, 400, "INVALID_ARGUMENT", "multiedit", json!({"filePath": "a.ts", "edits": []})).await;
+    CODING.refused(&workspace, 400, "INVALID_ARGUMENT", "multiedit", json!({"filePath": "a.ts", "edits": []})).await;
 }
 
 async fn a_patch_changes_many_files_or_none(on: On) {
@@ -135,10 +119,10 @@ async fn a_patch_changes_many_files_or_none(on: On) {
         @@ -0,0 +1 @@\n+hello\n\
         diff --git a/from.txt b/to/moved.txt\nsimilarity index 80%\nrename from from.txt\nrename to to/moved.txt\n\
         --- a/from.txt\n+++ b/to/moved.txt\n@@ -1,4 +1,4 @@\n one\n-two\n+2\n three\n four\n";
-    let shown = ok(&workspace, "apply_patch", json!({"patchText": patch, "dryRun": true})).await;
+    let shown = CODING.ok(&workspace, "apply_patch", json!({"patchText": patch, "dryRun": true})).await;
     assert!(text_at(&shown, "/diff").contains("+line 4 added"), "{shown}");
     assert_eq!(workspace.paths_below("/").await, ["/from.txt", "/gone.txt", "/old.txt"]);
-    let applied = ok(&workspace, "apply_patch", json!({"patchText": patch})).await;
+    let applied = CODING.ok(&workspace, "apply_patch", json!({"patchText": patch})).await;
     let files = json!([
         {"path": "old.txt", "action": "update"}, {"path": "gone.txt", "action": "delete"},
         {"path": "new/made.txt", "action": "add"}, {"path": "to/moved.txt", "action": "move"}
@@ -159,7 +143,7 @@ async fn a_patch_changes_many_files_or_none(on: On) {
     assert_eq!(workspace.text("/from.txt").await, "one\ntwo\nthree\nfour\n");
     // Any part that does not fit keeps the rest from being applied.
     workspace.write("/gone.txt", "something else\n").await;
-    let message = refused(&workspace, 400, "STRING_NOT_FOUND", "apply_patch", json!({"patchText": patch})).await;
+    let message = CODING.refused(&workspace, 400, "STRING_NOT_FOUND", "apply_patch", json!({"patchText": patch})).await;
     assert!(message.starts_with("gone.txt: hunk 1") && message.contains("Nothing was written"), "{message}");
     assert_eq!(workspace.text("/old.txt").await, "line 1\nline 2\nline 3\n");
 }
@@ -170,7 +154,7 @@ async fn a_patch_in_the_other_format_is_applied(on: On) {
     workspace.write("/b.txt", "x\n").await;
     let patch = "*** Begin Patch\n*** Update File: a.py\n@@ def g():\n-    return 1\n+    return 2\n\
         *** Add File: c/d.txt\n+new\n*** Delete File: b.txt\n*** End Patch\n";
-    let applied = ok(&workspace, "apply_patch", json!({"patchText": patch})).await;
+    let applied = CODING.ok(&workspace, "apply_patch", json!({"patchText": patch})).await;
     assert_eq!(applied["filesModified"], 3, "{applied}");
     assert_eq!(workspace.text("/a.py").await, "def f():\n    return 1\n\ndef g():\n    return 2\n");
     assert_eq!(workspace.text("/c/d.txt").await, "new\n");
@@ -181,15 +165,16 @@ async fn a_patch_that_does_not_fit_is_explained(on: On) {
     let workspace = on.workspace().await;
     workspace.write("/a.txt", "alpha\nbeta\ngamma\n").await;
     let patch = "--- a/a.txt\n+++ b/a.txt\n@@ -1,3 +1,3 @@\n alpha\n-betta\n+delta\n gamma\n";
-    let message = refused(&workspace, 400, "STRING_NOT_FOUND", "apply_patch", json!({"patchText": patch})).await;
+    let message = CODING.refused(&workspace, 400, "STRING_NOT_FOUND", "apply_patch", json!({"patchText": patch})).await;
     assert!(message.contains("a.txt") && message.contains("hunk 1") && message.contains("beta"), "{message}");
     let done = "--- a/a.txt\n+++ b/a.txt\n@@ -1,3 +1,3 @@\n alpha\n-bbb\n+beta\n gamma\n";
-    let message = refused(&workspace, 409, "ALREADY_APPLIED", "apply_patch", json!({"patchText": done})).await;
+    let message = CODING.refused(&workspace, 409, "ALREADY_APPLIED", "apply_patch", json!({"patchText": done})).await;
     assert!(message.contains("already applied"), "{message}");
-    let message = refused(&workspace, 400, "INVALID_PATCH", "apply_patch", json!({"patchText": "no patch"})).await;
+    let message =
+        CODING.refused(&workspace, 400, "INVALID_PATCH", "apply_patch", json!({"patchText": "no patch"})).await;
     assert!(message.contains("patch line"), "{message}");
     let absent = "--- a/b.txt\n+++ b/b.txt\n@@ -1 +1 @@\n-x\n+y\n";
-    let message = refused(&workspace, 404, "FILE_NOT_FOUND", "apply_patch", json!({"patchText": absent})).await;
+    let message = CODING.refused(&workspace, 404, "FILE_NOT_FOUND", "apply_patch", json!({"patchText": absent})).await;
     assert_eq!(message, "File not found: b.txt");
     assert_eq!(workspace.text("/a.txt").await, "alpha\nbeta\ngamma\n");
 }
@@ -198,10 +183,10 @@ async fn a_patch_cannot_leave_the_workspace(on: On) {
     let workspace = on.workspace().await;
     for name in ["../evil.txt", "/etc/evil.txt", "a/../../evil.txt"] {
         let patch = format!("*** Begin Patch\n*** Add File: {name}\n+x\n*** End Patch\n");
-        refused(&workspace, 400, "PATH_OUTSIDE_WORKSPACE", "apply_patch", json!({"patchText": patch})).await;
+        CODING.refused(&workspace, 400, "PATH_OUTSIDE_WORKSPACE", "apply_patch", json!({"patchText": patch})).await;
     }
     let patch = "--- /dev/null\n+++ b/../../evil.txt\n@@ -0,0 +1 @@\n+x\n";
-    refused(&workspace, 400, "PATH_OUTSIDE_WORKSPACE", "apply_patch", json!({"patchText": patch})).await;
+    CODING.refused(&workspace, 400, "PATH_OUTSIDE_WORKSPACE", "apply_patch", json!({"patchText": patch})).await;
     assert!(workspace.paths_below("/").await.is_empty());
 }
 
@@ -213,7 +198,7 @@ async fn patches_and_writers_do_not_lose_each_other(on: On) {
         let workspace = workspace.clone();
         writers.spawn(async move {
             let patch = format!("--- a/list.txt\n+++ b/list.txt\n@@ ... @@\n begin\n+entry {number}\n");
-            ok(&workspace, "apply_patch", json!({"patchText": patch})).await;
+            CODING.ok(&workspace, "apply_patch", json!({"patchText": patch})).await;
         });
     }
     writers.join_all().await;
@@ -227,15 +212,15 @@ async fn folders_are_listed(on: On) {
     let workspace = on.workspace().await;
     workspace.write("/src/index.ts", "").await;
     workspace.write("/src/components/Button.tsx", "").await;
-    let listed = ok(&workspace, "ls", json!({"dirPath": "src", "recursive": true})).await;
+    let listed = CODING.ok(&workspace, "ls", json!({"dirPath": "src", "recursive": true})).await;
     let entries = json!([
         {"name": "components", "path": "src/components", "type": "directory"},
         {"name": "Button.tsx", "path": "src/components/Button.tsx", "type": "file"},
         {"name": "index.ts", "path": "src/index.ts", "type": "file"}
     ]);
     assert_eq!(listed, json!({"entries": entries, "count": 3}));
-    assert_eq!(ok(&workspace, "ls", json!({"dirPath": "src"})).await["count"], 2);
-    let missing = ok(&workspace, "ls", json!({"dirPath": "nowhere"})).await;
+    assert_eq!(CODING.ok(&workspace, "ls", json!({"dirPath": "src"})).await["count"], 2);
+    let missing = CODING.ok(&workspace, "ls", json!({"dirPath": "nowhere"})).await;
     assert_eq!(missing, json!({"entries": [], "count": 0, "missing": true}));
 }
 
@@ -253,39 +238,40 @@ async fn files_are_found_by_glob(on: On) {
         ("**/*.{js,test.ts}", &["src/d.js", "src/deep/c.test.ts"]),
         ("nothing/*", &[]),
     ] {
-        let found = ok(&workspace, "glob", json!({"pattern": pattern})).await;
+        let found = CODING.ok(&workspace, "glob", json!({"pattern": pattern})).await;
         assert_eq!(found, json!({"files": files, "count": files.len(), "pattern": pattern}));
     }
-    let part = ok(&workspace, "glob", json!({"pattern": "**/*", "limit": "2"})).await;
+    let part = CODING.ok(&workspace, "glob", json!({"pattern": "**/*", "limit": "2"})).await;
     assert_eq!((&part["count"], &part["total"]), (&json!(2), &json!(4)));
     for pattern in ["[a", &format!("{}a{}", "{".repeat(1_000), "}".repeat(1_000)), &"a".repeat(5_000)] {
-        refused(&workspace, 400, "INVALID_PATTERN", "glob", json!({"pattern": pattern})).await;
+        CODING.refused(&workspace, 400, "INVALID_PATTERN", "glob", json!({"pattern": pattern})).await;
     }
     for limit in [0, 1001] {
-        refused(&workspace, 400, "INVALID_ARGUMENT", "glob", json!({"pattern": "*", "limit": limit})).await;
+        CODING.refused(&workspace, 400, "INVALID_ARGUMENT", "glob", json!({"pattern": "*", "limit": limit})).await;
     }
 }
 
 async fn errors_are_the_sentences_of_the_specification(on: On) {
     let workspace = on.workspace().await;
-    let missing = refused(&workspace, 404, "FILE_NOT_FOUND", "read", json!({"filePath": "src/a.ts"})).await;
+    let missing = CODING.refused(&workspace, 404, "FILE_NOT_FOUND", "read", json!({"filePath": "src/a.ts"})).await;
     assert_eq!(missing, "File not found: src/a.ts");
-    let missing = refused(&workspace, 404, "FILE_NOT_FOUND", "read", json!({"filePath": "/src/a.ts"})).await;
+    let missing = CODING.refused(&workspace, 404, "FILE_NOT_FOUND", "read", json!({"filePath": "/src/a.ts"})).await;
     assert_eq!(missing, "File not found: /src/a.ts", "as it was named");
-    let outside = refused(&workspace, 400, "PATH_OUTSIDE_WORKSPACE", "read", json!({"filePath": "../a.ts"})).await;
+    let outside =
+        CODING.refused(&workspace, 400, "PATH_OUTSIDE_WORKSPACE", "read", json!({"filePath": "../a.ts"})).await;
     assert_eq!(outside, "Path outside workspace: ../a.ts");
-    let bytes = json!({"tool": "write_file", "args": {"path": "a.bin", "content": "AP8A", "encoding": "base64"}});
-    workspace.post("/toolsets/system", &bytes).await.success();
-    let binary = refused(&workspace, 400, "BINARY_FILE", "read", json!({"filePath": "a.bin"})).await;
+    let bytes = json!({"path": "a.bin", "content": "AP8A", "encoding": "base64"});
+    SYSTEM.ok(&workspace, "write_file", bytes).await;
+    let binary = CODING.refused(&workspace, 400, "BINARY_FILE", "read", json!({"filePath": "a.bin"})).await;
     assert_eq!(binary, "Cannot read binary file: a.bin");
     workspace.write("/a.txt", "x").await;
     let args = json!({"filePath": "a.txt", "oldString": "y".repeat(60), "newString": ""});
-    let absent = refused(&workspace, 400, "STRING_NOT_FOUND", "edit", args).await;
+    let absent = CODING.refused(&workspace, 400, "STRING_NOT_FOUND", "edit", args).await;
     assert!(absent.starts_with(&format!("String not found in file: \"{}...\"", "y".repeat(50))), "{absent}");
     let viewer = on.account().await;
     workspace.admit(&viewer, "viewer").await;
     let args = json!({"filePath": "a.txt", "content": "y"});
-    let denied = refused(&workspace.seen_by(&viewer), 403, "PERMISSION_DENIED", "write", args).await;
+    let denied = CODING.refused(&workspace.seen_by(&viewer), 403, "PERMISSION_DENIED", "write", args).await;
     assert!(denied.starts_with("Permission denied: Cannot write a.txt\n"), "{denied}");
     assert!(denied.contains("editor"), "the way out is named: {denied}");
 }

@@ -1,9 +1,10 @@
 use super::OPERATION;
+use crate::arguments;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolrest_core::{Action, CallCx, Result, Tool};
-use toolrest_ops::{PatchAction, Run, patch};
+use toolrest_ops::{PatchAction, patch};
 
 pub(super) struct ApplyPatch;
 
@@ -66,7 +67,7 @@ impl Tool for ApplyPatch {
     type Output = Output;
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
-        let patched = patch(cx, &args.patch_text, Run::from_flag(args.dry_run)).await;
+        let patched = patch(cx, &args.patch_text, arguments::run(args.dry_run)).await;
         let patched = patched.map_err(|error| error.detail(OPERATION, "apply the patch"))?;
         let shown = |file: &toolrest_ops::PatchedFile| File {
             path: file.path.without_slash().to_owned(),

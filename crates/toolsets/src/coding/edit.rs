@@ -1,9 +1,10 @@
-use super::{Found, cannot, expected, path, string_not_found};
+use super::{Found, edit_file};
+use crate::arguments;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolrest_core::{Action, CallCx, Result, Tool};
-use toolrest_ops::{EditOptions, Leniency, Replacement, Run, Which};
+use toolrest_ops::{EditOptions, Replacement};
 
 pub(super) struct Edit;
 
@@ -49,17 +50,14 @@ impl Tool for Edit {
     type Output = Output;
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
-        let path = path("filePath", &args.file_path)?;
-        let which = if args.replace_all.unwrap_or(false) { Which::All } else { Which::Only };
+        let which = arguments::which(args.replace_all);
         let options = EditOptions {
             edits: vec![Replacement { old: args.old_string, new: args.new_string, which }],
-            leniency: if args.fuzzy.unwrap_or(false) { Leniency::Fuzzy } else { Leniency::Exact },
-            expected: expected(args.expected_hash.as_deref()),
-            run: Run::from_flag(args.dry_run),
+            leniency: arguments::leniency(args.fuzzy),
+            expected: arguments::expected_hash(args.expected_hash.as_deref()),
+            run: arguments::run(args.dry_run),
         };
-        let edited = toolrest_ops::edit(cx, &path, &options).await;
-        let edited = edited.map_err(|error| string_not_found(error, &options.edits));
-        let edited = edited.map_err(cannot("edit", &args.file_path))?;
+        let (path, edited) = edit_file(cx, &args.file_path, &options).await?;
         Ok(Output {
             success: true,
             file_path: path.without_slash().to_owned(),

@@ -1,9 +1,9 @@
 use super::{OPERATION, coerced};
-use crate::counted;
+use crate::{arguments, counted};
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolrest_core::{Action, CallCx, IgnoredFiles, Result, Tool, ToolError, WsPath};
+use toolrest_core::{Action, CallCx, Result, Tool, ToolError, WsPath};
 use toolrest_ops::{FilesOptions, files};
 
 /// How many paths are returned where the caller does not say, and at most.
@@ -60,8 +60,7 @@ impl Tool for Glob {
         if !(1..=RESULTS_MOST).contains(&limit) {
             return Err(ToolError::argument("limit", format!("limit must be from 1 to {RESULTS_MOST}, not {limit}")));
         }
-        let include = args.include_ignored.unwrap_or(false);
-        let ignored = if include { IgnoredFiles::Include } else { IgnoredFiles::LeaveOut };
+        let ignored = arguments::ignored_files(args.include_ignored);
         let options = FilesOptions { folder: &WsPath::root(), glob: Some(&args.pattern), ignored, limit };
         let found = files(cx, &options).await.map_err(|error| error.detail(OPERATION, "find files"))?;
         let files: Vec<String> = found.files.iter().map(|file| file.path.without_slash().to_owned()).collect();

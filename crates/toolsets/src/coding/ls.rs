@@ -1,8 +1,9 @@
 use super::{cannot, path};
+use crate::arguments;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolrest_core::{Action, CallCx, Depth, ErrorKind, FileType, Listed, Result, Tool};
+use toolrest_core::{Action, CallCx, ErrorKind, FileType, Listed, Result, Tool};
 
 pub(super) struct Ls;
 
@@ -59,7 +60,7 @@ impl Tool for Ls {
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
         let folder = path("dirPath", &args.dir_path)?;
-        let depth = if args.recursive.unwrap_or(false) { Depth::Descendants } else { Depth::Children };
+        let depth = arguments::depth(args.recursive);
         let (entries, missing) = match toolrest_ops::list(cx, &folder, depth).await {
             Ok(entries) => (entries, false),
             Err(error) if error.kind == ErrorKind::NotFound => (Vec::new(), true),

@@ -1,9 +1,10 @@
-use super::{Found, cannot, expected, path, string_not_found};
+use super::{Found, edit_file};
+use crate::arguments;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolrest_core::{Action, CallCx, Result, Tool, ToolError};
-use toolrest_ops::{EditOptions, Leniency, Replacement, Run, Which};
+use toolrest_ops::{EditOptions, Replacement};
 
 pub(super) struct MultiEdit;
 
@@ -68,21 +69,18 @@ impl Tool for MultiEdit {
         if args.edits.is_empty() {
             return Err(ToolError::argument("edits", "edits is empty; give at least one"));
         }
-        let path = path("filePath", &args.file_path)?;
         let edit = |edit: OneEdit| Replacement {
             old: edit.old_string,
             new: edit.new_string,
-            which: if edit.replace_all.unwrap_or(false) { Which::All } else { Which::Only },
+            which: arguments::which(edit.replace_all),
         };
         let options = EditOptions {
             edits: args.edits.into_iter().map(edit).collect(),
-            leniency: if args.fuzzy.unwrap_or(false) { Leniency::Fuzzy } else { Leniency::Exact },
-            expected: expected(args.expected_hash.as_deref()),
-            run: Run::from_flag(args.dry_run),
+            leniency: arguments::leniency(args.fuzzy),
+            expected: arguments::expected_hash(args.expected_hash.as_deref()),
+            run: arguments::run(args.dry_run),
         };
-        let edited = toolrest_ops::edit(cx, &path, &options).await;
-        let edited = edited.map_err(|error| string_not_found(error, &options.edits));
-        let edited = edited.map_err(cannot("edit", &args.file_path))?;
+        let (path, edited) = edit_file(cx, &args.file_path, &options).await?;
         Ok(Output {
             success: true,
             file_path: path.without_slash().to_owned(),

@@ -68,11 +68,7 @@ impl Tool for Read {
             bytes: BYTES_MOST,
         };
         let page = page(&file.text, limits);
-        let mut content = String::new();
-        for (i, (number, line)) in page.lines.iter().enumerate() {
-            let newline = if i == 0 { "" } else { "\n" };
-            write!(content, "{newline}{number:>6}→{line}").map_err(ToolError::internal)?;
-        }
+        let mut content = page.numbered('→');
         if page.cut_bytes > 0 {
             write!(content, "… ({} more bytes in this line)", page.cut_bytes).map_err(ToolError::internal)?;
         }

@@ -1,9 +1,10 @@
-use super::{cannot, expected, path};
+use super::{cannot, path};
+use crate::arguments;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolrest_core::{Action, CallCx, ContentHash, Parents, Result, Tool};
-use toolrest_ops::{Run, TextOptions, write_text};
+use toolrest_ops::{TextOptions, write_text};
 
 pub(super) struct Write;
 
@@ -47,8 +48,8 @@ impl Tool for Write {
         let path = path("filePath", &args.file_path)?;
         let options = TextOptions {
             parents: Parents::Create,
-            expected: expected(args.expected_hash.as_deref()),
-            run: Run::from_flag(args.dry_run),
+            expected: arguments::expected_hash(args.expected_hash.as_deref()),
+            run: arguments::run(args.dry_run),
         };
         let written = write_text(cx, &path, args.content.into_bytes(), &options).await;
         let written = written.map_err(cannot("write", &args.file_path))?;

@@ -1,4 +1,4 @@
-use super::{expected, path};
+use crate::arguments;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -30,8 +30,8 @@ impl Tool for Delete {
     type Output = Output;
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
-        let path = path("path", &args.path)?;
-        toolrest_ops::remove(cx, &path, Removal::File, expected(args.expected_hash.as_deref())).await?;
+        let path = arguments::relative_path("path", &args.path)?;
+        toolrest_ops::remove(cx, &path, Removal::File, arguments::expected_hash(args.expected_hash.as_deref())).await?;
         Ok(Output { success: true })
     }
 }

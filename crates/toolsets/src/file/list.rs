@@ -1,9 +1,8 @@
-use super::path;
-use crate::counted;
+use crate::{arguments, counted};
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolrest_core::{Action, CallCx, FileFound, IgnoredFiles, Result, Tool};
+use toolrest_core::{Action, CallCx, FileFound, Result, Tool};
 use toolrest_ops::all_files;
 
 pub(super) struct List;
@@ -54,9 +53,8 @@ impl Tool for List {
     type Output = Output;
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
-        let folder = path("path", args.path.as_deref().unwrap_or("."))?;
-        let include = args.include_ignored.unwrap_or(false);
-        let ignored = if include { IgnoredFiles::Include } else { IgnoredFiles::LeaveOut };
+        let folder = arguments::relative_path("path", args.path.as_deref().unwrap_or("."))?;
+        let ignored = arguments::ignored_files(args.include_ignored);
         let found = all_files(cx, &folder, args.pattern.as_deref(), ignored).await?;
         let shown = |file: &FileFound| Found {
             path: file.path.without_slash().to_owned(),

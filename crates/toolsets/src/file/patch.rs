@@ -1,9 +1,9 @@
-use super::{expected, path};
+use crate::arguments;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolrest_core::{Action, CallCx, ContentHash, Result, Tool, ToolError};
-use toolrest_ops::{EditOptions, Leniency, Level, Replacement, Run, Which};
+use toolrest_ops::{EditOptions, Replacement, Which};
 
 pub(super) struct Patch;
 
@@ -59,21 +59,21 @@ impl Tool for Patch {
         if args.patches.is_empty() {
             return Err(ToolError::argument("patches", "patches is empty; give at least one"));
         }
-        let path = path("path", &args.path)?;
+        let path = arguments::relative_path("path", &args.path)?;
         let edit = |patch: FindReplace| Replacement { old: patch.find, new: patch.replace, which: Which::Only };
         let options = EditOptions {
             edits: args.patches.into_iter().map(edit).collect(),
-            leniency: if args.fuzzy.unwrap_or(false) { Leniency::Fuzzy } else { Leniency::Exact },
-            expected: expected(args.expected_hash.as_deref()),
-            run: Run::from_flag(args.dry_run),
+            leniency: arguments::leniency(args.fuzzy),
+            expected: arguments::expected_hash(args.expected_hash.as_deref()),
+            run: arguments::run(args.dry_run),
         };
         let edited = toolrest_ops::edit(cx, &path, &options).await?;
         Ok(Output {
             success: true,
             patches_applied: edited.counts.len(),
+            matched_with: edited.matched_loosely(),
             hash: edited.hash,
             diff: edited.diff,
-            matched_with: (edited.matched_with != Level::Exact).then(|| edited.matched_with.name()),
         })
     }
 }

@@ -1,10 +1,9 @@
-use super::path;
+use crate::arguments;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::fmt::Write;
 use std::num::NonZeroUsize;
-use toolrest_core::{Action, CallCx, ContentHash, Result, Tool, ToolError};
+use toolrest_core::{Action, CallCx, ContentHash, Result, Tool};
 use toolrest_ops::{PageLimits, page, read_text};
 
 pub(super) struct Read;
@@ -41,18 +40,14 @@ impl Tool for Read {
     type Output = Output;
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
-        let file = read_text(cx, &path("path", &args.path)?).await?;
+        let file = read_text(cx, &arguments::relative_path("path", &args.path)?).await?;
         let limits = PageLimits {
             skip: args.offset.map_or(0, |offset| offset.get() - 1),
             lines: args.limit.map_or(usize::MAX, NonZeroUsize::get),
             bytes: usize::MAX,
         };
         let page = page(&file.text, limits);
-        let mut content = String::new();
-        for (i, (number, line)) in page.lines.iter().enumerate() {
-            let newline = if i == 0 { "" } else { "\n" };
-            write!(content, "{newline}{number:>6}\t{line}").map_err(ToolError::internal)?;
-        }
+        let content = page.numbered('\t');
         Ok(Output { content, total_lines: page.total, truncated: page.is_truncated, hash: file.entry.hash })
     }
 }

@@ -1,5 +1,4 @@
-use super::path;
-use crate::counted;
+use crate::{arguments, counted};
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -102,7 +101,7 @@ impl Tool for Search {
         let tree = TreeSearch {
             pattern: args.pattern,
             case: if args.case_sensitive.unwrap_or(true) { Case::Sensitive } else { Case::Ignored },
-            path: &path("path", args.path.as_deref().unwrap_or("."))?,
+            path: &arguments::relative_path("path", args.path.as_deref().unwrap_or("."))?,
             glob: args.glob.as_deref(),
             extent,
             limit: args.max_results.map_or(RESULTS, NonZeroUsize::get),

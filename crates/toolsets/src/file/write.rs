@@ -1,9 +1,9 @@
-use super::{expected, path};
+use crate::arguments;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolrest_core::{Action, CallCx, ContentHash, Parents, Result, Tool};
-use toolrest_ops::{Run, TextOptions, write_text};
+use toolrest_ops::{TextOptions, write_text};
 
 pub(super) struct Write;
 
@@ -41,11 +41,11 @@ impl Tool for Write {
     type Output = Output;
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
-        let path = path("path", &args.path)?;
+        let path = arguments::relative_path("path", &args.path)?;
         let options = TextOptions {
             parents: Parents::Create,
-            expected: expected(args.expected_hash.as_deref()),
-            run: Run::from_flag(args.dry_run),
+            expected: arguments::expected_hash(args.expected_hash.as_deref()),
+            run: arguments::run(args.dry_run),
         };
         let written = write_text(cx, &path, args.content.into_bytes(), &options).await?;
         Ok(Output { success: true, bytes_written: written.bytes, hash: written.hash, diff: written.diff })

@@ -1,4 +1,4 @@
-use super::{expected, path};
+use crate::arguments;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -32,8 +32,8 @@ impl Tool for DeleteFile {
     type Output = Output;
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
-        let path = path("path", &args.path)?;
-        let hash = expected(args.expected_hash.as_deref());
+        let path = arguments::relative_path("path", &args.path)?;
+        let hash = arguments::expected_hash(args.expected_hash.as_deref());
         let deleted = if args.recursive.unwrap_or(false) {
             toolrest_ops::remove_tree(cx, &path, hash).await?
         } else {

@@ -1,8 +1,8 @@
-use super::path;
+use crate::arguments;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolrest_core::{Action, CallCx, Depth, FileType, Listed, Result, Tool, WsPath};
+use toolrest_core::{Action, CallCx, FileType, Listed, Result, Tool, WsPath};
 
 pub(super) struct ListDirectory;
 
@@ -68,8 +68,8 @@ impl Tool for ListDirectory {
     type Output = Output;
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
-        let folder = path("path", &args.path)?;
-        let depth = if args.recursive.unwrap_or(false) { Depth::Descendants } else { Depth::Children };
+        let folder = arguments::relative_path("path", &args.path)?;
+        let depth = arguments::depth(args.recursive);
         let entries = toolrest_ops::list(cx, &folder, depth).await?;
         let entries = entries.iter().map(|entry| shown(entry, &folder));
         let hidden = args.include_hidden.unwrap_or(false);

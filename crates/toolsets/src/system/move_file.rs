@@ -1,4 +1,4 @@
-use super::{expected, path};
+use crate::arguments;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -37,9 +37,9 @@ impl Tool for MoveFile {
     type Output = Output;
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
-        let (from, to) = (path("from", &args.from)?, path("to", &args.to)?);
+        let (from, to) = (arguments::relative_path("from", &args.from)?, arguments::relative_path("to", &args.to)?);
         let overwrite = if args.overwrite.unwrap_or(false) { Overwrite::File } else { Overwrite::Refuse };
-        let hash = expected(args.expected_hash.as_deref());
+        let hash = arguments::expected_hash(args.expected_hash.as_deref());
         toolrest_ops::rename(cx, &from, &to, overwrite, hash).await?;
         Ok(Output { from: from.without_slash().to_owned(), to: to.without_slash().to_owned() })
     }

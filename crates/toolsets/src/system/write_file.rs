@@ -1,12 +1,12 @@
 use super::read_file::Encoding;
-use super::{expected, path};
+use crate::arguments;
 use async_trait::async_trait;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolrest_core::{Action, CallCx, ContentHash, Parents, Result, Tool, ToolError};
-use toolrest_ops::{Run, TextOptions, write_text};
+use toolrest_ops::{TextOptions, write_text};
 
 pub(super) struct WriteFile;
 
@@ -48,7 +48,7 @@ impl Tool for WriteFile {
     type Output = Output;
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
-        let path = path("path", &args.path)?;
+        let path = arguments::relative_path("path", &args.path)?;
         let bytes = match args.encoding.unwrap_or(Encoding::Utf8) {
             Encoding::Utf8 => args.content.into_bytes(),
             Encoding::Base64 => STANDARD
@@ -57,8 +57,8 @@ impl Tool for WriteFile {
         };
         let options = TextOptions {
             parents: if args.create_dirs.unwrap_or(false) { Parents::Create } else { Parents::Require },
-            expected: expected(args.expected_hash.as_deref()),
-            run: Run::from_flag(args.dry_run),
+            expected: arguments::expected_hash(args.expected_hash.as_deref()),
+            run: arguments::run(args.dry_run),
         };
         let written = write_text(cx, &path, bytes, &options).await?;
         Ok(Output {

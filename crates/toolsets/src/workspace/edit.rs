@@ -1,9 +1,10 @@
-use super::{expected, path};
+use super::path;
+use crate::arguments;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolrest_core::{Action, CallCx, ContentHash, ErrorKind, FileId, Result, Tool, ToolError, VersionId, WsPath};
-use toolrest_ops::{EditOptions, Leniency, Level, Replacement, Run, Which};
+use toolrest_ops::{EditOptions, Replacement, Run, Which};
 
 pub(super) struct Edit;
 
@@ -48,11 +49,11 @@ pub(super) struct Output {
 /// Edits as both tools do; they differ in which occurrences they mean.
 pub(super) async fn run(cx: &CallCx, args: Args, which: Which) -> Result<Output> {
     let path = path("path", &args.path)?;
-    let run = Run::from_flag(args.dry_run);
+    let run = arguments::run(args.dry_run);
     let options = EditOptions {
         edits: vec![Replacement { old: args.old_string, new: args.new_string, which }],
-        leniency: if args.fuzzy.unwrap_or(false) { Leniency::Fuzzy } else { Leniency::Exact },
-        expected: expected(args.last_read_hash.as_deref()),
+        leniency: arguments::leniency(args.fuzzy),
+        expected: arguments::expected_hash(args.last_read_hash.as_deref()),
         run,
     };
     let edited = toolrest_ops::edit(cx, &path, &options).await.map_err(about_old_string)?;
@@ -61,7 +62,7 @@ pub(super) async fn run(cx: &CallCx, args: Args, which: Which) -> Result<Output>
         file_id: edited.file,
         version_id: edited.version,
         hash: edited.hash,
-        matched_with: (edited.matched_with != Level::Exact).then(|| edited.matched_with.name()),
+        matched_with: edited.matched_loosely(),
         diff: (run == Run::Dry).then_some(edited.diff),
     })
 }

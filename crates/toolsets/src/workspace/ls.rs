@@ -1,11 +1,10 @@
 use super::path;
+use crate::arguments;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::fmt::Write;
-use toolrest_core::{
-    Action, CallCx, Depth, FileType, Listed, Render, Result, Tool, ToolError, WsPath, push_json_string,
-};
+use toolrest_core::{Action, CallCx, FileType, Listed, Render, Result, Tool, ToolError, WsPath, push_json_string};
 
 pub(super) struct Ls;
 
@@ -85,7 +84,7 @@ impl Tool for Ls {
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
         let path = path("path", args.path.as_deref().unwrap_or("/"))?;
-        let depth = if args.recursive.unwrap_or(false) { Depth::Descendants } else { Depth::Children };
+        let depth = arguments::depth(args.recursive);
         let entries = toolrest_ops::list(cx, &path, depth).await?;
         Ok(Output { path, entries })
     }

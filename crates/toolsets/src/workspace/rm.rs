@@ -1,4 +1,5 @@
-use super::{expected, path};
+use super::path;
+use crate::arguments;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -33,7 +34,7 @@ impl Tool for Rm {
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
         let path = path("path", &args.path)?;
-        let hash = expected(args.last_read_hash.as_deref());
+        let hash = arguments::expected_hash(args.last_read_hash.as_deref());
         let removed = toolrest_ops::remove(cx, &path, Removal::Single, hash).await?;
         Ok(Output { path, file_id: removed.file })
     }

@@ -1,4 +1,5 @@
-use super::{expected, path};
+use super::path;
+use crate::arguments;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -33,7 +34,7 @@ impl Tool for Touch {
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
         let path = path("path", &args.path)?;
-        let touched = toolrest_ops::touch(cx, &path, expected(args.last_read_hash.as_deref())).await?;
+        let touched = toolrest_ops::touch(cx, &path, arguments::expected_hash(args.last_read_hash.as_deref())).await?;
         Ok(Output { path, file_id: touched.file })
     }
 }

@@ -1,4 +1,5 @@
-use super::{expected, path};
+use super::path;
+use crate::arguments;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -60,8 +61,11 @@ impl Tool for Write {
         let path = path("path", &args.path)?;
         let file_type = args.file_type.as_deref().map(str::parse).transpose();
         let file_type: Option<FileType> = file_type.map_err(|error: ToolError| error.about("file_type"))?;
-        let options =
-            WriteOptions { file_type, expected: expected(args.last_read_hash.as_deref()), parents: Parents::Create };
+        let options = WriteOptions {
+            file_type,
+            expected: arguments::expected_hash(args.last_read_hash.as_deref()),
+            parents: Parents::Create,
+        };
         let written = toolrest_ops::write(cx, &path, &args.content, &options).await?;
         Ok(Output { path, file_id: written.file, version_id: written.version, hash: written.hash })
     }

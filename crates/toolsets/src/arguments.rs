@@ -1,0 +1,39 @@
+//! Arguments that several toolsets take, read in one way.
+
+use toolrest_core::{ContentHash, Depth, IgnoredFiles, Result, WsPath};
+use toolrest_ops::{Leniency, Run, Which};
+
+/// Reads a path relative to the workspace's root, which it may not leave.
+pub(crate) fn relative_path(argument: &str, text: &str) -> Result<WsPath> {
+    WsPath::relative(text).map_err(|error| error.about(argument))
+}
+
+/// Reads the hash that a file is expected to have still.
+pub(crate) fn expected_hash(hash: Option<&str>) -> Option<ContentHash> {
+    hash.map(ContentHash::claimed)
+}
+
+/// Reads whether a change is only to be shown.
+pub(crate) fn run(dry_run: Option<bool>) -> Run {
+    if dry_run.unwrap_or(false) { Run::Dry } else { Run::ForReal }
+}
+
+/// Reads whether a text to replace may also be found by looser levels.
+pub(crate) fn leniency(fuzzy: Option<bool>) -> Leniency {
+    if fuzzy.unwrap_or(false) { Leniency::Fuzzy } else { Leniency::Exact }
+}
+
+/// Reads whether a listing goes all the way down.
+pub(crate) fn depth(recursive: Option<bool>) -> Depth {
+    if recursive.unwrap_or(false) { Depth::Descendants } else { Depth::Children }
+}
+
+/// Reads whether files are found that `.gitignore` leaves out.
+pub(crate) fn ignored_files(include_ignored: Option<bool>) -> IgnoredFiles {
+    if include_ignored.unwrap_or(false) { IgnoredFiles::Include } else { IgnoredFiles::LeaveOut }
+}
+
+/// Reads whether a text is replaced wherever it stands, or must stand in one place only.
+pub(crate) fn which(replace_all: Option<bool>) -> Which {
+    if replace_all.unwrap_or(false) { Which::All } else { Which::Only }
+}
