@@ -205,6 +205,22 @@ impl ContentHash {
     }
 }
 
+/// Hashes a content that comes in pieces.
+#[derive(Default)]
+pub struct ContentHasher(Sha256);
+
+impl ContentHasher {
+    /// Takes the next piece.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// The hash of all pieces.
+    pub fn finish(self) -> ContentHash {
+        ContentHash(self.0.finalize().into())
+    }
+}
+
 impl fmt::Display for ContentHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";

@@ -24,7 +24,7 @@ mod workspace;
 
 pub use caller::{Access, Caller, Role};
 pub use change::{Change, Changeset, Commit, Destination, Effect, EffectKind, Expect, Outcome, Parents, Put, Removal};
-pub use content::{Content, ContentHash, FileType, Form};
+pub use content::{Content, ContentHash, ContentHasher, FileType, Form};
 pub use engine::{Call, Engine, Limits, Reply};
 pub use error::{ErrorKind, Result, ToolError};
 pub use find::{FileFound, FilesFound, Find, IgnoredFiles};
@@ -41,4 +41,6 @@ pub use search::{
 pub use time::{Timestamp, now};
 pub use tool::{Action, Approval, CallCx, DynTool, Render, Tool};
 pub use toolset::{CatalogueFormat, Dialect, Toolset, Toolsets};
-pub use workspace::{CommitInfo, Depth, Entry, File, Listed, Listing, Version, Workspace, Workspaces};
+pub use workspace::{
+    CommitInfo, Depth, Entry, File, Listed, Listing, OpenFile, ReadSeek, Version, Workspace, Workspaces,
+};

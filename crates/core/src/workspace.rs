@@ -7,7 +7,10 @@ use crate::{
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::sync::Arc;
+use std::{
+    io::{Read, Seek},
+    sync::Arc,
+};
 
 /// A place that holds files, opened for one caller.
 ///
@@ -22,6 +25,17 @@ pub trait Workspace: Send + Sync {
 
     /// Reads the file at the path; a folder has no content.
     async fn read(&self, path: &WsPath) -> Result<File>;
+
+    /// Opens a file of more than so many bytes, to be read piece by piece. None if it is smaller, or not in a folder:
+    /// then it is read whole.
+    async fn open(&self, _path: &WsPath, _more_than_bytes: u64) -> Result<Option<OpenFile>> {
+        Ok(None)
+    }
+
+    /// The path that a caller means who may also write it as the file system has it.
+    fn locate(&self, path: &str) -> Result<WsPath> {
+        WsPath::within(path)
+    }
 
     /// Lists a folder, sorted by path in byte order, up to `limit` entries.
     async fn list(&self, folder: &WsPath, depth: Depth, limit: usize) -> Result<Listing>;
@@ -94,6 +108,19 @@ pub struct File {
     /// What it holds.
     pub content: Option<Content>,
 }
+
+/// A file that is read piece by piece.
+pub struct OpenFile {
+    /// What it is. Its hash is not known.
+    pub entry: Entry,
+    /// Its bytes.
+    pub bytes: Box<dyn ReadSeek>,
+}
+
+/// Bytes that can be read from any place on.
+pub trait ReadSeek: Read + Seek + Send {}
+
+impl<T: Read + Seek + Send> ReadSeek for T {}
 
 /// A file or folder in a listing: what listings show, and no more, because they are long.
 #[derive(Clone, Debug, PartialEq)]

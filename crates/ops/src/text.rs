@@ -1,30 +1,31 @@
-//! Files as the texts that people and programs see, and parts of such texts.
+//! Files as the texts that people and programs see, a part of their lines at a time.
 
-use crate::document::Editable;
+use crate::document::{Editable, binary};
 use crate::read;
 use std::fmt::Write;
-use toolrest_core::{CallCx, Entry, Result, WsPath};
+use std::io::Read;
+use toolrest_core::{CallCx, ContentHash, ContentHasher, ErrorKind, OpenFile, Result, ToolError, WsPath};
 
-/// A file seen as text.
-pub struct TextFile {
-    /// What it is.
-    pub entry: Entry,
-    /// What it says: text as it is, of a document its `text`, other JSON laid out for people.
-    pub text: String,
-}
+/// Files from here on are read piece by piece where they can be.
+const STREAM_FROM_BYTES: u64 = 4 << 20;
 
-/// Reads a file as text. Bytes that are no text are refused.
-pub async fn read_text(cx: &CallCx, path: &WsPath) -> Result<TextFile> {
-    let (entry, content) = read(cx, path).await?;
-    let text = Editable::of(content, entry.file_type, path, cx.limits.response_bytes)?.text;
-    Ok(TextFile { entry, text })
+/// How much is read at a time.
+const PIECE_BYTES: usize = 256 << 10;
+
+/// Some lines of a file.
+#[derive(Debug)]
+pub struct FilePage {
+    /// The lines.
+    pub page: LinePage,
+    /// The hash of the whole file.
+    pub hash: Option<ContentHash>,
 }
 
 /// Some lines of a text.
-#[derive(Debug, PartialEq, Eq)]
-pub struct LinePage<'a> {
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct LinePage {
     /// The lines without their newlines, each with its number counted from 1.
-    pub lines: Vec<(usize, &'a str)>,
+    pub lines: Vec<(usize, String)>,
     /// How many lines the text has. A final newline does not begin one more.
     pub total: usize,
     /// Whether lines follow, or the last one is not whole.
@@ -33,7 +34,7 @@ pub struct LinePage<'a> {
     pub cut_bytes: usize,
 }
 
-impl LinePage<'_> {
+impl LinePage {
     /// The lines as `cat -n` shows them: the number right-aligned in six columns, a separator, the line.
     pub fn numbered(&self, separator: char) -> String {
         let mut text = String::new();
@@ -57,35 +58,137 @@ pub struct PageLimits {
     pub bytes: usize,
 }
 
-/// Takes a page of lines out of a text.
-pub fn page(text: &str, limits: PageLimits) -> LinePage<'_> {
-    let total = line_count(text);
-    let mut page = LinePage { lines: Vec::new(), total, is_truncated: false, cut_bytes: 0 };
-    let mut bytes = 0;
-    for (index, line) in text.split_terminator('\n').enumerate().skip(limits.skip) {
-        if page.lines.len() == limits.lines || (bytes + line.len() > limits.bytes && !page.lines.is_empty()) {
-            page.is_truncated = true;
-            break;
-        }
-        let shown = start_of(line, limits.bytes);
-        page.cut_bytes = line.len() - shown.len();
-        page.is_truncated |= page.cut_bytes > 0;
-        bytes += shown.len() + 1;
-        page.lines.push((index + 1, shown));
+/// Reads some lines of a file, seen as text. Bytes that are no text are refused.
+pub async fn read_page(cx: &CallCx, path: &WsPath, limits: PageLimits) -> Result<FilePage> {
+    if let Some(open) = cx.workspace.open(path, STREAM_FROM_BYTES).await? {
+        let limit_bytes = cx.limits.response_bytes;
+        let work = move || page_of_stream(open, limits, limit_bytes);
+        return tokio::task::spawn_blocking(work).await.map_err(ToolError::internal)?;
     }
-    page
+    let (entry, content) = read(cx, path).await?;
+    let text = Editable::of(content, entry.file_type, path, cx.limits.response_bytes)?.text;
+    Ok(FilePage { page: page(&text, limits), hash: entry.hash })
 }
 
-/// The start of a text, at most so many bytes of it, ending between characters.
-fn start_of(text: &str, bytes: usize) -> &str {
-    let fits = |end: &usize| text.is_char_boundary(*end);
-    let end = (0..=bytes.min(text.len())).rev().find(fits).unwrap_or(0);
-    &text[..end]
+/// Takes a page of lines out of a text.
+fn page(text: &str, limits: PageLimits) -> LinePage {
+    let mut pager = Pager::new(limits);
+    pager.feed(text.as_bytes());
+    pager.finish()
 }
 
-fn line_count(text: &str) -> usize {
-    let newlines = memchr::memchr_iter(b'\n', text.as_bytes()).count();
-    newlines + usize::from(!text.is_empty() && !text.ends_with('\n'))
+/// Takes a page of lines out of a file that is too large to be held in memory. All of it is read once, for the number of
+/// its lines and its hash.
+fn page_of_stream(open: OpenFile, limits: PageLimits, limit_bytes: usize) -> Result<FilePage> {
+    let OpenFile { entry, mut bytes } = open;
+    let no_text = || binary(&entry.path, usize::try_from(entry.size).unwrap_or(usize::MAX));
+    let (mut pager, mut hasher) = (Pager::new(limits), ContentHasher::default());
+    let mut piece = vec![0; PIECE_BYTES];
+    // The beginning of a character whose rest was not read yet.
+    let mut held = 0;
+    loop {
+        let count = bytes.read(&mut piece[held..]).map_err(ToolError::internal)?;
+        hasher.update(&piece[held..held + count]);
+        let read = &piece[..held + count];
+        let whole = match str::from_utf8(read) {
+            Ok(_) => read.len(),
+            Err(error) if error.error_len().is_none() && count > 0 => error.valid_up_to(),
+            Err(_) => return Err(no_text()),
+        };
+        if memchr::memchr(0, &read[..whole]).is_some() {
+            return Err(no_text());
+        }
+        pager.feed(&read[..whole]);
+        if pager.bytes > limit_bytes {
+            let message = format!(
+                "{} is longer than the {limit_bytes} bytes that fit into an answer; ask for a part of its lines",
+                entry.path
+            );
+            return Err(ToolError::new(ErrorKind::ResponseTooLarge, message));
+        }
+        held = read.len() - whole;
+        let rest = whole..whole + held;
+        piece.copy_within(rest, 0);
+        if count == 0 {
+            return Ok(FilePage { page: pager.finish(), hash: Some(hasher.finish()) });
+        }
+    }
+}
+
+/// Collects a page of lines from a text that comes in pieces.
+struct Pager {
+    limits: PageLimits,
+    page: LinePage,
+    /// How much the lines of the page take.
+    bytes: usize,
+    /// How much there is of the line that has not ended yet, and its start, as far as it may be shown.
+    line_bytes: usize,
+    line: Vec<u8>,
+    is_full: bool,
+}
+
+impl Pager {
+    fn new(limits: PageLimits) -> Self {
+        let page = LinePage::default();
+        Self { limits, page, bytes: 0, line_bytes: 0, line: Vec::new(), is_full: false }
+    }
+
+    fn feed(&mut self, mut text: &[u8]) {
+        while let Some(end) = memchr::memchr(b'\n', text) {
+            self.take(&text[..end]);
+            self.end_line();
+            text = &text[end + 1..];
+            if self.is_full {
+                // From here on lines are only counted.
+                self.page.total += memchr::memchr_iter(b'\n', text).count();
+                let last = memchr::memrchr(b'\n', text).map_or(0, |end| end + 1);
+                text = &text[last..];
+            }
+        }
+        self.take(text);
+    }
+
+    fn take(&mut self, part: &[u8]) {
+        self.line_bytes += part.len();
+        if self.page.total >= self.limits.skip && !self.is_full {
+            let room = self.limits.bytes.saturating_sub(self.line.len());
+            self.line.extend_from_slice(&part[..part.len().min(room)]);
+        }
+    }
+
+    fn end_line(&mut self) {
+        let (line, line_bytes) = (std::mem::take(&mut self.line), std::mem::take(&mut self.line_bytes));
+        self.page.total += 1;
+        if self.page.total <= self.limits.skip || self.is_full {
+            return;
+        }
+        let is_too_much = self.bytes + line_bytes > self.limits.bytes && !self.page.lines.is_empty();
+        if self.page.lines.len() == self.limits.lines || is_too_much {
+            self.page.is_truncated = true;
+            self.is_full = true;
+            return;
+        }
+        let shown = whole_characters(line);
+        self.page.cut_bytes = line_bytes - shown.len();
+        self.page.is_truncated |= self.page.cut_bytes > 0;
+        self.bytes += shown.len() + 1;
+        self.page.lines.push((self.page.total, shown));
+    }
+
+    fn finish(mut self) -> LinePage {
+        if self.line_bytes > 0 {
+            self.end_line();
+        }
+        self.page
+    }
+}
+
+/// The start of a text that may have been cut within a character.
+fn whole_characters(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|error| {
+        let end = error.utf8_error().valid_up_to();
+        String::from_utf8_lossy(&error.as_bytes()[..end]).into_owned()
+    })
 }
 
 #[cfg(test)]

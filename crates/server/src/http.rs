@@ -2,6 +2,7 @@
 
 mod accounts;
 mod chats;
+mod content;
 mod files;
 mod health;
 mod members;
@@ -51,6 +52,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/toolsets/{toolset}", post(tools::call))
         .route("/members", get(members::list).post(members::add))
         .route("/members/{user}", delete(members::remove).patch(members::set_role))
+        .route("/content/{*path}", get(content::download))
         .route("/files/{file}", get(files::show))
         .route("/files/{file}/versions", get(files::versions))
         .route("/files/{file}/versions/{version}", get(files::version))

@@ -20,8 +20,8 @@ use std::{
 };
 use tokio::sync::Mutex;
 use toolrest_core::{
-    Access, CallCx, Changeset, Commit, Depth, Entry, ErrorKind, File, FilesFound, Find, Found, Listing, Result, Search,
-    ToolError, Workspace, WsPath,
+    Access, CallCx, Changeset, Commit, Depth, Entry, ErrorKind, File, FileType, FilesFound, Find, Found, Listing,
+    OpenFile, Result, Search, ToolError, Workspace, WsPath,
 };
 use toolrest_directory::Root;
 
@@ -135,6 +135,22 @@ impl Workspace for FolderWorkspace {
         }
         let path = path.clone();
         self.on_disk(move |disk| disk.read(&path, recorded)).await
+    }
+
+    async fn open(&self, path: &WsPath, more_than_bytes: u64) -> Result<Option<OpenFile>> {
+        let at = path.clone();
+        // To find that it is small gives nothing away: whoever may not read it is refused by what comes next.
+        let opened = self.on_disk(move |disk| Ok(disk.open(&at, more_than_bytes))).await?;
+        let Some((metadata, bytes)) = opened else { return Ok(None) };
+        let recorded = self.store.stat(self.access, path).await?;
+        Ok(Some(OpenFile { entry: disk::entry(path, FileType::Document, &metadata, None, recorded), bytes }))
+    }
+
+    fn locate(&self, path: &str) -> Result<WsPath> {
+        let outside = |_| ToolError::new(ErrorKind::OutsideWorkspace, format!("Path outside workspace: {path}"));
+        let below = self.folder.disk.root.relative(Path::new(path.trim())).map_err(outside)?;
+        // It was text before, and is a part of that.
+        WsPath::within(below.to_str().unwrap_or_default())
     }
 
     async fn list(&self, folder: &WsPath, depth: Depth, limit: usize) -> Result<Listing> {

@@ -14,7 +14,7 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use toolrest_core::{Access, Caller, ErrorKind, Result, Role, ToolError, WorkspaceId};
+use toolrest_core::{Access, Caller, ErrorKind, Result, Role, ToolError, WorkspaceId, WsPath};
 use toolrest_store::Page;
 
 /// The address that a request comes from.
@@ -83,6 +83,14 @@ impl At {
             return Ok(id);
         }
         self.refuse(app, ToolError::new(ErrorKind::NotFound, format!("There is no {name} '{text}'"))).await
+    }
+
+    /// The path of a file, which is the rest of the request's.
+    pub(crate) async fn file_path(&self, app: &App) -> Result<WsPath> {
+        match WsPath::within(self.names.get("path").map(String::as_str).unwrap_or_default()) {
+            Ok(path) => Ok(path),
+            Err(error) => self.refuse(app, error).await,
+        }
     }
 
     /// The request's body.

@@ -12,8 +12,8 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 use toolrest_core::{
-    Content, ContentHash, Depth, Entry, File, FileId, FileType, Form, Listed, Listing, Result, Timestamp, ToolError,
-    WsPath,
+    Content, ContentHash, Depth, Entry, File, FileId, FileType, Form, Listed, Listing, ReadSeek, Result, Timestamp,
+    ToolError, WsPath,
 };
 use toolrest_directory::{ErrorKind as DiskError, Kind, Links, ListOptions, Metadata, Root};
 
@@ -87,6 +87,13 @@ impl Disk {
         let content = Content::of_bytes(found.bytes);
         let hash = Some(ContentHash(found.hash.0));
         Ok(File { entry: entry(path, plain_type(&content), &found.metadata, hash, recorded), content: Some(content) })
+    }
+
+    /// Opens a file that has more than so many bytes. What cannot be opened is left to `read`, which says why.
+    pub(super) fn open(&self, path: &WsPath, more_than_bytes: u64) -> Option<(Metadata, Box<dyn ReadSeek>)> {
+        let reader = self.root.open_reader(below_root(path)).ok()?;
+        let metadata = reader.metadata();
+        (metadata.size_bytes > more_than_bytes).then(|| (metadata, Box::new(reader) as Box<dyn ReadSeek>))
     }
 
     /// Lists a folder with what the system shows in it besides.
@@ -294,7 +301,7 @@ fn plain_type(content: &Content) -> FileType {
 }
 
 /// What stands on disk, with what is recorded of it. Its version is the recorded one only while that is its content.
-fn entry(
+pub(super) fn entry(
     path: &WsPath,
     file_type: FileType,
     metadata: &Metadata,

@@ -26,12 +26,12 @@ pub(super) fn told(error: &Error, path: &WsPath, attempt: Attempt) -> ToolError 
         DiskError::Denied => {
             let verb = match attempt {
                 Attempt::Read => "read",
-                Attempt::Write => "write",
+                Attempt::Write => "change",
             };
-            say(ErrorKind::Forbidden, format!("Permission denied: Cannot {verb} {path}"))
+            say(ErrorKind::Forbidden, format!("The permissions of {path} do not let the server {verb} it"))
         }
         DiskError::NoSpace => {
-            say(ErrorKind::Unavailable, "No space is left on the folder's disk; nothing was written".to_owned())
+            say(ErrorKind::WriteFailed, "No space is left on the folder's disk; nothing was written".to_owned())
         }
         DiskError::TooLarge { size_bytes, limit_bytes } => {
             let message = format!("{path} has {size_bytes} bytes, more than the {limit_bytes} that are read at once");

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use toolrest_core::{Action, CallCx, ContentHash, Result, Tool, ToolError};
-use toolrest_ops::{PageLimits, page, read_text};
+use toolrest_ops::{FilePage, PageLimits, read_page};
 
 /// What a single read returns at most.
 const LINES_MOST: usize = 2000;
@@ -60,14 +60,14 @@ impl Tool for Read {
         if args.limit == Some(0) {
             return Err(ToolError::argument("limit", "limit must be at least 1"));
         }
-        let path = path("filePath", &args.file_path)?;
-        let file = read_text(cx, &path).await.map_err(cannot("read", &args.file_path))?;
+        let path = path(cx, "filePath", &args.file_path)?;
         let limits = PageLimits {
             skip: args.offset.unwrap_or(0),
             lines: args.limit.unwrap_or(LINES_MOST).min(LINES_MOST),
             bytes: BYTES_MOST,
         };
-        let page = page(&file.text, limits);
+        let read = read_page(cx, &path, limits).await.map_err(cannot("read", &args.file_path))?;
+        let FilePage { page, hash } = read;
         let mut content = page.numbered('→');
         if page.cut_bytes > 0 {
             write!(content, "… ({} more bytes in this line)", page.cut_bytes).map_err(ToolError::internal)?;
@@ -77,6 +77,6 @@ impl Tool for Read {
             line_count: page.total,
             file_path: path.without_slash().to_owned(),
         };
-        Ok(Output { content, metadata, hash: file.entry.hash })
+        Ok(Output { content, metadata, hash })
     }
 }

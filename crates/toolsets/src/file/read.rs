@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroUsize;
 use toolrest_core::{Action, CallCx, ContentHash, Result, Tool};
-use toolrest_ops::{PageLimits, page, read_text};
+use toolrest_ops::{FilePage, PageLimits, read_page};
 
 pub(super) struct Read;
 
@@ -40,14 +40,14 @@ impl Tool for Read {
     type Output = Output;
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
-        let file = read_text(cx, &arguments::relative_path("path", &args.path)?).await?;
+        let path = arguments::relative_path("path", &args.path)?;
         let limits = PageLimits {
             skip: args.offset.map_or(0, |offset| offset.get() - 1),
             lines: args.limit.map_or(usize::MAX, NonZeroUsize::get),
             bytes: usize::MAX,
         };
-        let page = page(&file.text, limits);
+        let FilePage { page, hash } = read_page(cx, &path, limits).await?;
         let content = page.numbered('\t');
-        Ok(Output { content, total_lines: page.total, truncated: page.is_truncated, hash: file.entry.hash })
+        Ok(Output { content, total_lines: page.total, truncated: page.is_truncated, hash })
     }
 }

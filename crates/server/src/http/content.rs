@@ -1,0 +1,109 @@
+//! The bytes of a file, whole or a range of them, sent as they are read.
+
+use super::App;
+use super::reply::Answer;
+use super::request::At;
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use futures_util::{Stream, stream};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use std::{
+    io::{Read, SeekFrom},
+    sync::Arc,
+};
+use toolrest_core::{OpenFile, ReadSeek, Role, ToolError};
+
+/// How much is read and sent at a time.
+const PIECE_BYTES: u64 = 256 << 10;
+
+pub(crate) async fn download(State(app): State<Arc<App>>, at: At, headers: HeaderMap) -> Answer {
+    let path = at.file_path(&app).await?;
+    let cx = app.engine.outside_tools("content", at.workspace, at.caller, Role::Viewer).await?;
+    let OpenFile { entry, bytes } = toolrest_ops::open(&cx, &path).await?;
+    let size = u64::try_from(entry.size).unwrap_or(0);
+    let range = headers.get(header::RANGE).and_then(|range| range.to_str().ok());
+    let (status, part) = match range.map_or(Asked::Everything, |range| Asked::by(range, size)) {
+        Asked::Everything => (StatusCode::OK, Part { first: 0, count: size }),
+        Asked::For(part) => (StatusCode::PARTIAL_CONTENT, part),
+        Asked::PastTheEnd => {
+            let all = [(header::CONTENT_RANGE, format!("bytes */{size}"))];
+            return Ok((StatusCode::RANGE_NOT_SATISFIABLE, all).into_response());
+        }
+    };
+    let mut response = Response::new(Body::from_stream(pieces(bytes, part)));
+    *response.status_mut() = status;
+    let said = response.headers_mut();
+    // Never shown by a browser as a page of this server: a file may hold anything.
+    said.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
+    said.insert(header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
+    said.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    said.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+    said.insert(header::CONTENT_LENGTH, HeaderValue::from(part.count));
+    if status == StatusCode::PARTIAL_CONTENT {
+        let range = format!("bytes {}-{}/{size}", part.first, part.first + part.count - 1);
+        said.insert(header::CONTENT_RANGE, HeaderValue::try_from(range).map_err(ToolError::internal)?);
+    }
+    Ok(response)
+}
+
+/// A part of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Part {
+    first: u64,
+    count: u64,
+}
+
+/// How much of a file a caller wants.
+#[derive(Debug, PartialEq, Eq)]
+enum Asked {
+    Everything,
+    For(Part),
+    PastTheEnd,
+}
+
+impl Asked {
+    /// Reads a range. One of a form that is not known counts as none, as HTTP has it.
+    fn by(range: &str, size: u64) -> Self {
+        let Some((first, last)) = range.strip_prefix("bytes=").and_then(|range| range.split_once('-')) else {
+            return Self::Everything;
+        };
+        let bounds = match (first.trim(), last.trim()) {
+            ("", count) => count.parse().map(|count: u64| (size.saturating_sub(count), size)),
+            (first, "") => first.parse().map(|first| (first, size)),
+            (first, last) => {
+                first.parse().and_then(|first| Ok((first, last.parse::<u64>()?.saturating_add(1).min(size))))
+            }
+        };
+        match bounds {
+            Ok((first, end)) if first < end => Self::For(Part { first, count: end - first }),
+            Ok(_) => Self::PastTheEnd,
+            Err(_) => Self::Everything,
+        }
+    }
+}
+
+/// The bytes of a part, piece by piece. Each is read when the one before was sent, so that memory stays small.
+fn pieces(mut bytes: Box<dyn ReadSeek>, part: Part) -> impl Stream<Item = std::io::Result<Bytes>> {
+    let sought = bytes.seek(SeekFrom::Start(part.first)).map(drop);
+    stream::try_unfold((bytes, part.count, Some(sought)), |(mut bytes, left, sought)| async move {
+        sought.unwrap_or(Ok(()))?;
+        if left == 0 {
+            return Ok(None);
+        }
+        let read = move || {
+            let mut piece = Vec::new();
+            let count = bytes.by_ref().take(left.min(PIECE_BYTES)).read_to_end(&mut piece)?;
+            Ok::<_, std::io::Error>((piece, count as u64, bytes))
+        };
+        let (piece, count, bytes) = tokio::task::spawn_blocking(read).await??;
+        if count == 0 {
+            return Err(std::io::Error::other("the file became shorter while it was sent"));
+        }
+        Ok(Some((Bytes::from(piece), (bytes, left - count, None))))
+    })
+}
+
+#[cfg(test)]
+#[path = "content_tests.rs"]
+mod tests;
