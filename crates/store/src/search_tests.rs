@@ -374,6 +374,8 @@ async fn one_workspace_cannot_take_all_turns() {
     let other = Access { workspace: other, ..room.access };
     let change = put("/a.txt", Content::Text("needle".into()), FileType::Document);
     commit(&*room.writers[0], other, change).await.unwrap();
+    let turns = Arc::clone(&room.searcher.turns);
+    let half = turns.available_permits() / 2;
     let mut crowd = JoinSet::new();
     for _ in 0..50 {
         let room = Arc::clone(&room);
@@ -382,8 +384,6 @@ async fn one_workspace_cannot_take_all_turns() {
             room.searcher.search(Arc::clone(&room.database), room.access, search).await
         });
     }
-    let turns = Arc::clone(&room.searcher.turns);
-    let half = turns.available_permits() / 2;
     while turns.available_permits() > half {
         tokio::task::yield_now().await;
     }
