@@ -64,8 +64,12 @@ fn folders_that_cannot_hold_what_is_chosen_are_not_entered() {
         ("*.rs", &[], &["/top/a"]),
         ("!a/*.rs", &["/top/b", "/top/b/c"], &[]),
     ] {
-        entered.iter().for_each(|folder| assert!(enters(pattern, Bare::Path, folder), "{pattern} enters {folder}"));
-        others.iter().for_each(|folder| assert!(!enters(pattern, Bare::Path, folder), "{pattern} not {folder}"));
+        for folder in entered {
+            assert!(enters(pattern, Bare::Path, folder), "{pattern} enters {folder}");
+        }
+        for folder in others {
+            assert!(!enters(pattern, Bare::Path, folder), "{pattern} not {folder}");
+        }
     }
     assert!(enters("*.rs", Bare::Name, "/top/a/b") && enters("!x", Bare::Name, "/top/a"));
 }

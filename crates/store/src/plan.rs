@@ -4,9 +4,13 @@
 //! into row operations. The view follows along, so that a later change sees what an earlier one did. Nothing here
 //! touches a database, and nothing in the stores decides what is allowed.
 
+mod needs;
+
+pub(crate) use needs::Needs;
+
 use crate::blob::Prepared;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use toolrest_core::{
     Change, Changeset, Commit, CommitId, ContentHash, Destination, Effect, EffectKind, Entry, ErrorKind, Expect,
     FileId, FileType, Form, MAX_PATH_BYTES, Outcome, Parents, Put, Removal, Result, Timestamp, ToolError, VersionId,
@@ -55,103 +59,6 @@ impl From<FileRow> for Entry {
             updated_at: row.updated_at,
             deleted_at: row.deleted_at,
         }
-    }
-}
-
-/// What must be looked up to plan a changeset.
-#[derive(Debug, Default)]
-pub(crate) struct Needs {
-    /// Paths whose rows may change.
-    pub at: BTreeSet<WsPath>,
-    /// Folders that must stay where they are meanwhile.
-    pub above: BTreeSet<WsPath>,
-    /// Folders of which it matters what is below them.
-    pub below: BTreeSet<WsPath>,
-    /// Files named by id, in the trash or not.
-    pub ids: BTreeSet<FileId>,
-    /// Earlier versions that are to come back.
-    pub versions: BTreeSet<(FileId, i64)>,
-    /// Files that come back from the trash: folders that went with them may have to come back too.
-    pub restores: bool,
-}
-
-impl Needs {
-    pub(crate) fn of(changes: &Changeset) -> Self {
-        let mut needs = Self::default();
-        for change in &changes.changes {
-            match change {
-                Change::Put(put) => needs.path(&put.path),
-                Change::Touch(path) | Change::MakeDir(path) => needs.path(path),
-                Change::Remove { path, .. } => {
-                    needs.path(path);
-                    needs.below.insert(path.clone());
-                }
-                Change::Move { from, to } => {
-                    needs.path(from);
-                    needs.below.insert(from.clone());
-                    let (Destination::Into(to) | Destination::At(to) | Destination::Exactly(to)) = to;
-                    needs.path(to);
-                    if let Ok(inside) = to.join(from.name()) {
-                        needs.path(&inside);
-                    }
-                }
-                Change::Restore(file) => {
-                    needs.ids.insert(*file);
-                    needs.restores = true;
-                }
-                Change::Revert { file, seq } => {
-                    needs.ids.insert(*file);
-                    needs.versions.insert((*file, *seq));
-                }
-            }
-        }
-        for expect in &changes.expect {
-            match expect {
-                Expect::Hash(path, _) | Expect::Absent(path) => needs.path(path),
-                Expect::Version(file, _) | Expect::At(file, _) | Expect::InTrash(file, ..) => {
-                    needs.ids.insert(*file);
-                }
-            }
-        }
-        needs.follow_moves(changes);
-        needs
-    }
-
-    /// Adds the places of files that were found by their ids.
-    pub(crate) fn learn(&mut self, found: &BTreeMap<FileId, FileRow>) {
-        for row in found.values() {
-            self.path(&row.path);
-        }
-    }
-
-    fn path(&mut self, path: &WsPath) {
-        self.at.insert(path.clone());
-        self.above.extend(path.ancestors());
-    }
-
-    /// What a later change finds at or below the target of a move stood at or below its source. Looked at from the last
-    /// change back, so that moves of what was moved are followed too.
-    fn follow_moves(&mut self, changes: &Changeset) {
-        for change in changes.changes.iter().rev() {
-            let Change::Move { from, to } = change else { continue };
-            for target in targets(from, to) {
-                let sources: Vec<WsPath> = self.at.iter().filter_map(|path| path.moved(&target, from)).collect();
-                let folders: Vec<WsPath> = self.below.iter().filter_map(|path| path.moved(&target, from)).collect();
-                for source in sources {
-                    self.path(&source);
-                }
-                self.below.extend(folders);
-            }
-        }
-    }
-}
-
-/// Where a move may lead, before it is known what stands there.
-fn targets(from: &WsPath, to: &Destination) -> Vec<WsPath> {
-    match to {
-        Destination::Exactly(path) => vec![path.clone()],
-        Destination::Into(folder) => folder.join(from.name()).into_iter().collect(),
-        Destination::At(path) => std::iter::once(path.clone()).chain(path.join(from.name())).collect(),
     }
 }
 

@@ -5,7 +5,6 @@
 mod commits;
 mod contention;
 mod crash;
-mod figures;
 mod hostile;
 mod listing;
 mod model;

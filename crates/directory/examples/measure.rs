@@ -1,4 +1,12 @@
-//! Measurements, for an optimised build: `cargo test --release -- --ignored --nocapture figures`.
+//! How long commits, reads and listings of a real folder take.
+//!
+//! Run with `cargo run --release --package toolrest-directory --example measure_directory`.
+
+#![allow(clippy::unwrap_used, reason = "a benchmark that cannot run has nothing to say")]
+
+#[path = "../tests/suite/scene.rs"]
+#[allow(dead_code, reason = "the tests use more of it")]
+mod scene;
 
 use std::{
     fs::{self, File},
@@ -10,7 +18,12 @@ use std::{
 use tempfile::TempDir;
 use toolrest_directory::{Expect, Hash, ListOptions};
 
-use crate::scene::{Scene, write};
+use scene::{Scene, write};
+
+fn main() {
+    commit_one_file_durably_and_by_hand();
+    read_list_and_commit_in_memory();
+}
 
 fn median(mut times: Vec<Duration>) -> Duration {
     times.sort();
@@ -32,9 +45,7 @@ fn by_hand(folder: &Path, bytes: &[u8]) {
     File::open(folder).unwrap().sync_all().unwrap();
 }
 
-#[test]
-#[ignore = "it measures"]
-fn a_durable_commit_of_one_file_against_the_same_by_hand() {
+fn commit_one_file_durably_and_by_hand() {
     const ROUNDS: usize = 400;
     let scene = Scene::on(TempDir::new().unwrap());
     let mut text = "x".repeat(10_000);
@@ -55,9 +66,7 @@ fn a_durable_commit_of_one_file_against_the_same_by_hand() {
     println!("commit {:?}, by hand {:?}, median ratio {:.2}", median(ours), median(hands), ratios[ROUNDS / 2]);
 }
 
-#[test]
-#[ignore = "it measures"]
-fn reading_listing_and_committing_in_memory() {
+fn read_list_and_commit_in_memory() {
     let scene = Scene::new();
     scene.put("file", &"x".repeat(10_000));
     let read = median((0..1000).map(|_| time(|| drop(scene.root.read(Path::new("file"), 1 << 20).unwrap()))).collect());
