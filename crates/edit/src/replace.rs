@@ -113,7 +113,7 @@ fn find<'a>(text: &[u8], edit: &Edit<'a>) -> Result<(Vec<Found<'a>>, Level), Edi
     let lines = split(text);
     let wanted: Vec<&[u8]> = split(edit.old).iter().map(|line| line.body).collect();
     for level in [Level::TrailingWhitespace, Level::Punctuation, Level::Indentation] {
-        let places = looser::places(text, &lines, edit, level);
+        let Some(places) = looser::places(text, &lines, edit, level) else { break };
         let starts: Vec<usize> = places.iter().map(|place| line_at(&lines, place.range.start)).collect();
         match (edit.leniency, starts.as_slice()) {
             (_, []) => {}

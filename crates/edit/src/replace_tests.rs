@@ -161,6 +161,23 @@ fn a_looser_level_must_give_exactly_one_place() {
 }
 
 #[test]
+fn a_place_is_not_the_only_one_because_the_others_come_late() {
+    let look_alikes = "a\n    b\n".repeat(120);
+    let within = format!("{}  a\n    b\n{look_alikes}  a\n    b\n", &look_alikes[..8 * 99]);
+    assert_eq!(fuzzy(&within, "a\n  b\n", "c\n").unwrap_err().kind(), ErrorKind::NotUnique);
+    let everywhere = "a\n    b\n".repeat(20_000);
+    let within = format!("  a\n    b\n{everywhere}");
+    assert_eq!(fuzzy(&within, "a\n  b\n", "c\n").unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+#[test]
+fn a_place_is_not_the_only_one_because_the_new_text_does_not_fit_the_other() {
+    let within = "\ta\n--\na\n";
+    assert_eq!(fuzzy(within, "  a\n", "b\n").unwrap_err().kind(), ErrorKind::NotUnique);
+    assert_eq!(fuzzy("a\n", "  a\n", "b\n").unwrap_err().kind(), ErrorKind::NotFound, "b cannot be moved to the left");
+}
+
+#[test]
 fn bytes_that_are_no_utf8_are_found_and_kept() {
     let edit = Edit { old: b"\xe9t", new: b"\xe8", which: Which::Only, leniency: Leniency::Exact };
     assert_eq!(replace(b"caf\xe9t\xff", &edit, LIMIT).unwrap().text, b"caf\xe8\xff");
