@@ -26,7 +26,8 @@ pub(super) fn parse<'a>(lines: &PatchLines<'a>) -> Result<Vec<FilePatch<'a>>, Ed
     let begins = (0..lines.len()).find(|at| lines.get(*at).is_some_and(|line| line.trim_ascii() == b"*** Begin Patch"));
     for at in begins.map_or(0, |at| at + 1)..lines.len() {
         let line = lines.get(at).unwrap_or_default();
-        if line.trim_ascii() == b"*** End Patch" {
+        // Marks stand at the line's start: behind a space they are text of the file.
+        if line.trim_ascii_end() == b"*** End Patch" {
             break;
         }
         if let Some(change) = file_mark(line, at)? {
@@ -50,7 +51,7 @@ pub(super) fn parse<'a>(lines: &PatchLines<'a>) -> Result<Vec<FilePatch<'a>>, Ed
 }
 
 fn file_mark(line: &[u8], at: usize) -> Result<Option<Change>, EditError> {
-    let Some((mark, name)) = FILE_MARKS.iter().find_map(|mark| Some((*mark, line.trim_ascii().strip_prefix(*mark)?)))
+    let Some((mark, name)) = FILE_MARKS.iter().find_map(|mark| Some((*mark, line.strip_prefix(*mark)?)))
     else {
         return Ok(None);
     };
@@ -68,7 +69,7 @@ fn file_mark(line: &[u8], at: usize) -> Result<Option<Change>, EditError> {
 /// Takes in a line that belongs to a file.
 fn read_line<'a>(file: &mut FilePatch<'a>, line: &'a [u8], at: usize) -> Result<(), EditError> {
     let Content::Text(hunks) = &mut file.content else { return Ok(()) };
-    if let Some(to) = line.trim_ascii().strip_prefix(b"*** Move to: ") {
+    if let Some(to) = line.strip_prefix(b"*** Move to: ") {
         let Change::Modify(from) = &file.change else {
             return Err(EditError::syntax(at + 1, "`*** Move to: ` must follow `*** Update File: `"));
         };
@@ -134,7 +135,8 @@ fn finish(file: &mut FilePatch) -> Result<(), EditError> {
         hunk.reach = Reach::EndOfFile;
     }
     hunks.retain(|hunk| !hunk.lines.is_empty());
-    if hunks.is_empty() && matches!(file.change, Change::Modify(_)) {
+    let changes_something = |hunk: &Hunk| hunk.lines.iter().any(|line| line.role != Role::Context);
+    if !hunks.iter().any(changes_something) && matches!(file.change, Change::Modify(_)) {
         return Err(EditError::syntax(file.patch_line, "the update changes nothing"));
     }
     Ok(())

@@ -157,6 +157,13 @@ fn the_state_before_may_be_named_by_a_backup() {
 }
 
 #[test]
+fn marks_behind_a_space_are_text_of_the_file() {
+    let file = one("*** Begin Patch\n*** Update File: x\n@@\n *** End Patch\n-a\n+b\n *** Delete File: y\n*** End Patch\n");
+    assert_eq!(shown(&hunks(&file)[0]), " *** End Patch\n-a\n+b\n *** Delete File: y\n");
+    assert_eq!(syntax_line("*** Begin Patch\n*** Update File: x\n@@\n a\n*** End Patch\n"), 2, "it changes nothing");
+}
+
+#[test]
 fn what_makes_no_sense_is_refused_by_its_line() {
     assert_eq!(syntax_line("hello\n"), 1);
     assert_eq!(syntax_line("hello\n@@ -1 +1 @@\n-a\n+b\n"), 2);
