@@ -84,7 +84,7 @@ fn read_by_counts<'a>(lines: &PatchLines<'a>, start: usize, numbers: Numbers) ->
 
 /// Whether a hunk may end here: nothing that looks like one more of its lines follows before the next header.
 fn is_plausible_end(lines: &PatchLines, end: usize) -> bool {
-    let stops = |at: usize| lines.ends_hunk(at) || lines.ends_diff(at);
+    let stops = |at: usize| lines.ends_hunk(at) || lines.ends_diff(at) || lines.is_between_diffs(at);
     let next_is_context = !stops(end) && lines.get(end).is_some_and(|line| line.starts_with(b" "));
     let mut rest = (end..lines.len()).take_while(|at| !stops(*at)).filter_map(|at| lines.get(at));
     !next_is_context && !rest.any(|line| matches!(line, [b'+' | b'-', ..]))

@@ -82,6 +82,21 @@ impl<'a> PatchLines<'a> {
         let signature = line == b"-- " && names_version;
         signature || (self.fenced && is_fence(line)) || line.starts_with(b"*** End Patch")
     }
+
+    /// Whether this line, after a hunk that has all its lines, begins what tools write between the diffs of files:
+    /// a mail, its signature, what the next diff is of.
+    pub fn is_between_diffs(&self, at: usize) -> bool {
+        const BEGINNINGS: [&[u8]; 5] = [b"From ", b"Index: ", b"Property changes on: ", b"Only in ", b"diff "];
+        let line = self.get(at).unwrap_or_default();
+        line == b"-- " || BEGINNINGS.iter().any(|beginning| line.starts_with(beginning))
+    }
+
+    /// Whether one of the two lines that name a file stands here without the other, before a hunk.
+    pub fn is_lone_header(&self, at: usize) -> bool {
+        const BEGINNINGS: [&[u8]; 4] = [b"--- a/", b"+++ b/", b"--- /dev/null", b"+++ /dev/null"];
+        let starts = |at: usize, with: &[u8]| self.get(at).is_some_and(|line| line.starts_with(with));
+        BEGINNINGS.iter().any(|beginning| starts(at, beginning)) && starts(at + 1, b"@@")
+    }
 }
 
 fn is_fence(line: &[u8]) -> bool {

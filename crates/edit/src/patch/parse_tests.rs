@@ -90,6 +90,32 @@ fn prose_and_fences_around_are_no_part_of_it() {
 }
 
 #[test]
+fn what_tools_write_between_diffs_is_no_part_of_a_hunk() {
+    for between in [
+        "\nFrom 1234567 Mon Sep 17 00:00:00 2001\nSubject: two\n\n- a bullet\n---\n x | 2 +-\n\n",
+        "-- \nBest regards\n\nFrom 1234567 Mon Sep 17 00:00:00 2001\n---\n",
+        "\nProperty changes on: x\n___\nAdded: svn:executable\n## -0,0 +1 ##\n+*\n",
+        "Index: y\n===\n",
+        "Only in new: z\n- \n",
+    ] {
+        let patch = format!("--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n{BODY}{between}--- a/y\n+++ b/y\n@@ -1,2 +1,2 @@\n{BODY}");
+        let files = parse(patch.as_bytes()).unwrap();
+        assert_eq!(files.iter().map(|file| shown(&hunks(file)[0])).collect::<Vec<_>>(), [BODY; 2], "{between}");
+    }
+}
+
+#[test]
+fn half_of_a_file_header_is_refused() {
+    for half in ["+++ b/y", "--- a/y"] {
+        for header in ["@@ -1,2 +1,2 @@\n", "@@ ... @@\n", ""] {
+            let patch = format!("--- a/x\n+++ b/x\n{header}{BODY}{half}\n@@ -1 +1 @@\n-a\n+b\n");
+            let line = patch.lines().position(|line| line == half).unwrap() + 1;
+            assert_eq!(syntax_line(&patch), line, "{patch}");
+        }
+    }
+}
+
+#[test]
 fn wrong_counts_are_corrected_by_the_looks_of_the_lines() {
     for counts in ["-1,1 +1,1", "-1,9 +1,9", "-1,0 +1,2"] {
         let file = format!("--- a/x\n+++ b/x\n@@ {counts} @@\n{BODY}@@ -9,2 +9,2 @@\n{BODY}\n");

@@ -1,7 +1,7 @@
 //! Unified diffs, with git's extended headers or without.
 
 use super::parse::PatchLines;
-use super::{Change, Content, FilePatch, Hunk, binary, hunk_body, hunk_header, names};
+use super::{Change, Content, Counts, FilePatch, Hunk, binary, hunk_body, hunk_header, names};
 use crate::error::EditError;
 
 /// The ends of names that `diff -u` is given for the old state of a file.
@@ -44,6 +44,7 @@ pub(super) fn parse<'a>(lines: &PatchLines<'a>) -> Result<Vec<FilePatch<'a>>, Ed
             if hunk.lines.is_empty() {
                 return Err(EditError::syntax(at + 1, "the hunk has no lines"));
             }
+            refuse_lone_header(lines, &hunk, end)?;
             hunks.push(hunk);
             at = end;
         } else {
@@ -59,11 +60,21 @@ fn read_first_lines<'a>(lines: &PatchLines<'a>, at: usize, hunks: &mut Vec<Hunk<
         Some([b'@', b'@', ..]) => Ok(at),
         Some([b' ' | b'+' | b'-', ..]) if !lines.starts_file(at) => {
             let (hunk, end) = hunk_body::read_headless(lines, at);
+            refuse_lone_header(lines, &hunk, end)?;
             hunks.push(hunk);
             Ok(end)
         }
         _ => Err(EditError::syntax(at + 1, "expected a hunk, which begins with `@@ -line,count +line,count @@`")),
     }
+}
+
+/// Refuses a hunk that took in half of the next file's header because the other half is missing.
+fn refuse_lone_header(lines: &PatchLines, hunk: &Hunk, end: usize) -> Result<(), EditError> {
+    let is_counted = hunk.claim.is_some_and(|claim| claim.counts == Counts::Right);
+    if is_counted || !lines.is_lone_header(end - 1) {
+        return Ok(());
+    }
+    Err(EditError::syntax(end, "a file is named by two lines, `--- a/path` and `+++ b/path`; one of them is missing"))
 }
 
 /// Reads what stands before a file's first hunk, a binary patch included.
