@@ -1,5 +1,6 @@
 //! File names as diffs write them.
 
+use memchr::memchr;
 use std::fmt::Write as _;
 
 /// The single letters that git puts before names, so that `a/x` and `b/x` are the same file.
@@ -9,9 +10,23 @@ const PREFIXES: &[u8] = b"abciow";
 pub(super) fn from_header(rest: &[u8]) -> Option<Vec<u8>> {
     let name = match rest.trim_ascii_start() {
         quoted @ [b'"', ..] => unquote(quoted).0,
-        plain => plain.split(|byte| *byte == b'\t').next().unwrap_or_default().trim_ascii_end().to_vec(),
+        plain => match memchr(b'\t', plain) {
+            Some(tab) => plain[..tab].to_vec(),
+            None => plain.trim_ascii_end().to_vec(),
+        },
     };
     (name != b"/dev/null").then_some(name)
+}
+
+/// The time stamp of a `---` or `+++` line, if it has one.
+pub(super) fn stamp_of(rest: &[u8]) -> Option<&[u8]> {
+    let stamp = rest[memchr(b'\t', rest)? + 1..].trim_ascii();
+    (!stamp.is_empty()).then_some(stamp)
+}
+
+/// Whether a time stamp is that of a file that is not there: the first moment of 1970, in some time zone.
+pub(super) fn is_epoch(stamp: &[u8]) -> bool {
+    stamp.starts_with(b"1970-01-01 ") || stamp.starts_with(b"1969-12-31 ")
 }
 
 /// A name as `rename from` and its like give it: it has no prefix.
@@ -38,8 +53,23 @@ pub(super) fn from_git_line(rest: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
         (Some(_), Some(_)) => old[2..] == new[2..],
         _ => old == new,
     };
-    let found = splits.iter().find(same).or(if splits.len() == 1 { splits.first() } else { None })?;
+    let below_roots = |(old, new): &&(&[u8], &[u8])| name_below_roots(old, new).is_some();
+    let only = if splits.len() == 1 { splits.first() } else { None };
+    let found = splits.iter().find(same).or_else(|| splits.iter().find(below_roots)).or(only)?;
     Some((found.0.to_vec(), found.1.to_vec()))
+}
+
+/// The name that two names have in common below different folders, as `old/x` and `new/x` have `x`.
+pub(super) fn name_below_roots<'a>(old: &[u8], new: &'a [u8]) -> Option<&'a [u8]> {
+    let (old_root, old_name) = old.split_at(memchr(b'/', old)?);
+    let (new_root, new_name) = new.split_at(memchr(b'/', new)?);
+    (old_root != new_root && old_name == new_name && new_name.len() > 1).then(|| &new_name[1..])
+}
+
+/// Whether a name is this one, with one more folder before it or not.
+pub(super) fn is_below_root(name: &[u8], expected: &[u8]) -> bool {
+    let below = memchr(b'/', name).map(|slash| &name[slash + 1..]);
+    name == expected || below == Some(expected)
 }
 
 fn prefix_of(name: &[u8]) -> Option<u8> {

@@ -90,6 +90,37 @@ fn prose_and_fences_around_are_no_part_of_it() {
 }
 
 #[test]
+fn any_prefix_that_git_was_told_to_write_is_taken_off() {
+    let hunk = "@@ -0,0 +1 @@\n+a\n";
+    for (line, name) in
+        [("i/n w/n", "w/n"), ("c/n i/n", "i/n"), ("old/n new/n", "new/n"), ("n n", "n"), ("a/n b/n", "b/n")]
+    {
+        let created = format!("diff --git {line}\nnew file mode 100644\n--- /dev/null\n+++ {name}\n{hunk}");
+        assert_eq!(one(&created).change, Change::Create(b"n".to_vec()), "{created}");
+    }
+    let in_folder_b = format!("diff --git b/n b/n\nnew file mode 100644\n--- /dev/null\n+++ b/n\n{hunk}");
+    assert_eq!(one(&in_folder_b).change, Change::Create(b"b/n".to_vec()), "it was written without prefixes");
+    let mode = one("diff --git old/x new/x\nold mode 100644\nnew mode 100755\n");
+    assert_eq!(mode.change, Change::Modify(b"x".to_vec()));
+}
+
+#[test]
+fn folders_compared_by_diff_are_no_part_of_the_names() {
+    let (then, now) = ("2024-01-01 10:00:00.000000000 +0000", "2024-01-02 10:00:00.000000000 +0000");
+    let epoch = "1970-01-01 01:00:00.000000000 +0100";
+    let header = |old, new| format!("diff -ruN p-1/s/x p-2/s/x\n--- p-1/s/x\t{old}\n+++ p-2/s/x\t{new}\n");
+    let change = |header: &str, hunk: &str| one(&format!("{header}{hunk}")).change;
+    let (modify, insert, delete) = (format!("@@ -1,2 +1,2 @@\n{BODY}"), "@@ -0,0 +1 @@\n+a\n", "@@ -1 +0,0 @@\n-a\n");
+    assert_eq!(change(&header(then, now), &modify), Change::Modify(b"s/x".to_vec()));
+    assert_eq!(change(&header(epoch, now), insert), Change::Create(b"s/x".to_vec()));
+    assert_eq!(change(&header(then, epoch), delete), Change::Delete(b"s/x".to_vec()));
+    assert_eq!(change(&header(then, now), delete), Change::Modify(b"s/x".to_vec()), "it is there still, and empty");
+    let moved = Change::Rename { from: b"old/x".to_vec(), to: b"new/x".to_vec() };
+    assert_eq!(change("--- old/x\n+++ new/x\n", &modify), moved, "nothing says otherwise");
+    assert_eq!(change("--- a/x \t\n+++ b/x \t\n", &modify), Change::Modify(b"x ".to_vec()));
+}
+
+#[test]
 fn what_tools_write_between_diffs_is_no_part_of_a_hunk() {
     for between in [
         "\nFrom 1234567 Mon Sep 17 00:00:00 2001\nSubject: two\n\n- a bullet\n---\n x | 2 +-\n\n",

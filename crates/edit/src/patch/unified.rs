@@ -81,9 +81,15 @@ fn refuse_lone_header(lines: &PatchLines, hunk: &Hunk, end: usize) -> Result<(),
 fn read_file_header<'a>(lines: &PatchLines<'a>, start: usize) -> Result<(FilePatch<'a>, usize), EditError> {
     let mut header = Header::default();
     let mut at = start;
+    // Without a rename both names of git's line are the same, and tell what the prefixes of all names are.
+    let mut named = None;
     if let Some(rest) = lines.get(at).and_then(|line| line.strip_prefix(b"diff --git ")) {
         if let Some((old, new)) = names::from_git_line(rest) {
-            (header.old, header.new) = names::without_prefixes(Some(old), Some(new));
+            named = if old == new { Some(old.clone()) } else { names::name_below_roots(&old, &new).map(<[u8]>::to_vec) };
+            (header.old, header.new) = match &named {
+                Some(name) => (Some(name.clone()), Some(name.clone())),
+                None => names::without_prefixes(Some(old), Some(new)),
+            };
         }
         at += 1;
         while lines.get(at).is_some_and(|line| header.read_extended(line)) {
@@ -91,8 +97,7 @@ fn read_file_header<'a>(lines: &PatchLines<'a>, start: usize) -> Result<(FilePat
         }
     }
     if lines.is_file_header(at) {
-        let name = |at: usize| lines.get(at).and_then(|line| names::from_header(&line[4..]));
-        (header.old, header.new) = names::without_prefixes(name(at), name(at + 1));
+        header.read_names(lines, at, named);
         at += 2;
     }
     let line = lines.get(at).unwrap_or_default();
@@ -112,6 +117,31 @@ fn read_file_header<'a>(lines: &PatchLines<'a>, start: usize) -> Result<(FilePat
 }
 
 impl Header {
+    /// Takes in the `---` and the `+++` line.
+    fn read_names(&mut self, lines: &PatchLines, at: usize, named: Option<Vec<u8>>) {
+        let rest = |at: usize| lines.get(at).map(|line| &line[4..]).unwrap_or_default();
+        let (old, new) = (names::from_header(rest(at)), names::from_header(rest(at + 1)));
+        let (old_stamp, new_stamp) = (names::stamp_of(rest(at)), names::stamp_of(rest(at + 1)));
+        let is_named = |name: &Vec<u8>| [&old, &new].into_iter().flatten().all(|side| names::is_below_root(side, name));
+        // Time stamps are written by a tool that compared two folders.
+        let compared = match (&old, &new, old_stamp, new_stamp) {
+            (Some(old), Some(new), Some(_), Some(_)) => names::name_below_roots(old, new).map(<[u8]>::to_vec),
+            _ => None,
+        };
+        (self.old, self.new) = match named.filter(is_named).or(compared) {
+            Some(name) => (old.map(|_| name.clone()), new.map(|_| name)),
+            None => names::without_prefixes(old, new),
+        };
+        // A file that is on one side only is written as one that is empty and older than all files.
+        let numbers = lines.get(at + 2).and_then(hunk_header::read).and_then(|header| header.numbers);
+        let Some(numbers) = numbers.filter(|_| self.old.is_some() && self.new.is_some()) else { return };
+        if old_stamp.is_some_and(names::is_epoch) && (numbers.old_start, numbers.old_count) == (0, 0) {
+            self.old = None;
+        } else if new_stamp.is_some_and(names::is_epoch) && (numbers.new_start, numbers.new_count) == (0, 0) {
+            self.new = None;
+        }
+    }
+
     /// Takes in a line of git's extended header; false if it is none.
     fn read_extended(&mut self, line: &[u8]) -> bool {
         let mode =
