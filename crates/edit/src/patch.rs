@@ -32,6 +32,9 @@ pub struct FilePatch<'a> {
     pub content: Content<'a>,
     /// Where the file's part begins in the patch, counted from 1.
     pub patch_line: usize,
+    /// Which change of a series it belongs to, counted from 0. What is renamed and copied within one is what was there
+    /// before all of it, in whatever order its files come.
+    pub step: usize,
 }
 
 /// What happens to a file's name. Names are bytes as the patch gives them, without `a/` and `b/`.
@@ -152,7 +155,8 @@ impl FilePatch<'_> {
             Content::Text(hunks) => Content::Text(hunks.iter().map(Hunk::reversed).collect()),
             Content::Binary(binary) => Content::Binary(binary.reversed()),
         };
-        Self { change, old_mode: self.new_mode, new_mode: self.old_mode, content, patch_line: self.patch_line }
+        let (old_mode, new_mode) = (self.new_mode, self.old_mode);
+        Self { change, old_mode, new_mode, content, patch_line: self.patch_line, step: self.step }
     }
 }
 

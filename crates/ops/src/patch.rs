@@ -95,9 +95,38 @@ fn paths_of(files: &[FilePatch<'_>]) -> Result<BTreeSet<WsPath>> {
 struct Stage {
     limit_bytes: usize,
     places: BTreeMap<WsPath, Place>,
+    step: Step,
     changes: Changeset,
     patched: Vec<PatchedFile>,
     warnings: Vec<String>,
+}
+
+/// One change of a series. Its renames and copies are of what was there before it, whatever else it does to those
+/// files, and files may change places in it.
+#[derive(Default)]
+struct Step {
+    /// What stood at the paths that it has changed so far.
+    before: BTreeMap<WsPath, Option<Held>>,
+    /// The paths from which files are renamed.
+    leaving: BTreeSet<WsPath>,
+    /// The paths at which files are made.
+    arriving: BTreeSet<WsPath>,
+}
+
+impl Step {
+    fn new(files: &[FilePatch<'_>]) -> Result<Self> {
+        let mut step = Self::default();
+        for file in files {
+            let (source, target) = (name(file.source())?, name(file.target())?);
+            if source != target {
+                step.arriving.extend(target);
+            }
+            if let NameChange::Rename { .. } = file.change {
+                step.leaving.extend(source);
+            }
+        }
+        Ok(step)
+    }
 }
 
 /// What stood at a path, as bytes, and what will.
@@ -111,8 +140,8 @@ struct Place {
 
 impl Stage {
     fn new(limit_bytes: usize) -> Self {
-        let changes = Changeset::default();
-        Self { limit_bytes, places: BTreeMap::new(), changes, patched: Vec::new(), warnings: Vec::new() }
+        let (step, changes) = (Step::default(), Changeset::default());
+        Self { limit_bytes, places: BTreeMap::new(), step, changes, patched: Vec::new(), warnings: Vec::new() }
     }
 
     /// Looks at a path that the patch names, and expects it to stay as it is; tells how much is there.
@@ -148,14 +177,17 @@ impl Stage {
     /// Applies the patch of every file, and tells of all that fail.
     fn apply_all(&mut self, files: &[FilePatch<'_>]) -> Result<()> {
         let mut failed: Option<ToolError> = None;
-        for file in files {
-            let Err(error) = self.apply_one(file) else { continue };
-            match &mut failed {
-                None => failed = Some(error),
-                Some(first) if first.message.len() + error.message.len() < EXPLANATION_BYTES => {
-                    first.message = format!("{}\n{}", first.message, error.message);
+        for step in files.chunk_by(|one, next| one.step == next.step) {
+            self.step = Step::new(step)?;
+            for file in step {
+                let Err(error) = self.apply_one(file) else { continue };
+                match &mut failed {
+                    None => failed = Some(error),
+                    Some(first) if first.message.len() + error.message.len() < EXPLANATION_BYTES => {
+                        first.message = format!("{}\n{}", first.message, error.message);
+                    }
+                    Some(_) => {}
                 }
-                Some(_) => {}
             }
         }
         failed.map_or(Ok(()), Err)
@@ -166,7 +198,7 @@ impl Stage {
         let Some(path) = target.as_ref().or(source.as_ref()).cloned() else {
             return Err(ToolError::new(ErrorKind::PatchSyntax, "A part of the patch names no file"));
         };
-        let base = source.as_ref().map(|path| self.existing(path)).transpose()?;
+        let base = source.as_ref().map(|path| self.source(file, path)).transpose()?;
         let bytes = base.as_ref().map_or(Ok(Vec::new()), |held| seen(held, &path, self.limit_bytes))?;
         let applied = apply(file, &bytes, self.limit_bytes).map_err(|error| refused(&error, &path, None))?;
         self.warnings.extend(applied.warnings.iter().map(|warning| format!("{}: {warning}", path.without_slash())));
@@ -178,6 +210,17 @@ impl Stage {
                 self.changes.changes.push(Change::Remove { path: path.clone(), removal: Removal::File });
                 self.set(&path, None);
                 PatchAction::Delete
+            }
+            (NameChange::Rename { .. }, Some(from)) if self.changes_places(&from, &path) => {
+                if !self.is_written(&from) {
+                    // What arrives there later is put over it.
+                    if !self.step.arriving.contains(&from) {
+                        self.changes.changes.push(Change::Remove { path: from.clone(), removal: Removal::File });
+                    }
+                    self.set(&from, None);
+                }
+                self.put(&path, None, &[], &applied.content)?;
+                PatchAction::Move
             }
             (NameChange::Rename { .. }, Some(from)) => {
                 self.changes.changes.extend(path.parent().map(Change::MakeDir));
@@ -200,6 +243,27 @@ impl Stage {
         Ok(())
     }
 
+    /// What a part of the patch starts from.
+    fn source(&self, file: &FilePatch<'_>, path: &WsPath) -> Result<Held> {
+        match (&file.change, self.step.before.get(path)) {
+            (NameChange::Rename { .. } | NameChange::Copy { .. }, Some(before)) => {
+                before.clone().ok_or_else(|| ToolError::file_not_found(path))
+            }
+            _ => self.existing(path),
+        }
+    }
+
+    /// Whether a renamed file leaves its path to another, or takes the path of one that is itself renamed.
+    fn changes_places(&self, from: &WsPath, to: &WsPath) -> bool {
+        let taken = self.places.get(to).is_some_and(|place| place.now.is_some());
+        taken || self.is_written(from) || self.step.arriving.contains(from)
+    }
+
+    /// Whether this step of the patch has given a path a content.
+    fn is_written(&self, path: &WsPath) -> bool {
+        self.step.before.contains_key(path) && self.places.get(path).is_some_and(|place| place.now.is_some())
+    }
+
     /// What a file holds once the parts of the patch before this one are applied.
     fn existing(&self, path: &WsPath) -> Result<Held> {
         let place = self.places.get(path);
@@ -210,6 +274,9 @@ impl Stage {
     }
 
     fn make_sure_is_free(&self, path: &WsPath) -> Result<()> {
+        if self.step.leaving.contains(path) && !self.is_written(path) {
+            return Ok(());
+        }
         if self.places.get(path).is_none_or(|place| place.now.is_none() && place.refusal.is_none()) {
             return Ok(());
         }
@@ -228,7 +295,8 @@ impl Stage {
     }
 
     fn set(&mut self, path: &WsPath, now: Option<Held>) {
-        self.places.entry(path.clone()).or_default().now = now;
+        let before = std::mem::replace(&mut self.places.entry(path.clone()).or_default().now, now);
+        self.step.before.entry(path.clone()).or_insert(before);
     }
 
     fn diff(&self) -> Result<String> {
@@ -255,3 +323,7 @@ fn name(name: Option<&[u8]>) -> Result<Option<WsPath>> {
     }
     Ok(Some(path))
 }
+
+#[cfg(test)]
+#[path = "patch_tests.rs"]
+mod tests;

@@ -32,7 +32,8 @@ pub(super) fn parse<'a>(lines: &PatchLines<'a>) -> Result<Vec<FilePatch<'a>>, Ed
         }
         if let Some(change) = file_mark(line, at)? {
             let content = Content::Text(Vec::new());
-            files.push(FilePatch { change, old_mode: None, new_mode: None, content, patch_line: at + 1 });
+            let (patch_line, step) = (at + 1, files.len());
+            files.push(FilePatch { change, old_mode: None, new_mode: None, content, patch_line, step });
             continue;
         }
         match files.last_mut() {
@@ -51,8 +52,7 @@ pub(super) fn parse<'a>(lines: &PatchLines<'a>) -> Result<Vec<FilePatch<'a>>, Ed
 }
 
 fn file_mark(line: &[u8], at: usize) -> Result<Option<Change>, EditError> {
-    let Some((mark, name)) = FILE_MARKS.iter().find_map(|mark| Some((*mark, line.strip_prefix(*mark)?)))
-    else {
+    let Some((mark, name)) = FILE_MARKS.iter().find_map(|mark| Some((*mark, line.strip_prefix(*mark)?))) else {
         return Ok(None);
     };
     let name = name.trim_ascii().to_vec();

@@ -129,7 +129,8 @@ fn what_tools_write_between_diffs_is_no_part_of_a_hunk() {
         "Index: y\n===\n",
         "Only in new: z\n- \n",
     ] {
-        let patch = format!("--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n{BODY}{between}--- a/y\n+++ b/y\n@@ -1,2 +1,2 @@\n{BODY}");
+        let patch =
+            format!("--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n{BODY}{between}--- a/y\n+++ b/y\n@@ -1,2 +1,2 @@\n{BODY}");
         let files = parse(patch.as_bytes()).unwrap();
         assert_eq!(files.iter().map(|file| shown(&hunks(file)[0])).collect::<Vec<_>>(), [BODY; 2], "{between}");
     }
@@ -215,7 +216,8 @@ fn the_state_before_may_be_named_by_a_backup() {
 
 #[test]
 fn marks_behind_a_space_are_text_of_the_file() {
-    let file = one("*** Begin Patch\n*** Update File: x\n@@\n *** End Patch\n-a\n+b\n *** Delete File: y\n*** End Patch\n");
+    let file =
+        one("*** Begin Patch\n*** Update File: x\n@@\n *** End Patch\n-a\n+b\n *** Delete File: y\n*** End Patch\n");
     assert_eq!(shown(&hunks(&file)[0]), " *** End Patch\n-a\n+b\n *** Delete File: y\n");
     assert_eq!(syntax_line("*** Begin Patch\n*** Update File: x\n@@\n a\n*** End Patch\n"), 2, "it changes nothing");
 }

@@ -21,7 +21,7 @@ struct Header {
 /// Reads all files of a unified diff.
 pub(super) fn parse<'a>(lines: &PatchLines<'a>) -> Result<Vec<FilePatch<'a>>, EditError> {
     let mut files: Vec<FilePatch> = Vec::new();
-    let mut at = 0;
+    let (mut at, mut step) = (0, 0);
     while let Some(line) = lines.get(at) {
         if line.starts_with(b"@@@") {
             return Err(EditError::syntax(at + 1, "a combined diff of a merge cannot be applied; give a plain diff"));
@@ -29,6 +29,7 @@ pub(super) fn parse<'a>(lines: &PatchLines<'a>) -> Result<Vec<FilePatch<'a>>, Ed
         if line.starts_with(b"diff --git ") || lines.is_file_header(at) {
             let (mut file, end) = read_file_header(lines, at)?;
             at = end;
+            file.step = step;
             if let (Content::Text(hunks), true) = (&mut file.content, lines.is_file_header(end.saturating_sub(2))) {
                 at = read_first_lines(lines, end, hunks)?;
             }
@@ -48,10 +49,17 @@ pub(super) fn parse<'a>(lines: &PatchLines<'a>) -> Result<Vec<FilePatch<'a>>, Ed
             hunks.push(hunk);
             at = end;
         } else {
+            step += usize::from(names_commit(line) && !files.is_empty());
             at += 1;
         }
     }
     Ok(files)
+}
+
+/// Whether the next change of a series begins here: a mail, or what `git log` writes of a commit.
+fn names_commit(line: &[u8]) -> bool {
+    let id = line.strip_prefix(b"From ").or(line.strip_prefix(b"commit ")).unwrap_or_default();
+    id.len() >= 40 && id[..40].iter().all(u8::is_ascii_hexdigit)
 }
 
 /// Reads a first hunk that has no header of its own; a header that nothing follows is refused.
@@ -85,7 +93,8 @@ fn read_file_header<'a>(lines: &PatchLines<'a>, start: usize) -> Result<(FilePat
     let mut named = None;
     if let Some(rest) = lines.get(at).and_then(|line| line.strip_prefix(b"diff --git ")) {
         if let Some((old, new)) = names::from_git_line(rest) {
-            named = if old == new { Some(old.clone()) } else { names::name_below_roots(&old, &new).map(<[u8]>::to_vec) };
+            named =
+                if old == new { Some(old.clone()) } else { names::name_below_roots(&old, &new).map(<[u8]>::to_vec) };
             (header.old, header.new) = match &named {
                 Some(name) => (Some(name.clone()), Some(name.clone())),
                 None => names::without_prefixes(Some(old), Some(new)),
@@ -113,7 +122,7 @@ fn read_file_header<'a>(lines: &PatchLines<'a>, start: usize) -> Result<(FilePat
     };
     let (old_mode, new_mode) = (header.old_mode, header.new_mode);
     let change = header.change().ok_or_else(|| EditError::syntax(start + 1, "the header names no file"))?;
-    Ok((FilePatch { change, old_mode, new_mode, content, patch_line: start + 1 }, at))
+    Ok((FilePatch { change, old_mode, new_mode, content, patch_line: start + 1, step: 0 }, at))
 }
 
 impl Header {
