@@ -35,17 +35,17 @@ pub(crate) fn not_found(what: &str, file: &[Line], wanted: &[&[u8]], looser: Opt
     EditError::NotFound { looser: looser.map(|(level, _)| level), lesson }
 }
 
-/// The refusal of a text that stands in several places, given as the indexes of their first lines.
-pub(crate) fn not_unique(what: &str, file: &[Line], starts: &[usize], len: usize) -> EditError {
+/// The refusal of a text that stands in `count` places, some of which are given as the indexes of their first lines.
+pub(crate) fn not_unique(what: &str, file: &[Line], starts: &[usize], count: usize, len: usize) -> EditError {
     let listed = &starts[..starts.len().min(SHOWN_PLACES)];
-    let mut lesson = format!("{what} is found {} times; add surrounding text until it is unique:", starts.len());
+    let mut lesson = format!("{what} is found {count} times; add surrounding text until it is unique:");
     for (start, mark) in listed.iter().zip(tell_apart(file, listed, len)) {
         _ = write!(lesson, "\n  line {}{mark}", start + 1);
     }
-    if starts.len() > listed.len() {
-        _ = write!(lesson, "\n  and {} more", starts.len() - listed.len());
+    if count > listed.len() {
+        _ = write!(lesson, "\n  and {} more", count - listed.len());
     }
-    EditError::NotUnique { lines: listed.iter().map(|start| start + 1).collect(), count: starts.len(), lesson }
+    EditError::NotUnique { lines: listed.iter().map(|start| start + 1).collect(), count, lesson }
 }
 
 fn line_numbers(region: Region) -> String {

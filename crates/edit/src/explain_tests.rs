@@ -18,14 +18,14 @@ fn the_kind_of_a_difference_is_named() {
 #[test]
 fn places_are_told_apart_by_the_nearest_line_that_differs() {
     let text = b"fn a() {\n  x\n  y\n}\nfn b() {\n  x\n  y\n}\n";
-    let error = not_unique("the text", &split(text), &[2, 6], 1).to_string();
+    let error = not_unique("the text", &split(text), &[2, 6], 2, 1).to_string();
     assert!(error.contains("line 3 (2 lines above: `fn a() {`)"), "{error}");
     assert!(error.contains("line 7 (2 lines above: `fn b() {`)"), "{error}");
 }
 
 #[test]
 fn the_edge_of_the_file_tells_places_apart_too() {
-    let error = not_unique("the text", &split(b"x\nx\n"), &[0, 1], 1).to_string();
+    let error = not_unique("the text", &split(b"x\nx\n"), &[0, 1], 2, 1).to_string();
     assert!(error.contains("line 1 (1 line above: the file's edge)"), "{error}");
 }
 
@@ -33,7 +33,7 @@ fn the_edge_of_the_file_tells_places_apart_too() {
 fn many_places_are_counted_and_the_first_listed() {
     let text = b"x\n".repeat(50);
     let starts: Vec<usize> = (0..50).collect();
-    let error = not_unique("the text", &split(&text), &starts, 1);
+    let error = not_unique("the text", &split(&text), &starts, starts.len(), 1);
     let EditError::NotUnique { lines, count, lesson } = error else { panic!("{error}") };
     assert_eq!((lines.len(), count), (10, 50));
     assert!(lesson.contains("found 50 times") && lesson.ends_with("and 40 more"), "{lesson}");

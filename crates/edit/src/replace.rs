@@ -120,7 +120,7 @@ fn find<'a>(text: &[u8], edit: &Edit<'a>) -> Result<(Vec<Found<'a>>, Level), Edi
             (Leniency::Fuzzy, [_]) => return Ok((places, level)),
             (Leniency::Fuzzy, several) => {
                 let what = format!("{WHAT} is not there exactly; if {} does not count, it", level.overlooks());
-                return Err(explain::not_unique(&what, &lines, several, wanted.len()));
+                return Err(explain::not_unique(&what, &lines, several, several.len(), wanted.len()));
             }
             (Leniency::Exact, [start]) => {
                 let region = Region { start: *start, len: wanted.len().min(lines.len() - start) };
@@ -155,7 +155,7 @@ fn exact_places<'a>(text: &[u8], edit: &Edit<'a>) -> Result<Vec<Found<'a>>, Edit
             let lines = split(text);
             let starts: Vec<usize> = starts.iter().map(|start| line_at(&lines, folded.start(*start))).collect();
             let len = memchr_iter(b'\n', &old).count().max(1);
-            return Err(explain::not_unique(WHAT, &lines, &starts, len));
+            return Err(explain::not_unique(WHAT, &lines, &starts, starts.len(), len));
         }
     }
     let range = |start: usize| folded.start(start)..folded.end(start + old.len());

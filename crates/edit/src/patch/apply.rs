@@ -1,8 +1,8 @@
 //! Applying the patch of one file to its content.
 
-use super::doubt::doubts;
+use super::doubt::{Indents, doubts};
 use super::narrow::{Candidates, narrow};
-use super::place::{Endings, Indexed, Place, Wanted, taken_apart};
+use super::place::{Endings, Indexed, Place, Places, Wanted, taken_apart};
 use super::splice::{created, splice};
 use super::{Change, Content, FilePatch, Hunk, Reach, Role};
 use crate::error::{EditError, HunkFailure};
@@ -10,6 +10,7 @@ use crate::explain;
 use crate::indent::{Shift, indent_of};
 use crate::level::Level;
 use crate::lines::{Line, is_solid, split};
+use std::cell::LazyCell;
 use std::fmt::Write as _;
 
 const LOOSER: [Level; 4] = [Level::TrailingWhitespace, Level::Punctuation, Level::Indentation, Level::FaultyContext];
@@ -105,8 +106,9 @@ fn apply_hunks(patch: &FilePatch, hunks: &[Hunk], base: &[u8]) -> Result<Applied
         Some(places) => places,
         None => place_all(patch, &numbered, &wanted, &file, &mut warnings)?,
     };
+    let indents = LazyCell::new(|| Indents::of(&file));
     for ((numbered, wanted), place) in numbered.iter().zip(&wanted).zip(&places) {
-        let doubts = doubts(&file, wanted, place).into_iter();
+        let doubts = doubts(&file, wanted, place, &indents).into_iter();
         warnings.extend(doubts.map(|doubt| format!("hunk {}: {doubt}", numbered.number)));
     }
     let mut order: Vec<(&Hunk, &Place)> = numbered.iter().map(|numbered| numbered.hunk).zip(&places).collect();
@@ -136,28 +138,34 @@ fn place_all(
     let indexed = Indexed::new(file);
     let mut errors: Vec<Option<EditError>> = vec![None; wanted.len()];
     let mut all: Vec<Candidates> = Vec::with_capacity(wanted.len());
+    let mut explained = 0;
     for (n, hunk) in wanted.iter().enumerate() {
-        let found = if hunk.old.is_empty() {
-            insertion_place(hunk, &indexed).map(|place| vec![place])
+        let found = if indexed.work.is_too_much() {
+            let lesson = "it was not looked for: the hunks stand in too many places; give right line numbers, or more \
+                          lines around each change, or fewer hunks at once"
+                .to_owned();
+            Err(EditError::NotFound { looser: None, lesson })
+        } else if hunk.old.is_empty() {
+            insertion_place(hunk, &indexed).map(|place| Places { kept: vec![place], total: 1 })
         } else {
             candidate_places(&indexed, hunk)
         };
         let found = found.and_then(|places| {
-            if !places.is_empty() {
+            if places.total > 0 {
                 return Ok(places);
             }
             // Looking for what is similar takes long, and a message has no room for more.
-            let explained = errors.iter().flatten().count() < EXPLAINED_HUNKS;
-            let shown = if explained { file } else { &[] };
+            explained += 1;
+            let shown = if explained <= EXPLAINED_HUNKS { file } else { &[] };
             Err(explain::not_found("the hunk's old lines", shown, &hunk.bodies(), None))
         });
         let places = found.unwrap_or_else(|error| {
             errors[n] = Some(error);
-            Vec::new()
+            Places::default()
         });
-        all.push(Candidates::new(places, hunk));
+        all.push(Candidates::new(places));
     }
-    narrow(file, wanted, &mut all);
+    narrow(&indexed, wanted, &mut all);
     let mut places = Vec::with_capacity(all.len());
     for (n, candidates) in all.iter().enumerate() {
         if let Some(place) = &candidates.chosen {
@@ -167,7 +175,8 @@ fn place_all(
             places.push(place.clone());
         } else if errors[n].is_none() {
             let starts: Vec<usize> = candidates.places.iter().map(|place| place.start).collect();
-            errors[n] = Some(explain::not_unique("the hunk's old lines", file, &starts, wanted[n].old.len()));
+            let (total, len) = (candidates.total, wanted[n].old.len());
+            errors[n] = Some(explain::not_unique("the hunk's old lines", file, &starts, total, len));
         }
     }
     if errors.iter().all(Option::is_none) {
@@ -223,21 +232,21 @@ fn first_overlap(wanted: &[Wanted], places: &[Place]) -> Option<(usize, usize)> 
 }
 
 /// The places of a hunk at the strictest level that gives any; none if none does.
-fn candidate_places(file: &Indexed, wanted: &Wanted) -> Result<Vec<Place>, EditError> {
+fn candidate_places(file: &Indexed, wanted: &Wanted) -> Result<Places, EditError> {
     let exact = file.places(wanted, Level::Exact);
-    if !exact.is_empty() {
+    if exact.total > 0 {
         return Ok(exact);
     }
     // Before looser levels: a hunk that changes nothing but blanks would be found again in its own result.
     already_applied(file, wanted, Level::Exact)?;
     for level in LOOSER {
         let places = file.places(wanted, level);
-        if !places.is_empty() {
+        if places.total > 0 {
             return Ok(places);
         }
     }
     already_applied(file, wanted, Level::TrailingWhitespace)?;
-    Ok(Vec::new())
+    Ok(Places::default())
 }
 
 /// Refuses a hunk whose result is there, once, with enough of it to be sure.
@@ -248,7 +257,7 @@ fn already_applied(file: &Indexed, wanted: &Wanted, level: Level) -> Result<(), 
     if after.is_empty() || !(says_something || solid >= 2) {
         return Ok(());
     }
-    match file.index(level).places_of(&after).as_slice() {
+    match file.starts(&after, level).as_slice() {
         [start] => Err(EditError::AlreadyApplied { line: start + 1 }),
         _ => Ok(()),
     }
@@ -273,7 +282,7 @@ fn insertion_place(wanted: &Wanted, file: &Indexed) -> Result<Place, EditError> 
     match found.as_slice() {
         [at] => Ok(place(at + 1)),
         [] => Err(explain::not_found("the hunk's heading", lines, &[*heading], None)),
-        several => Err(explain::not_unique("the hunk's heading", lines, several, 1)),
+        several => Err(explain::not_unique("the hunk's heading", lines, several, several.len(), 1)),
     }
 }
 

@@ -216,6 +216,35 @@ fn a_result_that_would_be_too_large_is_refused() {
 }
 
 #[test]
+fn a_place_is_counted_even_if_it_is_not_kept() {
+    let failures = refusals(&"a\n".repeat(5_000), "@@\n-a\n+b\n");
+    let EditError::NotUnique { count, lines, .. } = &failures[0].error else { panic!("{:?}", failures[0]) };
+    assert_eq!((*count, lines.len()), (5_000, 10));
+}
+
+#[test]
+fn hunks_that_are_everywhere_do_not_take_forever() {
+    let file = "a\n".repeat(200_000);
+    let everywhere = |n| format!("@@ -{n},1 +{n},1 @@\n-a\n+b\n");
+    let hunks: String = (300_000..301_000).map(everywhere).collect();
+    let failures = refusals(&file, &hunks);
+    assert!(matches!(failures[0].error, EditError::NotUnique { count: 200_000, .. }));
+    let last = failures.last().map(|failure| failure.error.to_string()).unwrap_or_default();
+    assert!(last.contains("not looked for"), "{last}");
+    let long = format!("@@ -300000 +1 @@\n{}-a\n+b\n", " a\n".repeat(100_000));
+    assert!(matches!(refusals(&file, &long)[0].error, EditError::NotUnique { count: 100_000, .. }));
+}
+
+#[test]
+fn many_hunks_that_fail_or_insert_what_is_foreign_take_time_in_proportion() {
+    let file: String = (0..50_000).map(|n| format!("x{n}\n")).chain([" y\n".to_owned()]).collect();
+    let hunk = |n: usize, old: &str| format!("@@ -{0},1 +{0},1 @@\n-{old}{1}\n+\ty\n", n + 1, n);
+    let foreign = applied(&file, &(0..25_000).map(|n| hunk(n, "x")).collect::<String>()).unwrap();
+    assert_eq!(foreign.warnings.len(), 25_000);
+    assert_eq!(refusals(&file, &(0..25_000).map(|n| hunk(n, "z")).collect::<String>()).len(), 25_000);
+}
+
+#[test]
 fn a_thousand_hunks_in_a_hundred_thousand_lines_are_no_trouble() {
     let line = |n: usize| if n.is_multiple_of(3) { "}\n".to_owned() } else { format!("line {n}\n") };
     let file: String = (0..100_000).map(line).collect();

@@ -4,9 +4,32 @@ use super::place::{Place, Wanted};
 use super::{Counts, Role};
 use crate::indent::Shift;
 use crate::lines::{Line, is_solid};
+use std::cell::LazyCell;
+
+/// Which blanks the lines of a file are indented with.
+pub(super) struct Indents {
+    tabs: bool,
+    spaces: bool,
+}
+
+impl Indents {
+    pub fn of(file: &[Line]) -> Self {
+        let has = |byte| file.iter().any(|line| is_indented_with(byte, line.body));
+        Self { tabs: has(b'\t'), spaces: has(b' ') }
+    }
+}
+
+fn is_indented_with(byte: u8, body: &[u8]) -> bool {
+    body.first() == Some(&byte) && is_solid(body)
+}
 
 /// What there is to say about a placed hunk.
-pub(super) fn doubts(file: &[Line], wanted: &Wanted, place: &Place) -> Vec<String> {
+pub(super) fn doubts(
+    file: &[Line],
+    wanted: &Wanted,
+    place: &Place,
+    indents: &LazyCell<Indents, impl FnOnce() -> Indents>,
+) -> Vec<String> {
     let mut doubts = Vec::new();
     if wanted.old.is_empty() && !file.is_empty() {
         doubts.push(format!("it has no context; it was put after line {}", place.start));
@@ -19,7 +42,7 @@ pub(super) fn doubts(file: &[Line], wanted: &Wanted, place: &Place) -> Vec<Strin
         ));
     }
     if place.shift == Shift::None {
-        doubts.extend(foreign_indentation(file, wanted));
+        doubts.extend(foreign_indentation(wanted, indents));
     }
     doubts
 }
@@ -35,14 +58,11 @@ fn may_lack_context(file: &[Line], wanted: &Wanted, place: &Place) -> bool {
 }
 
 /// Whether the inserted lines are indented in a way that no line of the file is.
-fn foreign_indentation(file: &[Line], wanted: &Wanted) -> Option<String> {
-    let starts_with = |byte: u8| move |body: &[u8]| body.first() == Some(&byte) && is_solid(body);
-    let inserted_with = |byte| wanted.hunk.inserts().any(|line| starts_with(byte)(line.text));
-    let file_has = |byte| file.iter().any(|line| starts_with(byte)(line.body));
-    let foreign = |given, own| inserted_with(given) && !file_has(given) && file_has(own);
-    if foreign(b'\t', b' ') {
+fn foreign_indentation(wanted: &Wanted, file: &LazyCell<Indents, impl FnOnce() -> Indents>) -> Option<String> {
+    let inserted_with = |byte| wanted.hunk.inserts().any(|line| is_indented_with(byte, line.text));
+    if inserted_with(b'\t') && !file.tabs && file.spaces {
         return Some("it inserts lines indented with tabs, but the file's are indented with spaces".to_owned());
     }
-    foreign(b' ', b'\t')
+    (inserted_with(b' ') && !file.spaces && file.tabs)
         .then(|| "it inserts lines indented with spaces, but the file's are indented with tabs".to_owned())
 }

@@ -41,7 +41,9 @@ pub(super) fn places(file: &Indexed, wanted: &Wanted) -> Vec<Place> {
     let bounds = Bounds::new(wanted);
     let mut seen = HashSet::new();
     let mut places = Vec::new();
-    for start in possible_starts(file, old, &numbers) {
+    let starts = possible_starts(file, old, &numbers);
+    file.work.add(starts.len() * old.len());
+    for start in starts {
         for fault in faults_at(index.file(), &numbers, start) {
             if !is_harmless(fault, file, wanted, start, &bounds) {
                 continue;

@@ -62,6 +62,12 @@ impl<'a> LineIndex<'a> {
         std::iter::successors(first, |at| Some(self.next[*at]).filter(|at| *at != NONE))
     }
 
+    /// How many steps it takes to find these lines.
+    pub fn work_to_find(&self, bodies: &[&[u8]]) -> usize {
+        let rarest = bodies.iter().map(|body| self.number(body).map_or(0, |number| self.count(number))).min();
+        bodies.len() + rarest.unwrap_or(0).saturating_mul(bodies.len()).min(self.file.len())
+    }
+
     /// Where all these lines follow one another. Finding them takes time in proportion to the file at most.
     pub fn places_of(&self, bodies: &[&[u8]]) -> Vec<usize> {
         let Some(wanted) = bodies.iter().map(|body| self.number(body)).collect::<Option<Vec<_>>>() else {

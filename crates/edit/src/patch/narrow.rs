@@ -1,12 +1,10 @@
 //! Choosing among several places of a hunk by what else the patch says: order, line numbers, the file's end, headings.
 
-use super::place::{Place, Wanted};
+use super::place::{Indexed, Place, Places, Wanted};
 use super::{Counts, Reach, Role};
 use crate::indent::indent_of;
 use crate::lines::{Ending, Line};
 
-/// No more places of a hunk are kept than this; those nearest to its line number.
-const KEPT_PLACES: usize = 200;
 /// Each round decides hunks by what the round before decided; more rounds than this bring nothing new in practice.
 const ROUNDS: usize = 8;
 /// A heading is sought this far above a place.
@@ -25,14 +23,7 @@ pub(super) struct Candidates {
 }
 
 impl Candidates {
-    pub fn new(mut places: Vec<Place>, wanted: &Wanted) -> Self {
-        let total = places.len();
-        if total > KEPT_PLACES {
-            let claimed = wanted.hunk.claim.map_or(0, |claim| claim.old_start.saturating_sub(1));
-            let nearest = places.partition_point(|place| place.start < claimed);
-            let from = nearest.saturating_sub(KEPT_PLACES / 2).min(total - KEPT_PLACES);
-            places = places.drain(from..from + KEPT_PLACES).collect();
-        }
+    pub fn new(Places { kept: places, total }: Places) -> Self {
         let chosen = if total == 1 { places.first().cloned() } else { None };
         Self { places, total, chosen, under_headings: Vec::new(), reason: None }
     }
@@ -65,7 +56,8 @@ struct Neighbour {
 }
 
 /// Chooses a place for every hunk for which only one fits.
-pub(super) fn narrow(file: &[Line], wanted: &[Wanted], all: &mut [Candidates]) {
+pub(super) fn narrow(indexed: &Indexed, wanted: &[Wanted], all: &mut [Candidates]) {
+    let file = indexed.lines;
     for (hunk, candidates) in wanted.iter().zip(all.iter_mut()).filter(|(_, candidates)| candidates.is_open()) {
         let ends_at = |place: &Place| place.start + place.fault.covered(hunk.old.len());
         if candidates.are_all_kept() && reaches_end(hunk) {
@@ -75,7 +67,8 @@ pub(super) fn narrow(file: &[Line], wanted: &[Wanted], all: &mut [Candidates]) {
             candidates.choose("it starts the file", |place| place.start == 0);
         }
         let headings = &hunk.hunk.headings;
-        if candidates.is_open() && candidates.are_all_kept() && !headings.is_empty() {
+        if candidates.is_open() && candidates.are_all_kept() && !headings.is_empty() && !indexed.work.is_too_much() {
+            indexed.work.add(candidates.total * SECTION_LINES.min(file.len()));
             let starts = candidates.places.iter().map(|place| place.start);
             candidates.under_headings = starts.filter(|start| lies_under(file, *start, headings)).collect();
         }

@@ -5,9 +5,15 @@ use super::{Counts, Hunk, HunkLine, Newline, Role, faulty};
 use crate::indent::{Shift, indent_of};
 use crate::level::Level;
 use crate::lines::{Ending, Line, is_solid};
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 
 const MOST_LOOSE_PLACES: usize = 1_000;
+/// No more places of a hunk are kept than this; those nearest to its line number.
+const KEPT_PLACES: usize = 200;
+/// After so many steps nothing more is looked for: a second at most.
+const MOST_WORK: usize = 1 << 27;
+/// What keeping a place counts for, so that places do not fill the memory either.
+const WORK_PER_PLACE: usize = 100;
 
 /// A place where a hunk may be applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,15 +122,37 @@ impl<'h, 'a> Wanted<'h, 'a> {
     }
 }
 
+/// The places of a hunk: those kept, and how many there are.
+#[derive(Default)]
+pub(super) struct Places {
+    pub kept: Vec<Place>,
+    pub total: usize,
+}
+
+/// What looking for places has cost so far. Hunks of lines that are everywhere cost as much as the file is long, each.
+#[derive(Default)]
+pub(super) struct Work(Cell<usize>);
+
+impl Work {
+    pub fn add(&self, steps: usize) {
+        self.0.set(self.0.get().saturating_add(steps));
+    }
+
+    pub fn is_too_much(&self) -> bool {
+        self.0.get() > MOST_WORK
+    }
+}
+
 /// A file with its indexes, each made when it is first needed.
 pub(super) struct Indexed<'a> {
     pub lines: &'a [Line<'a>],
+    pub work: Work,
     indexes: [OnceCell<LineIndex<'a>>; 4],
 }
 
 impl<'a> Indexed<'a> {
     pub fn new(lines: &'a [Line<'a>]) -> Self {
-        Self { lines, indexes: std::array::from_fn(|_| OnceCell::new()) }
+        Self { lines, work: Work::default(), indexes: std::array::from_fn(|_| OnceCell::new()) }
     }
 
     pub fn index(&self, level: Level) -> &LineIndex<'a> {
@@ -137,30 +165,51 @@ impl<'a> Indexed<'a> {
         self.indexes[slot].get_or_init(|| LineIndex::new(self.lines, level))
     }
 
-    /// The places of a hunk at one level.
-    pub fn places(&self, wanted: &Wanted, level: Level) -> Vec<Place> {
-        let bodies = wanted.bodies();
-        let place = |start: usize, shift: Shift| Place {
-            level,
-            shift,
-            ..Place::exact(start, endings(wanted, &self.lines[start..]))
-        };
-        let starts = || self.index(level).places_of(&bodies).into_iter();
-        match level {
-            Level::Exact => {
-                let places: Vec<Place> = starts().map(|start| place(start, Shift::None)).collect();
-                let same = places.iter().filter(|place| place.endings == Endings::Same).cloned().collect::<Vec<_>>();
-                if same.is_empty() { places } else { same }
-            }
-            Level::TrailingWhitespace | Level::Punctuation => starts().map(|start| place(start, Shift::None)).collect(),
-            // Lines that are everywhere once their indentation does not count cannot be told apart.
-            Level::Indentation if starts().len() > MOST_LOOSE_PLACES => Vec::new(),
-            Level::Indentation => {
-                starts().filter_map(|start| Some(place(start, shift_at(wanted, &self.lines[start..])?))).collect()
-            }
-            Level::FaultyContext => faulty::places(self, wanted),
-        }
+    /// Where these lines follow one another, as seen at a level.
+    pub fn starts(&self, bodies: &[&[u8]], level: Level) -> Vec<usize> {
+        let index = self.index(level);
+        self.work.add(index.work_to_find(bodies));
+        index.places_of(bodies)
     }
+
+    /// The places of a hunk at one level.
+    pub fn places(&self, wanted: &Wanted, level: Level) -> Places {
+        if level == Level::FaultyContext {
+            let kept = faulty::places(self, wanted);
+            return Places { total: kept.len(), kept };
+        }
+        let mut starts = self.starts(&wanted.bodies(), level);
+        if level == Level::Indentation {
+            // Lines that are everywhere once their indentation does not count cannot be told apart.
+            if starts.len() > MOST_LOOSE_PLACES {
+                return Places::default();
+            }
+            starts.retain(|start| shift_at(wanted, &self.lines[*start..]).is_some());
+        }
+        let total = starts.len();
+        let starts = nearest(&starts, wanted);
+        self.work.add(starts.len() * (WORK_PER_PLACE + wanted.old.len()));
+        let place = |start: &usize| {
+            let here = &self.lines[*start..];
+            let shift = if level == Level::Indentation { shift_at(wanted, here)? } else { Shift::None };
+            Some(Place { level, shift, ..Place::exact(*start, endings(wanted, here)) })
+        };
+        let kept: Vec<Place> = starts.iter().filter_map(place).collect();
+        let same = |place: &&Place| place.endings == Endings::Same;
+        if level == Level::Exact && kept.len() == total && kept.iter().any(|place| same(&place)) {
+            let kept: Vec<Place> = kept.iter().filter(same).cloned().collect();
+            return Places { total: kept.len(), kept };
+        }
+        Places { kept, total }
+    }
+}
+
+/// As many of the starts as are kept.
+fn nearest<'s>(starts: &'s [usize], wanted: &Wanted) -> &'s [usize] {
+    let Some(more) = starts.len().checked_sub(KEPT_PLACES) else { return starts };
+    let claimed = wanted.hunk.claim.map_or(0, |claim| claim.old_start.saturating_sub(1));
+    let from = starts.partition_point(|start| *start < claimed).saturating_sub(KEPT_PLACES / 2).min(more);
+    &starts[from..from + KEPT_PLACES]
 }
 
 fn endings(wanted: &Wanted, here: &[Line]) -> Endings {
