@@ -171,6 +171,11 @@ impl<'a> Hunk<'a> {
         self.lines.iter().filter(|line| line.role != Role::Delete)
     }
 
+    /// Whether the hunk says that a line has no newline: then it ends where the file does.
+    pub(crate) fn speaks_of_newline(&self) -> bool {
+        self.lines.iter().any(|line| line.newline == Newline::Missing)
+    }
+
     pub(crate) fn inserts(&self) -> impl Iterator<Item = &HunkLine<'a>> {
         self.lines.iter().filter(|line| line.role == Role::Insert)
     }

@@ -1,7 +1,7 @@
 //! Applying the patch of one file to its content.
 
 use super::doubt::{Indents, doubts};
-use super::narrow::{Candidates, narrow};
+use super::narrow::{Candidates, lies_under, move_insertions, narrow};
 use super::place::{Endings, Indexed, Place, Places, Wanted, taken_apart};
 use super::splice::{created, splice};
 use super::{Change, Content, FilePatch, Hunk, Reach, Role};
@@ -9,7 +9,7 @@ use crate::error::{EditError, HunkFailure};
 use crate::explain;
 use crate::indent::{Shift, indent_of};
 use crate::level::Level;
-use crate::lines::{Line, is_solid, split};
+use crate::lines::{Line, split};
 use std::cell::LazyCell;
 use std::fmt::Write as _;
 
@@ -58,8 +58,10 @@ pub fn apply(patch: &FilePatch, base: &[u8], limit_bytes: usize) -> Result<Appli
     }
     let applied = match &patch.change {
         Change::Create(_) => create(patch, hunks)?,
+        // Git tells what it deletes line by line, so a file without any is meant to be empty.
         Change::Delete(_) if hunks.is_empty() => {
-            Applied { content: Vec::new(), placements: Vec::new(), warnings: Vec::new() }
+            let content = if patch.old_mode.is_some() { base.to_vec() } else { Vec::new() };
+            Applied { content, placements: Vec::new(), warnings: Vec::new() }
         }
         _ => apply_hunks(patch, hunks, base)?,
     };
@@ -141,10 +143,7 @@ fn place_all(
     let mut explained = 0;
     for (n, hunk) in wanted.iter().enumerate() {
         let found = if indexed.work.is_too_much() {
-            let lesson = "it was not looked for: the hunks stand in too many places; give right line numbers, or more \
-                          lines around each change, or fewer hunks at once"
-                .to_owned();
-            Err(EditError::NotFound { looser: None, lesson })
+            Err(not_looked_for())
         } else if hunk.old.is_empty() {
             insertion_place(hunk, &indexed).map(|place| Places { kept: vec![place], total: 1 })
         } else {
@@ -166,6 +165,24 @@ fn place_all(
         all.push(Candidates::new(places));
     }
     narrow(&indexed, wanted, &mut all);
+    for n in move_insertions(file, wanted, &mut all) {
+        let lesson =
+            "the hunk has inserted lines only, and those beside it stand elsewhere than their line numbers say; \
+                      add a line above or below that is in the file"
+                .to_owned();
+        errors[n] = Some(EditError::NotFound { looser: None, lesson });
+    }
+    for (n, hunk) in wanted.iter().enumerate() {
+        let Some(place) = &all[n].chosen else { continue };
+        match section_of(&indexed, hunk, place) {
+            Section::Named => {}
+            Section::Unknown => errors[n] = Some(not_looked_for()),
+            Section::Above => {
+                errors[n] = Some(EditError::NotFound { looser: None, lesson: outside_section(hunk, place) });
+            }
+            Section::Other => warnings.push(format!("hunk {}: {}", numbered[n].number, outside_section(hunk, place))),
+        }
+    }
     let mut places = Vec::with_capacity(all.len());
     for (n, candidates) in all.iter().enumerate() {
         if let Some(place) = &candidates.chosen {
@@ -197,6 +214,13 @@ fn place_all(
         })
         .collect();
     if failures.is_empty() { Ok(places) } else { Err(EditError::Hunks { file: patch.shown_name(), failures }) }
+}
+
+fn not_looked_for() -> EditError {
+    let lesson = "it was not looked for: the hunks stand in too many places; give right line numbers, or more lines \
+                  around each change, or fewer hunks at once"
+        .to_owned();
+    EditError::NotFound { looser: None, lesson }
 }
 
 fn choice_warning(hunk: usize, candidates: &Candidates, place: &Place, reason: &str) -> String {
@@ -252,15 +276,55 @@ fn candidate_places(file: &Indexed, wanted: &Wanted) -> Result<Places, EditError
 /// Refuses a hunk whose result is there, once, with enough of it to be sure.
 fn already_applied(file: &Indexed, wanted: &Wanted, level: Level) -> Result<(), EditError> {
     let after: Vec<&[u8]> = wanted.hunk.after().map(|line| taken_apart(line).0).collect();
-    let says_something = wanted.hunk.inserts().any(|line| is_solid(line.text));
-    let solid = after.iter().filter(|body| is_solid(body)).count();
-    if after.is_empty() || !(says_something || solid >= 2) {
+    // Braces alone are in every file.
+    let says_something = |body: &[u8]| body.iter().any(|byte| byte.is_ascii_alphanumeric() || !byte.is_ascii());
+    let inserts_something = wanted.hunk.inserts().any(|line| says_something(line.text));
+    let saying = after.iter().filter(|body| says_something(body)).count();
+    if after.is_empty() || !(inserts_something || saying >= 2) {
         return Ok(());
     }
     match file.starts(&after, level).as_slice() {
         [start] => Err(EditError::AlreadyApplied { line: start + 1 }),
         _ => Ok(()),
     }
+}
+
+/// Where a place lies as seen from the headings of its hunk.
+enum Section {
+    /// In the section they name, or they name none that is there, or line numbers locate the hunk.
+    Named,
+    /// Below the heading, but in what seems to be another section.
+    Other,
+    /// Above the heading.
+    Above,
+    /// It would take too long to tell.
+    Unknown,
+}
+
+fn section_of(indexed: &Indexed, wanted: &Wanted, place: &Place) -> Section {
+    let Hunk { claim: None, headings, .. } = wanted.hunk else { return Section::Named };
+    let Some(last) = headings.last().filter(|_| !wanted.old.is_empty()) else { return Section::Named };
+    let (file, end) = (indexed.lines, place.start + place.fault.covered(wanted.old.len()));
+    // The heading may be one of the hunk's own lines.
+    if lies_under(file, place.start, headings) || lies_under(file, end - 1, headings) {
+        return Section::Named;
+    }
+    indexed.work.add(file.len());
+    if indexed.work.is_too_much() {
+        return Section::Unknown;
+    }
+    let is_heading = |line: &Line| line.body.trim_ascii_start().starts_with(last.trim_ascii());
+    match file.iter().position(is_heading) {
+        None => Section::Named,
+        Some(at) if at < end => Section::Other,
+        Some(_) => Section::Above,
+    }
+}
+
+fn outside_section(wanted: &Wanted, place: &Place) -> String {
+    let headings: Vec<String> = wanted.hunk.headings.iter().map(|heading| explain::shown(heading)).collect();
+    let (headings, line) = (headings.join("` / `"), place.start + 1);
+    format!("its old lines are at line {line}, which does not seem to be in the section `{headings}`")
 }
 
 /// Where a hunk goes that has inserted lines only: nothing but its header can tell.

@@ -120,6 +120,10 @@ fn one_context_line_may_be_faulty_if_the_change_does_not_hang_on_it() {
     assert_eq!(result(file, dropped), file.replace("four", "FOUR"));
     let invented = "@@ -1,5 +1,5 @@\n one\n two\n and a half\n three\n-four\n+FOUR\n five\n";
     assert_eq!(result(file, invented), file.replace("four", "FOUR"));
+    let differs = applied(file, typo).unwrap().warnings;
+    assert_eq!(differs, ["hunk 1: its context line `twoo` is `two` in the file, at line 2"]);
+    assert_eq!(applied(file, dropped).unwrap().warnings, ["hunk 1: it leaves out line 2 of the file, `two`"]);
+    assert_eq!(applied(file, invented).unwrap().warnings, ["hunk 1: its context line `and a half` is not in the file"]);
     let beside_insertion = "@@ -1,5 +1,5 @@\n one\n two\n three\n+new\n five\n six\n";
     assert_eq!(refusal(file, beside_insertion), ErrorKind::NotFound, "is it meant before four or after it?");
     let two_faults = "@@ -1,5 +1,5 @@\n onne\n twoo\n three\n-four\n+FOUR\n five\n";
@@ -142,6 +146,56 @@ fn what_is_already_applied_is_said_to_be() {
     assert_eq!(result("a\nb\nc\na\nB\nc\n", hunks), "a\nB\nc\na\nB\nc\n", "only after the old lines were not found");
     let reindented = "@@ -1,2 +1,2 @@\n a\n-b\n+    b\n";
     assert_eq!(refusal("a\n    b\n", reindented), ErrorKind::AlreadyApplied);
+}
+
+#[test]
+fn braces_are_no_evidence_of_a_change_already_applied() {
+    assert_eq!(refusal("fn other() {\n}\n", "@@ -1 +1 @@\n-fn a() {}\n+}\n"), ErrorKind::NotFound);
+    assert_eq!(refusal("x\n{\n}\n", "@@ -1,3 +1,2 @@\n {\n-a\n }\n"), ErrorKind::NotFound);
+}
+
+#[test]
+fn a_hunk_that_speaks_of_a_missing_newline_goes_to_the_end() {
+    let mark = "\\ No newline at end of file\n";
+    let done = applied("c\nx\nc\n", &format!("@@ -1 +1 @@\n-c\n+Z\n{mark}")).unwrap();
+    assert_eq!(done.content, b"c\nx\nZ");
+    assert!(done.warnings[0].contains("it reaches the end of the file"), "{:?}", done.warnings);
+}
+
+#[test]
+fn a_hunk_that_may_belong_at_the_end_is_not_applied_elsewhere_without_a_word() {
+    let done = applied("{\n  x\n{\n  x\n", "@@ -1,2 +1 @@\n {\n-  x\n").unwrap();
+    assert_eq!(done.content, b"{\n{\n  x\n");
+    assert!(done.warnings[0].contains("stand at the end of the file too"), "{:?}", done.warnings);
+}
+
+#[test]
+fn a_hunk_is_not_applied_outside_the_section_it_names_without_a_word() {
+    let file = "class A\n  def f\n    x\nclass B\n  def f\n    y\n";
+    let hunk = |headings: &str| format!("{headings}-    y\n+    z\n");
+    let doubted = applied(file, &hunk("@@ class A\n")).unwrap();
+    assert!(doubted.warnings[0].contains("line 6, which does not seem to be in the section `class A`"), "{doubted:?}");
+    let above = "@@ class B\n-    x\n+    z\n";
+    assert_eq!(refusal(file, above), ErrorKind::NotFound);
+    for fitting in ["@@ class B\n", "@@ class C\n", "@@ def f\n", "@@\n", "@@ -1,1 +1,1 @@ class A\n"] {
+        let done = applied(file, &hunk(fitting)).unwrap();
+        assert_eq!((done.content, done.warnings.len()), (file.replace('y', "z").into_bytes(), 0), "{fitting}");
+    }
+    assert_eq!(
+        result(file, "@@ class B\n   def f\n     x\n class B\n-  def f\n+  def g\n").matches("def g").count(),
+        1
+    );
+}
+
+#[test]
+fn an_insertion_without_context_moves_with_the_hunks_beside_it() {
+    let hunks = "@@ -1 +1 @@\n-a\n+A\n@@ -2,0 +3 @@\n+new\n";
+    let moved = applied("x\nx\na\nb\nc\n", hunks).unwrap();
+    assert_eq!(moved.content, b"x\nx\nA\nb\nnew\nc\n");
+    assert_eq!(moved.warnings, ["hunk 2: it has no context; it was put after line 4"]);
+    let between = format!("{hunks}@@ -3 +4 @@\n-c\n+C\n");
+    let failures = refusals("x\nx\na\nb\nb\nc\n", &between);
+    assert_eq!((failures.len(), failures[0].hunk, failures[0].error.kind()), (1, 2, ErrorKind::NotFound));
 }
 
 #[test]
@@ -207,6 +261,11 @@ fn a_deletion_must_leave_nothing() {
     let patch = parse(b"--- a/x\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n").unwrap().remove(0);
     assert_eq!(apply(&patch, b"a\n", LIMIT).unwrap().content, b"");
     assert_eq!(apply(&patch, b"a\nb\n", LIMIT).unwrap_err().kind(), ErrorKind::OtherBase);
+    let empty = parse(b"diff --git a/x b/x\ndeleted file mode 100644\nindex e69de29..0000000\n").unwrap().remove(0);
+    assert_eq!(apply(&empty, b"", LIMIT).unwrap().content, b"");
+    assert_eq!(apply(&empty, b"a\n", LIMIT).unwrap_err().kind(), ErrorKind::OtherBase);
+    let whole = parse(b"*** Begin Patch\n*** Delete File: x\n*** End Patch\n").unwrap().remove(0);
+    assert_eq!(apply(&whole, b"a\n", LIMIT).unwrap().content, b"");
 }
 
 #[test]

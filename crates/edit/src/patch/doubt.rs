@@ -1,7 +1,9 @@
 //! What is odd about a hunk although it has a place: its author may have meant something else.
 
-use super::place::{Place, Wanted};
+use super::narrow::reaches_end;
+use super::place::{Fault, Place, Wanted};
 use super::{Counts, Role};
+use crate::explain::shown;
 use crate::indent::Shift;
 use crate::lines::{Line, is_solid};
 use std::cell::LazyCell;
@@ -34,6 +36,14 @@ pub(super) fn doubts(
     if wanted.old.is_empty() && !file.is_empty() {
         doubts.push(format!("it has no context; it was put after line {}", place.start));
     }
+    doubts.extend(faulty_line(file, wanted, place));
+    if may_reach_end(file, wanted, place) {
+        doubts.push(format!(
+            "its old lines stand at the end of the file too, where a hunk without lines after its change is at home; \
+             line {} was taken because its header says so",
+            place.start + 1
+        ));
+    }
     if may_lack_context(file, wanted, place) {
         doubts.push(format!(
             "its header counts other lines than it has, and it inserts at its edge, at line {}: \
@@ -45,6 +55,33 @@ pub(super) fn doubts(
         doubts.extend(foreign_indentation(wanted, indents));
     }
     doubts
+}
+
+/// The context line in which the hunk and the file differ.
+fn faulty_line(file: &[Line], wanted: &Wanted, place: &Place) -> Option<String> {
+    let expected = |at: usize| shown(wanted.old[at].body.trim_ascii());
+    let found = |at: usize| (place.start + at + 1, shown(file[place.start + at].body.trim_ascii()));
+    Some(match place.fault {
+        Fault::None => return None,
+        Fault::Replaced(at) => {
+            let (number, line) = found(at);
+            format!("its context line `{}` is `{line}` in the file, at line {number}", expected(at))
+        }
+        Fault::Invented(at) => format!("its context line `{}` is not in the file", expected(at)),
+        Fault::Skipped(at) => {
+            let (number, line) = found(at);
+            format!("it leaves out line {number} of the file, `{line}`")
+        }
+    })
+}
+
+/// Whether a hunk that was found at its line number would as well be found at the file's end, where it seems to belong.
+fn may_reach_end(file: &[Line], wanted: &Wanted, place: &Place) -> bool {
+    let old = &wanted.old;
+    let Some(start) = file.len().checked_sub(old.len()).filter(|start| *start != place.start) else { return false };
+    let at_claim = wanted.hunk.claim.is_some_and(|claim| claim.old_start == place.start + 1);
+    let same = || old.iter().zip(&file[start..]).all(|(old, line)| old.body == line.body);
+    at_claim && !old.is_empty() && reaches_end(wanted) && same()
 }
 
 /// Whether a hunk inserts beside a line that it does not name, and is known to lack lines or to have too many.

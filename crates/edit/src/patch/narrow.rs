@@ -3,7 +3,7 @@
 use super::place::{Indexed, Place, Places, Wanted};
 use super::{Counts, Reach, Role};
 use crate::indent::indent_of;
-use crate::lines::{Ending, Line};
+use crate::lines::Line;
 
 /// Each round decides hunks by what the round before decided; more rounds than this bring nothing new in practice.
 const ROUNDS: usize = 8;
@@ -109,11 +109,10 @@ pub(super) fn narrow(indexed: &Indexed, wanted: &[Wanted], all: &mut [Candidates
 
 /// Whether the patch says that a hunk goes to the file's end. A diff has less context after a change than before it
 /// only where the file ends.
-fn reaches_end(wanted: &Wanted) -> bool {
-    let lacks_newline = wanted.old.last().is_some_and(|line| line.ending == Ending::Missing);
+pub(super) fn reaches_end(wanted: &Wanted) -> bool {
     let (leading, trailing) = context_around(wanted);
     let cut_short = wanted.hunk.claim.is_some_and(|claim| claim.counts == Counts::Right) && trailing < leading;
-    wanted.hunk.reach == Reach::EndOfFile || lacks_newline || cut_short
+    wanted.hunk.reach == Reach::EndOfFile || wanted.hunk.speaks_of_newline() || cut_short
 }
 
 fn starts_file(wanted: &Wanted) -> bool {
@@ -133,13 +132,33 @@ fn offset_of(wanted: &Wanted, place: &Place) -> Option<i64> {
     Some(i64::try_from(place.start + 1).ok()? - i64::try_from(claimed).ok()?)
 }
 
+/// Moves the insertions that nothing but a line number places as far as the hunks beside them were moved; gives those
+/// that lie between hunks that were moved differently.
+pub(super) fn move_insertions(file: &[Line], wanted: &[Wanted], all: &mut [Candidates]) -> Vec<usize> {
+    let (before, after) = neighbours(wanted, all);
+    let mut undecided = Vec::new();
+    for n in (0..all.len()).filter(|n| wanted[*n].old.is_empty() && wanted[*n].at_claim(file).is_some()) {
+        let Some(place) = &mut all[n].chosen else { continue };
+        let moved = common_offset(before[n], after[n])
+            .and_then(|offset| place.start.checked_add_signed(isize::try_from(offset).ok()?))
+            .filter(|start| *start <= file.len());
+        match moved {
+            Some(start) => place.start = start,
+            None => undecided.push(n),
+        }
+    }
+    undecided
+}
+
 /// For each hunk, the nearest placed one before it and after it.
 fn neighbours(wanted: &[Wanted], all: &[Candidates]) -> (Vec<Neighbour>, Vec<Neighbour>) {
     let mut before = vec![Neighbour::default(); all.len()];
     let mut nearest = Neighbour::default();
+    // Where nothing but a line number tells the place, it is no evidence for others.
+    let placed = |n: usize| all[n].chosen.as_ref().filter(|_| !wanted[n].old.is_empty());
     for n in 0..all.len() {
         before[n] = nearest;
-        if let Some(place) = &all[n].chosen {
+        if let Some(place) = placed(n) {
             let end = place.start + place.fault.covered(wanted[n].old.len());
             nearest = Neighbour { edge: Some(end), offset: offset_of(&wanted[n], place).or(nearest.offset) };
         }
@@ -148,7 +167,7 @@ fn neighbours(wanted: &[Wanted], all: &[Candidates]) -> (Vec<Neighbour>, Vec<Nei
     nearest = Neighbour::default();
     for n in (0..all.len()).rev() {
         after[n] = nearest;
-        if let Some(place) = &all[n].chosen {
+        if let Some(place) = placed(n) {
             nearest = Neighbour { edge: Some(place.start), offset: offset_of(&wanted[n], place).or(nearest.offset) };
         }
     }
@@ -157,8 +176,8 @@ fn neighbours(wanted: &[Wanted], all: &[Candidates]) -> (Vec<Neighbour>, Vec<Nei
 
 /// Whether the hunks placed so far follow one another as in the patch.
 fn is_ascending(wanted: &[Wanted], all: &[Candidates]) -> bool {
-    let placed = wanted.iter().zip(all).filter_map(|(_, candidates)| candidates.chosen.as_ref());
-    placed.map(|place| place.start).is_sorted()
+    let told = wanted.iter().zip(all).filter(|(wanted, _)| !wanted.old.is_empty());
+    told.filter_map(|(_, candidates)| candidates.chosen.as_ref()).map(|place| place.start).is_sorted()
 }
 
 /// The offset that the placed hunks on both sides agree on; none moved if none is placed.
@@ -172,7 +191,7 @@ fn common_offset(before: Neighbour, after: Neighbour) -> Option<i64> {
 
 /// Whether a place lies in the section that the headings name: below a line that begins with the last of them, with no
 /// line of the same kind in between, and that again below the one before.
-fn lies_under(file: &[Line], start: usize, headings: &[&[u8]]) -> bool {
+pub(super) fn lies_under(file: &[Line], start: usize, headings: &[&[u8]]) -> bool {
     let mut end = start + 1;
     for (nth, heading) in headings.iter().rev().enumerate() {
         // The heading may be the first line of the hunk itself, but not of another heading's.

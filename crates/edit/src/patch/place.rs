@@ -114,10 +114,12 @@ impl<'h, 'a> Wanted<'h, 'a> {
     pub fn at_claim(&self, file: &[Line]) -> Option<Place> {
         let claim = self.hunk.claim?;
         let start = claim.old_start.checked_sub(1)?;
-        let here = file.get(start..start.checked_add(self.old.len())?)?;
+        let end = start.checked_add(self.old.len())?;
+        let here = file.get(start..end)?;
         let same = |(old, line): (&OldLine, &Line)| old.body == line.body && old.ending == line.ending;
         let is_told = !self.old.is_empty() || claim.counts == Counts::Right;
-        let matches = is_told && self.old.iter().zip(here).all(same);
+        let may_end_here = end == file.len() || !self.hunk.speaks_of_newline();
+        let matches = is_told && may_end_here && self.old.iter().zip(here).all(same);
         matches.then(|| Place::exact(start, Endings::Same))
     }
 }

@@ -1,7 +1,7 @@
 //! Making the new content: what no hunk touches is copied as it stands.
 
 use super::place::{Endings, Fault, Place, taken_apart};
-use super::{Hunk, HunkLine, Newline, Role};
+use super::{Hunk, HunkLine, Role};
 use crate::lines::{Ending, Line, agreed};
 use std::collections::VecDeque;
 
@@ -49,7 +49,7 @@ impl Spliced<'_> {
         self.copy_to(place.start);
         let mut deleted = VecDeque::new();
         let mut old = 0;
-        let speaks_of_newline = hunk.lines.iter().any(|line| line.newline == Newline::Missing);
+        let speaks_of_newline = hunk.speaks_of_newline();
         for line in &hunk.lines {
             if line.role == Role::Insert {
                 self.insert(line, place, deleted.pop_front(), speaks_of_newline);
