@@ -3,11 +3,17 @@
 use crate::document::Editable;
 use crate::place::commit_one;
 use crate::{heavy, read};
+use std::borrow::Cow;
 use toolrest_core::{
     CallCx, Change, Content, ContentHash, Entry, ErrorKind, Expect, FileId, Parents, Put, Result, ToolError, VersionId,
     WsPath,
 };
 use toolrest_edit::{Edit, EditError, Leniency, Level, ReplacedInOrder, Which, diff, replace, replace_in_order};
+
+/// The most bytes of an explanation: a model has to read it.
+pub(crate) const EXPLANATION_BYTES: usize = 4_000;
+/// The most bytes of a path that an explanation begins with.
+const PATH_BYTES: usize = 400;
 
 /// What to replace in a file.
 #[derive(Clone)]
@@ -119,7 +125,9 @@ struct Done {
 }
 
 async fn edited(entry: Entry, content: Content, options: &EditOptions, limit_bytes: usize) -> Result<Done> {
-    let (size, options) = (usize::try_from(entry.size).unwrap_or(usize::MAX), options.clone());
+    let given = options.edits.iter().map(|edit| edit.old.len() + edit.new.len()).sum::<usize>();
+    let size = usize::try_from(entry.size).unwrap_or(usize::MAX).saturating_add(given);
+    let options = options.clone();
     heavy::run(size, move || {
         let editable = Editable::of(content, entry.file_type, &entry.path, limit_bytes)?;
         let edits: Vec<Edit<'_>> = options
@@ -151,6 +159,17 @@ async fn edited(entry: Entry, content: Content, options: &EditOptions, limit_byt
     .await
 }
 
+/// The text, or its start with a mark if it has more bytes than so many.
+pub(crate) fn shortened(text: &str, most_bytes: usize) -> Cow<'_, str> {
+    const MARK: &str = "…";
+    if text.len() <= most_bytes {
+        return Cow::Borrowed(text);
+    }
+    let most_bytes = most_bytes.saturating_sub(MARK.len());
+    let end = (0..=most_bytes).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    Cow::Owned(format!("{}{MARK}", &text[..end]))
+}
+
 /// The refusal of a change that does not fit what is there.
 pub(crate) fn refused(error: &EditError, path: &WsPath, hash: Option<ContentHash>) -> ToolError {
     use toolrest_edit::ErrorKind as E;
@@ -164,8 +183,14 @@ pub(crate) fn refused(error: &EditError, path: &WsPath, hash: Option<ContentHash
         E::OtherBase => ErrorKind::Stale,
     };
     // Failed hunks name their file themselves.
-    let place = if let EditError::Hunks { .. } = error { String::new() } else { format!("{path}: ") };
-    let refused = ToolError::new(kind, format!("{place}{error}\nNothing was written")).detail("path", path.as_str());
+    let place = match error {
+        EditError::Hunks { .. } => String::new(),
+        _ => format!("{}: ", shortened(path.as_str(), PATH_BYTES)),
+    };
+    let end = "\nNothing was written";
+    let lesson = error.to_string();
+    let lesson = shortened(&lesson, EXPLANATION_BYTES - place.len() - end.len());
+    let refused = ToolError::new(kind, format!("{place}{lesson}{end}")).detail("path", path.as_str());
     let refused = match hash {
         Some(hash) => refused.detail("current_hash", hash.to_string()),
         None => refused,

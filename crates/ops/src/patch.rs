@@ -1,8 +1,9 @@
 //! Applying patches to many files at once.
 
-use crate::edit::{Run, changeable, refused};
+use crate::edit::{EXPLANATION_BYTES, Run, changeable, refused, shortened};
 use crate::heavy;
 use crate::write_text::{Held, put_bytes, seen};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use toolrest_core::{
@@ -11,8 +12,8 @@ use toolrest_core::{
 use toolrest_edit::diff;
 use toolrest_edit::patch::{Change as NameChange, FilePatch, apply, parse};
 
-/// The most bytes of an explanation: a model has to read it.
-const EXPLANATION_BYTES: usize = 4_000;
+/// No more warnings than this are given.
+const MOST_WARNINGS: usize = 100;
 
 /// What became of the files of a patch.
 #[derive(Debug)]
@@ -190,7 +191,12 @@ impl Stage {
                 }
             }
         }
-        failed.map_or(Ok(()), Err)
+        let unsaid = self.warnings.len().saturating_sub(MOST_WARNINGS);
+        if unsaid > 0 {
+            self.warnings.truncate(MOST_WARNINGS);
+            self.warnings.push(format!("and {unsaid} more warnings"));
+        }
+        failed.map_or(Ok(()), |error| Err(short(error)))
     }
 
     fn apply_one(&mut self, file: &FilePatch<'_>) -> Result<()> {
@@ -198,6 +204,12 @@ impl Stage {
         let Some(path) = target.as_ref().or(source.as_ref()).cloned() else {
             return Err(ToolError::new(ErrorKind::PatchSyntax, "A part of the patch names no file"));
         };
+        refuse_links(file, &path)?;
+        if let (was, Some(mode)) = (file.old_mode.unwrap_or(PLAIN_MODE), file.new_mode)
+            && mode != was
+        {
+            self.warnings.push(format!("{}: the mode {mode:o} was not set", path.without_slash()));
+        }
         let base = source.as_ref().map(|path| self.source(file, path)).transpose()?;
         let bytes = base.as_ref().map_or(Ok(Vec::new()), |held| seen(held, &path, self.limit_bytes))?;
         let applied = apply(file, &bytes, self.limit_bytes).map_err(|error| refused(&error, &path, None))?;
@@ -310,14 +322,36 @@ impl Stage {
     }
 }
 
+/// The mode of a file of which a patch says nothing else.
+const PLAIN_MODE: u32 = 0o100_644;
+
+/// Refuses what a patch says of symbolic links and submodules: its lines would be written to a file.
+fn refuse_links(file: &FilePatch<'_>, path: &WsPath) -> Result<()> {
+    let is_link = |mode: &u32| matches!(mode & 0o170_000, 0o120_000 | 0o160_000);
+    let Some(mode) = [file.old_mode, file.new_mode].into_iter().flatten().find(is_link) else { return Ok(()) };
+    let message = format!(
+        "{path} is a symbolic link or a submodule in the patch (mode {mode:o}); a patch can only change files. \
+         Nothing was written"
+    );
+    Err(ToolError::new(ErrorKind::WrongType, message))
+}
+
+/// The error with a message that is not too long.
+fn short(mut error: ToolError) -> ToolError {
+    error.message = shortened(&error.message, EXPLANATION_BYTES).into_owned();
+    error
+}
+
 /// A name of the patch as a path, which may not leave the workspace.
 fn name(name: Option<&[u8]>) -> Result<Option<WsPath>> {
     let Some(name) = name else { return Ok(None) };
     let text = str::from_utf8(name).map_err(|_| {
         let message = format!("The patch names a file in bytes that are no text: {}", String::from_utf8_lossy(name));
-        ToolError::new(ErrorKind::InvalidPath, message)
+        short(ToolError::new(ErrorKind::InvalidPath, message))
     })?;
-    let path = WsPath::relative(text)?;
+    let has_blanks_around = text.trim() != text && !text.starts_with('/');
+    let exactly = if has_blanks_around { Cow::Owned(format!("./{text}/")) } else { Cow::Borrowed(text) };
+    let path = WsPath::relative(&exactly).map_err(short)?;
     if path.is_root() {
         return Err(ToolError::new(ErrorKind::IsDirectory, "The patch names the root folder where a file is needed"));
     }

@@ -93,3 +93,57 @@ fn a_file_may_be_rewritten_and_its_old_content_renamed() {
     let renamed = applied(&[("b", "B\n")], &rename("b", "c")).unwrap();
     assert!(renamed.changes.changes.iter().any(|change| matches!(change, Change::Move { .. })), "it keeps its history");
 }
+
+#[test]
+fn links_are_refused_and_modes_told_of() {
+    let link = "diff --git a/l b/l\nnew file mode 120000\n--- /dev/null\n+++ b/l\n@@ -0,0 +1 @@\n+/etc/passwd\n";
+    assert_eq!(applied(&[], link).err().unwrap().kind, ErrorKind::WrongType);
+    let mode = applied(&[("a", "x\n")], "diff --git a/a b/a\nold mode 100644\nnew mode 100755\n").unwrap();
+    assert_eq!(mode.warnings, ["a: the mode 100755 was not set"]);
+    let plain = "diff --git a/n b/n\nnew file mode 100644\n--- /dev/null\n+++ b/n\n@@ -0,0 +1 @@\n+x\n";
+    assert_eq!(applied(&[], plain).unwrap().warnings, [""; 0]);
+}
+
+#[test]
+fn blanks_around_a_name_are_part_of_it() {
+    let patch = |name: &str| format!("--- a/{name}\t\n+++ b/{name}\t\n@@ -1 +1 @@\n-x\n+y\n");
+    assert_eq!(applied(&[("a", "x\n")], &patch("a ")).err().unwrap().kind, ErrorKind::NotFound);
+    assert_eq!(applied(&[("a", "x\n")], &patch(" a")).err().unwrap().kind, ErrorKind::NotFound);
+    assert_eq!(name(Some(b" a")).unwrap(), Some(path("./ a")));
+    assert_eq!(name(Some(b" ../a ")).unwrap(), Some(path("./ ../a /")));
+    for outside in ["../a ", " /../../a", "/a ", "/ a"] {
+        assert_eq!(name(Some(outside.as_bytes())).unwrap_err().kind, ErrorKind::OutsideWorkspace, "{outside:?}");
+    }
+}
+
+#[test]
+fn messages_and_warnings_are_bounded() {
+    let long = "\u{7}".repeat(100_000);
+    for name in [long.clone(), "x".repeat(100_000), format!("../{long}"), "\\377".repeat(50_000)] {
+        let error = name_error(&name);
+        assert!(error.len() <= EXPLANATION_BYTES, "{}", error.len());
+    }
+    let deep = "d".repeat(200) + "/" + &"e".repeat(200);
+    let line = |n| format!("{n} {}\n", "x".repeat(100));
+    let lines: String = (0..200).map(line).collect();
+    let hunk = |line: &str| format!("-{}\n+y\n", line.replace("xx", "xz"));
+    let hunks: String = lines.lines().map(hunk).collect();
+    let error = applied(&[(&deep, &lines)], &format!("--- a/{deep}\n+++ b/{deep}\n@@ -1,9 +1,9 @@\n{hunks}"));
+    let error = error.err().unwrap();
+    assert!(
+        error.message.len() <= EXPLANATION_BYTES && error.message.ends_with("Nothing was written"),
+        "{}",
+        error.message
+    );
+    let indented = |n| format!("@@ -{0} +{0} @@\n-{n}\n+\t{n}\n", n + 1);
+    let indented: String = (0..500).map(indented).collect();
+    let number = |n| format!("{n}\n");
+    let numbers = (0..500).map(number).collect::<String>() + " x\n";
+    let done = applied(&[("a", &numbers)], &format!("--- a/a\n+++ b/a\n{indented}")).unwrap();
+    assert_eq!((done.warnings.len(), done.warnings[100].as_str()), (101, "and 400 more warnings"));
+}
+
+fn name_error(name: &str) -> String {
+    let patch = format!("--- \"a/{name}\"\n+++ \"b/{name}\"\n@@ -1 +1 @@\n-x\n+y\n");
+    read(&patch).and_then(|files| paths_of(&files)).err().unwrap().message
+}

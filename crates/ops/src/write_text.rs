@@ -54,11 +54,13 @@ pub async fn write_text(cx: &CallCx, path: &WsPath, bytes: Vec<u8>, options: &Te
             None => Some(Expect::Absent(path.clone())),
             Some(file) => Expect::unchanged(&file.entry),
         };
+        let old_size = before.as_ref().map_or(0, |file| usize::try_from(file.entry.size).unwrap_or(usize::MAX));
         let held = before.and_then(|file| Some((file.entry.file_type, file.content?)));
         let (limit_bytes, parents) = (cx.limits.response_bytes, options.parents);
+        let size = bytes.len().saturating_add(old_size);
         let (path_of_it, new) = (path.clone(), Arc::clone(&bytes));
         let work = move || written(held.as_ref(), &path_of_it, &new, parents, limit_bytes);
-        let (put, written) = heavy::run(bytes.len(), work).await?;
+        let (put, written) = heavy::run(size, work).await?;
         if options.run == Run::Dry {
             return Ok(written);
         }
