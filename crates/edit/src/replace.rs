@@ -136,13 +136,18 @@ fn find<'a>(text: &[u8], edit: &Edit<'a>) -> Result<(Vec<Found<'a>>, Level), Edi
 /// Every exact place, none overlapping the one before. Where only one is wanted, one that overlaps it counts too: `aa`
 /// in `aaa` is not unique.
 fn exact_places<'a>(text: &[u8], edit: &Edit<'a>) -> Result<Vec<Found<'a>>, EditError> {
-    let spans_lines = edit.old.contains(&b'\n');
-    let (folded, old) = if spans_lines {
-        (Folded::new(text, Level::Exact), with_lf(edit.old))
-    } else {
-        (Folded::unchanged(text), Cow::Borrowed(edit.old))
-    };
-    let finder = Finder::new(&old);
+    if edit.old.contains(&b'\n') {
+        let found = places_in(&Folded::new(text, Level::Exact), text, &with_lf(edit.old), edit)?;
+        // A text that ends between the two characters of an ending is there only as it is.
+        if !found.is_empty() || !edit.old.ends_with(b"\r") {
+            return Ok(found);
+        }
+    }
+    places_in(&Folded::unchanged(text), text, edit.old, edit)
+}
+
+fn places_in<'a>(folded: &Folded, text: &[u8], old: &[u8], edit: &Edit<'a>) -> Result<Vec<Found<'a>>, EditError> {
+    let finder = Finder::new(old);
     let mut starts: Vec<usize> = finder.find_iter(&folded.flat).collect();
     if let (Which::Only, Some(first)) = (edit.which, starts.first()) {
         let next = first + 1;
@@ -154,7 +159,7 @@ fn exact_places<'a>(text: &[u8], edit: &Edit<'a>) -> Result<Vec<Found<'a>>, Edit
         if starts.len() > 1 {
             let lines = split(text);
             let starts: Vec<usize> = starts.iter().map(|start| line_at(&lines, folded.start(*start))).collect();
-            let len = memchr_iter(b'\n', &old).count().max(1);
+            let len = memchr_iter(b'\n', old).count().max(1);
             return Err(explain::not_unique(WHAT, &lines, &starts, starts.len(), len));
         }
     }

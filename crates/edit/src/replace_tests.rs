@@ -152,6 +152,12 @@ fn tabs_are_followed_where_spaces_were_given() {
 }
 
 #[test]
+fn a_text_that_ends_within_a_line_ending_is_found() {
+    assert_eq!(only("a\nb\r\nc", "a\nb\r", "x").unwrap(), "x\nc");
+    assert_eq!(all("a\r\n\r\na\r\n\r\n", "\n\r", "x").unwrap(), "a\rx\na\rx\n");
+}
+
+#[test]
 fn a_looser_level_must_give_exactly_one_place() {
     let error = fuzzy("a \nb\n--\na  \nb\n", "a\nb", "x").unwrap_err();
     assert!(matches!(&error, EditError::NotUnique { lines, .. } if *lines == [1, 4]), "{error}");
