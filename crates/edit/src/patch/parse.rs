@@ -91,11 +91,11 @@ impl<'a> PatchLines<'a> {
         line == b"-- " || BEGINNINGS.iter().any(|beginning| line.starts_with(beginning))
     }
 
-    /// Whether one of the two lines that name a file stands here without the other, before a hunk.
+    /// Whether one of the two lines that name a file stands here without the other, before a hunk or at the end.
     pub fn is_lone_header(&self, at: usize) -> bool {
         const BEGINNINGS: [&[u8]; 4] = [b"--- a/", b"+++ b/", b"--- /dev/null", b"+++ /dev/null"];
         let starts = |at: usize, with: &[u8]| self.get(at).is_some_and(|line| line.starts_with(with));
-        BEGINNINGS.iter().any(|beginning| starts(at, beginning)) && starts(at + 1, b"@@")
+        BEGINNINGS.iter().any(|beginning| starts(at, beginning)) && (at + 1 == self.len() || starts(at + 1, b"@@"))
     }
 }
 

@@ -143,6 +143,8 @@ fn half_of_a_file_header_is_refused() {
             let patch = format!("--- a/x\n+++ b/x\n{header}{BODY}{half}\n@@ -1 +1 @@\n-a\n+b\n");
             let line = patch.lines().position(|line| line == half).unwrap() + 1;
             assert_eq!(syntax_line(&patch), line, "{patch}");
+            let cut_off: String = patch.split_inclusive('\n').take(line).collect();
+            assert_eq!(syntax_line(&cut_off), line, "{cut_off}");
         }
     }
 }
