@@ -102,6 +102,14 @@ fn inserted_lines_follow_the_indentation_of_the_file() {
 }
 
 #[test]
+fn a_place_is_not_the_only_one_because_the_inserted_lines_do_not_fit_the_other() {
+    let hunks = "@@\n-  x\n+y\n";
+    assert_eq!(refusal("\tx\n--\nx\n", hunks), ErrorKind::NotUnique);
+    assert_eq!(refusal("--\nx\n", hunks), ErrorKind::NotFound, "y cannot be moved to the left");
+    assert_eq!(result("\tx\n--\n", hunks), "y\n--\n");
+}
+
+#[test]
 fn context_that_lost_its_space_moves_nothing() {
     let hunks = "@@ -1,3 +1,3 @@\n   a {\n-    x\n+    y\n    b\n";
     assert_eq!(

@@ -186,6 +186,7 @@ impl<'a> Indexed<'a> {
             if starts.len() > MOST_LOOSE_PLACES {
                 return Places::default();
             }
+            // One that the inserted lines do not fit still makes the other ambiguous.
             starts.retain(|start| shift_at(wanted, &self.lines[*start..]).is_some());
         }
         let total = starts.len();
@@ -194,9 +195,14 @@ impl<'a> Indexed<'a> {
         let place = |start: &usize| {
             let here = &self.lines[*start..];
             let shift = if level == Level::Indentation { shift_at(wanted, here)? } else { Shift::None };
+            let fits = |line: &HunkLine| shift.line(line.text).is_some();
+            wanted.hunk.inserts().all(fits).then_some(())?;
             Some(Place { level, shift, ..Place::exact(*start, endings(wanted, here)) })
         };
         let kept: Vec<Place> = starts.iter().filter_map(place).collect();
+        if kept.is_empty() {
+            return Places::default();
+        }
         let same = |place: &&Place| place.endings == Endings::Same;
         if level == Level::Exact && kept.len() == total && kept.iter().any(|place| same(&place)) {
             let kept: Vec<Place> = kept.iter().filter(same).cloned().collect();
@@ -228,9 +234,7 @@ fn shift_at(wanted: &Wanted, here: &[Line]) -> Option<Shift> {
         .filter(|(old, _)| is_solid(old.body))
         .map(|(old, line)| (old.role, indent_of(old.body), indent_of(line.body)))
         .collect();
-    let shift = explained(wanted, &pairs)?;
-    let fits = |line: &HunkLine| shift.line(line.text).is_some();
-    wanted.hunk.inserts().all(fits).then_some(shift)
+    explained(wanted, &pairs)
 }
 
 fn explained(wanted: &Wanted, pairs: &[(Role, &[u8], &[u8])]) -> Option<Shift> {
