@@ -10,6 +10,7 @@ mod files;
 mod glob;
 mod heavy;
 mod list;
+mod near;
 mod patch;
 mod place;
 mod read;

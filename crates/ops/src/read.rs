@@ -1,12 +1,16 @@
 //! Reading a file.
 
 use crate::document::Editable;
+use crate::near;
 use std::io::Cursor;
 use toolrest_core::{CallCx, Content, Entry, ErrorKind, OpenFile, Result, ToolError, WsPath};
 
 /// Reads a file. A folder has no content to read.
 pub async fn read(cx: &CallCx, path: &WsPath) -> Result<(Entry, Content)> {
-    let file = cx.workspace.read(path).await?;
+    let file = match cx.workspace.read(path).await {
+        Err(error) if error.kind == ErrorKind::NotFound => return Err(near::with_names(cx, path, error).await),
+        read => read?,
+    };
     match file.content {
         Some(content) => Ok((file.entry, content)),
         None => Err(ToolError::new(ErrorKind::IsDirectory, format!("{path} is a folder; list it instead"))),

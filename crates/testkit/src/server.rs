@@ -101,6 +101,13 @@ impl Server {
         self.process.pid()
     }
 
+    /// The most memory that it has held since it was started.
+    pub fn peak_memory_bytes(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("the server runs");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("its peak");
+        line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") * 1024
+    }
+
     pub fn data_folder(&self) -> &Path {
         self.data.path()
     }

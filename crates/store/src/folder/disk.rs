@@ -136,7 +136,7 @@ impl Disk {
                 file_type,
                 is_virtual: false,
                 is_link: found.kind == Kind::Symlink,
-                size: i64::try_from(found.size_bytes).unwrap_or(i64::MAX),
+                size: if file_type == FileType::Folder { 0 } else { size_of(found.size_bytes) },
                 updated_at: timestamp(found.modified),
             });
         }
@@ -217,8 +217,7 @@ impl Disk {
         }
         let hash = reader.hash().map_err(ToolError::internal)?;
         let form = if self.sniffed(below_root(path)) == FileType::Document { Form::Text } else { Form::Bytes };
-        let size = i64::try_from(size).unwrap_or(i64::MAX);
-        Ok(SeenContent { hash: ContentHash(hash.0), form, size, content: None })
+        Ok(SeenContent { hash: ContentHash(hash.0), form, size: size_of(size), content: None })
     }
 
     fn metadata(&self, path: &WsPath) -> Result<Option<Metadata>> {
@@ -319,13 +318,17 @@ pub(super) fn entry(
         display_name: None,
         file_type,
         is_virtual: false,
-        size: if is_folder(file_type) { 0 } else { i64::try_from(metadata.size_bytes).unwrap_or(i64::MAX) },
+        size: if is_folder(file_type) { 0 } else { size_of(metadata.size_bytes) },
         version: current.and_then(|recorded| recorded.version),
         hash,
         created_at: recorded.as_ref().map_or(updated_at, |recorded| recorded.created_at),
         updated_at,
         deleted_at: None,
     }
+}
+
+fn size_of(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
 pub(super) fn timestamp(time: SystemTime) -> Timestamp {

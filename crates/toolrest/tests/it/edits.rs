@@ -1,9 +1,12 @@
 //! edit and edit-many: exact, literal, and changing only what they were asked to.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 use toolrest_testkit::sha256_hex;
 
 use crate::on::{On, list_at, text_at};
+use crate::toolset::{CODING, FILE, SYSTEM};
 
 on_every_backend![
     an_edit_replaces_the_one_occurrence,
@@ -24,6 +27,8 @@ on_every_backend![
     edit_many_does_not_replace_in_its_own_replacement,
     an_edit_makes_a_version_and_a_refused_one_does_not,
     an_edit_to_nothing_deletes_the_string,
+    a_text_in_another_encoding_stays_in_it,
+    a_missing_file_is_answered_with_names_like_it,
 ];
 
 async fn edited(on: On, before: &str, old: &str, new: &str) -> String {
@@ -152,4 +157,45 @@ async fn an_edit_makes_a_version_and_a_refused_one_does_not(on: On) {
 
 async fn an_edit_to_nothing_deletes_the_string(on: On) {
     assert_eq!(edited(on, "one two", " two", "").await, "one");
+}
+
+async fn a_text_in_another_encoding_stays_in_it(on: On) {
+    let workspace = on.workspace().await;
+    let utf16 = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
+    let cases = [
+        ("latin.txt", b"caf\xe9\r\nend\n".to_vec(), "café", "crème", b"cr\xe8me\r\nend\n".to_vec()),
+        ("wide.txt", utf16("\u{feff}żółw\r\nend\r\n"), "żółw", "turtle 🐢", utf16("\u{feff}turtle 🐢\r\nend\r\n")),
+    ];
+    for (name, before, old, new, after) in cases {
+        let write = json!({"path": name, "content": STANDARD.encode(&before), "encoding": "base64"});
+        SYSTEM.ok(&workspace, "write_file", write).await;
+        let path = format!("/{name}");
+        assert!(workspace.text(&path).await.contains(old));
+        let lines = FILE.ok(&workspace, "file.read", json!({"path": name})).await;
+        assert!(text_at(&lines, "/content").contains(old), "{lines}");
+        workspace.ok("edit", json!({"path": path, "old_string": old, "new_string": new})).await;
+        let read = SYSTEM.ok(&workspace, "read_file", json!({"path": name, "encoding": "base64"})).await;
+        assert_eq!(STANDARD.decode(text_at(&read, "/content")).unwrap(), after, "{name}");
+    }
+    // What the encoding cannot hold is refused, and nothing is lost.
+    let euro = json!({"path": "/latin.txt", "old_string": "crème", "new_string": "10 €"});
+    workspace.refused(400, "VALIDATION_ERROR", "edit", euro).await;
+    let patch = "--- a/latin.txt\n+++ b/latin.txt\n@@ -1,2 +1,2 @@\n-crème\n+café\n end\n";
+    CODING.ok(&workspace, "apply_patch", json!({"patchText": patch})).await;
+    let read = SYSTEM.ok(&workspace, "read_file", json!({"path": "latin.txt", "encoding": "base64"})).await;
+    assert_eq!(STANDARD.decode(text_at(&read, "/content")).unwrap(), b"caf\xe9\r\nend\n");
+}
+
+async fn a_missing_file_is_answered_with_names_like_it(on: On) {
+    let workspace = on.workspace().await;
+    for path in ["/src/config.rs", "/src/confirm.rs", "/src/unlike.txt"] {
+        workspace.write(path, "x").await;
+    }
+    let refusal = workspace.refused(404, "NOT_FOUND", "read", json!({"path": "/src/Confg.rs"})).await;
+    assert_eq!(refusal["error"], "File not found: /src/Confg.rs. Did you mean /src/config.rs or /src/confirm.rs?");
+    let edit = json!({"filePath": "src/confirn.rs", "oldString": "x", "newString": "y"});
+    let message = CODING.refused(&workspace, 404, "FILE_NOT_FOUND", "edit", edit).await;
+    assert!(message.starts_with("File not found: src/confirn.rs\nDid you mean src/confirm.rs"), "{message}");
+    let refusal = workspace.refused(404, "NOT_FOUND", "read", json!({"path": "/nowhere/near.txt"})).await;
+    assert_eq!(refusal["error"], "File not found: /nowhere/near.txt");
 }

@@ -3,7 +3,8 @@
 //! A scenario begins with `files` (a text, `{"base64"}` for bytes, or `{"repeat", "times"}`), with `folders` and with
 //! `setup` calls of the `workspace` toolset, whose results may be saved under a name. Then come the `exchanges`: a
 //! `call` of the specification's toolset, or a `request` as it goes over the wire, and the answer to expect. `after`
-//! says which texts are there in the end; null stands for no file. `specification` names the place that an example
+//! says which texts are there in the end; null stands for no file. `of_databases` is set where it is about JSON that is
+//! no text, which folders do not hold. `specification` names the place that an example
 //! comes from, `ruling` what was decided where the text is silent or contradicts itself.
 //!
 //! In every string `${name}` stands for a saved value, for `${workspace}`, for a token (`${access_token}` of the owner,
@@ -48,6 +49,9 @@ struct Scenario {
     name: String,
     specification: String,
     ruling: Option<String>,
+    /// Whether it is about what only databases hold: JSON that is not a text.
+    #[serde(default)]
+    of_databases: bool,
     #[serde(default)]
     files: BTreeMap<String, FileContent>,
     #[serde(default)]
@@ -176,7 +180,8 @@ impl Specification {
     /// Plays the scenarios of one file, each in a workspace of its own.
     pub async fn play(&self, on: On, fixture: &str) {
         let cast = Cast { owner: on.account().await, viewer: on.account().await, stranger: on.account().await };
-        for scenario in self.read(fixture).scenarios {
+        let is_folder = matches!(on, On::Folder | On::FolderOnPostgres);
+        for scenario in self.read(fixture).scenarios.into_iter().filter(|one| !(is_folder && one.of_databases)) {
             if let Err(fault) = self.try_scenario(on, &cast, &scenario).await {
                 let Scenario { name, specification, ruling, .. } = scenario;
                 let ruling = ruling.map_or_else(String::new, |ruling| format!(", by the ruling “{ruling}”"));

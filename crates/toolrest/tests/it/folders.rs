@@ -1,5 +1,6 @@
 //! What only workspaces in real folders have: other people who change the files, links, modes, a disk.
 
+use std::fmt::Write;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -10,6 +11,7 @@ use serde_json::{Value, json};
 use toolrest_testkit::{Account, Port, Request, Workspace, eventually, sha256_hex, unique_email};
 
 use crate::on::{On, list_at, text_at};
+use crate::toolset::{CODING, FILE};
 
 on!(folder, Folder:
     a_folder_below_an_allowed_root_becomes_a_workspace,
@@ -29,7 +31,9 @@ on!(folder, Folder:
     a_folder_that_was_made_again_is_used,
     deleting_a_workspace_leaves_the_folder,
     what_is_over_the_limits_of_history_is_said,
-    two_workspaces_of_one_folder_lose_nothing
+    two_workspaces_of_one_folder_lose_nothing,
+    an_absolute_path_inside_the_folder_is_accepted,
+    a_large_file_is_read_in_parts_and_in_little_memory
 );
 
 on!(folder_on_postgres, FolderOnPostgres:
@@ -363,6 +367,54 @@ async fn two_workspaces_of_one_folder_lose_nothing(on: On) {
     for n in 0..EDITS {
         assert!(text.contains(&format!("line {n}\n")), "edit {n} is missing from {text}");
     }
+}
+
+async fn an_absolute_path_inside_the_folder_is_accepted(on: On) {
+    let (workspace, folder) = room(on).await;
+    fs::write(folder.join("a.txt"), "text\n").unwrap();
+    let absolute = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    let read = CODING.ok(&workspace, "read", json!({"filePath": absolute("a.txt")})).await;
+    assert_eq!(read["metadata"]["filePath"], "a.txt");
+    CODING.ok(&workspace, "write", json!({"filePath": absolute("sub/b.txt"), "content": "made"})).await;
+    assert_eq!(fs::read_to_string(folder.join("sub/b.txt")).unwrap(), "made");
+    for outside in
+        ["/etc/hostname".to_owned(), absolute("../x"), absolute("sub/../../x"), format!("{}x/y", absolute(""))]
+    {
+        CODING.refused(&workspace, 400, "PATH_OUTSIDE_WORKSPACE", "read", json!({"filePath": outside})).await;
+    }
+}
+
+async fn a_large_file_is_read_in_parts_and_in_little_memory(on: On) {
+    const LINES: usize = 2_000_000;
+    let server = on.options().start();
+    let account = Account::register(&server.client(), &unique_email("someone")).await;
+    let folder = server.new_folder();
+    let workspace = account.folder_workspace("Bench", &folder).await;
+    let mut text = String::new();
+    for line in 1..=LINES {
+        writeln!(text, "line {line} of a long file that nobody wants to hold in memory").unwrap();
+    }
+    fs::write(folder.join("long.log"), &text).unwrap();
+    let read = CODING.ok(&workspace, "read", json!({"filePath": "long.log", "offset": LINES - 10, "limit": 3})).await;
+    assert!(text_at(&read, "/content").starts_with("1999991→line 1999991 of"), "{read}");
+    assert_eq!((&read["metadata"]["lineCount"], &read["metadata"]["truncated"]), (&json!(LINES), &json!(true)));
+    assert_eq!(read["hash"], sha256_hex(text.as_bytes()));
+    FILE.refused(&workspace, 413, "invalid_argument", "file.read", json!({"path": "long.log"})).await;
+    let content = format!("/api/v1/workspaces/{}/content/long.log", workspace.id);
+    let client = server.client();
+    let get = |range: &str| {
+        let request = Request::new("GET", &content).bearer(&account.access_token);
+        client.send(if range.is_empty() { request } else { request.header("Range", range) })
+    };
+    let all = get("").await;
+    assert_eq!((all.status, all.text == text), (200, true));
+    let part = get("bytes=100-199").await;
+    assert_eq!((part.status, &part.text[..]), (206, &text[100..200]));
+    let end = get("bytes=-50").await;
+    assert_eq!((end.status, &end.text[..]), (206, &text[text.len() - 50..]));
+    assert_eq!(get(&format!("bytes={}-", text.len())).await.status, 416);
+    let peak = server.peak_memory_bytes();
+    assert!(peak < text.len() as u64 / 2, "{peak} bytes of memory for a file of {}", text.len());
 }
 
 /// A patch that rewrites `files` files, each from one round's line to the next's.

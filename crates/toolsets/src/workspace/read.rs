@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use toolrest_core::{Action, CallCx, Content, ContentHash, JsonText, Result, Tool, WsPath};
-use toolrest_ops::document;
+use toolrest_ops::document::Editable;
 
 pub(super) struct Read;
 
@@ -47,7 +47,9 @@ impl Tool for Read {
         let content = match content {
             Content::Text(text) => Shown::Text(text),
             Content::Json(json) => Shown::Json(json),
-            Content::Bytes(bytes) => return Err(document::binary(&path, bytes.len())),
+            bytes @ Content::Bytes(_) => {
+                Shown::Text(Editable::of(bytes, entry.file_type, &path, cx.limits.response_bytes)?.text)
+            }
         };
         Ok(Output { path, content, hash })
     }

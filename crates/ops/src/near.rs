@@ -1,0 +1,32 @@
+//! Names like one that was not found.
+
+use strsim::normalized_damerau_levenshtein as likeness;
+use toolrest_core::{CallCx, Depth, FileType, ToolError, WsPath};
+
+/// How many entries of a folder are looked at.
+const ENTRIES_MOST: usize = 2_000;
+
+/// How many names are given.
+const NAMES_MOST: usize = 3;
+
+/// How alike two names must be, from 0 to 1, for one to be given in place of the other.
+const ALIKE_FROM: f64 = 0.6;
+
+/// Adds to the refusal of a missing file which files of its folder have a name like it.
+pub(crate) async fn with_names(cx: &CallCx, path: &WsPath, error: ToolError) -> ToolError {
+    let Some(folder) = path.parent() else { return error };
+    let Ok(listing) = cx.workspace.list(&folder, Depth::Children, ENTRIES_MOST).await else { return error };
+    let wanted = path.name().to_lowercase();
+    let files = listing.entries.iter().filter(|entry| entry.file_type != FileType::Folder);
+    let mut near: Vec<(f64, &WsPath)> = files
+        .map(|entry| (likeness(&wanted, &entry.path.name().to_lowercase()), &entry.path))
+        .filter(|(alike, _)| *alike >= ALIKE_FROM)
+        .collect();
+    near.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    let names: Vec<String> = near.into_iter().take(NAMES_MOST).map(|(_, path)| path.to_string()).collect();
+    if names.is_empty() {
+        return error;
+    }
+    let message = format!("{}. Did you mean {}?", error.message, names.join(" or "));
+    ToolError { message, ..error }.detail("near", names)
+}
