@@ -17,6 +17,7 @@ mod read;
 mod root;
 mod sys;
 mod temporary;
+mod walk;
 mod watch;
 
 pub use change::{Applied, AppliedChange, Change, CommitOptions, Contents, Effect, Expect, Parents, Replace};
@@ -28,4 +29,5 @@ pub use metadata::{Identity, Kind, Metadata};
 pub use read::{Content, Reader};
 pub use root::{Links, Root};
 pub use temporary::is_temporary;
+pub use walk::{Files, Heed, IgnoreRules, PassedOver, Paths, Verdict, Visitor, WalkOptions};
 pub use watch::{Event, Watch};

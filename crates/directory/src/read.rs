@@ -60,6 +60,10 @@ impl Root {
 }
 
 impl Reader {
+    pub(crate) fn new(file: OwnedFd, metadata: Metadata) -> Self {
+        Self { file: file.into(), metadata }
+    }
+
     /// What was known of the file when it was opened.
     pub fn metadata(&self) -> Metadata {
         self.metadata
