@@ -65,10 +65,10 @@ fn folders_that_cannot_hold_what_is_chosen_are_not_entered() {
         ("!a/*.rs", &["/top/b", "/top/b/c"], &[]),
     ] {
         for folder in entered {
-            assert!(enters(pattern, Bare::Path, folder), "{pattern} enters {folder}");
+            assert!(enters(pattern, Bare::Path, folder), "{pattern} should enter {folder}");
         }
         for folder in others {
-            assert!(!enters(pattern, Bare::Path, folder), "{pattern} not {folder}");
+            assert!(!enters(pattern, Bare::Path, folder), "{pattern} should not enter {folder}");
         }
     }
     assert!(enters("*.rs", Bare::Name, "/top/a/b") && enters("!x", Bare::Name, "/top/a"));

@@ -27,7 +27,7 @@ pub use list::list;
 pub use patch::{PatchAction, Patched, PatchedFile, patch};
 pub use place::{Overwrite, make_dir, move_to, remove, remove_tree, rename, touch};
 pub use read::{open, read};
-pub use search::{Case, Extent, PathPattern, SearchOptions, Syntax, TreeSearch, search, search_tree};
+pub use search::{Below, Case, Extent, PathPattern, Pattern, SearchOptions, Syntax, TreeSearch, search, search_tree};
 pub use text::{FilePage, LinePage, PageLimits, read_page};
 pub use toolrest_edit::{Leniency, Level, Which};
 pub use undo::undo;

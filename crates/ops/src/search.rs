@@ -6,7 +6,7 @@ mod ripgrep;
 mod scope;
 
 pub use path_pattern::PathPattern;
-pub use scope::{Extent, TreeSearch, search_tree};
+pub use scope::{Below, Extent, TreeSearch, search_tree};
 
 use std::{sync::Arc, time::Instant};
 use toolrest_core::{
@@ -74,10 +74,14 @@ pub async fn search(cx: &CallCx, options: SearchOptions) -> Result<Found> {
 }
 
 /// A pattern that is compiled when it is its turn.
-struct Pattern {
-    text: String,
-    syntax: Syntax,
-    case: Case,
+#[derive(Clone, Debug)]
+pub struct Pattern {
+    /// The regular expression.
+    pub text: String,
+    /// The language that it is written in.
+    pub syntax: Syntax,
+    /// Whether case counts.
+    pub case: Case,
 }
 
 impl LinePattern for Pattern {

@@ -1,29 +1,27 @@
 //! What the `.gitignore` files of a workspace leave out.
 
-use ignore::Match;
-use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use toolrest_core::{Interrupt, LineMatch, LineMatcher, LinePattern, PathFilter, Requirement, Result, WsPath};
+use toolrest_directory::{IgnoreRules, Verdict};
 
 /// The rules of all `.gitignore` files, each for what lies below its folder.
 pub(crate) struct Ignored {
-    rules: BTreeMap<WsPath, Gitignore>,
+    rules: BTreeMap<WsPath, IgnoreRules>,
 }
 
 impl Ignored {
     /// Reads the rules from their lines, in order.
     pub(crate) fn from_lines(lines: &[LineMatch]) -> Self {
-        let mut builders: BTreeMap<WsPath, GitignoreBuilder> = BTreeMap::new();
+        let mut texts: BTreeMap<WsPath, String> = BTreeMap::new();
         for line in lines {
             let Some(folder) = line.path.parent() else { continue };
-            let builder = builders.entry(folder).or_insert_with(|| GitignoreBuilder::new("/"));
-            // A rule that cannot be understood leaves nothing out, as in git.
-            let _ = builder.add_line(None, &line.line);
+            let text = texts.entry(folder).or_default();
+            text.push_str(&line.line);
+            text.push('\n');
         }
-        let rules = builders.into_iter().filter_map(|(folder, builder)| Some((folder, builder.build().ok()?)));
-        Self { rules: rules.collect() }
+        Self { rules: texts.into_iter().map(|(folder, text)| (folder, IgnoreRules::parse(text.as_bytes()))).collect() }
     }
 
     /// Whether a file is left out that was found below a folder: by a rule for itself or for a folder on the way to it.
@@ -42,10 +40,10 @@ impl Ignored {
         for folder in path.ancestors().iter().rev() {
             let Some(rules) = self.rules.get(folder) else { continue };
             let Some(below) = folder.part_below(path.as_str()) else { continue };
-            match rules.matched(below, is_folder) {
-                Match::Ignore(_) => return true,
-                Match::Whitelist(_) => return false,
-                Match::None => {}
+            match rules.verdict(below, is_folder) {
+                Verdict::LeaveOut => return true,
+                Verdict::Take => return false,
+                Verdict::None => {}
             }
         }
         false

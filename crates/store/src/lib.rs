@@ -9,7 +9,7 @@ mod blob;
 mod database_workspace;
 mod discovery;
 mod files;
-mod folder;
+pub mod folder;
 mod history;
 mod ignored;
 mod plan;

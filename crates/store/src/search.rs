@@ -9,23 +9,19 @@ mod cache;
 mod index;
 mod lines;
 mod scan;
+mod turns;
 
 pub(crate) use index::{Changed, Changes, Cursor, FoundFile, IndexedFile, Source};
+pub(crate) use lines::{FoundLines, Piece, stopped};
 pub(crate) use scan::{Stored, TextReader, TextVisitor, Texts};
+pub(crate) use turns::{StopOnDrop, Turn, Turns, until};
 
 use async_trait::async_trait;
 use cache::{Cache, Memory};
 use index::Index;
 use scan::Scan;
-use std::{
-    sync::Arc,
-    thread,
-    time::{Duration, Instant},
-};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use toolrest_core::{
-    Access, ErrorKind, Found, Gate, Interrupt, LineMatcher, Pass, Result, Search, ToolError, WorkspaceId, WsPath,
-};
+use std::{sync::Arc, thread, time::Instant};
+use toolrest_core::{Access, Found, Interrupt, LineMatcher, Result, Search, ToolError, WsPath};
 
 /// How large the first part of a list is that is read. Small, because most of the time what is looked for is found soon.
 const FIRST_PAGE: usize = 128;
@@ -33,10 +29,6 @@ const FIRST_PAGE: usize = 128;
 /// From this size of a part on, the next one is read while one is searched. Before, the search may well be over with what
 /// it has, and what is read in advance is in the way.
 const READ_AHEAD_FROM: usize = 2_000;
-
-/// How many searches run at once, for each core; more wait. Each has threads of its own, so that a slow one does not
-/// hold up the others.
-const SEARCHES_PER_CORE: usize = 4;
 
 /// How a database is searched.
 #[async_trait]
@@ -68,9 +60,7 @@ pub(crate) trait Files: Send {
 /// Runs searches, and keeps in memory what they need.
 pub(crate) struct Searcher {
     cache: Arc<Cache>,
-    turns: Arc<Semaphore>,
-    /// One workspace gets fewer turns than there are, so that others have theirs.
-    turns_per_workspace: Gate<WorkspaceId>,
+    turns: Turns,
     threads: usize,
 }
 
@@ -78,38 +68,17 @@ impl Searcher {
     /// A searcher that keeps at most so many bytes in memory.
     pub(crate) fn new(cache_bytes: usize) -> Self {
         let threads = thread::available_parallelism().map_or(2, usize::from);
-        let turns = threads * SEARCHES_PER_CORE;
-        Self {
-            cache: Arc::new(Cache::new(cache_bytes)),
-            turns: Arc::new(Semaphore::new(turns)),
-            turns_per_workspace: Gate::new(turns / 2),
-            threads,
-        }
+        Self { cache: Arc::new(Cache::new(cache_bytes)), turns: Turns::new(threads), threads }
     }
 
     /// Searches, and gives up at the deadline.
     pub(crate) async fn search(&self, database: Arc<dyn Searchable>, access: Access, search: Search) -> Result<Found> {
         let begun = Instant::now();
         let interrupt = Arc::new(Interrupt::at(search.deadline));
-        // Whatever ends this future, a caller that went away included, ends the work on other threads.
         let _stop = StopOnDrop(Arc::clone(&interrupt));
-        let Ok(turn) = tokio::time::timeout_at(search.deadline.into(), self.turn(access.workspace)).await else {
-            let message = "Other searches were under way all the time; try again in a moment";
-            return Err(ToolError::new(ErrorKind::Timeout, message));
-        };
-        let job = Job { database, access, search, interrupt, turn: Arc::new(turn?) };
-        let work = self.search_anew_if_contents_vanish(&job);
-        match tokio::time::timeout_at(job.search.deadline.into(), work).await {
-            Ok(Err(error)) if error.kind == ErrorKind::Cancelled => Err(out_of_time(begun.elapsed())),
-            Ok(result) => result,
-            Err(_) => Err(out_of_time(begun.elapsed())),
-        }
-    }
-
-    async fn turn(&self, workspace: WorkspaceId) -> Result<Turn> {
-        let among_its_own = self.turns_per_workspace.pass(workspace).await;
-        let among_all = Arc::clone(&self.turns).acquire_owned().await.map_err(ToolError::internal)?;
-        Ok(Turn { _among_its_own: among_its_own, _among_all: among_all })
+        let turn = self.turns.wait(access.workspace, search.deadline).await?;
+        let job = Job { database, access, search, interrupt, turn: Arc::new(turn) };
+        until(job.search.deadline, begun, self.search_anew_if_contents_vanish(&job)).await
     }
 
     async fn search_anew_if_contents_vanish(&self, job: &Job) -> Result<Found> {
@@ -211,12 +180,6 @@ pub(crate) struct Job {
     turn: Arc<Turn>,
 }
 
-/// The right to search now, given back when dropped.
-struct Turn {
-    _among_its_own: Pass<WorkspaceId>,
-    _among_all: OwnedSemaphorePermit,
-}
-
 impl Job {
     /// Makes the pattern ready, away from the threads that serve requests.
     async fn compiled(&self) -> Result<Arc<dyn LineMatcher>> {
@@ -246,22 +209,6 @@ impl Drop for RoomOnDrop<'_> {
 enum Keep {
     Texts,
     Nothing,
-}
-
-struct StopOnDrop(Arc<Interrupt>);
-
-impl Drop for StopOnDrop {
-    fn drop(&mut self) {
-        self.0.stop();
-    }
-}
-
-fn out_of_time(after: Duration) -> ToolError {
-    let message = format!(
-        "The search was not finished after {} ms; narrow it with a path pattern, or use a pattern with a literal in it",
-        after.as_millis()
-    );
-    ToolError::new(ErrorKind::Timeout, message)
 }
 
 #[cfg(test)]

@@ -5,10 +5,11 @@ use crate::{CallInfo, NewUser, Place, Postgres, PostgresOptions, Purge, Sqlite, 
 use std::collections::BTreeSet;
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 use tokio::task::JoinSet;
 use toolrest_core::{
-    CallId, Change, Changeset, ChatId, Content, Destination, FileId, FileType, IgnoredFiles, LinePattern, Parents, Put,
-    Removal, Requirement, Role, WorkspaceId, now,
+    CallId, Change, Changeset, ChatId, Content, Destination, ErrorKind, FileId, FileType, IgnoredFiles, LinePattern,
+    Parents, Put, Removal, Requirement, Role, WorkspaceId, now,
 };
 
 /// A store with a workspace, and a second store on the same database where there can be one.
@@ -246,7 +247,7 @@ async fn no_index_is_ever_stale(room: Room) {
                 // Among the words of all texts and chats.
                 let search = Search { limit: 10_000, ..search_for("t") };
                 let interrupt = Arc::new(Interrupt::at(search.deadline));
-                let turn = Arc::new(searcher.turn(access.workspace).await.unwrap());
+                let turn = Arc::new(searcher.turns.wait(access.workspace, search.deadline).await.unwrap());
                 let job = Job { database: Arc::clone(&database), access, search, interrupt, turn };
                 answers += usize::from(follow(&searcher, &job).await > 0);
             }
@@ -374,7 +375,7 @@ async fn one_workspace_cannot_take_all_turns() {
     let other = Access { workspace: other, ..room.access };
     let change = put("/a.txt", Content::Text("needle".into()), FileType::Document);
     commit(&*room.writers[0], other, change).await.unwrap();
-    let turns = Arc::clone(&room.searcher.turns);
+    let turns = room.searcher.turns.all();
     let half = turns.available_permits() / 2;
     let mut crowd = JoinSet::new();
     for _ in 0..50 {

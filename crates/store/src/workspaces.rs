@@ -1,7 +1,7 @@
 //! Opening workspaces, whichever kind they are.
 
 use crate::database_workspace::DatabaseWorkspace;
-use crate::folder::{Folder, FolderOptions, FolderWorkspace};
+use crate::folder::{Explorer, Folder, FolderOptions, FolderWorkspace};
 use crate::{Place, Store};
 use async_trait::async_trait;
 use std::{
@@ -19,6 +19,7 @@ const REMEMBERED: usize = 100_000;
 pub struct StoredWorkspaces {
     store: Arc<dyn Store>,
     folders: FolderOptions,
+    explorer: Arc<Explorer>,
     known: Mutex<HashMap<WorkspaceId, Known>>,
 }
 
@@ -32,7 +33,7 @@ enum Known {
 impl StoredWorkspaces {
     /// Opens workspaces of this store, and those whose folders the operator allows.
     pub fn new(store: Arc<dyn Store>, folders: FolderOptions) -> Self {
-        Self { store, folders, known: Mutex::default() }
+        Self { store, folders, explorer: Arc::default(), known: Mutex::default() }
     }
 
     /// The real path of a folder that is to be a workspace, if that is allowed.
@@ -91,7 +92,10 @@ impl Workspaces for StoredWorkspaces {
         let store = Arc::clone(&self.store);
         Ok(match self.find(access.workspace).await {
             Ok(Known::Database) => Arc::new(DatabaseWorkspace { store, access }),
-            Ok(Known::Folder { open, .. }) => Arc::new(FolderWorkspace { store, folder: open, access }),
+            Ok(Known::Folder { open, .. }) => {
+                let explorer = Arc::clone(&self.explorer);
+                Arc::new(FolderWorkspace { store, folder: open, explorer, access })
+            }
             Err(error) => {
                 // Only members may learn that it is there.
                 store.authorise(access).await?;

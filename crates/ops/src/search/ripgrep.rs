@@ -1,7 +1,7 @@
 //! Ripgrep's regular expressions, by its own library.
 
 use super::{Case, interrupted, invalid};
-use grep_matcher::Matcher;
+use grep_matcher::{LineMatchKind, Matcher, NoError};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use regex_syntax::hir::{Class, Hir, HirKind};
 use std::ops::{ControlFlow, Range};
@@ -16,6 +16,14 @@ const CHOICES_MOST: usize = 16;
 pub(super) struct Pattern {
     regex: RegexMatcher,
     requirements: Vec<Requirement>,
+    /// Whether each line can be looked at by itself.
+    is_of_lines: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Certainty {
+    Matches,
+    MayMatch,
 }
 
 impl Pattern {
@@ -28,8 +36,23 @@ impl Pattern {
             .build(pattern)
             .map_err(|error| invalid(format!("invalid regular expression: {error}")))?;
         let mut parser = regex_syntax::ParserBuilder::new().case_insensitive(ignore_case).utf8(false).build();
-        let requirements = parser.parse(pattern).map_or(Vec::new(), |hir| required(&hir));
-        Ok(Self { regex, requirements })
+        let hir = parser.parse(pattern).ok();
+        let requirements = hir.as_ref().map_or(Vec::new(), required);
+        let is_of_lines = hir.is_some_and(|hir| !hir.properties().look_set().contains_anchor_haystack());
+        Ok(Self { regex, requirements, is_of_lines })
+    }
+
+    /// A place in the next line that matches, or that may: to look for a literal within the pattern is often faster than
+    /// to look for the pattern.
+    fn next(&self, text: &[u8], from: usize) -> std::result::Result<Option<(usize, Certainty)>, NoError> {
+        if !self.is_of_lines {
+            let found = self.regex.find_at(text, from)?;
+            return Ok(found.map(|found| (found.start(), Certainty::Matches)));
+        }
+        Ok(self.regex.find_candidate_line(&text[from..])?.map(|kind| match kind {
+            LineMatchKind::Confirmed(place) => (from + place, Certainty::Matches),
+            LineMatchKind::Candidate(place) => (from + place, Certainty::MayMatch),
+        }))
     }
 }
 
@@ -57,16 +80,24 @@ impl LineMatcher for Pattern {
             let mut from = 0;
             // A final newline does not begin one more line.
             while from < piece.len() {
-                let place = self.regex.find_at(piece, from).map_err(|error| invalid(error.to_string()))?;
+                let place = self.next(piece, from).map_err(|error| invalid(error.to_string()))?;
+                let Some((place, certainty)) = place else { break };
                 // What matches behind the final newline is in no line.
-                let is_in_a_line = |place: &usize| *place < piece.len() || !piece.ends_with(b"\n");
-                let Some(place) = place.map(|place| place.start()).filter(is_in_a_line) else { break };
+                if place == piece.len() && piece.ends_with(b"\n") {
+                    break;
+                }
                 let start = memchr::memrchr(b'\n', &piece[..place]).map_or(0, |newline| newline + 1);
                 let end = memchr::memchr(b'\n', &piece[place..]).map_or(piece.len(), |newline| place + newline);
-                if found(piece_start + start..piece_start + end).is_break() {
+                from = end + 1;
+                let matches = match certainty {
+                    Certainty::Matches => true,
+                    Certainty::MayMatch => {
+                        self.regex.is_match(&piece[start..end]).map_err(|error| invalid(error.to_string()))?
+                    }
+                };
+                if matches && found(piece_start + start..piece_start + end).is_break() {
                     return Ok(());
                 }
-                from = end + 1;
             }
             piece_start = piece_end;
         }

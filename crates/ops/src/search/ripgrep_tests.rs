@@ -25,6 +25,19 @@ fn lines_are_found_one_by_one() {
 }
 
 #[test]
+fn a_literal_within_a_pattern_leads_to_the_lines_but_does_not_decide() {
+    let pattern = r"\s+(Sherlock|[A-Z]atso[a-z]|Moriarty)\s+";
+    let text = "a Watson b\natso\n Sherlock\n Moriarty x\nwatson\n Sherlock \n";
+    assert_eq!(lines(pattern, Case::Sensitive, text), ["a Watson b", " Moriarty x", " Sherlock "]);
+}
+
+#[test]
+fn the_beginning_of_a_text_is_not_that_of_a_line() {
+    assert_eq!(lines(r"\Aa", Case::Sensitive, "a\na\na\n"), ["a"]);
+    assert_eq!(lines(r"^a", Case::Sensitive, "a\na\nba\n"), ["a", "a"]);
+}
+
+#[test]
 fn a_text_of_many_pieces_is_searched_whole() {
     let text = format!("{}needle\n{}needle", "hay hay hay\n".repeat(200_000), "hay\n".repeat(300_000));
     assert_eq!(lines("needle", Case::Sensitive, &text), ["needle", "needle"]);

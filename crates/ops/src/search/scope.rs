@@ -43,9 +43,7 @@ pub async fn search_tree(cx: &CallCx, tree: TreeSearch<'_>) -> Result<Found> {
     let (paths, ignored): (Option<Arc<dyn PathFilter>>, _) = if is_file {
         (None, IgnoredFiles::Include)
     } else {
-        let glob = tree.glob.map(|glob| Glob::new(glob, tree.path.clone(), Bare::Name)).transpose()?;
-        let below = Below { folder: tree.path.clone(), glob, hidden: tree.extent.hidden };
-        (Some(Arc::new(below)), tree.extent.ignored)
+        (Some(Arc::new(Below::new(tree.path.clone(), tree.glob, tree.extent)?)), tree.extent.ignored)
     };
     let options = SearchOptions {
         pattern: tree.pattern,
@@ -61,13 +59,19 @@ pub async fn search_tree(cx: &CallCx, tree: TreeSearch<'_>) -> Result<Found> {
 }
 
 /// Files below a folder, without what git keeps for itself.
-struct Below {
+pub struct Below {
     folder: WsPath,
     glob: Option<Glob>,
     hidden: bool,
 }
 
 impl Below {
+    /// Files below a folder; a glob without a slash is for names at any depth.
+    pub fn new(folder: WsPath, glob: Option<&str>, extent: Extent) -> Result<Self> {
+        let glob = glob.map(|glob| Glob::new(glob, folder.clone(), Bare::Name)).transpose()?;
+        Ok(Self { folder, glob, hidden: extent.hidden })
+    }
+
     fn passes_over(&self, below: &str) -> bool {
         below.split('/').any(|name| name == ".git" || (!self.hidden && name.starts_with('.')))
     }

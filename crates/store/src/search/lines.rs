@@ -71,12 +71,15 @@ impl FoundLines {
 
     fn take(&mut self, text: &[u8], line: &Range<usize>, line_number: u64, path: WsPath, search: &Search) {
         let (before, after) = lines_around(text, line, search.context);
-        let mut bytes = &text[line.clone()];
-        if bytes.len() > search.limit_bytes {
-            bytes = &bytes[..search.limit_bytes];
-            self.is_cut = true;
-        }
-        let mut line = LineMatch { path, line_number, line: whole_characters(bytes), before, after };
+        let bytes = &text[line.clone()];
+        let line = match bytes.get(..search.limit_bytes) {
+            Some(first) if first.len() < bytes.len() => {
+                self.is_cut = true;
+                whole_characters(first)
+            }
+            _ => line_text(bytes),
+        };
+        let mut line = LineMatch { path, line_number, line, before, after };
         if line.json_bytes() > search.limit_bytes {
             self.is_cut = true;
             line.cut_to(search.limit_bytes);

@@ -3,6 +3,7 @@
 
 mod changesets;
 mod concurrency;
+mod folder_search;
 mod folders;
 mod history;
 mod migrations;

@@ -1,0 +1,58 @@
+//! Searching and finding in folders, away from the threads that serve requests.
+
+use super::{find, search};
+use crate::search::{StopOnDrop, Turns, until};
+use std::{sync::Arc, thread, time::Instant};
+use toolrest_core::{FilesFound, Find, Found, Interrupt, Result, Search, ToolError, WorkspaceId};
+use toolrest_directory::Root;
+
+/// Searches folders, so many at once and no more. One is shared by all folders.
+pub struct Explorer {
+    turns: Turns,
+    threads: usize,
+}
+
+impl Default for Explorer {
+    fn default() -> Self {
+        let threads = thread::available_parallelism().map_or(2, usize::from);
+        Self { turns: Turns::new(threads), threads }
+    }
+}
+
+impl Explorer {
+    /// Finds lines, and gives up at the deadline. Who calls has checked the caller's rights.
+    pub async fn search(&self, workspace: WorkspaceId, root: Arc<Root>, wanted: Search) -> Result<Found> {
+        let deadline = wanted.deadline;
+        let work = move |interrupt: &Interrupt, threads| {
+            let matcher = wanted.pattern.compile()?;
+            search(&root, &wanted, &*matcher, interrupt, threads)
+        };
+        self.run(workspace, deadline, work).await
+    }
+
+    /// Finds files, and gives up at the deadline. Who calls has checked the caller's rights.
+    pub async fn find(&self, workspace: WorkspaceId, root: Arc<Root>, wanted: Find) -> Result<FilesFound> {
+        let deadline = wanted.deadline;
+        let work = move |interrupt: &Interrupt, threads| find(&root, &wanted, interrupt, threads);
+        self.run(workspace, deadline, work).await
+    }
+
+    async fn run<T: Send + 'static>(
+        &self,
+        workspace: WorkspaceId,
+        deadline: Instant,
+        work: impl FnOnce(&Interrupt, usize) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let begun = Instant::now();
+        let interrupt = Arc::new(Interrupt::at(deadline));
+        let _stop = StopOnDrop(Arc::clone(&interrupt));
+        let turn = self.turns.wait(workspace, deadline).await?;
+        let threads = self.threads;
+        let work = tokio::task::spawn_blocking(move || {
+            // Held for as long as threads work on it, also after its caller went away.
+            let _turn = turn;
+            work(&interrupt, threads)
+        });
+        until(deadline, begun, async { work.await.map_err(ToolError::internal)? }).await
+    }
+}
