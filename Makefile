@@ -3,7 +3,7 @@
 PG_BIN := $(lastword $(sort $(wildcard /usr/lib/postgresql/*/bin)))
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: run test bench postgres ripgrep git docs clean
+.PHONY: run test bench postgres ripgrep fd git docs clean
 
 # Builds the server and starts it with SQLite in ./data.
 run:
@@ -17,7 +17,7 @@ test: postgres git
 
 # Measures the release build on this machine and writes docs/benchmarks.md. `make bench ARGS=--large` also searches a
 # workspace of 2 GB.
-bench: postgres ripgrep
+bench: postgres ripgrep fd
 	cargo build --release --locked --package toolrest --package toolrest-bench
 	target/release/toolrest-bench --toolrest target/release/toolrest --out docs/benchmarks.md $(ARGS)
 
@@ -33,6 +33,13 @@ ripgrep:
 	@if ! command -v rg >/dev/null 2>&1; then \
 		echo "rg not found: installing Debian's ripgrep"; \
 		$(SUDO) apt-get update -q && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -qy ripgrep; \
+	fi
+
+# fd from Debian's packages, which the benchmarks of finding files are measured against.
+fd:
+	@if ! command -v fdfind >/dev/null 2>&1; then \
+		echo "fdfind not found: installing Debian's fd-find"; \
+		$(SUDO) apt-get update -q && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -qy fd-find; \
 	fi
 
 # git from Debian's packages, which the tests of patches are compared with.

@@ -29,10 +29,10 @@ mod report;
 mod server;
 
 const USAGE: &str = "\
-usage: toolrest-bench --toolrest BINARY [--only sqlite|postgres|sql|search] [--large] [--out FILE.md] [--quick]
+usage: toolrest-bench --toolrest BINARY [--only sqlite|postgres|sql|search|folder] [--large] [--out FILE.md] [--quick]
   --toolrest  the release binary to measure
   --only      one backend; `sql` is only the comparison of SQL statements, which needs no binary; `search` is search
-              on both backends, which needs ripgrep
+              on both backends, which needs ripgrep; `folder` is search in a folder, which needs ripgrep and fd
   --large     with search, also in a workspace of 2 GB, which takes some minutes to fill
   --out       also write the document to this file
   --quick     two short rounds, to see that everything runs
@@ -52,6 +52,14 @@ enum Part {
     Postgres,
     Sql,
     Search,
+    Folder,
+}
+
+impl Part {
+    /// Whether the binary is measured.
+    fn needs_binary(self) -> bool {
+        !matches!(self, Self::Sql | Self::Folder)
+    }
 }
 
 impl Options {
@@ -70,6 +78,7 @@ impl Options {
                         "postgres" => Part::Postgres,
                         "sql" => Part::Sql,
                         "search" => Part::Search,
+                        "folder" => Part::Folder,
                         other => return Err(format!("--only does not know \"{other}\"")),
                     });
                 }
@@ -77,7 +86,7 @@ impl Options {
             }
         }
         match &options.toolrest {
-            None if options.only != Some(Part::Sql) => Err("--toolrest is missing".to_owned()),
+            None if options.only.is_none_or(Part::needs_binary) => Err("--toolrest is missing".to_owned()),
             Some(binary) if !binary.is_file() => {
                 Err(format!("{} is not there; build it with `cargo build --release`", binary.display()))
             }
@@ -106,7 +115,12 @@ fn main() -> ExitCode {
     if options.wants(Part::Sqlite) {
         over_http(&options, Backend::Sqlite, &mut report);
     }
-    if options.only != Some(Part::Sqlite) {
+    if options.wants(Part::Folder) {
+        report.describe_machine("ripgrep", search::ripgrep::version());
+        report.describe_machine("fd", search::folder::fd_version());
+        search::folder::run(options.effort, &mut report);
+    }
+    if !matches!(options.only, Some(Part::Sqlite | Part::Folder)) {
         report.describe_machine("PostgreSQL", postgres::version());
         let cluster = Cluster::start();
         if options.wants(Part::Postgres) {
@@ -128,7 +142,9 @@ fn main() -> ExitCode {
 }
 
 fn searches(options: &Options, cluster: &Cluster, report: &mut Report) {
-    report.describe_machine("ripgrep", search::ripgrep::version());
+    if options.only.is_some() {
+        report.describe_machine("ripgrep", search::ripgrep::version());
+    }
     let toolrest = options.toolrest.as_deref().expect("parsing asked for the binary");
     search::run(toolrest, cluster, options.effort, report);
     if options.large {

@@ -18,6 +18,7 @@ use crate::server::{Backend, Server};
 
 mod cold;
 mod corpus;
+pub mod folder;
 pub mod large;
 mod one_hit;
 mod patterns;
