@@ -12,7 +12,8 @@ const NAMES_MOST: usize = 3;
 /// How alike two names must be, from 0 to 1, for one to be given in place of the other.
 const ALIKE_FROM: f64 = 0.6;
 
-/// Adds to the refusal of a missing file which files of its folder have a name like it.
+/// Adds to the refusal of a missing file which files of its folder have a name like it. How that is said, or whether it
+/// stands beside, is for each toolset to decide, since some of their sentences are fixed.
 pub(crate) async fn with_names(cx: &CallCx, path: &WsPath, error: ToolError) -> ToolError {
     let Some(folder) = path.parent() else { return error };
     let Ok(listing) = cx.workspace.list(&folder, Depth::Children, ENTRIES_MOST).await else { return error };
@@ -24,9 +25,5 @@ pub(crate) async fn with_names(cx: &CallCx, path: &WsPath, error: ToolError) -> 
         .collect();
     near.sort_by(|(a, _), (b, _)| b.total_cmp(a));
     let names: Vec<String> = near.into_iter().take(NAMES_MOST).map(|(_, path)| path.to_string()).collect();
-    if names.is_empty() {
-        return error;
-    }
-    let message = format!("{}. Did you mean {}?", error.message, names.join(" or "));
-    ToolError { message, ..error }.detail("near", names)
+    if names.is_empty() { error } else { error.detail("near", names) }
 }

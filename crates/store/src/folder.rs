@@ -25,6 +25,7 @@ use async_trait::async_trait;
 use disk::Disk;
 use std::{
     collections::BTreeSet,
+    os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -77,7 +78,9 @@ impl Folder {
         if !options.allowed_roots.iter().any(|allowed| root.real_path().starts_with(allowed)) {
             return Err(not_allowed(path));
         }
-        std::fs::create_dir_all(&options.journal_dir).map_err(ToolError::internal)?;
+        // They tell what files hold, so they are for the server's own eyes.
+        let own = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&options.journal_dir);
+        own.map_err(ToolError::internal)?;
         let disk = Disk { root: Arc::new(root), limits: options.history };
         Ok(Self { disk, turn: Arc::default(), journal_dir: options.journal_dir.clone() })
     }

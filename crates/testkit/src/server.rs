@@ -1,5 +1,6 @@
 //! The real binary, run as a user runs it.
 
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::Duration;
@@ -175,7 +176,7 @@ fn folders(data: &Path) -> PathBuf {
 }
 
 fn launch(options: &ServerOptions, data: &Path, listen: &str) -> Result<(Process, String), Refusal> {
-    std::fs::create_dir_all(folders(data)).expect("a folder for folders");
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folders(data)).expect("a folder for folders");
     let mut command = vec![
         options.binary.clone().into_os_string(),
         "serve".into(),

@@ -42,7 +42,7 @@ fn sentence(error: &ToolError) -> String {
     let detail = |name: &str| error.details.get(name).and_then(|value| value.as_str());
     let file = detail(NAMED).or_else(|| detail("path").map(|path| path.trim_start_matches('/')));
     match (error.kind, file) {
-        (ErrorKind::NotFound, Some(file)) => format!("File not found: {file}{}", near(error)),
+        (ErrorKind::NotFound, Some(file)) => format!("File not found: {file}"),
         (ErrorKind::Binary, Some(file)) => format!("Cannot read binary file: {file}"),
         (ErrorKind::Forbidden | ErrorKind::Protected, file) => match (detail(OPERATION), file) {
             (Some(operation), Some(file)) => format!("Permission denied: Cannot {operation} {file}\n{}", error.message),
@@ -51,14 +51,6 @@ fn sentence(error: &ToolError) -> String {
         },
         _ => error.message.clone(),
     }
-}
-
-/// The files that a missing one may have been meant for, on a line of their own.
-fn near(error: &ToolError) -> String {
-    let names = error.details.get("near").and_then(|names| names.as_array());
-    let names = names.into_iter().flatten().filter_map(|name| name.as_str()).map(|name| name.trim_start_matches('/'));
-    let names: Vec<&str> = names.collect();
-    if names.is_empty() { String::new() } else { format!("\nDid you mean {}?", names.join(" or ")) }
 }
 
 /// Reads a path argument. It may be absolute: as the file system has it where the workspace is a folder, else from the

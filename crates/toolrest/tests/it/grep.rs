@@ -8,7 +8,7 @@ use toolrest_testkit::{Backend, Port, Postgres, Server, Workspace, eventually};
 
 use crate::on::{On, list_at, options_on, text_at, workspace_at};
 
-on_both_databases![
+on_every_backend![
     lines_are_found_by_path_and_then_by_number,
     case_counts_only_when_it_is_asked_for,
     path_patterns_choose_files,
@@ -18,7 +18,6 @@ on_both_databases![
     one_match_in_a_thousand_files_is_found,
     an_answer_that_is_long_as_json_is_cut_and_says_so,
     wrong_patterns_are_refused_in_words,
-    documents_are_searched_in_their_text,
     json_is_searched_as_it_is_laid_out,
     chats_are_searched_as_readable_text,
     each_change_is_seen_at_once,
@@ -27,10 +26,11 @@ on_both_databases![
     patterns_that_explode_elsewhere_are_answered,
     one_very_long_line_is_searched,
     answers_are_the_same_with_any_cache,
-    a_search_that_runs_out_of_time_says_so,
     a_search_that_nobody_waits_for_ends,
     a_restarted_server_finds_what_was_written_before,
-    what_postgresql_would_say_is_said,
+    what_postgresql_would_say_is_said;
+    documents_are_searched_in_their_text,
+    a_search_that_runs_out_of_time_says_so,
 ];
 
 /// The matches as `path:line:text`.
@@ -337,7 +337,7 @@ async fn one_very_long_line_is_searched(on: On) {
         .env("TOOLREST__SEARCH__TIMEOUT_MS", "60000")
         .env("TOOLREST__LIMITS__CALL_TIMEOUT_MS", "60000")
         .start();
-    let workspace = workspace_at(&server).await;
+    let workspace = on.workspace_at(&server).await;
     let line = "0123456789".repeat(5_000_000) + "end";
     workspace.write("/long.txt", &line).await;
     workspace.write("/short.txt", "the end").await;
@@ -354,7 +354,7 @@ async fn one_very_long_line_is_searched(on: On) {
 
 async fn answers_are_the_same_with_any_cache(on: On) {
     let mut server = on.options().env("TOOLREST__SEARCH__CACHE_BYTES", "0").start();
-    let workspace = workspace_at(&server).await;
+    let workspace = on.workspace_at(&server).await;
     for at in 0..300 {
         let mut text = String::new();
         for line in 0..50 {
@@ -394,7 +394,7 @@ async fn endless(workspace: &Workspace) -> Value {
 
 async fn a_search_that_runs_out_of_time_says_so(on: On) {
     let server = on.options().env("TOOLREST__SEARCH__TIMEOUT_MS", "300").start();
-    let workspace = workspace_at(&server).await;
+    let workspace = on.workspace_at(&server).await;
     let args = endless(&workspace).await;
     let begun = Instant::now();
     let error = workspace.refused(504, "TIMEOUT", "grep", args).await;
@@ -407,7 +407,7 @@ async fn a_search_that_runs_out_of_time_says_so(on: On) {
 
 async fn a_search_that_nobody_waits_for_ends(on: On) {
     let server = on.options().env("TOOLREST__SEARCH__TIMEOUT_MS", "60000").start();
-    let workspace = workspace_at(&server).await;
+    let workspace = on.workspace_at(&server).await;
     let args = endless(&workspace).await;
     let call = tokio::spawn({
         let workspace = workspace.clone();
@@ -439,7 +439,7 @@ async fn cpu_in(server: &Server, time: Duration) -> Duration {
 
 async fn a_restarted_server_finds_what_was_written_before(on: On) {
     let mut server = on.options().start();
-    let workspace = workspace_at(&server).await;
+    let workspace = on.workspace_at(&server).await;
     workspace.write("/a.txt", "needle").await;
     assert_eq!(found(&workspace, json!({"pattern": "needle"})).await.len(), 1);
     server.kill9();

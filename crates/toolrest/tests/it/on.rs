@@ -28,7 +28,7 @@ macro_rules! on_both_databases {
 }
 
 /// Instantiates each test function for files in both databases and in a folder, with its history in either. Those after
-/// the semicolon are about what only databases hold: JSON that is not a text.
+/// the semicolon are about what only databases have: JSON that is not a text, and searches that remember.
 macro_rules! on_every_backend {
     ($($name:ident),+ $(; $($of_databases:ident),+)? $(,)?) => {
         on_both_databases!($($name),+ $(, $($of_databases),+)?);

@@ -6,6 +6,7 @@ use crate::on::{On, list_at, text_at};
 use crate::toolset::{CODING, SYSTEM};
 
 on_every_backend![
+    files_are_found_by_glob,
     a_file_is_read_as_the_specification_shows,
     long_files_are_read_in_pieces,
     a_write_shows_its_diff,
@@ -17,8 +18,7 @@ on_every_backend![
     a_patch_cannot_leave_the_workspace,
     patches_and_writers_do_not_lose_each_other,
     folders_are_listed,
-    errors_are_the_sentences_of_the_specification;
-    files_are_found_by_glob,
+    errors_are_the_sentences_of_the_specification,
 ];
 
 async fn a_file_is_read_as_the_specification_shows(on: On) {
@@ -29,8 +29,9 @@ async fn a_file_is_read_as_the_specification_shows(on: On) {
     assert_eq!(read["content"], content);
     assert_eq!(read["metadata"], json!({"truncated": false, "lineCount": 4, "filePath": "package.json"}));
     for (offset, limit) in [(json!(1), json!(2)), (json!("1"), json!("2"))] {
-        let part =
-            CODING.ok(&workspace, "read", json!({"filePath": "/package.json", "offset": offset, "limit": limit})).await;
+        let part = CODING
+            .ok(&workspace, "read", json!({"filePath": "./package.json", "offset": offset, "limit": limit}))
+            .await;
         assert_eq!(part["content"], "     2→  \"name\": \"ekacode\",\n     3→  \"version\": \"0.0.1\"");
         assert_eq!(part["metadata"]["truncated"], true);
     }
@@ -255,8 +256,8 @@ async fn errors_are_the_sentences_of_the_specification(on: On) {
     let workspace = on.workspace().await;
     let missing = CODING.refused(&workspace, 404, "FILE_NOT_FOUND", "read", json!({"filePath": "src/a.ts"})).await;
     assert_eq!(missing, "File not found: src/a.ts");
-    let missing = CODING.refused(&workspace, 404, "FILE_NOT_FOUND", "read", json!({"filePath": "/src/a.ts"})).await;
-    assert_eq!(missing, "File not found: /src/a.ts", "as it was named");
+    let missing = CODING.refused(&workspace, 404, "FILE_NOT_FOUND", "read", json!({"filePath": "./src/a.ts"})).await;
+    assert_eq!(missing, "File not found: ./src/a.ts", "as it was named");
     let outside =
         CODING.refused(&workspace, 400, "PATH_OUTSIDE_WORKSPACE", "read", json!({"filePath": "../a.ts"})).await;
     assert_eq!(outside, "Path outside workspace: ../a.ts");

@@ -7,6 +7,10 @@ use crate::on::{On, list_at, text_at};
 use crate::toolset::FILE;
 
 on_every_backend![
+    what_gitignore_leaves_out_is_counted,
+    lines_are_found_with_context,
+    files_are_listed_by_glob,
+    a_search_stays_below_its_path,
     a_file_is_read_with_numbered_lines,
     a_file_is_written_with_its_folders,
     patches_are_applied_in_order_or_not_at_all,
@@ -16,10 +20,6 @@ on_every_backend![
     errors_have_the_codes_of_the_specification,
     a_dry_run_changes_nothing;
     json_files_are_seen_as_text,
-    a_search_stays_below_its_path,
-    files_are_listed_by_glob,
-    lines_are_found_with_context,
-    what_gitignore_leaves_out_is_counted,
 ];
 
 async fn a_file_is_read_with_numbered_lines(on: On) {
