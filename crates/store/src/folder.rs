@@ -9,14 +9,16 @@ mod commit;
 mod contents;
 mod disk;
 mod errors;
+mod everywhere;
 mod explorer;
 mod find;
 mod overlay;
 mod search;
 mod steps;
 mod utf16;
+mod walk;
 
-pub use explorer::Explorer;
+pub(crate) use explorer::Explorer;
 pub use find::find;
 pub use search::search;
 
@@ -24,17 +26,16 @@ use crate::{FileStore, Store};
 use async_trait::async_trait;
 use disk::Disk;
 use std::{
-    collections::BTreeSet,
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
     sync::Arc,
 };
 use tokio::sync::Mutex;
 use toolrest_core::{
-    Access, CallCx, Changeset, Commit, Depth, Entry, ErrorKind, File, FileType, FilesFound, Find, Found, IgnoredFiles,
-    Listed, Listing, MAX_PATH_BYTES, OpenFile, PathFilter, Result, Search, ToolError, Workspace, WsPath,
+    Access, CallCx, Changeset, Commit, Depth, Entry, ErrorKind, File, FileType, FilesFound, Find, Found, Listing,
+    OpenFile, Result, Search, ToolError, Workspace, WsPath,
 };
-use toolrest_directory::{Heed, Root, WalkOptions};
+use toolrest_directory::Root;
 
 /// Which folders may be workspaces, and how much of their history is kept.
 #[derive(Clone, Debug, Default)]
@@ -119,58 +120,6 @@ pub(crate) struct FolderWorkspace {
     pub(crate) access: Access,
 }
 
-/// The part of a search that is about files that the system makes.
-fn among(chats: Vec<Listed>, search: Search) -> Search {
-    struct Among(BTreeSet<String>, WsPath, Option<Arc<dyn PathFilter>>);
-
-    impl PathFilter for Among {
-        fn accepts(&self, path: &str) -> bool {
-            let is_there = path == self.1.as_str() || self.1.part_below(path).is_some();
-            self.0.contains(path) && is_there && self.2.as_ref().is_none_or(|paths| paths.accepts(path))
-        }
-    }
-
-    let chats = chats.into_iter().map(|chat| chat.path.to_string()).collect();
-    let paths = Arc::new(Among(chats, search.within.clone(), search.paths.clone()));
-    Search { paths: Some(paths), ignored: IgnoredFiles::Include, ..search }
-}
-
-/// What was found in two places, in the order of the paths and within the limits.
-fn together(mut one: Found, other: Found, limits: &Search) -> Found {
-    if other.matches.is_empty() {
-        return one;
-    }
-    one.matches.extend(other.matches);
-    one.matches.sort_by(|a, b| (&a.path, a.line_number).cmp(&(&b.path, b.line_number)));
-    let mut bytes = 0;
-    let fitting = one.matches.iter().take(limits.limit).take_while(|line| {
-        bytes += line.json_bytes();
-        bytes <= limits.limit_bytes
-    });
-    let fitting = fitting.count().max(1);
-    one.truncated |= other.truncated || fitting < one.matches.len();
-    one.matches.truncate(fitting);
-    one
-}
-
-/// How a walk from a folder of the workspace is made.
-fn walk_options(folder: &WsPath, depth: Depth, ignored: IgnoredFiles, threads: usize) -> WalkOptions<'_> {
-    WalkOptions {
-        shown_as: if folder.is_root() { "" } else { folder.as_str() },
-        depth: match depth {
-            Depth::Children => 1,
-            Depth::Descendants => usize::MAX,
-        },
-        rules: match ignored {
-            IgnoredFiles::LeaveOut => Heed::Rules,
-            IgnoredFiles::Include => Heed::Nothing,
-        },
-        files_at_a_time: usize::MAX,
-        longest_path_bytes: MAX_PATH_BYTES,
-        threads,
-    }
-}
-
 impl FolderWorkspace {
     /// Looks at the disk, away from the threads that serve requests.
     async fn on_disk<T: Send + 'static>(&self, look: impl FnOnce(&Disk) -> Result<T> + Send + 'static) -> Result<T> {
@@ -226,25 +175,11 @@ impl Workspace for FolderWorkspace {
     }
 
     async fn find(&self, find: Find) -> Result<FilesFound> {
-        self.store.authorise(self.access).await?;
-        self.explorer.find(self.access.workspace, Arc::clone(&self.folder.disk.root), find).await
+        self.find_everywhere(find).await
     }
 
     async fn search(&self, search: Search) -> Result<Found> {
-        let chats = self.store.virtual_files(self.access).await?;
-        let in_chats = if chats.is_empty() {
-            Found::default()
-        } else {
-            self.store.search(self.access, among(chats, search.clone())).await?
-        };
-        let limits = search.clone();
-        let root = Arc::clone(&self.folder.disk.root);
-        let on_disk = match self.explorer.search(self.access.workspace, root, search).await {
-            // The folder that chats appear in need not be on disk.
-            Err(error) if error.kind == ErrorKind::NotFound && !in_chats.matches.is_empty() => Found::default(),
-            found => found?,
-        };
-        Ok(together(on_disk, in_chats, &limits))
+        self.search_everywhere(search).await
     }
 
     async fn commit(&self, changes: Changeset, cx: &CallCx) -> Result<Commit> {

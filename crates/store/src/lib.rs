@@ -9,7 +9,7 @@ mod blob;
 mod database_workspace;
 mod discovery;
 mod files;
-pub mod folder;
+mod folder;
 mod history;
 mod ignored;
 mod plan;
@@ -23,7 +23,7 @@ mod workspaces;
 
 pub use accounts::{AccountStore, Attempt, Credentials, NewUser, Rotation, Session, User, no_such_account};
 pub use files::{CallInfo, Chat, FileStore, Message, Page};
-pub use folder::{FolderOptions, HistoryLimits};
+pub use folder::{FolderOptions, HistoryLimits, find as find_in_folder, search as search_folder};
 pub use history::{FolderCommit, FolderHistory, Recorded};
 pub use postgres::{Postgres, PostgresOptions};
 pub use recorder::WriteBehind;

@@ -1,6 +1,5 @@
 //! What goes wrong on disk, as callers are told of it.
 
-use crate::store::not_a_folder;
 use toolrest_core::{ContentHash, ErrorKind, ToolError, WsPath};
 use toolrest_directory::{Error, ErrorKind as DiskError};
 
@@ -9,14 +8,6 @@ use toolrest_directory::{Error, ErrorKind as DiskError};
 pub(super) enum Attempt {
     Read,
     Write,
-}
-
-/// Tells why nothing can be looked for below a path.
-pub(super) fn looked_in_vain(error: &Error, path: &WsPath) -> ToolError {
-    match error.kind {
-        DiskError::NotAFolder => not_a_folder(path),
-        _ => told(error, path, Attempt::Read),
-    }
 }
 
 /// Tells of a failure at a path.

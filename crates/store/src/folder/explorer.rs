@@ -7,7 +7,7 @@ use toolrest_core::{FilesFound, Find, Found, Interrupt, Result, Search, ToolErro
 use toolrest_directory::Root;
 
 /// Searches folders, so many at once and no more. One is shared by all folders.
-pub struct Explorer {
+pub(crate) struct Explorer {
     turns: Turns,
     threads: usize,
 }
@@ -21,7 +21,7 @@ impl Default for Explorer {
 
 impl Explorer {
     /// Finds lines, and gives up at the deadline. Who calls has checked the caller's rights.
-    pub async fn search(&self, workspace: WorkspaceId, root: Arc<Root>, wanted: Search) -> Result<Found> {
+    pub(crate) async fn search(&self, workspace: WorkspaceId, root: Arc<Root>, wanted: Search) -> Result<Found> {
         let deadline = wanted.deadline;
         let work = move |interrupt: &Interrupt, threads| {
             let matcher = wanted.pattern.compile()?;
@@ -31,7 +31,7 @@ impl Explorer {
     }
 
     /// Finds files, and gives up at the deadline. Who calls has checked the caller's rights.
-    pub async fn find(&self, workspace: WorkspaceId, root: Arc<Root>, wanted: Find) -> Result<FilesFound> {
+    pub(crate) async fn find(&self, workspace: WorkspaceId, root: Arc<Root>, wanted: Find) -> Result<FilesFound> {
         let deadline = wanted.deadline;
         let work = move |interrupt: &Interrupt, threads| find(&root, &wanted, interrupt, threads);
         self.run(workspace, deadline, work).await

@@ -1,16 +1,15 @@
 //! Finding the files of a folder by their paths.
 
-use super::disk::below_root;
-use super::errors::looked_in_vain;
-use super::walk_options;
+use super::disk::{below_root, timestamp};
+use super::walk;
 use std::sync::atomic::{AtomicBool, Ordering};
-use toolrest_core::{ErrorKind, FileFound, FilesFound, Find, Interrupt, Result, Timestamp, ToolError, WsPath};
+use toolrest_core::{ErrorKind, FileFound, FilesFound, Find, Interrupt, Result, ToolError, WsPath};
 use toolrest_directory::{Files, Metadata, PassedOver, Paths, Root, Visitor};
 
 /// Finds files.
 pub fn find(root: &Root, find: &Find, interrupt: &Interrupt, threads: usize) -> Result<FilesFound> {
-    let options = walk_options(&find.folder, find.depth, find.ignored, threads);
-    let failed = |error| looked_in_vain(&error, &find.folder);
+    let options = walk::options(&find.folder, find.depth, find.ignored, threads);
+    let failed = |error| walk::failed(&error, &find.folder);
     let finding = Finding { find, interrupt, was_stopped: AtomicBool::new(false) };
     let kept = root.walk(below_root(&find.folder), options, &finding).map_err(failed)?;
     if finding.was_stopped.into_inner() {
@@ -44,7 +43,7 @@ fn file(path: String, metadata: &Metadata) -> FileFound {
     FileFound {
         path: WsPath::from_normal(path),
         size: i64::try_from(metadata.size_bytes).unwrap_or(i64::MAX),
-        updated_at: Timestamp::try_from(metadata.modified).unwrap_or(Timestamp::UNIX_EPOCH),
+        updated_at: timestamp(metadata.modified),
     }
 }
 

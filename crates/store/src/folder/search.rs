@@ -2,8 +2,8 @@
 
 use super::contents::{Contents, Outcome};
 use super::disk::below_root;
-use super::errors::looked_in_vain;
-use super::walk_options;
+use super::errors::{Attempt, told};
+use super::walk;
 use crate::search::{FoundLines, stopped};
 use std::{
     collections::BTreeMap,
@@ -37,17 +37,17 @@ pub fn search(
     };
     let options = WalkOptions {
         files_at_a_time: FILES_AT_A_TIME,
-        ..walk_options(within, Depth::Descendants, search.ignored, threads)
+        ..walk::options(within, Depth::Descendants, search.ignored, threads)
     };
     match root.walk(below_root(within), options, &searching) {
         Ok(_) => searching.result(),
         Err(error) if matches!(error.kind, DiskError::NotAFolder) => {
-            let file = root.open_reader(below_root(within)).map_err(|error| looked_in_vain(&error, within))?;
+            let file = root.open_reader(below_root(within)).map_err(|error| told(&error, within, Attempt::Read))?;
             let mut found = FoundLines::default();
             searching.search_file(file, || within.clone(), &mut found, &mut Contents::default())?;
             Ok(FoundLines::together([found], search))
         }
-        Err(error) => Err(looked_in_vain(&error, within)),
+        Err(error) => Err(told(&error, within, Attempt::Read)),
     }
 }
 
@@ -77,7 +77,8 @@ impl Visitor for Searching<'_> {
     type Thread = Contents;
 
     fn enters(&self, folder: &str) -> bool {
-        self.search.paths.as_ref().is_none_or(|paths| paths.enters(folder))
+        // Who looks for text does not mean what git keeps for itself, unless it is named.
+        !folder.ends_with("/.git") && self.search.paths.as_ref().is_none_or(|paths| paths.enters(folder))
     }
 
     fn accepts(&self, file: &str) -> bool {

@@ -13,11 +13,11 @@ use std::{
 };
 use tempfile::TempDir;
 use toolrest_core::{
-    Depth, ErrorKind, FilesFound, Find, Found, IgnoredFiles, Interrupt, PathFilter, Result, Search, WorkspaceId, WsPath,
+    Depth, ErrorKind, FilesFound, Find, Found, IgnoredFiles, Interrupt, PathFilter, Result, Search, WsPath,
 };
 use toolrest_directory::Root;
 use toolrest_ops::{Bare, Below, Case, Extent, Glob, Pattern, Syntax};
-use toolrest_store::folder::{self, Explorer};
+use toolrest_store::{find_in_folder, search_folder};
 
 struct Scene {
     place: TempDir,
@@ -53,7 +53,7 @@ impl Scene {
 
     fn search_on(&self, search: &Search, threads: usize) -> Result<Found> {
         let matcher = search.pattern.compile().unwrap();
-        folder::search(&self.root, search, &*matcher, &Interrupt::at(search.deadline), threads)
+        search_folder(&self.root, search, &*matcher, &Interrupt::at(search.deadline), threads)
     }
 
     fn find(&self, glob: &str, limit: usize, ignored: IgnoredFiles) -> Result<FilesFound> {
@@ -66,7 +66,7 @@ impl Scene {
             limit,
             deadline: soon(),
         };
-        folder::find(&self.root, &find, &Interrupt::at(find.deadline), 4)
+        find_in_folder(&self.root, &find, &Interrupt::at(find.deadline), 4)
     }
 }
 
@@ -112,6 +112,10 @@ fn lines_come_by_path_and_then_by_number() {
     let found = scene.search(&ripgrep("needle")).unwrap();
     assert_eq!(shown(&found), ["/a b/c:1:needle\r", "/a.txt:2:needle", "/a/b:1:needle", "/a/b:3:needle 2"]);
     assert_eq!((found.truncated, found.skipped.ignored), (false, 1));
+    let all = Search { paths: None, ignored: IgnoredFiles::Include, ..ripgrep("needle") };
+    assert_eq!(scene.search(&all).unwrap().matches.len(), 6, "what git keeps for itself is left out");
+    let named = Search { paths: None, ..within("/.git", "needle", Syntax::Ripgrep) };
+    assert_eq!(scene.search(&named).unwrap().matches.len(), 1);
     let found = scene.search(&Search { context: 1, ..ripgrep("needle 2") }).unwrap();
     assert_eq!((&found.matches[0].before[..], found.matches[0].after.len()), (&["hay".to_owned()][..], 0));
 }
@@ -163,7 +167,7 @@ fn what_is_named_is_searched_whatever_the_rules_say() {
         assert_eq!(shown(&found(path).unwrap()), [line]);
     }
     assert_eq!(found("/missing").unwrap_err().kind, ErrorKind::NotFound);
-    assert_eq!(found("/x.log/below").unwrap_err().kind, ErrorKind::NotADirectory);
+    assert_eq!(found("/x.log/below").unwrap_err().kind, ErrorKind::ThroughFile);
     assert_eq!(found("/out").unwrap_err().kind, ErrorKind::OutsideWorkspace);
 }
 
@@ -281,26 +285,6 @@ fn a_search_ends_when_its_time_is_up() {
     assert_eq!(scene.search(&late).unwrap_err().kind, ErrorKind::Cancelled);
 }
 
-#[tokio::test]
-async fn an_explorer_searches_finds_and_gives_up_in_time() {
-    let scene = Scene::with(&[("a", b"needle\n")]);
-    let (root, explorer) = (Arc::new(scene.root), Explorer::default());
-    let workspace = WorkspaceId::new();
-    let found = explorer.search(workspace, Arc::clone(&root), ripgrep("needle")).await.unwrap();
-    assert_eq!(shown(&found), ["/a:1:needle"]);
-    let late = Search { deadline: Instant::now(), ..ripgrep("needle") };
-    assert_eq!(explorer.search(workspace, Arc::clone(&root), late).await.unwrap_err().kind, ErrorKind::Timeout);
-    let find = Find {
-        folder: WsPath::root(),
-        depth: Depth::Children,
-        paths: None,
-        ignored: IgnoredFiles::Include,
-        limit: 10,
-        deadline: soon(),
-    };
-    assert_eq!(explorer.find(workspace, root, find).await.unwrap().files[0].path.as_str(), "/a");
-}
-
 #[test]
 fn files_are_found_sorted_counted_and_described() {
     let scene = Scene::with(&[
@@ -316,7 +300,8 @@ fn files_are_found_sorted_counted_and_described() {
     assert_eq!(files, [("/a b/c.rs", 0), ("/a.rs", 2), ("/a/b.rs", 1)]);
     assert_eq!((found.total, found.ignored), (3, 1));
     let modified = fs::metadata(scene.path("a.rs")).unwrap().modified().unwrap();
-    assert_eq!(std::time::SystemTime::from(found.files[1].updated_at), modified);
+    let since = modified.duration_since(std::time::UNIX_EPOCH).unwrap();
+    assert_eq!(i128::from(found.files[1].updated_at.as_microsecond()), i128::try_from(since.as_micros()).unwrap());
     let found = scene.find("**/*.rs", 2, IgnoredFiles::Include).unwrap();
     assert_eq!((found.files.len(), found.total, found.ignored), (2, 4, 0));
     assert_eq!(scene.find("**/*.rs", 0, IgnoredFiles::Include).unwrap().total, 4);

@@ -315,6 +315,16 @@ async fn chats_appear_beside_the_files(on: On) {
     workspace.write("/chats/note.md", "beside").await;
     assert_eq!(workspace.paths_in("/chats").await, ["/chats/Plans.chat", "/chats/note.md"]);
     assert_eq!(fs::read_dir(folder.join("chats")).unwrap().count(), 1);
+    fs::write(folder.join("chats/other.md"), "hello there").unwrap();
+    let paths = |found: &Value| -> Vec<String> {
+        list_at(found, "/matches").iter().map(|line| text_at(line, "/path").to_owned()).collect()
+    };
+    let found = workspace.ok("grep", json!({"pattern": "hello"})).await;
+    assert_eq!(paths(&found), ["/chats/Plans.chat", "/chats/other.md"]);
+    let found = FILE.ok(&workspace, "file.search", json!({"pattern": "hello", "path": "chats/Plans.chat"})).await;
+    assert_eq!(paths(&found), ["chats/Plans.chat"]);
+    let found = CODING.ok(&workspace, "glob", json!({"pattern": "**/*"})).await;
+    assert_eq!(found["files"], json!(["a.txt", "chats/Plans.chat", "chats/note.md", "chats/other.md"]));
 }
 
 async fn a_folder_that_was_made_again_is_used(on: On) {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use toolrest_core::{Depth, Find, IgnoredFiles, Interrupt, PathFilter, Search, WsPath};
 use toolrest_directory::Root;
 use toolrest_ops::{Bare, Below, Case as OpsCase, Extent, Glob, Pattern as OpsPattern, Syntax};
-use toolrest_store::folder;
+use toolrest_store::{find_in_folder, search_folder};
 
 use super::patterns::{Case, PATTERNS, Pattern};
 use super::ripgrep::{self, MODES};
@@ -106,7 +106,7 @@ fn search(root: &Root, pattern: &Pattern) -> (Duration, usize) {
     };
     let matcher = search.pattern.compile().expect("the pattern is right");
     let interrupt = Interrupt::at(search.deadline);
-    let found = folder::search(root, &search, &*matcher, &interrupt, threads()).expect("the search ends");
+    let found = search_folder(root, &search, &*matcher, &interrupt, threads()).expect("the search ends");
     (start.elapsed(), found.matches.len())
 }
 
@@ -184,7 +184,7 @@ fn find(root: &Root, limit: usize) -> (Duration, usize) {
         deadline: deadline(),
     };
     let interrupt = Interrupt::at(find.deadline);
-    let found = folder::find(root, &find, &interrupt, threads()).expect("the walk ends");
+    let found = find_in_folder(root, &find, &interrupt, threads()).expect("the walk ends");
     assert_eq!(found.files.len(), found.total.min(limit));
     (start.elapsed(), found.total)
 }
