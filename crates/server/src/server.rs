@@ -96,7 +96,7 @@ impl Server {
         let listen = |source| StartError::Listen { address, source };
         let listener = TcpListener::bind(address).await.map_err(listen)?;
         let address = listener.local_addr().map_err(listen)?;
-        let upkeep = tokio::spawn(upkeep::run(Arc::clone(&store), settings.retention.clone()));
+        let upkeep = tokio::spawn(upkeep::run(Arc::clone(&store), settings.clone()));
         let grace = Duration::from_millis(settings.server.shutdown_grace_ms);
         let app = Arc::new(App {
             engine,

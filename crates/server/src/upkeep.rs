@@ -1,6 +1,6 @@
 //! What a server does by itself from time to time.
 
-use crate::settings::Retention;
+use crate::settings::Settings;
 use std::{sync::Arc, time::Duration};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 use toolrest_core::{Timestamp, now};
@@ -10,7 +10,7 @@ const TEND_EVERY: Duration = Duration::from_secs(2);
 const PURGE_EVERY: Duration = Duration::from_secs(60 * 60);
 
 /// Tends the store every few seconds, and removes what is past its time every hour.
-pub(crate) async fn run(store: Arc<dyn Store>, retention: Retention) {
+pub(crate) async fn run(store: Arc<dyn Store>, settings: Settings) {
     let (mut tend, mut purge) = (every(TEND_EVERY), every(PURGE_EVERY));
     loop {
         tokio::select! {
@@ -19,7 +19,7 @@ pub(crate) async fn run(store: Arc<dyn Store>, retention: Retention) {
                     tracing::debug!(%error, "could not tend the store; will try again");
                 }
             }
-            _ = purge.tick() => remove_what_is_past(&*store, &retention).await,
+            _ = purge.tick() => remove_what_is_past(&*store, &settings).await,
         }
     }
 }
@@ -30,13 +30,18 @@ fn every(period: Duration) -> Interval {
     ticks
 }
 
-async fn remove_what_is_past(store: &dyn Store, retention: &Retention) {
-    let purge = Purge { trash_before: days_ago(retention.trash_days), calls_before: days_ago(retention.calls_days) };
+async fn remove_what_is_past(store: &dyn Store, settings: &Settings) {
+    let purge = Purge {
+        trash_before: days_ago(settings.retention.trash_days),
+        calls_before: days_ago(settings.retention.calls_days),
+        folder_history_bytes: Some(settings.folders.history_total_bytes).filter(|limit| *limit > 0),
+    };
     match store.purge(purge).await {
         Ok(purged) if purged == Purged::default() => {}
         Ok(purged) => tracing::info!(
             purged.files,
             purged.blobs,
+            purged.dropped,
             purged.calls,
             purged.workspaces,
             "removed what was past its time"

@@ -24,8 +24,22 @@ pub trait FolderHistory: Send + Sync {
     /// The bytes of a content that history knows.
     async fn kept(&self, workspace: WorkspaceId, content: ContentHash) -> Result<Vec<u8>>;
 
+    /// Checks the caller's rights and tells how many bytes the history takes.
+    async fn history_bytes(&self, access: Access) -> Result<u64>;
+
     /// Checks the caller's rights and lists the files that are not on disk because the system makes them.
     async fn virtual_files(&self, access: Access) -> Result<Vec<Listed>>;
+}
+
+/// How many of the oldest contents have to go, so that no more than the limit is left.
+pub(crate) fn excess(oldest_bytes: impl IntoIterator<Item = i64>, total: i64, limit: i64) -> usize {
+    let mut left = total;
+    let goes = |bytes: &i64| {
+        let is_too_much = left > limit;
+        left -= bytes;
+        is_too_much
+    };
+    oldest_bytes.into_iter().take_while(goes).count()
 }
 
 /// What is recorded of some files.

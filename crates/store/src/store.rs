@@ -28,6 +28,8 @@ pub struct Purge {
     pub trash_before: Option<Timestamp>,
     /// Records of calls older than this.
     pub calls_before: Option<Timestamp>,
+    /// The oldest contents in the history of a folder, as long as it takes more bytes than this.
+    pub folder_history_bytes: Option<u64>,
 }
 
 /// What a purge removed.
@@ -37,6 +39,8 @@ pub struct Purged {
     pub files: u64,
     /// Contents that no version needs any more.
     pub blobs: u64,
+    /// Contents in the history of folders, of which the hash and the size stay.
+    pub dropped: u64,
     /// Records of calls.
     pub calls: u64,
     /// Workspaces that had been deleted.

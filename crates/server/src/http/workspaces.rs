@@ -60,7 +60,12 @@ pub(crate) async fn list(State(app): State<Arc<App>>, Signed(caller): Signed) ->
 }
 
 pub(crate) async fn show(State(app): State<Arc<App>>, at: At) -> Answer {
-    ok(&json!({ "workspace": app.store.workspace(at.access(Role::Viewer)).await? }))
+    let workspace = app.store.workspace(at.access(Role::Viewer)).await?;
+    if workspace.place == Place::Database {
+        return ok(&json!({ "workspace": workspace }));
+    }
+    let history_bytes = app.store.history_bytes(at.access(Role::Viewer)).await?;
+    ok(&json!({ "workspace": workspace, "history_bytes": history_bytes }))
 }
 
 pub(crate) async fn rename(State(app): State<Arc<App>>, at: At, request: Request) -> Answer {

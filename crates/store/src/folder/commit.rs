@@ -117,6 +117,12 @@ impl Job {
         for content in seen.contents.into_iter().chain(contents.into_iter().flatten()) {
             kept.entry(content.key).or_insert(content);
         }
+        // What comes back from the history might else be dropped from it at this moment.
+        for (hash, bytes) in &written {
+            if let Entry::Vacant(missing) = kept.entry(*hash) {
+                missing.insert(Prepared::of(&Content::of_bytes(bytes.to_vec()), Compression::WherePays)?);
+            }
+        }
         let mut commit = FolderCommit {
             workspace: self.access.workspace,
             id,

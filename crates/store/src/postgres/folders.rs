@@ -3,12 +3,48 @@
 use super::Postgres;
 use super::row::{authorised, listed};
 use crate::blob::stored_bytes;
-use crate::history::{FolderCommit, FolderHistory, Recorded};
+use crate::history::{FolderCommit, FolderHistory, Recorded, excess};
 use async_trait::async_trait;
 use toolrest_core::{Access, Changeset, ContentHash, Listed, Result, ToolError, WorkspaceId, WsPath};
+use uuid::Uuid;
 
 const VIRTUAL_FILES: &str = "SELECT path, display_name, kind, is_virtual, size, updated_at FROM files
     WHERE ws = $1 AND is_virtual AND deleted_at IS NULL ORDER BY path";
+
+/// The oldest contents of a folder's history, but for what its files hold now: that is what the next change is compared
+/// with.
+const OLDEST: &str = "SELECT b.key, octet_length(b.data)::bigint FROM blobs b JOIN (
+        SELECT blob, max(created_at) AS last FROM versions WHERE ws = $1 GROUP BY blob
+    ) v ON v.blob = b.key
+    WHERE b.ws = $1 AND b.encoding <> 2 AND NOT EXISTS (
+        SELECT 1 FROM files f WHERE f.ws = $1 AND f.head_blob = b.key AND f.deleted_at IS NULL)
+    ORDER BY v.last LIMIT 500";
+
+const DROP: &str = "UPDATE blobs SET encoding = 2, data = '' WHERE ws = $1 AND key = ANY($2) RETURNING 1";
+
+impl Postgres {
+    /// Keeps the history of each folder within its limit.
+    pub(super) async fn limit_folder_history(&self, limit_bytes: u64) -> Result<u64> {
+        let limit = i64::try_from(limit_bytes).unwrap_or(i64::MAX);
+        let sql = "SELECT w.id, sum(octet_length(b.data))::bigint FROM workspaces w JOIN blobs b ON b.ws = w.id
+                   WHERE w.kind = 1 AND w.deleted_at IS NULL GROUP BY w.id HAVING sum(octet_length(b.data)) > $1";
+        let mut dropped = 0;
+        for row in self.look(sql, &[&limit]).await? {
+            let (ws, mut total): (Uuid, i64) = (row.get(0), row.get(1));
+            while total > limit {
+                let oldest = self.look(OLDEST, &[&ws]).await?;
+                let count = excess(oldest.iter().map(|row| row.get::<_, i64>(1)), total, limit);
+                let keys: Vec<&[u8]> = oldest[..count].iter().map(|row| row.get(0)).collect();
+                if keys.is_empty() {
+                    break;
+                }
+                dropped += self.change(DROP, &[&ws, &keys]).await?.len() as u64;
+                total -= oldest[..count].iter().map(|row| row.get::<_, i64>(1)).sum::<i64>();
+            }
+        }
+        Ok(dropped)
+    }
+}
 
 #[async_trait]
 impl FolderHistory for Postgres {
@@ -25,6 +61,14 @@ impl FolderHistory for Postgres {
         let rows = self.look(sql, &[&workspace.0, &&content.0[..]]).await?;
         let row = rows.first().ok_or_else(|| ToolError::internal(format!("the blob {content} is missing")))?;
         stored_bytes(row.get(0), row.get(1), row.get(2)).map(Vec::from)
+    }
+
+    async fn history_bytes(&self, access: Access) -> Result<u64> {
+        let sql = "SELECT m.role, (SELECT coalesce(sum(octet_length(data)), 0)::bigint FROM blobs WHERE ws = $1)
+                   FROM members m WHERE m.ws = $1 AND m.user_id = $2";
+        let rows = self.look(sql, &[&access.workspace.0, &access.user.0]).await?;
+        authorised(access, &rows, 0)?;
+        Ok(rows.first().map_or(0, |row| row.get::<_, i64>(1).unsigned_abs()))
     }
 
     async fn virtual_files(&self, access: Access) -> Result<Vec<Listed>> {

@@ -125,6 +125,9 @@ impl Store for Postgres {
                 purged.blobs += blobs;
             }
         }
+        if let Some(limit_bytes) = purge.folder_history_bytes {
+            purged.dropped = self.limit_folder_history(limit_bytes).await?;
+        }
         self.forget_changes().await?;
         purged.workspaces = self.purge_workspaces().await?;
         Ok(purged)

@@ -109,6 +109,9 @@ impl Store for Sqlite {
                 }
             }
         }
+        if let Some(limit_bytes) = purge.folder_history_bytes {
+            purged.dropped = self.limit_folder_history(limit_bytes).await?;
+        }
         self.forget_changes().await?;
         purged.workspaces = self.purge_workspaces().await?;
         Ok(purged)

@@ -8,12 +8,16 @@ use std::path::Path;
 use std::sync::Arc;
 use tempfile::TempDir;
 use toolrest_core::{
-    AllowAll, CallCx, CallRecord, Caller, Change, Changeset, Commit, Content, Depth, Destination, Engine, ErrorKind,
-    FileType, Limits, Parents, Put, Recorder, Removal, Result, Role, Toolsets, UserId, WorkspaceId, WsPath,
+    Access, AllowAll, CallCx, CallRecord, Caller, Change, Changeset, Commit, Content, Depth, Destination, Engine,
+    ErrorKind, FileType, Limits, Parents, Put, Recorder, Removal, Result, Role, Toolsets, UserId, WorkspaceId, WsPath,
 };
-use toolrest_store::{FolderOptions, HistoryLimits, Page, Place, Store, StoredWorkspaces};
+use toolrest_store::{FolderOptions, HistoryLimits, Page, Place, Purge, Store, StoredWorkspaces};
 
-on_both_stores![a_folder_and_a_database_agree_about_any_changes, every_commit_in_a_folder_can_be_undone];
+on_both_stores![
+    a_folder_and_a_database_agree_about_any_changes,
+    every_commit_in_a_folder_can_be_undone,
+    the_oldest_history_goes_first_and_what_files_hold_stays,
+];
 
 const ROUNDS: u64 = 1000;
 
@@ -64,7 +68,7 @@ impl Pair {
 
     async fn undo(&self, workspace: WorkspaceId) -> Result<Commit> {
         let cx = self.cx(workspace).await;
-        let access = toolrest_core::Access { workspace, user: self.user, need: Role::Editor };
+        let access = Access { workspace, user: self.user, need: Role::Editor };
         let last = self.store.commits(access, Page { before: None, limit: 1 }).await?.remove(0);
         cx.workspace.commit(toolrest_ops::undo(&last)?, &cx).await
     }
@@ -226,4 +230,55 @@ async fn every_commit_in_a_folder_can_be_undone(room: Room) {
         }
     }
     assert!(undone > 50 && tangled < 50, "{undone} undone, {tangled} tangled");
+}
+
+async fn the_oldest_history_goes_first_and_what_files_hold_stays(room: Room) {
+    const VERSIONS: usize = 20;
+    let pair = Pair::of(&room).await;
+    let file = WsPath::posix("a.txt").unwrap();
+    let text = |version: usize| {
+        // Nothing that compresses well.
+        let mut dice = Dice(version as u64);
+        (0..500).map(|_| format!("{:08x}", dice.roll(1 << 30))).collect::<Vec<_>>().concat()
+    };
+    let mut id = None;
+    for version in 1..=VERSIONS {
+        let content = Content::Text(text(version));
+        let put = Put { path: file.clone(), file_type: FileType::Document, content, parents: Parents::Require };
+        let commit = pair.commit(pair.in_folder, Changeset::one(Change::Put(put))).await.unwrap();
+        id = Some(commit.outcomes[0].file);
+    }
+    let access = Access { workspace: pair.in_folder, user: pair.user, need: Role::Viewer };
+    let before = pair.store.history_bytes(access).await.unwrap();
+    assert!(before > 20_000, "{before}");
+    let purge = |bytes| Purge { folder_history_bytes: Some(bytes), ..Purge::default() };
+    assert_eq!(pair.store.purge(purge(before)).await.unwrap().dropped, 0);
+    let dropped = pair.store.purge(purge(before / 2)).await.unwrap().dropped;
+    assert!((9..=11).contains(&dropped), "{dropped}");
+    assert!(pair.store.history_bytes(access).await.unwrap() <= before / 2);
+    let versions = pair.store.versions(access, id.unwrap(), Page { before: None, limit: 100 }).await.unwrap();
+    assert_eq!(versions.len(), VERSIONS, "the versions stay, with their hashes");
+    for version in versions {
+        let read = pair.store.version(access, id.unwrap(), version.id).await;
+        let seq = usize::try_from(version.seq).unwrap();
+        match read {
+            Ok((_, content)) => {
+                assert_eq!((seq > usize::try_from(dropped).unwrap(), content), (true, Content::Text(text(seq))));
+            }
+            Err(error) => {
+                assert_eq!((seq <= usize::try_from(dropped).unwrap(), error.kind), (true, ErrorKind::NotFound));
+            }
+        }
+    }
+    // However little is allowed, what the file holds now can be undone to, and from.
+    pair.store.purge(purge(0)).await.unwrap();
+    let put = Put {
+        path: file,
+        file_type: FileType::Document,
+        content: Content::Text("new".into()),
+        parents: Parents::Require,
+    };
+    pair.commit(pair.in_folder, Changeset::one(Change::Put(put))).await.unwrap();
+    pair.undo(pair.in_folder).await.unwrap();
+    assert_eq!(fs::read_to_string(pair.root.path().join("a.txt")).unwrap(), text(VERSIONS));
 }

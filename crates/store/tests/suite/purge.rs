@@ -21,7 +21,7 @@ fn later() -> Timestamp {
 }
 
 fn trash_before(before: Timestamp) -> Purge {
-    Purge { trash_before: Some(before), calls_before: None }
+    Purge { trash_before: Some(before), ..Purge::default() }
 }
 
 async fn remove(room: &Room, at: &str) {
@@ -96,7 +96,7 @@ async fn records_of_calls_go_by_their_age(room: Room) {
     room.store.record_calls(vec![old, young.clone()]).await.unwrap();
     room.store.record_calls(vec![young.clone()]).await.unwrap();
     let limit = now().checked_sub(Duration::from_secs(60)).unwrap();
-    let purged = room.store.purge(Purge { calls_before: Some(limit), trash_before: None }).await.unwrap();
+    let purged = room.store.purge(Purge { calls_before: Some(limit), ..Purge::default() }).await.unwrap();
     assert_eq!(purged.calls, 1);
     assert_eq!(room.store.calls(room.access(), Page { before: None, limit: 9 }).await.unwrap(), [young]);
 }
