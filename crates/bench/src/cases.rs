@@ -6,6 +6,7 @@ use crate::load::Round;
 use crate::report::{Figure, Target, median, number};
 
 pub mod cpu;
+pub mod folder_edits;
 pub mod memory;
 pub mod moves;
 pub mod search;

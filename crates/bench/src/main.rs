@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::{env, fs};
 
-use crate::cases::{Effort, cpu, memory, moves, search, sql_writes, updates};
+use crate::cases::{Effort, cpu, folder_edits, memory, moves, search, sql_writes, updates};
 use crate::postgres::Cluster;
 use crate::report::Report;
 use crate::server::{Backend, Server};
@@ -32,7 +32,7 @@ const USAGE: &str = "\
 usage: toolrest-bench --toolrest BINARY [--only sqlite|postgres|sql|search|folder] [--large] [--out FILE.md] [--quick]
   --toolrest  the release binary to measure
   --only      one backend; `sql` is only the comparison of SQL statements, which needs no binary; `search` is search
-              on both backends, which needs ripgrep; `folder` is search in a folder, which needs ripgrep and fd
+              on both backends, which needs ripgrep; `folder` is work in a folder, which needs git, ripgrep and fd
   --large     with search, also in a workspace of 2 GB, which takes some minutes to fill
   --out       also write the document to this file
   --quick     two short rounds, to see that everything runs
@@ -118,6 +118,8 @@ fn main() -> ExitCode {
     if options.wants(Part::Folder) {
         report.describe_machine("ripgrep", search::ripgrep::version());
         report.describe_machine("fd", search::folder::fd_version());
+        report.describe_machine("git", folder_edits::git_version());
+        folder_edits::run(options.effort, &mut report);
         search::folder::run(options.effort, &mut report);
     }
     if !matches!(options.only, Some(Part::Sqlite | Part::Folder)) {
