@@ -1,0 +1,131 @@
+//! A cell: a process that is PID 1 of namespaces of its own, builds a file system of its own and waits for an order.
+//!
+//! It is a fork of the launcher, which has one thread, so that all of Rust may be used in it.
+
+mod disk;
+mod filter;
+mod ground;
+mod memory;
+mod mounts;
+mod program;
+mod reaper;
+mod root;
+mod rules;
+mod watch;
+
+use std::{
+    os::fd::{AsFd, OwnedFd},
+    panic::{self, AssertUnwindSafe},
+};
+
+use rustix::{
+    fs::{Mode, OFlags},
+    io::Errno,
+    process::{DumpableBehavior, Signal},
+    thread::{CapabilitySet, CapabilitySets},
+};
+
+pub(crate) use ground::Ground;
+pub(crate) use mounts::attributes as mount_attributes;
+
+use crate::{
+    step::{At, Failure, Step},
+    sys, wire,
+    wire::{FromCell, Order, ToCell, Watched},
+};
+
+/// User and group of everything in a cell, as seen from inside.
+pub(crate) const INSIDE_ID: u32 = 1000;
+
+/// What PID 1 keeps to see to the limits: the memory of processes and folders that hide themselves.
+const WATCHING: CapabilitySet = CapabilitySet::SYS_PTRACE.union(CapabilitySet::DAC_READ_SEARCH);
+
+/// Lives as a cell, from the first instruction in its namespaces to the end of its job.
+pub(crate) fn live(socket: &OwnedFd, ground: &Ground) -> ! {
+    let end = panic::catch_unwind(AssertUnwindSafe(|| serve(socket, ground)));
+    let failure = match end {
+        Ok(Ok(())) => sys::exit(0),
+        Ok(Err(failure)) => failure,
+        Err(_) => Failure::new(Step::Order, Errno::NOTRECOVERABLE),
+    };
+    // Nobody is left to tell where this fails.
+    let _ = wire::send(socket, &FromCell::Failed(failure), &[]);
+    sys::exit(1)
+}
+
+fn serve(socket: &OwnedFd, ground: &Ground) -> Result<(), Failure> {
+    sys::close_all_but(socket.as_fd()).at(Step::Streams)?;
+    let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).at(Step::Streams)?;
+    for number in 0..3 {
+        sys::put_descriptor(&null, number).at(Step::Streams)?;
+    }
+    drop(null);
+    let Some((ToCell::Build, _)) = wire::receive::<ToCell>(socket).at(Step::Order)? else { return Ok(()) };
+    take_identity(ground)?;
+    root::build(ground)?;
+
+    let Some((ToCell::Run { watch }, descriptors)) = wire::receive::<ToCell>(socket).at(Step::Order)? else {
+        return Ok(());
+    };
+    let parcel = Parcel::open(descriptors)?;
+    run(socket, ground, parcel, watch)
+}
+
+fn run(socket: &OwnedFd, ground: &Ground, parcel: Parcel, watched: Watched) -> Result<(), Failure> {
+    let Parcel { order, streams, trees } = parcel;
+    let place = &order.job.place;
+    root::make_temporary(place.limits.temporary_bytes)?;
+    let folders = mounts::attach(place, trees)?;
+    root::enter()?;
+
+    let signals = sys::child_signals().at(Step::Fork)?;
+    let program = program::start(socket, ground, &order, streams)?;
+    keep_only(WATCHING)?;
+    let watch = watch::Watch::new(&place.limits, watched, folders).at(Step::Limits)?;
+    reaper::reap(socket, &signals, program, watch)
+}
+
+/// What comes with an order.
+struct Parcel {
+    order: Order,
+    streams: Vec<OwnedFd>,
+    trees: Vec<OwnedFd>,
+}
+
+impl Parcel {
+    fn open(mut descriptors: Vec<OwnedFd>) -> Result<Self, Failure> {
+        if descriptors.is_empty() {
+            return Err(Failure::new(Step::Order, Errno::BADMSG));
+        }
+        let mut streams = descriptors.split_off(1);
+        let order: Order = wire::unseal(&descriptors[0]).at(Step::Order)?;
+        let count = 3 + usize::from(order.script);
+        if streams.len() < count {
+            return Err(Failure::new(Step::Order, Errno::BADMSG));
+        }
+        let trees = streams.split_off(count);
+        Ok(Self { order, streams, trees })
+    }
+}
+
+/// Becomes the sandbox's user, keeps all capabilities within the namespaces and dies with the launcher.
+fn take_identity(ground: &Ground) -> Result<(), Failure> {
+    use rustix::{
+        fs::{Gid, Uid},
+        process, thread,
+    };
+    let (user, group) = (Uid::from_raw(INSIDE_ID), Gid::from_raw(INSIDE_ID));
+    if ground.privileged {
+        thread::set_thread_groups(&[]).at(Step::Identity)?;
+    }
+    thread::set_thread_res_gid(group, group, group).at(Step::Identity)?;
+    thread::set_thread_res_uid(user, user, user).at(Step::Identity)?;
+    // After the change of user, which clears it.
+    process::set_parent_process_death_signal(Some(Signal::KILL)).at(Step::Identity)?;
+    process::set_dumpable_behavior(DumpableBehavior::NotDumpable).at(Step::Identity)
+}
+
+fn keep_only(capabilities: CapabilitySet) -> Result<(), Failure> {
+    let sets = CapabilitySets { effective: capabilities, permitted: capabilities, inheritable: CapabilitySet::empty() };
+    rustix::thread::set_capabilities(None, sets).at(Step::Capabilities)
+}

@@ -1,0 +1,126 @@
+//! What an order adds to the file system of a cell.
+
+use std::{
+    ffi::CString,
+    fmt::Write,
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
+    vec,
+};
+
+use rustix::{
+    fs::{CWD, Mode, OFlags},
+    io::Errno,
+    mount::{self, MountFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags},
+};
+
+use super::root;
+use crate::{
+    Access, Mount, Network, Place,
+    step::{At, Failure, Step},
+    sys::{self, Depth, MountAttributes},
+};
+
+/// Where the layers of an overlay stand while it is mounted.
+const LAYERS: &str = ".layers";
+
+/// Mounts what the place asks for beneath the working folder, and gives the folders that can grow.
+pub(super) fn attach(place: &Place, trees: Vec<OwnedFd>) -> Result<Vec<OwnedFd>, Failure> {
+    let mut trees = Trees { passed: (!trees.is_empty()).then(|| trees.into_iter()) };
+    let mut growing = Vec::new();
+    for mount in &place.mounts {
+        match mount {
+            Mount::Folder { source, target, access } => {
+                let tree = trees.next(source, *access)?;
+                let target = beneath(target)?;
+                root::make_folder(&target).on(Step::Mount, &target)?;
+                hang(&tree, &target)?;
+                if *access == Access::ReadWrite {
+                    growing.push(open_folder(&target)?);
+                }
+            }
+            Mount::Overlay { lower, private, target } => {
+                growing.push(overlay(&mut trees, lower, private, &beneath(target)?)?);
+            }
+        }
+    }
+    if let Network::Proxy { socket, target } = &place.network {
+        let tree = trees.next(socket, Access::ReadWrite)?;
+        let target = beneath(target)?;
+        root::make_folder(target.parent().unwrap_or(Path::new("."))).on(Step::Mount, &target)?;
+        root::make_file(&target).on(Step::Mount, &target)?;
+        hang(&tree, &target)?;
+    }
+    Ok(growing)
+}
+
+/// What is mounted from the host: passed by a launcher that is root, else cloned here.
+struct Trees {
+    passed: Option<vec::IntoIter<OwnedFd>>,
+}
+
+impl Trees {
+    fn next(&mut self, source: &Path, access: Access) -> Result<OwnedFd, Failure> {
+        if let Some(passed) = &mut self.passed {
+            return passed.next().ok_or(Errno::BADMSG).on(Step::Order, source);
+        }
+        let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE;
+        let tree = mount::open_tree(CWD, source, flags).on(Step::Mount, source)?;
+        let attributes = MountAttributes { set: attributes(access), id_map: None };
+        sys::set_mount(&tree, c"", Depth::All, attributes).on(Step::Mount, source)?;
+        Ok(tree)
+    }
+}
+
+/// What is set on every mount of something that is not the system's.
+pub(crate) const fn attributes(access: Access) -> u64 {
+    let set = MountAttributes::NO_SET_USER | MountAttributes::NO_DEVICES;
+    match access {
+        Access::ReadOnly => set | MountAttributes::READ_ONLY,
+        Access::ReadWrite => set,
+    }
+}
+
+fn overlay(trees: &mut Trees, lower: &[PathBuf], private: &Path, target: &Path) -> Result<OwnedFd, Failure> {
+    let mut options = String::from("userxattr,lowerdir=");
+    let mut layers = Vec::new();
+    let mut lay = |tree: OwnedFd| {
+        let layer = Path::new(LAYERS).join(layers.len().to_string());
+        root::make_folder(&layer).on(Step::Overlay, &layer)?;
+        hang(&tree, &layer)?;
+        layers.push(layer);
+        Ok::<_, Failure>(layers.len() - 1)
+    };
+    for (index, source) in lower.iter().enumerate() {
+        let layer = lay(trees.next(source, Access::ReadOnly)?)?;
+        let colon = if index == 0 { "" } else { ":" };
+        let _ = write!(options, "{colon}{LAYERS}/{layer}");
+    }
+    let layer = lay(trees.next(private, Access::ReadWrite)?)?;
+    let _ = write!(options, ",upperdir={LAYERS}/{layer}/upper,workdir={LAYERS}/{layer}/work");
+    let upper = open_folder(&Path::new(LAYERS).join(layer.to_string()).join("upper"))?;
+
+    root::make_folder(target).on(Step::Mount, target)?;
+    let options = CString::new(options).unwrap_or_default();
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    mount::mount("overlay", target, "overlay", flags, options.as_c_str()).on(Step::Overlay, target)?;
+    for layer in layers {
+        mount::unmount(&layer, UnmountFlags::DETACH).at(Step::Overlay)?;
+    }
+    Ok(upper)
+}
+
+fn hang(tree: &OwnedFd, target: &Path) -> Result<(), Failure> {
+    mount::move_mount(tree, "", CWD, target, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH).on(Step::Mount, target)
+}
+
+/// The target relative to the new root, which is the working folder.
+fn beneath(target: &Path) -> Result<PathBuf, Failure> {
+    let relative = target.strip_prefix("/").map_err(|_| Errno::INVAL).on(Step::Mount, target)?;
+    Ok(relative.to_path_buf())
+}
+
+fn open_folder(path: &Path) -> Result<OwnedFd, Failure> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::fs::open(path, flags, Mode::empty()).on(Step::Mount, path)
+}

@@ -1,0 +1,122 @@
+//! PID 1 of a job: waits for the program, buries what it leaves behind and watches its limits.
+
+use std::{os::fd::OwnedFd, time::Duration};
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec},
+    io::Errno,
+    process::{Pid, WaitOptions, WaitStatus},
+};
+
+use super::watch::Watch;
+use crate::{
+    Exit, Limit,
+    step::{At, Failure, Step},
+    sys,
+    wire::{self, FromCell},
+};
+
+/// How long the dead may take to be buried before they are killed once more.
+const BURIAL: Duration = Duration::from_millis(5);
+
+/// Waits until the program has ended, ends everything else, and tells the launcher.
+pub(super) fn reap(socket: &OwnedFd, signals: &OwnedFd, program: Pid, mut watch: Watch) -> Result<(), Failure> {
+    let mut limit_hit = None;
+    let exit = loop {
+        if let Some(exit) = bury(signals, program).at(Step::Fork)? {
+            break exit;
+        }
+        if rest(Some(socket), signals, Some(watch.rest())).at(Step::Fork)? == Wake::LauncherGone {
+            return Ok(());
+        }
+        if limit_hit.is_none() {
+            limit_hit = watch.look(|| is_readable(signals));
+            if limit_hit.is_some() {
+                // It fails only where there is nobody left to kill.
+                let _ = sys::kill_all();
+            }
+        }
+    };
+    let failed = exit != Exit::Code(0);
+    limit_hit = limit_hit.or_else(|| limit_of(exit)).or_else(|| watch.reached_while_it_failed(failed));
+    end_all(signals).at(Step::Fork)?;
+    let ended = FromCell::Ended { exit, limit_hit, cpu: sys::cpu_of_children() };
+    // A launcher that is gone needs no answer.
+    let _ = wire::send(socket, &ended, &[]);
+    Ok(())
+}
+
+/// The limit that a signal stands for.
+fn limit_of(exit: Exit) -> Option<Limit> {
+    match exit {
+        Exit::Signal(libc::SIGXCPU) => Some(Limit::Time),
+        Exit::Signal(libc::SIGXFSZ) => Some(Limit::Disk),
+        Exit::Signal(_) | Exit::Code(_) => None,
+    }
+}
+
+/// Buries all that have died, and says how the program ended if it is among them.
+fn bury(signals: &OwnedFd, program: Pid) -> rustix::io::Result<Option<Exit>> {
+    drain(signals);
+    let mut exit = None;
+    loop {
+        match rustix::process::wait(WaitOptions::NOHANG) {
+            Ok(Some((pid, status))) if pid == program => exit = Some(exit_of(status)),
+            Ok(Some(_)) | Err(Errno::INTR) => {}
+            Ok(None) | Err(Errno::CHILD) => return Ok(exit),
+            Err(errno) => return Err(errno),
+        }
+    }
+}
+
+fn exit_of(status: WaitStatus) -> Exit {
+    status.terminating_signal().map_or_else(|| Exit::Code(status.exit_status().unwrap_or(0)), Exit::Signal)
+}
+
+/// Kills until nobody is left: who forked while the others were killed is killed the next time.
+fn end_all(signals: &OwnedFd) -> rustix::io::Result<()> {
+    loop {
+        drain(signals);
+        match rustix::process::wait(WaitOptions::NOHANG) {
+            Ok(Some(_)) | Err(Errno::INTR) => {}
+            Err(Errno::CHILD) => return Ok(()),
+            Ok(None) => {
+                // It fails only where there is nobody left to kill.
+                let _ = sys::kill_all();
+                rest(None, signals, Some(BURIAL))?;
+            }
+            Err(errno) => return Err(errno),
+        }
+    }
+}
+
+/// Forgets the signals that have come. Before the dead are counted: one that comes later wakes the next rest.
+fn drain(signals: &OwnedFd) {
+    let mut drained = [0; 1024];
+    while rustix::io::read(signals, &mut drained).is_ok_and(|count| count > 0) {}
+}
+
+#[derive(PartialEq, Eq)]
+enum Wake {
+    Ready,
+    LauncherGone,
+}
+
+/// Rests until a child has died, the launcher is gone or the time has passed.
+fn rest(socket: Option<&OwnedFd>, signals: &OwnedFd, time: Option<Duration>) -> rustix::io::Result<Wake> {
+    let mut polled = vec![PollFd::new(signals, PollFlags::IN)];
+    polled.extend(socket.map(|socket| PollFd::new(socket, PollFlags::IN)));
+    let time = time.and_then(|time| Timespec::try_from(time).ok());
+    match rustix::event::poll(&mut polled, time.as_ref()) {
+        Ok(_) | Err(Errno::INTR) => {}
+        Err(errno) => return Err(errno),
+    }
+    // The launcher says nothing to a job that runs: whatever comes is the end.
+    let gone = polled.get(1).is_some_and(|socket| !socket.revents().is_empty());
+    Ok(if gone { Wake::LauncherGone } else { Wake::Ready })
+}
+
+fn is_readable(file: &OwnedFd) -> bool {
+    let mut polled = [PollFd::new(file, PollFlags::IN)];
+    rustix::event::poll(&mut polled, Some(&Timespec::default())).is_ok_and(|count| count > 0)
+}

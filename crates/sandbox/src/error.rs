@@ -1,0 +1,58 @@
+//! Why a job did not run.
+
+use std::io;
+
+use crate::{Failure, Layer, Step};
+
+/// The result of every call of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why a job did not run. A job that ran and failed is a [`Report`](crate::Report).
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A layer cannot be put in place on this machine. The job is refused: it never runs with less.
+    #[error("the sandbox lacks {layer} ({failure}). {}", layer.remedy())]
+    Unavailable { layer: Layer, failure: Failure },
+    /// The isolation was put in place and does not hold.
+    #[error("the sandbox does not isolate: {}", missing.join("; "))]
+    Unproven { missing: Vec<String> },
+    #[error("the program {program:?} does not exist in the sandbox")]
+    NoSuchProgram { program: String },
+    #[error("the program {program:?} cannot be executed: {reason}")]
+    NotExecutable { program: String, reason: String },
+    /// The order could not be carried out: a folder that is missing, a path that cannot be a mount point.
+    #[error("the job could not be set up: {0}")]
+    SetUp(Failure),
+    #[error("the job is not valid: {0}")]
+    Invalid(&'static str),
+    #[error("no {0} interpreter was found beneath /usr or in PATH")]
+    NoInterpreter(&'static str),
+    #[error("the sandbox's launcher ended; its jobs ended with it")]
+    LauncherGone,
+    #[error("the sandbox's launcher cannot be started: {0}")]
+    Launcher(#[source] io::Error),
+    #[error("the server lacks what a job takes: {0}")]
+    Io(#[from] io::Error),
+}
+
+impl From<rustix::io::Errno> for Error {
+    fn from(errno: rustix::io::Errno) -> Self {
+        Self::Io(errno.into())
+    }
+}
+
+impl From<Failure> for Error {
+    fn from(failure: Failure) -> Self {
+        if let Some(layer) = failure.step.layer() {
+            return Self::Unavailable { layer, failure };
+        }
+        if failure.step != Step::Program {
+            return Self::SetUp(failure);
+        }
+        let program = failure.subject.clone();
+        match rustix::io::Errno::from_raw_os_error(failure.errno) {
+            rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR => Self::NoSuchProgram { program },
+            errno => Self::NotExecutable { program, reason: errno.to_string() },
+        }
+    }
+}

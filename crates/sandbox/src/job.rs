@@ -1,0 +1,217 @@
+//! What to run, and where.
+
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+
+use crate::Limits;
+
+/// A program and what it is given.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Job {
+    /// The program and its arguments. A program without a slash is looked for in the `PATH` of the place.
+    pub argv: Vec<OsString>,
+    pub place: Place,
+    #[serde(skip)]
+    pub stdin: Stdin,
+}
+
+impl Job {
+    pub fn new(place: Place, argv: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
+        Self { argv: argv.into_iter().map(Into::into).collect(), place, stdin: Stdin::Empty }
+    }
+
+    #[must_use]
+    pub fn stdin(mut self, stdin: Stdin) -> Self {
+        self.stdin = stdin;
+        self
+    }
+}
+
+/// Where a program runs: what it sees and what it may use.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// Mounted in this order. Beside them there is only the system, read-only, and an empty `/tmp`.
+    pub mounts: Vec<Mount>,
+    /// The working folder, as the program sees it.
+    #[serde(with = "bytes")]
+    pub cwd: PathBuf,
+    /// The whole environment; nothing is inherited.
+    pub env: Vec<(OsString, OsString)>,
+    pub network: Network,
+    pub limits: Limits,
+}
+
+impl Place {
+    /// A place with one writable folder, in which the program starts.
+    pub fn new(folder: impl Into<PathBuf>, target: impl Into<PathBuf>) -> Self {
+        let target = target.into();
+        let env = [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("LANG", "C.UTF-8"), ("TMPDIR", "/tmp")];
+        let mut env: Vec<(OsString, OsString)> = env.map(|(name, value)| (name.into(), value.into())).into();
+        env.push(("HOME".into(), target.clone().into()));
+        Self {
+            mounts: vec![Mount::Folder { source: folder.into(), target: target.clone(), access: Access::ReadWrite }],
+            cwd: target,
+            env,
+            network: Network::None,
+            limits: Limits::default(),
+        }
+    }
+
+    /// Sets a variable, in the place of an earlier one of the name.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        let name = name.into();
+        self.env.retain(|(other, _)| *other != name);
+        self.env.push((name, value.into()));
+        self
+    }
+
+    #[must_use]
+    pub fn mount(mut self, mount: Mount) -> Self {
+        self.mounts.push(mount);
+        self
+    }
+
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// What is mounted from the host, in the order in which it is handed to a cell.
+    pub(crate) fn sources(&self) -> Vec<Source<'_>> {
+        let mut sources = Vec::new();
+        for mount in &self.mounts {
+            match mount {
+                Mount::Folder { source, access, .. } => sources.push(Source { path: source, access: *access }),
+                Mount::Overlay { lower, private, .. } => {
+                    sources.extend(lower.iter().map(|path| Source { path, access: Access::ReadOnly }));
+                    sources.push(Source { path: private, access: Access::ReadWrite });
+                }
+            }
+        }
+        if let Network::Proxy { socket, .. } = &self.network {
+            sources.push(Source { path: socket, access: Access::ReadWrite });
+        }
+        sources
+    }
+
+    pub(crate) fn has_overlay(&self) -> bool {
+        self.mounts.iter().any(|mount| matches!(mount, Mount::Overlay { .. }))
+    }
+}
+
+/// Something of the host that a job gets to see.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Source<'a> {
+    pub(crate) path: &'a Path,
+    pub(crate) access: Access,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Access {
+    ReadOnly,
+    ReadWrite,
+}
+
+/// A folder of the host in the file system of the job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Mount {
+    Folder {
+        #[serde(with = "bytes")]
+        source: PathBuf,
+        #[serde(with = "bytes")]
+        target: PathBuf,
+        access: Access,
+    },
+    /// Folders that stay as they are beneath one that takes what the job changes.
+    Overlay {
+        /// From the uppermost down.
+        #[serde(with = "bytes::many")]
+        lower: Vec<PathBuf>,
+        /// A folder of the caller's own with two folders in it, both on one file system: `upper`, where the changes
+        /// end up, and `work`, which is the kernel's.
+        #[serde(with = "bytes")]
+        private: PathBuf,
+        #[serde(with = "bytes")]
+        target: PathBuf,
+    },
+}
+
+impl Mount {
+    pub(crate) fn target(&self) -> &Path {
+        match self {
+            Self::Folder { target, .. } | Self::Overlay { target, .. } => target,
+        }
+    }
+
+    pub(crate) const fn access(&self) -> Access {
+        match self {
+            Self::Folder { access, .. } => *access,
+            Self::Overlay { .. } => Access::ReadWrite,
+        }
+    }
+}
+
+/// What a job can reach beyond its own loopback interface.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Network {
+    None,
+    /// The UNIX socket of a proxy, at a path in the file system of the job. The proxy decides what is reached; the
+    /// job has no other way out.
+    Proxy {
+        #[serde(with = "bytes")]
+        socket: PathBuf,
+        #[serde(with = "bytes")]
+        target: PathBuf,
+    },
+}
+
+/// What the program reads.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Stdin {
+    /// Ended from the start.
+    #[default]
+    Empty,
+    Bytes(Vec<u8>),
+    /// Stays open; see [`Running::take_input`](crate::Running::take_input).
+    Open,
+}
+
+/// Paths on the wire: bytes, since they need not be UTF-8.
+mod bytes {
+    use std::{
+        ffi::OsString,
+        os::unix::ffi::OsStringExt,
+        path::{Path, PathBuf},
+    };
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+        path.as_os_str().as_encoded_bytes().serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
+        Vec::deserialize(deserializer).map(|bytes| OsString::from_vec(bytes).into())
+    }
+
+    pub(super) mod many {
+        use super::{Deserialize, Deserializer, OsString, OsStringExt, PathBuf, Serializer};
+
+        pub(in super::super) fn serialize<S: Serializer>(paths: &[PathBuf], serializer: S) -> Result<S::Ok, S::Error> {
+            serializer.collect_seq(paths.iter().map(|path| path.as_os_str().as_encoded_bytes()))
+        }
+
+        pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+            deserializer: D,
+        ) -> Result<Vec<PathBuf>, D::Error> {
+            let paths = Vec::<Vec<u8>>::deserialize(deserializer)?;
+            Ok(paths.into_iter().map(|bytes| OsString::from_vec(bytes).into()).collect())
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Makes cells, some of them before they are asked for.
+
+use std::{
+    fs,
+    os::fd::{AsFd, OwnedFd},
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec},
+    io::Errno,
+    net::SocketFlags,
+    process::{Pid, Signal, WaitId, WaitIdOptions},
+};
+
+use super::{group::Group, hierarchy::Groups, id_map::IdMaps};
+use crate::{
+    Place,
+    cell::{self, Ground, INSIDE_ID},
+    step::{At, Failure, Step},
+    sys::{self, Forked},
+    wire::{self, Configuration, ToCell},
+};
+
+/// A process that waits for an order, or carries one out.
+pub(super) struct Cell {
+    pub(super) pidfd: OwnedFd,
+    pub(super) socket: OwnedFd,
+    pub(super) group: Option<Group>,
+}
+
+impl Cell {
+    pub(super) fn kill(&self) {
+        // It fails only where the cell is dead already.
+        let _ = rustix::process::pidfd_send_signal(&self.pidfd, Signal::KILL);
+    }
+
+    /// Buries it; only once it has died.
+    pub(super) fn bury(&self) {
+        let _ = rustix::process::waitid(WaitId::PidFd(self.pidfd.as_fd()), WaitIdOptions::EXITED);
+    }
+
+    fn is_alive(&self) -> bool {
+        let mut polled = [PollFd::new(&self.pidfd, PollFlags::IN)];
+        rustix::event::poll(&mut polled, Some(&Timespec::default())) == Ok(0)
+    }
+}
+
+pub(super) struct Cells {
+    ground: Ground,
+    host_id: u32,
+    id_maps: IdMaps,
+    groups: Option<Groups>,
+    ready: Vec<Cell>,
+    ready_wanted: usize,
+    /// Set when a cell could not be made: the next order tries again and is told why.
+    discouraged: bool,
+}
+
+impl Cells {
+    pub(super) fn new(configuration: &Configuration) -> Result<Self, seccompiler::BackendError> {
+        let privileged = rustix::process::geteuid().is_root();
+        Ok(Self {
+            ground: Ground::survey(privileged, configuration.without_landlock)?,
+            host_id: configuration.host_id,
+            id_maps: IdMaps::new(configuration.host_id),
+            groups: Groups::find(configuration.group.as_deref()),
+            ready: Vec::new(),
+            ready_wanted: configuration.ready_cells,
+            discouraged: false,
+        })
+    }
+
+    pub(super) const fn are_wanted(&self) -> bool {
+        self.ready.len() < self.ready_wanted && !self.discouraged
+    }
+
+    /// Makes one cell ahead of an order.
+    pub(super) fn prepare(&mut self) {
+        if !self.are_wanted() {
+            return;
+        }
+        match self.make() {
+            Ok(cell) => self.ready.push(cell),
+            Err(_) => self.discouraged = true,
+        }
+    }
+
+    /// Gives a cell that has had no order yet.
+    pub(super) fn take(&mut self) -> Result<Cell, Failure> {
+        while let Some(cell) = self.ready.pop() {
+            if cell.is_alive() {
+                return Ok(cell);
+            }
+            // It died of what it was to build: the next one will say why, to whom it concerns.
+            self.discouraged = true;
+            self.dismiss(cell);
+        }
+        self.make()
+    }
+
+    /// What can be mounted in a cell without having a right to it oneself; nothing where the cell does it itself.
+    pub(super) fn trees(&mut self, place: &Place) -> Result<Vec<OwnedFd>, Failure> {
+        if !self.ground.privileged {
+            return Ok(Vec::new());
+        }
+        place.sources().into_iter().map(|source| self.id_maps.tree(source)).collect()
+    }
+
+    /// Lets the job open its own streams by name, as shells do with `/dev/stderr`.
+    pub(super) fn hand_over(&self, streams: &[OwnedFd]) -> rustix::io::Result<()> {
+        use rustix::fs::{Gid, Uid};
+        if self.ground.privileged {
+            let (user, group) = (Uid::from_raw(self.host_id), Gid::from_raw(self.host_id));
+            for stream in streams {
+                rustix::fs::fchown(stream, Some(user), Some(group))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes back a cell that has died.
+    pub(super) fn dismiss(&mut self, mut cell: Cell) {
+        cell.bury();
+        if let (Some(groups), Some(group)) = (&mut self.groups, cell.group.take()) {
+            groups.give_back(group);
+        }
+    }
+
+    /// A job has run: making cells is worth trying.
+    pub(super) const fn encourage(&mut self) {
+        self.discouraged = false;
+    }
+
+    fn make(&mut self) -> Result<Cell, Failure> {
+        let (ours, theirs) = wire::pair(SocketFlags::empty()).at(Step::Fork)?;
+        rustix::io::ioctl_fionbio(&ours, true).at(Step::Fork)?;
+        match sys::clone(sys::ALL_NAMESPACES).at(Step::Namespaces)? {
+            Forked::Child => cell::live(&theirs, &self.ground),
+            Forked::Parent { pid, pidfd } => {
+                let mut cell = Cell { pidfd, socket: ours, group: None };
+                let ready = self.admit(pid, &mut cell);
+                if let Err(failure) = ready {
+                    cell.kill();
+                    self.dismiss(cell);
+                    return Err(failure);
+                }
+                Ok(cell)
+            }
+        }
+    }
+
+    fn admit(&mut self, pid: Pid, cell: &mut Cell) -> Result<(), Failure> {
+        let pid = pid.as_raw_nonzero();
+        let (user, group) = if self.ground.privileged {
+            (self.host_id, self.host_id)
+        } else {
+            (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw())
+        };
+        let write = |name: &str, text: String| {
+            let written = fs::write(format!("/proc/{pid}/{name}"), text);
+            written.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO)).on(Step::Identity, name)
+        };
+        if !self.ground.privileged {
+            // The kernel lets nobody else than root give a group without this.
+            write("setgroups", "deny".into())?;
+        }
+        write("uid_map", format!("{INSIDE_ID} {user} 1"))?;
+        write("gid_map", format!("{INSIDE_ID} {group} 1"))?;
+        cell.group = self.groups.as_mut().and_then(Groups::take);
+        if let Some(group) = &cell.group {
+            group.add(pid.get()).at(Step::Group)?;
+        }
+        wire::send(&cell.socket, &ToCell::Build, &[]).at(Step::Order)
+    }
+
+    /// Ends the cells that have had no order, and removes the groups.
+    pub(super) fn close(&mut self) {
+        for cell in std::mem::take(&mut self.ready) {
+            cell.kill();
+            self.dismiss(cell);
+        }
+        if let Some(groups) = self.groups.take() {
+            groups.remove();
+        }
+    }
+}

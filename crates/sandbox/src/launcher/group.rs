@@ -1,0 +1,124 @@
+//! The control group of one job at a time.
+
+use std::{fs, io, path::PathBuf};
+
+use rustix::io::Errno;
+
+use crate::{Enforcer, Limits};
+
+/// A group of our own making.
+#[derive(Debug)]
+pub(super) struct Group {
+    /// One folder in version 2; in version 1 one for memory and one, if there is one, for processes.
+    pub(super) folders: Vec<PathBuf>,
+    pub(super) version: Version,
+    /// How often the limits had been hit before the job, since groups are used again.
+    before: Hits,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Version {
+    One,
+    Two,
+}
+
+/// How often a limit was hit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Hits {
+    memory: u64,
+    processes: u64,
+}
+
+/// Which limits a job has hit.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Hit {
+    pub(super) memory: bool,
+    pub(super) processes: bool,
+}
+
+impl Group {
+    pub(super) fn make(folders: Vec<PathBuf>, version: Version) -> io::Result<Self> {
+        for folder in &folders {
+            fs::create_dir(folder)?;
+        }
+        Ok(Self { folders, version, before: Hits::default() })
+    }
+
+    pub(super) fn add(&self, pid: i32) -> Result<(), Errno> {
+        self.folders.iter().try_for_each(|folder| write(folder.join("cgroup.procs"), &pid.to_string()))
+    }
+
+    /// Sets the limits of a job before it begins.
+    pub(super) fn limit(&mut self, limits: &Limits) -> Result<(), Errno> {
+        let memory = limits.memory_bytes.to_string();
+        match self.version {
+            Version::One => {
+                // Memory and swap together may never be less than memory alone, so that the order depends.
+                let swap = self.folders[0].join("memory.memsw.limit_in_bytes");
+                let _ = write(swap.clone(), "-1");
+                write(self.folders[0].join("memory.limit_in_bytes"), &memory)?;
+                let _ = write(swap, &memory);
+            }
+            Version::Two => {
+                write(self.folders[0].join("memory.max"), &memory)?;
+                let _ = write(self.folders[0].join("memory.swap.max"), "0");
+                let _ = write(self.folders[0].join("memory.oom.group"), "1");
+            }
+        }
+        if let Some(folder) = self.counting() {
+            write(folder.join("pids.max"), &limits.processes.to_string())?;
+        }
+        self.before = self.hits();
+        Ok(())
+    }
+
+    /// Which limits were hit since they were set.
+    pub(super) fn hit(&self) -> Hit {
+        let now = self.hits();
+        Hit { memory: now.memory > self.before.memory, processes: now.processes > self.before.processes }
+    }
+
+    pub(super) fn enforcer(&self) -> Enforcer {
+        match self.version {
+            Version::One => Enforcer::CgroupV1,
+            Version::Two => Enforcer::CgroupV2,
+        }
+    }
+
+    /// Whether it limits processes too.
+    pub(super) fn counts_processes(&self) -> bool {
+        self.counting().is_some()
+    }
+
+    fn counting(&self) -> Option<&PathBuf> {
+        match self.version {
+            Version::One => self.folders.get(1),
+            Version::Two => self.folders.first(),
+        }
+    }
+
+    fn hits(&self) -> Hits {
+        let events = match self.version {
+            Version::One => "memory.oom_control",
+            Version::Two => "memory.events",
+        };
+        let processes = self.counting().map_or(0, |folder| number(folder.join("pids.events"), "max"));
+        Hits { memory: number(self.folders[0].join(events), "oom_kill"), processes }
+    }
+
+    /// Removes it; the kernel refuses while a process is in it.
+    pub(super) fn remove(&self) -> io::Result<()> {
+        self.folders.iter().try_for_each(fs::remove_dir)
+    }
+}
+
+fn write(path: PathBuf, text: &str) -> Result<(), Errno> {
+    fs::write(path, text).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+}
+
+/// The number after a name in a file of names and numbers; none is zero.
+fn number(path: PathBuf, name: &str) -> u64 {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.and_then(|number| number.trim().parse().ok()).unwrap_or(0)
+}

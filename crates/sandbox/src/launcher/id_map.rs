@@ -1,0 +1,95 @@
+//! Mounts in which the owner of a folder is the user that jobs run as.
+//!
+//! Only for a launcher that is root: its jobs run as a user of the host that owns nothing, so that limits bind and a
+//! way out leads nowhere; what they write must still belong to the owner of the folder.
+
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    fs,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+};
+
+use rustix::{
+    fs::{CWD, Mode, OFlags},
+    io::Errno,
+    mount::OpenTreeFlags,
+    process::{Signal, WaitId, WaitIdOptions},
+};
+
+use crate::{
+    Access,
+    cell::mount_attributes,
+    job::Source,
+    step::{At, Failure, Step},
+    sys::{self, Depth, Forked, MountAttributes},
+};
+
+pub(super) struct IdMaps {
+    host_id: u32,
+    /// User namespaces by the user and group they map.
+    namespaces: HashMap<(u32, u32), OwnedFd>,
+}
+
+impl IdMaps {
+    pub(super) fn new(host_id: u32) -> Self {
+        Self { host_id, namespaces: HashMap::new() }
+    }
+
+    /// Clones what stands at a path, ready to be mounted in a cell.
+    pub(super) fn tree(&mut self, source: Source<'_>) -> Result<OwnedFd, Failure> {
+        let Source { path, access } = source;
+        let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+        let tree = match rustix::mount::open_tree(CWD, path, flags) {
+            // Root in name only: in a container, without the capability to mount.
+            Err(Errno::PERM) => Err(Errno::PERM).on(Step::IdMap, path)?,
+            tree => tree.on(Step::Mount, path)?,
+        };
+        let owner = rustix::fs::fstat(&tree).on(Step::Mount, path)?;
+        let map = self.namespace(owner.st_uid, owner.st_gid)?;
+        let set = mount_attributes(access);
+        let mapped = MountAttributes { set, id_map: Some(map) };
+        match sys::set_mount(&tree, c"", Depth::One, mapped) {
+            // What is only read needs no owner: on a file system that knows no maps, what others may read will do.
+            Err(Errno::INVAL) if access == Access::ReadOnly => {
+                sys::set_mount(&tree, c"", Depth::One, MountAttributes { set, id_map: None }).on(Step::Mount, path)?;
+            }
+            done => done.on(Step::IdMap, path)?,
+        }
+        Ok(tree)
+    }
+
+    fn namespace(&mut self, user: u32, group: u32) -> Result<BorrowedFd<'_>, Failure> {
+        let namespace = match self.namespaces.entry((user, group)) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => entry.insert(make(user, group, self.host_id).at(Step::IdMap)?),
+        };
+        Ok((*namespace).as_fd())
+    }
+}
+
+/// Makes a user namespace that nobody lives in.
+fn make(user: u32, group: u32, host_id: u32) -> rustix::io::Result<OwnedFd> {
+    let (ours, theirs) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+    match sys::clone(sys::USER_NAMESPACE)? {
+        Forked::Child => {
+            drop(theirs);
+            // Lives until it is killed, or the launcher has gone.
+            let _ = rustix::io::read(&ours, &mut [0]);
+            sys::exit(0)
+        }
+        Forked::Parent { pid, pidfd } => {
+            let pid = pid.as_raw_nonzero();
+            let write = |name: &str, id: u32| {
+                fs::write(format!("/proc/{pid}/{name}"), format!("{id} {host_id} 1"))
+                    .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+            };
+            let namespace = write("uid_map", user).and_then(|()| write("gid_map", group)).and_then(|()| {
+                let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+                rustix::fs::open(format!("/proc/{pid}/ns/user"), flags, Mode::empty())
+            });
+            let _ = rustix::process::pidfd_send_signal(&pidfd, Signal::KILL);
+            let _ = rustix::process::waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED);
+            namespace
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! The jobs that run: what they are allowed, and how each of them ends.
+
+use std::{
+    collections::HashMap,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    event::epoll::{self, EventData, EventFlags},
+    io::Errno,
+};
+
+use super::cells::{Cell, Cells};
+use crate::{
+    Enforced, Enforcer, Exit, Limit,
+    step::{At, Failure, Step},
+    wire::{self, Clock, Command, Ending, Event, FromCell, Order, ToCell, Watched},
+};
+
+/// What a descriptor of a job is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Source {
+    Server = 0,
+    Cell = 1,
+    Death = 2,
+}
+
+impl Source {
+    pub(super) fn of(token: u64) -> (u64, Self) {
+        let source = match token % 4 {
+            0 => Self::Server,
+            1 => Self::Cell,
+            _ => Self::Death,
+        };
+        (token / 4, source)
+    }
+
+    const fn token(self, job: u64) -> u64 {
+        job * 4 + self as u64
+    }
+}
+
+pub(super) struct Jobs {
+    epoll: OwnedFd,
+    running: HashMap<u64, Job>,
+    count: u64,
+}
+
+struct Job {
+    server: OwnedFd,
+    cell: Cell,
+    /// Whether the end is told only when the cell is gone: an overlay may not be mounted twice.
+    to_the_last: bool,
+    deadline: Option<Instant>,
+    killed_for: Option<Limit>,
+    told: bool,
+    failure: Option<Failure>,
+    ending: Option<Ending>,
+    enforced_by: Enforced,
+}
+
+impl Jobs {
+    pub(super) fn new(epoll: OwnedFd) -> Self {
+        Self { epoll, running: HashMap::new(), count: 0 }
+    }
+
+    /// Gives an order to a cell.
+    pub(super) fn start(&mut self, mut descriptors: Vec<OwnedFd>, cells: &mut Cells) {
+        if descriptors.len() < 5 {
+            return;
+        }
+        let streams = descriptors.split_off(2);
+        let (Some(server), Some(file)) = (descriptors.pop(), descriptors.pop()) else { return };
+        if let Err(failure) = self.try_start(&server, &file, &streams, cells) {
+            // A server that does not listen any more needs no answer.
+            let _ = wire::send(&server, &Event::Failed(failure), &[]);
+        }
+    }
+
+    fn try_start(
+        &mut self,
+        server: &OwnedFd,
+        file: &OwnedFd,
+        streams: &[OwnedFd],
+        cells: &mut Cells,
+    ) -> Result<(), Failure> {
+        let order: Order = wire::unseal(file).at(Step::Order)?;
+        let place = &order.job.place;
+        let trees = cells.trees(place)?;
+        cells.hand_over(streams).at(Step::Streams)?;
+        let server = rustix::io::fcntl_dupfd_cloexec(server, 10).at(Step::Order)?;
+        let mut cell = cells.take()?;
+        if let Some(group) = &mut cell.group
+            && let Err(errno) = group.limit(&place.limits)
+        {
+            cell.kill();
+            cells.dismiss(cell);
+            return Err(Failure::new(Step::Group, errno));
+        }
+        let (memory, processes) = enforcers(&cell);
+        let watch = Watched { memory: memory == Enforcer::Watchdog, processes: processes == Enforcer::Rlimit };
+        let parcel: Vec<BorrowedFd<'_>> = std::iter::once(file).chain(streams).chain(&trees).map(AsFd::as_fd).collect();
+        // A cell that has died cannot be told; its last words are still to be read.
+        let _ = wire::send(&cell.socket, &ToCell::Run { watch }, &parcel);
+        let wall = (order.clock == Clock::Now).then_some(place.limits.wall);
+        let job = Job {
+            server,
+            to_the_last: place.has_overlay(),
+            deadline: wall.and_then(|wall| Instant::now().checked_add(wall)),
+            killed_for: None,
+            told: false,
+            failure: None,
+            ending: None,
+            enforced_by: Enforced { memory, processes, disk: Enforcer::Watchdog },
+            cell,
+        };
+        self.add(job).at(Step::Order)
+    }
+
+    fn add(&mut self, job: Job) -> rustix::io::Result<()> {
+        self.count += 1;
+        let add = |file: &OwnedFd, source: Source| {
+            epoll::add(&self.epoll, file, EventData::new_u64(source.token(self.count)), EventFlags::IN)
+        };
+        add(&job.server, Source::Server)?;
+        add(&job.cell.socket, Source::Cell)?;
+        add(&job.cell.pidfd, Source::Death)?;
+        self.running.insert(self.count, job);
+        Ok(())
+    }
+
+    /// Answers what has come from a job, or for it.
+    pub(super) fn answer(&mut self, id: u64, source: Source, cells: &mut Cells) {
+        let Some(job) = self.running.get_mut(&id) else { return };
+        match source {
+            Source::Server => match wire::receive::<Command>(&job.server) {
+                Ok(Some((Command::Begin { wall }, _))) => job.deadline = Instant::now().checked_add(wall),
+                Ok(Some((Command::Kill, _))) => job.cell.kill(),
+                Err(Errno::AGAIN) => {}
+                Ok(None) | Err(_) => {
+                    let _ = epoll::delete(&self.epoll, &job.server);
+                    job.cell.kill();
+                }
+            },
+            Source::Cell => {
+                if !job.hear() {
+                    let _ = epoll::delete(&self.epoll, &job.cell.socket);
+                }
+            }
+            Source::Death => {
+                let Some(mut job) = self.running.remove(&id) else { return };
+                for file in [&job.server, &job.cell.socket, &job.cell.pidfd] {
+                    let _ = epoll::delete(&self.epoll, file);
+                }
+                while job.hear() {}
+                job.conclude();
+                cells.encourage();
+                cells.dismiss(job.cell);
+            }
+        }
+    }
+
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        self.running.values().filter_map(|job| job.deadline).min()
+    }
+
+    /// Kills the jobs whose time is up.
+    pub(super) fn kill_late(&mut self, now: Instant) {
+        for job in self.running.values_mut() {
+            if job.deadline.is_some_and(|deadline| deadline <= now) {
+                job.deadline = None;
+                job.killed_for = Some(Limit::Time);
+                job.cell.kill();
+            }
+        }
+    }
+
+    pub(super) fn end_all(&mut self, cells: &mut Cells) {
+        for job in self.running.values() {
+            job.cell.kill();
+        }
+        for (_, job) in self.running.drain() {
+            cells.dismiss(job.cell);
+        }
+        cells.close();
+    }
+}
+
+fn enforcers(cell: &Cell) -> (Enforcer, Enforcer) {
+    let Some(group) = &cell.group else { return (Enforcer::Watchdog, Enforcer::Rlimit) };
+    (group.enforcer(), if group.counts_processes() { group.enforcer() } else { Enforcer::Rlimit })
+}
+
+impl Job {
+    /// Listens to the cell; false when it will say no more.
+    fn hear(&mut self) -> bool {
+        match wire::receive::<FromCell>(&self.cell.socket) {
+            Ok(Some((FromCell::Failed(failure), _))) => {
+                self.failure.get_or_insert(failure);
+                // What failed in the program's process is known here before PID 1 has seen it end.
+                self.cell.kill();
+                true
+            }
+            Ok(Some((FromCell::Ended { exit, limit_hit, cpu }, _))) => {
+                let limit_hit = self.killed_for.or(limit_hit).or_else(|| self.group_limit(exit));
+                self.deadline = None;
+                self.ending = Some(Ending { exit, limit_hit, cpu, enforced_by: self.enforced_by });
+                if !self.to_the_last {
+                    self.tell();
+                }
+                true
+            }
+            Err(Errno::INTR) => true,
+            Ok(None) | Err(_) => false,
+        }
+    }
+
+    /// Tells the server how it ended, once. What could not be set up has not ended: it has failed.
+    fn tell(&mut self) {
+        let event = match (self.failure.take(), self.ending.take()) {
+            (Some(failure), _) => Event::Failed(failure),
+            (None, Some(ending)) => Event::Ended(ending),
+            (None, None) => return,
+        };
+        if !self.told {
+            self.told = true;
+            // A server that does not listen any more needs no answer.
+            let _ = wire::send(&self.server, &event, &[]);
+        }
+    }
+
+    /// Tells the end when the cell is gone, whether it could tell anything or not.
+    fn conclude(&mut self) {
+        let exit = Exit::Signal(libc::SIGKILL);
+        let limit_hit = self.killed_for.or_else(|| self.group_limit(exit));
+        let killed = Ending { exit, limit_hit, cpu: Duration::ZERO, enforced_by: self.enforced_by };
+        self.ending.get_or_insert(killed);
+        self.tell();
+    }
+
+    /// The limit of the control group that a program which failed has run into.
+    fn group_limit(&self, exit: Exit) -> Option<Limit> {
+        let hit = self.cell.group.as_ref().filter(|_| exit != Exit::Code(0))?.hit();
+        if hit.memory { Some(Limit::Memory) } else { hit.processes.then_some(Limit::Processes) }
+    }
+}

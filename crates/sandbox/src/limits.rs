@@ -1,0 +1,107 @@
+//! What a job may use, and who sees to it.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+
+/// What a job may use.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// How long it may run, by the clock on the wall.
+    pub wall: Duration,
+    /// Processor time of each process.
+    pub cpu: Duration,
+    /// Memory of all its processes together, files in `/tmp` and `/dev/shm` included.
+    pub memory_bytes: u64,
+    /// Processes and threads alive at once.
+    pub processes: u64,
+    /// Descriptors of each process.
+    pub open_files: u64,
+    /// Size of each file.
+    pub file_bytes: u64,
+    /// By how much the writable folders may grow, all together.
+    pub disk_bytes: u64,
+    /// How many files and folders may be added to the writable folders.
+    pub new_files: u64,
+    /// Size of `/tmp`, and of `/dev/shm`.
+    pub temporary_bytes: u64,
+    /// How much the job may print before it is ended.
+    pub output_bytes: u64,
+    /// How much of each of its streams is kept for the report.
+    pub output_kept_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            wall: Duration::from_secs(30),
+            cpu: Duration::from_secs(60),
+            memory_bytes: GIB,
+            processes: 256,
+            open_files: 1024,
+            file_bytes: 512 * MIB,
+            disk_bytes: 2 * GIB,
+            new_files: 200_000,
+            temporary_bytes: 256 * MIB,
+            output_bytes: 256 * MIB,
+            output_kept_bytes: 256 << 10,
+        }
+    }
+}
+
+/// A limit that ended a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Limit {
+    Time,
+    Memory,
+    Output,
+    Processes,
+    Disk,
+}
+
+impl std::fmt::Display for Limit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Time => "time",
+            Self::Memory => "memory",
+            Self::Output => "output",
+            Self::Processes => "processes",
+            Self::Disk => "disk",
+        })
+    }
+}
+
+/// Who sees to a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Enforcer {
+    CgroupV1,
+    CgroupV2,
+    /// A limit of the kernel on each process, or on each user.
+    Rlimit,
+    /// PID 1 of the job, which looks at intervals.
+    Watchdog,
+}
+
+impl std::fmt::Display for Enforcer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::CgroupV1 => "control group (v1)",
+            Self::CgroupV2 => "control group (v2)",
+            Self::Rlimit => "resource limit",
+            Self::Watchdog => "watchdog",
+        })
+    }
+}
+
+/// Who saw to the limits of a job that have more than one possible enforcer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Enforced {
+    pub memory: Enforcer,
+    pub processes: Enforcer,
+    pub disk: Enforcer,
+}

@@ -1,0 +1,99 @@
+//! The beginning and the end of a stream, in bounded memory.
+
+/// The beginning and the end of what was printed to a stream.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Captured {
+    head: Vec<u8>,
+    tail: Vec<u8>,
+    total_bytes: u64,
+    head_limit: usize,
+    tail_limit: usize,
+}
+
+impl Captured {
+    pub(crate) fn new(kept_bytes: usize) -> Self {
+        let head_limit = kept_bytes / 2;
+        Self { head_limit, tail_limit: kept_bytes - head_limit, ..Self::default() }
+    }
+
+    pub(crate) fn push(&mut self, mut bytes: &[u8]) {
+        self.total_bytes += bytes.len() as u64;
+        let room = self.head_limit - self.head.len();
+        if room > 0 {
+            let (head, rest) = bytes.split_at(room.min(bytes.len()));
+            self.head.extend_from_slice(head);
+            bytes = rest;
+        }
+        let start = bytes.len().saturating_sub(self.tail_limit);
+        self.tail.extend_from_slice(&bytes[start..]);
+        // Twice the limit before it is cut: so each byte is moved once on average.
+        if self.tail.len() >= 2 * self.tail_limit {
+            self.shorten();
+        }
+    }
+
+    /// Leaves only what is kept.
+    pub(crate) fn finish(mut self) -> Self {
+        self.shorten();
+        self.tail.shrink_to_fit();
+        self
+    }
+
+    fn shorten(&mut self) {
+        let excess = self.tail.len().saturating_sub(self.tail_limit);
+        self.tail.drain(..excess);
+    }
+
+    /// How much was printed.
+    pub const fn total_bytes(&self) -> u64 {
+        self.total_bytes
+    }
+
+    /// How much was printed between the beginning and the end that are kept.
+    pub const fn cut_bytes(&self) -> u64 {
+        self.total_bytes - (self.head.len() + self.tail.len()) as u64
+    }
+
+    /// What is kept, as it was printed, without a mark where something was cut.
+    pub fn bytes(&self) -> Vec<u8> {
+        [self.head.as_slice(), self.tail.as_slice()].concat()
+    }
+
+    /// What is kept as text. A cut is marked with its size and splits no character; bytes that are not UTF-8 are
+    /// replaced.
+    pub fn text(&self) -> String {
+        if self.cut_bytes() == 0 {
+            return String::from_utf8_lossy(&self.bytes()).into_owned();
+        }
+        let head = without_partial_end(&self.head);
+        let tail = without_partial_start(&self.tail);
+        let cut = self.total_bytes - (head.len() + tail.len()) as u64;
+        format!("{}\n[… {cut} bytes cut …]\n{}", String::from_utf8_lossy(head), String::from_utf8_lossy(tail))
+    }
+}
+
+/// Drops a character that was cut in two at the end.
+fn without_partial_end(bytes: &[u8]) -> &[u8] {
+    let Some(start) = bytes.iter().rposition(|byte| !is_continuation(*byte)) else { return bytes };
+    let length = match bytes[start] {
+        0xc2..=0xdf => 2,
+        0xe0..=0xef => 3,
+        0xf0..=0xf4 => 4,
+        _ => 1,
+    };
+    if start + length > bytes.len() { &bytes[..start] } else { bytes }
+}
+
+/// Drops the rest of a character that was cut in two at the start.
+fn without_partial_start(bytes: &[u8]) -> &[u8] {
+    let rest = bytes.iter().take(3).take_while(|byte| is_continuation(**byte)).count();
+    &bytes[rest..]
+}
+
+const fn is_continuation(byte: u8) -> bool {
+    byte & 0xc0 == 0x80
+}
+
+#[cfg(test)]
+#[path = "output_tests.rs"]
+mod output_tests;

@@ -1,0 +1,57 @@
+use super::Captured;
+
+fn captured(kept_bytes: usize, pieces: &[&[u8]]) -> Captured {
+    let mut captured = Captured::new(kept_bytes);
+    for piece in pieces {
+        captured.push(piece);
+    }
+    captured.finish()
+}
+
+#[test]
+fn what_fits_is_kept_whole() {
+    let captured = captured(10, &[b"0123", b"45", b"6789"]);
+    assert_eq!(captured.text(), "0123456789");
+    assert_eq!((captured.total_bytes(), captured.cut_bytes()), (10, 0));
+}
+
+#[test]
+fn beginning_and_end_are_kept_and_the_cut_is_marked_with_its_size() {
+    let captured = captured(4, &[b"abcdef", b"ghijkl", b"mnopqr"]);
+    assert_eq!(captured.text(), "ab\n[… 14 bytes cut …]\nqr");
+    assert_eq!(captured.bytes(), b"abqr");
+}
+
+#[test]
+fn the_pieces_make_no_difference() {
+    let stream: Vec<u8> = (0..1000_u32).map(|n| (n % 251) as u8).collect();
+    let whole = captured(100, &[&stream]);
+    for size in [1, 3, 49, 50, 51, 99, 100, 101, 333] {
+        let pieces: Vec<&[u8]> = stream.chunks(size).collect();
+        assert_eq!(captured(100, &pieces), whole, "in pieces of {size}");
+    }
+}
+
+#[test]
+fn a_cut_splits_no_character() {
+    let stream = "ä€𝄞".repeat(100);
+    for kept in 2..60 {
+        let captured = captured(kept, &[stream.as_bytes()]);
+        assert!(!captured.text().contains('\u{fffd}'), "keeping {kept} bytes: {}", captured.text());
+    }
+}
+
+#[test]
+fn what_is_not_utf8_is_replaced_and_nul_is_kept() {
+    assert_eq!(captured(10, &[b"a\0\xff\x80b"]).text(), "a\0\u{fffd}\u{fffd}b");
+}
+
+#[test]
+fn a_flood_leaves_no_more_than_what_is_kept() {
+    let mut captured = Captured::new(1000);
+    for _ in 0..10_000 {
+        captured.push(&[b'y'; 777]);
+        assert!(captured.head.len() + captured.tail.capacity() <= 4000);
+    }
+    assert_eq!(captured.finish().cut_bytes(), 7_770_000 - 1000);
+}

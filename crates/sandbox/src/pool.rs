@@ -1,0 +1,179 @@
+//! Interpreters that wait for their script, already isolated, so that a short script need not wait for them.
+//!
+//! Each is used once: what a script leaves behind, no other one sees.
+
+mod interpreter;
+
+use std::{
+    os::unix::fs::MetadataExt,
+    path::Path,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::{Duration, Instant},
+};
+
+pub use interpreter::{Interpreter, Language, Script};
+
+use crate::{
+    Access, Job, Mount, Place, Result, Running, Sandbox,
+    wire::{Act, Clock, Order},
+};
+
+/// How many interpreters wait, and for how long.
+#[derive(Debug, Clone)]
+pub struct PoolOptions {
+    /// How many wait in all; the one that has waited longest makes room for another.
+    pub waiting: usize,
+    /// How long one waits before it is let go.
+    pub idle: Duration,
+}
+
+impl Default for PoolOptions {
+    fn default() -> Self {
+        Self { waiting: 8, idle: Duration::from_secs(600) }
+    }
+}
+
+/// Interpreters that wait, one for each place and language. Clones share them.
+#[derive(Debug, Clone)]
+pub struct Pool {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    sandbox: Sandbox,
+    options: PoolOptions,
+    waiting: Mutex<Vec<Waiting>>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    /// The place without what is only decided when the script comes.
+    place: Place,
+    interpreter: Interpreter,
+    folders: Vec<Identity>,
+    running: Running,
+    since: Instant,
+}
+
+/// A folder that could have been replaced by another one of the same name.
+type Identity = Option<(u64, u64)>;
+
+impl Pool {
+    pub fn new(sandbox: Sandbox, options: PoolOptions) -> Self {
+        Self { shared: Arc::new(Shared { sandbox, options, waiting: Mutex::default() }) }
+    }
+
+    /// Runs a script, in an interpreter that waits for it if there is one. When it has ended, another one is made to
+    /// wait in its place.
+    pub async fn run(&self, place: &Place, interpreter: &Interpreter, script: Script) -> Result<Running> {
+        let encoded = interpreter.encode(&script)?;
+        let mut running = match self.shared.take(place, interpreter) {
+            Some(running) => running,
+            None => self.shared.start(place, interpreter).await?,
+        };
+        running.begin(&place.limits, encoded, script.stdin)?;
+        let (pool, place, interpreter) = (Arc::downgrade(&self.shared), place.clone(), interpreter.clone());
+        running.afterwards(move || replenish(pool, place, interpreter));
+        Ok(running)
+    }
+
+    /// Has an interpreter wait, unless one does already.
+    pub async fn warm(&self, place: &Place, interpreter: &Interpreter) -> Result<()> {
+        self.shared.warm(place, interpreter).await
+    }
+
+    /// Lets go of everything that waits in a place that uses the folder.
+    pub fn forget(&self, folder: &Path) {
+        let uses = |waiting: &Waiting| waiting.place.sources().iter().any(|source| source.path == folder);
+        self.shared.lock().retain(|waiting| !uses(waiting));
+    }
+
+    /// How many interpreters wait.
+    pub fn waiting(&self) -> usize {
+        self.shared.lock().len()
+    }
+}
+
+/// Makes another interpreter wait where one was used.
+fn replenish(pool: Weak<Shared>, place: Place, interpreter: Interpreter) {
+    // Without a runtime the server is ending: nobody will ask again.
+    let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+    runtime.spawn(async move {
+        if let Some(pool) = pool.upgrade() {
+            // The next script that comes will be told why.
+            let _ = pool.warm(&place, &interpreter).await;
+        }
+    });
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Vec<Waiting>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self, place: &Place, interpreter: &Interpreter) -> Option<Running> {
+        let place = settled(place);
+        let folders = identities(&place);
+        let mut waiting = self.lock();
+        waiting.retain(|one| !one.running.is_over());
+        let found = waiting.iter().position(|one| one.place == place && one.interpreter == *interpreter)?;
+        let found = waiting.swap_remove(found);
+        // One that waits in a folder that is gone is let go.
+        (found.folders == folders).then_some(found.running)
+    }
+
+    async fn start(&self, place: &Place, interpreter: &Interpreter) -> Result<Running> {
+        let mut place = place.clone();
+        for folder in interpreter.folders() {
+            let (source, target) = (folder.clone(), folder.clone());
+            place.mounts.push(Mount::Folder { source, target, access: Access::ReadOnly });
+        }
+        let job = Job::new(place, interpreter.argv());
+        self.sandbox.order(&Order { job, act: Act::Program, clock: Clock::OnBegin, script: true }).await
+    }
+
+    async fn warm(self: &Arc<Self>, place: &Place, interpreter: &Interpreter) -> Result<()> {
+        let settled = settled(place);
+        let is_it = |one: &Waiting| one.place == settled && one.interpreter == *interpreter && !one.running.is_over();
+        if self.options.waiting == 0 || self.lock().iter().any(is_it) {
+            return Ok(());
+        }
+        // The folders first: one that is replaced meanwhile is then another one.
+        let folders = identities(&settled);
+        let running = self.start(&settled, interpreter).await?;
+        let since = Instant::now();
+        let one = Waiting { place: settled, interpreter: interpreter.clone(), folders, running, since };
+        {
+            let mut waiting = self.lock();
+            while waiting.len() >= self.options.waiting {
+                waiting.remove(0);
+            }
+            waiting.push(one);
+        }
+        let (pool, idle) = (Arc::downgrade(self), self.options.idle);
+        tokio::spawn(async move {
+            tokio::time::sleep(idle).await;
+            if let Some(pool) = pool.upgrade() {
+                pool.lock().retain(|one| one.since.elapsed() < idle);
+            }
+        });
+        Ok(())
+    }
+}
+
+/// The place as it must be known before the script comes. How long it may run and how much it may print is decided
+/// outside of the cell.
+fn settled(place: &Place) -> Place {
+    let mut place = place.clone();
+    let limits = crate::Limits::default();
+    place.limits.wall = limits.wall;
+    place.limits.output_bytes = limits.output_bytes;
+    place.limits.output_kept_bytes = limits.output_kept_bytes;
+    place
+}
+
+fn identities(place: &Place) -> Vec<Identity> {
+    let identity = |path: &Path| std::fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()));
+    place.sources().iter().map(|source| identity(source.path)).collect()
+}
