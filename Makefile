@@ -3,14 +3,14 @@
 PG_BIN := $(lastword $(sort $(wildcard /usr/lib/postgresql/*/bin)))
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: run test bench postgres ripgrep fd git docs clean
+.PHONY: run test bench postgres ripgrep fd git sandbox-tools docs clean
 
 # Builds the server and starts it with SQLite in ./data.
 run:
 	cargo run --release --package toolrest -- serve $(ARGS)
 
 # Installs what is missing, then checks formatting, lints and behaviour.
-test: postgres git
+test: postgres git sandbox-tools
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- --deny warnings
 	cargo test --workspace --locked
@@ -47,6 +47,17 @@ git:
 	@if ! command -v git >/dev/null 2>&1; then \
 		echo "git not found: installing Debian's git"; \
 		$(SUDO) apt-get update -q && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -qy git; \
+	fi
+
+# The programs that the tests of the sandbox run in it, from Debian's packages: a job sees nothing outside of /usr.
+SANDBOX_TOOLS := python3 gcc:gcc node:nodejs sqlite3 setpriv:util-linux tar git
+sandbox-tools:
+	@missing=""; for tool in $(SANDBOX_TOOLS); do \
+		[ -x "/usr/bin/$${tool%%:*}" ] || missing="$$missing $${tool##*:}"; \
+	done; \
+	if [ -n "$$missing" ]; then \
+		echo "installing Debian's$$missing"; \
+		$(SUDO) apt-get update -q && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -qy $$missing; \
 	fi
 
 # Rewrites the reference pages from the code; a test fails when they are out of date.

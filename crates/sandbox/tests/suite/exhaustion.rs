@@ -1,0 +1,174 @@
+//! Programs that take all they can get.
+
+use std::{fs, time::Duration};
+
+use toolrest_sandbox::{Enforcer, Exit, Job, Limit, Limits, Report};
+
+use crate::scene::{Scene, is_root, limits};
+
+/// What of memory may lie beyond the limit for the time of a look.
+const SLACK_BYTES: u64 = 256 << 20;
+
+fn ended_by(report: &Report, limit: Limit) {
+    let (out, err) = (report.stdout.text(), report.stderr.text());
+    assert_eq!(report.limit_hit, Some(limit), "{:?} after {:?}: {out} {err}", report.exit, report.duration);
+}
+
+#[tokio::test]
+async fn a_fork_bomb_goes_off_in_a_box() {
+    let scene = Scene::new();
+    let place = scene.place().limits(Limits { wall: Duration::from_secs(2), ..limits() });
+    let code = "bomb() { bomb | bomb & wait; }; bomb";
+    let report = scene.run(Job::new(place, ["bash", "-c", code])).await;
+    assert!(matches!(report.limit_hit, Some(Limit::Processes | Limit::Time)), "{report:?}");
+    assert!(report.duration < Duration::from_secs(10), "{:?}", report.duration);
+    // The machine has room for others.
+    assert!(scene.bash("true").await.success());
+}
+
+#[tokio::test]
+async fn no_more_processes_are_made_than_allowed() {
+    let code = "import time\nchildren = 0\ntry:\n    while children < 500:\n        if os.fork() == 0: time.sleep(30)\n        \
+                children += 1\nexcept BlockingIOError: print(children, flush=True); raise SystemExit(1)";
+    let report = Scene::new().python(code).await;
+    ended_by(&report, Limit::Processes);
+    let children: u64 = report.stdout.text().trim().parse().unwrap();
+    assert!((limits().processes - 4..=limits().processes).contains(&children), "{children}");
+    let enforcer = if is_root() { Enforcer::CgroupV1 } else { Enforcer::Rlimit };
+    assert!([enforcer, Enforcer::CgroupV2].contains(&report.enforced_by.processes), "{report:?}");
+}
+
+#[tokio::test]
+async fn one_process_cannot_have_two_gigabytes() {
+    let told = Scene::new().told("try: bytearray(2 << 30)\nexcept MemoryError: print('refused')").await;
+    assert_eq!(told, "refused");
+}
+
+#[tokio::test]
+async fn many_processes_share_one_memory_limit() {
+    let code = "import time\nfor _ in range(8):\n    if os.fork() == 0:\n        b = bytearray(os.urandom(1 << 20) * 100); \
+                time.sleep(30)\nfor _ in range(8):\n    pid, status = os.wait()\n    \
+                if status: os.abort()";
+    let report = Scene::new().python(code).await;
+    ended_by(&report, Limit::Memory);
+    assert!(report.duration < Duration::from_secs(15), "{:?}", report.duration);
+}
+
+#[tokio::test]
+async fn memory_that_processes_share_counts_once() {
+    let code = "import time\nb = bytearray(os.urandom(1 << 20) * 100)\nchildren = []\nfor _ in range(8):\n    \
+                pid = os.fork()\n    if pid == 0: time.sleep(0.5); os._exit(0)\n    children.append(pid)\n\
+                print(sum(os.waitpid(pid, 0)[1] for pid in children))";
+    assert_eq!(Scene::new().told(code).await, "0");
+}
+
+#[tokio::test]
+async fn shared_memory_counts_as_memory() {
+    let code = "import mmap, time\nfor _ in range(4):\n    if os.fork() == 0:\n        m = mmap.mmap(-1, 100 << 20)\n        \
+                for at in range(0, 100 << 20, 4096): m[at] = 1\n        time.sleep(30)\n\
+                for _ in range(4):\n    if os.wait()[1]: os.abort()";
+    ended_by(&Scene::new().python(code).await, Limit::Memory);
+}
+
+#[tokio::test]
+async fn what_hides_its_memory_is_seen_all_the_same() {
+    let code = "import time\nfor _ in range(8):\n    if os.fork() == 0:\n        libc.prctl(4, 0, 0, 0, 0); \
+                b = bytearray(os.urandom(1 << 20) * 100); time.sleep(30)\nfor _ in range(8):\n    \
+                if os.wait()[1]: os.abort()";
+    ended_by(&Scene::new().python(code).await, Limit::Memory);
+}
+
+#[tokio::test]
+async fn descriptors_run_out() {
+    let code = "files = []\ntry:\n    while True: files.append(open('/dev/null'))\nexcept OSError as error: \
+                print(errno.errorcode[error.errno], len(files) < 256)";
+    assert_eq!(Scene::new().told(code).await, "EMFILE True");
+}
+
+#[tokio::test]
+async fn one_file_cannot_be_larger_than_allowed() {
+    let code = "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\nf = open('sparse', 'wb')\n\
+                print(attempt(lambda: f.truncate(1 << 40)), attempt(lambda: os.posix_fallocate(f.fileno(), 0, 1 << 40)))";
+    let scene = Scene::new();
+    assert_eq!(scene.told(code).await, "EFBIG EFBIG");
+    let report = scene.bash("exec head -c 100M /dev/zero > big").await;
+    ended_by(&report, Limit::Disk);
+    assert_eq!(report.exit, Exit::Signal(25));
+    assert!(fs::metadata(scene.folder().join("big")).unwrap().len() <= limits().file_bytes);
+}
+
+#[tokio::test]
+async fn many_files_share_one_disk_limit() {
+    let scene = Scene::new();
+    let report = scene.bash("for i in $(seq 100); do head -c 60M /dev/zero > f$i; done").await;
+    ended_by(&report, Limit::Disk);
+    let size: u64 = fs::read_dir(scene.folder()).unwrap().map(|file| file.unwrap().metadata().unwrap().len()).sum();
+    assert!(size < limits().disk_bytes + 2 * SLACK_BYTES, "{size}");
+}
+
+#[tokio::test]
+async fn a_folder_that_is_closed_hides_nothing() {
+    let scene = Scene::new();
+    let report =
+        scene.bash("mkdir d; cd d; chmod 300 .; for i in $(seq 100); do head -c 60M /dev/zero > f$i; done").await;
+    ended_by(&report, Limit::Disk);
+    fs::set_permissions(scene.folder().join("d"), std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+}
+
+#[tokio::test]
+async fn what_was_there_before_does_not_count() {
+    let scene = Scene::new();
+    for number in 0..4 {
+        fs::write(scene.folder().join(format!("old{number}")), vec![1; 50 << 20]).unwrap();
+    }
+    let report =
+        scene.bash("head -c 60M /dev/zero > new; sync; sleep 1.5; head -c 60M /dev/zero > newer; sleep 0.2").await;
+    assert!(report.success(), "{report:?}");
+}
+
+#[tokio::test]
+async fn a_flood_of_files_is_stopped() {
+    let code = "for i in range(200000):\n    if i % 100 == 0: os.makedirs(f'd{i}')\n    open(f'd{i - i % 100}/{i}', 'w').close()";
+    let scene = Scene::new();
+    let report = scene.python(code).await;
+    ended_by(&report, Limit::Disk);
+}
+
+#[tokio::test]
+async fn no_tree_is_too_deep_to_be_followed() {
+    let scene = Scene::new();
+    let code = "for i in range(3000):\n    os.mkdir('d'); os.chdir('d')\nfor i in range(100): open(f'f{i}', 'wb').write(bytes(60 << 20))";
+    ended_by(&scene.python(code).await, Limit::Disk);
+    // Too deep for most others, the remover of the scene among them.
+    let report = scene.bash("rm -rf d").await;
+    assert!(report.success(), "{report:?}");
+}
+
+#[tokio::test]
+async fn temporary_folders_fill_up_and_end_nothing() {
+    let code = "for folder in ('/tmp', '/dev/shm'):\n    n = 0\n    try:\n        with open(folder + '/f', 'wb') as f:\n            \
+                while n < 1000: f.write(bytes(1 << 20)); n += 1\n    except OSError as error: \
+                print(errno.errorcode[error.errno], n <= 32)\n    os.remove(folder + '/f')\n\
+                n = 0\ntry:\n    while n < 300000: open(f'/tmp/{n}', 'w').close(); n += 1\n\
+                except OSError as error: print(errno.errorcode[error.errno])";
+    assert_eq!(Scene::new().told(code).await, "ENOSPC True\nENOSPC True\nENOSPC");
+}
+
+#[tokio::test]
+async fn spinning_ends_when_the_processor_time_is_up() {
+    let scene = Scene::new();
+    let place = scene.place().limits(Limits { cpu: Duration::from_secs(1), ..limits() });
+    let report = scene.run(Job::new(place, ["bash", "-c", "while :; do :; done"])).await;
+    ended_by(&report, Limit::Time);
+    assert!(report.cpu >= Duration::from_millis(500), "{:?}", report.cpu);
+}
+
+#[tokio::test]
+async fn the_report_says_who_saw_to_the_limits() {
+    let report = Scene::new().bash("true").await;
+    let by = report.enforced_by;
+    assert_eq!(by.disk, Enforcer::Watchdog);
+    if !is_root() {
+        assert_eq!((by.memory, by.processes), (Enforcer::Watchdog, Enforcer::Rlimit));
+    }
+}

@@ -1,0 +1,143 @@
+//! Files that a job must not read, write or reach.
+
+use std::{fs, os::unix::fs::MetadataExt};
+
+use toolrest_sandbox::{Access, Mount};
+
+use crate::scene::{PYTHON, Scene};
+
+#[tokio::test]
+async fn a_link_to_the_outside_leads_nowhere() {
+    let scene = Scene::new();
+    let outside = scene.home.path().join("secret");
+    fs::write(&outside, "secret").unwrap();
+    let told = scene
+        .told(&format!(
+            "os.symlink('{0}', 'link'); print(attempt(lambda: open('link').read())); print(attempt(lambda: open('{0}')))",
+            outside.display()
+        ))
+        .await;
+    assert_eq!(told, "ENOENT\nENOENT");
+    // What is left behind is a link that the reader must not follow: it is one, and not what it points to.
+    assert!(fs::symlink_metadata(scene.folder().join("link")).unwrap().is_symlink());
+}
+
+#[tokio::test]
+async fn going_up_ends_at_the_root_of_the_job() {
+    let scene = Scene::new();
+    fs::write(scene.home.path().join("secret"), "secret").unwrap();
+    let told = scene
+        .told(
+            "print(attempt(lambda: open('../secret')), attempt(lambda: open('../../../../../../../../etc/shadow')))\n\
+             print(sorted(os.listdir('/..')) == sorted(os.listdir('/')))\n\
+             print(attempt(lambda: os.listdir('/proc/1/root')), attempt(lambda: os.listdir('/proc/1/cwd')))\n\
+             print(sorted(os.listdir('/proc/self/root')) == sorted(os.listdir('/')))",
+        )
+        .await;
+    assert_eq!(told, "ENOENT ENOENT\nTrue\nENOENT ENOENT\nTrue");
+}
+
+#[tokio::test]
+async fn another_workspace_is_not_there() {
+    let scene = Scene::new();
+    let other = scene.home.path().join("other");
+    fs::create_dir(&other).unwrap();
+    fs::write(other.join("file"), "theirs").unwrap();
+    let told = scene
+        .told(&format!(
+            "print(attempt(lambda: os.listdir('{}')), attempt(lambda: os.listdir('{}')))",
+            other.display(),
+            scene.home.path().display()
+        ))
+        .await;
+    assert_eq!(told, "ENOENT ENOENT");
+}
+
+#[tokio::test]
+async fn nothing_of_the_system_can_be_linked_into_the_folder() {
+    let told = Scene::new()
+        .told(
+            "print(attempt(lambda: os.link('/usr/bin/passwd', 'passwd')), attempt(lambda: os.link('passwd', '/tmp/x')))",
+        )
+        .await;
+    assert!(["EXDEV ENOENT", "EACCES ENOENT", "EPERM ENOENT"].contains(&told.as_str()), "{told}");
+}
+
+#[tokio::test]
+async fn the_system_cannot_be_written_to() {
+    let told = Scene::new()
+        .told(
+            "for path in ('/x', '/usr/x', '/etc/x', '/bin/x', '/lib/x', '/dev/x', '/proc/x', '/etc/passwd', '/usr/bin/env'):\n    \
+             print(path, attempt(lambda: open(path, 'w')))",
+        )
+        .await;
+    for line in told.lines().filter(|line| !line.starts_with("/dev/x")) {
+        assert!(["EROFS", "EACCES", "ENOENT", "EPERM"].iter().any(|errno| line.ends_with(errno)), "{line}");
+    }
+    assert!(!told.contains(" ok"), "{told}");
+}
+
+#[tokio::test]
+async fn a_folder_to_read_cannot_be_written_to() {
+    let scene = Scene::new();
+    let library = scene.home.path().join("library");
+    fs::create_dir(&library).unwrap();
+    fs::write(library.join("book"), "text").unwrap();
+    let mount = Mount::Folder { source: library.clone(), target: "/opt/library".into(), access: Access::ReadOnly };
+    let code = "print(open('/opt/library/book').read(), attempt(lambda: open('/opt/library/book', 'w')), \
+                attempt(lambda: open('/opt/library/new', 'w')), attempt(lambda: os.remove('/opt/library/book')))";
+    let report = scene.python_in(scene.place().mount(mount), code).await;
+    let text = report.stdout.text();
+    let errnos: Vec<&str> = text.split_whitespace().skip(1).collect();
+    assert!(text.starts_with("text ") && errnos.len() == 3, "{text} {}", report.stderr.text());
+    assert!(errnos.iter().all(|errno| ["EROFS", "EACCES"].contains(errno)), "{text}");
+    assert_eq!(fs::read_to_string(library.join("book")).unwrap(), "text");
+}
+
+#[tokio::test]
+async fn no_file_can_carry_the_rights_of_its_owner() {
+    let scene = Scene::new();
+    let code = "import shutil\nshutil.copy('/usr/bin/id', 'copy')\n\
+                print(attempt(lambda: os.chmod('copy', 0o4755)), attempt(lambda: os.chmod('copy', 0o2755)))\n\
+                print(attempt(lambda: os.fchmod(os.open('copy', os.O_RDWR), 0o6755)))\n\
+                print(attempt(lambda: os.open('new', os.O_CREAT | os.O_WRONLY, 0o4755)))\n\
+                print(attempt(lambda: os.mknod('node', 0o104755)))\n\
+                print(call(452, -100, b'copy', 0o4755, 0), call(85, b'new', 0o4755), call(437, -100, b'x', 0, 0))";
+    let told = scene.told(code).await;
+    assert_eq!(told, "EPERM EPERM\nEPERM\nEPERM\nEPERM\nEPERM EPERM ENOSYS");
+    for entry in fs::read_dir(scene.folder()).unwrap() {
+        assert_eq!(entry.unwrap().metadata().unwrap().mode() & 0o6000, 0);
+    }
+}
+
+#[tokio::test]
+async fn there_are_no_devices_but_the_five() {
+    let code = "print(' '.join(sorted(os.listdir('/dev'))))\nimport stat\n\
+                print(attempt(lambda: os.mknod('m', stat.S_IFCHR | 0o666, os.makedev(1, 1))), \
+                attempt(lambda: os.mknod('m', stat.S_IFBLK | 0o666, os.makedev(8, 0))))\n\
+                print([os.path.exists(path) for path in ('/dev/mem', '/dev/kmsg', '/dev/fuse', '/dev/kvm', '/sys')])";
+    let told = Scene::new().told(code).await;
+    assert_eq!(
+        told,
+        "fd full null random shm stderr stdin stdout urandom zero\nEPERM EPERM\n[False, False, False, False, False]"
+    );
+}
+
+#[tokio::test]
+async fn the_kernel_cannot_be_told_anything_by_way_of_proc() {
+    let code = "for path in ('/proc/sysrq-trigger', '/proc/sys/kernel/hostname', '/proc/sys/kernel/core_pattern', \
+                '/proc/self/oom_score_adj', '/proc/self/uid_map', '/proc/self/mem'):\n    \
+                print(attempt(lambda: open(path, 'w')))";
+    let told = Scene::new().told(code).await;
+    assert!(told.lines().all(|line| ["EACCES", "EPERM", "EROFS", "ENOENT"].contains(&line)), "{told}");
+}
+
+#[tokio::test]
+async fn a_program_in_the_folder_runs_without_more_rights_than_any_other() {
+    let scene = Scene::new();
+    let report = scene.bash("cp /usr/bin/id mine && ./mine -u && grep -E 'Cap(Eff|Prm|Bnd)' /proc/self/status").await;
+    let text = report.stdout.text();
+    assert!(text.starts_with("1000\n"), "{text} {}", report.stderr.text());
+    assert_eq!(text.matches("0000000000000000").count(), 3, "{text}");
+    assert!(fs::metadata(PYTHON).is_ok());
+}

@@ -1,0 +1,138 @@
+//! Jobs end when they should, whole.
+
+use std::{fs, time::Duration};
+
+use rustix::process::{Pid, Signal, kill_process};
+use toolrest_sandbox::{Error, Exit, Job, Limit, Limits, Stdin};
+
+use crate::scene::{Scene, limits, processes_with, until};
+
+/// A name that no other test's processes have.
+fn mark(name: &str) -> String {
+    format!("toolrest-mark-{name}-{}", std::process::id())
+}
+
+async fn timed_out(scene: &Scene, code: &str) {
+    let place = scene.place().limits(Limits { wall: Duration::from_millis(500), ..limits() });
+    let report = scene.run(Job::new(place, ["bash", "-c", code])).await;
+    assert_eq!((report.exit, report.limit_hit), (Exit::Signal(9), Some(Limit::Time)), "{code}");
+    assert!(report.duration >= Duration::from_millis(490), "{:?}", report.duration);
+    assert!(report.duration < Duration::from_secs(5), "{:?}", report.duration);
+}
+
+#[tokio::test]
+async fn nothing_can_refuse_to_end() {
+    let scene = Scene::new();
+    timed_out(&scene, "trap '' TERM INT HUP QUIT; while :; do sleep 1; done").await;
+    timed_out(&scene, "kill -STOP $$; sleep 100").await;
+    timed_out(&scene, "while :; do :; done").await;
+}
+
+#[tokio::test]
+async fn a_daemon_ends_with_its_program() {
+    let scene = Scene::new();
+    let mark = mark("daemon");
+    let code = format!("setsid -f bash -c 'exec -a {mark} sleep 100' >/dev/null 2>&1; (sleep 0.05); echo done");
+    let report = scene.bash(&code).await;
+    assert_eq!((report.exit, report.stdout.text().as_str()), (Exit::Code(0), "done\n"));
+    assert_eq!(processes_with(&mark), Vec::<u32>::new());
+    assert!(report.duration < Duration::from_secs(5), "{:?}", report.duration);
+}
+
+#[tokio::test]
+async fn a_daemon_that_holds_the_output_open_holds_nobody_up() {
+    let report = Scene::new().bash("setsid sleep 100 & echo done").await;
+    assert_eq!(report.stdout.text(), "done\n");
+    assert!(report.duration < Duration::from_secs(5), "{:?}", report.duration);
+}
+
+#[tokio::test]
+async fn a_daemon_ends_when_time_is_up() {
+    let scene = Scene::new();
+    let mark = mark("late");
+    timed_out(&scene, &format!("(setsid bash -c 'exec -a {mark} sleep 100' &) ; exec -a {mark} sleep 100")).await;
+    assert_eq!(processes_with(&mark), Vec::<u32>::new());
+}
+
+#[tokio::test]
+async fn a_job_ends_when_it_is_killed() {
+    let scene = Scene::new();
+    let mut running = scene.sandbox.spawn(Job::new(scene.place(), ["bash", "-c", "echo up; sleep 100"])).await.unwrap();
+    assert_eq!(running.next().await.unwrap().bytes, b"up\n");
+    running.kill();
+    let report = running.wait().await.unwrap();
+    assert_eq!((report.exit, report.limit_hit), (Exit::Signal(9), None));
+}
+
+#[tokio::test]
+async fn a_job_ends_when_nobody_cares_for_it_any_more() {
+    let scene = Scene::new();
+    let mark = mark("dropped");
+    let code = format!("echo up; exec -a {mark} sleep 100");
+    let mut running = scene.sandbox.spawn(Job::new(scene.place(), ["bash", "-c", &code])).await.unwrap();
+    assert_eq!(running.next().await.unwrap().bytes, b"up\n");
+    drop(running);
+    until("the job's end", || processes_with(&mark).is_empty()).await;
+}
+
+#[tokio::test]
+async fn jobs_die_with_the_launcher_and_the_next_one_gets_another() {
+    let scene = Scene::new();
+    let mark = mark("orphan");
+    let code = format!("echo up; exec -a {mark} sleep 100");
+    let mut running = scene.sandbox.spawn(Job::new(scene.place(), ["bash", "-c", &code])).await.unwrap();
+    assert_eq!(running.next().await.unwrap().bytes, b"up\n");
+    let [program] = processes_with(&mark)[..] else { panic!("the job runs") };
+    kill_process(parent(parent(Pid::from_raw(program.cast_signed()).unwrap())), Signal::KILL).unwrap();
+    assert!(matches!(running.wait().await, Err(Error::LauncherGone)));
+    until("the job's end", || processes_with(&mark).is_empty()).await;
+    assert_eq!(scene.bash("echo again").await.stdout.text(), "again\n");
+}
+
+fn parent(pid: Pid) -> Pid {
+    let status = fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("PPid:")).unwrap();
+    Pid::from_raw(line.trim().parse().unwrap()).unwrap()
+}
+
+#[tokio::test]
+async fn jobs_die_with_the_server() {
+    let scene = Scene::new();
+    let mark = mark("server");
+    if std::env::var_os("TOOLREST_SERVER_STAND_IN").is_some() {
+        // Started below: runs a job and waits to be killed.
+        let code = format!("exec -a {} sleep 100", std::env::var("TOOLREST_SERVER_STAND_IN").unwrap());
+        let running = scene.sandbox.spawn(Job::new(scene.place(), ["bash", "-c", &code])).await.unwrap();
+        running.wait().await.unwrap();
+        return;
+    }
+    #[allow(clippy::disallowed_methods, reason = "stands for a server that is killed")]
+    let mut stand_in = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "lifetime::jobs_die_with_the_server", "--nocapture"])
+        .env("TOOLREST_SERVER_STAND_IN", &mark)
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    until("the job's start", || !processes_with(&mark).is_empty()).await;
+    stand_in.kill().unwrap();
+    stand_in.wait().unwrap();
+    until("the job's end", || processes_with(&mark).is_empty()).await;
+}
+
+#[tokio::test]
+async fn abort_leaves_no_core() {
+    let scene = Scene::new();
+    let report = scene.python("os.abort()").await;
+    assert_eq!(report.exit, Exit::Signal(6));
+    assert_eq!(fs::read_dir(scene.folder()).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn waiting_for_input_that_does_not_come_ends() {
+    let scene = Scene::new();
+    let report = scene.bash("cat; echo ended").await;
+    assert_eq!(report.stdout.text(), "ended\n");
+    let place = scene.place().limits(Limits { wall: Duration::from_millis(300), ..limits() });
+    let running = scene.sandbox.spawn(Job::new(place, ["cat"]).stdin(Stdin::Open)).await.unwrap();
+    assert_eq!(running.wait().await.unwrap().limit_hit, Some(Limit::Time));
+}

@@ -1,0 +1,94 @@
+//! Networks that a job must not reach.
+
+use std::{
+    fs,
+    io::{Read, Write},
+    net::{TcpListener, UdpSocket},
+    os::{
+        linux::net::SocketAddrExt,
+        unix::{
+            fs::PermissionsExt,
+            net::{SocketAddr, UnixListener},
+        },
+    },
+    thread,
+};
+
+use toolrest_sandbox::Network;
+
+use crate::scene::Scene;
+
+#[tokio::test]
+async fn the_hosts_loopback_is_not_the_jobs() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+    udp.set_nonblocking(true).unwrap();
+    let code = format!(
+        "print(attempt(lambda: socket.create_connection(('127.0.0.1', {}), 1)))\n\
+         socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', {}))",
+        listener.local_addr().unwrap().port(),
+        udp.local_addr().unwrap().port()
+    );
+    assert_eq!(Scene::new().told(&code).await, "ECONNREFUSED");
+    assert!(udp.recv(&mut [0]).is_err());
+    listener.set_nonblocking(true).unwrap();
+    assert!(listener.accept().is_err());
+}
+
+#[tokio::test]
+async fn nothing_outside_can_be_reached() {
+    let code = "print(attempt(lambda: socket.create_connection(('1.1.1.1', 80), 1)), \
+                attempt(lambda: socket.create_connection(('2606:4700:4700::1111', 80), 1)), \
+                attempt(lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('8.8.8.8', 53))))\n\
+                try: socket.getaddrinfo('example.com', 80); print('resolved')\n\
+                except socket.gaierror: print('unresolved')";
+    assert_eq!(Scene::new().told(code).await, "ENETUNREACH ENETUNREACH ENETUNREACH\nunresolved");
+}
+
+#[tokio::test]
+async fn a_job_has_a_loopback_of_its_own() {
+    let code = "s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen()\n\
+                socket.create_connection(s.getsockname(), 1); print('connected')\n\
+                a, b = socket.socketpair(); a.send(b'x'); print(b.recv(1))";
+    assert_eq!(Scene::new().told(code).await, "connected\nb'x'");
+}
+
+#[tokio::test]
+async fn the_hosts_abstract_sockets_are_out_of_reach() {
+    let name = format!("toolrest-test-{}", std::process::id());
+    let address = SocketAddr::from_abstract_name(&name).unwrap();
+    let _listener = UnixListener::bind_addr(&address).unwrap();
+    let code = format!("print(attempt(lambda: socket.socket(socket.AF_UNIX).connect('\\0{name}')))");
+    assert_eq!(Scene::new().told(&code).await, "ECONNREFUSED");
+}
+
+#[tokio::test]
+async fn there_are_no_sockets_but_the_three_kinds() {
+    let code = "print(*[call(41, family, kind, 0) for family, kind in \
+                ((16, 3), (17, 3), (40, 1), (38, 5), (31, 3), (44, 3), (29, 3), (15, 3), (21, 5), (30, 1))])\n\
+                print(call(41, 2, 3, 255), call(41, 10, 3, 58))";
+    let told = Scene::new().told(code).await;
+    assert_eq!(told, format!("{}\nEPERM EPERM", ["EPERM"; 10].join(" ")));
+}
+
+#[tokio::test]
+async fn a_proxy_is_reached_by_its_socket_and_nothing_else_is() {
+    let scene = Scene::new();
+    let path = scene.home.path().join("proxy.sock");
+    let listener = UnixListener::bind(&path).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    let proxy = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut asked = [0; 5];
+        stream.read_exact(&mut asked).unwrap();
+        stream.write_all(b"proxied").unwrap();
+        asked
+    });
+    let mut place = scene.place();
+    place.network = Network::Proxy { socket: path, target: "/run/proxy.sock".into() };
+    let code = "s = socket.socket(socket.AF_UNIX); s.connect('/run/proxy.sock'); s.sendall(b'hello'); print(s.recv(9))\n\
+                print(attempt(lambda: socket.create_connection(('1.1.1.1', 80), 1)), os.listdir('/run'))";
+    let report = scene.python_in(place, code).await;
+    assert_eq!(report.stdout.text(), "b'proxied'\nENETUNREACH ['proxy.sock']\n", "{}", report.stderr.text());
+    assert_eq!(&proxy.join().unwrap(), b"hello");
+}

@@ -1,0 +1,94 @@
+//! Processes that a job must not see, signal or look into.
+
+use std::process;
+
+use crate::scene::Scene;
+
+#[tokio::test]
+async fn no_environment_holds_what_the_server_knows() {
+    // The tests' own environment stands for the server's: PATH is in it, and CARGO variables where cargo runs them.
+    let code = "found = {}\nfor pid in os.listdir('/proc'):\n    if pid.isdigit():\n        try: \
+                found[pid] = open(f'/proc/{pid}/environ', 'rb').read()\n        except OSError as error: \
+                found[pid] = errno.errorcode[error.errno]\n\
+                print(len(found), b'CARGO' in b''.join(v for v in found.values() if isinstance(v, bytes)))\n\
+                print(attempt(lambda: open('/proc/1/environ')))";
+    assert_eq!(Scene::new().told(code).await, "1 False\nENOENT");
+}
+
+#[tokio::test]
+async fn only_its_own_processes_are_to_be_seen() {
+    let told = Scene::new()
+        .told("print([pid for pid in os.listdir('/proc') if pid.isdigit()] == [str(os.getpid())], os.getpid() < 10)")
+        .await;
+    assert_eq!(told, "True True");
+}
+
+#[tokio::test]
+async fn processes_of_the_host_cannot_be_signalled() {
+    let code = format!("print(attempt(lambda: os.kill({}, 0)), attempt(lambda: os.kill(-1, 0)))", process::id());
+    let told = Scene::new().told(&code).await;
+    assert!(told.starts_with("ESRCH "), "{told}");
+}
+
+#[tokio::test]
+async fn pid_1_shrugs_off_every_signal() {
+    let code = "import signal, time\nfor number in range(1, 65):\n    try: os.kill(1, number)\n    except OSError: pass\n\
+                time.sleep(0.05); print('alive')";
+    assert_eq!(Scene::new().told(code).await, "alive");
+}
+
+#[tokio::test]
+async fn no_process_can_be_looked_into() {
+    let pid = process::id();
+    let code = format!(
+        "print(call(101, 16, 1, 0, 0), call(101, 16, {pid}, 0, 0), call(101, 0, 0, 0, 0))\n\
+         print(call(310, 1, 0, 0, 0, 0, 0), call(311, 1, 0, 0, 0, 0, 0), call(440, 1, 0, 0, 0, 0))\n\
+         fd = libc.syscall(434, 1, 0); print(call(438, fd, 0, 0), call(438, 1, 0, 0), call(312, 1, 2, 0, 0, 0))\n\
+         print(attempt(lambda: open('/proc/1/mem')), attempt(lambda: os.listdir('/proc/1/fd')))"
+    );
+    let told = Scene::new().told(&code).await;
+    assert_eq!(told, "EPERM EPERM EPERM\nEPERM EPERM EPERM\nEPERM EPERM EPERM\nENOENT ENOENT");
+}
+
+#[tokio::test]
+async fn nothing_is_inherited_but_the_three_streams() {
+    // The fourth is the folder itself, while it is listed.
+    let told = Scene::new().told("print(sorted(os.listdir('/proc/self/fd')), attempt(lambda: os.fstat(3)))").await;
+    assert_eq!(told, "['0', '1', '2', '3'] EBADF");
+}
+
+#[tokio::test]
+async fn there_is_no_way_to_another_user() {
+    let code = "print(attempt(lambda: os.setuid(0)), attempt(lambda: os.setgid(0)), attempt(lambda: os.setgroups([0])), \
+                attempt(lambda: os.setresuid(0, 0, 0)), attempt(lambda: os.setuid(1000)))";
+    assert_eq!(Scene::new().told(code).await, "EINVAL EINVAL EPERM EINVAL ok");
+}
+
+#[tokio::test]
+async fn no_limit_can_be_raised() {
+    let code = "import resource as r\nfor name in ('NOFILE', 'NPROC', 'CPU', 'FSIZE', 'AS', 'DATA', 'CORE'):\n    \
+                limit = getattr(r, 'RLIMIT_' + name); hard = r.getrlimit(limit)[1]\n    \
+                try: r.setrlimit(limit, (hard, hard + 1)); print(name, 'raised')\n    \
+                except (ValueError, OSError): pass\n\
+                print(r.getrlimit(r.RLIMIT_CORE))";
+    assert_eq!(Scene::new().told(code).await, "(0, 0)");
+}
+
+#[tokio::test]
+async fn there_is_no_terminal_to_type_into() {
+    let code = "import fcntl\nprint(attempt(lambda: fcntl.ioctl(0, 0x5412, b'x')), attempt(lambda: fcntl.ioctl(1, \
+                0x541C, b'x')), attempt(lambda: open('/dev/tty')), attempt(lambda: open('/dev/ptmx')))";
+    let told = Scene::new().told(code).await;
+    assert_eq!(told, "EPERM EPERM ENOENT ENOENT");
+}
+
+#[tokio::test]
+async fn zombies_are_buried() {
+    let code = "import time\nfor _ in range(200):\n    if os.fork() == 0:\n        if os.fork() == 0: os._exit(0)\n        \
+                os._exit(0)\n    os.wait()\n\
+                deadline = time.time() + 5\nwhile True:\n    \
+                dead = sum(1 for p in os.listdir('/proc') if p.isdigit() and p != str(os.getpid()))\n    \
+                if dead == 0 or time.time() > deadline: break\n\
+                print(dead)";
+    assert_eq!(Scene::new().told(code).await, "0");
+}
