@@ -29,10 +29,12 @@ pub(crate) use ground::Ground;
 pub(crate) use mounts::attributes as mount_attributes;
 
 use crate::{
+    Exit,
     step::{At, Failure, Step},
-    sys, wire,
-    wire::{FromCell, Order, ToCell, Watched},
+    sys,
+    wire::{self, Ending, Event, FromCell, Order, ToCell},
 };
+use program::Waiting;
 
 /// User and group of everything in a cell, as seen from inside.
 pub(crate) const INSIDE_ID: u32 = 1000;
@@ -60,51 +62,62 @@ fn serve(socket: &OwnedFd, ground: &Ground) -> Result<(), Failure> {
         sys::put_descriptor(&null, number).at(Step::Streams)?;
     }
     drop(null);
-    let Some((ToCell::Build, _)) = wire::receive::<ToCell>(socket).at(Step::Order)? else { return Ok(()) };
+    let Some((ToCell::Build, doors)) = wire::receive::<ToCell>(socket).at(Step::Order)? else { return Ok(()) };
+    for door in doors {
+        // Nought is whoever writes it.
+        rustix::io::write(door, b"0").at(Step::Group)?;
+    }
     take_identity(ground)?;
     root::build(ground)?;
+    let signals = sys::child_signals().at(Step::Fork)?;
+    let program = Waiting::start(socket, ground)?;
 
-    let Some((ToCell::Run { watch }, descriptors)) = wire::receive::<ToCell>(socket).at(Step::Order)? else {
+    let Some((ToCell::Run { watch, enforced_by }, descriptors)) = wire::receive::<ToCell>(socket).at(Step::Order)?
+    else {
         return Ok(());
     };
-    let parcel = Parcel::open(descriptors)?;
-    run(socket, ground, parcel, watch)
-}
-
-fn run(socket: &OwnedFd, ground: &Ground, parcel: Parcel, watched: Watched) -> Result<(), Failure> {
-    let Parcel { order, streams, trees } = parcel;
+    let Parcel { file, order, server, streams, trees } = Parcel::open(descriptors)?;
     let place = &order.job.place;
     root::make_temporary(place.limits.temporary_bytes)?;
     let folders = mounts::attach(place, trees)?;
     root::enter()?;
-
-    let signals = sys::child_signals().at(Step::Fork)?;
-    let program = program::start(socket, ground, &order, streams)?;
+    let program = program.go(&file, streams);
     keep_only(WATCHING)?;
-    let watch = watch::Watch::new(&place.limits, watched, folders).at(Step::Limits)?;
-    reaper::reap(socket, &signals, program, watch)
+    let watch = watch::Watch::new(&place.limits, watch, folders).at(Step::Limits)?;
+    let (exit, limit_hit) = reaper::reap(socket, &signals, program, watch)?;
+
+    let cpu = sys::cpu_of_children();
+    if exit == Exit::Code(0) && limit_hit.is_none() && !place.has_overlay() {
+        // The launcher has nothing to add, and may be busy.
+        let _ = wire::send(server, &Event::Ended(Ending { exit, limit_hit, cpu, enforced_by }), &[]);
+    }
+    // A launcher that is gone needs no answer.
+    let _ = wire::send(socket, &FromCell::Ended { exit, limit_hit, cpu }, &[]);
+    Ok(())
 }
 
 /// What comes with an order.
 struct Parcel {
+    file: OwnedFd,
     order: Order,
+    server: OwnedFd,
     streams: Vec<OwnedFd>,
     trees: Vec<OwnedFd>,
 }
 
 impl Parcel {
-    fn open(mut descriptors: Vec<OwnedFd>) -> Result<Self, Failure> {
-        if descriptors.is_empty() {
-            return Err(Failure::new(Step::Order, Errno::BADMSG));
-        }
-        let mut streams = descriptors.split_off(1);
-        let order: Order = wire::unseal(&descriptors[0]).at(Step::Order)?;
+    fn open(descriptors: Vec<OwnedFd>) -> Result<Self, Failure> {
+        let incomplete = || Failure::new(Step::Order, Errno::BADMSG);
+        let mut descriptors = descriptors.into_iter();
+        let file = descriptors.next().ok_or_else(incomplete)?;
+        let server = descriptors.next().ok_or_else(incomplete)?;
+        let order: Order = wire::unseal(&file).at(Step::Order)?;
         let count = 3 + usize::from(order.script);
+        let streams: Vec<OwnedFd> = descriptors.by_ref().take(count).collect();
         if streams.len() < count {
-            return Err(Failure::new(Step::Order, Errno::BADMSG));
+            return Err(incomplete());
         }
-        let trees = streams.split_off(count);
-        Ok(Self { order, streams, trees })
+        Ok(Self { file, order, server, streams, trees: descriptors.collect() })
     }
 }
 

@@ -99,10 +99,10 @@ pub(crate) struct Ending {
 /// Launcher to cell.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum ToCell {
-    /// The cell has its user, and can build.
+    /// The cell has its user, and can build. With the doors of the control group that it is to enter.
     Build,
-    /// With the [`Order`], the streams, the script and, as root, what is to be mounted.
-    Run { watch: Watched },
+    /// With the [`Order`], the socket of the job, the streams, the script and, as root, what is to be mounted.
+    Run { watch: Watched, enforced_by: Enforced },
 }
 
 /// What nobody but PID 1 can see to.
@@ -110,6 +110,13 @@ pub(crate) enum ToCell {
 pub(crate) struct Watched {
     pub(crate) memory: bool,
     pub(crate) processes: bool,
+}
+
+/// PID 1 to the process that is to become the program.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum ToProgram {
+    /// With the [`Order`] and the streams.
+    Go,
 }
 
 /// Cell to launcher.

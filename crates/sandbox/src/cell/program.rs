@@ -1,24 +1,29 @@
 //! The last steps before a program runs: each takes something away, the last one the means to take anything back.
 
 use std::{
-    ffi::{CStr, CString, OsStr},
-    os::{fd::OwnedFd, unix::ffi::OsStrExt},
-    path::Path,
+    convert::Infallible,
+    ffi::{CString, OsStr, OsString},
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::ffi::OsStrExt,
+    },
+    path::PathBuf,
 };
 
 use rustix::{
     fs::Mode,
     io::Errno,
+    net::SocketFlags,
     process::{self, Pid, Resource, Rlimit},
     thread::CapabilitySet,
 };
 
 use super::{Ground, keep_only, rules};
 use crate::{
-    Limits, canary,
+    Job, Limits, Place, canary,
     step::{At, Failure, Step},
     sys::{self, Forked},
-    wire::{self, Act, FromCell, Order},
+    wire::{self, Act, FromCell, Order, ToProgram},
 };
 
 /// Address space beyond the memory that a process may really use: runtimes reserve far more than they touch.
@@ -27,37 +32,63 @@ const RESERVED_BYTES: u64 = 64 << 30;
 /// The number under which an interpreter finds its script.
 const SCRIPT: i32 = 3;
 
-/// Starts the program in a process of its own.
-pub(super) fn start(socket: &OwnedFd, ground: &Ground, order: &Order, streams: Vec<OwnedFd>) -> Result<Pid, Failure> {
-    if let Forked::Parent { pid, .. } = sys::clone(0).at(Step::Fork)? {
-        // Or their other ends would never see the end of them.
-        drop(streams);
-        return Ok(pid);
-    }
-    let Err(failure) = become_program(ground, order, &streams);
-    // Nobody is left to tell where this fails.
-    let _ = wire::send(socket, &FromCell::Failed(failure), &[]);
-    sys::exit(127)
+/// A process that is to become the program, as far along as it can be without knowing it.
+pub(super) struct Waiting {
+    pid: Pid,
+    socket: OwnedFd,
 }
 
-fn become_program(ground: &Ground, order: &Order, streams: &[OwnedFd]) -> Result<std::convert::Infallible, Failure> {
-    let place = &order.job.place;
+impl Waiting {
+    pub(super) fn start(cell: &OwnedFd, ground: &Ground) -> Result<Self, Failure> {
+        let (ours, theirs) = wire::pair(SocketFlags::empty()).at(Step::Fork)?;
+        if let Forked::Parent { pid, .. } = sys::clone(0).at(Step::Fork)? {
+            return Ok(Self { pid, socket: ours });
+        }
+        drop(ours);
+        let Err(failure) = give_up_rights(ground).and_then(|()| become_program(ground, &theirs));
+        // Nobody is left to tell where this fails.
+        let _ = wire::send(cell, &FromCell::Failed(failure), &[]);
+        sys::exit(127)
+    }
+
+    /// Hands it the order. The streams are closed here, or their other ends would never see the end of them.
+    pub(super) fn go(self, order: &OwnedFd, streams: Vec<OwnedFd>) -> Pid {
+        let parcel: Vec<_> = std::iter::once(order).chain(&streams).map(AsFd::as_fd).collect();
+        // One that has failed has said so to the launcher.
+        let _ = wire::send(&self.socket, &ToProgram::Go, &parcel);
+        drop(streams);
+        self.pid
+    }
+}
+
+/// Takes the steps that are the same for all programs. What comes after them must be possible without any right.
+fn give_up_rights(ground: &Ground) -> Result<(), Failure> {
     sys::reset_signals();
     process::setsid().at(Step::Fork)?;
     process::umask(Mode::from_raw_mode(0o022));
-    process::chdir(&place.cwd).on(Step::WorkingFolder, &place.cwd)?;
-    set_limits(&place.limits).at(Step::Limits)?;
     drop_bounding_set().at(Step::Capabilities)?;
     keep_only(CapabilitySet::empty())?;
     rustix::thread::set_no_new_privs(true).at(Step::NoNewPrivileges)?;
+    ground.filters.install().at(Step::Seccomp)
+}
+
+fn become_program(ground: &Ground, socket: &OwnedFd) -> Result<Infallible, Failure> {
+    let Some((ToProgram::Go, descriptors)) = wire::receive::<ToProgram>(socket).at(Step::Order)? else {
+        return Err(Failure::new(Step::Order, Errno::PIPE));
+    };
+    let Some((file, streams)) = descriptors.split_first() else {
+        return Err(Failure::new(Step::Order, Errno::BADMSG));
+    };
+    let order: Order = wire::unseal(file).at(Step::Order)?;
+    let place = &order.job.place;
+    process::chdir(&place.cwd).on(Step::WorkingFolder, &place.cwd)?;
+    set_limits(&place.limits).at(Step::Limits)?;
     rules::restrict(place, ground.without_landlock)?;
     let last = connect(streams).at(Step::Streams)?;
     sys::close_on_exec_from(last + 1).at(Step::Streams)?;
-    let prepared = Prepared::new(order);
-    ground.filters.install().map_err(|errno| Failure::new(Step::Seccomp, errno))?;
     match &order.act {
         Act::Canary(bait) => canary::sing(bait),
-        Act::Program => Err(prepared.execute()),
+        Act::Program => Err(execute(&order)),
     }
 }
 
@@ -109,44 +140,30 @@ fn drop_bounding_set() -> rustix::io::Result<()> {
     rustix::thread::clear_ambient_capability_set()
 }
 
-/// A program made ready while memory and paths can still be had freely.
-struct Prepared {
-    candidates: Vec<CString>,
-    argv: Vec<CString>,
-    env: Vec<CString>,
+/// Executes the program; returns only if that fails.
+fn execute(order: &Order) -> Failure {
+    // The server has seen to it that no string holds a NUL.
+    let string = |bytes: &[u8]| CString::new(bytes).unwrap_or_default();
+    let Order { job: Job { argv, place, .. }, .. } = order;
+    let env = place.env.iter().map(|(name, value)| string(&[name.as_bytes(), value.as_bytes()].join(&b'=')));
+    let env: Vec<CString> = env.collect();
+    let name = argv.first().map_or(OsStr::new(""), OsString::as_os_str);
+    let argv: Vec<CString> = argv.iter().map(|argument| string(argument.as_bytes())).collect();
+    let mut reason = Errno::NOENT;
+    for candidate in candidates(name, place) {
+        match sys::execute(&string(candidate.as_os_str().as_bytes()), &argv, &env) {
+            Errno::NOENT | Errno::NOTDIR => {}
+            errno => reason = errno,
+        }
+    }
+    Failure { subject: name.to_string_lossy().into_owned(), ..Failure::new(Step::Program, reason) }
 }
 
-impl Prepared {
-    fn new(order: &Order) -> Self {
-        // The server has seen to it that no string holds a NUL.
-        let string = |bytes: &[u8]| CString::new(bytes).unwrap_or_default();
-        let place = &order.job.place;
-        let argv: Vec<CString> = order.job.argv.iter().map(|argument| string(argument.as_bytes())).collect();
-        let env = place.env.iter().map(|(name, value)| string(&[name.as_bytes(), value.as_bytes()].join(&b'=')));
-        let name = argv.first().map_or(&b""[..], |program| program.as_bytes());
-        let candidates = if name.contains(&b'/') {
-            vec![string(name)]
-        } else {
-            let path = place.env.iter().find(|(name, _)| name == "PATH").map_or(OsStr::new(""), |(_, value)| value);
-            let folders = path.as_bytes().split(|byte| *byte == b':').filter(|folder| !folder.is_empty());
-            folders
-                .map(|folder| {
-                    string(Path::new(OsStr::from_bytes(folder)).join(OsStr::from_bytes(name)).as_os_str().as_bytes())
-                })
-                .collect()
-        };
-        Self { candidates, env: env.collect(), argv }
+/// Where a program can be: at its path, or in one of the folders of `PATH`.
+fn candidates(name: &OsStr, place: &Place) -> Vec<PathBuf> {
+    if name.as_bytes().contains(&b'/') {
+        return vec![name.into()];
     }
-
-    fn execute(&self) -> Failure {
-        let mut reason = Errno::NOENT;
-        for candidate in &self.candidates {
-            match sys::execute(candidate, &self.argv, &self.env) {
-                Errno::NOENT | Errno::NOTDIR => {}
-                errno => reason = errno,
-            }
-        }
-        let subject = self.argv.first().map(CString::as_c_str).map(CStr::to_string_lossy).unwrap_or_default();
-        Failure { subject: subject.into_owned(), ..Failure::new(Step::Program, reason) }
-    }
+    let path = place.env.iter().find(|(name, _)| name == "PATH").map_or(OsStr::new(""), |(_, value)| value);
+    std::env::split_paths(path).filter(|folder| folder.is_absolute()).map(|folder| folder.join(name)).collect()
 }

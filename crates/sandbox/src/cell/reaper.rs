@@ -13,21 +13,25 @@ use crate::{
     Exit, Limit,
     step::{At, Failure, Step},
     sys,
-    wire::{self, FromCell},
 };
 
 /// How long the dead may take to be buried before they are killed once more.
 const BURIAL: Duration = Duration::from_millis(5);
 
-/// Waits until the program has ended, ends everything else, and tells the launcher.
-pub(super) fn reap(socket: &OwnedFd, signals: &OwnedFd, program: Pid, mut watch: Watch) -> Result<(), Failure> {
+/// Waits until the program has ended, ends everything else, and says how it ended and by what limit.
+pub(super) fn reap(
+    socket: &OwnedFd,
+    signals: &OwnedFd,
+    program: Pid,
+    mut watch: Watch,
+) -> Result<(Exit, Option<Limit>), Failure> {
     let mut limit_hit = None;
     let exit = loop {
         if let Some(exit) = bury(signals, program).at(Step::Fork)? {
             break exit;
         }
         if rest(Some(socket), signals, Some(watch.rest())).at(Step::Fork)? == Wake::LauncherGone {
-            return Ok(());
+            sys::exit(0);
         }
         if limit_hit.is_none() {
             limit_hit = watch.look(|| is_readable(signals));
@@ -40,10 +44,7 @@ pub(super) fn reap(socket: &OwnedFd, signals: &OwnedFd, program: Pid, mut watch:
     let failed = exit != Exit::Code(0);
     limit_hit = limit_hit.or_else(|| limit_of(exit)).or_else(|| watch.reached_while_it_failed(failed));
     end_all(signals).at(Step::Fork)?;
-    let ended = FromCell::Ended { exit, limit_hit, cpu: sys::cpu_of_children() };
-    // A launcher that is gone needs no answer.
-    let _ = wire::send(socket, &ended, &[]);
-    Ok(())
+    Ok((exit, limit_hit))
 }
 
 /// The limit that a signal stands for.

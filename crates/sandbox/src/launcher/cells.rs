@@ -167,10 +167,9 @@ impl Cells {
         write("uid_map", format!("{INSIDE_ID} {user} 1"))?;
         write("gid_map", format!("{INSIDE_ID} {group} 1"))?;
         cell.group = self.groups.as_mut().and_then(Groups::take);
-        if let Some(group) = &cell.group {
-            group.add(pid.get()).at(Step::Group)?;
-        }
-        wire::send(&cell.socket, &ToCell::Build, &[]).at(Step::Order)
+        let doors = cell.group.as_ref().map_or(&[][..], Group::doors);
+        let doors: Vec<_> = doors.iter().map(AsFd::as_fd).collect();
+        wire::send(&cell.socket, &ToCell::Build, &doors).at(Step::Order)
     }
 
     /// Ends the cells that have had no order, and removes the groups.

@@ -1,6 +1,6 @@
 //! The control group of one job at a time.
 
-use std::{fs, io, path::PathBuf};
+use std::{fs, io, os::fd::OwnedFd, path::PathBuf};
 
 use rustix::io::Errno;
 
@@ -14,6 +14,8 @@ pub(super) struct Group {
     pub(super) version: Version,
     /// How often the limits had been hit before the job, since groups are used again.
     before: Hits,
+    /// What a process enters by.
+    doors: Vec<OwnedFd>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,11 +43,15 @@ impl Group {
         for folder in &folders {
             fs::create_dir(folder)?;
         }
-        Ok(Self { folders, version, before: Hits::default() })
+        let open = |folder: &PathBuf| fs::OpenOptions::new().write(true).open(folder.join("cgroup.procs"));
+        let doors = folders.iter().map(|folder| open(folder).map(OwnedFd::from)).collect::<io::Result<_>>()?;
+        Ok(Self { folders, version, before: Hits::default(), doors })
     }
 
-    pub(super) fn add(&self, pid: i32) -> Result<(), Errno> {
-        self.folders.iter().try_for_each(|folder| write(folder.join("cgroup.procs"), &pid.to_string()))
+    /// The files that a process which writes a nought to them enters by: it waits for the kernel then, and not the
+    /// launcher.
+    pub(super) fn doors(&self) -> &[OwnedFd] {
+        &self.doors
     }
 
     /// Sets the limits of a job before it begins.

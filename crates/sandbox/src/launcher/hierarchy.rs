@@ -6,10 +6,14 @@
 use std::{
     ffi::OsStr,
     fs, io,
+    os::fd::AsFd,
     path::{Path, PathBuf},
 };
 
+use rustix::process::{WaitId, WaitIdOptions};
+
 use super::group::{Group, Version};
+use crate::sys::{self, Forked};
 
 /// How many groups are kept to be used again.
 const KEPT: usize = 64;
@@ -31,8 +35,29 @@ impl Groups {
         let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
         let own = fs::read_to_string("/proc/self/cgroup").ok()?;
         let second = delegated.map_or_else(|| second(&mounts, &own), |path| vec![PathBuf::from(path)]);
-        let second = second.into_iter().find_map(|parent| Self::second(&parent).ok());
-        second.or_else(|| Self::first(&mounts, &own).ok())
+        let second = second.into_iter().find_map(|parent| Self::second(&parent).ok()?.tried());
+        second.or_else(|| Self::first(&mounts, &own).ok()?.tried())
+    }
+
+    /// The same, if a process can really enter a group.
+    fn tried(mut self) -> Option<Self> {
+        let group = self.take()?;
+        let entered = match sys::clone(0).ok()? {
+            Forked::Child => {
+                let entered = group.doors().iter().all(|door| rustix::io::write(door, b"0") == Ok(1));
+                sys::exit(i32::from(!entered))
+            }
+            Forked::Parent { pidfd, .. } => {
+                let status = rustix::process::waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED);
+                status.is_ok_and(|status| status.is_some_and(|status| status.exit_status() == Some(0)))
+            }
+        };
+        self.give_back(group);
+        if entered {
+            return Some(self);
+        }
+        self.remove();
+        None
     }
 
     fn second(parent: &Path) -> io::Result<Self> {

@@ -100,9 +100,11 @@ impl Jobs {
         }
         let (memory, processes) = enforcers(&cell);
         let watch = Watched { memory: memory == Enforcer::Watchdog, processes: processes == Enforcer::Rlimit };
-        let parcel: Vec<BorrowedFd<'_>> = std::iter::once(file).chain(streams).chain(&trees).map(AsFd::as_fd).collect();
+        let parcel = [file, &server].into_iter().chain(streams).chain(&trees);
+        let parcel: Vec<BorrowedFd<'_>> = parcel.map(AsFd::as_fd).collect();
+        let enforced_by = Enforced { memory, processes, disk: Enforcer::Watchdog };
         // A cell that has died cannot be told; its last words are still to be read.
-        let _ = wire::send(&cell.socket, &ToCell::Run { watch }, &parcel);
+        let _ = wire::send(&cell.socket, &ToCell::Run { watch, enforced_by }, &parcel);
         let wall = (order.clock == Clock::Now).then_some(place.limits.wall);
         let job = Job {
             server,
@@ -112,7 +114,7 @@ impl Jobs {
             told: false,
             failure: None,
             ending: None,
-            enforced_by: Enforced { memory, processes, disk: Enforcer::Watchdog },
+            enforced_by,
             cell,
         };
         self.add(job).at(Step::Order)

@@ -1,5 +1,5 @@
 def _begin():
-    import linecache, os, sys
+    import os, sys
     parts = []
     while part := os.read(3, 1 << 20):
         parts.append(part)
@@ -16,10 +16,10 @@ def _begin():
         name, _, value = variable.partition(b"=")
         os.environb[name] = value
     name = "<code>"
-    text = rest.decode("utf-8", "replace")
-    linecache.cache[name] = (len(text), None, text.splitlines(True), name)
     def excepthook(kind, error, trace):
-        import traceback
+        import linecache, traceback
+        text = rest.decode("utf-8", "replace")
+        linecache.cache[name] = (len(text), None, text.splitlines(True), name)
         sys.excepthook = sys.__excepthook__
         # The frames of this file are no part of what the script did.
         while trace and trace.tb_frame.f_code.co_filename == "<string>":
