@@ -14,6 +14,7 @@ mod rules;
 mod watch;
 
 use std::{
+    net::{Ipv4Addr, TcpListener},
     os::fd::{AsFd, OwnedFd},
     panic::{self, AssertUnwindSafe},
 };
@@ -29,7 +30,7 @@ pub(crate) use ground::Ground;
 pub(crate) use mounts::attributes as mount_attributes;
 
 use crate::{
-    Exit,
+    Exit, Network,
     step::{At, Failure, Step},
     sys,
     wire::{self, Ending, Event, FromCell, Order, ToCell},
@@ -81,9 +82,12 @@ fn serve(socket: &OwnedFd, ground: &Ground) -> Result<(), Failure> {
     root::make_temporary(place.limits.temporary_bytes)?;
     let folders = mounts::attach(place, trees)?;
     root::enter()?;
+    if let Network::Listener { port } = place.network {
+        listen(&server, port)?;
+    }
     let program = program.go(&file, streams);
     keep_only(WATCHING)?;
-    let watch = watch::Watch::new(&place.limits, watch, folders).at(Step::Limits)?;
+    let watch = watch::Watch::new(&place.limits, watch, folders, order.clock).at(Step::Limits)?;
     let (exit, limit_hit) = reaper::reap(socket, &signals, program, watch)?;
 
     let cpu = sys::cpu_of_children();
@@ -94,6 +98,14 @@ fn serve(socket: &OwnedFd, ground: &Ground) -> Result<(), Failure> {
     // A launcher that is gone needs no answer.
     let _ = wire::send(socket, &FromCell::Ended { exit, limit_hit, cpu }, &[]);
     Ok(())
+}
+
+/// Gives the server a socket that listens in the network of the job.
+fn listen(server: &OwnedFd, port: u16) -> Result<(), Failure> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port));
+    let listener = listener.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO));
+    let listener = listener.on(Step::Listener, port.to_string())?;
+    wire::send(server, &Event::Listening, &[listener.as_fd()]).on(Step::Listener, port.to_string())
 }
 
 /// What comes with an order.

@@ -35,6 +35,14 @@ pub enum Error {
     Io(#[from] io::Error),
 }
 
+impl Error {
+    /// Whether no job can run here, whatever it is: it is of no use to try again before somebody has changed the
+    /// machine.
+    pub const fn is_unavailable(&self) -> bool {
+        matches!(self, Self::Unavailable { .. } | Self::Unproven { .. } | Self::Launcher(_))
+    }
+}
+
 impl From<rustix::io::Errno> for Error {
     fn from(errno: rustix::io::Errno) -> Self {
         Self::Io(errno.into())

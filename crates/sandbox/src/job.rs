@@ -169,6 +169,11 @@ pub enum Network {
         #[serde(with = "bytes")]
         target: PathBuf,
     },
+    /// A port of the job's own loopback interface on which the server listens, for programs that know proxies only by
+    /// address; see [`Running::listener`](crate::Running::listener). The job has no other way out.
+    Listener {
+        port: u16,
+    },
 }
 
 /// What the program reads.

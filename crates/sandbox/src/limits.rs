@@ -52,6 +52,26 @@ impl Default for Limits {
     }
 }
 
+impl Limits {
+    /// What is asked for, as far as the ceiling allows it.
+    #[must_use]
+    pub fn capped(&self, ceiling: &Self) -> Self {
+        Self {
+            wall: self.wall.min(ceiling.wall),
+            cpu: self.cpu.min(ceiling.cpu),
+            memory_bytes: self.memory_bytes.min(ceiling.memory_bytes),
+            processes: self.processes.min(ceiling.processes),
+            open_files: self.open_files.min(ceiling.open_files),
+            file_bytes: self.file_bytes.min(ceiling.file_bytes),
+            disk_bytes: self.disk_bytes.min(ceiling.disk_bytes),
+            new_files: self.new_files.min(ceiling.new_files),
+            temporary_bytes: self.temporary_bytes.min(ceiling.temporary_bytes),
+            output_bytes: self.output_bytes.min(ceiling.output_bytes),
+            output_kept_bytes: self.output_kept_bytes.min(ceiling.output_kept_bytes),
+        }
+    }
+}
+
 /// A limit that ended a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -105,3 +125,7 @@ pub struct Enforced {
     pub processes: Enforcer,
     pub disk: Enforcer,
 }
+
+#[cfg(test)]
+#[path = "limits_tests.rs"]
+mod limits_tests;

@@ -65,7 +65,7 @@ impl Pool {
     }
 
     /// Runs a script, in an interpreter that waits for it if there is one. When it has ended, another one is made to
-    /// wait in its place.
+    /// wait in its place. None waits on an overlay, which holds still only while nobody has it mounted.
     pub async fn run(&self, place: &Place, interpreter: &Interpreter, script: Script) -> Result<Running> {
         let encoded = interpreter.encode(&script)?;
         let mut running = match self.shared.take(place, interpreter) {
@@ -73,6 +73,9 @@ impl Pool {
             None => self.shared.start(place, interpreter).await?,
         };
         running.begin(&place.limits, encoded, script.stdin)?;
+        if place.has_overlay() {
+            return Ok(running);
+        }
         let (pool, place, interpreter) = (Arc::downgrade(&self.shared), place.clone(), interpreter.clone());
         running.afterwards(move || replenish(pool, place, interpreter));
         Ok(running)
@@ -116,7 +119,7 @@ impl Shared {
         let place = settled(place);
         let folders = identities(&place);
         let mut waiting = self.lock();
-        waiting.retain(|one| !one.running.is_over());
+        waiting.retain_mut(|one| !one.running.is_over());
         let found = waiting.iter().position(|one| one.place == place && one.interpreter == *interpreter)?;
         let found = waiting.swap_remove(found);
         // One that waits in a folder that is gone is let go.
@@ -135,8 +138,9 @@ impl Shared {
 
     async fn warm(self: &Arc<Self>, place: &Place, interpreter: &Interpreter) -> Result<()> {
         let settled = settled(place);
-        let is_it = |one: &Waiting| one.place == settled && one.interpreter == *interpreter && !one.running.is_over();
-        if self.options.waiting == 0 || self.lock().iter().any(is_it) {
+        let is_it =
+            |one: &mut Waiting| one.place == settled && one.interpreter == *interpreter && !one.running.is_over();
+        if self.options.waiting == 0 || place.has_overlay() || self.lock().iter_mut().any(is_it) {
             return Ok(());
         }
         // The folders first: one that is replaced meanwhile is then another one.

@@ -14,7 +14,10 @@ use rustix::{
 };
 use tokio::{
     io::{AsyncWriteExt, unix::AsyncFd},
-    net::unix::pipe::{Receiver, Sender},
+    net::{
+        TcpListener,
+        unix::pipe::{Receiver, Sender},
+    },
 };
 
 use crate::{
@@ -84,6 +87,7 @@ impl Streams {
 pub struct Running {
     socket: AsyncFd<OwnedFd>,
     stdin: Option<Sender>,
+    listener: Option<OwnedFd>,
     script: Option<Sender>,
     stdout: Output,
     stderr: Output,
@@ -138,6 +142,7 @@ impl Running {
         Ok(Self {
             socket: sys::wait_for(socket)?,
             stdin: Some(Sender::from_owned_fd(streams.stdin)?),
+            listener: None,
             script: streams.script.map(Sender::from_owned_fd).transpose()?,
             stdout: output(streams.stdout)?,
             stderr: output(streams.stderr)?,
@@ -174,10 +179,12 @@ impl Running {
         pour(self.script.take(), script)
     }
 
-    /// Whether the job has ended, or is about to be told to have.
-    pub(crate) fn is_over(&self) -> bool {
-        let mut polled = [PollFd::new(self.socket.get_ref(), PollFlags::IN)];
-        self.ending.is_some() || rustix::event::poll(&mut polled, Some(&Timespec::default())) != Ok(0)
+    /// Whether the job has ended.
+    pub(crate) fn is_over(&mut self) -> bool {
+        if self.ending.is_none() && is_readable(self.socket.get_ref()) {
+            self.hear();
+        }
+        self.ending.is_some()
     }
 
     /// Has something done once the job is over.
@@ -188,6 +195,19 @@ impl Running {
     /// The standard input, for a job that was given [`Stdin::Open`].
     pub fn take_input(&mut self) -> Option<Input> {
         self.stdin.take().map(Input)
+    }
+
+    /// The socket that listens in the network of the job, for one with [`Network::Listener`](crate::Network::Listener);
+    /// given once.
+    pub async fn listener(&mut self) -> Result<TcpListener> {
+        while self.listener.is_none() && self.ending.is_none() {
+            told(&self.socket).await;
+            self.hear();
+        }
+        let listener = self.listener.take().ok_or(Error::Invalid("the job has ended, or listens to nobody"))?;
+        let listener = std::net::TcpListener::from(listener);
+        listener.set_nonblocking(true)?;
+        Ok(TcpListener::from_std(listener)?)
     }
 
     /// Ends the job and everything it has started.
@@ -266,6 +286,10 @@ impl Running {
     fn hear(&mut self) {
         self.ending = match wire::receive::<Event>(self.socket.get_ref()) {
             Err(Errno::AGAIN | Errno::INTR) => return,
+            Ok(Some((Event::Listening, descriptors))) => {
+                self.listener = descriptors.into_iter().next();
+                return;
+            }
             Ok(Some((Event::Ended(ending), _))) => Some(Ok((ending, self.started.elapsed()))),
             Ok(Some((Event::Failed(failure), _))) => Some(Err(failure.into())),
             Ok(None) | Err(_) => Some(Err(Error::LauncherGone)),
@@ -282,12 +306,16 @@ async fn readable(pipe: Option<&Receiver>) {
 
 /// Waits until the launcher has said something.
 async fn told(socket: &AsyncFd<OwnedFd>) {
-    if let Ok(mut guard) = socket.readable().await {
-        let mut polled = [PollFd::new(socket.get_ref(), PollFlags::IN)];
-        if rustix::event::poll(&mut polled, Some(&Timespec::default())) == Ok(0) {
-            guard.clear_ready();
-        }
+    if let Ok(mut guard) = socket.readable().await
+        && !is_readable(socket.get_ref())
+    {
+        guard.clear_ready();
     }
+}
+
+fn is_readable(socket: &OwnedFd) -> bool {
+    let mut polled = [PollFd::new(socket, PollFlags::IN)];
+    rustix::event::poll(&mut polled, Some(&Timespec::default())) != Ok(0)
 }
 
 /// Writes all bytes and closes the pipe: at once if they surely fit, else while the job reads.

@@ -11,6 +11,7 @@ use std::{
     process::{Command, Stdio},
     sync::{Arc, Mutex, PoisonError, mpsc},
     thread,
+    time::Duration,
 };
 
 use rustix::{io::Errno, net::SocketFlags};
@@ -138,6 +139,8 @@ impl Launcher {
                 self.control.writable().await.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
             match wire::send(self.control.get_ref(), &Request::Run, &descriptors) {
                 Err(Errno::AGAIN) => guard.clear_ready(),
+                // More descriptors are on their way than the kernel allows a user: the launcher will take some.
+                Err(Errno::TOOMANYREFS) => tokio::time::sleep(Duration::from_millis(1)).await,
                 result => return result,
             }
         }
@@ -191,7 +194,7 @@ fn check(job: &Job) -> Result<()> {
     let strings = job.argv.iter().chain(names).chain(values).map(OsString::as_os_str);
     let targets = place.mounts.iter().map(crate::Mount::target);
     let proxy = match &place.network {
-        Network::None => None,
+        Network::None | Network::Listener { .. } => None,
         Network::Proxy { target, .. } => Some(target.as_path()),
     };
     let targets: Vec<&Path> = targets.chain(proxy).collect();

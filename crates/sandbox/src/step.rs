@@ -19,6 +19,7 @@ pub enum Step {
     TemporaryFolders,
     Processes,
     Loopback,
+    Listener,
     Mount,
     IdMap,
     Overlay,
@@ -54,6 +55,7 @@ impl Step {
             Self::Seccomp => Layer::Seccomp,
             Self::Order
             | Self::Group
+            | Self::Listener
             | Self::Mount
             | Self::Fork
             | Self::Streams
@@ -75,6 +77,7 @@ impl Step {
             Self::TemporaryFolders => "mounting /tmp and /dev/shm",
             Self::Processes => "mounting /proc",
             Self::Loopback => "bringing up the loopback interface",
+            Self::Listener => "listening on port",
             Self::Mount => "mounting",
             Self::IdMap => "mapping the owner of",
             Self::Overlay => "mounting the overlay",

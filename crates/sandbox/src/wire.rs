@@ -81,9 +81,11 @@ pub(crate) enum Command {
     Kill,
 }
 
-/// Launcher to server, on the socket of a job: always the last thing said.
+/// To the server, on the socket of a job.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Event {
+    /// With the socket on which the server can accept connections of the job.
+    Listening,
     Failed(Failure),
     Ended(Ending),
 }
@@ -103,6 +105,8 @@ pub(crate) enum ToCell {
     Build,
     /// With the [`Order`], the socket of the job, the streams, the script and, as root, what is to be mounted.
     Run { watch: Watched, enforced_by: Enforced },
+    /// The job has its script.
+    Begin,
 }
 
 /// What nobody but PID 1 can see to.

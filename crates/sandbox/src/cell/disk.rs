@@ -69,17 +69,16 @@ enum Walk {
 }
 
 impl Disk {
-    pub(super) fn new(limits: &Limits, folders: Vec<OwnedFd>) -> Result<Self> {
-        let free = folders.iter().map(free).collect::<Result<_>>()?;
-        Ok(Self {
-            folders,
-            limit: Usage { bytes: limits.disk_bytes, files: limits.new_files },
-            started: nanoseconds(SystemTime::now()),
-            before: None,
-            free,
-            next_walk: Instant::now() + WALK_INTERVAL,
-            lost: 0,
-        })
+    pub(super) fn new(limits: &Limits, folders: Vec<OwnedFd>) -> Self {
+        let limit = Usage { bytes: limits.disk_bytes, files: limits.new_files };
+        Self { folders, limit, started: 0, before: None, free: Vec::new(), next_walk: Instant::now(), lost: 0 }
+    }
+
+    /// Takes what is there now for what was there before the job.
+    pub(super) fn begin(&mut self) {
+        self.started = nanoseconds(SystemTime::now());
+        self.free = self.folders.iter().filter_map(|folder| free(folder).ok()).collect();
+        self.next_walk = Instant::now() + WALK_INTERVAL;
     }
 
     pub(super) fn look(&mut self, interrupted: &dyn Fn() -> bool) -> Option<Limit> {

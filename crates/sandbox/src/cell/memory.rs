@@ -1,6 +1,6 @@
 //! How much memory, and how many processes, a job has.
 
-use std::os::fd::OwnedFd;
+use std::{os::fd::OwnedFd, time::Duration};
 
 use rustix::{
     fs::{Dir, Mode, OFlags},
@@ -8,6 +8,9 @@ use rustix::{
 };
 
 use crate::{Limit, Limits, wire::Watched};
+
+/// How much memory a job could take in a second.
+const PACE_BYTES: u64 = 4 << 30;
 
 /// Looks at all processes of the namespace.
 pub(super) struct Memory {
@@ -17,6 +20,8 @@ pub(super) struct Memory {
     bytes_limit: u64,
     count_limit: u64,
     count_peak: u64,
+    /// What was still free at the last look.
+    room_bytes: u64,
 }
 
 /// What one look found.
@@ -29,6 +34,9 @@ struct Seen {
 }
 
 impl Memory {
+    pub(super) const SOON: Duration = Duration::from_millis(20);
+    const LATE: Duration = Duration::from_millis(250);
+
     pub(super) fn new(limits: &Limits, watched: Watched) -> Result<Self> {
         let open =
             |path: &str| rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
@@ -38,13 +46,22 @@ impl Memory {
             bytes_limit: if watched.memory { limits.memory_bytes } else { u64::MAX },
             count_limit: if watched.processes { limits.processes } else { u64::MAX },
             count_peak: 0,
+            room_bytes: 0,
         })
+    }
+
+    /// How long to wait for another look: as long as the job needs to take what is free, within reason.
+    pub(super) fn rest(&self) -> Duration {
+        let pace = PACE_BYTES / 1000;
+        Duration::from_millis(self.room_bytes / pace).clamp(Self::SOON, Self::LATE)
     }
 
     pub(super) fn look(&mut self) -> Option<Limit> {
         let seen = self.count();
         let temporary = self.temporary_bytes();
-        if seen.own_bytes + seen.shared_bytes.max(temporary) <= self.bytes_limit {
+        let used = seen.own_bytes + seen.shared_bytes.max(temporary);
+        self.room_bytes = self.bytes_limit.saturating_sub(used);
+        if used <= self.bytes_limit {
             return None;
         }
         // Pages that processes share were counted for each: only now is it worth to look more closely.

@@ -13,6 +13,7 @@ use crate::{
     Exit, Limit,
     step::{At, Failure, Step},
     sys,
+    wire::{self, ToCell},
 };
 
 /// How long the dead may take to be buried before they are killed once more.
@@ -30,8 +31,10 @@ pub(super) fn reap(
         if let Some(exit) = bury(signals, program).at(Step::Fork)? {
             break exit;
         }
-        if rest(Some(socket), signals, Some(watch.rest())).at(Step::Fork)? == Wake::LauncherGone {
-            sys::exit(0);
+        match rest(Some(socket), signals, watch.rest()).at(Step::Fork)? {
+            Wake::LauncherGone => sys::exit(0),
+            Wake::Begun => watch.begin(),
+            Wake::Ready => {}
         }
         if limit_hit.is_none() {
             limit_hit = watch.look(|| is_readable(signals));
@@ -97,13 +100,16 @@ fn drain(signals: &OwnedFd) {
     while rustix::io::read(signals, &mut drained).is_ok_and(|count| count > 0) {}
 }
 
-#[derive(PartialEq, Eq)]
+/// Why a rest has ended.
 enum Wake {
+    /// A child has died, or the time has passed.
     Ready,
+    /// The script that an interpreter has waited for has come.
+    Begun,
     LauncherGone,
 }
 
-/// Rests until a child has died, the launcher is gone or the time has passed.
+/// Rests until a child has died, the launcher has something to say or the time has passed.
 fn rest(socket: Option<&OwnedFd>, signals: &OwnedFd, time: Option<Duration>) -> rustix::io::Result<Wake> {
     let mut polled = vec![PollFd::new(signals, PollFlags::IN)];
     polled.extend(socket.map(|socket| PollFd::new(socket, PollFlags::IN)));
@@ -112,9 +118,13 @@ fn rest(socket: Option<&OwnedFd>, signals: &OwnedFd, time: Option<Duration>) -> 
         Ok(_) | Err(Errno::INTR) => {}
         Err(errno) => return Err(errno),
     }
-    // The launcher says nothing to a job that runs: whatever comes is the end.
-    let gone = polled.get(1).is_some_and(|socket| !socket.revents().is_empty());
-    Ok(if gone { Wake::LauncherGone } else { Wake::Ready })
+    let said = polled.get(1).is_some_and(|socket| !socket.revents().is_empty());
+    let Some(socket) = socket.filter(|_| said) else { return Ok(Wake::Ready) };
+    match wire::receive::<ToCell>(socket) {
+        Ok(Some((ToCell::Begin, _))) => Ok(Wake::Begun),
+        // Nothing else is said to a job that runs.
+        Ok(_) | Err(_) => Ok(Wake::LauncherGone),
+    }
 }
 
 fn is_readable(file: &OwnedFd) -> bool {

@@ -6,10 +6,10 @@ use std::{
 };
 
 use super::{disk::Disk, memory::Memory};
-use crate::{Limit, Limits, wire::Watched};
-
-/// How often memory is looked at: a process can take a gigabyte a second.
-const MEMORY_INTERVAL: Duration = Duration::from_millis(20);
+use crate::{
+    Limit, Limits,
+    wire::{Clock, Watched},
+};
 
 /// How often the disk is looked at.
 const DISK_INTERVAL: Duration = Duration::from_millis(50);
@@ -18,30 +18,52 @@ const DISK_INTERVAL: Duration = Duration::from_millis(50);
 pub(super) struct Watch {
     memory: Option<Memory>,
     disk: Disk,
-    next: Instant,
-    interval: Duration,
+    /// When to look at memory and at the disk; never before the job has begun.
+    next: Option<(Instant, Instant)>,
 }
 
 impl Watch {
-    pub(super) fn new(limits: &Limits, watched: Watched, folders: Vec<OwnedFd>) -> rustix::io::Result<Self> {
+    pub(super) fn new(
+        limits: &Limits,
+        watched: Watched,
+        folders: Vec<OwnedFd>,
+        clock: Clock,
+    ) -> rustix::io::Result<Self> {
         let memory = if watched.memory || watched.processes { Some(Memory::new(limits, watched)?) } else { None };
-        let interval = if watched.memory { MEMORY_INTERVAL } else { DISK_INTERVAL };
-        let disk = Disk::new(limits, folders)?;
-        Ok(Self { memory, disk, next: Instant::now() + interval, interval })
+        let mut watch = Self { memory, disk: Disk::new(limits, folders), next: None };
+        if clock == Clock::Now {
+            watch.begin();
+        }
+        Ok(watch)
+    }
+
+    /// Begins to watch: an interpreter that waits for its script does nothing worth it.
+    pub(super) fn begin(&mut self) {
+        self.disk.begin();
+        let now = Instant::now();
+        self.next = Some((now + Memory::SOON, now + DISK_INTERVAL));
     }
 
     /// How long there is nothing to look at.
-    pub(super) fn rest(&self) -> Duration {
-        self.next.saturating_duration_since(Instant::now())
+    pub(super) fn rest(&self) -> Option<Duration> {
+        let (memory, disk) = self.next?;
+        let next = if self.memory.is_some() { memory.min(disk) } else { disk };
+        Some(next.saturating_duration_since(Instant::now()))
     }
 
     /// Looks, if it is time to, and says which limit has been passed.
     pub(super) fn look(&mut self, interrupted: impl Fn() -> bool) -> Option<Limit> {
-        if Instant::now() < self.next {
-            return None;
+        let (mut memory_next, mut disk_next) = self.next?;
+        let mut limit = None;
+        if let Some(memory) = self.memory.as_mut().filter(|_| memory_next <= Instant::now()) {
+            limit = memory.look();
+            memory_next = Instant::now() + memory.rest();
         }
-        let limit = self.memory.as_mut().and_then(Memory::look).or_else(|| self.disk.look(&interrupted));
-        self.next = Instant::now() + self.interval;
+        if limit.is_none() && disk_next <= Instant::now() {
+            limit = self.disk.look(&interrupted);
+            disk_next = Instant::now() + DISK_INTERVAL;
+        }
+        self.next = Some((memory_next, disk_next));
         limit
     }
 

@@ -137,7 +137,11 @@ impl Jobs {
         let Some(job) = self.running.get_mut(&id) else { return };
         match source {
             Source::Server => match wire::receive::<Command>(&job.server) {
-                Ok(Some((Command::Begin { wall }, _))) => job.deadline = Instant::now().checked_add(wall),
+                Ok(Some((Command::Begin { wall }, _))) => {
+                    job.deadline = Instant::now().checked_add(wall);
+                    // A cell that has died needs no telling.
+                    let _ = wire::send(&job.cell.socket, &ToCell::Begin, &[]);
+                }
                 Ok(Some((Command::Kill, _))) => job.cell.kill(),
                 Err(Errno::AGAIN) => {}
                 Ok(None) | Err(_) => {

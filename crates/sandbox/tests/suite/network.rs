@@ -14,9 +14,10 @@ use std::{
     thread,
 };
 
-use toolrest_sandbox::Network;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use toolrest_sandbox::{Job, Network};
 
-use crate::scene::Scene;
+use crate::scene::{PYTHON, Scene};
 
 #[tokio::test]
 async fn the_hosts_loopback_is_not_the_jobs() {
@@ -91,4 +92,24 @@ async fn a_proxy_is_reached_by_its_socket_and_nothing_else_is() {
     let report = scene.python_in(place, code).await;
     assert_eq!(report.stdout.text(), "b'proxied'\nENETUNREACH ['proxy.sock']\n", "{}", report.stderr.text());
     assert_eq!(&proxy.join().unwrap(), b"hello");
+}
+
+#[tokio::test]
+async fn the_server_listens_in_the_network_of_the_job() {
+    let scene = Scene::new();
+    let mut place = scene.place();
+    place.network = Network::Listener { port: 3128 };
+    let code = "import socket; s = socket.create_connection(('127.0.0.1', 3128)); s.sendall(b'hello'); print(s.recv(9))\n\
+                try: socket.create_connection(('1.1.1.1', 80), 1)\nexcept OSError as error: print(error.errno)";
+    let mut running = scene.sandbox.spawn(Job::new(place, [PYTHON, "-c", code])).await.unwrap();
+    let listener = running.listener().await.unwrap();
+    let (mut stream, from) = listener.accept().await.unwrap();
+    assert!(from.ip().is_loopback());
+    let mut asked = [0; 5];
+    stream.read_exact(&mut asked).await.unwrap();
+    stream.write_all(b"listened").await.unwrap();
+    let report = running.wait().await.unwrap();
+    assert_eq!(report.stdout.text(), "b'listened'\n101\n", "{}", report.stderr.text());
+    // On the host nobody listens there.
+    assert!(std::net::TcpStream::connect("127.0.0.1:3128").is_err());
 }

@@ -109,7 +109,7 @@ async fn without_namespaces_a_job_is_refused_and_never_runs_with_less() {
     // Root that may make no namespaces lacks the right to mount even before that.
     let missing = if is_root() { Layer::IdMappedMounts } else { Layer::Namespaces };
     assert!(matches!(&error, Error::Unavailable { layer, .. } if *layer == missing), "{error}");
-    assert!(error.to_string().contains(missing.remedy()), "{error}");
+    assert!(error.is_unavailable() && error.to_string().contains(missing.remedy()), "{error}");
     assert!(!scene.folder().join("ran").exists());
     let probe = sandbox.probe().await.unwrap();
     assert_eq!(probe.state(missing), State::Missing, "\n{probe}");
