@@ -5,6 +5,7 @@
 mod disk;
 mod filter;
 mod ground;
+mod hidden;
 mod memory;
 mod mounts;
 mod program;

@@ -77,8 +77,9 @@ impl Layer {
                  clone3 and unshare in its seccomp profile."
             }
             Self::PrivateRoot => {
-                "Allow mounts within user namespaces: in a container, run it with a seccomp and an AppArmor profile \
-                 that allow mount and pivot_root."
+                "Allow mounts within user namespaces: set kernel.apparmor_restrict_unprivileged_userns to 0 where it \
+                 exists; in a container, run it with a seccomp and an AppArmor profile that allow mount and \
+                 pivot_root."
             }
             Self::PrivateProcesses => {
                 "Let /proc be mounted within user namespaces: in a container, run it without masked paths beneath \

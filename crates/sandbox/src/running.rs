@@ -1,5 +1,7 @@
 //! A job while it runs.
 
+mod streams;
+
 use std::{
     io,
     os::fd::OwnedFd,
@@ -10,10 +12,9 @@ use std::{
 use rustix::{
     event::{PollFd, PollFlags, Timespec},
     io::Errno,
-    pipe::PipeFlags,
 };
 use tokio::{
-    io::{AsyncWriteExt, unix::AsyncFd},
+    io::unix::AsyncFd,
     net::{
         TcpListener,
         unix::pipe::{Receiver, Sender},
@@ -27,11 +28,12 @@ use crate::{
     wire::{self, Command, Ending, Event},
 };
 
+pub use streams::Input;
+pub(crate) use streams::Streams;
+use streams::{pour, readable};
+
 /// How much is read at once.
 const CHUNK_BYTES: usize = 64 << 10;
-
-/// What is surely taken by a pipe at once.
-const PIPE_BYTES: usize = 4096;
 
 /// Which stream something was printed to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,41 +47,6 @@ pub enum Stream {
 pub struct Chunk {
     pub stream: Stream,
     pub bytes: Vec<u8>,
-}
-
-/// The standard input of a job. Dropping it ends the input.
-#[derive(Debug)]
-pub struct Input(Sender);
-
-impl Input {
-    /// Waits until the job has room for all of it.
-    pub async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.0.write_all(bytes).await
-    }
-}
-
-/// The server's ends of the streams of a job.
-pub(crate) struct Streams {
-    stdin: OwnedFd,
-    stdout: OwnedFd,
-    stderr: OwnedFd,
-    script: Option<OwnedFd>,
-}
-
-impl Streams {
-    /// Makes the streams, and gives the ends that belong to the job.
-    pub(crate) fn open(script: bool) -> Result<(Self, Vec<OwnedFd>)> {
-        let pipe = || rustix::pipe::pipe_with(PipeFlags::CLOEXEC);
-        let ((in_reads, stdin), (stdout, out_writes), (stderr, err_writes)) = (pipe()?, pipe()?, pipe()?);
-        let mut theirs = vec![in_reads, out_writes, err_writes];
-        let mut ours = Self { stdin, stdout, stderr, script: None };
-        if script {
-            let (reads, writes) = pipe()?;
-            theirs.push(reads);
-            ours.script = Some(writes);
-        }
-        Ok((ours, theirs))
-    }
 }
 
 /// A job while it runs. Dropping it ends the job.
@@ -297,13 +264,6 @@ impl Running {
     }
 }
 
-/// Waits until a pipe can be read from; for ever where there is none.
-async fn readable(pipe: Option<&Receiver>) {
-    let Some(pipe) = pipe else { return std::future::pending().await };
-    // A failure shows again when the pipe is read from.
-    let _ = pipe.readable().await;
-}
-
 /// Waits until the launcher has said something.
 async fn told(socket: &AsyncFd<OwnedFd>) {
     if let Ok(mut guard) = socket.readable().await
@@ -316,23 +276,4 @@ async fn told(socket: &AsyncFd<OwnedFd>) {
 fn is_readable(socket: &OwnedFd) -> bool {
     let mut polled = [PollFd::new(socket, PollFlags::IN)];
     rustix::event::poll(&mut polled, Some(&Timespec::default())) != Ok(0)
-}
-
-/// Writes all bytes and closes the pipe: at once if they surely fit, else while the job reads.
-fn pour(pipe: Option<Sender>, bytes: Vec<u8>) -> Result<()> {
-    let Some(mut pipe) = pipe else { return Ok(()) };
-    if bytes.len() <= PIPE_BYTES {
-        // Past tokio, which does not know yet that a new pipe can be written to.
-        match rustix::io::write(&pipe, &bytes) {
-            // With nobody left to read, the job is gone and needs no input.
-            Ok(_) | Err(Errno::PIPE) => return Ok(()),
-            Err(Errno::AGAIN | Errno::INTR) => {}
-            Err(errno) => return Err(errno.into()),
-        }
-    }
-    tokio::spawn(async move {
-        // A job that stops reading has what it wanted.
-        let _ = pipe.write_all(&bytes).await;
-    });
-    Ok(())
 }

@@ -16,6 +16,7 @@ use rustix::{
     io::Result,
 };
 
+use super::hidden::Hidden;
 use crate::{Limit, Limits};
 
 /// How often in a row a walk may lose its way before the job is taken to move its folders about on purpose.
@@ -32,6 +33,7 @@ const PATIENCE: u64 = 256;
 
 pub(super) struct Disk {
     folders: Vec<OwnedFd>,
+    hidden: Hidden,
     limit: Usage,
     started: i128,
     /// What was there before the job.
@@ -69,9 +71,18 @@ enum Walk {
 }
 
 impl Disk {
-    pub(super) fn new(limits: &Limits, folders: Vec<OwnedFd>) -> Self {
+    pub(super) fn new(limits: &Limits, folders: Vec<OwnedFd>) -> Result<Self> {
         let limit = Usage { bytes: limits.disk_bytes, files: limits.new_files };
-        Self { folders, limit, started: 0, before: None, free: Vec::new(), next_walk: Instant::now(), lost: 0 }
+        Ok(Self {
+            folders,
+            hidden: Hidden::new()?,
+            limit,
+            started: 0,
+            before: None,
+            free: Vec::new(),
+            next_walk: Instant::now(),
+            lost: 0,
+        })
     }
 
     /// Takes what is there now for what was there before the job.
@@ -101,6 +112,7 @@ impl Disk {
             }
         }
         self.lost = 0;
+        count.all.bytes += self.hidden.bytes();
         self.free = self.folders.iter().filter_map(|folder| free(folder).ok()).collect();
         self.next_walk = Instant::now() + WALK_INTERVAL.max(begun.elapsed() * WALKING_SHARE);
         let before = *self.before.get_or_insert(count.old);

@@ -10,8 +10,18 @@ use super::filter::Filters;
 /// Entries of the root that make up the system, as far as a program needs it.
 const SYSTEM: [&str; 7] = ["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"];
 
-/// Entries of `/etc` that programs need and that hold nothing of the host's own. What is not here is made up.
-const ETC: [&str; 6] = ["alternatives", "fonts", "ld.so.cache", "localtime", "pki", "ssl"];
+/// Entries of `/etc` that programs need and that hold nothing of the host's own: certificates, but not the keys that
+/// may lie beside them. What is not here is made up.
+const ETC: [&str; 8] = [
+    "alternatives",
+    "fonts",
+    "ld.so.cache",
+    "localtime",
+    "pki/ca-trust",
+    "pki/tls/certs",
+    "ssl/certs",
+    "ssl/openssl.cnf",
+];
 
 /// What all cells have in common.
 pub(crate) struct Ground {

@@ -74,7 +74,8 @@ fn give_up_rights(ground: &Ground) -> Result<(), Failure> {
 
 fn become_program(ground: &Ground, socket: &OwnedFd) -> Result<Infallible, Failure> {
     let Some((ToProgram::Go, descriptors)) = wire::receive::<ToProgram>(socket).at(Step::Order)? else {
-        return Err(Failure::new(Step::Order, Errno::PIPE));
+        // PID 1 has given up, and says why.
+        sys::exit(1)
     };
     let Some((file, streams)) = descriptors.split_first() else {
         return Err(Failure::new(Step::Order, Errno::BADMSG));

@@ -48,6 +48,9 @@ pub(super) fn build(ground: &Ground) -> Result<(), Failure> {
 }
 
 fn place_system(name: &Path, kind: &Kind) -> rustix::io::Result<()> {
+    if let Some(parent) = name.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        make_folder(parent)?;
+    }
     match kind {
         Kind::Link(target) => return fs::symlink(target, name),
         Kind::Folder => make_folder(name)?,

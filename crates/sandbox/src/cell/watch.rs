@@ -30,7 +30,7 @@ impl Watch {
         clock: Clock,
     ) -> rustix::io::Result<Self> {
         let memory = if watched.memory || watched.processes { Some(Memory::new(limits, watched)?) } else { None };
-        let mut watch = Self { memory, disk: Disk::new(limits, folders), next: None };
+        let mut watch = Self { memory, disk: Disk::new(limits, folders)?, next: None };
         if clock == Clock::Now {
             watch.begin();
         }

@@ -116,6 +116,16 @@ async fn a_folder_that_is_closed_hides_nothing() {
 }
 
 #[tokio::test]
+async fn files_without_a_name_count_as_long_as_they_are_held() {
+    let open = "files = []\nfor i in range(100):\n    f = open('f', 'wb'); f.write(bytes(60 << 20)); f.flush()\n    \
+                os.unlink('f'); files.append(f)";
+    ended_by(&Scene::new().python(open).await, Limit::Disk);
+    let mapped = "import mmap\nmaps = []\nfor i in range(100):\n    f = open('f', 'w+b'); f.write(bytes(60 << 20)); f.flush()\n    \
+                  m = mmap.mmap(f.fileno(), 60 << 20); maps.append(m); os.unlink('f'); f.close()";
+    ended_by(&Scene::new().python(mapped).await, Limit::Disk);
+}
+
+#[tokio::test]
 async fn what_was_there_before_does_not_count() {
     let scene = Scene::new();
     for number in 0..4 {
