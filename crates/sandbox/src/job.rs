@@ -134,7 +134,8 @@ pub enum Mount {
         #[serde(with = "bytes::many")]
         lower: Vec<PathBuf>,
         /// A folder of the caller's own with two folders in it, both on one file system: `upper`, where the changes
-        /// end up, and `work`, which is the kernel's.
+        /// end up, and `work`, which is the kernel's. What it leaves in `work` is a folder without any permission,
+        /// which its owner has to give one before it can be removed.
         #[serde(with = "bytes")]
         private: PathBuf,
         #[serde(with = "bytes")]

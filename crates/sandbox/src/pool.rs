@@ -121,7 +121,7 @@ impl Shared {
         let mut waiting = self.lock();
         waiting.retain_mut(|one| !one.running.is_over());
         let found = waiting.iter().position(|one| one.place == place && one.interpreter == *interpreter)?;
-        let found = waiting.swap_remove(found);
+        let found = waiting.remove(found);
         // One that waits in a folder that is gone is let go.
         (found.folders == folders).then_some(found.running)
     }

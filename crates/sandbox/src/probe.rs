@@ -3,7 +3,7 @@
 use std::{
     fmt, fs, io,
     net::{Ipv4Addr, TcpListener},
-    os::unix::fs::MetadataExt,
+    os::unix::fs::{MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
     sync::atomic::{AtomicU64, Ordering},
     time::Duration,
@@ -277,6 +277,8 @@ impl Nest {
 
 impl Drop for Nest {
     fn drop(&mut self) {
+        // The overlay has left a folder there that cannot even be looked into.
+        let _ = fs::set_permissions(self.path.join("private/work/work"), fs::Permissions::from_mode(0o700));
         let _ = fs::remove_dir_all(&self.path);
     }
 }

@@ -238,9 +238,11 @@ impl Running {
                 self.buffer.truncate(count);
                 output.captured.push(&self.buffer);
                 self.printed_bytes += count as u64;
-                if self.printed_bytes > self.output_limit && !self.output_exceeded {
+                if self.printed_bytes > self.output_limit {
                     self.output_exceeded = true;
                     self.kill();
+                    // What comes until it is dead is of no use to anybody.
+                    (self.stdout.pipe, self.stderr.pipe) = (None, None);
                 }
                 return true;
             }

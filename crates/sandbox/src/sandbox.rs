@@ -165,7 +165,7 @@ fn launch(options: &Options) -> Result<Launcher> {
 fn keep(options: &Options, control: OwnedFd) -> io::Result<()> {
     let (tell, told) = mpsc::channel();
     let (program, arguments) = (options.program.clone(), options.arguments.clone());
-    thread::Builder::new().name("launcher".into()).stack_size(64 << 10).spawn(move || {
+    thread::Builder::new().name("launcher".into()).stack_size(256 << 10).spawn(move || {
         let child = Command::new(program).args(arguments).env_clear().stdin(control).stdout(Stdio::null()).spawn();
         match child {
             Ok(mut child) => {

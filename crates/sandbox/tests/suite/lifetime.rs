@@ -89,6 +89,29 @@ async fn jobs_die_with_the_launcher_and_the_next_one_gets_another() {
     assert_eq!(scene.bash("echo again").await.stdout.text(), "again\n");
 }
 
+#[tokio::test]
+async fn nothing_is_left_of_many_jobs_and_nothing_at_all_of_the_sandbox() {
+    let scene = Scene::new();
+    let mark = mark("first");
+    let code = format!("echo up; exec -a {mark} sleep 100");
+    let mut running = scene.sandbox.spawn(Job::new(scene.place(), ["bash", "-c", &code])).await.unwrap();
+    running.next().await.unwrap();
+    let [program] = processes_with(&mark)[..] else { panic!("the job runs") };
+    let launcher = parent(parent(Pid::from_raw(program.cast_signed()).unwrap())).as_raw_nonzero();
+    drop(running);
+    for _ in 0..40 {
+        assert!(scene.bash("sleep 0 & setsid sleep 100 & true").await.success());
+    }
+    let cells = || {
+        let children = fs::read_to_string(format!("/proc/{launcher}/task/{launcher}/children")).unwrap_or_default();
+        children.split_whitespace().count()
+    };
+    let ready = scene.sandbox.options().ready_cells;
+    until("only the cells that wait to be left", || cells() <= ready).await;
+    drop(scene);
+    until("the launcher's end", || !fs::exists(format!("/proc/{launcher}")).unwrap()).await;
+}
+
 fn parent(pid: Pid) -> Pid {
     let status = fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("PPid:")).unwrap();
@@ -110,6 +133,8 @@ async fn jobs_die_with_the_server() {
     let mut stand_in = std::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "lifetime::jobs_die_with_the_server", "--nocapture"])
         .env("TOOLREST_SERVER_STAND_IN", &mark)
+        // Nobody removes what it leaves, but us.
+        .env("TMPDIR", scene.home.path())
         .stdout(std::process::Stdio::null())
         .spawn()
         .unwrap();

@@ -2,12 +2,21 @@
 
 use std::{
     fs,
-    os::unix::fs::{FileTypeExt, MetadataExt},
+    os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt},
 };
 
 use toolrest_sandbox::{Job, Limit, Limits, Mount, Place};
 
 use crate::scene::{Scene, limits};
+
+/// Lets the folder of the scene be removed.
+struct Opened<'a>(&'a Scene);
+
+impl Drop for Opened<'_> {
+    fn drop(&mut self) {
+        let _ = fs::set_permissions(self.0.home.path().join("private/work/work"), fs::Permissions::from_mode(0o700));
+    }
+}
 
 /// A place on an overlay of the scene's folder; what changes ends up in `private/upper`.
 fn place(scene: &Scene) -> Place {
@@ -22,6 +31,7 @@ fn place(scene: &Scene) -> Place {
 #[tokio::test]
 async fn changes_go_to_the_upper_folder_and_the_lower_one_stays() {
     let scene = Scene::new();
+    let _opened = Opened(&scene);
     fs::write(scene.folder().join("kept"), "old").unwrap();
     fs::write(scene.folder().join("removed"), "old").unwrap();
     fs::create_dir(scene.folder().join("sub")).unwrap();
@@ -43,6 +53,7 @@ async fn changes_go_to_the_upper_folder_and_the_lower_one_stays() {
 #[tokio::test]
 async fn one_job_after_the_other_can_use_the_same_upper_folder() {
     let scene = Scene::new();
+    let _opened = Opened(&scene);
     for number in 0..5 {
         let code = format!("echo {number} >> log; wc -l < log");
         let report = scene.run(Job::new(place(&scene), ["bash", "-c", &code])).await;
@@ -53,6 +64,7 @@ async fn one_job_after_the_other_can_use_the_same_upper_folder() {
 #[tokio::test]
 async fn the_disk_limit_holds_on_an_overlay() {
     let scene = Scene::new();
+    let _opened = Opened(&scene);
     let place = place(&scene).limits(Limits { disk_bytes: 100 << 20, ..limits() });
     let code = "for i in $(seq 100); do head -c 30M /dev/zero > f$i; done";
     let report = scene.run(Job::new(place, ["bash", "-c", code])).await;
@@ -62,6 +74,7 @@ async fn the_disk_limit_holds_on_an_overlay() {
 #[tokio::test]
 async fn git_works_on_an_overlay() {
     let scene = Scene::new();
+    let _opened = Opened(&scene);
     scene.bash("git init -q . && git config user.email a@b && git config user.name n && echo x > f && git add f && git commit -qm one").await;
     let code = "echo y >> f && git mv f g && git commit -qam two && git log --oneline | wc -l";
     let report = scene.run(Job::new(place(&scene), ["bash", "-c", code])).await;
