@@ -1,8 +1,15 @@
 //! The control group of one job at a time.
 
-use std::{fs, io, os::fd::OwnedFd, path::PathBuf};
+use std::{
+    fs, io,
+    os::fd::{AsRawFd, OwnedFd},
+    path::{Path, PathBuf},
+};
 
-use rustix::io::Errno;
+use rustix::{
+    event::{EventfdFlags, eventfd},
+    io::Errno,
+};
 
 use crate::{Enforcer, Limits};
 
@@ -16,6 +23,8 @@ pub(super) struct Group {
     before: Hits,
     /// What a process enters by.
     doors: Vec<OwnedFd>,
+    /// Rings when the memory has run out, in version 1, which would kill one process only.
+    alarm: Option<OwnedFd>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,13 +54,18 @@ impl Group {
         }
         let open = |folder: &PathBuf| fs::OpenOptions::new().write(true).open(folder.join("cgroup.procs"));
         let doors = folders.iter().map(|folder| open(folder).map(OwnedFd::from)).collect::<io::Result<_>>()?;
-        Ok(Self { folders, version, before: Hits::default(), doors })
+        let alarm = (version == Version::One).then(|| alarm(&folders[0])).transpose()?;
+        Ok(Self { folders, version, before: Hits::default(), doors, alarm })
     }
 
     /// The files that a process which writes a nought to them enters by: it waits for the kernel then, and not the
     /// launcher.
     pub(super) fn doors(&self) -> &[OwnedFd] {
         &self.doors
+    }
+
+    pub(super) fn alarm(&self) -> Option<&OwnedFd> {
+        self.alarm.as_ref()
     }
 
     /// Sets the limits of a job before it begins.
@@ -75,6 +89,10 @@ impl Group {
             write(folder.join("pids.max"), &limits.processes.to_string())?;
         }
         self.before = self.hits();
+        if let Some(alarm) = &self.alarm {
+            // It may have rung for the last job.
+            let _ = rustix::io::read(alarm, &mut [0; 8]);
+        }
         Ok(())
     }
 
@@ -116,6 +134,14 @@ impl Group {
     pub(super) fn remove(&self) -> io::Result<()> {
         self.folders.iter().try_for_each(fs::remove_dir)
     }
+}
+
+fn alarm(folder: &Path) -> io::Result<OwnedFd> {
+    let alarm = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+    let control = fs::File::open(folder.join("memory.oom_control"))?;
+    let (rings, asked) = (alarm.as_raw_fd(), control.as_raw_fd());
+    fs::write(folder.join("cgroup.event_control"), format!("{rings} {asked}"))?;
+    Ok(alarm)
 }
 
 fn write(path: PathBuf, text: &str) -> Result<(), Errno> {

@@ -11,7 +11,10 @@ use rustix::{
     io::Errno,
 };
 
-use super::cells::{Cell, Cells};
+use super::{
+    cells::{Cell, Cells},
+    group::Group,
+};
 use crate::{
     Enforced, Enforcer, Exit, Limit,
     step::{At, Failure, Step},
@@ -24,6 +27,7 @@ pub(super) enum Source {
     Server = 0,
     Cell = 1,
     Death = 2,
+    Alarm = 3,
 }
 
 impl Source {
@@ -31,7 +35,8 @@ impl Source {
         let source = match token % 4 {
             0 => Self::Server,
             1 => Self::Cell,
-            _ => Self::Death,
+            2 => Self::Death,
+            _ => Self::Alarm,
         };
         (token / 4, source)
     }
@@ -128,6 +133,9 @@ impl Jobs {
         add(&job.server, Source::Server)?;
         add(&job.cell.socket, Source::Cell)?;
         add(&job.cell.pidfd, Source::Death)?;
+        if let Some(alarm) = job.alarm() {
+            add(alarm, Source::Alarm)?;
+        }
         self.running.insert(self.count, job);
         Ok(())
     }
@@ -154,9 +162,17 @@ impl Jobs {
                     let _ = epoll::delete(&self.epoll, &job.cell.socket);
                 }
             }
+            Source::Alarm => {
+                if let Some(alarm) = job.alarm() {
+                    let _ = epoll::delete(&self.epoll, alarm);
+                }
+                job.killed_for.get_or_insert(Limit::Memory);
+                job.cell.kill();
+            }
             Source::Death => {
                 let Some(mut job) = self.running.remove(&id) else { return };
-                for file in [&job.server, &job.cell.socket, &job.cell.pidfd] {
+                let files = [&job.server, &job.cell.socket, &job.cell.pidfd];
+                for file in files.into_iter().chain(job.alarm()) {
                     let _ = epoll::delete(&self.epoll, file);
                 }
                 while job.hear() {}
@@ -199,6 +215,10 @@ fn enforcers(cell: &Cell) -> (Enforcer, Enforcer) {
 }
 
 impl Job {
+    fn alarm(&self) -> Option<&OwnedFd> {
+        self.cell.group.as_ref().and_then(Group::alarm)
+    }
+
     /// Listens to the cell; false when it will say no more.
     fn hear(&mut self) -> bool {
         match wire::receive::<FromCell>(&self.cell.socket) {

@@ -55,6 +55,14 @@ async fn many_processes_share_one_memory_limit() {
 }
 
 #[tokio::test]
+async fn a_job_does_not_live_on_without_the_process_that_took_too_much() {
+    let code = "for i in 1 2 3; do python3 -c 'import os; b = [bytearray(os.urandom(1 << 20) * 20) for _ in range(20)]' & done; wait; sleep 30; echo lived on";
+    let report = Scene::new().bash(code).await;
+    ended_by(&report, Limit::Memory);
+    assert_eq!(report.stdout.text(), "");
+}
+
+#[tokio::test]
 async fn memory_that_processes_share_counts_once() {
     let code = "import time\nb = bytearray(os.urandom(1 << 20) * 100)\nchildren = []\nfor _ in range(8):\n    \
                 pid = os.fork()\n    if pid == 0: time.sleep(0.5); os._exit(0)\n    children.append(pid)\n\
