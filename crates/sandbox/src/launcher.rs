@@ -54,8 +54,9 @@ fn settle() -> rustix::io::Result<OwnedFd> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     // A signal from the terminal is the server's to answer.
     let _ = rustix::process::setsid();
-    let control = rustix::io::fcntl_dupfd_cloexec(sys::inherited(0)?, 10)?;
+    // Before the socket is moved, or it would get its number.
     let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+    let control = rustix::io::fcntl_dupfd_cloexec(sys::inherited(0)?, 10)?;
     sys::put_descriptor(&null, 0)?;
     sys::put_descriptor(&null, 1)?;
     rustix::process::chdir("/")?;

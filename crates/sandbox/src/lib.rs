@@ -11,8 +11,8 @@
 //!     └──────────────────── stdin, stdout, stderr ──────────────────────┘
 //! ```
 //!
-//! Every layer is a requirement. Where one is missing the job is refused with [`Error::Unavailable`], which names it and the remedy;
-//! [`Sandbox::probe`] proves the layers by a job that tries to get out.
+//! Every layer is a requirement. Where one is missing the job is refused with [`Error::Unavailable`], which names it
+//! and the remedy; [`Sandbox::probe`] proves the layers by a job that tries to get out.
 //!
 //! Everything dies with its parent: a dropped [`Running`] kills its job, a dead server its launcher, a dead launcher
 //! all of its cells.

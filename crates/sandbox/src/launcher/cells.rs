@@ -14,12 +14,15 @@ use rustix::{
 
 use super::{group::Group, hierarchy::Groups, id_map::IdMaps};
 use crate::{
-    Place,
+    Limits, Place,
     cell::{self, Ground, INSIDE_ID},
     step::{At, Failure, Step},
     sys::{self, Forked},
     wire::{self, Configuration, ToCell},
 };
+
+/// How many groups may turn out to be of no use before a job is refused.
+const GROUPS_TRIED: usize = 4;
 
 /// A process that waits for an order, or carries one out.
 pub(super) struct Cell {
@@ -34,8 +37,8 @@ impl Cell {
         let _ = rustix::process::pidfd_send_signal(&self.pidfd, Signal::KILL);
     }
 
-    /// Buries it; only once it has died.
-    pub(super) fn bury(&self) {
+    /// Buries it; waits where it has not died yet.
+    fn bury(&self) {
         let _ = rustix::process::waitid(WaitId::PidFd(self.pidfd.as_fd()), WaitIdOptions::EXITED);
     }
 
@@ -85,8 +88,25 @@ impl Cells {
         }
     }
 
-    /// Gives a cell that has had no order yet.
-    pub(super) fn take(&mut self) -> Result<Cell, Failure> {
+    /// Gives a cell that has had no order yet, with the limits of a job.
+    pub(super) fn take(&mut self, limits: &Limits) -> Result<Cell, Failure> {
+        let mut failure = None;
+        for _ in 0..GROUPS_TRIED {
+            let mut cell = self.take_any()?;
+            let Some(group) = &mut cell.group else { return Ok(cell) };
+            match group.limit(limits) {
+                Ok(()) => return Ok(cell),
+                Err(errno) => failure = Some(Failure::new(Step::Group, errno)),
+            }
+            // More is left in the group of the jobs before than this one may have: it is used no more.
+            cell.kill();
+            cell.bury();
+            let _ = cell.group.map(|group| group.remove());
+        }
+        Err(failure.unwrap_or_else(|| Failure::new(Step::Group, Errno::BUSY)))
+    }
+
+    fn take_any(&mut self) -> Result<Cell, Failure> {
         while let Some(cell) = self.ready.pop() {
             if cell.is_alive() {
                 return Ok(cell);

@@ -95,14 +95,7 @@ impl Jobs {
         let trees = cells.trees(place)?;
         cells.hand_over(streams).at(Step::Streams)?;
         let server = rustix::io::fcntl_dupfd_cloexec(server, 10).at(Step::Order)?;
-        let mut cell = cells.take()?;
-        if let Some(group) = &mut cell.group
-            && let Err(errno) = group.limit(&place.limits)
-        {
-            cell.kill();
-            cells.dismiss(cell);
-            return Err(Failure::new(Step::Group, errno));
-        }
+        let cell = cells.take(&place.limits)?;
         let (memory, processes) = enforcers(&cell);
         let watch = Watched { memory: memory == Enforcer::Watchdog, processes: processes == Enforcer::Rlimit };
         let parcel = [file, &server].into_iter().chain(streams).chain(&trees);

@@ -99,8 +99,16 @@ async fn nothing_is_left_of_many_jobs_and_nothing_at_all_of_the_sandbox() {
     let [program] = processes_with(&mark)[..] else { panic!("the job runs") };
     let launcher = parent(parent(Pid::from_raw(program.cast_signed()).unwrap())).as_raw_nonzero();
     drop(running);
-    for _ in 0..40 {
-        assert!(scene.bash("sleep 0 & setsid sleep 100 & true").await.success());
+    for number in 0..40 {
+        let job = Job::new(scene.place(), ["bash", "-c", "sleep 0 & setsid sleep 100 & true"]);
+        let mut running = scene.sandbox.spawn(job).await.unwrap();
+        match number % 4 {
+            // Before it has begun, while it ends, and when it has ended.
+            0 => drop(running),
+            1 => running.kill(),
+            2 => assert!(running.next().await.is_none()),
+            _ => assert!(running.wait().await.unwrap().success()),
+        }
     }
     let cells = || {
         let children = fs::read_to_string(format!("/proc/{launcher}/task/{launcher}/children")).unwrap_or_default();
