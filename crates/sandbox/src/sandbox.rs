@@ -18,7 +18,7 @@ use rustix::{io::Errno, net::SocketFlags};
 use tokio::io::unix::AsyncFd;
 
 use crate::{
-    Error, Job, Layer, Network, Result, Running,
+    Access, Error, Job, Layer, Network, Result, Running,
     running::Streams,
     sys,
     wire::{self, Act, Clock, Configuration, Order, Request},
@@ -209,6 +209,13 @@ fn check(job: &Job) -> Result<()> {
     let plain = |path: &Path| path.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
     if targets.iter().any(|target| !plain(target) || *target == Path::new("/")) {
         return Err(Error::Invalid("a folder can be mounted neither on / nor through .."));
+    }
+    for (index, mount) in place.mounts.iter().enumerate() {
+        let later = place.mounts[index + 1..].iter().map(crate::Mount::target).chain(proxy);
+        if mount.access() == Access::ReadWrite && later.into_iter().any(|target| target.starts_with(mount.target())) {
+            // An earlier job could have put a link there that leads out.
+            return Err(Error::Invalid("nothing can be mounted within a folder that jobs write to"));
+        }
     }
     if sources.len() > 200 {
         return Err(Error::Invalid("there are more than 200 folders to mount"));

@@ -41,7 +41,7 @@ fn create() -> Result<RulesetCreated, RulesetError> {
 }
 
 fn add_rules(mut created: RulesetCreated, place: &Place) -> Result<RulesetCreated, String> {
-    let all = AccessFs::from_all(WELCOME);
+    let all = AccessFs::from_all(WELCOME) & !(AccessFs::MakeChar | AccessFs::MakeBlock);
     let read = AccessFs::ReadFile | AccessFs::ReadDir | AccessFs::Execute;
     let mut rules: Vec<(&std::path::Path, BitFlags<AccessFs>)> = Vec::new();
     for path in ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/proc"] {
@@ -49,7 +49,7 @@ fn add_rules(mut created: RulesetCreated, place: &Place) -> Result<RulesetCreate
     }
     rules.push(("/".as_ref(), AccessFs::ReadDir.into()));
     rules.push(("/tmp".as_ref(), all));
-    rules.push(("/dev".as_ref(), all & !(AccessFs::MakeChar | AccessFs::MakeBlock)));
+    rules.push(("/dev".as_ref(), all));
     for mount in &place.mounts {
         rules.push((mount.target(), if mount.access() == Access::ReadWrite { all } else { read }));
     }

@@ -72,6 +72,16 @@ async fn nothing_can_be_mounted_over_the_system() {
 }
 
 #[tokio::test]
+async fn nothing_can_be_mounted_where_a_job_can_have_put_a_link() {
+    let scene = Scene::new();
+    for target in ["/workspace", "/workspace/sub/folder"] {
+        let mount = Mount::Folder { source: scene.folder(), target: target.into(), access: Access::ReadOnly };
+        let refused = scene.sandbox.spawn(Job::new(scene.place().mount(mount), ["true"])).await;
+        assert!(matches!(refused, Err(Error::Invalid(_))), "{target}");
+    }
+}
+
+#[tokio::test]
 async fn strings_that_would_be_cut_short_are_refused() {
     let scene = Scene::new();
     for job in [
