@@ -61,6 +61,8 @@ pub enum Change {
         file: FileId,
         /// The number of the version to bring back.
         seq: i64,
+        /// The mode that it had, where that comes back too.
+        mode: Option<u32>,
     },
 }
 
@@ -75,6 +77,8 @@ pub struct Put {
     pub content: Content,
     /// What to do about folders that are missing.
     pub parents: Parents,
+    /// Whether it may be run as a program, where that is said.
+    pub executable: Option<bool>,
 }
 
 /// What to do about folders that are missing above a new file.
@@ -175,6 +179,9 @@ pub struct Effect {
     /// The version after.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version_id: Option<VersionId>,
+    /// The mode before, if it changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode_before: Option<u32>,
 }
 
 /// What can happen to a file.

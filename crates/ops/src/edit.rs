@@ -95,7 +95,8 @@ pub async fn edit(cx: &CallCx, path: &WsPath, options: &EditOptions) -> Result<E
         if options.run == Run::Dry {
             return Ok(edited);
         }
-        let put = Put { path: path.clone(), file_type, content: done.content, parents: Parents::Require };
+        let put =
+            Put { path: path.clone(), file_type, content: done.content, parents: Parents::Require, executable: None };
         match commit_one(cx, Change::Put(put), unchanged).await {
             Ok(outcome) => {
                 (edited.file, edited.version) = (outcome.file, outcome.version);

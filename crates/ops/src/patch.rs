@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use toolrest_core::{
-    CallCx, Change, Changeset, Destination, ErrorKind, Expect, Parents, Removal, Result, ToolError, WsPath,
+    CallCx, Change, Changeset, Destination, ErrorKind, Expect, Parents, Put, Removal, Result, ToolError, WsPath,
 };
 use toolrest_edit::diff;
 use toolrest_edit::patch::{Change as NameChange, FilePatch, apply, parse};
@@ -205,11 +205,10 @@ impl Stage {
             return Err(ToolError::new(ErrorKind::PatchSyntax, "A part of the patch names no file"));
         };
         refuse_links(file, &path)?;
-        if let (was, Some(mode)) = (file.old_mode.unwrap_or(PLAIN_MODE), file.new_mode)
-            && mode != was
-        {
-            self.warnings.push(format!("{}: the mode {mode:o} was not set", path.without_slash()));
-        }
+        let executable = match (file.old_mode.unwrap_or(PLAIN_MODE), file.new_mode) {
+            (was, Some(mode)) if mode != was => Some(mode & 0o111 != 0),
+            _ => None,
+        };
         let base = source.as_ref().map(|path| self.source(file, path)).transpose()?;
         let bytes = base.as_ref().map_or(Ok(Vec::new()), |held| seen(held, &path, self.limit_bytes))?;
         let applied = apply(file, &bytes, self.limit_bytes).map_err(|error| refused(&error, &path, None))?;
@@ -231,7 +230,7 @@ impl Stage {
                     }
                     self.set(&from, None);
                 }
-                self.put(&path, None, &[], &applied.content)?;
+                self.put(&path, None, &[], &applied.content, executable)?;
                 PatchAction::Move
             }
             (NameChange::Rename { .. }, Some(from)) => {
@@ -239,15 +238,15 @@ impl Stage {
                 let to = Destination::Exactly(path.clone());
                 self.changes.changes.push(Change::Move { from: from.clone(), to });
                 self.set(&from, None);
-                self.put(&path, base.as_ref(), &bytes, &applied.content)?;
+                self.put(&path, base.as_ref(), &bytes, &applied.content, executable)?;
                 PatchAction::Move
             }
             (NameChange::Modify(_), _) => {
-                self.put(&path, base.as_ref(), &bytes, &applied.content)?;
+                self.put(&path, base.as_ref(), &bytes, &applied.content, executable)?;
                 PatchAction::Update
             }
             _ => {
-                self.put(&path, None, &[], &applied.content)?;
+                self.put(&path, None, &[], &applied.content, executable)?;
                 PatchAction::Add
             }
         };
@@ -296,11 +295,18 @@ impl Stage {
         Err(ToolError::new(ErrorKind::AlreadyExists, message))
     }
 
-    /// Gives a file its new content, if that is another.
-    fn put(&mut self, path: &WsPath, base: Option<&Held>, before: &[u8], after: &[u8]) -> Result<()> {
-        let put = put_bytes(base, path, after, Parents::Create, self.limit_bytes)?;
+    /// Gives a file its new content and mode, if they are others.
+    fn put(
+        &mut self,
+        path: &WsPath,
+        base: Option<&Held>,
+        before: &[u8],
+        after: &[u8],
+        executable: Option<bool>,
+    ) -> Result<()> {
+        let put = Put { executable, ..put_bytes(base, path, after, Parents::Create, self.limit_bytes)? };
         self.set(path, Some((put.file_type, put.content.clone())));
-        if base.is_none() || before != after {
+        if base.is_none() || before != after || executable.is_some() {
             self.changes.changes.push(Change::Put(put));
         }
         Ok(())

@@ -40,7 +40,7 @@ fn inverse_of(effect: &Effect) -> Option<Change> {
     let (file, path) = (effect.file_id, effect.path.clone());
     match effect.op {
         EffectKind::Create | EffectKind::Restore => Some(Change::Remove { path, removal: Removal::Single }),
-        EffectKind::Update => effect.before.map(|seq| Change::Revert { file, seq }),
+        EffectKind::Update => effect.before.map(|seq| Change::Revert { file, seq, mode: effect.mode_before }),
         EffectKind::Move => effect.from.clone().map(|from| Change::Move { from: path, to: Destination::Exactly(from) }),
         EffectKind::Remove => Some(Change::Restore(file)),
         // A time that was renewed is not worth taking back.

@@ -67,7 +67,7 @@ async fn put(
     content: toolrest_core::Content,
     options: &WriteOptions,
 ) -> Result<Outcome> {
-    let put = Put { path: path.clone(), file_type, content, parents: options.parents };
+    let put = Put { path: path.clone(), file_type, content, parents: options.parents, executable: None };
     let expect = options.expected.map(|hash| Expect::Hash(path.clone(), hash));
     commit_one(cx, Change::Put(put), expect).await
 }

@@ -115,7 +115,7 @@ pub(crate) fn put_bytes(
     parents: Parents,
     limit_bytes: usize,
 ) -> Result<Put> {
-    let put = |file_type, content| Put { path: path.clone(), file_type, content, parents };
+    let put = |file_type, content| Put { path: path.clone(), file_type, content, parents, executable: None };
     match (before, Content::of_bytes(bytes.to_vec())) {
         (Some((file_type, Content::Json(_))), Content::Bytes(_)) => {
             let message = format!("{path} is a {file_type} and must hold text; bytes were given");

@@ -26,7 +26,7 @@ pub(crate) struct FileRow {
     pub file_type: FileType,
     pub is_virtual: bool,
     pub head: Option<Head>,
-    /// Of what stands in a folder: the mode it was last seen with, type and permissions.
+    /// The mode it was last seen with or given, type and permissions; none where none was ever told.
     pub mode: Option<u32>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
@@ -100,8 +100,8 @@ pub(crate) enum RowOp {
     Trash { file: FileId, path: WsPath, is_folder: bool },
     /// Takes the mark away.
     Untrash(FileRow),
-    /// Keeps the mode that a file was seen with.
-    SetMode { file: FileId, mode: u32 },
+    /// Keeps the mode that a file has.
+    SetMode { file: FileId, path: WsPath, mode: u32 },
     /// Marks as deleted what stood at a path and below it, because it is no longer in the folder.
     Forget { path: WsPath },
 }
@@ -186,13 +186,14 @@ impl Planner {
             (Change::Move { from, to }, _) => self.move_to(from, to),
             (Change::Remove { path, removal }, _) => self.remove(path, *removal),
             (Change::Restore(file), _) => self.restore(*file),
-            (Change::Revert { file, seq }, _) => self.revert(*file, *seq),
+            (Change::Revert { file, seq, mode }, _) => self.revert(*file, *seq, *mode),
         }
     }
 
     fn put(&mut self, put: &Put, content: &Prepared) -> Result<Outcome> {
         let Some(row) = self.view.live.get(&put.path) else {
-            return self.create(&put.path, put.file_type, content, put.parents);
+            let mode = put.executable.filter(|executable| *executable).map(|_| EXECUTABLE_MODE);
+            return self.create(&put.path, put.file_type, content, put.parents, mode);
         };
         if row.file_type == FileType::Folder {
             return Err(is_folder(&put.path));
@@ -204,12 +205,13 @@ impl Planner {
             return Err(ToolError::new(ErrorKind::WrongType, message).detail("file_type", actual.name()));
         }
         let row = row.clone();
-        Ok(self.add_version(row, head(content)))
+        let mode = put.executable.map(|executable| with_execution(row.mode, executable));
+        Ok(self.add_version(row, head(content), mode))
     }
 
     fn touch(&mut self, path: &WsPath, empty: &Prepared) -> Result<Outcome> {
         let Some(row) = self.view.live.get(path) else {
-            return self.create(path, FileType::Document, empty, Parents::Create);
+            return self.create(path, FileType::Document, empty, Parents::Create, None);
         };
         changeable(row)?;
         let row = row.clone();
@@ -218,9 +220,16 @@ impl Planner {
         Ok(outcome(&row))
     }
 
-    fn create(&mut self, path: &WsPath, file_type: FileType, content: &Prepared, parents: Parents) -> Result<Outcome> {
+    fn create(
+        &mut self,
+        path: &WsPath,
+        file_type: FileType,
+        content: &Prepared,
+        parents: Parents,
+        mode: Option<u32>,
+    ) -> Result<Outcome> {
         self.make_room(path, parents)?;
-        let row = self.new_row(path, file_type, Some(head(content)));
+        let row = FileRow { mode, ..self.new_row(path, file_type, Some(head(content))) };
         Ok(self.insert(row))
     }
 
@@ -383,17 +392,17 @@ impl Planner {
         Ok(self.untrash(row))
     }
 
-    fn revert(&mut self, file: FileId, seq: i64) -> Result<Outcome> {
+    fn revert(&mut self, file: FileId, seq: i64, mode: Option<u32>) -> Result<Outcome> {
         // An earlier change of the same set may have touched it.
         let row = self.view.live.values().find(|row| row.id == file).cloned().ok_or_else(|| no_such_file(file))?;
         changeable(&row)?;
         let old = self.view.versions.get(&(file, seq)).copied().ok_or_else(|| {
             ToolError::new(ErrorKind::NotFound, format!("Version {seq} of {} is no longer kept", row.path))
         })?;
-        Ok(self.add_version(row, Head { version: VersionId::new(), ..old }))
+        Ok(self.add_version(row, Head { version: VersionId::new(), ..old }, mode))
     }
 
-    fn add_version(&mut self, mut row: FileRow, head: Head) -> Outcome {
+    fn add_version(&mut self, mut row: FileRow, head: Head, mode: Option<u32>) -> Outcome {
         let before = row.head.map(|head| head.seq);
         let head = Head { seq: before.unwrap_or(0) + 1, ..head };
         let replaced = row.head.map(|head| head.blob).filter(|blob| *blob != head.blob);
@@ -403,6 +412,11 @@ impl Planner {
         let (path, file_type) = (row.path.clone(), row.file_type);
         self.plan.ops.push(RowOp::AddVersion { file: row.id, path, file_type, head, replaced });
         row.head = Some(head);
+        let mode_before = mode.filter(|mode| row.mode != Some(*mode)).map(|mode| {
+            let path = row.path.clone();
+            self.plan.ops.push(RowOp::SetMode { file: row.id, path, mode });
+            row.mode.replace(mode).unwrap_or(PLAIN_MODE)
+        });
         self.plan.effects.push(Effect {
             op: EffectKind::Update,
             path: row.path.clone(),
@@ -411,6 +425,7 @@ impl Planner {
             before,
             after: Some(head.seq),
             version_id: Some(head.version),
+            mode_before,
         });
         let outcome = outcome(&row);
         self.view.live.insert(row.path.clone(), row);
@@ -459,8 +474,19 @@ impl Planner {
             before: None,
             after: row.head.map(|head| head.seq),
             version_id: row.head.map(|head| head.version),
+            mode_before: None,
         });
     }
+}
+
+/// The modes of files of which nothing else is known.
+const PLAIN_MODE: u32 = 0o100_644;
+const EXECUTABLE_MODE: u32 = 0o100_755;
+
+/// The mode of a file that may be run by whoever may read it, or by nobody.
+fn with_execution(mode: Option<u32>, executable: bool) -> u32 {
+    let mode = mode.unwrap_or(PLAIN_MODE);
+    if executable { mode | (mode & 0o444) >> 2 } else { mode & !0o111 }
 }
 
 /// The first version with this content.

@@ -96,7 +96,13 @@ fn search_for(needle: &str) -> Search {
 }
 
 fn put(path: &str, content: Content, file_type: FileType) -> Change {
-    Change::Put(Put { path: WsPath::posix(path).unwrap(), file_type, content, parents: Parents::Create })
+    Change::Put(Put {
+        path: WsPath::posix(path).unwrap(),
+        file_type,
+        content,
+        parents: Parents::Create,
+        executable: None,
+    })
 }
 
 async fn commit(store: &dyn Store, access: Access, change: Change) -> Result<toolrest_core::Commit> {

@@ -142,7 +142,7 @@ impl Layer<'_> {
         }
         self.note(&row.path, seen);
         if row.mode != Some(seen.mode) {
-            self.done.ops.push(RowOp::SetMode { file: row.id, mode: seen.mode });
+            self.done.ops.push(RowOp::SetMode { file: row.id, path: row.path.clone(), mode: seen.mode });
             row.mode = Some(seen.mode);
         }
         self.view.live.insert(row.path.clone(), row);

@@ -61,7 +61,7 @@ impl Steps {
 
     fn add(&mut self, op: &RowOp) -> Result<()> {
         match op {
-            RowOp::Insert(row) => self.make(row, None),
+            RowOp::Insert(row) => self.make(row, row.mode),
             RowOp::Untrash(row) => {
                 if row.mode.is_some_and(|mode| row.file_type != FileType::Folder && !is_ordinary(mode)) {
                     return Err(no_ordinary_file(&row.path));
@@ -79,7 +79,12 @@ impl Steps {
             RowOp::Touch { path, .. } => self.touched.push(path.clone()),
             RowOp::Move { from, to, .. } => self.move_to(from, to),
             RowOp::Trash { path, is_folder, .. } => self.take_away(path, *is_folder),
-            RowOp::SetMode { .. } | RowOp::Forget { .. } => {}
+            RowOp::SetMode { path, mode, .. } => {
+                if let Some(write) = self.writes.get_mut(path) {
+                    write.mode = Some(mode & 0o7777);
+                }
+            }
+            RowOp::Forget { .. } => {}
         }
         Ok(())
     }

@@ -45,7 +45,7 @@ impl Needs {
                     needs.ids.insert(*file);
                     needs.restores = true;
                 }
-                Change::Revert { file, seq } => {
+                Change::Revert { file, seq, .. } => {
                     needs.ids.insert(*file);
                     needs.versions.insert((*file, *seq));
                 }

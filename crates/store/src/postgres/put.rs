@@ -148,6 +148,9 @@ fn single_put<'a>(
     let ([Change::Put(put)], [Some(content)], None) = (&changes.changes[..], contents, changes.undoes) else {
         return None;
     };
+    if put.executable.is_some() {
+        return None;
+    }
     let expected = match &changes.expect[..] {
         [] => None,
         [Expect::Hash(path, hash)] if *path == put.path => Some(Expected::Hash(*hash)),

@@ -102,7 +102,7 @@ impl Write<'_> {
                 )),
                 RowOp::Trash { file, .. } => trashed.push(file.0),
                 RowOp::Untrash(row) => untrashed.push(row.id.0),
-                RowOp::SetMode { file, mode } => statements.push(statement!(
+                RowOp::SetMode { file, mode, .. } => statements.push(statement!(
                     "UPDATE files SET mode = $3 WHERE ws = $1 AND id = $2",
                     self.ws,
                     file.0,

@@ -241,7 +241,7 @@ impl Writer<'_> {
                 run(self.db, sql, (ws, row.id.0, at))?;
                 note_change(self.db, self.ws, row.id)
             }
-            RowOp::SetMode { file, mode } => {
+            RowOp::SetMode { file, mode, .. } => {
                 run(self.db, "UPDATE files SET mode = ?3 WHERE ws = ?1 AND id = ?2", (ws, file.0, mode)).map(drop)
             }
             RowOp::Forget { path } => {

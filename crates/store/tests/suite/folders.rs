@@ -106,7 +106,13 @@ impl Dice {
             0..=3 => {
                 let (path, text) = (self.path(), format!("text {}\n", self.roll(1000)));
                 let parents = if self.roll(3) == 0 { Parents::Require } else { Parents::Create };
-                Change::Put(Put { path, file_type: FileType::Document, content: Content::Text(text), parents })
+                Change::Put(Put {
+                    path,
+                    file_type: FileType::Document,
+                    content: Content::Text(text),
+                    parents,
+                    executable: None,
+                })
             }
             4 => Change::MakeDir(self.path()),
             5..=6 => {
@@ -244,7 +250,13 @@ async fn the_oldest_history_goes_first_and_what_files_hold_stays(room: Room) {
     let mut id = None;
     for version in 1..=VERSIONS {
         let content = Content::Text(text(version));
-        let put = Put { path: file.clone(), file_type: FileType::Document, content, parents: Parents::Require };
+        let put = Put {
+            path: file.clone(),
+            file_type: FileType::Document,
+            content,
+            parents: Parents::Require,
+            executable: None,
+        };
         let commit = pair.commit(pair.in_folder, Changeset::one(Change::Put(put))).await.unwrap();
         id = Some(commit.outcomes[0].file);
     }
@@ -277,6 +289,7 @@ async fn the_oldest_history_goes_first_and_what_files_hold_stays(room: Room) {
         file_type: FileType::Document,
         content: Content::Text("new".into()),
         parents: Parents::Require,
+        executable: None,
     };
     pair.commit(pair.in_folder, Changeset::one(Change::Put(put))).await.unwrap();
     pair.undo(pair.in_folder).await.unwrap();

@@ -185,5 +185,6 @@ pub(crate) fn put(at: &str, text: &str) -> Change {
         file_type: FileType::Document,
         content: Content::Text(text.into()),
         parents: Parents::Create,
+        executable: None,
     })
 }

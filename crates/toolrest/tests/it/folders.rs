@@ -21,6 +21,7 @@ on!(folder, Folder:
     what_others_removed_is_gone_from_the_record_too,
     a_stranger_gets_nothing_and_a_viewer_changes_nothing,
     undo_brings_back_bytes_modes_and_names,
+    a_patch_sets_modes_and_undo_takes_them_back,
     links_inside_are_followed_and_links_out_are_refused,
     removing_a_link_leaves_what_it_leads_to,
     a_file_with_several_names_keeps_them,
@@ -41,6 +42,7 @@ on!(folder_on_postgres, FolderOnPostgres:
     a_change_by_others_is_kept_as_a_version,
     what_others_removed_is_gone_from_the_record_too,
     undo_brings_back_bytes_modes_and_names,
+    a_patch_sets_modes_and_undo_takes_them_back,
     removing_a_link_leaves_what_it_leads_to,
     chats_appear_beside_the_files,
     what_is_over_the_limits_of_history_is_said,
@@ -200,6 +202,25 @@ async fn undo_brings_back_bytes_modes_and_names(on: On) {
     undo_last(&workspace).await;
     assert_eq!(fs::read(&script).unwrap(), b"#!/bin/sh\r\necho \xff\n");
     assert_eq!(mode(&script), 0o751);
+}
+
+async fn a_patch_sets_modes_and_undo_takes_them_back(on: On) {
+    let (workspace, folder) = room(on).await;
+    let (new, old) = (folder.join("new.sh"), folder.join("old.sh"));
+    fs::write(&old, "x\n").unwrap();
+    fs::set_permissions(&old, fs::Permissions::from_mode(0o640)).unwrap();
+    let patch = "diff --git a/new.sh b/new.sh\nnew file mode 100755\n--- /dev/null\n+++ b/new.sh\n@@ -0,0 +1 @@\n+run\n\
+                 diff --git a/old.sh b/old.sh\nold mode 100644\nnew mode 100755\n";
+    CODING.ok(&workspace, "apply_patch", json!({"patchText": patch})).await;
+    assert_eq!((mode(&new), mode(&old)), (0o755, 0o750));
+    assert_eq!(fs::read_to_string(&old).unwrap(), "x\n");
+    undo_last(&workspace).await;
+    assert_eq!((new.exists(), mode(&old)), (false, 0o640));
+    undo_last(&workspace).await;
+    assert_eq!((mode(&new), mode(&old)), (0o755, 0o750), "an undo can be undone");
+    let patch = "diff --git a/old.sh b/old.sh\nold mode 100755\nnew mode 100644\n--- a/old.sh\n+++ b/old.sh\n@@ -1 +1 @@\n-x\n+y\n";
+    CODING.ok(&workspace, "apply_patch", json!({"patchText": patch})).await;
+    assert_eq!((mode(&old), &fs::read_to_string(&old).unwrap()[..]), (0o640, "y\n"));
 }
 
 async fn links_inside_are_followed_and_links_out_are_refused(on: On) {

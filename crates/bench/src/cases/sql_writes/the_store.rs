@@ -41,6 +41,7 @@ impl Way for TheStore {
             file_type: FileType::Document,
             content: Content::Text(text.to_owned()),
             parents: Parents::Require,
+            executable: None,
         };
         let call = CallInfo {
             id: CallId::new(),
