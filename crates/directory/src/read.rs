@@ -47,6 +47,23 @@ impl Root {
         }
     }
 
+    /// Reads a whole file of at most `limit_bytes` if that takes no waiting: if its path and its content are in memory.
+    ///
+    /// None says nothing about the file but that [`Root::read`] is to be asked.
+    pub fn read_cached(&self, path: &Path, limit_bytes: usize) -> Option<Content> {
+        let file = self.open_cached(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
+        let metadata = Metadata::from(sys::stat(&file).ok()?);
+        let size = usize::try_from(metadata.size_bytes).ok().filter(|size| *size <= limit_bytes)?;
+        if metadata.kind != Kind::File {
+            return None;
+        }
+        // One byte more, to see the end. Fewer bytes than the file has: the rest is not in memory.
+        let mut bytes = vec![0; size + 1];
+        let count = sys::read_cached(&file, &mut bytes).ok().filter(|count| *count == size)?;
+        bytes.truncate(count);
+        Some(Content { hash: Hash::of(&bytes), bytes, metadata })
+    }
+
     /// Opens a file for reading piece by piece. FIFOs, sockets and devices are refused without waiting for them.
     pub fn open_reader(&self, path: &Path) -> Result<Reader> {
         let file = self.open_path(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;

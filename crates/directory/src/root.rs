@@ -114,6 +114,12 @@ impl Root {
         Ok(sys::stat(self.open_path(path, flags)?).at(path)?.into())
     }
 
+    /// Describes what stands at a path, following links, if that takes no waiting.
+    pub fn stat_cached(&self, path: &Path) -> Option<Metadata> {
+        let file = self.open_cached(path, OFlags::PATH)?;
+        sys::stat(file).ok().map(Metadata::from)
+    }
+
     /// Tells what a symbolic link says.
     pub fn read_link(&self, path: &Path) -> Result<Vec<u8>> {
         let link = self.open_path(path, OFlags::PATH | OFlags::NOFOLLOW)?;
@@ -130,6 +136,11 @@ impl Root {
     pub(crate) fn open_path(&self, path: &Path, flags: OFlags) -> Result<OwnedFd> {
         let checked = checked(path)?;
         sys::open_beneath(&self.folder, checked, flags, ResolveFlags::empty()).map_err(|errno| open_error(errno, path))
+    }
+
+    /// Opens a path if all that it leads through is in memory.
+    pub(crate) fn open_cached(&self, path: &Path, flags: OFlags) -> Option<OwnedFd> {
+        sys::open_beneath(&self.folder, checked(path).ok()?, flags, ResolveFlags::CACHED).ok()
     }
 
     /// Opens a folder by its real path, in which nothing may be a symbolic link.

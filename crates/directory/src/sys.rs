@@ -37,7 +37,9 @@ pub(crate) fn open_beneath(folder: impl AsFd, path: &Path, flags: OFlags, resolv
     gate()?;
     let resolve = resolve | ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
     let mut result = Err(Errno::AGAIN);
-    for _ in 0..RENAME_RACES {
+    // Where only what is in memory is asked for, the same answer says that it is not.
+    let tries = if resolve.contains(ResolveFlags::CACHED) { 1 } else { RENAME_RACES };
+    for _ in 0..tries {
         result = fs::openat2(&folder, path, flags | OFlags::CLOEXEC, Mode::empty(), resolve);
         if !matches!(result, Err(Errno::AGAIN | Errno::INTR)) {
             break;
@@ -86,6 +88,13 @@ pub(crate) fn check_writable(folder: impl AsFd, name: &OsStr) -> Result<()> {
 pub(crate) fn read_link(folder: impl AsFd, name: &OsStr) -> Result<Vec<u8>> {
     gate()?;
     fs::readlinkat(folder, name, Vec::new()).map(std::ffi::CString::into_bytes)
+}
+
+/// Reads from the beginning of a file what is in memory; fails with `AGAIN` where the disk would have to be waited for.
+pub(crate) fn read_cached(file: impl AsFd, buffer: &mut [u8]) -> Result<usize> {
+    gate()?;
+    let parts = &mut [std::io::IoSliceMut::new(buffer)];
+    io::preadv2(file, parts, 0, io::ReadWriteFlags::NOWAIT)
 }
 
 /// Reads on, until the buffer is full or the file ends.

@@ -148,13 +148,19 @@ impl Workspace for FolderWorkspace {
         if recorded.as_ref().is_some_and(|entry| entry.is_virtual) {
             return FileStore::read(&*self.store, self.access, path).await;
         }
+        if let Some(file) = self.folder.disk.read_cached(path, recorded.as_ref()) {
+            return Ok(file);
+        }
         let path = path.clone();
         self.on_disk(move |disk| disk.read(&path, recorded)).await
     }
 
     async fn open(&self, path: &WsPath, more_than_bytes: u64) -> Result<Option<OpenFile>> {
-        let at = path.clone();
         // To find that it is small gives nothing away: whoever may not read it is refused by what comes next.
+        if self.folder.disk.is_small(path, more_than_bytes) {
+            return Ok(None);
+        }
+        let at = path.clone();
         let opened = self.on_disk(move |disk| Ok(disk.open(&at, more_than_bytes))).await?;
         let Some((metadata, bytes)) = opened else { return Ok(None) };
         let recorded = self.store.stat(self.access, path).await?;

@@ -9,6 +9,7 @@ use std::{
 };
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
+use tempfile::TempDir;
 use toolrest_directory::{ErrorKind, Hash, Kind, Links, Root};
 
 use crate::scene::Scene;
@@ -127,4 +128,24 @@ fn names_are_bytes() {
     assert!(matches!(error.kind, ErrorKind::Invalid(_)), "{error}");
     let error = scene.root.read(Path::new("a\0b"), 10).unwrap_err();
     assert!(matches!(error.kind, ErrorKind::Invalid(_)), "{error}");
+}
+
+#[test]
+fn what_is_in_memory_is_read_at_once_and_the_same() {
+    // On a real disk: file systems in memory do not tell.
+    let scene = Scene::on(TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap());
+    scene.put("dir/file", "text");
+    symlink("dir/file", scene.path("link")).unwrap();
+    symlink("/etc/hostname", scene.path("out")).unwrap();
+    scene.put("empty", "");
+    for path in ["dir/file", "link", "empty"] {
+        let whole = scene.root.read(Path::new(path), 1000).unwrap();
+        let cached = scene.root.read_cached(Path::new(path), 1000).unwrap_or_else(|| panic!("{path}"));
+        assert_eq!((cached.bytes, cached.hash, cached.metadata), (whole.bytes, whole.hash, whole.metadata), "{path}");
+    }
+    // All else is left to the slower way, which says what is the matter.
+    for path in ["missing", "dir", "out", "../x", "/etc/hostname"] {
+        assert!(scene.root.read_cached(Path::new(path), 1000).is_none(), "{path}");
+    }
+    assert!(scene.root.read_cached(Path::new("dir/file"), 3).is_none(), "it is longer than that");
 }

@@ -20,6 +20,9 @@ use toolrest_directory::{ErrorKind as DiskError, Kind, Links, ListOptions, Metad
 /// The most that is read of a file at once.
 const READ_MOST_BYTES: u64 = 512 << 20;
 
+/// Files up to here are read where the request is served, if they are in memory: that takes less than going elsewhere.
+const CACHED_MOST_BYTES: usize = 64 << 10;
+
 /// How much of a file is looked at to tell whether it is text.
 const SNIFFED_BYTES: usize = 8_000;
 
@@ -84,9 +87,7 @@ impl Disk {
             Err(error) if matches!(error.kind, DiskError::NotAFolder) => return Err(ToolError::file_not_found(path)),
             Err(error) => return Err(fail(error)),
         };
-        let content = Content::of_bytes(found.bytes);
-        let hash = Some(ContentHash(found.hash.0));
-        Ok(File { entry: entry(path, plain_type(&content), &found.metadata, hash, recorded), content: Some(content) })
+        Ok(file(path, found, recorded))
     }
 
     /// Opens a file that has more than so many bytes. What cannot be opened is left to `read`, which says why.
@@ -94,6 +95,17 @@ impl Disk {
         let reader = self.root.open_reader(below_root(path)).ok()?;
         let metadata = reader.metadata();
         (metadata.size_bytes > more_than_bytes).then(|| (metadata, Box::new(reader) as Box<dyn ReadSeek>))
+    }
+
+    /// Reads a small file if that takes no waiting, so that it need not be done elsewhere.
+    pub(super) fn read_cached(&self, path: &WsPath, recorded: Option<&Entry>) -> Option<File> {
+        let found = self.root.read_cached(below_root(path), CACHED_MOST_BYTES)?;
+        Some(file(path, found, recorded.cloned()))
+    }
+
+    /// Whether a file is known, without waiting, to have no more than so many bytes.
+    pub(super) fn is_small(&self, path: &WsPath, bytes: u64) -> bool {
+        self.root.stat_cached(below_root(path)).is_some_and(|metadata| metadata.size_bytes <= bytes)
     }
 
     /// Lists a folder with what the system shows in it besides.
@@ -293,6 +305,12 @@ fn small(content: Content) -> Result<SeenContent> {
     };
     let size = i64::try_from(size).map_err(ToolError::internal)?;
     Ok(SeenContent { hash: content.hash()?, form: content.form(), size, content: Some(content) })
+}
+
+fn file(path: &WsPath, found: toolrest_directory::Content, recorded: Option<Entry>) -> File {
+    let content = Content::of_bytes(found.bytes);
+    let hash = Some(ContentHash(found.hash.0));
+    File { entry: entry(path, plain_type(&content), &found.metadata, hash, recorded), content: Some(content) }
 }
 
 fn plain_type(content: &Content) -> FileType {
