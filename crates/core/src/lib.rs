@@ -9,6 +9,7 @@ mod change;
 mod content;
 mod engine;
 mod error;
+mod event;
 mod find;
 mod gate;
 mod id;
@@ -27,6 +28,7 @@ pub use change::{Change, Changeset, Commit, Destination, Effect, EffectKind, Exp
 pub use content::{Content, ContentHash, ContentHasher, FileType, Form};
 pub use engine::{Call, Engine, Limits, Reply};
 pub use error::{ErrorKind, Result, ToolError};
+pub use event::{FileEvent, FileEvents};
 pub use find::{FileFound, FilesFound, Find, IgnoredFiles};
 pub use gate::{Gate, Pass};
 pub use id::{CallId, ChatId, CommitId, FileId, UserId, VersionId, WorkspaceId};

@@ -1,8 +1,8 @@
 //! A workspace as operations see it, whichever kind it is.
 
 use crate::{
-    Access, CallCx, CallId, Changeset, Commit, CommitId, Content, ContentHash, Effect, FileId, FileType, FilesFound,
-    Find, Found, Result, Search, Timestamp, UserId, VersionId, WsPath,
+    Access, CallCx, CallId, Changeset, Commit, CommitId, Content, ContentHash, Effect, ErrorKind, FileEvents, FileId,
+    FileType, FilesFound, Find, Found, Result, Search, Timestamp, ToolError, UserId, VersionId, WsPath,
 };
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -45,6 +45,12 @@ pub trait Workspace: Send + Sync {
 
     /// Finds lines in the text of its files, as they are at one moment.
     async fn search(&self, search: Search) -> Result<Found>;
+
+    /// Tells of changes as they happen, whoever makes them.
+    async fn watch(&self) -> Result<FileEvents> {
+        self.authorise().await?;
+        Err(ToolError::new(ErrorKind::Unavailable, "Only workspaces in a folder tell of changes as they happen"))
+    }
 
     /// Applies all of the changes or none.
     async fn commit(&self, changes: Changeset, cx: &CallCx) -> Result<Commit>;

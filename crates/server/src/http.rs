@@ -3,6 +3,7 @@
 mod accounts;
 mod chats;
 mod content;
+mod events;
 mod files;
 mod health;
 mod members;
@@ -42,6 +43,8 @@ pub(crate) struct App {
     pub(crate) tokens: AccessTokens,
     pub(crate) passwords: Passwords,
     pub(crate) settings: Settings,
+    /// Told when the server stops, so that connections end that would stay open for ever.
+    pub(crate) stopping: tokio::sync::watch::Sender<bool>,
 }
 
 /// All routes.
@@ -53,6 +56,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/members", get(members::list).post(members::add))
         .route("/members/{user}", delete(members::remove).patch(members::set_role))
         .route("/content/{*path}", get(content::download))
+        .route("/events", get(events::listen))
         .route("/files/{file}", get(files::show))
         .route("/files/{file}/versions", get(files::versions))
         .route("/files/{file}/versions/{version}", get(files::version))

@@ -105,6 +105,7 @@ impl Server {
             tokens: AccessTokens::new(&secret, settings.jwt.access_token_expiration_minutes),
             passwords: Passwords::new()?,
             settings,
+            stopping: tokio::sync::watch::Sender::new(false),
         });
         let local = match &app.settings.folders.local_dir {
             Some(folder) => Some(local::open(&app, folder).await?),
@@ -142,6 +143,7 @@ impl Server {
             }
         }
         drop(self.listener);
+        self.app.stopping.send_replace(true);
         tracing::info!("finishing what is under way");
         if tokio::time::timeout(self.grace, connections.shutdown()).await.is_err() {
             tracing::warn!("some calls did not finish in time and were cut off");

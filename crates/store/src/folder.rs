@@ -17,6 +17,7 @@ mod search;
 mod steps;
 mod utf16;
 mod walk;
+mod watching;
 
 pub(crate) use explorer::Explorer;
 pub use find::find;
@@ -28,14 +29,15 @@ use disk::Disk;
 use std::{
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Weak},
 };
 use tokio::sync::Mutex;
 use toolrest_core::{
-    Access, CallCx, Changeset, Commit, Depth, Entry, ErrorKind, File, FileType, FilesFound, Find, Found, Listing,
-    OpenFile, Result, Search, ToolError, Workspace, WsPath,
+    Access, CallCx, Changeset, Commit, Depth, Entry, ErrorKind, File, FileEvents, FileType, FilesFound, Find, Found,
+    Listing, OpenFile, Result, Search, ToolError, Workspace, WsPath,
 };
 use toolrest_directory::Root;
+use watching::Watching;
 
 /// Which folders may be workspaces, and how much of their history is kept.
 #[derive(Clone, Debug, Default)]
@@ -69,6 +71,7 @@ pub(crate) struct Folder {
     /// Changes take turns.
     turn: Arc<Mutex<()>>,
     journal_dir: PathBuf,
+    watching: std::sync::Mutex<Weak<Watching>>,
 }
 
 impl Folder {
@@ -83,7 +86,8 @@ impl Folder {
         let own = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&options.journal_dir);
         own.map_err(ToolError::internal)?;
         let disk = Disk { root: Arc::new(root), limits: options.history };
-        Ok(Self { disk, turn: Arc::default(), journal_dir: options.journal_dir.clone() })
+        let journal_dir = options.journal_dir.clone();
+        Ok(Self { disk, turn: Arc::default(), journal_dir, watching: std::sync::Mutex::default() })
     }
 
     /// The folder's real path.
@@ -186,6 +190,12 @@ impl Workspace for FolderWorkspace {
 
     async fn search(&self, search: Search) -> Result<Found> {
         self.search_everywhere(search).await
+    }
+
+    async fn watch(&self) -> Result<FileEvents> {
+        self.store.authorise(self.access).await?;
+        let folder = Arc::clone(&self.folder);
+        tokio::task::spawn_blocking(move || folder.watch()).await.map_err(ToolError::internal)?
     }
 
     async fn commit(&self, changes: Changeset, cx: &CallCx) -> Result<Commit> {

@@ -1,6 +1,6 @@
 //! Changing a folder.
 
-use super::disk::below_root;
+use super::disk::{below_root, path_of};
 use super::errors::{Attempt, told};
 use super::overlay::overlay;
 use super::steps::Steps;
@@ -12,7 +12,6 @@ use crate::history::FolderCommit;
 use crate::plan::{Needs, RowOp, plan};
 use std::{
     collections::{BTreeMap, btree_map::Entry},
-    path::Path,
     sync::Arc,
     time::Duration,
 };
@@ -184,17 +183,12 @@ impl Job {
 
 /// Tells of a failure on disk by the path that it was about.
 fn failed(error: &Error) -> ToolError {
-    let path = path_of(&error.path);
+    let path = path_of(&error.path).unwrap_or_else(WsPath::root);
     match &error.kind {
         // Somebody else came between looking and doing.
         DiskError::NotFound | DiskError::Exists => ToolError::stale(&path, None),
         _ => told(error, &path, Attempt::Write),
     }
-}
-
-/// A path of the folder as the workspace's.
-fn path_of(path: &Path) -> WsPath {
-    path.to_str().and_then(|text| WsPath::posix(text).ok()).unwrap_or_else(WsPath::root)
 }
 
 /// In a folder there are texts and bytes: JSON is laid out for people.
@@ -230,7 +224,7 @@ fn with_emptied_folders(due: Vec<RowOp>, planned: Vec<RowOp>) -> Vec<RowOp> {
 fn rewritten_in_place(applied: &Applied) -> impl Iterator<Item = String> {
     let in_place = applied.changes.iter().filter(|change| change.effect == Effect::RewrittenInPlace);
     in_place.map(|change| {
-        let path = path_of(&change.path);
+        let path = path_of(&change.path).unwrap_or_else(WsPath::root);
         format!("{path} has several names (hard links) and was changed in place, so that all of them show the change")
     })
 }

@@ -268,6 +268,11 @@ impl Disk {
     }
 }
 
+/// A path beneath the root as the workspace's; none where no path can name it.
+pub(super) fn path_of(path: &Path) -> Option<WsPath> {
+    if path.as_os_str().is_empty() { Some(WsPath::root()) } else { named(&WsPath::root(), path) }
+}
+
 /// The path of something in a folder; none where its name is one that no path can have.
 fn named(folder: &WsPath, below: &Path) -> Option<WsPath> {
     let below = str::from_utf8(below.as_os_str().as_bytes()).ok()?;

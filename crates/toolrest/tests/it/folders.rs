@@ -1,7 +1,9 @@
 //! What only workspaces in real folders have: other people who change the files, links, modes, a disk.
 
-use std::fmt::Write;
+use std::fmt::Write as _;
 use std::fs;
+use std::io::{BufRead, BufReader, Write as _};
+use std::net::TcpStream;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -34,6 +36,7 @@ on!(folder, Folder:
     what_is_over_the_limits_of_history_is_said,
     two_workspaces_of_one_folder_lose_nothing,
     an_absolute_path_inside_the_folder_is_accepted,
+    changes_are_told_as_they_happen,
     a_large_file_is_read_in_parts_and_in_little_memory
 );
 
@@ -413,6 +416,44 @@ async fn an_absolute_path_inside_the_folder_is_accepted(on: On) {
     {
         CODING.refused(&workspace, 400, "PATH_OUTSIDE_WORKSPACE", "read", json!({"filePath": outside})).await;
     }
+}
+
+async fn changes_are_told_as_they_happen(on: On) {
+    let mut server = on.options().start();
+    let account = Account::register(&server.client(), &unique_email("someone")).await;
+    let folder = server.new_folder();
+    let workspace = account.folder_workspace("Bench", &folder).await;
+    let stranger = Account::register(&server.client(), &unique_email("stranger")).await;
+    workspace.seen_by(&stranger).get("/events").await.refused(403, "FORBIDDEN");
+    account.workspace("Plain").await.get("/events").await.refused(503, "UNAVAILABLE");
+    let mut listener = TcpStream::connect(server.address()).unwrap();
+    let request = format!(
+        "GET /api/v1/workspaces/{}/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\n\r\n",
+        workspace.id, account.access_token
+    );
+    listener.write_all(request.as_bytes()).unwrap();
+    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let lines = std::thread::spawn(move || {
+        BufReader::new(listener).lines().map_while(Result::ok).for_each(|line| drop(tell.send(line)));
+    });
+    while !told.recv().await.unwrap().contains("text/event-stream") {}
+    workspace.write("/by-tool.txt", "x").await;
+    fs::write(folder.join("by-others.txt"), "x").unwrap();
+    fs::rename(folder.join("by-others.txt"), folder.join("renamed.txt")).unwrap();
+    let mut missing = vec!["/by-tool.txt", "/by-others.txt", "/renamed.txt"];
+    let listen = async {
+        while !missing.is_empty() {
+            let line = told.recv().await.expect("the events go on");
+            missing.retain(|path| !line.contains(&format!("\"{path}\"")));
+            assert!(!line.contains(".toolrest"), "temporary files are nobody's business: {line}");
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), listen).await.expect("all events are told");
+    // A listener does not hold up a server that stops.
+    let begun = std::time::Instant::now();
+    server.stop();
+    assert!(begun.elapsed() < Duration::from_secs(10));
+    lines.join().unwrap();
 }
 
 async fn a_large_file_is_read_in_parts_and_in_little_memory(on: On) {
