@@ -85,6 +85,10 @@ impl Folder {
         // They tell what files hold, so they are for the server's own eyes.
         let own = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&options.journal_dir);
         own.map_err(ToolError::internal)?;
+        let journals = options.journal_dir.canonicalize().map_err(ToolError::internal)?;
+        if journals.starts_with(root.real_path()) {
+            return Err(holds_our_data(path));
+        }
         let disk = Disk { root: Arc::new(root), limits: options.history };
         let journal_dir = options.journal_dir.clone();
         Ok(Self { disk, turn: Arc::default(), journal_dir, watching: std::sync::Mutex::default() })
@@ -106,6 +110,15 @@ impl Folder {
 fn unusable(path: &Path, error: &toolrest_directory::Error) -> ToolError {
     let message = format!("The workspace's folder {} cannot be opened: {}", path.display(), error.kind);
     ToolError::new(ErrorKind::Unavailable, message)
+}
+
+/// Who works there could read the secret that signs tokens.
+fn holds_our_data(path: &Path) -> ToolError {
+    let message = format!(
+        "The server keeps its own data inside of {}; start it with --data-dir outside of the folder",
+        path.display()
+    );
+    ToolError::new(ErrorKind::Forbidden, message)
 }
 
 fn not_allowed(path: &Path) -> ToolError {

@@ -546,6 +546,17 @@ async fn a_kill_amid_a_commit_of_many_files_leaves_all_or_none() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_folder_that_holds_the_servers_own_data_is_refused() {
+    let mut server = On::Sqlite.options().start();
+    let data = server.data_folder().to_owned();
+    for folder in [&data, data.parent().unwrap()] {
+        server.set_env("TOOLREST__FOLDERS__LOCAL_DIR", folder.to_str().unwrap());
+        let refusal = server.try_restart(Port::New).unwrap_err();
+        assert!(refusal.output.contains("--data-dir"), "{}", refusal.output);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_started_for_a_folder_gives_a_token_for_it() {
     let folder = On::Sqlite.shared().new_folder();
     fs::write(folder.join("a.txt"), "text").unwrap();
