@@ -85,6 +85,8 @@ pub struct Entry {
     pub file_type: FileType,
     /// Whether the system keeps it and the file tools cannot change it.
     pub is_virtual: bool,
+    /// Whether a symbolic link stands there, and the rest tells of what it leads to.
+    pub is_link: bool,
     /// The size of its content in bytes.
     pub size: i64,
     /// Its current version.

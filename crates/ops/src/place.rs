@@ -2,8 +2,8 @@
 
 use crate::list;
 use toolrest_core::{
-    CallCx, Change, Changeset, ContentHash, Depth, Destination, ErrorKind, Expect, FileType, Outcome, Removal, Result,
-    ToolError, WsPath,
+    CallCx, Change, Changeset, ContentHash, Depth, Destination, Entry, ErrorKind, Expect, FileType, Outcome, Removal,
+    Result, ToolError, WsPath,
 };
 
 /// Makes a folder and those above it.
@@ -33,7 +33,9 @@ const TRIES: usize = 5;
 pub async fn remove_tree(cx: &CallCx, path: &WsPath, expected: Option<ContentHash>) -> Result<Vec<WsPath>> {
     let mut tries = 1;
     loop {
-        let is_folder = cx.workspace.stat(path).await?.is_some_and(|entry| entry.file_type == FileType::Folder);
+        // A link goes by itself: what it leads to stays.
+        let is_folder = |entry: Entry| entry.file_type == FileType::Folder && !entry.is_link;
+        let is_folder = cx.workspace.stat(path).await?.is_some_and(is_folder);
         let mut paths = vec![path.clone()];
         if is_folder {
             paths.extend(list(cx, path, Depth::Descendants).await?.into_iter().map(|entry| entry.path));
@@ -51,7 +53,7 @@ pub async fn remove_tree(cx: &CallCx, path: &WsPath, expected: Option<ContentHas
 }
 
 fn meanwhile(kind: ErrorKind) -> bool {
-    matches!(kind, ErrorKind::NotEmpty | ErrorKind::NotFound | ErrorKind::Conflict)
+    matches!(kind, ErrorKind::NotEmpty | ErrorKind::NotFound | ErrorKind::Conflict | ErrorKind::ThroughFile)
 }
 
 /// What to do about a file that stands where another is moved to.

@@ -52,6 +52,7 @@ impl From<FileRow> for Entry {
             display_name: row.display_name,
             file_type: row.file_type,
             is_virtual: row.is_virtual,
+            is_link: false,
             size: row.head.map_or(0, |head| head.size),
             version: row.head.map(|head| head.version),
             hash: row.head.map(|head| head.hash),
@@ -345,6 +346,12 @@ impl Planner {
         }
         let row = self.view.live.get(path).cloned().ok_or_else(|| ToolError::file_not_found(path))?;
         changeable(&row)?;
+        // What is to be removed itself is seen as the link that it may be: nothing goes with it that it leads to.
+        if let Some(above) = path.parent().and_then(|above| self.view.live.get(&above))
+            && above.file_type != FileType::Folder
+        {
+            return Err(through_file(&above.path));
+        }
         if row.file_type == FileType::Folder && removal == Removal::File {
             let message = format!("{path} is a folder; only files can be removed this way");
             return Err(ToolError::new(ErrorKind::IsDirectory, message));

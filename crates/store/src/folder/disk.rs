@@ -73,7 +73,8 @@ impl Disk {
             Kind::Folder => FileType::Folder,
             _ => self.sniffed(below_root(path)),
         };
-        Ok(Some(entry(path, file_type, &metadata, None, recorded)))
+        let is_link = self.metadata_with(path, Links::Keep)?.is_some_and(|own| own.kind == Kind::Symlink);
+        Ok(Some(Entry { is_link, ..entry(path, file_type, &metadata, None, recorded) }))
     }
 
     pub(super) fn read(&self, path: &WsPath, recorded: Option<Entry>) -> Result<File> {
@@ -341,6 +342,7 @@ pub(super) fn entry(
         display_name: None,
         file_type,
         is_virtual: false,
+        is_link: false,
         size: if is_folder(file_type) { 0 } else { size_of(metadata.size_bytes) },
         version: current.and_then(|recorded| recorded.version),
         hash,

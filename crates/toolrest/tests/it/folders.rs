@@ -274,6 +274,15 @@ async fn removing_a_link_leaves_what_it_leads_to(on: On) {
         assert!(!folder.join(link).exists());
     }
     assert_eq!(fs::read_to_string(folder.join("target.txt")).unwrap(), "inside");
+    // Nor does what lies in a folder go with a link to it.
+    fs::create_dir_all(folder.join("tree/deep")).unwrap();
+    fs::write(folder.join("tree/deep/leaf"), "green").unwrap();
+    symlink("tree", folder.join("shortcut")).unwrap();
+    let args = json!({"tool": "delete_file", "args": {"path": "shortcut", "recursive": true}});
+    let gone = workspace.post("/toolsets/system", &args).await.success();
+    assert_eq!(gone["value"]["deleted"], json!(["shortcut"]));
+    assert!(!folder.join("shortcut").is_symlink());
+    assert_eq!(fs::read_to_string(folder.join("tree/deep/leaf")).unwrap(), "green");
 }
 
 async fn a_file_with_several_names_keeps_them(on: On) {
