@@ -33,6 +33,14 @@ pub(crate) struct FileRow {
     pub deleted_at: Option<Timestamp>,
 }
 
+/// The type of a symbolic link, as modes have it.
+pub(crate) const MODE_OF_LINK: u32 = 0o120_000;
+
+/// Whether a mode is the one of a symbolic link.
+pub(crate) fn is_link(mode: u32) -> bool {
+    mode & !0o7777 == MODE_OF_LINK
+}
+
 /// The current version of a file.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Head {
@@ -155,6 +163,8 @@ impl Planner {
             }
             Expect::Absent(path) => match self.view.live.get(path) {
                 None => Ok(()),
+                // It leads nowhere: to read it again would find nothing again.
+                Some(row) if row.mode.is_some_and(is_link) => Err(already_exists(path)),
                 Some(row) => Err(ToolError::stale(path, row.head.map(|head| head.hash))),
             },
             Expect::Version(file, expected) => {

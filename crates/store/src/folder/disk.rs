@@ -2,6 +2,7 @@
 
 use super::HistoryLimits;
 use super::errors::{Attempt, told};
+use crate::plan::MODE_OF_LINK;
 use crate::store::not_a_folder;
 use std::{
     collections::BTreeSet,
@@ -28,7 +29,6 @@ const SNIFFED_BYTES: usize = 8_000;
 
 const TYPE_FILE: u32 = 0o100_000;
 const TYPE_FOLDER: u32 = 0o040_000;
-const TYPE_LINK: u32 = 0o120_000;
 
 /// Looks at a folder, and blocks.
 #[derive(Clone)]
@@ -185,7 +185,7 @@ impl Disk {
             Kind::Symlink => {
                 let target =
                     self.root.read_link(below_root(path)).map_err(|error| told(&error, path, Attempt::Read))?;
-                seen(FileType::File, TYPE_LINK, Some(small(Content::Bytes(target))?))
+                seen(FileType::File, MODE_OF_LINK, Some(small(Content::Bytes(target))?))
             }
             Kind::Other => seen(FileType::File, 0, Some(small(Content::Bytes(Vec::new()))?)),
         }))
@@ -193,7 +193,12 @@ impl Disk {
 
     /// Tells only whether a folder or a file stands at a path.
     pub(super) fn look_at_kind(&self, path: &WsPath) -> Result<Option<Seen>> {
-        let Some(metadata) = self.metadata(path)? else { return Ok(None) };
+        // A link that leads nowhere is in the way as a file is.
+        let metadata = match self.metadata(path)? {
+            None => self.metadata_with(path, Links::Keep)?,
+            there => there,
+        };
+        let Some(metadata) = metadata else { return Ok(None) };
         let modified = timestamp(metadata.modified);
         let (file_type, kind) = match metadata.kind {
             Kind::Folder => (FileType::Folder, TYPE_FOLDER),

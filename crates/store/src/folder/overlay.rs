@@ -5,10 +5,10 @@
 
 use super::disk::{Disk, Seen, is_ordinary};
 use crate::blob::{Compression, Prepared};
-use crate::plan::{Below, FileRow, Head, Needs, RowOp, View};
+use crate::plan::{Below, FileRow, Head, Needs, RowOp, View, is_link};
 use std::collections::{BTreeMap, BTreeSet};
 use toolrest_core::{
-    Change, Changeset, ContentHash, FileId, FileType, Result, Timestamp, ToolError, VersionId, WsPath,
+    Change, Changeset, ContentHash, Destination, FileId, FileType, Put, Result, Timestamp, ToolError, VersionId, WsPath,
 };
 use toolrest_directory::Links;
 
@@ -36,11 +36,13 @@ pub(super) fn overlay(
 ) -> Result<Overlay> {
     let mut layer =
         Layer { disk, view, now, budget: disk.limits.commit_bytes, gone: BTreeSet::new(), done: Overlay::default() };
-    let taken_away = taken_away(changes);
+    let (taken_away, written) = (taken_away(changes), written(changes));
     for path in needs.at.union(&needs.above).filter(|path| !path.is_root()) {
         let seen = if needs.at.contains(path) {
             let links = if taken_away.contains(path) { Links::Keep } else { Links::Follow };
-            disk.look(path, links, &mut layer.budget)?
+            let seen = disk.look(path, links, &mut layer.budget)?;
+            // Where a link leads to nothing that is there, writing makes what it leads to.
+            seen.filter(|seen| links == Links::Keep || !is_link(seen.mode) || !written.contains(path))
         } else {
             disk.look_at_kind(path)?
         };
@@ -58,6 +60,22 @@ fn taken_away(changes: &Changeset) -> BTreeSet<&WsPath> {
         _ => None,
     };
     changes.changes.iter().filter_map(path).collect()
+}
+
+/// The paths that are written to, through links. Where something is moved to, a link is in the way.
+fn written(changes: &Changeset) -> BTreeSet<&WsPath> {
+    let mut paths = BTreeSet::new();
+    for change in &changes.changes {
+        if let Change::Put(Put { path, .. }) | Change::Touch(path) = change {
+            paths.insert(path);
+        }
+    }
+    for change in &changes.changes {
+        if let Change::Move { to: Destination::Exactly(path), .. } = change {
+            paths.remove(path);
+        }
+    }
+    paths
 }
 
 struct Layer<'a> {

@@ -26,6 +26,7 @@ on!(folder, Folder:
     a_patch_sets_modes_and_undo_takes_them_back,
     links_inside_are_followed_and_links_out_are_refused,
     removing_a_link_leaves_what_it_leads_to,
+    a_link_to_nothing_is_written_through,
     a_file_with_several_names_keeps_them,
     names_that_are_no_text_survive,
     a_pipe_is_refused_without_waiting_for_it,
@@ -283,6 +284,31 @@ async fn removing_a_link_leaves_what_it_leads_to(on: On) {
     assert_eq!(gone["value"]["deleted"], json!(["shortcut"]));
     assert!(!folder.join("shortcut").is_symlink());
     assert_eq!(fs::read_to_string(folder.join("tree/deep/leaf")).unwrap(), "green");
+}
+
+async fn a_link_to_nothing_is_written_through(on: On) {
+    let (workspace, folder) = room(on).await;
+    for link in ["by-write", "by-coding", "in-the-way"] {
+        symlink(format!("{link}.txt"), folder.join(link)).unwrap();
+    }
+    workspace.write("/by-write", "made").await;
+    CODING.ok(&workspace, "write", json!({"filePath": "by-coding", "content": "made"})).await;
+    for link in ["by-write", "by-coding"] {
+        assert!(folder.join(link).is_symlink());
+        assert_eq!(fs::read_to_string(folder.join(format!("{link}.txt"))).unwrap(), "made");
+    }
+    // To take it back would take the link away, which was there before.
+    let commit = text_at(&workspace.get("/commits").await.success(), "/commits/0/id").to_owned();
+    workspace.post(&format!("/commits/{commit}/undo"), &json!({})).await.refused(409, "CONFLICT");
+    assert_eq!(fs::read_to_string(folder.join("by-coding.txt")).unwrap(), "made");
+    // No folder can be made of it, and nothing can be moved to it.
+    CODING
+        .refused(&workspace, 409, "NOT_A_DIRECTORY", "write", json!({"filePath": "in-the-way/a", "content": ""}))
+        .await;
+    let patch =
+        "*** Begin Patch\n*** Update File: by-write.txt\n*** Move to: in-the-way\n@@\n-made\n+moved\n*** End Patch";
+    CODING.refused(&workspace, 409, "CONFLICT", "apply_patch", json!({"patchText": patch})).await;
+    assert!(folder.join("in-the-way").is_symlink() && !folder.join("in-the-way.txt").exists());
 }
 
 async fn a_file_with_several_names_keeps_them(on: On) {
