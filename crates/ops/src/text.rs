@@ -4,6 +4,7 @@ use crate::document::{Editable, binary};
 use crate::read;
 use std::fmt::Write;
 use std::io::Read;
+use std::time::Instant;
 use toolrest_core::{CallCx, ContentHash, ContentHasher, ErrorKind, OpenFile, Result, ToolError, WsPath};
 
 /// Files from here on are read piece by piece where they can be.
@@ -62,7 +63,8 @@ pub struct PageLimits {
 pub async fn read_page(cx: &CallCx, path: &WsPath, limits: PageLimits) -> Result<FilePage> {
     if let Some(open) = cx.workspace.open(path, STREAM_FROM_BYTES).await? {
         let limit_bytes = cx.limits.response_bytes;
-        let work = move || page_of_stream(open, limits, limit_bytes);
+        let deadline = Instant::now() + cx.limits.call_timeout;
+        let work = move || page_of_stream(open, limits, limit_bytes, deadline);
         return tokio::task::spawn_blocking(work).await.map_err(ToolError::internal)?;
     }
     let (entry, content) = read(cx, path).await?;
@@ -79,7 +81,7 @@ fn page(text: &str, limits: PageLimits) -> LinePage {
 
 /// Takes a page of lines out of a file that is too large to be held in memory. All of it is read once, for the number of
 /// its lines and its hash.
-fn page_of_stream(open: OpenFile, limits: PageLimits, limit_bytes: usize) -> Result<FilePage> {
+fn page_of_stream(open: OpenFile, limits: PageLimits, limit_bytes: usize, deadline: Instant) -> Result<FilePage> {
     let OpenFile { entry, mut bytes } = open;
     let no_text = || binary(&entry.path, usize::try_from(entry.size).unwrap_or(usize::MAX));
     let (mut pager, mut hasher) = (Pager::new(limits), ContentHasher::default());
@@ -87,6 +89,11 @@ fn page_of_stream(open: OpenFile, limits: PageLimits, limit_bytes: usize) -> Res
     // The beginning of a character whose rest was not read yet.
     let mut held = 0;
     loop {
+        if Instant::now() > deadline {
+            // Nobody waits for it any more.
+            let message = format!("{} is too long to be read through in time", entry.path);
+            return Err(ToolError::new(ErrorKind::Timeout, message));
+        }
         let count = bytes.read(&mut piece[held..]).map_err(ToolError::internal)?;
         hasher.update(&piece[held..held + count]);
         let read = &piece[..held + count];

@@ -13,8 +13,8 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 use toolrest_core::{
-    Content, ContentHash, Depth, Entry, File, FileId, FileType, Form, Listed, Listing, ReadSeek, Result, Timestamp,
-    ToolError, WsPath,
+    Content, ContentHash, Depth, Entry, ErrorKind, File, FileId, FileType, Form, Listed, Listing, ReadSeek, Result,
+    Timestamp, ToolError, WsPath,
 };
 use toolrest_directory::{ErrorKind as DiskError, Kind, Links, ListOptions, Metadata, Root};
 
@@ -23,6 +23,9 @@ const READ_MOST_BYTES: u64 = 512 << 20;
 
 /// Files up to here are read where the request is served, if they are in memory: that takes less than going elsewhere.
 const CACHED_MOST_BYTES: usize = 64 << 10;
+
+/// The most that is read of what one commit changes. All others wait for as long as that takes.
+const READ_FOR_COMMIT_MOST_BYTES: u64 = 8 << 30;
 
 /// How much of a file is looked at to tell whether it is text.
 const SNIFFED_BYTES: usize = 8_000;
@@ -35,6 +38,14 @@ const TYPE_FOLDER: u32 = 0o040_000;
 pub(super) struct Disk {
     pub(super) root: Arc<Root>,
     pub(super) limits: HistoryLimits,
+}
+
+/// How much more of what was there before a commit may be looked at.
+pub(super) struct Budget {
+    /// How much may be kept for the history.
+    kept_bytes: u64,
+    /// How much may be read, kept or not.
+    read_bytes: u64,
 }
 
 /// What was seen at a path, with all that a changeset may need to know of it.
@@ -163,10 +174,15 @@ impl Disk {
         Ok(Listing { entries, truncated })
     }
 
+    /// What one commit may look at.
+    pub(super) fn budget(&self) -> Budget {
+        Budget { kept_bytes: self.limits.commit_bytes, read_bytes: READ_FOR_COMMIT_MOST_BYTES }
+    }
+
     /// Looks at what stands at a path, with its content unless only its kind matters.
     ///
     /// A link that is about to be taken away is seen as what it is; otherwise, as what it leads to.
-    pub(super) fn look(&self, path: &WsPath, links: Links, budget: &mut u64) -> Result<Option<Seen>> {
+    pub(super) fn look(&self, path: &WsPath, links: Links, budget: &mut Budget) -> Result<Option<Seen>> {
         let Some(own) = self.metadata_with(path, Links::Keep)? else { return Ok(None) };
         let behind = match own.kind {
             Kind::Symlink if links == Links::Follow => self.root.stat(below_root(path), Links::Follow).ok(),
@@ -223,14 +239,15 @@ impl Disk {
         Ok((paths, unnamed))
     }
 
-    fn content(&self, path: &WsPath, budget: &mut u64) -> Result<SeenContent> {
+    fn content(&self, path: &WsPath, budget: &mut Budget) -> Result<SeenContent> {
         let fail = |error| told(&error, path, Attempt::Read);
         let mut reader = self.root.open_reader(below_root(path)).map_err(fail)?;
         let size = reader.metadata().size_bytes;
-        if size <= self.limits.file_bytes && size <= *budget {
+        budget.read_bytes = budget.read_bytes.checked_sub(size).ok_or_else(|| too_much(path, size))?;
+        if size <= self.limits.file_bytes && size <= budget.kept_bytes {
             let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
             reader.by_ref().take(self.limits.file_bytes + 1).read_to_end(&mut bytes).map_err(ToolError::internal)?;
-            *budget = budget.saturating_sub(bytes.len() as u64);
+            budget.kept_bytes = budget.kept_bytes.saturating_sub(bytes.len() as u64);
             return small(Content::of_bytes(bytes));
         }
         let hash = reader.hash().map_err(ToolError::internal)?;
@@ -322,6 +339,14 @@ fn file(path: &WsPath, found: toolrest_directory::Content, recorded: Option<Entr
     let content = Content::of_bytes(found.bytes);
     let hash = Some(ContentHash(found.hash.0));
     File { entry: entry(path, plain_type(&content), &found.metadata, hash, recorded), content: Some(content) }
+}
+
+fn too_much(path: &WsPath, size: u64) -> ToolError {
+    let message = format!(
+        "{path} has {size} bytes, and a commit can look at {READ_FOR_COMMIT_MOST_BYTES} at most to record what it \
+         changes; change fewer files at once, or this one without the server. Nothing was written"
+    );
+    ToolError::new(ErrorKind::PayloadTooLarge, message).detail("path", path.as_str())
 }
 
 fn plain_type(content: &Content) -> FileType {

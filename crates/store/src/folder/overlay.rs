@@ -3,7 +3,7 @@
 //! Where the two differ, somebody else has changed the folder. What they did is taken into the history first, in the
 //! same commit: as a version, a new row, or a row that goes to the trash.
 
-use super::disk::{Disk, Seen, is_ordinary};
+use super::disk::{Budget, Disk, Seen, is_ordinary};
 use crate::blob::{Compression, Prepared};
 use crate::plan::{Below, FileRow, Head, Needs, RowOp, View, is_link};
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,8 +34,7 @@ pub(super) fn overlay(
     view: &mut View,
     now: Timestamp,
 ) -> Result<Overlay> {
-    let mut layer =
-        Layer { disk, view, now, budget: disk.limits.commit_bytes, gone: BTreeSet::new(), done: Overlay::default() };
+    let mut layer = Layer { disk, view, now, budget: disk.budget(), gone: BTreeSet::new(), done: Overlay::default() };
     let (taken_away, written) = (taken_away(changes), written(changes));
     for path in needs.at.union(&needs.above).filter(|path| !path.is_root()) {
         let seen = if needs.at.contains(path) {
@@ -82,8 +81,7 @@ struct Layer<'a> {
     disk: &'a Disk,
     view: &'a mut View,
     now: Timestamp,
-    /// How much more of what was there may be kept.
-    budget: u64,
+    budget: Budget,
     /// Paths that were found to be gone, with all below them.
     gone: BTreeSet<WsPath>,
     done: Overlay,

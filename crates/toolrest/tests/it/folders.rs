@@ -27,6 +27,7 @@ on!(folder, Folder:
     links_inside_are_followed_and_links_out_are_refused,
     removing_a_link_leaves_what_it_leads_to,
     a_link_to_nothing_is_written_through,
+    a_file_that_takes_long_to_read_holds_nobody_up,
     a_file_with_several_names_keeps_them,
     names_that_are_no_text_survive,
     a_pipe_is_refused_without_waiting_for_it,
@@ -309,6 +310,17 @@ async fn a_link_to_nothing_is_written_through(on: On) {
         "*** Begin Patch\n*** Update File: by-write.txt\n*** Move to: in-the-way\n@@\n-made\n+moved\n*** End Patch";
     CODING.refused(&workspace, 409, "CONFLICT", "apply_patch", json!({"patchText": patch})).await;
     assert!(folder.join("in-the-way").is_symlink() && !folder.join("in-the-way.txt").exists());
+}
+
+async fn a_file_that_takes_long_to_read_holds_nobody_up(on: On) {
+    let (workspace, folder) = room(on).await;
+    fs::File::create(folder.join("vast")).unwrap().set_len(1 << 40).unwrap();
+    let to = json!({"source": "/vast", "destination": "/elsewhere"});
+    for (tool, args) in [("mv", to), ("rm", json!({"path": "/vast"}))] {
+        workspace.refused(413, "PAYLOAD_TOO_LARGE", tool, args).await;
+    }
+    workspace.write("/beside", "text").await;
+    assert!(folder.join("vast").exists());
 }
 
 async fn a_file_with_several_names_keeps_them(on: On) {
