@@ -85,6 +85,11 @@ pub(crate) fn check_writable(folder: impl AsFd, name: &OsStr) -> Result<()> {
     fs::accessat(folder, name, Access::WRITE_OK, AtFlags::EACCESS | AtFlags::SYMLINK_NOFOLLOW)
 }
 
+/// The user whose rights the process has.
+pub(crate) fn user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
 pub(crate) fn read_link(folder: impl AsFd, name: &OsStr) -> Result<Vec<u8>> {
     gate()?;
     fs::readlinkat(folder, name, Vec::new()).map(std::ffi::CString::into_bytes)

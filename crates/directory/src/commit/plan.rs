@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use rustix::fs::OFlags;
+
 use super::{locate, paths::Paths, step::Step};
 use crate::{
     AppliedChange, Change, Contents, Effect, ErrorKind, Expect, Hash, Identity, Kind, Links, ListOptions, Metadata,
@@ -10,6 +12,9 @@ use crate::{
     read, sys,
     temporary::temporary_in,
 };
+
+/// Whoever may write to a folder with this bit may still not rename what others have in it.
+const STICKY: u32 = 0o1000;
 
 /// A step with what is needed to take it.
 pub(super) struct Task<'a> {
@@ -137,7 +142,7 @@ impl<'a> Planner<'a, '_> {
                 let place = self.root.place(&disk).at(path)?;
                 sys::check_writable(&place.folder, &place.name).at(path)?;
                 let aside = self.temporary_for(&real)?;
-                if metadata.links > 1 {
+                if metadata.links > 1 || self.keeps_its_name(&disk, &metadata, path)? {
                     let old = self.check_content(&disk, expect, path, Needed::Always)?.unwrap_or(hash);
                     let mode = metadata.mode;
                     (Step::Rewrite { path: real.clone(), aside, old, mode }, Effect::RewrittenInPlace, Some(disk))
@@ -152,6 +157,19 @@ impl<'a> Planner<'a, '_> {
         let demand = content_demand(expect);
         self.writes.push(Task { step, demand, write: Some(Write { bytes, mode, replaced }) });
         Ok((real, effect))
+    }
+
+    /// Whether the process may write to a file but not put another in its place, because the folder is sticky and both
+    /// belong to others.
+    fn keeps_its_name(&self, disk: &Path, file: &Metadata, path: &Path) -> Result<bool> {
+        let user = sys::user();
+        if user == 0 || user == file.owner {
+            return Ok(false);
+        }
+        let parent = disk.parent().unwrap_or(Path::new(""));
+        let folder = self.root.open_real_folder(parent, OFlags::PATH).and_then(sys::stat).at(path)?;
+        let folder = Metadata::from(folder);
+        Ok(folder.mode & STICKY != 0 && user != folder.owner)
     }
 
     fn remove(&mut self, path: &Path, expect: Expect) -> Result<PathBuf> {

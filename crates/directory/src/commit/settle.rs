@@ -211,12 +211,17 @@ fn has_content(place: &Place, metadata: Metadata, hash: Hash) -> rustix::io::Res
     Ok(metadata.kind == Kind::File && place.open(OFlags::RDONLY).and_then(read::hash_of)? == hash)
 }
 
-/// Removes a temporary file, or a folder with all that is in it.
+/// Removes a temporary file, or a folder with all that is in it. One that may not be removed stays: nobody sees it, and
+/// no commit is to wait for it for ever.
 pub(super) fn discard(root: &Root, path: &Path) -> rustix::io::Result<()> {
     let Some(place) = found(root.place(path))? else { return Ok(()) };
-    match found(sys::unlink(&place.folder, &place.name)) {
+    let removed = match sys::unlink(&place.folder, &place.name) {
         Err(Errno::ISDIR) => discard_folder(root, path),
-        result => result.map(|_| ()),
+        removed => removed,
+    };
+    match removed {
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::PERM | Errno::ACCESS) => Ok(()),
+        removed => removed,
     }
 }
 

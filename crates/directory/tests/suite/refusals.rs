@@ -13,7 +13,7 @@ use rustix::{
     thread::{set_thread_res_gid, set_thread_res_uid},
 };
 use tempfile::TempDir;
-use toolrest_directory::{Change, CommitOptions, Contents, ErrorKind, Expect, Hash, Parents, Replace, Root};
+use toolrest_directory::{Change, CommitOptions, Contents, Effect, ErrorKind, Expect, Hash, Parents, Replace, Root};
 
 use crate::scene::{Scene, hash, make_folder, moving, remove, remove_folder, tree, write, write_deep};
 
@@ -143,6 +143,27 @@ fn files_and_folders_that_may_not_be_written_to_are_denied() {
     }
     // With the rights to it, the same user can.
     unprivileged(|| scene.commit(&[write("tree/new", "", Expect::Absent)])).unwrap();
+}
+
+#[test]
+fn where_files_of_others_keep_their_names_they_are_rewritten() {
+    let scene = Scene::with(&[("shared/file", "old")]);
+    assert!(rustix::process::geteuid().is_root(), "only the superuser can give files away; run this test as root");
+    give_away(&scene);
+    for (path, mode) in [("shared", 0o1777), ("shared/file", 0o666)] {
+        chown(scene.path(path), Some(0), Some(0)).unwrap();
+        set_mode(scene.path(path), mode);
+    }
+    let applied = unprivileged(|| scene.commit(&[write("shared/file", "new", hash("old"))])).unwrap();
+    assert_eq!(applied.changes[0].effect, Effect::RewrittenInPlace);
+    assert_eq!(scene.text("shared/file"), "new");
+    for change in [remove("shared/file", Expect::Anything), moving("shared/file", "mine")] {
+        let error = unprivileged(|| scene.commit(&[change])).unwrap_err();
+        assert!(matches!(error.kind, ErrorKind::Denied), "{error:?}");
+    }
+    // Nothing is left over that stands in the way of the next.
+    assert_eq!(fs::read_dir(scene.path("shared")).unwrap().count(), 1);
+    unprivileged(|| scene.commit(&[write("new", "", Expect::Absent)])).unwrap();
 }
 
 #[test]

@@ -225,7 +225,10 @@ fn rewritten_in_place(applied: &Applied) -> impl Iterator<Item = String> {
     let in_place = applied.changes.iter().filter(|change| change.effect == Effect::RewrittenInPlace);
     in_place.map(|change| {
         let path = path_of(&change.path).unwrap_or_else(WsPath::root);
-        format!("{path} has several names (hard links) and was changed in place, so that all of them show the change")
+        format!(
+            "{path} was changed in place, because it has several names (hard links), which all show the change, or \
+             because its folder lets nobody else put another file there"
+        )
     })
 }
 

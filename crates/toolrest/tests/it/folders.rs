@@ -330,7 +330,7 @@ async fn a_file_with_several_names_keeps_them(on: On) {
     let written = workspace.write("/one", "changed").await;
     assert_eq!(fs::read_to_string(folder.join("two")).unwrap(), "changed");
     assert_eq!(fs::metadata(folder.join("one")).unwrap().nlink(), 2);
-    assert!(text_at(&written, "/warnings/0").contains("/one has several names"), "{written}");
+    assert!(text_at(&written, "/warnings/0").contains("/one was changed in place"), "{written}");
     assert!(workspace.write("/other", "x").await.get("warnings").is_none());
 }
 
