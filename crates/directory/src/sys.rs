@@ -48,6 +48,12 @@ pub(crate) fn open_beneath(folder: impl AsFd, path: &Path, flags: OFlags, resolv
     result
 }
 
+/// Opens the folder that a folder lies in now, which may be anywhere.
+pub(crate) fn open_above(folder: impl AsFd) -> Result<OwnedFd> {
+    gate()?;
+    fs::openat(folder, "..", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+}
+
 /// Makes a file that must not exist yet.
 pub(crate) fn create(folder: impl AsFd, name: &OsStr, mode: Mode) -> Result<OwnedFd> {
     gate()?;

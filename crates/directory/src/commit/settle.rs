@@ -6,13 +6,13 @@
 
 use std::{
     collections::BTreeSet,
-    ffi::OsStr,
-    os::unix::ffi::OsStrExt,
+    ffi::{OsStr, OsString},
+    os::{fd::OwnedFd, unix::ffi::OsStrExt},
     path::{Path, PathBuf},
 };
 
 use rustix::{
-    fs::{Dir, OFlags},
+    fs::{Dir, OFlags, ResolveFlags},
     io::Errno,
 };
 
@@ -225,35 +225,54 @@ pub(super) fn discard(root: &Root, path: &Path) -> rustix::io::Result<()> {
     }
 }
 
-/// Empties a folder from the bottom up, with one descriptor open at a time.
-fn discard_folder(root: &Root, path: &Path) -> rustix::io::Result<()> {
-    let mut waiting = vec![path.to_owned()];
-    while let Some(folder) = waiting.last().cloned() {
-        let below = discard_files(root, &folder)?;
-        if below.is_empty() {
-            let place = root.place(&folder)?;
-            sys::remove_folder(&place.folder, &place.name)?;
-            waiting.pop();
-        }
-        waiting.extend(below);
-    }
-    Ok(())
+/// A folder that is being emptied, with the folders in it that are still there.
+struct Level {
+    identity: Identity,
+    below: Vec<OsString>,
 }
 
-/// Removes all files of a folder and gives the folders in it.
-fn discard_files(root: &Root, folder: &Path) -> rustix::io::Result<Vec<PathBuf>> {
+/// Empties a folder from the bottom up, with one descriptor open at a time. It goes down and up by single names: what was
+/// set aside at every depth has a path that is longer than any may be.
+fn discard_folder(root: &Root, path: &Path) -> rustix::io::Result<()> {
+    let mut at = root.open_real_folder(path, OFlags::RDONLY)?;
+    let mut levels = vec![discard_files(&at)?];
+    while let Some(level) = levels.last() {
+        if let Some(name) = level.below.last() {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+            at = sys::open_beneath(&at, Path::new(name), flags, ResolveFlags::NO_SYMLINKS)?;
+            levels.push(discard_files(&at)?);
+            continue;
+        }
+        levels.pop();
+        let Some(above) = levels.last_mut() else { break };
+        at = sys::open_above(&at)?;
+        if Metadata::from(sys::stat(&at)?).identity != above.identity {
+            // Somebody has moved it away: what is there now is not ours.
+            return Err(Errno::NOENT);
+        }
+        if let Some(name) = above.below.pop() {
+            sys::remove_folder(&at, &name)?;
+        }
+    }
+    let place = root.place(path)?;
+    sys::remove_folder(&place.folder, &place.name)
+}
+
+/// Removes all files of a folder.
+fn discard_files(folder: &OwnedFd) -> rustix::io::Result<Level> {
+    let identity = Metadata::from(sys::stat(folder)?).identity;
     let mut below = Vec::new();
-    let mut entries = Dir::new(root.open_real_folder(folder, OFlags::RDONLY)?)?;
+    let mut entries = Dir::read_from(folder)?;
     while let Some(entry) = entries.read() {
         let entry = entry?;
         let name = OsStr::from_bytes(entry.file_name().to_bytes());
         if name == "." || name == ".." {
             continue;
         }
-        match sys::unlink(entries.fd()?, name) {
-            Err(Errno::ISDIR) => below.push(folder.join(name)),
+        match sys::unlink(folder, name) {
+            Err(Errno::ISDIR) => below.push(name.to_owned()),
             result => result?,
         }
     }
-    Ok(below)
+    Ok(Level { identity, below })
 }
