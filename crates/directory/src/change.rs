@@ -23,7 +23,12 @@ pub enum Change {
     /// Gives a file, link or folder another path.
     Move { from: PathBuf, to: PathBuf, replace: Replace, parents: Parents },
     /// Makes a folder that must not exist yet.
-    MakeFolder { path: PathBuf, parents: Parents },
+    MakeFolder {
+        path: PathBuf,
+        /// The permission bits, to which those of the owner are added. Without them it gets 0777 less the umask.
+        mode: Option<u32>,
+        parents: Parents,
+    },
 }
 
 /// What must stand at a path for a change to take effect.

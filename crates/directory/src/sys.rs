@@ -173,9 +173,9 @@ pub(crate) fn lock(file: impl AsFd) -> Result<()> {
     io::retry_on_intr(|| fs::flock(&file, FlockOperation::LockExclusive))
 }
 
-pub(crate) fn make_folder(folder: impl AsFd, name: &OsStr) -> Result<()> {
+pub(crate) fn make_folder(folder: impl AsFd, name: &OsStr, mode: u32) -> Result<()> {
     gate()?;
-    fs::mkdirat(folder, name, Mode::from_raw_mode(0o777))
+    fs::mkdirat(folder, name, Mode::from_raw_mode(mode))
 }
 
 pub(crate) fn remove_folder(folder: impl AsFd, name: &OsStr) -> Result<()> {

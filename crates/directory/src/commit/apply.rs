@@ -21,7 +21,11 @@ fn take(root: &Root, task: &Task<'_>) -> Result<()> {
     match &task.step {
         Step::MakeFolder { path, .. } => {
             let place = root.place(path).at(path)?;
-            sys::make_folder(&place.folder, &place.name).at(path)
+            // Never wider than it is to be, and never closed to this process, which may have to put files into it.
+            let mode = task.mode.map(|mode| mode & 0o7777 | 0o700);
+            sys::make_folder(&place.folder, &place.name, mode.unwrap_or(0o777)).at(path)?;
+            let made = || root.open_real_folder(path, OFlags::RDONLY);
+            mode.map_or(Ok(()), |mode| made().and_then(|made| sys::change_mode(made, mode))).at(path)
         }
         Step::Remove { path, aside } => {
             let from = root.place(path).at(path)?;
@@ -70,7 +74,7 @@ fn rewrite(root: &Root, task: &Task<'_>, path: &Path, old: Hash) -> Result<()> {
     }
     sys::write_at(&file, write.bytes, 0).at(path)?;
     sys::truncate(&file, write.bytes.len() as u64).at(path)?;
-    if let Some(mode) = write.mode {
+    if let Some(mode) = task.mode {
         sys::change_mode(&file, mode & 0o7777).at(path)?;
     }
     sys::sync(&file).at(path)

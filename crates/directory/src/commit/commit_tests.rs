@@ -129,9 +129,9 @@ fn changes() -> Vec<Change> {
         write("elsewhere/file", before("dir/file"), None),
         write("dir/file", Expect::Absent, None),
         write("gone/is a folder now", Expect::Absent, None),
-        Change::MakeFolder { path: "empty".into(), parents: Parents::Required },
+        Change::MakeFolder { path: "empty".into(), mode: None, parents: Parents::Required },
         moving("hollow", "moved/hollow", Replace::Refuse),
-        Change::MakeFolder { path: "hollow".into(), parents: Parents::Required },
+        Change::MakeFolder { path: "hollow".into(), mode: None, parents: Parents::Required },
         Change::RemoveFolder { path: "remade".into(), contents: Contents::Nothing },
         write("remade/file", Expect::Absent, None),
     ]

@@ -20,6 +20,8 @@ const STICKY: u32 = 0o1000;
 pub(super) struct Task<'a> {
     pub(super) step: Step,
     pub(super) demand: Demand,
+    /// The permission bits of what is made or written.
+    pub(super) mode: Option<u32>,
     pub(super) write: Option<Write<'a>>,
 }
 
@@ -36,7 +38,6 @@ pub(super) enum Demand {
 /// What is written.
 pub(super) struct Write<'a> {
     pub(super) bytes: &'a [u8],
-    pub(super) mode: Option<u32>,
     /// Where the file that is replaced lies before any step is taken.
     pub(super) replaced: Option<PathBuf>,
 }
@@ -99,7 +100,7 @@ impl<'a> Planner<'a, '_> {
             Change::Remove { path, expect } => (self.remove(path, *expect)?, Effect::Removed),
             Change::RemoveFolder { path, contents } => (self.remove_folder(path, *contents)?, Effect::Removed),
             Change::Move { from, to, replace, parents } => (self.move_to(from, to, *replace, *parents)?, Effect::Moved),
-            Change::MakeFolder { path, parents } => (self.make_folder(path, *parents)?, Effect::Created),
+            Change::MakeFolder { path, mode, parents } => (self.make_folder(path, *mode, *parents)?, Effect::Created),
         };
         Ok(AppliedChange { path, effect, metadata: None })
     }
@@ -155,7 +156,7 @@ impl<'a> Planner<'a, '_> {
         };
         self.written.insert(real.clone(), ());
         let demand = content_demand(expect);
-        self.writes.push(Task { step, demand, write: Some(Write { bytes, mode, replaced }) });
+        self.writes.push(Task { step, demand, mode, write: Some(Write { bytes, replaced }) });
         Ok((real, effect))
     }
 
@@ -227,7 +228,7 @@ impl<'a> Planner<'a, '_> {
 
     fn take_away(&mut self, real: PathBuf, demand: Demand) -> Result<PathBuf> {
         let aside = temporary_in(self.root.identity(), real.parent().unwrap_or(Path::new(""))).at(&real)?;
-        self.names.push(Task { step: Step::Remove { path: real.clone(), aside }, demand, write: None });
+        self.names.push(Task { step: Step::Remove { path: real.clone(), aside }, demand, mode: None, write: None });
         self.gone.insert(real.clone(), ());
         Ok(real)
     }
@@ -262,27 +263,27 @@ impl<'a> Planner<'a, '_> {
             },
         };
         let step = Step::Move { from: real_from.clone(), to: real_to.clone(), identity: moved.identity, aside };
-        self.names.push(Task { step, demand: Demand::Same(moved.identity), write: None });
+        self.names.push(Task { step, demand: Demand::Same(moved.identity), mode: None, write: None });
         self.gone.insert(real_from.clone(), ());
         self.arrived.insert(real_to.clone(), real_from);
         Ok(real_to)
     }
 
-    fn make_folder(&mut self, path: &Path, parents: Parents) -> Result<PathBuf> {
+    fn make_folder(&mut self, path: &Path, mode: Option<u32>, parents: Parents) -> Result<PathBuf> {
         let real = self.locate(path, Links::Keep)?;
         let taken = self.made.contains(&real) || self.written.contains(&real);
         if taken || self.look(&real, path)?.is_some() {
             return Err(ErrorKind::Exists.at(path));
         }
         self.plan_parents(&real, path, parents)?;
-        self.plan_folder(real.clone())?;
+        self.plan_folder(real.clone(), mode)?;
         Ok(real)
     }
 
-    fn plan_folder(&mut self, real: PathBuf) -> Result<()> {
+    fn plan_folder(&mut self, real: PathBuf, mode: Option<u32>) -> Result<()> {
         let there = found(self.root.place(&real)).at(&real)?.map_or(Ok(None), |place| place.stat()).at(&real)?;
         let step = Step::MakeFolder { path: real.clone(), before: there.map(|metadata| metadata.identity) };
-        self.names.push(Task { step, demand: Demand::Nothing, write: None });
+        self.names.push(Task { step, demand: Demand::Nothing, mode, write: None });
         self.made.insert(real, ());
         Ok(())
     }
@@ -306,7 +307,7 @@ impl<'a> Planner<'a, '_> {
         if !missing.is_empty() && parents == Parents::Required {
             return Err(ErrorKind::NotFound.at(path));
         }
-        missing.into_iter().rev().try_for_each(|folder| self.plan_folder(folder))
+        missing.into_iter().rev().try_for_each(|folder| self.plan_folder(folder, None))
     }
 
     fn locate(&self, path: &Path, links: Links) -> Result<PathBuf> {

@@ -15,7 +15,7 @@ use rustix::{
 };
 
 use super::{
-    plan::{Plan, Write},
+    plan::{Plan, Task, Write},
     step::Step,
 };
 use crate::{Metadata, Result, Root, error::At, read, sys};
@@ -26,15 +26,15 @@ const BATCH: usize = 64;
 
 /// Stages everything that the steps need and makes it durable.
 pub(super) fn stage(root: &Root, plan: &Plan<'_>) -> Result<()> {
-    let writes: Vec<_> = plan.tasks.iter().filter_map(|task| Some((&task.step, task.write.as_ref()?))).collect();
+    let writes: Vec<_> = plan.tasks.iter().filter_map(|task| Some((task, task.write.as_ref()?))).collect();
     for batch in writes.chunks(BATCH) {
-        let staged = batch.iter().map(|(step, write)| stage_one(root, step, write)).collect::<Result<Vec<_>>>()?;
-        for ((step, _), file) in batch.iter().zip(staged) {
-            sys::sync(file).at(target(step))?;
+        let staged = batch.iter().map(|(task, write)| stage_one(root, task, write)).collect::<Result<Vec<_>>>()?;
+        for ((task, _), file) in batch.iter().zip(staged) {
+            sys::sync(file).at(target(&task.step))?;
         }
     }
-    for (step, _) in writes {
-        if let Step::Rewrite { path, aside, .. } = step {
+    for (task, _) in writes {
+        if let Step::Rewrite { path, aside, .. } = &task.step {
             // Bytes change in place: the copy must not only be durable but have a durable name before.
             let folder = aside.parent().unwrap_or(Path::new(""));
             root.open_real_folder(folder, OFlags::RDONLY).and_then(sys::sync).at(path)?;
@@ -43,12 +43,15 @@ pub(super) fn stage(root: &Root, plan: &Plan<'_>) -> Result<()> {
     Ok(())
 }
 
-fn stage_one(root: &Root, step: &Step, write: &Write<'_>) -> Result<OwnedFd> {
+fn stage_one(root: &Root, task: &Task<'_>, write: &Write<'_>) -> Result<OwnedFd> {
+    let (step, mode) = (&task.step, task.mode);
     let path = target(step);
     let replaced = || root.place(write.replaced.as_deref().unwrap_or(path))?.open(OFlags::RDONLY);
     match step {
-        Step::Add { staged, .. } => add(root, staged, write).at(path),
-        Step::Replace { staged, .. } => replaced().and_then(|old| replace(root, staged, write, &old)).at(path),
+        Step::Add { staged, .. } => add(root, staged, write.bytes, mode).at(path),
+        Step::Replace { staged, .. } => {
+            replaced().and_then(|old| replace(root, staged, write.bytes, mode, &old)).at(path)
+        }
         Step::Rewrite { aside, .. } => replaced().and_then(|old| copy(root, aside, &old)).at(path),
         Step::MakeFolder { .. } | Step::Remove { .. } | Step::Move { .. } => Err(Errno::INVAL).at(path),
     }
@@ -65,19 +68,19 @@ fn target(step: &Step) -> &Path {
     }
 }
 
-fn add(root: &Root, staged: &Path, write: &Write<'_>) -> rustix::io::Result<OwnedFd> {
+fn add(root: &Root, staged: &Path, bytes: &[u8], mode: Option<u32>) -> rustix::io::Result<OwnedFd> {
     let file = create(root, staged, 0o666)?;
-    sys::write_at(&file, write.bytes, 0)?;
-    if let Some(mode) = write.mode {
+    sys::write_at(&file, bytes, 0)?;
+    if let Some(mode) = mode {
         sys::change_mode(&file, mode & 0o7777)?;
     }
     Ok(file)
 }
 
-fn replace(root: &Root, staged: &Path, write: &Write<'_>, old: &OwnedFd) -> rustix::io::Result<OwnedFd> {
+fn replace(root: &Root, staged: &Path, bytes: &[u8], mode: Option<u32>, old: &OwnedFd) -> rustix::io::Result<OwnedFd> {
     let file = create(root, staged, 0o600)?;
-    sys::write_at(&file, write.bytes, 0)?;
-    keep_metadata(old, &file, write.mode)?;
+    sys::write_at(&file, bytes, 0)?;
+    keep_metadata(old, &file, mode)?;
     Ok(file)
 }
 

@@ -45,7 +45,7 @@ fn change() -> impl Strategy<Value = (Change, Hope, Impossible)> {
             .prop_map(|(path, contents)| Change::RemoveFolder { path, contents }),
         2 => (path(), path(), prop::sample::select(vec![Replace::Refuse, Replace::File]), parents())
             .prop_map(|(from, to, replace, parents)| Change::Move { from, to, replace, parents }),
-        1 => (path(), parents()).prop_map(|(path, parents)| Change::MakeFolder { path, parents }),
+        1 => (path(), parents()).prop_map(|(path, parents)| Change::MakeFolder { path, mode: None, parents }),
     ];
     let impossible = prop_oneof![19 => Just(Impossible::LeftOut), 1 => Just(Impossible::Tried)];
     (kind, hope, impossible)
@@ -96,7 +96,7 @@ fn apply(tree: &Tree, change: &Change) -> Option<Tree> {
             }
             tree = rest;
         }
-        Change::MakeFolder { path, parents } => {
+        Change::MakeFolder { path, parents, .. } => {
             if tree.contains_key(path) {
                 return None;
             }

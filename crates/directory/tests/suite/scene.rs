@@ -150,5 +150,5 @@ pub fn moving(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Change {
 }
 
 pub fn make_folder(path: impl AsRef<Path>) -> Change {
-    Change::MakeFolder { path: path.as_ref().to_owned(), parents: Parents::Required }
+    Change::MakeFolder { path: path.as_ref().to_owned(), mode: None, parents: Parents::Required }
 }

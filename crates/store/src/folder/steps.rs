@@ -92,7 +92,7 @@ impl Steps {
     fn make(&mut self, row: &FileRow, mode: Option<u32>) {
         let Some(head) = row.head else {
             let path = below_root(&row.path).to_owned();
-            self.names.push(Change::MakeFolder { path, parents: Parents::Make });
+            self.names.push(Change::MakeFolder { path, mode: mode.map(|mode| mode & 0o7777), parents: Parents::Make });
             return;
         };
         let mode = mode.map(|mode| mode & 0o777);

@@ -188,8 +188,7 @@ fn on_disk(root: &Path) -> BTreeMap<String, (Option<Vec<u8>>, u32)> {
             if metadata.is_dir() {
                 waiting.push(path.clone());
             }
-            // A folder that was removed comes back with the mode of a new one.
-            let mode = if metadata.is_dir() { 0 } else { metadata.permissions().mode() };
+            let mode = metadata.permissions().mode();
             found.insert(path.strip_prefix(root).unwrap().to_str().unwrap().to_owned(), (bytes, mode));
         }
     }

@@ -187,6 +187,7 @@ async fn undo_brings_back_bytes_modes_and_names(on: On) {
     fs::create_dir(folder.join("bin")).unwrap();
     fs::write(&script, b"#!/bin/sh\r\necho \xff\n").unwrap();
     fs::set_permissions(&script, fs::Permissions::from_mode(0o751)).unwrap();
+    fs::set_permissions(folder.join("bin"), fs::Permissions::from_mode(0o710)).unwrap();
     workspace.ok("rm", json!({"path": "/bin/run.sh"})).await;
     assert!(!script.exists());
     undo_last(&workspace).await;
@@ -206,7 +207,7 @@ async fn undo_brings_back_bytes_modes_and_names(on: On) {
     assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
     undo_last(&workspace).await;
     assert_eq!(fs::read(&script).unwrap(), b"#!/bin/sh\r\necho \xff\n");
-    assert_eq!(mode(&script), 0o751);
+    assert_eq!((mode(&script), mode(&folder.join("bin"))), (0o751, 0o710));
 }
 
 async fn a_patch_sets_modes_and_undo_takes_them_back(on: On) {
