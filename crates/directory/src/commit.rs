@@ -6,7 +6,12 @@
 //! failure or crash rolls all steps back; from then on it can only be finished. A commit that writes one file and does
 //! nothing else counts as soon as the file has its name.
 
-use std::path::{Path, PathBuf};
+use std::{
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
+};
+
+use rustix::fs::OFlags;
 
 use crate::{Applied, Change, CommitOptions, ErrorKind, Result, Root, error::At, sys};
 
@@ -94,7 +99,9 @@ impl Root {
 
     /// Waits until nobody else changes the root, and keeps it so until the turn is dropped.
     pub fn turn(&self, journal_dir: &Path) -> Result<Turn<'_>> {
-        Ok(Turn { root: self, journal: Journal::open(self, journal_dir)? })
+        let folder = self.open_real_folder(Path::new(""), OFlags::RDONLY).at(self.real_path())?;
+        sys::lock(&folder).at(self.real_path())?;
+        Ok(Turn { root: self, journal: Journal::open(self, journal_dir)?, _folder: folder })
     }
 
     /// Removes temporary files that a commit has forgotten because the machine went down since.
@@ -107,6 +114,8 @@ impl Root {
 pub struct Turn<'a> {
     root: &'a Root,
     journal: Journal,
+    /// Locked, for those who keep their journals elsewhere.
+    _folder: OwnedFd,
 }
 
 impl Turn<'_> {

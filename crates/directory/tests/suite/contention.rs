@@ -1,6 +1,15 @@
 //! Many writers at once.
 
-use std::{collections::BTreeSet, path::Path, sync::Barrier, thread};
+use std::{
+    collections::BTreeSet,
+    path::Path,
+    sync::{
+        Barrier,
+        mpsc::{self, RecvTimeoutError},
+    },
+    thread,
+    time::Duration,
+};
 
 use toolrest_directory::{CommitOptions, ErrorKind, Expect, Root};
 
@@ -37,6 +46,20 @@ fn of_all_writers_that_hold_the_same_hash_one_wins() {
         current.clone_from(&winners[0]);
         assert_eq!(scene.text("file"), current);
     }
+}
+
+#[test]
+fn those_who_keep_their_journals_elsewhere_take_turns_too() {
+    let (scene, elsewhere) = (Scene::with(&[]), tempfile::tempdir().unwrap());
+    let (one, other) = (Root::open(&scene.path("")).unwrap(), Root::open(&scene.path("")).unwrap());
+    let turn = one.turn(&scene.journal()).unwrap();
+    let (tell, told) = mpsc::channel();
+    thread::scope(|scope| {
+        scope.spawn(move || tell.send(other.turn(elsewhere.path()).is_ok()).unwrap());
+        assert_eq!(told.recv_timeout(Duration::from_millis(50)), Err(RecvTimeoutError::Timeout));
+        drop(turn);
+        assert_eq!(told.recv(), Ok(true));
+    });
 }
 
 #[test]
