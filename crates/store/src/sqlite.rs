@@ -244,7 +244,7 @@ fn commit(connection: &Connection) -> Result<()> {
 
 /// Translates a failure of the database itself.
 fn fault(error: rusqlite::Error) -> ToolError {
-    use rusqlite::ErrorCode::{DatabaseBusy, DatabaseLocked, DiskFull, SystemIoFailure};
+    use rusqlite::ErrorCode::{DatabaseBusy, DatabaseLocked, DiskFull, ReadOnly, SystemIoFailure};
     use rusqlite::ffi::{self, SQLITE_IOERR_FSYNC, SQLITE_IOERR_TRUNCATE, SQLITE_IOERR_WRITE};
     let is_of_writing = |error: &ffi::Error| {
         [SQLITE_IOERR_FSYNC, SQLITE_IOERR_TRUNCATE, SQLITE_IOERR_WRITE].contains(&error.extended_code)
@@ -252,6 +252,10 @@ fn fault(error: rusqlite::Error) -> ToolError {
     match error.sqlite_error_code() {
         Some(DiskFull) => {
             ToolError::new(ErrorKind::WriteFailed, "The disk that holds the database is full; nothing was written")
+        }
+        Some(ReadOnly) => {
+            tracing::error!(%error, "the database cannot be written");
+            ToolError::new(ErrorKind::WriteFailed, "The database may only be read; nothing was written")
         }
         Some(SystemIoFailure) if error.sqlite_error().is_some_and(is_of_writing) => {
             tracing::error!(%error, "the disk of the database cannot be written");

@@ -69,7 +69,10 @@ impl StoredWorkspaces {
         let (store, options, runtime) = (Arc::clone(&self.store), self.folders.clone(), Handle::current());
         let open = move || {
             let folder = Folder::open(Path::new(&root), &options)?;
-            folder.recover(&*store, &runtime)?;
+            if let Err(error) = folder.recover(&*store, &runtime) {
+                // It stands in the way of changes, which try again, but not of reading.
+                tracing::error!(%error, "an interrupted commit could not be settled");
+            }
             Ok(Known::Folder { root, open: Arc::new(folder) })
         };
         let opened = tokio::task::spawn_blocking(open).await.map_err(ToolError::internal)?;

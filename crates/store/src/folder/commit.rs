@@ -60,10 +60,14 @@ impl Folder {
 
 /// Finishes or takes back the commit that was interrupted, if one was.
 fn settle(turn: &mut Turn<'_>, store: &dyn Store, runtime: &Handle) -> Result<()> {
+    let mut not_yet = None;
     let keep = |recovered: &Recovered| {
         let kept = FolderCommit::decode(&recovered.payload).and_then(|commit| runtime.block_on(store.record(commit)));
         match kept {
-            Err(error) if error.kind == ErrorKind::Unavailable => Record::Failed,
+            Err(error) if will_pass(error.kind) => {
+                not_yet = Some(error);
+                Record::Failed
+            }
             Err(error) => {
                 // It would stand in the way for ever. The files are as they are; only their history has a gap.
                 tracing::error!(%error, "an interrupted commit could not be recorded");
@@ -76,7 +80,13 @@ fn settle(turn: &mut Turn<'_>, store: &dyn Store, runtime: &Handle) -> Result<()
     if let Some(recovered) = recovered {
         tracing::info!(outcome = ?recovered.outcome, kept = ?recovered.kept, "settled an interrupted commit");
     }
-    Ok(())
+    // The next commit would take its place in the journal, which is all that tells of it.
+    not_yet.map_or(Ok(()), Err)
+}
+
+/// Whether a database that fails so may well keep the same commit later.
+fn will_pass(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::Unavailable | ErrorKind::WriteFailed | ErrorKind::Timeout)
 }
 
 /// A commit whose turn it is.

@@ -294,3 +294,32 @@ async fn the_oldest_history_goes_first_and_what_files_hold_stays(room: Room) {
     pair.undo(pair.in_folder).await.unwrap();
     assert_eq!(fs::read_to_string(pair.root.path().join("a.txt")).unwrap(), text(VERSIONS));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_database_cannot_keep_now_is_kept_later() {
+    let (room, url) = Room::on_postgres_at().await;
+    let execute = |sql: &str| toolrest_testkit::Postgres::shared().execute(&url, sql);
+    let pair = Pair::of(&room).await;
+    let put = |name: &str| {
+        let (path, content) = (WsPath::posix(name).unwrap(), Content::Text(name.to_owned()));
+        Changeset::one(Change::Put(Put { path, file_type: FileType::Document, content, parents: Parents::Require, executable: None }))
+    };
+    for (code, kind) in [("disk_full", ErrorKind::WriteFailed), ("admin_shutdown", ErrorKind::Unavailable)] {
+        execute(&format!(
+            "CREATE OR REPLACE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql
+                AS $$ BEGIN RAISE EXCEPTION 'not now' USING ERRCODE = '{code}'; END $$;
+             CREATE TRIGGER fail BEFORE INSERT ON commits EXECUTE FUNCTION fail()"
+        ));
+        pair.commit(pair.in_folder, put(&format!("{code}-1"))).await.unwrap();
+        // Its place in the journal is not given away before.
+        let error = pair.commit(pair.in_folder, put(&format!("{code}-2"))).await.unwrap_err();
+        assert_eq!(error.kind, kind, "{error:?}");
+        assert!(!pair.root.path().join(format!("{code}-2")).exists());
+        execute("DROP TRIGGER fail ON commits");
+        pair.commit(pair.in_folder, put(&format!("{code}-3"))).await.unwrap();
+        let access = Access { workspace: pair.in_folder, user: pair.user, need: Role::Viewer };
+        let commits = pair.store.commits(access, Page { before: None, limit: 2 }).await.unwrap();
+        let paths: Vec<&str> = commits.iter().map(|commit| commit.changes[0].path.as_str()).collect();
+        assert_eq!(paths, [format!("/{code}-3"), format!("/{code}-1")]);
+    }
+}

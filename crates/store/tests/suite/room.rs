@@ -55,6 +55,11 @@ impl Room {
     }
 
     pub(crate) async fn on_postgres() -> Self {
+        Self::on_postgres_at().await.0
+    }
+
+    /// Tells also where the database is.
+    pub(crate) async fn on_postgres_at() -> (Self, String) {
         let url = tokio::task::spawn_blocking(|| toolrest_testkit::Postgres::shared().create_database()).await.unwrap();
         let second = Duration::from_secs(1);
         let options = PostgresOptions {
@@ -63,7 +68,7 @@ impl Room {
             wait_timeout: 30 * second,
             search_cache_bytes: SEARCH_CACHE_BYTES,
         };
-        Self::with(Arc::new(Postgres::connect(&url, options).await.unwrap()), None).await
+        (Self::with(Arc::new(Postgres::connect(&url, options).await.unwrap()), None).await, url)
     }
 
     async fn with(store: Arc<dyn Store>, folder: Option<Arc<TempDir>>) -> Self {
