@@ -86,8 +86,8 @@ impl Folder {
         let own = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&options.journal_dir);
         own.map_err(ToolError::internal)?;
         let journals = options.journal_dir.canonicalize().map_err(ToolError::internal)?;
-        if journals.starts_with(root.real_path()) {
-            return Err(holds_our_data(path));
+        if journals.starts_with(root.real_path()) || root.real_path().starts_with(&journals) {
+            return Err(holds_secrets(path));
         }
         let disk = Disk { root: Arc::new(root), limits: options.history };
         let journal_dir = options.journal_dir.clone();
@@ -112,18 +112,19 @@ fn unusable(path: &Path, error: &toolrest_directory::Error) -> ToolError {
     ToolError::new(ErrorKind::Unavailable, message)
 }
 
-/// Who works there could read the secret that signs tokens.
-fn holds_our_data(path: &Path) -> ToolError {
+fn not_allowed(path: &Path) -> ToolError {
     let message = format!(
-        "The server keeps its own data inside of {}; start it with --data-dir outside of the folder",
+        "The folder {} is not below any that the operator allows; start the server with --allow-root",
         path.display()
     );
     ToolError::new(ErrorKind::Forbidden, message)
 }
 
-fn not_allowed(path: &Path) -> ToolError {
+/// The refusal of a folder in which the server keeps what it must not show: next to the journals lies the database, with
+/// the secret that signs tokens.
+fn holds_secrets(path: &Path) -> ToolError {
     let message = format!(
-        "The folder {} is not below any that the operator allows; start the server with --allow-root",
+        "The folder {} holds the server's own data, which no workspace may show; keep them elsewhere with --data-dir",
         path.display()
     );
     ToolError::new(ErrorKind::Forbidden, message)

@@ -302,7 +302,13 @@ async fn what_a_database_cannot_keep_now_is_kept_later() {
     let pair = Pair::of(&room).await;
     let put = |name: &str| {
         let (path, content) = (WsPath::posix(name).unwrap(), Content::Text(name.to_owned()));
-        Changeset::one(Change::Put(Put { path, file_type: FileType::Document, content, parents: Parents::Require, executable: None }))
+        Changeset::one(Change::Put(Put {
+            path,
+            file_type: FileType::Document,
+            content,
+            parents: Parents::Require,
+            executable: None,
+        }))
     };
     for (code, kind) in [("disk_full", ErrorKind::WriteFailed), ("admin_shutdown", ErrorKind::Unavailable)] {
         execute(&format!(
@@ -322,4 +328,22 @@ async fn what_a_database_cannot_keep_now_is_kept_later() {
         let paths: Vec<&str> = commits.iter().map(|commit| commit.changes[0].path.as_str()).collect();
         assert_eq!(paths, [format!("/{code}-3"), format!("/{code}-1")]);
     }
+}
+
+#[tokio::test]
+async fn the_servers_own_data_is_in_no_workspace() {
+    let (room, root) = (Room::on_sqlite().await, tempfile::tempdir().unwrap());
+    let (data, beside) = (root.path().join("data"), root.path().join("beside"));
+    let options = FolderOptions {
+        allowed_roots: vec![root.path().canonicalize().unwrap()],
+        journal_dir: data.join("journals"),
+        history: HistoryLimits::default(),
+    };
+    fs::create_dir_all(&options.journal_dir).unwrap();
+    fs::create_dir(&beside).unwrap();
+    let workspaces = StoredWorkspaces::new(Arc::clone(&room.store), options);
+    for folder in [root.path(), &data, &data.join("journals")] {
+        assert_eq!(workspaces.allowed_root(folder).await.unwrap_err().kind, ErrorKind::Forbidden, "{folder:?}");
+    }
+    workspaces.allowed_root(&beside).await.unwrap();
 }
