@@ -24,8 +24,8 @@ fn take(root: &Root, task: &Task<'_>) -> Result<()> {
             // Never wider than it is to be, and never closed to this process, which may have to put files into it.
             let mode = task.mode.map(|mode| mode & 0o7777 | 0o700);
             sys::make_folder(&place.folder, &place.name, mode.unwrap_or(0o777)).at(path)?;
-            let made = || root.open_real_folder(path, OFlags::RDONLY);
-            mode.map_or(Ok(()), |mode| made().and_then(|made| sys::change_mode(made, mode))).at(path)
+            let folder = || root.open_real_folder(path, OFlags::RDONLY);
+            mode.map_or(Ok(()), |mode| folder().and_then(|folder| sys::change_mode(folder, mode))).at(path)
         }
         Step::Remove { path, aside } => {
             let from = root.place(path).at(path)?;

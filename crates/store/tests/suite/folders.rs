@@ -332,17 +332,17 @@ async fn what_a_database_cannot_keep_now_is_kept_later() {
 
 #[tokio::test]
 async fn the_servers_own_data_is_in_no_workspace() {
-    let (room, root) = (Room::on_sqlite().await, tempfile::tempdir().unwrap());
-    let (data, beside) = (root.path().join("data"), root.path().join("beside"));
+    let (room, allowed) = (Room::on_sqlite().await, tempfile::tempdir().unwrap());
+    let (data, beside) = (allowed.path().join("data"), allowed.path().join("beside"));
     let options = FolderOptions {
-        allowed_roots: vec![root.path().canonicalize().unwrap()],
+        allowed_roots: vec![allowed.path().canonicalize().unwrap()],
         journal_dir: data.join("journals"),
         history: HistoryLimits::default(),
     };
     fs::create_dir_all(&options.journal_dir).unwrap();
     fs::create_dir(&beside).unwrap();
     let workspaces = StoredWorkspaces::new(Arc::clone(&room.store), options);
-    for folder in [root.path(), &data, &data.join("journals")] {
+    for folder in [allowed.path(), &data, &data.join("journals")] {
         assert_eq!(workspaces.allowed_root(folder).await.unwrap_err().kind, ErrorKind::Forbidden, "{folder:?}");
     }
     workspaces.allowed_root(&beside).await.unwrap();
