@@ -8,6 +8,7 @@ mod ground;
 mod hidden;
 mod memory;
 mod mounts;
+mod processes;
 mod program;
 mod reaper;
 mod root;

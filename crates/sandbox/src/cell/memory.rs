@@ -3,10 +3,11 @@
 use std::{os::fd::OwnedFd, time::Duration};
 
 use rustix::{
-    fs::{Dir, Mode, OFlags},
+    fs::{Mode, OFlags},
     io::Result,
 };
 
+use super::processes::{Processes, field};
 use crate::{Limit, Limits, wire::Watched};
 
 /// How much memory a job could take in a second.
@@ -14,12 +15,14 @@ const PACE_BYTES: u64 = 4 << 30;
 
 /// Looks at all processes of the namespace.
 pub(super) struct Memory {
-    processes: OwnedFd,
+    processes: Processes,
     /// Folders whose files are memory.
     temporary: Vec<OwnedFd>,
     bytes_limit: u64,
     count_limit: u64,
     count_peak: u64,
+    /// The least shared memory that the whole system has had.
+    shared_least: u64,
     /// What was still free at the last look.
     room_bytes: u64,
 }
@@ -29,8 +32,11 @@ pub(super) struct Memory {
 struct Seen {
     own_bytes: u64,
     shared_bytes: u64,
+    /// The tables of pages, which can take more than the pages.
+    table_bytes: u64,
     threads: u64,
-    pids: Vec<u32>,
+    /// Where the memory of each process is found.
+    processes: Vec<String>,
 }
 
 impl Memory {
@@ -41,11 +47,12 @@ impl Memory {
         let open =
             |path: &str| rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
         Ok(Self {
-            processes: open("/proc")?,
+            processes: Processes::new()?,
             temporary: vec![open("/tmp")?, open("/dev/shm")?],
             bytes_limit: if watched.memory { limits.memory_bytes } else { u64::MAX },
             count_limit: if watched.processes { limits.processes } else { u64::MAX },
             count_peak: 0,
+            shared_least: u64::MAX,
             room_bytes: 0,
         })
     }
@@ -59,18 +66,31 @@ impl Memory {
     pub(super) fn look(&mut self) -> Option<Limit> {
         let seen = self.count();
         let temporary = self.temporary_bytes();
-        let used = seen.own_bytes + seen.shared_bytes.max(temporary);
+        let used = seen.own_bytes + seen.table_bytes + seen.shared_bytes.max(temporary);
         self.room_bytes = self.bytes_limit.saturating_sub(used);
+        if self.hides_shared_memory(&seen) {
+            return Some(Limit::Memory);
+        }
         if used <= self.bytes_limit {
             return None;
         }
         // Pages that processes share were counted for each: only now is it worth to look more closely.
         let (own, shared) = seen
-            .pids
+            .processes
             .iter()
-            .filter_map(|pid| self.proportional(*pid))
+            .filter_map(|process| self.proportional(process))
             .fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-        (own + shared.max(temporary) > self.bytes_limit).then_some(Limit::Memory)
+        (own + seen.table_bytes + shared.max(temporary) > self.bytes_limit).then_some(Limit::Memory)
+    }
+
+    /// Shared memory without a file stays as long as any page of it is mapped, and only what is mapped can be seen. The
+    /// system knows how much there is in all: where that has grown past the limit, who has such memory answers for it.
+    fn hides_shared_memory(&mut self, seen: &Seen) -> bool {
+        let all = self.processes.read("meminfo").and_then(|text| field(&text, "Shmem:")).unwrap_or(0) << 10;
+        self.shared_least = self.shared_least.min(all);
+        let maps = |process: &String| self.processes.read(&format!("{process}/maps"));
+        all - self.shared_least > self.bytes_limit
+            && seen.processes.iter().filter_map(maps).any(|maps| maps.contains("/dev/zero (deleted)\n"))
     }
 
     /// Whether there were as many processes as there may be.
@@ -82,31 +102,37 @@ impl Memory {
 
     fn count(&mut self) -> Seen {
         let mut seen = Seen::default();
-        let Ok(folder) = Dir::read_from(&self.processes) else { return seen };
-        for entry in folder.flatten() {
-            let Some(pid) = entry.file_name().to_str().ok().and_then(|name| name.parse().ok()) else { continue };
-            let Some(status) = self.read(pid, "status") else { continue };
+        for pid in self.processes.all() {
+            let Some((process, status)) = self.status(pid) else { continue };
+            let bytes = |name| field(&status, name).unwrap_or(0) << 10;
             seen.threads += field(&status, "Threads:").unwrap_or(1);
-            seen.own_bytes += field(&status, "RssAnon:").unwrap_or(0) << 10;
-            seen.shared_bytes += field(&status, "RssShmem:").unwrap_or(0) << 10;
-            seen.pids.push(pid);
+            seen.own_bytes += bytes("RssAnon:") + bytes("VmSwap:");
+            seen.shared_bytes += bytes("RssShmem:");
+            seen.table_bytes += bytes("VmPTE:");
+            seen.processes.push(process);
         }
         self.count_peak = self.count_peak.max(seen.threads);
         seen
     }
 
-    /// Memory of a process in which what it shares counts in part: its own, and what is in temporary files.
-    fn proportional(&self, pid: u32) -> Option<(u64, u64)> {
-        let rollup = self.read(pid, "smaps_rollup")?;
-        Some((field(&rollup, "Pss_Anon:")? << 10, field(&rollup, "Pss_Shmem:")? << 10))
+    /// What a process has, and where that is found: where its first thread has ended, with another one.
+    fn status(&self, pid: u32) -> Option<(String, String)> {
+        let process = pid.to_string();
+        let status = self.processes.read(&format!("{process}/status"))?;
+        if field(&status, "RssAnon:").is_some() {
+            return Some((process, status));
+        }
+        let of = |thread: String| Some((self.processes.read(&format!("{thread}/status"))?, thread));
+        let mut threads = self.processes.threads(pid).into_iter().filter_map(of);
+        let living = threads.find(|(status, _)| field(status, "RssAnon:").is_some());
+        Some(living.map_or((process, status), |(status, thread)| (thread, status)))
     }
 
-    fn read(&self, pid: u32, name: &str) -> Option<String> {
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(&self.processes, format!("{pid}/{name}"), flags, Mode::empty()).ok()?;
-        let mut buffer = [0; 4096];
-        let length = rustix::io::read(file, &mut buffer).ok()?;
-        Some(String::from_utf8_lossy(&buffer[..length]).into_owned())
+    /// Memory of a process in which what it shares counts in part: its own, and what is in temporary files.
+    fn proportional(&self, process: &str) -> Option<(u64, u64)> {
+        let rollup = self.processes.read(&format!("{process}/smaps_rollup"))?;
+        let bytes = |name| field(&rollup, name).map(|kilobytes| kilobytes << 10);
+        Some((bytes("Pss_Anon:")? + bytes("SwapPss:").unwrap_or(0), bytes("Pss_Shmem:")?))
     }
 
     fn temporary_bytes(&self) -> u64 {
@@ -116,10 +142,4 @@ impl Memory {
         };
         self.temporary.iter().filter_map(used).sum()
     }
-}
-
-/// The number that follows a name at the start of a line.
-fn field(text: &str, name: &str) -> Option<u64> {
-    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-    line.split_whitespace().next()?.parse().ok()
 }

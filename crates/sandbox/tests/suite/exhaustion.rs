@@ -78,7 +78,7 @@ async fn shared_memory_counts_as_memory() {
 
 #[tokio::test]
 async fn what_hides_its_memory_is_seen_all_the_same() {
-    let code = "import time\nfor _ in range(8):\n    if os.fork() == 0:\n        libc.prctl(4, 0, 0, 0, 0); \
+    let code = "import time\nfor _ in range(8):\n    if os.fork() == 0:\n        libc.prctl(4, 0, 0, 0, 0); libc.prctl(15, b'\\xff', 0, 0, 0); \
                 b = bytearray(os.urandom(1 << 20) * 100); time.sleep(30)\nfor _ in range(8):\n    \
                 if os.wait()[1]: os.abort()";
     ended_by(&Scene::new().python(code).await, Limit::Memory);
@@ -189,4 +189,31 @@ async fn the_report_says_who_saw_to_the_limits() {
     let has_groups = fs::read_to_string("/proc/self/cgroup").unwrap().contains(":memory:");
     assert!(groups(by.memory) || by.memory == Enforcer::Watchdog && !(is_root() && has_groups), "{by:?}");
     assert!(groups(by.processes) || by.processes == Enforcer::Rlimit, "{by:?}");
+}
+
+#[tokio::test]
+async fn a_process_whose_first_thread_has_ended_is_seen_all_the_same() {
+    let code = "import threading, time\nfor _ in range(8):\n    if os.fork() == 0:\n        def take():\n            \
+                time.sleep(0.1); b = bytearray(os.urandom(1 << 20) * 100); time.sleep(10); os._exit(0)\n        \
+                threading.Thread(target=take).start(); libc.syscall(60, 0)\nfor _ in range(8):\n    \
+                if os.wait()[1]: os.abort()";
+    ended_by(&Scene::new().python(code).await, Limit::Memory);
+}
+
+#[tokio::test]
+async fn shared_memory_that_is_mapped_in_part_counts_as_a_whole() {
+    let code = "import time\nlibc.mmap.restype = ctypes.c_void_p\nlibc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]\n\
+                size = 64 << 20\nfor _ in range(12):\n    at = libc.mmap(None, ctypes.c_size_t(size), 3, 0x21, -1, 0)\n    \
+                ctypes.memset(at, 1, size); libc.munmap(at + 4096, size - 4096); time.sleep(0.05)\ntime.sleep(3)";
+    ended_by(&Scene::new().python(code).await, Limit::Memory);
+}
+
+#[tokio::test]
+async fn the_tables_of_pages_count_as_memory() {
+    let code = "import time\nlibc.mmap.restype = ctypes.c_void_p\nsize = 32 << 30\n\
+                for _ in range(12):\n    if os.fork() == 0:\n        \
+                at = libc.mmap(None, ctypes.c_size_t(size), 1, 0x4022, -1, 0)\n        \
+                for page in range(at, at + size, 2 << 20): ctypes.c_char.from_address(page).value\n        \
+                time.sleep(5); os._exit(0)\nfor _ in range(12):\n    if os.wait()[1]: os.abort()";
+    ended_by(&Scene::new().python(code).await, Limit::Memory);
 }
