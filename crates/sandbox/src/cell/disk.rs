@@ -39,6 +39,8 @@ pub(super) struct Disk {
     /// What was there before the job.
     before: Option<Usage>,
     free: Vec<Usage>,
+    /// The most that each file system has had free.
+    free_most: Vec<u64>,
     next_walk: Instant,
     lost: u32,
 }
@@ -80,6 +82,7 @@ impl Disk {
             started: 0,
             before: None,
             free: Vec::new(),
+            free_most: Vec::new(),
             next_walk: Instant::now(),
             lost: 0,
         })
@@ -89,6 +92,7 @@ impl Disk {
     pub(super) fn begin(&mut self) {
         self.started = nanoseconds(SystemTime::now());
         self.free = self.folders.iter().filter_map(|folder| free(folder).ok()).collect();
+        self.free_most = self.free.iter().map(|free| free.bytes).collect();
         self.next_walk = Instant::now() + WALK_INTERVAL;
     }
 
@@ -112,13 +116,27 @@ impl Disk {
             }
         }
         self.lost = 0;
-        count.all.bytes += self.hidden.bytes();
+        let held = self.hidden.look();
+        count.all.bytes += held.bytes();
         self.free = self.folders.iter().filter_map(|folder| free(folder).ok()).collect();
+        let lost = self.lost_bytes();
         self.next_walk = Instant::now() + WALK_INTERVAL.max(begun.elapsed() * WALKING_SHARE);
         let before = *self.before.get_or_insert(count.old);
+        // Others use the file system too; but who holds what cannot be measured answers for all that is gone.
         let grown = count.all.bytes.saturating_sub(before.bytes) > self.limit.bytes
+            || held.more && lost > self.limit.bytes
             || count.all.files.saturating_sub(before.files) > self.limit.files;
         grown.then_some(Limit::Disk)
+    }
+
+    /// How much the file systems have lost of what was free.
+    fn lost_bytes(&mut self) -> u64 {
+        let mut lost = 0;
+        for (most, now) in self.free_most.iter_mut().zip(&self.free) {
+            *most = (*most).max(now.bytes);
+            lost = lost.max(*most - now.bytes);
+        }
+        lost
     }
 
     /// Whether the file system has lost so much of its free space that the job could be near its limit.

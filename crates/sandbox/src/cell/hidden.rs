@@ -1,63 +1,83 @@
 //! Files that have no name any more, and take up room as long as a process holds them.
 
-use std::{
-    collections::HashMap,
-    os::fd::{AsFd, OwnedFd},
-};
+use std::collections::HashMap;
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, Dir, FileType};
+
+use super::processes::{Processes, field};
 
 /// Where the processes of the job are seen, and file systems that are memory and count as such.
 pub(super) struct Hidden {
-    processes: OwnedFd,
+    processes: Processes,
     memory: Vec<u64>,
+}
+
+/// What the processes of a job hold of files without a name.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    /// Sizes by inode.
+    files: HashMap<u64, u64>,
+    /// Whether there can be more than is to be seen: a file that is mapped but not open is known by the length of the
+    /// mapping only, and one on its way through a socket not at all.
+    pub(super) more: bool,
+}
+
+impl Held {
+    pub(super) fn bytes(&self) -> u64 {
+        self.files.values().sum()
+    }
 }
 
 impl Hidden {
     pub(super) fn new() -> rustix::io::Result<Self> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let processes = rustix::fs::open("/proc", flags, Mode::empty())?;
         let device = |path: &str| rustix::fs::stat(path).map(|stat| stat.st_dev);
-        Ok(Self { processes, memory: vec![device("/tmp")?, device("/dev/shm")?] })
+        Ok(Self { processes: Processes::new()?, memory: vec![device("/tmp")?, device("/dev/shm")?] })
     }
 
-    /// Size of all such files, as far as a process has them open or in its memory.
-    pub(super) fn bytes(&self) -> u64 {
-        let mut files = HashMap::new();
-        let Ok(entries) = Dir::read_from(&self.processes) else { return 0 };
-        for entry in entries.flatten() {
-            if let Some(pid) = entry.file_name().to_str().ok().and_then(|name| name.parse::<u32>().ok()) {
-                self.open(pid, &mut files);
-                self.mapped(pid, &mut files);
-            }
+    pub(super) fn look(&self) -> Held {
+        let mut held = Held::default();
+        // Descriptors can be a thread's own; memory is always that of the process.
+        let processes = self.processes.all().into_iter().map(|pid| self.processes.threads(pid));
+        let processes: Vec<Vec<String>> = processes.collect();
+        for thread in processes.iter().flatten() {
+            self.open(thread, &mut held);
         }
-        files.values().sum()
+        for threads in processes {
+            let mut maps = threads.iter().filter_map(|thread| self.processes.read(&format!("{thread}/maps")));
+            self.mapped(&maps.find(|maps| !maps.is_empty()).unwrap_or_default(), &mut held);
+        }
+        held
     }
 
-    fn open(&self, pid: u32, files: &mut HashMap<u64, u64>) {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let Ok(folder) = rustix::fs::openat(&self.processes, format!("{pid}/fd"), flags, Mode::empty()) else { return };
+    fn open(&self, thread: &str, held: &mut Held) {
+        let Some(folder) = self.processes.open_folder(&format!("{thread}/fd")) else { return };
         let Ok(entries) = Dir::read_from(&folder) else { return };
         for entry in entries.flatten() {
-            let Ok(stat) = rustix::fs::statat(folder.as_fd(), entry.file_name(), AtFlags::empty()) else { continue };
-            let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-            if is_file && stat.st_nlink == 0 && !self.memory.contains(&stat.st_dev) {
-                files.insert(stat.st_ino, stat.st_blocks.unsigned_abs() * 512);
+            let Ok(stat) = rustix::fs::statat(&folder, entry.file_name(), AtFlags::empty()) else { continue };
+            match FileType::from_raw_mode(stat.st_mode) {
+                FileType::RegularFile if stat.st_nlink == 0 && !self.memory.contains(&stat.st_dev) => {
+                    held.files.insert(stat.st_ino, stat.st_blocks.unsigned_abs() * 512);
+                }
+                FileType::Socket if !held.more => {
+                    let path = format!("{thread}/fdinfo/{}", entry.file_name().to_string_lossy());
+                    let info = self.processes.read(&path).unwrap_or_default();
+                    held.more = field(&info, "scm_fds:").is_some_and(|count| count > 0);
+                }
+                _ => {}
             }
         }
     }
 
-    /// What is mapped but not open is known by the length of the mapping only.
-    fn mapped(&self, pid: u32, files: &mut HashMap<u64, u64>) {
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-        let Ok(file) = rustix::fs::openat(&self.processes, format!("{pid}/maps"), flags, Mode::empty()) else { return };
-        let Ok(maps) = std::io::read_to_string(std::fs::File::from(file)) else { return };
+    fn mapped(&self, maps: &str, held: &mut Held) {
         let mut lengths: HashMap<u64, u64> = HashMap::new();
         for (inode, length) in maps.lines().filter_map(|line| self.deleted(line)) {
             *lengths.entry(inode).or_default() += length;
         }
         for (inode, length) in lengths {
-            files.entry(inode).or_insert(length);
+            held.files.entry(inode).or_insert_with(|| {
+                held.more = true;
+                length
+            });
         }
     }
 

@@ -217,3 +217,30 @@ async fn the_tables_of_pages_count_as_memory() {
                 time.sleep(5); os._exit(0)\nfor _ in range(12):\n    if os.wait()[1]: os.abort()";
     ended_by(&Scene::new().python(code).await, Limit::Memory);
 }
+
+#[tokio::test]
+async fn a_nameless_file_of_which_little_is_mapped_counts_as_a_whole() {
+    let code = "import time\nlibc.mmap.restype = ctypes.c_void_p\nfor i in range(20):\n    f = open(b'\\xff', 'w+b'); \
+                f.write(bytes(50 << 20)); f.flush(); os.fsync(f.fileno())\n    \
+                libc.mmap(None, ctypes.c_size_t(4096), 1, 1, f.fileno(), 0); os.unlink(b'\\xff'); f.close()\ntime.sleep(3)";
+    ended_by(&Scene::new().python(code).await, Limit::Disk);
+}
+
+#[tokio::test]
+async fn nameless_files_on_their_way_through_a_socket_count() {
+    let code = "import time\na, b = socket.socketpair()\nfor i in range(20):\n    f = open('f', 'wb'); f.write(bytes(50 << 20)); \
+                f.flush(); os.fsync(f.fileno())\n    socket.send_fds(a, [b'x'], [f.fileno()]); os.unlink('f'); f.close()\n\
+                time.sleep(3)";
+    ended_by(&Scene::new().python(code).await, Limit::Disk);
+}
+
+#[tokio::test]
+async fn nameless_files_that_only_a_thread_holds_count() {
+    let code = "#define _GNU_SOURCE\n#include <sched.h>\n#include <fcntl.h>\n#include <unistd.h>\n#include <stdlib.h>\n\
+                static int f(void *x) { for (int i = 0; i < 20; i++) { int d = open(\"f\", O_CREAT|O_WRONLY, 0600); \
+                for (int j = 0; j < 50; j++) write(d, x, 1 << 20); fsync(d); unlink(\"f\"); } sleep(3); _exit(0); }\n\
+                int main(void) { clone(f, (char *)malloc(1 << 20) + (1 << 20), CLONE_VM|CLONE_SIGHAND|CLONE_THREAD, malloc(1 << 20)); pause(); }";
+    let scene = Scene::new();
+    fs::write(scene.folder().join("m.c"), code).unwrap();
+    ended_by(&scene.bash("gcc -w m.c -o m && exec ./m").await, Limit::Disk);
+}
