@@ -5,7 +5,7 @@ use std::{os::fd::OwnedFd, time::Duration};
 use rustix::{
     event::{PollFd, PollFlags, Timespec},
     io::Errno,
-    process::{Pid, WaitOptions, WaitStatus},
+    process::{Pid, WaitId, WaitIdOptions, WaitOptions, WaitStatus},
 };
 
 use super::watch::Watch;
@@ -37,7 +37,7 @@ pub(super) fn reap(
             Wake::Ready => {}
         }
         if limit_hit.is_none() {
-            limit_hit = watch.look(|| is_readable(signals));
+            limit_hit = watch.look(|| has_ended(program));
             if limit_hit.is_some() {
                 // It fails only where there is nobody left to kill.
                 let _ = sys::kill_all();
@@ -127,7 +127,9 @@ fn rest(socket: Option<&OwnedFd>, signals: &OwnedFd, time: Option<Duration>) -> 
     }
 }
 
-fn is_readable(file: &OwnedFd) -> bool {
-    let mut polled = [PollFd::new(file, PollFlags::IN)];
-    rustix::event::poll(&mut polled, Some(&Timespec::default())).is_ok_and(|count| count > 0)
+/// Whether the program has ended, which is not buried by that. That anybody has died says nothing: a job can have
+/// others die all the time, so that nobody would ever get to look.
+fn has_ended(program: Pid) -> bool {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    !matches!(rustix::process::waitid(WaitId::Pid(program), options), Ok(None))
 }

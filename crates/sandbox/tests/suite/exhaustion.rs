@@ -244,3 +244,19 @@ async fn nameless_files_that_only_a_thread_holds_count() {
     fs::write(scene.folder().join("m.c"), code).unwrap();
     ended_by(&scene.bash("gcc -w m.c -o m && exec ./m").await, Limit::Disk);
 }
+
+#[tokio::test]
+async fn orphans_without_number_do_not_keep_the_watch_from_looking() {
+    let code = "#include <fcntl.h>\n#include <stdio.h>\n#include <sys/wait.h>\n#include <unistd.h>\n\
+                static char name[20], bytes[1 << 20];\nint main(void) { \
+                for (int i = 0; i < 4500; i++) { sprintf(name, \"e%d\", i); close(creat(name, 0600)); } \
+                for (int i = 0; i < 6; i++) if (!fork()) for (;;) { \
+                pid_t child = vfork(); if (!child) { vfork(); _exit(0); } waitpid(child, 0, 0); } \
+                for (int i = 0; i < 6; i++) { sprintf(name, \"f%d\", i); int file = creat(name, 0600); \
+                for (int j = 0; j < 50; j++) write(file, bytes, sizeof bytes); usleep(50000); } }";
+    let scene = Scene::new();
+    fs::write(scene.folder().join("m.c"), code).unwrap();
+    let place = scene.place().limits(Limits { wall: Duration::from_secs(60), ..limits() });
+    let job = Job::new(place, ["bash", "-c", "gcc -w m.c -o m && exec ./m"]);
+    ended_by(&scene.run(job).await, Limit::Disk);
+}
