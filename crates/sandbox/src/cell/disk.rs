@@ -91,6 +91,7 @@ impl Disk {
     /// Takes what is there now for what was there before the job.
     pub(super) fn begin(&mut self) {
         self.started = nanoseconds(SystemTime::now());
+        self.before = None;
         self.free = self.folders.iter().filter_map(|folder| free(folder).ok()).collect();
         self.free_most = self.free.iter().map(|free| free.bytes).collect();
         self.next_walk = Instant::now() + WALK_INTERVAL;

@@ -87,7 +87,7 @@ fn end_all(signals: &OwnedFd) -> rustix::io::Result<()> {
             Ok(None) => {
                 // It fails only where there is nobody left to kill.
                 let _ = sys::kill_all();
-                rest(None, signals, Some(BURIAL))?;
+                rest(None, signals, BURIAL)?;
             }
             Err(errno) => return Err(errno),
         }
@@ -110,10 +110,10 @@ enum Wake {
 }
 
 /// Rests until a child has died, the launcher has something to say or the time has passed.
-fn rest(socket: Option<&OwnedFd>, signals: &OwnedFd, time: Option<Duration>) -> rustix::io::Result<Wake> {
+fn rest(socket: Option<&OwnedFd>, signals: &OwnedFd, time: Duration) -> rustix::io::Result<Wake> {
     let mut polled = vec![PollFd::new(signals, PollFlags::IN)];
     polled.extend(socket.map(|socket| PollFd::new(socket, PollFlags::IN)));
-    let time = time.and_then(|time| Timespec::try_from(time).ok());
+    let time = Timespec::try_from(time).ok();
     match rustix::event::poll(&mut polled, time.as_ref()) {
         Ok(_) | Err(Errno::INTR) => {}
         Err(errno) => return Err(errno),

@@ -14,12 +14,17 @@ use crate::{
 /// How often the disk is looked at.
 const DISK_INTERVAL: Duration = Duration::from_millis(50);
 
+/// How often anything is looked at before the script has come. What runs until then is the interpreter, and what
+/// scripts before have left in the folder for it to run when it starts.
+const WAITING_INTERVAL: Duration = Duration::from_secs(1);
+
 /// The watch over one job.
 pub(super) struct Watch {
     memory: Option<Memory>,
     disk: Disk,
-    /// When to look at memory and at the disk; never before the job has begun.
-    next: Option<(Instant, Instant)>,
+    begun: bool,
+    memory_next: Instant,
+    disk_next: Instant,
 }
 
 impl Watch {
@@ -30,40 +35,41 @@ impl Watch {
         clock: Clock,
     ) -> rustix::io::Result<Self> {
         let memory = if watched.memory || watched.processes { Some(Memory::new(limits, watched)?) } else { None };
-        let mut watch = Self { memory, disk: Disk::new(limits, folders)?, next: None };
-        if clock == Clock::Now {
-            watch.begin();
+        let now = Instant::now();
+        let mut watch =
+            Self { memory, disk: Disk::new(limits, folders)?, begun: false, memory_next: now, disk_next: now };
+        match clock {
+            Clock::Now => watch.begin(),
+            Clock::OnBegin => watch.disk.begin(),
         }
         Ok(watch)
     }
 
-    /// Begins to watch: an interpreter that waits for its script does nothing worth it.
+    /// Looks more often from now on, and takes what is there for what was there before the job.
     pub(super) fn begin(&mut self) {
+        self.begun = true;
         self.disk.begin();
         let now = Instant::now();
-        self.next = Some((now + Memory::SOON, now + DISK_INTERVAL));
+        (self.memory_next, self.disk_next) = (now + Memory::SOON, now + DISK_INTERVAL);
     }
 
     /// How long there is nothing to look at.
-    pub(super) fn rest(&self) -> Option<Duration> {
-        let (memory, disk) = self.next?;
-        let next = if self.memory.is_some() { memory.min(disk) } else { disk };
-        Some(next.saturating_duration_since(Instant::now()))
+    pub(super) fn rest(&self) -> Duration {
+        let next = if self.memory.is_some() { self.memory_next.min(self.disk_next) } else { self.disk_next };
+        next.saturating_duration_since(Instant::now())
     }
 
     /// Looks, if it is time to, and says which limit has been passed.
     pub(super) fn look(&mut self, interrupted: impl Fn() -> bool) -> Option<Limit> {
-        let (mut memory_next, mut disk_next) = self.next?;
         let mut limit = None;
-        if let Some(memory) = self.memory.as_mut().filter(|_| memory_next <= Instant::now()) {
+        if let Some(memory) = self.memory.as_mut().filter(|_| self.memory_next <= Instant::now()) {
             limit = memory.look();
-            memory_next = Instant::now() + memory.rest();
+            self.memory_next = Instant::now() + if self.begun { memory.rest() } else { WAITING_INTERVAL };
         }
-        if limit.is_none() && disk_next <= Instant::now() {
+        if limit.is_none() && self.disk_next <= Instant::now() {
             limit = self.disk.look(&interrupted);
-            disk_next = Instant::now() + DISK_INTERVAL;
+            self.disk_next = Instant::now() + if self.begun { DISK_INTERVAL } else { WAITING_INTERVAL };
         }
-        self.next = Some((memory_next, disk_next));
         limit
     }
 

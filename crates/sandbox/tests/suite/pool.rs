@@ -4,7 +4,7 @@ use std::{fs, time::Duration};
 
 use toolrest_sandbox::{Exit, Interpreter, Language, Limit, Limits, Pool, PoolOptions, Report, Script, Stdin};
 
-use crate::scene::{Scene, limits, until};
+use crate::scene::{Scene, limits, processes_with, until};
 
 struct Warm {
     scene: Scene,
@@ -146,4 +146,22 @@ async fn a_waiting_interpreter_is_as_isolated_as_any_job() {
                 print([l.split()[1] for l in open('/proc/self/status') if l.startswith(('CapBnd', 'Seccomp:', 'NoNewPrivs'))])";
     let report = Warm::new().twice(Language::Python, script(code)).await;
     assert_eq!(report.stdout.text(), "[False, False, False] 1000\n['0000000000000000', '1', '2']\n");
+}
+
+#[tokio::test]
+async fn what_waits_is_held_to_its_limits_too() {
+    let warm = Warm::new();
+    let mark = format!("toolrest-mark-waiting-{}", std::process::id());
+    // Python runs it when it starts, before it asks for its script.
+    let greedy = format!(
+        "import subprocess\nsubprocess.Popen(['{mark}', '100'], executable='/usr/bin/sleep')\n\
+         for i in range(20): open(f'f{{i}}', 'wb').write(bytes(20 << 20))\n"
+    );
+    let code = format!(
+        "import pathlib, site\nfolder = pathlib.Path(site.getusersitepackages()); folder.mkdir(parents=True)\n\
+         (folder / 'usercustomize.py').write_text({greedy:?})"
+    );
+    assert!(warm.run(Language::Python, script(&code)).await.success());
+    until("another one to wait", || !processes_with(&mark).is_empty()).await;
+    until("its end", || processes_with(&mark).is_empty()).await;
 }
