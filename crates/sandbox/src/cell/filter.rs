@@ -82,6 +82,8 @@ fn refusals() -> Result<Rules, BackendError> {
     let input = [libc::TIOCSTI, libc::TIOCLINUX];
     let input = input.iter().map(|request| rule(vec![equals(1, *request)?])).collect::<Result<_, _>>()?;
     rules.insert(libc::SYS_ioctl, input);
+    // Who holds a lease on a file keeps everybody else who opens it waiting, the server too.
+    rules.insert(libc::SYS_fcntl, vec![rule(vec![equals(1, libc::F_SETLEASE.unsigned_abs().into())?])?]);
     for (call, mode) in MODES.iter().chain(MODES_HERE) {
         rules.insert(*call, any_of(*mode, &SET_ID_BITS)?);
     }

@@ -142,3 +142,10 @@ async fn a_program_in_the_folder_runs_without_more_rights_than_any_other() {
     assert_eq!(text.matches("0000000000000000").count(), 3, "{text}");
     assert!(fs::metadata(PYTHON).is_ok());
 }
+
+#[tokio::test]
+async fn no_file_can_be_kept_from_others_who_open_it() {
+    let code = "import fcntl\nf = os.open('file', os.O_RDWR | os.O_CREAT)\n\
+                print(*[attempt(lambda: fcntl.fcntl(f, fcntl.F_SETLEASE, kind)) for kind in (fcntl.F_RDLCK, fcntl.F_WRLCK)])";
+    assert_eq!(Scene::new().told(code).await, "EPERM EPERM");
+}
