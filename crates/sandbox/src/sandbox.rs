@@ -217,6 +217,12 @@ fn check(job: &Job) -> Result<()> {
             return Err(Error::Invalid("nothing can be mounted within a folder that jobs write to"));
         }
     }
+    let writable = sources.iter().filter(|source| source.access == Access::ReadWrite).map(|source| source.path);
+    let within = |folder: &Path| sources.iter().any(|other| other.path != folder && other.path.starts_with(folder));
+    if writable.into_iter().any(within) {
+        // The same for what is mounted: root would follow the link, and whoever owns what it finds would be the job.
+        return Err(Error::Invalid("nothing can be mounted from within a folder that jobs write to"));
+    }
     if sources.len() > 200 {
         return Err(Error::Invalid("there are more than 200 folders to mount"));
     }

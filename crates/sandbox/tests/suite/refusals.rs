@@ -82,6 +82,16 @@ async fn nothing_can_be_mounted_where_a_job_can_have_put_a_link() {
 }
 
 #[tokio::test]
+async fn nothing_can_be_mounted_from_where_a_job_can_have_put_a_link() {
+    let scene = Scene::new();
+    let source = scene.folder().join("link");
+    std::os::unix::fs::symlink("/etc", &source).unwrap();
+    let mount = Mount::Folder { source, target: "/opt/tools".into(), access: Access::ReadOnly };
+    let refused = scene.sandbox.spawn(Job::new(scene.place().mount(mount), ["true"])).await;
+    assert!(matches!(refused, Err(Error::Invalid(_))));
+}
+
+#[tokio::test]
 async fn strings_that_would_be_cut_short_are_refused() {
     let scene = Scene::new();
     for job in [
