@@ -14,7 +14,11 @@ use std::{
     time::Duration,
 };
 
-use rustix::{io::Errno, net::SocketFlags};
+use rustix::{
+    io::Errno,
+    net::SocketFlags,
+    process::{Resource, Rlimit},
+};
 use tokio::io::unix::AsyncFd;
 
 use crate::{
@@ -74,8 +78,10 @@ pub(crate) struct Launcher {
 }
 
 impl Sandbox {
-    /// Starts the launcher. Must be called within a tokio runtime.
+    /// Starts the launcher. Must be called within a tokio runtime. Raises the number of descriptors that the server may
+    /// have to what it may be raised to.
     pub fn start(options: Options) -> Result<Self> {
+        raise_descriptors()?;
         let launcher = Mutex::new(Arc::new(launch(&options)?));
         Ok(Self { shared: Arc::new(Shared { options, launcher }) })
     }
@@ -145,6 +151,13 @@ impl Launcher {
             }
         }
     }
+}
+
+/// Not for the descriptors of the server alone: the limit is also how many of its user's may be on their way through
+/// sockets before it can send none. Those of jobs count too where they run as the same user, and must not fill it up.
+fn raise_descriptors() -> Result<()> {
+    let maximum = rustix::process::getrlimit(Resource::Nofile).maximum;
+    Ok(rustix::process::setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })?)
 }
 
 fn launch(options: &Options) -> Result<Launcher> {

@@ -219,6 +219,22 @@ async fn the_tables_of_pages_count_as_memory() {
 }
 
 #[tokio::test]
+async fn orphans_without_number_do_not_keep_the_watch_from_looking() {
+    let code = "#include <fcntl.h>\n#include <stdio.h>\n#include <sys/wait.h>\n#include <unistd.h>\n\
+                static char name[20], bytes[1 << 20];\nint main(void) { \
+                for (int i = 0; i < 4500; i++) { sprintf(name, \"e%d\", i); close(creat(name, 0600)); } \
+                for (int i = 0; i < 6; i++) if (!fork()) for (;;) { \
+                pid_t child = vfork(); if (!child) { vfork(); _exit(0); } waitpid(child, 0, 0); } \
+                for (int i = 0; i < 6; i++) { sprintf(name, \"f%d\", i); int file = creat(name, 0600); \
+                for (int j = 0; j < 50; j++) write(file, bytes, sizeof bytes); usleep(50000); } }";
+    let scene = Scene::new();
+    fs::write(scene.folder().join("m.c"), code).unwrap();
+    let place = scene.place().limits(Limits { wall: Duration::from_secs(60), ..limits() });
+    let job = Job::new(place, ["bash", "-c", "gcc -w m.c -o m && exec ./m"]);
+    ended_by(&scene.run(job).await, Limit::Disk);
+}
+
+#[tokio::test]
 async fn a_nameless_file_of_which_little_is_mapped_counts_as_a_whole() {
     let code = "import time\nlibc.mmap.restype = ctypes.c_void_p\nfor i in range(20):\n    f = open(b'\\xff', 'w+b'); \
                 f.write(bytes(50 << 20)); f.flush(); os.fsync(f.fileno())\n    \
@@ -246,17 +262,18 @@ async fn nameless_files_that_only_a_thread_holds_count() {
 }
 
 #[tokio::test]
-async fn orphans_without_number_do_not_keep_the_watch_from_looking() {
-    let code = "#include <fcntl.h>\n#include <stdio.h>\n#include <sys/wait.h>\n#include <unistd.h>\n\
-                static char name[20], bytes[1 << 20];\nint main(void) { \
-                for (int i = 0; i < 4500; i++) { sprintf(name, \"e%d\", i); close(creat(name, 0600)); } \
-                for (int i = 0; i < 6; i++) if (!fork()) for (;;) { \
-                pid_t child = vfork(); if (!child) { vfork(); _exit(0); } waitpid(child, 0, 0); } \
-                for (int i = 0; i < 6; i++) { sprintf(name, \"f%d\", i); int file = creat(name, 0600); \
-                for (int j = 0; j < 50; j++) write(file, bytes, sizeof bytes); usleep(50000); } }";
+async fn descriptors_that_a_job_leaves_in_sockets_keep_no_other_job_from_starting() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    // As most servers are started: with as many as a job may have.
+    let current = Some(limits().open_files * 4);
+    setrlimit(Resource::Nofile, Rlimit { current, maximum }).unwrap();
     let scene = Scene::new();
-    fs::write(scene.folder().join("m.c"), code).unwrap();
-    let place = scene.place().limits(Limits { wall: Duration::from_secs(60), ..limits() });
-    let job = Job::new(place, ["bash", "-c", "gcc -w m.c -o m && exec ./m"]);
-    ended_by(&scene.run(job).await, Limit::Disk);
+    let code = "import socket, time\npairs = []\ntry:\n    while True:\n        pairs.append(socket.socketpair())\n        \
+                socket.send_fds(pairs[-1][0], [b'x'], [0] * 250)\nexcept OSError: print('full', flush=True); time.sleep(100)";
+    let place = scene.place().limits(Limits { open_files: limits().open_files * 4, ..limits() });
+    let mut running = scene.sandbox.spawn(Job::new(place, ["python3", "-c", code])).await.unwrap();
+    assert_eq!(running.next().await.unwrap().bytes, b"full\n");
+    let report = tokio::time::timeout(Duration::from_secs(10), scene.bash("true")).await.unwrap();
+    assert!(report.success());
 }
