@@ -68,18 +68,14 @@ impl Asked {
         let Some((first, last)) = range.strip_prefix("bytes=").and_then(|range| range.split_once('-')) else {
             return Self::Everything;
         };
-        let bounds = match (first.trim(), last.trim()) {
-            ("", count) => count.parse().map(|count: u64| (size.saturating_sub(count), size)),
-            (first, "") => first.parse().map(|first| (first, size)),
-            (first, last) => {
-                first.parse().and_then(|first| Ok((first, last.parse::<u64>()?.saturating_add(1).min(size))))
-            }
+        let number = |text: &str| text.trim().parse::<u64>().ok();
+        let (first, end) = match (number(first), number(last)) {
+            (Some(first), Some(last)) if first <= last => (first, last.saturating_add(1).min(size)),
+            (Some(first), None) if last.trim().is_empty() => (first, size),
+            (None, Some(count)) if first.trim().is_empty() => (size.saturating_sub(count), size),
+            _ => return Self::Everything,
         };
-        match bounds {
-            Ok((first, end)) if first < end => Self::For(Part { first, count: end - first }),
-            Ok(_) => Self::PastTheEnd,
-            Err(_) => Self::Everything,
-        }
+        if first < end { Self::For(Part { first, count: end - first }) } else { Self::PastTheEnd }
     }
 }
 
