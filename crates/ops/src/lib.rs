@@ -3,6 +3,7 @@
 //! Each operation exists once. Where the published specifications differ in behaviour, the difference is an argument
 //! that the tool's file passes here. Every change is a pure step from what was read to a changeset.
 
+mod commit_diff;
 pub mod document;
 mod edit;
 mod encoding;
@@ -20,6 +21,7 @@ mod undo;
 mod write;
 mod write_text;
 
+pub use commit_diff::effect_diff;
 pub use edit::{EditOptions, Edited, Replacement, Run, edit};
 pub use files::{FilesOptions, all_files, files};
 pub use glob::{Bare, Glob};

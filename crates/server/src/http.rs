@@ -63,6 +63,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/files/{file}/restore", post(files::restore))
         .route("/trash", get(files::trash))
         .route("/commits", get(files::commits))
+        .route("/commits/{commit}/diff", get(files::diff))
         .route("/commits/{commit}/undo", post(files::undo))
         .route("/calls", get(files::calls))
         .route("/chats", post(chats::create))

@@ -10,8 +10,8 @@ use serde::Serialize;
 use serde_json::json;
 use std::{collections::HashMap, sync::Arc};
 use toolrest_core::{
-    CallCx, CallId, Change, Changeset, Commit, CommitId, Content, ContentHash, Entry, ErrorKind, FileId, FileType,
-    JsonText, Result, Role, Timestamp, ToolError, Version, VersionId, WsPath,
+    CallCx, CallId, Change, Changeset, Commit, CommitId, Content, ContentHash, Effect, EffectKind, Entry, ErrorKind,
+    FileId, FileType, JsonText, Result, Role, Timestamp, ToolError, Version, VersionId, WsPath,
 };
 use toolrest_store::Page;
 
@@ -124,6 +124,49 @@ pub(crate) async fn commits(State(app): State<Arc<App>>, at: At, query: Params) 
     let page: Page<CommitId> = at.page(&app, &query).await?;
     let (commits, truncated) = cut(page.limit, app.store.commits(at.access(Role::Viewer), more(page)).await?);
     ok(&json!({ "commits": commits, "truncated": truncated }))
+}
+
+pub(crate) async fn diff(State(app): State<Arc<App>>, at: At) -> Answer {
+    let id: CommitId = at.id(&app, "commit").await?;
+    let commit = app.store.commit_info(at.access(Role::Viewer), id).await?;
+    let limit = app.settings.limits.response_bytes;
+    let mut text = String::new();
+    for effect in commit.changes {
+        let path = effect.path.clone();
+        match contents(&app, &at, &effect).await {
+            Ok((before, after)) => {
+                let work = move || toolrest_ops::effect_diff(&effect, before.as_ref(), after.as_ref(), limit);
+                text += &tokio::task::spawn_blocking(work).await.map_err(ToolError::internal)??;
+            }
+            // The rest is worth showing, but not as if this were all.
+            Err(error) if error.kind == ErrorKind::NotFound => {
+                text.extend(["# ", path.as_str(), ": ", &error.message, "\n"]);
+            }
+            Err(error) => return Err(error.into()),
+        }
+        within_limit(&app, i64::try_from(text.len()).unwrap_or(i64::MAX))?;
+    }
+    ok(&json!({ "diff": text }))
+}
+
+/// What a file held before an effect and after it.
+async fn contents(app: &App, at: &At, effect: &Effect) -> Result<(Option<Content>, Option<Content>)> {
+    let access = at.access(Role::Viewer);
+    let read = async |version: VersionId| Ok(app.store.version(access, effect.file_id, version).await?.1);
+    let told = match (effect.op, effect.version_id) {
+        (EffectKind::Touch | EffectKind::Move, _) | (_, None) => return Ok((None, None)),
+        (_, Some(version)) => Some(read(version).await?),
+    };
+    Ok(match effect.op {
+        EffectKind::Remove => (told, None),
+        EffectKind::Update => {
+            let page = Page { before: effect.after, limit: 1 };
+            let earlier = app.store.versions(access, effect.file_id, page).await?;
+            let before = earlier.first().map(|version| version.id);
+            (Some(read(before.ok_or_else(|| ToolError::file_not_found(&effect.path))?).await?), told)
+        }
+        _ => (None, told),
+    })
 }
 
 pub(crate) async fn undo(State(app): State<Arc<App>>, at: At) -> Answer {

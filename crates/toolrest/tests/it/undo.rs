@@ -18,6 +18,7 @@ on_every_backend![
     an_undo_of_an_rm_is_refused_when_the_path_is_taken,
     an_undo_of_a_mkdir_is_refused_when_the_folder_is_in_use,
     an_unknown_commit_is_not_found,
+    a_commit_is_shown_as_a_diff,
 ];
 
 async fn last_commit(workspace: &Workspace) -> String {
@@ -144,4 +145,26 @@ async fn an_undo_of_a_mkdir_is_refused_when_the_folder_is_in_use(on: On) {
 async fn an_unknown_commit_is_not_found(on: On) {
     let workspace = on.workspace().await;
     undo(&workspace, "019b97ac-e5f5-735b-b0a6-f3a34fcd4ff1").await.refused(404, "NOT_FOUND");
+}
+
+async fn a_commit_is_shown_as_a_diff(on: On) {
+    let workspace = on.workspace().await;
+    let diff = async || {
+        let path = format!("/commits/{}/diff", last_commit(&workspace).await);
+        text_at(&workspace.get(&path).await.success(), "/diff").to_owned()
+    };
+    workspace.write("/a.txt", "one\ntwo\n").await;
+    assert_eq!(diff().await, "--- /dev/null\n+++ b/a.txt\n@@ -0,0 +1,2 @@\n+one\n+two\n");
+    workspace.ok("edit", json!({"path": "/a.txt", "old_string": "two", "new_string": "2"})).await;
+    let edited = "--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n";
+    assert_eq!(diff().await, edited);
+    undo_last(&workspace).await;
+    assert_eq!(diff().await, "--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n one\n-2\n+two\n");
+    workspace.ok("mv", json!({"source": "/a.txt", "destination": "/b.txt"})).await;
+    assert_eq!(diff().await, "diff --git a/a.txt b/b.txt\nrename from a.txt\nrename to b.txt\n");
+    workspace.ok("rm", json!({"path": "/b.txt"})).await;
+    assert_eq!(diff().await, "--- a/b.txt\n+++ /dev/null\n@@ -1,2 +0,0 @@\n-one\n-two\n");
+    let stranger = on.account().await;
+    let path = format!("/commits/{}/diff", last_commit(&workspace).await);
+    workspace.seen_by(&stranger).get(&path).await.refused(403, "FORBIDDEN");
 }
