@@ -82,7 +82,7 @@ async fn jobs_die_with_the_launcher_and_the_next_one_gets_another() {
     let code = format!("echo up; exec -a {mark} sleep 100");
     let mut running = scene.sandbox.spawn(Job::new(scene.place(), ["bash", "-c", &code])).await.unwrap();
     assert_eq!(running.next().await.unwrap().bytes, b"up\n");
-    let [program] = processes_with(&mark)[..] else { panic!("the job runs") };
+    let program = program_named(&mark).await;
     kill_process(parent(parent(Pid::from_raw(program.cast_signed()).unwrap())), Signal::KILL).unwrap();
     assert!(matches!(running.wait().await, Err(Error::LauncherGone)));
     until("the job's end", || processes_with(&mark).is_empty()).await;
@@ -96,7 +96,7 @@ async fn nothing_is_left_of_many_jobs_and_nothing_at_all_of_the_sandbox() {
     let code = format!("echo up; exec -a {mark} sleep 100");
     let mut running = scene.sandbox.spawn(Job::new(scene.place(), ["bash", "-c", &code])).await.unwrap();
     running.next().await.unwrap();
-    let [program] = processes_with(&mark)[..] else { panic!("the job runs") };
+    let program = program_named(&mark).await;
     let launcher = parent(parent(Pid::from_raw(program.cast_signed()).unwrap())).as_raw_nonzero();
     drop(running);
     for number in 0..40 {
@@ -118,6 +118,13 @@ async fn nothing_is_left_of_many_jobs_and_nothing_at_all_of_the_sandbox() {
     until("only the cells that wait to be left", || cells() <= ready).await;
     drop(scene);
     until("the launcher's end", || !fs::exists(format!("/proc/{launcher}")).unwrap()).await;
+}
+
+/// The process that a shell has become by `exec -a`: before, the name is only a part of its script.
+async fn program_named(name: &str) -> u32 {
+    let name = format!("{name}\0");
+    until("the program's start", || processes_with(&name).len() == 1).await;
+    processes_with(&name)[0]
 }
 
 fn parent(pid: Pid) -> Pid {
