@@ -135,7 +135,7 @@ pub(crate) async fn diff(State(app): State<Arc<App>>, at: At) -> Answer {
         let path = effect.path.clone();
         match contents(&app, &at, &effect).await {
             Ok((before, after)) => {
-                let work = move || toolrest_ops::effect_diff(&effect, before.as_ref(), after.as_ref(), limit);
+                let work = move || toolrest_ops::effect_diff(&effect, before, after, limit);
                 text += &tokio::task::spawn_blocking(work).await.map_err(ToolError::internal)??;
             }
             // The rest is worth showing, but not as if this were all.
