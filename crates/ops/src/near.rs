@@ -1,10 +1,12 @@
 //! Names like one that was not found.
 
+use std::time::{Duration, Instant};
 use strsim::normalized_damerau_levenshtein as likeness;
-use toolrest_core::{CallCx, Depth, FileType, ToolError, WsPath};
+use toolrest_core::{CallCx, Depth, Find, IgnoredFiles, ToolError, WsPath};
 
-/// How many entries of a folder are looked at.
-const ENTRIES_MOST: usize = 2_000;
+/// How many files of a folder are looked at, and for how long: the answer is a refusal either way.
+const FILES_MOST: usize = 2_000;
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How many names are given.
 const NAMES_MOST: usize = 3;
@@ -16,11 +18,20 @@ const ALIKE_FROM: f64 = 0.6;
 /// stands beside, is for each toolset to decide, since some of their sentences are fixed.
 pub(crate) async fn with_names(cx: &CallCx, path: &WsPath, error: ToolError) -> ToolError {
     let Some(folder) = path.parent() else { return error };
-    let Ok(listing) = cx.workspace.list(&folder, Depth::Children, ENTRIES_MOST).await else { return error };
+    let find = Find {
+        folder,
+        depth: Depth::Children,
+        paths: None,
+        ignored: IgnoredFiles::Include,
+        limit: FILES_MOST,
+        deadline: Instant::now() + PATIENCE,
+    };
+    let Ok(found) = cx.workspace.find(find).await else { return error };
     let wanted = path.name().to_lowercase();
-    let files = listing.entries.iter().filter(|entry| entry.file_type != FileType::Folder);
-    let mut near: Vec<(f64, &WsPath)> = files
-        .map(|entry| (likeness(&wanted, &entry.path.name().to_lowercase()), &entry.path))
+    let mut near: Vec<(f64, &WsPath)> = found
+        .files
+        .iter()
+        .map(|file| (likeness(&wanted, &file.path.name().to_lowercase()), &file.path))
         .filter(|(alike, _)| *alike >= ALIKE_FROM)
         .collect();
     near.sort_by(|(a, _), (b, _)| b.total_cmp(a));
