@@ -28,7 +28,7 @@ use async_trait::async_trait;
 use disk::Disk;
 use std::{
     os::unix::fs::DirBuilderExt,
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
     sync::{Arc, Weak},
 };
 use tokio::sync::Mutex;
@@ -75,11 +75,16 @@ pub(crate) struct Folder {
 }
 
 impl Folder {
-    /// Opens a folder, if it is allowed, and finishes or takes back what a crash interrupted there.
+    /// Opens a folder, if it is allowed.
     pub(crate) fn open(path: &Path, options: &FolderOptions) -> Result<Self> {
-        let root = Root::open(path).map_err(|error| unusable(path, &error))?;
+        let is_allowed = |path: &Path| options.allowed_roots.iter().any(|allowed| path.starts_with(allowed));
+        let root = Root::open(path).map_err(|error| {
+            // Of what lies elsewhere nobody learns even whether it is there.
+            let leads_up = path.components().any(|part| part == Component::ParentDir);
+            if is_allowed(path) && !leads_up { unusable(path, &error) } else { not_allowed(path) }
+        })?;
         // What was opened is judged, not what the path may lead to by now.
-        if !options.allowed_roots.iter().any(|allowed| root.real_path().starts_with(allowed)) {
+        if !is_allowed(root.real_path()) {
             return Err(not_allowed(path));
         }
         // They tell what files hold, so they are for the server's own eyes.
@@ -195,7 +200,16 @@ impl Workspace for FolderWorkspace {
     async fn list(&self, folder: &WsPath, depth: Depth, limit: usize) -> Result<Listing> {
         let made_by_the_system = self.store.virtual_files(self.access).await?;
         let folder = folder.clone();
-        self.on_disk(move |disk| disk.list(&folder, depth, limit, made_by_the_system)).await
+        // All that lies below may be much to hold, so that only some may do so at a time.
+        let turn = match depth {
+            Depth::Children => None,
+            Depth::Descendants => Some(self.explorer.turn(self.access.workspace).await?),
+        };
+        self.on_disk(move |disk| {
+            let _turn = turn;
+            disk.list(&folder, depth, limit, made_by_the_system)
+        })
+        .await
     }
 
     async fn find(&self, find: Find) -> Result<FilesFound> {

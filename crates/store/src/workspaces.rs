@@ -66,6 +66,9 @@ impl StoredWorkspaces {
                 Some(Place::Directory { root }) => root,
             },
         };
+        if let Some(open) = self.open_at(&root) {
+            return Ok(self.remember(workspace, Known::Folder { root, open }));
+        }
         let (store, options, runtime) = (Arc::clone(&self.store), self.folders.clone(), Handle::current());
         let open = move || {
             let folder = Folder::open(Path::new(&root), &options)?;
@@ -77,6 +80,16 @@ impl StoredWorkspaces {
         };
         let opened = tokio::task::spawn_blocking(open).await.map_err(ToolError::internal)?;
         Ok(self.remember(workspace, opened?))
+    }
+
+    /// The folder as another workspace has it open: whoever changes it waits for the same turn.
+    fn open_at(&self, root: &str) -> Option<Arc<Folder>> {
+        let known = self.known();
+        let mut open = known.values().filter_map(|known| match known {
+            Known::Folder { root: of_it, open } if of_it == root => Some(open),
+            _ => None,
+        });
+        open.find(|open| open.is_at(Path::new(root))).cloned()
     }
 
     fn remember(&self, workspace: WorkspaceId, opened: Known) -> Known {

@@ -1,10 +1,17 @@
 //! Searching and finding in folders, away from the threads that serve requests.
 
 use super::{find, search};
-use crate::search::{StopOnDrop, Turns, until};
-use std::{sync::Arc, thread, time::Instant};
+use crate::search::{StopOnDrop, Turn, Turns, until};
+use std::{
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
 use toolrest_core::{FilesFound, Find, Found, Interrupt, Result, Search, ToolError, WorkspaceId};
 use toolrest_directory::Root;
+
+/// No call is given longer.
+const LONGEST_CALL: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Searches folders, so many at once and no more. One is shared by all folders.
 pub(crate) struct Explorer {
@@ -35,6 +42,11 @@ impl Explorer {
         let deadline = wanted.deadline;
         let work = move |interrupt: &Interrupt, threads| find(&root, &wanted, interrupt, threads);
         self.run(workspace, deadline, work).await
+    }
+
+    /// Waits to look through a folder in another way. The deadline of the call ends the wait.
+    pub(crate) async fn turn(&self, workspace: WorkspaceId) -> Result<Turn> {
+        self.turns.wait(workspace, Instant::now() + LONGEST_CALL).await
     }
 
     async fn run<T: Send + 'static>(

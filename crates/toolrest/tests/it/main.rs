@@ -16,6 +16,7 @@ mod durability;
 mod edits;
 mod files;
 mod fixture;
+mod folder_history;
 mod folders;
 mod grep;
 mod hashes;
