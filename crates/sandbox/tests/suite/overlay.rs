@@ -24,8 +24,8 @@ fn place(scene: &Scene) -> Place {
     for folder in ["upper", "work"] {
         fs::create_dir_all(private.join(folder)).unwrap();
     }
-    let mount = Mount::Overlay { lower: vec![scene.folder()], private, target: "/home/user/project".into() };
-    Place { mounts: vec![mount], cwd: "/home/user/project".into(), ..scene.place() }
+    let mount = Mount::Overlay { lower: vec![scene.folder()], private, target: "/project".into() };
+    Place { mounts: vec![mount], cwd: "/project".into(), ..scene.place() }
 }
 
 #[tokio::test]
