@@ -9,7 +9,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::fs::{CWD, RenameFlags, renameat_with};
 use toolrest_directory::{ErrorKind, Expect, Links, ListOptions};
 
 use crate::scene::{Scene, make_folder, moving, remove, tree, write, write_deep};
@@ -120,14 +119,7 @@ fn a_folder_swapped_for_a_link_during_calls_never_leads_out() {
     let done = AtomicBool::new(false);
     let (mut read, mut refused, mut written) = (0, 0, 0);
     thread::scope(|scope| {
-        scope.spawn(|| {
-            let mut pauses = (0..200).cycle();
-            while !done.load(Ordering::Relaxed) {
-                renameat_with(CWD, scene.path("folder"), CWD, scene.path("swap"), RenameFlags::EXCHANGE).unwrap();
-                // Long enough at times for a whole commit to come between two swaps.
-                pauses.next().into_iter().flat_map(|pause| 0..pause).for_each(|_| thread::yield_now());
-            }
-        });
+        scope.spawn(|| scene.swap_until(&done));
         let end = Instant::now() + Duration::from_secs(60);
         let mut rounds = 0;
         while Instant::now() < end && (rounds < 20_000 || read == 0 || refused == 0) {

@@ -91,14 +91,7 @@ fn a_folder_that_cannot_be_read_is_named_as_skipped() {
 
 #[test]
 fn a_hundred_thousand_files_are_listed_quickly() {
-    let scene = Scene::new();
-    for folder in 0..100 {
-        let folder = scene.path(format!("folder {folder}"));
-        fs::create_dir(&folder).unwrap();
-        for file in 0..1000 {
-            fs::write(folder.join(format!("file {file}")), "").unwrap();
-        }
-    }
+    let scene = Scene::with_a_hundred_thousand_files();
     let start = Instant::now();
     let all = list(&scene, "", usize::MAX, usize::MAX).unwrap();
     let time = start.elapsed();

@@ -5,8 +5,11 @@ use std::{
     fs,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
 };
 
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 use tempfile::TempDir;
 use toolrest_directory::{
     Applied, Change, CommitOptions, Contents, ErrorKind, Expect, Hash, Parents, Recovered, Replace, Result, Root,
@@ -51,6 +54,28 @@ impl Scene {
     }
 
     /// The absolute path of something in the root.
+    /// A hundred folders with a thousand files each.
+    pub fn with_a_hundred_thousand_files() -> Self {
+        let scene = Self::new();
+        for folder in 0..100 {
+            let folder = scene.path(format!("folder {folder}"));
+            fs::create_dir(&folder).unwrap();
+            for file in 0..1000 {
+                fs::write(folder.join(format!("file {file}")), "").unwrap();
+            }
+        }
+        scene
+    }
+
+    /// Lets `folder` and `swap` change places again and again, at times long enough apart for a whole commit.
+    pub fn swap_until(&self, done: &AtomicBool) {
+        let mut pauses = (0..200).cycle();
+        while !done.load(Ordering::Relaxed) {
+            renameat_with(CWD, self.path("folder"), CWD, self.path("swap"), RenameFlags::EXCHANGE).unwrap();
+            pauses.next().into_iter().flat_map(|pause| 0..pause).for_each(|_| thread::yield_now());
+        }
+    }
+
     pub fn path(&self, path: impl AsRef<Path>) -> PathBuf {
         self.place.path().join("root").join(path)
     }

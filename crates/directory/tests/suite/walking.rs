@@ -13,7 +13,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{CWD, FileType, Mode, RenameFlags, Uid, mknodat, renameat_with},
+    fs::{CWD, FileType, Mode, Uid, mknodat},
     thread::set_thread_res_uid,
 };
 use toolrest_directory::{ErrorKind, Files, Heed, PassedOver, Paths, Result, Visitor, WalkOptions};
@@ -207,14 +207,7 @@ fn a_deep_tree_is_walked_through_to_its_end_with_few_files_open() {
 
 #[test]
 fn a_hundred_thousand_files_are_walked_through_quickly() {
-    let scene = Scene::new();
-    for folder in 0..100 {
-        let folder = scene.path(format!("folder {folder}"));
-        fs::create_dir(&folder).unwrap();
-        for file in 0..1000 {
-            fs::write(folder.join(format!("file {file}")), "").unwrap();
-        }
-    }
+    let scene = Scene::with_a_hundred_thousand_files();
     let start = Instant::now();
     let walked = walk(&scene);
     let time = start.elapsed();
@@ -234,13 +227,7 @@ fn a_folder_swapped_for_a_link_during_walks_never_leads_out() {
     let done = AtomicBool::new(false);
     let (mut whole, mut parts) = (0, 0);
     thread::scope(|scope| {
-        scope.spawn(|| {
-            let mut pauses = (0..200).cycle();
-            while !done.load(Ordering::Relaxed) {
-                renameat_with(CWD, scene.path("folder"), CWD, scene.path("swap"), RenameFlags::EXCHANGE).unwrap();
-                pauses.next().into_iter().flat_map(|pause| 0..pause).for_each(|_| thread::yield_now());
-            }
-        });
+        scope.spawn(|| scene.swap_until(&done));
         let end = Instant::now() + Duration::from_secs(60);
         let mut rounds = 0;
         while Instant::now() < end && (rounds < 3000 || whole == 0 || parts == 0) {
