@@ -150,8 +150,7 @@ impl Disk {
             let file_type = match found.kind {
                 Kind::Folder => FileType::Folder,
                 Kind::Symlink => self.type_behind(&path),
-                Kind::File if depth == 1 => self.sniffed(below_root(&path)),
-                Kind::File => FileType::Document,
+                Kind::File => self.sniffed(below_root(&path)),
                 Kind::Other => FileType::File,
             };
             entries.push(Listed {

@@ -56,6 +56,13 @@ async fn a_folder_below_an_allowed_root_becomes_a_workspace(on: On) {
     let read = workspace.read("/here.txt").await;
     assert_eq!((&read["content"], &read["hash"]), (&json!("before"), &json!(sha256_hex(b"before"))));
     workspace.write("/deep/er/new.txt", "made").await;
+    fs::write(folder.join("deep/bytes"), b"\0\xff").unwrap();
+    let types = async |args: Value| -> Vec<String> {
+        let listed = workspace.ok("ls", args).await;
+        list_at(&listed, "/entries").iter().map(|entry| text_at(entry, "/file_type").to_owned()).collect()
+    };
+    assert_eq!(types(json!({"path": "/deep"})).await, ["File", "Folder"]);
+    assert_eq!(types(json!({"path": "/deep", "recursive": true})).await, ["File", "Folder", "Document"]);
     assert_eq!(fs::read_to_string(folder.join("deep/er/new.txt")).unwrap(), "made");
     assert_eq!(account.workspace("Plain").await.get("").await.success()["workspace"]["kind"], "database");
 }
