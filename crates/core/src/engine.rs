@@ -164,12 +164,13 @@ impl Engine {
 
     async fn recorded(&self, toolset: &Toolset, call: Call) -> Result<String> {
         let mut record = OpenRecord::new(&*self.recorder, &call);
+        let longest = toolset.find(&call.tool).map_or(self.limits.call_timeout, |tool| tool.longest(&self.limits));
         let work = AssertUnwindSafe(self.run(toolset, call, Arc::clone(&record.committed))).catch_unwind();
-        let result = match tokio::time::timeout(self.limits.call_timeout, work).await {
+        let result = match tokio::time::timeout(longest, work).await {
             Ok(Ok(result)) => result,
             Ok(Err(panic)) => Err(ToolError::internal(format!("panic: {}", panic_text(&*panic)))),
             Err(_) => {
-                let message = format!("Timed out after {} ms", self.limits.call_timeout.as_millis());
+                let message = format!("Timed out after {} ms", longest.as_millis());
                 Err(ToolError::new(ErrorKind::Timeout, message))
             }
         };

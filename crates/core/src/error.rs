@@ -70,6 +70,10 @@ pub enum ErrorKind {
     Timeout,
     /// The caller went away before the end.
     Cancelled,
+    /// A program that could not be started, or did not do what it had to.
+    ExecutionFailed,
+    /// No program can be run here, because it could not be isolated.
+    SandboxUnavailable,
     /// The storage could not take what was to be written: it is full, or faulty.
     WriteFailed,
     /// A part that is needed is away for the moment.
@@ -80,7 +84,7 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// Every kind, for the reference.
-    pub const ALL: [Self; 33] = [
+    pub const ALL: [Self; 35] = [
         Self::InvalidArgument,
         Self::InvalidPath,
         Self::OutsideWorkspace,
@@ -111,6 +115,8 @@ impl ErrorKind {
         Self::RateLimited,
         Self::Timeout,
         Self::Cancelled,
+        Self::ExecutionFailed,
+        Self::SandboxUnavailable,
         Self::WriteFailed,
         Self::Unavailable,
         Self::Internal,

@@ -6,6 +6,7 @@
 
 mod caller;
 mod change;
+mod checkout;
 mod content;
 mod engine;
 mod error;
@@ -25,6 +26,10 @@ mod workspace;
 
 pub use caller::{Access, Caller, Role};
 pub use change::{Change, Changeset, Commit, Destination, Effect, EffectKind, Expect, Outcome, Parents, Put, Removal};
+pub use checkout::{
+    CheckedIn, Checkout, CheckoutMode, CheckoutOptions, Ground, KeepLimits, LeftOut, LeftOutReason, ProgramChange,
+    ProgramChangeKind, ProgramConflict,
+};
 pub use content::{Content, ContentHash, ContentHasher, FileType, Form};
 pub use engine::{Call, Engine, Limits, Reply};
 pub use error::{ErrorKind, Result, ToolError};

@@ -9,7 +9,10 @@ use async_trait::async_trait;
 use schemars::{JsonSchema, Schema};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::{
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+    time::Duration,
+};
 
 /// What a tool mainly does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -22,6 +25,8 @@ pub enum Action {
     Delete,
     /// Moves files.
     Move,
+    /// Runs programs.
+    Exec,
 }
 
 impl Action {
@@ -29,7 +34,7 @@ impl Action {
     pub fn needs(self) -> Role {
         match self {
             Self::Read => Role::Viewer,
-            Self::Write | Self::Delete | Self::Move => Role::Editor,
+            Self::Write | Self::Delete | Self::Move | Self::Exec => Role::Editor,
         }
     }
 }
@@ -77,6 +82,24 @@ impl CallCx {
         self.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(warning);
     }
 
+    /// The same circumstances for work that goes on when the call is over: what it commits carries the call's id.
+    #[must_use]
+    pub fn detached(&self) -> Self {
+        Self {
+            id: self.id,
+            toolset: self.toolset,
+            tool: self.tool,
+            caller: self.caller,
+            workspace_id: self.workspace_id,
+            workspace: Arc::clone(&self.workspace),
+            started_at: self.started_at,
+            limits: self.limits,
+            turns: Arc::clone(&self.turns),
+            committed: Arc::default(),
+            warnings: Mutex::default(),
+        }
+    }
+
     /// Notes that the call's record was written together with this commit.
     pub fn recorded_with(&self, commit: CommitId) {
         // A call that commits twice is recorded with its first commit; the second carries the same call id.
@@ -103,6 +126,11 @@ pub trait Tool: Send + Sync + 'static {
         Ok(Approval::ByPolicy)
     }
 
+    /// How long a call may take, waiting included.
+    fn longest(&self, limits: &Limits) -> Duration {
+        limits.call_timeout
+    }
+
     /// Does it.
     async fn run(&self, cx: &CallCx, args: Self::Args) -> Result<Self::Output>;
 }
@@ -116,6 +144,8 @@ pub trait DynTool: Send + Sync {
     fn description(&self) -> &'static str;
     /// What it mainly does.
     fn action(&self) -> Action;
+    /// How long a call may take, waiting included.
+    fn longest(&self, limits: &Limits) -> Duration;
     /// The JSON Schema of its arguments.
     fn input_schema(&self) -> &Value;
     /// The JSON Schema of its answer.
@@ -186,6 +216,10 @@ impl<T: Tool> DynTool for Erased<T> {
 
     fn action(&self) -> Action {
         T::ACTION
+    }
+
+    fn longest(&self, limits: &Limits) -> Duration {
+        self.tool.longest(limits)
     }
 
     fn input_schema(&self) -> &Value {

@@ -1,8 +1,9 @@
 //! A workspace as operations see it, whichever kind it is.
 
 use crate::{
-    Access, CallCx, CallId, Changeset, Commit, CommitId, Content, ContentHash, Effect, ErrorKind, FileEvents, FileId,
-    FileType, FilesFound, Find, Found, Result, Search, Timestamp, ToolError, UserId, VersionId, WsPath,
+    Access, CallCx, CallId, Changeset, Checkout, CheckoutOptions, Commit, CommitId, Content, ContentHash, Effect,
+    ErrorKind, FileEvents, FileId, FileType, FilesFound, Find, Found, Result, Search, Timestamp, ToolError, UserId,
+    VersionId, WsPath,
 };
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -50,6 +51,12 @@ pub trait Workspace: Send + Sync {
     async fn watch(&self) -> Result<FileEvents> {
         self.authorise().await?;
         Err(ToolError::new(ErrorKind::Unavailable, "Only workspaces in a folder tell of changes as they happen"))
+    }
+
+    /// Puts the files where a program can work on them.
+    async fn check_out(&self, _options: CheckoutOptions) -> Result<Box<dyn Checkout>> {
+        self.authorise().await?;
+        Err(ToolError::new(ErrorKind::Unavailable, "Programs cannot run in this workspace"))
     }
 
     /// Applies all of the changes or none.

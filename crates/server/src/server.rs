@@ -20,7 +20,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use toolrest_core::{AllowAll, Engine, Limits, ToolError};
 use toolrest_store::{
-    FolderOptions, HistoryLimits, Postgres, PostgresOptions, Sqlite, Store, StoredWorkspaces, WriteBehind,
+    FolderOptions, HistoryLimits, Postgres, PostgresOptions, Scratch, Sqlite, Store, StoredWorkspaces, WriteBehind,
 };
 
 /// How long a connection may take to send a request's head.
@@ -83,7 +83,9 @@ impl Server {
             response_bytes: settings.limits.response_bytes,
             search_timeout: Duration::from_millis(settings.search.timeout_ms),
         };
-        let workspaces = Arc::new(StoredWorkspaces::new(Arc::clone(&store), folder_options(&settings)?));
+        let workspaces =
+            StoredWorkspaces::new(Arc::clone(&store), folder_options(&settings)?, open_scratch(&settings)?);
+        let workspaces = Arc::new(workspaces);
         let records = Arc::new(WriteBehind::start(Arc::clone(&store)));
         let engine = Engine::new(
             toolrest_toolsets::all(),
@@ -188,6 +190,12 @@ async fn open_store(settings: &Settings) -> Result<Arc<dyn Store>, StartError> {
     // It will hold the secret that signs tokens and the hashes of passwords: for the server's own eyes.
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(data_dir)?;
     Ok(Arc::new(Sqlite::open(&folder.join("toolrest.db"), settings.search.cache_bytes)?))
+}
+
+/// The folder for files that programs work on.
+fn open_scratch(settings: &Settings) -> Result<Scratch, StartError> {
+    let folder = settings.server.data_dir.join("checkouts");
+    Scratch::open(&folder).map_err(|source| StartError::DataDir { path: folder.display().to_string(), source })
 }
 
 /// The folders that may be workspaces, by their real paths.

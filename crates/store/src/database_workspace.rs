@@ -1,6 +1,6 @@
 //! A workspace whose files live in the store.
 
-use crate::{CallInfo, FileStore, Store, discovery};
+use crate::{CallInfo, FileStore, Scratch, Store, discovery};
 use async_trait::async_trait;
 use std::sync::Arc;
 use toolrest_core::{
@@ -11,6 +11,7 @@ use toolrest_core::{
 /// A workspace of the store, opened for one caller.
 pub(crate) struct DatabaseWorkspace {
     pub(crate) store: Arc<dyn Store>,
+    pub(crate) scratch: Arc<Scratch>,
     pub(crate) access: Access,
 }
 

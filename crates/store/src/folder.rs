@@ -23,7 +23,7 @@ pub(crate) use explorer::Explorer;
 pub use find::find;
 pub use search::search;
 
-use crate::{FileStore, Store};
+use crate::{FileStore, Scratch, Store};
 use async_trait::async_trait;
 use disk::Disk;
 use std::{
@@ -140,6 +140,7 @@ pub(crate) struct FolderWorkspace {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) folder: Arc<Folder>,
     pub(crate) explorer: Arc<Explorer>,
+    pub(crate) scratch: Arc<Scratch>,
     pub(crate) access: Access,
 }
 

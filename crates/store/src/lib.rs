@@ -15,6 +15,7 @@ mod ignored;
 mod plan;
 mod postgres;
 mod recorder;
+mod scratch;
 mod search;
 mod signature;
 mod sqlite;
@@ -27,6 +28,7 @@ pub use folder::{FolderOptions, HistoryLimits, find as find_in_folder, search as
 pub use history::{FolderCommit, FolderHistory, Recorded};
 pub use postgres::{Postgres, PostgresOptions};
 pub use recorder::WriteBehind;
+pub use scratch::Scratch;
 pub use sqlite::Sqlite;
 pub use store::{CallStore, Member, Place, Purge, Purged, Store, WorkspaceInfo, WorkspaceStore};
 pub use workspaces::StoredWorkspaces;

@@ -2,7 +2,7 @@
 
 use crate::database_workspace::DatabaseWorkspace;
 use crate::folder::{Explorer, Folder, FolderOptions, FolderWorkspace};
-use crate::{Place, Store};
+use crate::{Place, Scratch, Store};
 use async_trait::async_trait;
 use std::{
     collections::HashMap,
@@ -20,6 +20,7 @@ pub struct StoredWorkspaces {
     store: Arc<dyn Store>,
     folders: FolderOptions,
     explorer: Arc<Explorer>,
+    scratch: Arc<Scratch>,
     known: Mutex<HashMap<WorkspaceId, Known>>,
 }
 
@@ -32,8 +33,9 @@ enum Known {
 
 impl StoredWorkspaces {
     /// Opens workspaces of this store, and those whose folders the operator allows.
-    pub fn new(store: Arc<dyn Store>, folders: FolderOptions) -> Self {
-        Self { store, folders, explorer: Arc::default(), known: Mutex::default() }
+    pub fn new(store: Arc<dyn Store>, folders: FolderOptions, scratch: Scratch) -> Self {
+        let scratch = Arc::new(scratch);
+        Self { store, folders, explorer: Arc::default(), scratch, known: Mutex::default() }
     }
 
     /// The real path of a folder that is to be a workspace, if that is allowed.
@@ -105,12 +107,12 @@ impl StoredWorkspaces {
 #[async_trait]
 impl Workspaces for StoredWorkspaces {
     async fn open(&self, access: Access) -> Result<Arc<dyn Workspace>> {
-        let store = Arc::clone(&self.store);
+        let (store, scratch) = (Arc::clone(&self.store), Arc::clone(&self.scratch));
         Ok(match self.find(access.workspace).await {
-            Ok(Known::Database) => Arc::new(DatabaseWorkspace { store, access }),
+            Ok(Known::Database) => Arc::new(DatabaseWorkspace { store, scratch, access }),
             Ok(Known::Folder { open, .. }) => {
                 let explorer = Arc::clone(&self.explorer);
-                Arc::new(FolderWorkspace { store, folder: open, explorer, access })
+                Arc::new(FolderWorkspace { store, folder: open, explorer, scratch, access })
             }
             Err(error) => {
                 // Only members may learn that it is there.

@@ -14,7 +14,7 @@ use toolrest_core::{
 };
 use toolrest_directory::{Change, CommitOptions, Expect, Hash, Parents, Root};
 use toolrest_edit::{diff, patch};
-use toolrest_store::{FolderOptions, HistoryLimits, NewUser, Place, Sqlite, Store, StoredWorkspaces};
+use toolrest_store::{FolderOptions, HistoryLimits, NewUser, Place, Scratch, Sqlite, Store, StoredWorkspaces};
 
 use super::Effort;
 use crate::process::Folder;
@@ -121,7 +121,8 @@ impl Room {
                 journal_dir: folder.path().join("journals"),
                 history: HistoryLimits::default(),
             };
-            let workspaces = StoredWorkspaces::new(Arc::clone(&store), options);
+            let scratch = Scratch::open(&folder.path().join("checkouts")).expect("a folder for checkouts");
+            let workspaces = StoredWorkspaces::new(Arc::clone(&store), options, scratch);
             let place = Place::Directory { root: workspaces.allowed_root(&root).await.expect("it is allowed") };
             let workspace = store.create_workspace(user, "bench".into(), place).await.expect("a workspace").id;
             let engine = Engine::new(

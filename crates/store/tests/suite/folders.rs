@@ -11,7 +11,7 @@ use toolrest_core::{
     Access, AllowAll, CallCx, CallRecord, Caller, Change, Changeset, Commit, Content, Depth, Destination, Engine,
     ErrorKind, FileType, Limits, Parents, Put, Recorder, Removal, Result, Role, Toolsets, UserId, WorkspaceId, WsPath,
 };
-use toolrest_store::{FolderOptions, HistoryLimits, Page, Place, Purge, Store, StoredWorkspaces};
+use toolrest_store::{FolderOptions, HistoryLimits, Page, Place, Purge, Scratch, Store, StoredWorkspaces};
 
 on_both_stores![
     a_folder_and_a_database_agree_about_any_changes,
@@ -48,7 +48,8 @@ impl Pair {
             journal_dir: journals.path().to_owned(),
             history: HistoryLimits::default(),
         };
-        let workspaces = StoredWorkspaces::new(Arc::clone(&store), options);
+        let scratch = Scratch::open(&journals.path().join("checkouts")).unwrap();
+        let workspaces = StoredWorkspaces::new(Arc::clone(&store), options, scratch);
         let place = Place::Directory { root: workspaces.allowed_root(root.path()).await.unwrap() };
         let in_folder = store.create_workspace(user, "folder".into(), place).await.unwrap().id;
         let in_database = store.create_workspace(user, "database".into(), Place::Database).await.unwrap().id;
@@ -341,7 +342,8 @@ async fn the_servers_own_data_is_in_no_workspace() {
     };
     fs::create_dir_all(&options.journal_dir).unwrap();
     fs::create_dir(&beside).unwrap();
-    let workspaces = StoredWorkspaces::new(Arc::clone(&room.store), options);
+    let scratch = Scratch::open(&data.join("checkouts")).unwrap();
+    let workspaces = StoredWorkspaces::new(Arc::clone(&room.store), options, scratch);
     for folder in [allowed.path(), &data, &data.join("journals")] {
         assert_eq!(workspaces.allowed_root(folder).await.unwrap_err().kind, ErrorKind::Forbidden, "{folder:?}");
     }

@@ -1,0 +1,92 @@
+//! The server's own folder for files that programs work on. Nothing in it outlives the server.
+
+use std::{
+    fs::{self, DirBuilder, File, Permissions},
+    io,
+    os::unix::fs::{DirBuilderExt, PermissionsExt},
+    path::{Path, PathBuf},
+};
+use uuid::Uuid;
+
+/// A folder of this process alone, among those of others that share the data folder. What processes that are gone left
+/// behind is removed.
+#[derive(Debug)]
+pub struct Scratch {
+    folder: PathBuf,
+    /// Held for as long as the process lives: whoever can lock it knows that nobody uses the folder any more.
+    _lock: File,
+}
+
+impl Scratch {
+    /// Makes a folder below `parent`, for the server's own eyes.
+    pub fn open(parent: &Path) -> io::Result<Self> {
+        own_folder(parent)?;
+        let parent = parent.canonicalize()?;
+        // Nobody sweeps while a folder has no lock yet.
+        let one_at_a_time = File::open(&parent)?;
+        one_at_a_time.lock()?;
+        sweep(&parent);
+        let folder = parent.join(Uuid::now_v7().to_string());
+        own_folder(&folder)?;
+        let lock = File::create(folder.join("lock"))?;
+        lock.try_lock()?;
+        Ok(Self { folder, _lock: lock })
+    }
+
+    /// Makes an empty folder in it.
+    pub(crate) fn folder(&self) -> io::Result<PathBuf> {
+        let folder = self.folder.join(Uuid::now_v7().to_string());
+        own_folder(&folder)?;
+        Ok(folder)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        remove(&self.folder);
+    }
+}
+
+fn own_folder(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// Removes the folders of processes that are gone.
+fn sweep(parent: &Path) {
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let lock = File::open(entry.path().join("lock"));
+        if lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
+            remove(&entry.path());
+        }
+    }
+}
+
+/// Removes a folder with all that is in it, also what programs or the kernel have made unreadable.
+pub(crate) fn remove(folder: &Path) {
+    if let Err(error) = try_remove(folder) {
+        tracing::warn!(folder = %folder.display(), %error, "a folder that is not needed any more could not be removed");
+    }
+}
+
+fn try_remove(folder: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(_) => {
+            open_up(folder)?;
+            fs::remove_dir_all(folder)
+        }
+    }
+}
+
+/// Gives the owner all rights on folders, without following links.
+fn open_up(folder: &Path) -> io::Result<()> {
+    fs::set_permissions(folder, Permissions::from_mode(0o700))?;
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            open_up(&entry.path())?;
+        }
+    }
+    Ok(())
+}
