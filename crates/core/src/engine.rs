@@ -59,6 +59,8 @@ impl Turns {
 pub struct Call {
     /// Its id, under which it is logged and recorded.
     pub id: CallId,
+    /// The id that the caller knows it by, which is logged too.
+    pub correlation: String,
     /// The name of the toolset.
     pub toolset: String,
     /// The name of the tool.
@@ -156,10 +158,10 @@ impl Engine {
     pub async fn call(&self, call: Call) -> Option<Reply> {
         let toolset = self.toolsets.find(&call.toolset)?;
         let tool = fit_to_keep(&call.tool);
-        let span = tracing::info_span!("call", call.id = %call.id, tool.set = toolset.name(), tool.name = tool);
-        let id = call.id;
+        let correlation = call.correlation.clone();
+        let span = tracing::info_span!("call", call.id = %call.id, correlation.id = correlation, tool.set = toolset.name(), tool.name = tool);
         let result = self.recorded(toolset, call).instrument(span).await;
-        Some(reply(toolset.dialect(), &result, id))
+        Some(reply(toolset.dialect(), &result, &correlation))
     }
 
     async fn recorded(&self, toolset: &Toolset, call: Call) -> Result<String> {
@@ -210,11 +212,11 @@ impl Engine {
     }
 }
 
-fn reply(dialect: &dyn Dialect, result: &Result<String>, id: CallId) -> Reply {
+fn reply(dialect: &dyn Dialect, result: &Result<String>, correlation: &str) -> Reply {
     match result {
-        Ok(output) => Reply { body: dialect.success(output, id), status: 200, error: None },
+        Ok(output) => Reply { body: dialect.success(output, correlation), status: 200, error: None },
         Err(error) => {
-            Reply { body: dialect.failure(error, id), status: dialect.status(error), error: Some(error.kind) }
+            Reply { body: dialect.failure(error, correlation), status: dialect.status(error), error: Some(error.kind) }
         }
     }
 }

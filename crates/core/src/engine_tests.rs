@@ -16,6 +16,10 @@ impl Workspace for Room {
         if self.access.user.0.is_nil() { Ok(()) } else { Err(ToolError::new(ErrorKind::Forbidden, "no member")) }
     }
 
+    async fn settings(&self) -> Result<crate::WorkspaceSettings> {
+        Ok(crate::WorkspaceSettings::default())
+    }
+
     async fn stat(&self, _: &WsPath) -> Result<Option<Entry>> {
         Ok(None)
     }
@@ -64,11 +68,11 @@ impl Recorder for Records {
 struct Plain;
 
 impl Dialect for Plain {
-    fn success(&self, result: &str, _: CallId) -> Vec<u8> {
+    fn success(&self, result: &str, _: &str) -> Vec<u8> {
         result.as_bytes().to_vec()
     }
 
-    fn failure(&self, error: &ToolError, _: CallId) -> Vec<u8> {
+    fn failure(&self, error: &ToolError, _: &str) -> Vec<u8> {
         error.message.clone().into_bytes()
     }
 
@@ -143,6 +147,7 @@ fn engine(policy: impl Policy + 'static) -> (Engine, Arc<Records>) {
 fn call(tool: &str, args: &str, user: crate::UserId) -> Call {
     Call {
         id: CallId::new(),
+        correlation: String::new(),
         toolset: "plain".into(),
         tool: tool.into(),
         args: JsonText::parse(args.into()).unwrap(),

@@ -19,6 +19,7 @@ mod path;
 mod policy;
 mod record;
 mod search;
+mod settings;
 mod time;
 mod tool;
 mod toolset;
@@ -45,6 +46,7 @@ pub use search::{
     Found, Interrupt, LineMatch, LineMatcher, LinePattern, PathFilter, Requirement, Search, Skipped, line_text,
     lines_around,
 };
+pub use settings::{RunSettings, WorkspaceSettings};
 pub use time::{Timestamp, now};
 pub use tool::{Action, Approval, CallCx, DynTool, Render, Tool};
 pub use toolset::{CatalogueFormat, Dialect, Toolset, Toolsets};

@@ -1,16 +1,16 @@
 //! A set of tools that speak one dialect.
 
 use crate::tool::Erased;
-use crate::{Action, CallId, DynTool, Tool, ToolError};
+use crate::{Action, DynTool, Tool, ToolError};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, str::FromStr, sync::Arc};
 
 /// How a toolset wraps its answers and its errors.
 pub trait Dialect: Send + Sync {
-    /// Wraps a tool's result.
-    fn success(&self, result: &str, call: CallId) -> Vec<u8>;
+    /// Wraps a tool's result. The caller knows the call by the correlation id.
+    fn success(&self, result: &str, correlation: &str) -> Vec<u8>;
     /// Wraps an error.
-    fn failure(&self, error: &ToolError, call: CallId) -> Vec<u8>;
+    fn failure(&self, error: &ToolError, correlation: &str) -> Vec<u8>;
     /// The HTTP status of an error.
     fn status(&self, error: &ToolError) -> u16;
 }

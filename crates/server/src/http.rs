@@ -50,7 +50,7 @@ pub(crate) struct App {
 /// All routes.
 pub(crate) fn router(app: Arc<App>) -> Router {
     let workspace = Router::new()
-        .route("/", get(workspaces::show).patch(workspaces::rename).delete(workspaces::remove))
+        .route("/", get(workspaces::show).patch(workspaces::change).delete(workspaces::remove))
         .route("/tools", post(tools::call_workspace))
         .route("/toolsets/{toolset}", post(tools::call))
         .route("/members", get(members::list).post(members::add))

@@ -34,7 +34,7 @@ use std::{
 use tokio::sync::Mutex;
 use toolrest_core::{
     Access, CallCx, Changeset, Commit, Depth, Entry, ErrorKind, File, FileEvents, FileType, FilesFound, Find, Found,
-    Listing, OpenFile, Result, Search, ToolError, Workspace, WsPath,
+    Listing, OpenFile, Result, Search, ToolError, Workspace, WorkspaceSettings, WsPath,
 };
 use toolrest_directory::Root;
 use watching::Watching;
@@ -156,6 +156,10 @@ impl FolderWorkspace {
 impl Workspace for FolderWorkspace {
     async fn authorise(&self) -> Result<()> {
         self.store.authorise(self.access).await
+    }
+
+    async fn settings(&self) -> Result<WorkspaceSettings> {
+        Ok(self.store.workspace(self.access).await?.settings)
     }
 
     async fn stat(&self, path: &WsPath) -> Result<Option<Entry>> {

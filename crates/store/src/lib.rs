@@ -30,5 +30,5 @@ pub use postgres::{Postgres, PostgresOptions};
 pub use recorder::WriteBehind;
 pub use scratch::Scratch;
 pub use sqlite::Sqlite;
-pub use store::{CallStore, Member, Place, Purge, Purged, Store, WorkspaceInfo, WorkspaceStore};
+pub use store::{CallStore, Member, Place, Purge, Purged, Store, WorkspaceChange, WorkspaceInfo, WorkspaceStore};
 pub use workspaces::StoredWorkspaces;

@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use serde::Serialize;
 use toolrest_core::{
     Access, CallId, CallRecord, ChatId, CommitId, ErrorKind, Result, Role, Timestamp, ToolError, UserId, VersionId,
-    WorkspaceId, WsPath,
+    WorkspaceId, WorkspaceSettings, WsPath,
 };
 
 /// Everything that is kept.
@@ -61,10 +61,36 @@ pub struct WorkspaceInfo {
     /// Where its files are.
     #[serde(flatten)]
     pub place: Place,
+    /// What its owner has set for it.
+    pub settings: WorkspaceSettings,
     /// When it was made.
     pub created_at: Timestamp,
-    /// When its name last changed.
+    /// When its name or its settings last changed.
     pub updated_at: Timestamp,
+}
+
+/// What is to be changed about a workspace; the rest stays.
+#[derive(Clone, Debug, Default)]
+pub struct WorkspaceChange {
+    /// Its new name.
+    pub name: Option<String>,
+    /// Its new settings, in the place of all the old ones.
+    pub settings: Option<WorkspaceSettings>,
+}
+
+impl WorkspaceChange {
+    /// The settings as a database keeps them.
+    pub(crate) fn settings_json(&self) -> Result<Option<String>> {
+        self.settings.as_ref().map(serde_json::to_string).transpose().map_err(ToolError::internal)
+    }
+}
+
+/// Settings that a database kept. Those that a later version wrote and this one does not know are as if not set.
+pub(crate) fn settings_of(json: &str) -> WorkspaceSettings {
+    serde_json::from_str(json).unwrap_or_else(|error| {
+        tracing::error!(%error, "the settings of a workspace cannot be read");
+        WorkspaceSettings::default()
+    })
 }
 
 /// Where the files of a workspace are. It never changes.
@@ -136,8 +162,8 @@ pub trait WorkspaceStore: Send + Sync {
     /// Tells about a workspace.
     async fn workspace(&self, access: Access) -> Result<WorkspaceInfo>;
 
-    /// Gives a workspace another name.
-    async fn rename_workspace(&self, access: Access, name: String) -> Result<WorkspaceInfo>;
+    /// Gives a workspace another name, other settings, or both.
+    async fn change_workspace(&self, access: Access, change: WorkspaceChange) -> Result<WorkspaceInfo>;
 
     /// Closes a workspace at once for everybody; its contents go with the next purge.
     async fn delete_workspace(&self, access: Access) -> Result<()>;

@@ -3,7 +3,7 @@
 use crate::errors::{self, ErrorRow};
 use serde::Serialize;
 use serde_json::Value;
-use toolrest_core::{CallId, Dialect, ToolError};
+use toolrest_core::{Dialect, ToolError};
 
 /// The files that a missing one may have been meant for, on a line of their own.
 fn near(error: &ToolError) -> String {
@@ -22,11 +22,11 @@ pub(crate) struct Plain {
 }
 
 impl Dialect for Plain {
-    fn success(&self, result: &str, _: CallId) -> Vec<u8> {
+    fn success(&self, result: &str, _: &str) -> Vec<u8> {
         result.as_bytes().to_vec()
     }
 
-    fn failure(&self, error: &ToolError, _: CallId) -> Vec<u8> {
+    fn failure(&self, error: &ToolError, _: &str) -> Vec<u8> {
         #[derive(Serialize)]
         struct Failure {
             error: &'static str,

@@ -10,7 +10,7 @@ use crate::errors;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use toolrest_core::{CallId, Dialect, ToolError, Toolset};
+use toolrest_core::{Dialect, ToolError, Toolset};
 
 /// The toolset with its tools.
 pub fn toolset() -> Toolset {
@@ -26,11 +26,11 @@ pub fn toolset() -> Toolset {
 struct SystemDialect;
 
 impl Dialect for SystemDialect {
-    fn success(&self, result: &str, _: CallId) -> Vec<u8> {
+    fn success(&self, result: &str, _: &str) -> Vec<u8> {
         format!(r#"{{"ok":true,"value":{result}}}"#).into_bytes()
     }
 
-    fn failure(&self, error: &ToolError, _: CallId) -> Vec<u8> {
+    fn failure(&self, error: &ToolError, _: &str) -> Vec<u8> {
         #[derive(Serialize)]
         struct Failure<'a> {
             ok: bool,

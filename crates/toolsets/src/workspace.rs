@@ -15,7 +15,7 @@ use crate::errors;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use toolrest_core::{CallId, Dialect, Result, ToolError, Toolset, WsPath};
+use toolrest_core::{Dialect, Result, ToolError, Toolset, WsPath};
 
 /// The toolset with its tools.
 pub fn toolset() -> Toolset {
@@ -36,7 +36,7 @@ pub fn toolset() -> Toolset {
 pub struct WorkspaceDialect;
 
 impl Dialect for WorkspaceDialect {
-    fn success(&self, result: &str, _: CallId) -> Vec<u8> {
+    fn success(&self, result: &str, _: &str) -> Vec<u8> {
         let mut body = Vec::with_capacity(result.len() + 40);
         body.extend_from_slice(br#"{"success":true,"result":"#);
         body.extend_from_slice(result.as_bytes());
@@ -44,7 +44,7 @@ impl Dialect for WorkspaceDialect {
         body
     }
 
-    fn failure(&self, error: &ToolError, _: CallId) -> Vec<u8> {
+    fn failure(&self, error: &ToolError, _: &str) -> Vec<u8> {
         failure(error)
     }
 

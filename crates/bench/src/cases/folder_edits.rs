@@ -146,6 +146,7 @@ impl Room {
     fn call(&self, toolset: &str, tool: &str, args: &serde_json::Value) {
         let call = Call {
             id: CallId::new(),
+            correlation: String::new(),
             toolset: toolset.to_owned(),
             tool: tool.to_owned(),
             args: JsonText::of(args).expect("arguments"),

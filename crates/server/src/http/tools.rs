@@ -6,6 +6,7 @@ use super::request::{access_token, json, workspace_id};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Query, Request, State};
 use axum::response::Response;
+use http::{HeaderName, HeaderValue};
 use serde::Deserialize;
 use serde_json::json;
 use std::{collections::HashMap, sync::Arc};
@@ -17,7 +18,12 @@ use toolrest_core::{
 struct ToolRequest {
     tool: JsonText,
     args: JsonText,
+    #[serde(rename = "correlationId")]
+    correlation_id: Option<JsonText>,
 }
+
+/// The header that carries the id that a caller knows its call by.
+static CORRELATION_ID: HeaderName = HeaderName::from_static("x-correlation-id");
 
 /// Calls a tool of the `workspace` toolset: the route of specification 000.
 pub(crate) async fn call_workspace(
@@ -43,34 +49,79 @@ pub(crate) async fn call(
 /// The route has chosen the dialect, so everything that can go wrong from here on is answered in its shape.
 async fn answer(app: &App, workspace: &str, toolset: &str, request: Request) -> Response {
     let id = CallId::new();
-    let error = match bind(app, workspace, toolset, request, id).await {
+    let mut correlation = correlation_of(&request).unwrap_or_else(|| id.to_string());
+    let mut response = match bind(app, workspace, toolset, request, id, &mut correlation).await {
         Ok(call) => match app.engine.call(call).await {
-            Some(answer) => return reply(answer),
-            None => no_toolset(toolset),
+            Some(answer) => reply(answer),
+            None => refusal(app, toolset, &no_toolset(toolset), &correlation),
         },
-        Err(error) => error,
+        Err(error) => refusal(app, toolset, &error, &correlation),
     };
+    // What came in a body may hold what no header can.
+    if let Ok(value) = HeaderValue::try_from(correlation) {
+        response.headers_mut().insert(CORRELATION_ID.clone(), value);
+    }
+    response
+}
+
+fn refusal(app: &App, toolset: &str, error: &ToolError, correlation: &str) -> Response {
     let shape = app.engine.toolsets().find(toolset).or_else(|| app.engine.toolsets().find("workspace"));
     match shape.map(Toolset::dialect) {
-        Some(dialect) => failure(dialect.failure(&error, id), dialect.status(&error), &error),
-        None => axum::response::IntoResponse::into_response(super::Failure(error)),
+        Some(dialect) => failure(dialect.failure(error, correlation), dialect.status(error), error),
+        None => axum::response::IntoResponse::into_response(super::Failure(error.clone())),
     }
 }
 
-async fn bind(app: &App, workspace: &str, toolset: &str, request: Request, id: CallId) -> Result<Call> {
+/// The id that the request's header gives to the call.
+fn correlation_of(request: &Request) -> Option<String> {
+    let given = request.headers().get(&CORRELATION_ID)?.to_str().ok()?;
+    is_correlation(given).then(|| given.to_owned())
+}
+
+/// Whether an id is fit to be logged and sent back.
+fn is_correlation(id: &str) -> bool {
+    const MOST_BYTES: usize = 128;
+    !id.is_empty() && id.len() <= MOST_BYTES && !id.chars().any(char::is_control)
+}
+
+async fn bind(
+    app: &App,
+    workspace: &str,
+    toolset: &str,
+    request: Request,
+    id: CallId,
+    correlation: &mut String,
+) -> Result<Call> {
     let caller = app.tokens.check(access_token(request.headers()))?;
     let workspace = workspace_id(workspace)?;
-    match read(app, toolset, request).await {
-        Ok((tool, args)) => Ok(Call { id, toolset: toolset.to_owned(), tool, args, caller, workspace }),
+    match read(app, toolset, request, correlation).await {
+        Ok((tool, args)) => {
+            let correlation = correlation.clone();
+            Ok(Call { id, correlation, toolset: toolset.to_owned(), tool, args, caller, workspace })
+        }
         Err(error) => Err(refuse(app, workspace, caller, error).await),
     }
 }
 
-async fn read(app: &App, toolset: &str, request: Request) -> Result<(String, JsonText)> {
+async fn read(app: &App, toolset: &str, request: Request, correlation: &mut String) -> Result<(String, JsonText)> {
     if app.engine.toolsets().find(toolset).is_none() {
         return Err(no_toolset(toolset));
     }
-    let ToolRequest { tool, args } = json(request, app, app.settings.limits.body_bytes).await?;
+    let in_header = correlation_of(&request);
+    let ToolRequest { tool, args, correlation_id } = json(request, app, app.settings.limits.body_bytes).await?;
+    if let Some(given) = correlation_id {
+        let given = given.as_string().filter(|id| is_correlation(id)).ok_or_else(|| {
+            ToolError::argument(
+                "correlationId",
+                "`correlationId` must be a text of 1 to 128 bytes without control characters",
+            )
+        })?;
+        if in_header.is_some_and(|header| header != given) {
+            let message = "`correlationId` and the header X-Correlation-ID differ; give one of them, or the same twice";
+            return Err(ToolError::argument("correlationId", message));
+        }
+        *correlation = given;
+    }
     let tool = tool.as_string().ok_or_else(|| ToolError::argument("tool", "`tool` must be the name of a tool"))?;
     if !args.is_object() {
         return Err(ToolError::argument("args", "`args` must be an object with the tool's arguments"));

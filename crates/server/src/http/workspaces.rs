@@ -7,15 +7,16 @@ use axum::extract::{Request, State};
 use serde::Deserialize;
 use serde_json::json;
 use std::{path::Path, sync::Arc};
-use toolrest_core::{Role, ToolError};
-use toolrest_store::Place;
+use toolrest_core::{Role, ToolError, WorkspaceSettings};
+use toolrest_store::{Place, WorkspaceChange};
 
 const NAME_CHARS: usize = 100;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Named {
-    name: String,
+pub(crate) struct Changed {
+    name: Option<String>,
+    settings: Option<WorkspaceSettings>,
 }
 
 #[derive(Deserialize)]
@@ -68,13 +69,17 @@ pub(crate) async fn show(State(app): State<Arc<App>>, at: At) -> Answer {
     ok(&json!({ "workspace": workspace, "history_bytes": history_bytes }))
 }
 
-pub(crate) async fn rename(State(app): State<Arc<App>>, at: At, request: Request) -> Answer {
-    let Named { name } = at.json(&app, request).await?;
-    let name = match line("name", &name, NAME_CHARS) {
+pub(crate) async fn change(State(app): State<Arc<App>>, at: At, request: Request) -> Answer {
+    let Changed { name, settings } = at.json(&app, request).await?;
+    let name = match name.map(|name| line("name", &name, NAME_CHARS)).transpose() {
         Ok(name) => name,
         Err(error) => at.refuse(&app, error).await?,
     };
-    ok(&json!({ "workspace": app.store.rename_workspace(at.access(Role::Owner), name).await? }))
+    if name.is_none() && settings.is_none() {
+        at.refuse::<()>(&app, ToolError::argument("name", "Give a new name, new settings, or both")).await?;
+    }
+    let change = WorkspaceChange { name, settings };
+    ok(&json!({ "workspace": app.store.change_workspace(at.access(Role::Owner), change).await? }))
 }
 
 pub(crate) async fn remove(State(app): State<Arc<App>>, at: At) -> Answer {

@@ -4,11 +4,12 @@ use super::Postgres;
 use super::row::{authorised, role};
 use crate::accounts::no_such_account;
 use crate::store::{
-    Member, Place, WorkspaceInfo, WorkspaceStore, already_member, last_owner, no_such_member, no_such_user, require,
+    Member, Place, WorkspaceChange, WorkspaceInfo, WorkspaceStore, already_member, last_owner, no_such_member,
+    no_such_user, require, settings_of,
 };
 use async_trait::async_trait;
 use tokio_postgres::{Row, types::ToSql};
-use toolrest_core::{Access, FileId, FileType, Result, Role, ToolError, UserId, WorkspaceId, now};
+use toolrest_core::{Access, FileId, FileType, Result, Role, ToolError, UserId, WorkspaceId, WorkspaceSettings, now};
 
 fn info(row: &Row) -> WorkspaceInfo {
     WorkspaceInfo {
@@ -17,6 +18,7 @@ fn info(row: &Row) -> WorkspaceInfo {
         owner_id: UserId(row.get(2)),
         role: role(row.get(3)).unwrap_or(Role::Viewer),
         place: Place::from_row(row.get(6), row.get(7)),
+        settings: settings_of(row.get(8)),
         created_at: row.get(4),
         updated_at: row.get(5),
     }
@@ -64,7 +66,8 @@ impl WorkspaceStore for Postgres {
         if self.change(sql, &params).await?.is_empty() {
             return Err(no_such_account());
         }
-        Ok(WorkspaceInfo { id, name, owner_id: owner, role: Role::Owner, place, created_at: at, updated_at: at })
+        let (role, settings) = (Role::Owner, WorkspaceSettings::default());
+        Ok(WorkspaceInfo { id, name, owner_id: owner, role, place, settings, created_at: at, updated_at: at })
     }
 
     async fn place(&self, workspace: WorkspaceId) -> Result<Option<Place>> {
@@ -74,27 +77,31 @@ impl WorkspaceStore for Postgres {
     }
 
     async fn workspaces_of(&self, user: UserId) -> Result<Vec<WorkspaceInfo>> {
-        let sql = "SELECT w.id, w.name, w.owner_id, m.role, w.created_at, w.updated_at, w.kind, w.root
+        let sql = "SELECT w.id, w.name, w.owner_id, m.role, w.created_at, w.updated_at, w.kind, w.root, w.settings
                    FROM members m JOIN workspaces w ON w.id = m.ws WHERE m.user_id = $1 ORDER BY w.id";
         Ok(self.look(sql, &[&user.0]).await?.iter().map(info).collect())
     }
 
     async fn workspace(&self, access: Access) -> Result<WorkspaceInfo> {
-        let sql = "SELECT w.id, w.name, w.owner_id, m.role, w.created_at, w.updated_at, w.kind, w.root
+        let sql = "SELECT w.id, w.name, w.owner_id, m.role, w.created_at, w.updated_at, w.kind, w.root, w.settings
                    FROM members m JOIN workspaces w ON w.id = m.ws WHERE m.ws = $1 AND m.user_id = $2";
         let rows = self.look(sql, &[&access.workspace.0, &access.user.0]).await?;
         authorised(access, &rows, 3)?;
         rows.first().map(info).ok_or_else(|| ToolError::internal("a workspace vanished"))
     }
 
-    async fn rename_workspace(&self, access: Access, name: String) -> Result<WorkspaceInfo> {
-        let sql = "WITH me AS (SELECT role FROM members WHERE ws = $1 AND user_id = $2), renamed AS (
-                UPDATE workspaces w SET name = $4, updated_at = $5 FROM me WHERE w.id = $1 AND me.role >= $3
-                RETURNING w.id, w.name, w.owner_id, w.created_at, w.updated_at, w.kind, w.root
+    async fn change_workspace(&self, access: Access, change: WorkspaceChange) -> Result<WorkspaceInfo> {
+        let settings = change.settings_json()?;
+        let sql = "WITH me AS (SELECT role FROM members WHERE ws = $1 AND user_id = $2), changed AS (
+                UPDATE workspaces w SET name = coalesce($4, name), settings = coalesce($5, settings), updated_at = $6
+                FROM me WHERE w.id = $1 AND me.role >= $3
+                RETURNING w.id, w.name, w.owner_id, w.created_at, w.updated_at, w.kind, w.root, w.settings
             )
-            SELECT r.id, r.name, r.owner_id, me.role, r.created_at, r.updated_at, r.kind, r.root
-            FROM me LEFT JOIN renamed r ON true";
-        let rows = self.change(sql, &[&access.workspace.0, &access.user.0, &access.need.code(), &name, &now()]).await?;
+            SELECT c.id, c.name, c.owner_id, me.role, c.created_at, c.updated_at, c.kind, c.root, c.settings
+            FROM me LEFT JOIN changed c ON true";
+        let params: [&(dyn ToSql + Sync); 6] =
+            [&access.workspace.0, &access.user.0, &access.need.code(), &change.name, &settings, &now()];
+        let rows = self.change(sql, &params).await?;
         authorised(access, &rows, 3)?;
         rows.first().map(info).ok_or_else(|| ToolError::internal("a workspace vanished"))
     }

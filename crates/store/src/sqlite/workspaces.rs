@@ -4,14 +4,15 @@ use super::Sqlite;
 use super::row::{authorised, collect, find, micros, role_of, run, time};
 use crate::accounts::no_such_account;
 use crate::store::{
-    Member, Place, WorkspaceInfo, WorkspaceStore, already_member, last_owner, no_such_member, no_such_user,
+    Member, Place, WorkspaceChange, WorkspaceInfo, WorkspaceStore, already_member, last_owner, no_such_member,
+    no_such_user, settings_of,
 };
 use async_trait::async_trait;
 use rusqlite::{Connection, Row};
-use toolrest_core::{Access, FileId, FileType, Result, Role, ToolError, UserId, WorkspaceId, now};
+use toolrest_core::{Access, FileId, FileType, Result, Role, ToolError, UserId, WorkspaceId, WorkspaceSettings, now};
 use uuid::Uuid;
 
-const INFO: &str = "SELECT w.id, w.name, w.owner_id, m.role, w.created_at, w.updated_at, w.kind, w.root
+const INFO: &str = "SELECT w.id, w.name, w.owner_id, m.role, w.created_at, w.updated_at, w.kind, w.root, w.settings
     FROM members m JOIN workspaces w ON w.id = m.ws";
 const MEMBER: &str = "SELECT m.user_id, u.email, u.full_name, m.role, m.created_at
     FROM members m JOIN users u ON u.id = m.user_id";
@@ -23,6 +24,7 @@ fn info(row: &Row<'_>) -> rusqlite::Result<WorkspaceInfo> {
         owner_id: UserId(row.get(2)?),
         role: Role::from_code(row.get(3)?).unwrap_or(Role::Viewer),
         place: Place::from_row(row.get(6)?, row.get(7)?),
+        settings: settings_of(row.get_ref(8)?.as_str()?),
         created_at: time(row, 4)?,
         updated_at: time(row, 5)?,
     })
@@ -80,7 +82,8 @@ impl WorkspaceStore for Sqlite {
                  VALUES (?1, ?2, '/', '', '', ?3, ?4, ?4)",
                 (id.0, FileId::new().0, FileType::Folder.code(), micros(at)),
             )?;
-            Ok(WorkspaceInfo { id, name, owner_id: owner, role: Role::Owner, place, created_at: at, updated_at: at })
+            let (role, settings) = (Role::Owner, WorkspaceSettings::default());
+            Ok(WorkspaceInfo { id, name, owner_id: owner, role, place, settings, created_at: at, updated_at: at })
         })
         .await
     }
@@ -98,11 +101,13 @@ impl WorkspaceStore for Sqlite {
         self.read(move |db| info_of(db, access)).await
     }
 
-    async fn rename_workspace(&self, access: Access, name: String) -> Result<WorkspaceInfo> {
+    async fn change_workspace(&self, access: Access, change: WorkspaceChange) -> Result<WorkspaceInfo> {
+        let settings = change.settings_json()?;
         self.write(move |db| {
             authorised(db, access)?;
-            let sql = "UPDATE workspaces SET name = ?2, updated_at = ?3 WHERE id = ?1";
-            run(db, sql, (access.workspace.0, name, micros(now())))?;
+            let sql = "UPDATE workspaces SET name = coalesce(?2, name), settings = coalesce(?3, settings),
+                       updated_at = ?4 WHERE id = ?1";
+            run(db, sql, (access.workspace.0, change.name, settings, micros(now())))?;
             info_of(db, access)
         })
         .await

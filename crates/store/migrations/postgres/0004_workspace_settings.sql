@@ -1,0 +1,2 @@
+-- What the owner of a workspace has set for it, as JSON.
+ALTER TABLE workspaces ADD COLUMN settings text NOT NULL DEFAULT '{}';
