@@ -85,6 +85,7 @@ pub struct CheckedIn {
 
 /// Something that a program did to a file or folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct ProgramChange {
     /// Where it is, or was.
     pub path: WsPath,
@@ -111,6 +112,7 @@ pub enum ProgramChangeKind {
 
 /// A file that a program changed and somebody else too. What the other did stands; what the program did is beside it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct ProgramConflict {
     /// The file.
     pub path: WsPath,
@@ -123,6 +125,7 @@ pub struct ProgramConflict {
 
 /// Something that a program changed and that is not part of the commit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct LeftOut {
     /// The file, or the folder with all that is in it. Names that are not text are made readable.
     pub path: String,

@@ -74,6 +74,8 @@ pub enum ErrorKind {
     ExecutionFailed,
     /// No program can be run here, because it could not be isolated.
     SandboxUnavailable,
+    /// A part that the operator has not set up.
+    NotConfigured,
     /// The storage could not take what was to be written: it is full, or faulty.
     WriteFailed,
     /// A part that is needed is away for the moment.
@@ -84,7 +86,7 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// Every kind, for the reference.
-    pub const ALL: [Self; 35] = [
+    pub const ALL: [Self; 36] = [
         Self::InvalidArgument,
         Self::InvalidPath,
         Self::OutsideWorkspace,
@@ -117,6 +119,7 @@ impl ErrorKind {
         Self::Cancelled,
         Self::ExecutionFailed,
         Self::SandboxUnavailable,
+        Self::NotConfigured,
         Self::WriteFailed,
         Self::Unavailable,
         Self::Internal,

@@ -4,9 +4,11 @@
 //! that the tool's file passes here. Every change is a pure step from what was read to a changeset.
 
 mod commit_diff;
+pub mod data;
 pub mod document;
 mod edit;
 mod encoding;
+pub mod exec;
 mod files;
 mod glob;
 mod heavy;

@@ -30,6 +30,7 @@ use std::{
     time::{Duration, Instant},
 };
 use toolrest_core::{Engine, ErrorKind, ToolError};
+use toolrest_ops::exec::Processes;
 use toolrest_store::{Store, StoredWorkspaces};
 use tower::ServiceExt;
 use tracing::Instrument;
@@ -43,6 +44,8 @@ pub(crate) struct App {
     pub(crate) tokens: AccessTokens,
     pub(crate) passwords: Passwords,
     pub(crate) settings: Settings,
+    /// Programs in the background.
+    pub(crate) processes: Arc<Processes>,
     /// Told when the server stops, so that connections end that would stay open for ever.
     pub(crate) stopping: tokio::sync::watch::Sender<bool>,
 }
@@ -116,7 +119,8 @@ pub(crate) async fn answer(app: &App, router: Router, request: Request<Incoming>
     let span = tracing::info_span!("request", request.id = id.to_str().unwrap_or_default());
     let work = AssertUnwindSafe(router.oneshot(request)).catch_unwind();
     // Calls of tools have their own deadline, and their own way to say so; this is for everything beside them.
-    let deadline = Duration::from_millis(app.settings.limits.call_timeout_ms) + MARGIN;
+    let Settings { limits, run, .. } = &app.settings;
+    let deadline = Duration::from_millis(limits.call_timeout_ms + run.max_timeout_ms) + MARGIN;
     let mut response = match tokio::time::timeout(deadline, work).instrument(span.clone()).await {
         Ok(Ok(Ok(response))) => response,
         Ok(Ok(Err(never))) => match never {},

@@ -4,6 +4,7 @@ mod auth;
 mod http;
 mod local;
 mod logging;
+mod programs;
 mod server;
 pub mod settings;
 mod upkeep;

@@ -3,6 +3,7 @@
 use crate::auth::{AccessTokens, Passwords, fresh_secret};
 use crate::http::{self, App};
 use crate::local::{self, Local};
+use crate::programs;
 use crate::settings::Settings;
 use crate::upkeep;
 use hyper::server::conn::http1;
@@ -87,8 +88,9 @@ impl Server {
             StoredWorkspaces::new(Arc::clone(&store), folder_options(&settings)?, open_scratch(&settings)?);
         let workspaces = Arc::new(workspaces);
         let records = Arc::new(WriteBehind::start(Arc::clone(&store)));
+        let services = programs::start(&settings).await;
         let engine = Engine::new(
-            toolrest_toolsets::all(),
+            toolrest_toolsets::all(&services),
             Arc::<StoredWorkspaces>::clone(&workspaces),
             Arc::new(AllowAll),
             Arc::<WriteBehind>::clone(&records),
@@ -107,6 +109,7 @@ impl Server {
             tokens: AccessTokens::new(&secret, settings.jwt.access_token_expiration_minutes),
             passwords: Passwords::new()?,
             settings,
+            processes: services.processes,
             stopping: tokio::sync::watch::Sender::new(false),
         });
         let local = match &app.settings.folders.local_dir {
@@ -147,7 +150,9 @@ impl Server {
         drop(self.listener);
         self.app.stopping.send_replace(true);
         tracing::info!("finishing what is under way");
-        if tokio::time::timeout(self.grace, connections.shutdown()).await.is_err() {
+        let background = self.app.processes.stop_all(None, self.grace);
+        let (finished, ()) = tokio::join!(tokio::time::timeout(self.grace, connections.shutdown()), background);
+        if finished.is_err() {
             tracing::warn!("some calls did not finish in time and were cut off");
         }
         self.upkeep.abort();

@@ -156,6 +156,54 @@ settings! {
         history_total_bytes: u64 = 4 << 30, Accepts::Whole(0, 1024 * 1024 * GIB);
     }
 
+    /// Programs that tools run, in the sandbox.
+    run: Run {
+        /// Whether programs may be run at all.
+        enabled: bool = true, Accepts::Switch;
+        /// How long a program may run that asks for nothing else.
+        timeout_ms: u64 = 60_000, Accepts::Whole(1, DAY_MS);
+        /// Longest that a program can ask for.
+        max_timeout_ms: u64 = 600_000, Accepts::Whole(1, DAY_MS);
+        /// Memory of a program that asks for nothing else, all its processes together.
+        memory_bytes: u64 = 1 << 30, Accepts::Whole(16 << 20, 1024 * GIB);
+        /// Most memory that a program can ask for.
+        max_memory_bytes: u64 = 4 << 30, Accepts::Whole(16 << 20, 1024 * GIB);
+        /// Processes and threads of a program alive at once.
+        processes: u64 = 256, Accepts::Whole(1, 100_000);
+        /// By how much a program may let the workspace's files grow.
+        disk_bytes: u64 = 2 << 30, Accepts::Whole(1 << 20, 1024 * GIB);
+        /// How many files and folders a program may add.
+        new_files: u64 = 200_000, Accepts::Whole(1, 100_000_000);
+        /// How much a program may print before it is ended.
+        output_bytes: u64 = 256 << 20, Accepts::Whole(1, 1024 * GIB);
+        /// How much of each stream of a program is answered: its beginning and its end.
+        output_kept_bytes: usize = 256 << 10, Accepts::Whole(1, 16 << 20);
+        /// Programs that run at once; more wait until their deadline.
+        at_once: usize = 32, Accepts::Whole(1, 10_000);
+        /// Interpreters that wait for the next script, so that it starts at once; 0 keeps none.
+        waiting_interpreters: usize = 8, Accepts::Whole(0, 1000);
+        /// Largest file that is kept of what a program wrote; larger ones are left out.
+        keep_file_bytes: u64 = 64 << 20, Accepts::Whole(0, GIB);
+        /// Most that is kept of what one program wrote; the rest is left out.
+        keep_bytes: u64 = 256 << 20, Accepts::Whole(0, 1024 * GIB);
+        /// Most files and folders that are kept of what one program changed; the rest is left out.
+        keep_files: usize = 20_000, Accepts::Whole(0, 1_000_000);
+        /// What to do with a folder over which no overlay can be mounted: refuse the program, or run it on the folder itself.
+        without_overlay: WithoutOverlay = WithoutOverlay::Refuse, Accepts::OneOf("refuse, in_place");
+        /// Whether programs may run on a kernel without Landlock, with one layer less between them and the server.
+        accept_missing_landlock: bool = false, Accepts::Switch;
+        /// Folder of the Python environment for data; `python` in the data folder where it is not given.
+        python_dir: Option<PathBuf> = None, Accepts::Folder;
+        /// Background processes that run at once in one workspace.
+        background_at_once: usize = 8, Accepts::Whole(0, 1000);
+        /// How long background processes go on without anybody asking after them.
+        background_lease_ms: u64 = 1_800_000, Accepts::Whole(1, 30 * DAY_MS);
+        /// Longest that a background process may run.
+        background_max_ms: u64 = 86_400_000, Accepts::Whole(1, 30 * DAY_MS);
+        /// How often what a background process has changed is committed.
+        background_commit_ms: u64 = 10_000, Accepts::Whole(100, DAY_MS);
+    }
+
     /// Searching files.
     search: Search {
         /// Longest a search may take.
@@ -179,6 +227,13 @@ settings! {
         /// How log lines are written: for people, or for machines.
         format: LogFormat = LogFormat::Text, Accepts::OneOf("text, json");
     }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WithoutOverlay {
+    Refuse,
+    InPlace,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,6 +1,7 @@
 //! Arguments that several toolsets take, read in one way.
 
-use toolrest_core::{ContentHash, Depth, IgnoredFiles, Result, WsPath};
+use std::time::Duration;
+use toolrest_core::{ContentHash, Depth, IgnoredFiles, Result, ToolError, WsPath};
 use toolrest_ops::{Leniency, Run, Which};
 
 /// Reads a path relative to the workspace's root, which it may not leave.
@@ -36,4 +37,18 @@ pub(crate) fn ignored_files(include_ignored: Option<bool>) -> IgnoredFiles {
 /// Reads whether a text is replaced wherever it stands, or must stand in one place only.
 pub(crate) fn which(replace_all: Option<bool>) -> Which {
     if replace_all.unwrap_or(false) { Which::All } else { Which::Only }
+}
+
+/// Reads how long something may take.
+pub(crate) fn seconds(argument: &str, seconds: Option<f64>) -> Result<Option<Duration>> {
+    let Some(seconds) = seconds else { return Ok(None) };
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(duration) if !duration.is_zero() => Ok(Some(duration)),
+        _ => Err(ToolError::argument(argument, format!("`{argument}` must be a number of seconds above 0"))),
+    }
+}
+
+/// A duration as answers have it.
+pub(crate) fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

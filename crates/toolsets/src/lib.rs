@@ -1,6 +1,8 @@
 //! The published tool dialects. A toolset translates and does nothing else: one small file per tool.
 
+mod aftermath;
 mod arguments;
+mod backend;
 mod coding;
 pub mod errors;
 mod file;
@@ -10,11 +12,36 @@ mod system;
 pub mod workspace;
 
 pub use reference::reference;
+use std::sync::Arc;
 use toolrest_core::Toolsets;
+use toolrest_ops::exec::{ExecOptions, Executor, ProcessOptions, Processes};
+
+/// What tools need beside the workspace.
+#[derive(Clone)]
+pub struct Services {
+    /// Runs programs.
+    pub executor: Arc<Executor>,
+    /// Runs programs in the background.
+    pub processes: Arc<Processes>,
+}
+
+impl Services {
+    /// Services that refuse everything, for looking at the tools without calling them.
+    pub fn none() -> Self {
+        let executor = Arc::new(Executor::refusing(ExecOptions::default(), "this server runs no programs"));
+        let processes = Arc::new(Processes::new(Arc::clone(&executor), ProcessOptions::default()));
+        Self { executor, processes }
+    }
+}
 
 /// Every toolset there is.
-pub fn all() -> Toolsets {
-    Toolsets::default().with(workspace::toolset()).with(file::toolset()).with(system::toolset()).with(coding::toolset())
+pub fn all(services: &Services) -> Toolsets {
+    Toolsets::default()
+        .with(workspace::toolset())
+        .with(file::toolset())
+        .with(system::toolset(services))
+        .with(backend::toolset(services))
+        .with(coding::toolset())
 }
 
 /// A count as answers have it: only where there is something to tell.

@@ -2,24 +2,40 @@
 
 mod delete_file;
 mod list_directory;
+mod list_processes;
 mod move_file;
+mod process;
 mod read_file;
+mod read_output;
+mod run_code;
+mod start_process;
+mod stop_process;
+mod wait_process;
 mod write_file;
+mod write_input;
 
-use crate::errors;
+use crate::{Services, errors};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use toolrest_core::{Dialect, ToolError, Toolset};
 
 /// The toolset with its tools.
-pub fn toolset() -> Toolset {
+pub fn toolset(services: &Services) -> Toolset {
+    let processes = || Arc::clone(&services.processes);
     Toolset::new("system", Arc::new(SystemDialect))
         .with(list_directory::ListDirectory)
         .with(read_file::ReadFile)
         .with(write_file::WriteFile)
         .with(delete_file::DeleteFile)
         .with(move_file::MoveFile)
+        .with(run_code::RunCode(Arc::clone(&services.executor)))
+        .with(start_process::StartProcess(processes()))
+        .with(list_processes::ListProcesses(processes()))
+        .with(read_output::ReadOutput(processes()))
+        .with(write_input::WriteInput(processes()))
+        .with(wait_process::WaitProcess(processes()))
+        .with(stop_process::StopProcess(processes()))
 }
 
 /// How specification 002 wraps answers: `{"ok": true, "value"}` or `{"ok": false, "error": {code, message, details?}}`.

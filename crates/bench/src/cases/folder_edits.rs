@@ -126,7 +126,7 @@ impl Room {
             let place = Place::Directory { root: workspaces.allowed_root(&root).await.expect("it is allowed") };
             let workspace = store.create_workspace(user, "bench".into(), place).await.expect("a workspace").id;
             let engine = Engine::new(
-                toolrest_toolsets::all(),
+                toolrest_toolsets::all(&toolrest_toolsets::Services::none()),
                 Arc::new(workspaces),
                 Arc::new(AllowAll),
                 Arc::new(NoRecords),

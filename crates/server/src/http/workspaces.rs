@@ -6,7 +6,7 @@ use super::request::{At, Json, Signed, line};
 use axum::extract::{Request, State};
 use serde::Deserialize;
 use serde_json::json;
-use std::{path::Path, sync::Arc};
+use std::{path::Path, sync::Arc, time::Duration};
 use toolrest_core::{Role, ToolError, WorkspaceSettings};
 use toolrest_store::{Place, WorkspaceChange};
 
@@ -84,5 +84,7 @@ pub(crate) async fn change(State(app): State<Arc<App>>, at: At, request: Request
 
 pub(crate) async fn remove(State(app): State<Arc<App>>, at: At) -> Answer {
     app.store.delete_workspace(at.access(Role::Owner)).await?;
+    // What they change can be committed nowhere any more.
+    app.processes.stop_all(Some(at.workspace), Duration::ZERO).await;
     ok(&json!({ "message": "Workspace deleted successfully" }))
 }

@@ -73,7 +73,7 @@ fn every_fixture_is_played() {
 
 #[test]
 fn every_tool_has_examples_that_succeed_and_examples_that_are_refused() {
-    let toolsets = toolsets::all();
+    let toolsets = toolsets::all(&toolsets::Services::none());
     for specification in SPECIFICATIONS {
         let coverage = specification.coverage();
         for tool in toolsets.find(specification.toolset).unwrap().tools() {

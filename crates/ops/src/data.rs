@@ -1,0 +1,91 @@
+//! Looking at data with Python: analyses that print, and plots that end up as images in the workspace.
+
+use crate::exec::{Asked, Executor, Language, Libraries, Program, Ran, WORKSPACE};
+use toolrest_core::{CallCx, Content, ErrorKind, FileType, Result, ToolError, WsPath};
+
+/// Runs the script and sees to it that a plot was written.
+const WRAPPER: &str = include_str!("data/script.py");
+
+/// Runs a script on a file.
+pub async fn analyze(cx: &CallCx, executor: &Executor, input: &WsPath, script: &str, asked: Asked) -> Result<Ran> {
+    check_input(cx, input).await?;
+    executor.run(cx, program(input, None, script)?, asked).await
+}
+
+/// Runs a script on a file that has to leave an image.
+pub async fn visualize(
+    cx: &CallCx,
+    executor: &Executor,
+    input: &WsPath,
+    image: &WsPath,
+    script: &str,
+    asked: Asked,
+) -> Result<Ran> {
+    check_input(cx, input).await?;
+    if image.is_root() {
+        return Err(ToolError::new(ErrorKind::IsDirectory, "The image needs a path of its own, not that of the root"));
+    }
+    executor.run(cx, program(input, Some(image), script)?, asked).await
+}
+
+/// Says what is wrong with an image that a script has left, if something is.
+pub async fn image_fault(cx: &CallCx, image: &WsPath, ran: &Ran) -> Result<Option<String>> {
+    let left_out =
+        ran.checked_in.left_out.iter().find(|left| image.as_str() == format!("/{}", left.path.trim_start_matches('/')));
+    if let Some(left) = left_out {
+        return Ok(Some(format!("The image was made, but it is not kept in the workspace ({:?})", left.reason)));
+    }
+    let file = match cx.workspace.read(image).await {
+        Ok(file) => file,
+        Err(error) if error.kind == ErrorKind::NotFound => {
+            return Ok(Some(format!("The image is not in the workspace: {error}")));
+        }
+        Err(error) => return Err(error),
+    };
+    let is_image = match &file.content {
+        Some(Content::Bytes(bytes)) => is_image(bytes),
+        Some(Content::Text(text)) => is_image(text.as_bytes()),
+        Some(Content::Json(_)) | None => false,
+    };
+    Ok((!is_image).then(|| format!("{image} is not an image: it is neither PNG, JPEG, GIF, WebP, SVG nor PDF")))
+}
+
+async fn check_input(cx: &CallCx, input: &WsPath) -> Result<()> {
+    match cx.workspace.stat(input).await? {
+        None => Err(ToolError::file_not_found(input)),
+        Some(entry) if entry.file_type == FileType::Folder => {
+            Err(ToolError::new(ErrorKind::IsDirectory, format!("{input} is a folder; name a file with data")))
+        }
+        // It is not among the files that programs see.
+        Some(entry) if entry.is_virtual => {
+            Err(ToolError::new(ErrorKind::Protected, format!("{input} is made by the system; programs cannot see it")))
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+fn program(input: &WsPath, image: Option<&WsPath>, script: &str) -> Result<Program> {
+    // Texts in JSON are written as texts in Python can be.
+    let literal = |text: &str| serde_json::to_string(text).map_err(ToolError::internal);
+    let seen = |path: &WsPath| format!("{WORKSPACE}{path}");
+    let (input, image) = (seen(input), image.map(seen));
+    let (before, after) = WRAPPER.split_once("SCRIPT, IMAGE").unwrap_or((WRAPPER, ""));
+    let code = format!("{before}{}, {}{after}", literal(script)?, literal(image.as_deref().unwrap_or_default())?);
+    let mut env = vec![("INPUT_FILE".to_owned(), input.clone())];
+    env.extend(image.clone().map(|image| ("OUTPUT_IMAGE".to_owned(), image)));
+    let arguments = [Some(input), image].into_iter().flatten().collect();
+    Ok(Program { language: Language::Python, code, arguments, env, libraries: Libraries::Needed })
+}
+
+/// Tells an image by its first bytes.
+fn is_image(bytes: &[u8]) -> bool {
+    let starts: [&[u8]; 5] = [b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF8", b"%PDF-", b"<svg"];
+    let is_webp = bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP");
+    let is_xml_svg =
+        bytes.starts_with(b"<?xml") && bytes[..bytes.len().min(1024)].windows(4).any(|four| four == b"<svg");
+    is_webp || is_xml_svg || starts.iter().any(|start| bytes.starts_with(start))
+}
+
+#[cfg(test)]
+#[path = "data_tests.rs"]
+mod tests;

@@ -1,0 +1,38 @@
+use super::{is_image, program};
+use toolrest_core::WsPath;
+
+fn path(text: &str) -> WsPath {
+    WsPath::relative(text).unwrap()
+}
+
+#[test]
+fn a_script_gets_its_files_as_arguments_and_in_its_environment() {
+    let program = program(&path("./data.csv"), Some(&path("plots/a b.png")), "print('ok')").unwrap();
+    assert_eq!(program.arguments, ["/workspace/data.csv", "/workspace/plots/a b.png"]);
+    let env = |name: &str| program.env.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
+    assert_eq!(env("INPUT_FILE"), Some("/workspace/data.csv"));
+    assert_eq!(env("OUTPUT_IMAGE"), Some("/workspace/plots/a b.png"));
+}
+
+#[test]
+fn a_script_is_one_literal_whatever_it_holds() {
+    let script = "from __future__ import annotations\nprint(\"\\\"'''\", 'SCRIPT, IMAGE', '\u{1f600}')";
+    let program = program(&path("x"), None, script).unwrap();
+    let literal = serde_json::to_string(script).unwrap();
+    assert!(program.code.contains(&format!("script, image = {literal}, \"\"\n")), "{}", program.code);
+}
+
+#[test]
+fn images_are_told_by_how_they_begin() {
+    let images: [&[u8]; 6] = [
+        b"\x89PNG\r\n\x1a\n....",
+        b"\xff\xd8\xff\xe0",
+        b"GIF89a",
+        b"RIFF\x10\0\0\0WEBPVP8 ",
+        b"<?xml version='1.0'?>\n<svg xmlns='x'/>",
+        b"%PDF-1.4",
+    ];
+    assert!(images.into_iter().all(is_image));
+    let others: [&[u8]; 5] = [b"", b"PNG", b"RIFF\x10\0\0\0WAVE", b"<?xml version='1.0'?><html/>", b"hello"];
+    assert!(!others.into_iter().any(is_image));
+}

@@ -1,0 +1,268 @@
+//! Running programs on a workspace's files.
+//!
+//! The files are checked out, the program runs on them in the sandbox, and what it changed is checked in as one commit.
+
+mod errors;
+mod limits;
+mod output_log;
+mod processes;
+
+pub use limits::{Asked, ExecLimits};
+pub use output_log::OutputPiece;
+pub use processes::{EndOfInput, Ended, ProcessInfo, ProcessOptions, ProcessState, Processes};
+pub use toolrest_sandbox::{Enforced, Language, Layer, Limit, Limits as SandboxLimits};
+
+use crate::exec::errors::{explain, lacks_overlay};
+use std::{
+    collections::BTreeSet,
+    ffi::OsString,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+use tokio::sync::Semaphore;
+use toolrest_core::{
+    CallCx, CheckedIn, Checkout, CheckoutMode, CheckoutOptions, ErrorKind, Ground, KeepLimits, Result, ToolError,
+};
+use toolrest_sandbox::{
+    Access, Interpreter, Limits, Mount, Options, Place, Pool, PoolOptions, Report, Running, Sandbox, Script, Stdin,
+};
+
+/// Where a program finds the workspace's files, and starts.
+pub const WORKSPACE: &str = "/workspace";
+/// Where a program finds the Python environment with the libraries for data.
+const PYTHON: &str = "/opt/toolrest/python";
+
+/// How programs are run.
+#[derive(Clone, Debug)]
+pub struct ExecOptions {
+    /// What a program may use.
+    pub limits: ExecLimits,
+    /// How much of what it changes is kept.
+    pub keep: KeepLimits,
+    /// How many run at once; more wait.
+    pub at_once: usize,
+    /// How many interpreters wait for a script.
+    pub waiting: usize,
+    /// What to do with a folder over which no overlay can be mounted.
+    pub without_overlay: WithoutOverlay,
+    /// Layers of the sandbox that the operator does without.
+    pub accept_missing: BTreeSet<Layer>,
+    /// A Python environment with libraries for data.
+    pub python: Option<PathBuf>,
+    /// The program that becomes the sandbox's launcher, and its arguments; the server's own by default.
+    pub launcher: Option<PathBuf>,
+}
+
+impl Default for ExecOptions {
+    fn default() -> Self {
+        Self {
+            limits: ExecLimits::default(),
+            keep: KeepLimits::default(),
+            at_once: 32,
+            waiting: 8,
+            without_overlay: WithoutOverlay::Refuse,
+            accept_missing: BTreeSet::new(),
+            python: None,
+            launcher: None,
+        }
+    }
+}
+
+/// What to do with a folder over which no overlay can be mounted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WithoutOverlay {
+    /// Run nothing.
+    Refuse,
+    /// Run on the folder itself.
+    RunInPlace,
+}
+
+/// Runs programs, or says why it cannot.
+pub struct Executor {
+    options: ExecOptions,
+    state: std::result::Result<Ready, String>,
+}
+
+/// What it takes to run programs.
+struct Ready {
+    pool: Pool,
+    runs: Arc<Semaphore>,
+}
+
+/// A program: a script of a language.
+pub struct Program {
+    /// The language.
+    pub language: Language,
+    /// The code.
+    pub code: String,
+    /// What it is called with.
+    pub arguments: Vec<String>,
+    /// Variables beside those that every program has.
+    pub env: Vec<(String, String)>,
+    /// Whether it needs the libraries for data.
+    pub libraries: Libraries,
+}
+
+/// Whether a program needs the libraries for data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Libraries {
+    /// It can do without.
+    IfThere,
+    /// It is of no use without.
+    Needed,
+}
+
+/// What came of a program.
+pub struct Ran {
+    /// How it ended and what it printed.
+    pub report: Report,
+    /// What became of its changes.
+    pub checked_in: CheckedIn,
+}
+
+impl Executor {
+    /// Starts the sandbox and proves that it holds. Where it does not, every program is refused.
+    pub async fn start(options: ExecOptions) -> Self {
+        let state = Ready::new(&options).await.map_err(|error| error.to_string());
+        if let Err(reason) = &state {
+            tracing::error!(reason, "programs cannot be run");
+        }
+        Self { options, state }
+    }
+
+    /// Refuses every program.
+    pub fn refusing(options: ExecOptions, reason: impl Into<String>) -> Self {
+        Self { options, state: Err(reason.into()) }
+    }
+
+    /// Why no program can be run, if that is so.
+    pub fn unavailable(&self) -> Option<&str> {
+        self.state.as_ref().err().map(String::as_str)
+    }
+
+    /// How long a call may take that runs a program, waiting included.
+    pub fn longest(&self, limits: &toolrest_core::Limits) -> Duration {
+        self.options.limits.ceiling.wall + limits.call_timeout
+    }
+
+    /// Runs a program to its end and commits what it changed, however it ended.
+    pub async fn run(&self, cx: &CallCx, program: Program, asked: Asked) -> Result<Ran> {
+        let limits = self.limits(cx, asked).await?;
+        if program.libraries == Libraries::Needed && self.options.python.is_none() {
+            let message = "This needs Python with pandas and matplotlib, which is not set up: have the operator run \
+                           `toolrest setup python` and start the server again";
+            return Err(ToolError::new(ErrorKind::NotConfigured, message));
+        }
+        let ready = self.ready()?;
+        let _run = Arc::clone(&ready.runs).acquire_owned().await.map_err(ToolError::internal)?;
+        let mut checkout = self.check_out(cx, CheckoutMode::Aside).await?;
+        let report = match ready.report(&self.options, &checkout.ground(), &program, &limits).await {
+            Err(error) if lacks_overlay(&error) && self.options.without_overlay == WithoutOverlay::RunInPlace => {
+                checkout = self.check_out(cx, CheckoutMode::InPlace).await?;
+                ready.report(&self.options, &checkout.ground(), &program, &limits).await
+            }
+            report => report,
+        };
+        let report = report.map_err(|error| explain(&error))?;
+        match checkout.check_in(cx).await {
+            Ok(checked_in) => Ok(Ran { report, checked_in }),
+            // What it printed is not lost with its changes.
+            Err(error) => Err(with_output(error, &report)),
+        }
+    }
+
+    /// What a program may use in the workspace. Checks the caller's rights.
+    async fn limits(&self, cx: &CallCx, asked: Asked) -> Result<Limits> {
+        let settings = cx.workspace.settings().await?;
+        Ok(self.options.limits.of(cx, &settings.run, asked))
+    }
+
+    fn ready(&self) -> Result<&Ready> {
+        self.state.as_ref().map_err(|reason| {
+            let message = format!("Programs cannot be run here: {reason}");
+            ToolError::new(ErrorKind::SandboxUnavailable, message).detail("missing", reason.as_str())
+        })
+    }
+
+    async fn check_out(&self, cx: &CallCx, mode: CheckoutMode) -> Result<Box<dyn Checkout>> {
+        cx.workspace.check_out(CheckoutOptions { mode, keep: self.options.keep }).await
+    }
+}
+
+impl Ready {
+    async fn new(options: &ExecOptions) -> toolrest_sandbox::Result<Self> {
+        let mut start = Options { accept_missing: options.accept_missing.clone(), ..Options::default() };
+        if let Some(launcher) = &options.launcher {
+            start.program.clone_from(launcher);
+        }
+        let sandbox = Sandbox::start(start)?;
+        sandbox.probe().await?.verify()?;
+        let pool = Pool::new(sandbox, PoolOptions { waiting: options.waiting, ..PoolOptions::default() });
+        Ok(Self { pool, runs: Arc::new(Semaphore::new(options.at_once)) })
+    }
+
+    /// Runs a program and waits for its end.
+    async fn report(
+        &self,
+        options: &ExecOptions,
+        ground: &Ground,
+        program: &Program,
+        limits: &Limits,
+    ) -> toolrest_sandbox::Result<Report> {
+        self.start(options, ground, program, limits, Stdin::Empty).await?.wait().await
+    }
+
+    /// Starts a program.
+    async fn start(
+        &self,
+        options: &ExecOptions,
+        ground: &Ground,
+        program: &Program,
+        limits: &Limits,
+        stdin: Stdin,
+    ) -> toolrest_sandbox::Result<Running> {
+        let python = options.python.as_deref();
+        let interpreter = match (program.language, python) {
+            (Language::Python, Some(_)) => Interpreter::new(Language::Python, format!("{PYTHON}/bin/python3")),
+            (language, _) => Interpreter::find(language)?,
+        };
+        let script = Script {
+            code: program.code.clone().into(),
+            arguments: program.arguments.iter().map(OsString::from).collect(),
+            env: program.env.iter().map(|(name, value)| (name.into(), value.into())).collect(),
+            stdin,
+        };
+        self.pool.run(&place(ground, python, limits), &interpreter, script).await
+    }
+}
+
+/// Where a program runs: on the workspace's files, with the libraries for data if there are any.
+fn place(ground: &Ground, python: Option<&Path>, limits: &Limits) -> Place {
+    let mut place = match ground {
+        Ground::Folder(folder) => Place::new(folder, WORKSPACE),
+        Ground::Overlay { lower, private } => {
+            let mount =
+                Mount::Overlay { lower: vec![lower.clone()], private: private.clone(), target: WORKSPACE.into() };
+            Place { mounts: vec![mount], ..Place::new(private, WORKSPACE) }
+        }
+    };
+    if let Some(python) = python {
+        let mount = Mount::Folder { source: python.to_owned(), target: PYTHON.into(), access: Access::ReadOnly };
+        place = place.mount(mount);
+    }
+    place
+        // What programs keep for themselves does not belong to the workspace's files.
+        .env("HOME", "/tmp")
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .env("MPLBACKEND", "Agg")
+        .limits(limits.clone())
+}
+
+/// Adds what a program printed to an error that came after it.
+fn with_output(error: ToolError, report: &Report) -> ToolError {
+    error
+        .detail("stdout", report.stdout.text())
+        .detail("stderr", report.stderr.text())
+        .detail("exit_code", report.exit.code())
+}

@@ -1,0 +1,74 @@
+//! The last of what a program has printed, by how far into its output it stands.
+
+/// The end of a program's output, in bounded memory.
+#[derive(Debug)]
+pub(super) struct OutputLog {
+    kept: Vec<u8>,
+    /// How much was printed before what is kept.
+    dropped: u64,
+    limit: usize,
+}
+
+/// A piece of a program's output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutputPiece {
+    /// The text. Bytes that are not UTF-8 are replaced.
+    pub text: String,
+    /// Where the next piece begins.
+    pub next_offset: u64,
+    /// How many bytes between the offset that was asked for and the text are not kept any more.
+    pub dropped_bytes: u64,
+}
+
+impl OutputLog {
+    pub(super) fn new(limit: usize) -> Self {
+        Self { kept: Vec::new(), dropped: 0, limit }
+    }
+
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        self.kept.extend_from_slice(bytes);
+        // Twice the limit before it is cut: so each byte is moved once on average.
+        if self.kept.len() >= 2 * self.limit {
+            let excess = self.kept.len() - self.limit;
+            self.kept.drain(..excess);
+            self.dropped += excess as u64;
+        }
+    }
+
+    /// How much was printed.
+    pub(super) fn total(&self) -> u64 {
+        self.dropped + self.kept.len() as u64
+    }
+
+    /// What stands at an offset, up to so many bytes, without cutting a character in two. What may be the beginning of
+    /// a character is held back while more can come.
+    pub(super) fn read(&self, offset: u64, most_bytes: usize, more_can_come: bool) -> OutputPiece {
+        let offset = offset.min(self.total());
+        let dropped_bytes = self.dropped.saturating_sub(offset);
+        let start = usize::try_from(offset.saturating_sub(self.dropped)).unwrap_or(usize::MAX).min(self.kept.len());
+        let end = start.saturating_add(most_bytes).min(self.kept.len());
+        let is_last = end == self.kept.len() && !more_can_come;
+        let end = if is_last { end } else { end - partial_end(&self.kept[start..end]) };
+        let text = String::from_utf8_lossy(&self.kept[start..end]).into_owned();
+        OutputPiece { text, next_offset: self.dropped + end as u64, dropped_bytes }
+    }
+}
+
+/// How many bytes at the end are the beginning of a character that is not complete.
+fn partial_end(bytes: &[u8]) -> usize {
+    let tail = &bytes[bytes.len().saturating_sub(3)..];
+    match str::from_utf8(tail) {
+        Err(error) if error.error_len().is_none() => tail.len() - error.valid_up_to(),
+        // What comes before the last characters does not matter here.
+        _ => (1..=tail.len())
+            .find(|length| {
+                let end = &tail[tail.len() - length..];
+                matches!(str::from_utf8(end), Err(error) if error.error_len().is_none() && error.valid_up_to() == 0)
+            })
+            .unwrap_or(0),
+    }
+}
+
+#[cfg(test)]
+#[path = "output_log_tests.rs"]
+mod tests;

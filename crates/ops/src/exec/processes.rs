@@ -1,0 +1,464 @@
+//! Programs that go on after the call that started them.
+//!
+//! They live in the server that started them, for as long as somebody asks after them: each workspace has a lease, which
+//! every call about its programs renews, and which takes them with it when it ends.
+
+use super::output_log::{OutputLog, OutputPiece};
+use super::{Asked, Executor, Program, explain};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+use tokio::{
+    sync::{Notify, watch},
+    time::{Instant, MissedTickBehavior},
+};
+use toolrest_core::{
+    CallCx, CheckedIn, Checkout, CheckoutMode, ErrorKind, Result, Timestamp, ToolError, WorkspaceId, now,
+};
+use toolrest_sandbox::{Input, Limit, Running, Stdin};
+
+/// How programs go on after their calls.
+#[derive(Clone, Copy, Debug)]
+pub struct ProcessOptions {
+    /// How many may run in one workspace.
+    pub per_workspace: usize,
+    /// How long they go on without anybody asking after them.
+    pub lease: Duration,
+    /// How long one may run.
+    pub longest: Duration,
+    /// How often what they change is committed.
+    pub commit_every: Duration,
+    /// How much of its output is kept for each.
+    pub output_bytes: usize,
+}
+
+impl Default for ProcessOptions {
+    fn default() -> Self {
+        Self {
+            per_workspace: 8,
+            lease: Duration::from_secs(30 * 60),
+            longest: Duration::from_secs(24 * 60 * 60),
+            commit_every: Duration::from_secs(10),
+            output_bytes: 1 << 20,
+        }
+    }
+}
+
+/// How many programs that have ended are remembered for each workspace.
+const REMEMBERED: usize = 16;
+
+/// The programs that run in the background.
+pub struct Processes {
+    executor: Arc<Executor>,
+    options: ProcessOptions,
+    rooms: Mutex<HashMap<WorkspaceId, Room>>,
+}
+
+/// The programs of one workspace, by when they were started.
+#[derive(Default)]
+struct Room {
+    lease: Arc<Lease>,
+    processes: BTreeMap<String, Arc<Process>>,
+}
+
+/// Until when the programs of a workspace may go on.
+struct Lease(Mutex<Instant>);
+
+impl Default for Lease {
+    fn default() -> Self {
+        Self(Mutex::new(Instant::now()))
+    }
+}
+
+impl Lease {
+    fn until(&self) -> Instant {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn renew(&self, lease: Duration) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now() + lease;
+    }
+}
+
+/// A program that runs in the background.
+struct Process {
+    id: String,
+    command: String,
+    started_at: Timestamp,
+    begun: Instant,
+    output: Mutex<OutputLog>,
+    printed: watch::Sender<u64>,
+    input: tokio::sync::Mutex<Option<Input>>,
+    stop: Notify,
+    state: watch::Sender<ProcessState>,
+}
+
+/// How a program is doing.
+#[derive(Clone, Debug)]
+pub enum ProcessState {
+    /// It runs.
+    Running,
+    /// It has ended, or was ended.
+    Ended(Ended),
+}
+
+/// How a program ended.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    /// Its exit code; none if it never ran.
+    pub exit_code: Option<i32>,
+    /// How long it ran.
+    pub duration: Duration,
+    /// The limit that ended it.
+    pub limit: Option<Limit>,
+    /// What else there is to say about its end.
+    pub reason: Option<String>,
+    /// What became of what it changed last.
+    pub checked_in: CheckedIn,
+}
+
+/// A program as callers see it.
+#[derive(Clone, Debug)]
+pub struct ProcessInfo {
+    /// Its id.
+    pub id: String,
+    /// What was started.
+    pub command: String,
+    /// When.
+    pub started_at: Timestamp,
+    /// How much it has printed.
+    pub output_bytes: u64,
+    /// How it is doing.
+    pub state: ProcessState,
+}
+
+impl Processes {
+    /// Runs programs in the background.
+    pub fn new(executor: Arc<Executor>, options: ProcessOptions) -> Self {
+        Self { executor, options, rooms: Mutex::default() }
+    }
+
+    /// Starts a program. What it changes is committed at intervals and when it ends.
+    pub async fn start(&self, cx: &CallCx, command: String, program: Program, asked: Asked) -> Result<ProcessInfo> {
+        let mut limits = self.executor.limits(cx, Asked { wall: None, ..asked }).await?;
+        limits.wall = asked.wall.unwrap_or(self.options.longest).min(self.options.longest);
+        limits.cpu = self.options.longest;
+        let ready = self.executor.ready()?;
+        let lease = self.room_for_one(cx.workspace_id)?;
+        let checkout = self.executor.check_out(cx, CheckoutMode::InPlace).await?;
+        let running = ready.start(&self.executor.options, &checkout.ground(), &program, &limits, Stdin::Open).await;
+        let mut running = running.map_err(|error| explain(&error))?;
+        let id = cx.id.0.simple().to_string();
+        let process = Arc::new(Process {
+            id: id[id.len() - 12..].to_owned(),
+            command,
+            started_at: now(),
+            begun: Instant::now(),
+            output: Mutex::new(OutputLog::new(self.options.output_bytes)),
+            printed: watch::Sender::new(0),
+            input: tokio::sync::Mutex::new(running.take_input()),
+            stop: Notify::new(),
+            state: watch::Sender::new(ProcessState::Running),
+        });
+        self.enter(cx.workspace_id, &process)?;
+        let attended = Attended { process: Arc::clone(&process), running, checkout, cx: cx.detached(), lease };
+        tokio::spawn(attended.see_through(self.options.commit_every));
+        Ok(process.info())
+    }
+
+    /// The programs of a workspace, in the order of their starts.
+    pub async fn list(&self, cx: &CallCx) -> Result<Vec<ProcessInfo>> {
+        cx.workspace.authorise().await?;
+        let processes = self.room(cx.workspace_id, |room| room.processes.values().cloned().collect::<Vec<_>>());
+        let mut infos: Vec<ProcessInfo> = processes.iter().map(|process| process.info()).collect();
+        infos.sort_by_key(|info| info.started_at);
+        Ok(infos)
+    }
+
+    /// What a program printed from an offset on. Where there is nothing yet, that is waited for.
+    pub async fn output(
+        &self,
+        cx: &CallCx,
+        id: &str,
+        offset: u64,
+        most_bytes: usize,
+        patience: Duration,
+    ) -> Result<(OutputPiece, ProcessInfo)> {
+        let process = self.find(cx, id).await?;
+        let (mut printed, mut state) = (process.printed.subscribe(), process.state.subscribe());
+        let something = async {
+            tokio::select! {
+                _ = printed.wait_for(|total| *total > offset) => {}
+                _ = state.wait_for(ProcessState::is_over) => {}
+            }
+        };
+        // Nothing new within that time is an answer too.
+        let _ = tokio::time::timeout(patience.min(longest_wait(cx)), something).await;
+        let info = process.info();
+        let piece = process.log().read(offset, most_bytes, !info.state.is_over());
+        Ok((piece, info))
+    }
+
+    /// Gives a program something to read, and ends its input if that was all.
+    pub async fn write(&self, cx: &CallCx, id: &str, bytes: &[u8], end: EndOfInput) -> Result<ProcessInfo> {
+        let process = self.find(cx, id).await?;
+        let over = || {
+            let message = format!("The process {id} reads no more: its input was ended, or it has ended itself");
+            ToolError::new(ErrorKind::Conflict, message)
+        };
+        let mut input = process.input.lock().await;
+        let open = input.as_mut().filter(|_| !process.info().state.is_over()).ok_or_else(over)?;
+        let written = tokio::time::timeout(longest_wait(cx), open.write(bytes)).await;
+        match written {
+            Ok(Ok(())) => {}
+            Ok(Err(_)) => {
+                *input = None;
+                return Err(over());
+            }
+            Err(_) => {
+                let message = format!("The process {id} does not read; some of the input may have reached it");
+                return Err(ToolError::new(ErrorKind::Timeout, message));
+            }
+        }
+        if end == EndOfInput::Yes {
+            *input = None;
+        }
+        Ok(process.info())
+    }
+
+    /// Ends a program, with all that it has started, and waits until what it changed is committed.
+    pub async fn stop(&self, cx: &CallCx, id: &str) -> Result<ProcessInfo> {
+        let process = self.find(cx, id).await?;
+        process.stop.notify_one();
+        process.over(longest_wait(cx)).await;
+        Ok(process.info())
+    }
+
+    /// Waits for the end of a program, for so long at most.
+    pub async fn wait(&self, cx: &CallCx, id: &str, patience: Duration) -> Result<ProcessInfo> {
+        let process = self.find(cx, id).await?;
+        process.over(patience.min(longest_wait(cx))).await;
+        Ok(process.info())
+    }
+
+    /// Ends all programs of a workspace, or of all workspaces, and waits until what they changed is committed.
+    pub async fn stop_all(&self, workspace: Option<WorkspaceId>, patience: Duration) {
+        let processes: Vec<Arc<Process>> = {
+            let rooms = self.rooms();
+            let rooms = rooms.iter().filter(|(id, _)| workspace.is_none_or(|only| only == **id));
+            rooms.flat_map(|(_, room)| room.processes.values().cloned()).collect()
+        };
+        for process in &processes {
+            process.stop.notify_one();
+        }
+        let until = Instant::now() + patience;
+        for process in processes {
+            process.over(until.saturating_duration_since(Instant::now())).await;
+        }
+    }
+
+    fn rooms(&self) -> MutexGuard<'_, HashMap<WorkspaceId, Room>> {
+        self.rooms.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks into a workspace's room, which renews its lease.
+    fn room<T>(&self, workspace: WorkspaceId, look: impl FnOnce(&mut Room) -> T) -> T {
+        let mut rooms = self.rooms();
+        // A workspace without programs takes no memory.
+        rooms.retain(|id, room| *id == workspace || room.is_used());
+        let room = rooms.entry(workspace).or_default();
+        room.lease.renew(self.options.lease);
+        look(room)
+    }
+
+    fn room_for_one(&self, workspace: WorkspaceId) -> Result<Arc<Lease>> {
+        self.room(workspace, |room| room.check(self.options.per_workspace).map(|()| Arc::clone(&room.lease)))
+    }
+
+    fn enter(&self, workspace: WorkspaceId, process: &Arc<Process>) -> Result<()> {
+        self.room(workspace, |room| {
+            // Another one may have come in while this one was made ready.
+            room.check(self.options.per_workspace)?;
+            room.processes.insert(process.id.clone(), Arc::clone(process));
+            room.forget_oldest();
+            Ok(())
+        })
+    }
+
+    async fn find(&self, cx: &CallCx, id: &str) -> Result<Arc<Process>> {
+        cx.workspace.authorise().await?;
+        let found = self.room(cx.workspace_id, |room| room.processes.get(id).cloned());
+        found.ok_or_else(|| {
+            let message = format!(
+                "There is no process '{id}' in this workspace; the list shows which there are. One that ended long ago \
+                 is forgotten, and a process is only known to the server that started it"
+            );
+            ToolError::new(ErrorKind::NotFound, message).about("id")
+        })
+    }
+}
+
+/// Whether the input of a program ends with what is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndOfInput {
+    /// It reads nothing more.
+    Yes,
+    /// More may come.
+    No,
+}
+
+/// As long as a call may wait and still answer in time.
+fn longest_wait(cx: &CallCx) -> Duration {
+    cx.limits.call_timeout * 9 / 10
+}
+
+impl ProcessState {
+    /// Whether it has ended.
+    pub fn is_over(&self) -> bool {
+        matches!(self, Self::Ended(_))
+    }
+}
+
+impl Room {
+    fn is_used(&self) -> bool {
+        self.processes.values().any(|process| !process.state.borrow().is_over()) || self.lease.until() > Instant::now()
+    }
+
+    fn check(&self, most: usize) -> Result<()> {
+        let running = self.processes.values().filter(|process| !process.state.borrow().is_over()).count();
+        if running < most {
+            return Ok(());
+        }
+        let message = format!("{running} processes run in this workspace already, which is the limit; stop one first");
+        Err(ToolError::new(ErrorKind::Conflict, message))
+    }
+
+    fn forget_oldest(&mut self) {
+        let mut ended: Vec<(Instant, String)> = self
+            .processes
+            .values()
+            .filter(|process| process.state.borrow().is_over())
+            .map(|process| (process.begun, process.id.clone()))
+            .collect();
+        ended.sort();
+        for (_, id) in ended.iter().take(ended.len().saturating_sub(REMEMBERED)) {
+            self.processes.remove(id);
+        }
+    }
+}
+
+impl Process {
+    fn log(&self) -> MutexGuard<'_, OutputLog> {
+        self.output.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn info(&self) -> ProcessInfo {
+        ProcessInfo {
+            id: self.id.clone(),
+            command: self.command.clone(),
+            started_at: self.started_at,
+            output_bytes: self.log().total(),
+            state: self.state.borrow().clone(),
+        }
+    }
+
+    fn print(&self, bytes: &[u8]) {
+        let total = {
+            let mut log = self.log();
+            log.push(bytes);
+            log.total()
+        };
+        self.printed.send_replace(total);
+    }
+
+    /// Waits for the end, for so long at most.
+    async fn over(&self, patience: Duration) {
+        let mut state = self.state.subscribe();
+        let _ = tokio::time::timeout(patience, state.wait_for(ProcessState::is_over)).await;
+    }
+}
+
+/// A program with what is needed to see it through.
+struct Attended {
+    process: Arc<Process>,
+    running: Running,
+    checkout: Box<dyn Checkout>,
+    cx: CallCx,
+    lease: Arc<Lease>,
+}
+
+impl Attended {
+    async fn see_through(mut self, commit_every: Duration) {
+        let mut commits = tokio::time::interval_at(Instant::now() + commit_every, commit_every);
+        commits.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut reason = None;
+        loop {
+            tokio::select! {
+                printed = self.running.next() => match printed {
+                    Some(chunk) => self.process.print(&chunk.bytes),
+                    None => break,
+                },
+                _ = commits.tick() => {
+                    if let Some(why) = self.commit().await {
+                        self.running.kill();
+                        reason = Some(why);
+                    }
+                }
+                () = self.process.stop.notified() => {
+                    self.running.kill();
+                    reason.get_or_insert_with(|| "It was stopped".to_owned());
+                }
+                // It may have been renewed meanwhile.
+                () = tokio::time::sleep_until(self.lease.until()), if reason.is_none() => {
+                    if self.lease.until() <= Instant::now() {
+                        self.running.kill();
+                        reason = Some("Nobody asked after it for too long".to_owned());
+                    }
+                }
+            }
+        }
+        self.end(reason).await;
+    }
+
+    /// Commits what it has changed so far; gives the reason why it cannot go on, if it cannot.
+    async fn commit(&mut self) -> Option<String> {
+        match self.checkout.check_in(&self.cx).await {
+            Ok(_) => None,
+            // Who started it is no member any more, or the workspace is gone.
+            Err(error) if error.kind == ErrorKind::Forbidden => Some(error.message),
+            Err(error) => {
+                tracing::warn!(%error, "what a background process changed could not be committed yet");
+                None
+            }
+        }
+    }
+
+    async fn end(self, reason: Option<String>) {
+        let Self { process, running, mut checkout, cx, .. } = self;
+        let report = running.wait().await;
+        let (checked_in, not_kept) = match checkout.check_in(&cx).await {
+            Ok(checked_in) => (checked_in, None),
+            Err(error) => (CheckedIn::default(), Some(format!("What it changed last is not kept: {error}"))),
+        };
+        let ended = match report {
+            Ok(report) => Ended {
+                exit_code: Some(report.exit.code()),
+                duration: report.duration,
+                limit: report.limit_hit,
+                reason: reason.or(not_kept),
+                checked_in,
+            },
+            Err(error) => Ended {
+                exit_code: None,
+                duration: process.begun.elapsed(),
+                limit: None,
+                reason: Some(error.to_string()),
+                checked_in,
+            },
+        };
+        *process.input.lock().await = None;
+        process.state.send_replace(ProcessState::Ended(ended));
+    }
+}

@@ -1,0 +1,74 @@
+//! What running programs takes, put together from the settings.
+
+use crate::settings::{Run, Settings, WithoutOverlay};
+use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
+use toolrest_core::KeepLimits;
+use toolrest_ops::exec::{self, ExecLimits, ExecOptions, Executor, Layer, ProcessOptions, Processes, SandboxLimits};
+use toolrest_toolsets::Services;
+
+/// Starts the sandbox, unless the operator wants none.
+pub(crate) async fn start(settings: &Settings) -> Services {
+    let options = options(settings);
+    let executor = if settings.run.enabled {
+        Executor::start(options).await
+    } else {
+        Executor::refusing(options, "the operator has turned programs off (run.enabled)")
+    };
+    let executor = Arc::new(executor);
+    let processes = Arc::new(Processes::new(Arc::clone(&executor), process_options(&settings.run)));
+    Services { executor, processes }
+}
+
+fn options(settings: &Settings) -> ExecOptions {
+    let run = &settings.run;
+    let default = SandboxLimits {
+        wall: Duration::from_millis(run.timeout_ms.min(run.max_timeout_ms)),
+        memory_bytes: run.memory_bytes.min(run.max_memory_bytes),
+        processes: run.processes,
+        disk_bytes: run.disk_bytes,
+        file_bytes: run.disk_bytes,
+        new_files: run.new_files,
+        output_bytes: run.output_bytes,
+        output_kept_bytes: run.output_kept_bytes,
+        ..SandboxLimits::default()
+    };
+    let ceiling = SandboxLimits {
+        wall: Duration::from_millis(run.max_timeout_ms),
+        cpu: Duration::MAX,
+        memory_bytes: run.max_memory_bytes,
+        ..default.clone()
+    };
+    ExecOptions {
+        limits: ExecLimits { default, ceiling },
+        keep: KeepLimits {
+            file_bytes: run.keep_file_bytes,
+            commit_bytes: run.keep_bytes,
+            commit_files: run.keep_files,
+        },
+        at_once: run.at_once,
+        waiting: run.waiting_interpreters,
+        without_overlay: match run.without_overlay {
+            WithoutOverlay::Refuse => exec::WithoutOverlay::Refuse,
+            WithoutOverlay::InPlace => exec::WithoutOverlay::RunInPlace,
+        },
+        accept_missing: if run.accept_missing_landlock { BTreeSet::from([Layer::Landlock]) } else { BTreeSet::new() },
+        python: python(settings),
+        launcher: None,
+    }
+}
+
+/// The Python environment for data, if it is set up.
+fn python(settings: &Settings) -> Option<PathBuf> {
+    let folder = settings.run.python_dir.clone().unwrap_or_else(|| settings.server.data_dir.join("python"));
+    folder.canonicalize().ok().filter(|folder| folder.join("bin/python3").exists())
+}
+
+fn process_options(run: &Run) -> ProcessOptions {
+    ProcessOptions {
+        per_workspace: run.background_at_once,
+        lease: Duration::from_millis(run.background_lease_ms),
+        longest: Duration::from_millis(run.background_max_ms),
+        commit_every: Duration::from_millis(run.background_commit_ms),
+        ..ProcessOptions::default()
+    }
+}

@@ -1,0 +1,105 @@
+//! What is told of a program beyond what it printed.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+use std::time::Duration;
+use toolrest_core::{CheckedIn, CommitId, ErrorKind, LeftOut, ProgramChange, ProgramConflict, Result, ToolError};
+use toolrest_ops::exec::{Limit, Ran};
+
+/// How many changes of each sort are told; the commit has them all.
+const TOLD: usize = 100;
+
+/// What became of a program's changes, and which limit ended it.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Aftermath {
+    /// The limit that ended the program: `time`, `memory`, `output`, `processes` or `disk`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit: Option<String>,
+    /// What kept the program to its limits, by limit.
+    enforced_by: Value,
+    /// What became of its changes.
+    #[serde(flatten)]
+    changes: Changes,
+}
+
+/// What became of a program's changes.
+#[derive(Default, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Changes {
+    /// The commit that holds what the program changed; it can be shown and undone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    commit_id: Option<CommitId>,
+    /// What the program changed; the first hundred.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    changes: Vec<ProgramChange>,
+    /// How many files and folders the program changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    changes_total: Option<usize>,
+    /// Files that somebody else changed meanwhile: theirs stand, the program's are kept beside them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    conflicts: Vec<ProgramConflict>,
+    /// What is not part of the commit, and why; the first hundred.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    left_out: Vec<LeftOut>,
+    /// How much is not part of the commit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left_out_total: Option<usize>,
+}
+
+impl Changes {
+    pub(crate) fn of(checked_in: CheckedIn) -> Self {
+        let CheckedIn { commit, mut changed, conflicts, mut left_out } = checked_in;
+        let total = |count| if count > 0 { Some(count) } else { None };
+        let (changes_total, left_out_total) = (total(changed.len()), total(left_out.len()));
+        changed.truncate(TOLD);
+        left_out.truncate(TOLD);
+        Self { commit_id: commit, changes: changed, changes_total, conflicts, left_out, left_out_total }
+    }
+}
+
+/// What a program printed and how it ended.
+pub(crate) struct Printed {
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    pub(crate) exit_code: i32,
+    pub(crate) duration: Duration,
+    pub(crate) aftermath: Aftermath,
+}
+
+/// Takes apart what came of a program. One that ran out of time is an error, with what it had printed.
+pub(crate) fn printed(ran: Ran) -> Result<Printed> {
+    let Ran { report, checked_in } = ran;
+    let printed = Printed {
+        stdout: report.stdout.text(),
+        stderr: report.stderr.text(),
+        exit_code: report.exit.code(),
+        duration: report.duration,
+        aftermath: Aftermath {
+            limit: report.limit_hit.map(|limit| limit.to_string()),
+            enforced_by: serde_json::to_value(report.enforced_by).map_err(ToolError::internal)?,
+            changes: Changes::of(checked_in),
+        },
+    };
+    if report.limit_hit == Some(Limit::Time) {
+        let message = format!("The program was ended after {} ms, its time limit", report.duration.as_millis());
+        return Err(printed.failed(ErrorKind::Timeout, message));
+    }
+    Ok(printed)
+}
+
+impl Printed {
+    /// The error of a program that did not do what it had to, with what it printed and what became of its changes.
+    pub(crate) fn failed(self, kind: ErrorKind, message: String) -> ToolError {
+        let mut error = ToolError::new(kind, message)
+            .detail("stdout", self.stdout)
+            .detail("stderr", self.stderr)
+            .detail("exitCode", self.exit_code);
+        // It is made of texts, numbers and lists of them.
+        if let Ok(Value::Object(aftermath)) = serde_json::to_value(self.aftermath) {
+            error.details.extend(aftermath);
+        }
+        error
+    }
+}

@@ -1,0 +1,76 @@
+//! The `backend` toolset: specification 003.
+
+mod data_analyze;
+mod data_visualize;
+mod execute_shell_command;
+
+use crate::aftermath::Printed;
+use crate::{Services, errors};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use toolrest_core::{Dialect, ErrorKind, Result, ToolError, Toolset, push_json_string};
+
+/// The toolset with its tools.
+pub fn toolset(services: &Services) -> Toolset {
+    let executor = || Arc::clone(&services.executor);
+    Toolset::new("backend", Arc::new(BackendDialect))
+        .with(execute_shell_command::ExecuteShellCommand(executor()))
+        .with(data_analyze::DataAnalyze(executor()))
+        .with(data_visualize::DataVisualize(executor()))
+}
+
+/// How specification 003 wraps answers: `{"result", "correlationId"}` or `{"error": {code, message, retryable,
+/// remediation, details?}, "correlationId"}`.
+struct BackendDialect;
+
+impl Dialect for BackendDialect {
+    fn success(&self, result: &str, correlation: &str) -> Vec<u8> {
+        let mut body = format!(r#"{{"result":{result},"correlationId":"#);
+        push_json_string(&mut body, correlation);
+        body.push('}');
+        body.into_bytes()
+    }
+
+    fn failure(&self, error: &ToolError, correlation: &str) -> Vec<u8> {
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Failure<'a> {
+            error: Inside<'a>,
+            correlation_id: &'a str,
+        }
+        #[derive(Serialize)]
+        struct Inside<'a> {
+            code: &'a str,
+            message: &'a str,
+            retryable: bool,
+            remediation: &'a str,
+            #[serde(skip_serializing_if = "Map::is_empty")]
+            details: &'a Map<String, Value>,
+        }
+        let row = errors::row(error.kind);
+        let inside = Inside {
+            code: row.backend,
+            message: &error.message,
+            retryable: row.retryable,
+            remediation: row.remediation,
+            details: &error.details,
+        };
+        // Strings and maps of JSON values always serialise.
+        serde_json::to_vec(&Failure { error: inside, correlation_id: correlation }).unwrap_or_default()
+    }
+
+    fn status(&self, error: &ToolError) -> u16 {
+        errors::row(error.kind).status
+    }
+}
+
+/// What a script printed; one that failed is an error.
+fn succeeded(printed: Printed) -> Result<Printed> {
+    if printed.exit_code == 0 {
+        return Ok(printed);
+    }
+    let last = printed.stderr.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it printed no error");
+    let message = format!("The script ended with exit code {}: {last}", printed.exit_code);
+    Err(printed.failed(ErrorKind::ExecutionFailed, message))
+}

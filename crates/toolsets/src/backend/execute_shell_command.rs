@@ -1,0 +1,58 @@
+use crate::aftermath::{Aftermath, Printed, printed};
+use crate::arguments;
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::{sync::Arc, time::Duration};
+use toolrest_core::{Action, CallCx, Limits, Result, Tool};
+use toolrest_ops::exec::{Asked, Executor, Language, Libraries, Program};
+
+pub(super) struct ExecuteShellCommand(pub(super) Arc<Executor>);
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Args {
+    /// The command, as bash understands it. It starts in the workspace's root folder.
+    command: String,
+    /// Seconds after which it is ended. Default: 60.
+    timeout: Option<f64>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Output {
+    /// What was printed to the standard output. Of a long one, the beginning and the end.
+    stdout: String,
+    /// What was printed to the standard error. Of a long one, the beginning and the end.
+    stderr: String,
+    /// The exit code; 128 and the signal's number, if a signal ended it.
+    exit_code: i32,
+    #[serde(flatten)]
+    aftermath: Aftermath,
+}
+
+#[async_trait]
+impl Tool for ExecuteShellCommand {
+    const NAME: &'static str = "executeShellCommand";
+    const DESCRIPTION: &'static str = "Run a shell command in a sandbox, on the workspace's files";
+    const ACTION: Action = Action::Exec;
+    type Args = Args;
+    type Output = Output;
+
+    fn longest(&self, limits: &Limits) -> Duration {
+        self.0.longest(limits)
+    }
+
+    async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
+        let asked = Asked { wall: arguments::seconds("timeout", args.timeout)?, memory_bytes: None };
+        let program = Program {
+            language: Language::Bash,
+            code: args.command,
+            arguments: Vec::new(),
+            env: Vec::new(),
+            libraries: Libraries::IfThere,
+        };
+        let Printed { stdout, stderr, exit_code, aftermath, .. } = printed(self.0.run(cx, program, asked).await?)?;
+        Ok(Output { stdout, stderr, exit_code, aftermath })
+    }
+}

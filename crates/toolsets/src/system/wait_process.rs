@@ -1,0 +1,33 @@
+use super::process::Process;
+use crate::arguments;
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::{sync::Arc, time::Duration};
+use toolrest_core::{Action, CallCx, Result, Tool};
+use toolrest_ops::exec::Processes;
+
+pub(super) struct WaitProcess(pub(super) Arc<Processes>);
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Args {
+    /// The process's id.
+    id: String,
+    /// Seconds to wait at most. Default: as long as a call may take.
+    timeout: Option<f64>,
+}
+
+#[async_trait]
+impl Tool for WaitProcess {
+    const NAME: &'static str = "wait_process";
+    const DESCRIPTION: &'static str = "Wait for a background process to end; one that still runs is shown as running";
+    const ACTION: Action = Action::Exec;
+    type Args = Args;
+    type Output = Process;
+
+    async fn run(&self, cx: &CallCx, args: Args) -> Result<Process> {
+        let patience = arguments::seconds("timeout", args.timeout)?.unwrap_or(Duration::MAX);
+        self.0.wait(cx, &args.id, patience).await.map(Process::from)
+    }
+}

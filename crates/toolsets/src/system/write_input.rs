@@ -1,0 +1,34 @@
+use super::process::Process;
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::sync::Arc;
+use toolrest_core::{Action, CallCx, Result, Tool};
+use toolrest_ops::exec::{EndOfInput, Processes};
+
+pub(super) struct WriteInput(pub(super) Arc<Processes>);
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Args {
+    /// The process's id.
+    id: String,
+    /// What it is to read.
+    input: String,
+    /// Whether its input ends with that. Default: false.
+    end: Option<bool>,
+}
+
+#[async_trait]
+impl Tool for WriteInput {
+    const NAME: &'static str = "write_input";
+    const DESCRIPTION: &'static str = "Write to the standard input of a background process";
+    const ACTION: Action = Action::Exec;
+    type Args = Args;
+    type Output = Process;
+
+    async fn run(&self, cx: &CallCx, args: Args) -> Result<Process> {
+        let end = if args.end.unwrap_or(false) { EndOfInput::Yes } else { EndOfInput::No };
+        self.0.write(cx, &args.id, args.input.as_bytes(), end).await.map(Process::from)
+    }
+}
