@@ -5,7 +5,14 @@ mod cli;
 use clap::Parser;
 use std::process::ExitCode;
 
+/// The argument with which the sandbox starts this program once more, as its launcher.
+const LAUNCHER: &str = "__launcher";
+
 fn main() -> ExitCode {
+    // Before anything else: the launcher is forked for every job and must stay small, and have one thread.
+    if std::env::args_os().nth(1).is_some_and(|argument| argument == LAUNCHER) {
+        return toolrest_sandbox::launcher_main();
+    }
     match cli::Cli::parse().run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
