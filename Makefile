@@ -3,14 +3,18 @@
 PG_BIN := $(lastword $(sort $(wildcard /usr/lib/postgresql/*/bin)))
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: run test bench postgres ripgrep fd git sandbox-tools docs clean
+.PHONY: run test bench postgres ripgrep fd git sandbox-tools python-venv python docs clean
 
-# Builds the server and starts it with SQLite in ./data.
+# Builds the server and starts it with SQLite in ./data. Without a Python environment it does all but the data tools.
 run:
+	cargo build --release --package toolrest
+	@{ $(MAKE) --no-print-directory python-venv && \
+		cargo run --quiet --release --package toolrest -- setup python $(ARGS); } || \
+		echo "going on without the Python environment of the data tools" >&2
 	cargo run --release --package toolrest -- serve $(ARGS)
 
 # Installs what is missing, then checks formatting, lints and behaviour.
-test: postgres git sandbox-tools
+test: postgres git sandbox-tools python
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- --deny warnings
 	cargo test --workspace --locked
@@ -59,6 +63,17 @@ sandbox-tools:
 		echo "installing Debian's$$missing"; \
 		$(SUDO) apt-get update -q && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -qy $$missing; \
 	fi
+
+# What Debian's Python lacks to make virtual environments.
+python-venv:
+	@if ! /usr/bin/python3 -I -c 'import ensurepip, venv' 2>/dev/null; then \
+		echo "installing Debian's python3-venv"; \
+		$(SUDO) apt-get update -q && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -qy python3-venv; \
+	fi
+
+# The Python environment of the data tools, for the tests; the command leaves a complete one alone.
+python: python-venv
+	cargo run --quiet --locked --package toolrest -- setup python --to target/python
 
 # Rewrites the reference pages from the code; a test fails when they are out of date.
 docs:

@@ -5,6 +5,7 @@ mod http;
 mod local;
 mod logging;
 mod programs;
+pub mod python;
 mod server;
 pub mod settings;
 mod upkeep;

@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::setup;
 use clap::{Args, Parser, Subcommand};
 use std::{
     error::Error,
@@ -8,7 +9,7 @@ use std::{
 };
 use tokio::signal::unix::{SignalKind, signal};
 use toolrest::settings::{self, Loaded, Settings, Sources};
-use toolrest::{Server, start_logging};
+use toolrest::{Server, python, start_logging};
 
 /// The file that is read if it exists and none is named.
 const DEFAULT_CONFIG: &str = "toolrest.toml";
@@ -32,6 +33,23 @@ enum Command {
         /// Print a reference of all settings instead.
         #[arg(long)]
         reference: bool,
+    },
+    /// Get what tools need beside the server itself.
+    Setup {
+        #[command(subcommand)]
+        what: Setup,
+    },
+}
+
+#[derive(Subcommand)]
+enum Setup {
+    /// Make the Python environment of the data tools, unless it is there.
+    Python {
+        /// Folder to make it in, instead of `python` in the data folder
+        #[arg(long, value_name = "DIR")]
+        to: Option<PathBuf>,
+        #[command(flatten)]
+        options: Options,
     },
 }
 
@@ -68,6 +86,10 @@ impl Cli {
             Command::Config { options, .. } => {
                 print!("{}", options.load()?);
                 Ok(())
+            }
+            Command::Setup { what: Setup::Python { to, options } } => {
+                let settings = options.load()?.settings;
+                Ok(setup::python(&to.unwrap_or_else(|| python::folder(&settings.server.data_dir)))?)
             }
         }
     }

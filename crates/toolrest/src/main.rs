@@ -1,6 +1,7 @@
 //! The `toolrest` command.
 
 mod cli;
+mod setup;
 
 use clap::Parser;
 use std::process::ExitCode;

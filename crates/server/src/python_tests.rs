@@ -1,0 +1,38 @@
+use super::*;
+use std::os::unix::fs::symlink;
+
+/// An environment as it looks when it was made for the Python of that name.
+fn environment(home: &Path, python: &str) -> PathBuf {
+    let folder = home.join("python");
+    fs::create_dir_all(folder.join("bin")).unwrap();
+    fs::create_dir_all(folder.join("lib/python3.11/site-packages")).unwrap();
+    fs::write(home.join(python), "").unwrap();
+    symlink(home.join(python), folder.join("bin/python3")).unwrap();
+    folder
+}
+
+#[test]
+fn an_environment_is_complete_once_it_has_its_stamp() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = environment(home.path(), "python3.11");
+    assert!(!is_complete(&folder));
+    fs::write(folder.join(STAMP), "").unwrap();
+    assert!(is_complete(&folder));
+}
+
+#[test]
+fn an_environment_is_of_no_use_to_another_python() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = environment(home.path(), "python3.13");
+    fs::write(folder.join(STAMP), "").unwrap();
+    assert!(!is_complete(&folder));
+}
+
+#[test]
+fn an_environment_is_of_no_use_without_its_python() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = environment(home.path(), "python3.11");
+    fs::write(folder.join(STAMP), "").unwrap();
+    fs::remove_file(home.path().join("python3.11")).unwrap();
+    assert!(!is_complete(&folder));
+}

@@ -1,0 +1,210 @@
+//! `toolrest setup`: gets what tools need beside the server itself.
+
+#![allow(clippy::disallowed_methods, reason = "an operator's command that no tool reaches; pip must run outside")]
+
+use std::{
+    ffi::{OsStr, OsString},
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use toolrest::python::{MOUNTED_AT, STAMP, is_complete, site_packages};
+
+const REQUIREMENTS: &str = include_str!("setup/requirements.txt");
+
+/// A module of the environment, and the line that has every interpreter of it import the module at its start.
+const MATPLOTLIB: &str = include_str!("setup/toolrest_matplotlib.py");
+const MATPLOTLIB_FILE: &str = "toolrest_matplotlib.py";
+const START_FILE: &str = "toolrest.pth";
+const START: &str = "import toolrest_matplotlib\n";
+
+/// The Pythons that programs see too: a link to any other one would lead nowhere in the sandbox.
+const PYTHONS: [&str; 2] = ["/usr/bin/python3", "/usr/local/bin/python3"];
+
+/// Versions that there are wheels for among the requirements.
+const VERSIONS: [&str; 3] = ["3.11", "3.12", "3.13"];
+
+/// How much is shown of what a failed step has printed.
+const SHOWN_LINES: usize = 20;
+
+/// Why there is no environment.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SetupError {
+    #[error("there is no {}; install it with `apt-get install python3 python3-venv`", PYTHONS[0])]
+    NoPython,
+    #[error("{python} is Python {version}, and the packages are pinned for {}", VERSIONS.join(", "))]
+    Version { python: PathBuf, version: String },
+    #[error("{0} cannot make virtual environments; install what it lacks with `apt-get install python3-venv`")]
+    NoVenv(PathBuf),
+    #[error("{0} is there and was not made by this command; remove it or name another folder with --to")]
+    NotOurs(PathBuf),
+    #[error("{step} failed ({status}):\n{output}")]
+    Step { step: &'static str, status: std::process::ExitStatus, output: String },
+    #[error("cannot use {path}: {source}")]
+    Io { path: PathBuf, source: io::Error },
+}
+
+/// Makes the Python environment of the data tools in the folder, unless it is there.
+///
+/// It is made beside it and takes its place when it is complete, so that there is never half of one.
+pub(crate) fn python(folder: &Path) -> Result<(), SetupError> {
+    let (parent, name) = place(folder)?;
+    fs::create_dir_all(&parent).map_err(on(&parent))?;
+    // A second command waits here, and then finds the work done.
+    let lock = parent.join(beside(&name, "lock"));
+    let _turn = File::create(&lock).and_then(|file| file.lock().map(|()| file)).map_err(on(&lock))?;
+    let folder = parent.join(&name);
+    if is_current(&folder) {
+        println!("The Python environment in {} is complete.", folder.display());
+        return Ok(());
+    }
+    if !is_replaceable(&folder) {
+        return Err(SetupError::NotOurs(folder));
+    }
+    let system = find_python()?;
+    println!("Making the Python environment in {}; this takes a minute.", folder.display());
+    let (new, old) = (parent.join(beside(&name, "new")), parent.join(beside(&name, "old")));
+    // What a command has left that was ended before.
+    remove(&new)?;
+    remove(&old)?;
+    make(&system, &new)?;
+    match fs::rename(&folder, &old) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(on(&folder)(error)),
+        _ => fs::rename(&new, &folder).map_err(on(&folder))?,
+    }
+    remove(&old)?;
+    println!("The Python environment is complete.");
+    Ok(())
+}
+
+/// The folder above, by its full path, and the name in it.
+fn place(folder: &Path) -> Result<(PathBuf, OsString), SetupError> {
+    let full = std::path::absolute(folder).map_err(on(folder))?;
+    match (full.parent(), full.file_name()) {
+        (Some(parent), Some(name)) => Ok((parent.to_owned(), name.to_owned())),
+        _ => Err(SetupError::NotOurs(full)),
+    }
+}
+
+/// The name of something that stands beside the environment.
+fn beside(name: &OsStr, what: &str) -> OsString {
+    [OsStr::new("."), name, OsStr::new("."), OsStr::new(what)].into_iter().collect()
+}
+
+/// Everything that an environment is made of.
+fn stamp() -> String {
+    format!("{REQUIREMENTS}{MATPLOTLIB}{START}{MOUNTED_AT}\n")
+}
+
+/// Whether there is a complete environment of what this version of the server pins.
+pub(crate) fn is_current(folder: &Path) -> bool {
+    is_complete(folder) && fs::read_to_string(folder.join(STAMP)).is_ok_and(|made_of| made_of == stamp())
+}
+
+/// Whether nothing is lost with the folder but an environment.
+fn is_replaceable(folder: &Path) -> bool {
+    let is_empty = || fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
+    fs::symlink_metadata(folder).is_err() || folder.join(STAMP).is_file() || is_empty()
+}
+
+fn find_python() -> Result<PathBuf, SetupError> {
+    let python = PYTHONS.iter().map(PathBuf::from).find(|python| python.exists()).ok_or(SetupError::NoPython)?;
+    let code = "import sys; print('%d.%d' % sys.version_info[:2])";
+    let version = run("asking for the version of Python", isolated(&python).args(["-c", code]))?.trim().to_owned();
+    if !VERSIONS.contains(&version.as_str()) {
+        return Err(SetupError::Version { python, version });
+    }
+    // Debian has both in a package of their own.
+    match run("looking for venv", isolated(&python).args(["-c", "import ensurepip, venv"])) {
+        Ok(_) => Ok(python),
+        Err(SetupError::Step { .. }) => Err(SetupError::NoVenv(python)),
+        Err(error) => Err(error),
+    }
+}
+
+fn make(system: &Path, new: &Path) -> Result<(), SetupError> {
+    run("making the virtual environment", isolated(system).args(["-m", "venv", "--symlinks"]).arg(new))?;
+    let python = new.join("bin/python3");
+    let requirements = new.join("requirements.txt");
+    fs::write(&requirements, REQUIREMENTS).map_err(on(&requirements))?;
+    let options = ["--require-hashes", "--only-binary=:all:", "--no-compile", "--no-input", "--progress-bar=off"];
+    let mut pip = isolated(&python);
+    pip.args(["-m", "pip", "install", "--disable-pip-version-check"]).args(options).arg("--requirement");
+    run("installing the packages with pip", pip.arg(&requirements))?;
+
+    let packages = site_packages(new).ok_or_else(|| SetupError::NoVenv(system.to_owned()))?;
+    for (name, text) in [(MATPLOTLIB_FILE, MATPLOTLIB), (START_FILE, START)] {
+        let path = packages.join(name);
+        fs::write(&path, text).map_err(on(&path))?;
+    }
+    find_fonts(&python, new)?;
+    remove_scripts(&new.join("bin"))?;
+    // By what is in the files and not by their times, so that a copy is as good. A package may hold a file for another
+    // Python, which is no fault.
+    let mut compile = isolated(&python);
+    compile.args(["-m", "compileall", "-q", "-j0", "--invalidation-mode=unchecked-hash", "-p", MOUNTED_AT, "-s"]);
+    let _ = run("compiling the packages", compile.args([new, &new.join("lib")]));
+    let path = new.join(STAMP);
+    fs::write(&path, stamp()).map_err(on(&path))?;
+    // The stamp must not outlive a power failure that the rest did not.
+    let made = File::open(new).map_err(on(new))?;
+    rustix::fs::syncfs(made).map_err(|errno| on(new)(errno.into()))
+}
+
+/// Has matplotlib look for its fonts, and proves on the way that the packages can be imported.
+fn find_fonts(python: &Path, new: &Path) -> Result<(), SetupError> {
+    let mut import = isolated(python);
+    import.args(["-c", "import numpy, pandas, matplotlib.pyplot, matplotlib.font_manager"]);
+    import.env("MPLCONFIGDIR", new.join("matplotlib"));
+    // Fonts in somebody's home are none of a job's.
+    import.env("HOME", new).env_remove("XDG_DATA_HOME").env_remove("XDG_CACHE_HOME").env_remove("XDG_CONFIG_HOME");
+    run("importing the packages", &mut import).map(drop)
+}
+
+/// Removes the commands that would look for their interpreter where the environment was made.
+fn remove_scripts(bin: &Path) -> Result<(), SetupError> {
+    for entry in fs::read_dir(bin).map_err(on(bin))? {
+        let entry = entry.map_err(on(bin))?;
+        if !entry.file_name().as_encoded_bytes().starts_with(b"python") {
+            fs::remove_file(entry.path()).map_err(on(&entry.path()))?;
+        }
+    }
+    Ok(())
+}
+
+/// A Python that heeds no variables of its own and no packages of whoever runs it. Those of pip count.
+fn isolated(python: &Path) -> Command {
+    let mut command = Command::new(python);
+    command.arg("-I").stdin(Stdio::null());
+    command
+}
+
+/// Runs a step, and gives what it printed.
+fn run(step: &'static str, command: &mut Command) -> Result<String, SetupError> {
+    let output = command.output().map_err(on(Path::new(command.get_program())))?;
+    let printed = String::from_utf8_lossy(&output.stdout);
+    if output.status.success() {
+        return Ok(printed.into_owned());
+    }
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    let lines: Vec<&str> = printed.lines().chain(complaints.lines()).collect();
+    let end = &lines[lines.len().saturating_sub(SHOWN_LINES)..];
+    Err(SetupError::Step { step, status: output.status, output: end.join("\n") })
+}
+
+fn remove(folder: &Path) -> Result<(), SetupError> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(on(folder)(error)),
+        _ => Ok(()),
+    }
+}
+
+fn on(path: &Path) -> impl Fn(io::Error) -> SetupError {
+    move |source| SetupError::Io { path: path.to_owned(), source }
+}
+
+#[cfg(test)]
+#[path = "setup_tests.rs"]
+mod setup_tests;

@@ -1,0 +1,47 @@
+use super::*;
+
+#[test]
+fn a_folder_with_something_of_others_is_refused_and_left_alone() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join("precious");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("thesis.txt"), "years").unwrap();
+    let refusal = python(&folder).unwrap_err();
+    assert!(matches!(&refusal, SetupError::NotOurs(_)), "{refusal}");
+    assert_eq!(fs::read_to_string(folder.join("thesis.txt")).unwrap(), "years");
+}
+
+#[test]
+fn what_leads_elsewhere_is_refused() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join("link");
+    std::os::unix::fs::symlink("/nowhere", &folder).unwrap();
+    assert!(matches!(python(&folder), Err(SetupError::NotOurs(_))));
+}
+
+#[test]
+fn an_environment_of_other_packages_is_replaceable_and_not_current() {
+    let home = tempfile::tempdir().unwrap();
+    fs::write(home.path().join(STAMP), "pandas==1.0").unwrap();
+    assert!(is_replaceable(home.path()) && !is_current(home.path()));
+}
+
+#[test]
+fn every_package_is_pinned_with_hashes() {
+    let logical = REQUIREMENTS.replace("\\\n", "");
+    let lines = logical.lines().filter(|line| !line.starts_with('#'));
+    for line in lines {
+        assert!(line.contains("==") && line.contains("--hash=sha256:"), "{line}");
+    }
+}
+
+#[test]
+fn a_failed_step_shows_the_end_of_what_it_printed() {
+    let code = "import sys; [print(n) for n in range(100)]; sys.exit('at last')";
+    let Err(SetupError::Step { output, .. }) = run("counting", isolated(&find_python().unwrap()).args(["-c", code]))
+    else {
+        panic!("it went well");
+    };
+    assert_eq!(output.lines().count(), SHOWN_LINES);
+    assert!(output.starts_with("81\n") && output.ends_with("99\nat last"), "{output}");
+}

@@ -1,0 +1,91 @@
+//! The Python environment that `toolrest setup python` makes, as the data tools use it.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use toolrest::python;
+use toolrest_sandbox::{Access, Job, Mount, Options, Place, Report, Sandbox, Stdin};
+
+use crate::command::{BINARY, stderr, stdout, toolrest};
+
+/// The environment that `make python` has set up.
+fn environment() -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/python");
+    let folder = folder.canonicalize().unwrap_or_default();
+    assert!(python::is_complete(&folder), "there is no Python environment in target/python; run `make python`");
+    folder
+}
+
+/// Runs Python of the environment in the sandbox, in an empty folder, and gives the folder too.
+async fn run(code: &str) -> (Report, tempfile::TempDir) {
+    let home = tempfile::tempdir().unwrap();
+    let sandbox = Sandbox::start(Options { program: BINARY.into(), ..Options::default() }).unwrap();
+    let target = PathBuf::from(python::MOUNTED_AT);
+    let interpreter = target.join("bin/python3");
+    let mount = Mount::Folder { source: environment(), target, access: Access::ReadOnly };
+    let place = Place::new(home.path(), "/workspace").mount(mount);
+    let job = Job::new(place, [interpreter.as_os_str(), "-".as_ref()]).stdin(Stdin::Bytes(code.into()));
+    let report = sandbox.spawn(job).await.unwrap().wait().await.unwrap();
+    (report, home)
+}
+
+#[tokio::test]
+async fn pandas_reads_a_table_in_the_sandbox() {
+    let code = "import io, pandas, numpy\n\
+                table = pandas.read_csv(io.StringIO('a,b\\n1,2\\n3,4\\n'))\n\
+                print(table.b.sum(), numpy.linalg.det(numpy.eye(3)), pandas.__file__)";
+    let (report, _home) = run(code).await;
+    let told = report.stdout.text();
+    assert!(told.starts_with("6 1.0 /opt/toolrest/python/lib/"), "{told}{}", report.stderr.text());
+}
+
+#[tokio::test]
+async fn a_plot_needs_no_search_for_fonts_and_leaves_nothing_but_its_image() {
+    let code = "import logging; logging.basicConfig(level=logging.DEBUG)\n\
+                import matplotlib.pyplot as plot\n\
+                plot.plot([1, 2, 3]); plot.title('Größe'); plot.savefig('plot.png')";
+    let (report, home) = run(code).await;
+    assert!(report.success(), "{}", report.stderr.text());
+    assert!(!report.stderr.text().contains("generated new fontManager"), "{}", report.stderr.text());
+    let left: Vec<_> = fs::read_dir(home.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["plot.png"]);
+    assert!(fs::read(home.path().join("plot.png")).unwrap().starts_with(b"\x89PNG"));
+}
+
+#[tokio::test]
+async fn packages_are_not_compiled_again_in_the_sandbox() {
+    let code = "import sys, os, pandas, matplotlib.pyplot\n\
+                files = [m.__spec__ for m in list(sys.modules.values()) if getattr(m, '__spec__', None)]\n\
+                print([s.name for s in files if (s.origin or '').startswith('/opt/toolrest') \
+                and s.cached and not os.path.exists(s.cached)])";
+    let (report, _home) = run(code).await;
+    assert_eq!(report.stdout.text(), "[]\n", "{}", report.stderr.text());
+}
+
+#[tokio::test]
+async fn a_script_that_plots_nothing_gets_no_folder_for_matplotlib() {
+    let (report, _home) = run("import os, pandas; print(os.listdir('/tmp'), 'MPLCONFIGDIR' in os.environ)").await;
+    assert_eq!(report.stdout.text(), "[] False\n", "{}", report.stderr.text());
+}
+
+#[test]
+fn a_complete_environment_is_left_alone() {
+    let folder = environment();
+    let made = fs::metadata(folder.join(python::STAMP)).unwrap().modified().unwrap();
+    let output = toolrest(&folder, &["setup", "python", "--to", folder.to_str().unwrap()]).output().unwrap();
+    assert!(output.status.success() && stdout(&output).contains("is complete"), "{output:?}");
+    assert_eq!(fs::metadata(folder.join(python::STAMP)).unwrap().modified().unwrap(), made);
+}
+
+#[test]
+fn a_failing_pip_shows_its_words_and_leaves_no_environment() {
+    let home = tempfile::tempdir().unwrap();
+    let mut command = toolrest(home.path(), &["setup", "python"]);
+    let output = command.env("PIP_NO_INDEX", "1").env_remove("PIP_FIND_LINKS").output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let told = stderr(&output);
+    assert!(told.contains("with pip failed") && told.contains("No matching distribution found"), "{told}");
+    assert!(!home.path().join("data/python").exists());
+}
