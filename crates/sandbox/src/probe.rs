@@ -123,6 +123,17 @@ pub enum State {
     Unknown,
 }
 
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Present => "present",
+            Self::Missing => "MISSING",
+            Self::Accepted => "accepted as missing",
+            Self::Unknown => "not tried",
+        })
+    }
+}
+
 /// What was found out about a layer.
 #[derive(Debug, Clone)]
 pub struct Finding {
@@ -166,13 +177,7 @@ impl Probe {
 impl fmt::Display for Probe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for Finding { layer, state, detail } in &self.findings {
-            let word = match state {
-                State::Present => "present",
-                State::Missing => "MISSING",
-                State::Accepted => "accepted as missing",
-                State::Unknown => "not tried",
-            };
-            writeln!(f, "{layer:<18} {word:<8} {detail}")?;
+            writeln!(f, "{layer:<18} {state:<8} {detail}")?;
             if *state == State::Missing {
                 writeln!(f, "{:<18} {}", "", layer.remedy())?;
             }

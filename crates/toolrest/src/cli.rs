@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::setup;
+use crate::{doctor, setup};
 use clap::{Args, Parser, Subcommand};
 use std::{
     error::Error,
@@ -34,6 +34,8 @@ enum Command {
         #[arg(long)]
         reference: bool,
     },
+    /// Tell what keeps programs in on this machine, and what is missing to run them.
+    Doctor(Options),
     /// Get what tools need beside the server itself.
     Setup {
         #[command(subcommand)]
@@ -87,6 +89,7 @@ impl Cli {
                 print!("{}", options.load()?);
                 Ok(())
             }
+            Command::Doctor(options) => doctor::run(&options.load()?.settings),
             Command::Setup { what: Setup::Python { to, options } } => {
                 let settings = options.load()?.settings;
                 Ok(setup::python(&to.unwrap_or_else(|| python::folder(&settings.server.data_dir)))?)

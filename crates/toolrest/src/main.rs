@@ -1,6 +1,7 @@
 //! The `toolrest` command.
 
 mod cli;
+mod doctor;
 mod setup;
 
 use clap::Parser;

@@ -13,6 +13,7 @@ mod chats;
 mod command;
 mod concurrency;
 mod contents;
+mod doctor;
 mod durability;
 mod edits;
 mod files;

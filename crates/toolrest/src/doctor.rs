@@ -1,0 +1,211 @@
+//! `toolrest doctor`: what keeps programs in on this machine, and what is missing to run them.
+
+use std::{
+    error::Error,
+    fmt, fs, io,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+};
+
+use tempfile::TempDir;
+use toolrest::{python, settings::Settings};
+use toolrest_sandbox::{Interpreter, Job, Language, Layer, Mount, Options, Place, Sandbox, State};
+
+use crate::setup;
+
+/// Prints what was found; an error where programs cannot be run.
+#[tokio::main(flavor = "current_thread")]
+pub(crate) async fn run(settings: &Settings) -> Result<(), Box<dyn Error>> {
+    let data_dir = &settings.server.data_dir;
+    let mut table = Table::default();
+    let can_run = examine_sandbox(&mut table, data_dir).await;
+    table.section("Interpreters");
+    for (name, language) in [("python3", Language::Python), ("bash", Language::Bash)] {
+        match Interpreter::find(language) {
+            Ok(found) => table.row(name, State::Present, found.program().display()),
+            Err(error) => {
+                table.row(name, State::Missing, error);
+                table.remedy(format!("Install it with `apt-get install {name}`."));
+            }
+        }
+    }
+    table.section("Data tools");
+    examine_environment(&mut table, &python::folder(data_dir));
+    print!("{table}");
+    if can_run { Ok(()) } else { Err("programs cannot be run here; see what is missing above".into()) }
+}
+
+/// Whether programs can be run.
+async fn examine_sandbox(table: &mut Table, data_dir: &Path) -> bool {
+    table.section("Sandbox");
+    let probed = match Sandbox::start(Options::default()) {
+        Ok(sandbox) => sandbox.probe().await.map(|probe| (sandbox, probe)),
+        Err(error) => Err(error),
+    };
+    let (sandbox, probe) = match probed {
+        Ok(probed) => probed,
+        Err(error) => {
+            table.row("all layers", State::Missing, error);
+            return false;
+        }
+    };
+    for finding in &probe.findings {
+        table.row(finding.layer.name(), finding.state, &finding.detail);
+        if finding.state == State::Missing {
+            table.remedy(finding.layer.remedy());
+        }
+    }
+    if probe.verify().is_err() {
+        return false;
+    }
+    table.section("Data folder");
+    let scene = match Scene::build(data_dir) {
+        Ok(scene) => scene,
+        Err(error) => {
+            table.row("files", State::Missing, format!("{}: {error}", data_dir.display()));
+            table.remedy("Let the server write there, or name another folder with --data-dir.");
+            return false;
+        }
+    };
+    let beneath = data_dir.display();
+    let can_use = match attempt(&sandbox, scene.folder()).await {
+        Ok(()) => {
+            table.row("files", State::Present, format!("programs can work on files in {beneath}"));
+            true
+        }
+        Err(error) => {
+            table.row("files", State::Missing, format!("in {beneath}: {error}"));
+            false
+        }
+    };
+    match attempt(&sandbox, scene.overlay()).await {
+        Ok(()) => table.row("overlay", State::Present, format!("changes of programs are set apart in {beneath}")),
+        Err(error) => {
+            table.row("overlay", State::Missing, format!("in {beneath}: {error}"));
+            table.remedy(format!("{} Programs are refused in workspaces that are folders.", Layer::Overlay.remedy()));
+        }
+    }
+    can_use
+}
+
+async fn attempt(sandbox: &Sandbox, place: Place) -> Result<(), String> {
+    let running = sandbox.spawn(Job::new(place, ["sh", "-c", "echo there > file"])).await;
+    let report = match running {
+        Ok(running) => running.wait().await,
+        Err(error) => Err(error),
+    };
+    match report {
+        Ok(report) if report.success() => Ok(()),
+        Ok(report) => Err(format!("a program could not write a file: {}", report.stderr.text().trim_end())),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn examine_environment(table: &mut Table, folder: &Path) {
+    const NAME: &str = "python packages";
+    let shown = folder.display();
+    if setup::is_current(folder) {
+        table.row(NAME, State::Present, shown);
+    } else if python::is_complete(folder) {
+        table.row(NAME, State::Present, format!("{shown}, of other versions than this server pins"));
+        table.remedy("Renew them with `toolrest setup python`.");
+    } else {
+        table.row(NAME, State::Missing, format!("not in {shown}"));
+        table.remedy("Get them with `toolrest setup python`. Without them, only the data tools cannot run.");
+    }
+}
+
+/// Folders to try mounts with, where the data of the server lies or will lie; removed with it.
+struct Scene {
+    home: TempDir,
+}
+
+impl Scene {
+    fn build(data_dir: &Path) -> io::Result<Self> {
+        let data_dir = std::path::absolute(data_dir)?;
+        let existing = data_dir.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("/"));
+        let home = tempfile::Builder::new().prefix(".doctor-").tempdir_in(existing)?;
+        let scene = Self { home };
+        for folder in ["folder", "lower", "private", "private/upper", "private/work"] {
+            fs::create_dir(scene.path(folder))?;
+        }
+        Ok(scene)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+
+    fn folder(&self) -> Place {
+        Place::new(self.path("folder"), "/workspace")
+    }
+
+    fn overlay(&self) -> Place {
+        let (lower, private) = (vec![self.path("lower")], self.path("private"));
+        let mount = Mount::Overlay { lower, private, target: "/workspace".into() };
+        Place { mounts: vec![mount], ..self.folder() }
+    }
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        // The overlay has left a folder there that cannot even be looked into.
+        let _ = fs::set_permissions(self.path("private/work/work"), fs::Permissions::from_mode(0o700));
+    }
+}
+
+/// Sections of rows, all aligned.
+#[derive(Default)]
+struct Table {
+    sections: Vec<(&'static str, Vec<Row>)>,
+}
+
+struct Row {
+    name: String,
+    state: State,
+    detail: String,
+    remedy: Option<String>,
+}
+
+impl Table {
+    fn section(&mut self, title: &'static str) {
+        self.sections.push((title, Vec::new()));
+    }
+
+    fn row(&mut self, name: &str, state: State, detail: impl fmt::Display) {
+        let row = Row { name: name.to_owned(), state, detail: detail.to_string(), remedy: None };
+        if let Some((_, rows)) = self.sections.last_mut() {
+            rows.push(row);
+        }
+    }
+
+    /// Says what to do about the last row.
+    fn remedy(&mut self, remedy: impl Into<String>) {
+        if let Some(row) = self.sections.last_mut().and_then(|(_, rows)| rows.last_mut()) {
+            row.remedy = Some(remedy.into());
+        }
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rows = || self.sections.iter().flat_map(|(_, rows)| rows);
+        let names = rows().map(|row| row.name.len()).max().unwrap_or_default();
+        let states = rows().map(|row| row.state.to_string().len()).max().unwrap_or_default();
+        for (index, (title, rows)) in self.sections.iter().enumerate() {
+            let gap = if index == 0 { "" } else { "\n" };
+            writeln!(f, "{gap}{title}")?;
+            for Row { name, state, detail, remedy } in rows {
+                writeln!(f, "{}", format!("  {name:<names$}  {state:<states$}  {detail}").trim_end())?;
+                if let Some(remedy) = remedy {
+                    writeln!(f, "  {:names$}  {:states$}  {remedy}", "", "")?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[path = "doctor_tests.rs"]
+mod doctor_tests;

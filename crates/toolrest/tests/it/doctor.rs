@@ -1,0 +1,72 @@
+//! What `toolrest doctor` tells an operator.
+
+use std::{fs, path::Path, process::Command};
+
+use crate::command::{BINARY, stderr, stdout, toolrest};
+
+/// The state that the row of that name is in.
+#[track_caller]
+fn state<'a>(told: &'a str, section: &str, name: &str) -> &'a str {
+    let rows = told.split("\n\n").find_map(|part| part.strip_prefix(section)).unwrap_or_else(|| panic!("{told}"));
+    let row = rows.lines().find_map(|line| line.trim_start().strip_prefix(name)?.strip_prefix("  "));
+    row.unwrap_or_else(|| panic!("no {name}: {told}")).split_whitespace().next().unwrap()
+}
+
+fn doctor(folder: &Path) -> String {
+    let output = toolrest(folder, &["doctor"]).output().unwrap();
+    assert!(output.status.success(), "{}\n{}", stdout(&output), stderr(&output));
+    stdout(&output)
+}
+
+#[test]
+fn the_doctor_tells_that_every_layer_holds() {
+    let home = tempfile::tempdir().unwrap();
+    let told = doctor(home.path());
+    for layer in ["namespaces", "private root", "private network", "Landlock", "seccomp", "memory limit", "overlay"] {
+        assert_eq!(state(&told, "Sandbox", layer), "present", "{told}");
+    }
+    for what in ["files", "overlay"] {
+        assert_eq!(state(&told, "Data folder", what), "present", "{told}");
+    }
+    for interpreter in ["python3", "bash"] {
+        assert_eq!(state(&told, "Interpreters", interpreter), "present", "{told}");
+    }
+}
+
+#[test]
+fn the_doctor_leaves_nothing_behind() {
+    let home = tempfile::tempdir().unwrap();
+    doctor(home.path());
+    assert_eq!(fs::read_dir(home.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn the_doctor_tells_how_to_get_the_python_environment() {
+    let home = tempfile::tempdir().unwrap();
+    let told = doctor(home.path());
+    assert_eq!(state(&told, "Data tools", "python packages"), "MISSING");
+    assert!(told.contains("toolrest setup python"), "{told}");
+}
+
+#[test]
+fn a_data_folder_that_cannot_be_used_fails_the_command() {
+    let home = tempfile::tempdir().unwrap();
+    let output = toolrest(home.path(), &["doctor", "--data-dir", "/proc/data"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert_eq!(state(&stdout(&output), "Data folder", "files"), "MISSING");
+    assert!(stderr(&output).contains("programs cannot be run"), "{output:?}");
+}
+
+#[test]
+fn a_machine_that_lacks_a_layer_fails_the_command_and_gets_a_remedy() {
+    let home = tempfile::tempdir().unwrap();
+    // Root by name only: it may not map the owners of folders.
+    let mut command = Command::new("unshare");
+    let output = command.args(["--user", "--map-root-user", BINARY, "doctor"]).current_dir(home.path()).output();
+    let output = output.unwrap();
+    let told = stdout(&output);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert_eq!(state(&told, "Sandbox", "id-mapped mounts"), "MISSING");
+    assert!(told.contains("or run the server as an ordinary user"), "{told}");
+    assert_eq!(state(&told, "Sandbox", "seccomp"), "not", "what was not reached is not said to hold: {told}");
+}
