@@ -31,7 +31,7 @@ use toolrest_sandbox::{
 /// Where a program finds the workspace's files, and starts.
 pub const WORKSPACE: &str = "/workspace";
 /// Where a program finds the Python environment with the libraries for data.
-const PYTHON: &str = "/opt/toolrest/python";
+pub const PYTHON: &str = "/opt/toolrest/python";
 
 /// How programs are run.
 #[derive(Clone, Debug)]

@@ -1,5 +1,6 @@
 //! What running programs takes, put together from the settings.
 
+use crate::python;
 use crate::settings::{Run, Settings, WithoutOverlay};
 use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
 use toolrest_core::KeepLimits;
@@ -52,15 +53,15 @@ fn options(settings: &Settings) -> ExecOptions {
             WithoutOverlay::InPlace => exec::WithoutOverlay::RunInPlace,
         },
         accept_missing: if run.accept_missing_landlock { BTreeSet::from([Layer::Landlock]) } else { BTreeSet::new() },
-        python: python(settings),
+        python: environment(settings),
         launcher: None,
     }
 }
 
 /// The Python environment for data, if it is set up.
-fn python(settings: &Settings) -> Option<PathBuf> {
-    let folder = settings.run.python_dir.clone().unwrap_or_else(|| settings.server.data_dir.join("python"));
-    folder.canonicalize().ok().filter(|folder| folder.join("bin/python3").exists())
+fn environment(settings: &Settings) -> Option<PathBuf> {
+    let folder = settings.run.python_dir.clone().unwrap_or_else(|| python::folder(&settings.server.data_dir));
+    folder.canonicalize().ok().filter(|folder| python::is_complete(folder))
 }
 
 fn process_options(run: &Run) -> ProcessOptions {

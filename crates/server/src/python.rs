@@ -6,7 +6,7 @@ use std::{
 };
 
 /// Where programs find it. It is made to be mounted there, wherever it lies.
-pub const MOUNTED_AT: &str = "/opt/toolrest/python";
+pub use toolrest_ops::exec::PYTHON as MOUNTED_AT;
 
 /// The file that is written last, with everything that the environment was made of.
 pub const STAMP: &str = "toolrest.stamp";

@@ -86,6 +86,7 @@ impl Server {
         ServerOptions { binary: binary.into(), backend, env: Vec::new() }
             .env("TOOLREST__AUTH__ATTEMPTS_PER_ADDRESS", "100000")
             .env("TOOLREST__LOG__LEVEL", "warn")
+            .env("TOOLREST__RUN__PYTHON_DIR", concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/python"))
     }
 
     /// Gives the address as `http://127.0.0.1:PORT`.

@@ -25,7 +25,23 @@ use crate::on::{On, text_at};
 use crate::toolset::SYSTEM;
 
 /// Fields that may stand at the top level of any result beside those that a specification shows.
-const EXTRA_RESULT_FIELDS: [&str; 7] = ["diff", "hash", "matched_with", "matchedWith", "skipped", "total", "warnings"];
+const EXTRA_RESULT_FIELDS: [&str; 15] = [
+    "changes",
+    "changesTotal",
+    "commitId",
+    "conflicts",
+    "diff",
+    "enforcedBy",
+    "hash",
+    "leftOut",
+    "leftOutTotal",
+    "limit",
+    "matched_with",
+    "matchedWith",
+    "skipped",
+    "total",
+    "warnings",
+];
 
 /// A specification whose examples are played.
 pub struct Specification {
@@ -256,6 +272,8 @@ impl Specification {
             ("workspace", _) => ExtraFields { at: "", names: &["fields"] },
             ("system", 200) => ExtraFields { at: "/value", names: &EXTRA_RESULT_FIELDS },
             ("system", _) => ExtraFields { at: "/error", names: &["details"] },
+            ("backend", 200) => ExtraFields { at: "/result", names: &EXTRA_RESULT_FIELDS },
+            ("backend", _) => ExtraFields { at: "/error", names: &["details"] },
             (_, 200) => ExtraFields { at: "", names: &EXTRA_RESULT_FIELDS },
             (_, _) => ExtraFields { at: "", names: &[] },
         }

@@ -16,6 +16,8 @@ pub struct Toolset {
 pub const FILE: Toolset = Toolset { name: "file", result: "", code: "/error", message: "/message" };
 pub const SYSTEM: Toolset =
     Toolset { name: "system", result: "/value", code: "/error/code", message: "/error/message" };
+pub const BACKEND: Toolset =
+    Toolset { name: "backend", result: "/result", code: "/error/code", message: "/error/message" };
 pub const CODING: Toolset = Toolset { name: "coding", result: "", code: "/error", message: "/message" };
 
 impl Toolset {

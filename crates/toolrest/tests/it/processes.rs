@@ -1,0 +1,232 @@
+//! Programs in the background: started, listened to, fed, waited for, stopped.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use toolrest_testkit::Workspace;
+
+use crate::on::{On, list_at, text_at};
+use crate::programs::bash;
+use crate::toolset::SYSTEM;
+
+on_every_backend![
+    a_process_goes_on_after_the_call_and_its_output_is_read_from_an_offset,
+    a_process_reads_what_is_written_to_it,
+    what_a_process_changed_is_committed_when_it_ends,
+    what_a_process_changes_is_committed_while_it_runs,
+    stopping_a_process_ends_all_that_it_started,
+    a_process_is_waited_for,
+    only_so_many_processes_run_in_a_workspace,
+    processes_of_other_workspaces_are_not_there,
+];
+
+async fn start(workspace: &Workspace, command: &str) -> String {
+    let started = SYSTEM.ok(workspace, "start_process", json!({"command": command})).await;
+    assert_eq!(started["state"], "running", "{started}");
+    text_at(&started, "/id").to_owned()
+}
+
+async fn wait(workspace: &Workspace, id: &str) -> Value {
+    let ended = SYSTEM.ok(workspace, "wait_process", json!({"id": id, "timeout": 20})).await;
+    assert_eq!(ended["state"], "ended", "{ended}");
+    ended
+}
+
+async fn stop(workspace: &Workspace, id: &str) -> Value {
+    SYSTEM.ok(workspace, "stop_process", json!({"id": id})).await
+}
+
+/// Reads from an offset until the output has the text, and gives all that was read.
+async fn read_until(workspace: &Workspace, id: &str, text: &str) -> String {
+    let (mut output, mut offset) = (String::new(), json!(0));
+    let until = Instant::now() + Duration::from_secs(20);
+    while !output.contains(text) {
+        assert!(Instant::now() < until, "{text:?} was not printed: {output:?}");
+        let read = SYSTEM.ok(workspace, "read_output", json!({"id": id, "offset": offset, "wait": 1})).await;
+        output.push_str(text_at(&read, "/output"));
+        offset = read["nextOffset"].clone();
+    }
+    output
+}
+
+async fn a_process_goes_on_after_the_call_and_its_output_is_read_from_an_offset(on: On) {
+    let workspace = on.workspace().await;
+    let id = start(&workspace, "echo one; read line; echo two >&2; sleep 100").await;
+    let read = SYSTEM.ok(&workspace, "read_output", json!({"id": id, "wait": 10})).await;
+    assert_eq!((&read["output"], &read["nextOffset"]), (&json!("one\n"), &json!(4)), "{read}");
+    let read = SYSTEM.ok(&workspace, "read_output", json!({"id": id, "offset": 4})).await;
+    assert_eq!((&read["output"], &read["nextOffset"]), (&json!(""), &json!(4)), "{read}");
+    SYSTEM.ok(&workspace, "write_input", json!({"id": id, "input": "\n"})).await;
+    let read = SYSTEM.ok(&workspace, "read_output", json!({"id": id, "offset": 4, "wait": 10})).await;
+    assert_eq!(read["output"], "two\n", "{read}");
+    let whole = SYSTEM.ok(&workspace, "read_output", json!({"id": id, "limit": 6})).await;
+    assert_eq!((&whole["output"], &whole["nextOffset"]), (&json!("one\ntw"), &json!(6)));
+    let listed = SYSTEM.ok(&workspace, "list_processes", json!({})).await;
+    assert_eq!(text_at(&listed, "/processes/0/id"), id);
+    assert_eq!(listed["processes"][0]["state"], "running", "{listed}");
+    let stopped = stop(&workspace, &id).await;
+    assert_eq!((&stopped["state"], &stopped["exitCode"]), (&json!("ended"), &json!(137)), "{stopped}");
+    let listed = SYSTEM.ok(&workspace, "list_processes", json!({})).await;
+    assert_eq!(listed["processes"][0]["state"], "ended", "what has ended can still be looked at: {listed}");
+}
+
+async fn a_process_reads_what_is_written_to_it(on: On) {
+    let workspace = on.workspace().await;
+    let id = start(&workspace, "while read line; do echo \"got $line\"; done; echo over").await;
+    SYSTEM.ok(&workspace, "write_input", json!({"id": id, "input": "grüße\nand "})).await;
+    read_until(&workspace, &id, "got grüße\n").await;
+    SYSTEM.ok(&workspace, "write_input", json!({"id": id, "input": "more\n", "end": true})).await;
+    let ended = wait(&workspace, &id).await;
+    assert_eq!(ended["exitCode"], 0, "{ended}");
+    assert_eq!(read_until(&workspace, &id, "over\n").await, "got grüße\ngot and more\nover\n");
+    let late = json!({"id": id, "input": "late"});
+    SYSTEM.refused(&workspace, 409, "CONFLICT", "write_input", late).await;
+}
+
+async fn what_a_process_changed_is_committed_when_it_ends(on: On) {
+    let workspace = on.workspace().await;
+    workspace.write("/file", "before\n").await;
+    let id = start(&workspace, "echo after > file; mkdir made; echo x > made/new").await;
+    let ended = wait(&workspace, &id).await;
+    let commit = text_at(&ended, "/commitId");
+    assert_eq!(workspace.text("/file").await, "after\n");
+    assert_eq!(workspace.text("/made/new").await, "x\n");
+    workspace.post(&format!("/commits/{commit}/undo"), &json!({})).await.success();
+    assert_eq!(workspace.text("/file").await, "before\n");
+    workspace.refused(404, "NOT_FOUND", "read", json!({"path": "/made/new"})).await;
+}
+
+async fn what_a_process_changes_is_committed_while_it_runs(on: On) {
+    let server = on.options().env("TOOLREST__RUN__BACKGROUND_COMMIT_MS", "200").start();
+    let workspace = on.workspace_at(&server).await;
+    let id = start(&workspace, "echo first > file; read line; cat theirs; read line").await;
+    let until = Instant::now() + Duration::from_secs(20);
+    let made = async || workspace.get("/commits").await.success();
+    while list_at(&made().await, "/commits").is_empty() {
+        assert!(Instant::now() < until, "nothing was committed while it ran");
+    }
+    assert_eq!(workspace.text("/file").await, "first\n");
+    // What a tool writes meanwhile reaches the program.
+    workspace.write("/theirs", "from a tool\n").await;
+    let commits = list_at(&made().await, "/commits").len();
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    SYSTEM.ok(&workspace, "write_input", json!({"id": id, "input": "\n"})).await;
+    assert_eq!(read_until(&workspace, &id, "tool\n").await, "from a tool\n");
+    assert_eq!(list_at(&made().await, "/commits").len(), commits, "what the tool wrote is not recorded twice");
+    stop(&workspace, &id).await;
+}
+
+async fn stopping_a_process_ends_all_that_it_started(on: On) {
+    let workspace = on.workspace().await;
+    let code = "trap '' TERM HUP; setsid sh -c 'while true; do sleep 0.05; echo tick >> ticks; done' & echo up; wait";
+    let id = start(&workspace, code).await;
+    read_until(&workspace, &id, "up\n").await;
+    let stopped = stop(&workspace, &id).await;
+    assert_eq!(stopped["state"], "ended", "{stopped}");
+    let size = async || text_at(&bash(&workspace, "wc -c < ticks 2>/dev/null || echo 0").await, "/stdout").to_owned();
+    let before = size().await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(size().await, before, "something still writes");
+}
+
+async fn a_process_is_waited_for(on: On) {
+    let workspace = on.workspace().await;
+    let id = start(&workspace, "read line; exit 3").await;
+    let begun = Instant::now();
+    let still = SYSTEM.ok(&workspace, "wait_process", json!({"id": id, "timeout": 0.3})).await;
+    assert_eq!(still["state"], "running", "{still}");
+    assert!(begun.elapsed() >= Duration::from_millis(300));
+    let other = workspace.through(&on.shared().client());
+    let (ended, _) = tokio::join!(wait(&workspace, &id), async {
+        SYSTEM.ok(&other, "write_input", json!({"id": id, "input": "", "end": true})).await
+    });
+    assert_eq!(ended["exitCode"], 3, "{ended}");
+    assert!(ended["duration"].as_u64().is_some_and(|duration| duration >= 300), "{ended}");
+}
+
+async fn only_so_many_processes_run_in_a_workspace(on: On) {
+    let server = on.options().env("TOOLREST__RUN__BACKGROUND_AT_ONCE", "2").start();
+    let workspace = on.workspace_at(&server).await;
+    let first = start(&workspace, "sleep 100").await;
+    start(&workspace, "sleep 100").await;
+    let message = SYSTEM.refused(&workspace, 409, "CONFLICT", "start_process", json!({"command": "sleep 100"})).await;
+    assert!(message.contains("stop one first"), "{message}");
+    stop(&workspace, &first).await;
+    start(&workspace, "sleep 100").await;
+    // Other programs are not in the way of those.
+    bash(&workspace, "true").await;
+}
+
+async fn processes_of_other_workspaces_are_not_there(on: On) {
+    let (workspace, other) = (on.workspace().await, on.workspace().await);
+    let id = start(&workspace, "sleep 100").await;
+    for tool in ["read_output", "stop_process", "wait_process"] {
+        SYSTEM.refused(&other, 404, "FILE_NOT_FOUND", tool, json!({"id": id})).await;
+    }
+    SYSTEM.refused(&other, 404, "FILE_NOT_FOUND", "write_input", json!({"id": id, "input": "x"})).await;
+    let listed = SYSTEM.ok(&other, "list_processes", json!({})).await;
+    assert_eq!(list_at(&listed, "/processes").len(), 0, "{listed}");
+    stop(&workspace, &id).await;
+}
+
+#[tokio::test]
+async fn processes_end_when_nobody_asks_after_them() {
+    let server = On::Sqlite.options().env("TOOLREST__RUN__BACKGROUND_LEASE_MS", "400").start();
+    let workspace = On::Sqlite.workspace_at(&server).await;
+    let id = start(&workspace, "echo kept > file; sleep 100").await;
+    // File tools are not about processes; they do not keep them alive.
+    let until = Instant::now() + Duration::from_secs(20);
+    while workspace.call("read", &json!({"path": "/file"})).await.status != 200 {
+        assert!(Instant::now() < until, "what it changed was not committed at its end");
+    }
+    let ended = SYSTEM.ok(&workspace, "wait_process", json!({"id": id})).await;
+    assert_eq!(ended["state"], "ended", "{ended}");
+    assert!(text_at(&ended, "/reason").contains("Nobody asked"), "{ended}");
+}
+
+#[tokio::test]
+async fn processes_end_with_the_server_and_what_they_changed_is_kept() {
+    let mut server = On::Sqlite.options().start();
+    let workspace = On::Sqlite.workspace_at(&server).await;
+    let id = start(&workspace, "echo kept > file; echo up; exec sleep 12345.678").await;
+    read_until(&workspace, &id, "up\n").await;
+    assert!(server.stop().success());
+    assert!(!is_running("12345.678"), "it outlived the server");
+    server.restart(toolrest_testkit::Port::Same);
+    assert_eq!(workspace.text("/file").await, "kept\n");
+}
+
+#[tokio::test]
+async fn processes_end_with_a_server_that_is_killed() {
+    let mut server = On::Sqlite.options().start();
+    let workspace = On::Sqlite.workspace_at(&server).await;
+    let id = start(&workspace, "echo up; exec sleep 12345.679").await;
+    read_until(&workspace, &id, "up\n").await;
+    assert!(is_running("12345.679"));
+    server.kill9();
+    let until = Instant::now() + Duration::from_secs(10);
+    while is_running("12345.679") {
+        assert!(Instant::now() < until, "it outlived the server");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn processes_end_with_their_workspace() {
+    let workspace = On::Sqlite.workspace().await;
+    let id = start(&workspace, "echo up; exec sleep 12345.680").await;
+    read_until(&workspace, &id, "up\n").await;
+    workspace.delete("/").await.success();
+    let until = Instant::now() + Duration::from_secs(10);
+    while is_running("12345.680") {
+        assert!(Instant::now() < until, "it outlived its workspace");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Whether a process of the machine has the text among its arguments.
+fn is_running(argument: &str) -> bool {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let arguments = processes.filter_map(|process| std::fs::read(process.path().join("cmdline")).ok());
+    arguments.into_iter().any(|arguments| arguments.split(|byte| *byte == 0).any(|one| one == argument.as_bytes()))
+}
