@@ -145,6 +145,8 @@ pub enum LeftOutReason {
     TooMuch,
     /// A symbolic link, which has no versions.
     Link,
+    /// Part of a repository's configuration: git would run what it says. It stays as it was.
+    GitConfig,
     /// A pipe, a socket or a device.
     Special,
     /// A name that no path can have.

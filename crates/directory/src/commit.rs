@@ -20,7 +20,7 @@ mod journal;
 mod locate;
 mod paths;
 mod plan;
-mod settle;
+pub(crate) mod settle;
 mod stage;
 mod step;
 mod sweep;
@@ -119,6 +119,10 @@ pub struct Turn<'a> {
 }
 
 impl Turn<'_> {
+    pub(crate) fn root(&self) -> &Root {
+        self.root
+    }
+
     /// Whether a commit was interrupted, so that [`Turn::recover`] must come before the next.
     pub fn is_unfinished(&mut self) -> Result<bool> {
         Ok(matches!(self.journal.read()?, State::Pending { .. }))

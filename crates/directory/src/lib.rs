@@ -3,7 +3,8 @@
 //! [`Root`] holds a folder open. Every path is relative to it and is resolved beneath it by the kernel at the moment
 //! something is opened; nothing is checked first and opened later. Reads are always fresh. All changes go through
 //! [`Root::commit`], which applies many of them or none, also across a crash, and [`Root::recover`], which settles
-//! what a crash interrupted.
+//! what a crash interrupted. What needs no history of all that a program has changed aside goes past commits, in their
+//! [`Turn`].
 //!
 //! All calls block. Paths are bytes: names that are not UTF-8 survive.
 
@@ -11,6 +12,7 @@ mod change;
 mod commit;
 mod error;
 mod hash;
+mod layer;
 mod list;
 mod metadata;
 mod read;
@@ -24,6 +26,7 @@ pub use change::{Applied, AppliedChange, Change, CommitOptions, Contents, Effect
 pub use commit::{Outcome, Record, Recovered, Turn};
 pub use error::{Error, ErrorKind, Result};
 pub use hash::Hash;
+pub use layer::{Difference, NotTaken, Owner, WhyNot};
 pub use list::{Entry, ListOptions, Listing, Skipped};
 pub use metadata::{Identity, Kind, Metadata};
 pub use read::{Content, Reader};

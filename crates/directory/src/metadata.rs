@@ -27,6 +27,8 @@ pub struct Metadata {
     pub kind: Kind,
     pub size_bytes: u64,
     pub modified: SystemTime,
+    /// When its bytes, its names or its permissions last changed. Nobody can set it.
+    pub changed: SystemTime,
     /// The permission bits, with set-user-id, set-group-id and sticky.
     pub mode: u32,
     pub owner: u32,
@@ -55,6 +57,7 @@ impl From<Stat> for Metadata {
             kind: Kind::of(FileType::from_raw_mode(stat.st_mode)),
             size_bytes: stat.st_size as u64,
             modified: instant(stat.st_mtime, stat.st_mtime_nsec as u32),
+            changed: instant(stat.st_ctime, stat.st_ctime_nsec as u32),
             mode: stat.st_mode & 0o7777,
             owner: stat.st_uid,
             group: stat.st_gid,

@@ -5,13 +5,16 @@
 
 use std::{
     ffi::OsStr,
-    os::fd::{AsFd, AsRawFd, OwnedFd},
+    os::{
+        fd::{AsFd, AsRawFd, OwnedFd},
+        unix::ffi::OsStrExt,
+    },
     path::Path,
     sync::OnceLock,
 };
 
 use rustix::{
-    fs::{self, Access, AtFlags, FlockOperation, Mode, OFlags, RenameFlags, ResolveFlags, Stat, XattrFlags},
+    fs::{self, Access, AtFlags, FlockOperation, Mode, OFlags, RenameFlags, ResolveFlags, SeekFrom, Stat, XattrFlags},
     io::{self, Errno, Result},
 };
 
@@ -31,6 +34,10 @@ const fn gate() -> Result<()> {
 
 /// How often an open is tried again when something was renamed while the kernel resolved the path.
 const RENAME_RACES: usize = 1000;
+
+/// How much is copied by one system call.
+const COPIED_AT_ONCE_BYTES: usize = 1 << 30;
+const COPIED_IN_MEMORY_BYTES: usize = 1 << 20;
 
 /// Opens a path beneath a folder. The kernel refuses what would lead out of it.
 pub(crate) fn open_beneath(folder: impl AsFd, path: &Path, flags: OFlags, resolve: ResolveFlags) -> Result<OwnedFd> {
@@ -217,6 +224,104 @@ pub(crate) fn touch(file: impl AsFd) -> Result<()> {
 pub(crate) fn change_mode(file: impl AsFd, mode: u32) -> Result<()> {
     gate()?;
     fs::fchmod(file, Mode::from_raw_mode(mode))
+}
+
+/// Gives what has the name other permission bits, if it is a file or folder.
+pub(crate) fn change_mode_of(folder: impl AsFd, name: &OsStr, mode: u32) -> Result<()> {
+    let file = path_of_name(folder, name)?;
+    gate()?;
+    fs::chmod(file.1, Mode::from_raw_mode(mode))
+}
+
+/// Gives what has the name another owner, if it is a file or folder.
+pub(crate) fn change_owner_of(folder: impl AsFd, name: &OsStr, owner: u32, group: u32) -> Result<()> {
+    let file = path_of_name(folder, name)?;
+    gate()?;
+    fs::chown(file.1, Some(fs::Uid::from_raw(owner)), Some(fs::Gid::from_raw(group)))
+}
+
+/// A path by which exactly what has the name is reached, for as long as the descriptor is open. A link has none: it would
+/// be followed.
+fn path_of_name(folder: impl AsFd, name: &OsStr) -> Result<(OwnedFd, String)> {
+    gate()?;
+    let file = fs::openat(folder, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+    if fs::FileType::from_raw_mode(fs::fstat(&file)?.st_mode) == fs::FileType::Symlink {
+        return Err(Errno::LOOP);
+    }
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    Ok((file, path))
+}
+
+/// Makes a symbolic link.
+pub(crate) fn make_link(target: &[u8], folder: impl AsFd, name: &OsStr) -> Result<()> {
+    gate()?;
+    fs::symlinkat(target, folder, name)
+}
+
+/// Copies the bytes of a file, without those that were never written.
+pub(crate) fn copy(from: impl AsFd, to: impl AsFd) -> Result<()> {
+    gate()?;
+    let size = u64::try_from(fs::fstat(&from)?.st_size).unwrap_or(0);
+    let mut offset = 0;
+    while offset < size {
+        let begin = match fs::seek(&from, SeekFrom::Data(offset)) {
+            Err(Errno::NXIO) => break,
+            Err(Errno::INVAL) => offset,
+            begin => begin?,
+        };
+        let end = match fs::seek(&from, SeekFrom::Hole(begin)) {
+            Err(Errno::INVAL) => size,
+            end => end?,
+        };
+        copy_range(&from, &to, begin, end)?;
+        offset = end;
+    }
+    fs::ftruncate(to, size)
+}
+
+fn copy_range(from: impl AsFd, to: impl AsFd, begin: u64, end: u64) -> Result<()> {
+    let (mut read, mut written) = (begin, begin);
+    while read < end {
+        let rest = usize::try_from(end - read).unwrap_or(usize::MAX).min(COPIED_AT_ONCE_BYTES);
+        match fs::copy_file_range(&from, Some(&mut read), &to, Some(&mut written), rest) {
+            Ok(0) => break,
+            Ok(_) | Err(Errno::INTR) => {}
+            // Not every two file systems can.
+            Err(Errno::XDEV | Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+                let mut buffer = vec![0; rest.min(COPIED_IN_MEMORY_BYTES)];
+                let count = read_at(&from, &mut buffer, read)?;
+                if count == 0 {
+                    break;
+                }
+                write_at(&to, &buffer[..count], read)?;
+                read += count as u64;
+                written = read;
+            }
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(())
+}
+
+/// Takes all extended attributes away from what has the name, as far as the process may.
+pub(crate) fn strip_attributes(folder: impl AsFd, name: &OsStr) -> Result<()> {
+    gate()?;
+    let path = format!("/proc/self/fd/{}", folder.as_fd().as_raw_fd());
+    let path = Path::new(&path).join(name);
+    let mut names = [0; 1024];
+    let length = match fs::llistxattr(&path, &mut names) {
+        Ok(0) | Err(Errno::NOTSUP) => return Ok(()),
+        Err(Errno::RANGE) => return Err(Errno::RANGE),
+        length => length?,
+    };
+    for name in names[..length].split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
+        match fs::lremovexattr(&path, OsStr::from_bytes(name)) {
+            // What the system itself attaches stays.
+            Ok(()) | Err(Errno::PERM | Errno::NODATA | Errno::NOTSUP) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(())
 }
 
 pub(crate) fn change_owner(file: impl AsFd, owner: u32, group: u32) -> Result<()> {

@@ -9,7 +9,7 @@ mod describe;
 mod files;
 mod folder;
 mod queue;
-mod rules;
+pub(crate) mod rules;
 
 pub use files::{Files, Paths};
 pub use rules::{IgnoreRules, Verdict};

@@ -213,7 +213,7 @@ fn has_content(place: &Place, metadata: Metadata, hash: Hash) -> rustix::io::Res
 
 /// Removes a temporary file, or a folder with all that is in it. One that may not be removed stays: nobody sees it, and
 /// no commit is to wait for it for ever.
-pub(super) fn discard(root: &Root, path: &Path) -> rustix::io::Result<()> {
+pub(crate) fn discard(root: &Root, path: &Path) -> rustix::io::Result<()> {
     let Some(place) = found(root.place(path))? else { return Ok(()) };
     let removed = match sys::unlink(&place.folder, &place.name) {
         Err(Errno::ISDIR) => discard_folder(root, path),

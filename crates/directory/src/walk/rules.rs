@@ -20,8 +20,8 @@ use crate::{Kind, Metadata, Root, error::found, sys};
 /// Of a longer file of rules only the beginning is read.
 const MOST_BYTES: usize = 1 << 20;
 
-const RULES: &str = ".gitignore";
-const GIT: &str = ".git";
+pub(crate) const RULES: &str = ".gitignore";
+pub(crate) const GIT: &str = ".git";
 const EXCLUDE: &str = ".git/info/exclude";
 
 /// The rules of one `.gitignore` file.
@@ -63,7 +63,7 @@ impl IgnoreRules {
 
 /// All rules that hold in a folder, the nearest first.
 #[derive(Debug)]
-pub(super) struct Rules {
+pub(crate) struct Rules {
     own: IgnoreRules,
     /// How much of a path, as it is shown, is not below the folder that the rules stand in.
     skip_bytes: usize,
@@ -77,6 +77,14 @@ pub(super) struct Rules {
 pub(super) struct Here {
     pub(super) has_rules: bool,
     pub(super) has_git: bool,
+}
+
+/// The folders that hold what matters to rules.
+pub(crate) struct Layers<'a> {
+    /// Those with a `.gitignore`.
+    pub(crate) rules: Vec<&'a OwnedFd>,
+    /// Those with a `.git`.
+    pub(crate) git: Vec<&'a OwnedFd>,
 }
 
 pub(super) struct ReadRules {
@@ -104,9 +112,20 @@ impl Rules {
         Self::read(folder, here, above, path_bytes, "")
     }
 
-    fn read(folder: &OwnedFd, here: Here, mut rules: Option<Arc<Self>>, skip_bytes: usize, lead: &str) -> ReadRules {
+    /// Adds the rules of a folder that lies in several places, of which the first that has a file counts.
+    pub(crate) fn of_layers(layers: &Layers<'_>, above: Option<Arc<Self>>, path_bytes: usize) -> Option<Arc<Self>> {
+        Self::read_layers(layers, above, path_bytes, "").rules
+    }
+
+    fn read(folder: &OwnedFd, here: Here, rules: Option<Arc<Self>>, skip_bytes: usize, lead: &str) -> ReadRules {
+        let has = |it: bool| if it { vec![folder] } else { Vec::new() };
+        let layers = Layers { rules: has(here.has_rules), git: has(here.has_git) };
+        Self::read_layers(&layers, rules, skip_bytes, lead)
+    }
+
+    fn read_layers(layers: &Layers<'_>, mut rules: Option<Arc<Self>>, skip_bytes: usize, lead: &str) -> ReadRules {
         let mut is_unreadable = false;
-        let mut add = |name: &str, above: Option<Arc<Self>>| match read(folder, name) {
+        let mut add = |folders: &[&OwnedFd], name: &str, above: Option<Arc<Self>>| match read_first(folders, name) {
             Ok(Some(text)) => {
                 let own = IgnoreRules::parse(&text);
                 if own.0.is_empty() {
@@ -121,18 +140,18 @@ impl Rules {
                 above
             }
         };
-        if here.has_git {
+        if !layers.git.is_empty() {
             // A repository begins: no rule from above reaches into it.
-            rules = add(EXCLUDE, None);
+            rules = add(&layers.git, EXCLUDE, None);
         }
-        if here.has_rules {
-            rules = add(RULES, rules);
+        if !layers.rules.is_empty() {
+            rules = add(&layers.rules, RULES, rules);
         }
         ReadRules { rules, is_unreadable }
     }
 
     /// Whether something is left out. The rules that are nearest decide.
-    pub(super) fn leave_out(&self, path: &str, is_folder: bool) -> bool {
+    pub(crate) fn leave_out(&self, path: &str, is_folder: bool) -> bool {
         let mut next = Some(self);
         while let Some(rules) = next {
             let below = &path[rules.skip_bytes..];
@@ -149,6 +168,16 @@ impl Rules {
         }
         false
     }
+}
+
+/// Reads a file of rules from the first folder that has it.
+fn read_first(folders: &[&OwnedFd], name: &str) -> rustix::io::Result<Option<Vec<u8>>> {
+    for folder in folders {
+        if let Some(text) = read(folder, name)? {
+            return Ok(Some(text));
+        }
+    }
+    Ok(None)
 }
 
 /// Reads a file of rules. As git does, it follows no symbolic link to one.

@@ -1,0 +1,292 @@
+//! What a program has changed in a view of a folder.
+//!
+//! The view is an overlay: the folder itself lies below and stays as it is, and what the program does ends up in another
+//! folder, the upper one. The kernel keeps there what was written; a device with the number 0 for what was removed; and
+//! a mark on folders that hide what lies below them. Here the two are compared, and what needs no versions is taken over.
+
+mod git;
+mod take_over;
+
+pub use take_over::{NotTaken, Owner, WhyNot};
+
+use std::{
+    collections::BTreeMap,
+    ffi::{OsStr, OsString},
+    os::{fd::OwnedFd, unix::ffi::OsStrExt},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use rustix::{
+    fs::{Dir, FileType, OFlags, Stat},
+    io::Errno,
+};
+
+use crate::{
+    Kind, Metadata, Result, Root,
+    error::{At, found},
+    is_temporary, sys,
+    walk::rules::{GIT, Layers, RULES, Rules},
+};
+
+/// The mark of a folder that hides what lies below it.
+const OPAQUE: &str = "user.overlay.opaque";
+
+/// What the owner of a folder has to be allowed.
+const OWNER: u32 = 0o700;
+
+/// Something that is not the same in the view as in the folder, or may not be: contents are not compared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// Beneath both folders.
+    pub path: PathBuf,
+    /// What the program left; none where it took away what was there.
+    pub upper: Option<Metadata>,
+    /// What stands in the folder now.
+    pub lower: Option<Metadata>,
+    /// Whether the rules of git leave it out, with all that is below, or it is git's own.
+    pub is_ignored: bool,
+}
+
+impl Root {
+    /// Compares the view that has its changes in `upper` with this folder, which lies below it; sorted by path. Nobody may
+    /// have the view open any more.
+    ///
+    /// Of what is ignored only the topmost is given. The rules are those of the view; for what was removed, those that
+    /// held before. What the program has closed to everybody is opened for the owner.
+    pub fn differences(&self, upper: &Self) -> Result<Vec<Difference>> {
+        let mut comparison = Comparison { lower: self, upper, waiting: Vec::new(), found: Vec::new() };
+        comparison.waiting.push(Waiting {
+            path: PathBuf::new(),
+            shown: "/".to_owned(),
+            rules: None,
+            sides: Sides::Both,
+        });
+        while let Some(folder) = comparison.waiting.pop() {
+            comparison.look_into(&folder)?;
+        }
+        comparison.found.sort_unstable_by(|one, other| one.path.cmp(&other.path));
+        Ok(comparison.found)
+    }
+
+    /// Compares one path, of which nothing above it was removed or hidden but by the program.
+    pub fn difference_at(&self, upper: &Self, path: &Path) -> Result<Option<Difference>> {
+        let lower = found(self.place(path)).at(path)?.map_or(Ok(None), |place| place.stat()).at(path)?;
+        let difference = |upper| Difference { path: path.to_owned(), upper, lower, is_ignored: true };
+        let removed = || lower.is_some().then(|| difference(None));
+        let mut hides = false;
+        let mut way = PathBuf::new();
+        for name in path {
+            let folder = upper.open_real_folder(&way, OFlags::RDONLY).at(&way)?;
+            hides |= is_opaque(&folder).at(&way)?;
+            way.push(name);
+            let Some(stat) = found(sys::stat_name(&folder, name)).at(&way)? else {
+                return Ok(if hides { removed() } else { None });
+            };
+            if is_whiteout(&stat) {
+                return Ok(removed());
+            }
+            let metadata = Metadata::from(stat);
+            if way == path {
+                return Ok(Some(difference(Some(metadata))));
+            }
+            if metadata.kind != Kind::Folder {
+                return Ok(removed());
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Whether something in the upper folder only says that what is below it is gone.
+fn is_whiteout(stat: &Stat) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice && stat.st_rdev == 0
+}
+
+fn is_opaque(folder: &OwnedFd) -> rustix::io::Result<bool> {
+    match sys::attribute(folder, OsStr::new(OPAQUE)) {
+        Ok(value) => Ok(value == b"y"),
+        Err(Errno::NODATA | Errno::NOTSUP) => Ok(false),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// The names in a folder, but for those of files that are only there for a moment.
+fn names(folder: &OwnedFd) -> rustix::io::Result<Vec<OsString>> {
+    names_that(folder, |name| !is_temporary(name))
+}
+
+fn names_that(folder: &OwnedFd, is_wanted: impl Fn(&OsStr) -> bool) -> rustix::io::Result<Vec<OsString>> {
+    let mut names = Vec::new();
+    let mut entries = Dir::read_from(folder)?;
+    while let Some(entry) = entries.read() {
+        let entry = entry?;
+        let name = OsStr::from_bytes(entry.file_name().to_bytes());
+        if name != "." && name != ".." && is_wanted(name) {
+            names.push(name.to_owned());
+        }
+    }
+    Ok(names)
+}
+
+/// Opens a folder of the program's, which is given to its owner again if it was closed.
+fn opened_up(upper: &Root, path: &Path) -> rustix::io::Result<OwnedFd> {
+    if path.file_name().is_some() {
+        let place = upper.place(path)?;
+        let mode = Metadata::from(sys::stat_name(&place.folder, &place.name)?).mode;
+        if mode & OWNER != OWNER {
+            sys::change_mode_of(&place.folder, &place.name, mode | OWNER)?;
+        }
+    }
+    upper.open_real_folder(path, OFlags::RDONLY)
+}
+
+/// Which of the two folders a path is looked at in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sides {
+    Both,
+    /// What lies below is hidden: all of it that is not in the upper folder too is gone.
+    Hiding,
+    /// All that lies below is gone.
+    Gone,
+}
+
+/// A folder that is to be compared.
+struct Waiting {
+    path: PathBuf,
+    /// The path as rules see it, with a slash at the end.
+    shown: String,
+    /// The rules from above.
+    rules: Option<Arc<Rules>>,
+    sides: Sides,
+}
+
+struct Comparison<'a> {
+    lower: &'a Root,
+    upper: &'a Root,
+    waiting: Vec<Waiting>,
+    found: Vec<Difference>,
+}
+
+/// A folder that is being compared.
+struct Here<'a> {
+    waiting: &'a Waiting,
+    rules: Option<Arc<Rules>>,
+    hides: bool,
+}
+
+impl Comparison<'_> {
+    fn look_into(&mut self, waiting: &Waiting) -> Result<()> {
+        let path = &waiting.path;
+        let upper = match waiting.sides {
+            Sides::Gone => None,
+            Sides::Both | Sides::Hiding => match opened_up(self.upper, path) {
+                // No path in the folder below could be so long either.
+                Err(Errno::NAMETOOLONG) => return Ok(()),
+                opened => Some(opened.at(path)?),
+            },
+        };
+        // Of what nobody may look into, the program has seen nothing either.
+        let lower = self.lower.open_real_folder(path, OFlags::RDONLY).ok();
+        let hides = waiting.sides == Sides::Hiding || upper.as_ref().map_or(Ok(false), is_opaque).at(path)?;
+
+        let mut in_upper: BTreeMap<OsString, Stat> = BTreeMap::new();
+        for name in upper.as_ref().map_or(Ok(Vec::new()), names).at(path)? {
+            if let Some(stat) =
+                upper.as_ref().map_or(Ok(None), |folder| found(sys::stat_name(folder, &name))).at(path)?
+            {
+                in_upper.insert(name, stat);
+            }
+        }
+        let rules = {
+            let shows_lower = !hides || waiting.sides == Sides::Gone;
+            let layers_with = |name: &str| {
+                let own = in_upper.get(OsStr::new(name));
+                let mut layers: Vec<&OwnedFd> = Vec::new();
+                layers.extend(upper.as_ref().filter(|_| own.is_some_and(|stat| !is_whiteout(stat))));
+                let below = lower.as_ref().filter(|_| shows_lower && (own.is_none() || name == GIT));
+                layers.extend(below.filter(|folder| {
+                    !own.is_some_and(is_whiteout) && matches!(found(sys::stat_name(folder, name.as_ref())), Ok(Some(_)))
+                }));
+                layers
+            };
+            let layers = Layers { rules: layers_with(RULES), git: layers_with(GIT) };
+            Rules::of_layers(&layers, waiting.rules.clone(), waiting.shown.len())
+        };
+        let here = Here { waiting, rules, hides };
+
+        if let Some(folder) = lower.as_ref().filter(|_| hides || waiting.sides == Sides::Gone) {
+            for name in names(folder).at(path)? {
+                if in_upper.contains_key(&name) {
+                    continue;
+                }
+                if let Some(stat) = found(sys::stat_name(folder, &name)).at(path)? {
+                    self.removed(&here, &name, stat.into());
+                }
+            }
+        }
+        for (name, stat) in &in_upper {
+            let below = lower.as_ref().map_or(Ok(None), |folder| found(sys::stat_name(folder, name))).at(path)?;
+            let below = below.map(Metadata::from);
+            match below {
+                None if is_whiteout(stat) => {}
+                Some(below) if is_whiteout(stat) => self.removed(&here, name, below),
+                _ => self.left(&here, name, Metadata::from(*stat), below),
+            }
+            if let Some(folder) = upper.as_ref().filter(|_| stat.st_mode & 0o400 == 0 && !is_whiteout(stat)) {
+                open_file_up(folder, name, stat).at(path)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes what is gone, with all that is below.
+    fn removed(&mut self, here: &Here<'_>, name: &OsStr, lower: Metadata) {
+        let is_folder = lower.kind == Kind::Folder;
+        let is_ignored = here.ignores(name, is_folder);
+        let path = here.waiting.path.join(name);
+        if is_folder && !is_ignored {
+            self.waiting.push(here.below(name, Sides::Gone));
+        }
+        self.found.push(Difference { path, upper: None, lower: Some(lower), is_ignored });
+    }
+
+    /// Notes what the program left.
+    fn left(&mut self, here: &Here<'_>, name: &OsStr, upper: Metadata, lower: Option<Metadata>) {
+        let is_folder = upper.kind == Kind::Folder;
+        let is_ignored = here.ignores(name, is_folder);
+        let on_folder = lower.is_some_and(|lower| lower.kind == Kind::Folder);
+        let is_same_folder = is_folder && lower.is_some_and(|lower| on_folder && lower.mode == upper.mode);
+        if is_ignored || !is_same_folder {
+            let path = here.waiting.path.join(name);
+            self.found.push(Difference { path, upper: Some(upper), lower, is_ignored });
+        }
+        if is_ignored {
+            return;
+        }
+        match (is_folder, on_folder) {
+            (true, true) if !here.hides => self.waiting.push(here.below(name, Sides::Both)),
+            (true, _) => self.waiting.push(here.below(name, Sides::Hiding)),
+            (false, true) => self.waiting.push(here.below(name, Sides::Gone)),
+            (false, false) => {}
+        }
+    }
+}
+
+impl Here<'_> {
+    fn ignores(&self, name: &OsStr, is_folder: bool) -> bool {
+        let path = || format!("{}{}", self.waiting.shown, name.to_string_lossy());
+        git::is_git(name) || self.rules.as_ref().is_some_and(|rules| rules.leave_out(&path(), is_folder))
+    }
+
+    fn below(&self, name: &OsStr, sides: Sides) -> Waiting {
+        let shown = format!("{}{}/", self.waiting.shown, name.to_string_lossy());
+        Waiting { path: self.waiting.path.join(name), shown, rules: self.rules.clone(), sides }
+    }
+}
+
+/// Lets the owner read a file of the program's.
+fn open_file_up(folder: &OwnedFd, name: &OsStr, stat: &Stat) -> rustix::io::Result<()> {
+    let metadata = Metadata::from(*stat);
+    if metadata.kind == Kind::File { sys::change_mode_of(folder, name, metadata.mode | 0o400) } else { Ok(()) }
+}

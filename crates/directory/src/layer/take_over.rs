@@ -1,0 +1,372 @@
+//! Taking over what a program has changed and no history is kept of: trees of many thousand files, links, large files.
+//!
+//! Nothing of this is all or nothing. It is done in the root's turn, after or before a commit, and can be done again from
+//! where it broke off. Every folder is opened by its real path, in which nothing may be a symbolic link, and names are
+//! changed in what was opened: nothing outside of the two folders is ever touched.
+
+use std::{
+    ffi::{OsStr, OsString},
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::{Mode, OFlags, Stat},
+    io::Errno,
+};
+
+use super::{OWNER, git, is_opaque, is_whiteout, names, opened_up};
+use crate::{
+    ErrorKind, Kind, Metadata, Result, Root, Turn,
+    commit::settle::discard,
+    error::{At, found},
+    root::Place,
+    sys,
+    temporary::temporary_in,
+};
+
+/// The rights to run as a file's owner or group, which nothing of a program is given.
+const SET_ID: u32 = 0o6000;
+
+/// Files that tell git what to run are only compared up to this size.
+const COMPARED_BYTES: usize = 1 << 20;
+
+/// Something that was not taken over.
+#[derive(Debug)]
+pub struct NotTaken {
+    /// Where it would have come to.
+    pub path: PathBuf,
+    pub why: WhyNot,
+}
+
+/// Why something is not taken over.
+#[derive(Debug)]
+pub enum WhyNot {
+    /// A pipe, a socket or a device.
+    Special,
+    /// Git would run what it says.
+    GitConfig,
+    Failed(ErrorKind),
+}
+
+impl Turn<'_> {
+    /// Removes what stands at a path, with all that is below it, for good.
+    pub fn clear(&mut self, path: &Path) -> Result<()> {
+        discard(self.root(), path).at(path)
+    }
+
+    /// Takes over what stands at a path of the upper folder of a view, with all that is below it, to a path of this root.
+    /// What is there now gives way. What is settled already stays behind.
+    ///
+    /// Extended attributes and the bits that change who a program runs as stay behind, and whatever git would run.
+    pub fn take_over(&mut self, upper: &Root, from: &Path, to: &Path, settled: &[PathBuf]) -> Result<Vec<NotTaken>> {
+        for path in settled.iter().filter(|path| path.starts_with(from)) {
+            discard(upper, path).at(path)?;
+        }
+        let mut work =
+            TakeOver { root: self.root(), upper, waiting: Vec::new(), made: Vec::new(), not_taken: Vec::new() };
+        work.make_parents(from, to)?;
+        work.waiting.push((from.to_owned(), to.to_owned()));
+        while let Some((from, to)) = work.waiting.pop() {
+            match work.take(&from, &to) {
+                Ok(()) => {}
+                Err(errno @ (Errno::NOSPC | Errno::DQUOT | Errno::IO)) => return Err(errno).at(&to),
+                Err(errno) => work.not_taken.push(NotTaken { path: to, why: WhyNot::Failed(errno.into()) }),
+            }
+        }
+        // From the bottom up: one that is closed lets nothing in any more.
+        for (path, mode) in work.made.iter().rev() {
+            dress(self.root(), path, *mode, None).at(path)?;
+        }
+        Ok(work.not_taken)
+    }
+
+    /// Gives what stands at a path the permission bits of what a program left, and where it is new the owner too.
+    pub fn dress(&mut self, path: &Path, left: &Metadata, owner: Owner) -> Result<()> {
+        let owner = (owner == Owner::AsLeft).then_some((left.owner, left.group));
+        let mode = if left.kind == Kind::Folder { left.mode | OWNER } else { left.mode };
+        dress(self.root(), path, mode, owner).at(path)
+    }
+}
+
+/// Whose something is to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Owner {
+    /// Whose it is.
+    Same,
+    /// Whoever the program ran as, where this process can give files away.
+    AsLeft,
+}
+
+fn dress(root: &Root, path: &Path, mode: u32, owner: Option<(u32, u32)>) -> rustix::io::Result<()> {
+    let place = root.place(path)?;
+    let Some(now) = place.stat()?.filter(|now| matches!(now.kind, Kind::File | Kind::Folder)) else { return Ok(()) };
+    if let Some((owner, group)) = owner.filter(|owner| sys::user() == 0 && *owner != (now.owner, now.group)) {
+        sys::change_owner_of(&place.folder, &place.name, owner, group)?;
+    }
+    let mode = mode & 0o7777 & !SET_ID;
+    if mode == now.mode { Ok(()) } else { sys::change_mode_of(&place.folder, &place.name, mode) }
+}
+
+struct TakeOver<'a> {
+    root: &'a Root,
+    upper: &'a Root,
+    /// What is still to be taken over, and where to.
+    waiting: Vec<(PathBuf, PathBuf)>,
+    /// The folders that were made or merged, with the modes they get at the end.
+    made: Vec<(PathBuf, u32)>,
+    not_taken: Vec<NotTaken>,
+}
+
+impl TakeOver<'_> {
+    fn leave(&mut self, path: &Path, why: WhyNot) {
+        self.not_taken.push(NotTaken { path: path.to_owned(), why });
+    }
+
+    /// Makes the folders that lead to a path, as the program has left them.
+    fn make_parents(&mut self, from: &Path, to: &Path) -> Result<()> {
+        let missing = |folder: &&Path| matches!(found(self.root.open_real_folder(folder, OFlags::PATH)), Ok(None));
+        let above: Vec<&Path> = to.ancestors().skip(1).take_while(missing).collect();
+        for (level, folder) in above.iter().enumerate().rev() {
+            let left = from.ancestors().nth(level + 1).map_or(Ok(None), |left| stat(self.upper, left)).at(folder)?;
+            let mode = left.map_or(0o755, |left| Metadata::from(left).mode);
+            self.make_folder(folder, mode, left.map(Metadata::from).as_ref()).at(folder)?;
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, from: &Path, to: &Path) -> rustix::io::Result<()> {
+        let Some(stat) = stat(self.upper, from)? else { return Ok(()) };
+        let there = self.root.place(to)?.stat()?;
+        let left = Metadata::from(stat);
+        if self.is_kept_from_git(from, to, &stat, there.as_ref())? {
+            self.leave(to, WhyNot::GitConfig);
+            return Ok(());
+        }
+        if is_whiteout(&stat) {
+            return discard(self.root, to);
+        }
+        let on_folder = there.is_some_and(|there| there.kind == Kind::Folder);
+        match left.kind {
+            Kind::Other => {
+                self.leave(to, WhyNot::Special);
+                Ok(())
+            }
+            Kind::File | Kind::Symlink => {
+                if on_folder {
+                    discard(self.root, to)?;
+                }
+                self.take_file(from, to, &left)
+            }
+            Kind::Folder if on_folder => self.merge(from, to, &left),
+            Kind::Folder => {
+                if there.is_some() {
+                    discard(self.root, to)?;
+                }
+                self.take_folder(from, to, &left)
+            }
+        }
+    }
+
+    /// Whether something stays behind because git would run what it says. What is no different may as well stay.
+    fn is_kept_from_git(
+        &self,
+        from: &Path,
+        to: &Path,
+        stat: &Stat,
+        there: Option<&Metadata>,
+    ) -> rustix::io::Result<bool> {
+        let left = Metadata::from(*stat);
+        let is_repository = to.file_name().is_some_and(git::is_git);
+        let both_folders = left.kind == Kind::Folder && there.is_some_and(|there| there.kind == Kind::Folder);
+        let is_suspect = match left.kind {
+            // A whole repository may go.
+            _ if is_whiteout(stat) => git::is_telling(to),
+            // What is in them is looked at one by one.
+            Kind::Folder => git::is_telling(to) && !both_folders,
+            Kind::Symlink => is_repository || git::is_within(to),
+            Kind::File | Kind::Other => is_repository || git::is_telling(to),
+        };
+        if !is_suspect {
+            return Ok(false);
+        }
+        if left.kind == Kind::File {
+            let text = read_small(&self.upper.place(from)?)?;
+            let is_harmless =
+                |text: &[u8]| is_repository && git::leads_to_nested(text) || git::is_usual_commondir(to, text);
+            if text.as_deref().is_some_and(is_harmless) {
+                return Ok(false);
+            }
+            let there =
+                there.filter(|there| there.kind == Kind::File && there.mode & !0o111 | left.mode & 0o111 == there.mode);
+            if let (Some(text), Some(_)) = (text, there) {
+                return Ok(read_small(&self.root.place(to)?)? != Some(text));
+            }
+        }
+        Ok(true)
+    }
+
+    /// Takes over what is in a folder to one that is there.
+    fn merge(&mut self, from: &Path, to: &Path, left: &Metadata) -> rustix::io::Result<()> {
+        let folder = opened_up(self.upper, from)?;
+        if is_opaque(&folder)? {
+            for name in names(&self.root.open_real_folder(to, OFlags::RDONLY)?)? {
+                let path = to.join(name);
+                if !git::is_telling(&path) {
+                    discard(self.root, &path)?;
+                }
+            }
+        }
+        self.made.push((to.to_owned(), left.mode | OWNER));
+        self.wait_for_all(&folder, from, to)
+    }
+
+    /// Takes over a folder to where none is.
+    fn take_folder(&mut self, from: &Path, to: &Path, left: &Metadata) -> rustix::io::Result<()> {
+        let mut not_taken = Vec::new();
+        match self.make_fit(from, to, &mut not_taken) {
+            Ok(()) => {
+                let (here, there) = (self.upper.place(from)?, self.root.place(to)?);
+                match sys::rename_to_free(here.pair(), there.pair()) {
+                    Ok(()) => {
+                        self.not_taken.append(&mut not_taken);
+                        return Ok(());
+                    }
+                    Err(Errno::XDEV) => self.not_taken.append(&mut not_taken),
+                    Err(errno) => return Err(errno),
+                }
+            }
+            Err(errno @ (Errno::NOSPC | Errno::DQUOT | Errno::IO)) => return Err(errno),
+            // What is in the way of the whole shows when it is taken piece by piece.
+            Err(_) => self.not_taken.append(&mut not_taken),
+        }
+        self.make_folder(to, left.mode, Some(left))?;
+        self.wait_for_all(&opened_up(self.upper, from)?, from, to)
+    }
+
+    fn make_folder(&mut self, to: &Path, mode: u32, left: Option<&Metadata>) -> rustix::io::Result<()> {
+        let place = self.root.place(to)?;
+        sys::make_folder(&place.folder, &place.name, OWNER)?;
+        dress(self.root, to, OWNER, left.map(|left| (left.owner, left.group)))?;
+        self.made.push((to.to_owned(), mode | OWNER));
+        Ok(())
+    }
+
+    fn wait_for_all(&mut self, folder: &OwnedFd, from: &Path, to: &Path) -> rustix::io::Result<()> {
+        let all = names(folder)?;
+        self.waiting.extend(all.into_iter().map(|name| (from.join(&name), to.join(&name))));
+        Ok(())
+    }
+
+    fn take_file(&mut self, from: &Path, to: &Path, left: &Metadata) -> rustix::io::Result<()> {
+        let (here, there) = (self.upper.place(from)?, self.root.place(to)?);
+        if left.kind == Kind::File {
+            make_file_fit(&here.folder, &here.name, left)?;
+        }
+        match sys::rename(here.pair(), there.pair()) {
+            Err(Errno::XDEV) => copy(self.root, &here, to, left),
+            renamed => renamed,
+        }
+    }
+
+    /// Makes all that is in a folder of the program's fit to be taken over as a whole: nothing in it may be there only for
+    /// the view, or must stay behind.
+    fn make_fit(&self, from: &Path, to: &Path, not_taken: &mut Vec<NotTaken>) -> rustix::io::Result<()> {
+        let mut waiting = vec![PathBuf::new()];
+        while let Some(below) = waiting.pop() {
+            let path = joined(from, &below);
+            let folder = opened_up(self.upper, &path)?;
+            let place = self.upper.place(&path)?;
+            sys::strip_attributes(&place.folder, &place.name)?;
+            let mode = Metadata::from(sys::stat(&folder)?).mode;
+            if mode & SET_ID != 0 {
+                sys::change_mode(&folder, mode & !SET_ID)?;
+            }
+            for name in all_names(&folder)? {
+                let stat = sys::stat_name(&folder, &name)?;
+                let left = Metadata::from(stat);
+                let (inside, target) = (path.join(&name), joined(to, &below).join(&name));
+                if is_whiteout(&stat) || crate::is_temporary(&name) {
+                    discard(self.upper, &inside)?;
+                } else if self.is_kept_from_git(&inside, &target, &stat, None)? {
+                    discard(self.upper, &inside)?;
+                    not_taken.push(NotTaken { path: target, why: WhyNot::GitConfig });
+                } else {
+                    match left.kind {
+                        Kind::Folder => waiting.push(below.join(&name)),
+                        Kind::File => make_file_fit(&folder, &name, &left)?,
+                        Kind::Symlink => {}
+                        Kind::Other => {
+                            discard(self.upper, &inside)?;
+                            not_taken.push(NotTaken { path: target, why: WhyNot::Special });
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn joined(folder: &Path, below: &Path) -> PathBuf {
+    if below.as_os_str().is_empty() { folder.to_owned() } else { folder.join(below) }
+}
+
+fn stat(root: &Root, path: &Path) -> rustix::io::Result<Option<Stat>> {
+    match found(root.place(path))? {
+        Some(place) => found(sys::stat_name(&place.folder, &place.name)),
+        None => Ok(None),
+    }
+}
+
+/// Takes from a file what it may not keep.
+fn make_file_fit(folder: &OwnedFd, name: &OsStr, left: &Metadata) -> rustix::io::Result<()> {
+    if left.mode & SET_ID != 0 {
+        sys::change_mode_of(folder, name, left.mode & !SET_ID)?;
+    }
+    match sys::strip_attributes(folder, name) {
+        Err(Errno::ACCESS) => {
+            // Its owner may not even write to it.
+            sys::change_mode_of(folder, name, left.mode & !SET_ID | 0o200)?;
+            sys::strip_attributes(folder, name)?;
+            sys::change_mode_of(folder, name, left.mode & !SET_ID)
+        }
+        stripped => stripped,
+    }
+}
+
+/// Copies a file or link to another file system, under a name of its own until it is whole.
+fn copy(root: &Root, here: &Place, to: &Path, left: &Metadata) -> rustix::io::Result<()> {
+    let staged = root.place(&temporary_in(root.identity(), to.parent().unwrap_or(Path::new("")))?)?;
+    let copied = if left.kind == Kind::Symlink {
+        sys::read_link(&here.folder, &here.name)
+            .and_then(|target| sys::make_link(&target, &staged.folder, &staged.name))
+    } else {
+        sys::create(&staged.folder, &staged.name, Mode::RUSR | Mode::WUSR).and_then(|file| {
+            sys::copy(here.open(OFlags::RDONLY)?, &file)?;
+            if sys::user() == 0 {
+                sys::change_owner(&file, left.owner, left.group)?;
+            }
+            sys::change_mode(&file, left.mode & 0o7777 & !SET_ID)
+        })
+    };
+    let done = copied.and_then(|()| sys::rename(staged.pair(), root.place(to)?.pair()));
+    if done.is_err() {
+        let _ = sys::unlink(&staged.folder, &staged.name);
+    }
+    done
+}
+
+/// The content of a file; none if it is too large to be compared.
+fn read_small(place: &Place) -> rustix::io::Result<Option<Vec<u8>>> {
+    let file = place.open(OFlags::RDONLY)?;
+    let mut text = vec![0; COMPARED_BYTES + 1];
+    let length = sys::read_at(file, &mut text, 0)?;
+    text.truncate(length);
+    Ok((length <= COMPARED_BYTES).then_some(text))
+}
+
+/// All names in a folder, also those of files that are only there for a moment.
+fn all_names(folder: &OwnedFd) -> rustix::io::Result<Vec<OsString>> {
+    super::names_that(folder, |_| true)
+}
