@@ -5,6 +5,7 @@
 //! `plan` decides as it does for files in the database, and a change that somebody else made is seen as what it is: a
 //! newer version.
 
+mod checkout;
 mod commit;
 mod contents;
 mod disk;
@@ -33,8 +34,8 @@ use std::{
 };
 use tokio::sync::Mutex;
 use toolrest_core::{
-    Access, CallCx, Changeset, Commit, Depth, Entry, ErrorKind, File, FileEvents, FileType, FilesFound, Find, Found,
-    Listing, OpenFile, Result, Search, ToolError, Workspace, WorkspaceSettings, WsPath,
+    Access, CallCx, Changeset, Checkout, CheckoutOptions, Commit, Depth, Entry, ErrorKind, File, FileEvents, FileType,
+    FilesFound, Find, Found, Listing, OpenFile, Result, Search, ToolError, Workspace, WorkspaceSettings, WsPath,
 };
 use toolrest_directory::Root;
 use watching::Watching;
@@ -136,6 +137,7 @@ fn holds_secrets(path: &Path) -> ToolError {
 }
 
 /// A folder opened for one caller.
+#[derive(Clone)]
 pub(crate) struct FolderWorkspace {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) folder: Arc<Folder>,
@@ -229,6 +231,10 @@ impl Workspace for FolderWorkspace {
         self.store.authorise(self.access).await?;
         let folder = Arc::clone(&self.folder);
         tokio::task::spawn_blocking(move || folder.watch()).await.map_err(ToolError::internal)?
+    }
+
+    async fn check_out(&self, options: CheckoutOptions) -> Result<Box<dyn Checkout>> {
+        self.check_out_folder(options).await
     }
 
     async fn commit(&self, changes: Changeset, cx: &CallCx) -> Result<Commit> {

@@ -47,9 +47,33 @@ impl FolderWorkspace {
         }
         Ok(commit)
     }
+
+    /// Changes the folder past the history, in a turn of its own.
+    pub(super) async fn past_history<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Turn<'_>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let own_turn = Arc::clone(&self.folder.turn).lock_owned().await;
+        let (folder, store, runtime) = (Arc::clone(&self.folder), Arc::clone(&self.store), Handle::current());
+        let work = move || {
+            let _turn = own_turn;
+            work(&mut folder.turn(&*store, &runtime)?)
+        };
+        tokio::task::spawn_blocking(work).await.map_err(ToolError::internal)?
+    }
 }
 
 impl Folder {
+    /// Waits until nobody else changes the folder, in this process or another; what was interrupted is settled.
+    fn turn(&self, store: &dyn Store, runtime: &Handle) -> Result<Turn<'_>> {
+        let fail = |error: Error| failed(&error);
+        let mut turn = self.disk.root.turn(&self.journal_dir).map_err(fail)?;
+        if turn.is_unfinished().map_err(fail)? {
+            settle(&mut turn, store, runtime)?;
+        }
+        Ok(turn)
+    }
+
     /// Keeps what a crash interrupted, if its changes were made.
     pub(crate) fn recover(&self, store: &dyn Store, runtime: &Handle) -> Result<()> {
         let fail = |error: Error| told(&error, &WsPath::root(), Attempt::Write);
@@ -103,10 +127,7 @@ impl Job {
     fn run(&self, changes: &Changeset, contents: Vec<Option<Prepared>>) -> Result<(Commit, Vec<String>)> {
         let (disk, root) = (&self.folder.disk, &self.folder.disk.root);
         let fail = |error: Error| failed(&error);
-        let mut turn = root.turn(&self.folder.journal_dir).map_err(fail)?;
-        if turn.is_unfinished().map_err(fail)? {
-            settle(&mut turn, &*self.store, &self.runtime)?;
-        }
+        let mut turn = self.folder.turn(&*self.store, &self.runtime)?;
         let mut view = self.runtime.block_on(self.store.recorded(self.access, changes))?.0;
         let mut needs = Needs::of(changes);
         needs.learn(&view.ids);
@@ -192,7 +213,7 @@ impl Job {
 }
 
 /// Tells of a failure on disk by the path that it was about.
-fn failed(error: &Error) -> ToolError {
+pub(super) fn failed(error: &Error) -> ToolError {
     let path = path_of(&error.path).unwrap_or_else(WsPath::root);
     match &error.kind {
         // Somebody else came between looking and doing.

@@ -22,13 +22,13 @@ on_both_stores![
 const ROUNDS: u64 = 1000;
 
 /// Two workspaces of one user: one in the database, one in a folder.
-struct Pair {
+pub(crate) struct Pair {
     engine: Engine,
-    store: Arc<dyn Store>,
-    user: UserId,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) user: UserId,
     in_database: WorkspaceId,
-    in_folder: WorkspaceId,
-    root: TempDir,
+    pub(crate) in_folder: WorkspaceId,
+    pub(crate) root: TempDir,
     _journals: TempDir,
 }
 
@@ -39,7 +39,7 @@ impl Recorder for NoRecords {
 }
 
 impl Pair {
-    async fn of(stored: &Room) -> Self {
+    pub(crate) async fn of(stored: &Room) -> Self {
         let (root, journals) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let store = Arc::clone(&stored.store);
         let user = new_user(&*store).await;
@@ -58,16 +58,16 @@ impl Pair {
         Self { engine, store, user, in_database, in_folder, root, _journals: journals }
     }
 
-    async fn cx(&self, workspace: WorkspaceId) -> CallCx {
+    pub(crate) async fn cx(&self, workspace: WorkspaceId) -> CallCx {
         self.engine.outside_tools("test", workspace, Caller { user: self.user }, Role::Editor).await.unwrap()
     }
 
-    async fn commit(&self, workspace: WorkspaceId, changes: Changeset) -> Result<Commit> {
+    pub(crate) async fn commit(&self, workspace: WorkspaceId, changes: Changeset) -> Result<Commit> {
         let cx = self.cx(workspace).await;
         cx.workspace.commit(changes, &cx).await
     }
 
-    async fn undo(&self, workspace: WorkspaceId) -> Result<Commit> {
+    pub(crate) async fn undo(&self, workspace: WorkspaceId) -> Result<Commit> {
         let cx = self.cx(workspace).await;
         let access = Access { workspace, user: self.user, need: Role::Editor };
         let last = self.store.commits(access, Page { before: None, limit: 1 }).await?.remove(0);

@@ -3,10 +3,12 @@
 
 mod changesets;
 mod concurrency;
+mod folder_checkouts;
 mod folder_search;
 mod folders;
 mod history;
 mod migrations;
+mod programs;
 mod purge;
 mod room;
 mod sessions;

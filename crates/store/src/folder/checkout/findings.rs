@@ -1,0 +1,409 @@
+//! What becomes of each thing that a program has changed.
+
+use super::aside::shown;
+use super::conflicts::beside;
+use crate::folder::commit::failed;
+use crate::folder::disk::{Disk, below_root, path_of};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Bound,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::SystemTime,
+};
+use toolrest_core::{
+    CallId, CheckedIn, CommitId, Content, ContentHash, KeepLimits, LeftOut, LeftOutReason, ProgramChange,
+    ProgramConflict, Result, WsPath,
+};
+use toolrest_directory::{Difference, ErrorKind as DiskError, Kind, Links, ListOptions, Metadata, Owner, Root};
+
+/// Whether the owner may run a file.
+const RUNNABLE: u32 = 0o100;
+
+/// What a program did, sorted by what becomes of it.
+#[derive(Default)]
+pub(super) struct Findings {
+    /// Files that it took away.
+    pub(super) removed: BTreeMap<WsPath, Before>,
+    pub(super) removed_folders: BTreeSet<WsPath>,
+    pub(super) made_folders: BTreeSet<WsPath>,
+    /// Files that it wrote.
+    pub(super) written: BTreeMap<WsPath, Written>,
+    /// What goes without versions, before the rest.
+    pub(super) cleared: Vec<PathBuf>,
+    /// What comes without versions, after the rest: from where in the program's folder, and where to.
+    pub(super) taken_over: Vec<(PathBuf, PathBuf)>,
+    /// What lies in a tree that is taken over but has been dealt with.
+    pub(super) settled: Vec<PathBuf>,
+    /// What gets the permissions that the program gave it.
+    pub(super) dressed: Vec<(PathBuf, Metadata, Owner)>,
+    pub(super) changed: Vec<ProgramChange>,
+    pub(super) conflicts: Vec<ProgramConflict>,
+    pub(super) left_out: Vec<LeftOut>,
+}
+
+/// A file as it is in the folder.
+#[derive(Clone, Copy)]
+pub(super) struct Before {
+    pub(super) hash: ContentHash,
+    pub(super) size_bytes: u64,
+    pub(super) is_runnable: bool,
+}
+
+/// A file as the program left it.
+pub(super) struct Written {
+    pub(super) content: Content,
+    pub(super) hash: ContentHash,
+    pub(super) is_runnable: bool,
+    /// What it takes the place of.
+    pub(super) before: Option<Before>,
+}
+
+impl Findings {
+    pub(super) fn into_checked_in(mut self, commit: Option<CommitId>) -> CheckedIn {
+        self.changed.sort_by(|one, other| one.path.cmp(&other.path));
+        self.conflicts.sort_by(|one, other| one.path.cmp(&other.path));
+        self.left_out.sort_by(|one, other| one.path.cmp(&other.path));
+        self.left_out.dedup();
+        CheckedIn { commit, changed: self.changed, conflicts: self.conflicts, left_out: self.left_out }
+    }
+
+    fn leave_out(&mut self, path: &Path, reason: LeftOutReason) {
+        // A commit that is full is told of by the folders of what it has no room for, which may be very much.
+        let path = match reason {
+            LeftOutReason::TooMuch => path.parent().unwrap_or(path),
+            _ => path,
+        };
+        let left_out = LeftOut { path: shown(path), reason };
+        if self.left_out.last() != Some(&left_out) {
+            self.left_out.push(left_out);
+        }
+    }
+}
+
+/// Decides what of a program's changes is kept, and how.
+pub(super) struct Keeper {
+    pub(super) disk: Disk,
+    pub(super) upper: Arc<Root>,
+    /// What changed in the folder after this, somebody else has changed.
+    pub(super) since: SystemTime,
+    pub(super) keep: KeepLimits,
+    pub(super) call: CallId,
+    /// The files that the system shows, and the folders above them.
+    pub(super) made_by_the_system: BTreeSet<WsPath>,
+}
+
+impl Keeper {
+    pub(super) fn decide(&self, mut differences: Vec<Difference>) -> Result<Findings> {
+        differences.sort_by(|one, other| one.path.cmp(&other.path));
+        let (ignored, versioned): (Vec<_>, Vec<_>) = differences.into_iter().partition(|found| found.is_ignored);
+        let mut decision = Decision {
+            keeper: self,
+            found: Findings::default(),
+            staying: BTreeSet::new(),
+            relocated: None,
+            taken_whole: None,
+            bytes_left: self.keep.commit_bytes,
+            files_left: self.keep.commit_files,
+        };
+        for found in &ignored {
+            decision.ignored(found, &versioned)?;
+        }
+        for found in &versioned {
+            if let (None, Some(lower)) = (&found.upper, &found.lower) {
+                decision.remove(&found.path, lower)?;
+            }
+        }
+        for found in &versioned {
+            if let Some(upper) = &found.upper {
+                decision.left(&found.path, upper, found.lower.as_ref())?;
+            }
+        }
+        let Decision { mut found, staying, .. } = decision;
+        found
+            .removed_folders
+            .retain(|folder| !self.made_by_the_system.contains(folder) && !any_below(&staying, below_root(folder)));
+        Ok(found)
+    }
+}
+
+/// Whether any of the paths lies in a folder.
+fn any_below(paths: &BTreeSet<PathBuf>, folder: &Path) -> bool {
+    paths
+        .range::<Path, _>((Bound::Included(folder), Bound::Unbounded))
+        .next()
+        .is_some_and(|path| path.starts_with(folder))
+}
+
+struct Decision<'a> {
+    keeper: &'a Keeper,
+    found: Findings,
+    /// What the program took away and stays, because others have changed it.
+    staying: BTreeSet<PathBuf>,
+    /// A folder of the program's that goes elsewhere, and where.
+    relocated: Option<(PathBuf, PathBuf)>,
+    /// A folder that is taken over with all that is in it.
+    taken_whole: Option<PathBuf>,
+    bytes_left: u64,
+    files_left: usize,
+}
+
+impl Decision<'_> {
+    /// Lets a tree through that no history is kept of, but for the files in it that have one.
+    fn ignored(&mut self, found: &Difference, versioned: &[Difference]) -> Result<()> {
+        self.found.leave_out(&found.path, LeftOutReason::Ignored);
+        let tracked: BTreeSet<PathBuf> = versioned
+            .iter()
+            .filter(|versioned| versioned.path.starts_with(&found.path))
+            .map(|versioned| versioned.path.clone())
+            .collect();
+        self.found.settled.extend(tracked.iter().cloned());
+        let is_there = |tracked: &PathBuf| tracked == &found.path;
+        if found.upper.is_some() {
+            if !tracked.iter().any(is_there) {
+                self.found.taken_over.push((found.path.clone(), found.path.clone()));
+            }
+            return Ok(());
+        }
+        self.clear_around(&found.path, &tracked)
+    }
+
+    /// Clears all that is at a path, but for what is removed with a version.
+    fn clear_around(&mut self, path: &Path, tracked: &BTreeSet<PathBuf>) -> Result<()> {
+        if tracked.contains(path) {
+            return Ok(());
+        }
+        if !any_below(tracked, path) {
+            self.found.cleared.push(path.to_owned());
+            return Ok(());
+        }
+        self.found.removed_folders.extend(path_of(path));
+        let listing = self.keeper.disk.root.list(path, ListOptions::default()).map_err(|error| failed(&error))?;
+        listing.entries.iter().try_for_each(|entry| self.clear_around(&path.join(&entry.path), tracked))
+    }
+
+    fn is_changed_by_others(&self, lower: &Metadata) -> bool {
+        lower.changed > self.keeper.since
+    }
+
+    /// Takes away what the program took away.
+    fn remove(&mut self, path: &Path, lower: &Metadata) -> Result<()> {
+        let Some(at) = path_of(path) else {
+            self.clear(path, LeftOutReason::Name);
+            return Ok(());
+        };
+        if lower.kind == Kind::Folder {
+            self.files_left = self.files_left.saturating_sub(1);
+            self.found.removed_folders.insert(at);
+            return Ok(());
+        }
+        if self.is_changed_by_others(lower) {
+            self.staying.insert(path.to_owned());
+            self.note_conflict(&at, None);
+            return Ok(());
+        }
+        match lower.kind {
+            Kind::Symlink => self.clear(path, LeftOutReason::Link),
+            Kind::File => match self.room_for(lower.size_bytes, 0).map(|()| self.before(path, lower)) {
+                Ok(before) => match before? {
+                    Some(before) => {
+                        self.found.removed.insert(at, before);
+                    }
+                    None => self.clear(path, LeftOutReason::Unreadable),
+                },
+                Err(reason) => self.clear(path, reason),
+            },
+            Kind::Folder | Kind::Other => self.clear(path, LeftOutReason::Special),
+        }
+        Ok(())
+    }
+
+    fn clear(&mut self, path: &Path, reason: LeftOutReason) {
+        self.found.cleared.push(path.to_owned());
+        self.found.leave_out(path, reason);
+    }
+
+    /// Keeps what the program left.
+    fn left(&mut self, path: &Path, upper: &Metadata, lower: Option<&Metadata>) -> Result<()> {
+        if self.taken_whole.as_ref().is_some_and(|whole| path.starts_with(whole)) {
+            return Ok(());
+        }
+        let elsewhere = self.relocated.as_ref().and_then(|(from, to)| Some(to.join(path.strip_prefix(from).ok()?)));
+        let lower = lower.filter(|_| elsewhere.is_none());
+        let target = elsewhere.unwrap_or_else(|| path.to_owned());
+        let Some(mut at) = path_of(&target) else {
+            self.take_over(path, &target, LeftOutReason::Name);
+            self.taken_whole = Some(path.to_owned());
+            return Ok(());
+        };
+        let is_in_the_way = match lower {
+            None => false,
+            Some(lower) if lower.kind == Kind::Folder => any_below(&self.staying, path),
+            Some(lower) if lower.kind == Kind::File && upper.kind == Kind::File => false,
+            Some(lower) if lower.kind == Kind::Symlink && upper.kind == Kind::Symlink => {
+                if self.is_same_link(path)? {
+                    return Ok(());
+                }
+                self.is_changed_by_others(lower)
+            }
+            Some(lower) => self.is_changed_by_others(lower),
+        };
+        let is_protected = self.keeper.made_by_the_system.contains(&at);
+        match upper.kind {
+            Kind::Folder => match lower {
+                Some(lower) if lower.kind == Kind::Folder => {
+                    self.found.dressed.push((target, *upper, Owner::Same));
+                    return Ok(());
+                }
+                Some(_) if is_in_the_way => {
+                    at = self.keep_beside(&at)?;
+                    self.relocated = Some((path.to_owned(), below_root(&at).to_owned()));
+                }
+                Some(lower) => self.remove(path, lower)?,
+                None => {}
+            },
+            Kind::Other => {
+                self.found.leave_out(&target, LeftOutReason::Special);
+                if !is_in_the_way && let Some(lower) = lower {
+                    self.remove(path, lower)?;
+                }
+                return Ok(());
+            }
+            Kind::File if lower.is_some_and(|lower| lower.kind == Kind::File) && !is_protected => {
+                return self.write_over(path, &at, upper, lower);
+            }
+            Kind::File | Kind::Symlink => {
+                if is_in_the_way || is_protected {
+                    at = self.keep_beside(&at)?;
+                } else if let Some(lower) = lower {
+                    self.remove(path, lower)?;
+                }
+            }
+        }
+        match upper.kind {
+            Kind::Folder => {
+                self.files_left = self.files_left.saturating_sub(1);
+                self.found.dressed.push((below_root(&at).to_owned(), *upper, Owner::AsLeft));
+                self.found.made_folders.insert(at);
+            }
+            Kind::Symlink => self.take_over(path, below_root(&at), LeftOutReason::Link),
+            Kind::File | Kind::Other => self.write(path, at, upper, None)?,
+        }
+        Ok(())
+    }
+
+    /// Keeps a file in the place of another.
+    fn write_over(&mut self, path: &Path, at: &WsPath, upper: &Metadata, lower: Option<&Metadata>) -> Result<()> {
+        let Some(lower) = lower else { return self.write(path, at.clone(), upper, None) };
+        let is_comparable = upper.size_bytes == lower.size_bytes && upper.size_bytes <= self.keeper.keep.file_bytes;
+        let is_same = is_comparable && {
+            let before = self.before(path, lower)?.map(|before| before.hash);
+            let after = self.keeper.upper.open_reader(path).map_err(|error| failed(&error))?.hash();
+            before.is_some() && before == after.ok().map(|hash| ContentHash(hash.0))
+        };
+        if is_same && is_runnable(upper) == is_runnable(lower) {
+            if upper.mode != lower.mode && !self.is_changed_by_others(lower) {
+                self.found.dressed.push((path.to_owned(), *upper, Owner::Same));
+            }
+            return Ok(());
+        }
+        if !is_same && self.is_changed_by_others(lower) {
+            let kept_as = self.keep_beside(at)?;
+            return self.write(path, kept_as, upper, None);
+        }
+        self.write(path, at.clone(), upper, Some(lower))
+    }
+
+    /// Keeps a file, with a version if there is room for one.
+    fn write(&mut self, path: &Path, at: WsPath, upper: &Metadata, lower: Option<&Metadata>) -> Result<()> {
+        let target = below_root(&at).to_owned();
+        if let Err(reason) = self.room_for(upper.size_bytes, lower.map_or(0, |lower| lower.size_bytes)) {
+            self.take_over(path, &target, reason);
+            return Ok(());
+        }
+        let before = match lower.map(|lower| self.before(path, lower)).transpose()? {
+            Some(None) => {
+                self.take_over(path, &target, LeftOutReason::Unreadable);
+                return Ok(());
+            }
+            before => before.flatten(),
+        };
+        let read = match self.keeper.upper.read(path, upper.size_bytes) {
+            Ok(read) => read,
+            Err(error) if matches!(error.kind, DiskError::Denied | DiskError::Io(_)) => {
+                self.found.leave_out(&target, LeftOutReason::Unreadable);
+                return Ok(());
+            }
+            Err(error) => return Err(failed(&error)),
+        };
+        let hash = ContentHash(read.hash.0);
+        let content = Content::of_bytes(read.bytes);
+        let owner = if before.is_some() { Owner::Same } else { Owner::AsLeft };
+        self.found.dressed.push((target, *upper, owner));
+        self.found.written.insert(at, Written { content, hash, is_runnable: is_runnable(upper), before });
+        Ok(())
+    }
+
+    fn take_over(&mut self, path: &Path, target: &Path, reason: LeftOutReason) {
+        self.found.leave_out(target, reason);
+        self.found.taken_over.push((path.to_owned(), target.to_owned()));
+    }
+
+    /// Takes room in the commit for a file, of which there is so much now and was so much before.
+    fn room_for(&mut self, now_bytes: u64, before_bytes: u64) -> Result<(), LeftOutReason> {
+        if now_bytes.max(before_bytes) > self.keeper.keep.file_bytes {
+            return Err(LeftOutReason::TooLarge);
+        }
+        let left = self.bytes_left.checked_sub(now_bytes.saturating_add(before_bytes));
+        match (left, self.files_left.checked_sub(1)) {
+            (Some(bytes), Some(files)) => {
+                (self.bytes_left, self.files_left) = (bytes, files);
+                Ok(())
+            }
+            _ => Err(LeftOutReason::TooMuch),
+        }
+    }
+
+    /// A file as it is in the folder; none if it cannot be read.
+    fn before(&self, path: &Path, lower: &Metadata) -> Result<Option<Before>> {
+        let reader = match self.keeper.disk.root.open_reader(path) {
+            Ok(reader) => reader,
+            Err(error) if matches!(error.kind, DiskError::Denied) => return Ok(None),
+            Err(error) => return Err(failed(&error)),
+        };
+        let Ok(hash) = reader.hash() else { return Ok(None) };
+        let (size_bytes, is_runnable) = (lower.size_bytes, is_runnable(lower));
+        Ok(Some(Before { hash: ContentHash(hash.0), size_bytes, is_runnable }))
+    }
+
+    fn is_same_link(&self, path: &Path) -> Result<bool> {
+        let upper = self.keeper.upper.read_link(path).map_err(|error| failed(&error))?;
+        let lower = self.keeper.disk.root.read_link(path).map_err(|error| failed(&error))?;
+        Ok(upper == lower)
+    }
+
+    /// Finds the place for the program's version of what somebody else has changed.
+    fn keep_beside(&mut self, at: &WsPath) -> Result<WsPath> {
+        let is_free = |path: &WsPath| {
+            let on_disk = self.keeper.disk.root.stat(below_root(path), Links::Keep).is_ok();
+            let in_view = self.keeper.upper.stat(below_root(path), Links::Keep).is_ok();
+            !on_disk && !in_view && !self.found.written.contains_key(path) && !self.found.made_folders.contains(path)
+        };
+        let beside = beside(at, self.keeper.call, is_free).ok_or_else(|| toolrest_core::ToolError::stale(at, None))?;
+        self.note_conflict(at, Some(beside.clone()));
+        Ok(beside)
+    }
+
+    fn note_conflict(&mut self, at: &WsPath, kept_as: Option<WsPath>) {
+        let reason = match (&kept_as, self.keeper.made_by_the_system.contains(at)) {
+            (_, true) => "the system shows something there that programs cannot change",
+            (Some(_), false) => "somebody else changed it while the program ran",
+            (None, false) => "somebody else changed it while the program ran, so that it was not removed",
+        };
+        self.found.conflicts.push(ProgramConflict { path: at.clone(), kept_as, reason: reason.to_owned() });
+    }
+}
+
+fn is_runnable(metadata: &Metadata) -> bool {
+    metadata.mode & RUNNABLE != 0
+}
