@@ -31,6 +31,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/postgres/0001_ground_floor.sql"),
     include_str!("../migrations/postgres/0002_search.sql"),
     include_str!("../migrations/postgres/0003_folders.sql"),
+    include_str!("../migrations/postgres/0004_workspace_settings.sql"),
 ];
 
 /// The advisory lock under which replicas take turns to migrate. Any number that no other program uses.

@@ -31,6 +31,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/sqlite/0001_ground_floor.sql"),
     include_str!("../migrations/sqlite/0002_search.sql"),
     include_str!("../migrations/sqlite/0003_folders.sql"),
+    include_str!("../migrations/sqlite/0004_workspace_settings.sql"),
 ];
 
 /// The most writes that share one transaction, and so one fsync.
