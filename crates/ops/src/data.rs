@@ -1,7 +1,7 @@
 //! Looking at data with Python: analyses that print, and plots that end up as images in the workspace.
 
 use crate::exec::{Asked, Executor, Language, Libraries, Program, Ran, WORKSPACE};
-use toolrest_core::{CallCx, Content, ErrorKind, FileType, Result, ToolError, WsPath};
+use toolrest_core::{CallCx, Content, ErrorKind, FileType, LeftOut, LeftOutReason, Result, ToolError, WsPath};
 
 /// Runs the script and sees to it that a plot was written.
 const WRAPPER: &str = include_str!("data/script.py");
@@ -30,16 +30,9 @@ pub async fn visualize(
 
 /// Says what is wrong with an image that a script has left, if something is.
 pub async fn image_fault(cx: &CallCx, image: &WsPath, ran: &Ran) -> Result<Option<String>> {
-    let left_out =
-        ran.checked_in.left_out.iter().find(|left| image.as_str() == format!("/{}", left.path.trim_start_matches('/')));
-    if let Some(left) = left_out {
-        return Ok(Some(format!("The image was made, but it is not kept in the workspace ({:?})", left.reason)));
-    }
     let file = match cx.workspace.read(image).await {
         Ok(file) => file,
-        Err(error) if error.kind == ErrorKind::NotFound => {
-            return Ok(Some(format!("The image is not in the workspace: {error}")));
-        }
+        Err(error) if error.kind == ErrorKind::NotFound => return Ok(Some(missing(image, ran))),
         Err(error) => return Err(error),
     };
     let is_image = match &file.content {
@@ -48,6 +41,18 @@ pub async fn image_fault(cx: &CallCx, image: &WsPath, ran: &Ran) -> Result<Optio
         Some(Content::Json(_)) | None => false,
     };
     Ok((!is_image).then(|| format!("{image} is not an image: it is neither PNG, JPEG, GIF, WebP, SVG nor PDF")))
+}
+
+/// Why a script ended well and its image is not there: it is not kept.
+fn missing(image: &WsPath, ran: &Ran) -> String {
+    let is_it = |left: &&LeftOut| left.path.trim_start_matches('/') == image.without_slash();
+    match ran.checked_in.left_out.iter().find(is_it) {
+        Some(LeftOut { reason: LeftOutReason::Ignored, .. }) => {
+            format!("The image was made, but {image} is not kept: a rule of .gitignore leaves it out")
+        }
+        Some(left) => format!("The image was made, but {image} is not kept ({:?})", left.reason),
+        None => format!("The image is not in the workspace: there is no {image}"),
+    }
 }
 
 async fn check_input(cx: &CallCx, input: &WsPath) -> Result<()> {

@@ -216,7 +216,7 @@ async fn processes_end_with_their_workspace() {
     let workspace = On::Sqlite.workspace().await;
     let id = start(&workspace, "echo up; exec sleep 12345.680").await;
     read_until(&workspace, &id, "up\n").await;
-    workspace.delete("/").await.success();
+    workspace.delete("").await.success();
     let until = Instant::now() + Duration::from_secs(10);
     while is_running("12345.680") {
         assert!(Instant::now() < until, "it outlived its workspace");

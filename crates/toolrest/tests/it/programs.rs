@@ -170,9 +170,9 @@ async fn a_limit_that_ended_a_program_is_named(on: On) {
 async fn a_workspace_can_have_tighter_limits_than_the_server(on: On) {
     let workspace = on.workspace().await;
     let settings = json!({"settings": {"run": {"timeout_ms": 300, "output_bytes": 100_000}}});
-    let changed = workspace.patch("/", &settings).await.success();
+    let changed = workspace.patch("", &settings).await.success();
     assert_eq!(changed["workspace"]["settings"]["run"]["timeout_ms"], 300);
-    assert_eq!(workspace.get("/").await.success()["workspace"]["settings"], settings["settings"]);
+    assert_eq!(workspace.get("").await.success()["workspace"]["settings"], settings["settings"]);
     let args = json!({"language": "bash", "code": "sleep 20", "timeout": 15});
     let message = SYSTEM.refused(&workspace, 504, "TIMEOUT", "run_code", args).await;
     assert!(message.contains("ms, its time limit"), "{message}");
@@ -181,8 +181,8 @@ async fn a_workspace_can_have_tighter_limits_than_the_server(on: On) {
         .await;
     assert_eq!(flood["limit"], "output", "{flood}");
     let unknown = json!({"settings": {"run": {"timeout": 300}}});
-    workspace.patch("/", &unknown).await.refused(400, "VALIDATION_ERROR");
-    let none = workspace.patch("/", &json!({"settings": {}})).await.success();
+    workspace.patch("", &unknown).await.refused(400, "VALIDATION_ERROR");
+    let none = workspace.patch("", &json!({"settings": {}})).await.success();
     assert_eq!(none["workspace"]["settings"], json!({"run": {}}));
     assert_eq!(printed(&workspace, "sleep 0.5; echo done").await, "done\n");
 }
