@@ -9,6 +9,7 @@ pub mod cpu;
 pub mod folder_edits;
 pub mod memory;
 pub mod moves;
+pub mod programs;
 pub mod search;
 pub mod sql_writes;
 pub mod updates;

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::{env, fs};
 
-use crate::cases::{Effort, cpu, folder_edits, memory, moves, search, sql_writes, updates};
+use crate::cases::{Effort, cpu, folder_edits, memory, moves, programs, search, sql_writes, updates};
 use crate::postgres::Cluster;
 use crate::report::Report;
 use crate::server::{Backend, Server};
@@ -29,10 +29,11 @@ mod report;
 mod server;
 
 const USAGE: &str = "\
-usage: toolrest-bench --toolrest BINARY [--only sqlite|postgres|sql|search|folder] [--large] [--out FILE.md] [--quick]
+usage: toolrest-bench --toolrest BINARY [--only sqlite|postgres|sql|search|folder|programs] [--large] [--out FILE.md] [--quick]
   --toolrest  the release binary to measure
   --only      one backend; `sql` is only the comparison of SQL statements, which needs no binary; `search` is search
-              on both backends, which needs ripgrep; `folder` is work in a folder, which needs git, ripgrep and fd
+              on both backends, which needs ripgrep; `folder` is work in a folder, which needs git, ripgrep and fd;
+              `programs` is programs in the sandbox
   --large     with search, also in a workspace of 2 GB, which takes some minutes to fill
   --out       also write the document to this file
   --quick     two short rounds, to see that everything runs
@@ -53,6 +54,7 @@ enum Part {
     Sql,
     Search,
     Folder,
+    Programs,
 }
 
 impl Part {
@@ -79,6 +81,7 @@ impl Options {
                         "sql" => Part::Sql,
                         "search" => Part::Search,
                         "folder" => Part::Folder,
+                        "programs" => Part::Programs,
                         other => return Err(format!("--only does not know \"{other}\"")),
                     });
                 }
@@ -122,7 +125,11 @@ fn main() -> ExitCode {
         folder_edits::run(options.effort, &mut report);
         search::folder::run(options.effort, &mut report);
     }
-    if !matches!(options.only, Some(Part::Sqlite | Part::Folder)) {
+    if options.wants(Part::Programs) {
+        let toolrest = options.toolrest.as_deref().expect("parsing asked for the binary");
+        programs::run(toolrest, options.effort, &mut report);
+    }
+    if !matches!(options.only, Some(Part::Sqlite | Part::Folder | Part::Programs)) {
         report.describe_machine("PostgreSQL", postgres::version());
         let cluster = Cluster::start();
         if options.wants(Part::Postgres) {
