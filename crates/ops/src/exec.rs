@@ -4,15 +4,18 @@
 
 mod errors;
 mod limits;
+mod network;
 mod output_log;
 mod processes;
 
 pub use limits::{Asked, ExecLimits};
+pub use network::NetworkOptions;
 pub use output_log::OutputPiece;
 pub use processes::{EndOfInput, Ended, ProcessInfo, ProcessOptions, ProcessState, Processes};
 pub use toolrest_sandbox::{Enforced, Language, Layer, Limit, Limits as SandboxLimits};
 
 use crate::exec::errors::{explain, lacks_overlay};
+use crate::outside::{AllowList, proxy::Proxy};
 use std::{
     collections::BTreeSet,
     ffi::OsString,
@@ -44,6 +47,8 @@ pub struct ExecOptions {
     pub at_once: usize,
     /// How many interpreters wait for a script.
     pub waiting: usize,
+    /// What programs may reach, where their workspace allows it.
+    pub network: NetworkOptions,
     /// What to do with a folder over which no overlay can be mounted.
     pub without_overlay: WithoutOverlay,
     /// Layers of the sandbox that the operator does without.
@@ -61,6 +66,7 @@ impl Default for ExecOptions {
             keep: KeepLimits::default(),
             at_once: 32,
             waiting: 8,
+            network: NetworkOptions::default(),
             without_overlay: WithoutOverlay::Refuse,
             accept_missing: BTreeSet::new(),
             python: None,
@@ -88,6 +94,20 @@ pub struct Executor {
 struct Ready {
     pool: Pool,
     runs: Arc<Semaphore>,
+}
+
+/// On which terms a program runs.
+struct Terms {
+    limits: Limits,
+    /// What it may reach, if anything.
+    hosts: Option<AllowList>,
+}
+
+/// A program that was started.
+struct Started {
+    running: Running,
+    /// Its way out, if it has one.
+    proxy: Option<Proxy>,
 }
 
 /// A program: a script of a language.
@@ -148,7 +168,7 @@ impl Executor {
 
     /// Runs a program to its end and commits what it changed, however it ended.
     pub async fn run(&self, cx: &CallCx, program: Program, asked: Asked) -> Result<Ran> {
-        let limits = self.limits(cx, asked).await?;
+        let terms = self.terms(cx, asked).await?;
         if program.libraries == Libraries::Needed && self.options.python.is_none() {
             let message = "This needs Python with pandas and matplotlib, which is not set up: have the operator run \
                            `toolrest setup python` and start the server again";
@@ -157,10 +177,10 @@ impl Executor {
         let ready = self.ready()?;
         let _run = Arc::clone(&ready.runs).acquire_owned().await.map_err(ToolError::internal)?;
         let mut checkout = self.check_out(cx, CheckoutMode::Aside).await?;
-        let report = match ready.report(&self.options, &checkout.ground(), &program, &limits).await {
+        let report = match ready.report(&self.options, &checkout.ground(), &program, &terms).await {
             Err(error) if lacks_overlay(&error) && self.options.without_overlay == WithoutOverlay::RunInPlace => {
                 checkout = self.check_out(cx, CheckoutMode::InPlace).await?;
-                ready.report(&self.options, &checkout.ground(), &program, &limits).await
+                ready.report(&self.options, &checkout.ground(), &program, &terms).await
             }
             report => report,
         };
@@ -173,9 +193,10 @@ impl Executor {
     }
 
     /// What a program may use in the workspace. Checks the caller's rights.
-    async fn limits(&self, cx: &CallCx, asked: Asked) -> Result<Limits> {
-        let settings = cx.workspace.settings().await?;
-        Ok(self.options.limits.of(cx, &settings.run, asked))
+    async fn terms(&self, cx: &CallCx, asked: Asked) -> Result<Terms> {
+        let settings = cx.workspace.settings().await?.run;
+        let limits = self.options.limits.of(cx, &settings, asked);
+        Ok(Terms { limits, hosts: self.options.network.hosts_of(&settings) })
     }
 
     fn ready(&self) -> Result<&Ready> {
@@ -208,9 +229,10 @@ impl Ready {
         options: &ExecOptions,
         ground: &Ground,
         program: &Program,
-        limits: &Limits,
+        terms: &Terms,
     ) -> toolrest_sandbox::Result<Report> {
-        self.start(options, ground, program, limits, Stdin::Empty).await?.wait().await
+        let Started { running, proxy: _proxy } = self.start(options, ground, program, terms, Stdin::Empty).await?;
+        running.wait().await
     }
 
     /// Starts a program.
@@ -219,9 +241,9 @@ impl Ready {
         options: &ExecOptions,
         ground: &Ground,
         program: &Program,
-        limits: &Limits,
+        terms: &Terms,
         stdin: Stdin,
-    ) -> toolrest_sandbox::Result<Running> {
+    ) -> toolrest_sandbox::Result<Started> {
         let python = options.python.as_deref();
         let interpreter = match (program.language, python) {
             (Language::Python, Some(_)) => Interpreter::new(Language::Python, format!("{PYTHON}/bin/python3")),
@@ -233,7 +255,13 @@ impl Ready {
             env: program.env.iter().map(|(name, value)| (name.into(), value.into())).collect(),
             stdin,
         };
-        self.pool.run(&place(ground, python, limits), &interpreter, script).await
+        let place = place(ground, python, &terms.limits);
+        let Some(hosts) = &terms.hosts else {
+            return Ok(Started { running: self.pool.run(&place, &interpreter, script).await?, proxy: None });
+        };
+        let mut running = self.pool.run(&network::with_proxy(place), &interpreter, script).await?;
+        let proxy = options.network.serve(running.listener().await?, hosts.clone());
+        Ok(Started { running, proxy: Some(proxy) })
     }
 }
 

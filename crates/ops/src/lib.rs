@@ -14,6 +14,7 @@ mod glob;
 mod heavy;
 mod list;
 mod near;
+pub mod outside;
 mod patch;
 mod place;
 mod read;

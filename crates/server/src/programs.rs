@@ -4,7 +4,10 @@ use crate::python;
 use crate::settings::{Run, Settings, WithoutOverlay};
 use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
 use toolrest_core::KeepLimits;
-use toolrest_ops::exec::{self, ExecLimits, ExecOptions, Executor, Layer, ProcessOptions, Processes, SandboxLimits};
+use toolrest_ops::exec::{
+    self, ExecLimits, ExecOptions, Executor, Layer, NetworkOptions, ProcessOptions, Processes, SandboxLimits,
+};
+use toolrest_ops::outside::{AllowList, Outside};
 use toolrest_toolsets::Services;
 
 /// Starts the sandbox, unless the operator wants none.
@@ -48,6 +51,14 @@ fn options(settings: &Settings) -> ExecOptions {
         },
         at_once: run.at_once,
         waiting: run.waiting_interpreters,
+        network: NetworkOptions {
+            // The settings were checked when they were read.
+            hosts: AllowList::new(run.network_hosts.iter().map(String::as_str)).unwrap_or_default(),
+            outside: Outside {
+                allow_private: run.network_private.iter().filter_map(|range| range.parse().ok()).collect(),
+                ..Outside::default()
+            },
+        },
         without_overlay: match run.without_overlay {
             WithoutOverlay::Refuse => exec::WithoutOverlay::Refuse,
             WithoutOverlay::InPlace => exec::WithoutOverlay::RunInPlace,

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use strsim::normalized_damerau_levenshtein as alike;
 use toml::Value;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
+use toolrest_ops::outside::{AddressRange, AllowList};
 
 const PREFIX: &str = "TOOLREST__";
 const HIDDEN: &str = "********";
@@ -188,6 +189,10 @@ settings! {
         keep_bytes: u64 = 256 << 20, Accepts::Whole(0, 1024 * GIB);
         /// Most files and folders that are kept of what one program changed; the rest is left out.
         keep_files: usize = 20_000, Accepts::Whole(0, 1_000_000);
+        /// Hosts that workspaces may allow their programs to reach (`pypi.org`, `*.example.com`, `*`); without any, none.
+        network_hosts: Vec<String> = Vec::new(), Accepts::Hosts;
+        /// Ranges of addresses that programs may reach although they are not public (`10.1.0.0/16`).
+        network_private: Vec<String> = Vec::new(), Accepts::Ranges;
         /// What to do with a folder over which no overlay can be mounted: refuse the program, or run it on the folder itself.
         without_overlay: WithoutOverlay = WithoutOverlay::Refuse, Accepts::OneOf("refuse, in_place");
         /// Whether programs may run on a kernel without Landlock, with one layer less between them and the server.
@@ -268,8 +273,10 @@ enum Accepts {
     Address,
     Folder,
     Folders,
+    Hosts,
     OneOf(&'static str),
     PostgresUrl,
+    Ranges,
     Secret,
     Switch,
     Whole(i64, i64),
@@ -285,6 +292,10 @@ impl Accepts {
                 let folders = std::env::split_paths(text).map(|path| path.display().to_string());
                 Some(Value::Array(folders.map(Value::String).collect()))
             }
+            Self::Hosts | Self::Ranges => {
+                let entries = text.split(',').map(str::trim).filter(|entry| !entry.is_empty());
+                Some(Value::Array(entries.map(|entry| Value::String(entry.to_owned())).collect()))
+            }
             _ => None,
         };
         typed.unwrap_or_else(|| Value::String(text.to_owned()))
@@ -295,6 +306,10 @@ impl Accepts {
             (Self::Folder, Value::String(path)) => !path.is_empty(),
             (Self::Folders, Value::Array(paths)) => {
                 paths.iter().all(|path| path.as_str().is_some_and(|path| !path.is_empty()))
+            }
+            (Self::Hosts, Value::Array(hosts)) => AllowList::new(hosts.iter().filter_map(Value::as_str)).is_ok(),
+            (Self::Ranges, Value::Array(ranges)) => {
+                ranges.iter().filter_map(Value::as_str).all(|range| range.parse::<AddressRange>().is_ok())
             }
             (Self::PostgresUrl, Value::String(url)) => {
                 url.starts_with("postgres://") || url.starts_with("postgresql://")
@@ -332,8 +347,10 @@ impl fmt::Display for Accepts {
             Self::Address => f.write_str("an IP address with a port, such as \"127.0.0.1:3000\""),
             Self::Folder => f.write_str("the path of a folder"),
             Self::Folders => f.write_str("a list of folders; in the environment with colons between them"),
+            Self::Hosts => f.write_str("a list of hosts; in the environment with commas between them"),
             Self::OneOf(names) => write!(f, "one of {names}"),
             Self::PostgresUrl => f.write_str("a URL such as \"postgres://user@host/database\""),
+            Self::Ranges => f.write_str("a list of address ranges; in the environment with commas between them"),
             Self::Secret => write!(f, "a text of at least {SECRET_MIN_CHARS} characters"),
             Self::Switch => f.write_str("true or false"),
             Self::Whole(min, max) => write!(f, "a whole number from {min} to {max}"),

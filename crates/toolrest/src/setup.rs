@@ -4,8 +4,9 @@
 
 use std::{
     ffi::{OsStr, OsString},
-    fs::{self, File},
+    fs::{self, DirBuilder, File},
     io,
+    os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
@@ -51,7 +52,8 @@ pub(crate) enum SetupError {
 /// It is made beside it and takes its place when it is complete, so that there is never half of one.
 pub(crate) fn python(folder: &Path) -> Result<(), SetupError> {
     let (parent, name) = place(folder)?;
-    fs::create_dir_all(&parent).map_err(on(&parent))?;
+    // It can be the data folder, which is for the server's own eyes, whoever makes it.
+    DirBuilder::new().recursive(true).mode(0o700).create(&parent).map_err(on(&parent))?;
     // A second command waits here, and then finds the work done.
     let lock = parent.join(beside(&name, "lock"));
     let _turn = File::create(&lock).and_then(|file| file.lock().map(|()| file)).map_err(on(&lock))?;

@@ -4,7 +4,7 @@
 //! every call about its programs renews, and which takes them with it when it ends.
 
 use super::output_log::{OutputLog, OutputPiece};
-use super::{Asked, Executor, Program, explain};
+use super::{Asked, Executor, Program, Started, explain};
 use std::{
     collections::{BTreeMap, HashMap},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -17,7 +17,7 @@ use tokio::{
 use toolrest_core::{
     CallCx, CheckedIn, Checkout, CheckoutMode, ErrorKind, Result, Timestamp, ToolError, WorkspaceId, now,
 };
-use toolrest_sandbox::{Input, Limit, Running, Stdin};
+use toolrest_sandbox::{Input, Limit, Stdin};
 
 /// How programs go on after their calls.
 #[derive(Clone, Copy, Debug)]
@@ -142,14 +142,14 @@ impl Processes {
 
     /// Starts a program. What it changes is committed at intervals and when it ends.
     pub async fn start(&self, cx: &CallCx, command: String, program: Program, asked: Asked) -> Result<ProcessInfo> {
-        let mut limits = self.executor.limits(cx, Asked { wall: None, ..asked }).await?;
-        limits.wall = asked.wall.unwrap_or(self.options.longest).min(self.options.longest);
-        limits.cpu = self.options.longest;
+        let mut terms = self.executor.terms(cx, Asked { wall: None, ..asked }).await?;
+        terms.limits.wall = asked.wall.unwrap_or(self.options.longest).min(self.options.longest);
+        terms.limits.cpu = self.options.longest;
         let ready = self.executor.ready()?;
         let lease = self.room_for_one(cx.workspace_id)?;
         let checkout = self.executor.check_out(cx, CheckoutMode::InPlace).await?;
-        let running = ready.start(&self.executor.options, &checkout.ground(), &program, &limits, Stdin::Open).await;
-        let mut running = running.map_err(|error| explain(&error))?;
+        let started = ready.start(&self.executor.options, &checkout.ground(), &program, &terms, Stdin::Open).await;
+        let mut started = started.map_err(|error| explain(&error))?;
         let id = cx.id.0.simple().to_string();
         let process = Arc::new(Process {
             id: id[id.len() - 12..].to_owned(),
@@ -158,12 +158,12 @@ impl Processes {
             begun: Instant::now(),
             output: Mutex::new(OutputLog::new(self.options.output_bytes)),
             printed: watch::Sender::new(0),
-            input: tokio::sync::Mutex::new(running.take_input()),
+            input: tokio::sync::Mutex::new(started.running.take_input()),
             stop: Notify::new(),
             state: watch::Sender::new(ProcessState::Running),
         });
         self.enter(cx.workspace_id, &process)?;
-        let attended = Attended { process: Arc::clone(&process), running, checkout, cx: cx.detached(), lease };
+        let attended = Attended { process: Arc::clone(&process), started, checkout, cx: cx.detached(), lease };
         tokio::spawn(attended.see_through(self.options.commit_every));
         Ok(process.info())
     }
@@ -383,7 +383,7 @@ impl Process {
 /// A program with what is needed to see it through.
 struct Attended {
     process: Arc<Process>,
-    running: Running,
+    started: Started,
     checkout: Box<dyn Checkout>,
     cx: CallCx,
     lease: Arc<Lease>,
@@ -396,24 +396,24 @@ impl Attended {
         let mut reason = None;
         loop {
             tokio::select! {
-                printed = self.running.next() => match printed {
+                printed = self.started.running.next() => match printed {
                     Some(chunk) => self.process.print(&chunk.bytes),
                     None => break,
                 },
                 _ = commits.tick() => {
                     if let Some(why) = self.commit().await {
-                        self.running.kill();
+                        self.started.running.kill();
                         reason = Some(why);
                     }
                 }
                 () = self.process.stop.notified() => {
-                    self.running.kill();
+                    self.started.running.kill();
                     reason.get_or_insert_with(|| "It was stopped".to_owned());
                 }
                 // It may have been renewed meanwhile.
                 () = tokio::time::sleep_until(self.lease.until()), if reason.is_none() => {
                     if self.lease.until() <= Instant::now() {
-                        self.running.kill();
+                        self.started.running.kill();
                         reason = Some("Nobody asked after it for too long".to_owned());
                     }
                 }
@@ -436,7 +436,7 @@ impl Attended {
     }
 
     async fn end(self, reason: Option<String>) {
-        let Self { process, running, mut checkout, cx, .. } = self;
+        let Self { process, started: Started { running, proxy: _proxy }, mut checkout, cx, .. } = self;
         let report = running.wait().await;
         let (checked_in, not_kept) = match checkout.check_in(&cx).await {
             Ok(checked_in) => (checked_in, None),

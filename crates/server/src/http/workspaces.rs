@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_json::json;
 use std::{path::Path, sync::Arc, time::Duration};
 use toolrest_core::{Role, ToolError, WorkspaceSettings};
+use toolrest_ops::outside::AllowList;
 use toolrest_store::{Place, WorkspaceChange};
 
 const NAME_CHARS: usize = 100;
@@ -75,6 +76,10 @@ pub(crate) async fn change(State(app): State<Arc<App>>, at: At, request: Request
         Ok(name) => name,
         Err(error) => at.refuse(&app, error).await?,
     };
+    let hosts = settings.iter().flat_map(|settings| settings.run.network.iter().map(String::as_str));
+    if let Err(error) = AllowList::new(hosts) {
+        at.refuse::<()>(&app, ToolError::argument("settings", error.to_string())).await?;
+    }
     if name.is_none() && settings.is_none() {
         at.refuse::<()>(&app, ToolError::argument("name", "Give a new name, new settings, or both")).await?;
     }

@@ -268,12 +268,10 @@ impl Specification {
     /// The fields that may stand in an answer though no example shows them, and where.
     fn extra_fields(&self, status: u16) -> ExtraFields {
         match (self.toolset, status) {
-            ("workspace", 200) => ExtraFields { at: "/result", names: &EXTRA_RESULT_FIELDS },
+            ("workspace" | "backend", 200) => ExtraFields { at: "/result", names: &EXTRA_RESULT_FIELDS },
             ("workspace", _) => ExtraFields { at: "", names: &["fields"] },
             ("system", 200) => ExtraFields { at: "/value", names: &EXTRA_RESULT_FIELDS },
-            ("system", _) => ExtraFields { at: "/error", names: &["details"] },
-            ("backend", 200) => ExtraFields { at: "/result", names: &EXTRA_RESULT_FIELDS },
-            ("backend", _) => ExtraFields { at: "/error", names: &["details"] },
+            ("system" | "backend", _) => ExtraFields { at: "/error", names: &["details"] },
             (_, 200) => ExtraFields { at: "", names: &EXTRA_RESULT_FIELDS },
             (_, _) => ExtraFields { at: "", names: &[] },
         }

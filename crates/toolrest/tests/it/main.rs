@@ -27,6 +27,7 @@ mod history;
 mod hostile;
 mod http;
 mod isolation;
+mod job_network;
 mod moves;
 mod names;
 mod outage;

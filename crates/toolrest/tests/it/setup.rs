@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
 };
 
@@ -74,8 +75,11 @@ async fn a_script_that_plots_nothing_gets_no_folder_for_matplotlib() {
 fn a_complete_environment_is_left_alone() {
     let folder = environment();
     let made = fs::metadata(folder.join(python::STAMP)).unwrap().modified().unwrap();
-    let output = toolrest(&folder, &["setup", "python", "--to", folder.to_str().unwrap()]).output().unwrap();
-    assert!(output.status.success() && stdout(&output).contains("is complete"), "{output:?}");
+    let mut command = toolrest(&folder, &["setup", "python", "--to", folder.to_str().unwrap()]);
+    // So that one of other versions fails the test instead of being replaced by it.
+    let output = command.env("PIP_NO_INDEX", "1").env_remove("PIP_FIND_LINKS").output().unwrap();
+    let told = stdout(&output);
+    assert!(output.status.success() && told.contains("is complete"), "run `make python`: {output:?}");
     assert_eq!(fs::metadata(folder.join(python::STAMP)).unwrap().modified().unwrap(), made);
 }
 
@@ -88,4 +92,6 @@ fn a_failing_pip_shows_its_words_and_leaves_no_environment() {
     let told = stderr(&output);
     assert!(told.contains("with pip failed") && told.contains("No matching distribution found"), "{told}");
     assert!(!home.path().join("data/python").exists());
+    let mode = fs::metadata(home.path().join("data")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700, "the data folder is for the server's own eyes");
 }

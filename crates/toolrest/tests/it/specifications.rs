@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use toolrest::core::DynTool;
 use toolrest::toolsets;
 
 use crate::fixture::{self, Specification};
@@ -85,7 +86,7 @@ fn every_tool_has_examples_that_succeed_and_examples_that_are_refused() {
     let toolsets = toolsets::all(&toolsets::Services::none());
     for specification in SPECIFICATIONS {
         let coverage = specification.coverage();
-        let tools = toolsets.find(specification.toolset).unwrap().tools().map(|tool| tool.name());
+        let tools = toolsets.find(specification.toolset).unwrap().tools().map(DynTool::name);
         for name in tools.filter(|name| !OURS.contains(name)) {
             let toolset = specification.toolset;
             let calls = coverage.get(name).unwrap_or_else(|| panic!("{toolset}: no example calls {name}"));
