@@ -177,6 +177,10 @@ pub(crate) struct Erased<T> {
 impl<T: Tool> Erased<T> {
     pub(crate) fn new(tool: T) -> Self {
         let mut input = schema_of::<T::Args>();
+        if let Some(schema) = input.as_object_mut() {
+            // Clients want to be told of none, too.
+            schema.entry("properties").or_insert_with(|| Value::Object(serde_json::Map::new()));
+        }
         for (_, property) in input["properties"].as_object_mut().into_iter().flatten() {
             optional_without_null(property);
         }
