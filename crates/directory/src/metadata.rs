@@ -38,6 +38,13 @@ pub struct Metadata {
     pub links: u64,
 }
 
+impl Metadata {
+    /// Whether the owner may run the file as a program.
+    pub fn is_runnable(&self) -> bool {
+        self.mode & 0o100 != 0
+    }
+}
+
 impl Kind {
     pub(crate) fn of(kind: FileType) -> Self {
         match kind {

@@ -3,25 +3,26 @@
 mod aside;
 mod conflicts;
 mod findings;
+mod in_place;
 mod moves;
+mod private;
+mod snapshot;
 
 use super::FolderWorkspace;
 use aside::Aside;
-use toolrest_core::{Checkout, CheckoutMode, CheckoutOptions, ErrorKind, Result, ToolError};
+use in_place::InPlace;
+use toolrest_core::{Checkout, CheckoutMode, CheckoutOptions, Result, ToolError};
 
 impl FolderWorkspace {
     pub(super) async fn check_out_folder(&self, options: CheckoutOptions) -> Result<Box<dyn Checkout>> {
         self.store.authorise(self.access).await?;
         let (workspace, keep) = (self.clone(), options.keep);
-        match options.mode {
-            CheckoutMode::Aside => {
-                let open = move || Aside::open(workspace, keep);
-                let opened = tokio::task::spawn_blocking(open).await.map_err(ToolError::internal)?;
-                Ok(Box::new(opened?))
-            }
-            CheckoutMode::InPlace => {
-                Err(ToolError::new(ErrorKind::Unavailable, "Programs cannot run in place in this workspace"))
-            }
-        }
+        let open = move || -> Result<Box<dyn Checkout>> {
+            Ok(match options.mode {
+                CheckoutMode::Aside => Box::new(Aside::open(workspace, keep)?),
+                CheckoutMode::InPlace => Box::new(InPlace::open(workspace, keep)?),
+            })
+        };
+        tokio::task::spawn_blocking(open).await.map_err(ToolError::internal)?
     }
 }

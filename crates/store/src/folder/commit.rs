@@ -2,14 +2,14 @@
 
 use super::disk::{below_root, path_of};
 use super::errors::{Attempt, told};
-use super::overlay::overlay;
+use super::overlay::{Overlay, Standing, overlay};
 use super::steps::Steps;
 use super::{Folder, FolderWorkspace};
 use crate::Store;
 use crate::blob::{Compression, Prepared, prepare};
 use crate::files::CallInfo;
 use crate::history::FolderCommit;
-use crate::plan::{Needs, RowOp, plan};
+use crate::plan::{Needs, Plan, RowOp, plan};
 use std::{
     collections::{BTreeMap, btree_map::Entry},
     sync::Arc,
@@ -17,8 +17,8 @@ use std::{
 };
 use tokio::runtime::Handle;
 use toolrest_core::{
-    Access, CallCx, Change, Changeset, Commit, Content, ContentHash, ErrorKind, FileType, Result, ToolError, WsPath,
-    now,
+    Access, CallCx, Change, Changeset, Commit, CommitId, Content, ContentHash, ErrorKind, FileType, Result, Timestamp,
+    ToolError, WsPath, now,
 };
 use toolrest_directory::{Applied, CommitOptions, Effect, Error, ErrorKind as DiskError, Record, Recovered, Turn};
 
@@ -29,7 +29,20 @@ impl FolderWorkspace {
     /// Makes the changes, to the end, also if the caller goes away meanwhile.
     pub(super) async fn commit_on_disk(&self, changes: Changeset, cx: &CallCx) -> Result<Commit> {
         let (changes, contents) = prepare(as_files(changes), Compression::WherePays).await?;
-        let turn = Arc::clone(&self.folder.turn).lock_owned().await;
+        let (commit, warnings) = self.in_turn(cx, move |job, turn| job.run(turn, &changes, contents)).await?;
+        for warning in warnings {
+            cx.warn(warning);
+        }
+        Ok(commit)
+    }
+
+    /// Waits until nobody else changes the folder, and works on it to the end.
+    pub(super) async fn in_turn<T: Send + 'static>(
+        &self,
+        cx: &CallCx,
+        work: impl FnOnce(&Job, &mut Turn<'_>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let own_turn = Arc::clone(&self.folder.turn).lock_owned().await;
         let job = Job {
             store: Arc::clone(&self.store),
             folder: Arc::clone(&self.folder),
@@ -38,26 +51,9 @@ impl FolderWorkspace {
             runtime: Handle::current(),
         };
         let work = move || {
-            let _turn = turn;
-            job.run(&changes, contents)
-        };
-        let (commit, warnings) = tokio::task::spawn_blocking(work).await.map_err(ToolError::internal)??;
-        for warning in warnings {
-            cx.warn(warning);
-        }
-        Ok(commit)
-    }
-
-    /// Changes the folder past the history, in a turn of its own.
-    pub(super) async fn past_history<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&mut Turn<'_>) -> Result<T> + Send + 'static,
-    ) -> Result<T> {
-        let own_turn = Arc::clone(&self.folder.turn).lock_owned().await;
-        let (folder, store, runtime) = (Arc::clone(&self.folder), Arc::clone(&self.store), Handle::current());
-        let work = move || {
             let _turn = own_turn;
-            work(&mut folder.turn(&*store, &runtime)?)
+            let mut turn = job.folder.turn(&*job.store, &job.runtime)?;
+            work(&job, &mut turn)
         };
         tokio::task::spawn_blocking(work).await.map_err(ToolError::internal)?
     }
@@ -114,26 +110,25 @@ fn will_pass(kind: ErrorKind) -> bool {
 }
 
 /// A commit whose turn it is.
-struct Job {
-    store: Arc<dyn Store>,
+pub(super) struct Job {
+    pub(super) store: Arc<dyn Store>,
     folder: Arc<Folder>,
-    access: Access,
+    pub(super) access: Access,
     call: CallInfo,
-    runtime: Handle,
+    pub(super) runtime: Handle,
 }
 
 impl Job {
     /// Makes the changes; gives also what the caller should be told besides.
-    fn run(&self, changes: &Changeset, contents: Vec<Option<Prepared>>) -> Result<(Commit, Vec<String>)> {
+    fn run(
+        &self,
+        turn: &mut Turn<'_>,
+        changes: &Changeset,
+        contents: Vec<Option<Prepared>>,
+    ) -> Result<(Commit, Vec<String>)> {
         let (disk, root) = (&self.folder.disk, &self.folder.disk.root);
-        let fail = |error: Error| failed(&error);
-        let mut turn = self.folder.turn(&*self.store, &self.runtime)?;
-        let mut view = self.runtime.block_on(self.store.recorded(self.access, changes))?.0;
-        let mut needs = Needs::of(changes);
-        needs.learn(&view.ids);
         let at = now();
-        let seen = overlay(disk, changes, &needs, &mut view, at)?;
-        let mut planned = plan(changes, &contents, view, at)?;
+        let (seen, mut planned) = self.plan(disk, changes, &contents, at)?;
         let Some(id) = planned.commit_id() else { return Ok((planned.into_commit(None, at), Vec::new())) };
 
         let steps = Steps::of(&planned.ops, seen.hashes)?;
@@ -143,25 +138,14 @@ impl Job {
         let only_touches = steps.is_empty();
         let disk_changes = steps.into_changes(&written)?;
         let outcomes = std::mem::take(&mut planned.outcomes);
-        let mut kept: BTreeMap<ContentHash, Prepared> = BTreeMap::new();
-        for content in seen.contents.into_iter().chain(contents.into_iter().flatten()) {
-            kept.entry(content.key).or_insert(content);
-        }
+        let mut kept = once_each(seen.contents.into_iter().chain(contents.into_iter().flatten()));
         // What comes back from the history might else be dropped from it at this moment.
         for (hash, bytes) in &written {
             if let Entry::Vacant(missing) = kept.entry(*hash) {
                 missing.insert(Prepared::of(&Content::of_bytes(bytes.to_vec()), Compression::WherePays)?);
             }
         }
-        let mut commit = FolderCommit {
-            workspace: self.access.workspace,
-            id,
-            at,
-            call: self.call.clone(),
-            undoes: changes.undoes,
-            plan: planned,
-            contents: kept.into_values().collect(),
-        };
+        let mut commit = self.commit(id, at, changes, planned, kept);
         let mut warnings: Vec<String> = seen.too_large.iter().map(not_kept).collect();
         let touch = |path: &WsPath| root.touch(below_root(path)).map_err(|error| told(&error, path, Attempt::Write));
         if only_touches {
@@ -169,12 +153,53 @@ impl Job {
             self.runtime.block_on(self.store.record(commit))?;
         } else {
             let options = CommitOptions { id: id.0.as_bytes().to_vec(), payload: commit.encode()? };
-            let applied = turn.commit(&disk_changes, &options, |_| self.record(commit)).map_err(fail)?;
+            let applied =
+                turn.commit(&disk_changes, &options, |_| self.record(commit)).map_err(|error| failed(&error))?;
             warnings.extend(rewritten_in_place(&applied));
             // The commit stands, whatever becomes of a time.
             warnings.extend(touched.iter().filter_map(|path| touch(path).err()).map(|error| error.message));
         }
         Ok((Commit { id: Some(id), created_at: at, outcomes }, warnings))
+    }
+
+    /// Records changes that are on disk already, made by somebody to what stood there before.
+    pub(super) fn record_made(&self, before: &dyn Standing, changes: Changeset) -> Result<Option<CommitId>> {
+        let (changes, contents) = self.runtime.block_on(prepare(as_files(changes), Compression::WherePays))?;
+        let at = now();
+        let (seen, mut planned) = self.plan(before, &changes, &contents, at)?;
+        let Some(id) = planned.commit_id() else { return Ok(None) };
+        planned.ops = with_emptied_folders(seen.ops, planned.ops);
+        let kept = once_each(seen.contents.into_iter().chain(contents.into_iter().flatten()));
+        self.runtime.block_on(self.store.record(self.commit(id, at, &changes, planned, kept)))?;
+        Ok(Some(id))
+    }
+
+    /// Plans changes to what stood in the folder before.
+    fn plan(
+        &self,
+        before: &dyn Standing,
+        changes: &Changeset,
+        contents: &[Option<Prepared>],
+        at: Timestamp,
+    ) -> Result<(Overlay, Plan)> {
+        let mut view = self.runtime.block_on(self.store.recorded(self.access, changes))?.0;
+        let mut needs = Needs::of(changes);
+        needs.learn(&view.ids);
+        let seen = overlay(before, changes, &needs, &mut view, at)?;
+        let planned = plan(changes, contents, view, at)?;
+        Ok((seen, planned))
+    }
+
+    fn commit(
+        &self,
+        id: CommitId,
+        at: Timestamp,
+        changes: &Changeset,
+        plan: Plan,
+        contents: BTreeMap<ContentHash, Prepared>,
+    ) -> FolderCommit {
+        let (workspace, call, undoes) = (self.access.workspace, self.call.clone(), changes.undoes);
+        FolderCommit { workspace, id, at, call, undoes, plan, contents: contents.into_values().collect() }
     }
 
     /// The bytes that are written: those that were given, and those that history brings back.
@@ -220,6 +245,15 @@ pub(super) fn failed(error: &Error) -> ToolError {
         DiskError::NotFound | DiskError::Exists => ToolError::stale(&path, None),
         _ => told(error, &path, Attempt::Write),
     }
+}
+
+/// Contents by what they are, each of them once.
+fn once_each(contents: impl Iterator<Item = Prepared>) -> BTreeMap<ContentHash, Prepared> {
+    let mut kept = BTreeMap::new();
+    for content in contents {
+        kept.entry(content.key).or_insert(content);
+    }
+    kept
 }
 
 /// In a folder there are texts and bytes: JSON is laid out for people.

@@ -2,7 +2,8 @@
 
 use super::HistoryLimits;
 use super::errors::{Attempt, told};
-use crate::plan::MODE_OF_LINK;
+use super::overlay::Standing;
+use crate::plan::{FileRow, MODE_OF_LINK};
 use crate::store::not_a_folder;
 use std::{
     collections::BTreeSet,
@@ -30,8 +31,8 @@ const READ_FOR_COMMIT_MOST_BYTES: u64 = 8 << 30;
 /// How much of a file is looked at to tell whether it is text.
 const SNIFFED_BYTES: usize = 8_000;
 
-const TYPE_FILE: u32 = 0o100_000;
-const TYPE_FOLDER: u32 = 0o040_000;
+pub(super) const TYPE_FILE: u32 = 0o100_000;
+pub(super) const TYPE_FOLDER: u32 = 0o040_000;
 
 /// Looks at a folder, and blocks.
 #[derive(Clone)]
@@ -173,71 +174,6 @@ impl Disk {
         Ok(Listing { entries, truncated })
     }
 
-    /// What one commit may look at.
-    pub(super) fn budget(&self) -> Budget {
-        Budget { kept_bytes: self.limits.commit_bytes, read_bytes: READ_FOR_COMMIT_MOST_BYTES }
-    }
-
-    /// Looks at what stands at a path, with its content unless only its kind matters.
-    ///
-    /// A link that is about to be taken away is seen as what it is; otherwise, as what it leads to.
-    pub(super) fn look(&self, path: &WsPath, links: Links, budget: &mut Budget) -> Result<Option<Seen>> {
-        let Some(own) = self.metadata_with(path, Links::Keep)? else { return Ok(None) };
-        let behind = match own.kind {
-            Kind::Symlink if links == Links::Follow => self.root.stat(below_root(path), Links::Follow).ok(),
-            _ => None,
-        };
-        let metadata = behind.unwrap_or(own);
-        let modified = timestamp(metadata.modified);
-        let seen = |file_type, kind, content| Seen { file_type, mode: kind | metadata.mode, modified, content };
-        Ok(Some(match metadata.kind {
-            Kind::Folder => seen(FileType::Folder, TYPE_FOLDER, None),
-            Kind::File => {
-                let content = self.content(path, budget)?;
-                let file_type = if content.form == Form::Text { FileType::Document } else { FileType::File };
-                seen(file_type, TYPE_FILE, Some(content))
-            }
-            Kind::Symlink => {
-                let target =
-                    self.root.read_link(below_root(path)).map_err(|error| told(&error, path, Attempt::Read))?;
-                seen(FileType::File, MODE_OF_LINK, Some(small(Content::Bytes(target))?))
-            }
-            Kind::Other => seen(FileType::File, 0, Some(small(Content::Bytes(Vec::new()))?)),
-        }))
-    }
-
-    /// Tells only whether a folder or a file stands at a path.
-    pub(super) fn look_at_kind(&self, path: &WsPath) -> Result<Option<Seen>> {
-        // A link that leads nowhere is in the way as a file is.
-        let metadata = match self.metadata(path)? {
-            None => self.metadata_with(path, Links::Keep)?,
-            there => there,
-        };
-        let Some(metadata) = metadata else { return Ok(None) };
-        let modified = timestamp(metadata.modified);
-        let (file_type, kind) = match metadata.kind {
-            Kind::Folder => (FileType::Folder, TYPE_FOLDER),
-            _ => (FileType::File, TYPE_FILE),
-        };
-        Ok(Some(Seen { file_type, mode: kind | metadata.mode, modified, content: None }))
-    }
-
-    /// All that lies below a folder, as paths; what no path can name is only counted.
-    pub(super) fn paths_below(&self, folder: &WsPath) -> Result<(Vec<WsPath>, usize)> {
-        let everything = ListOptions { depth: usize::MAX, limit: usize::MAX };
-        let listing = match self.root.list(below_root(folder), everything) {
-            Ok(listing) => listing,
-            Err(error) if matches!(error.kind, DiskError::NotFound | DiskError::NotAFolder) => {
-                return Ok((Vec::new(), 0));
-            }
-            Err(error) => return Err(told(&error, folder, Attempt::Read)),
-        };
-        let total = listing.entries.len();
-        let paths: Vec<WsPath> = listing.entries.iter().filter_map(|entry| named(folder, &entry.path)).collect();
-        let unnamed = total - paths.len();
-        Ok((paths, unnamed))
-    }
-
     fn content(&self, path: &WsPath, budget: &mut Budget) -> Result<SeenContent> {
         let fail = |error| told(&error, path, Attempt::Read);
         let mut reader = self.root.open_reader(below_root(path)).map_err(fail)?;
@@ -290,6 +226,72 @@ impl Disk {
     }
 }
 
+impl Standing for Disk {
+    fn budget(&self) -> Budget {
+        Budget { kept_bytes: self.limits.commit_bytes, read_bytes: READ_FOR_COMMIT_MOST_BYTES }
+    }
+
+    /// A link that is about to be taken away is seen as what it is; otherwise, as what it leads to.
+    fn look(&self, path: &WsPath, links: Links, budget: &mut Budget) -> Result<Option<Seen>> {
+        let Some(own) = self.metadata_with(path, Links::Keep)? else { return Ok(None) };
+        let behind = match own.kind {
+            Kind::Symlink if links == Links::Follow => self.root.stat(below_root(path), Links::Follow).ok(),
+            _ => None,
+        };
+        let metadata = behind.unwrap_or(own);
+        let modified = timestamp(metadata.modified);
+        let seen = |file_type, kind, content| Seen { file_type, mode: kind | metadata.mode, modified, content };
+        Ok(Some(match metadata.kind {
+            Kind::Folder => seen(FileType::Folder, TYPE_FOLDER, None),
+            Kind::File => {
+                let content = self.content(path, budget)?;
+                let file_type = if content.form == Form::Text { FileType::Document } else { FileType::File };
+                seen(file_type, TYPE_FILE, Some(content))
+            }
+            Kind::Symlink => {
+                let target =
+                    self.root.read_link(below_root(path)).map_err(|error| told(&error, path, Attempt::Read))?;
+                seen(FileType::File, MODE_OF_LINK, Some(small(Content::Bytes(target))?))
+            }
+            Kind::Other => seen(FileType::File, 0, Some(small(Content::Bytes(Vec::new()))?)),
+        }))
+    }
+
+    fn look_at_kind(&self, path: &WsPath) -> Result<Option<Seen>> {
+        // A link that leads nowhere is in the way as a file is.
+        let metadata = match self.metadata(path)? {
+            None => self.metadata_with(path, Links::Keep)?,
+            there => there,
+        };
+        let Some(metadata) = metadata else { return Ok(None) };
+        let modified = timestamp(metadata.modified);
+        let (file_type, kind) = match metadata.kind {
+            Kind::Folder => (FileType::Folder, TYPE_FOLDER),
+            _ => (FileType::File, TYPE_FILE),
+        };
+        Ok(Some(Seen { file_type, mode: kind | metadata.mode, modified, content: None }))
+    }
+
+    fn paths_below(&self, folder: &WsPath) -> Result<(Vec<WsPath>, usize)> {
+        let everything = ListOptions { depth: usize::MAX, limit: usize::MAX };
+        let listing = match self.root.list(below_root(folder), everything) {
+            Ok(listing) => listing,
+            Err(error) if matches!(error.kind, DiskError::NotFound | DiskError::NotAFolder) => {
+                return Ok((Vec::new(), 0));
+            }
+            Err(error) => return Err(told(&error, folder, Attempt::Read)),
+        };
+        let total = listing.entries.len();
+        let paths: Vec<WsPath> = listing.entries.iter().filter_map(|entry| named(folder, &entry.path)).collect();
+        let unnamed = total - paths.len();
+        Ok((paths, unnamed))
+    }
+
+    fn is_older_than(&self, _: &FileRow) -> bool {
+        false
+    }
+}
+
 /// A path beneath the root as the workspace's; none where no path can name it.
 pub(super) fn path_of(path: &Path) -> Option<WsPath> {
     if path.as_os_str().is_empty() { Some(WsPath::root()) } else { named(&WsPath::root(), path) }
@@ -324,7 +326,7 @@ fn with_folders(files: Vec<Listed>) -> Vec<Listed> {
     listed
 }
 
-fn small(content: Content) -> Result<SeenContent> {
+pub(super) fn small(content: Content) -> Result<SeenContent> {
     let size = match &content {
         Content::Text(text) => text.len(),
         Content::Bytes(bytes) => bytes.len(),

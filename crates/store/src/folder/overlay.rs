@@ -3,7 +3,7 @@
 //! Where the two differ, somebody else has changed the folder. What they did is taken into the history first, in the
 //! same commit: as a version, a new row, or a row that goes to the trash.
 
-use super::disk::{Budget, Disk, Seen, is_ordinary};
+use super::disk::{Budget, Seen, is_ordinary};
 use crate::blob::{Compression, Prepared};
 use crate::plan::{Below, FileRow, Head, Needs, RowOp, View, is_link};
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,24 +26,43 @@ pub(super) struct Overlay {
     pub(super) too_large: Vec<WsPath>,
 }
 
-/// Brings the view up to what stands on disk.
+/// What stood in the folder before the changes: what is on disk, or what was there when a program began to work on it.
+pub(super) trait Standing {
+    /// What one commit may look at.
+    fn budget(&self) -> Budget;
+
+    /// Looks at what stood at a path, with its content.
+    fn look(&self, path: &WsPath, links: Links, budget: &mut Budget) -> Result<Option<Seen>>;
+
+    /// Tells only whether a folder or a file stood at a path.
+    fn look_at_kind(&self, path: &WsPath) -> Result<Option<Seen>>;
+
+    /// All that lay below a folder, as paths; what no path can name is only counted.
+    fn paths_below(&self, folder: &WsPath) -> Result<(Vec<WsPath>, usize)>;
+
+    /// Whether what is recorded of a file is newer than what is known here.
+    fn is_older_than(&self, row: &FileRow) -> bool;
+}
+
+/// Brings the view up to what stands in the folder.
 pub(super) fn overlay(
-    disk: &Disk,
+    standing: &dyn Standing,
     changes: &Changeset,
     needs: &Needs,
     view: &mut View,
     now: Timestamp,
 ) -> Result<Overlay> {
-    let mut layer = Layer { disk, view, now, budget: disk.budget(), gone: BTreeSet::new(), done: Overlay::default() };
+    let mut layer =
+        Layer { standing, view, now, budget: standing.budget(), gone: BTreeSet::new(), done: Overlay::default() };
     let (taken_away, written) = (taken_away(changes), written(changes));
     for path in needs.at.union(&needs.above).filter(|path| !path.is_root()) {
         let seen = if needs.at.contains(path) {
             let links = if taken_away.contains(path) { Links::Keep } else { Links::Follow };
-            let seen = disk.look(path, links, &mut layer.budget)?;
+            let seen = standing.look(path, links, &mut layer.budget)?;
             // Where a link leads to nothing that is there, writing makes what it leads to.
             seen.filter(|seen| links == Links::Keep || !is_link(seen.mode) || !written.contains(path))
         } else {
-            disk.look_at_kind(path)?
+            standing.look_at_kind(path)?
         };
         layer.lay(path, seen)?;
     }
@@ -78,7 +97,7 @@ fn written(changes: &Changeset) -> BTreeSet<&WsPath> {
 }
 
 struct Layer<'a> {
-    disk: &'a Disk,
+    standing: &'a dyn Standing,
     view: &'a mut View,
     now: Timestamp,
     budget: Budget,
@@ -90,7 +109,7 @@ struct Layer<'a> {
 impl Layer<'_> {
     fn lay(&mut self, path: &WsPath, seen: Option<Seen>) -> Result<()> {
         let row = self.view.live.get(path);
-        if row.is_some_and(|row| row.is_virtual) {
+        if row.is_some_and(|row| row.is_virtual || self.standing.is_older_than(row)) {
             return Ok(());
         }
         let Some(seen) = seen else {
@@ -214,7 +233,7 @@ impl Layer<'_> {
             if !is_folder {
                 continue;
             }
-            let (paths, unnamed) = self.disk.paths_below(folder)?;
+            let (paths, unnamed) = self.standing.paths_below(folder)?;
             if let Some(below) = counted.get_mut(folder) {
                 below.entries += length(unnamed)?;
             }

@@ -4,6 +4,7 @@
 mod changesets;
 mod concurrency;
 mod folder_checkouts;
+mod folder_in_place;
 mod folder_search;
 mod folders;
 mod history;

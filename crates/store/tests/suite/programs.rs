@@ -68,6 +68,11 @@ impl Pair {
         self.cx(self.in_folder).await.workspace.check_out(options).await.unwrap()
     }
 
+    pub(crate) async fn check_out_in_place(&self, keep: KeepLimits) -> Box<dyn Checkout> {
+        let options = CheckoutOptions { mode: CheckoutMode::InPlace, keep };
+        self.cx(self.in_folder).await.workspace.check_out(options).await.unwrap()
+    }
+
     pub(crate) async fn check_in(&self, checkout: &mut Box<dyn Checkout>) -> CheckedIn {
         checkout.check_in(&self.cx(self.in_folder).await).await.unwrap()
     }

@@ -5,26 +5,18 @@
 //! permissions follow. If somebody changes the folder meanwhile, all of it is looked at anew.
 
 use super::findings::{Findings, Keeper};
+use super::private::Private;
 use crate::folder::FolderWorkspace;
-use crate::folder::commit::failed;
+use crate::folder::commit::{Job, failed};
 use crate::folder::disk::{Disk, path_of};
 use crate::folder::errors::{Attempt, told};
-use crate::scratch;
 use async_trait::async_trait;
-use std::{
-    collections::BTreeSet,
-    fs::{self, DirBuilder, Permissions},
-    io,
-    os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, chown},
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::SystemTime,
-};
+use std::{collections::BTreeSet, path::Path, sync::Arc, time::SystemTime};
 use toolrest_core::{
     CallCx, CheckedIn, Checkout, CommitId, Depth, ErrorKind, FileType, Ground, KeepLimits, LeftOut, LeftOutReason,
     Result, ToolError, Workspace, WsPath,
 };
-use toolrest_directory::{Difference, Links, NotTaken, Root, Turn, WhyNot};
+use toolrest_directory::{Difference, NotTaken, Root, Turn, WhyNot};
 
 /// How often a check-in is tried while others keep changing the same files.
 const TRIES: usize = 8;
@@ -41,73 +33,11 @@ pub(super) struct Aside {
     since: SystemTime,
 }
 
-/// A folder of the server's own, removed when it is dropped.
-struct Private(PathBuf);
-
-impl Drop for Private {
-    fn drop(&mut self) {
-        scratch::remove(&self.0);
-    }
-}
-
-impl Private {
-    fn upper(&self) -> PathBuf {
-        self.0.join("upper")
-    }
-
-    /// Makes the folders of the view for the owner of the folder, whom programs run as.
-    fn fill(&self, folder: &Path) -> io::Result<()> {
-        let of = fs::metadata(folder)?;
-        DirBuilder::new().mode(0o700).create(self.0.join("work"))?;
-        DirBuilder::new().mode(0o700).create(self.upper())?;
-        // The root of the view looks as the upper folder does.
-        fs::set_permissions(self.upper(), Permissions::from_mode(of.mode() & 0o777))?;
-        if fs::metadata(&self.0)?.uid() != of.uid() {
-            for path in [self.0.join("work"), self.upper(), self.0.clone()] {
-                chown(path, Some(of.uid()), Some(of.gid()))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// The upper folder, which the program may have closed.
-    fn open(&self) -> Result<Root> {
-        let upper = self.upper();
-        let mode = fs::symlink_metadata(&upper).map_err(ToolError::internal)?.mode() & 0o777;
-        if mode & 0o700 != 0o700 {
-            fs::set_permissions(&upper, Permissions::from_mode(mode | 0o700)).map_err(ToolError::internal)?;
-        }
-        Root::open(&upper).map_err(ToolError::internal)
-    }
-
-    /// When the upper folder last changed, by the clock that files in the folder get their times from.
-    fn moment(&self) -> io::Result<SystemTime> {
-        let upper = Root::open(&self.upper()).map_err(io::Error::other)?;
-        let found = upper.stat(Path::new(""), Links::Keep).map_err(io::Error::other)?;
-        Ok(found.changed)
-    }
-
-    /// Forgets what was changed.
-    fn empty(&self) -> io::Result<()> {
-        for entry in fs::read_dir(self.upper())? {
-            let entry = entry?;
-            if entry.file_type()?.is_dir() {
-                scratch::remove(&entry.path());
-            } else {
-                fs::remove_file(entry.path())?;
-            }
-        }
-        // Renews the time, also if there was nothing in it.
-        let mode = fs::metadata(self.upper())?.permissions();
-        fs::set_permissions(self.upper(), mode)
-    }
-}
-
 impl Aside {
     pub(super) fn open(workspace: FolderWorkspace, keep: KeepLimits) -> Result<Self> {
-        let private = Private(workspace.scratch.folder().map_err(ToolError::internal)?);
+        let private = Private::new(&workspace.scratch)?;
         private.fill(workspace.folder.real_path()).map_err(ToolError::internal)?;
-        let since = private.moment().map_err(ToolError::internal)?;
+        let since = private.moment()?;
         Ok(Self { workspace, keep, private, since })
     }
 
@@ -161,10 +91,10 @@ impl Aside {
     async fn carry_out(&self, upper: &Arc<Root>, findings: &mut Findings, cx: &CallCx) -> Result<Option<CommitId>> {
         let cleared = std::mem::take(&mut findings.cleared);
         if !cleared.is_empty() {
-            let clear = move |turn: &mut Turn<'_>| {
+            let clear = move |_: &Job, turn: &mut Turn<'_>| {
                 cleared.iter().try_for_each(|path| turn.clear(path).map_err(|error| failed(&error)))
             };
-            self.workspace.past_history(clear).await?;
+            self.workspace.in_turn(cx, clear).await?;
         }
         let changes = findings.changeset();
         let commit = if changes.changes.is_empty() { None } else { self.workspace.commit(changes, cx).await?.id };
@@ -174,7 +104,7 @@ impl Aside {
         let dressed = std::mem::take(&mut findings.dressed);
         if !taken_over.is_empty() || !dressed.is_empty() {
             let upper = Arc::clone(upper);
-            let take = move |turn: &mut Turn<'_>| {
+            let take = move |_: &Job, turn: &mut Turn<'_>| {
                 let mut not_taken = Vec::new();
                 for (from, to) in taken_over {
                     not_taken.extend(turn.take_over(&upper, &from, &to, &settled).map_err(|error| failed(&error))?);
@@ -185,7 +115,7 @@ impl Aside {
                 }
                 Ok(not_taken)
             };
-            let not_taken = self.workspace.past_history(take).await?;
+            let not_taken = self.workspace.in_turn(cx, take).await?;
             findings.left_out.extend(not_taken.into_iter().map(left_out));
         }
         Ok(commit)
@@ -195,7 +125,7 @@ impl Aside {
 #[async_trait]
 impl Checkout for Aside {
     fn ground(&self) -> Ground {
-        Ground::Overlay { lower: self.workspace.folder.real_path().to_owned(), private: self.private.0.clone() }
+        Ground::Overlay { lower: self.workspace.folder.real_path().to_owned(), private: self.private.path().to_owned() }
     }
 
     async fn check_in(&mut self, cx: &CallCx) -> Result<CheckedIn> {
@@ -211,7 +141,7 @@ impl Checkout for Aside {
             }
         };
         self.private.empty().map_err(ToolError::internal)?;
-        self.since = self.private.moment().map_err(ToolError::internal)?;
+        self.since = self.private.moment()?;
         Ok(checked_in)
     }
 }

@@ -17,9 +17,6 @@ use toolrest_core::{
 };
 use toolrest_directory::{Difference, ErrorKind as DiskError, Kind, Links, ListOptions, Metadata, Owner, Root};
 
-/// Whether the owner may run a file.
-const RUNNABLE: u32 = 0o100;
-
 /// What a program did, sorted by what becomes of it.
 #[derive(Default)]
 pub(super) struct Findings {
@@ -68,7 +65,7 @@ impl Findings {
         CheckedIn { commit, changed: self.changed, conflicts: self.conflicts, left_out: self.left_out }
     }
 
-    fn leave_out(&mut self, path: &Path, reason: LeftOutReason) {
+    pub(super) fn leave_out(&mut self, path: &Path, reason: LeftOutReason) {
         // A commit that is full is told of by the folders of what it has no room for, which may be very much.
         let path = match reason {
             LeftOutReason::TooMuch => path.parent().unwrap_or(path),
@@ -301,7 +298,7 @@ impl Decision<'_> {
             let after = self.keeper.upper.open_reader(path).map_err(|error| failed(&error))?.hash();
             before.is_some() && before == after.ok().map(|hash| ContentHash(hash.0))
         };
-        if is_same && is_runnable(upper) == is_runnable(lower) {
+        if is_same && upper.is_runnable() == lower.is_runnable() {
             if upper.mode != lower.mode && !self.is_changed_by_others(lower) {
                 self.found.dressed.push((path.to_owned(), *upper, Owner::Same));
             }
@@ -340,7 +337,7 @@ impl Decision<'_> {
         let content = Content::of_bytes(read.bytes);
         let owner = if before.is_some() { Owner::Same } else { Owner::AsLeft };
         self.found.dressed.push((target, *upper, owner));
-        self.found.written.insert(at, Written { content, hash, is_runnable: is_runnable(upper), before });
+        self.found.written.insert(at, Written { content, hash, is_runnable: upper.is_runnable(), before });
         Ok(())
     }
 
@@ -372,7 +369,7 @@ impl Decision<'_> {
             Err(error) => return Err(failed(&error)),
         };
         let Ok(hash) = reader.hash() else { return Ok(None) };
-        let (size_bytes, is_runnable) = (lower.size_bytes, is_runnable(lower));
+        let (size_bytes, is_runnable) = (lower.size_bytes, lower.is_runnable());
         Ok(Some(Before { hash: ContentHash(hash.0), size_bytes, is_runnable }))
     }
 
@@ -402,8 +399,4 @@ impl Decision<'_> {
         };
         self.found.conflicts.push(ProgramConflict { path: at.clone(), kept_as, reason: reason.to_owned() });
     }
-}
-
-fn is_runnable(metadata: &Metadata) -> bool {
-    metadata.mode & RUNNABLE != 0
 }
