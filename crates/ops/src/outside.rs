@@ -13,6 +13,7 @@ use std::{io, net::SocketAddr, time::Duration};
 
 use tokio::{
     net::TcpStream,
+    sync::Semaphore,
     time::{Instant, timeout_at},
 };
 
@@ -21,6 +22,10 @@ pub use range::{AddressRange, BadRange};
 
 /// How many addresses of a name are tried.
 const ADDRESSES: usize = 8;
+
+/// Names that are resolved at once. Each holds a thread until it is, and who runs a name can take their time; the threads
+/// are those that read and write files.
+static RESOLVING: Semaphore = Semaphore::const_new(32);
 
 /// The way out.
 #[derive(Debug, Clone)]
@@ -55,13 +60,9 @@ impl Outside {
     /// Connects to a port of a host, which is a name or an address without brackets.
     pub async fn connect(&self, host: &str, port: u16) -> Result<TcpStream, OutsideError> {
         let deadline = Instant::now() + self.timeout;
-        let resolved = timeout_at(deadline, tokio::net::lookup_host((host, port))).await;
+        let resolved = timeout_at(deadline, resolve(host, port)).await;
         let unresolved = |source| OutsideError::Unresolved { host: host.to_owned(), source };
-        let addresses: Vec<SocketAddr> =
-            resolved.map_err(|_| self.timed_out(host, port))?.map_err(unresolved)?.take(ADDRESSES).collect();
-        if addresses.is_empty() {
-            return Err(unresolved(io::ErrorKind::NotFound.into()));
-        }
+        let addresses = resolved.map_err(|_| self.timed_out(host, port))?.map_err(unresolved)?;
         self.connect_to_any(host, port, &addresses, deadline).await
     }
 
@@ -102,6 +103,22 @@ impl Outside {
     fn timed_out(&self, host: &str, port: u16) -> OutsideError {
         OutsideError::TimedOut { host: host.to_owned(), port, timeout: self.timeout }
     }
+}
+
+async fn resolve(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+    if let Ok(address) = host.parse() {
+        return Ok(vec![SocketAddr::new(address, port)]);
+    }
+    let turn = RESOLVING.acquire().await.map_err(io::Error::other)?;
+    let host = host.to_owned();
+    // The turn lasts as long as the thread is held, also where nobody waits any more.
+    let resolving = tokio::spawn(async move {
+        let addresses = tokio::net::lookup_host((host, port)).await.map(|found| found.take(ADDRESSES).collect());
+        drop(turn);
+        addresses
+    });
+    let addresses: Vec<SocketAddr> = resolving.await.map_err(io::Error::other)??;
+    if addresses.is_empty() { Err(io::ErrorKind::NotFound.into()) } else { Ok(addresses) }
 }
 
 #[cfg(test)]

@@ -74,6 +74,12 @@ async fn time_that_is_over_is_told() {
 }
 
 #[tokio::test]
+async fn a_name_that_nobody_has_is_told() {
+    let error = Outside::default().connect("nobody.invalid", 443).await.unwrap_err();
+    assert!(matches!(&error, OutsideError::Unresolved { .. }), "{error}");
+}
+
+#[tokio::test]
 async fn a_refusal_tells_no_address() {
     let refusal = Outside::default().connect("localhost", 1).await.unwrap_err().to_string();
     assert_eq!(refusal, "localhost leads to the server's own machine, which is not reached from here");
