@@ -8,7 +8,7 @@ use std::{
     io,
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::Command,
 };
 
 use toolrest::python::{MOUNTED_AT, STAMP, is_complete, site_packages};
@@ -54,9 +54,7 @@ pub(crate) fn python(folder: &Path) -> Result<(), SetupError> {
     let (parent, name) = place(folder)?;
     // It can be the data folder, which is for the server's own eyes, whoever makes it.
     DirBuilder::new().recursive(true).mode(0o700).create(&parent).map_err(on(&parent))?;
-    // A second command waits here, and then finds the work done.
-    let lock = parent.join(beside(&name, "lock"));
-    let _turn = File::create(&lock).and_then(|file| file.lock().map(|()| file)).map_err(on(&lock))?;
+    let turn = Turn::take(parent.join(beside(&name, "lock")))?;
     let folder = parent.join(&name);
     if is_current(&folder) {
         println!("The Python environment in {} is complete.", folder.display());
@@ -65,13 +63,13 @@ pub(crate) fn python(folder: &Path) -> Result<(), SetupError> {
     if !is_replaceable(&folder) {
         return Err(SetupError::NotOurs(folder));
     }
-    let system = find_python()?;
+    let system = find_python(&turn)?;
     println!("Making the Python environment in {}; this takes a minute.", folder.display());
     let (new, old) = (parent.join(beside(&name, "new")), parent.join(beside(&name, "old")));
     // What a command has left that was ended before.
     remove(&new)?;
     remove(&old)?;
-    make(&system, &new)?;
+    make(&turn, &system, &new)?;
     match fs::rename(&folder, &old) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(on(&folder)(error)),
         _ => fs::rename(&new, &folder).map_err(on(&folder))?,
@@ -111,28 +109,53 @@ fn is_replaceable(folder: &Path) -> bool {
     fs::symlink_metadata(folder).is_err() || folder.join(STAMP).is_file() || is_empty()
 }
 
-fn find_python() -> Result<PathBuf, SetupError> {
+/// The right to work on an environment; a second command waits for it, and then finds the work done.
+///
+/// Every step inherits it as its standard input, which is empty. So one that outlives a command that was killed keeps the
+/// next from working in the same folder.
+struct Turn {
+    lock: PathBuf,
+    file: File,
+}
+
+impl Turn {
+    fn take(lock: PathBuf) -> Result<Self, SetupError> {
+        let file = File::options().read(true).write(true).create(true).truncate(false).open(&lock);
+        let file = file.and_then(|file| file.lock().map(|()| file)).map_err(on(&lock))?;
+        Ok(Self { lock, file })
+    }
+
+    /// A Python that heeds no variables of its own and no packages of whoever runs it. Those of pip count.
+    fn isolated(&self, python: &Path) -> Result<Command, SetupError> {
+        let mut command = Command::new(python);
+        command.arg("-I").stdin(self.file.try_clone().map_err(on(&self.lock))?);
+        Ok(command)
+    }
+}
+
+fn find_python(turn: &Turn) -> Result<PathBuf, SetupError> {
     let python = PYTHONS.iter().map(PathBuf::from).find(|python| python.exists()).ok_or(SetupError::NoPython)?;
     let code = "import sys; print('%d.%d' % sys.version_info[:2])";
-    let version = run("asking for the version of Python", isolated(&python).args(["-c", code]))?.trim().to_owned();
+    let version =
+        run("asking for the version of Python", turn.isolated(&python)?.args(["-c", code]))?.trim().to_owned();
     if !VERSIONS.contains(&version.as_str()) {
         return Err(SetupError::Version { python, version });
     }
     // Debian has both in a package of their own.
-    match run("looking for venv", isolated(&python).args(["-c", "import ensurepip, venv"])) {
+    match run("looking for venv", turn.isolated(&python)?.args(["-c", "import ensurepip, venv"])) {
         Ok(_) => Ok(python),
         Err(SetupError::Step { .. }) => Err(SetupError::NoVenv(python)),
         Err(error) => Err(error),
     }
 }
 
-fn make(system: &Path, new: &Path) -> Result<(), SetupError> {
-    run("making the virtual environment", isolated(system).args(["-m", "venv", "--symlinks"]).arg(new))?;
+fn make(turn: &Turn, system: &Path, new: &Path) -> Result<(), SetupError> {
+    run("making the virtual environment", turn.isolated(system)?.args(["-m", "venv", "--symlinks"]).arg(new))?;
     let python = new.join("bin/python3");
     let requirements = new.join("requirements.txt");
     fs::write(&requirements, REQUIREMENTS).map_err(on(&requirements))?;
     let options = ["--require-hashes", "--only-binary=:all:", "--no-compile", "--no-input", "--progress-bar=off"];
-    let mut pip = isolated(&python);
+    let mut pip = turn.isolated(&python)?;
     pip.args(["-m", "pip", "install", "--disable-pip-version-check"]).args(options).arg("--requirement");
     run("installing the packages with pip", pip.arg(&requirements))?;
 
@@ -141,11 +164,11 @@ fn make(system: &Path, new: &Path) -> Result<(), SetupError> {
         let path = packages.join(name);
         fs::write(&path, text).map_err(on(&path))?;
     }
-    find_fonts(&python, new)?;
+    find_fonts(turn, &python, new)?;
     remove_scripts(&new.join("bin"))?;
     // By what is in the files and not by their times, so that a copy is as good. A package may hold a file for another
     // Python, which is no fault.
-    let mut compile = isolated(&python);
+    let mut compile = turn.isolated(&python)?;
     compile.args(["-m", "compileall", "-q", "-j0", "--invalidation-mode=unchecked-hash", "-p", MOUNTED_AT, "-s"]);
     let _ = run("compiling the packages", compile.args([new, &new.join("lib")]));
     let path = new.join(STAMP);
@@ -156,8 +179,8 @@ fn make(system: &Path, new: &Path) -> Result<(), SetupError> {
 }
 
 /// Has matplotlib look for its fonts, and proves on the way that the packages can be imported.
-fn find_fonts(python: &Path, new: &Path) -> Result<(), SetupError> {
-    let mut import = isolated(python);
+fn find_fonts(turn: &Turn, python: &Path, new: &Path) -> Result<(), SetupError> {
+    let mut import = turn.isolated(python)?;
     import.args(["-c", "import numpy, pandas, matplotlib.pyplot, matplotlib.font_manager"]);
     import.env("MPLCONFIGDIR", new.join("matplotlib"));
     // Fonts in somebody's home are none of a job's.
@@ -174,13 +197,6 @@ fn remove_scripts(bin: &Path) -> Result<(), SetupError> {
         }
     }
     Ok(())
-}
-
-/// A Python that heeds no variables of its own and no packages of whoever runs it. Those of pip count.
-fn isolated(python: &Path) -> Command {
-    let mut command = Command::new(python);
-    command.arg("-I").stdin(Stdio::null());
-    command
 }
 
 /// Runs a step, and gives what it printed.

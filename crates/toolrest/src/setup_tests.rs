@@ -37,11 +37,28 @@ fn every_package_is_pinned_with_hashes() {
 
 #[test]
 fn a_failed_step_shows_the_end_of_what_it_printed() {
-    let code = "import sys; [print(n) for n in range(100)]; sys.exit('at last')";
-    let Err(SetupError::Step { output, .. }) = run("counting", isolated(&find_python().unwrap()).args(["-c", code]))
-    else {
+    let home = tempfile::tempdir().unwrap();
+    let turn = Turn::take(home.path().join("lock")).unwrap();
+    let code = "import sys; [print(n) for n in range(100)]; sys.exit(sys.stdin.read() + 'at last')";
+    let mut step = turn.isolated(&find_python(&turn).unwrap()).unwrap();
+    let Err(SetupError::Step { output, .. }) = run("counting", step.args(["-c", code])) else {
         panic!("it went well");
     };
     assert_eq!(output.lines().count(), SHOWN_LINES);
     assert!(output.starts_with("81\n") && output.ends_with("99\nat last"), "{output}");
+}
+
+#[test]
+fn a_step_that_outlives_its_command_keeps_others_from_working_beside_it() {
+    let home = tempfile::tempdir().unwrap();
+    let lock = home.path().join("lock");
+    let turn = Turn::take(lock.clone()).unwrap();
+    let mut command = turn.isolated(&find_python(&turn).unwrap()).unwrap();
+    let mut step = command.args(["-c", "import time; time.sleep(600)"]).spawn().unwrap();
+    drop((turn, command));
+    let other = File::open(&lock).unwrap();
+    assert!(other.try_lock().is_err());
+    step.kill().unwrap();
+    step.wait().unwrap();
+    other.try_lock().unwrap();
 }
