@@ -48,16 +48,24 @@ pub(crate) enum SetupError {
 }
 
 /// Makes the Python environment of the data tools in the folder, unless it is there.
-///
-/// It is made beside it and takes its place when it is complete, so that there is never half of one.
 pub(crate) fn python(folder: &Path) -> Result<(), SetupError> {
     let (parent, name) = place(folder)?;
-    // It can be the data folder, which is for the server's own eyes, whoever makes it.
-    DirBuilder::new().recursive(true).mode(0o700).create(&parent).map_err(on(&parent))?;
-    let turn = Turn::take(parent.join(beside(&name, "lock")))?;
     let folder = parent.join(&name);
+    // One that is there can be used by who may not write beside it.
+    if !is_current(&folder) {
+        renew(&parent, &name)?;
+    }
+    println!("The Python environment in {} is complete.", folder.display());
+    Ok(())
+}
+
+/// Makes an environment beside its place, which it takes when it is complete: there is never half of one.
+fn renew(parent: &Path, name: &OsStr) -> Result<(), SetupError> {
+    // It can be the data folder, which is for the server's own eyes, whoever makes it.
+    DirBuilder::new().recursive(true).mode(0o700).create(parent).map_err(on(parent))?;
+    let turn = Turn::take(parent.join(beside(name, "lock")))?;
+    let folder = parent.join(name);
     if is_current(&folder) {
-        println!("The Python environment in {} is complete.", folder.display());
         return Ok(());
     }
     if !is_replaceable(&folder) {
@@ -65,7 +73,7 @@ pub(crate) fn python(folder: &Path) -> Result<(), SetupError> {
     }
     let system = find_python(&turn)?;
     println!("Making the Python environment in {}; this takes a minute.", folder.display());
-    let (new, old) = (parent.join(beside(&name, "new")), parent.join(beside(&name, "old")));
+    let (new, old) = (parent.join(beside(name, "new")), parent.join(beside(name, "old")));
     // What a command has left that was ended before.
     remove(&new)?;
     remove(&old)?;
@@ -74,9 +82,7 @@ pub(crate) fn python(folder: &Path) -> Result<(), SetupError> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(on(&folder)(error)),
         _ => fs::rename(&new, &folder).map_err(on(&folder))?,
     }
-    remove(&old)?;
-    println!("The Python environment is complete.");
-    Ok(())
+    remove(&old)
 }
 
 /// The folder above, by its full path, and the name in it.
