@@ -71,8 +71,7 @@ fn options(settings: &Settings) -> ExecOptions {
 
 /// The Python environment for data, if it is set up.
 fn environment(settings: &Settings) -> Option<PathBuf> {
-    let folder = settings.run.python_dir.clone().unwrap_or_else(|| python::folder(&settings.server.data_dir));
-    folder.canonicalize().ok().filter(|folder| python::is_complete(folder))
+    python::folder(settings).canonicalize().ok().filter(|folder| python::is_complete(folder))
 }
 
 fn process_options(run: &Run) -> ProcessOptions {

@@ -1,5 +1,6 @@
 //! The Python environment of the data tools, which `toolrest setup python` makes.
 
+use crate::settings::Settings;
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -12,8 +13,8 @@ pub use toolrest_ops::exec::PYTHON as MOUNTED_AT;
 pub const STAMP: &str = "toolrest.stamp";
 
 /// Where the environment of a server lies.
-pub fn folder(data_dir: &Path) -> PathBuf {
-    data_dir.join("python")
+pub fn folder(settings: &Settings) -> PathBuf {
+    settings.run.python_dir.clone().unwrap_or_else(|| settings.server.data_dir.join("python"))
 }
 
 /// Whether there is an environment that was made to its end, for the Python that the system still has.

@@ -92,7 +92,7 @@ impl Cli {
             Command::Doctor(options) => doctor::run(&options.load()?.settings),
             Command::Setup { what: Setup::Python { to, options } } => {
                 let settings = options.load()?.settings;
-                Ok(setup::python(&to.unwrap_or_else(|| python::folder(&settings.server.data_dir)))?)
+                Ok(setup::python(&to.unwrap_or_else(|| python::folder(&settings)))?)
             }
         }
     }

@@ -16,9 +16,8 @@ use crate::setup;
 /// Prints what was found; an error where programs cannot be run.
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn run(settings: &Settings) -> Result<(), Box<dyn Error>> {
-    let data_dir = &settings.server.data_dir;
     let mut table = Table::default();
-    let can_run = examine_sandbox(&mut table, data_dir).await;
+    let can_run = examine_sandbox(&mut table, settings).await;
     table.section("Interpreters");
     for (name, language) in [("python3", Language::Python), ("bash", Language::Bash)] {
         match Interpreter::find(language) {
@@ -30,15 +29,18 @@ pub(crate) async fn run(settings: &Settings) -> Result<(), Box<dyn Error>> {
         }
     }
     table.section("Data tools");
-    examine_environment(&mut table, &python::folder(data_dir));
+    examine_environment(&mut table, &python::folder(settings));
     print!("{table}");
     if can_run { Ok(()) } else { Err("programs cannot be run here; see what is missing above".into()) }
 }
 
 /// Whether programs can be run.
-async fn examine_sandbox(table: &mut Table, data_dir: &Path) -> bool {
+async fn examine_sandbox(table: &mut Table, settings: &Settings) -> bool {
+    let data_dir: &Path = &settings.server.data_dir;
     table.section("Sandbox");
-    let probed = match Sandbox::start(Options::default()) {
+    let accept_missing = if settings.run.accept_missing_landlock { vec![Layer::Landlock] } else { Vec::new() };
+    let options = Options { accept_missing: accept_missing.into_iter().collect(), ..Options::default() };
+    let probed = match Sandbox::start(options) {
         Ok(sandbox) => sandbox.probe().await.map(|probe| (sandbox, probe)),
         Err(error) => Err(error),
     };
