@@ -40,7 +40,11 @@ impl Recorder for NoRecords {
 
 impl Pair {
     pub(crate) async fn of(stored: &Room) -> Self {
-        let (root, journals) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        Self::at(tempfile::tempdir().unwrap(), stored).await
+    }
+
+    pub(crate) async fn at(root: TempDir, stored: &Room) -> Self {
+        let journals = tempfile::tempdir().unwrap();
         let store = Arc::clone(&stored.store);
         let user = new_user(&*store).await;
         let options = FolderOptions {
@@ -88,15 +92,15 @@ impl Pair {
 }
 
 /// Numbers that look random and are the same in every run.
-struct Dice(u64);
+pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
+    pub(crate) fn roll(&mut self, sides: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % sides
     }
 
-    fn path(&mut self) -> WsPath {
+    pub(crate) fn path(&mut self) -> WsPath {
         let depth = 1 + self.roll(3);
         let names: Vec<&str> = (0..depth).map(|_| ["a", "b", "c-d"][usize::try_from(self.roll(3)).unwrap()]).collect();
         WsPath::posix(&names.join("/")).unwrap()

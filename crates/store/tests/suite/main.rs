@@ -6,6 +6,7 @@ mod concurrency;
 mod folder_checkouts;
 mod folder_in_place;
 mod folder_search;
+mod folder_views;
 mod folders;
 mod history;
 mod migrations;

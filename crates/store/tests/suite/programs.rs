@@ -3,6 +3,7 @@
 use crate::folders::Pair;
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use toolrest_core::{
@@ -96,6 +97,15 @@ impl Pair {
     pub(crate) fn text(&self, name: &str) -> String {
         fs::read_to_string(self.path(name)).unwrap()
     }
+}
+
+/// The files that can be run.
+pub(crate) fn runnable(root: &Path) -> Vec<String> {
+    let can_be_run = |name: &String| {
+        let found = fs::symlink_metadata(root.join(name)).unwrap();
+        found.is_file() && found.permissions().mode() & 0o100 != 0
+    };
+    tree(root).into_keys().filter(can_be_run).collect()
 }
 
 /// What was changed: a letter for what was done, and the path.

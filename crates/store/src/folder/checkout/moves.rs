@@ -60,7 +60,7 @@ impl Findings {
     fn moves(&self) -> Vec<(WsPath, WsPath)> {
         let files = self.moved_files();
         let mut moves: Vec<(WsPath, WsPath)> = Vec::new();
-        for folder in &self.removed_folders {
+        for folder in self.removed_folders.iter().filter(|folder| !self.written.contains_key(folder)) {
             if !moves.iter().any(|(from, _)| folder.is_below(from)) {
                 moves.extend(self.moved_folder(folder, &files).map(|to| (folder.clone(), to)));
             }
@@ -75,7 +75,9 @@ impl Findings {
     /// Each file that is gone with one that is new and holds the same, preferably of the same name.
     fn moved_files(&self) -> BTreeMap<WsPath, WsPath> {
         let mut gone: BTreeMap<(ContentHash, bool), Vec<&WsPath>> = BTreeMap::new();
-        for (path, before) in self.removed.iter().filter(|(_, before)| before.size_bytes > 0) {
+        // Where a folder takes its place, a file has to be out of the way before anything is moved.
+        let can_move = |path: &WsPath| !self.made_folders.contains(path);
+        for (path, before) in self.removed.iter().filter(|(path, before)| before.size_bytes > 0 && can_move(path)) {
             gone.entry((before.hash, before.is_runnable)).or_default().push(path);
         }
         let mut moves = BTreeMap::new();
