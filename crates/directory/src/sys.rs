@@ -154,6 +154,12 @@ pub(crate) fn sync(file: impl AsFd) -> Result<()> {
     fs::fsync(file)
 }
 
+/// Makes all durable that lies on the disk of a file.
+pub(crate) fn sync_all(file: impl AsFd) -> Result<()> {
+    gate()?;
+    fs::syncfs(file)
+}
+
 /// Makes the bytes durable, and the metadata only as far as reading them back needs it.
 pub(crate) fn sync_data(file: impl AsFd) -> Result<()> {
     gate()?;

@@ -31,6 +31,9 @@ const SET_ID: u32 = 0o6000;
 /// Files that tell git what to run are only compared up to this size.
 const COMPARED_BYTES: usize = 1 << 20;
 
+/// More files than this are made durable together with all else on their disk.
+const SYNCED_ONE_BY_ONE: usize = 64;
+
 /// Something that was not taken over.
 #[derive(Debug)]
 pub struct NotTaken {
@@ -79,6 +82,26 @@ impl Turn<'_> {
             dress(self.root(), path, *mode, None).at(path)?;
         }
         Ok(work.not_taken)
+    }
+
+    /// Makes durable what was taken over to these paths.
+    pub fn make_durable(&mut self, paths: &[PathBuf]) -> Result<()> {
+        let root = self.root();
+        if paths.len() > SYNCED_ONE_BY_ONE {
+            return root.open_real_folder(Path::new(""), OFlags::RDONLY).and_then(sys::sync_all).at(root.real_path());
+        }
+        for path in paths {
+            let folder = path.parent().unwrap_or(Path::new(""));
+            let sync_file = root.place(path).and_then(|place| place.open(OFlags::RDONLY)).and_then(sys::sync);
+            let sync_folder = || root.open_real_folder(folder, OFlags::RDONLY).and_then(sys::sync);
+            match sync_file {
+                // A link has nothing but its name; what is gone or closed again is somebody else's care.
+                Ok(()) | Err(Errno::LOOP | Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => {}
+                failed => failed.at(path)?,
+            }
+            found(sync_folder()).at(folder)?;
+        }
+        Ok(())
     }
 
     /// Gives what stands at a path the permission bits of what a program left, and where it is new the owner too.

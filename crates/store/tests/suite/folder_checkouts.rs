@@ -4,7 +4,7 @@ use crate::folders::Pair;
 use crate::programs::{changes, left_out, named, run, tree, write};
 use crate::room::{Room, on_both_stores, path, put};
 use std::fs::{self, Permissions};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, chown};
 use toolrest_core::{Changeset, CheckedIn, Ground, KeepLimits, LeftOutReason};
 
 on_both_stores![
@@ -187,148 +187,8 @@ async fn files_that_history_knows_keep_it_though_rules_ignore_them(room: Room) {
     assert_eq!(named(&tree(folder)), [".gitignore"]);
 }
 
-async fn on_sqlite() -> Pair {
+pub(crate) async fn on_sqlite() -> Pair {
     Pair::of(&Room::on_sqlite().await).await
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ignored_trees_go_through_without_versions() {
-    let pair = on_sqlite().await;
-    let folder = pair.root.path();
-    write(
-        folder,
-        &[
-            (".gitignore", "node_modules\n*.log\n"),
-            ("node_modules/old/x", "x"),
-            ("node_modules/gone/y", "y"),
-            ("a.log", "a"),
-        ],
-    );
-    let script = "rm -r node_modules/gone; mkdir -p node_modules/.bin node_modules/new/node_modules/deep; \
-                  echo new > node_modules/new/node_modules/deep/index.js; ln -s ../new/x node_modules/.bin/x; \
-                  echo more >> node_modules/old/x; rm a.log; echo b > b.log; echo 'target' >> .gitignore; mkdir target; \
-                  echo built > target/built; install -m 6755 /bin/true target/true; mkfifo target/pipe; mkdir -p src/node_modules; \
-                  echo x > src/node_modules/x; echo main > src/main";
-    let done = pair.runs(script).await;
-    assert_eq!(changes(&done), ["M /.gitignore", "A /src", "A /src/main"]);
-    let mut reasons = left_out(&done);
-    reasons.sort_by_key(|(path, _)| path.to_string());
-    let ignored = |path| (path, LeftOutReason::Ignored);
-    let expected = [
-        ignored("/a.log"),
-        ignored("/b.log"),
-        ignored("/node_modules"),
-        ignored("/src/node_modules"),
-        ignored("/target"),
-        ("/target/pipe", LeftOutReason::Special),
-    ];
-    assert_eq!(reasons, expected);
-    let after = tree(folder);
-    let expected = [
-        ".gitignore",
-        "b.log",
-        "node_modules/",
-        "node_modules/.bin/",
-        "node_modules/.bin/x",
-        "node_modules/new/",
-        "node_modules/new/node_modules/",
-        "node_modules/new/node_modules/deep/",
-        "node_modules/new/node_modules/deep/index.js",
-        "node_modules/old/",
-        "node_modules/old/x",
-        "src/",
-        "src/main",
-        "src/node_modules/",
-        "src/node_modules/x",
-        "target/",
-        "target/built",
-        "target/true",
-    ];
-    assert_eq!(named(&after), expected);
-    assert_eq!(
-        (after["node_modules/.bin/x"].as_str(), after["node_modules/old/x"].as_str()),
-        ("-> ../new/x", "xmore\n")
-    );
-    assert_eq!(fs::metadata(pair.path("target/true")).unwrap().mode() & 0o7777, 0o755);
-    // A folder that was removed and made again holds nothing of what it held.
-    pair.runs("rm -r node_modules; mkdir -p node_modules/old; echo z > node_modules/old/z").await;
-    assert_eq!(named(&tree(&pair.path("node_modules"))), ["old/", "old/z"]);
-    pair.runs("rm -r src").await;
-    assert!(!pair.path("src").exists());
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_that_git_would_run_gets_into_a_repository() {
-    let pair = on_sqlite().await;
-    let folder = pair.root.path();
-    write(
-        folder,
-        &[
-            (".git/config", "own"),
-            (".git/HEAD", "ref: a"),
-            (".git/hooks/pre-commit", "own"),
-            (".git/info/exclude", "built\n"),
-            ("f", "f"),
-        ],
-    );
-    let script = "echo evil > .git/config; echo evil > .git/hooks/pre-commit; echo evil > .git/hooks/post-checkout; echo 'ref: b' > .git/HEAD; \
-                  mkdir -p .git/modules/m/hooks .git/refs/heads; echo evil > .git/modules/m/config; echo evil > .git/modules/m/hooks/x; \
-                  echo id > .git/refs/heads/config; echo ../evil > .git/commondir; ln -s ../evil .git/worktrees; echo x > built; \
-                  mkdir -p sub wt; echo 'gitdir: ../evil' > sub/.git; echo 'gitdir: ../.git/worktrees/wt' > wt/.git; git init -q nested; \
-                  mkdir -p evil; echo f2 > f";
-    let done = pair.runs(script).await;
-    assert_eq!((pair.text(".git/config"), pair.text(".git/hooks/pre-commit")), ("own".into(), "own".into()));
-    assert_eq!((pair.text(".git/HEAD"), pair.text(".git/refs/heads/config")), ("ref: b\n".into(), "id\n".into()));
-    for name in [
-        ".git/hooks/post-checkout",
-        ".git/modules/m/config",
-        ".git/modules/m/hooks",
-        ".git/commondir",
-        ".git/worktrees",
-        "sub/.git",
-        "nested/.git/config",
-        "nested/.git/hooks",
-    ] {
-        assert!(fs::symlink_metadata(pair.path(name)).is_err(), "{name}");
-        assert!(left_out(&done).contains(&(&format!("/{name}"), LeftOutReason::GitConfig)), "{name}: {done:?}");
-    }
-    assert!(pair.path("wt/.git").exists() && pair.path("nested/.git/HEAD").exists() && pair.path("built").exists());
-    assert_eq!(changes(&done), ["A /evil", "M /f", "A /nested", "A /sub", "A /wt"]);
-    // Starting over does not get around it.
-    pair.runs("rm -rf .git; git init -q . 2>/dev/null").await;
-    assert_eq!((pair.text(".git/config"), pair.text(".git/hooks/pre-commit")), ("own".into(), "own".into()));
-    assert!(!pair.path(".git/refs/heads/config").exists());
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn links_come_without_versions_and_lead_nothing_astray() {
-    let pair = on_sqlite().await;
-    let (folder, outside) = (pair.root.path(), tempfile::tempdir().unwrap());
-    write(outside.path(), &[("secret", "secret")]);
-    write(folder, &[("target", "target"), ("file", "file"), ("folder/x", "x"), ("real/y", "y")]);
-    symlink("target", pair.path("link")).unwrap();
-    symlink("real", pair.path("to-folder")).unwrap();
-    symlink(outside.path(), pair.path("out")).unwrap();
-    symlink("target", pair.path("unlinked")).unwrap();
-    let script = format!(
-        "ln -s target new; rm file; ln -s target file; rm -r folder; ln -s {0} folder; rm link; echo own > link; rm to-folder; mkdir to-folder; \
-         echo in > to-folder/y; rm out; mkdir out; echo mine > out/secret; rm unlinked; ln -s {0}/secret leak",
-        outside.path().display()
-    );
-    let done = pair.runs(&script).await;
-    let after = tree(folder);
-    let out = outside.path().display();
-    assert_eq!((after["new"].as_str(), after["file"].as_str()), ("-> target", "-> target"));
-    assert_eq!((after["folder"].clone(), after["leak"].clone()), (format!("-> {out}"), format!("-> {out}/secret")));
-    assert_eq!(
-        (after["link"].as_str(), after["target"].as_str(), after["to-folder/y"].as_str(), after["real/y"].as_str()),
-        ("own\n", "target", "in\n", "y")
-    );
-    assert_eq!(after["out/secret"], "mine\n");
-    assert!(!after.contains_key("unlinked"));
-    assert_eq!(fs::read_to_string(outside.path().join("secret")).unwrap(), "secret");
-    assert!(left_out(&done).iter().all(|(_, reason)| *reason == LeftOutReason::Link), "{done:?}");
-    assert_eq!(done.left_out.len(), 8, "{done:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -358,35 +218,6 @@ async fn hostile_content_is_told_and_harms_nothing() {
     assert!(fs::read_dir(folder).unwrap().all(|entry| !entry.unwrap().file_type().unwrap().is_char_device()));
     pair.runs("chmod 000 .; rm -r deep; rm sparse").await;
     assert!(!pair.path("deep").exists() && !pair.path("sparse").exists());
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_over_the_limits_is_there_without_versions() {
-    let pair = on_sqlite().await;
-    let folder = pair.root.path();
-    write(folder, &[("large", &"x".repeat(2000)), ("small", "s")]);
-    let keep = KeepLimits { file_bytes: 1000, commit_bytes: 2500, commit_files: 4 };
-    let mut checkout = pair.check_out(keep).await;
-    run(
-        &checkout.ground(),
-        "echo less > large; head -c 1500 /dev/zero > huge; for i in 1 2 3; do head -c 900 /dev/zero > d$i; done; mkdir m; for i in $(seq 5); do echo $i > m/$i; done",
-    );
-    let done = pair.check_in(&mut checkout).await;
-    let told = left_out(&done);
-    let expected = [
-        ("/", LeftOutReason::TooMuch),
-        ("/huge", LeftOutReason::TooLarge),
-        ("/large", LeftOutReason::TooLarge),
-        ("/m", LeftOutReason::TooMuch),
-    ];
-    assert_eq!(told, expected);
-    assert_eq!(pair.text("large"), "less\n");
-    assert_eq!(
-        (fs::metadata(pair.path("huge")).unwrap().len(), fs::metadata(pair.path("d3")).unwrap().len()),
-        (1500, 900)
-    );
-    assert!((1..=5).all(|number| pair.text(&format!("m/{number}")) == format!("{number}\n")));
-    assert!(done.changed.len() <= 5, "{done:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -439,4 +270,27 @@ async fn permissions_are_as_the_program_gave_them() {
     .await;
     let mode = |name: &str| fs::metadata(pair.path(name)).unwrap().mode() & 0o7777;
     assert_eq!((mode("f"), mode("secret"), mode("private"), mode("run")), (0o600, 0o640, 0o700, 0o700));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_program_made_belongs_to_the_owner_of_the_folder() {
+    let pair = on_sqlite().await;
+    let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
+    let owner = if is_root { 4242 } else { fs::metadata(pair.root.path()).unwrap().uid() };
+    write(pair.root.path(), &[(".gitignore", "out\n")]);
+    chown(pair.root.path(), Some(owner), None).unwrap();
+    let mut checkout = pair.check_out(KeepLimits::default()).await;
+    let Ground::Overlay { private, .. } = checkout.ground() else { panic!("no view") };
+    for part in ["", "upper", "work"] {
+        assert_eq!(fs::metadata(private.join(part)).unwrap().uid(), owner, "{part}");
+    }
+    let upper = private.join("upper");
+    write(&upper, &[("made/file", "made"), ("out/file", "out")]);
+    for name in ["made", "made/file", "out", "out/file"] {
+        chown(upper.join(name), Some(owner), None).unwrap();
+    }
+    pair.check_in(&mut checkout).await;
+    for name in ["made", "made/file", "out", "out/file"] {
+        assert_eq!(fs::metadata(pair.path(name)).unwrap().uid(), owner, "{name}");
+    }
 }

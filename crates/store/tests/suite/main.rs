@@ -5,6 +5,7 @@ mod changesets;
 mod concurrency;
 mod folder_checkouts;
 mod folder_in_place;
+mod folder_past_history;
 mod folder_search;
 mod folder_views;
 mod folders;

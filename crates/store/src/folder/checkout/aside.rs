@@ -100,7 +100,7 @@ impl Aside {
         let commit = if changes.changes.is_empty() { None } else { self.workspace.commit(changes, cx).await?.id };
 
         let taken_over = std::mem::take(&mut findings.taken_over);
-        let settled = std::mem::take(&mut findings.settled);
+        let (settled, durable) = (std::mem::take(&mut findings.settled), std::mem::take(&mut findings.durable));
         let dressed = std::mem::take(&mut findings.dressed);
         if !taken_over.is_empty() || !dressed.is_empty() {
             let upper = Arc::clone(upper);
@@ -113,6 +113,7 @@ impl Aside {
                     // What became of it since is somebody else's.
                     let _ = turn.dress(&path, &left, owner);
                 }
+                turn.make_durable(&durable).map_err(|error| failed(&error))?;
                 Ok(not_taken)
             };
             let not_taken = self.workspace.in_turn(cx, take).await?;

@@ -30,6 +30,8 @@ pub(super) struct Findings {
     pub(super) cleared: Vec<PathBuf>,
     /// What comes without versions, after the rest: from where in the program's folder, and where to.
     pub(super) taken_over: Vec<(PathBuf, PathBuf)>,
+    /// What of that nobody can make again.
+    pub(super) durable: Vec<PathBuf>,
     /// What lies in a tree that is taken over but has been dealt with.
     pub(super) settled: Vec<PathBuf>,
     /// What gets the permissions that the program gave it.
@@ -344,6 +346,7 @@ impl Decision<'_> {
     fn take_over(&mut self, path: &Path, target: &Path, reason: LeftOutReason) {
         self.found.leave_out(target, reason);
         self.found.taken_over.push((path.to_owned(), target.to_owned()));
+        self.found.durable.push(target.to_owned());
     }
 
     /// Takes room in the commit for a file, of which there is so much now and was so much before.
