@@ -68,8 +68,11 @@ impl Turn<'_> {
         }
         let mut work =
             TakeOver { root: self.root(), upper, waiting: Vec::new(), made: Vec::new(), not_taken: Vec::new() };
-        work.make_parents(from, to)?;
-        work.waiting.push((from.to_owned(), to.to_owned()));
+        match work.make_parents(from, to) {
+            Ok(()) => work.waiting.push((from.to_owned(), to.to_owned())),
+            Err(error) if matches!(error.kind, ErrorKind::NoSpace | ErrorKind::Io(_)) => return Err(error),
+            Err(error) => work.not_taken.push(NotTaken { path: to.to_owned(), why: WhyNot::Failed(error.kind) }),
+        }
         while let Some((from, to)) = work.waiting.pop() {
             match work.take(&from, &to) {
                 Ok(()) => {}

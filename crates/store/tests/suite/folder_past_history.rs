@@ -197,3 +197,17 @@ async fn what_needs_no_versions_comes_from_another_file_system_too() {
     let told = [("/link", LeftOutReason::Link), ("/out", LeftOutReason::Ignored), ("/sparse", LeftOutReason::TooLarge)];
     assert_eq!((left_out(&done), done.commit), (told.to_vec(), None));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_ignored_goes_along_with_a_folder_that_has_to_go_elsewhere() {
+    let pair = on_sqlite().await;
+    let folder = pair.root.path();
+    write(folder, &[(".gitignore", "out\n"), ("t", "old")]);
+    let mut checkout = pair.check_out(KeepLimits::default()).await;
+    run(&checkout.ground(), "rm t; mkdir -p t/out; echo in > t/in; echo built > t/out/x");
+    write(folder, &[("t", "theirs")]);
+    let done = pair.check_in(&mut checkout).await;
+    let kept_as = done.conflicts[0].kept_as.as_ref().unwrap().without_slash();
+    assert_eq!(named(&tree(&pair.path(kept_as))), ["in", "out/", "out/x"]);
+    assert_eq!(pair.text("t"), "theirs");
+}

@@ -100,14 +100,11 @@ impl Keeper {
             keeper: self,
             found: Findings::default(),
             staying: BTreeSet::new(),
-            relocated: None,
+            relocated: Vec::new(),
             taken_whole: None,
             bytes_left: self.keep.commit_bytes,
             files_left: self.keep.commit_files,
         };
-        for found in &ignored {
-            decision.ignored(found, &versioned)?;
-        }
         for found in &versioned {
             if let (None, Some(lower)) = (&found.upper, &found.lower) {
                 decision.remove(&found.path, lower)?;
@@ -117,6 +114,10 @@ impl Keeper {
             if let Some(upper) = &found.upper {
                 decision.left(&found.path, upper, found.lower.as_ref())?;
             }
+        }
+        // Only now it is known which folders go elsewhere, with what is ignored in them.
+        for found in &ignored {
+            decision.ignored(found, &versioned)?;
         }
         let Decision { mut found, staying, .. } = decision;
         found
@@ -139,8 +140,8 @@ struct Decision<'a> {
     found: Findings,
     /// What the program took away and stays, because others have changed it.
     staying: BTreeSet<PathBuf>,
-    /// A folder of the program's that goes elsewhere, and where.
-    relocated: Option<(PathBuf, PathBuf)>,
+    /// Folders of the program's that go elsewhere, and where.
+    relocated: Vec<(PathBuf, PathBuf)>,
     /// A folder that is taken over with all that is in it.
     taken_whole: Option<PathBuf>,
     bytes_left: u64,
@@ -160,11 +161,17 @@ impl Decision<'_> {
         let is_there = |tracked: &PathBuf| tracked == &found.path;
         if found.upper.is_some() {
             if !tracked.iter().any(is_there) {
-                self.found.taken_over.push((found.path.clone(), found.path.clone()));
+                let target = self.elsewhere(&found.path).unwrap_or_else(|| found.path.clone());
+                self.found.taken_over.push((found.path.clone(), target));
             }
             return Ok(());
         }
         self.clear_around(&found.path, &tracked)
+    }
+
+    /// Where a path of the program's goes, if a folder above it goes elsewhere.
+    fn elsewhere(&self, path: &Path) -> Option<PathBuf> {
+        self.relocated.iter().rev().find_map(|(from, to)| Some(to.join(path.strip_prefix(from).ok()?)))
     }
 
     /// Clears all that is at a path, but for what is removed with a version.
@@ -227,7 +234,7 @@ impl Decision<'_> {
         if self.taken_whole.as_ref().is_some_and(|whole| path.starts_with(whole)) {
             return Ok(());
         }
-        let elsewhere = self.relocated.as_ref().and_then(|(from, to)| Some(to.join(path.strip_prefix(from).ok()?)));
+        let elsewhere = self.elsewhere(path);
         let lower = lower.filter(|_| elsewhere.is_none());
         let target = elsewhere.unwrap_or_else(|| path.to_owned());
         let Some(mut at) = path_of(&target) else {
@@ -256,7 +263,7 @@ impl Decision<'_> {
                 }
                 Some(_) if is_in_the_way => {
                     at = self.keep_beside(&at)?;
-                    self.relocated = Some((path.to_owned(), below_root(&at).to_owned()));
+                    self.relocated.push((path.to_owned(), below_root(&at).to_owned()));
                 }
                 Some(lower) => self.remove(path, lower)?,
                 None => {}
