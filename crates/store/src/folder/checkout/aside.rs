@@ -133,13 +133,17 @@ impl Checkout for Aside {
         self.workspace.store.authorise(self.workspace.access).await?;
         let upper = Arc::new(self.private.open()?);
         let mut tries = 1;
+        // What was cleared by a try that failed is not seen again.
+        let mut told = Vec::new();
         let checked_in = loop {
             let mut findings = self.look(&upper, cx).await?;
+            findings.left_out.append(&mut told);
             match self.carry_out(&upper, &mut findings, cx).await {
                 Ok(commit) => break findings.into_checked_in(commit),
                 Err(error) if came_between(error.kind) && tries < TRIES => tries += 1,
                 Err(error) => return Err(error),
             }
+            told = findings.left_out;
         };
         self.private.empty().map_err(ToolError::internal)?;
         self.since = self.private.moment()?;
