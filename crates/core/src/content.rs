@@ -125,6 +125,9 @@ impl Form {
     }
 }
 
+/// JSON that would be longer when laid out is shown to programs as it is kept.
+const LAID_OUT_MOST_BYTES: usize = 64 << 20;
+
 /// A file's content.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Content {
@@ -162,6 +165,37 @@ impl Content {
             Self::Json(json) => ContentHash::of(&json.canonical()?),
             Self::Bytes(bytes) => ContentHash::of(bytes),
         })
+    }
+
+    /// The bytes that programs see in a file of that type: the text of a document, JSON laid out for people.
+    pub fn shown(self, file_type: FileType) -> Vec<u8> {
+        match self {
+            Self::Text(text) => text.into_bytes(),
+            Self::Json(json) if file_type == FileType::Document => {
+                json.document_text().unwrap_or_default().into_bytes()
+            }
+            // Deep nesting could make of a few megabytes more than memory holds.
+            Self::Json(json) if json.pretty_bytes() > LAID_OUT_MOST_BYTES => json.as_str().as_bytes().to_vec(),
+            Self::Json(json) => json.pretty().into_bytes(),
+            Self::Bytes(bytes) => bytes,
+        }
+    }
+
+    /// The content that a program means which wrote these bytes to a file of that type: the document's other fields
+    /// stay, and JSON must be JSON.
+    pub fn of_shown(bytes: Vec<u8>, file_type: FileType, before: &Self) -> Result<Self> {
+        let Self::Json(json) = before else { return Ok(Self::of_bytes(bytes)) };
+        let unfit = |message: &str| ToolError::new(ErrorKind::WrongType, message);
+        let Self::Text(text) = Self::of_bytes(bytes) else { return Err(unfit("What was written is not text")) };
+        if file_type == FileType::Document {
+            return json.with_document_text(&text).map(Self::Json);
+        }
+        let json = JsonText::parse(text)?;
+        if !json.is_object() {
+            return Err(unfit("What was written is not a JSON object"));
+        }
+        json.check_unique_keys()?;
+        Ok(Self::Json(json.compact()))
     }
 
     /// The bytes that a store keeps.

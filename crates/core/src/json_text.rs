@@ -99,6 +99,15 @@ impl JsonText {
         self.members()?.into_iter().find(|(name, _)| name == "text").and_then(|(_, text)| text.as_string())
     }
 
+    /// The same object with another `text`.
+    pub fn with_document_text(&self, text: &str) -> Result<Self> {
+        let mut members = self.members().unwrap_or_default();
+        for (_, value) in members.iter_mut().filter(|(name, _)| name == "text") {
+            *value = Self::of(&text)?;
+        }
+        Self::from_members(&members)
+    }
+
     /// Puts an object together from members.
     pub fn from_members(members: &[(String, Self)]) -> Result<Self> {
         let mut text = String::from("{");

@@ -3,7 +3,7 @@
 use crate::{ErrorKind, Result, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::fmt;
+use std::{borrow::Borrow, fmt};
 
 /// The longest name of one file or folder.
 pub const MAX_NAME_BYTES: usize = 255;
@@ -152,6 +152,12 @@ impl WsPath {
         }
         let rest = &self.0[from.0.len()..];
         Some(Self(format!("{}{rest}", to.0)))
+    }
+}
+
+impl Borrow<str> for WsPath {
+    fn borrow(&self) -> &str {
+        &self.0
     }
 }
 

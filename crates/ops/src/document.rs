@@ -92,14 +92,7 @@ impl Editable {
     pub fn put_back(self, text: String) -> Result<Content> {
         match self.whole {
             Whole::Text => without_nul(text).map(Content::Text),
-            Whole::Document(json) => {
-                let text = without_nul(text)?;
-                let mut members = json.members().unwrap_or_default();
-                for (_, value) in members.iter_mut().filter(|(name, _)| name == "text") {
-                    *value = JsonText::of(&text)?;
-                }
-                JsonText::from_members(&members).map(Content::Json)
-            }
+            Whole::Document(json) => json.with_document_text(&without_nul(text)?).map(Content::Json),
             Whole::Json => {
                 let json = JsonText::parse(text).map_err(|error| {
                     unfit(format!(
