@@ -21,6 +21,7 @@ mod sys;
 mod temporary;
 mod walk;
 mod watch;
+mod workbench;
 
 pub use change::{Applied, AppliedChange, Change, CommitOptions, Contents, Effect, Expect, Parents, Replace};
 pub use commit::{Outcome, Record, Recovered, Turn};
@@ -34,3 +35,4 @@ pub use root::{Links, Root};
 pub use temporary::is_temporary;
 pub use walk::{Files, Heed, IgnoreRules, PassedOver, Paths, Verdict, Visitor, WalkOptions};
 pub use watch::{Event, Watch};
+pub use workbench::{Standing, Surveyor, Workbench, remove_tree};

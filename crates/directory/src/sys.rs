@@ -330,6 +330,13 @@ pub(crate) fn strip_attributes(folder: impl AsFd, name: &OsStr) -> Result<()> {
     Ok(())
 }
 
+/// Changes the mode of what is open for its path only, which is never a symbolic link's.
+pub(crate) fn change_mode_of_path(file: impl AsFd, mode: u32) -> Result<()> {
+    gate()?;
+    let path = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
+    fs::chmodat(fs::CWD, path, Mode::from_raw_mode(mode), AtFlags::empty())
+}
+
 pub(crate) fn change_owner(file: impl AsFd, owner: u32, group: u32) -> Result<()> {
     gate()?;
     fs::fchown(file, Some(fs::Uid::from_raw(owner)), Some(fs::Gid::from_raw(group)))

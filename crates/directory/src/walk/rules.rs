@@ -74,9 +74,9 @@ pub(crate) struct Rules {
 
 /// What a folder has that matters to rules.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Here {
-    pub(super) has_rules: bool,
-    pub(super) has_git: bool,
+pub(crate) struct Here {
+    pub(crate) has_rules: bool,
+    pub(crate) has_git: bool,
 }
 
 /// The folders that hold what matters to rules.
@@ -87,10 +87,10 @@ pub(crate) struct Layers<'a> {
     pub(crate) git: Vec<&'a OwnedFd>,
 }
 
-pub(super) struct ReadRules {
-    pub(super) rules: Option<Arc<Rules>>,
+pub(crate) struct ReadRules {
+    pub(crate) rules: Option<Arc<Rules>>,
     /// Whether there are more that could not be read.
-    pub(super) is_unreadable: bool,
+    pub(crate) is_unreadable: bool,
 }
 
 impl Rules {
@@ -108,7 +108,7 @@ impl Rules {
     }
 
     /// Adds the rules of a folder whose path, as it is shown and with a slash at the end, has so many bytes.
-    pub(super) fn of_folder(folder: &OwnedFd, here: Here, above: Option<Arc<Self>>, path_bytes: usize) -> ReadRules {
+    pub(crate) fn of_folder(folder: &OwnedFd, here: Here, above: Option<Arc<Self>>, path_bytes: usize) -> ReadRules {
         Self::read(folder, here, above, path_bytes, "")
     }
 

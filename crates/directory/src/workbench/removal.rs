@@ -1,0 +1,127 @@
+//! Removing trees, however deep they are and whoever may enter them.
+
+use std::{
+    ffi::{OsStr, OsString},
+    os::{
+        fd::{AsFd, BorrowedFd, OwnedFd},
+        unix::ffi::OsStrExt,
+    },
+    path::Path,
+};
+
+use rustix::{
+    fs::{Dir, FileType, OFlags, ResolveFlags},
+    io::Errno,
+};
+
+use super::{is_dots, open_up};
+use crate::{ErrorKind, Kind, Metadata, Result, error::At, error::found, sys};
+
+/// How many names of a folder are held at a time.
+const NAMES_AT_A_TIME: usize = 10_000;
+
+/// Removes a folder of this process' own with all that is in it; content if there is none.
+pub fn remove_tree(folder: &Path) -> Result<()> {
+    let name = folder.file_name().ok_or_else(|| ErrorKind::Invalid("it has no name").at(folder))?;
+    let above = folder.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match found(sys::open_folder(above)).at(folder)? {
+        None => Ok(()),
+        Some(above) => remove_tree_at(&above, name).at(folder),
+    }
+}
+
+/// Removes a folder by its name, or what else has it.
+///
+/// Folders below are first moved up to the top, so that neither the depth of the tree nor that of this function grows.
+pub(super) fn remove_tree_at(above: &OwnedFd, name: &OsStr) -> rustix::io::Result<()> {
+    let Some(top) = open_folder(above, name)? else {
+        return found(sys::unlink(above, name)).map(drop);
+    };
+    let mut moved_up = 0u64;
+    loop {
+        let entries = names(&top)?;
+        if entries.is_empty() {
+            break;
+        }
+        for (name, kind) in entries {
+            if kind == Kind::Folder {
+                flatten(&top, &name, &mut moved_up)?;
+            } else {
+                found(sys::unlink(&top, &name))?;
+            }
+        }
+    }
+    found(sys::remove_folder(above, name)).map(drop)
+}
+
+/// Moves the folders in a folder up beside it, and removes it with the rest.
+fn flatten(top: &OwnedFd, name: &OsStr, moved_up: &mut u64) -> rustix::io::Result<()> {
+    let Some(folder) = open_folder(top, name)? else { return Ok(()) };
+    loop {
+        let entries = names(&folder)?;
+        if entries.is_empty() {
+            return found(sys::remove_folder(top, name)).map(drop);
+        }
+        for (name, kind) in entries {
+            if kind != Kind::Folder {
+                found(sys::unlink(&folder, &name))?;
+                continue;
+            }
+            loop {
+                *moved_up += 1;
+                let free = OsString::from(format!(".{moved_up}"));
+                match move_out((folder.as_fd(), &name), (top.as_fd(), &free)) {
+                    Err(Errno::EXIST) => {}
+                    moved => {
+                        moved?;
+                        break;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Moves a folder elsewhere, also one that its owner may not change.
+pub(super) fn move_out(from: (BorrowedFd<'_>, &OsStr), to: (BorrowedFd<'_>, &OsStr)) -> rustix::io::Result<()> {
+    match sys::rename_to_free(from, to) {
+        Err(Errno::ACCESS) => {
+            open_up(&open_beneath(from.0, from.1, OFlags::PATH)?)?;
+            sys::rename_to_free(from, to)
+        }
+        other => other,
+    }
+}
+
+/// Opens a folder to read it, also one that was closed to its owner; none if it is not there, or no folder.
+fn open_folder(above: &OwnedFd, name: &OsStr) -> rustix::io::Result<Option<OwnedFd>> {
+    let Some(path) = found(open_beneath(above, name, OFlags::PATH))? else { return Ok(None) };
+    open_up(&path)?;
+    found(open_beneath(above, name, OFlags::RDONLY))
+}
+
+fn open_beneath(above: impl AsFd, name: &OsStr, access: OFlags) -> rustix::io::Result<OwnedFd> {
+    sys::open_beneath(above, Path::new(name), access | OFlags::DIRECTORY, ResolveFlags::NO_SYMLINKS)
+}
+
+/// Some names of a folder, from its beginning on.
+fn names(folder: &OwnedFd) -> rustix::io::Result<Vec<(OsString, Kind)>> {
+    let mut names = Vec::new();
+    let mut entries = Dir::read_from(folder)?;
+    while let Some(entry) = entries.read() {
+        let entry = entry?;
+        let name = OsStr::from_bytes(entry.file_name().to_bytes());
+        if is_dots(name) {
+            continue;
+        }
+        let kind = match entry.file_type() {
+            FileType::Unknown => found(sys::stat_name(folder, name))?.map(|stat| Metadata::from(stat).kind),
+            known => Some(Kind::of(known)),
+        };
+        names.extend(kind.map(|kind| (name.to_owned(), kind)));
+        if names.len() == NAMES_AT_A_TIME {
+            break;
+        }
+    }
+    Ok(names)
+}
