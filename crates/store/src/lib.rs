@@ -8,6 +8,7 @@ mod accounts;
 mod blob;
 mod database_workspace;
 mod discovery;
+mod file_list;
 mod files;
 mod folder;
 mod history;
@@ -23,6 +24,7 @@ mod store;
 mod workspaces;
 
 pub use accounts::{AccountStore, Attempt, Credentials, NewUser, Rotation, Session, User, no_such_account};
+pub use file_list::{FileList, ListedSince, Moment};
 pub use files::{CallInfo, Chat, FileStore, Message, Page};
 pub use folder::{FolderOptions, HistoryLimits, find as find_in_folder, search as search_folder};
 pub use history::{FolderCommit, FolderHistory, Recorded};

@@ -3,6 +3,7 @@
 mod accounts;
 mod chats;
 mod commits;
+mod file_list;
 mod files;
 mod folders;
 mod history;

@@ -150,17 +150,15 @@ impl Write<'_> {
         )
     }
 
-    /// Notes which files changed, for the searches that know them as they were. What lies below a folder that moved is
+    /// Notes which files and folders changed, for those who know them as they were. What lies below a folder that moved is
     /// noted where it is moved.
     fn changed(&self, ops: &[RowOp]) -> Option<Statement> {
         let changed: Vec<Uuid> = ops
             .iter()
             .filter_map(|op| match op {
                 RowOp::Insert(row) | RowOp::Untrash(row) => Some(row.id.0),
-                RowOp::AddVersion { file, .. }
-                | RowOp::Trash { file, .. }
-                | RowOp::Move { file, is_folder: false, .. } => Some(file.0),
-                RowOp::Touch { .. } | RowOp::Move { .. } | RowOp::SetMode { .. } | RowOp::Forget { .. } => None,
+                RowOp::AddVersion { file, .. } | RowOp::Trash { file, .. } | RowOp::Move { file, .. } => Some(file.0),
+                RowOp::Touch { .. } | RowOp::SetMode { .. } | RowOp::Forget { .. } => None,
             })
             .collect();
         let sql = "INSERT INTO changes (ws, file_id) SELECT $1, unnest($2::uuid[])";

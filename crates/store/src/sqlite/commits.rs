@@ -124,7 +124,7 @@ fn old_version(db: &Connection, ws: WorkspaceId, file: FileId, seq: i64) -> Resu
     })
 }
 
-/// Notes that a file changed, for the searches that know it as it was.
+/// Notes that a file or folder changed, for those who know it as it was.
 pub(super) fn note_change(db: &Connection, ws: WorkspaceId, file: FileId) -> Result<()> {
     let sql = "INSERT INTO changes (ws, place, file_id)
                SELECT ?1, coalesce(max(place), 0) + 1, ?2 FROM changes WHERE ws = ?1";
@@ -230,7 +230,8 @@ impl Writer<'_> {
                 let dir = to.parent().map_or(String::new(), |dir| dir.to_string());
                 let sql = "UPDATE files SET path = ?3, dir = ?4, name = ?5, updated_at = ?6 WHERE ws = ?1 AND id = ?2";
                 run(self.db, sql, (ws, file.0, to.as_str(), dir, to.name(), at))?;
-                if *is_folder { self.move_below(from, to) } else { note_change(self.db, self.ws, *file) }
+                note_change(self.db, self.ws, *file)?;
+                if *is_folder { self.move_below(from, to) } else { Ok(()) }
             }
             RowOp::Trash { file, .. } => {
                 run(self.db, "UPDATE files SET deleted_at = ?3 WHERE ws = ?1 AND id = ?2", (ws, file.0, at))?;

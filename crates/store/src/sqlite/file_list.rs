@@ -1,0 +1,69 @@
+//! Which files a workspace has, and what changed in it.
+
+use super::Sqlite;
+use super::row::{FILE_COLUMNS, authorised, collect, file, find};
+use crate::blob::stored_bytes;
+use crate::file_list::{FileList, ListedSince, Moment, Rows};
+use crate::search::Cursor;
+use async_trait::async_trait;
+use rusqlite::Connection;
+use std::collections::HashMap;
+use toolrest_core::{Access, ContentHash, FileId, Result, WorkspaceId};
+use uuid::Uuid;
+
+/// Beyond so many changes the whole list is read anew.
+const CHANGES_MOST: Cursor = 5_000;
+
+fn listed_since(db: &Connection, ws: Uuid, since: Option<Moment>) -> Result<ListedSince> {
+    // Apart, so that each is the end of an index and not a walk over all of it.
+    let sql = "SELECT coalesce((SELECT min(place) FROM changes WHERE ws = ?1), 1),
+                      coalesce((SELECT max(place) FROM changes WHERE ws = ?1), 0)";
+    let (oldest, newest): (Cursor, Cursor) =
+        find(db, sql, [ws], |row| Ok((row.get(0)?, row.get(1)?)))?.unwrap_or((1, 0));
+    let listed = match since {
+        Some(Moment(since)) if oldest <= since + 1 && (since..=since + CHANGES_MOST).contains(&newest) => {
+            let sql = format!(
+                "SELECT {FILE_COLUMNS}, c.file_id
+                 FROM (SELECT DISTINCT file_id FROM changes WHERE ws = ?1 AND place > ?2) c
+                 LEFT JOIN files f ON f.ws = ?1 AND f.id = c.file_id AND f.deleted_at IS NULL"
+            );
+            Rows::Changed(collect(db, &sql, (ws, since), |row| {
+                let found = row.get::<_, Option<Uuid>>(0)?.map(|_| file(row)).transpose()?;
+                Ok((FileId(row.get(15)?), found))
+            })?)
+        }
+        _ => {
+            let sql = format!("SELECT {FILE_COLUMNS} FROM files f WHERE f.ws = ?1 AND f.deleted_at IS NULL");
+            Rows::All(collect(db, &sql, [ws], file)?)
+        }
+    };
+    Ok(ListedSince { moment: Moment(newest), listed })
+}
+
+#[async_trait]
+impl FileList for Sqlite {
+    async fn listed_since(&self, access: Access, since: Option<Moment>) -> Result<ListedSince> {
+        self.read(move |db| {
+            authorised(db, access)?;
+            listed_since(db, access.workspace.0, since)
+        })
+        .await
+    }
+
+    async fn stored(&self, workspace: WorkspaceId, keys: Vec<ContentHash>) -> Result<HashMap<ContentHash, Vec<u8>>> {
+        self.read(move |db| {
+            let sql = "SELECT encoding, size, data FROM blobs WHERE ws = ?1 AND key = ?2";
+            let mut contents = HashMap::with_capacity(keys.len());
+            for key in keys {
+                let bytes = find(db, sql, (workspace.0, key.0), |row| {
+                    Ok(stored_bytes(row.get(0)?, row.get(1)?, row.get_ref(2)?.as_blob()?).map(Vec::from))
+                })?;
+                if let Some(bytes) = bytes {
+                    contents.insert(key, bytes?);
+                }
+            }
+            Ok(contents)
+        })
+        .await
+    }
+}
