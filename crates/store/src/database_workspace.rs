@@ -1,17 +1,18 @@
 //! A workspace whose files live in the store.
 
-use crate::{CallInfo, FileStore, Scratch, Store, discovery};
+use crate::checkout::{self, Desks};
+use crate::{CallInfo, FileStore, Store, discovery};
 use async_trait::async_trait;
 use std::sync::Arc;
 use toolrest_core::{
-    Access, CallCx, Changeset, Commit, Depth, Entry, File, FilesFound, Find, Found, Listing, Result, Search, Workspace,
-    WorkspaceSettings, WsPath,
+    Access, CallCx, Changeset, Checkout, CheckoutOptions, Commit, Depth, Entry, File, FilesFound, Find, Found, Listing,
+    Result, Search, Workspace, WorkspaceSettings, WsPath,
 };
 
 /// A workspace of the store, opened for one caller.
 pub(crate) struct DatabaseWorkspace {
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) scratch: Arc<Scratch>,
+    pub(crate) desks: Arc<Desks>,
     pub(crate) access: Access,
 }
 
@@ -43,6 +44,10 @@ impl Workspace for DatabaseWorkspace {
 
     async fn search(&self, search: Search) -> Result<Found> {
         discovery::search(&*self.store, self.access, search).await
+    }
+
+    async fn check_out(&self, options: CheckoutOptions) -> Result<Box<dyn Checkout>> {
+        checkout::check_out(Arc::clone(&self.store), &self.desks, self.access, options).await
     }
 
     async fn commit(&self, changes: Changeset, cx: &CallCx) -> Result<Commit> {

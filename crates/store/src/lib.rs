@@ -6,6 +6,7 @@
 
 mod accounts;
 mod blob;
+mod checkout;
 mod database_workspace;
 mod discovery;
 mod file_list;
@@ -24,6 +25,7 @@ mod store;
 mod workspaces;
 
 pub use accounts::{AccountStore, Attempt, Credentials, NewUser, Rotation, Session, User, no_such_account};
+pub use checkout::CheckoutsKept;
 pub use file_list::{FileList, ListedSince, Moment};
 pub use files::{CallInfo, Chat, FileStore, Message, Page};
 pub use folder::{FolderOptions, HistoryLimits, find as find_in_folder, search as search_folder};

@@ -1,9 +1,9 @@
 //! The server's own folder for files that programs work on. Nothing in it outlives the server.
 
 use std::{
-    fs::{self, DirBuilder, File, Permissions},
+    fs::{self, DirBuilder, File},
     io,
-    os::unix::fs::{DirBuilderExt, PermissionsExt},
+    os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
 };
 use uuid::Uuid;
@@ -63,30 +63,7 @@ fn sweep(parent: &Path) {
 
 /// Removes a folder with all that is in it, also what programs or the kernel have made unreadable.
 pub(crate) fn remove(folder: &Path) {
-    if let Err(error) = try_remove(folder) {
+    if let Err(error) = toolrest_directory::remove_tree(folder) {
         tracing::warn!(folder = %folder.display(), %error, "a folder that is not needed any more could not be removed");
     }
-}
-
-fn try_remove(folder: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(folder) {
-        Ok(()) => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(_) => {
-            open_up(folder)?;
-            fs::remove_dir_all(folder)
-        }
-    }
-}
-
-/// Gives the owner all rights on folders, without following links.
-fn open_up(folder: &Path) -> io::Result<()> {
-    fs::set_permissions(folder, Permissions::from_mode(0o700))?;
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        if entry.file_type()?.is_dir() {
-            open_up(&entry.path())?;
-        }
-    }
-    Ok(())
 }

@@ -1,5 +1,6 @@
 //! Opening workspaces, whichever kind they are.
 
+use crate::checkout::{CheckoutsKept, Desks};
 use crate::database_workspace::DatabaseWorkspace;
 use crate::folder::{Explorer, Folder, FolderOptions, FolderWorkspace};
 use crate::{Place, Scratch, Store};
@@ -21,6 +22,7 @@ pub struct StoredWorkspaces {
     folders: FolderOptions,
     explorer: Arc<Explorer>,
     scratch: Arc<Scratch>,
+    desks: Arc<Desks>,
     known: Mutex<HashMap<WorkspaceId, Known>>,
 }
 
@@ -35,7 +37,15 @@ impl StoredWorkspaces {
     /// Opens workspaces of this store, and those whose folders the operator allows.
     pub fn new(store: Arc<dyn Store>, folders: FolderOptions, scratch: Scratch) -> Self {
         let scratch = Arc::new(scratch);
-        Self { store, folders, explorer: Arc::default(), scratch, known: Mutex::default() }
+        let desks = Arc::new(Desks::new(Arc::clone(&scratch), CheckoutsKept::default()));
+        Self { store, folders, explorer: Arc::default(), scratch, desks, known: Mutex::default() }
+    }
+
+    /// Keeps the folders that programs work in for as long as this, and so many.
+    #[must_use]
+    pub fn keeping(mut self, kept: CheckoutsKept) -> Self {
+        self.desks = Arc::new(Desks::new(Arc::clone(&self.scratch), kept));
+        self
     }
 
     /// The real path of a folder that is to be a workspace, if that is allowed.
@@ -109,7 +119,7 @@ impl Workspaces for StoredWorkspaces {
     async fn open(&self, access: Access) -> Result<Arc<dyn Workspace>> {
         let (store, scratch) = (Arc::clone(&self.store), Arc::clone(&self.scratch));
         Ok(match self.find(access.workspace).await {
-            Ok(Known::Database) => Arc::new(DatabaseWorkspace { store, scratch, access }),
+            Ok(Known::Database) => Arc::new(DatabaseWorkspace { store, desks: Arc::clone(&self.desks), access }),
             Ok(Known::Folder { open, .. }) => {
                 let explorer = Arc::clone(&self.explorer);
                 Arc::new(FolderWorkspace { store, folder: open, explorer, scratch, access })

@@ -32,7 +32,7 @@ pub(crate) struct Pair {
     _journals: TempDir,
 }
 
-struct NoRecords;
+pub(crate) struct NoRecords;
 
 impl Recorder for NoRecords {
     fn record(&self, _: CallRecord) {}

@@ -1,0 +1,234 @@
+//! The files of a workspace in a real folder, for programs.
+//!
+//! Each workspace has a few folders that stay between programs, and each knows the workspace as of a moment: what
+//! changed since is asked of the database in the statement that checks the caller's rights, and only that is written.
+//! After a program, what differs from what was there becomes one commit, which expects every file as it was checked
+//! out.
+
+mod beside;
+mod desk;
+mod desks;
+mod edits;
+mod merge;
+mod notes;
+mod renames;
+mod sight;
+mod tree;
+
+pub use desks::CheckoutsKept;
+pub(crate) use desks::Desks;
+
+use crate::{CallInfo, Store};
+use async_trait::async_trait;
+use desk::{Desk, Wanted};
+use desks::TakenDesk;
+use merge::Proposal;
+use std::{
+    collections::HashMap,
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use toolrest_core::{
+    Access, CallCx, CheckedIn, Checkout, CheckoutOptions, CommitId, Content, ContentHash, ErrorKind, Ground,
+    KeepLimits, Result, ToolError,
+};
+use tree::Version;
+
+/// How many bytes of contents are read at a time, and how many contents.
+const BATCH_BYTES: i64 = 4 << 20;
+const BATCH: usize = 1_000;
+
+/// A checkout that is dropped so soon after its check-in was for a program that has ended.
+const SOON: Duration = Duration::from_millis(100);
+
+/// How often it is tried again when others came between.
+const TRIES: usize = 10;
+
+/// Puts the files of a workspace into a folder.
+pub(crate) async fn check_out(
+    store: Arc<dyn Store>,
+    desks: &Arc<Desks>,
+    access: Access,
+    options: CheckoutOptions,
+) -> Result<Box<dyn Checkout>> {
+    // A stranger does not even wait for a folder.
+    store.authorise(access).await?;
+    let mut desk = desks.take(access.workspace).await?;
+    let is_doubtful = desk.take_doubt();
+    let folder = desk.with(|desk| Ok(desk.path())).await?;
+    let checkout = DatabaseCheckout { store, desk, folder, access, keep: options.keep, check_ins: 0, last: None };
+    let wanted = checkout.up_to_date(move |desk| desk.make_ready(is_doubtful)).await?;
+    checkout.write_all(wanted).await?;
+    checkout.desk.with(Desk::hand_over).await?;
+    Ok(Box::new(checkout))
+}
+
+/// A folder with the files of a workspace.
+struct DatabaseCheckout {
+    store: Arc<dyn Store>,
+    desk: TakenDesk,
+    folder: PathBuf,
+    access: Access,
+    keep: KeepLimits,
+    check_ins: usize,
+    /// When the last check-in was over.
+    last: Option<Instant>,
+}
+
+#[async_trait]
+impl Checkout for DatabaseCheckout {
+    fn ground(&self) -> Ground {
+        Ground::Folder(self.folder.clone())
+    }
+
+    async fn check_in(&mut self, cx: &CallCx) -> Result<CheckedIn> {
+        self.desk.with(Desk::look).await?;
+        let (commit, proposal) = self.commit(cx).await?;
+        let left_out = self.desk.with(|desk| Ok(desk.left_out())).await?;
+        if let Err(error) = self.bring_in().await {
+            // What was committed stays so. The next program's files are made sure of before it runs.
+            tracing::warn!(%error, "a checkout could not be brought up to date");
+        }
+        self.check_ins += 1;
+        self.last = Some(Instant::now());
+        Ok(CheckedIn { commit, changed: proposal.changed, conflicts: proposal.conflicts, left_out })
+    }
+}
+
+impl Drop for DatabaseCheckout {
+    /// A program that has ended is checked in once, and that is all. Any other may have gone on.
+    fn drop(&mut self) {
+        if self.check_ins != 1 || self.last.is_none_or(|last| last.elapsed() > SOON) {
+            self.desk.doubt();
+        }
+    }
+}
+
+impl DatabaseCheckout {
+    /// Commits what a program did; again, if others came between.
+    async fn commit(&self, cx: &CallCx) -> Result<(Option<CommitId>, Proposal)> {
+        // The end of an id is what tells it from those of the same moment.
+        let id = cx.id.0.simple().to_string();
+        let mark = id[id.len() - 8..].to_owned();
+        let mut tries = 1;
+        loop {
+            let keep = self.keep;
+            let needed = self.up_to_date(move |desk| Ok(desk.read_work(keep))).await?;
+            let originals = self.originals(needed).await?;
+            let mark = mark.clone();
+            let mut proposal = self.desk.with(move |desk| desk.propose(&originals, &mark)).await?;
+            if proposal.changes.changes.is_empty() {
+                return Ok((None, proposal));
+            }
+            let changes = std::mem::take(&mut proposal.changes);
+            match self.store.commit(self.access, changes, CallInfo::of(cx)).await {
+                Ok(commit) => {
+                    if let Some(id) = commit.id {
+                        cx.recorded_with(id);
+                    }
+                    return Ok((commit.id, proposal));
+                }
+                Err(error) if is_about_others(&error) && tries < TRIES => tries += 1,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Brings the folder to what the workspace is now.
+    async fn bring_in(&self) -> Result<()> {
+        let wanted = self.up_to_date(Desk::accept_work).await?;
+        self.write_all(wanted).await
+    }
+
+    /// Does something with the folder that knows the workspace as it is now.
+    async fn up_to_date<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Desk) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let since = self.desk.with(|desk| Ok(desk.moment())).await?;
+        let listed = self.store.listed_since(self.access, since).await?;
+        self.desk
+            .with(move |desk| {
+                desk.learn(listed);
+                work(desk)
+            })
+            .await
+    }
+
+    /// Writes the files that the folder needs, and settles it.
+    async fn write_all(&self, mut wanted: Vec<Wanted>) -> Result<()> {
+        let mut tries = 1;
+        while !wanted.is_empty() {
+            let mut missing = Vec::new();
+            let mut rest = wanted.as_slice();
+            while !rest.is_empty() {
+                let (batch, after) = rest.split_at(batch_of(rest, |wanted| wanted.version.size));
+                rest = after;
+                let keys = batch.iter().map(|wanted| wanted.version.blob).collect();
+                let stored = self.store.stored(self.access.workspace, keys).await?;
+                let batch = batch.to_vec();
+                missing.extend(self.desk.with(move |desk| desk.write(&batch, &stored)).await?);
+            }
+            if missing.is_empty() {
+                break;
+            }
+            if tries == TRIES {
+                return Err(ToolError::internal(format!("the content of {} is missing", missing[0])));
+            }
+            // They were removed for good after the list was read; the next list does not have them.
+            tries += 1;
+            wanted = self.up_to_date(Desk::arrange).await?;
+        }
+        self.desk.with(Desk::settle).await
+    }
+
+    /// Reads the contents of versions.
+    async fn originals(&self, versions: Vec<Version>) -> Result<HashMap<ContentHash, Content>> {
+        let mut originals = HashMap::new();
+        let mut rest = versions.as_slice();
+        while !rest.is_empty() {
+            let (batch, after) = rest.split_at(batch_of(rest, |version| version.size));
+            rest = after;
+            let keys = batch.iter().map(|version| version.blob).collect();
+            let mut stored = self.store.stored(self.access.workspace, keys).await?;
+            for version in batch {
+                if let Some(bytes) = stored.remove(&version.blob) {
+                    originals.insert(version.blob, Content::from_stored(version.form, bytes)?);
+                }
+            }
+        }
+        Ok(originals)
+    }
+}
+
+/// How many of the first things are read together. One at least, however large it is.
+fn batch_of<T>(things: &[T], size: impl Fn(&T) -> i64) -> usize {
+    let mut bytes = 0;
+    let fits = |thing: &&T| {
+        bytes += size(thing);
+        bytes <= BATCH_BYTES
+    };
+    things.iter().take(BATCH).take_while(fits).count().max(1)
+}
+
+/// Whether a commit was refused because of what others did.
+fn is_about_others(error: &ToolError) -> bool {
+    use ErrorKind::{
+        AlreadyExists, Conflict, IsDirectory, NotADirectory, NotEmpty, NotFound, Protected, Stale, ThroughFile,
+        WrongType,
+    };
+    matches!(
+        error.kind,
+        AlreadyExists
+            | Conflict
+            | IsDirectory
+            | NotADirectory
+            | NotEmpty
+            | NotFound
+            | Protected
+            | Stale
+            | ThroughFile
+            | WrongType
+    )
+}

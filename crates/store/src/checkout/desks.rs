@@ -1,0 +1,236 @@
+//! The folders in which programs work on workspaces, kept warm between them.
+
+use super::desk::Desk;
+use crate::scratch::{Scratch, remove};
+use std::{
+    collections::HashMap,
+    path::PathBuf,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+use tokio::{runtime::Handle, sync::Notify};
+use toolrest_core::{Result, ToolError, WorkspaceId};
+
+/// How many folders one workspace has, at most: so many programs work in it at once.
+const DESKS_PER_WORKSPACE: usize = 4;
+
+/// How long folders are kept, and how many.
+#[derive(Clone, Copy, Debug)]
+pub struct CheckoutsKept {
+    /// A folder that was not used for so long is removed.
+    pub idle: Duration,
+    /// Of more folders, those that were used longest ago are removed.
+    pub folders: usize,
+}
+
+impl Default for CheckoutsKept {
+    fn default() -> Self {
+        Self { idle: Duration::from_secs(60 * 60), folders: 64 }
+    }
+}
+
+/// All folders of all workspaces.
+pub(crate) struct Desks {
+    scratch: Arc<Scratch>,
+    kept: CheckoutsKept,
+    by_workspace: Mutex<HashMap<WorkspaceId, Vec<Slot>>>,
+    given_back: Notify,
+    is_swept: AtomicBool,
+}
+
+/// A place for a folder of a workspace.
+struct Slot {
+    state: State,
+    used_at: Instant,
+}
+
+enum State {
+    Free(Place),
+    Taken,
+    /// Nothing is there, as what was there has been removed.
+    Empty,
+}
+
+/// A folder that nobody works in.
+struct Place {
+    folder: PathBuf,
+    desk: Arc<Mutex<Desk>>,
+    /// Whether a program may have gone on after its last check-in.
+    is_doubtful: bool,
+}
+
+impl Desks {
+    pub(crate) fn new(scratch: Arc<Scratch>, kept: CheckoutsKept) -> Self {
+        Self {
+            scratch,
+            kept,
+            by_workspace: Mutex::default(),
+            given_back: Notify::new(),
+            is_swept: AtomicBool::new(false),
+        }
+    }
+
+    /// Takes the first folder of a workspace that is free, so that it stays the warmest; makes one if there is none.
+    pub(super) async fn take(self: &Arc<Self>, workspace: WorkspaceId) -> Result<TakenDesk> {
+        let (number, place) = loop {
+            let given_back = self.given_back.notified();
+            tokio::pin!(given_back);
+            // From here on, none that is given back is missed.
+            given_back.as_mut().enable();
+            if let Some(taken) = self.try_take(workspace) {
+                break taken;
+            }
+            given_back.await;
+        };
+        let mut taken = TakenDesk { desks: Arc::clone(self), workspace, number, place };
+        if taken.place.is_none() {
+            let desks = Arc::clone(self);
+            let make = move || {
+                let folder = desks.scratch.folder().map_err(ToolError::internal)?;
+                let desk = Arc::new(Mutex::new(Desk::make(&folder)?));
+                Ok(Place { folder, desk, is_doubtful: false })
+            };
+            taken.place = Some(tokio::task::spawn_blocking(make).await.map_err(ToolError::internal)??);
+        }
+        self.keep_sweeping();
+        Ok(taken)
+    }
+
+    fn try_take(&self, workspace: WorkspaceId) -> Option<(usize, Option<Place>)> {
+        let mut by_workspace = self.by_workspace();
+        let slots = by_workspace.entry(workspace).or_default();
+        let free = slots.iter().position(|slot| matches!(slot.state, State::Free(_)));
+        let empty = || slots.iter().position(|slot| matches!(slot.state, State::Empty));
+        let number = match free.or_else(empty) {
+            Some(number) => number,
+            None if slots.len() < DESKS_PER_WORKSPACE => {
+                slots.push(Slot { state: State::Empty, used_at: Instant::now() });
+                slots.len() - 1
+            }
+            None => return None,
+        };
+        match std::mem::replace(&mut slots[number].state, State::Taken) {
+            State::Free(place) => Some((number, Some(place))),
+            State::Empty | State::Taken => Some((number, None)),
+        }
+    }
+
+    fn give_back(self: &Arc<Self>, workspace: WorkspaceId, number: usize, place: Option<Place>) {
+        if let Some(slot) = self.by_workspace().get_mut(&workspace).and_then(|slots| slots.get_mut(number)) {
+            slot.state = place.map_or(State::Empty, State::Free);
+            slot.used_at = Instant::now();
+        }
+        self.given_back.notify_waiters();
+        self.sweep();
+    }
+
+    /// Removes the folders that are not to be kept any longer.
+    fn sweep(&self) {
+        let mut by_workspace = self.by_workspace();
+        let mut free: Vec<(Instant, WorkspaceId, usize)> = Vec::new();
+        let mut total = 0;
+        for (workspace, slots) in &*by_workspace {
+            for (number, slot) in slots.iter().enumerate() {
+                total += usize::from(!matches!(slot.state, State::Empty));
+                if matches!(slot.state, State::Free(_)) {
+                    free.push((slot.used_at, *workspace, number));
+                }
+            }
+        }
+        free.sort_unstable();
+        let mut gone = Vec::new();
+        for (used_at, workspace, number) in free {
+            if total <= self.kept.folders && used_at.elapsed() < self.kept.idle {
+                break;
+            }
+            total -= 1;
+            let slot = by_workspace.get_mut(&workspace).and_then(|slots| slots.get_mut(number));
+            if let Some(State::Free(place)) = slot.map(|slot| std::mem::replace(&mut slot.state, State::Empty)) {
+                gone.push(place);
+            }
+        }
+        by_workspace.retain(|_, slots| slots.iter().any(|slot| !matches!(slot.state, State::Empty)));
+        drop(by_workspace);
+        if gone.is_empty() {
+            return;
+        }
+        let remove_all = move || gone.iter().for_each(Place::remove);
+        match Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn_blocking(remove_all)),
+            Err(_) => remove_all(),
+        }
+    }
+
+    /// Sweeps now and then for as long as there are folders.
+    fn keep_sweeping(self: &Arc<Self>) {
+        if self.is_swept.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let (desks, pause) = (Arc::downgrade(self), self.kept.idle / 4 + Duration::from_millis(10));
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(pause).await;
+                let Some(desks) = desks.upgrade() else { return };
+                desks.sweep();
+                if desks.by_workspace().is_empty() {
+                    desks.is_swept.store(false, Ordering::Relaxed);
+                    return;
+                }
+            }
+        });
+    }
+
+    fn by_workspace(&self) -> MutexGuard<'_, HashMap<WorkspaceId, Vec<Slot>>> {
+        self.by_workspace.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Place {
+    fn remove(&self) {
+        // Somebody who went away may not be done yet.
+        let _done = self.desk.lock().unwrap_or_else(PoisonError::into_inner);
+        remove(&self.folder);
+    }
+}
+
+/// A folder that one program works in, given back when this is dropped.
+pub(super) struct TakenDesk {
+    desks: Arc<Desks>,
+    workspace: WorkspaceId,
+    number: usize,
+    place: Option<Place>,
+}
+
+impl TakenDesk {
+    /// Lets the next one look before it believes what is known of the folder.
+    pub(super) fn doubt(&mut self) {
+        if let Some(place) = &mut self.place {
+            place.is_doubtful = true;
+        }
+    }
+
+    /// Whether the last one doubted what is known of the folder.
+    pub(super) fn take_doubt(&mut self) -> bool {
+        self.place.as_mut().is_some_and(|place| std::mem::take(&mut place.is_doubtful))
+    }
+
+    /// Does something with the folder, away from the threads that serve requests. It is done even if nobody waits.
+    pub(super) async fn with<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Desk) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let Some(place) = &self.place else { return Err(ToolError::internal("a folder that is not there")) };
+        let desk = Arc::clone(&place.desk);
+        let work = move || work(&mut desk.lock().unwrap_or_else(PoisonError::into_inner));
+        tokio::task::spawn_blocking(work).await.map_err(ToolError::internal)?
+    }
+}
+
+impl Drop for TakenDesk {
+    fn drop(&mut self) {
+        self.desks.give_back(self.workspace, self.number, self.place.take());
+    }
+}

@@ -1,0 +1,135 @@
+//! The files that a program made or gave another content.
+
+use super::desk::Base;
+use super::notes::{Note, Noted, Stamp};
+use super::renames::Renames;
+use super::sight::Sight;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+    time::SystemTime,
+};
+use toolrest_core::{ContentHash, KeepLimits, LeftOutReason, WsPath};
+use toolrest_directory::{Content, ErrorKind, Workbench};
+
+/// What a program wrote.
+#[derive(Debug, Default)]
+pub(super) struct Edits {
+    /// Files with another content or other permissions, and new ones.
+    pub(super) files: BTreeMap<WsPath, Edit>,
+    /// Files that turned out to be as they were, though maybe elsewhere.
+    pub(super) same: BTreeMap<WsPath, (Stamp, ContentHash)>,
+    /// Files that cannot be kept.
+    pub(super) refused: BTreeMap<WsPath, (Stamp, LeftOutReason)>,
+    /// Files that are gone again.
+    pub(super) gone: BTreeSet<WsPath>,
+}
+
+/// What a program wrote to a file.
+#[derive(Debug)]
+pub(super) struct Edit {
+    pub(super) stamp: Stamp,
+    pub(super) hash: ContentHash,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// Reads what a program wrote, as far as there is room for it in a commit.
+pub(super) struct EditReader<'a> {
+    pub(super) bench: &'a Workbench,
+    pub(super) base: Base<'a>,
+    pub(super) keep: KeepLimits,
+    pub(super) quiet_since: SystemTime,
+}
+
+impl EditReader<'_> {
+    /// What was read before is not read again.
+    pub(super) fn read(&self, sight: &Sight, renames: &Renames, mut known: Edits) -> Edits {
+        let mut edits = Edits::default();
+        let mut bytes_left = self.keep.commit_bytes;
+        let mut changes_left = self.keep.commit_files.saturating_sub(sight.folders.len());
+        for (path, stamp) in &sight.files {
+            let origin = renames.origin(path);
+            let is_known = origin == *path || sight.vanished.contains(&origin);
+            let before = self.base.notes.get(&origin).filter(|_| is_known).and_then(noted_file);
+            let is_moved_only = |(noted, _): &(Stamp, ContentHash)| {
+                origin != *path && noted == stamp && !stamp.is_fresh(self.quiet_since)
+            };
+            if let Some(before) = before.filter(is_moved_only) {
+                edits.same.insert(path.clone(), before);
+                continue;
+            }
+            let has_room = changes_left > 0 && stamp.size_bytes() <= self.keep.file_bytes.min(bytes_left);
+            if let Some((noted, hash)) = before
+                && (noted == *stamp || !has_room)
+                && noted.is_executable() == stamp.is_executable()
+                && let Some(stamp) = self.still_holds(path, hash)
+            {
+                edits.same.insert(path.clone(), (stamp, hash));
+                continue;
+            }
+            let edit = match known.files.remove(path) {
+                Some(edit) => Ok(edit),
+                None => self.read_file(path, bytes_left, changes_left > 0),
+            };
+            match edit {
+                Ok(edit)
+                    if before.is_some_and(|(noted, hash)| {
+                        hash == edit.hash && noted.is_executable() == edit.stamp.is_executable()
+                    }) =>
+                {
+                    edits.same.insert(path.clone(), (edit.stamp, edit.hash));
+                }
+                Ok(edit) => {
+                    bytes_left = bytes_left.saturating_sub(edit.bytes.len() as u64);
+                    changes_left = changes_left.saturating_sub(1);
+                    edits.files.insert(path.clone(), edit);
+                }
+                Err(Unread::Gone) => {
+                    edits.gone.insert(path.clone());
+                }
+                Err(Unread::Refused(reason)) => {
+                    edits.refused.insert(path.clone(), (*stamp, reason));
+                }
+            }
+        }
+        edits
+    }
+
+    /// Tells how a file looks that still has that content.
+    fn still_holds(&self, path: &WsPath, hash: ContentHash) -> Option<Stamp> {
+        let (found, metadata) = self.bench.hash(Path::new(path.without_slash())).ok()?;
+        (found.0 == hash.0).then(|| Stamp::from(&metadata))
+    }
+
+    fn read_file(&self, path: &WsPath, bytes_left: u64, has_room: bool) -> Result<Edit, Unread> {
+        if !has_room {
+            return Err(Unread::Refused(LeftOutReason::TooMuch));
+        }
+        let limit = self.keep.file_bytes.min(bytes_left);
+        match self.bench.read(Path::new(path.without_slash()), limit) {
+            Ok(Content { bytes, hash, metadata }) => {
+                Ok(Edit { stamp: Stamp::from(&metadata), hash: ContentHash(hash.0), bytes })
+            }
+            Err(error) => Err(match error.kind {
+                ErrorKind::NotFound | ErrorKind::NotAFolder | ErrorKind::IsFolder | ErrorKind::Loop => Unread::Gone,
+                ErrorKind::TooLarge { size_bytes, .. } if size_bytes <= self.keep.file_bytes => {
+                    Unread::Refused(LeftOutReason::TooMuch)
+                }
+                ErrorKind::TooLarge { .. } => Unread::Refused(LeftOutReason::TooLarge),
+                ErrorKind::Special => Unread::Refused(LeftOutReason::Special),
+                _ => Unread::Refused(LeftOutReason::Unreadable),
+            }),
+        }
+    }
+}
+
+/// Why a file was not read.
+enum Unread {
+    /// It is not there any more, or no file.
+    Gone,
+    Refused(LeftOutReason),
+}
+
+fn noted_file(note: &Note) -> Option<(Stamp, ContentHash)> {
+    if let Noted::File(hash) = note.what { Some((note.stamp, hash)) } else { None }
+}

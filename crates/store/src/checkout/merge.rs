@@ -1,0 +1,374 @@
+//! What a program did, laid over what others did meanwhile.
+//!
+//! What others did stands. Where a program changed the same file, its version goes beside.
+
+use super::beside::{Beside, Occupied};
+use super::desk::Base;
+use super::edits::{Edit, Edits};
+use super::renames::Renames;
+use super::sight::Sight;
+use super::tree::{Row, Version, What};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use toolrest_core::{
+    Change, Changeset, Content, ContentHash, Destination, Expect, FileType, Parents, ProgramChange, ProgramChangeKind,
+    ProgramConflict, Put, Removal, Result, WsPath,
+};
+
+/// How many files are followed to another path in one commit. Others are removed here and made there.
+const MOVES_MOST: usize = 256;
+
+/// What becomes of a program's changes.
+#[derive(Debug, Default)]
+pub(super) struct Proposal {
+    pub(super) changes: Changeset,
+    pub(super) changed: Vec<ProgramChange>,
+    pub(super) conflicts: Vec<ProgramConflict>,
+}
+
+/// Borrows only what it needs, so that names can be given meanwhile.
+macro_rules! occupants {
+    ($merge:ident) => {
+        Occupants { base: $merge.base, renames: $merge.renames, sight: $merge.sight, going: &$merge.going }
+    };
+}
+
+pub(super) struct Merge<'a> {
+    base: Base<'a>,
+    sight: &'a Sight,
+    edits: &'a Edits,
+    renames: &'a Renames,
+    /// Contents of which programs see something else than what is stored, by their keys.
+    originals: &'a HashMap<ContentHash, Content>,
+    beside: Beside<'a>,
+    /// What goes, by where it is in the workspace.
+    going: BTreeSet<WsPath>,
+    folders: Vec<Change>,
+    removed_files: BTreeMap<WsPath, Row>,
+    /// Those that may have gone elsewhere, by what they held.
+    leavers: HashMap<ContentHash, Vec<WsPath>>,
+    removed_folders: BTreeMap<WsPath, Row>,
+    made_folders: BTreeSet<WsPath>,
+    moves: Vec<(WsPath, WsPath)>,
+    puts: Vec<Put>,
+    expect: Vec<Expect>,
+    changed: Vec<ProgramChange>,
+    conflicts: Vec<ProgramConflict>,
+}
+
+impl<'a> Merge<'a> {
+    pub(super) fn new(
+        base: Base<'a>,
+        sight: &'a Sight,
+        edits: &'a Edits,
+        renames: &'a Renames,
+        originals: &'a HashMap<ContentHash, Content>,
+        mark: &'a str,
+    ) -> Self {
+        Self {
+            base,
+            sight,
+            edits,
+            renames,
+            originals,
+            beside: Beside::new(mark),
+            going: BTreeSet::new(),
+            folders: Vec::new(),
+            removed_files: BTreeMap::new(),
+            leavers: HashMap::new(),
+            removed_folders: BTreeMap::new(),
+            made_folders: BTreeSet::new(),
+            moves: Vec::new(),
+            puts: Vec::new(),
+            expect: Vec::new(),
+            changed: Vec::new(),
+            conflicts: Vec::new(),
+        }
+    }
+
+    pub(super) fn propose(mut self) -> Result<Proposal> {
+        self.move_folders();
+        self.remove_files();
+        self.remove_folders();
+        self.make_folders()?;
+        for (path, edit) in &self.edits.files {
+            self.put(path, edit)?;
+        }
+        Ok(self.put_together())
+    }
+
+    fn move_folders(&mut self) {
+        for rename in self.renames.iter() {
+            if let Some(above) = rename.to.parent().filter(|above| !above.is_root()) {
+                self.folders.push(Change::MakeDir(above));
+            }
+            let to = Destination::Exactly(rename.to.clone());
+            self.folders.push(Change::Move { from: rename.from.clone(), to });
+            if let Some(row) = self.base.tree.get(&rename.origin) {
+                self.expect.push(Expect::At(row.id, rename.origin.clone()));
+            }
+            self.expect.push(Expect::Absent(rename.to.clone()));
+            self.tell(&rename.to, ProgramChangeKind::Moved, Some(&rename.origin));
+        }
+    }
+
+    fn remove_files(&mut self) {
+        for path in &self.sight.vanished {
+            let Some(before) = self.base.row(path).filter(|row| row.file().is_some()) else { continue };
+            let now = self.renames.destination(path);
+            if now != *path && self.sight.files.contains_key(&now) {
+                continue;
+            }
+            match self.base.tree.get(path) {
+                None => {}
+                Some(row) if row == before => {
+                    self.going.insert(path.clone());
+                    self.removed_files.insert(path.clone(), *row);
+                    if let Some(hash) = self.base.noted_hash(path).filter(|_| !self.sight.folders.contains_key(path)) {
+                        self.leavers.entry(hash).or_default().push(path.clone());
+                    }
+                }
+                Some(_) => self.conflict(path, None, "somebody else changed it, so it was not removed"),
+            }
+        }
+    }
+
+    /// A folder goes only if all that is in it does.
+    fn remove_folders(&mut self) {
+        for path in self.sight.vanished.iter().rev() {
+            let Some(before) = self.base.row(path).filter(|row| row.is_folder()) else { continue };
+            let now = self.renames.destination(path);
+            if now != *path && self.sight.folders.contains_key(&now) || self.base.tree.get(path) != Some(before) {
+                continue;
+            }
+            let goes = |below: &WsPath| self.going.contains(below) || !self.renames.destination(below).is_below(&now);
+            if self.base.tree.below(path).all(|(below, _)| goes(below)) {
+                self.removed_folders.insert(path.clone(), *before);
+                self.going.insert(path.clone());
+            }
+        }
+    }
+
+    fn make_folders(&mut self) -> Result<()> {
+        for path in self.sight.folders.keys() {
+            let origin = self.renames.origin(path);
+            let stays = |row: &&Row| !self.going.contains(&origin) && row.is_folder();
+            if self.base.tree.get(&origin).is_some_and(|row| stays(&row)) {
+                continue;
+            }
+            let occupants = occupants!(self);
+            let is_taken = occupants.at(path).is_some();
+            let place = if is_taken {
+                self.beside.beside(path, &occupants)?
+            } else {
+                self.beside.place_of(path, &occupants)?
+            };
+            if place != *path && !self.is_told(path) {
+                self.conflict(path, Some(&place), "a file of somebody else stands there");
+            }
+            self.tell(&place, ProgramChangeKind::Created, None);
+            self.made_folders.insert(place);
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, path: &WsPath, edit: &Edit) -> Result<()> {
+        let origin = self.renames.origin(path);
+        let there = self.base.tree.get(&origin).copied();
+        if let Some((before, version)) = self.tracked(path, &origin) {
+            if there == Some(before) {
+                return self.change(path, &origin, edit, before, version);
+            }
+            if self.shows(there, edit) {
+                return Ok(());
+            }
+            let reason = if there.is_some() { "somebody else changed it" } else { "somebody else removed or moved it" };
+            return self.keep_beside(path, edit, reason);
+        }
+        if there.is_none() || self.going.contains(&origin) {
+            return self.create(path, &origin, edit);
+        }
+        if self.shows(there, edit) {
+            return Ok(());
+        }
+        self.keep_beside(path, edit, "somebody else made something of that name")
+    }
+
+    /// What a file was made from, if it is one of the workspace.
+    fn tracked(&self, path: &WsPath, origin: &WsPath) -> Option<(Row, Version)> {
+        let is_known = origin == path || self.sight.vanished.contains(origin);
+        let row = self.base.row(origin).filter(|_| is_known && self.base.is_noted_file(origin))?;
+        row.file().map(|version| (*row, *version))
+    }
+
+    fn change(&mut self, path: &WsPath, origin: &WsPath, edit: &Edit, row: Row, version: Version) -> Result<()> {
+        let bytes = edit.bytes.clone();
+        let content = match self.originals.get(&version.blob).filter(|_| !version.is_plain()) {
+            None => Ok(Content::of_bytes(bytes)),
+            Some(before) => Content::of_shown(bytes, version.file_type, before),
+        };
+        // Some numbers have no canonical form.
+        let content =
+            content.and_then(|content| if version.is_plain() { Ok(content) } else { content.hash().map(|_| content) });
+        let content = match content {
+            Ok(content) => content,
+            Err(error) => {
+                let reason =
+                    format!("it is a {} and cannot hold what was written: {}", version.file_type, error.message);
+                return self.keep_beside(path, edit, &reason);
+            }
+        };
+        self.expect_unchanged(origin, row, version);
+        let is_executable = edit.stamp.is_executable();
+        let file_type = if version.is_plain() { plain_type(&content) } else { version.file_type };
+        self.puts.push(Put {
+            path: path.clone(),
+            file_type,
+            content,
+            parents: Parents::Create,
+            executable: (is_executable != version.is_executable).then_some(is_executable),
+        });
+        self.tell(path, ProgramChangeKind::Changed, None);
+        Ok(())
+    }
+
+    fn create(&mut self, path: &WsPath, origin: &WsPath, edit: &Edit) -> Result<()> {
+        let place = self.beside.place_of(path, &occupants!(self))?;
+        if place != *path {
+            self.conflict(path, Some(&place), "a file of somebody else stands where a folder was");
+        }
+        if place == *path
+            && let Some(from) = self.moved_from(path, edit)
+        {
+            let row = self.removed_files.remove(&from);
+            if let Some((row, version)) = row.and_then(|row| Some((row, *row.file()?))) {
+                self.expect_unchanged(&from, row, version);
+            }
+            self.expect_absent(path, origin);
+            self.tell(path, ProgramChangeKind::Moved, Some(&from));
+            self.moves.push((self.renames.destination(&from), path.clone()));
+            return Ok(());
+        }
+        self.expect_absent(&place, origin);
+        self.put_new(place, edit);
+        Ok(())
+    }
+
+    /// Takes the file that went from its path with the content that came to this one.
+    fn moved_from(&mut self, path: &WsPath, edit: &Edit) -> Option<WsPath> {
+        if edit.bytes.is_empty() || self.moves.len() >= MOVES_MOST || self.base.tree.get(path).is_some() {
+            return None;
+        }
+        let leavers = self.leavers.get_mut(&edit.hash)?;
+        let notes = self.base.notes;
+        let is_alike = |from: &WsPath| {
+            notes.get(from).is_some_and(|note| note.stamp.is_executable() == edit.stamp.is_executable())
+        };
+        let same_name = leavers.iter().position(|from| from.name() == path.name() && is_alike(from));
+        let place = same_name.or_else(|| leavers.iter().position(is_alike))?;
+        Some(leavers.remove(place))
+    }
+
+    fn keep_beside(&mut self, path: &WsPath, edit: &Edit, reason: &str) -> Result<()> {
+        let place = self.beside.beside(path, &occupants!(self))?;
+        self.conflict(path, Some(&place), reason);
+        self.expect.push(Expect::Absent(place.clone()));
+        self.put_new(place, edit);
+        Ok(())
+    }
+
+    fn put_new(&mut self, path: WsPath, edit: &Edit) {
+        let content = Content::of_bytes(edit.bytes.clone());
+        self.tell(&path, ProgramChangeKind::Created, None);
+        self.puts.push(Put {
+            path,
+            file_type: plain_type(&content),
+            content,
+            parents: Parents::Create,
+            executable: Some(edit.stamp.is_executable()),
+        });
+    }
+
+    fn expect_unchanged(&mut self, origin: &WsPath, row: Row, version: Version) {
+        self.expect.push(Expect::Version(row.id, version.id));
+        self.expect.push(Expect::At(row.id, origin.clone()));
+    }
+
+    fn expect_absent(&mut self, path: &WsPath, origin: &WsPath) {
+        for path in [path, origin] {
+            if !self.going.contains(path) && self.base.tree.get(path).is_none() {
+                self.expect.push(Expect::Absent(path.clone()));
+            }
+        }
+    }
+
+    /// Whether programs see in a row what was written.
+    fn shows(&self, row: Option<Row>, edit: &Edit) -> bool {
+        let Some(version) = row.and_then(|row| row.file().copied()) else { return false };
+        if version.is_plain() {
+            return version.blob == edit.hash;
+        }
+        let original = self.originals.get(&version.blob).cloned();
+        original.is_some_and(|content| content.shown(version.file_type) == edit.bytes)
+    }
+
+    fn tell(&mut self, path: &WsPath, change: ProgramChangeKind, from: Option<&WsPath>) {
+        self.changed.push(ProgramChange { path: path.clone(), change, from: from.cloned() });
+    }
+
+    fn conflict(&mut self, path: &WsPath, kept_as: Option<&WsPath>, reason: &str) {
+        let (path, kept_as, reason) = (path.clone(), kept_as.cloned(), reason.to_owned());
+        self.conflicts.push(ProgramConflict { path, kept_as, reason });
+    }
+
+    fn is_told(&self, path: &WsPath) -> bool {
+        self.conflicts.iter().any(|conflict| conflict.path == *path || path.is_below(&conflict.path))
+    }
+
+    /// Puts the changes in an order in which each finds what it needs: names first, then contents.
+    fn put_together(mut self) -> Proposal {
+        for (path, row) in std::mem::take(&mut self.removed_files) {
+            if let Some(version) = row.file() {
+                self.expect_unchanged(&path, row, *version);
+            }
+            let path = self.renames.destination(&path);
+            self.tell(&path, ProgramChangeKind::Removed, None);
+            self.folders.push(Change::Remove { path, removal: Removal::File });
+        }
+        let mut changes = std::mem::take(&mut self.folders);
+        changes.extend(self.made_folders.iter().cloned().map(Change::MakeDir));
+        let moves = self.moves.iter().cloned();
+        changes.extend(moves.map(|(from, to)| Change::Move { from, to: Destination::Exactly(to) }));
+        for (path, row) in std::mem::take(&mut self.removed_folders).into_iter().rev() {
+            self.expect.push(Expect::At(row.id, path.clone()));
+            let path = self.renames.destination(&path);
+            self.tell(&path, ProgramChangeKind::Removed, None);
+            changes.push(Change::Remove { path, removal: Removal::Single });
+        }
+        changes.extend(self.puts.into_iter().map(Change::Put));
+        self.changed.sort_by(|one, other| one.path.cmp(&other.path));
+        self.conflicts.sort_by(|one, other| one.path.cmp(&other.path));
+        let changes = Changeset { changes, expect: self.expect, undoes: None };
+        Proposal { changes, changed: self.changed, conflicts: self.conflicts }
+    }
+}
+
+/// What stands at a path after the moves, and stays there.
+struct Occupants<'a> {
+    base: Base<'a>,
+    renames: &'a Renames,
+    sight: &'a Sight,
+    going: &'a BTreeSet<WsPath>,
+}
+
+impl Occupied for Occupants<'_> {
+    fn at(&self, path: &WsPath) -> Option<What> {
+        let origin = self.renames.origin(path);
+        let row = self.base.tree.get(&origin).filter(|_| !self.going.contains(&origin));
+        row.map(|row| row.what).or_else(|| self.sight.files.contains_key(path).then_some(What::Unseen))
+    }
+}
+
+/// The type of a file that is only text or bytes.
+fn plain_type(content: &Content) -> FileType {
+    if matches!(content, Content::Bytes(_)) { FileType::File } else { FileType::Document }
+}
