@@ -85,6 +85,11 @@ impl Root {
         self.identity
     }
 
+    /// The folder itself.
+    pub(crate) fn folder(&self) -> &OwnedFd {
+        &self.folder
+    }
+
     /// Turns an absolute path inside the root into a relative one. Relative paths stay as they are.
     ///
     /// Nothing is looked up: what the path leads to is decided when it is opened.

@@ -23,7 +23,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{Mode, OFlags},
+    fs::{Mode, OFlags, ResolveFlags},
     io::Errno,
 };
 
@@ -101,7 +101,8 @@ impl Workbench {
         let place = self.place(path).at(path)?;
         let file = match place.open(OFlags::RDONLY) {
             Err(Errno::ACCESS) => {
-                let file = place.open(OFlags::PATH).at(path)?;
+                let (name, flags) = (Path::new(&place.name), OFlags::PATH | OFlags::NOFOLLOW);
+                let file = sys::open_beneath(&place.folder, name, flags, ResolveFlags::NO_SYMLINKS).at(path)?;
                 let mode = Metadata::from(sys::stat(&file).at(path)?).mode;
                 sys::change_mode_of_path(&file, mode | 0o400).at(path)?;
                 place.open(OFlags::RDONLY).at(path)?
@@ -221,11 +222,12 @@ impl Workbench {
 
     /// Gives the owner all rights on the folders on the way to a folder and on itself.
     fn open_up(&self, folder: &Path) -> rustix::io::Result<()> {
-        let mut way: Vec<&Path> = folder.ancestors().collect();
+        // Even its own path cannot be looked up in a folder that is closed.
+        open_up(self.top.folder())?;
+        let mut way: Vec<&Path> = folder.ancestors().filter(|above| !above.as_os_str().is_empty()).collect();
         way.reverse();
         for folder in way {
-            let opened = self.top.open_real_folder(folder, OFlags::PATH)?;
-            open_up(&opened)?;
+            open_up(&self.top.open_real_folder(folder, OFlags::PATH)?)?;
         }
         Ok(())
     }

@@ -86,7 +86,7 @@ impl Checkout for DatabaseCheckout {
         self.desk.with(Desk::look).await?;
         let (commit, proposal) = self.commit(cx).await?;
         let left_out = self.desk.with(|desk| Ok(desk.left_out())).await?;
-        if let Err(error) = self.bring_in().await {
+        if let Err(error) = self.bring_in(commit).await {
             // What was committed stays so. The next program's files are made sure of before it runs.
             tracing::warn!(%error, "a checkout could not be brought up to date");
         }
@@ -135,9 +135,12 @@ impl DatabaseCheckout {
         }
     }
 
-    /// Brings the folder to what the workspace is now.
-    async fn bring_in(&self) -> Result<()> {
-        let wanted = self.up_to_date(Desk::accept_work).await?;
+    /// Brings the folder to what the workspace is after a commit.
+    async fn bring_in(&self, commit: Option<CommitId>) -> Result<()> {
+        let wanted = match commit {
+            Some(_) => self.up_to_date(Desk::accept_work).await?,
+            None => self.desk.with(Desk::accept_work).await?,
+        };
         self.write_all(wanted).await
     }
 
