@@ -60,7 +60,7 @@ impl Findings {
     fn moves(&self) -> Vec<(WsPath, WsPath)> {
         let files = self.moved_files();
         let mut moves: Vec<(WsPath, WsPath)> = Vec::new();
-        for folder in self.removed_folders.iter().filter(|folder| !self.written.contains_key(folder)) {
+        for folder in self.removed_folders.iter().filter(|folder| !self.written.contains_key(*folder)) {
             if !moves.iter().any(|(from, _)| folder.is_below(from)) {
                 moves.extend(self.moved_folder(folder, &files).map(|to| (folder.clone(), to)));
             }
