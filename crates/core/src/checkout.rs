@@ -50,10 +50,12 @@ pub trait Checkout: Send + Sync {
     /// Where the program is to run.
     fn ground(&self) -> Ground;
 
-    /// Commits what was changed since it was checked out, or since the last check-in, as one commit.
-    ///
-    /// While the program still runs, this also brings what others changed in the workspace to where it runs.
+    /// Commits what was changed since it was checked out, or since the last check-in, as one commit, while the program
+    /// goes on. Brings what others changed in the workspace to where it runs.
     async fn check_in(&mut self, cx: &CallCx) -> Result<CheckedIn>;
+
+    /// Commits what was changed last; the program has ended.
+    async fn finish(self: Box<Self>, cx: &CallCx) -> Result<CheckedIn>;
 }
 
 /// A real folder that a program can be run in.

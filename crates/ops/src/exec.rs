@@ -185,7 +185,7 @@ impl Executor {
             report => report,
         };
         let report = report.map_err(|error| explain(&error))?;
-        match checkout.check_in(cx).await {
+        match checkout.finish(cx).await {
             Ok(checked_in) => Ok(Ran { report, checked_in }),
             // What it printed is not lost with its changes.
             Err(error) => Err(with_output(error, &report)),

@@ -23,12 +23,7 @@ use async_trait::async_trait;
 use desk::{Desk, Wanted};
 use desks::TakenDesk;
 use merge::Proposal;
-use std::{
-    collections::HashMap,
-    path::PathBuf,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{collections::HashMap, path::PathBuf, sync::Arc};
 use toolrest_core::{
     Access, CallCx, CheckedIn, Checkout, CheckoutOptions, CommitId, Content, ContentHash, ErrorKind, Ground,
     KeepLimits, Result, ToolError,
@@ -38,9 +33,6 @@ use tree::Version;
 /// How many bytes of contents are read at a time, and how many contents.
 const BATCH_BYTES: i64 = 4 << 20;
 const BATCH: usize = 1_000;
-
-/// A checkout that is dropped so soon after its check-in was for a program that has ended.
-const SOON: Duration = Duration::from_millis(100);
 
 /// How often it is tried again when others came between.
 const TRIES: usize = 10;
@@ -54,10 +46,10 @@ pub(crate) async fn check_out(
 ) -> Result<Box<dyn Checkout>> {
     // A stranger does not even wait for a folder.
     store.authorise(access).await?;
-    let mut desk = desks.take(access.workspace).await?;
+    let mut desk = desks.take(access.workspace, options.mode).await?;
     let is_doubtful = desk.take_doubt();
     let folder = desk.with(|desk| Ok(desk.path())).await?;
-    let checkout = DatabaseCheckout { store, desk, folder, access, keep: options.keep, check_ins: 0, last: None };
+    let checkout = DatabaseCheckout { store, desk, folder, access, keep: options.keep, is_settled: false };
     let wanted = checkout.up_to_date(move |desk| desk.make_ready(is_doubtful)).await?;
     checkout.write_all(wanted).await?;
     checkout.desk.with(Desk::hand_over).await?;
@@ -71,9 +63,8 @@ struct DatabaseCheckout {
     folder: PathBuf,
     access: Access,
     keep: KeepLimits,
-    check_ins: usize,
-    /// When the last check-in was over.
-    last: Option<Instant>,
+    /// Whether nothing changes in the folder any more that is not known.
+    is_settled: bool,
 }
 
 #[async_trait]
@@ -83,29 +74,40 @@ impl Checkout for DatabaseCheckout {
     }
 
     async fn check_in(&mut self, cx: &CallCx) -> Result<CheckedIn> {
-        self.desk.with(Desk::look).await?;
-        let (commit, proposal) = self.commit(cx).await?;
-        let left_out = self.desk.with(|desk| Ok(desk.left_out())).await?;
-        if let Err(error) = self.bring_in(commit).await {
-            // What was committed stays so. The next program's files are made sure of before it runs.
-            tracing::warn!(%error, "a checkout could not be brought up to date");
-        }
-        self.check_ins += 1;
-        self.last = Some(Instant::now());
-        Ok(CheckedIn { commit, changed: proposal.changed, conflicts: proposal.conflicts, left_out })
+        self.keep_work(cx).await.map(|(checked_in, _)| checked_in)
+    }
+
+    async fn finish(mut self: Box<Self>, cx: &CallCx) -> Result<CheckedIn> {
+        let (checked_in, is_up_to_date) = self.keep_work(cx).await?;
+        self.is_settled = is_up_to_date;
+        Ok(checked_in)
     }
 }
 
 impl Drop for DatabaseCheckout {
-    /// A program that has ended is checked in once, and that is all. Any other may have gone on.
+    /// What a program may have gone on with, or what was never looked at, is looked at before the next one.
     fn drop(&mut self) {
-        if self.check_ins != 1 || self.last.is_none_or(|last| last.elapsed() > SOON) {
+        if !self.is_settled {
             self.desk.doubt();
         }
     }
 }
 
 impl DatabaseCheckout {
+    /// Commits what a program did; tells also whether the folder is what the workspace is after that.
+    async fn keep_work(&mut self, cx: &CallCx) -> Result<(CheckedIn, bool)> {
+        self.desk.with(Desk::look).await?;
+        let (commit, proposal) = self.commit(cx).await?;
+        let left_out = self.desk.with(|desk| Ok(desk.left_out())).await?;
+        let brought_in = self.bring_in(commit).await;
+        if let Err(error) = &brought_in {
+            // What was committed stays so. The next program's files are made sure of before it runs.
+            tracing::warn!(%error, "a checkout could not be brought up to date");
+        }
+        let checked_in = CheckedIn { commit, changed: proposal.changed, conflicts: proposal.conflicts, left_out };
+        Ok((checked_in, brought_in.is_ok()))
+    }
+
     /// Commits what a program did; again, if others came between.
     async fn commit(&self, cx: &CallCx) -> Result<(Option<CommitId>, Proposal)> {
         // The end of an id is what tells it from those of the same moment.

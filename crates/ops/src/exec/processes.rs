@@ -436,9 +436,9 @@ impl Attended {
     }
 
     async fn end(self, reason: Option<String>) {
-        let Self { process, started: Started { running, proxy: _proxy }, mut checkout, cx, .. } = self;
+        let Self { process, started: Started { running, proxy: _proxy }, checkout, cx, .. } = self;
         let report = running.wait().await;
-        let (checked_in, not_kept) = match checkout.check_in(&cx).await {
+        let (checked_in, not_kept) = match checkout.finish(&cx).await {
             Ok(checked_in) => (checked_in, None),
             Err(error) => (CheckedIn::default(), Some(format!("What it changed last is not kept: {error}"))),
         };

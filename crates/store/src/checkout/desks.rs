@@ -12,9 +12,10 @@ use std::{
     time::{Duration, Instant},
 };
 use tokio::{runtime::Handle, sync::Notify};
-use toolrest_core::{Result, ToolError, WorkspaceId};
+use toolrest_core::{CheckoutMode, Result, ToolError, WorkspaceId};
 
-/// How many folders one workspace has, at most: so many programs work in it at once.
+/// How many folders one workspace has, at most, for programs that run to their end: so many work in it at once.
+/// Those in the background would hold up all others, so each of them has one, however many there are.
 const DESKS_PER_WORKSPACE: usize = 4;
 
 /// How long folders are kept, and how many.
@@ -49,7 +50,7 @@ struct Slot {
 
 enum State {
     Free(Place),
-    Taken,
+    Taken(CheckoutMode),
     /// Nothing is there, as what was there has been removed.
     Empty,
 }
@@ -74,13 +75,13 @@ impl Desks {
     }
 
     /// Takes the first folder of a workspace that is free, so that it stays the warmest; makes one if there is none.
-    pub(super) async fn take(self: &Arc<Self>, workspace: WorkspaceId) -> Result<TakenDesk> {
+    pub(super) async fn take(self: &Arc<Self>, workspace: WorkspaceId, mode: CheckoutMode) -> Result<TakenDesk> {
         let (number, place) = loop {
             let given_back = self.given_back.notified();
             tokio::pin!(given_back);
             // From here on, none that is given back is missed.
             given_back.as_mut().enable();
-            if let Some(taken) = self.try_take(workspace) {
+            if let Some(taken) = self.try_take(workspace, mode) {
                 break taken;
             }
             given_back.await;
@@ -99,22 +100,22 @@ impl Desks {
         Ok(taken)
     }
 
-    fn try_take(&self, workspace: WorkspaceId) -> Option<(usize, Option<Place>)> {
+    fn try_take(&self, workspace: WorkspaceId, mode: CheckoutMode) -> Option<(usize, Option<Place>)> {
         let mut by_workspace = self.by_workspace();
         let slots = by_workspace.entry(workspace).or_default();
+        let taken = slots.iter().filter(|slot| matches!(slot.state, State::Taken(CheckoutMode::Aside))).count();
+        if mode == CheckoutMode::Aside && taken >= DESKS_PER_WORKSPACE {
+            return None;
+        }
         let free = slots.iter().position(|slot| matches!(slot.state, State::Free(_)));
         let empty = || slots.iter().position(|slot| matches!(slot.state, State::Empty));
-        let number = match free.or_else(empty) {
-            Some(number) => number,
-            None if slots.len() < DESKS_PER_WORKSPACE => {
-                slots.push(Slot { state: State::Empty, used_at: Instant::now() });
-                slots.len() - 1
-            }
-            None => return None,
-        };
-        match std::mem::replace(&mut slots[number].state, State::Taken) {
+        let number = free.or_else(empty).unwrap_or_else(|| {
+            slots.push(Slot { state: State::Empty, used_at: Instant::now() });
+            slots.len() - 1
+        });
+        match std::mem::replace(&mut slots[number].state, State::Taken(mode)) {
             State::Free(place) => Some((number, Some(place))),
-            State::Empty | State::Taken => Some((number, None)),
+            State::Empty | State::Taken(_) => Some((number, None)),
         }
     }
 

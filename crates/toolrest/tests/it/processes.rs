@@ -193,6 +193,7 @@ async fn processes_end_with_the_server_and_what_they_changed_is_kept() {
     assert!(server.stop().success());
     assert!(!is_running("12345.678"), "it outlived the server");
     server.restart(toolrest_testkit::Port::Same);
+    let workspace = workspace.through(&server.client());
     assert_eq!(workspace.text("/file").await, "kept\n");
 }
 

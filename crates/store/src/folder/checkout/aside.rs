@@ -149,6 +149,10 @@ impl Checkout for Aside {
         self.since = self.private.moment()?;
         Ok(checked_in)
     }
+
+    async fn finish(mut self: Box<Self>, cx: &CallCx) -> Result<CheckedIn> {
+        self.check_in(cx).await
+    }
 }
 
 /// Whether a commit that is refused so may well succeed when what stands there is looked at again.

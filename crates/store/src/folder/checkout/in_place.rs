@@ -64,6 +64,10 @@ impl Checkout for InPlace {
         }
         Ok(checked_in)
     }
+
+    async fn finish(mut self: Box<Self>, cx: &CallCx) -> Result<CheckedIn> {
+        self.check_in(cx).await
+    }
 }
 
 /// Records what is different from the snapshot, and brings that up to date.
