@@ -27,7 +27,8 @@ fn dependencies_between_crates_point_one_way() {
         ("store", &["toolrest-core", "toolrest-directory"]),
         ("directory", &[]),
         ("edit", &[]),
-        ("ops", &["toolrest-core", "toolrest-edit"]),
+        ("sandbox", &[]),
+        ("ops", &["toolrest-core", "toolrest-edit", "toolrest-sandbox"]),
         ("toolsets", &["toolrest-core", "toolrest-ops"]),
     ] {
         for dependency in dependencies(name).iter().filter(|dependency| dependency.starts_with("toolrest")) {

@@ -1,8 +1,11 @@
 //! Programs that tools run: what they see, what becomes of what they change, what they are refused.
 
-use serde_json::{Value, json};
-use toolrest_testkit::{Server, Workspace};
+use std::os::unix::fs::PermissionsExt;
 
+use serde_json::{Value, json};
+use toolrest_testkit::{Backend, Server, Workspace};
+
+use crate::command::BINARY;
 use crate::on::{On, list_at, text_at};
 use crate::toolset::{BACKEND, SYSTEM};
 
@@ -362,22 +365,40 @@ async fn programs_see_other_types_of_files_as_text(on: On) {
     assert_eq!(workspace.text(kept).await, "no json\n");
 }
 
-/// A server whose sandbox cannot be put in place.
-fn without_sandbox() -> Server {
-    On::Sqlite.options().env("TOOLREST__RUN__ENABLED", "false").start()
+#[tokio::test]
+async fn programs_that_are_turned_off_are_refused_and_the_rest_works() {
+    let server = On::Sqlite.options().env("TOOLREST__RUN__ENABLED", "false").start();
+    assert!(refusal(&server).await.contains("run.enabled"));
 }
 
 #[tokio::test]
-async fn a_server_without_a_sandbox_refuses_programs_and_does_the_rest() {
-    let server = without_sandbox();
-    let workspace = On::Sqlite.workspace_at(&server).await;
+async fn a_machine_that_cannot_isolate_programs_refuses_them_and_names_what_is_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let wrapper = folder.path().join("toolrest");
+    // Nobody below can make namespaces.
+    let confined = "echo 0 > /proc/sys/user/max_user_namespaces; exec \"$0\" \"$@\"";
+    let script = format!("#!/bin/sh\nexec unshare --user --map-root-user sh -c '{confined}' {BINARY} \"$@\"\n");
+    std::fs::write(&wrapper, script).unwrap();
+    std::fs::set_permissions(&wrapper, PermissionsExt::from_mode(0o755)).unwrap();
+    let server = Server::options(wrapper, Backend::Sqlite).start();
+    let message = refusal(&server).await;
+    assert!(message.contains("namespaces") && message.contains("user.max_user_namespaces"), "{message}");
+    assert!(server.output().contains("programs cannot be run"), "the operator is told too: {}", server.output());
+}
+
+/// How a server refuses every program, and does everything else.
+async fn refusal(server: &Server) -> String {
+    let workspace = On::Sqlite.workspace_at(server).await;
     workspace.write("/a", "a").await;
+    assert_eq!(workspace.text("/a").await, "a");
     let args = json!({"language": "bash", "code": "true"});
-    let message = SYSTEM.refused(&workspace, 503, "SANDBOX_UNAVAILABLE", "run_code", args).await;
-    assert!(message.contains("run.enabled"), "{message}");
+    SYSTEM.refused(&workspace, 503, "SANDBOX_UNAVAILABLE", "run_code", args).await;
+    let start = json!({"command": "true"});
+    SYSTEM.refused(&workspace, 503, "SANDBOX_UNAVAILABLE", "start_process", start).await;
     let reply = workspace.call_of("backend", "executeShellCommand", &json!({"command": "true"})).await;
     let body = reply.json();
-    assert_eq!(text_at(&body, "/error/code"), "SANDBOX_UNAVAILABLE");
-    assert_eq!(body["error"]["retryable"], false);
+    assert_eq!(text_at(&body, "/error/code"), "SANDBOX_UNAVAILABLE", "{reply}");
+    assert_eq!(body["error"]["retryable"], false, "{reply}");
     assert!(text_at(&body, "/error/remediation").contains("toolrest doctor"), "{reply}");
+    text_at(&body, "/error/message").to_owned()
 }
