@@ -150,17 +150,19 @@ impl Desk {
     /// Removes what a program made, and lets the rest be written anew.
     fn forget_work(&mut self) -> Result<()> {
         let Work { sight, .. } = &mut self.work;
-        let is_tracked = |path: &WsPath| self.notes.get(path).is_some_and(|note| note.what.is_tracked());
-        let new = sight.files.keys().chain(sight.folders.keys()).filter(|path| !is_tracked(path));
-        let mut new: Vec<&WsPath> = new.collect();
-        new.sort_unstable_by(|one, other| other.cmp(one));
-        for path in new {
+        let is_tracked = |path: &&WsPath| self.notes.get(*path).is_some_and(|note| note.what.is_tracked());
+        let made = sight.files.keys().chain(sight.folders.keys()).filter(|path| !is_tracked(path));
+        // What others have removed meanwhile is not written anew, so that nothing would take its place.
+        let removed = sight.files.keys().filter(|path| is_tracked(path) && self.tree.seen(path).is_none());
+        let mut unwanted: Vec<WsPath> = made.chain(removed).cloned().collect();
+        unwanted.sort_unstable_by(|one, other| other.cmp(one));
+        for path in unwanted {
             let place = Path::new(path.without_slash());
-            if let Some(stamp) = sight.folders.get(path) {
+            if let Some(stamp) = sight.folders.get(&path) {
                 if !self.bench.remove_empty_folder(place).map_err(unusable)? {
                     // What is left out may stay, and so what it is in.
                     let note = Note { stamp: *stamp, what: Noted::LeftOut, seen_in: self.looks };
-                    self.notes.insert(path.clone(), note);
+                    self.notes.insert(path, note);
                 }
             } else {
                 self.bench.clear(place).map_err(unusable)?;

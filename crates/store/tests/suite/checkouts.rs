@@ -10,8 +10,8 @@ use std::time::Duration;
 use tempfile::TempDir;
 use toolrest_core::{
     AllowAll, CallCx, Caller, Change, CheckedIn, Checkout, CheckoutMode, CheckoutOptions, Content, Engine, ErrorKind,
-    FileType, Ground, JsonText, KeepLimits, LeftOutReason, Limits, Parents, ProgramChangeKind, Put, Role, Toolsets,
-    UserId,
+    FileType, Ground, JsonText, KeepLimits, LeftOutReason, Limits, Parents, ProgramChangeKind, Put, Removal, Role,
+    Toolsets, UserId,
 };
 use toolrest_store::{CheckoutsKept, FolderOptions, Scratch, StoredWorkspaces};
 
@@ -27,6 +27,7 @@ on_both_stores!(
     the_folder_stays_warm_and_gets_only_what_changed,
     another_replica_sees_what_this_one_checked_in,
     what_was_not_checked_in_is_forgotten,
+    what_others_removed_does_not_come_back_by_a_program_that_was_cancelled,
     two_programs_at_once_keep_both_their_changes,
     two_programs_that_write_the_same_file_lose_nothing,
     the_same_change_made_twice_is_no_conflict,
@@ -91,9 +92,9 @@ impl Scene {
 
     /// Runs something as a program would, from beginning to end.
     async fn run(&self, program: impl FnOnce(&Path)) -> CheckedIn {
-        let mut running = self.check_out().await;
+        let running = self.check_out().await;
         program(&running.folder);
-        running.check_in().await
+        running.finish().await
     }
 
     /// The folders that were made.
@@ -110,6 +111,10 @@ struct Program {
 }
 
 impl Program {
+    async fn finish(self) -> CheckedIn {
+        self.checkout.finish(&self.cx).await.unwrap()
+    }
+
     async fn check_in(&mut self) -> CheckedIn {
         self.checkout.check_in(&self.cx).await.unwrap()
     }
@@ -304,16 +309,15 @@ async fn a_file_becomes_a_folder_and_a_folder_a_file(room: Room) {
 async fn the_folder_stays_warm_and_gets_only_what_changed(room: Room) {
     let scene = Scene::of(&room);
     room.all(vec![put("/same", "same"), put("/other", "1"), put("/gone/x", "x")]).await.unwrap();
-    let mut first = scene.check_out().await;
+    let first = scene.check_out().await;
     let inode = |program: &Program| fs::metadata(program.folder.join("same")).unwrap().ino();
     let (folder, before) = (first.folder.clone(), inode(&first));
-    first.check_in().await;
-    drop(first);
+    first.finish().await;
     room.put("/other", "2").await;
     room.put("/new/y", "y").await;
     room.all(vec![
-        Change::Remove { path: path("/gone/x"), removal: toolrest_core::Removal::File },
-        Change::Remove { path: path("/gone"), removal: toolrest_core::Removal::Single },
+        Change::Remove { path: path("/gone/x"), removal: Removal::File },
+        Change::Remove { path: path("/gone"), removal: Removal::Single },
     ])
     .await
     .unwrap();
@@ -359,6 +363,22 @@ async fn what_was_not_checked_in_is_forgotten(room: Room) {
     assert!(!next.has("new") && !next.has("made") && next.has("cache/warm"));
     assert!(!Path::new("/etc/b").exists());
     assert_eq!(next.check_in().await, CheckedIn::default());
+}
+
+async fn what_others_removed_does_not_come_back_by_a_program_that_was_cancelled(room: Room) {
+    let scene = Scene::of(&room);
+    room.all(vec![put("/kept", "kept"), put("/gone", "old"), put("/dir/x", "x")]).await.unwrap();
+    let cancelled = scene.check_out().await;
+    cancelled.write("gone", "new");
+    cancelled.write("dir/x", "new");
+    drop(cancelled);
+    let removals = [("/gone", Removal::File), ("/dir/x", Removal::File), ("/dir", Removal::Single)];
+    let removals = removals.map(|(at, removal)| Change::Remove { path: path(at), removal });
+    room.all(removals.into()).await.unwrap();
+    let program = scene.check_out().await;
+    assert!(program.has("kept") && !program.has("gone") && !program.has("dir"));
+    let checked_in = program.finish().await;
+    assert!(checked_in.commit.is_none(), "{checked_in:?}");
 }
 
 async fn two_programs_at_once_keep_both_their_changes(room: Room) {
@@ -419,7 +439,7 @@ async fn a_file_that_another_changed_is_not_removed(room: Room) {
     fs::remove_file(program.folder.join("a")).unwrap();
     program.write("b", "by program");
     room.put("/a", "by another").await;
-    room.all(vec![Change::Remove { path: path("/b"), removal: toolrest_core::Removal::File }]).await.unwrap();
+    room.all(vec![Change::Remove { path: path("/b"), removal: Removal::File }]).await.unwrap();
     let checked_in = program.check_in().await;
     let conflicts: Vec<_> =
         checked_in.conflicts.iter().map(|conflict| (conflict.path.as_str(), conflict.kept_as.is_some())).collect();
