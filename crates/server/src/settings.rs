@@ -293,8 +293,8 @@ impl Accepts {
                 Some(Value::Array(folders.map(Value::String).collect()))
             }
             Self::Hosts | Self::Ranges => {
-                let entries = text.split(',').map(str::trim).filter(|entry| !entry.is_empty());
-                Some(Value::Array(entries.map(|entry| Value::String(entry.to_owned())).collect()))
+                let entries = text.split(',').map(|entry| Value::String(entry.trim().to_owned()));
+                Some(Value::Array(entries.collect()))
             }
             _ => None,
         };

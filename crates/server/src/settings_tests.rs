@@ -405,7 +405,7 @@ fn the_reference_has_a_row_for_every_setting() {
 #[test]
 fn every_name_in_the_reference_is_understood() {
     for name in reference().split('`').filter(|word| word.contains("__")) {
-        let known = match load(environment(&[(name, "\"")])) {
+        let known = match load(environment(&[(name, "")])) {
             Ok(_) => false,
             Err(error) => matches!(error.problem, Problem::Refused { .. }),
         };
