@@ -3,6 +3,7 @@
 mod checkouts;
 mod many;
 
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::thread;
@@ -110,7 +111,9 @@ impl Cold {
         let runtime = Runtime::new().expect("a runtime");
         let options = Options { program: toolrest.to_owned(), ..Options::default() };
         let sandbox = runtime.block_on(async { Sandbox::start(options) }).expect("the sandbox starts");
-        Self { runtime, sandbox, folder: Folder::new("sandbox") }
+        let folder = Folder::new("sandbox");
+        fs::create_dir_all(folder.path()).expect("a new folder");
+        Self { runtime, sandbox, folder }
     }
 
     fn job(&self, interpreter: &Interpreter, code: &str) -> Job {

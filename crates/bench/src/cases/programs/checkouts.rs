@@ -20,7 +20,7 @@ pub(super) fn run(server: &Server, effort: Effort, report: &mut Report) {
          next ones, less the same call in a workspace of one file. `cp -r` of the same files, in turns.",
     );
     let tree = Folder::new("copied");
-    fs::create_dir(tree.path().join("from")).expect("a new folder");
+    fs::create_dir_all(tree.path().join("from")).expect("a new folder");
     for number in 0..FILES {
         let path = tree.path().join("from").join(path(number));
         fs::create_dir_all(path.parent().expect("it has one")).expect("a new folder");
