@@ -150,19 +150,22 @@ impl Desk {
     /// Removes what a program made, and lets the rest be written anew.
     fn forget_work(&mut self) -> Result<()> {
         let Work { sight, .. } = &mut self.work;
-        let is_tracked = |path: &&WsPath| self.notes.get(*path).is_some_and(|note| note.what.is_tracked());
-        let made = sight.files.keys().chain(sight.folders.keys()).filter(|path| !is_tracked(path));
-        // What others have removed meanwhile is not written anew, so that nothing would take its place.
-        let removed = sight.files.keys().filter(|path| is_tracked(path) && self.tree.seen(path).is_none());
-        let mut unwanted: Vec<WsPath> = made.chain(removed).cloned().collect();
-        unwanted.sort_unstable_by(|one, other| other.cmp(one));
-        for path in unwanted {
+        // What only may have changed is looked into.
+        sight.files.retain(|path, stamp| {
+            let known = self.notes.get(path).filter(|note| note.stamp == *stamp);
+            !known.is_some_and(|note| holds(&self.bench, path, note))
+        });
+        let is_tracked = |path: &WsPath| self.notes.get(path).is_some_and(|note| note.what.is_tracked());
+        let new = sight.files.keys().chain(sight.folders.keys()).filter(|path| !is_tracked(path));
+        let mut new: Vec<&WsPath> = new.collect();
+        new.sort_unstable_by(|one, other| other.cmp(one));
+        for path in new {
             let place = Path::new(path.without_slash());
-            if let Some(stamp) = sight.folders.get(&path) {
+            if let Some(stamp) = sight.folders.get(path) {
                 if !self.bench.remove_empty_folder(place).map_err(unusable)? {
                     // What is left out may stay, and so what it is in.
                     let note = Note { stamp: *stamp, what: Noted::LeftOut, seen_in: self.looks };
-                    self.notes.insert(path, note);
+                    self.notes.insert(path.clone(), note);
                 }
             } else {
                 self.bench.clear(place).map_err(unusable)?;
@@ -173,6 +176,10 @@ impl Desk {
         }
         sight.blocked.extend(std::mem::take(&mut sight.files).into_keys());
         sight.blocked.append(&mut sight.vanished);
+        for path in sight.blocked.iter().filter(|path| self.tree.seen(path).is_none()) {
+            // Others removed it meanwhile, and without a note nobody else does.
+            self.bench.clear(Path::new(path.without_slash())).map_err(unusable)?;
+        }
         sight.folders.clear();
         sight.left_out.clear();
         Ok(())
@@ -370,6 +377,12 @@ fn is_touched(bench: &Workbench, path: &WsPath, note: &Note) -> Result<bool> {
         Some(now) if note.what == Noted::Folder => now.identity != note.stamp.identity,
         Some(now) => Stamp::from(&now) != note.stamp,
     })
+}
+
+/// Whether a file still has the content that was noted.
+fn holds(bench: &Workbench, path: &WsPath, note: &Note) -> bool {
+    let Noted::File(noted) = note.what else { return false };
+    bench.hash(Path::new(path.without_slash())).is_ok_and(|(found, _)| found.0 == noted.0)
 }
 
 fn unusable(error: toolrest_directory::Error) -> ToolError {

@@ -27,7 +27,6 @@ on_both_stores!(
     the_folder_stays_warm_and_gets_only_what_changed,
     another_replica_sees_what_this_one_checked_in,
     what_was_not_checked_in_is_forgotten,
-    what_others_removed_does_not_come_back_by_a_program_that_was_cancelled,
     two_programs_at_once_keep_both_their_changes,
     two_programs_that_write_the_same_file_lose_nothing,
     the_same_change_made_twice_is_no_conflict,
@@ -49,6 +48,7 @@ on_both_stores!(
     folders_that_are_not_used_are_removed,
     a_folder_that_another_filled_is_not_removed,
     files_in_place_of_folders_of_others_go_beside,
+    what_was_forgotten_does_not_bring_back_what_others_removed,
 );
 
 struct Scene {
@@ -363,22 +363,6 @@ async fn what_was_not_checked_in_is_forgotten(room: Room) {
     assert!(!next.has("new") && !next.has("made") && next.has("cache/warm"));
     assert!(!Path::new("/etc/b").exists());
     assert_eq!(next.check_in().await, CheckedIn::default());
-}
-
-async fn what_others_removed_does_not_come_back_by_a_program_that_was_cancelled(room: Room) {
-    let scene = Scene::of(&room);
-    room.all(vec![put("/kept", "kept"), put("/gone", "old"), put("/dir/x", "x")]).await.unwrap();
-    let cancelled = scene.check_out().await;
-    cancelled.write("gone", "new");
-    cancelled.write("dir/x", "new");
-    drop(cancelled);
-    let removals = [("/gone", Removal::File), ("/dir/x", Removal::File), ("/dir", Removal::Single)];
-    let removals = removals.map(|(at, removal)| Change::Remove { path: path(at), removal });
-    room.all(removals.into()).await.unwrap();
-    let program = scene.check_out().await;
-    assert!(program.has("kept") && !program.has("gone") && !program.has("dir"));
-    let checked_in = program.finish().await;
-    assert!(checked_in.commit.is_none(), "{checked_in:?}");
 }
 
 async fn two_programs_at_once_keep_both_their_changes(room: Room) {
@@ -743,4 +727,19 @@ async fn until(is_so: impl Fn() -> bool) {
         }
     });
     waited.await.unwrap();
+}
+
+async fn what_was_forgotten_does_not_bring_back_what_others_removed(room: Room) {
+    let scene = Scene::of(&room);
+    room.all(vec![put("/changed", "c"), put("/folder", "f")]).await.unwrap();
+    let program = scene.check_out().await;
+    program.write("changed", "by a program that was cancelled");
+    fs::remove_file(program.folder.join("folder")).unwrap();
+    fs::create_dir(program.folder.join("folder")).unwrap();
+    drop(program);
+    let removed = ["/changed", "/folder"].map(|at| Change::Remove { path: path(at), removal: Removal::File });
+    room.all(removed.to_vec()).await.unwrap();
+    let mut program = scene.check_out().await;
+    assert!(!program.has("changed") && !program.has("folder"));
+    assert_eq!(program.check_in().await, CheckedIn::default());
 }
