@@ -152,7 +152,7 @@ impl<'a> Merge<'a> {
         for path in self.sight.folders.keys() {
             let origin = self.renames.origin(path);
             let stays = |row: &&Row| !self.going.contains(&origin) && row.is_folder();
-            if self.base.tree.get(&origin).is_some_and(|row| stays(&row)) {
+            if standing(self.base, self.renames, path).is_some_and(|row| stays(&row)) {
                 continue;
             }
             let occupants = occupants!(self);
@@ -173,7 +173,7 @@ impl<'a> Merge<'a> {
 
     fn put(&mut self, path: &WsPath, edit: &Edit) -> Result<()> {
         let origin = self.renames.origin(path);
-        let there = self.base.tree.get(&origin).copied();
+        let there = standing(self.base, self.renames, path).copied();
         if let Some((before, version)) = self.tracked(path, &origin) {
             if there == Some(before) {
                 return self.change(path, &origin, edit, before, version);
@@ -244,6 +244,7 @@ impl<'a> Merge<'a> {
                 self.expect_unchanged(&from, row, version);
             }
             self.expect_absent(path, origin);
+            self.make_above(path);
             self.tell(path, ProgramChangeKind::Moved, Some(&from));
             self.moves.push((self.renames.destination(&from), path.clone()));
             return Ok(());
@@ -251,6 +252,14 @@ impl<'a> Merge<'a> {
         self.expect_absent(&place, origin);
         self.put_new(place, edit);
         Ok(())
+    }
+
+    /// Makes the folder that something is moved to again, if others removed it: moves do not.
+    fn make_above(&mut self, path: &WsPath) {
+        let Some(above) = path.parent().filter(|above| !above.is_root()) else { return };
+        if standing(self.base, self.renames, &above).is_none() && self.made_folders.insert(above.clone()) {
+            self.tell(&above, ProgramChangeKind::Created, None);
+        }
     }
 
     /// Takes the file that went from its path with the content that came to this one.
@@ -352,6 +361,12 @@ impl<'a> Merge<'a> {
     }
 }
 
+/// What stands at a path after folders were moved. What was moved away does not.
+fn standing<'a>(base: Base<'a>, renames: &Renames, path: &WsPath) -> Option<&'a Row> {
+    let origin = renames.origin(path);
+    base.tree.get(&origin).filter(|_| renames.destination(&origin) == *path)
+}
+
 /// What stands at a path after the moves, and stays there.
 struct Occupants<'a> {
     base: Base<'a>,
@@ -362,8 +377,7 @@ struct Occupants<'a> {
 
 impl Occupied for Occupants<'_> {
     fn at(&self, path: &WsPath) -> Option<What> {
-        let origin = self.renames.origin(path);
-        let row = self.base.tree.get(&origin).filter(|_| !self.going.contains(&origin));
+        let row = standing(self.base, self.renames, path).filter(|_| !self.going.contains(&self.renames.origin(path)));
         row.map(|row| row.what).or_else(|| self.sight.files.contains_key(path).then_some(What::Unseen))
     }
 }

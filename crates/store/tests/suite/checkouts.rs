@@ -49,6 +49,8 @@ on_both_stores!(
     a_folder_that_another_filled_is_not_removed,
     files_in_place_of_folders_of_others_go_beside,
     what_was_forgotten_does_not_bring_back_what_others_removed,
+    a_file_can_take_the_place_of_a_folder_that_was_moved,
+    a_file_that_was_moved_to_a_folder_that_others_removed_is_kept,
 );
 
 struct Scene {
@@ -742,4 +744,29 @@ async fn what_was_forgotten_does_not_bring_back_what_others_removed(room: Room) 
     let mut program = scene.check_out().await;
     assert!(!program.has("changed") && !program.has("folder"));
     assert_eq!(program.check_in().await, CheckedIn::default());
+}
+
+async fn a_file_can_take_the_place_of_a_folder_that_was_moved(room: Room) {
+    let scene = Scene::of(&room);
+    room.put("/old/a", "a").await;
+    let checked_in = scene
+        .run(|folder| {
+            fs::rename(folder.join("old"), folder.join("new")).unwrap();
+            fs::write(folder.join("old"), "a file").unwrap();
+        })
+        .await;
+    assert_eq!((changed(&checked_in), checked_in.conflicts), (vec![">/new </old".into(), "+/old".into()], vec![]));
+    assert_eq!(room.text("/old").await, "a file");
+    room.undo().await.unwrap();
+    assert_eq!(room.paths().await, ["/old", "/old/a"]);
+}
+
+async fn a_file_that_was_moved_to_a_folder_that_others_removed_is_kept(room: Room) {
+    let scene = Scene::of(&room);
+    room.all(vec![put("/file", "f"), Change::MakeDir(path("/folder"))]).await.unwrap();
+    let mut program = scene.check_out().await;
+    fs::rename(program.folder.join("file"), program.folder.join("folder/file")).unwrap();
+    room.all(vec![Change::Remove { path: path("/folder"), removal: Removal::Single }]).await.unwrap();
+    assert_eq!(changed(&program.check_in().await), ["+/folder", ">/folder/file </file"]);
+    assert_eq!(room.paths().await, ["/folder", "/folder/file"]);
 }
