@@ -60,7 +60,7 @@ impl EditReader<'_> {
             }
             let has_room = changes_left > 0 && stamp.size_bytes() <= self.keep.file_bytes.min(bytes_left);
             if let Some((noted, hash)) = before
-                && (noted == *stamp || !has_room)
+                && (noted == *stamp || !has_room && noted.size_bytes() == stamp.size_bytes())
                 && noted.is_executable() == stamp.is_executable()
                 && let Some(stamp) = self.still_holds(path, hash)
             {

@@ -51,6 +51,7 @@ on_both_stores!(
     what_was_forgotten_does_not_bring_back_what_others_removed,
     a_file_can_take_the_place_of_a_folder_that_was_moved,
     a_file_that_was_moved_to_a_folder_that_others_removed_is_kept,
+    a_file_that_grew_beyond_the_limit_is_not_read,
 );
 
 struct Scene {
@@ -769,4 +770,14 @@ async fn a_file_that_was_moved_to_a_folder_that_others_removed_is_kept(room: Roo
     room.all(vec![Change::Remove { path: path("/folder"), removal: Removal::Single }]).await.unwrap();
     assert_eq!(changed(&program.check_in().await), ["+/folder", ">/folder/file </file"]);
     assert_eq!(room.paths().await, ["/folder", "/folder/file"]);
+}
+
+async fn a_file_that_grew_beyond_the_limit_is_not_read(room: Room) {
+    let scene = Scene::of(&room);
+    room.put("/a", "a").await;
+    let mut program = scene.check_out().await;
+    // To read so much would take hours.
+    fs::File::options().write(true).open(program.folder.join("a")).unwrap().set_len(8 << 40).unwrap();
+    assert_eq!(left_out(&program.check_in().await), [("/a", LeftOutReason::TooLarge)]);
+    assert_eq!(program.text("a"), "a");
 }
