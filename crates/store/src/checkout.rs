@@ -46,9 +46,10 @@ pub(crate) async fn check_out(
 ) -> Result<Box<dyn Checkout>> {
     // A stranger does not even wait for a folder.
     store.authorise(access).await?;
-    let mut desk = desks.take(access.workspace, options.mode).await?;
-    let is_doubtful = desk.take_doubt();
+    let desk = desks.take(access.workspace, options.mode).await?;
     let folder = desk.with(|desk| Ok(desk.path())).await?;
+    // From here on, whoever goes away leaves a doubt behind.
+    let is_doubtful = desk.take_doubt();
     let checkout = DatabaseCheckout { store, desk, folder, access, keep: options.keep, is_settled: false };
     let wanted = checkout.up_to_date(move |desk| desk.make_ready(is_doubtful)).await?;
     checkout.write_all(wanted).await?;

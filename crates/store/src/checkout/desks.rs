@@ -58,9 +58,9 @@ enum State {
 /// A folder that nobody works in.
 struct Place {
     folder: PathBuf,
-    desk: Arc<Mutex<Desk>>,
+    desk: Mutex<Desk>,
     /// Whether a program may have gone on after its last check-in.
-    is_doubtful: bool,
+    is_doubtful: AtomicBool,
 }
 
 impl Desks {
@@ -86,18 +86,17 @@ impl Desks {
             }
             given_back.await;
         };
-        let mut taken = TakenDesk { desks: Arc::clone(self), workspace, number, place };
-        if taken.place.is_none() {
-            let desks = Arc::clone(self);
+        let mut loan = Loan { desks: Arc::clone(self), workspace, number, place };
+        if loan.place.is_none() {
+            // It is made even if nobody waits, and is there for the next one then.
             let make = move || {
-                let folder = desks.scratch.folder().map_err(ToolError::internal)?;
-                let desk = Arc::new(Mutex::new(Desk::make(&folder)?));
-                Ok(Place { folder, desk, is_doubtful: false })
+                loan.place = Some(Place::make(&loan.desks.scratch)?);
+                Ok::<_, ToolError>(loan)
             };
-            taken.place = Some(tokio::task::spawn_blocking(make).await.map_err(ToolError::internal)??);
+            loan = tokio::task::spawn_blocking(make).await.map_err(ToolError::internal)??;
         }
         self.keep_sweeping();
-        Ok(taken)
+        Ok(TakenDesk(Arc::new(loan)))
     }
 
     fn try_take(&self, workspace: WorkspaceId, mode: CheckoutMode) -> Option<(usize, Option<Place>)> {
@@ -190,15 +189,27 @@ impl Desks {
 }
 
 impl Place {
+    fn make(scratch: &Scratch) -> Result<Self> {
+        let folder = scratch.folder().map_err(ToolError::internal)?;
+        match Desk::make(&folder) {
+            Ok(desk) => Ok(Self { folder, desk: Mutex::new(desk), is_doubtful: AtomicBool::new(false) }),
+            Err(error) => {
+                remove(&folder);
+                Err(error)
+            }
+        }
+    }
+
     fn remove(&self) {
-        // Somebody who went away may not be done yet.
-        let _done = self.desk.lock().unwrap_or_else(PoisonError::into_inner);
         remove(&self.folder);
     }
 }
 
-/// A folder that one program works in, given back when this is dropped.
-pub(super) struct TakenDesk {
+/// A folder that one program works in, given back when this is dropped and all that was begun with it is done.
+pub(super) struct TakenDesk(Arc<Loan>);
+
+/// A folder that is not with the others.
+struct Loan {
     desks: Arc<Desks>,
     workspace: WorkspaceId,
     number: usize,
@@ -207,30 +218,33 @@ pub(super) struct TakenDesk {
 
 impl TakenDesk {
     /// Lets the next one look before it believes what is known of the folder.
-    pub(super) fn doubt(&mut self) {
-        if let Some(place) = &mut self.place {
-            place.is_doubtful = true;
+    pub(super) fn doubt(&self) {
+        if let Some(place) = &self.0.place {
+            place.is_doubtful.store(true, Ordering::Relaxed);
         }
     }
 
     /// Whether the last one doubted what is known of the folder.
-    pub(super) fn take_doubt(&mut self) -> bool {
-        self.place.as_mut().is_some_and(|place| std::mem::take(&mut place.is_doubtful))
+    pub(super) fn take_doubt(&self) -> bool {
+        self.0.place.as_ref().is_some_and(|place| place.is_doubtful.swap(false, Ordering::Relaxed))
     }
 
-    /// Does something with the folder, away from the threads that serve requests. It is done even if nobody waits.
+    /// Does something with the folder, away from the threads that serve requests. It is done even if nobody waits, and
+    /// before anybody else gets the folder.
     pub(super) async fn with<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Desk) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let Some(place) = &self.place else { return Err(ToolError::internal("a folder that is not there")) };
-        let desk = Arc::clone(&place.desk);
-        let work = move || work(&mut desk.lock().unwrap_or_else(PoisonError::into_inner));
+        let loan = Arc::clone(&self.0);
+        let work = move || {
+            let Some(place) = &loan.place else { return Err(ToolError::internal("a folder that is not there")) };
+            work(&mut place.desk.lock().unwrap_or_else(PoisonError::into_inner))
+        };
         tokio::task::spawn_blocking(work).await.map_err(ToolError::internal)?
     }
 }
 
-impl Drop for TakenDesk {
+impl Drop for Loan {
     fn drop(&mut self) {
         self.desks.give_back(self.workspace, self.number, self.place.take());
     }

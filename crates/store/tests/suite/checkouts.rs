@@ -3,9 +3,11 @@
 use crate::folders::NoRecords;
 use crate::room::{Room, new_user, on_both_stores, path, put};
 use std::fs::{self, Permissions};
+use std::future::{Future, poll_fn};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 use tempfile::TempDir;
 use toolrest_core::{
@@ -52,6 +54,7 @@ on_both_stores!(
     a_file_can_take_the_place_of_a_folder_that_was_moved,
     a_file_that_was_moved_to_a_folder_that_others_removed_is_kept,
     a_file_that_grew_beyond_the_limit_is_not_read,
+    a_checkout_that_is_cancelled_anywhere_hides_nothing_from_the_next,
 );
 
 struct Scene {
@@ -780,4 +783,25 @@ async fn a_file_that_grew_beyond_the_limit_is_not_read(room: Room) {
     fs::File::options().write(true).open(program.folder.join("a")).unwrap().set_len(8 << 40).unwrap();
     assert_eq!(left_out(&program.check_in().await), [("/a", LeftOutReason::TooLarge)]);
     assert_eq!(program.text("a"), "a");
+}
+
+async fn a_checkout_that_is_cancelled_anywhere_hides_nothing_from_the_next(room: Room) {
+    let scene = Scene::of(&room);
+    room.put("/a", "a").await;
+    for wakes in 0..20 {
+        let mut program = scene.check_out().await;
+        program.check_in().await;
+        program.write("a", "after the last check-in");
+        drop(program);
+        let mut cancelled = Box::pin(scene.check_out());
+        let mut left = wakes;
+        poll_fn(|cx| {
+            let is_over = cancelled.as_mut().poll(cx).is_ready() || left == 0;
+            left -= i32::from(!is_over);
+            if is_over { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+        drop(cancelled);
+        assert_eq!(scene.check_out().await.text("a"), "a", "{wakes}");
+    }
 }
