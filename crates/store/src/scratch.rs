@@ -1,6 +1,7 @@
 //! The server's own folder for files that programs work on. Nothing in it outlives the server.
 
 use std::{
+    ffi::OsStr,
     fs::{self, DirBuilder, File},
     io,
     os::unix::fs::DirBuilderExt,
@@ -51,11 +52,20 @@ fn own_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
+/// Whether a name is one that is given here.
+fn is_own(name: &OsStr) -> bool {
+    name.to_str().is_some_and(|name| Uuid::try_parse(name).is_ok())
+}
+
 /// Removes the folders of processes that are gone.
 fn sweep(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
-        let lock = File::open(entry.path().join("lock"));
-        if lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
+        let is_dead = match File::open(entry.path().join("lock")) {
+            Ok(lock) => lock.try_lock().is_ok(),
+            // Its process died while it made or removed it.
+            Err(error) => error.kind() == io::ErrorKind::NotFound && is_own(&entry.file_name()),
+        };
+        if is_dead {
             remove(&entry.path());
         }
     }
