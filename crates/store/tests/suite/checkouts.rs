@@ -57,14 +57,14 @@ on_both_stores!(
     a_checkout_that_is_cancelled_anywhere_hides_nothing_from_the_next,
 );
 
-struct Scene {
+pub(crate) struct Scene {
     room: Room,
     engine: Engine,
     scratch: TempDir,
 }
 
 impl Scene {
-    fn of(room: &Room) -> Self {
+    pub(crate) fn of(room: &Room) -> Self {
         Self::keeping(room, CheckoutsKept::default())
     }
 
@@ -85,7 +85,7 @@ impl Scene {
         self.engine.outside_tools("test", self.room.workspace, Caller { user }, need).await.unwrap()
     }
 
-    async fn check_out(&self) -> Program {
+    pub(crate) async fn check_out(&self) -> Program {
         self.check_out_keeping(KeepLimits::default()).await
     }
 
@@ -110,10 +110,10 @@ impl Scene {
     }
 }
 
-struct Program {
-    cx: CallCx,
-    checkout: Box<dyn Checkout>,
-    folder: PathBuf,
+pub(crate) struct Program {
+    pub(crate) cx: CallCx,
+    pub(crate) checkout: Box<dyn Checkout>,
+    pub(crate) folder: PathBuf,
 }
 
 impl Program {
@@ -121,7 +121,7 @@ impl Program {
         self.checkout.finish(&self.cx).await.unwrap()
     }
 
-    async fn check_in(&mut self) -> CheckedIn {
+    pub(crate) async fn check_in(&mut self) -> CheckedIn {
         self.checkout.check_in(&self.cx).await.unwrap()
     }
 

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod changesets;
+mod checkout_merges;
 mod checkouts;
 mod concurrency;
 mod folder_checkouts;
