@@ -11,6 +11,7 @@ pub(crate) use needs::Needs;
 use crate::blob::Prepared;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use toolrest_core::{
     Change, Changeset, Commit, CommitId, ContentHash, Destination, Effect, EffectKind, Entry, ErrorKind, Expect,
     FileId, FileType, Form, MAX_PATH_BYTES, Outcome, Parents, Put, Removal, Result, Timestamp, ToolError, VersionId,
@@ -313,18 +314,15 @@ impl Planner {
     fn move_view(&mut self, from: &WsPath, target: &WsPath) {
         let went = 1 + self.view.below.get(from).map_or(0, |below| below.entries);
         self.count_below(from, -went);
-        for (path, row) in std::mem::take(&mut self.view.live) {
-            let path = path.moved(from, target).unwrap_or(path);
-            self.view.live.insert(path.clone(), FileRow { path, ..row });
+        for (path, row) in taken_out(&mut self.view.live, from) {
+            if let Some(path) = path.moved(from, target) {
+                self.view.live.insert(path.clone(), FileRow { path, ..row });
+            }
         }
-        let (moved, stayed): (Vec<_>, Vec<_>) = std::mem::take(&mut self.view.below)
-            .into_iter()
-            .partition(|(folder, _)| folder == from || folder.is_below(from));
         // What was known of the target was that there is nothing.
-        self.view.below.extend(stayed);
-        self.view
-            .below
-            .extend(moved.into_iter().filter_map(|(folder, below)| Some((folder.moved(from, target)?, below))));
+        for (folder, below) in taken_out(&mut self.view.below, from) {
+            self.view.below.extend(folder.moved(from, target).map(|folder| (folder, below)));
+        }
         self.count_below(target, went);
     }
 
@@ -494,6 +492,14 @@ impl Planner {
             mode_before: None,
         });
     }
+}
+
+/// Takes out what stands at a path and below it.
+pub(crate) fn taken_out<T>(map: &mut BTreeMap<WsPath, T>, path: &WsPath) -> Vec<(WsPath, T)> {
+    let (low, high) = path.below_range();
+    let below = map.range::<str, _>((Bound::Excluded(&*low), Bound::Excluded(&*high))).map(|(below, _)| below.clone());
+    let paths: Vec<WsPath> = std::iter::once(path.clone()).chain(below).collect();
+    paths.into_iter().filter_map(|path| map.remove_entry(&path)).collect()
 }
 
 /// The modes of files of which nothing else is known.

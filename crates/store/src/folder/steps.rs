@@ -4,7 +4,7 @@
 //! brought together here: where it ends up, and what it holds in the end.
 
 use super::disk::{below_root, is_ordinary};
-use crate::plan::{FileRow, RowOp};
+use crate::plan::{FileRow, RowOp, taken_out};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use toolrest_core::{ContentHash, ErrorKind, FileType, Result, ToolError, WsPath};
@@ -105,8 +105,8 @@ impl Steps {
 
     fn move_to(&mut self, from: &WsPath, to: &WsPath) {
         let is_new = self.writes.get(from).is_some_and(|write| write.expect == Expect::Absent);
-        self.writes = moved(std::mem::take(&mut self.writes), from, to);
-        self.hashes = moved(std::mem::take(&mut self.hashes), from, to);
+        move_keys(&mut self.writes, from, to);
+        move_keys(&mut self.hashes, from, to);
         if !is_new {
             let (from, to) = (below_root(from).to_owned(), below_root(to).to_owned());
             self.names.push(Change::Move { from, to, replace: Replace::Refuse, parents: Parents::Make });
@@ -132,8 +132,10 @@ impl Steps {
     }
 }
 
-fn moved<T>(map: BTreeMap<WsPath, T>, from: &WsPath, to: &WsPath) -> BTreeMap<WsPath, T> {
-    map.into_iter().map(|(path, value)| (path.moved(from, to).unwrap_or(path), value)).collect()
+fn move_keys<T>(map: &mut BTreeMap<WsPath, T>, from: &WsPath, to: &WsPath) {
+    for (path, value) in taken_out(map, from) {
+        map.insert(path.moved(from, to).unwrap_or(path), value);
+    }
 }
 
 fn no_ordinary_file(path: &WsPath) -> ToolError {

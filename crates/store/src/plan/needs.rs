@@ -2,6 +2,7 @@
 
 use super::FileRow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use toolrest_core::{Change, Changeset, Destination, Expect, FileId, WsPath};
 
 /// What must be looked up to plan a changeset.
@@ -81,8 +82,12 @@ impl Needs {
         for change in changes.changes.iter().rev() {
             let Change::Move { from, to } = change else { continue };
             for target in targets(from, to) {
-                let sources: Vec<WsPath> = self.at.iter().filter_map(|path| path.moved(&target, from)).collect();
-                let folders: Vec<WsPath> = self.below.iter().filter_map(|path| path.moved(&target, from)).collect();
+                let moved = |paths: &BTreeSet<WsPath>| -> Vec<WsPath> {
+                    let (low, high) = target.below_range();
+                    let below = paths.range::<str, _>((Bound::Excluded(&*low), Bound::Excluded(&*high)));
+                    paths.get(&target).into_iter().chain(below).filter_map(|path| path.moved(&target, from)).collect()
+                };
+                let (sources, folders) = (moved(&self.at), moved(&self.below));
                 for source in sources {
                     self.path(&source);
                 }
