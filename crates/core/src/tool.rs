@@ -100,6 +100,15 @@ impl CallCx {
         }
     }
 
+    /// Takes over what detached work has to tell its call.
+    pub fn learn_from(&self, detached: Self) {
+        if let Some(commit) = detached.committed.get() {
+            self.recorded_with(*commit);
+        }
+        let warnings = detached.warnings.into_inner().unwrap_or_else(PoisonError::into_inner);
+        self.warnings.lock().unwrap_or_else(PoisonError::into_inner).extend(warnings);
+    }
+
     /// Notes that the call's record was written together with this commit.
     pub fn recorded_with(&self, commit: CommitId) {
         // A call that commits twice is recorded with its first commit; the second carries the same call id.

@@ -1,13 +1,14 @@
 //! Looking at data with Python: analyses that print, and plots that end up as images in the workspace.
 
 use crate::exec::{Asked, Executor, Language, Libraries, Program, Ran, WORKSPACE};
+use std::sync::Arc;
 use toolrest_core::{CallCx, Content, ErrorKind, FileType, LeftOut, LeftOutReason, Result, ToolError, WsPath};
 
 /// Runs the script and sees to it that a plot was written.
 const WRAPPER: &str = include_str!("data/script.py");
 
 /// Runs a script on a file.
-pub async fn analyze(cx: &CallCx, executor: &Executor, input: &WsPath, script: &str, asked: Asked) -> Result<Ran> {
+pub async fn analyze(cx: &CallCx, executor: &Arc<Executor>, input: &WsPath, script: &str, asked: Asked) -> Result<Ran> {
     check_input(cx, input).await?;
     executor.run(cx, program(input, None, script)?, asked).await
 }
@@ -15,7 +16,7 @@ pub async fn analyze(cx: &CallCx, executor: &Executor, input: &WsPath, script: &
 /// Runs a script on a file that has to leave an image.
 pub async fn visualize(
     cx: &CallCx,
-    executor: &Executor,
+    executor: &Arc<Executor>,
     input: &WsPath,
     image: &WsPath,
     script: &str,

@@ -23,13 +23,15 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, oneshot};
 use toolrest_core::{
     CallCx, CheckedIn, Checkout, CheckoutMode, CheckoutOptions, ErrorKind, Ground, KeepLimits, Result, ToolError,
 };
 use toolrest_sandbox::{
-    Access, Interpreter, Limits, Mount, Options, Place, Pool, PoolOptions, Report, Running, Sandbox, Script, Stdin,
+    Access, After, Interpreter, Limits, Mount, Options, Place, Pool, PoolOptions, Report, Running, Sandbox, Script,
+    Stdin,
 };
+use tracing::Instrument;
 
 /// Where a program finds the workspace's files, and starts.
 pub const WORKSPACE: &str = "/workspace";
@@ -93,7 +95,7 @@ pub struct Executor {
 /// What it takes to run programs.
 struct Ready {
     pool: Pool,
-    runs: Arc<Semaphore>,
+    runs: Semaphore,
 }
 
 /// On which terms a program runs.
@@ -108,6 +110,15 @@ struct Started {
     running: Running,
     /// Its way out, if it has one.
     proxy: Option<Proxy>,
+}
+
+/// Told when the caller goes away.
+type Gone = oneshot::Receiver<()>;
+
+/// How a program ended, and what is to be done once its caller has been served.
+struct Finished {
+    report: Report,
+    _after: After,
 }
 
 /// A program: a script of a language.
@@ -166,25 +177,46 @@ impl Executor {
         self.options.limits.ceiling.wall + limits.call_timeout
     }
 
-    /// Runs a program to its end and commits what it changed, however it ended.
-    pub async fn run(&self, cx: &CallCx, program: Program, asked: Asked) -> Result<Ran> {
+    /// Runs a program to its end and commits what it changed, however it ended. A caller who goes away ends it, and then
+    /// nothing is changed; unless it had ended already, when all of it is.
+    pub async fn run(self: &Arc<Self>, cx: &CallCx, program: Program, asked: Asked) -> Result<Ran> {
         let terms = self.terms(cx, asked).await?;
         if program.libraries == Libraries::Needed && self.options.python.is_none() {
             let message = "This needs Python with pandas and matplotlib, which is not set up: have the operator run \
                            `toolrest setup python` and start the server again";
             return Err(ToolError::new(ErrorKind::NotConfigured, message));
         }
+        self.ready()?;
+        // A task of its own sees it through: nobody gets the files before the program is dead.
+        let (caller, gone) = oneshot::channel();
+        let (executor, own) = (Arc::clone(self), cx.detached());
+        let work = async move {
+            let ran = executor.see_through(&own, &program, &terms, gone).await;
+            (ran, own)
+        };
+        let (ran, own) = tokio::spawn(work.in_current_span()).await.map_err(ToolError::internal)?;
+        drop(caller);
+        cx.learn_from(own);
+        ran
+    }
+
+    async fn see_through(&self, cx: &CallCx, program: &Program, terms: &Terms, mut gone: Gone) -> Result<Ran> {
         let ready = self.ready()?;
-        let _run = Arc::clone(&ready.runs).acquire_owned().await.map_err(ToolError::internal)?;
+        let _run = tokio::select! {
+            run = ready.runs.acquire() => run.map_err(ToolError::internal)?,
+            _ = &mut gone => return Err(nobody_waits()),
+        };
         let mut checkout = self.check_out(cx, CheckoutMode::Aside).await?;
-        let report = match ready.report(&self.options, &checkout.ground(), &program, &terms).await {
+        let ended = match ready.run(&self.options, &checkout.ground(), program, terms, &mut gone).await {
             Err(error) if lacks_overlay(&error) && self.options.without_overlay == WithoutOverlay::RunInPlace => {
                 checkout = self.check_out(cx, CheckoutMode::InPlace).await?;
-                ready.report(&self.options, &checkout.ground(), &program, &terms).await
+                ready.run(&self.options, &checkout.ground(), program, terms, &mut gone).await
             }
-            report => report,
+            ended => ended,
         };
-        let report = report.map_err(|error| explain(&error))?;
+        let Some(Finished { report, _after }) = ended.map_err(|error| explain(&error))? else {
+            return Err(nobody_waits());
+        };
         match checkout.finish(cx).await {
             Ok(checked_in) => Ok(Ran { report, checked_in }),
             // What it printed is not lost with its changes.
@@ -220,19 +252,36 @@ impl Ready {
         let sandbox = Sandbox::start(start)?;
         sandbox.probe().await?.verify()?;
         let pool = Pool::new(sandbox, PoolOptions { waiting: options.waiting, ..PoolOptions::default() });
-        Ok(Self { pool, runs: Arc::new(Semaphore::new(options.at_once)) })
+        Ok(Self { pool, runs: Semaphore::new(options.at_once) })
     }
 
-    /// Runs a program and waits for its end.
-    async fn report(
+    /// Runs a program and waits for its end. If the caller goes away meanwhile, it is ended, and nothing is told.
+    async fn run(
         &self,
         options: &ExecOptions,
         ground: &Ground,
         program: &Program,
         terms: &Terms,
-    ) -> toolrest_sandbox::Result<Report> {
-        let Started { running, proxy: _proxy } = self.start(options, ground, program, terms, Stdin::Empty).await?;
-        running.wait().await
+        gone: &mut Gone,
+    ) -> toolrest_sandbox::Result<Option<Finished>> {
+        if gone.is_terminated() {
+            return Ok(None);
+        }
+        let started = self.start(options, ground, program, terms, Stdin::Empty).await?;
+        let Started { mut running, proxy: _proxy } = started;
+        let after = running.take_after();
+        let mut is_wanted = true;
+        loop {
+            tokio::select! {
+                printed = running.next() => if printed.is_none() { break },
+                _ = &mut *gone, if is_wanted => {
+                    is_wanted = false;
+                    running.kill();
+                }
+            }
+        }
+        let report = running.wait().await?;
+        Ok(is_wanted.then_some(Finished { report, _after: after }))
     }
 
     /// Starts a program.
@@ -283,8 +332,15 @@ fn place(ground: &Ground, python: Option<&Path>, limits: &Limits) -> Place {
         // What programs keep for themselves does not belong to the workspace's files.
         .env("HOME", "/tmp")
         .env("PYTHONDONTWRITEBYTECODE", "1")
+        // A program that is ended has printed what it printed.
+        .env("PYTHONUNBUFFERED", "1")
         .env("MPLBACKEND", "Agg")
         .limits(limits.clone())
+}
+
+/// Ends a call that nobody hears the answer of.
+fn nobody_waits() -> ToolError {
+    ToolError::new(ErrorKind::Cancelled, "The caller went away; the program was ended and nothing was changed")
 }
 
 /// Adds what a program printed to an error that came after it.
@@ -292,5 +348,5 @@ fn with_output(error: ToolError, report: &Report) -> ToolError {
     error
         .detail("stdout", report.stdout.text())
         .detail("stderr", report.stderr.text())
-        .detail("exit_code", report.exit.code())
+        .detail("exitCode", report.exit.code())
 }

@@ -41,6 +41,6 @@ pub use output::Captured;
 pub use pool::{Interpreter, Language, Pool, PoolOptions, Script};
 pub use probe::{Finding, Layer, Probe, State};
 pub use report::{Exit, Report};
-pub use running::{Chunk, Input, Running, Stream};
+pub use running::{After, Chunk, Input, Running, Stream};
 pub use sandbox::{Options, Sandbox};
 pub use step::{Failure, Step};

@@ -74,9 +74,9 @@ struct Output {
     captured: Captured,
 }
 
-/// Done once the job is over, or nobody cares for it any more.
+/// Done once the job is over, or nobody cares for it any more; or later, by who takes it.
 #[derive(Default)]
-struct After(Option<Box<dyn FnOnce() + Send + Sync>>);
+pub struct After(Option<Box<dyn FnOnce() + Send + Sync>>);
 
 impl std::fmt::Debug for After {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -157,6 +157,12 @@ impl Running {
     /// Has something done once the job is over.
     pub(crate) fn afterwards(&mut self, deed: impl FnOnce() + Send + Sync + 'static) {
         self.after = After(Some(Box::new(deed)));
+    }
+
+    /// What is done once this is dropped, instead of at the end of the job: another interpreter is made to wait, which
+    /// whoever still works for the same caller would rather not compete with.
+    pub fn take_after(&mut self) -> After {
+        std::mem::take(&mut self.after)
     }
 
     /// The standard input, for a job that was given [`Stdin::Open`].

@@ -20,7 +20,7 @@ pub(crate) use desks::Desks;
 
 use crate::{CallInfo, Store};
 use async_trait::async_trait;
-use desk::{Desk, Wanted};
+use desk::{Desk, Seen, Wanted};
 use desks::TakenDesk;
 use merge::Proposal;
 use std::{collections::HashMap, path::PathBuf, sync::Arc};
@@ -44,16 +44,22 @@ pub(crate) async fn check_out(
     access: Access,
     options: CheckoutOptions,
 ) -> Result<Box<dyn Checkout>> {
-    // A stranger does not even wait for a folder.
-    store.authorise(access).await?;
-    let desk = desks.take(access.workspace, options.mode).await?;
-    let folder = desk.with(|desk| Ok(desk.path())).await?;
+    // Whoever may not have one that is free is refused by what comes next; a stranger does not wait for one.
+    let desk = if let Some(desk) = desks.take_free(access.workspace, options.mode) {
+        desk
+    } else {
+        store.authorise(access).await?;
+        desks.take(access.workspace, options.mode).await?
+    };
+    let folder = desk.path()?;
     // From here on, whoever goes away leaves a doubt behind.
     let is_doubtful = desk.take_doubt();
     let checkout = DatabaseCheckout { store, desk, folder, access, keep: options.keep, is_settled: false };
     let wanted = checkout.up_to_date(move |desk| desk.make_ready(is_doubtful)).await?;
-    checkout.write_all(wanted).await?;
-    checkout.desk.with(Desk::hand_over).await?;
+    if !wanted.is_empty() {
+        checkout.write_all(wanted).await?;
+        checkout.desk.with(Desk::hand_over).await?;
+    }
     Ok(Box::new(checkout))
 }
 
@@ -75,10 +81,16 @@ impl Checkout for DatabaseCheckout {
     }
 
     async fn check_in(&mut self, cx: &CallCx) -> Result<CheckedIn> {
+        self.desk.with(Desk::look).await?;
         self.keep_work(cx).await.map(|(checked_in, _)| checked_in)
     }
 
     async fn finish(mut self: Box<Self>, cx: &CallCx) -> Result<CheckedIn> {
+        if self.desk.with(Desk::look_for_the_last_time).await? == Seen::Nothing {
+            // What others did is brought in for the next program.
+            self.is_settled = true;
+            return Ok(CheckedIn::default());
+        }
         let (checked_in, is_up_to_date) = self.keep_work(cx).await?;
         self.is_settled = is_up_to_date;
         Ok(checked_in)
@@ -97,7 +109,6 @@ impl Drop for DatabaseCheckout {
 impl DatabaseCheckout {
     /// Commits what a program did; tells also whether the folder is what the workspace is after that.
     async fn keep_work(&mut self, cx: &CallCx) -> Result<(CheckedIn, bool)> {
-        self.desk.with(Desk::look).await?;
         let (commit, proposal) = self.commit(cx).await?;
         let left_out = self.desk.with(|desk| Ok(desk.left_out())).await?;
         let brought_in = self.bring_in(commit).await;
@@ -152,7 +163,7 @@ impl DatabaseCheckout {
         &self,
         work: impl FnOnce(&mut Desk) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let since = self.desk.with(|desk| Ok(desk.moment())).await?;
+        let since = self.desk.moment().await?;
         let listed = self.store.listed_since(self.access, since).await?;
         self.desk
             .with(move |desk| {

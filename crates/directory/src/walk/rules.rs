@@ -1,6 +1,7 @@
 //! What the rules of git leave out.
 
 use std::{
+    borrow::Cow,
     os::fd::{AsFd, OwnedFd},
     path::Path,
     sync::Arc,
@@ -19,6 +20,10 @@ use crate::{Kind, Metadata, Root, error::found, sys};
 
 /// Of a longer file of rules only the beginning is read.
 const MOST_BYTES: usize = 1 << 20;
+
+/// Of more rules only the first count, and longer ones do not: each takes memory many times its length.
+const MOST_RULES: usize = 4096;
+const RULE_MOST_BYTES: usize = 1024;
 
 pub(crate) const RULES: &str = ".gitignore";
 pub(crate) const GIT: &str = ".git";
@@ -42,11 +47,10 @@ impl IgnoreRules {
     pub fn parse(text: &[u8]) -> Self {
         let mut builder = GitignoreBuilder::new("/");
         let text = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text);
-        for line in text.split(|byte| *byte == b'\n') {
-            let line = line.strip_suffix(b"\r").unwrap_or(line);
-            if let Ok(line) = str::from_utf8(line) {
-                let _ = builder.add_line(None, line);
-            }
+        let lines = text.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+        let rules = lines.filter(|line| !matches!(line, [] | [b'#', ..]) && line.len() <= RULE_MOST_BYTES);
+        for rule in rules.take(MOST_RULES).filter_map(|rule| str::from_utf8(rule).ok()) {
+            let _ = builder.add_line(None, &without_long_runs(rule));
         }
         Self(builder.build().unwrap_or_else(|_| Gitignore::empty()))
     }
@@ -59,6 +63,22 @@ impl IgnoreRules {
             Match::None => Verdict::None,
         }
     }
+}
+
+/// Three stars or more mean one, and take the memory of all.
+fn without_long_runs(rule: &str) -> Cow<'_, str> {
+    if !rule.contains("***") {
+        return rule.into();
+    }
+    let mut short = String::with_capacity(rule.len());
+    let mut rest = rule;
+    while let Some(at) = rest.find("***") {
+        short.push_str(&rest[..at]);
+        short.push('*');
+        rest = rest[at..].trim_start_matches('*');
+    }
+    short.push_str(rest);
+    short.into()
 }
 
 /// All rules that hold in a folder, the nearest first.

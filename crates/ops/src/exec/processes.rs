@@ -115,7 +115,7 @@ pub struct Ended {
     pub limit: Option<Limit>,
     /// What else there is to say about its end.
     pub reason: Option<String>,
-    /// What became of what it changed last.
+    /// What became of what it changed; the commit is the last one.
     pub checked_in: CheckedIn,
 }
 
@@ -163,7 +163,14 @@ impl Processes {
             state: watch::Sender::new(ProcessState::Running),
         });
         self.enter(cx.workspace_id, &process)?;
-        let attended = Attended { process: Arc::clone(&process), started, checkout, cx: cx.detached(), lease };
+        let attended = Attended {
+            process: Arc::clone(&process),
+            started,
+            checkout,
+            cx: cx.detached(),
+            lease,
+            told: CheckedIn::default(),
+        };
         tokio::spawn(attended.see_through(self.options.commit_every));
         Ok(process.info())
     }
@@ -380,6 +387,21 @@ impl Process {
     }
 }
 
+/// How many of each sort of changes of a background program are remembered.
+const TOLD: usize = 1000;
+
+/// Adds what became of later changes to what is told of a program.
+fn add(told: &mut CheckedIn, later: CheckedIn) {
+    fn append<T>(told: &mut Vec<T>, later: Vec<T>) {
+        let room = TOLD.saturating_sub(told.len());
+        told.extend(later.into_iter().take(room));
+    }
+    told.commit = later.commit.or(told.commit);
+    append(&mut told.changed, later.changed);
+    append(&mut told.conflicts, later.conflicts);
+    append(&mut told.left_out, later.left_out);
+}
+
 /// A program with what is needed to see it through.
 struct Attended {
     process: Arc<Process>,
@@ -387,6 +409,8 @@ struct Attended {
     checkout: Box<dyn Checkout>,
     cx: CallCx,
     lease: Arc<Lease>,
+    /// What became of its changes while it ran.
+    told: CheckedIn,
 }
 
 impl Attended {
@@ -425,7 +449,10 @@ impl Attended {
     /// Commits what it has changed so far; gives the reason why it cannot go on, if it cannot.
     async fn commit(&mut self) -> Option<String> {
         match self.checkout.check_in(&self.cx).await {
-            Ok(_) => None,
+            Ok(checked_in) => {
+                add(&mut self.told, checked_in);
+                None
+            }
             // Who started it is no member any more, or the workspace is gone.
             Err(error) if error.kind == ErrorKind::Forbidden => Some(error.message),
             Err(error) => {
@@ -436,11 +463,14 @@ impl Attended {
     }
 
     async fn end(self, reason: Option<String>) {
-        let Self { process, started: Started { running, proxy: _proxy }, checkout, cx, .. } = self;
+        let Self { process, started: Started { running, proxy: _proxy }, checkout, cx, mut told, .. } = self;
         let report = running.wait().await;
         let (checked_in, not_kept) = match checkout.finish(&cx).await {
-            Ok(checked_in) => (checked_in, None),
-            Err(error) => (CheckedIn::default(), Some(format!("What it changed last is not kept: {error}"))),
+            Ok(checked_in) => {
+                add(&mut told, checked_in);
+                (told, None)
+            }
+            Err(error) => (told, Some(format!("What it changed last is not kept: {error}"))),
         };
         let ended = match report {
             Ok(report) => Ended {

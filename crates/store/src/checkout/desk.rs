@@ -26,6 +26,8 @@ pub(super) struct Desk {
     notes: HashMap<WsPath, Note>,
     /// No program ran from when the notes were taken until then.
     quiet_since: SystemTime,
+    /// When the program got the folder.
+    handed_over: SystemTime,
     looks: u64,
     /// Whether the folder is as the notes say.
     is_settled: bool,
@@ -71,6 +73,13 @@ impl<'a> Base<'a> {
     }
 }
 
+/// Whether a program left something to be seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Seen {
+    Nothing,
+    Something,
+}
+
 /// A file that is to be written.
 #[derive(Clone, Debug)]
 pub(super) struct Wanted {
@@ -88,6 +97,7 @@ impl Desk {
             before: HashMap::new(),
             notes: HashMap::new(),
             quiet_since: SystemTime::UNIX_EPOCH,
+            handed_over: SystemTime::UNIX_EPOCH,
             looks: 0,
             is_settled: true,
             is_running: false,
@@ -123,8 +133,9 @@ impl Desk {
         std::mem::replace(&mut self.is_settled, false)
     }
 
-    /// Makes the folder ready for another program: what the last one did that was not checked in is forgotten. That is
-    /// looked for where the folder was not settled since, or that is in doubt.
+    /// Makes the folder ready for another program, and hands it over if nothing is to be written: what the last one did
+    /// that was not checked in is forgotten. That is looked for where the folder was not settled since, or that is in
+    /// doubt.
     pub(super) fn make_ready(&mut self, is_doubtful: bool) -> Result<Vec<Wanted>> {
         self.is_running = false;
         if self.unsettle() && !is_doubtful {
@@ -133,7 +144,25 @@ impl Desk {
             self.look()?;
             self.forget_work()?;
         }
-        self.arrange()
+        let wanted = self.arrange()?;
+        if wanted.is_empty() {
+            self.settle()?;
+            self.hand_over()?;
+        }
+        Ok(wanted)
+    }
+
+    /// Looks at what a program did that has ended. If there is nothing to see, that is settled.
+    pub(super) fn look_for_the_last_time(&mut self) -> Result<Seen> {
+        // What is written to mapped memory after a look need not show in any time: all that the program ever changed is
+        // read once more.
+        self.quiet_since = self.handed_over;
+        self.look()?;
+        if !self.work.sight.is_empty() {
+            return Ok(Seen::Something);
+        }
+        self.settle()?;
+        Ok(Seen::Nothing)
     }
 
     /// Looks at what a program did.
@@ -363,6 +392,7 @@ impl Desk {
     #[allow(clippy::unnecessary_wraps, reason = "all that is done with a desk may fail")]
     pub(super) fn hand_over(&mut self) -> Result<()> {
         self.quiet_since = SystemTime::now();
+        self.handed_over = self.quiet_since;
         self.is_settled = false;
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! The folders in which programs work on workspaces, kept warm between them.
 
 use super::desk::Desk;
+use crate::file_list::Moment;
 use crate::scratch::{Scratch, remove};
 use std::{
     collections::HashMap,
@@ -49,7 +50,7 @@ struct Slot {
 }
 
 enum State {
-    Free(Place),
+    Free(Box<Place>),
     Taken(CheckoutMode),
     /// Nothing is there, as what was there has been removed.
     Empty,
@@ -58,6 +59,8 @@ enum State {
 /// A folder that nobody works in.
 struct Place {
     folder: PathBuf,
+    /// Where programs work in it.
+    path: PathBuf,
     desk: Mutex<Desk>,
     /// Whether a program may have gone on after its last check-in.
     is_doubtful: AtomicBool,
@@ -72,6 +75,18 @@ impl Desks {
             given_back: Notify::new(),
             is_swept: AtomicBool::new(false),
         }
+    }
+
+    /// Takes the first folder of a workspace that is free, if there is one.
+    pub(super) fn take_free(self: &Arc<Self>, workspace: WorkspaceId, mode: CheckoutMode) -> Option<TakenDesk> {
+        let has_free = |slots: &Vec<Slot>| slots.iter().any(|slot| matches!(slot.state, State::Free(_)));
+        if !self.by_workspace().get(&workspace).is_some_and(has_free) {
+            return None;
+        }
+        let (number, place) = self.try_take(workspace, mode)?;
+        // Another one may have taken it in that moment; then it is given back at once.
+        let loan = Loan { desks: Arc::clone(self), workspace, number, place };
+        loan.place.is_some().then(|| TakenDesk(Arc::new(loan)))
     }
 
     /// Takes the first folder of a workspace that is free, so that it stays the warmest; makes one if there is none.
@@ -90,7 +105,7 @@ impl Desks {
         if loan.place.is_none() {
             // It is made even if nobody waits, and is there for the next one then.
             let make = move || {
-                loan.place = Some(Place::make(&loan.desks.scratch)?);
+                loan.place = Some(Box::new(Place::make(&loan.desks.scratch)?));
                 Ok::<_, ToolError>(loan)
             };
             loan = tokio::task::spawn_blocking(make).await.map_err(ToolError::internal)??;
@@ -99,7 +114,7 @@ impl Desks {
         Ok(TakenDesk(Arc::new(loan)))
     }
 
-    fn try_take(&self, workspace: WorkspaceId, mode: CheckoutMode) -> Option<(usize, Option<Place>)> {
+    fn try_take(&self, workspace: WorkspaceId, mode: CheckoutMode) -> Option<(usize, Option<Box<Place>>)> {
         let mut by_workspace = self.by_workspace();
         let slots = by_workspace.entry(workspace).or_default();
         let taken = slots.iter().filter(|slot| matches!(slot.state, State::Taken(CheckoutMode::Aside))).count();
@@ -118,7 +133,7 @@ impl Desks {
         }
     }
 
-    fn give_back(self: &Arc<Self>, workspace: WorkspaceId, number: usize, place: Option<Place>) {
+    fn give_back(self: &Arc<Self>, workspace: WorkspaceId, number: usize, place: Option<Box<Place>>) {
         if let Some(slot) = self.by_workspace().get_mut(&workspace).and_then(|slots| slots.get_mut(number)) {
             slot.state = place.map_or(State::Empty, State::Free);
             slot.used_at = Instant::now();
@@ -157,7 +172,7 @@ impl Desks {
         if gone.is_empty() {
             return;
         }
-        let remove_all = move || gone.iter().for_each(Place::remove);
+        let remove_all = move || gone.iter().for_each(|place| place.remove());
         match Handle::try_current() {
             Ok(runtime) => drop(runtime.spawn_blocking(remove_all)),
             Err(_) => remove_all(),
@@ -192,7 +207,10 @@ impl Place {
     fn make(scratch: &Scratch) -> Result<Self> {
         let folder = scratch.folder().map_err(ToolError::internal)?;
         match Desk::make(&folder) {
-            Ok(desk) => Ok(Self { folder, desk: Mutex::new(desk), is_doubtful: AtomicBool::new(false) }),
+            Ok(desk) => {
+                let path = desk.path();
+                Ok(Self { folder, path, desk: Mutex::new(desk), is_doubtful: AtomicBool::new(false) })
+            }
             Err(error) => {
                 remove(&folder);
                 Err(error)
@@ -213,7 +231,7 @@ struct Loan {
     desks: Arc<Desks>,
     workspace: WorkspaceId,
     number: usize,
-    place: Option<Place>,
+    place: Option<Box<Place>>,
 }
 
 impl TakenDesk {
@@ -229,6 +247,21 @@ impl TakenDesk {
         self.0.place.as_ref().is_some_and(|place| place.is_doubtful.swap(false, Ordering::Relaxed))
     }
 
+    /// Where programs work.
+    pub(super) fn path(&self) -> Result<PathBuf> {
+        self.0.place.as_ref().map(|place| place.path.clone()).ok_or_else(not_there)
+    }
+
+    /// The moment that the workspace is known of.
+    pub(super) async fn moment(&self) -> Result<Option<Moment>> {
+        let known = self.0.place.as_ref().and_then(|place| place.desk.try_lock().ok().map(|desk| desk.moment()));
+        match known {
+            Some(moment) => Ok(moment),
+            // Something that was begun with it is not done yet.
+            None => self.with(|desk| Ok(desk.moment())).await,
+        }
+    }
+
     /// Does something with the folder, away from the threads that serve requests. It is done even if nobody waits, and
     /// before anybody else gets the folder.
     pub(super) async fn with<T: Send + 'static>(
@@ -237,11 +270,15 @@ impl TakenDesk {
     ) -> Result<T> {
         let loan = Arc::clone(&self.0);
         let work = move || {
-            let Some(place) = &loan.place else { return Err(ToolError::internal("a folder that is not there")) };
+            let place = loan.place.as_ref().ok_or_else(not_there)?;
             work(&mut place.desk.lock().unwrap_or_else(PoisonError::into_inner))
         };
         tokio::task::spawn_blocking(work).await.map_err(ToolError::internal)?
     }
+}
+
+fn not_there() -> ToolError {
+    ToolError::internal("a folder that is not there")
 }
 
 impl Drop for Loan {

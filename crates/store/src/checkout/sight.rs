@@ -56,6 +56,12 @@ impl Sight {
         Ok(sight)
     }
 
+    /// Whether nothing differs.
+    pub(super) fn is_empty(&self) -> bool {
+        let Self { files, folders, vanished, blocked, left_out } = self;
+        files.is_empty() && folders.is_empty() && vanished.is_empty() && blocked.is_empty() && left_out.is_empty()
+    }
+
     /// Lets something stay in the folder that is not kept.
     pub(super) fn leave_out(&mut self, path: impl Into<String>, reason: LeftOutReason) {
         self.left_out.push(LeftOut { path: path.into(), reason });
