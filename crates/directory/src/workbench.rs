@@ -41,6 +41,9 @@ const FOLDER_MODE: u32 = 0o755;
 /// What the owner must be allowed to do in a folder.
 const ALL_OF_OWNER: u32 = 0o700;
 
+/// What the owner must be allowed to do with a file.
+const READ_AND_WRITE_OF_OWNER: u32 = 0o600;
+
 /// A folder for programs, and one beside it that they do not see.
 #[derive(Debug)]
 pub struct Workbench {
@@ -109,7 +112,12 @@ impl Workbench {
             }
             opened => opened.at(path)?,
         };
-        let metadata = Metadata::from(sys::stat(&file).at(path)?);
+        let mut metadata = Metadata::from(sys::stat(&file).at(path)?);
+        if metadata.kind == Kind::File && metadata.mode & READ_AND_WRITE_OF_OWNER != READ_AND_WRITE_OF_OWNER {
+            // Root can read it all the same, but the next program is not root.
+            sys::change_mode(&file, metadata.mode | READ_AND_WRITE_OF_OWNER).at(path)?;
+            metadata = Metadata::from(sys::stat(&file).at(path)?);
+        }
         match metadata.kind {
             Kind::File => Ok((file, metadata)),
             Kind::Folder => Err(ErrorKind::IsFolder.at(path)),

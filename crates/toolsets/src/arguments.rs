@@ -42,10 +42,11 @@ pub(crate) fn which(replace_all: Option<bool>) -> Which {
 /// Reads how long something may take.
 pub(crate) fn seconds(argument: &str, seconds: Option<f64>) -> Result<Option<Duration>> {
     let Some(seconds) = seconds else { return Ok(None) };
-    match Duration::try_from_secs_f64(seconds) {
-        Ok(duration) if !duration.is_zero() => Ok(Some(duration)),
-        _ => Err(ToolError::argument(argument, format!("`{argument}` must be a number of seconds above 0"))),
+    if seconds <= 0.0 {
+        return Err(ToolError::argument(argument, format!("`{argument}` must be a number of seconds above 0")));
     }
+    // More than can be counted is for ever; the ceiling is lower anyway.
+    Ok(Some(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)))
 }
 
 /// A duration as answers have it.

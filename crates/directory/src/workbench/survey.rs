@@ -13,7 +13,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::{Workbench, is_dots};
+use super::{Workbench, is_dots, open_up};
 use crate::{
     Kind, Metadata, Result,
     error::{At, found},
@@ -122,10 +122,8 @@ impl Workbench {
                 self.top.open_real_folder(folder, OFlags::RDONLY)
             }
             Ok(opened) => {
-                // Readable, but what is in it cannot be reached.
-                if matches!(sys::stat_name(&opened, OsStr::new(".")), Err(Errno::ACCESS)) {
-                    self.open_up(folder)?;
-                }
+                // Root can read all, but the next program is not root; and what can be read may still not be entered.
+                open_up(&opened)?;
                 Ok(opened)
             }
             other => other,

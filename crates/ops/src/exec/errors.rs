@@ -16,6 +16,11 @@ pub(super) fn explain(error: &Error) -> ToolError {
         Error::LauncherGone | Error::Io(_) => ErrorKind::Unavailable,
         _ => ErrorKind::ExecutionFailed,
     };
+    if matches!(error, Error::LauncherGone) {
+        let message =
+            "The program ended with the sandbox that it ran in, and what it changed is not kept; repeat the call";
+        return ToolError::new(kind, message);
+    }
     let mut message = format!("The program was not run: {error}");
     if lacks_overlay(error) {
         message.push_str(" Or allow programs to run on folders themselves, with run.without_overlay.");

@@ -12,6 +12,7 @@ use toolrest_ops::outside::AllowList;
 use toolrest_store::{Place, WorkspaceChange};
 
 const NAME_CHARS: usize = 100;
+const MOST_HOSTS: usize = 100;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -77,6 +78,10 @@ pub(crate) async fn change(State(app): State<Arc<App>>, at: At, request: Request
         Err(error) => at.refuse(&app, error).await?,
     };
     let hosts = settings.iter().flat_map(|settings| settings.run.network.iter().map(String::as_str));
+    if hosts.clone().count() > MOST_HOSTS {
+        let message = format!("A workspace can list {MOST_HOSTS} hosts at most");
+        at.refuse::<()>(&app, ToolError::argument("settings", message)).await?;
+    }
     if let Err(error) = AllowList::new(hosts) {
         at.refuse::<()>(&app, ToolError::argument("settings", error.to_string())).await?;
     }

@@ -12,7 +12,7 @@ use std::{
     path::{Path, PathBuf},
     time::SystemTime,
 };
-use toolrest_core::{Content, ContentHash, KeepLimits, LeftOut, LeftOutReason, Result, ToolError, WsPath};
+use toolrest_core::{Content, ContentHash, ErrorKind, KeepLimits, LeftOut, LeftOutReason, Result, ToolError, WsPath};
 use toolrest_directory::Workbench;
 
 /// A folder, and what is known of it.
@@ -416,5 +416,11 @@ fn holds(bench: &Workbench, path: &WsPath, note: &Note) -> bool {
 }
 
 fn unusable(error: toolrest_directory::Error) -> ToolError {
-    ToolError::internal(error)
+    match error.kind {
+        toolrest_directory::ErrorKind::NoSpace => {
+            let message = "No space is left on the server's disk for the files that programs work on";
+            ToolError::new(ErrorKind::WriteFailed, message)
+        }
+        _ => ToolError::internal(error),
+    }
 }

@@ -24,6 +24,7 @@ on_every_backend![
     what_two_programs_changed_at_once_is_reported_and_kept,
     ignored_files_have_no_versions_but_stay_for_the_next_program,
     executables_stay_executable,
+    what_a_program_closes_to_itself_is_open_to_the_next,
     a_viewer_runs_nothing,
     git_works,
     a_cancelled_call_changes_nothing,
@@ -120,7 +121,7 @@ async fn arguments_and_variables_reach_the_program(on: On) {
     SYSTEM.refused(&workspace, 400, "INVALID_ARGUMENT", "run_code", wrong).await;
     let wrong = json!({"language": "perl", "code": "true"});
     SYSTEM.refused(&workspace, 400, "INVALID_ARGUMENT", "run_code", wrong).await;
-    for timeout in [json!(0), json!(-1), json!(1e300)] {
+    for timeout in [json!(0), json!(-1), json!("1")] {
         let wrong = json!({"language": "bash", "code": "true", "timeout": timeout});
         SYSTEM.refused(&workspace, 400, "INVALID_ARGUMENT", "run_code", wrong).await;
     }
@@ -289,6 +290,18 @@ async fn executables_stay_executable(on: On) {
     assert_eq!(changes(&ran), ["changed /tool"], "{ran}");
     let ran = SYSTEM.ok(&workspace, "run_code", json!({"language": "bash", "code": "./tool"})).await;
     assert_eq!(ran["exitCode"], 126, "{ran}");
+}
+
+async fn what_a_program_closes_to_itself_is_open_to_the_next(on: On) {
+    let workspace = on.workspace().await;
+    workspace.write("/dir/file", "text").await;
+    bash(&workspace, "chmod 000 dir/file dir").await;
+    if matches!(on, On::Sqlite | On::Postgres) {
+        bash(&workspace, "chmod 000 .").await;
+        assert_eq!(printed(&workspace, "cat dir/file; echo more > dir/other").await, "text");
+        assert_eq!(workspace.text("/dir/other").await, "more\n");
+    }
+    assert_eq!(workspace.text("/dir/file").await, "text");
 }
 
 async fn a_viewer_runs_nothing(on: On) {
