@@ -95,6 +95,9 @@ pub struct Executor {
 /// What it takes to run programs.
 struct Ready {
     pool: Pool,
+    /// The interpreters that were there at the start.
+    python: Option<Interpreter>,
+    bash: Option<Interpreter>,
     runs: Semaphore,
 }
 
@@ -252,7 +255,11 @@ impl Ready {
         let sandbox = Sandbox::start(start)?;
         sandbox.probe().await?.verify()?;
         let pool = Pool::new(sandbox, PoolOptions { waiting: options.waiting, ..PoolOptions::default() });
-        Ok(Self { pool, runs: Semaphore::new(options.at_once) })
+        let python = match &options.python {
+            Some(_) => Some(Interpreter::new(Language::Python, format!("{PYTHON}/bin/python3"))),
+            None => Interpreter::find(Language::Python).ok(),
+        };
+        Ok(Self { pool, python, bash: Interpreter::find(Language::Bash).ok(), runs: Semaphore::new(options.at_once) })
     }
 
     /// Runs a program and waits for its end. If the caller goes away meanwhile, it is ended, and nothing is told.
@@ -294,9 +301,13 @@ impl Ready {
         stdin: Stdin,
     ) -> toolrest_sandbox::Result<Started> {
         let python = options.python.as_deref();
-        let interpreter = match (program.language, python) {
-            (Language::Python, Some(_)) => Interpreter::new(Language::Python, format!("{PYTHON}/bin/python3")),
-            (language, _) => Interpreter::find(language)?,
+        let interpreter = match program.language {
+            Language::Python => self.python.as_ref(),
+            Language::Bash => self.bash.as_ref(),
+        };
+        let interpreter = match interpreter {
+            Some(interpreter) => interpreter.clone(),
+            None => Interpreter::find(program.language)?,
         };
         let script = Script {
             code: program.code.clone().into(),

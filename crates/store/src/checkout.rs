@@ -86,7 +86,7 @@ impl Checkout for DatabaseCheckout {
     }
 
     async fn finish(mut self: Box<Self>, cx: &CallCx) -> Result<CheckedIn> {
-        if self.desk.with(Desk::look_for_the_last_time).await? == Seen::Nothing {
+        if self.desk.quickly(Desk::is_small, Desk::look_for_the_last_time).await? == Seen::Nothing {
             // What others did is brought in for the next program.
             self.is_settled = true;
             return Ok(CheckedIn::default());
@@ -165,12 +165,12 @@ impl DatabaseCheckout {
     ) -> Result<T> {
         let since = self.desk.moment().await?;
         let listed = self.store.listed_since(self.access, since).await?;
-        self.desk
-            .with(move |desk| {
-                desk.learn(listed);
-                work(desk)
-            })
-            .await
+        let is_news = !listed.is_nothing();
+        let work = move |desk: &mut Desk| {
+            desk.learn(listed);
+            work(desk)
+        };
+        self.desk.quickly(|desk| !is_news && desk.is_small() && desk.has_nothing_to_do(), work).await
     }
 
     /// Writes the files that the folder needs, and settles it.

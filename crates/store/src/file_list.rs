@@ -26,6 +26,13 @@ pub struct ListedSince {
     pub(crate) listed: Rows,
 }
 
+impl ListedSince {
+    /// Whether nothing has changed.
+    pub(crate) fn is_nothing(&self) -> bool {
+        matches!(&self.listed, Rows::Changed(rows) if rows.is_empty())
+    }
+}
+
 /// Files and folders, the virtual ones among them.
 pub(crate) enum Rows {
     /// All there are.

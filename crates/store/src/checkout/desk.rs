@@ -15,6 +15,9 @@ use std::{
 use toolrest_core::{Content, ContentHash, ErrorKind, KeepLimits, LeftOut, LeftOutReason, Result, ToolError, WsPath};
 use toolrest_directory::Workbench;
 
+/// How many files and folders there are in a small one.
+const SMALL: usize = 64;
+
 /// A folder, and what is known of it.
 pub(super) struct Desk {
     bench: Workbench,
@@ -109,6 +112,16 @@ impl Desk {
     /// Where programs work.
     pub(super) fn path(&self) -> PathBuf {
         self.bench.path().to_owned()
+    }
+
+    /// Whether a look at it takes no time worth mentioning.
+    pub(super) fn is_small(&self) -> bool {
+        self.notes.len() <= SMALL
+    }
+
+    /// Whether it is as the workspace was when it was last asked for.
+    pub(super) fn has_nothing_to_do(&self) -> bool {
+        self.is_settled && self.before.is_empty()
     }
 
     /// The moment that the workspace is known of.

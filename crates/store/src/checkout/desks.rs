@@ -262,6 +262,21 @@ impl TakenDesk {
         }
     }
 
+    /// Does something with the folder: at once where that takes no time worth mentioning, else as `with` does.
+    pub(super) async fn quickly<T: Send + 'static>(
+        &self,
+        is_quick: impl FnOnce(&Desk) -> bool,
+        work: impl FnOnce(&mut Desk) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        if let Some(place) = &self.0.place
+            && let Ok(mut desk) = place.desk.try_lock()
+            && is_quick(&desk)
+        {
+            return work(&mut desk);
+        }
+        self.with(work).await
+    }
+
     /// Does something with the folder, away from the threads that serve requests. It is done even if nobody waits, and
     /// before anybody else gets the folder.
     pub(super) async fn with<T: Send + 'static>(

@@ -1,6 +1,6 @@
 //! Whatever a program and others do to a workspace at once, both keep what they did.
 
-use crate::checkouts::Scene;
+use crate::checkout_scene::Scene;
 use crate::folders::Dice;
 use crate::programs::{runnable, tree};
 use crate::room::{Room, put};
@@ -188,7 +188,7 @@ async fn any_program(seed: u64) {
         let mut before = Tree::of(&running.folder);
         assert_eq!(before, Tree::stored(&room).await, "round {round}: a folder that stayed");
         let mut attempts = Vec::new();
-        for _ in 0..1 + dice.roll(3) {
+        for _ in 0..=dice.roll(3) {
             for _ in 0..dice.roll(7) {
                 attempts.push(attempt(&mut dice, &running.folder, &mut number));
             }

@@ -2,7 +2,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod changesets;
+mod checkout_conflicts;
+mod checkout_left_out;
 mod checkout_merges;
+mod checkout_scene;
 mod checkouts;
 mod concurrency;
 mod folder_checkouts;
