@@ -53,6 +53,25 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// The least that a job can be given: less would end the cell that it is to run in, or, as a size of nought, be
+    /// no limit at all.
+    pub const LEAST_MEMORY_BYTES: u64 = 16 * MIB;
+    pub const LEAST_PROCESSES: u64 = 4;
+    pub const LEAST_OPEN_FILES: u64 = 32;
+    pub const LEAST_TEMPORARY_BYTES: u64 = 64 << 10;
+
+    /// The same, but nothing below the least that a job can be given.
+    #[must_use]
+    pub fn raised(&self) -> Self {
+        Self {
+            memory_bytes: self.memory_bytes.max(Self::LEAST_MEMORY_BYTES),
+            processes: self.processes.max(Self::LEAST_PROCESSES),
+            open_files: self.open_files.max(Self::LEAST_OPEN_FILES),
+            temporary_bytes: self.temporary_bytes.max(Self::LEAST_TEMPORARY_BYTES),
+            ..self.clone()
+        }
+    }
+
     /// What is asked for, as far as the ceiling allows it.
     #[must_use]
     pub fn capped(&self, ceiling: &Self) -> Self {

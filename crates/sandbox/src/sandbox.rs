@@ -199,6 +199,11 @@ fn check(job: &Job) -> Result<()> {
     if job.argv.first().is_none_or(|program| program.is_empty()) {
         return Err(Error::Invalid("there is no program"));
     }
+    if place.limits != place.limits.raised() {
+        return Err(Error::Invalid(
+            "a job needs 16 MiB of memory, 4 processes, 32 open files and 64 KiB of temporary files at least",
+        ));
+    }
     let names = place.env.iter().map(|(name, _)| name);
     if names.clone().any(|name| name.is_empty() || name.as_encoded_bytes().contains(&b'=')) {
         return Err(Error::Invalid("the name of a variable is empty or has a '=' in it"));

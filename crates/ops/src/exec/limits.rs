@@ -31,7 +31,14 @@ impl ExecLimits {
             memory_bytes: asked.memory_bytes.unwrap_or(self.default.memory_bytes),
             ..self.default.clone()
         };
-        let mut limits = wanted.capped(&ceiling);
+        // Who has too little is given what it takes to run at all.
+        let mut limits = wanted.capped(&ceiling).raised();
+        if wanted.memory_bytes.min(ceiling.memory_bytes) < limits.memory_bytes {
+            cx.warn(format!(
+                "The program may use {} bytes of memory: with less, nothing can be run",
+                limits.memory_bytes
+            ));
+        }
         if asked.wall.is_some_and(|wall| wall > limits.wall) {
             cx.warn(format!("The program may run for {} ms at most, less than asked for", limits.wall.as_millis()));
         }

@@ -2,9 +2,9 @@
 
 use std::{collections::BTreeSet, fs, os::unix::fs::PermissionsExt, path::PathBuf};
 
-use toolrest_sandbox::{Access, Error, Job, Layer, Mount, Options, Sandbox, State, Step};
+use toolrest_sandbox::{Access, Error, Job, Layer, Limits, Mount, Options, Sandbox, State, Step};
 
-use crate::scene::{Scene, is_root, options};
+use crate::scene::{Scene, is_root, limits, options};
 
 #[tokio::test]
 async fn the_canary_finds_every_layer_in_place() {
@@ -101,6 +101,27 @@ async fn strings_that_would_be_cut_short_are_refused() {
     ] {
         assert!(matches!(scene.sandbox.spawn(job).await, Err(Error::Invalid(_))));
     }
+}
+
+#[tokio::test]
+async fn limits_that_a_cell_itself_would_not_survive_are_refused() {
+    let scene = Scene::new();
+    for limits in [
+        Limits { memory_bytes: 4096, ..limits() },
+        Limits { processes: 1, ..limits() },
+        Limits { open_files: 3, ..limits() },
+        Limits { temporary_bytes: 0, ..limits() },
+    ] {
+        let refused = scene.sandbox.spawn(Job::new(scene.place().limits(limits), ["true"])).await;
+        assert!(matches!(refused, Err(Error::Invalid(_))));
+    }
+    let report = scene.run(Job::new(scene.place().limits(least()), ["bash", "-c", "ls | cat"])).await;
+    assert!(report.success(), "{report:?}");
+}
+
+/// The least that is not refused.
+fn least() -> Limits {
+    Limits { memory_bytes: 0, processes: 0, open_files: 0, temporary_bytes: 0, ..limits() }.raised()
 }
 
 #[tokio::test]
