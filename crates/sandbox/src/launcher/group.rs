@@ -96,6 +96,18 @@ impl Group {
         Ok(())
     }
 
+    /// Lifts the limits of a job that is over: a cell enters before it is known what the next job may use.
+    pub(super) fn lift(&self) -> Result<(), Errno> {
+        match self.version {
+            Version::One => {
+                let _ = write(self.folders[0].join("memory.memsw.limit_in_bytes"), "-1");
+                write(self.folders[0].join("memory.limit_in_bytes"), "-1")?;
+            }
+            Version::Two => write(self.folders[0].join("memory.max"), "max")?,
+        }
+        self.counting().map_or(Ok(()), |folder| write(folder.join("pids.max"), "max"))
+    }
+
     /// Which limits were hit since they were set.
     pub(super) fn hit(&self) -> Hit {
         let now = self.hits();

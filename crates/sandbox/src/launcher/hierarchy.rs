@@ -88,7 +88,7 @@ impl Groups {
 
     /// Takes back a group in which no process is left.
     pub(super) fn give_back(&mut self, group: Group) {
-        if self.free.len() < KEPT {
+        if self.free.len() < KEPT && group.lift().is_ok() {
             self.free.push(group);
         } else {
             let _ = group.remove();

@@ -1,6 +1,7 @@
-use std::path::PathBuf;
+use std::{fs, path::PathBuf};
 
-use super::{first, second};
+use super::{Groups, first, second};
+use crate::Limits;
 
 const MOUNTS: &str = "\
 30 24 0:26 / /sys/fs/cgroup/memory rw,relatime shared:9 - cgroup cgroup rw,memory
@@ -29,4 +30,25 @@ fn a_group_is_found_beneath_a_mount_that_shows_a_part_only() {
 fn the_group_of_version_two_is_found() {
     let own = PathBuf::from("/sys/fs/cgroup/unified/system.slice/toolrest.service");
     assert_eq!(second(MOUNTS, OWN).first(), Some(&own));
+}
+
+#[test]
+fn a_group_that_is_used_again_limits_nothing_before_its_next_job() {
+    // Only who may make groups can see what becomes of them.
+    let Some(mut groups) = Groups::find(None) else { return };
+    let limits = |folders: &[PathBuf]| {
+        let files = ["memory.limit_in_bytes", "memory.memsw.limit_in_bytes", "memory.max", "pids.max"];
+        let paths = folders.iter().flat_map(|folder| files.map(|file| folder.join(file)));
+        paths.filter_map(|path| fs::read_to_string(path).ok()).collect::<Vec<_>>()
+    };
+    let mut group = groups.take().unwrap();
+    let before = limits(&group.folders);
+    group.limit(&Limits { memory_bytes: Limits::LEAST_MEMORY_BYTES, ..Limits::default() }).unwrap();
+    assert_ne!(limits(&group.folders), before);
+    let folders = group.folders.clone();
+    groups.give_back(group);
+    let again = groups.take().unwrap();
+    assert_eq!((&again.folders, limits(&again.folders)), (&folders, before));
+    groups.give_back(again);
+    groups.remove();
 }

@@ -277,3 +277,20 @@ async fn descriptors_that_a_job_leaves_in_sockets_keep_no_other_job_from_startin
     let report = tokio::time::timeout(Duration::from_secs(10), scene.bash("true")).await.unwrap();
     assert!(report.success());
 }
+
+#[tokio::test]
+async fn a_tight_memory_limit_of_one_job_ends_no_other() {
+    let scene = Scene::new();
+    let tight = scene.place().limits(Limits { memory_bytes: Limits::LEAST_MEMORY_BYTES, ..limits() });
+    for _ in 0..15 {
+        let mut running = Vec::new();
+        for number in 0..36 {
+            let place = if number % 3 == 0 { tight.clone() } else { scene.place() };
+            running.push((number % 3 == 0, scene.sandbox.spawn(Job::new(place, ["echo", "ok"])).await.unwrap()));
+        }
+        for (is_tight, running) in running {
+            let report = running.wait().await;
+            assert!(report.as_ref().is_ok_and(|report| report.stdout.text() == "ok\n"), "{is_tight} {report:?}");
+        }
+    }
+}
