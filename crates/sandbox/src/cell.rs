@@ -84,6 +84,8 @@ fn serve(socket: &OwnedFd, ground: &Ground) -> Result<(), Failure> {
     root::make_temporary(place.limits.temporary_bytes)?;
     let folders = mounts::attach(place, trees)?;
     root::enter()?;
+    // A launcher that is gone needs no telling.
+    let _ = wire::send(socket, &FromCell::Begun, &[]);
     if let Network::Listener { port } = place.network {
         listen(&server, port)?;
     }

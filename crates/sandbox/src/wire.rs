@@ -126,6 +126,8 @@ pub(crate) enum ToProgram {
 /// Cell to launcher.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum FromCell {
+    /// What the job needs is in place: no other cell can have it from now on.
+    Begun,
     Failed(Failure),
     /// No process but PID 1 is left.
     Ended {

@@ -21,6 +21,9 @@ use crate::{
     wire::{self, Clock, Command, Ending, Event, FromCell, Order, ToCell, Watched},
 };
 
+/// How many cells may die before a job has begun until it is refused.
+const CELLS_TRIED: usize = 4;
+
 /// What a descriptor of a job is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Source {
@@ -52,6 +55,15 @@ pub(super) struct Jobs {
     count: u64,
 }
 
+/// What another cell needs where one dies before the job has begun.
+struct Parcel {
+    file: OwnedFd,
+    streams: Vec<OwnedFd>,
+    tried: usize,
+    /// When its time is up, if that was known to the cell before.
+    deadline: Option<Instant>,
+}
+
 struct Job {
     server: OwnedFd,
     cell: Cell,
@@ -60,6 +72,8 @@ struct Job {
     deadline: Option<Instant>,
     killed_for: Option<Limit>,
     told: bool,
+    /// Kept until the job has begun, or is to end: the death of its cell is its own end from then on.
+    parcel: Option<Parcel>,
     failure: Option<Failure>,
     ending: Option<Ending>,
     enforced_by: Enforced,
@@ -77,19 +91,18 @@ impl Jobs {
         }
         let streams = descriptors.split_off(2);
         let (Some(server), Some(file)) = (descriptors.pop(), descriptors.pop()) else { return };
-        if let Err(failure) = self.try_start(&server, &file, &streams, cells) {
+        self.hand_out(&server, Parcel { file, streams, tried: 0, deadline: None }, cells);
+    }
+
+    fn hand_out(&mut self, server: &OwnedFd, parcel: Parcel, cells: &mut Cells) {
+        if let Err(failure) = self.try_start(server, parcel, cells) {
             // A server that does not listen any more needs no answer.
-            let _ = wire::send(&server, &Event::Failed(failure), &[]);
+            let _ = wire::send(server, &Event::Failed(failure), &[]);
         }
     }
 
-    fn try_start(
-        &mut self,
-        server: &OwnedFd,
-        file: &OwnedFd,
-        streams: &[OwnedFd],
-        cells: &mut Cells,
-    ) -> Result<(), Failure> {
+    fn try_start(&mut self, server: &OwnedFd, mut parcel: Parcel, cells: &mut Cells) -> Result<(), Failure> {
+        let Parcel { file, streams, .. } = &parcel;
         let order: Order = wire::unseal(file).at(Step::Order)?;
         let place = &order.job.place;
         let trees = cells.trees(place)?;
@@ -98,18 +111,31 @@ impl Jobs {
         let cell = cells.take(&place.limits)?;
         let (memory, processes) = enforcers(&cell);
         let watch = Watched { memory: memory == Enforcer::Watchdog, processes: processes == Enforcer::Rlimit };
-        let parcel = [file, &server].into_iter().chain(streams).chain(&trees);
-        let parcel: Vec<BorrowedFd<'_>> = parcel.map(AsFd::as_fd).collect();
+        let sent = [file, &server].into_iter().chain(streams).chain(&trees);
+        let sent: Vec<BorrowedFd<'_>> = sent.map(AsFd::as_fd).collect();
         let enforced_by = Enforced { memory, processes, disk: Enforcer::Watchdog };
-        // A cell that has died cannot be told; its last words are still to be read.
-        let _ = wire::send(&cell.socket, &ToCell::Run { watch, enforced_by }, &parcel);
+        match wire::send(&cell.socket, &ToCell::Run { watch, enforced_by }, &sent) {
+            // A cell that has died cannot be told; its last words are still to be read.
+            Ok(()) | Err(Errno::PIPE | Errno::CONNRESET) => {}
+            Err(errno) => {
+                cell.kill();
+                cells.dismiss(cell);
+                return Err(Failure::new(Step::Order, errno));
+            }
+        }
+        if order.clock == Clock::OnBegin && parcel.deadline.is_some() {
+            let _ = wire::send(&cell.socket, &ToCell::Begin, &[]);
+        }
         let wall = (order.clock == Clock::Now).then_some(place.limits.wall);
+        let deadline = parcel.deadline.or_else(|| wall.and_then(|wall| Instant::now().checked_add(wall)));
+        parcel.tried += 1;
         let job = Job {
             server,
             to_the_last: place.has_overlay(),
-            deadline: wall.and_then(|wall| Instant::now().checked_add(wall)),
+            deadline,
             killed_for: None,
             told: false,
+            parcel: Some(parcel),
             failure: None,
             ending: None,
             enforced_by,
@@ -143,11 +169,11 @@ impl Jobs {
                     // A cell that has died needs no telling.
                     let _ = wire::send(&job.cell.socket, &ToCell::Begin, &[]);
                 }
-                Ok(Some((Command::Kill, _))) => job.cell.kill(),
+                Ok(Some((Command::Kill, _))) => job.end(),
                 Err(Errno::AGAIN) => {}
                 Ok(None) | Err(_) => {
                     let _ = epoll::delete(&self.epoll, &job.server);
-                    job.cell.kill();
+                    job.end();
                 }
             },
             Source::Cell => {
@@ -160,7 +186,7 @@ impl Jobs {
                     let _ = epoll::delete(&self.epoll, alarm);
                 }
                 job.killed_for.get_or_insert(Limit::Memory);
-                job.cell.kill();
+                job.end();
             }
             Source::Death => {
                 let Some(mut job) = self.running.remove(&id) else { return };
@@ -169,9 +195,15 @@ impl Jobs {
                     let _ = epoll::delete(&self.epoll, file);
                 }
                 while job.hear() {}
-                job.conclude();
+                let again = job.take_again();
+                if again.is_none() {
+                    job.conclude();
+                }
                 cells.encourage();
                 cells.dismiss(job.cell);
+                if let Some(parcel) = again {
+                    self.hand_out(&job.server, parcel, cells);
+                }
             }
         }
     }
@@ -186,7 +218,7 @@ impl Jobs {
             if job.deadline.is_some_and(|deadline| deadline <= now) {
                 job.deadline = None;
                 job.killed_for = Some(Limit::Time);
-                job.cell.kill();
+                job.end();
             }
         }
     }
@@ -212,6 +244,22 @@ impl Job {
         self.cell.group.as_ref().and_then(Group::alarm)
     }
 
+    fn end(&mut self) {
+        self.parcel = None;
+        self.cell.kill();
+    }
+
+    /// What another cell can have, where this one has died of something else than the job.
+    fn take_again(&mut self) -> Option<Parcel> {
+        let parcel = self.parcel.take().filter(|_| self.failure.is_none())?;
+        if parcel.tried < CELLS_TRIED {
+            return Some(Parcel { deadline: self.deadline, ..parcel });
+        }
+        let subject = "(its cell was killed before)".to_owned();
+        self.failure = Some(Failure { subject, ..Failure::new(Step::Fork, Errno::CANCELED) });
+        None
+    }
+
     /// Listens to the cell; false when it will say no more.
     fn hear(&mut self) -> bool {
         match wire::receive::<FromCell>(&self.cell.socket) {
@@ -219,6 +267,10 @@ impl Job {
                 self.failure.get_or_insert(failure);
                 // What failed in the program's process is known here before PID 1 has seen it end.
                 self.cell.kill();
+                true
+            }
+            Ok(Some((FromCell::Begun, _))) => {
+                self.parcel = None;
                 true
             }
             Ok(Some((FromCell::Ended { exit, limit_hit, cpu }, _))) => {

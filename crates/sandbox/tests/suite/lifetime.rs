@@ -3,9 +3,9 @@
 use std::{fs, time::Duration};
 
 use rustix::process::{Pid, Signal, kill_process};
-use toolrest_sandbox::{Error, Exit, Job, Limit, Limits, Stdin};
+use toolrest_sandbox::{Error, Exit, Job, Limit, Limits, Options, Sandbox, Stdin};
 
-use crate::scene::{Scene, limits, processes_with, until};
+use crate::scene::{Scene, limits, options, processes_with, until};
 
 /// A name that no other test's processes have.
 fn mark(name: &str) -> String {
@@ -175,4 +175,29 @@ async fn waiting_for_input_that_does_not_come_ends() {
     let place = scene.place().limits(Limits { wall: Duration::from_millis(300), ..limits() });
     let running = scene.sandbox.spawn(Job::new(place, ["cat"]).stdin(Stdin::Open)).await.unwrap();
     assert_eq!(running.wait().await.unwrap().limit_hit, Some(Limit::Time));
+}
+
+#[tokio::test]
+async fn a_job_whose_cell_has_died_before_it_goes_to_another() {
+    let scene = Scene::new();
+    let launcher = scene.home.path().join("launcher-of-its-own");
+    fs::copy(options().program, &launcher).unwrap();
+    let sandbox = Sandbox::start(Options { program: launcher.clone(), ..options() }).unwrap();
+    for _ in 0..20 {
+        let cells = || {
+            let mut family = processes_with(launcher.to_str().unwrap());
+            family.sort_unstable();
+            // The launcher itself came first.
+            family.into_iter().skip(1).collect::<Vec<u32>>()
+        };
+        until("cells to wait", || cells().len() >= 2).await;
+        let killed = cells();
+        for cell in &killed {
+            // What waits in a cell may have died with it already.
+            let _ = kill_process(Pid::from_raw(cell.cast_signed()).unwrap(), Signal::KILL);
+        }
+        until("their end", || cells().iter().all(|cell| !killed.contains(cell))).await;
+        let report = sandbox.spawn(Job::new(scene.place(), ["echo", "ok"])).await.unwrap().wait().await.unwrap();
+        assert_eq!(report.stdout.text(), "ok\n");
+    }
 }
