@@ -336,7 +336,12 @@ fn place(ground: &Ground, python: Option<&Path>, limits: &Limits) -> Place {
         }
     };
     if let Some(python) = python {
-        let mount = Mount::Folder { source: python.to_owned(), target: PYTHON.into(), access: Access::ReadOnly };
+        let mount = Mount::Folder {
+            source: python.to_owned(),
+            target: PYTHON.into(),
+            access: Access::ReadOnly,
+            frozen: Vec::new(),
+        };
         place = place.mount(mount);
     }
     place

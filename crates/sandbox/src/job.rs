@@ -53,7 +53,12 @@ impl Place {
         let mut env: Vec<(OsString, OsString)> = env.map(|(name, value)| (name.into(), value.into())).into();
         env.push(("HOME".into(), target.clone().into()));
         Self {
-            mounts: vec![Mount::Folder { source: folder.into(), target: target.clone(), access: Access::ReadWrite }],
+            mounts: vec![Mount::Folder {
+                source: folder.into(),
+                target: target.clone(),
+                access: Access::ReadWrite,
+                frozen: Vec::new(),
+            }],
             cwd: target,
             env,
             network: Network::None,
@@ -127,6 +132,9 @@ pub enum Mount {
         #[serde(with = "bytes")]
         target: PathBuf,
         access: Access,
+        /// Names of entries directly in the folder that stay as they are, whatever else is written to. One that is not
+        /// there when the job begins, or is a link, is like any other.
+        frozen: Vec<OsString>,
     },
     /// Folders that stay as they are beneath one that takes what the job changes.
     Overlay {
@@ -147,6 +155,13 @@ impl Mount {
     pub(crate) fn target(&self) -> &Path {
         match self {
             Self::Folder { target, .. } | Self::Overlay { target, .. } => target,
+        }
+    }
+
+    pub(crate) fn frozen(&self) -> &[OsString] {
+        match self {
+            Self::Folder { frozen, .. } => frozen,
+            Self::Overlay { .. } => &[],
         }
     }
 

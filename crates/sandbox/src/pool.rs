@@ -5,6 +5,8 @@
 mod interpreter;
 
 use std::{
+    fs::{self, Metadata},
+    io,
     os::unix::fs::MetadataExt,
     path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
@@ -130,7 +132,7 @@ impl Shared {
         let mut place = place.clone();
         for folder in interpreter.folders() {
             let (source, target) = (folder.clone(), folder.clone());
-            place.mounts.push(Mount::Folder { source, target, access: Access::ReadOnly });
+            place.mounts.push(Mount::Folder { source, target, access: Access::ReadOnly, frozen: Vec::new() });
         }
         let job = Job::new(place, interpreter.argv());
         self.sandbox.order(&Order { job, act: Act::Program, clock: Clock::OnBegin, script: true }).await
@@ -178,6 +180,13 @@ fn settled(place: &Place) -> Place {
 }
 
 fn identities(place: &Place) -> Vec<Identity> {
-    let identity = |path: &Path| std::fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()));
-    place.sources().iter().map(|source| identity(source.path)).collect()
+    let of = |metadata: io::Result<Metadata>| metadata.ok().map(|metadata| (metadata.dev(), metadata.ino()));
+    let mut identities: Vec<Identity> = place.sources().iter().map(|source| of(fs::metadata(source.path))).collect();
+    for mount in &place.mounts {
+        if let Mount::Folder { source, frozen, .. } = mount {
+            // What was not there when the interpreter began to wait is not frozen for it.
+            identities.extend(frozen.iter().map(|name| of(fs::symlink_metadata(source.join(name)))));
+        }
+    }
+    identities
 }

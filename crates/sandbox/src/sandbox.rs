@@ -228,6 +228,13 @@ fn check(job: &Job) -> Result<()> {
     if targets.iter().any(|target| !plain(target) || *target == Path::new("/")) {
         return Err(Error::Invalid("a folder can be mounted neither on / nor through .."));
     }
+    let single = |name: &OsString| {
+        !name.as_encoded_bytes().iter().any(|byte| matches!(byte, 0 | b'/'))
+            && matches!(Path::new(name).components().next(), Some(Component::Normal(_)))
+    };
+    if !place.mounts.iter().flat_map(crate::Mount::frozen).all(single) {
+        return Err(Error::Invalid("what is frozen in a folder is not the name of an entry in it"));
+    }
     for (index, mount) in place.mounts.iter().enumerate() {
         let later = place.mounts[index + 1..].iter().map(crate::Mount::target).chain(proxy);
         if mount.access() == Access::ReadWrite && later.into_iter().any(|target| target.starts_with(mount.target())) {

@@ -1,7 +1,7 @@
 //! What an order adds to the file system of a cell.
 
 use std::{
-    ffi::CString,
+    ffi::{CString, OsStr},
     fmt::Write,
     os::fd::OwnedFd,
     path::{Path, PathBuf},
@@ -9,7 +9,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{CWD, Mode, OFlags},
+    fs::{CWD, FileType, Mode, OFlags},
     io::Errno,
     mount::{self, MountFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags},
 };
@@ -30,13 +30,17 @@ pub(super) fn attach(place: &Place, trees: Vec<OwnedFd>) -> Result<Vec<OwnedFd>,
     let mut growing = Vec::new();
     for mount in &place.mounts {
         match mount {
-            Mount::Folder { source, target, access } => {
+            Mount::Folder { source, target, access, frozen } => {
                 let tree = trees.next(source, *access)?;
                 let target = beneath(target)?;
                 root::make_folder(&target).on(Step::Mount, &target)?;
                 hang(&tree, &target)?;
                 if *access == Access::ReadWrite {
-                    growing.push(open_folder(&target)?);
+                    let folder = open_folder(&target)?;
+                    for name in frozen {
+                        freeze(&folder, name).on(Step::Mount, target.join(name))?;
+                    }
+                    growing.push(folder);
                 }
             }
             Mount::Overlay { lower, private, target } => {
@@ -108,6 +112,25 @@ fn overlay(trees: &mut Trees, lower: &[PathBuf], private: &Path, target: &Path) 
         mount::unmount(&layer, UnmountFlags::DETACH).at(Step::Overlay)?;
     }
     Ok(upper)
+}
+
+/// Mounts an entry of a folder on itself, read-only: it can be neither written to nor replaced then. No link is ever
+/// followed, since an earlier job could have put it there.
+fn freeze(folder: &OwnedFd, name: &OsStr) -> rustix::io::Result<()> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_RECURSIVE
+        | OpenTreeFlags::AT_SYMLINK_NOFOLLOW;
+    let tree = match mount::open_tree(folder, name, flags) {
+        Err(Errno::NOENT) => return Ok(()),
+        tree => tree?,
+    };
+    if FileType::from_raw_mode(rustix::fs::fstat(&tree)?.st_mode) == FileType::Symlink {
+        return Ok(());
+    }
+    let attributes = MountAttributes { set: attributes(Access::ReadOnly), id_map: None };
+    sys::set_mount(&tree, c"", Depth::All, attributes)?;
+    mount::move_mount(&tree, "", folder, name, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
 }
 
 fn hang(tree: &OwnedFd, target: &Path) -> Result<(), Failure> {

@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::MetadataExt};
 
-use toolrest_sandbox::{Access, Mount};
+use toolrest_sandbox::{Access, Error, Job, Mount, Place};
 
 use crate::scene::{PYTHON, Scene};
 
@@ -83,7 +83,12 @@ async fn a_folder_to_read_cannot_be_written_to() {
     let library = scene.home.path().join("library");
     fs::create_dir(&library).unwrap();
     fs::write(library.join("book"), "text").unwrap();
-    let mount = Mount::Folder { source: library.clone(), target: "/opt/library".into(), access: Access::ReadOnly };
+    let mount = Mount::Folder {
+        source: library.clone(),
+        target: "/opt/library".into(),
+        access: Access::ReadOnly,
+        frozen: Vec::new(),
+    };
     let code = "print(open('/opt/library/book').read(), attempt(lambda: open('/opt/library/book', 'w')), \
                 attempt(lambda: open('/opt/library/new', 'w')), attempt(lambda: os.remove('/opt/library/book')))";
     let report = scene.python_in(scene.place().mount(mount), code).await;
@@ -148,4 +153,62 @@ async fn no_file_can_be_kept_from_others_who_open_it() {
     let code = "import fcntl\nf = os.open('file', os.O_RDWR | os.O_CREAT)\n\
                 print(*[attempt(lambda: fcntl.fcntl(f, fcntl.F_SETLEASE, kind)) for kind in (fcntl.F_RDLCK, fcntl.F_WRLCK)])";
     assert_eq!(Scene::new().told(code).await, "EPERM EPERM");
+}
+
+/// The place of a scene, in which nothing can be done to some entries of the folder.
+fn frozen(scene: &Scene, names: &[&str]) -> Place {
+    let (source, target) = (scene.folder(), "/workspace".into());
+    let frozen = names.iter().map(Into::into).collect();
+    let mount = Mount::Folder { source, target, access: Access::ReadWrite, frozen };
+    Place { mounts: vec![mount], ..scene.place() }
+}
+
+#[tokio::test]
+async fn what_is_frozen_can_be_read_and_neither_written_nor_replaced() {
+    let scene = Scene::new();
+    fs::create_dir_all(scene.folder().join(".git/hooks")).unwrap();
+    fs::write(scene.folder().join(".git/config"), "text").unwrap();
+    fs::write(scene.folder().join("file"), "text").unwrap();
+    let code = "print(open('.git/config').read(), open('file').read())\n\
+                print(*[attempt(deed) for deed in (lambda: open('.git/config', 'a'), lambda: open('.git/hooks/new', 'w'), \
+                lambda: os.remove('.git/config'), lambda: os.chmod('.git/config', 0o777), lambda: open('file', 'w'))])\n\
+                os.mkdir('other'); os.mkdir('.git2')\n\
+                print(*[attempt(deed) for deed in (lambda: os.rename('.git', 'away'), lambda: os.rename('other', '.git'), \
+                lambda: os.rmdir('.git'), lambda: os.remove('file'), lambda: os.link('.git/config', 'config'), \
+                lambda: os.rename('.git/config', 'config'))])\n\
+                print(call(316, -100, b'.git', -100, b'.git2', 2))\n\
+                open('new', 'w').write('new'); print(sorted(os.listdir('.')))";
+    let report = scene.python_in(frozen(&scene, &[".git", "file"]), code).await;
+    assert_eq!(
+        report.stdout.text(),
+        "text text\nEROFS EROFS EROFS EROFS EROFS\nEBUSY EBUSY EBUSY EBUSY EXDEV EXDEV\nEBUSY\n\
+         ['.git', '.git2', 'file', 'new', 'other']\n",
+        "{}",
+        report.stderr.text()
+    );
+    assert_eq!(fs::read_to_string(scene.folder().join(".git/config")).unwrap(), "text");
+    // Others, and whoever comes later, can do with it what they like.
+    assert!(scene.bash("echo more >> .git/config && mv .git away").await.success());
+}
+
+#[tokio::test]
+async fn what_is_frozen_but_missing_or_a_link_is_like_any_other() {
+    let scene = Scene::new();
+    let outside = scene.home.path().join("outside");
+    fs::create_dir(&outside).unwrap();
+    fs::write(outside.join("secret"), "secret").unwrap();
+    std::os::unix::fs::symlink(&outside, scene.folder().join("link")).unwrap();
+    let code =
+        "print(attempt(lambda: os.listdir('link')), attempt(lambda: os.mkdir('.git')), os.readlink('link') != '')";
+    let report = scene.python_in(frozen(&scene, &[".git", "link"]), code).await;
+    assert_eq!(report.stdout.text(), "ENOENT ok True\n", "{}", report.stderr.text());
+}
+
+#[tokio::test]
+async fn only_an_entry_of_the_folder_itself_can_be_frozen() {
+    let scene = Scene::new();
+    for name in ["", ".", "..", "a/b", "/a", "a/", "a\0b"] {
+        let refused = scene.sandbox.spawn(Job::new(frozen(&scene, &[name]), ["true"])).await;
+        assert!(matches!(refused, Err(Error::Invalid(_))), "{name:?}");
+    }
 }

@@ -2,7 +2,9 @@
 
 use std::{fs, time::Duration};
 
-use toolrest_sandbox::{Exit, Interpreter, Language, Limit, Limits, Pool, PoolOptions, Report, Script, Stdin};
+use toolrest_sandbox::{
+    Access, Exit, Interpreter, Language, Limit, Limits, Mount, Place, Pool, PoolOptions, Report, Script, Stdin,
+};
 
 use crate::scene::{Scene, limits, processes_with, until};
 
@@ -125,6 +127,19 @@ async fn a_folder_that_was_replaced_is_seen_anew() {
     fs::create_dir(warm.scene.folder()).unwrap();
     fs::write(warm.scene.folder().join("fresh"), "").unwrap();
     assert_eq!(warm.run(Language::Bash, script("ls")).await.stdout.text(), "fresh\n");
+}
+
+#[tokio::test]
+async fn what_was_made_while_an_interpreter_waited_is_frozen_too() {
+    let warm = Warm::new();
+    let (source, target) = (warm.scene.folder(), "/workspace".into());
+    let mount = Mount::Folder { source, target, access: Access::ReadWrite, frozen: vec![".git".into()] };
+    let place = Place { mounts: vec![mount], ..warm.scene.place() };
+    let interpreter = Interpreter::find(Language::Bash).unwrap();
+    warm.pool.warm(&place, &interpreter).await.unwrap();
+    fs::create_dir(warm.scene.folder().join(".git")).unwrap();
+    let running = warm.pool.run(&place, &interpreter, script("touch .git/config || echo refused")).await.unwrap();
+    assert_eq!(running.wait().await.unwrap().stdout.text(), "refused\n");
 }
 
 #[tokio::test]

@@ -44,7 +44,8 @@ async fn a_program_that_is_none_is_named() {
 async fn a_missing_folder_is_named_and_nothing_runs() {
     let scene = Scene::new();
     let source = scene.home.path().join("gone");
-    let mount = Mount::Folder { source: source.clone(), target: "/gone".into(), access: Access::ReadOnly };
+    let mount =
+        Mount::Folder { source: source.clone(), target: "/gone".into(), access: Access::ReadOnly, frozen: Vec::new() };
     let job = Job::new(scene.place().mount(mount), ["touch", "/workspace/ran"]);
     let error = scene.sandbox.spawn(job).await.unwrap().wait().await.unwrap_err();
     let Error::SetUp(failure) = &error else { panic!("{error}") };
@@ -65,7 +66,12 @@ async fn a_missing_working_folder_is_named() {
 async fn nothing_can_be_mounted_over_the_system() {
     let scene = Scene::new();
     for target in ["/", "/a/../usr", "relative"] {
-        let mount = Mount::Folder { source: scene.folder(), target: target.into(), access: Access::ReadWrite };
+        let mount = Mount::Folder {
+            source: scene.folder(),
+            target: target.into(),
+            access: Access::ReadWrite,
+            frozen: Vec::new(),
+        };
         let refused = scene.sandbox.spawn(Job::new(scene.place().mount(mount), ["true"])).await;
         assert!(matches!(refused, Err(Error::Invalid(_))), "{target}");
     }
@@ -75,7 +81,12 @@ async fn nothing_can_be_mounted_over_the_system() {
 async fn nothing_can_be_mounted_where_a_job_can_have_put_a_link() {
     let scene = Scene::new();
     for target in ["/workspace", "/workspace/sub/folder"] {
-        let mount = Mount::Folder { source: scene.folder(), target: target.into(), access: Access::ReadOnly };
+        let mount = Mount::Folder {
+            source: scene.folder(),
+            target: target.into(),
+            access: Access::ReadOnly,
+            frozen: Vec::new(),
+        };
         let refused = scene.sandbox.spawn(Job::new(scene.place().mount(mount), ["true"])).await;
         assert!(matches!(refused, Err(Error::Invalid(_))), "{target}");
     }
@@ -86,7 +97,7 @@ async fn nothing_can_be_mounted_from_where_a_job_can_have_put_a_link() {
     let scene = Scene::new();
     let source = scene.folder().join("link");
     std::os::unix::fs::symlink("/etc", &source).unwrap();
-    let mount = Mount::Folder { source, target: "/opt/tools".into(), access: Access::ReadOnly };
+    let mount = Mount::Folder { source, target: "/opt/tools".into(), access: Access::ReadOnly, frozen: Vec::new() };
     let refused = scene.sandbox.spawn(Job::new(scene.place().mount(mount), ["true"])).await;
     assert!(matches!(refused, Err(Error::Invalid(_))));
 }
