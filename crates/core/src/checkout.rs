@@ -61,8 +61,10 @@ pub trait Checkout: Send + Sync {
 /// A real folder that a program can be run in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ground {
-    /// This folder, writable: a copy for this program alone, or the workspace's own folder.
+    /// This folder, writable: a copy for this program alone.
     Folder(PathBuf),
+    /// The workspace's own folder, which others use too.
+    Shared(PathBuf),
     /// A view of a folder that takes the program's changes aside.
     Overlay {
         /// What stays as it is.

@@ -35,6 +35,8 @@ use tracing::Instrument;
 
 /// Where a program finds the workspace's files, and starts.
 pub const WORKSPACE: &str = "/workspace";
+/// Where git keeps what it knows of a folder, and what it is to run.
+const REPOSITORY: &str = ".git";
 /// Where a program finds the Python environment with the libraries for data.
 pub const PYTHON: &str = "/opt/toolrest/python";
 
@@ -329,6 +331,12 @@ impl Ready {
 fn place(ground: &Ground, python: Option<&Path>, limits: &Limits) -> Place {
     let mut place = match ground {
         Ground::Folder(folder) => Place::new(folder, WORKSPACE),
+        Ground::Shared(folder) => {
+            let (source, target) = (folder.clone(), WORKSPACE.into());
+            // Git on the host runs what stands in there.
+            let mount = Mount::Folder { source, target, access: Access::ReadWrite, frozen: vec![REPOSITORY.into()] };
+            Place { mounts: vec![mount], ..Place::new(folder, WORKSPACE) }
+        }
         Ground::Overlay { lower, private } => {
             let mount =
                 Mount::Overlay { lower: vec![lower.clone()], private: private.clone(), target: WORKSPACE.into() };
@@ -366,3 +374,7 @@ fn with_output(error: ToolError, report: &Report) -> ToolError {
         .detail("stderr", report.stderr.text())
         .detail("exitCode", report.exit.code())
 }
+
+#[cfg(test)]
+#[path = "exec_tests.rs"]
+mod exec_tests;

@@ -47,7 +47,7 @@ impl InPlace {
 #[async_trait]
 impl Checkout for InPlace {
     fn ground(&self) -> Ground {
-        Ground::Folder(self.workspace.folder.real_path().to_owned())
+        Ground::Shared(self.workspace.folder.real_path().to_owned())
     }
 
     async fn check_in(&mut self, cx: &CallCx) -> Result<CheckedIn> {
