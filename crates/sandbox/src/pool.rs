@@ -66,10 +66,18 @@ impl Pool {
         Self { shared: Arc::new(Shared { sandbox, options, waiting: Mutex::default() }) }
     }
 
-    /// Runs a script, in an interpreter that waits for it if there is one. When it has ended, another one is made to
+    /// Runs a script, in an interpreter that waits for it if there is one; in one of its own where it sets variables that
+    /// only count at the start. When it has ended, another one is made to
     /// wait in its place. None waits on an overlay, which holds still only while nobody has it mounted.
-    pub async fn run(&self, place: &Place, interpreter: &Interpreter, script: Script) -> Result<Running> {
+    pub async fn run(&self, place: &Place, interpreter: &Interpreter, mut script: Script) -> Result<Running> {
+        let at_start = script.take_start_env();
         let encoded = interpreter.encode(&script)?;
+        if !at_start.is_empty() {
+            let place = at_start.into_iter().fold(place.clone(), |place, (name, value)| place.env(name, value));
+            let mut running = self.shared.start(&place, interpreter).await?;
+            running.begin(&place.limits, encoded, script.stdin)?;
+            return Ok(running);
+        }
         let mut running = match self.shared.take(place, interpreter) {
             Some(running) => running,
             None => self.shared.start(place, interpreter).await?,

@@ -17,6 +17,11 @@ const PYTHON: &str = include_str!("bootstrap.py");
 /// Reads the script from the descriptor it is given, in the shell itself.
 const BASH: &str = ". /dev/fd/3";
 
+/// Variables that only count when a program starts: for its loader, its C library or the interpreter itself.
+const AT_START: [&str; 8] =
+    ["BASHOPTS", "BASH_ENV", "GLIBC_TUNABLES", "LANG", "LANGUAGE", "POSIXLY_CORRECT", "SHELLOPTS", "TZ"];
+const AT_START_PREFIXES: [&str; 4] = ["LC_", "LD_", "MALLOC_", "PYTHON"];
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Language {
     Python,
@@ -40,6 +45,17 @@ pub struct Script {
     /// Set beside the variables of the place.
     pub env: Vec<(OsString, OsString)>,
     pub stdin: Stdin,
+}
+
+impl Script {
+    /// Takes out the variables that an interpreter which waits already would not heed.
+    pub(super) fn take_start_env(&mut self) -> Vec<(OsString, OsString)> {
+        let counts_at_start = |name: &OsStr| {
+            AT_START.iter().any(|other| name == *other)
+                || AT_START_PREFIXES.iter().any(|prefix| name.as_bytes().starts_with(prefix.as_bytes()))
+        };
+        self.env.extract_if(.., |(name, _)| counts_at_start(name)).collect()
+    }
 }
 
 impl Interpreter {
@@ -91,6 +107,9 @@ impl Interpreter {
         let strings = script.env.iter().flat_map(|(name, value)| [name, value]).chain(&script.arguments);
         if strings.clone().any(|string| string.as_bytes().contains(&0)) {
             return Err(Error::Invalid("an argument or a variable has a NUL in it"));
+        }
+        if script.env.iter().any(|(name, _)| name.is_empty() || name.as_bytes().contains(&b'=')) {
+            return Err(Error::Invalid("the name of a variable is empty or has a '=' in it"));
         }
         match self.language {
             Language::Python => Ok(python(script)),

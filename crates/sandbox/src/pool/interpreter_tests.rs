@@ -28,6 +28,17 @@ fn a_name_that_is_no_name_is_refused_and_not_run() {
 }
 
 #[test]
+fn a_variable_without_a_proper_name_is_refused_for_every_language() {
+    for language in [Language::Python, Language::Bash] {
+        for name in ["", "A=B", "="] {
+            let script = Script { env: vec![(name.into(), "c".into())], ..script("") };
+            let refused = Interpreter::new(language, "/usr/bin/any").encode(&script);
+            assert!(matches!(refused, Err(Error::Invalid(_))), "{language:?} {name:?}");
+        }
+    }
+}
+
+#[test]
 fn a_nul_cannot_smuggle_a_string_in() {
     let python = Interpreter::new(Language::Python, "/usr/bin/python3");
     let hostile = Script { arguments: vec!["a\0b".into()], ..script("pass") };

@@ -89,6 +89,23 @@ async fn bash_runs_the_same_warm_and_cold() {
 }
 
 #[tokio::test]
+async fn variables_that_count_at_the_start_count() {
+    let warm = Warm::new();
+    let with = |name: &str, value: &str, code: &str| Script { env: vec![(name.into(), value.into())], ..script(code) };
+    let code = "import sys; print(sys.flags.optimize)";
+    let report = warm.twice(Language::Python, script(code)).await;
+    assert_eq!(report.stdout.text(), "0\n", "{}", report.stderr.text());
+    let report = warm.run(Language::Python, with("PYTHONOPTIMIZE", "2", code)).await;
+    assert_eq!(report.stdout.text(), "2\n", "{}", report.stderr.text());
+    let code = "import time; print(time.strftime('%H', time.localtime(0)))";
+    assert_eq!(warm.run(Language::Python, with("TZ", "XYZ-5", code)).await.stdout.text(), "05\n");
+    let report = warm.run(Language::Bash, with("LC_ALL", "C", "x=ä; echo ${#x} $LC_ALL")).await;
+    assert_eq!(report.stdout.text(), "2 C\n", "{}", report.stderr.text());
+    let report = warm.run(Language::Bash, with("SHELLOPTS", "noglob", "echo *")).await;
+    assert_eq!(report.stdout.text(), "*\n", "{}", report.stderr.text());
+}
+
+#[tokio::test]
 async fn a_long_script_arrives_whole() {
     let code = format!("x = '{}'\nprint(len(x))", "y".repeat(1 << 20));
     assert_eq!(Warm::new().twice(Language::Python, script(&code)).await.stdout.text(), "1048576\n");
