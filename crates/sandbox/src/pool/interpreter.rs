@@ -14,8 +14,9 @@ use crate::{Error, Result, Stdin};
 /// Reads the script from the descriptor it is given and runs it as `python3 -c` would.
 const PYTHON: &str = include_str!("bootstrap.py");
 
-/// Reads the script from the descriptor it is given, in the shell itself.
-const BASH: &str = ". /dev/fd/3";
+/// Reads a line of set-up from the descriptor it is given, then the code, in the shell itself. The shell keeps what it
+/// closes for a group under the next number from ten on, which is its own: no program that the code starts has it.
+const BASH: &str = r#"read -r -u 3; eval "$REPLY"; { . /dev/fd/10; } 3<&-"#;
 
 /// Variables that only count when a program starts: for its loader, its C library or the interpreter itself.
 const AT_START: [&str; 8] =
@@ -133,9 +134,9 @@ fn python(script: &Script) -> Vec<u8> {
     encoded
 }
 
-/// One line of set-up before the first line of the code, so that the numbers of lines stay right.
+/// One line of set-up, which is read apart, so that the numbers of the code's own lines stay right.
 fn bash(script: &Script) -> Result<Vec<u8>> {
-    let mut encoded = b"exec 3<&-; set --".to_vec();
+    let mut encoded = b"unset REPLY; set --".to_vec();
     for argument in &script.arguments {
         encoded.push(b' ');
         encoded.extend(quoted(argument));
@@ -149,7 +150,7 @@ fn bash(script: &Script) -> Result<Vec<u8>> {
         encoded.push(b'=');
         encoded.extend(quoted(value));
     }
-    encoded.extend_from_slice(b"; ");
+    encoded.push(b'\n');
     encoded.extend_from_slice(&script.code);
     Ok(encoded)
 }

@@ -14,10 +14,10 @@ fn what_bash_gets_is_quoted() {
 }
 
 #[test]
-fn the_first_line_stays_the_first_line() {
+fn what_is_set_up_is_a_line_of_its_own() {
     let bash = Interpreter::new(Language::Bash, "/bin/bash");
     let encoded = bash.encode(&Script { arguments: vec!["a b".into()], ..script("echo $1\n") }).unwrap();
-    assert_eq!(encoded, b"exec 3<&-; set -- 'a b'; echo $1\n");
+    assert_eq!(encoded, b"unset REPLY; set -- 'a b'\necho $1\n");
 }
 
 #[test]

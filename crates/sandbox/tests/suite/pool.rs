@@ -1,6 +1,6 @@
 //! Interpreters that wait for their script.
 
-use std::{fs, time::Duration};
+use std::{ffi::OsString, fs, os::unix::ffi::OsStringExt, time::Duration};
 
 use toolrest_sandbox::{
     Access, Exit, Interpreter, Language, Limit, Limits, Mount, Place, Pool, PoolOptions, Report, Script, Stdin,
@@ -86,6 +86,30 @@ async fn bash_runs_the_same_warm_and_cold() {
     assert_eq!(report.exit, Exit::Code(4));
     assert_eq!(report.stdout.text(), "first arg|it's|a 'value'\n|typed\n/workspace\n4\n");
     assert!(report.stderr.text().contains("line 3: false_command"), "{}", report.stderr.text());
+}
+
+#[tokio::test]
+async fn bash_shows_the_line_that_is_wrong_and_nothing_else() {
+    let warm = Warm::new();
+    let report = warm.twice(Language::Bash, script("if then fi")).await;
+    let error = report.stderr.text();
+    assert!(error.contains("line 1: `if then fi'") && !error.contains("set --"), "{error}");
+    let report = warm.twice(Language::Bash, script("echo $LINENO\n\nif then fi")).await;
+    let error = report.stderr.text();
+    assert_eq!(report.stdout.text(), "1\n");
+    assert!(error.contains("line 3: `if then fi'"), "{error}");
+}
+
+#[tokio::test]
+async fn bash_starts_with_nothing_of_the_set_up() {
+    let code = "echo \"${REPLY-unset} $# $(cat)\"; read -r <<< again; echo $REPLY; exec 3>&1; echo three >&3";
+    let report = Warm::new().twice(Language::Bash, script(code)).await;
+    assert_eq!(report.stdout.text(), "unset 2 typed\nagain\nthree\n", "{}", report.stderr.text());
+    let variables = vec![("REPLY".into(), OsString::from_vec(b"  a\\b \xff\n".to_vec()))];
+    let report = Warm::new()
+        .twice(Language::Bash, Script { env: variables, ..script("printf %s \"$REPLY\" | od -An -tx1") })
+        .await;
+    assert_eq!(report.stdout.text(), " 20 20 61 5c 62 20 ff 0a\n", "{}", report.stderr.text());
 }
 
 #[tokio::test]
