@@ -119,6 +119,14 @@ impl Root {
         Ok(sys::stat(self.open_path(path, flags)?).at(path)?.into())
     }
 
+    /// Describes what stands at a real path, in which nothing may be a symbolic link; none if nothing does.
+    pub fn stat_real(&self, real: &Path) -> Result<Option<Metadata>> {
+        match self.place(real).and_then(|place| place.stat()) {
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
+            described => described.at(real),
+        }
+    }
+
     /// Describes what stands at a path, following links, if that takes no waiting.
     pub fn stat_cached(&self, path: &Path) -> Option<Metadata> {
         let file = self.open_cached(path, OFlags::PATH)?;

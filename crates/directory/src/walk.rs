@@ -43,6 +43,9 @@ pub trait Visitor: Sync {
     /// Whether a folder is looked into.
     fn enters(&self, folder: &str) -> bool;
 
+    /// Learns of a folder that is looked into, and that no rule leaves out. Its path ends with a slash.
+    fn reads(&self, _folder: &str) {}
+
     /// Whether a file is visited.
     fn accepts(&self, file: &str) -> bool;
 

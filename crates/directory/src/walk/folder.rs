@@ -41,6 +41,7 @@ impl<V: Visitor> Worker<'_, V> {
     pub(super) fn read_folder(&mut self, waiting: &Waiting) -> rustix::io::Result<()> {
         let walk = self.walk;
         let folder = walk.open_folder(&waiting.path, OFlags::RDONLY)?;
+        walk.visitor.reads(&waiting.path);
         let longest_name_bytes = walk.options.longest_path_bytes.saturating_sub(waiting.path.len());
         let seen = self.scratch.read(&folder, longest_name_bytes)?;
         let mut passed_over = PassedOver { unnamed: seen.unnamed, ..PassedOver::default() };

@@ -1,7 +1,7 @@
 //! Programs work on a folder itself, and what they did is recorded as it is.
 
 use crate::folders::Pair;
-use crate::programs::{changes, left_out, tree, write};
+use crate::programs::{changes, left_out, run_in, tree, write};
 use crate::room::{Room, on_both_stores, path, put};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -11,6 +11,9 @@ on_both_stores![
     what_a_program_did_in_place_is_recorded_and_can_be_undone,
     what_tools_did_meanwhile_is_not_recorded_twice,
     each_check_in_records_what_is_new,
+    folders_that_are_moved_made_or_change_their_type_in_place_are_recorded,
+    what_rules_come_to_ignore_in_place_keeps_its_history,
+    what_tools_took_away_is_not_in_the_way_of_what_a_program_removes,
 ];
 
 async fn what_a_program_did_in_place_is_recorded_and_can_be_undone(room: Room) {
@@ -41,7 +44,8 @@ async fn what_a_program_did_in_place_is_recorded_and_can_be_undone(room: Room) {
     fs::set_permissions(pair.path("tool"), Permissions::from_mode(0o755)).unwrap();
     fs::write(pair.path("kept"), "kept").unwrap();
     let done = pair.check_in(&mut checkout).await;
-    let expected = ["M /changed", "M /d/e/f", "D /gone", "A /new/sub/file", "R /renamed", "M /tool"];
+    let expected =
+        ["M /changed", "M /d/e/f", "D /gone", "A /new", "A /new/sub", "A /new/sub/file", "R /renamed", "M /tool"];
     assert_eq!(changes(&done), expected);
     assert_eq!((done.conflicts.len(), done.left_out.len()), (0, 0), "{done:?}");
     assert_eq!((pair.text("changed"), pair.text("renamed")), ("new".into(), "moved text".into()));
@@ -103,6 +107,69 @@ async fn each_check_in_records_what_is_new(room: Room) {
     assert_eq!(changes(&pair.check_in(&mut checkout).await), ["D /log"]);
     pair.undo(pair.in_folder).await.unwrap();
     assert_eq!(pair.text("log"), "round 4");
+}
+
+async fn folders_that_are_moved_made_or_change_their_type_in_place_are_recorded(room: Room) {
+    for (script, expected) in [
+        ("mv d e", vec!["R /e"]),
+        ("mkdir n; mv a n/a", vec!["A /n", "R /n/a"]),
+        ("rm -r d; echo file > d", vec!["D /d", "A /d", "D /d/0", "D /d/sub", "D /d/sub/1"]),
+        ("rm a; mkdir a; echo in > a/in", vec!["D /a", "A /a", "A /a/in"]),
+        ("mkdir -p x/y; mv d x/y/d; rmdir empty", vec!["D /empty", "A /x", "A /x/y", "R /x/y/d"]),
+        ("mv d/sub .; rm -r d; ln -s sub d", vec!["D /d", "D /d/0", "R /sub"]),
+    ] {
+        let pair = Pair::of(&room).await;
+        let folder = pair.root.path();
+        write(folder, &[(".gitignore", "built\n"), ("a", "text a"), ("d/0", "zero"), ("d/sub/1", "one")]);
+        fs::create_dir(pair.path("empty")).unwrap();
+        let mut before = tree(folder);
+        let mut checkout = pair.check_out_in_place(KeepLimits::default()).await;
+        run_in(folder, &format!("{script}; mkdir built; echo x > built/x"));
+        let done = pair.check_in(&mut checkout).await;
+        assert_eq!(changes(&done), expected, "{script}: {done:?}");
+        assert_eq!(pair.check_in(&mut checkout).await, CheckedIn::default(), "{script}");
+        if !script.contains("ln -s") {
+            pair.undo(pair.in_folder).await.unwrap();
+            before.extend([("built/".into(), String::new()), ("built/x".into(), "x\n".into())]);
+            assert_eq!(tree(folder), before, "{script}");
+        }
+    }
+}
+
+async fn what_rules_come_to_ignore_in_place_keeps_its_history(room: Room) {
+    let pair = Pair::of(&room).await;
+    let folder = pair.root.path();
+    write(folder, &[("a.txt", "a"), ("b.txt", "b"), ("d/c.txt", "c")]);
+    let before = tree(folder);
+    let mut checkout = pair.check_out_in_place(KeepLimits::default()).await;
+    run_in(folder, "echo '*' > .gitignore; echo lost > a.txt; rm b.txt; echo lost > d/c.txt; echo x > d/new");
+    let done = pair.check_in(&mut checkout).await;
+    assert_eq!(changes(&done), ["M /a.txt", "D /b.txt", "M /d/c.txt"]);
+    pair.undo(pair.in_folder).await.unwrap();
+    let mut after = tree(folder);
+    assert_eq!((after.remove(".gitignore").as_deref(), after.remove("d/new").as_deref()), (Some("*\n"), Some("x\n")));
+    assert_eq!(after, before);
+    assert_eq!(pair.check_in(&mut checkout).await, CheckedIn::default());
+    run_in(folder, "rm -r d");
+    assert_eq!(changes(&pair.check_in(&mut checkout).await), ["D /d", "D /d/c.txt"]);
+    pair.undo(pair.in_folder).await.unwrap();
+    assert_eq!(pair.text("d/c.txt"), "c");
+}
+
+async fn what_tools_took_away_is_not_in_the_way_of_what_a_program_removes(room: Room) {
+    let pair = Pair::of(&room).await;
+    let folder = pair.root.path();
+    write(folder, &[("p/d/x", "x"), ("p/y", "y"), ("p/z", "z")]);
+    let mut checkout = pair.check_out_in_place(KeepLimits::default()).await;
+    let moved = Change::Move { from: path("/p/d"), to: Destination::Exactly(path("/e")) };
+    let removed = Change::Remove { path: path("/p/y"), removal: Removal::File };
+    for change in [moved, removed, put("/p/new", "by a tool")] {
+        pair.commit(pair.in_folder, Changeset::one(change)).await.unwrap();
+    }
+    run_in(folder, "rm -r p; mkdir q; echo z > q/w");
+    let done = pair.check_in(&mut checkout).await;
+    assert_eq!(changes(&done), ["D /p", "D /p/z", "A /q", "A /q/w"]);
+    assert_eq!(pair.check_in(&mut checkout).await, CheckedIn::default());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -27,6 +27,13 @@ pub(crate) fn run(ground: &Ground, script: &str) {
     assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
+/// Runs a script in a folder.
+#[allow(clippy::disallowed_methods, reason = "the sandbox is not at hand here")]
+pub(crate) fn run_in(folder: &Path, script: &str) {
+    let output = Command::new("bash").args(["-e", "-c", script]).current_dir(folder).output().unwrap();
+    assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
 pub(crate) fn write(root: &Path, files: &[(&str, &str)]) {
     for (name, text) in files {
         let file = root.join(name);

@@ -5,6 +5,7 @@
 //! permissions follow. If somebody changes the folder meanwhile, all of it is looked at anew.
 
 use super::findings::{Findings, Keeper};
+use super::moves::Moves;
 use super::private::Private;
 use crate::folder::FolderWorkspace;
 use crate::folder::commit::{Job, failed};
@@ -96,7 +97,7 @@ impl Aside {
             };
             self.workspace.in_turn(cx, clear).await?;
         }
-        let changes = findings.changeset();
+        let changes = findings.changeset(Moves::Told);
         let commit = if changes.changes.is_empty() { None } else { self.workspace.commit(changes, cx).await?.id };
 
         let taken_over = std::mem::take(&mut findings.taken_over);
@@ -140,7 +141,7 @@ impl Checkout for Aside {
             findings.left_out.append(&mut told);
             match self.carry_out(&upper, &mut findings, cx).await {
                 Ok(commit) => break findings.into_checked_in(commit),
-                Err(error) if came_between(error.kind) && tries < TRIES => tries += 1,
+                Err(error) if is_refused(error.kind) && tries < TRIES => tries += 1,
                 Err(error) => return Err(error),
             }
             told = findings.left_out;
@@ -155,8 +156,8 @@ impl Checkout for Aside {
     }
 }
 
-/// Whether a commit that is refused so may well succeed when what stands there is looked at again.
-fn came_between(kind: ErrorKind) -> bool {
+/// Whether a commit is refused because of what stands there: it may well succeed when that is looked at again.
+pub(super) fn is_refused(kind: ErrorKind) -> bool {
     matches!(
         kind,
         ErrorKind::Stale

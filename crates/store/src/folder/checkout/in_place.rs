@@ -3,7 +3,9 @@
 //! Nothing is written to the folder. What is different from the snapshot is recorded as made, by whoever: what tools have
 //! changed meanwhile is in the history already and is only followed.
 
+use super::aside::is_refused;
 use super::findings::{Before, Findings, Written};
+use super::moves::Moves;
 use super::private::Private;
 use super::snapshot::{Kept, Noted, Snapshot};
 use crate::Page;
@@ -56,7 +58,13 @@ impl Checkout for InPlace {
         let moment = self.private.moment()?;
         let record = move |job: &Job, _: &mut toolrest_directory::Turn<'_>| {
             let mut snapshot = snapshot.lock().unwrap_or_else(PoisonError::into_inner);
-            record(job, &disk, &mut snapshot, &keep, moment)
+            match record(job, &disk, &mut snapshot, &keep, moment, Moves::Told) {
+                // What tools did meanwhile can be in the way of a move. What is there now can be recorded all the same.
+                Err(error) if is_refused(error.kind) => {
+                    record(job, &disk, &mut snapshot, &keep, moment, Moves::AsFiles)
+                }
+                recorded => recorded,
+            }
         };
         let checked_in = self.workspace.in_turn(cx, record).await?;
         if let Some(id) = checked_in.commit {
@@ -71,7 +79,14 @@ impl Checkout for InPlace {
 }
 
 /// Records what is different from the snapshot, and brings that up to date.
-fn record(job: &Job, disk: &Disk, snapshot: &mut Snapshot, keep: &KeepLimits, moment: SystemTime) -> Result<CheckedIn> {
+fn record(
+    job: &Job,
+    disk: &Disk,
+    snapshot: &mut Snapshot,
+    keep: &KeepLimits,
+    moment: SystemTime,
+    moves: Moves,
+) -> Result<CheckedIn> {
     let at = now();
     let walked = snapshot.walk()?;
     let present: BTreeMap<&WsPath, &Metadata> = walked.files.iter().map(|(path, looks)| (path, looks)).collect();
@@ -81,14 +96,18 @@ fn record(job: &Job, disk: &Disk, snapshot: &mut Snapshot, keep: &KeepLimits, mo
         .filter(|(path, looks)| !snapshot.is_unchanged(path, looks))
         .collect();
     let gone: Vec<WsPath> = snapshot.files.keys().filter(|path| !present.contains_key(path)).cloned().collect();
+    let made: Vec<&WsPath> = walked.folders.difference(&snapshot.folders).collect();
+    let left: Vec<WsPath> = snapshot.folders.difference(&walked.folders).cloned().collect();
+    let asked = different.iter().map(|(path, _)| *path).chain(&gone).chain(made.iter().copied()).chain(&left);
     let mut difference = Difference {
         disk,
         snapshot,
         keep,
-        recorded: job.heads(different.iter().map(|(path, _)| (*path).clone()).chain(gone.iter().cloned()))?,
+        recorded: job.heads(asked.cloned())?,
         by_tools: job.effects_since(snapshot.taken_at)?,
         found: Findings::default(),
         notes: Vec::new(),
+        forgotten: Vec::new(),
         bytes_left: keep.commit_bytes,
         files_left: keep.commit_files,
     };
@@ -98,9 +117,16 @@ fn record(job: &Job, disk: &Disk, snapshot: &mut Snapshot, keep: &KeepLimits, mo
     for path in &gone {
         difference.gone(path)?;
     }
-    let Difference { mut found, notes, .. } = difference;
+    for path in made {
+        difference.made(path);
+    }
+    for path in &left {
+        difference.left(path)?;
+    }
+    let Difference { mut found, notes, forgotten, .. } = difference;
+    snapshot.forget(&forgotten);
     // It is done already, whatever stood there.
-    let changes = Changeset { expect: Vec::new(), ..found.changeset() };
+    let changes = Changeset { expect: Vec::new(), ..found.changeset(moves) };
     let commit: Option<CommitId> =
         if changes.changes.is_empty() { None } else { job.record_made(&*snapshot, changes)? };
     snapshot.follow(notes, walked, at, moment);
@@ -157,6 +183,8 @@ struct Difference<'a> {
     found: Findings,
     /// What the snapshot is to hold from then on.
     notes: Vec<(WsPath, Option<Noted>)>,
+    /// What the snapshot is not to hold even for what is recorded now.
+    forgotten: Vec<WsPath>,
     bytes_left: u64,
     files_left: usize,
 }
@@ -237,19 +265,45 @@ impl Difference<'_> {
     fn gone(&mut self, path: &WsPath) -> Result<()> {
         let Some(noted) = self.snapshot.files.get(path).copied() else { return Ok(()) };
         self.notes.push((path.clone(), None));
-        // It may be there still, and only be ignored from now on.
-        let is_there = self.disk.root.stat(below_root(path), Links::Keep).is_ok_and(|now| now.kind == Kind::File);
-        if is_there || (!self.recorded.contains_key(path) && self.is_taken_by_tools(path)) {
+        if !self.recorded.contains_key(path) && self.is_taken_by_tools(path) {
+            self.forgotten.push(path.clone());
             return Ok(());
         }
         let Some(hash) = self.snapshot.hash(&noted)? else {
             let is_large = noted.looks.size_bytes > self.keep.file_bytes;
             let reason = if is_large { LeftOutReason::TooLarge } else { LeftOutReason::TooMuch };
             self.found.leave_out(below_root(path), reason);
+            self.forgotten.push(path.clone());
             return Ok(());
         };
         self.found.removed.insert(path.clone(), as_before(&noted.looks, hash));
         Ok(())
+    }
+
+    /// Notes a folder that is new, unless a tool made it.
+    fn made(&mut self, path: &WsPath) {
+        if !self.is_recorded_since(path) && self.has_room_for_folder() {
+            self.found.made_folders.insert(path.clone());
+        }
+    }
+
+    /// Notes a folder that is gone, unless a tool took it away or it is only ignored from now on.
+    fn left(&mut self, path: &WsPath) -> Result<()> {
+        if self.snapshot.now(path)?.is_some_and(|now| now.kind == Kind::Folder) {
+            return Ok(());
+        }
+        if !self.recorded.contains_key(path) && self.is_taken_by_tools(path) {
+            self.forgotten.push(path.clone());
+        } else {
+            self.found.removed_folders.insert(path.clone());
+        }
+        Ok(())
+    }
+
+    fn has_room_for_folder(&mut self) -> bool {
+        let left = self.files_left.checked_sub(1);
+        self.files_left = left.unwrap_or(0);
+        left.is_some()
     }
 
     /// Whether commits have removed a file, or moved it away.

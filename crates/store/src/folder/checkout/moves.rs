@@ -10,11 +10,19 @@ use toolrest_core::{
 /// So many moves are told as such; each of them takes longer, the more there are.
 const MOVES_MOST: usize = 200;
 
+/// How moves are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Moves {
+    Told,
+    /// As files that are gone and others that are new.
+    AsFiles,
+}
+
 impl Findings {
     /// The changes that make the folder what the program made of its view, and what they expect of it. Names go before
     /// contents, and nothing is removed that still holds something.
-    pub(super) fn changeset(&mut self) -> Changeset {
-        let moves = self.moves();
+    pub(super) fn changeset(&mut self, moves: Moves) -> Changeset {
+        let moves = if moves == Moves::Told { self.moves() } else { Vec::new() };
         let mut set = Changeset::default();
         let mut elsewhere: BTreeSet<WsPath> = BTreeSet::new();
         for (from, to) in &moves {

@@ -3,7 +3,8 @@
 //! Of every file that rules do not ignore it is noted how it looked, and its content is kept aside, so that there is
 //! something to go back to. Contents that the history has since are not kept twice.
 
-use crate::folder::disk::{Budget, Disk, Seen, SeenContent, TYPE_FILE, TYPE_FOLDER, small, timestamp};
+use crate::folder::disk::{Budget, Disk, Seen, SeenContent, TYPE_FILE, TYPE_FOLDER, below_root, small, timestamp};
+use crate::folder::errors::{Attempt, told};
 use crate::folder::overlay::Standing;
 use crate::folder::walk;
 use crate::plan::FileRow;
@@ -23,7 +24,7 @@ use std::{
 use toolrest_core::{
     Content, ContentHash, Depth, FileType, Form, IgnoredFiles, KeepLimits, Result, Timestamp, ToolError, WsPath,
 };
-use toolrest_directory::{Files, Links, Metadata, PassedOver, Paths, Reader, Visitor};
+use toolrest_directory::{Files, Kind, Links, Metadata, PassedOver, Paths, Reader, Visitor};
 
 /// So many times what one commit may hold is kept of what was there before.
 const COMMITS_KEPT: u64 = 4;
@@ -32,7 +33,7 @@ const COMMITS_KEPT: u64 = 4;
 pub(super) struct Snapshot {
     disk: Disk,
     pub(super) files: BTreeMap<WsPath, Noted>,
-    folders: BTreeSet<WsPath>,
+    pub(super) folders: BTreeSet<WsPath>,
     /// The contents, one after the other.
     packs: BTreeMap<usize, File>,
     /// What is recorded later is newer than this.
@@ -66,7 +67,7 @@ pub(super) enum Kept {
 #[derive(Default)]
 pub(super) struct Walked {
     pub(super) files: Vec<(WsPath, Metadata)>,
-    folders: BTreeSet<WsPath>,
+    pub(super) folders: BTreeSet<WsPath>,
 }
 
 impl Snapshot {
@@ -106,7 +107,36 @@ impl Snapshot {
         let looks = looks.map_err(|error| walk::failed(&error, &WsPath::root()))?;
         let paths = found.iter().flat_map(|paths| paths.names().map(|name| format!("{}{name}", paths.folder())));
         let files = paths.map(WsPath::from_normal).zip(looks).filter_map(|(path, looks)| Some((path, looks?)));
-        Ok(Walked { files: files.collect(), folders: looking.folders.into_paths() })
+        let mut walked = Walked { files: files.collect(), folders: looking.folders.into_paths() };
+        self.find_hidden(&mut walked)?;
+        Ok(walked)
+    }
+
+    /// Finds the files that were noted and that rules have come to ignore since: they keep their history.
+    fn find_hidden(&self, walked: &mut Walked) -> Result<()> {
+        let present: BTreeSet<&WsPath> = walked.files.iter().map(|(path, _)| path).collect();
+        let mut hidden = Vec::new();
+        for path in self.files.keys().filter(|path| !present.contains(path)) {
+            if let Some(looks) = self.now(path)?.filter(|now| now.kind == Kind::File) {
+                walked.folders.extend(path.ancestors().into_iter().filter(|above| !above.is_root()));
+                hidden.push((path.clone(), looks));
+            }
+        }
+        walked.files.extend(hidden);
+        Ok(())
+    }
+
+    /// What stands at a path now.
+    pub(super) fn now(&self, path: &WsPath) -> Result<Option<Metadata>> {
+        self.disk.root.stat_real(below_root(path)).map_err(|error| told(&error, path, Attempt::Read))
+    }
+
+    /// Forgets what is gone and has no content to go back to, or that tools have taken away.
+    pub(super) fn forget(&mut self, paths: &[WsPath]) {
+        for path in paths {
+            self.files.remove(path);
+            self.folders.remove(path);
+        }
     }
 
     /// Whether a file surely is as it was noted.
@@ -210,17 +240,16 @@ fn threads() -> usize {
     thread::available_parallelism().map_or(2, usize::from)
 }
 
-/// The folders that a walk came by, also those that it did not enter.
+/// The folders that a walk looked into.
 #[derive(Default)]
 struct Folders(Mutex<BTreeSet<WsPath>>);
 
 impl Folders {
-    fn enters(&self, folder: &str) -> bool {
-        if is_git(folder) {
-            return false;
+    fn add(&self, folder: &str) {
+        let folder = folder.trim_end_matches('/');
+        if !folder.is_empty() {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(WsPath::from_normal(folder.to_owned()));
         }
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(WsPath::from_normal(folder.to_owned()));
-        true
     }
 
     fn into_paths(self) -> BTreeSet<WsPath> {
@@ -242,7 +271,11 @@ impl Visitor for Looking {
     type Thread = Vec<Paths>;
 
     fn enters(&self, folder: &str) -> bool {
-        self.folders.enters(folder)
+        !is_git(folder)
+    }
+
+    fn reads(&self, folder: &str) {
+        self.folders.add(folder);
     }
 
     fn accepts(&self, file: &str) -> bool {
@@ -282,7 +315,11 @@ impl Visitor for Taking {
     type Thread = Taken;
 
     fn enters(&self, folder: &str) -> bool {
-        self.folders.enters(folder)
+        !is_git(folder)
+    }
+
+    fn reads(&self, folder: &str) {
+        self.folders.add(folder);
     }
 
     fn accepts(&self, file: &str) -> bool {
