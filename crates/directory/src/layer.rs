@@ -52,14 +52,16 @@ impl Root {
     /// Compares the view that has its changes in `upper` with this folder, which lies below it; sorted by path. Nobody may
     /// have the view open any more.
     ///
-    /// Of what is ignored only the topmost is given. The rules are those of the view; for what was removed, those that
-    /// held before. What the program has closed to everybody is opened for the owner.
+    /// Of what is ignored only the topmost is given. What is new is judged by the rules of the view. What stands in this
+    /// folder must be ignored by its own rules too, so that no program can rob it of its history by writing some. What
+    /// the program has closed to everybody is opened for the owner.
     pub fn differences(&self, upper: &Self) -> Result<Vec<Difference>> {
         let mut comparison = Comparison { lower: self, upper, waiting: Vec::new(), found: Vec::new() };
         comparison.waiting.push(Waiting {
             path: PathBuf::new(),
             shown: "/".to_owned(),
-            rules: None,
+            view: Judge::default(),
+            before: Judge::default(),
             sides: Sides::Both,
         });
         while let Some(folder) = comparison.waiting.pop() {
@@ -156,9 +158,29 @@ struct Waiting {
     path: PathBuf,
     /// The path as rules see it, with a slash at the end.
     shown: String,
-    /// The rules from above.
-    rules: Option<Arc<Rules>>,
+    /// The rules of the view.
+    view: Judge,
+    /// Those of the folder below.
+    before: Judge,
     sides: Sides,
+}
+
+/// What the rules of one side say.
+#[derive(Clone, Default)]
+struct Judge {
+    rules: Option<Arc<Rules>>,
+    /// Whether a folder above is left out, and so all that is in it.
+    leaves_all_out: bool,
+}
+
+impl Judge {
+    fn leaves_out(&self, path: &str, is_folder: bool) -> bool {
+        self.leaves_all_out || self.rules.as_ref().is_some_and(|rules| rules.leave_out(path, is_folder))
+    }
+
+    fn below(&self, path: &str) -> Self {
+        Self { rules: self.rules.clone(), leaves_all_out: self.leaves_out(path, true) }
+    }
 }
 
 struct Comparison<'a> {
@@ -171,7 +193,8 @@ struct Comparison<'a> {
 /// A folder that is being compared.
 struct Here<'a> {
     waiting: &'a Waiting,
-    rules: Option<Arc<Rules>>,
+    view: Judge,
+    before: Judge,
     hides: bool,
 }
 
@@ -198,22 +221,25 @@ impl Comparison<'_> {
                 in_upper.insert(name, stat);
             }
         }
-        let rules = {
-            let shows_lower = !hides || waiting.sides == Sides::Gone;
-            let layers_with = |name: &str| {
-                let own = in_upper.get(OsStr::new(name));
-                let mut layers: Vec<&OwnedFd> = Vec::new();
-                layers.extend(upper.as_ref().filter(|_| own.is_some_and(|stat| !is_whiteout(stat))));
-                let below = lower.as_ref().filter(|_| shows_lower && (own.is_none() || name == GIT));
-                layers.extend(below.filter(|folder| {
-                    !own.is_some_and(is_whiteout) && matches!(found(sys::stat_name(folder, name.as_ref())), Ok(Some(_)))
-                }));
-                layers
-            };
-            let layers = Layers { rules: layers_with(RULES), git: layers_with(GIT) };
-            Rules::of_layers(&layers, waiting.rules.clone(), waiting.shown.len())
+        let in_lower = |name: &str| {
+            lower.as_ref().filter(|folder| matches!(found(sys::stat_name(folder, name.as_ref())), Ok(Some(_))))
         };
-        let here = Here { waiting, rules, hides };
+        let in_view = |name: &str| {
+            let own = in_upper.get(OsStr::new(name));
+            let is_gone = hides || own.is_some_and(is_whiteout);
+            let mut layers: Vec<&OwnedFd> = Vec::new();
+            layers.extend(upper.as_ref().filter(|_| own.is_some_and(|stat| !is_whiteout(stat))));
+            layers.extend(in_lower(name).filter(|_| !is_gone && (own.is_none() || name == GIT)));
+            layers
+        };
+        let judge = |above: &Judge, layers: &Layers<'_>| Judge {
+            rules: Rules::of_layers(layers, above.rules.clone(), waiting.shown.len()),
+            ..*above
+        };
+        let of_lower = |name: &str| in_lower(name).into_iter().collect();
+        let before = judge(&waiting.before, &Layers { rules: of_lower(RULES), git: of_lower(GIT) });
+        let view = judge(&waiting.view, &Layers { rules: in_view(RULES), git: in_view(GIT) });
+        let here = Here { waiting, view, before, hides };
 
         if let Some(folder) = lower.as_ref().filter(|_| hides || waiting.sides == Sides::Gone) {
             for name in names(folder).at(path)? {
@@ -243,7 +269,7 @@ impl Comparison<'_> {
     /// Notes what is gone, with all that is below.
     fn removed(&mut self, here: &Here<'_>, name: &OsStr, lower: Metadata) {
         let is_folder = lower.kind == Kind::Folder;
-        let is_ignored = here.ignores(name, is_folder);
+        let is_ignored = here.ignored_before(name, is_folder);
         let path = here.waiting.path.join(name);
         if is_folder && !is_ignored {
             self.waiting.push(here.below(name, Sides::Gone));
@@ -254,8 +280,8 @@ impl Comparison<'_> {
     /// Notes what the program left.
     fn left(&mut self, here: &Here<'_>, name: &OsStr, upper: Metadata, lower: Option<Metadata>) {
         let is_folder = upper.kind == Kind::Folder;
-        let is_ignored = here.ignores(name, is_folder);
         let on_folder = lower.is_some_and(|lower| lower.kind == Kind::Folder);
+        let is_ignored = here.ignores(name, is_folder) && (lower.is_none() || here.ignored_before(name, on_folder));
         let is_same_folder = is_folder && lower.is_some_and(|lower| on_folder && lower.mode == upper.mode);
         if is_ignored || !is_same_folder {
             let path = here.waiting.path.join(name);
@@ -275,13 +301,22 @@ impl Comparison<'_> {
 
 impl Here<'_> {
     fn ignores(&self, name: &OsStr, is_folder: bool) -> bool {
-        let path = || format!("{}{}", self.waiting.shown, name.to_string_lossy());
-        git::is_git(name) || self.rules.as_ref().is_some_and(|rules| rules.leave_out(&path(), is_folder))
+        git::is_git(name) || self.view.leaves_out(&self.shown(name), is_folder)
+    }
+
+    /// Whether what stands in the folder below is ignored there.
+    fn ignored_before(&self, name: &OsStr, is_folder: bool) -> bool {
+        git::is_git(name) || self.before.leaves_out(&self.shown(name), is_folder)
+    }
+
+    fn shown(&self, name: &OsStr) -> String {
+        format!("{}{}", self.waiting.shown, name.to_string_lossy())
     }
 
     fn below(&self, name: &OsStr, sides: Sides) -> Waiting {
-        let shown = format!("{}{}/", self.waiting.shown, name.to_string_lossy());
-        Waiting { path: self.waiting.path.join(name), shown, rules: self.rules.clone(), sides }
+        let shown = self.shown(name);
+        let (view, before) = (self.view.below(&shown), self.before.below(&shown));
+        Waiting { path: self.waiting.path.join(name), shown: format!("{shown}/"), view, before, sides }
     }
 }
 

@@ -14,6 +14,7 @@ on_both_stores![
     what_somebody_else_changed_stands_and_the_programs_version_is_beside_it,
     two_programs_at_once_both_keep_their_results,
     files_that_history_knows_keep_it_though_rules_ignore_them,
+    no_program_can_rob_files_of_their_history_by_writing_rules,
 ];
 
 async fn what_a_program_did_becomes_one_commit_that_can_be_undone(room: Room) {
@@ -185,6 +186,33 @@ async fn files_that_history_knows_keep_it_though_rules_ignore_them(room: Room) {
     let done = pair.runs("rm -r dist").await;
     assert_eq!(changes(&done), ["D /dist", "D /dist/gone", "D /dist/known"]);
     assert_eq!(named(&tree(folder)), [".gitignore"]);
+}
+
+async fn no_program_can_rob_files_of_their_history_by_writing_rules(room: Room) {
+    for (script, expected) in [
+        (
+            "echo '*' > .gitignore; echo lost > a.txt; rm b.txt; echo lost > d/c.txt; echo new > d/new",
+            vec!["M /a.txt", "D /b.txt", "M /d/c.txt"],
+        ),
+        ("echo 'd/' > .gitignore; rm -r d; mkdir d; echo x > d/new", vec!["A /.gitignore", "D /d/c.txt"]),
+        ("echo 'd' > .gitignore; rm -r d; echo x > d", vec!["A /.gitignore", "D /d", "A /d", "D /d/c.txt"]),
+        (
+            "mkdir -p .git/info; echo '*.txt' > .git/info/exclude; rm a.txt; echo x > d/c.txt",
+            vec!["D /a.txt", "M /d/c.txt"],
+        ),
+    ] {
+        let pair = Pair::of(&room).await;
+        let folder = pair.root.path();
+        write(folder, &[("a.txt", "a"), ("b.txt", "b"), ("d/c.txt", "c")]);
+        let before = tree(folder);
+        let done = pair.runs(script).await;
+        assert_eq!(changes(&done), expected, "{script}: {done:?}");
+        pair.undo(pair.in_folder).await.unwrap();
+        let after = tree(folder);
+        for (name, text) in &before {
+            assert_eq!(after.get(name), Some(text), "{script}: {name}");
+        }
+    }
 }
 
 pub(crate) async fn on_sqlite() -> Pair {
