@@ -58,6 +58,8 @@ pub enum Replace {
 pub enum Contents {
     Nothing,
     Anything,
+    /// Anything, also what may not be removed: that stays, where nobody sees it.
+    Whatever,
 }
 
 /// What the caller wants to get back if a commit is interrupted and recovered.

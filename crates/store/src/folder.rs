@@ -6,6 +6,7 @@
 //! newer version.
 
 mod checkout;
+mod cleared;
 mod commit;
 mod contents;
 mod disk;
@@ -26,6 +27,7 @@ pub use search::search;
 
 use crate::{FileStore, Scratch, Store};
 use async_trait::async_trait;
+use cleared::Cleared;
 use disk::Disk;
 use std::{
     os::unix::fs::DirBuilderExt,
@@ -238,7 +240,7 @@ impl Workspace for FolderWorkspace {
     }
 
     async fn commit(&self, changes: Changeset, cx: &CallCx) -> Result<Commit> {
-        let commit = self.commit_on_disk(changes, cx).await?;
+        let commit = self.commit_on_disk(changes, Cleared::default(), cx).await?;
         if let Some(id) = commit.id {
             cx.recorded_with(id);
         }

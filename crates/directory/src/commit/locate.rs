@@ -21,7 +21,7 @@ pub(super) fn locate(root: &Root, path: &Path, links: Links, is_gone: impl Fn(&P
     let mut target = path.to_owned();
     for _ in 0..LONGEST_CHAIN_OF_LINKS {
         check_name(&target, path)?;
-        let (folder, rest) = deepest_folder(root, &target, path)?;
+        let (folder, rest) = deepest_folder(root, &target, path, &is_gone)?;
         let real = folder.join(&rest);
         if links == Links::Keep || rest.components().count() > 1 || is_gone(&real) {
             return Ok(real);
@@ -38,9 +38,18 @@ pub(super) fn locate(root: &Root, path: &Path, links: Links, is_gone: impl Fn(&P
     Err(ErrorKind::Loop.at(path))
 }
 
-/// Opens the deepest folder above a path that exists, and gives its real path and the rest.
-fn deepest_folder(root: &Root, target: &Path, path: &Path) -> Result<(PathBuf, PathBuf)> {
+/// Opens the deepest folder above a path that exists and stays, and gives its real path and the rest.
+fn deepest_folder(
+    root: &Root,
+    target: &Path,
+    path: &Path,
+    is_gone: impl Fn(&Path) -> bool,
+) -> Result<(PathBuf, PathBuf)> {
     for folder in target.ancestors().skip(1) {
+        // A link that is taken away leads nowhere any more, and a folder may take its place.
+        if is_gone(folder) {
+            continue;
+        }
         match root.open_path(folder, OFlags::PATH | OFlags::DIRECTORY) {
             Ok(opened) => {
                 let rest = target.strip_prefix(folder).unwrap_or(target).to_owned();

@@ -206,6 +206,7 @@ impl<'a> Planner<'a, '_> {
                 self.check_deletable(&real, path)?;
                 Demand::Same(metadata.identity)
             }
+            Contents::Whatever => Demand::Same(metadata.identity),
         };
         self.take_away(real, demand)
     }

@@ -1,5 +1,6 @@
 //! Changing a folder.
 
+use super::cleared::{Cleared, WithoutCleared};
 use super::disk::{below_root, path_of};
 use super::errors::{Attempt, told};
 use super::overlay::{Overlay, Standing, overlay};
@@ -12,6 +13,7 @@ use crate::history::FolderCommit;
 use crate::plan::{Needs, Plan, RowOp, plan};
 use std::{
     collections::{BTreeMap, btree_map::Entry},
+    path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
@@ -20,16 +22,18 @@ use toolrest_core::{
     Access, CallCx, Change, Changeset, Commit, CommitId, Content, ContentHash, ErrorKind, FileType, Result, Timestamp,
     ToolError, WsPath, now,
 };
-use toolrest_directory::{Applied, CommitOptions, Effect, Error, ErrorKind as DiskError, Record, Recovered, Turn};
+use toolrest_directory::{
+    Applied, CommitOptions, Effect, Error, ErrorKind as DiskError, Kind, Record, Recovered, Turn,
+};
 
 /// How long a database that went away right after the change is waited for. Then the journal keeps the commit for it.
 const RECORD_PATIENCE: Duration = Duration::from_secs(5);
 
 impl FolderWorkspace {
     /// Makes the changes, to the end, also if the caller goes away meanwhile.
-    pub(super) async fn commit_on_disk(&self, changes: Changeset, cx: &CallCx) -> Result<Commit> {
+    pub(super) async fn commit_on_disk(&self, changes: Changeset, cleared: Cleared, cx: &CallCx) -> Result<Commit> {
         let (changes, contents) = prepare(as_files(changes), Compression::WherePays).await?;
-        let (commit, warnings) = self.in_turn(cx, move |job, turn| job.run(turn, &changes, contents)).await?;
+        let (commit, warnings) = self.in_turn(cx, move |job, turn| job.run(turn, &changes, contents, cleared)).await?;
         for warning in warnings {
             cx.warn(warning);
         }
@@ -125,18 +129,26 @@ impl Job {
         turn: &mut Turn<'_>,
         changes: &Changeset,
         contents: Vec<Option<Prepared>>,
+        mut cleared: Cleared,
     ) -> Result<(Commit, Vec<String>)> {
         let (disk, root) = (&self.folder.disk, &self.folder.disk.root);
         let at = now();
-        let (seen, mut planned) = self.plan(disk, changes, &contents, at)?;
-        let Some(id) = planned.commit_id() else { return Ok((planned.into_commit(None, at), Vec::new())) };
+        let links = self.links_in_the_way(changes)?;
+        let mut warnings: Vec<String> = links.iter().map(|path| gave_way(path)).collect();
+        cleared.add(links);
+        let (seen, mut planned) = self.plan(&WithoutCleared { disk, cleared: &cleared }, changes, &contents, at)?;
+        let Some(id) = planned.commit_id() else {
+            cleared.clear(turn)?;
+            return Ok((planned.into_commit(None, at), Vec::new()));
+        };
 
         let steps = Steps::of(&planned.ops, seen.hashes)?;
         let written = self.written(changes, &steps)?;
         planned.ops = with_emptied_folders(seen.ops, planned.ops);
         let touched = steps.touched.clone();
         let only_touches = steps.is_empty();
-        let disk_changes = steps.into_changes(&written)?;
+        let mut disk_changes = cleared.changes(root)?;
+        disk_changes.extend(steps.into_changes(&written)?);
         let outcomes = std::mem::take(&mut planned.outcomes);
         let mut kept = once_each(seen.contents.into_iter().chain(contents.into_iter().flatten()));
         // What comes back from the history might else be dropped from it at this moment.
@@ -146,7 +158,7 @@ impl Job {
             }
         }
         let mut commit = self.commit(id, at, changes, planned, kept);
-        let mut warnings: Vec<String> = seen.too_large.iter().map(not_kept).collect();
+        warnings.extend(seen.too_large.iter().map(not_kept));
         let touch = |path: &WsPath| root.touch(below_root(path)).map_err(|error| told(&error, path, Attempt::Write));
         if only_touches {
             touched.iter().try_for_each(touch)?;
@@ -160,6 +172,24 @@ impl Job {
             warnings.extend(touched.iter().filter_map(|path| touch(path).err()).map(|error| error.message));
         }
         Ok((Commit { id: Some(id), created_at: at, outcomes }, warnings))
+    }
+
+    /// The symbolic links that stand where an undo brings something back. Programs leave them in the place of files, and
+    /// no history is kept of them.
+    fn links_in_the_way(&self, changes: &Changeset) -> Result<Vec<PathBuf>> {
+        let mut links = Vec::new();
+        if changes.undoes.is_none() {
+            return Ok(links);
+        }
+        let recorded = self.runtime.block_on(self.store.recorded(self.access, changes))?.0;
+        for row in recorded.ids.values().filter(|row| row.deleted_at.is_some()) {
+            let path = below_root(&row.path);
+            let there = self.folder.disk.root.stat_real(path).map_err(|error| failed(&error))?;
+            if there.is_some_and(|there| there.kind == Kind::Symlink) {
+                links.push(path.to_owned());
+            }
+        }
+        Ok(links)
     }
 
     /// Records changes that are on disk already, made by somebody to what stood there before.
@@ -295,6 +325,10 @@ fn rewritten_in_place(applied: &Applied) -> impl Iterator<Item = String> {
              because its folder lets nobody else put another file there"
         )
     })
+}
+
+fn gave_way(link: &Path) -> String {
+    format!("The symbolic link at /{} gave way to what stood there before", link.display())
 }
 
 fn not_kept(path: &WsPath) -> String {

@@ -273,6 +273,21 @@ impl Standing for Disk {
     }
 
     fn paths_below(&self, folder: &WsPath) -> Result<(Vec<WsPath>, usize)> {
+        self.paths_below_that(folder, |_| true)
+    }
+
+    fn is_older_than(&self, _: &FileRow) -> bool {
+        false
+    }
+}
+
+impl Disk {
+    /// All that lies below a folder and counts, as paths; what no path can name is only counted.
+    pub(super) fn paths_below_that(
+        &self,
+        folder: &WsPath,
+        counts: impl Fn(&Path) -> bool,
+    ) -> Result<(Vec<WsPath>, usize)> {
         let everything = ListOptions { depth: usize::MAX, limit: usize::MAX };
         let listing = match self.root.list(below_root(folder), everything) {
             Ok(listing) => listing,
@@ -281,14 +296,10 @@ impl Standing for Disk {
             }
             Err(error) => return Err(told(&error, folder, Attempt::Read)),
         };
-        let total = listing.entries.len();
-        let paths: Vec<WsPath> = listing.entries.iter().filter_map(|entry| named(folder, &entry.path)).collect();
-        let unnamed = total - paths.len();
+        let counted = || listing.entries.iter().filter(|entry| counts(&below_root(folder).join(&entry.path)));
+        let paths: Vec<WsPath> = counted().filter_map(|entry| named(folder, &entry.path)).collect();
+        let unnamed = counted().count() - paths.len();
         Ok((paths, unnamed))
-    }
-
-    fn is_older_than(&self, _: &FileRow) -> bool {
-        false
     }
 }
 

@@ -211,3 +211,60 @@ async fn what_is_ignored_goes_along_with_a_folder_that_has_to_go_elsewhere() {
     assert_eq!(named(&tree(&pair.path(kept_as))), ["in", "out/", "out/x"]);
     assert_eq!(pair.text("t"), "theirs");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_in_the_way_of_a_commit_goes_together_with_it() {
+    let pair = on_sqlite().await;
+    let folder = pair.root.path();
+    write(
+        folder,
+        &[(".gitignore", "out\n"), ("d/out/x", "x"), ("d/f", "f"), ("out/y", "y"), ("g", "g"), ("real/y", "y")],
+    );
+    symlink("g", pair.path("link")).unwrap();
+    symlink("real", pair.path("to-folder")).unwrap();
+    fs::create_dir(pair.path("bad\u{1}")).unwrap();
+    write(folder, &[("bad\u{1}/in", "in")]);
+    let script = "rm -r d out bad*; rm link; echo own > link; echo new > g; rm to-folder; mkdir -p to-folder/sub; \
+                  echo in > to-folder/sub/y; echo y > to-folder/y";
+    let done = pair.runs(script).await;
+    let expected = [
+        "D /d",
+        "D /d/f",
+        "M /g",
+        "A /link",
+        "A /to-folder",
+        "A /to-folder/sub",
+        "A /to-folder/sub/y",
+        "A /to-folder/y",
+    ];
+    assert_eq!(changes(&done), expected);
+    let after = tree(folder);
+    let expected = [
+        ".gitignore",
+        "g",
+        "link",
+        "real/",
+        "real/y",
+        "to-folder/",
+        "to-folder/sub/",
+        "to-folder/sub/y",
+        "to-folder/y",
+    ];
+    assert_eq!(named(&after), expected);
+    assert_eq!((after["real/y"].as_str(), after["link"].as_str()), ("y", "own\n"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_link_in_the_place_of_a_file_or_folder_gives_way_to_an_undo() {
+    let pair = on_sqlite().await;
+    let (folder, outside) = (pair.root.path(), tempfile::tempdir().unwrap());
+    write(outside.path(), &[("x", "outside")]);
+    write(folder, &[("t/a", "a"), ("d/x", "x")]);
+    let before = tree(folder);
+    let out = outside.path().display();
+    pair.runs(&format!("rm t/a; ln -s {out}/x t/a; rm -r d; ln -s {out} d")).await;
+    assert_eq!(tree(folder)["t/a"], format!("-> {out}/x"));
+    pair.undo(pair.in_folder).await.unwrap();
+    assert_eq!(tree(folder), before);
+    assert_eq!(fs::read_to_string(outside.path().join("x")).unwrap(), "outside");
+}

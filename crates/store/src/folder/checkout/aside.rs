@@ -1,13 +1,14 @@
 //! A program that works on a view of the folder, and what becomes of its changes when it has ended.
 //!
-//! What it changed lies in a folder of its own. Checking it in takes four steps: what needs no history and is gone, or
-//! in the way, is cleared; the rest is committed as any changeset; what needs no history and is new is taken over; and
-//! permissions follow. If somebody changes the folder meanwhile, all of it is looked at anew.
+//! What it changed lies in a folder of its own. Checking it in takes three steps: it is committed as any changeset, and
+//! together with that goes what needs no history and is gone, or in the way; what needs no history and is new is taken
+//! over; and permissions follow. If somebody changes the folder meanwhile, all of it is looked at anew.
 
 use super::findings::{Findings, Keeper};
 use super::moves::Moves;
 use super::private::Private;
 use crate::folder::FolderWorkspace;
+use crate::folder::cleared::Cleared;
 use crate::folder::commit::{Job, failed};
 use crate::folder::disk::{Disk, path_of};
 use crate::folder::errors::{Attempt, told};
@@ -15,7 +16,7 @@ use async_trait::async_trait;
 use std::{collections::BTreeSet, path::Path, sync::Arc, time::SystemTime};
 use toolrest_core::{
     CallCx, CheckedIn, Checkout, CommitId, Depth, ErrorKind, FileType, Ground, KeepLimits, LeftOut, LeftOutReason,
-    Result, ToolError, Workspace, WsPath,
+    Result, ToolError, WsPath,
 };
 use toolrest_directory::{Difference, NotTaken, Root, Turn, WhyNot};
 
@@ -90,15 +91,18 @@ impl Aside {
 
     /// Does what was decided.
     async fn carry_out(&self, upper: &Arc<Root>, findings: &mut Findings, cx: &CallCx) -> Result<Option<CommitId>> {
-        let cleared = std::mem::take(&mut findings.cleared);
-        if !cleared.is_empty() {
-            let clear = move |_: &Job, turn: &mut Turn<'_>| {
-                cleared.iter().try_for_each(|path| turn.clear(path).map_err(|error| failed(&error)))
-            };
-            self.workspace.in_turn(cx, clear).await?;
-        }
         let changes = findings.changeset(Moves::Told);
-        let commit = if changes.changes.is_empty() { None } else { self.workspace.commit(changes, cx).await?.id };
+        let mut cleared = Cleared::default();
+        cleared.add(std::mem::take(&mut findings.cleared));
+        let commit = if changes.changes.is_empty() {
+            self.workspace.in_turn(cx, move |_, turn| cleared.clear(turn)).await?;
+            None
+        } else {
+            self.workspace.commit_on_disk(changes, cleared, cx).await?.id
+        };
+        if let Some(id) = commit {
+            cx.recorded_with(id);
+        }
 
         let taken_over = std::mem::take(&mut findings.taken_over);
         let (settled, durable) = (std::mem::take(&mut findings.settled), std::mem::take(&mut findings.durable));
@@ -134,17 +138,13 @@ impl Checkout for Aside {
         self.workspace.store.authorise(self.workspace.access).await?;
         let upper = Arc::new(self.private.open()?);
         let mut tries = 1;
-        // What was cleared by a try that failed is not seen again.
-        let mut told = Vec::new();
         let checked_in = loop {
             let mut findings = self.look(&upper, cx).await?;
-            findings.left_out.append(&mut told);
             match self.carry_out(&upper, &mut findings, cx).await {
                 Ok(commit) => break findings.into_checked_in(commit),
                 Err(error) if is_refused(error.kind) && tries < TRIES => tries += 1,
                 Err(error) => return Err(error),
             }
-            told = findings.left_out;
         };
         self.private.empty().map_err(ToolError::internal)?;
         self.since = self.private.moment()?;

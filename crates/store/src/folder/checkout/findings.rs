@@ -26,7 +26,7 @@ pub(super) struct Findings {
     pub(super) made_folders: BTreeSet<WsPath>,
     /// Files that it wrote.
     pub(super) written: BTreeMap<WsPath, Written>,
-    /// What goes without versions, before the rest.
+    /// What goes without versions, together with the rest.
     pub(super) cleared: Vec<PathBuf>,
     /// What comes without versions, after the rest: from where in the program's folder, and where to.
     pub(super) taken_over: Vec<(PathBuf, PathBuf)>,
