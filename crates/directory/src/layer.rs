@@ -7,7 +7,7 @@
 mod git;
 mod take_over;
 
-pub use take_over::{NotTaken, Owner, WhyNot};
+pub use take_over::{NotTaken, Owner, Staying, WhyNot};
 
 use std::{
     collections::BTreeMap,

@@ -8,6 +8,7 @@ use std::{
     ffi::{OsStr, OsString},
     os::fd::OwnedFd,
     path::{Path, PathBuf},
+    time::SystemTime,
 };
 
 use rustix::{
@@ -49,7 +50,50 @@ pub enum WhyNot {
     Special,
     /// Git would run what it says.
     GitConfig,
+    /// Somebody else changed what is there. What the program left came to another path, if it left anything.
+    ChangedByOthers {
+        kept_as: Option<PathBuf>,
+    },
+    /// Somebody else changed something in the repository that the program changed too: all of it stays as it is.
+    RepositoryChanged,
     Failed(ErrorKind),
+}
+
+/// What is to stay of what stands in a folder.
+pub struct Staying<'a> {
+    /// What has been dealt with otherwise.
+    pub settled: &'a [PathBuf],
+    /// What changed after this, others have changed.
+    pub since: SystemTime,
+    /// Where what comes to a path that others have changed goes instead.
+    pub beside: &'a dyn Fn(&Path) -> Option<PathBuf>,
+}
+
+impl Root {
+    /// Whether a file at or below a path has changed since. What cannot be looked into counts as unchanged.
+    pub fn is_changed_since(&self, path: &Path, since: SystemTime) -> Result<bool> {
+        is_changed_since(self, path, since).at(path)
+    }
+}
+
+/// The times of folders do not count: what changes in them has its own.
+fn is_changed_since(root: &Root, path: &Path, since: SystemTime) -> rustix::io::Result<bool> {
+    let mut waiting = vec![path.to_owned()];
+    while let Some(path) = waiting.pop() {
+        let Some(there) = stat(root, &path)?.map(Metadata::from) else { continue };
+        if there.kind != Kind::Folder {
+            if there.changed > since {
+                return Ok(true);
+            }
+            continue;
+        }
+        match root.open_real_folder(&path, OFlags::RDONLY).and_then(|folder| names(&folder)) {
+            Ok(names) => waiting.extend(names.into_iter().map(|name| path.join(name))),
+            Err(Errno::ACCESS | Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NAMETOOLONG) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(false)
 }
 
 impl Turn<'_> {
@@ -59,15 +103,21 @@ impl Turn<'_> {
     }
 
     /// Takes over what stands at a path of the upper folder of a view, with all that is below it, to a path of this root.
-    /// What is there now gives way. What is settled already stays behind.
+    /// What is there now gives way, but for what others have changed. What is settled already stays behind.
     ///
     /// Extended attributes and the bits that change who a program runs as stay behind, and whatever git would run.
-    pub fn take_over(&mut self, upper: &Root, from: &Path, to: &Path, settled: &[PathBuf]) -> Result<Vec<NotTaken>> {
-        for path in settled.iter().filter(|path| path.starts_with(from)) {
+    pub fn take_over(&mut self, upper: &Root, from: &Path, to: &Path, staying: &Staying<'_>) -> Result<Vec<NotTaken>> {
+        for path in staying.settled.iter().filter(|path| path.starts_with(from)) {
             discard(upper, path).at(path)?;
         }
-        let mut work =
-            TakeOver { root: self.root(), upper, waiting: Vec::new(), made: Vec::new(), not_taken: Vec::new() };
+        let mut work = TakeOver {
+            root: self.root(),
+            upper,
+            staying,
+            waiting: Vec::new(),
+            made: Vec::new(),
+            not_taken: Vec::new(),
+        };
         match work.make_parents(from, to) {
             Ok(()) => work.waiting.push((from.to_owned(), to.to_owned())),
             Err(error) if matches!(error.kind, ErrorKind::NoSpace | ErrorKind::Io(_)) => return Err(error),
@@ -137,6 +187,7 @@ fn dress(root: &Root, path: &Path, mode: u32, owner: Option<(u32, u32)>) -> rust
 struct TakeOver<'a> {
     root: &'a Root,
     upper: &'a Root,
+    staying: &'a Staying<'a>,
     /// What is still to be taken over, and where to.
     waiting: Vec<(PathBuf, PathBuf)>,
     /// The folders that were made or merged, with the modes they get at the end.
@@ -165,8 +216,19 @@ impl TakeOver<'_> {
         let Some(stat) = stat(self.upper, from)? else { return Ok(()) };
         let there = self.root.place(to)?.stat()?;
         let left = Metadata::from(stat);
+        if to.file_name().is_some_and(git::is_git) && self.is_changed_on_both_sides(from, to)? {
+            self.leave(to, WhyNot::RepositoryChanged);
+            return Ok(());
+        }
         if self.is_kept_from_git(from, to, &stat, there.as_ref())? {
             self.leave(to, WhyNot::GitConfig);
+            return Ok(());
+        }
+        // Repositories are looked at as a whole, above.
+        if !git::is_within(to) && self.is_theirs(from, &left, to, there.as_ref())? {
+            let kept_as = if is_whiteout(&stat) { None } else { (self.staying.beside)(to) };
+            self.waiting.extend(kept_as.iter().map(|kept_as| (from.to_owned(), kept_as.clone())));
+            self.leave(to, WhyNot::ChangedByOthers { kept_as });
             return Ok(());
         }
         if is_whiteout(&stat) {
@@ -192,6 +254,52 @@ impl TakeOver<'_> {
                 self.take_folder(from, to, &left)
             }
         }
+    }
+
+    /// Whether what would give way at a path is what others have changed, and not to the same.
+    fn is_theirs(&self, from: &Path, left: &Metadata, to: &Path, there: Option<&Metadata>) -> rustix::io::Result<bool> {
+        let Some(there) = there else { return Ok(false) };
+        if there.kind == Kind::Folder {
+            return Ok(left.kind != Kind::Folder && is_changed_since(self.root, to, self.staying.since)?);
+        }
+        if there.changed <= self.staying.since {
+            return Ok(false);
+        }
+        if left.kind == Kind::File && there.kind == Kind::File && left.size_bytes == there.size_bytes {
+            let (mine, theirs) = (read_small(&self.upper.place(from)?)?, read_small(&self.root.place(to)?)?);
+            return Ok(mine.is_none() || mine != theirs);
+        }
+        Ok(true)
+    }
+
+    /// Whether others have changed anything at or below a path that the program has changed too.
+    fn is_changed_on_both_sides(&self, from: &Path, to: &Path) -> rustix::io::Result<bool> {
+        let mut waiting = vec![(from.to_owned(), to.to_owned())];
+        while let Some((from, to)) = waiting.pop() {
+            let (Some(left), Some(there)) = (stat(self.upper, &from)?, stat(self.root, &to)?) else { continue };
+            let (left, there) = (Metadata::from(left), Metadata::from(there));
+            // That stays as it is in any case.
+            if git::is_telling(&to) {
+                continue;
+            }
+            if left.kind != Kind::Folder || there.kind != Kind::Folder {
+                if self.is_theirs(&from, &left, &to, Some(&there))? {
+                    return Ok(true);
+                }
+                continue;
+            }
+            let folder = opened_up(self.upper, &from)?;
+            if is_opaque(&folder)? && is_changed_since(self.root, &to, self.staying.since)? {
+                return Ok(true);
+            }
+            waiting.extend(names(&folder)?.into_iter().map(|name| (from.join(&name), to.join(&name))));
+        }
+        Ok(false)
+    }
+
+    /// Whether something settled stands at or below a path.
+    fn holds_settled(&self, path: &Path) -> bool {
+        self.staying.settled.iter().any(|settled| settled.starts_with(path))
     }
 
     /// Whether something stays behind because git would run what it says. What is no different may as well stay.
@@ -237,9 +345,14 @@ impl TakeOver<'_> {
         let folder = opened_up(self.upper, from)?;
         if is_opaque(&folder)? {
             for name in names(&self.root.open_real_folder(to, OFlags::RDONLY)?)? {
-                let path = to.join(name);
-                if !git::is_telling(&path) {
+                let path = to.join(&name);
+                if git::is_telling(&path) || self.holds_settled(&path) {
+                    continue;
+                }
+                if git::is_within(&path) || !is_changed_since(self.root, &path, self.staying.since)? {
                     discard(self.root, &path)?;
+                } else if found(sys::stat_name(&folder, &name))?.is_none() {
+                    self.leave(&path, WhyNot::ChangedByOthers { kept_as: None });
                 }
             }
         }

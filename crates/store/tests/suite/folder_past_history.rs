@@ -3,10 +3,10 @@
 use crate::folder_checkouts::on_sqlite;
 use crate::folders::Pair;
 use crate::programs::{changes, left_out, named, run, tree, write};
-use crate::room::Room;
+use crate::room::{Room, put};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
-use toolrest_core::{KeepLimits, LeftOutReason};
+use toolrest_core::{Changeset, KeepLimits, LeftOutReason};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ignored_trees_go_through_without_versions() {
@@ -267,4 +267,80 @@ async fn a_link_in_the_place_of_a_file_or_folder_gives_way_to_an_undo() {
     pair.undo(pair.in_folder).await.unwrap();
     assert_eq!(tree(folder), before);
     assert_eq!(fs::read_to_string(outside.path().join("x")).unwrap(), "outside");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_somebody_else_changed_stands_though_it_is_ignored() {
+    let pair = on_sqlite().await;
+    let folder = pair.root.path();
+    write(
+        folder,
+        &[
+            (".gitignore", ".env\nout\ngone\nagain\n"),
+            (".env", "old"),
+            ("out/both", "old"),
+            ("out/same", "old"),
+            ("out/mine", "old"),
+            ("out/removed", "old"),
+            ("gone/x", "old"),
+            ("again/x", "old"),
+            ("again/y", "old"),
+        ],
+    );
+    let mut checkout = pair.check_out(KeepLimits::default()).await;
+    let script = "echo mine > .env; echo mine > out/both; echo same > out/same; echo mine > out/mine; rm out/removed; \
+                  rm -r gone; rm -r again; mkdir again; echo mine > again/z";
+    run(&checkout.ground(), script);
+    let theirs = [
+        (".env", "theirs"),
+        ("out/both", "theirs"),
+        ("out/same", "same\n"),
+        ("out/removed", "theirs"),
+        ("gone/x", "theirs"),
+        ("again/x", "theirs"),
+    ];
+    write(folder, &theirs);
+    let done = pair.check_in(&mut checkout).await;
+    for (name, text) in theirs {
+        assert_eq!(pair.text(name), text, "{name}");
+    }
+    assert_eq!((pair.text("out/mine"), pair.text("again/z")), ("mine\n".into(), "mine\n".into()));
+    assert!(!pair.path("again/y").exists());
+    let told: Vec<(&str, bool)> =
+        done.conflicts.iter().map(|conflict| (conflict.path.as_str(), conflict.kept_as.is_some())).collect();
+    let expected =
+        [("/.env", true), ("/again/x", false), ("/gone", false), ("/out/both", true), ("/out/removed", false)];
+    assert_eq!(told, expected);
+    for kept_as in done.conflicts.iter().filter_map(|conflict| conflict.kept_as.as_ref()) {
+        assert_eq!(pair.text(kept_as.without_slash()), "mine\n");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_repository_that_both_changed_is_left_as_the_other_made_it() {
+    for (theirs, is_taken) in [(".git/HEAD", false), (".git/FETCH_HEAD", true)] {
+        let pair = on_sqlite().await;
+        let folder = pair.root.path();
+        write(folder, &[(".git/HEAD", "old"), (".git/refs/a", "old"), (".git/objects/1", "1"), ("f", "f")]);
+        let mut checkout = pair.check_out(KeepLimits::default()).await;
+        run(&checkout.ground(), "echo mine > .git/HEAD; echo mine > .git/refs/a; echo 2 > .git/objects/2; echo g > f");
+        write(folder, &[(theirs, "theirs"), (".git/objects/2", "2\n")]);
+        let done = pair.check_in(&mut checkout).await;
+        assert_eq!((pair.text(theirs), pair.text("f")), ("theirs".into(), "g\n".into()));
+        assert_eq!(pair.text(".git/refs/a"), if is_taken { "mine\n" } else { "old" });
+        let told: Vec<&str> = done.conflicts.iter().map(|conflict| conflict.path.as_str()).collect();
+        assert_eq!(told, if is_taken { vec![] } else { vec!["/.git"] });
+        assert!(done.conflicts.iter().all(|conflict| conflict.reason.contains("repeat the git command")));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_with_history_survives_that_the_ignored_folder_around_it_is_made_again() {
+    let pair = on_sqlite().await;
+    write(pair.root.path(), &[(".gitignore", "dist\n"), ("dist/other", "other")]);
+    pair.commit(pair.in_folder, Changeset::one(put("/dist/known", "by a tool"))).await.unwrap();
+    let done = pair.runs("rm -r dist; mkdir dist; echo program > dist/known; echo new > dist/new").await;
+    assert_eq!((changes(&done), done.conflicts), (vec!["M /dist/known".to_owned()], vec![]));
+    assert_eq!(named(&tree(&pair.path("dist"))), ["known", "new"]);
+    assert_eq!(pair.text("dist/known"), "program\n");
 }

@@ -4,21 +4,22 @@
 //! together with that goes what needs no history and is gone, or in the way; what needs no history and is new is taken
 //! over; and permissions follow. If somebody changes the folder meanwhile, all of it is looked at anew.
 
+use super::conflicts::beside;
 use super::findings::{Findings, Keeper};
 use super::moves::Moves;
 use super::private::Private;
 use crate::folder::FolderWorkspace;
 use crate::folder::cleared::Cleared;
 use crate::folder::commit::{Job, failed};
-use crate::folder::disk::{Disk, path_of};
+use crate::folder::disk::{Disk, below_root, path_of};
 use crate::folder::errors::{Attempt, told};
 use async_trait::async_trait;
 use std::{collections::BTreeSet, path::Path, sync::Arc, time::SystemTime};
 use toolrest_core::{
-    CallCx, CheckedIn, Checkout, CommitId, Depth, ErrorKind, FileType, Ground, KeepLimits, LeftOut, LeftOutReason,
-    Result, ToolError, WsPath,
+    CallCx, CheckedIn, Checkout, CommitId, Depth, ErrorKind, FileType, Ground, KeepLimits, LeftOutReason, Result,
+    ToolError, WsPath,
 };
-use toolrest_directory::{Difference, NotTaken, Root, Turn, WhyNot};
+use toolrest_directory::{Difference, NotTaken, Root, Staying, Turn, WhyNot};
 
 /// How often a check-in is tried while others keep changing the same files.
 const TRIES: usize = 8;
@@ -108,11 +109,15 @@ impl Aside {
         let (settled, durable) = (std::mem::take(&mut findings.settled), std::mem::take(&mut findings.durable));
         let dressed = std::mem::take(&mut findings.dressed);
         if !taken_over.is_empty() || !dressed.is_empty() {
-            let upper = Arc::clone(upper);
+            let (upper, root) = (Arc::clone(upper), Arc::clone(&self.workspace.folder.disk.root));
+            let (since, call) = (self.since, cx.id);
             let take = move |_: &Job, turn: &mut Turn<'_>| {
                 let mut not_taken = Vec::new();
+                let is_free = |path: &WsPath| matches!(root.stat_real(below_root(path)), Ok(None));
+                let beside = |path: &Path| Some(below_root(&beside(&path_of(path)?, call, is_free)?).to_owned());
+                let staying = Staying { settled: &settled, since, beside: &beside };
                 for (from, to) in taken_over {
-                    not_taken.extend(turn.take_over(&upper, &from, &to, &settled).map_err(|error| failed(&error))?);
+                    not_taken.extend(turn.take_over(&upper, &from, &to, &staying).map_err(|error| failed(&error))?);
                 }
                 for (path, left, owner) in dressed {
                     // What became of it since is somebody else's.
@@ -122,7 +127,7 @@ impl Aside {
                 Ok(not_taken)
             };
             let not_taken = self.workspace.in_turn(cx, take).await?;
-            findings.left_out.extend(not_taken.into_iter().map(left_out));
+            not_taken.into_iter().for_each(|not_taken| tell(findings, not_taken));
         }
         Ok(commit)
     }
@@ -179,16 +184,19 @@ fn with_folders(paths: impl Iterator<Item = WsPath>) -> BTreeSet<WsPath> {
     all
 }
 
-fn left_out(not_taken: NotTaken) -> LeftOut {
-    let reason = match not_taken.why {
-        WhyNot::Special => LeftOutReason::Special,
-        WhyNot::GitConfig => LeftOutReason::GitConfig,
+/// Tells of something that was not taken over.
+fn tell(findings: &mut Findings, not_taken: NotTaken) {
+    let path = &not_taken.path;
+    match not_taken.why {
+        WhyNot::Special => findings.leave_out(path, LeftOutReason::Special),
+        WhyNot::GitConfig => findings.leave_out(path, LeftOutReason::GitConfig),
+        WhyNot::ChangedByOthers { kept_as } => findings.others_changed(path, kept_as.as_deref()),
+        WhyNot::RepositoryChanged => findings.others_changed(path, None),
         WhyNot::Failed(error) => {
-            tracing::warn!(path = %not_taken.path.display(), %error, "a program's file could not be taken over");
-            LeftOutReason::Unreadable
+            tracing::warn!(path = %path.display(), %error, "a program's file could not be taken over");
+            findings.leave_out(path, LeftOutReason::Unreadable);
         }
-    };
-    LeftOut { path: shown(&not_taken.path), reason }
+    }
 }
 
 /// A path as reports have it. Names that are not text are made readable.

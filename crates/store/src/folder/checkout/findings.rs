@@ -17,6 +17,9 @@ use toolrest_core::{
 };
 use toolrest_directory::{Difference, ErrorKind as DiskError, Kind, Links, ListOptions, Metadata, Owner, Root};
 
+const CHANGED: &str = "somebody else changed it while the program ran";
+const NOT_REMOVED: &str = "somebody else changed it while the program ran, so that it was not removed";
+
 /// What a program did, sorted by what becomes of it.
 #[derive(Default)]
 pub(super) struct Findings {
@@ -67,6 +70,21 @@ impl Findings {
         CheckedIn { commit, changed: self.changed, conflicts: self.conflicts, left_out: self.left_out }
     }
 
+    /// Tells that somebody else changed something that no history is kept of.
+    pub(super) fn others_changed(&mut self, path: &Path, kept_as: Option<&Path>) {
+        let Some(at) = path_of(path) else { return self.leave_out(path, LeftOutReason::Name) };
+        let reason = match kept_as {
+            _ if at.name() == ".git" => {
+                "somebody else changed the repository while the program ran, so that nothing it did in there was kept; \
+                 repeat the git command"
+            }
+            Some(_) => CHANGED,
+            None => NOT_REMOVED,
+        };
+        let kept_as = kept_as.and_then(path_of);
+        self.conflicts.push(ProgramConflict { path: at, kept_as, reason: reason.to_owned() });
+    }
+
     pub(super) fn leave_out(&mut self, path: &Path, reason: LeftOutReason) {
         // A commit that is full is told of by the folders of what it has no room for, which may be very much.
         let path = match reason {
@@ -110,13 +128,17 @@ impl Keeper {
                 decision.remove(&found.path, lower)?;
             }
         }
+        let (gone, left): (Vec<_>, Vec<_>) = ignored.into_iter().partition(|found| found.upper.is_none());
+        for found in &gone {
+            decision.ignored(found, &versioned)?;
+        }
         for found in &versioned {
             if let Some(upper) = &found.upper {
                 decision.left(&found.path, upper, found.lower.as_ref())?;
             }
         }
         // Only now it is known which folders go elsewhere, with what is ignored in them.
-        for found in &ignored {
+        for found in &left {
             decision.ignored(found, &versioned)?;
         }
         let Decision { mut found, staying, .. } = decision;
@@ -164,6 +186,12 @@ impl Decision<'_> {
                 let target = self.elsewhere(&found.path).unwrap_or_else(|| found.path.clone());
                 self.found.taken_over.push((found.path.clone(), target));
             }
+            return Ok(());
+        }
+        let root = &self.keeper.disk.root;
+        if root.is_changed_since(&found.path, self.keeper.since).map_err(|error| failed(&error))? {
+            self.staying.insert(found.path.clone());
+            self.found.others_changed(&found.path, None);
             return Ok(());
         }
         self.clear_around(&found.path, &tracked)
@@ -404,8 +432,8 @@ impl Decision<'_> {
     fn note_conflict(&mut self, at: &WsPath, kept_as: Option<WsPath>) {
         let reason = match (&kept_as, self.keeper.made_by_the_system.contains(at)) {
             (_, true) => "the system shows something there that programs cannot change",
-            (Some(_), false) => "somebody else changed it while the program ran",
-            (None, false) => "somebody else changed it while the program ran, so that it was not removed",
+            (Some(_), false) => CHANGED,
+            (None, false) => NOT_REMOVED,
         };
         self.found.conflicts.push(ProgramConflict { path: at.clone(), kept_as, reason: reason.to_owned() });
     }
