@@ -127,7 +127,9 @@ impl Aside {
                 Ok(not_taken)
             };
             let not_taken = self.workspace.in_turn(cx, take).await?;
-            not_taken.into_iter().for_each(|not_taken| tell(findings, not_taken));
+            for not_taken in not_taken {
+                tell(findings, not_taken);
+            }
         }
         Ok(commit)
     }
