@@ -1,7 +1,8 @@
 //! Many jobs: at once, and one after the other.
 
 use std::fs;
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use toolrest_sandbox::Interpreter;
 
@@ -10,6 +11,11 @@ use crate::report::{Figure, Report, Target};
 
 const AT_ONCE: usize = 32;
 const IN_A_ROW: usize = 2000;
+
+/// How often, and how far apart, the same processes must be seen for everything to be at rest.
+const AT_REST: (usize, Duration) = (10, Duration::from_millis(10));
+/// How often it is looked in all before that is given up.
+const LOOKS: usize = 500;
 
 pub(super) fn run(cold: &Cold, bash: &Interpreter, report: &mut Report) {
     let begun = Instant::now();
@@ -38,14 +44,14 @@ pub(super) fn run(cold: &Cold, bash: &Interpreter, report: &mut Report) {
     let (mut early, mut begun) = (Held::default(), Instant::now());
     for number in 0..IN_A_ROW {
         if number == IN_A_ROW / 10 {
-            (early, begun) = (Held::now(), Instant::now());
+            (early, begun) = (Held::at_rest(), Instant::now());
         }
         let job = cold.job(bash, "true");
         let ended = cold.runtime.block_on(async { cold.sandbox.spawn(job).await?.wait().await });
         assert!(ended.is_ok_and(|report| report.success()));
     }
     let each = begun.elapsed().as_secs_f64() * 1e3 / (IN_A_ROW * 9 / 10) as f64;
-    let late = Held::now();
+    let late = Held::at_rest();
     report.add(Figure {
         case: format!("{IN_A_ROW} jobs in a row: memory after all of them, times that after a tenth"),
         unit: "×",
@@ -53,7 +59,10 @@ pub(super) fn run(cold: &Cold, bash: &Interpreter, report: &mut Report) {
         target: Target::AtMost(1.05),
         beside: format!(
             "launcher and waiting cells {} KiB, then {} KiB; {} processes, then {}; {each:.2} ms each",
-            early.memory_kib, late.memory_kib, early.processes, late.processes
+            early.memory_kib,
+            late.memory_kib,
+            early.processes.len(),
+            late.processes.len()
         ),
     });
 }
@@ -62,10 +71,27 @@ pub(super) fn run(cold: &Cold, bash: &Interpreter, report: &mut Report) {
 #[derive(Default)]
 struct Held {
     memory_kib: u64,
-    processes: usize,
+    processes: Vec<String>,
 }
 
 impl Held {
+    /// Looks when the cell of the last job is gone and another one has taken its place: until then there are fewer
+    /// processes or more, and each has about as much memory as the launcher.
+    fn at_rest() -> Self {
+        let mut held = Self::now();
+        let mut same = 0;
+        for _ in 0..LOOKS {
+            thread::sleep(AT_REST.1);
+            let next = Self::now();
+            same = if next.processes == held.processes { same + 1 } else { 0 };
+            held = next;
+            if same == AT_REST.0 {
+                break;
+            }
+        }
+        held
+    }
+
     fn now() -> Self {
         let mut held = Self::default();
         let mut parents = vec![std::process::id().to_string()];
@@ -74,7 +100,7 @@ impl Held {
                 let children = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
                 for child in children.split_whitespace() {
                     held.memory_kib += own_memory_kib(child);
-                    held.processes += 1;
+                    held.processes.push(child.to_owned());
                     parents.push(child.to_owned());
                 }
             }
@@ -83,7 +109,7 @@ impl Held {
     }
 }
 
-/// Memory of a process that it shares with nobody.
+/// Memory of a process that is no file's; what it shares with the one that it was forked from counts for both.
 fn own_memory_kib(process: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap_or("0");
