@@ -170,6 +170,21 @@ async fn processes_of_other_workspaces_are_not_there(on: On) {
 }
 
 #[tokio::test]
+async fn a_process_in_a_folder_cannot_change_what_git_would_run() {
+    let server = On::Folder.shared();
+    let folder = server.new_folder();
+    std::fs::create_dir_all(folder.join(".git/hooks")).unwrap();
+    std::fs::write(folder.join(".git/config"), "[core]\n").unwrap();
+    let workspace = On::Folder.account().await.folder_workspace("Guarded", &folder).await;
+    let code = "echo x >> .git/config; echo x > .git/hooks/pre-commit; mv .git moved; rm -rf .git; echo free > file";
+    let id = start(&workspace, code).await;
+    wait(&workspace, &id).await;
+    assert_eq!(std::fs::read_to_string(folder.join(".git/config")).unwrap(), "[core]\n");
+    assert_eq!(std::fs::read_dir(folder.join(".git/hooks")).unwrap().count(), 0);
+    assert_eq!(workspace.text("/file").await, "free\n");
+}
+
+#[tokio::test]
 async fn processes_end_when_nobody_asks_after_them() {
     let server = On::Sqlite.options().env("TOOLREST__RUN__BACKGROUND_LEASE_MS", "400").start();
     let workspace = On::Sqlite.workspace_at(&server).await;
@@ -203,13 +218,9 @@ async fn processes_end_with_a_server_that_is_killed() {
     let workspace = On::Sqlite.workspace_at(&server).await;
     let id = start(&workspace, "echo up; exec sleep 12345.679").await;
     read_until(&workspace, &id, "up\n").await;
-    assert!(is_running("12345.679"));
+    come_true("it runs", || is_running("12345.679")).await;
     server.kill9();
-    let until = Instant::now() + Duration::from_secs(10);
-    while is_running("12345.679") {
-        assert!(Instant::now() < until, "it outlived the server");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    come_true("it ends with the server", || !is_running("12345.679")).await;
 }
 
 #[tokio::test]
@@ -218,9 +229,14 @@ async fn processes_end_with_their_workspace() {
     let id = start(&workspace, "echo up; exec sleep 12345.680").await;
     read_until(&workspace, &id, "up\n").await;
     workspace.delete("").await.success();
-    let until = Instant::now() + Duration::from_secs(10);
-    while is_running("12345.680") {
-        assert!(Instant::now() < until, "it outlived its workspace");
+    come_true("it ends with its workspace", || !is_running("12345.680")).await;
+}
+
+/// Waits for something to become true.
+async fn come_true(what: &str, is_true: impl Fn() -> bool) {
+    let until = Instant::now() + Duration::from_secs(20);
+    while !is_true() {
+        assert!(Instant::now() < until, "{what}: not so");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
