@@ -122,16 +122,13 @@ impl DatabaseCheckout {
 
     /// Commits what a program did; again, if others came between.
     async fn commit(&self, cx: &CallCx) -> Result<(Option<CommitId>, Proposal)> {
-        // The end of an id is what tells it from those of the same moment.
-        let id = cx.id.0.simple().to_string();
-        let mark = id[id.len() - 8..].to_owned();
+        let call = cx.id;
         let mut tries = 1;
         loop {
             let keep = self.keep;
             let needed = self.up_to_date(move |desk| Ok(desk.read_work(keep))).await?;
             let originals = self.originals(needed).await?;
-            let mark = mark.clone();
-            let mut proposal = self.desk.with(move |desk| desk.propose(&originals, &mark)).await?;
+            let mut proposal = self.desk.with(move |desk| desk.propose(&originals, call)).await?;
             if proposal.changes.changes.is_empty() {
                 return Ok((None, proposal));
             }

@@ -7,6 +7,7 @@
 mod accounts;
 mod blob;
 mod checkout;
+mod conflict_name;
 mod database_workspace;
 mod discovery;
 mod file_list;

@@ -1,8 +1,9 @@
 //! Names for what a program wrote where somebody else did something too.
 
 use super::tree::What;
+use crate::conflict_name::beside;
 use std::collections::HashMap;
-use toolrest_core::{MAX_NAME_BYTES, Result, WsPath};
+use toolrest_core::{CallId, Result, ToolError, WsPath};
 
 /// Knows what stands where.
 pub(super) trait Occupied {
@@ -10,15 +11,15 @@ pub(super) trait Occupied {
 }
 
 /// Gives names that nothing has.
-pub(super) struct Beside<'a> {
-    /// What tells the names of one call from those of others.
-    mark: &'a str,
+pub(super) struct Beside {
+    /// The call whose program it is.
+    call: CallId,
     given: HashMap<WsPath, WsPath>,
 }
 
-impl<'a> Beside<'a> {
-    pub(super) fn new(mark: &'a str) -> Self {
-        Self { mark, given: HashMap::new() }
+impl Beside {
+    pub(super) fn new(call: CallId) -> Self {
+        Self { call, given: HashMap::new() }
     }
 
     /// The path itself, if it leads through folders only; else one that does.
@@ -33,21 +34,11 @@ impl<'a> Beside<'a> {
             return Ok(given.clone());
         }
         let above = self.folder_of(path, occupied)?;
-        let mut number = 1;
-        loop {
-            let ending = if number == 1 { String::new() } else { format!("-{number}") };
-            let ending = format!(".conflict-{}{ending}", self.mark);
-            let mut end = path.name().len().min(MAX_NAME_BYTES - ending.len());
-            while !path.name().is_char_boundary(end) {
-                end -= 1;
-            }
-            let place = above.join(&format!("{}{ending}", &path.name()[..end]))?;
-            if occupied.at(&place).is_none() && !self.given.values().any(|given| *given == place) {
-                self.given.insert(path.clone(), place.clone());
-                return Ok(place);
-            }
-            number += 1;
-        }
+        let is_free = |place: &WsPath| occupied.at(place).is_none() && !self.given.values().any(|given| given == place);
+        let place = beside(&above, path.name(), self.call, is_free);
+        let place = place.ok_or_else(|| ToolError::stale(path, None))?;
+        self.given.insert(path.clone(), place.clone());
+        Ok(place)
     }
 
     /// The folder for a path: where a file stands in the way, one beside that.

@@ -12,7 +12,9 @@ use std::{
     path::{Path, PathBuf},
     time::SystemTime,
 };
-use toolrest_core::{Content, ContentHash, ErrorKind, KeepLimits, LeftOut, LeftOutReason, Result, ToolError, WsPath};
+use toolrest_core::{
+    CallId, Content, ContentHash, ErrorKind, KeepLimits, LeftOut, LeftOutReason, Result, ToolError, WsPath,
+};
 use toolrest_directory::Workbench;
 
 /// How many files and folders there are in a small one.
@@ -245,9 +247,9 @@ impl Desk {
     }
 
     /// What becomes of what a program did.
-    pub(super) fn propose(&self, originals: &HashMap<ContentHash, Content>, mark: &str) -> Result<Proposal> {
+    pub(super) fn propose(&self, originals: &HashMap<ContentHash, Content>, call: CallId) -> Result<Proposal> {
         let Work { sight, edits, renames } = &self.work;
-        Merge::new(self.base(), sight, edits, renames, originals, mark).propose()
+        Merge::new(self.base(), sight, edits, renames, originals, call).propose()
     }
 
     /// What the last program left that is not kept.

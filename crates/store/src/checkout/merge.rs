@@ -10,8 +10,8 @@ use super::sight::Sight;
 use super::tree::{Row, Version, What};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use toolrest_core::{
-    Change, Changeset, Content, ContentHash, Destination, Expect, FileType, Parents, ProgramChange, ProgramChangeKind,
-    ProgramConflict, Put, Removal, Result, WsPath,
+    CallId, Change, Changeset, Content, ContentHash, Destination, Expect, FileType, Parents, ProgramChange,
+    ProgramChangeKind, ProgramConflict, Put, Removal, Result, WsPath,
 };
 
 /// How many files are followed to another path in one commit. Others are removed here and made there.
@@ -39,7 +39,7 @@ pub(super) struct Merge<'a> {
     renames: &'a Renames,
     /// Contents of which programs see something else than what is stored, by their keys.
     originals: &'a HashMap<ContentHash, Content>,
-    beside: Beside<'a>,
+    beside: Beside,
     /// What goes, by where it is in the workspace.
     going: BTreeSet<WsPath>,
     folders: Vec<Change>,
@@ -62,7 +62,7 @@ impl<'a> Merge<'a> {
         edits: &'a Edits,
         renames: &'a Renames,
         originals: &'a HashMap<ContentHash, Content>,
-        mark: &'a str,
+        call: CallId,
     ) -> Self {
         Self {
             base,
@@ -70,7 +70,7 @@ impl<'a> Merge<'a> {
             edits,
             renames,
             originals,
-            beside: Beside::new(mark),
+            beside: Beside::new(call),
             going: BTreeSet::new(),
             folders: Vec::new(),
             removed_files: BTreeMap::new(),

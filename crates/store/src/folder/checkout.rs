@@ -1,7 +1,6 @@
 //! Running programs in a folder.
 
 mod aside;
-mod conflicts;
 mod findings;
 mod in_place;
 mod moves;

@@ -4,10 +4,10 @@
 //! together with that goes what needs no history and is gone, or in the way; what needs no history and is new is taken
 //! over; and permissions follow. If somebody changes the folder meanwhile, all of it is looked at anew.
 
-use super::conflicts::beside;
 use super::findings::{Findings, Keeper};
 use super::moves::Moves;
 use super::private::Private;
+use crate::conflict_name::beside;
 use crate::folder::FolderWorkspace;
 use crate::folder::cleared::Cleared;
 use crate::folder::commit::{Job, failed};
@@ -114,7 +114,10 @@ impl Aside {
             let take = move |_: &Job, turn: &mut Turn<'_>| {
                 let mut not_taken = Vec::new();
                 let is_free = |path: &WsPath| matches!(root.stat_real(below_root(path)), Ok(None));
-                let beside = |path: &Path| Some(below_root(&beside(&path_of(path)?, call, is_free)?).to_owned());
+                let beside = |path: &Path| {
+                    let path = path_of(path)?;
+                    Some(below_root(&beside(&path.parent()?, path.name(), call, is_free)?).to_owned())
+                };
                 let staying = Staying { settled: &settled, since, beside: &beside };
                 for (from, to) in taken_over {
                     not_taken.extend(turn.take_over(&upper, &from, &to, &staying).map_err(|error| failed(&error))?);

@@ -1,7 +1,7 @@
 //! What becomes of each thing that a program has changed.
 
 use super::aside::shown;
-use super::conflicts::beside;
+use crate::conflict_name::beside;
 use crate::folder::commit::failed;
 use crate::folder::disk::{Disk, below_root, path_of};
 use std::{
@@ -424,7 +424,9 @@ impl Decision<'_> {
             let in_view = self.keeper.upper.stat(below_root(path), Links::Keep).is_ok();
             !on_disk && !in_view && !self.found.written.contains_key(path) && !self.found.made_folders.contains(path)
         };
-        let beside = beside(at, self.keeper.call, is_free).ok_or_else(|| toolrest_core::ToolError::stale(at, None))?;
+        let folder = at.parent().unwrap_or_else(WsPath::root);
+        let beside = beside(&folder, at.name(), self.keeper.call, is_free);
+        let beside = beside.ok_or_else(|| toolrest_core::ToolError::stale(at, None))?;
         self.note_conflict(at, Some(beside.clone()));
         Ok(beside)
     }

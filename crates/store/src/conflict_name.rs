@@ -5,21 +5,22 @@ use toolrest_core::{CallId, MAX_NAME_BYTES, WsPath};
 /// How many versions of one file one call can leave beside it.
 const BESIDE_MOST: usize = 1000;
 
-/// The first path beside a file that is free for what this call made of it.
-pub(super) fn beside(path: &WsPath, call: CallId, is_free: impl Fn(&WsPath) -> bool) -> Option<WsPath> {
+/// The first path in a folder that is free for what a call made of a file of that name.
+pub(crate) fn beside(
+    folder: &WsPath,
+    name: &str,
+    call: CallId,
+    mut is_free: impl FnMut(&WsPath) -> bool,
+) -> Option<WsPath> {
     let id = call.0.simple().to_string();
     // The end of the id is what nobody else has.
     let ending = format!(".conflict-{}", &id[id.len() - 8..]);
-    let folder = path.parent()?;
     let endings =
         (1..=BESIDE_MOST).map(|number| if number == 1 { ending.clone() } else { format!("{ending}-{number}") });
     let mut paths = endings.filter_map(|ending| {
-        let mut stem = path.name();
-        while stem.len() + ending.len() > MAX_NAME_BYTES {
-            let (last, _) = stem.char_indices().next_back()?;
-            stem = &stem[..last];
-        }
-        folder.join(&format!("{stem}{ending}")).ok()
+        let room = MAX_NAME_BYTES - ending.len();
+        let end = (0..=room.min(name.len())).rev().find(|end| name.is_char_boundary(*end))?;
+        folder.join(&format!("{}{ending}", &name[..end])).ok()
     });
-    paths.find(is_free)
+    paths.find(|path| is_free(path))
 }
