@@ -112,11 +112,14 @@ fn victim() {
         });
         match committed {
             Err(error) if matches!(error.kind, ErrorKind::Unfinished) => {
-                if let Some(recovered) = root.recover(&journal).unwrap()
-                    && recovered.outcome == Outcome::Finished
-                {
-                    say(u64::from_le_bytes(recovered.id[..].try_into().unwrap()));
-                }
+                // Said before it is forgotten: it may be killed between the two.
+                let settled = root.turn(&journal).unwrap().recover(|recovered| {
+                    if recovered.outcome == Outcome::Finished {
+                        say(u64::from_le_bytes(recovered.id[..].try_into().unwrap()));
+                    }
+                    Record::Kept
+                });
+                settled.unwrap();
             }
             // Another process may have been faster.
             Ok(_) | Err(_) => {}
