@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tokio::runtime::Runtime;
-use toolrest_sandbox::{Interpreter, Job, Language, Options, Place, Sandbox};
+use toolrest_sandbox::{Interpreter, Job, Language, Options, Place, Pool, PoolOptions, Sandbox, Script};
 
 use super::Effort;
 use crate::process::Folder;
@@ -31,7 +31,7 @@ pub fn run(toolrest: &Path, effort: Effort, report: &mut Report) {
         "Programs in the sandbox",
         format!(
             "Times a plain spawn of the same program, in turns with it; each round is the ratio of the medians of {RUNS}. \
-             Cold: a new job of the sandbox, in the process. Warm: a whole call of `run_code` over HTTP, rights, record, \
+             Cold: a new job of the sandbox, in the process. A warm interpreter by itself: one that waits in the sandbox's pool. Warm `run_code`: a whole call of `run_code` over HTTP, rights, record, \
              checkout and check-in included, for which an interpreter waits."
         ),
     );
@@ -41,6 +41,11 @@ pub fn run(toolrest: &Path, effort: Effort, report: &mut Report) {
     {
         let pair = || cold.times(interpreter, code);
         add(report, case, Target::AtMost(bound), effort, pair);
+    }
+    for (case, interpreter, code) in
+        [("warm interpreter by itself, Python", &python, "pass"), ("warm interpreter by itself, bash", &bash, "true")]
+    {
+        add(report, case, Target::None, effort, || cold.warm_times(interpreter, code));
     }
     many::run(&cold, &bash, report);
     drop(cold);
@@ -128,6 +133,27 @@ impl Cold {
             let begun = Instant::now();
             let job = self.job(interpreter, code);
             let report = self.runtime.block_on(async { self.sandbox.spawn(job).await?.wait().await });
+            times.ours.push(begun.elapsed().as_secs_f64() * 1e3);
+            let report = report.expect("the sandbox runs jobs");
+            assert!(report.success(), "{report:?}");
+        }
+        times
+    }
+}
+
+impl Cold {
+    /// Times of an interpreter that waits, without a tool around it.
+    fn warm_times(&self, interpreter: &Interpreter, code: &str) -> Times {
+        let mut times = Times { plain: Vec::new(), ours: Vec::new() };
+        let place = Place::new(self.folder.path(), "/workspace");
+        let pool = self.runtime.block_on(async { Pool::new(self.sandbox.clone(), PoolOptions::default()) });
+        for _ in 0..RUNS {
+            self.runtime.block_on(pool.warm(&place, interpreter)).expect("an interpreter waits");
+            thread::sleep(SETTLE);
+            times.plain.push(plain_ms(interpreter, code));
+            let begun = Instant::now();
+            let script = Script { code: code.into(), ..Script::default() };
+            let report = self.runtime.block_on(async { pool.run(&place, interpreter, script).await?.wait().await });
             times.ours.push(begun.elapsed().as_secs_f64() * 1e3);
             let report = report.expect("the sandbox runs jobs");
             assert!(report.success(), "{report:?}");
