@@ -25,7 +25,8 @@ use std::{
 };
 use tokio::sync::{Semaphore, oneshot};
 use toolrest_core::{
-    CallCx, CheckedIn, Checkout, CheckoutMode, CheckoutOptions, ErrorKind, Ground, KeepLimits, Result, ToolError,
+    CallCx, CheckedIn, Checkout, CheckoutMode, CheckoutOptions, ErrorKind, Gate, Ground, KeepLimits, Result, ToolError,
+    WorkspaceId,
 };
 use toolrest_sandbox::{
     Access, After, Interpreter, Limits, Mount, Options, Place, Pool, PoolOptions, Report, Running, Sandbox, Script,
@@ -49,6 +50,8 @@ pub struct ExecOptions {
     pub keep: KeepLimits,
     /// How many run at once; more wait.
     pub at_once: usize,
+    /// How many run at once in one workspace, so that none keeps all others waiting.
+    pub at_once_per_workspace: usize,
     /// How many interpreters wait for a script.
     pub waiting: usize,
     /// What programs may reach, where their workspace allows it.
@@ -69,6 +72,7 @@ impl Default for ExecOptions {
             limits: ExecLimits::default(),
             keep: KeepLimits::default(),
             at_once: 32,
+            at_once_per_workspace: 8,
             waiting: 8,
             network: NetworkOptions::default(),
             without_overlay: WithoutOverlay::Refuse,
@@ -101,6 +105,7 @@ struct Ready {
     python: Option<Interpreter>,
     bash: Option<Interpreter>,
     runs: Semaphore,
+    runs_per_workspace: Gate<WorkspaceId>,
 }
 
 /// On which terms a program runs.
@@ -207,11 +212,16 @@ impl Executor {
 
     async fn see_through(&self, cx: &CallCx, program: &Program, terms: &Terms, mut gone: Gone) -> Result<Ran> {
         let ready = self.ready()?;
+        let _turn = tokio::select! {
+            turn = ready.runs_per_workspace.pass(cx.workspace_id) => turn,
+            _ = &mut gone => return Err(nobody_waits()),
+        };
+        let mut checkout = self.check_out(cx, CheckoutMode::Aside).await?;
+        // Only now: whoever waits for the files of a workspace holds nobody else up.
         let _run = tokio::select! {
             run = ready.runs.acquire() => run.map_err(ToolError::internal)?,
             _ = &mut gone => return Err(nobody_waits()),
         };
-        let mut checkout = self.check_out(cx, CheckoutMode::Aside).await?;
         let ended = match ready.run(&self.options, &checkout.ground(), program, terms, &mut gone).await {
             Err(error) if lacks_overlay(&error) && self.options.without_overlay == WithoutOverlay::RunInPlace => {
                 checkout = self.check_out(cx, CheckoutMode::InPlace).await?;
@@ -261,7 +271,13 @@ impl Ready {
             Some(_) => Some(Interpreter::new(Language::Python, format!("{PYTHON}/bin/python3"))),
             None => Interpreter::find(Language::Python).ok(),
         };
-        Ok(Self { pool, python, bash: Interpreter::find(Language::Bash).ok(), runs: Semaphore::new(options.at_once) })
+        Ok(Self {
+            pool,
+            python,
+            bash: Interpreter::find(Language::Bash).ok(),
+            runs: Semaphore::new(options.at_once),
+            runs_per_workspace: Gate::new(options.at_once_per_workspace),
+        })
     }
 
     /// Runs a program and waits for its end. If the caller goes away meanwhile, it is ended, and nothing is told.

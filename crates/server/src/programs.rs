@@ -50,6 +50,7 @@ fn options(settings: &Settings) -> ExecOptions {
             commit_files: run.keep_files,
         },
         at_once: run.at_once,
+        at_once_per_workspace: run.at_once_per_workspace,
         waiting: run.waiting_interpreters,
         network: NetworkOptions {
             // The settings were checked when they were read.
@@ -77,6 +78,7 @@ fn environment(settings: &Settings) -> Option<PathBuf> {
 fn process_options(run: &Run) -> ProcessOptions {
     ProcessOptions {
         per_workspace: run.background_at_once,
+        in_all: run.background_at_once_in_all,
         lease: Duration::from_millis(run.background_lease_ms),
         longest: Duration::from_millis(run.background_max_ms),
         commit_every: Duration::from_millis(run.background_commit_ms),

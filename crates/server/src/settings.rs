@@ -181,6 +181,8 @@ settings! {
         output_kept_bytes: usize = 256 << 10, Accepts::Whole(1, 16 << 20);
         /// Programs that run at once; more wait until their deadline.
         at_once: usize = 32, Accepts::Whole(1, 10_000);
+        /// Programs that run at once in one workspace; more wait, and hold nobody else up.
+        at_once_per_workspace: usize = 8, Accepts::Whole(1, 10_000);
         /// Interpreters that wait for the next script, so that it starts at once; 0 keeps none.
         waiting_interpreters: usize = 8, Accepts::Whole(0, 1000);
         /// Largest file that is kept of what a program wrote; larger ones are left out.
@@ -201,6 +203,8 @@ settings! {
         python_dir: Option<PathBuf> = None, Accepts::Folder;
         /// Background processes that run at once in one workspace.
         background_at_once: usize = 8, Accepts::Whole(0, 1000);
+        /// Background processes that run at once in all workspaces together.
+        background_at_once_in_all: usize = 64, Accepts::Whole(0, 100_000);
         /// How long background processes go on without anybody asking after them.
         background_lease_ms: u64 = 1_800_000, Accepts::Whole(1, 30 * DAY_MS);
         /// Longest that a background process may run.

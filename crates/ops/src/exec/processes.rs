@@ -24,6 +24,8 @@ use toolrest_sandbox::{Input, Limit, Stdin};
 pub struct ProcessOptions {
     /// How many may run in one workspace.
     pub per_workspace: usize,
+    /// How many may run in all workspaces together.
+    pub in_all: usize,
     /// How long they go on without anybody asking after them.
     pub lease: Duration,
     /// How long one may run.
@@ -38,6 +40,7 @@ impl Default for ProcessOptions {
     fn default() -> Self {
         Self {
             per_workspace: 8,
+            in_all: 64,
             lease: Duration::from_secs(30 * 60),
             longest: Duration::from_secs(24 * 60 * 60),
             commit_every: Duration::from_secs(10),
@@ -281,7 +284,17 @@ impl Processes {
     }
 
     fn room_for_one(&self, workspace: WorkspaceId) -> Result<Arc<Lease>> {
+        self.check_in_all()?;
         self.room(workspace, |room| room.check(self.options.per_workspace).map(|()| Arc::clone(&room.lease)))
+    }
+
+    fn check_in_all(&self) -> Result<()> {
+        let running: usize = self.rooms().values().map(Room::running).sum();
+        if running < self.options.in_all {
+            return Ok(());
+        }
+        let message = format!("{running} background processes run on this server already, which is the limit");
+        Err(ToolError::new(ErrorKind::RateLimited, message))
     }
 
     fn enter(&self, workspace: WorkspaceId, process: &Arc<Process>) -> Result<()> {
@@ -329,12 +342,16 @@ impl ProcessState {
 }
 
 impl Room {
+    fn running(&self) -> usize {
+        self.processes.values().filter(|process| !process.state.borrow().is_over()).count()
+    }
+
     fn is_used(&self) -> bool {
-        self.processes.values().any(|process| !process.state.borrow().is_over()) || self.lease.until() > Instant::now()
+        self.running() > 0 || self.lease.until() > Instant::now()
     }
 
     fn check(&self, most: usize) -> Result<()> {
-        let running = self.processes.values().filter(|process| !process.state.borrow().is_over()).count();
+        let running = self.running();
         if running < most {
             return Ok(());
         }

@@ -170,6 +170,17 @@ async fn processes_of_other_workspaces_are_not_there(on: On) {
 }
 
 #[tokio::test]
+async fn only_so_many_processes_run_on_a_server() {
+    let server = On::Sqlite.options().env("TOOLREST__RUN__BACKGROUND_AT_ONCE_IN_ALL", "1").start();
+    let (first, second) = (On::Sqlite.workspace_at(&server).await, On::Sqlite.workspace_at(&server).await);
+    let id = start(&first, "sleep 100").await;
+    let reply = second.call_of("system", "start_process", &json!({"command": "true"})).await;
+    assert_eq!(reply.status, 429, "{reply}");
+    stop(&first, &id).await;
+    start(&second, "true").await;
+}
+
+#[tokio::test]
 async fn a_process_in_a_folder_cannot_change_what_git_would_run() {
     let server = On::Folder.shared();
     let folder = server.new_folder();
@@ -233,7 +244,7 @@ async fn processes_end_with_their_workspace() {
 }
 
 /// Waits for something to become true.
-async fn come_true(what: &str, is_true: impl Fn() -> bool) {
+pub async fn come_true(what: &str, is_true: impl Fn() -> bool) {
     let until = Instant::now() + Duration::from_secs(20);
     while !is_true() {
         assert!(Instant::now() < until, "{what}: not so");
@@ -241,9 +252,14 @@ async fn come_true(what: &str, is_true: impl Fn() -> bool) {
     }
 }
 
-/// Whether a process of the machine has the text among its arguments.
-fn is_running(argument: &str) -> bool {
+/// How many processes of the machine have the text among their arguments.
+pub fn running(argument: &str) -> usize {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let arguments = processes.filter_map(|process| std::fs::read(process.path().join("cmdline")).ok());
-    arguments.into_iter().any(|arguments| arguments.split(|byte| *byte == 0).any(|one| one == argument.as_bytes()))
+    let has = |arguments: &Vec<u8>| arguments.split(|byte| *byte == 0).any(|one| one == argument.as_bytes());
+    arguments.filter(has).count()
+}
+
+fn is_running(argument: &str) -> bool {
+    running(argument) > 0
 }

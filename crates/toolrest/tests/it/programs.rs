@@ -7,6 +7,7 @@ use toolrest_testkit::{Backend, Server, Workspace};
 
 use crate::command::BINARY;
 use crate::on::{On, list_at, text_at};
+use crate::processes::{come_true, running};
 use crate::toolset::{BACKEND, SYSTEM};
 
 on_every_backend![
@@ -376,6 +377,23 @@ async fn programs_see_other_types_of_files_as_text(on: On) {
     assert_eq!(workspace.read("/board.canvas").await["content"], json!({"b": 7, "a": [2]}));
     let kept = text_at(&ran, "/conflicts/0/keptAs");
     assert_eq!(workspace.text(kept).await, "no json\n");
+}
+
+#[tokio::test]
+async fn no_workspace_keeps_the_programs_of_others_waiting() {
+    let options = On::Sqlite.options().env("TOOLREST__RUN__AT_ONCE", "3");
+    let server = options.env("TOOLREST__RUN__AT_ONCE_PER_WORKSPACE", "2").start();
+    let (busy, other) = (On::Sqlite.workspace_at(&server).await, On::Sqlite.workspace_at(&server).await);
+    let mut long = tokio::task::JoinSet::new();
+    for _ in 0..6 {
+        let busy = busy.through(&server.client());
+        long.spawn(async move { bash(&busy, "exec sleep 60.0625").await });
+    }
+    come_true("two of them run", || running("60.0625") == 2).await;
+    let patience = std::time::Duration::from_secs(20);
+    let at_once = tokio::time::timeout(patience, printed(&other, "echo at once")).await;
+    assert_eq!(at_once.expect("the other workspace had to wait"), "at once\n");
+    long.abort_all();
 }
 
 #[tokio::test]
