@@ -50,13 +50,15 @@ pub trait Visitor: Sync {
     fn accepts(&self, file: &str) -> bool;
 
     /// Whether nothing at this path or after it is wanted any more. Once it is so, it stays so.
-    fn is_over(&self, path: &str) -> bool;
+    fn is_over(&self, _path: &str) -> bool {
+        false
+    }
 
     /// Looks at some files of a folder, between the first and last of which nothing else is visited.
     fn visit(&self, files: &mut Files<'_>, thread: &mut Self::Thread);
 
     /// Learns what of a folder is not visited, if there is such. The folder's path ends with a slash.
-    fn passed_over(&self, folder: &str, passed_over: PassedOver, thread: &mut Self::Thread);
+    fn passed_over(&self, _folder: &str, _passed_over: PassedOver, _thread: &mut Self::Thread) {}
 }
 
 /// How to walk.

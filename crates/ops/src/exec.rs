@@ -62,8 +62,6 @@ pub struct ExecOptions {
     pub accept_missing: BTreeSet<Layer>,
     /// A Python environment with libraries for data.
     pub python: Option<PathBuf>,
-    /// The program that becomes the sandbox's launcher, and its arguments; the server's own by default.
-    pub launcher: Option<PathBuf>,
 }
 
 impl Default for ExecOptions {
@@ -78,7 +76,6 @@ impl Default for ExecOptions {
             without_overlay: WithoutOverlay::Refuse,
             accept_missing: BTreeSet::new(),
             python: None,
-            launcher: None,
         }
     }
 }
@@ -145,6 +142,19 @@ pub struct Program {
     pub libraries: Libraries,
 }
 
+impl Program {
+    /// A command, as bash understands it.
+    pub fn command(command: String) -> Self {
+        Self {
+            language: Language::Bash,
+            code: command,
+            arguments: Vec::new(),
+            env: Vec::new(),
+            libraries: Libraries::IfThere,
+        }
+    }
+}
+
 /// Whether a program needs the libraries for data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Libraries {
@@ -175,11 +185,6 @@ impl Executor {
     /// Refuses every program.
     pub fn refusing(options: ExecOptions, reason: impl Into<String>) -> Self {
         Self { options, state: Err(reason.into()) }
-    }
-
-    /// Why no program can be run, if that is so.
-    pub fn unavailable(&self) -> Option<&str> {
-        self.state.as_ref().err().map(String::as_str)
     }
 
     /// How long a call may take that runs a program, waiting included.
@@ -260,10 +265,7 @@ impl Executor {
 
 impl Ready {
     async fn new(options: &ExecOptions) -> toolrest_sandbox::Result<Self> {
-        let mut start = Options { accept_missing: options.accept_missing.clone(), ..Options::default() };
-        if let Some(launcher) = &options.launcher {
-            start.program.clone_from(launcher);
-        }
+        let start = Options { accept_missing: options.accept_missing.clone(), ..Options::default() };
         let sandbox = Sandbox::start(start)?;
         sandbox.probe().await?.verify()?;
         let pool = Pool::new(sandbox, PoolOptions { waiting: options.waiting, ..PoolOptions::default() });

@@ -66,7 +66,6 @@ fn options(settings: &Settings) -> ExecOptions {
         },
         accept_missing: if run.accept_missing_landlock { BTreeSet::from([Layer::Landlock]) } else { BTreeSet::new() },
         python: environment(settings),
-        launcher: None,
     }
 }
 

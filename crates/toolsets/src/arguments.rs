@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 use toolrest_core::{ContentHash, Depth, IgnoredFiles, Result, ToolError, WsPath};
-use toolrest_ops::{Leniency, Run, Which};
+use toolrest_ops::{Leniency, Run, Which, exec::Asked};
 
 /// Reads a path relative to the workspace's root, which it may not leave.
 pub(crate) fn relative_path(argument: &str, text: &str) -> Result<WsPath> {
@@ -47,6 +47,11 @@ pub(crate) fn seconds(argument: &str, seconds: Option<f64>) -> Result<Option<Dur
     }
     // More than can be counted is for ever; the ceiling is lower anyway.
     Ok(Some(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)))
+}
+
+/// Reads what a caller asks for a program.
+pub(crate) fn asked(timeout: Option<f64>, memory_bytes: Option<u64>) -> Result<Asked> {
+    Ok(Asked { wall: seconds("timeout", timeout)?, memory_bytes })
 }
 
 /// A duration as answers have it.

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};
 use toolrest_core::{Action, CallCx, Limits, Result, Tool};
-use toolrest_ops::exec::{Asked, Executor};
+use toolrest_ops::exec::Executor;
 
 pub(super) struct DataAnalyze(pub(super) Arc<Executor>);
 
@@ -47,7 +47,7 @@ impl Tool for DataAnalyze {
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
         let input = arguments::relative_path("input_file_path", &args.input_file_path)?;
-        let asked = Asked { wall: arguments::seconds("timeout", args.timeout)?, memory_bytes: None };
+        let asked = arguments::asked(args.timeout, None)?;
         let ran = toolrest_ops::data::analyze(cx, &self.0, &input, &args.analysis_script, asked).await?;
         let Printed { stdout, stderr, aftermath, .. } = succeeded(printed(ran)?)?;
         Ok(Output { stdout, stderr, aftermath })

@@ -6,10 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};
 use toolrest_core::{Action, CallCx, ErrorKind, Limits, Result, Tool};
-use toolrest_ops::{
-    data,
-    exec::{Asked, Executor},
-};
+use toolrest_ops::{data, exec::Executor};
 
 pub(super) struct DataVisualize(pub(super) Arc<Executor>);
 
@@ -59,7 +56,7 @@ impl Tool for DataVisualize {
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
         let input = arguments::relative_path("input_file_path", &args.input_file_path)?;
         let image = arguments::relative_path("output_image_path", &args.output_image_path)?;
-        let asked = Asked { wall: arguments::seconds("timeout", args.timeout)?, memory_bytes: None };
+        let asked = arguments::asked(args.timeout, None)?;
         let ran = data::visualize(cx, &self.0, &input, &image, &args.visualization_script, asked).await?;
         let fault = data::image_fault(cx, &image, &ran).await?;
         let printed = succeeded(printed(ran)?)?;

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};
 use toolrest_core::{Action, CallCx, Limits, Result, Tool};
-use toolrest_ops::exec::{Asked, Executor, Language, Libraries, Program};
+use toolrest_ops::exec::{Executor, Program};
 
 pub(super) struct ExecuteShellCommand(pub(super) Arc<Executor>);
 
@@ -44,15 +44,9 @@ impl Tool for ExecuteShellCommand {
     }
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
-        let asked = Asked { wall: arguments::seconds("timeout", args.timeout)?, memory_bytes: None };
-        let program = Program {
-            language: Language::Bash,
-            code: args.command,
-            arguments: Vec::new(),
-            env: Vec::new(),
-            libraries: Libraries::IfThere,
-        };
-        let Printed { stdout, stderr, exit_code, aftermath, .. } = printed(self.0.run(cx, program, asked).await?)?;
+        let asked = arguments::asked(args.timeout, None)?;
+        let ran = self.0.run(cx, Program::command(args.command), asked).await?;
+        let Printed { stdout, stderr, exit_code, aftermath, .. } = printed(ran)?;
         Ok(Output { stdout, stderr, exit_code, aftermath })
     }
 }

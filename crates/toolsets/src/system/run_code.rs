@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use toolrest_core::{Action, CallCx, Limits, Result, Tool};
-use toolrest_ops::exec::{Asked, Executor, Language, Libraries, Program};
+use toolrest_ops::exec::{Executor, Language, Libraries, Program};
 
 pub(super) struct RunCode(pub(super) Arc<Executor>);
 
@@ -71,7 +71,7 @@ impl Tool for RunCode {
     }
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
-        let asked = Asked { wall: arguments::seconds("timeout", args.timeout)?, memory_bytes: args.memory_bytes };
+        let asked = arguments::asked(args.timeout, args.memory_bytes)?;
         let program = Program {
             language: args.language.into(),
             code: args.code,

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::{collections::BTreeMap, sync::Arc};
 use toolrest_core::{Action, CallCx, Result, Tool};
-use toolrest_ops::exec::{Asked, Language, Libraries, Processes, Program};
+use toolrest_ops::exec::{Processes, Program};
 
 pub(super) struct StartProcess(pub(super) Arc<Processes>);
 
@@ -32,14 +32,9 @@ impl Tool for StartProcess {
     type Output = Process;
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Process> {
-        let asked = Asked { wall: arguments::seconds("timeout", args.timeout)?, memory_bytes: args.memory_bytes };
-        let program = Program {
-            language: Language::Bash,
-            code: args.command.clone(),
-            arguments: Vec::new(),
-            env: args.env.unwrap_or_default().into_iter().collect(),
-            libraries: Libraries::IfThere,
-        };
+        let asked = arguments::asked(args.timeout, args.memory_bytes)?;
+        let env = args.env.unwrap_or_default().into_iter().collect();
+        let program = Program { env, ..Program::command(args.command.clone()) };
         self.0.start(cx, args.command, program, asked).await.map(Process::from)
     }
 }

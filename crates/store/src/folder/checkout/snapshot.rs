@@ -24,7 +24,7 @@ use std::{
 use toolrest_core::{
     Content, ContentHash, Depth, FileType, Form, IgnoredFiles, KeepLimits, Result, Timestamp, ToolError, WsPath,
 };
-use toolrest_directory::{Files, Kind, Links, Metadata, PassedOver, Paths, Reader, Visitor};
+use toolrest_directory::{Files, Kind, Links, Metadata, Paths, Reader, Visitor};
 
 /// So many times what one commit may hold is kept of what was there before.
 const COMMITS_KEPT: u64 = 4;
@@ -282,15 +282,9 @@ impl Visitor for Looking {
         !is_git(file)
     }
 
-    fn is_over(&self, _: &str) -> bool {
-        false
-    }
-
     fn visit(&self, files: &mut Files<'_>, found: &mut Self::Thread) {
         found.push(files.paths());
     }
-
-    fn passed_over(&self, _: &str, _: PassedOver, _: &mut Self::Thread) {}
 }
 
 /// Keeps the contents of what is there.
@@ -326,10 +320,6 @@ impl Visitor for Taking {
         !is_git(file)
     }
 
-    fn is_over(&self, _: &str) -> bool {
-        false
-    }
-
     fn visit(&self, files: &mut Files<'_>, thread: &mut Self::Thread) {
         for place in 0..files.len() {
             // What cannot be read now is no file of anybody's history.
@@ -343,8 +333,6 @@ impl Visitor for Taking {
             }
         }
     }
-
-    fn passed_over(&self, _: &str, _: PassedOver, _: &mut Self::Thread) {}
 }
 
 impl Taking {
