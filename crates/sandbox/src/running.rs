@@ -237,11 +237,11 @@ impl Running {
             Stream::Stderr => &mut self.stderr,
         };
         let Some(pipe) = &output.pipe else { return false };
-        self.buffer.resize(CHUNK_BYTES, 0);
-        match pipe.try_read(&mut self.buffer) {
+        self.buffer.clear();
+        self.buffer.reserve(CHUNK_BYTES);
+        match pipe.try_read_buf(&mut self.buffer) {
             Ok(0) => output.pipe = None,
             Ok(count) => {
-                self.buffer.truncate(count);
                 output.captured.push(&self.buffer);
                 self.printed_bytes += count as u64;
                 if self.printed_bytes > self.output_limit {
@@ -259,7 +259,12 @@ impl Running {
     }
 
     fn hear(&mut self) {
-        self.ending = match wire::receive::<Event>(self.socket.get_ref()) {
+        let received = match wire::receive::<Event>(self.socket.get_ref()) {
+            // The launcher closed its end before it had read all that it was sent. What it said before is still there.
+            Err(Errno::CONNRESET) => wire::receive::<Event>(self.socket.get_ref()),
+            received => received,
+        };
+        self.ending = match received {
             Err(Errno::AGAIN | Errno::INTR) => return,
             Ok(Some((Event::Listening, descriptors))) => {
                 self.listener = descriptors.into_iter().next();
