@@ -1,11 +1,15 @@
 //! Looking over all that programs left behind.
 
+mod parallel;
+
 use std::{
     ffi::OsStr,
     mem::MaybeUninit,
+    ops::Range,
     os::{fd::OwnedFd, unix::ffi::OsStrExt},
     path::Path,
-    sync::Arc,
+    sync::{Arc, LazyLock},
+    thread,
 };
 
 use rustix::{
@@ -22,10 +26,24 @@ use crate::{
 };
 
 /// Room for the entries that the kernel gives at a time.
-const BUFFER_BYTES: usize = 64 << 10;
+const BUFFER_BYTES: usize = 32 << 10;
+
+/// How many folders are read before what they hold is told, and how many names are looked at: what is known of them is
+/// held in memory meanwhile.
+const FOLDERS_AT_A_TIME: usize = 64;
+const NAMES_AT_A_TIME: usize = 4_096;
+
+/// From so many files on, several threads look at them.
+const WORTH_HELP: usize = 1_024;
+
+/// How many those are.
+static THREADS: LazyLock<usize> = LazyLock::new(|| thread::available_parallelism().map_or(1, usize::from).min(4));
 
 /// Learns what a survey finds. Paths begin with a slash.
 pub trait Surveyor {
+    /// About how many files and folders there will be.
+    fn expected(&self) -> usize;
+
     /// Whether a path matters although rules leave it out. A folder matters if something below it does.
     fn insists_on(&self, path: &str) -> bool;
 
@@ -57,61 +75,54 @@ struct Waiting {
     is_left_out: bool,
 }
 
+/// A folder that was read.
+struct Listed {
+    folder: OwnedFd,
+    names: Names,
+    rules: Option<Arc<Rules>>,
+    /// What stands at its first names.
+    described: Described,
+}
+
+/// What stands at some names. At one that is gone, nothing.
+type Described = Vec<Option<Metadata>>;
+
 impl Workbench {
     /// Looks over all that is there, but not at what is in folders that rules leave out.
+    ///
+    /// Nearly all of the time goes into asking the kernel, so in a large folder several threads do that. The surveyor is
+    /// told on the caller's.
     pub fn survey(&self, longest_path_bytes: usize, surveyor: &mut impl Surveyor) -> Result<()> {
-        let mut buffer = Vec::with_capacity(BUFFER_BYTES);
-        let mut waiting = vec![Waiting { path: "/".to_owned(), rules: None, is_left_out: false }];
-        while let Some(folder) = waiting.pop() {
-            match self.survey_folder(&folder, longest_path_bytes, &mut buffer, surveyor) {
-                Ok(below) => waiting.extend(below),
-                // Gone since its parent was read, or no folder any more.
-                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) if folder.path != "/" => {}
-                Err(errno) if folder.path == "/" => return Err(errno).at("."),
-                Err(_) => surveyor.found_unreadable(folder.path.trim_end_matches('/')),
+        let threads = if surveyor.expected() < WORTH_HELP { 1 } else { *THREADS };
+        let mut folders = vec![Waiting { path: "/".to_owned(), rules: None, is_left_out: false }];
+        let mut judge = Judge { longest_path_bytes, surveyor, below: Vec::new() };
+        while !folders.is_empty() {
+            let some = folders.split_off(folders.len().saturating_sub(FOLDERS_AT_A_TIME));
+            let listed = parallel::map(threads, &some, |waiting| self.list(waiting));
+            for (waiting, listed) in some.iter().zip(listed) {
+                let judged = listed.and_then(|listed| {
+                    judge.folder(waiting, &listed, 0, &listed.described);
+                    judge.rest(waiting, &listed, threads)
+                });
+                match judged {
+                    Err(errno) if waiting.path == "/" => return Err(errno).at("."),
+                    // The others are gone since their parent was read, or no folders any more.
+                    Ok(()) | Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
+                    Err(_) => judge.surveyor.found_unreadable(waiting.path.trim_end_matches('/')),
+                }
             }
+            folders.append(&mut judge.below);
         }
         Ok(())
     }
 
-    fn survey_folder(
-        &self,
-        waiting: &Waiting,
-        longest_path_bytes: usize,
-        buffer: &mut Vec<u8>,
-        surveyor: &mut impl Surveyor,
-    ) -> rustix::io::Result<Vec<Waiting>> {
+    /// Reads the names in a folder, and looks at the first of them: at all, if there are not very many.
+    fn list(&self, waiting: &Waiting) -> rustix::io::Result<Listed> {
         let folder = self.open_folder(Path::new(waiting.path.trim_matches('/')))?;
-        let names = Names::read(&folder, buffer)?;
+        let names = Names::read(&folder)?;
         let rules = Rules::of_folder(&folder, names.here, waiting.rules.clone(), waiting.path.len()).rules;
-        let mut below = Vec::new();
-        let mut path = waiting.path.clone();
-        for name in names.iter() {
-            // A name that is gone by now was never there.
-            let Some(stat) = found(sys::stat_name(&folder, name))? else { continue };
-            let metadata = Metadata::from(stat);
-            path.truncate(waiting.path.len());
-            match name.to_str() {
-                Some(name) if path.len() + name.len() <= longest_path_bytes && !name.chars().any(char::is_control) => {
-                    path.push_str(name);
-                }
-                _ => {
-                    surveyor.found_unnamed(path.clone() + &name.to_string_lossy(), &metadata);
-                    continue;
-                }
-            }
-            let is_folder = metadata.kind == Kind::Folder;
-            let is_left_out = waiting.is_left_out
-                || name == ".git"
-                || rules.as_ref().is_some_and(|rules| rules.leave_out(&path, is_folder));
-            let insists = is_left_out && surveyor.insists_on(&path);
-            let standing = if is_left_out && !insists { Standing::LeftOut } else { Standing::Taken };
-            surveyor.found(&path, &metadata, standing);
-            if is_folder && standing == Standing::Taken {
-                below.push(Waiting { path: format!("{path}/"), rules: rules.clone(), is_left_out });
-            }
-        }
-        Ok(below)
+        let described = describe(&folder, &names, 0..names.len().min(NAMES_AT_A_TIME))?;
+        Ok(Listed { folder, names, rules, described })
     }
 
     /// Opens a folder to read it, also one that was closed to its owner.
@@ -131,6 +142,67 @@ impl Workbench {
     }
 }
 
+/// Looks at what stands at some names of a folder.
+fn describe(folder: &OwnedFd, names: &Names, range: Range<usize>) -> rustix::io::Result<Described> {
+    names.range(range).map(|name| Ok(found(sys::stat_name(folder, name))?.map(Metadata::from))).collect()
+}
+
+/// Tells a surveyor what was found.
+struct Judge<'a, S> {
+    longest_path_bytes: usize,
+    surveyor: &'a mut S,
+    /// The folders that were found, and are to be read.
+    below: Vec<Waiting>,
+}
+
+impl<S: Surveyor> Judge<'_, S> {
+    /// Tells what stands at the names of a folder that were not looked at yet, some at a time.
+    fn rest(&mut self, waiting: &Waiting, listed: &Listed, threads: usize) -> rustix::io::Result<()> {
+        let starts: Vec<usize> = (listed.described.len()..listed.names.len()).step_by(NAMES_AT_A_TIME).collect();
+        for some in starts.chunks(threads) {
+            let described = parallel::map(threads, some, |start| {
+                let end = listed.names.len().min(start + NAMES_AT_A_TIME);
+                describe(&listed.folder, &listed.names, *start..end)
+            });
+            for (start, described) in some.iter().zip(described) {
+                self.folder(waiting, listed, *start, &described?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells what stands at the names of a folder from one of them on.
+    fn folder(&mut self, waiting: &Waiting, listed: &Listed, start: usize, described: &Described) {
+        let rules = listed.rules.as_ref();
+        let mut path = waiting.path.clone();
+        for (name, metadata) in listed.names.range(start..start + described.len()).zip(described) {
+            // A name that is gone by now was never there.
+            let Some(metadata) = metadata else { continue };
+            path.truncate(waiting.path.len());
+            match name.to_str() {
+                Some(name)
+                    if path.len() + name.len() <= self.longest_path_bytes && !name.chars().any(char::is_control) =>
+                {
+                    path.push_str(name);
+                }
+                _ => {
+                    self.surveyor.found_unnamed(path.clone() + &name.to_string_lossy(), metadata);
+                    continue;
+                }
+            }
+            let is_folder = metadata.kind == Kind::Folder;
+            let is_left_out =
+                waiting.is_left_out || name == ".git" || rules.is_some_and(|rules| rules.leave_out(&path, is_folder));
+            let insists = is_left_out && self.surveyor.insists_on(&path);
+            let standing = if is_left_out && !insists { Standing::LeftOut } else { Standing::Taken };
+            self.surveyor.found(&path, metadata, standing);
+            if is_folder && standing == Standing::Taken {
+                self.below.push(Waiting { path: format!("{path}/"), rules: rules.cloned(), is_left_out });
+            }
+        }
+    }
+}
+
 /// The names in a folder.
 struct Names {
     text: Vec<u8>,
@@ -139,7 +211,8 @@ struct Names {
 }
 
 impl Names {
-    fn read(folder: &OwnedFd, buffer: &mut Vec<u8>) -> rustix::io::Result<Self> {
+    fn read(folder: &OwnedFd) -> rustix::io::Result<Self> {
+        let mut buffer: Vec<u8> = Vec::with_capacity(BUFFER_BYTES);
         let mut names = Self { text: Vec::new(), ends: Vec::new(), here: Here { has_rules: false, has_git: false } };
         let spare: &mut [MaybeUninit<u8>] = buffer.spare_capacity_mut();
         let mut entries = RawDir::new(folder, spare);
@@ -161,9 +234,13 @@ impl Names {
         Ok(names)
     }
 
-    fn iter(&self) -> impl Iterator<Item = &OsStr> {
-        let mut start = 0;
-        self.ends.iter().map(move |end| {
+    fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    fn range(&self, range: Range<usize>) -> impl Iterator<Item = &OsStr> {
+        let mut start = range.start.checked_sub(1).map_or(0, |before| self.ends[before]);
+        self.ends[range].iter().map(move |end| {
             let name = OsStr::from_bytes(&self.text[start..*end]);
             start = *end;
             name

@@ -123,6 +123,10 @@ impl Survey<'_> {
 }
 
 impl Surveyor for Survey<'_> {
+    fn expected(&self) -> usize {
+        self.notes.len()
+    }
+
     fn insists_on(&self, path: &str) -> bool {
         self.notes.get(path).is_some_and(|note| note.what.is_tracked())
     }
