@@ -1,6 +1,6 @@
 //! A workspace's files as programs see them: a real folder to run in, and what becomes of what they change there.
 
-use crate::{CallCx, CommitId, Result, WsPath};
+use crate::{CallCx, CommitId, Result, WorkspaceSettings, WsPath};
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -49,6 +49,9 @@ impl Default for KeepLimits {
 pub trait Checkout: Send + Sync {
     /// Where the program is to run.
     fn ground(&self) -> Ground;
+
+    /// What the owner of the workspace had set for it when it was checked out.
+    fn settings(&self) -> &WorkspaceSettings;
 
     /// Commits what was changed since it was checked out, or since the last check-in, as one commit, while the program
     /// goes on. Brings what others changed in the workspace to where it runs.

@@ -16,10 +16,6 @@ impl Workspace for Room {
         if self.access.user.0.is_nil() { Ok(()) } else { Err(ToolError::new(ErrorKind::Forbidden, "no member")) }
     }
 
-    async fn settings(&self) -> Result<crate::WorkspaceSettings> {
-        Ok(crate::WorkspaceSettings::default())
-    }
-
     async fn stat(&self, _: &WsPath) -> Result<Option<Entry>> {
         Ok(None)
     }

@@ -3,7 +3,7 @@
 use crate::{
     Access, CallCx, CallId, Changeset, Checkout, CheckoutOptions, Commit, CommitId, Content, ContentHash, Effect,
     ErrorKind, FileEvents, FileId, FileType, FilesFound, Find, Found, Result, Search, Timestamp, ToolError, UserId,
-    VersionId, WorkspaceSettings, WsPath,
+    VersionId, WsPath,
 };
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -20,9 +20,6 @@ use std::{
 pub trait Workspace: Send + Sync {
     /// Checks the caller's rights and nothing else.
     async fn authorise(&self) -> Result<()>;
-
-    /// What its owner has set for it.
-    async fn settings(&self) -> Result<WorkspaceSettings>;
 
     /// Tells what stands at the path.
     async fn stat(&self, path: &WsPath) -> Result<Option<Entry>>;

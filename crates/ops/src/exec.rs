@@ -41,6 +41,9 @@ const REPOSITORY: &str = ".git";
 /// Where a program finds the Python environment with the libraries for data.
 pub const PYTHON: &str = "/opt/toolrest/python";
 
+/// How long it takes, mostly, until a caller has the answer. Only then the next interpreter is made ready.
+const ANSWERING: Duration = Duration::from_millis(1);
+
 /// How programs are run.
 #[derive(Clone, Debug)]
 pub struct ExecOptions {
@@ -125,7 +128,7 @@ type Gone = oneshot::Receiver<()>;
 /// How a program ended, and what is to be done once its caller has been served.
 struct Finished {
     report: Report,
-    _after: After,
+    after: After,
 }
 
 /// A program: a script of a language.
@@ -195,60 +198,74 @@ impl Executor {
     /// Runs a program to its end and commits what it changed, however it ended. A caller who goes away ends it, and then
     /// nothing is changed; unless it had ended already, when all of it is.
     pub async fn run(self: &Arc<Self>, cx: &CallCx, program: Program, asked: Asked) -> Result<Ran> {
-        let terms = self.terms(cx, asked).await?;
         if program.libraries == Libraries::Needed && self.options.python.is_none() {
             let message = "This needs Python with pandas and matplotlib, which is not set up: have the operator run \
                            `toolrest setup python` and start the server again";
-            return Err(ToolError::new(ErrorKind::NotConfigured, message));
+            return Err(self.refuse(cx, ToolError::new(ErrorKind::NotConfigured, message)).await);
         }
-        self.ready()?;
+        if let Err(error) = self.ready() {
+            return Err(self.refuse(cx, error).await);
+        }
         // A task of its own sees it through: nobody gets the files before the program is dead.
         let (caller, gone) = oneshot::channel();
+        let (answer, answered) = oneshot::channel();
         let (executor, own) = (Arc::clone(self), cx.detached());
         let work = async move {
-            let ran = executor.see_through(&own, &program, &terms, gone).await;
-            (ran, own)
+            let (ran, after) = match executor.see_through(&own, &program, asked, gone).await {
+                Ok((ran, after)) => (Ok(ran), Some(after)),
+                Err(error) => (Err(error), None),
+            };
+            if answer.send((ran, own)).is_ok() && after.is_some() {
+                tokio::time::sleep(ANSWERING).await;
+            }
+            drop(after);
         };
-        let (ran, own) = tokio::spawn(work.in_current_span()).await.map_err(ToolError::internal)?;
+        tokio::spawn(work.in_current_span());
+        let (ran, own) = answered.await.map_err(|_| ToolError::internal("a program was not seen through"))?;
         drop(caller);
         cx.learn_from(own);
         ran
     }
 
-    async fn see_through(&self, cx: &CallCx, program: &Program, terms: &Terms, mut gone: Gone) -> Result<Ran> {
+    async fn see_through(&self, cx: &CallCx, program: &Program, asked: Asked, mut gone: Gone) -> Result<(Ran, After)> {
         let ready = self.ready()?;
         let _turn = tokio::select! {
             turn = ready.runs_per_workspace.pass(cx.workspace_id) => turn,
             _ = &mut gone => return Err(nobody_waits()),
         };
         let mut checkout = self.check_out(cx, CheckoutMode::Aside).await?;
+        let terms = self.terms(cx, &*checkout, asked);
         // Only now: whoever waits for the files of a workspace holds nobody else up.
         let _run = tokio::select! {
             run = ready.runs.acquire() => run.map_err(ToolError::internal)?,
             _ = &mut gone => return Err(nobody_waits()),
         };
-        let ended = match ready.run(&self.options, &checkout.ground(), program, terms, &mut gone).await {
+        let ended = match ready.run(&self.options, &checkout.ground(), program, &terms, &mut gone).await {
             Err(error) if lacks_overlay(&error) && self.options.without_overlay == WithoutOverlay::RunInPlace => {
                 checkout = self.check_out(cx, CheckoutMode::InPlace).await?;
-                ready.run(&self.options, &checkout.ground(), program, terms, &mut gone).await
+                ready.run(&self.options, &checkout.ground(), program, &terms, &mut gone).await
             }
             ended => ended,
         };
-        let Some(Finished { report, _after }) = ended.map_err(|error| explain(&error))? else {
+        let Some(Finished { report, after }) = ended.map_err(|error| explain(&error))? else {
             return Err(nobody_waits());
         };
         match checkout.finish(cx).await {
-            Ok(checked_in) => Ok(Ran { report, checked_in }),
+            Ok(checked_in) => Ok((Ran { report, checked_in }, after)),
             // What it printed is not lost with its changes.
             Err(error) => Err(with_output(error, &report)),
         }
     }
 
-    /// What a program may use in the workspace. Checks the caller's rights.
-    async fn terms(&self, cx: &CallCx, asked: Asked) -> Result<Terms> {
-        let settings = cx.workspace.settings().await?.run;
-        let limits = self.options.limits.of(cx, &settings, asked);
-        Ok(Terms { limits, hosts: self.options.network.hosts_of(&settings) })
+    /// What a program may use in the workspace.
+    fn terms(&self, cx: &CallCx, checkout: &dyn Checkout, asked: Asked) -> Terms {
+        let settings = &checkout.settings().run;
+        Terms { limits: self.options.limits.of(cx, settings, asked), hosts: self.options.network.hosts_of(settings) }
+    }
+
+    /// Why a program is not run, told only to those who could run one.
+    async fn refuse(&self, cx: &CallCx, error: ToolError) -> ToolError {
+        cx.workspace.authorise().await.err().unwrap_or(error)
     }
 
     fn ready(&self) -> Result<&Ready> {
@@ -308,7 +325,7 @@ impl Ready {
             }
         }
         let report = running.wait().await?;
-        Ok(is_wanted.then_some(Finished { report, _after: after }))
+        Ok(is_wanted.then_some(Finished { report, after }))
     }
 
     /// Starts a program.

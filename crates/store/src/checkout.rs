@@ -18,6 +18,7 @@ mod tree;
 pub use desks::CheckoutsKept;
 pub(crate) use desks::Desks;
 
+use crate::file_list::ListedSince;
 use crate::{CallInfo, Store};
 use async_trait::async_trait;
 use desk::{Desk, Seen, Wanted};
@@ -26,7 +27,7 @@ use merge::Proposal;
 use std::{collections::HashMap, path::PathBuf, sync::Arc};
 use toolrest_core::{
     Access, CallCx, CheckedIn, Checkout, CheckoutOptions, CommitId, Content, ContentHash, ErrorKind, Ground,
-    KeepLimits, Result, ToolError,
+    KeepLimits, Result, ToolError, WorkspaceSettings,
 };
 use tree::Version;
 
@@ -54,8 +55,11 @@ pub(crate) async fn check_out(
     let folder = desk.path()?;
     // From here on, whoever goes away leaves a doubt behind.
     let is_doubtful = desk.take_doubt();
-    let checkout = DatabaseCheckout { store, desk, folder, access, keep: options.keep, is_settled: false };
-    let wanted = checkout.up_to_date(move |desk| desk.make_ready(is_doubtful)).await?;
+    let (settings, keep) = (WorkspaceSettings::default(), options.keep);
+    let mut checkout = DatabaseCheckout { store, desk, folder, access, settings, keep, is_settled: false };
+    let mut listed = checkout.listed().await?;
+    checkout.settings = std::mem::take(&mut listed.settings);
+    let wanted = checkout.with_listed(listed, move |desk| desk.make_ready(is_doubtful)).await?;
     if !wanted.is_empty() {
         checkout.write_all(wanted).await?;
         checkout.desk.with(Desk::hand_over).await?;
@@ -69,6 +73,7 @@ struct DatabaseCheckout {
     desk: TakenDesk,
     folder: PathBuf,
     access: Access,
+    settings: WorkspaceSettings,
     keep: KeepLimits,
     /// Whether nothing changes in the folder any more that is not known.
     is_settled: bool,
@@ -78,6 +83,10 @@ struct DatabaseCheckout {
 impl Checkout for DatabaseCheckout {
     fn ground(&self) -> Ground {
         Ground::Folder(self.folder.clone())
+    }
+
+    fn settings(&self) -> &WorkspaceSettings {
+        &self.settings
     }
 
     async fn check_in(&mut self, cx: &CallCx) -> Result<CheckedIn> {
@@ -160,8 +169,21 @@ impl DatabaseCheckout {
         &self,
         work: impl FnOnce(&mut Desk) -> Result<T> + Send + 'static,
     ) -> Result<T> {
+        let listed = self.listed().await?;
+        self.with_listed(listed, work).await
+    }
+
+    /// What changed in the workspace since the folder last knew it.
+    async fn listed(&self) -> Result<ListedSince> {
         let since = self.desk.moment().await?;
-        let listed = self.store.listed_since(self.access, since).await?;
+        self.store.listed_since(self.access, since).await
+    }
+
+    async fn with_listed<T: Send + 'static>(
+        &self,
+        listed: ListedSince,
+        work: impl FnOnce(&mut Desk) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
         let is_news = !listed.is_nothing();
         let work = move |desk: &mut Desk| {
             desk.learn(listed);

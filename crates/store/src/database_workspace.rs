@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use std::sync::Arc;
 use toolrest_core::{
     Access, CallCx, Changeset, Checkout, CheckoutOptions, Commit, Depth, Entry, File, FilesFound, Find, Found, Listing,
-    Result, Search, Workspace, WorkspaceSettings, WsPath,
+    Result, Search, Workspace, WsPath,
 };
 
 /// A workspace of the store, opened for one caller.
@@ -20,10 +20,6 @@ pub(crate) struct DatabaseWorkspace {
 impl Workspace for DatabaseWorkspace {
     async fn authorise(&self) -> Result<()> {
         self.store.authorise(self.access).await
-    }
-
-    async fn settings(&self) -> Result<WorkspaceSettings> {
-        Ok(self.store.workspace(self.access).await?.settings)
     }
 
     async fn stat(&self, path: &WsPath) -> Result<Option<Entry>> {

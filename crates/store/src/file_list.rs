@@ -4,7 +4,7 @@ use crate::plan::FileRow;
 use crate::search::Cursor;
 use async_trait::async_trait;
 use std::collections::HashMap;
-use toolrest_core::{Access, ContentHash, FileId, Result, WorkspaceId};
+use toolrest_core::{Access, ContentHash, FileId, Result, WorkspaceId, WorkspaceSettings};
 
 /// Tells what a workspace holds, and what changed in it.
 #[async_trait]
@@ -20,8 +20,9 @@ pub trait FileList: Send + Sync {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment(pub(crate) Cursor);
 
-/// What a workspace holds, as of a moment.
+/// What a workspace holds, and what its owner has set for it, as of a moment.
 pub struct ListedSince {
+    pub(crate) settings: WorkspaceSettings,
     pub(crate) moment: Moment,
     pub(crate) listed: Rows,
 }

@@ -37,7 +37,7 @@ use std::{
 use tokio::sync::Mutex;
 use toolrest_core::{
     Access, CallCx, Changeset, Checkout, CheckoutOptions, Commit, Depth, Entry, ErrorKind, File, FileEvents, FileType,
-    FilesFound, Find, Found, Listing, OpenFile, Result, Search, ToolError, Workspace, WorkspaceSettings, WsPath,
+    FilesFound, Find, Found, Listing, OpenFile, Result, Search, ToolError, Workspace, WsPath,
 };
 use toolrest_directory::Root;
 use watching::Watching;
@@ -160,10 +160,6 @@ impl FolderWorkspace {
 impl Workspace for FolderWorkspace {
     async fn authorise(&self) -> Result<()> {
         self.store.authorise(self.access).await
-    }
-
-    async fn settings(&self) -> Result<WorkspaceSettings> {
-        Ok(self.store.workspace(self.access).await?.settings)
     }
 
     async fn stat(&self, path: &WsPath) -> Result<Option<Entry>> {

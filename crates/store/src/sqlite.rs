@@ -21,8 +21,9 @@ use std::{
     os::unix::fs::OpenOptionsExt,
     panic::{AssertUnwindSafe, catch_unwind},
     path::Path,
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
     thread::{self, JoinHandle},
+    time::Duration,
 };
 use tokio::sync::oneshot;
 use toolrest_core::{ErrorKind, Result, ToolError};
@@ -45,6 +46,8 @@ const GROUP: usize = 256;
 pub struct Sqlite {
     writes: Option<Sender<WriteJob>>,
     reads: Option<Sender<ReadJob>>,
+    /// For what takes no time worth mentioning.
+    glances: Mutex<Vec<Connection>>,
     threads: Vec<JoinHandle<()>>,
     searcher: Searcher,
     texts: Arc<SqliteTexts>,
@@ -69,14 +72,20 @@ impl Sqlite {
         let (read, queued_reads) = crossbeam_channel::unbounded();
         let mut threads = vec![spawn("sqlite-writer", move || write_in_groups(&writer, &queued_writes))?];
         let readers = thread::available_parallelism().map_or(2, usize::from).clamp(2, 8);
+        let read_only = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let mut glances = Vec::with_capacity(readers);
         for _ in 0..readers {
-            let reader = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+            let glance = connect(path, read_only)?;
+            // Whoever glances does not wait.
+            glance.busy_timeout(Duration::ZERO).map_err(|error| cannot_open(path, &error))?;
+            glances.push(glance);
+            let reader = connect(path, read_only)?;
             let queue: Receiver<ReadJob> = queued_reads.clone();
             threads.push(spawn("sqlite-reader", move || queue.iter().for_each(|job| run_read(&reader, job)))?);
         }
         let texts = Arc::new(SqliteTexts(Arc::new(SearchConnections::new(path.to_owned()))));
         let searcher = Searcher::new(search_cache_bytes);
-        Ok(Self { writes: Some(write), reads: Some(read), threads, searcher, texts })
+        Ok(Self { writes: Some(write), reads: Some(read), glances: Mutex::new(glances), threads, searcher, texts })
     }
 
     /// What searches read.
@@ -99,6 +108,29 @@ impl Sqlite {
         });
         send(self.reads.as_ref(), job)?;
         answer.await.map_err(|_| ToolError::internal("a reader thread gave no answer"))?
+    }
+
+    /// Runs a query for a few small rows, on the thread that asks: to wake a reader takes longer than that. As `read`,
+    /// where it would have to wait.
+    async fn glance<T, F>(&self, query: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: Fn(&Connection) -> Result<T> + Send + 'static,
+    {
+        match self.try_glance(&query) {
+            Some(Ok(found)) => Ok(found),
+            Some(Err(error)) if error.kind != ErrorKind::Unavailable => Err(error),
+            Some(Err(_)) | None => self.read(query).await,
+        }
+    }
+
+    fn try_glance<T>(&self, query: impl Fn(&Connection) -> Result<T>) -> Option<Result<T>> {
+        let connection = self.glances.lock().unwrap_or_else(PoisonError::into_inner).pop()?;
+        let found = in_snapshot(&connection, query);
+        if connection.is_autocommit() {
+            self.glances.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+        }
+        Some(found)
     }
 
     /// Runs a change on the writer; returns when it is durable. An error takes back all that the change did.

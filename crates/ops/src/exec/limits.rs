@@ -1,8 +1,12 @@
 //! What a program may use: what it asks for, below what its workspace and the operator allow.
 
-use std::{thread, time::Duration};
+use std::{sync::LazyLock, thread, time::Duration};
 use toolrest_core::{CallCx, RunSettings};
 use toolrest_sandbox::Limits;
+
+/// Found out once: the answer is put together from many files.
+static PROCESSORS: LazyLock<u32> =
+    LazyLock::new(|| thread::available_parallelism().map_or(1, |count| u32::try_from(count.get()).unwrap_or(u32::MAX)));
 
 /// What programs may use.
 #[derive(Clone, Debug, Default)]
@@ -49,8 +53,7 @@ impl ExecLimits {
             ));
         }
         // A program may keep all processors busy for as long as it runs.
-        let processors = thread::available_parallelism().map_or(1, usize::from);
-        limits.cpu = limits.wall * u32::try_from(processors).unwrap_or(u32::MAX) + Duration::from_secs(1);
+        limits.cpu = limits.wall * *PROCESSORS + Duration::from_secs(1);
         limits
     }
 }

@@ -145,12 +145,13 @@ impl Processes {
 
     /// Starts a program. What it changes is committed at intervals and when it ends.
     pub async fn start(&self, cx: &CallCx, command: String, program: Program, asked: Asked) -> Result<ProcessInfo> {
-        let mut terms = self.executor.terms(cx, Asked { wall: None, ..asked }).await?;
-        terms.limits.wall = asked.wall.unwrap_or(self.options.longest).min(self.options.longest);
-        terms.limits.cpu = self.options.longest;
+        cx.workspace.authorise().await?;
         let ready = self.executor.ready()?;
         let lease = self.room_for_one(cx.workspace_id)?;
         let checkout = self.executor.check_out(cx, CheckoutMode::InPlace).await?;
+        let mut terms = self.executor.terms(cx, &*checkout, Asked { wall: None, ..asked });
+        terms.limits.wall = asked.wall.unwrap_or(self.options.longest).min(self.options.longest);
+        terms.limits.cpu = self.options.longest;
         let started = ready.start(&self.executor.options, &checkout.ground(), &program, &terms, Stdin::Open).await;
         let mut started = started.map_err(|error| explain(&error))?;
         let id = cx.id.0.simple().to_string();

@@ -14,12 +14,12 @@ use toolrest_core::{Checkout, CheckoutMode, CheckoutOptions, Result, ToolError};
 
 impl FolderWorkspace {
     pub(super) async fn check_out_folder(&self, options: CheckoutOptions) -> Result<Box<dyn Checkout>> {
-        self.store.authorise(self.access).await?;
+        let settings = self.store.workspace(self.access).await?.settings;
         let (workspace, keep) = (self.clone(), options.keep);
         let open = move || -> Result<Box<dyn Checkout>> {
             Ok(match options.mode {
-                CheckoutMode::Aside => Box::new(Aside::open(workspace, keep)?),
-                CheckoutMode::InPlace => Box::new(InPlace::open(workspace, keep)?),
+                CheckoutMode::Aside => Box::new(Aside::open(workspace, settings, keep)?),
+                CheckoutMode::InPlace => Box::new(InPlace::open(workspace, settings, keep)?),
             })
         };
         tokio::task::spawn_blocking(open).await.map_err(ToolError::internal)?

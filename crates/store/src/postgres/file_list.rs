@@ -5,23 +5,24 @@ use super::row::{FILE_COLUMNS, FILE_WIDTH, authorised, file, file_if_any};
 use crate::blob::stored_bytes;
 use crate::file_list::{FileList, ListedSince, Moment, Rows};
 use crate::search::Cursor;
+use crate::store::settings_of;
 use async_trait::async_trait;
 use std::{collections::HashMap, sync::LazyLock};
 use tokio_postgres::Row;
-use toolrest_core::{Access, ContentHash, FileId, Result, ToolError, WorkspaceId};
+use toolrest_core::{Access, ContentHash, FileId, Result, ToolError, WorkspaceId, WorkspaceSettings};
 use uuid::Uuid;
 
 /// Beyond so many changed files the whole list is read anew.
 const CHANGES_MOST: usize = 5_000;
 
-/// The membership, this moment, and what changed since an earlier one, as it is now.
+/// The membership, this moment, the workspace's settings, and what changed since an earlier one, as it is now.
 ///
 /// Transactions from the earlier moment's xmin on may or may not have been seen then; to see one twice does no harm.
 static CHANGES: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT {FILE_COLUMNS}, c.file_id, m.role, pg_snapshot_xmin(pg_current_snapshot())::text::bigint,
-            k.kept::text::bigint
-         FROM members m CROSS JOIN changes_kept k
+            k.kept::text::bigint, w.settings
+         FROM members m JOIN workspaces w ON w.id = m.ws CROSS JOIN changes_kept k
          LEFT JOIN (
              SELECT DISTINCT file_id FROM changes WHERE ws = $1 AND xid >= $3::bigint::text::xid8 LIMIT {CHANGES_MOST} + 1
          ) c ON true
@@ -33,14 +34,22 @@ static CHANGES: LazyLock<String> = LazyLock::new(|| {
 static ALL: LazyLock<String> =
     LazyLock::new(|| format!("SELECT {FILE_COLUMNS} FROM files f WHERE f.ws = $1 AND f.deleted_at IS NULL"));
 
-/// The moment of a look, and which files changed until then; none if that is not known.
-fn changes(access: Access, since: Option<Moment>, rows: &[Row]) -> Result<(Moment, Option<Rows>)> {
+/// What a look at the changes tells.
+struct Look {
+    moment: Moment,
+    settings: WorkspaceSettings,
+    /// None if that is not known.
+    changed: Option<Rows>,
+}
+
+fn look_of(access: Access, since: Option<Moment>, rows: &[Row]) -> Result<Look> {
     authorised(access, rows, FILE_WIDTH + 1)?;
     let Some(first) = rows.first() else { return Err(ToolError::internal("a member without a row")) };
     let (now, kept): (Cursor, Cursor) = (first.get(FILE_WIDTH + 2), first.get(FILE_WIDTH + 3));
+    let look = Look { moment: Moment(now), settings: settings_of(first.get(FILE_WIDTH + 4)), changed: None };
     // A moment in the future is one of another database that this one was copied from.
     if !since.is_some_and(|since| (kept..=now).contains(&since.0)) || rows.len() > CHANGES_MOST {
-        return Ok((Moment(now), None));
+        return Ok(look);
     }
     let mut changed = Vec::with_capacity(rows.len());
     for row in rows {
@@ -48,7 +57,7 @@ fn changes(access: Access, since: Option<Moment>, rows: &[Row]) -> Result<(Momen
             changed.push((FileId(id), file_if_any(row, 0)?));
         }
     }
-    Ok((Moment(now), Some(Rows::Changed(changed))))
+    Ok(Look { changed: Some(Rows::Changed(changed)), ..look })
 }
 
 #[async_trait]
@@ -57,14 +66,14 @@ impl FileList for Postgres {
         let (ws, user) = (access.workspace.0, access.user.0);
         if let Some(Moment(cursor)) = since {
             let rows = self.look(&CHANGES, &[&ws, &user, &Some(cursor)]).await?;
-            if let (moment, Some(listed)) = changes(access, since, &rows)? {
-                return Ok(ListedSince { moment, listed });
+            if let Look { moment, settings, changed: Some(listed) } = look_of(access, since, &rows)? {
+                return Ok(ListedSince { settings, moment, listed });
             }
         }
         let nothing: Option<Cursor> = None;
         let (first, all) = self.look_twice((&CHANGES, &[&ws, &user, &nothing]), (&ALL, &[&ws])).await?;
-        let (moment, _) = changes(access, None, &first)?;
-        Ok(ListedSince { moment, listed: Rows::All(all.iter().map(file).collect::<Result<_>>()?) })
+        let Look { moment, settings, .. } = look_of(access, None, &first)?;
+        Ok(ListedSince { settings, moment, listed: Rows::All(all.iter().map(file).collect::<Result<_>>()?) })
     }
 
     async fn stored(&self, workspace: WorkspaceId, keys: Vec<ContentHash>) -> Result<HashMap<ContentHash, Vec<u8>>> {

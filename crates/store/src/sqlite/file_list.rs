@@ -5,21 +5,39 @@ use super::row::{FILE_COLUMNS, authorised, collect, file, find};
 use crate::blob::stored_bytes;
 use crate::file_list::{FileList, ListedSince, Moment, Rows};
 use crate::search::Cursor;
+use crate::store::settings_of;
 use async_trait::async_trait;
 use rusqlite::Connection;
 use std::collections::HashMap;
-use toolrest_core::{Access, ContentHash, FileId, Result, WorkspaceId};
+use toolrest_core::{Access, ContentHash, FileId, Result, ToolError, WorkspaceId, WorkspaceSettings};
 use uuid::Uuid;
 
 /// Beyond so many changes the whole list is read anew.
 const CHANGES_MOST: Cursor = 5_000;
 
-fn listed_since(db: &Connection, ws: Uuid, since: Option<Moment>) -> Result<ListedSince> {
+/// What can be told of a workspace without its files.
+struct Glimpse {
+    settings: WorkspaceSettings,
+    oldest: Cursor,
+    newest: Cursor,
+}
+
+fn glimpse(db: &Connection, access: Access) -> Result<Glimpse> {
+    authorised(db, access)?;
     // Apart, so that each is the end of an index and not a walk over all of it.
-    let sql = "SELECT coalesce((SELECT min(place) FROM changes WHERE ws = ?1), 1),
-                      coalesce((SELECT max(place) FROM changes WHERE ws = ?1), 0)";
-    let (oldest, newest): (Cursor, Cursor) =
-        find(db, sql, [ws], |row| Ok((row.get(0)?, row.get(1)?)))?.unwrap_or((1, 0));
+    let sql = "SELECT settings, coalesce((SELECT min(place) FROM changes WHERE ws = ?1), 1),
+                      coalesce((SELECT max(place) FROM changes WHERE ws = ?1), 0)
+               FROM workspaces WHERE id = ?1";
+    let seen = find(db, sql, [access.workspace.0], |row| {
+        let settings = settings_of(row.get_ref(0)?.as_str()?);
+        Ok(Glimpse { settings, oldest: row.get(1)?, newest: row.get(2)? })
+    })?;
+    seen.ok_or_else(|| ToolError::internal("a member of no workspace"))
+}
+
+fn listed_since(db: &Connection, access: Access, since: Option<Moment>) -> Result<ListedSince> {
+    let Glimpse { settings, oldest, newest } = glimpse(db, access)?;
+    let ws = access.workspace.0;
     let listed = match since {
         Some(Moment(since)) if oldest <= since + 1 && (since..=since + CHANGES_MOST).contains(&newest) => {
             let sql = format!(
@@ -37,17 +55,19 @@ fn listed_since(db: &Connection, ws: Uuid, since: Option<Moment>) -> Result<List
             Rows::All(collect(db, &sql, [ws], file)?)
         }
     };
-    Ok(ListedSince { moment: Moment(newest), listed })
+    Ok(ListedSince { settings, moment: Moment(newest), listed })
 }
 
 #[async_trait]
 impl FileList for Sqlite {
     async fn listed_since(&self, access: Access, since: Option<Moment>) -> Result<ListedSince> {
-        self.read(move |db| {
-            authorised(db, access)?;
-            listed_since(db, access.workspace.0, since)
-        })
-        .await
+        if let Some(moment) = since {
+            let Glimpse { settings, newest, .. } = self.glance(move |db| glimpse(db, access)).await?;
+            if newest == moment.0 {
+                return Ok(ListedSince { settings, moment, listed: Rows::Changed(Vec::new()) });
+            }
+        }
+        self.read(move |db| listed_since(db, access, since)).await
     }
 
     async fn stored(&self, workspace: WorkspaceId, keys: Vec<ContentHash>) -> Result<HashMap<ContentHash, Vec<u8>>> {

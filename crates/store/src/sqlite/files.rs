@@ -66,7 +66,7 @@ const COMMIT: &str = "SELECT id, call_id, toolset, tool, author, created_at, und
 #[async_trait]
 impl FileStore for Sqlite {
     async fn authorise(&self, access: Access) -> Result<()> {
-        self.read(move |db| authorised(db, access).map(drop)).await
+        self.glance(move |db| authorised(db, access).map(drop)).await
     }
 
     async fn stat(&self, access: Access, path: &WsPath) -> Result<Option<Entry>> {

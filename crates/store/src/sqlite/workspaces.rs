@@ -90,7 +90,7 @@ impl WorkspaceStore for Sqlite {
 
     async fn place(&self, workspace: WorkspaceId) -> Result<Option<Place>> {
         let sql = "SELECT kind, root FROM workspaces WHERE id = ?1";
-        self.read(move |db| find(db, sql, [workspace.0], |row| Ok(Place::from_row(row.get(0)?, row.get(1)?)))).await
+        self.glance(move |db| find(db, sql, [workspace.0], |row| Ok(Place::from_row(row.get(0)?, row.get(1)?)))).await
     }
 
     async fn workspaces_of(&self, user: UserId) -> Result<Vec<WorkspaceInfo>> {
@@ -98,7 +98,7 @@ impl WorkspaceStore for Sqlite {
     }
 
     async fn workspace(&self, access: Access) -> Result<WorkspaceInfo> {
-        self.read(move |db| info_of(db, access)).await
+        self.glance(move |db| info_of(db, access)).await
     }
 
     async fn change_workspace(&self, access: Access, change: WorkspaceChange) -> Result<WorkspaceInfo> {

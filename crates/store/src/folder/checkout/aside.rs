@@ -17,7 +17,7 @@ use async_trait::async_trait;
 use std::{collections::BTreeSet, path::Path, sync::Arc, time::SystemTime};
 use toolrest_core::{
     CallCx, CheckedIn, Checkout, CommitId, Depth, ErrorKind, FileType, Ground, KeepLimits, LeftOutReason, Result,
-    ToolError, WsPath,
+    ToolError, WorkspaceSettings, WsPath,
 };
 use toolrest_directory::{Difference, NotTaken, Root, Staying, Turn, WhyNot};
 
@@ -30,6 +30,7 @@ const TRACKED_MOST: usize = 100_000;
 /// A view of the folder for one program.
 pub(super) struct Aside {
     workspace: FolderWorkspace,
+    settings: WorkspaceSettings,
     keep: KeepLimits,
     private: Private,
     /// What changed in the folder after this, somebody else has changed.
@@ -37,11 +38,11 @@ pub(super) struct Aside {
 }
 
 impl Aside {
-    pub(super) fn open(workspace: FolderWorkspace, keep: KeepLimits) -> Result<Self> {
+    pub(super) fn open(workspace: FolderWorkspace, settings: WorkspaceSettings, keep: KeepLimits) -> Result<Self> {
         let private = Private::new(&workspace.scratch)?;
         private.fill(workspace.folder.real_path()).map_err(ToolError::internal)?;
         let since = private.moment()?;
-        Ok(Self { workspace, keep, private, since })
+        Ok(Self { workspace, settings, keep, private, since })
     }
 
     /// Looks at what the program has changed, and decides what becomes of it.
@@ -142,6 +143,10 @@ impl Aside {
 impl Checkout for Aside {
     fn ground(&self) -> Ground {
         Ground::Overlay { lower: self.workspace.folder.real_path().to_owned(), private: self.private.path().to_owned() }
+    }
+
+    fn settings(&self) -> &WorkspaceSettings {
+        &self.settings
     }
 
     async fn check_in(&mut self, cx: &CallCx) -> Result<CheckedIn> {

@@ -21,7 +21,7 @@ use std::{
 };
 use toolrest_core::{
     CallCx, Changeset, CheckedIn, Checkout, CommitId, Content, ContentHash, Effect, EffectKind, Expect, Ground,
-    KeepLimits, LeftOutReason, Result, Timestamp, WsPath, now,
+    KeepLimits, LeftOutReason, Result, Timestamp, WorkspaceSettings, WsPath, now,
 };
 use toolrest_directory::{Kind, Links, Metadata};
 
@@ -31,6 +31,7 @@ const COMMITS_AT_A_TIME: u32 = 100;
 /// A folder that a program works on.
 pub(super) struct InPlace {
     workspace: FolderWorkspace,
+    settings: WorkspaceSettings,
     keep: KeepLimits,
     private: Private,
     /// Shared with a check-in that goes on when its caller has gone.
@@ -38,11 +39,11 @@ pub(super) struct InPlace {
 }
 
 impl InPlace {
-    pub(super) fn open(workspace: FolderWorkspace, keep: KeepLimits) -> Result<Self> {
+    pub(super) fn open(workspace: FolderWorkspace, settings: WorkspaceSettings, keep: KeepLimits) -> Result<Self> {
         let private = Private::new(&workspace.scratch)?;
         let disk = workspace.folder.disk.clone();
         let snapshot = Snapshot::take(disk, private.path(), &keep, private.moment()?)?;
-        Ok(Self { workspace, keep, private, snapshot: Arc::new(Mutex::new(snapshot)) })
+        Ok(Self { workspace, settings, keep, private, snapshot: Arc::new(Mutex::new(snapshot)) })
     }
 }
 
@@ -50,6 +51,10 @@ impl InPlace {
 impl Checkout for InPlace {
     fn ground(&self) -> Ground {
         Ground::Shared(self.workspace.folder.real_path().to_owned())
+    }
+
+    fn settings(&self) -> &WorkspaceSettings {
+        &self.settings
     }
 
     async fn check_in(&mut self, cx: &CallCx) -> Result<CheckedIn> {
