@@ -94,14 +94,13 @@ impl WsPath {
 
     /// The folders above this path, from the root down.
     pub fn ancestors(&self) -> Vec<Self> {
-        let mut above = Vec::new();
-        let mut next = self.parent();
-        while let Some(folder) = next {
-            next = folder.parent();
-            above.push(folder);
-        }
-        above.reverse();
-        above
+        self.folders_above().map(|folder| Self(folder.to_owned())).collect()
+    }
+
+    /// The folders above this path as text, from the root down.
+    pub fn folders_above(&self) -> impl DoubleEndedIterator<Item = &str> {
+        let path = if self.is_root() { "" } else { &self.0 };
+        path.match_indices('/').map(|(end, slash)| if end == 0 { slash } else { &path[..end] })
     }
 
     /// The path of a name in this folder.

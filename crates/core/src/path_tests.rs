@@ -63,6 +63,8 @@ fn a_name_that_begins_alike_is_not_below() {
 fn ancestors_go_from_the_root_down() {
     let above: Vec<String> = WsPath::posix("/a/b/c").unwrap().ancestors().iter().map(ToString::to_string).collect();
     assert_eq!(above, ["/", "/a", "/a/b"]);
+    assert!(WsPath::root().ancestors().is_empty());
+    assert!(WsPath::posix("/a/b/c").unwrap().folders_above().rev().eq(["/a/b", "/a", "/"]));
 }
 
 proptest! {

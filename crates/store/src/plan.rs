@@ -10,7 +10,7 @@ pub(crate) use needs::Needs;
 
 use crate::blob::Prepared;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use toolrest_core::{
     Change, Changeset, Commit, CommitId, ContentHash, Destination, Effect, EffectKind, Entry, ErrorKind, Expect,
@@ -137,7 +137,8 @@ impl Plan {
 
 /// Turns changes into row operations, or says what stands in the way.
 pub(crate) fn plan(changes: &Changeset, contents: &[Option<Prepared>], view: View, now: Timestamp) -> Result<Plan> {
-    let mut planner = Planner { view, now, plan: Plan::default() };
+    let places = view.live.values().map(|row| (row.id, row.path.clone())).collect();
+    let mut planner = Planner { view, places, now, plan: Plan::default() };
     for expect in &changes.expect {
         planner.check(expect)?;
     }
@@ -150,6 +151,8 @@ pub(crate) fn plan(changes: &Changeset, contents: &[Option<Prepared>], view: Vie
 
 struct Planner {
     view: View,
+    /// Where the files of the view stand.
+    places: HashMap<FileId, WsPath>,
     now: Timestamp,
     plan: Plan,
 }
@@ -259,16 +262,20 @@ impl Planner {
 
     /// Sees to it that the folders above a path exist.
     fn make_room(&mut self, path: &WsPath, parents: Parents) -> Result<()> {
-        for folder in path.ancestors() {
-            match self.view.live.get(&folder) {
-                Some(row) if row.file_type == FileType::Folder => {}
-                Some(_) => return Err(through_file(&folder)),
-                None if parents == Parents::Require => return Err(folder_not_found(&folder)),
-                None => {
-                    let row = self.new_row(&folder, FileType::Folder, None);
-                    self.insert(row);
-                }
+        for folder in path.folders_above() {
+            let there = self.view.live.get(folder).map(|row| row.file_type);
+            if there == Some(FileType::Folder) {
+                continue;
             }
+            let folder = WsPath::from_normal(folder.to_owned());
+            if there.is_some() {
+                return Err(through_file(&folder));
+            }
+            if parents == Parents::Require {
+                return Err(folder_not_found(&folder));
+            }
+            let row = self.new_row(&folder, FileType::Folder, None);
+            self.insert(row);
         }
         Ok(())
     }
@@ -310,13 +317,24 @@ impl Planner {
         Ok(Outcome { path: target, ..outcome(&row) })
     }
 
+    /// Lets the view know what stands at a path.
+    fn place(&mut self, row: FileRow) {
+        self.places.insert(row.id, row.path.clone());
+        self.view.live.insert(row.path.clone(), row);
+    }
+
+    /// What the view has of a file, wherever the changes so far left it.
+    fn placed(&self, file: FileId) -> Option<&FileRow> {
+        self.places.get(&file).and_then(|path| self.view.live.get(path))
+    }
+
     /// Lets the view follow a move: rows, and what is known to lie below folders.
     fn move_view(&mut self, from: &WsPath, target: &WsPath) {
         let went = 1 + self.view.below.get(from).map_or(0, |below| below.entries);
         self.count_below(from, -went);
         for (path, row) in taken_out(&mut self.view.live, from) {
             if let Some(path) = path.moved(from, target) {
-                self.view.live.insert(path.clone(), FileRow { path, ..row });
+                self.place(FileRow { path, ..row });
             }
         }
         // What was known of the target was that there is nothing.
@@ -328,8 +346,8 @@ impl Planner {
 
     /// Notes that so many entries came to a path, or left it, for all folders above.
     fn count_below(&mut self, path: &WsPath, entries: i64) {
-        for folder in path.ancestors() {
-            if let Some(below) = self.view.below.get_mut(&folder) {
+        for folder in path.folders_above() {
+            if let Some(below) = self.view.below.get_mut(folder) {
                 below.entries += entries;
             }
         }
@@ -373,13 +391,14 @@ impl Planner {
         self.plan.ops.push(RowOp::Trash { file: row.id, path: path.clone(), is_folder });
         self.effect(EffectKind::Remove, &row, None);
         self.view.live.remove(path);
+        self.places.remove(&row.id);
         self.count_below(path, -1);
         Ok(outcome(&row))
     }
 
     fn restore(&mut self, file: FileId) -> Result<Outcome> {
         let row = self.view.ids.get(&file).cloned().ok_or_else(|| no_such_file(file))?;
-        if let Some(back) = self.view.live.values().find(|live| live.id == file && row.deleted_at.is_some()) {
+        if let Some(back) = self.placed(file).filter(|_| row.deleted_at.is_some()) {
             // It came back with something below it.
             return Ok(outcome(back));
         }
@@ -390,18 +409,20 @@ impl Planner {
         if self.view.live.contains_key(&row.path) {
             return Err(already_exists(&row.path));
         }
-        for folder in row.path.ancestors() {
-            match self.view.live.get(&folder) {
-                Some(above) if above.file_type == FileType::Folder => {}
-                Some(_) => return Err(through_file(&folder)),
-                None => {
-                    if let Some(trashed) = self.view.trashed_folders.remove(&folder) {
-                        self.untrash(trashed);
-                    } else {
-                        let new = self.new_row(&folder, FileType::Folder, None);
-                        self.insert(new);
-                    }
-                }
+        for folder in row.path.folders_above() {
+            let there = self.view.live.get(folder).map(|row| row.file_type);
+            if there == Some(FileType::Folder) {
+                continue;
+            }
+            let folder = WsPath::from_normal(folder.to_owned());
+            if there.is_some() {
+                return Err(through_file(&folder));
+            }
+            if let Some(trashed) = self.view.trashed_folders.remove(&folder) {
+                self.untrash(trashed);
+            } else {
+                let new = self.new_row(&folder, FileType::Folder, None);
+                self.insert(new);
             }
         }
         Ok(self.untrash(row))
@@ -409,7 +430,7 @@ impl Planner {
 
     fn revert(&mut self, file: FileId, seq: i64, mode: Option<u32>) -> Result<Outcome> {
         // An earlier change of the same set may have touched it.
-        let row = self.view.live.values().find(|row| row.id == file).cloned().ok_or_else(|| no_such_file(file))?;
+        let row = self.placed(file).cloned().ok_or_else(|| no_such_file(file))?;
         changeable(&row)?;
         let old = self.view.versions.get(&(file, seq)).copied().ok_or_else(|| {
             ToolError::new(ErrorKind::NotFound, format!("Version {seq} of {} is no longer kept", row.path))
@@ -443,7 +464,7 @@ impl Planner {
             mode_before,
         });
         let outcome = outcome(&row);
-        self.view.live.insert(row.path.clone(), row);
+        self.place(row);
         outcome
     }
 
@@ -452,7 +473,7 @@ impl Planner {
         self.effect(EffectKind::Create, &row, None);
         self.count_below(&row.path, 1);
         let outcome = outcome(&row);
-        self.view.live.insert(row.path.clone(), row);
+        self.place(row);
         outcome
     }
 
@@ -461,7 +482,7 @@ impl Planner {
         self.effect(EffectKind::Restore, &row, None);
         self.count_below(&row.path, 1);
         let outcome = outcome(&row);
-        self.view.live.insert(row.path.clone(), row);
+        self.place(row);
         outcome
     }
 

@@ -73,7 +73,10 @@ impl Needs {
 
     fn path(&mut self, path: &WsPath) {
         self.at.insert(path.clone());
-        self.above.extend(path.ancestors());
+        // Where one is known, those above it are.
+        let unknown = path.folders_above().rev().take_while(|above| !self.above.contains(*above));
+        let unknown: Vec<WsPath> = unknown.map(|above| WsPath::from_normal(above.to_owned())).collect();
+        self.above.extend(unknown);
     }
 
     /// What a later change finds at or below the target of a move stood at or below its source. Looked at from the last

@@ -71,6 +71,7 @@ pub(super) fn view(db: &Connection, ws: WorkspaceId, changes: &Changeset) -> Res
         if let Some(row) = live(db, ws, path)? {
             view.live.insert(path.clone(), row);
         } else if needs.restores
+            && needs.above.contains(path)
             && let Some(row) = trashed_folder(db, ws, path)?
         {
             view.trashed_folders.insert(path.clone(), row);
