@@ -11,6 +11,7 @@ mod desks;
 mod edits;
 mod merge;
 mod notes;
+mod paths;
 mod renames;
 mod sight;
 mod tree;

@@ -236,10 +236,8 @@ impl Desk {
         let renames = Renames::find(&self.work.sight, &base);
         let reader = EditReader { bench: &self.bench, base, keep, quiet_since: self.quiet_since };
         let edits = reader.read(&self.work.sight, &renames, known);
-        let needed = edits.files.keys().flat_map(|path| {
-            let origin = renames.origin(path);
-            [base.row(&origin), base.tree.get(&origin)]
-        });
+        let origins = edits.files.keys().filter_map(|path| renames.origin(path));
+        let needed = origins.flat_map(|origin| [base.row(&origin), base.tree.get(&origin)]);
         let needed = needed.flatten().filter_map(|row| row.file().copied()).filter(|version| !version.is_plain());
         let needed = needed.collect();
         (self.work.edits, self.work.renames) = (edits, renames);

@@ -43,16 +43,16 @@ pub(super) struct EditReader<'a> {
 
 impl EditReader<'_> {
     /// What was read before is not read again.
-    pub(super) fn read(&self, sight: &Sight, renames: &Renames, mut known: Edits) -> Edits {
+    pub(super) fn read(&self, sight: &Sight, renames: &Renames, mut read: Edits) -> Edits {
         let mut edits = Edits::default();
         let mut bytes_left = self.keep.commit_bytes;
         let mut changes_left = self.keep.commit_files.saturating_sub(sight.folders.len());
         for (path, stamp) in &sight.files {
             let origin = renames.origin(path);
-            let is_known = origin == *path || sight.vanished.contains(&origin);
-            let before = self.base.notes.get(&origin).filter(|_| is_known).and_then(noted_file);
+            let known = origin.filter(|origin| origin == path || sight.vanished.contains(origin));
+            let before = known.as_ref().and_then(|origin| self.base.notes.get(origin)).and_then(noted_file);
             let is_moved_only = |(noted, _): &(Stamp, ContentHash)| {
-                origin != *path && noted == stamp && !stamp.is_fresh(self.quiet_since)
+                known.as_ref() != Some(path) && noted == stamp && !stamp.is_fresh(self.quiet_since)
             };
             if let Some(before) = before.filter(is_moved_only) {
                 edits.same.insert(path.clone(), before);
@@ -67,7 +67,7 @@ impl EditReader<'_> {
                 edits.same.insert(path.clone(), (stamp, hash));
                 continue;
             }
-            let edit = match known.files.remove(path) {
+            let edit = match read.files.remove(path) {
                 Some(edit) => Ok(edit),
                 None => self.read_file(path, bytes_left, changes_left > 0),
             };

@@ -5,6 +5,7 @@
 use super::beside::{Beside, Occupied};
 use super::desk::Base;
 use super::edits::{Edit, Edits};
+use super::paths::Paths;
 use super::renames::Renames;
 use super::sight::Sight;
 use super::tree::{Row, Version, What};
@@ -53,6 +54,8 @@ pub(super) struct Merge<'a> {
     expect: Vec<Expect>,
     changed: Vec<ProgramChange>,
     conflicts: Vec<ProgramConflict>,
+    /// The paths of the conflicts.
+    told: Paths<()>,
 }
 
 impl<'a> Merge<'a> {
@@ -82,6 +85,7 @@ impl<'a> Merge<'a> {
             expect: Vec::new(),
             changed: Vec::new(),
             conflicts: Vec::new(),
+            told: Paths::default(),
         }
     }
 
@@ -140,29 +144,36 @@ impl<'a> Merge<'a> {
             if now != *path && self.sight.folders.contains_key(&now) || self.base.tree.get(path) != Some(before) {
                 continue;
             }
-            let goes = |below: &WsPath| self.going.contains(below) || !self.renames.destination(below).is_below(&now);
-            if self.base.tree.below(path).all(|(below, _)| goes(below)) {
+            if self.is_left_empty(path, &now) {
                 self.removed_folders.insert(path.clone(), *before);
                 self.going.insert(path.clone());
             }
         }
     }
 
+    /// Whether nothing stays in a folder, of which all folders in it were asked before.
+    fn is_left_empty(&self, folder: &WsPath, now: &WsPath) -> bool {
+        if self.renames.lead_to_or_below(now) {
+            return false;
+        }
+        // With a folder goes all that is in it.
+        let mut below = self.base.tree.below_but_within(folder, |inner| self.going.contains(inner));
+        below.all(|path| self.going.contains(path) || !self.renames.destination(path).is_below(now))
+    }
+
     fn make_folders(&mut self) -> Result<()> {
         for path in self.sight.folders.keys() {
-            let origin = self.renames.origin(path);
-            let stays = |row: &&Row| !self.going.contains(&origin) && row.is_folder();
-            if standing(self.base, self.renames, path).is_some_and(|row| stays(&row)) {
+            let occupants = occupants!(self);
+            let there = occupants.at(path);
+            if there == Some(What::Folder) {
                 continue;
             }
-            let occupants = occupants!(self);
-            let is_taken = occupants.at(path).is_some();
-            let place = if is_taken {
+            let place = if there.is_some() {
                 self.beside.beside(path, &occupants)?
             } else {
                 self.beside.place_of(path, &occupants)?
             };
-            if place != *path && !self.is_told(path) {
+            if place != *path && self.told.at_or_above(path).is_none() {
                 self.conflict(path, Some(&place), "a file of somebody else stands there");
             }
             self.tell(&place, ProgramChangeKind::Created, None);
@@ -173,10 +184,10 @@ impl<'a> Merge<'a> {
 
     fn put(&mut self, path: &WsPath, edit: &Edit) -> Result<()> {
         let origin = self.renames.origin(path);
-        let there = standing(self.base, self.renames, path).copied();
-        if let Some((before, version)) = self.tracked(path, &origin) {
+        let there = origin.as_ref().and_then(|origin| self.base.tree.get(origin)).copied();
+        if let Some((origin, before, version)) = self.tracked(path, origin.as_ref()) {
             if there == Some(before) {
-                return self.change(path, &origin, edit, before, version);
+                return self.change(path, origin, edit, before, version);
             }
             if self.shows(there, edit) {
                 return Ok(());
@@ -184,8 +195,8 @@ impl<'a> Merge<'a> {
             let reason = if there.is_some() { "somebody else changed it" } else { "somebody else removed or moved it" };
             return self.keep_beside(path, edit, reason);
         }
-        if there.is_none() || self.going.contains(&origin) {
-            return self.create(path, &origin, edit);
+        if there.is_none() || origin.as_ref().is_some_and(|origin| self.going.contains(origin)) {
+            return self.create(path, origin.as_ref(), edit);
         }
         if self.shows(there, edit) {
             return Ok(());
@@ -194,10 +205,10 @@ impl<'a> Merge<'a> {
     }
 
     /// What a file was made from, if it is one of the workspace.
-    fn tracked(&self, path: &WsPath, origin: &WsPath) -> Option<(Row, Version)> {
-        let is_known = origin == path || self.sight.vanished.contains(origin);
-        let row = self.base.row(origin).filter(|_| is_known && self.base.is_noted_file(origin))?;
-        row.file().map(|version| (*row, *version))
+    fn tracked<'o>(&self, path: &WsPath, origin: Option<&'o WsPath>) -> Option<(&'o WsPath, Row, Version)> {
+        let origin = origin.filter(|origin| *origin == path || self.sight.vanished.contains(*origin))?;
+        let row = self.base.row(origin).filter(|_| self.base.is_noted_file(origin))?;
+        row.file().map(|version| (origin, *row, *version))
     }
 
     fn change(&mut self, path: &WsPath, origin: &WsPath, edit: &Edit, row: Row, version: Version) -> Result<()> {
@@ -231,7 +242,7 @@ impl<'a> Merge<'a> {
         Ok(())
     }
 
-    fn create(&mut self, path: &WsPath, origin: &WsPath, edit: &Edit) -> Result<()> {
+    fn create(&mut self, path: &WsPath, origin: Option<&WsPath>, edit: &Edit) -> Result<()> {
         let place = self.beside.place_of(path, &occupants!(self))?;
         if place != *path {
             self.conflict(path, Some(&place), "a file of somebody else stands where a folder was");
@@ -257,7 +268,8 @@ impl<'a> Merge<'a> {
     /// Makes the folder that something is moved to again, if others removed it: moves do not.
     fn make_above(&mut self, path: &WsPath) {
         let Some(above) = path.parent().filter(|above| !above.is_root()) else { return };
-        if standing(self.base, self.renames, &above).is_none() && self.made_folders.insert(above.clone()) {
+        let is_missing = self.renames.origin(&above).is_none_or(|origin| self.base.tree.get(&origin).is_none());
+        if is_missing && self.made_folders.insert(above.clone()) {
             self.tell(&above, ProgramChangeKind::Created, None);
         }
     }
@@ -302,8 +314,8 @@ impl<'a> Merge<'a> {
         self.expect.push(Expect::At(row.id, origin.clone()));
     }
 
-    fn expect_absent(&mut self, path: &WsPath, origin: &WsPath) {
-        for path in [path, origin] {
+    fn expect_absent(&mut self, path: &WsPath, origin: Option<&WsPath>) {
+        for path in std::iter::once(path).chain(origin) {
             if !self.going.contains(path) && self.base.tree.get(path).is_none() {
                 self.expect.push(Expect::Absent(path.clone()));
             }
@@ -326,11 +338,8 @@ impl<'a> Merge<'a> {
 
     fn conflict(&mut self, path: &WsPath, kept_as: Option<&WsPath>, reason: &str) {
         let (path, kept_as, reason) = (path.clone(), kept_as.cloned(), reason.to_owned());
+        self.told.insert(&path, ());
         self.conflicts.push(ProgramConflict { path, kept_as, reason });
-    }
-
-    fn is_told(&self, path: &WsPath) -> bool {
-        self.conflicts.iter().any(|conflict| conflict.path == *path || path.is_below(&conflict.path))
     }
 
     /// Puts the changes in an order in which each finds what it needs: names first, then contents.
@@ -361,12 +370,6 @@ impl<'a> Merge<'a> {
     }
 }
 
-/// What stands at a path after folders were moved. What was moved away does not.
-fn standing<'a>(base: Base<'a>, renames: &Renames, path: &WsPath) -> Option<&'a Row> {
-    let origin = renames.origin(path);
-    base.tree.get(&origin).filter(|_| renames.destination(&origin) == *path)
-}
-
 /// What stands at a path after the moves, and stays there.
 struct Occupants<'a> {
     base: Base<'a>,
@@ -377,7 +380,8 @@ struct Occupants<'a> {
 
 impl Occupied for Occupants<'_> {
     fn at(&self, path: &WsPath) -> Option<What> {
-        let row = standing(self.base, self.renames, path).filter(|_| !self.going.contains(&self.renames.origin(path)));
+        let origin = self.renames.origin(path).filter(|origin| !self.going.contains(origin));
+        let row = origin.and_then(|origin| self.base.tree.get(&origin));
         row.map(|row| row.what).or_else(|| self.sight.files.contains_key(path).then_some(What::Unseen))
     }
 }

@@ -35,7 +35,7 @@ impl Sight {
         bench.survey(MAX_PATH_BYTES, &mut survey)?;
         let Survey { notes, mut sight, .. } = survey;
         let is_below_blocked = |blocked: &BTreeSet<WsPath>, path: &WsPath| {
-            !blocked.is_empty() && path.ancestors().iter().any(|above| blocked.contains(above))
+            !blocked.is_empty() && path.folders_above().any(|above| blocked.contains(above))
         };
         let mut gone = Vec::new();
         for (path, note) in &*notes {

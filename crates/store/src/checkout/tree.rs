@@ -98,6 +98,30 @@ impl Tree {
         self.rows.range::<str, _>((Bound::Excluded(&*low), Bound::Excluded(&*high)))
     }
 
+    /// What lies below a folder, but not within those folders in it of which enough is known.
+    pub(super) fn below_but_within(
+        &self,
+        folder: &WsPath,
+        is_known: impl Fn(&str) -> bool,
+    ) -> impl Iterator<Item = &WsPath> {
+        let (low, high) = folder.below_range();
+        let mut begin = Bound::Excluded(low);
+        let folder_bytes = folder.as_str().len();
+        std::iter::from_fn(move || {
+            loop {
+                let rest = (begin.as_ref().map(String::as_str), Bound::Excluded(&*high));
+                let (path, _) = self.rows.range::<str, _>(rest).next()?;
+                let above = path.folders_above().next_back().filter(|above| above.len() > folder_bytes);
+                let Some(known) = above.filter(|above| is_known(above)) else {
+                    begin = Bound::Excluded(path.as_str().to_owned());
+                    return Some(path);
+                };
+                // What sorts after all that is in a folder.
+                begin = Bound::Included(format!("{known}0"));
+            }
+        })
+    }
+
     /// Brings the tree up to date. Tells what stood before at the paths where something else stands now.
     pub(super) fn update(&mut self, listed: Rows) -> HashMap<WsPath, Option<Row>> {
         let mut before = HashMap::new();

@@ -5,6 +5,7 @@ mod changesets;
 mod checkout_conflicts;
 mod checkout_left_out;
 mod checkout_merges;
+mod checkout_renames;
 mod checkout_scene;
 mod checkouts;
 mod concurrency;
