@@ -189,19 +189,36 @@ impl<'a> Merge<'a> {
             if there == Some(before) {
                 return self.change(path, origin, edit, before, version);
             }
-            if self.shows(there, edit) {
-                return Ok(());
+            if let Some((row, now)) = self.shows(there, edit) {
+                return self.keep_bits(path, origin, edit, version.is_executable, row, now);
             }
             let reason = if there.is_some() { "somebody else changed it" } else { "somebody else removed or moved it" };
             return self.keep_beside(path, edit, reason);
         }
-        if there.is_none() || origin.as_ref().is_some_and(|origin| self.going.contains(origin)) {
+        let Some(origin) = origin.as_ref().filter(|origin| there.is_some() && !self.going.contains(*origin)) else {
             return self.create(path, origin.as_ref(), edit);
-        }
-        if self.shows(there, edit) {
-            return Ok(());
+        };
+        if let Some((row, now)) = self.shows(there, edit) {
+            return self.keep_bits(path, origin, edit, false, row, now);
         }
         self.keep_beside(path, edit, "somebody else made something of that name")
+    }
+
+    /// Lets a file be run or not as the program has it, where somebody else wrote the same content.
+    fn keep_bits(
+        &mut self,
+        path: &WsPath,
+        origin: &WsPath,
+        edit: &Edit,
+        was_executable: bool,
+        row: Row,
+        now: Version,
+    ) -> Result<()> {
+        let is_executable = edit.stamp.is_executable();
+        if is_executable == was_executable || is_executable == now.is_executable {
+            return Ok(());
+        }
+        self.change(path, origin, edit, row, now)
     }
 
     /// What a file was made from, if it is one of the workspace.
@@ -322,14 +339,17 @@ impl<'a> Merge<'a> {
         }
     }
 
-    /// Whether programs see in a row what was written.
-    fn shows(&self, row: Option<Row>, edit: &Edit) -> bool {
-        let Some(version) = row.and_then(|row| row.file().copied()) else { return false };
-        if version.is_plain() {
-            return version.blob == edit.hash;
-        }
-        let original = self.originals.get(&version.blob).cloned();
-        original.is_some_and(|content| content.shown(version.file_type) == edit.bytes)
+    /// Tells of a row in which programs see what was written.
+    fn shows(&self, row: Option<Row>, edit: &Edit) -> Option<(Row, Version)> {
+        let row = row?;
+        let version = *row.file()?;
+        let is_shown = if version.is_plain() {
+            version.blob == edit.hash
+        } else {
+            let original = self.originals.get(&version.blob).cloned();
+            original.is_some_and(|content| content.shown(version.file_type) == edit.bytes)
+        };
+        is_shown.then_some((row, version))
     }
 
     fn tell(&mut self, path: &WsPath, change: ProgramChangeKind, from: Option<&WsPath>) {

@@ -1,14 +1,16 @@
 //! What programs and others change at once.
 
-use crate::checkout_scene::{Scene, changed, json, put_as};
+use crate::checkout_scene::{Scene, changed, json, mode, put_as};
 use crate::room::{Room, on_both_stores, path, put};
-use std::fs::{self};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use toolrest_core::{Change, CheckedIn, FileType, Removal};
 
 on_both_stores!(
     two_programs_at_once_keep_both_their_changes,
     two_programs_that_write_the_same_file_lose_nothing,
     the_same_change_made_twice_is_no_conflict,
+    a_file_can_be_run_also_if_another_wrote_the_same,
     a_file_that_another_changed_is_not_removed,
     a_json_file_must_stay_json,
     other_fields_of_a_document_stay,
@@ -68,6 +70,35 @@ async fn the_same_change_made_twice_is_no_conflict(room: Room) {
     }
     one.check_in().await;
     assert_eq!(other.check_in().await, CheckedIn::default());
+}
+
+async fn a_file_can_be_run_also_if_another_wrote_the_same(room: Room) {
+    let scene = Scene::of(&room);
+    let board = |text: &str| put_as("/board", FileType::Canvas, json(text));
+    room.all(vec![put("/changed", "0"), put("/tool", "tool"), board("{\"a\":1}")]).await.unwrap();
+    let mut program = scene.check_out().await;
+    program.write("changed", "1");
+    program.write("board", "{\n  \"a\": 2\n}\n");
+    program.write("new", "new");
+    let names = ["board", "changed", "new", "tool"];
+    for name in names {
+        fs::set_permissions(program.folder.join(name), Permissions::from_mode(0o755)).unwrap();
+    }
+    room.all(vec![put("/changed", "1"), put("/tool", "tool"), put("/new", "new"), board("{\"a\":2}")]).await.unwrap();
+    let checked_in = program.check_in().await;
+    assert_eq!(changed(&checked_in), ["~/board", "~/changed", "~/new", "~/tool"]);
+    assert!(checked_in.conflicts.is_empty(), "{checked_in:?}");
+    let anew = Scene::of(&room);
+    let folder = anew.check_out().await.folder;
+    assert_eq!(names.map(|name| mode(&folder.join(name))), [0o755; 4]);
+    // Whoever says nothing of it leaves it to others.
+    let mut other = scene.check_out().await;
+    other.write("changed", "2");
+    program.write("changed", "2");
+    fs::set_permissions(program.folder.join("changed"), Permissions::from_mode(0o644)).unwrap();
+    assert_eq!(changed(&program.check_in().await), ["~/changed"]);
+    assert_eq!(other.check_in().await, CheckedIn::default());
+    assert_eq!(mode(&other.folder.join("changed")), 0o644);
 }
 
 async fn a_file_that_another_changed_is_not_removed(room: Room) {
