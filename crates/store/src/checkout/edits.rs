@@ -5,12 +5,12 @@ use super::notes::{Note, Noted, Stamp};
 use super::renames::Renames;
 use super::sight::Sight;
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     path::Path,
     time::SystemTime,
 };
 use toolrest_core::{ContentHash, KeepLimits, LeftOutReason, WsPath};
-use toolrest_directory::{Content, ErrorKind, Workbench};
+use toolrest_directory::{Content, ErrorKind, Identity, Workbench};
 
 /// What a program wrote.
 #[derive(Debug, Default)]
@@ -19,6 +19,8 @@ pub(super) struct Edits {
     pub(super) files: BTreeMap<WsPath, Edit>,
     /// Files that turned out to be as they were, though maybe elsewhere.
     pub(super) same: BTreeMap<WsPath, (Stamp, ContentHash)>,
+    /// Where files were that there is no room for as new ones: they can only be moved.
+    pub(super) moved: BTreeMap<WsPath, WsPath>,
     /// Files that cannot be kept.
     pub(super) refused: BTreeMap<WsPath, (Stamp, LeftOutReason)>,
     /// Files that are gone again.
@@ -47,6 +49,7 @@ impl EditReader<'_> {
         let mut edits = Edits::default();
         let mut bytes_left = self.keep.commit_bytes;
         let mut changes_left = self.keep.commit_files.saturating_sub(sight.folders.len());
+        let mut leavers = self.leavers(sight, renames);
         for (path, stamp) in &sight.files {
             let origin = renames.origin(path);
             let known = origin.filter(|origin| origin == path || sight.vanished.contains(origin));
@@ -65,6 +68,16 @@ impl EditReader<'_> {
                 && let Some(stamp) = self.still_holds(path, hash)
             {
                 edits.same.insert(path.clone(), (stamp, hash));
+                continue;
+            }
+            if !has_room && let Some((from, (noted, hash), stamp)) = self.same_elsewhere(path, stamp, &leavers) {
+                leavers.remove(&stamp.identity);
+                edits.moved.insert(path.clone(), from.clone());
+                edits.same.insert(path.clone(), (stamp, hash));
+                if noted.is_executable() != stamp.is_executable() {
+                    // That takes a version with the same content.
+                    edits.refused.insert(path.clone(), (stamp, self.lack_of_room(stamp.size_bytes())));
+                }
                 continue;
             }
             let edit = match read.files.remove(path) {
@@ -95,6 +108,38 @@ impl EditReader<'_> {
         edits
     }
 
+    /// Files that left their paths for the program's reasons alone, by what tells them apart wherever they are.
+    fn leavers<'a>(&self, sight: &'a Sight, renames: &Renames) -> HashMap<Identity, &'a WsPath> {
+        let is_leaver = |path: &&WsPath| {
+            let now = renames.destination(path);
+            let is_unchanged = self.base.tree.get(path).is_some_and(|row| self.base.row(path) == Some(row));
+            // Folders are made before files are moved.
+            is_unchanged && !sight.folders.contains_key(*path) && (now == **path || !sight.files.contains_key(&now))
+        };
+        let gone = sight.vanished.iter().filter(|path| self.base.is_noted_file(path)).filter(is_leaver);
+        gone.filter_map(|path| Some((self.base.notes.get(path)?.stamp.identity, path))).collect()
+    }
+
+    /// Finds where a file was before: the same one, with the same content.
+    fn same_elsewhere<'a>(
+        &self,
+        path: &WsPath,
+        stamp: &Stamp,
+        leavers: &HashMap<Identity, &'a WsPath>,
+    ) -> Option<(&'a WsPath, (Stamp, ContentHash), Stamp)> {
+        let from = *leavers.get(&stamp.identity)?;
+        let (noted, hash) = self.base.notes.get(from).and_then(noted_file)?;
+        if noted.size_bytes() != stamp.size_bytes() {
+            return None;
+        }
+        let now = self.still_holds(path, hash).filter(|now| now.identity == stamp.identity)?;
+        Some((from, (noted, hash), now))
+    }
+
+    fn lack_of_room(&self, size_bytes: u64) -> LeftOutReason {
+        if size_bytes <= self.keep.file_bytes { LeftOutReason::TooMuch } else { LeftOutReason::TooLarge }
+    }
+
     /// Tells how a file looks that still has that content.
     fn still_holds(&self, path: &WsPath, hash: ContentHash) -> Option<Stamp> {
         let (found, metadata) = self.bench.hash(Path::new(path.without_slash())).ok()?;
@@ -112,10 +157,7 @@ impl EditReader<'_> {
             }
             Err(error) => Err(match error.kind {
                 ErrorKind::NotFound | ErrorKind::NotAFolder | ErrorKind::IsFolder | ErrorKind::Loop => Unread::Gone,
-                ErrorKind::TooLarge { size_bytes, .. } if size_bytes <= self.keep.file_bytes => {
-                    Unread::Refused(LeftOutReason::TooMuch)
-                }
-                ErrorKind::TooLarge { .. } => Unread::Refused(LeftOutReason::TooLarge),
+                ErrorKind::TooLarge { size_bytes, .. } => Unread::Refused(self.lack_of_room(size_bytes)),
                 ErrorKind::Special => Unread::Refused(LeftOutReason::Special),
                 _ => Unread::Refused(LeftOutReason::Unreadable),
             }),

@@ -43,7 +43,8 @@ pub(super) struct Merge<'a> {
     beside: Beside,
     /// What goes, by where it is in the workspace.
     going: BTreeSet<WsPath>,
-    folders: Vec<Change>,
+    /// Changes that come before all others.
+    first: Vec<Change>,
     removed_files: BTreeMap<WsPath, Row>,
     /// Those that may have gone elsewhere, by what they held.
     leavers: HashMap<ContentHash, Vec<WsPath>>,
@@ -75,7 +76,7 @@ impl<'a> Merge<'a> {
             originals,
             beside: Beside::new(call),
             going: BTreeSet::new(),
-            folders: Vec::new(),
+            first: Vec::new(),
             removed_files: BTreeMap::new(),
             leavers: HashMap::new(),
             removed_folders: BTreeMap::new(),
@@ -94,6 +95,9 @@ impl<'a> Merge<'a> {
         self.remove_files();
         self.remove_folders();
         self.make_folders()?;
+        for (path, from) in &self.edits.moved {
+            self.carry(path, from)?;
+        }
         for (path, edit) in &self.edits.files {
             self.put(path, edit)?;
         }
@@ -103,10 +107,10 @@ impl<'a> Merge<'a> {
     fn move_folders(&mut self) {
         for rename in self.renames.iter() {
             if let Some(above) = rename.to.parent().filter(|above| !above.is_root()) {
-                self.folders.push(Change::MakeDir(above));
+                self.first.push(Change::MakeDir(above));
             }
             let to = Destination::Exactly(rename.to.clone());
-            self.folders.push(Change::Move { from: rename.from.clone(), to });
+            self.first.push(Change::Move { from: rename.from.clone(), to });
             if let Some(row) = self.base.tree.get(&rename.origin) {
                 self.expect.push(Expect::At(row.id, rename.origin.clone()));
             }
@@ -260,26 +264,62 @@ impl<'a> Merge<'a> {
     }
 
     fn create(&mut self, path: &WsPath, origin: Option<&WsPath>, edit: &Edit) -> Result<()> {
-        let place = self.beside.place_of(path, &occupants!(self))?;
-        if place != *path {
-            self.conflict(path, Some(&place), "a file of somebody else stands where a folder was");
-        }
+        let place = self.place_of(path)?;
         if place == *path
             && let Some(from) = self.moved_from(path, edit)
         {
-            let row = self.removed_files.remove(&from);
-            if let Some((row, version)) = row.and_then(|row| Some((row, *row.file()?))) {
-                self.expect_unchanged(&from, row, version);
-            }
-            self.expect_absent(path, origin);
-            self.make_above(path);
-            self.tell(path, ProgramChangeKind::Moved, Some(&from));
-            self.moves.push((self.renames.destination(&from), path.clone()));
+            self.move_file(&from, place, origin);
             return Ok(());
         }
         self.expect_absent(&place, origin);
         self.put_new(place, edit);
         Ok(())
+    }
+
+    /// Moves a file that cannot be written anew.
+    fn carry(&mut self, path: &WsPath, from: &WsPath) -> Result<()> {
+        if let Some(leavers) = self.base.noted_hash(from).and_then(|hash| self.leavers.get_mut(&hash)) {
+            leavers.retain(|leaver| leaver != from);
+        }
+        let origin = self.renames.origin(path);
+        let there = origin.as_ref().filter(|origin| !self.going.contains(*origin));
+        let there = there.and_then(|origin| self.base.tree.get(origin)).copied();
+        let place = match (there, self.tracked(path, origin.as_ref())) {
+            (Some(row), Some((origin, before, version))) if row == before => {
+                self.going.insert(origin.clone());
+                self.expect_unchanged(origin, row, version);
+                self.first.push(Change::Remove { path: path.clone(), removal: Removal::File });
+                path.clone()
+            }
+            (Some(_), _) => {
+                let place = self.beside.beside(path, &occupants!(self))?;
+                self.conflict(path, Some(&place), "somebody else changed or made something of that name");
+                place
+            }
+            (None, _) => self.place_of(path)?,
+        };
+        self.move_file(from, place, origin.as_ref());
+        Ok(())
+    }
+
+    fn move_file(&mut self, from: &WsPath, place: WsPath, origin: Option<&WsPath>) {
+        let row = self.removed_files.remove(from);
+        if let Some((row, version)) = row.and_then(|row| Some((row, *row.file()?))) {
+            self.expect_unchanged(from, row, version);
+        }
+        self.expect_absent(&place, origin);
+        self.make_above(&place);
+        self.tell(&place, ProgramChangeKind::Moved, Some(from));
+        self.moves.push((self.renames.destination(from), place));
+    }
+
+    /// Where something can be made: at its path, unless a file has come to stand where a folder was.
+    fn place_of(&mut self, path: &WsPath) -> Result<WsPath> {
+        let place = self.beside.place_of(path, &occupants!(self))?;
+        if place != *path {
+            self.conflict(path, Some(&place), "a file of somebody else stands where a folder was");
+        }
+        Ok(place)
     }
 
     /// Makes the folder that something is moved to again, if others removed it: moves do not.
@@ -370,9 +410,9 @@ impl<'a> Merge<'a> {
             }
             let path = self.renames.destination(&path);
             self.tell(&path, ProgramChangeKind::Removed, None);
-            self.folders.push(Change::Remove { path, removal: Removal::File });
+            self.first.push(Change::Remove { path, removal: Removal::File });
         }
-        let mut changes = std::mem::take(&mut self.folders);
+        let mut changes = std::mem::take(&mut self.first);
         changes.extend(self.made_folders.iter().cloned().map(Change::MakeDir));
         let moves = self.moves.iter().cloned();
         changes.extend(moves.map(|(from, to)| Change::Move { from, to: Destination::Exactly(to) }));

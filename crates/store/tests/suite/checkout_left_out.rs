@@ -12,6 +12,8 @@ on_both_stores!(
     ignored_files_stay_in_the_folder_without_versions,
     a_tracked_file_stays_tracked_whatever_rules_say,
     limits_leave_out_and_tell,
+    a_file_over_the_limit_can_be_moved,
+    a_file_over_the_limit_is_moved_beside_what_others_made,
     hostile_entries_are_left_out_and_tracked_files_come_back,
     closed_folders_and_files_are_opened,
     names_that_no_path_can_have_are_left_out,
@@ -78,6 +80,71 @@ async fn limits_leave_out_and_tell(room: Room) {
     }
     assert_eq!(left_out(&program.check_in().await), [("/8", LeftOutReason::TooMuch)]);
     assert_eq!(program.text("large").len(), 11);
+}
+
+async fn a_file_over_the_limit_can_be_moved(room: Room) {
+    let scene = Scene::of(&room);
+    let large = |letter: &str| letter.repeat(50);
+    let files = ["a", "b", "c", "d", "e"].map(|name| put(&format!("/{name}"), &large(name)));
+    room.all(files.to_vec()).await.unwrap();
+    room.put("/dir/small", "s").await;
+    let id = room.read("/a").await.unwrap().entry.id;
+    let keep = KeepLimits { file_bytes: 10, ..KeepLimits::default() };
+    let mut program = scene.check_out_keeping(keep).await;
+    let folder = program.folder.clone();
+    let rename = |from: &str, to: &str| fs::rename(folder.join(from), folder.join(to)).unwrap();
+    fs::create_dir(folder.join("new")).unwrap();
+    rename("a", "new/a");
+    rename("dir", "other");
+    rename("b", "other/b");
+    rename("c", "d");
+    // Another file of that size, which is not the one that was there.
+    fs::rename(folder.join("e"), folder.join("f")).unwrap();
+    program.write("f", &large("f"));
+    let checked_in = program.check_in().await;
+    let expected = [">/d </c", "-/e", "+/new", ">/new/a </a", ">/other </dir", ">/other/b </b"];
+    assert_eq!(changed(&checked_in), expected);
+    assert_eq!(left_out(&checked_in), [("/f", LeftOutReason::TooLarge)]);
+    assert_eq!(room.read("/new/a").await.unwrap().entry.id, id);
+    let texts = (room.text("/new/a").await, room.text("/other/b").await, room.text("/d").await);
+    assert_eq!(texts, (large("a"), large("b"), large("c")));
+    assert_eq!(program.check_in().await, CheckedIn::default());
+    // Its bits would take a new version.
+    fs::set_permissions(folder.join("d"), Permissions::from_mode(0o755)).unwrap();
+    rename("d", "g");
+    let checked_in = program.check_in().await;
+    assert_eq!(
+        (changed(&checked_in), left_out(&checked_in)),
+        (vec![">/g </d".into()], vec![("/g", LeftOutReason::TooLarge)])
+    );
+    assert_eq!((room.text("/g").await, program.text("g")), (large("c"), large("c")));
+    room.undo().await.unwrap();
+    assert_eq!((room.text("/d").await, room.read("/g").await.is_err()), (large("c"), true));
+}
+
+async fn a_file_over_the_limit_is_moved_beside_what_others_made(room: Room) {
+    let scene = Scene::of(&room);
+    let large = "l".repeat(50);
+    room.all(vec![put("/a", &large), put("/b", &large), put("/c", "c")]).await.unwrap();
+    let keep = KeepLimits { file_bytes: 10, ..KeepLimits::default() };
+    let mut program = scene.check_out_keeping(keep).await;
+    fs::rename(program.folder.join("a"), program.folder.join("c")).unwrap();
+    fs::rename(program.folder.join("b"), program.folder.join("new")).unwrap();
+    room.all(vec![put("/c", "by another"), put("/new", "by another")]).await.unwrap();
+    let checked_in = program.check_in().await;
+    let kept: Vec<_> = checked_in.conflicts.iter().map(|conflict| conflict.kept_as.clone().unwrap()).collect();
+    assert_eq!((kept.len(), checked_in.left_out.len()), (2, 0), "{checked_in:?}");
+    for place in kept {
+        assert_eq!(room.text(place.as_str()).await, large);
+        assert_eq!(program.text(place.without_slash()), large);
+    }
+    for name in ["c", "new"] {
+        assert_eq!(
+            (room.text(&format!("/{name}")).await, program.text(name)),
+            ("by another".into(), "by another".into())
+        );
+    }
+    assert!(room.read("/a").await.is_err() && room.read("/b").await.is_err());
 }
 
 async fn hostile_entries_are_left_out_and_tracked_files_come_back(room: Room) {
