@@ -231,11 +231,12 @@ impl Desk {
 
     /// Reads what a program wrote. Tells of which contents the originals are needed to understand it.
     pub(super) fn read_work(&mut self, keep: KeepLimits) -> Vec<Version> {
-        let known = std::mem::take(&mut self.work.edits);
+        // What was read for a commit that others came before went with it.
+        self.work.edits = Edits::default();
         let base = Base { tree: &self.tree, notes: &self.notes, before: &self.before };
         let renames = Renames::find(&self.work.sight, &base);
         let reader = EditReader { bench: &self.bench, base, keep, quiet_since: self.quiet_since };
-        let edits = reader.read(&self.work.sight, &renames, known);
+        let edits = reader.read(&self.work.sight, &renames);
         let origins = edits.files.keys().filter_map(|path| renames.origin(path));
         let needed = origins.flat_map(|origin| [base.row(&origin), base.tree.get(&origin)]);
         let needed = needed.flatten().filter_map(|row| row.file().copied()).filter(|version| !version.is_plain());
@@ -245,9 +246,10 @@ impl Desk {
     }
 
     /// What becomes of what a program did.
-    pub(super) fn propose(&self, originals: &HashMap<ContentHash, Content>, call: CallId) -> Result<Proposal> {
-        let Work { sight, edits, renames } = &self.work;
-        Merge::new(self.base(), sight, edits, renames, originals, call).propose()
+    pub(super) fn propose(&mut self, originals: &HashMap<ContentHash, Content>, call: CallId) -> Result<Proposal> {
+        let base = Base { tree: &self.tree, notes: &self.notes, before: &self.before };
+        let Work { sight, edits: Edits { files, moved, .. }, renames } = &mut self.work;
+        Merge::new(base, sight, moved, renames, originals, call).propose(files)
     }
 
     /// What the last program left that is not kept.

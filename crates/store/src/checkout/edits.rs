@@ -5,7 +5,7 @@ use super::notes::{Note, Noted, Stamp};
 use super::renames::Renames;
 use super::sight::Sight;
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, HashMap},
     path::Path,
     time::SystemTime,
 };
@@ -23,8 +23,6 @@ pub(super) struct Edits {
     pub(super) moved: BTreeMap<WsPath, WsPath>,
     /// Files that cannot be kept.
     pub(super) refused: BTreeMap<WsPath, (Stamp, LeftOutReason)>,
-    /// Files that are gone again.
-    pub(super) gone: BTreeSet<WsPath>,
 }
 
 /// What a program wrote to a file.
@@ -32,6 +30,7 @@ pub(super) struct Edits {
 pub(super) struct Edit {
     pub(super) stamp: Stamp,
     pub(super) hash: ContentHash,
+    /// Until they become part of a commit.
     pub(super) bytes: Vec<u8>,
 }
 
@@ -44,8 +43,7 @@ pub(super) struct EditReader<'a> {
 }
 
 impl EditReader<'_> {
-    /// What was read before is not read again.
-    pub(super) fn read(&self, sight: &Sight, renames: &Renames, mut read: Edits) -> Edits {
+    pub(super) fn read(&self, sight: &Sight, renames: &Renames) -> Edits {
         let mut edits = Edits::default();
         let mut bytes_left = self.keep.commit_bytes;
         let mut changes_left = self.keep.commit_files.saturating_sub(sight.folders.len());
@@ -80,11 +78,7 @@ impl EditReader<'_> {
                 }
                 continue;
             }
-            let edit = match read.files.remove(path) {
-                Some(edit) => Ok(edit),
-                None => self.read_file(path, bytes_left, changes_left > 0),
-            };
-            match edit {
+            match self.read_file(path, bytes_left, changes_left > 0) {
                 Ok(edit)
                     if before.is_some_and(|(noted, hash)| {
                         hash == edit.hash && noted.is_executable() == edit.stamp.is_executable()
@@ -97,9 +91,7 @@ impl EditReader<'_> {
                     changes_left = changes_left.saturating_sub(1);
                     edits.files.insert(path.clone(), edit);
                 }
-                Err(Unread::Gone) => {
-                    edits.gone.insert(path.clone());
-                }
+                Err(Unread::Gone) => {}
                 Err(Unread::Refused(reason)) => {
                     edits.refused.insert(path.clone(), (*stamp, reason));
                 }

@@ -4,7 +4,7 @@
 
 use super::beside::{Beside, Occupied};
 use super::desk::Base;
-use super::edits::{Edit, Edits};
+use super::edits::Edit;
 use super::paths::Paths;
 use super::renames::Renames;
 use super::sight::Sight;
@@ -36,7 +36,8 @@ macro_rules! occupants {
 pub(super) struct Merge<'a> {
     base: Base<'a>,
     sight: &'a Sight,
-    edits: &'a Edits,
+    /// Where files were that cannot be written anew.
+    moved: &'a BTreeMap<WsPath, WsPath>,
     renames: &'a Renames,
     /// Contents of which programs see something else than what is stored, by their keys.
     originals: &'a HashMap<ContentHash, Content>,
@@ -63,7 +64,7 @@ impl<'a> Merge<'a> {
     pub(super) fn new(
         base: Base<'a>,
         sight: &'a Sight,
-        edits: &'a Edits,
+        moved: &'a BTreeMap<WsPath, WsPath>,
         renames: &'a Renames,
         originals: &'a HashMap<ContentHash, Content>,
         call: CallId,
@@ -71,7 +72,7 @@ impl<'a> Merge<'a> {
         Self {
             base,
             sight,
-            edits,
+            moved,
             renames,
             originals,
             beside: Beside::new(call),
@@ -90,15 +91,16 @@ impl<'a> Merge<'a> {
         }
     }
 
-    pub(super) fn propose(mut self) -> Result<Proposal> {
+    /// Takes the contents of the files, so that they are held once.
+    pub(super) fn propose(mut self, files: &mut BTreeMap<WsPath, Edit>) -> Result<Proposal> {
         self.move_folders();
         self.remove_files();
         self.remove_folders();
         self.make_folders()?;
-        for (path, from) in &self.edits.moved {
+        for (path, from) in self.moved {
             self.carry(path, from)?;
         }
-        for (path, edit) in &self.edits.files {
+        for (path, edit) in files {
             self.put(path, edit)?;
         }
         Ok(self.put_together())
@@ -186,7 +188,7 @@ impl<'a> Merge<'a> {
         Ok(())
     }
 
-    fn put(&mut self, path: &WsPath, edit: &Edit) -> Result<()> {
+    fn put(&mut self, path: &WsPath, edit: &mut Edit) -> Result<()> {
         let origin = self.renames.origin(path);
         let there = origin.as_ref().and_then(|origin| self.base.tree.get(origin)).copied();
         if let Some((origin, before, version)) = self.tracked(path, origin.as_ref()) {
@@ -213,7 +215,7 @@ impl<'a> Merge<'a> {
         &mut self,
         path: &WsPath,
         origin: &WsPath,
-        edit: &Edit,
+        edit: &mut Edit,
         was_executable: bool,
         row: Row,
         now: Version,
@@ -232,11 +234,11 @@ impl<'a> Merge<'a> {
         row.file().map(|version| (origin, *row, *version))
     }
 
-    fn change(&mut self, path: &WsPath, origin: &WsPath, edit: &Edit, row: Row, version: Version) -> Result<()> {
-        let bytes = edit.bytes.clone();
+    fn change(&mut self, path: &WsPath, origin: &WsPath, edit: &mut Edit, row: Row, version: Version) -> Result<()> {
         let content = match self.originals.get(&version.blob).filter(|_| !version.is_plain()) {
-            None => Ok(Content::of_bytes(bytes)),
-            Some(before) => Content::of_shown(bytes, version.file_type, before),
+            None => Ok(Content::of_bytes(std::mem::take(&mut edit.bytes))),
+            // It is needed once more if it does not fit.
+            Some(before) => Content::of_shown(edit.bytes.clone(), version.file_type, before),
         };
         // Some numbers have no canonical form.
         let content =
@@ -263,7 +265,7 @@ impl<'a> Merge<'a> {
         Ok(())
     }
 
-    fn create(&mut self, path: &WsPath, origin: Option<&WsPath>, edit: &Edit) -> Result<()> {
+    fn create(&mut self, path: &WsPath, origin: Option<&WsPath>, edit: &mut Edit) -> Result<()> {
         let place = self.place_of(path)?;
         if place == *path
             && let Some(from) = self.moved_from(path, edit)
@@ -346,7 +348,7 @@ impl<'a> Merge<'a> {
         Some(leavers.remove(place))
     }
 
-    fn keep_beside(&mut self, path: &WsPath, edit: &Edit, reason: &str) -> Result<()> {
+    fn keep_beside(&mut self, path: &WsPath, edit: &mut Edit, reason: &str) -> Result<()> {
         let place = self.beside.beside(path, &occupants!(self))?;
         self.conflict(path, Some(&place), reason);
         self.expect.push(Expect::Absent(place.clone()));
@@ -354,8 +356,8 @@ impl<'a> Merge<'a> {
         Ok(())
     }
 
-    fn put_new(&mut self, path: WsPath, edit: &Edit) {
-        let content = Content::of_bytes(edit.bytes.clone());
+    fn put_new(&mut self, path: WsPath, edit: &mut Edit) {
+        let content = Content::of_bytes(std::mem::take(&mut edit.bytes));
         self.tell(&path, ProgramChangeKind::Created, None);
         self.puts.push(Put {
             path,

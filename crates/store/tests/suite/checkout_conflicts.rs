@@ -4,11 +4,13 @@ use crate::checkout_scene::{Scene, changed, json, mode, put_as};
 use crate::room::{Room, on_both_stores, path, put};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
+use tokio::task::JoinSet;
 use toolrest_core::{Change, CheckedIn, FileType, Removal};
 
 on_both_stores!(
     two_programs_at_once_keep_both_their_changes,
     two_programs_that_write_the_same_file_lose_nothing,
+    programs_that_end_in_the_same_moment_lose_nothing,
     the_same_change_made_twice_is_no_conflict,
     a_file_can_be_run_also_if_another_wrote_the_same,
     a_file_that_another_changed_is_not_removed,
@@ -58,6 +60,31 @@ async fn two_programs_that_write_the_same_file_lose_nothing(room: Room) {
     assert_eq!((room.text("/dir/a.txt").await, room.text("/new").await), ("one".into(), "one".into()));
     assert_eq!(room.text(&beside("/dir/a.txt")).await, "other");
     assert_eq!((other.text("dir/a.txt"), other.text(&beside("new"))), ("one".into(), "other".into()));
+}
+
+async fn programs_that_end_in_the_same_moment_lose_nothing(room: Room) {
+    let scene = Scene::of(&room);
+    for round in 0..5 {
+        room.put("/same", "0").await;
+        let mut ends = Vec::new();
+        for number in 0..4 {
+            let program = scene.check_out().await;
+            program.write("same", &format!("{round} {number}"));
+            program.write(&format!("own-{number}"), &format!("{round} {number}"));
+            ends.push(program.finish());
+        }
+        let mut tasks: JoinSet<CheckedIn> = ends.into_iter().collect();
+        let mut kept = Vec::new();
+        while let Some(ended) = tasks.join_next().await {
+            let place = ended.unwrap().conflicts.first().and_then(|conflict| conflict.kept_as.clone());
+            kept.push(room.text(place.map_or("/same".into(), |place| place.to_string()).as_str()).await);
+        }
+        kept.sort_unstable();
+        for number in 0..4 {
+            assert_eq!(room.text(&format!("/own-{number}")).await, format!("{round} {number}"));
+        }
+        assert_eq!(kept, [0, 1, 2, 3].map(|number| format!("{round} {number}")));
+    }
 }
 
 async fn the_same_change_made_twice_is_no_conflict(room: Room) {
