@@ -4,9 +4,11 @@
 //! folder, the upper one. The kernel keeps there what was written; a device with the number 0 for what was removed; and
 //! a mark on folders that hide what lies below them. Here the two are compared, and what needs no versions is taken over.
 
+mod beginning;
 mod git;
 mod take_over;
 
+pub use beginning::{Beginning, NotedFolders, PutThere};
 pub use take_over::{NotTaken, Owner, Staying, WhyNot};
 
 use std::{
@@ -15,6 +17,7 @@ use std::{
     os::{fd::OwnedFd, unix::ffi::OsStrExt},
     path::{Path, PathBuf},
     sync::Arc,
+    time::SystemTime,
 };
 
 use rustix::{
@@ -48,18 +51,29 @@ pub struct Difference {
     pub is_ignored: bool,
 }
 
+/// All that is not the same in the view as in the folder.
+#[derive(Debug, Default)]
+pub struct Differences {
+    /// Sorted by path.
+    pub found: Vec<Difference>,
+    /// The folders among them, or above them, that others have put there.
+    pub put_there: PutThere,
+}
+
 impl Root {
-    /// Compares the view that has its changes in `upper` with this folder, which lies below it; sorted by path. Nobody may
-    /// have the view open any more.
+    /// Compares the view that has its changes in `upper` with this folder, which lies below it. Nobody may have
+    /// the view open any more.
     ///
     /// Of what is ignored only the topmost is given. What is new is judged by the rules of the view. What stands in this
     /// folder must be ignored by its own rules too, so that no program can rob it of its history by writing some. What
     /// the program has closed to everybody is opened for the owner.
-    pub fn differences(&self, upper: &Self) -> Result<Vec<Difference>> {
-        let mut comparison = Comparison { lower: self, upper, waiting: Vec::new(), found: Vec::new() };
+    pub fn differences(&self, upper: &Self, beginning: &Beginning) -> Result<Differences> {
+        let mut comparison =
+            Comparison { lower: self, upper, beginning, waiting: Vec::new(), all: Differences::default() };
         comparison.waiting.push(Waiting {
             path: PathBuf::new(),
             shown: "/".to_owned(),
+            changed: Metadata::from(sys::stat(self.folder()).at(self.real_path())?).changed,
             view: Judge::default(),
             before: Judge::default(),
             sides: Sides::Both,
@@ -67,8 +81,8 @@ impl Root {
         while let Some(folder) = comparison.waiting.pop() {
             comparison.look_into(&folder)?;
         }
-        comparison.found.sort_unstable_by(|one, other| one.path.cmp(&other.path));
-        Ok(comparison.found)
+        comparison.all.found.sort_unstable_by(|one, other| one.path.cmp(&other.path));
+        Ok(comparison.all)
     }
 
     /// Compares one path, of which nothing above it was removed or hidden but by the program.
@@ -158,6 +172,8 @@ struct Waiting {
     path: PathBuf,
     /// The path as rules see it, with a slash at the end.
     shown: String,
+    /// The ctime of the folder below.
+    changed: SystemTime,
     /// The rules of the view.
     view: Judge,
     /// Those of the folder below.
@@ -186,8 +202,9 @@ impl Judge {
 struct Comparison<'a> {
     lower: &'a Root,
     upper: &'a Root,
+    beginning: &'a Beginning,
     waiting: Vec<Waiting>,
-    found: Vec<Difference>,
+    all: Differences,
 }
 
 /// A folder that is being compared.
@@ -257,7 +274,7 @@ impl Comparison<'_> {
             match below {
                 None if is_whiteout(stat) => {}
                 Some(below) if is_whiteout(stat) => self.removed(&here, name, below),
-                _ => self.left(&here, name, Metadata::from(*stat), below),
+                _ => self.left(&here, name, Metadata::from(*stat), below)?,
             }
             if let Some(folder) = upper.as_ref().filter(|_| stat.st_mode & 0o400 == 0 && !is_whiteout(stat)) {
                 open_file_up(folder, name, stat).at(path)?;
@@ -271,31 +288,70 @@ impl Comparison<'_> {
         let is_folder = lower.kind == Kind::Folder;
         let is_ignored = here.ignored_before(name, is_folder);
         let path = here.waiting.path.join(name);
-        if is_folder && !is_ignored {
-            self.waiting.push(here.below(name, Sides::Gone));
+        if is_folder {
+            self.note_if_put_there(&path, &lower, here.waiting.changed);
         }
-        self.found.push(Difference { path, upper: None, lower: Some(lower), is_ignored });
+        if is_folder && !is_ignored {
+            self.waiting.push(here.below(name, &lower, Sides::Gone));
+        }
+        self.all.found.push(Difference { path, upper: None, lower: Some(lower), is_ignored });
     }
 
     /// Notes what the program left.
-    fn left(&mut self, here: &Here<'_>, name: &OsStr, upper: Metadata, lower: Option<Metadata>) {
+    fn left(&mut self, here: &Here<'_>, name: &OsStr, upper: Metadata, lower: Option<Metadata>) -> Result<()> {
         let is_folder = upper.kind == Kind::Folder;
-        let on_folder = lower.is_some_and(|lower| lower.kind == Kind::Folder);
+        let folder_below = lower.filter(|lower| lower.kind == Kind::Folder);
+        let on_folder = folder_below.is_some();
         let is_ignored = here.ignores(name, is_folder) && (lower.is_none() || here.ignored_before(name, on_folder));
-        let is_same_folder = is_folder && lower.is_some_and(|lower| on_folder && lower.mode == upper.mode);
+        let is_same_folder = is_folder && folder_below.is_some_and(|lower| lower.mode == upper.mode);
+        let path = here.waiting.path.join(name);
+        if let Some(folder_below) = folder_below {
+            self.note_if_put_there(&path, &folder_below, here.waiting.changed);
+            if is_ignored && is_folder {
+                self.note_put_there_below(&path, folder_below.changed)?;
+            }
+        }
         if is_ignored || !is_same_folder {
-            let path = here.waiting.path.join(name);
-            self.found.push(Difference { path, upper: Some(upper), lower, is_ignored });
+            self.all.found.push(Difference { path, upper: Some(upper), lower, is_ignored });
         }
         if is_ignored {
-            return;
+            return Ok(());
         }
+        let below = lower.as_ref().unwrap_or(&upper);
         match (is_folder, on_folder) {
-            (true, true) if !here.hides => self.waiting.push(here.below(name, Sides::Both)),
-            (true, _) => self.waiting.push(here.below(name, Sides::Hiding)),
-            (false, true) => self.waiting.push(here.below(name, Sides::Gone)),
+            (true, true) if !here.hides => self.waiting.push(here.below(name, below, Sides::Both)),
+            (true, _) => self.waiting.push(here.below(name, below, Sides::Hiding)),
+            (false, true) => self.waiting.push(here.below(name, below, Sides::Gone)),
             (false, false) => {}
         }
+        Ok(())
+    }
+
+    /// Notes a folder if others have put it there; `above` is the ctime of the one that it lies in.
+    fn note_if_put_there(&mut self, path: &Path, there: &Metadata, above: SystemTime) {
+        if self.beginning.is_put_there(path, there, Some(above)) {
+            self.all.put_there.0.insert(path.to_owned());
+        }
+    }
+
+    /// Notes which folders others have put there, of those in an ignored tree that the program has changed something in.
+    fn note_put_there_below(&mut self, path: &Path, changed: SystemTime) -> Result<()> {
+        let mut waiting = vec![(path.to_owned(), changed)];
+        while let Some((folder, changed)) = waiting.pop() {
+            let upper = opened_up(self.upper, &folder).at(&folder)?;
+            let Ok(lower) = self.lower.open_real_folder(&folder, OFlags::PATH) else { continue };
+            for name in names(&upper).at(&folder)? {
+                let path = folder.join(&name);
+                let is_folder = |stat: Stat| Some(Metadata::from(stat)).filter(|there| there.kind == Kind::Folder);
+                let there = found(sys::stat_name(&lower, &name)).at(&path)?.and_then(is_folder);
+                let Some(there) = there else { continue };
+                self.note_if_put_there(&path, &there, changed);
+                if found(sys::stat_name(&upper, &name)).at(&path)?.and_then(is_folder).is_some() {
+                    waiting.push((path, there.changed));
+                }
+            }
+        }
+        Ok(())
     }
 }
 
@@ -313,10 +369,11 @@ impl Here<'_> {
         format!("{}{}", self.waiting.shown, name.to_string_lossy())
     }
 
-    fn below(&self, name: &OsStr, sides: Sides) -> Waiting {
+    fn below(&self, name: &OsStr, folder: &Metadata, sides: Sides) -> Waiting {
         let shown = self.shown(name);
         let (view, before) = (self.view.below(&shown), self.before.below(&shown));
-        Waiting { path: self.waiting.path.join(name), shown: format!("{shown}/"), view, before, sides }
+        let (path, changed) = (self.waiting.path.join(name), folder.changed);
+        Waiting { path, shown: format!("{shown}/"), changed, view, before, sides }
     }
 }
 

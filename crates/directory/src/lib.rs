@@ -27,7 +27,7 @@ pub use change::{Applied, AppliedChange, Change, CommitOptions, Contents, Effect
 pub use commit::{Outcome, Record, Recovered, Turn};
 pub use error::{Error, ErrorKind, Result};
 pub use hash::Hash;
-pub use layer::{Difference, NotTaken, Owner, Staying, WhyNot};
+pub use layer::{Beginning, Difference, Differences, NotTaken, NotedFolders, Owner, PutThere, Staying, WhyNot};
 pub use list::{Entry, ListOptions, Listing, Skipped};
 pub use metadata::{Identity, Kind, Metadata};
 pub use read::{Content, Reader};

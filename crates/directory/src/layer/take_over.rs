@@ -8,7 +8,6 @@ use std::{
     ffi::{OsStr, OsString},
     os::fd::OwnedFd,
     path::{Path, PathBuf},
-    time::SystemTime,
 };
 
 use rustix::{
@@ -16,7 +15,11 @@ use rustix::{
     io::Errno,
 };
 
-use super::{OWNER, git, is_opaque, is_whiteout, names, opened_up};
+use super::{
+    OWNER,
+    beginning::{Beginning, PutThere, is_changed_since},
+    git, is_opaque, is_whiteout, names, opened_up,
+};
 use crate::{
     ErrorKind, Kind, Metadata, Result, Root, Turn,
     commit::settle::discard,
@@ -63,37 +66,11 @@ pub enum WhyNot {
 pub struct Staying<'a> {
     /// What has been dealt with otherwise.
     pub settled: &'a [PathBuf],
-    /// What changed after this, others have changed.
-    pub since: SystemTime,
+    /// What others have changed since then.
+    pub beginning: &'a Beginning,
+    pub put_there: &'a PutThere,
     /// Where what comes to a path that others have changed goes instead.
     pub beside: &'a dyn Fn(&Path) -> Option<PathBuf>,
-}
-
-impl Root {
-    /// Whether a file at or below a path has changed since. What cannot be looked into counts as unchanged.
-    pub fn is_changed_since(&self, path: &Path, since: SystemTime) -> Result<bool> {
-        is_changed_since(self, path, since).at(path)
-    }
-}
-
-/// The times of folders do not count: what changes in them has its own.
-fn is_changed_since(root: &Root, path: &Path, since: SystemTime) -> rustix::io::Result<bool> {
-    let mut waiting = vec![path.to_owned()];
-    while let Some(path) = waiting.pop() {
-        let Some(there) = stat(root, &path)?.map(Metadata::from) else { continue };
-        if there.kind != Kind::Folder {
-            if there.changed > since {
-                return Ok(true);
-            }
-            continue;
-        }
-        match root.open_real_folder(&path, OFlags::RDONLY).and_then(|folder| names(&folder)) {
-            Ok(names) => waiting.extend(names.into_iter().map(|name| path.join(name))),
-            Err(Errno::ACCESS | Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NAMETOOLONG) => {}
-            Err(errno) => return Err(errno),
-        }
-    }
-    Ok(false)
 }
 
 impl Turn<'_> {
@@ -260,9 +237,9 @@ impl TakeOver<'_> {
     fn is_theirs(&self, from: &Path, left: &Metadata, to: &Path, there: Option<&Metadata>) -> rustix::io::Result<bool> {
         let Some(there) = there else { return Ok(false) };
         if there.kind == Kind::Folder {
-            return Ok(left.kind != Kind::Folder && is_changed_since(self.root, to, self.staying.since)?);
+            return Ok(left.kind != Kind::Folder && self.is_changed(to)?);
         }
-        if there.changed <= self.staying.since {
+        if !self.staying.put_there.covers(to) && !self.staying.beginning.is_after(there) {
             return Ok(false);
         }
         if left.kind == Kind::File && there.kind == Kind::File && left.size_bytes == there.size_bytes {
@@ -270,6 +247,11 @@ impl TakeOver<'_> {
             return Ok(mine.is_none() || mine != theirs);
         }
         Ok(true)
+    }
+
+    /// Whether others have changed something at or below a path.
+    fn is_changed(&self, path: &Path) -> rustix::io::Result<bool> {
+        Ok(self.staying.put_there.covers(path) || is_changed_since(self.root, path, self.staying.beginning)?)
     }
 
     /// Whether others have changed anything at or below a path that the program has changed too.
@@ -289,7 +271,7 @@ impl TakeOver<'_> {
                 continue;
             }
             let folder = opened_up(self.upper, &from)?;
-            if is_opaque(&folder)? && is_changed_since(self.root, &to, self.staying.since)? {
+            if is_opaque(&folder)? && self.is_changed(&to)? {
                 return Ok(true);
             }
             waiting.extend(names(&folder)?.into_iter().map(|name| (from.join(&name), to.join(&name))));
@@ -349,7 +331,7 @@ impl TakeOver<'_> {
                 if git::is_telling(&path) || self.holds_settled(&path) {
                     continue;
                 }
-                if git::is_within(&path) || !is_changed_since(self.root, &path, self.staying.since)? {
+                if git::is_within(&path) || !self.is_changed(&path)? {
                     discard(self.root, &path)?;
                 } else if found(sys::stat_name(&folder, &name))?.is_none() {
                     self.leave(&path, WhyNot::ChangedByOthers { kept_as: None });
@@ -451,7 +433,7 @@ fn joined(folder: &Path, below: &Path) -> PathBuf {
     if below.as_os_str().is_empty() { folder.to_owned() } else { folder.join(below) }
 }
 
-fn stat(root: &Root, path: &Path) -> rustix::io::Result<Option<Stat>> {
+pub(super) fn stat(root: &Root, path: &Path) -> rustix::io::Result<Option<Stat>> {
     match found(root.place(path))? {
         Some(place) => found(sys::stat_name(&place.folder, &place.name)),
         None => Ok(None),

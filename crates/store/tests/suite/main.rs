@@ -10,6 +10,7 @@ mod checkout_scene;
 mod checkouts;
 mod concurrency;
 mod folder_checkouts;
+mod folder_exchanges;
 mod folder_in_place;
 mod folder_past_history;
 mod folder_search;

@@ -14,12 +14,12 @@ use crate::folder::commit::{Job, failed};
 use crate::folder::disk::{Disk, below_root, path_of};
 use crate::folder::errors::{Attempt, told};
 use async_trait::async_trait;
-use std::{collections::BTreeSet, path::Path, sync::Arc, time::SystemTime};
+use std::{collections::BTreeSet, path::Path, sync::Arc};
 use toolrest_core::{
     CallCx, CheckedIn, Checkout, CommitId, Depth, ErrorKind, FileType, Ground, KeepLimits, LeftOutReason, Result,
     ToolError, WorkspaceSettings, WsPath,
 };
-use toolrest_directory::{Difference, NotTaken, Root, Staying, Turn, WhyNot};
+use toolrest_directory::{Beginning, Difference, Differences, NotTaken, Root, Staying, Turn, WhyNot};
 
 /// How often a check-in is tried while others keep changing the same files.
 const TRIES: usize = 8;
@@ -33,30 +33,30 @@ pub(super) struct Aside {
     settings: WorkspaceSettings,
     keep: KeepLimits,
     private: Private,
-    /// What changed in the folder after this, somebody else has changed.
-    since: SystemTime,
+    beginning: Arc<Beginning>,
 }
 
 impl Aside {
     pub(super) fn open(workspace: FolderWorkspace, settings: WorkspaceSettings, keep: KeepLimits) -> Result<Self> {
         let private = Private::new(&workspace.scratch)?;
         private.fill(workspace.folder.real_path()).map_err(ToolError::internal)?;
-        let since = private.moment()?;
-        Ok(Self { workspace, settings, keep, private, since })
+        let beginning = Arc::new(begin(&workspace, &private)?);
+        Ok(Self { workspace, settings, keep, private, beginning })
     }
 
     /// Looks at what the program has changed, and decides what becomes of it.
     async fn look(&self, upper: &Arc<Root>, cx: &CallCx) -> Result<Findings> {
         let made_by_the_system = self.workspace.store.virtual_files(self.workspace.access).await?;
-        let above = upper.clone();
-        let compare = move |disk: &Disk| disk.root.differences(&above).map_err(|error| failed(&error));
-        let mut differences = self.workspace.on_disk(compare).await?;
+        let (above, beginning) = (Arc::clone(upper), Arc::clone(&self.beginning));
+        let compare = move |disk: &Disk| disk.root.differences(&above, &beginning).map_err(|error| failed(&error));
+        let Differences { found: mut differences, put_there } = self.workspace.on_disk(compare).await?;
         let tracked = self.tracked(&differences).await?;
 
         let keeper = Keeper {
             disk: self.workspace.folder.disk.clone(),
             upper: Arc::clone(upper),
-            since: self.since,
+            beginning: Arc::clone(&self.beginning),
+            put_there,
             keep: self.keep,
             call: cx.id,
             made_by_the_system: with_folders(made_by_the_system.into_iter().map(|listed| listed.path)),
@@ -111,7 +111,8 @@ impl Aside {
         let dressed = std::mem::take(&mut findings.dressed);
         if !taken_over.is_empty() || !dressed.is_empty() {
             let (upper, root) = (Arc::clone(upper), Arc::clone(&self.workspace.folder.disk.root));
-            let (since, call) = (self.since, cx.id);
+            let (beginning, call) = (Arc::clone(&self.beginning), cx.id);
+            let put_there = std::mem::take(&mut findings.put_there);
             let take = move |_: &Job, turn: &mut Turn<'_>| {
                 let mut not_taken = Vec::new();
                 let is_free = |path: &WsPath| matches!(root.stat_real(below_root(path)), Ok(None));
@@ -119,7 +120,8 @@ impl Aside {
                     let path = path_of(path)?;
                     Some(below_root(&beside(&path.parent()?, path.name(), call, is_free)?).to_owned())
                 };
-                let staying = Staying { settled: &settled, since, beside: &beside };
+                let staying =
+                    Staying { settled: &settled, beginning: &beginning, put_there: &put_there, beside: &beside };
                 for (from, to) in taken_over {
                     not_taken.extend(turn.take_over(&upper, &from, &to, &staying).map_err(|error| failed(&error))?);
                 }
@@ -162,13 +164,19 @@ impl Checkout for Aside {
             }
         };
         self.private.empty().map_err(ToolError::internal)?;
-        self.since = self.private.moment()?;
+        self.beginning = Arc::new(begin(&self.workspace, &self.private)?);
         Ok(checked_in)
     }
 
     async fn finish(mut self: Box<Self>, cx: &CallCx) -> Result<CheckedIn> {
         self.check_in(cx).await
     }
+}
+
+/// How the folder stands now, before a program works on a view of it.
+fn begin(workspace: &FolderWorkspace, private: &Private) -> Result<Beginning> {
+    let folders = workspace.folder.disk.root.note_folders().map_err(|error| failed(&error))?;
+    Ok(Beginning { moment: private.moment()?, folders })
 }
 
 /// Whether a commit is refused because of what stands there: it may well succeed when that is looked at again.

@@ -9,13 +9,14 @@ use std::{
     ops::Bound,
     path::{Path, PathBuf},
     sync::Arc,
-    time::SystemTime,
 };
 use toolrest_core::{
     CallId, CheckedIn, CommitId, Content, ContentHash, KeepLimits, LeftOut, LeftOutReason, ProgramChange,
     ProgramConflict, Result, WsPath,
 };
-use toolrest_directory::{Difference, ErrorKind as DiskError, Kind, Links, ListOptions, Metadata, Owner, Root};
+use toolrest_directory::{
+    Beginning, Difference, ErrorKind as DiskError, Kind, Links, ListOptions, Metadata, Owner, PutThere, Root,
+};
 
 const CHANGED: &str = "somebody else changed it while the program ran";
 const NOT_REMOVED: &str = "somebody else changed it while the program ran, so that it was not removed";
@@ -37,6 +38,8 @@ pub(super) struct Findings {
     pub(super) durable: Vec<PathBuf>,
     /// What lies in a tree that is taken over but has been dealt with.
     pub(super) settled: Vec<PathBuf>,
+    /// The folders that somebody else has put where they are.
+    pub(super) put_there: PutThere,
     /// What gets the permissions that the program gave it.
     pub(super) dressed: Vec<(PathBuf, Metadata, Owner)>,
     pub(super) changed: Vec<ProgramChange>,
@@ -102,8 +105,8 @@ impl Findings {
 pub(super) struct Keeper {
     pub(super) disk: Disk,
     pub(super) upper: Arc<Root>,
-    /// What changed in the folder after this, somebody else has changed.
-    pub(super) since: SystemTime,
+    pub(super) beginning: Arc<Beginning>,
+    pub(super) put_there: PutThere,
     pub(super) keep: KeepLimits,
     pub(super) call: CallId,
     /// The files that the system shows, and the folders above them.
@@ -111,11 +114,11 @@ pub(super) struct Keeper {
 }
 
 impl Keeper {
-    pub(super) fn decide(&self, mut differences: Vec<Difference>) -> Result<Findings> {
+    pub(super) fn decide(self, mut differences: Vec<Difference>) -> Result<Findings> {
         differences.sort_by(|one, other| one.path.cmp(&other.path));
         let (ignored, versioned): (Vec<_>, Vec<_>) = differences.into_iter().partition(|found| found.is_ignored);
         let mut decision = Decision {
-            keeper: self,
+            keeper: &self,
             found: Findings::default(),
             staying: BTreeSet::new(),
             relocated: Vec::new(),
@@ -145,6 +148,7 @@ impl Keeper {
         found
             .removed_folders
             .retain(|folder| !self.made_by_the_system.contains(folder) && !any_below(&staying, below_root(folder)));
+        found.put_there = self.put_there;
         Ok(found)
     }
 }
@@ -188,8 +192,9 @@ impl Decision<'_> {
             }
             return Ok(());
         }
-        let root = &self.keeper.disk.root;
-        if root.is_changed_since(&found.path, self.keeper.since).map_err(|error| failed(&error))? {
+        let Keeper { disk, beginning, put_there, .. } = self.keeper;
+        let is_changed = || disk.root.is_changed_since(&found.path, beginning).map_err(|error| failed(&error));
+        if put_there.covers(&found.path) || is_changed()? {
             self.staying.insert(found.path.clone());
             self.found.others_changed(&found.path, None);
             return Ok(());
@@ -216,8 +221,8 @@ impl Decision<'_> {
         listing.entries.iter().try_for_each(|entry| self.clear_around(&path.join(&entry.path), tracked))
     }
 
-    fn is_changed_by_others(&self, lower: &Metadata) -> bool {
-        lower.changed > self.keeper.since
+    fn is_changed_by_others(&self, path: &Path, lower: &Metadata) -> bool {
+        lower.changed > self.keeper.beginning.moment || self.keeper.put_there.covers(path)
     }
 
     /// Takes away what the program took away.
@@ -231,7 +236,7 @@ impl Decision<'_> {
             self.found.removed_folders.insert(at);
             return Ok(());
         }
-        if self.is_changed_by_others(lower) {
+        if self.is_changed_by_others(path, lower) {
             self.staying.insert(path.to_owned());
             self.note_conflict(&at, None);
             return Ok(());
@@ -278,15 +283,17 @@ impl Decision<'_> {
                 if self.is_same_link(path)? {
                     return Ok(());
                 }
-                self.is_changed_by_others(lower)
+                self.is_changed_by_others(path, lower)
             }
-            Some(lower) => self.is_changed_by_others(lower),
+            Some(lower) => self.is_changed_by_others(path, lower),
         };
         let is_protected = self.keeper.made_by_the_system.contains(&at);
         match upper.kind {
             Kind::Folder => match lower {
                 Some(lower) if lower.kind == Kind::Folder => {
-                    self.found.dressed.push((target, *upper, Owner::Same));
+                    if !self.keeper.put_there.covers(path) {
+                        self.found.dressed.push((target, *upper, Owner::Same));
+                    }
                     return Ok(());
                 }
                 Some(_) if is_in_the_way => {
@@ -336,12 +343,12 @@ impl Decision<'_> {
             before.is_some() && before == after.ok().map(|hash| ContentHash(hash.0))
         };
         if is_same && upper.is_runnable() == lower.is_runnable() {
-            if upper.mode != lower.mode && !self.is_changed_by_others(lower) {
+            if upper.mode != lower.mode && !self.is_changed_by_others(path, lower) {
                 self.found.dressed.push((path.to_owned(), *upper, Owner::Same));
             }
             return Ok(());
         }
-        if !is_same && self.is_changed_by_others(lower) {
+        if !is_same && self.is_changed_by_others(path, lower) {
             let kept_as = self.keep_beside(at)?;
             return self.write(path, kept_as, upper, None);
         }

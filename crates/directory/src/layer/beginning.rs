@@ -1,0 +1,128 @@
+//! How a folder stood when a program began to work on a view of it, and what of it others have changed since.
+//!
+//! Whatever others do to a file shows in its ctime, also if they put it elsewhere. Where they put a whole folder
+//! elsewhere, all that is in it looks as before, and only the folder itself and the one above it are newer. So they are
+//! after any two new names too. To tell those apart, folders are noted at the beginning, from the top down, as many as
+//! cost next to nothing; of all others the doubt is enough.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    ffi::OsStr,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
+use rustix::{
+    fs::{Dir, FileType, OFlags},
+    io::Errno,
+};
+
+use super::{names, take_over::stat};
+use crate::{Identity, Kind, Metadata, Result, Root, error::At, sys};
+
+/// So many folders are noted at most.
+const NOTED: usize = 128;
+
+/// So many of those that lie in the same one: else those of packages would leave no room for others.
+const NOTED_IN_ONE: usize = 32;
+
+/// The folders that stood beneath a root at some moment, as far as they were noted.
+#[derive(Debug, Default)]
+pub struct NotedFolders(BTreeMap<PathBuf, Identity>);
+
+/// How a folder stood when a program began to work on a view of it.
+#[derive(Debug)]
+pub struct Beginning {
+    /// What changed after this, others have changed.
+    pub moment: SystemTime,
+    /// From right before.
+    pub folders: NotedFolders,
+}
+
+/// Folders that others have put where they are since the beginning, or may have.
+#[derive(Debug, Default)]
+pub struct PutThere(pub(super) BTreeSet<PathBuf>);
+
+impl PutThere {
+    /// Whether a path leads to or through such a folder.
+    pub fn covers(&self, path: &Path) -> bool {
+        !self.0.is_empty() && path.ancestors().any(|above| self.0.contains(above))
+    }
+}
+
+impl Beginning {
+    /// Whether others have changed something that is there; if it is a folder, maybe only what is in it.
+    pub(super) fn is_after(&self, there: &Metadata) -> bool {
+        there.changed > self.moment
+    }
+
+    /// Whether others may have put a folder where it is; `above` is the ctime of the one that it lies in,
+    /// where that tells anything.
+    pub(super) fn is_put_there(&self, path: &Path, there: &Metadata, above: Option<SystemTime>) -> bool {
+        let is_other_name = above.is_none_or(|above| above > self.moment);
+        self.is_after(there) && is_other_name && self.folders.0.get(path) != Some(&there.identity)
+    }
+}
+
+impl Root {
+    /// Notes the folders that stand here, from the top down, as many as take no time that matters.
+    pub fn note_folders(&self) -> Result<NotedFolders> {
+        let mut noted = BTreeMap::new();
+        let mut waiting = VecDeque::from([PathBuf::new()]);
+        while let Some(path) = waiting.pop_front() {
+            // What goes away meanwhile, or cannot be looked into, is not noted.
+            let Ok(folder) = self.open_real_folder(&path, OFlags::RDONLY) else { continue };
+            let mut room_here = NOTED_IN_ONE;
+            let mut entries = Dir::read_from(&folder).at(&path)?;
+            while let Some(Ok(entry)) = entries.read() {
+                let name = OsStr::from_bytes(entry.file_name().to_bytes());
+                let may_be_folder = matches!(entry.file_type(), FileType::Directory | FileType::Unknown);
+                if name == "." || name == ".." || !may_be_folder {
+                    continue;
+                }
+                let Ok(there) = sys::stat_name(&folder, name).map(Metadata::from) else { continue };
+                if there.kind == Kind::Folder {
+                    if noted.len() == NOTED {
+                        return Ok(NotedFolders(noted));
+                    }
+                    noted.insert(path.join(name), there.identity);
+                    waiting.push_back(path.join(name));
+                    room_here -= 1;
+                }
+                if room_here == 0 {
+                    break;
+                }
+            }
+        }
+        Ok(NotedFolders(noted))
+    }
+
+    /// Whether others have changed something at or below a path since. What cannot be looked into counts as unchanged.
+    pub fn is_changed_since(&self, path: &Path, beginning: &Beginning) -> Result<bool> {
+        is_changed_since(self, path, beginning).at(path)
+    }
+}
+
+pub(super) fn is_changed_since(root: &Root, path: &Path, beginning: &Beginning) -> rustix::io::Result<bool> {
+    // The folder above may be newer by what is being taken over to it right now.
+    let mut waiting = vec![(path.to_owned(), None)];
+    while let Some((path, above)) = waiting.pop() {
+        let Some(there) = stat(root, &path)?.map(Metadata::from) else { continue };
+        if there.kind != Kind::Folder {
+            if beginning.is_after(&there) {
+                return Ok(true);
+            }
+            continue;
+        }
+        if beginning.is_put_there(&path, &there, above) {
+            return Ok(true);
+        }
+        match root.open_real_folder(&path, OFlags::RDONLY).and_then(|folder| names(&folder)) {
+            Ok(names) => waiting.extend(names.into_iter().map(|name| (path.join(name), Some(there.changed)))),
+            Err(Errno::ACCESS | Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NAMETOOLONG) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(false)
+}
