@@ -13,7 +13,7 @@ use std::{
 
 use rustix::fs::OFlags;
 
-use crate::{Applied, Change, CommitOptions, ErrorKind, Result, Root, error::At, sys};
+use crate::{Applied, Change, CommitOptions, Error, ErrorKind, Result, Root, error::At, sys};
 
 mod apply;
 mod journal;
@@ -151,13 +151,14 @@ impl Turn<'_> {
             // The mark may have reached the disk although writing it failed: it goes before anything is undone.
             let rolled_back = journal
                 .clear_committed()
-                .and_then(|()| settle::roll_back(root, &intent.steps))
+                .and_then(|()| if met_others(&error) { sweep::followed(root, &intent.steps) } else { Ok(intent.steps) })
+                .and_then(|steps| settle::roll_back(root, &steps))
                 .and_then(|_| journal.mark_settled());
             return Err(if rolled_back.is_ok() { error } else { ErrorKind::Unfinished.at(error.path) });
         }
 
         // The commit stands. What cannot be cleaned up now is left to the next recovery.
-        let cleaned_up = settle::finish(root, &intent.steps);
+        let cleaned_up = settle::finish_at_once(root, &intent.steps);
         plan.describe_written(root);
         let applied = Applied { changes: plan.effects };
         match record(&applied) {
@@ -175,12 +176,13 @@ impl Turn<'_> {
     /// is told of it, and as long as that fails, it stays unfinished.
     pub fn recover(&mut self, record: impl FnOnce(&Recovered) -> Record) -> Result<Option<Recovered>> {
         let root = self.root;
-        let (intent, outcome) = match self.journal.read()? {
+        let (mut intent, outcome) = match self.journal.read()? {
             State::Empty => return Ok(None),
             State::Lost => return sweep::sweep(root).map(|()| None),
             State::Settled { intent } => return root.sweep_after_a_boot(&intent).map(|()| None),
             State::Pending { intent, outcome } => (intent, outcome),
         };
+        intent.steps = sweep::followed(root, &intent.steps)?;
         let taken_effect = intent.single_write().map_or(Ok(false), |step| settle::has_taken_effect(root, step))?;
         let (outcome, kept) = if outcome == Outcome::Finished || taken_effect {
             settle::finish(root, &intent.steps)?;
@@ -196,4 +198,9 @@ impl Turn<'_> {
         }
         Ok(Some(recovered))
     }
+}
+
+/// Whether a failure can come from others who moved a folder, so that what was staged in it has to be looked for.
+fn met_others(error: &Error) -> bool {
+    matches!(error.kind, ErrorKind::NotFound | ErrorKind::NotAFolder | ErrorKind::Loop | ErrorKind::Changed { .. })
 }

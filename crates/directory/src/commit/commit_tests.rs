@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::{
     Contents, Expect, Hash, Parents, Replace,
-    sys::faults::{Fault, with_faults},
+    sys::faults::{Fault, with_faults, with_others},
 };
 
 /// What stands at each path beneath a folder: mode, number of links, and the bytes, or what a link names.
@@ -355,6 +355,74 @@ fn a_single_write_is_all_or_nothing_also_where_the_journal_was_lost_with_the_pow
             lose_journal(&scene, call % 2 == 0);
             scene.recover().unwrap();
             outcome(&scene, &before, &after, &format!("power loss at call {call} of {calls} of {change:?}"));
+        }
+    }
+}
+
+#[test]
+fn nothing_is_left_or_lost_where_others_move_a_folder_during_a_commit() {
+    let changes = [
+        write("dir/file", before("dir/file"), None),
+        write("dir/new", Expect::Absent, None),
+        write("dir/linked", before("linked"), None),
+        Change::Remove { path: "dir/sub/deep".into(), expect: before("dir/sub/deep") },
+        moving("taker", "dir/taken", Replace::File),
+        write("update", before("update"), None),
+    ];
+    let (mut failed, mut call) = (0, 0);
+    loop {
+        let scene = Scene::new();
+        let path = scene.root.real_path().to_owned();
+        fs::rename(path.join("taken"), path.join("dir/taken")).unwrap();
+        fs::hard_link(path.join("linked"), path.join("dir/linked")).unwrap();
+        let contents = |snapshot: Snapshot| snapshot.into_values().map(|(_, _, bytes)| bytes).collect::<Vec<_>>();
+        let before = contents(scene.snapshot());
+        let others = move || fs::rename(path.join("dir"), path.join("away")).unwrap();
+        let (result, is_reached) = with_others(call, others, || scene.commit_of(&changes));
+        if !is_reached {
+            break;
+        }
+        let recovered = scene.recover().unwrap();
+        assert!(recovered.is_none(), "call {call}: {recovered:?}");
+        let tree = scene.snapshot();
+        let is_temporary = |path: &&PathBuf| path.iter().any(crate::is_temporary);
+        assert_eq!(tree.keys().find(is_temporary), None, "call {call}: {result:?}");
+        if result.is_err() {
+            failed += 1;
+            let after = contents(tree);
+            for bytes in &before {
+                let text = String::from_utf8_lossy(bytes);
+                assert!(after.contains(bytes), "call {call}: {text} is lost, {result:?}");
+            }
+        }
+        call += 1;
+    }
+    eprintln!("{failed} of {call} commits failed");
+    assert!(failed > 0);
+}
+
+#[test]
+fn nothing_is_left_or_lost_where_others_move_a_folder_after_a_crash() {
+    let (_, _, calls) = undisturbed();
+    for call in 0..calls {
+        let scene = Scene::new();
+        let path = scene.root.real_path();
+        let changes = [
+            write("dir/file", before("dir/file"), None),
+            Change::Remove { path: "dir/sub/deep".into(), expect: before("dir/sub/deep") },
+        ];
+        let (_, made) = with_faults(&[(call, Fault::Dies)], || scene.commit_of(&changes));
+        fs::rename(path.join("dir"), path.join("away")).unwrap();
+        let recovered = scene.recover().unwrap();
+        let tree = scene.snapshot();
+        assert!(tree.keys().all(|path| !path.iter().any(crate::is_temporary)), "call {call}: {recovered:?}");
+        let is_done = recovered.is_some_and(|recovered| recovered.outcome == Outcome::Finished) || made <= call;
+        let text = |path: &str| tree.get(Path::new(path)).map(|(_, _, bytes)| String::from_utf8_lossy(bytes));
+        let expected = if is_done { "after, and longer than before: dir/file" } else { "before: dir/file" };
+        assert_eq!(text("away/file").as_deref(), Some(expected), "call {call}");
+        assert_eq!(text("away/sub/deep").is_none(), is_done, "call {call}");
+        if made <= call {
+            break;
         }
     }
 }

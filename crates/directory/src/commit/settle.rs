@@ -16,7 +16,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::step::Step;
+use super::{step::Step, sweep::followed};
 use crate::{
     Hash, Identity, Kind, Metadata, Result, Root,
     error::{At, found},
@@ -29,6 +29,15 @@ use crate::{
 /// Removes what a commit that counts has set aside.
 pub(super) fn finish(root: &Root, steps: &[Step]) -> Result<()> {
     steps.iter().flat_map(Step::leftovers).try_for_each(|path| discard(root, path).at(path))
+}
+
+/// Removes what a commit that counts right now has set aside, wherever others have moved it meanwhile.
+pub(super) fn finish_at_once(root: &Root, steps: &[Step]) -> Result<()> {
+    let mut is_moved = false;
+    for path in steps.iter().flat_map(Step::leftovers) {
+        is_moved |= !discarded(root, path).at(path)? && !steps.iter().any(|step| step.takes_away(path));
+    }
+    if is_moved { finish(root, &followed(root, steps)?) } else { Ok(()) }
 }
 
 /// Makes the names durable that the steps have changed: temporary ones first, so that nothing is replaced for good
@@ -214,14 +223,20 @@ fn has_content(place: &Place, metadata: Metadata, hash: Hash) -> rustix::io::Res
 /// Removes a temporary file, or a folder with all that is in it. One that may not be removed stays: nobody sees it, and
 /// no commit is to wait for it for ever.
 pub(crate) fn discard(root: &Root, path: &Path) -> rustix::io::Result<()> {
-    let Some(place) = found(root.place(path))? else { return Ok(()) };
+    discarded(root, path).map(drop)
+}
+
+/// The same; tells whether it was there.
+fn discarded(root: &Root, path: &Path) -> rustix::io::Result<bool> {
+    let Some(place) = found(root.place(path))? else { return Ok(false) };
     let removed = match sys::unlink(&place.folder, &place.name) {
         Err(Errno::ISDIR) => discard_folder(root, path),
         removed => removed,
     };
     match removed {
-        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::PERM | Errno::ACCESS) => Ok(()),
-        removed => removed,
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(false),
+        Ok(()) | Err(Errno::PERM | Errno::ACCESS) => Ok(true),
+        Err(errno) => Err(errno),
     }
 }
 

@@ -37,6 +37,36 @@ impl Step {
         temporary.into_iter()
     }
 
+    /// All temporary names of the step.
+    pub(super) fn temporaries(&self) -> impl Iterator<Item = &Path> {
+        let staged = match self {
+            Self::Replace { staged, .. } => Some(&**staged),
+            _ => None,
+        };
+        staged.into_iter().chain(self.leftovers())
+    }
+
+    /// The same step on other paths.
+    pub(super) fn map_paths(&self, to: impl Fn(&Path) -> PathBuf) -> Self {
+        let mut step = self.clone();
+        let paths: Vec<&mut PathBuf> = match &mut step {
+            Self::MakeFolder { path, .. } => vec![path],
+            Self::Remove { path, aside } | Self::Rewrite { path, aside, .. } => vec![path, aside],
+            Self::Move { from, to, aside, .. } => [from, to].into_iter().chain(aside).collect(),
+            Self::Add { path, staged, .. } => vec![path, staged],
+            Self::Replace { path, staged, aside, .. } => vec![path, staged, aside],
+        };
+        for path in paths {
+            *path = to(path);
+        }
+        step
+    }
+
+    /// Whether the step takes away what stands at a path, or a folder above it.
+    pub(super) fn takes_away(&self, path: &Path) -> bool {
+        matches!(self, Self::Remove { path: gone, .. } | Self::Move { from: gone, .. } if path.starts_with(gone))
+    }
+
     /// The folders in which the step changes names: those of temporary names first, then the others.
     pub(super) fn folders(&self) -> (Vec<&Path>, Vec<&Path>) {
         fn parent(path: &Path) -> &Path {

@@ -1,17 +1,49 @@
-//! Temporary files that no journal knows of, because the machine went down before it was durable.
+//! Temporary files that are not where a journal says, because others have moved folders, or that no journal knows of,
+//! because the machine went down before it was durable.
 
-use std::{ffi::OsStr, os::unix::ffi::OsStrExt, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    ffi::OsStr,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
 
 use rustix::{
     fs::{Dir, FileType, OFlags},
     io::Errno,
 };
 
-use super::settle::discard;
+use super::{settle::discard, step::Step};
 use crate::{Kind, Result, Root, error::At, sys, temporary::is_temporary_of};
 
 /// Removes all temporary files of this root. The journal is locked and settled, so that nobody needs them.
 pub(super) fn sweep(root: &Root) -> Result<()> {
+    temporaries(root)?.iter().try_for_each(|path| discard(root, path).at(path))
+}
+
+/// The steps with the paths that they have by now, where others have moved folders with what was staged or set aside in
+/// them.
+pub(super) fn followed(root: &Root, steps: &[Step]) -> Result<Vec<Step>> {
+    let found = temporaries(root)?;
+    let now: BTreeMap<&OsStr, &Path> =
+        found.iter().filter_map(|path| Some((path.file_name()?, path.parent()?))).collect();
+    let moved: BTreeMap<&Path, &Path> = steps
+        .iter()
+        .flat_map(Step::temporaries)
+        .filter_map(|path| Some((path.parent()?, *now.get(path.file_name()?)?)))
+        .filter(|(folder, now)| folder != now)
+        .collect();
+    Ok(steps.iter().map(|step| step.map_paths(|path| moved_along(path, &moved))).collect())
+}
+
+fn moved_along(path: &Path, moved: &BTreeMap<&Path, &Path>) -> PathBuf {
+    let folder = path.ancestors().skip(1).find_map(|folder| Some((folder, moved.get(folder)?)));
+    folder.map_or_else(|| path.to_owned(), |(folder, now)| now.join(path.strip_prefix(folder).unwrap_or(path)))
+}
+
+/// All temporary files of this root, and not what is in those that are folders.
+fn temporaries(root: &Root) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
     let mut waiting = vec![PathBuf::new()];
     while let Some(folder) = waiting.pop() {
         let opened = match root.open_real_folder(&folder, OFlags::RDONLY) {
@@ -28,7 +60,7 @@ pub(super) fn sweep(root: &Root) -> Result<()> {
                 continue;
             }
             if is_temporary_of(root.identity(), name) {
-                discard(root, &path).at(&path)?;
+                found.push(path);
                 continue;
             }
             let kind = match entry.file_type() {
@@ -46,5 +78,5 @@ pub(super) fn sweep(root: &Root) -> Result<()> {
             }
         }
     }
-    Ok(())
+    Ok(found)
 }

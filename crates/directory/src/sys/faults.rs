@@ -13,7 +13,10 @@ pub(crate) enum Fault {
     Dies,
 }
 
+type Others = (usize, Box<dyn FnOnce()>);
+
 thread_local! {
+    static OTHERS: RefCell<Option<Others>> = const { RefCell::new(None) };
     static CALLS: Cell<usize> = const { Cell::new(0) };
     static PLANNED: RefCell<Vec<(usize, Fault)>> = const { RefCell::new(Vec::new()) };
 }
@@ -27,8 +30,19 @@ pub(crate) fn with_faults<T>(planned: &[(usize, Fault)], work: impl FnOnce() -> 
     (result, CALLS.get())
 }
 
+/// Runs `work`; right before one of its system calls others do something. Tells whether it made so many calls.
+pub(crate) fn with_others<T>(call: usize, others: impl FnOnce() + 'static, work: impl FnOnce() -> T) -> (T, bool) {
+    OTHERS.set(Some((call, Box::new(others))));
+    let (result, calls) = with_faults(&[], work);
+    OTHERS.take();
+    (result, calls > call)
+}
+
 pub(super) fn gate() -> Result<()> {
     let call = CALLS.replace(CALLS.get() + 1);
+    if let Some((_, others)) = OTHERS.with_borrow_mut(|others| others.take_if(|(at, _)| *at == call)) {
+        others();
+    }
     PLANNED.with_borrow(|planned| {
         planned.iter().try_for_each(|(at, fault)| match fault {
             Fault::Fails(errno) if call == *at => Err(*errno),
