@@ -110,6 +110,13 @@ impl Root {
     }
 }
 
+/// Whether temporary files may be left of what was done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Leftovers {
+    None,
+    Possible,
+}
+
 /// The right to change a root, which only one has at a time, over all processes.
 pub struct Turn<'a> {
     root: &'a Root,
@@ -118,9 +125,21 @@ pub struct Turn<'a> {
     _folder: OwnedFd,
 }
 
-impl Turn<'_> {
-    pub(crate) fn root(&self) -> &Root {
+impl<'a> Turn<'a> {
+    pub(crate) fn root(&self) -> &'a Root {
         self.root
+    }
+
+    /// Works on the root past commits. If the process dies meanwhile, or the work fails or says that it could not clean up,
+    /// the next recovery removes the temporary files that are left of it.
+    pub(crate) fn past_commits<T>(&mut self, work: impl FnOnce(&'a Root) -> Result<(T, Leftovers)>) -> Result<T> {
+        let boot = sys::boot().at(self.root.real_path())?.to_vec();
+        self.journal.write_intent(&Intent::past_commits(boot))?;
+        let (done, leftovers) = work(self.root)?;
+        if leftovers == Leftovers::None {
+            self.journal.mark_finished()?;
+        }
+        Ok(done)
     }
 
     /// Whether a commit was interrupted, so that [`Turn::recover`] must come before the next.
@@ -182,6 +201,10 @@ impl Turn<'_> {
             State::Settled { intent } => return root.sweep_after_a_boot(&intent).map(|()| None),
             State::Pending { intent, outcome } => (intent, outcome),
         };
+        if intent.is_past_commits() {
+            sweep::sweep(root)?;
+            return self.journal.mark_settled().map(|()| None);
+        }
         intent.steps = sweep::followed(root, &intent.steps)?;
         let taken_effect = intent.single_write().map_or(Ok(false), |step| settle::has_taken_effect(root, step))?;
         let (outcome, kept) = if outcome == Outcome::Finished || taken_effect {

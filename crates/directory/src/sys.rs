@@ -218,6 +218,12 @@ pub(crate) fn rename_to_free(from: (impl AsFd, &OsStr), to: (impl AsFd, &OsStr))
     fs::renameat_with(from.0, from.1, to.0, to.1, RenameFlags::NOREPLACE)
 }
 
+/// Exchanges what has two names, in one step.
+pub(crate) fn exchange(one: (impl AsFd, &OsStr), other: (impl AsFd, &OsStr)) -> Result<()> {
+    gate()?;
+    fs::renameat_with(one.0, one.1, other.0, other.1, RenameFlags::EXCHANGE)
+}
+
 /// Sets both times of what is open to now. By the path of the descriptor, because it may be open for its path only.
 pub(crate) fn touch(file: impl AsFd) -> Result<()> {
     gate()?;

@@ -76,6 +76,15 @@ pub(super) struct Journal {
 }
 
 impl Intent {
+    /// What is done past commits: of it no step is known, only that temporary files may be left.
+    pub(super) fn past_commits(boot: Vec<u8>) -> Self {
+        Self { id: Vec::new(), payload: Vec::new(), steps: Vec::new(), boot }
+    }
+
+    pub(super) fn is_past_commits(&self) -> bool {
+        self.id.is_empty() && self.payload.is_empty() && self.steps.is_empty()
+    }
+
     /// Gives the step of a commit that does nothing but write one file. What became of it can be told from the names
     /// that are there.
     pub(super) fn single_write(&self) -> Option<&Step> {
@@ -163,6 +172,12 @@ impl Journal {
 
     /// Writes an intent and, unless it writes only one file, makes it durable. Nothing may have begun before.
     pub(super) fn begin(&mut self, intent: &Intent) -> Result<()> {
+        self.write_intent(intent)?;
+        self.sync_unless_single(intent)
+    }
+
+    /// Writes an intent, for the case that the process dies.
+    pub(super) fn write_intent(&mut self, intent: &Intent) -> Result<()> {
         self.make_room()?;
         let mut nonce = [0; 16];
         getrandom::fill(&mut nonce).map_err(|_| Errno::IO).at(&self.path)?;
@@ -173,8 +188,7 @@ impl Journal {
         out.number(body.len() as u64);
         out.0.extend_from_slice(&self.digest.0);
         out.0.extend_from_slice(&body);
-        self.write(&out.0, INTENT_AT)?;
-        self.sync_unless_single(intent)
+        self.write(&out.0, INTENT_AT)
     }
 
     /// Makes the commit count.

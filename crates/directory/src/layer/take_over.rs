@@ -1,7 +1,8 @@
 //! Taking over what a program has changed and no history is kept of: trees of many thousand files, links, large files.
 //!
-//! Nothing of this is all or nothing. It is done in the root's turn, after or before a commit, and can be done again from
-//! where it broke off. Every folder is opened by its real path, in which nothing may be a symbolic link, and names are
+//! It is done in the root's turn, after or before a commit. What comes as a whole or goes as a whole does so in one step, so
+//! that a crash leaves the old or the new. Where the program has changed only some of what is in a folder, that holds for
+//! each file of it. Every folder is opened by its real path, in which nothing may be a symbolic link, and names are
 //! changed in what was opened: nothing outside of the two folders is ever touched.
 
 use std::{
@@ -22,7 +23,7 @@ use super::{
 };
 use crate::{
     ErrorKind, Kind, Metadata, Result, Root, Turn,
-    commit::settle::discard,
+    commit::{Leftovers, settle::discard},
     error::{At, found},
     root::Place,
     sys,
@@ -76,7 +77,7 @@ pub struct Staying<'a> {
 impl Turn<'_> {
     /// Removes what stands at a path, with all that is below it, for good.
     pub fn clear(&mut self, path: &Path) -> Result<()> {
-        discard(self.root(), path).at(path)
+        self.past_commits(|root| take_away(root, path).at(path).map(|()| ((), Leftovers::None)))
     }
 
     /// Takes over what stands at a path of the upper folder of a view, with all that is below it, to a path of this root.
@@ -84,34 +85,25 @@ impl Turn<'_> {
     ///
     /// Extended attributes and the bits that change who a program runs as stay behind, and whatever git would run.
     pub fn take_over(&mut self, upper: &Root, from: &Path, to: &Path, staying: &Staying<'_>) -> Result<Vec<NotTaken>> {
-        for path in staying.settled.iter().filter(|path| path.starts_with(from)) {
-            discard(upper, path).at(path)?;
-        }
-        let mut work = TakeOver {
-            root: self.root(),
-            upper,
-            staying,
-            waiting: Vec::new(),
-            made: Vec::new(),
-            not_taken: Vec::new(),
-        };
-        match work.make_parents(from, to) {
-            Ok(()) => work.waiting.push((from.to_owned(), to.to_owned())),
-            Err(error) if matches!(error.kind, ErrorKind::NoSpace | ErrorKind::Io(_)) => return Err(error),
-            Err(error) => work.not_taken.push(NotTaken { path: to.to_owned(), why: WhyNot::Failed(error.kind) }),
-        }
-        while let Some((from, to)) = work.waiting.pop() {
-            match work.take(&from, &to) {
-                Ok(()) => {}
-                Err(errno @ (Errno::NOSPC | Errno::DQUOT | Errno::IO)) => return Err(errno).at(&to),
-                Err(errno) => work.not_taken.push(NotTaken { path: to, why: WhyNot::Failed(errno.into()) }),
+        self.past_commits(|root| {
+            for path in staying.settled.iter().filter(|path| path.starts_with(from)) {
+                discard(upper, path).at(path)?;
             }
-        }
-        // From the bottom up: one that is closed lets nothing in any more.
-        for (path, mode) in work.made.iter().rev() {
-            dress(self.root(), path, *mode, None).at(path)?;
-        }
-        Ok(work.not_taken)
+            let (waiting, made, not_taken) = (Vec::new(), Vec::new(), Vec::new());
+            let mut work = TakeOver { root, upper, staying, waiting, made, not_taken };
+            match work.make_parents(from, to) {
+                Ok(()) => work.waiting.push((from.to_owned(), to.to_owned())),
+                Err(error) => work.leave(to, WhyNot::Failed(error.kind)),
+            }
+            while let Some((from, to)) = work.waiting.pop() {
+                if let Err(errno) = work.take(&from, &to) {
+                    work.leave(&to, WhyNot::Failed(errno.into()));
+                }
+            }
+            dress_all(root, &work.made).at(to)?;
+            let has_failed = work.not_taken.iter().any(|not_taken| matches!(not_taken.why, WhyNot::Failed(_)));
+            Ok((work.not_taken, if has_failed { Leftovers::Possible } else { Leftovers::None }))
+        })
     }
 
     /// Makes durable what was taken over to these paths.
@@ -159,6 +151,25 @@ fn dress(root: &Root, path: &Path, mode: u32, owner: Option<(u32, u32)>) -> rust
     }
     let mode = mode & 0o7777 & !SET_ID;
     if mode == now.mode { Ok(()) } else { sys::change_mode_of(&place.folder, &place.name, mode) }
+}
+
+/// Gives folders their modes, from the bottom up: one that is closed lets nothing in any more.
+fn dress_all(root: &Root, made: &[(PathBuf, u32)]) -> rustix::io::Result<()> {
+    made.iter().rev().try_for_each(|(path, mode)| dress(root, path, *mode, None))
+}
+
+/// Removes what stands at a path. A folder is gone at once, and what was in it after that.
+fn take_away(root: &Root, path: &Path) -> rustix::io::Result<()> {
+    if stat(root, path)?.is_none_or(|there| Metadata::from(there).kind != Kind::Folder) {
+        return discard(root, path);
+    }
+    let aside = temporary_in(root.identity(), path.parent().unwrap_or(Path::new("")))?;
+    match sys::rename_to_free(root.place(path)?.pair(), root.place(&aside)?.pair()) {
+        Ok(()) => discard(root, &aside),
+        // Something is mounted there, or it may not be renamed.
+        Err(Errno::BUSY | Errno::XDEV | Errno::ACCESS | Errno::PERM) => discard(root, path),
+        Err(errno) => Err(errno),
+    }
 }
 
 struct TakeOver<'a> {
@@ -209,7 +220,7 @@ impl TakeOver<'_> {
             return Ok(());
         }
         if is_whiteout(&stat) {
-            return discard(self.root, to);
+            return take_away(self.root, to);
         }
         let on_folder = there.is_some_and(|there| there.kind == Kind::Folder);
         match left.kind {
@@ -217,20 +228,16 @@ impl TakeOver<'_> {
                 self.leave(to, WhyNot::Special);
                 Ok(())
             }
-            Kind::File | Kind::Symlink => {
-                if on_folder {
-                    discard(self.root, to)?;
-                }
-                self.take_file(from, to, &left)
-            }
-            Kind::Folder if on_folder => self.merge(from, to, &left),
-            Kind::Folder => {
-                if there.is_some() {
-                    discard(self.root, to)?;
-                }
-                self.take_folder(from, to, &left)
-            }
+            Kind::File | Kind::Symlink => self.take_file(from, to, &left),
+            Kind::Folder if on_folder && !self.gives_way(from, to)? => self.merge(from, to, &left),
+            Kind::Folder => self.take_folder(from, to, &left),
         }
+    }
+
+    /// Whether a folder that is there goes as a whole, because the program has made another one in its place.
+    fn gives_way(&self, from: &Path, to: &Path) -> rustix::io::Result<bool> {
+        let is_git = to.file_name().is_some_and(git::is_git) || git::is_within(to);
+        Ok(!is_git && !self.holds_settled(to) && is_opaque(&opened_up(self.upper, from)?)? && !self.is_changed(to)?)
     }
 
     /// Whether what would give way at a path is what others have changed, and not to the same.
@@ -332,7 +339,7 @@ impl TakeOver<'_> {
                     continue;
                 }
                 if git::is_within(&path) || !self.is_changed(&path)? {
-                    discard(self.root, &path)?;
+                    take_away(self.root, &path)?;
                 } else if found(sys::stat_name(&folder, &name))?.is_none() {
                     self.leave(&path, WhyNot::ChangedByOthers { kept_as: None });
                 }
@@ -342,27 +349,53 @@ impl TakeOver<'_> {
         self.wait_for_all(&folder, from, to)
     }
 
-    /// Takes over a folder to where none is.
+    /// Takes over a folder to where none is, or one that goes.
     fn take_folder(&mut self, from: &Path, to: &Path, left: &Metadata) -> rustix::io::Result<()> {
         let mut not_taken = Vec::new();
-        match self.make_fit(from, to, &mut not_taken) {
-            Ok(()) => {
-                let (here, there) = (self.upper.place(from)?, self.root.place(to)?);
-                match sys::rename_to_free(here.pair(), there.pair()) {
-                    Ok(()) => {
-                        self.not_taken.append(&mut not_taken);
-                        return Ok(());
-                    }
-                    Err(Errno::XDEV) => self.not_taken.append(&mut not_taken),
-                    Err(errno) => return Err(errno),
-                }
-            }
-            Err(errno @ (Errno::NOSPC | Errno::DQUOT | Errno::IO)) => return Err(errno),
+        let fits = self.make_fit(from, to, &mut not_taken);
+        self.not_taken.append(&mut not_taken);
+        match fits {
+            Ok(()) => match put_in_place((self.upper, from), (self.root, to)) {
+                Err(Errno::XDEV) => self.copy_folder(from, to),
+                taken => taken,
+            },
+            Err(errno @ (Errno::NOSPC | Errno::DQUOT | Errno::IO)) => Err(errno),
             // What is in the way of the whole shows when it is taken piece by piece.
-            Err(_) => self.not_taken.append(&mut not_taken),
+            Err(_) => {
+                take_away(self.root, to)?;
+                self.make_folder(to, left.mode, Some(left))?;
+                self.wait_for_all(&opened_up(self.upper, from)?, from, to)
+            }
         }
-        self.make_folder(to, left.mode, Some(left))?;
-        self.wait_for_all(&opened_up(self.upper, from)?, from, to)
+    }
+
+    /// Copies a folder that is fit to another file system, under a name of its own until it is whole.
+    fn copy_folder(&self, from: &Path, to: &Path) -> rustix::io::Result<()> {
+        let staged = temporary_in(self.root.identity(), to.parent().unwrap_or(Path::new("")))?;
+        let copied = self.copy_tree(from, &staged).and_then(|()| put_in_place((self.root, &staged), (self.root, to)));
+        if copied.is_err() {
+            discard(self.root, &staged)?;
+        }
+        copied
+    }
+
+    fn copy_tree(&self, from: &Path, to: &Path) -> rustix::io::Result<()> {
+        let mut waiting = vec![(from.to_owned(), to.to_owned())];
+        let mut made = Vec::new();
+        while let Some((from, to)) = waiting.pop() {
+            let Some(left) = stat(self.upper, &from)?.map(Metadata::from) else { continue };
+            if left.kind != Kind::Folder {
+                copy(self.root, &self.upper.place(&from)?, &to, &left)?;
+                continue;
+            }
+            let place = self.root.place(&to)?;
+            sys::make_folder(&place.folder, &place.name, OWNER)?;
+            dress(self.root, &to, OWNER, Some((left.owner, left.group)))?;
+            let names = names(&opened_up(self.upper, &from)?)?;
+            waiting.extend(names.into_iter().map(|name| (from.join(&name), to.join(&name))));
+            made.push((to, left.mode | OWNER));
+        }
+        dress_all(self.root, &made)
     }
 
     fn make_folder(&mut self, to: &Path, mode: u32, left: Option<&Metadata>) -> rustix::io::Result<()> {
@@ -380,13 +413,13 @@ impl TakeOver<'_> {
     }
 
     fn take_file(&mut self, from: &Path, to: &Path, left: &Metadata) -> rustix::io::Result<()> {
-        let (here, there) = (self.upper.place(from)?, self.root.place(to)?);
+        let here = self.upper.place(from)?;
         if left.kind == Kind::File {
             make_file_fit(&here.folder, &here.name, left)?;
         }
-        match sys::rename(here.pair(), there.pair()) {
+        match put_in_place((self.upper, from), (self.root, to)) {
             Err(Errno::XDEV) => copy(self.root, &here, to, left),
-            renamed => renamed,
+            taken => taken,
         }
     }
 
@@ -456,9 +489,28 @@ fn make_file_fit(folder: &OwnedFd, name: &OsStr, left: &Metadata) -> rustix::io:
     }
 }
 
+/// Puts something in the place of whatever is there, in one step.
+fn put_in_place(from: (&Root, &Path), to: (&Root, &Path)) -> rustix::io::Result<()> {
+    let (here, there) = (from.0.place(from.1)?, to.0.place(to.1)?);
+    match sys::rename(here.pair(), there.pair()) {
+        Err(Errno::ISDIR | Errno::NOTDIR | Errno::NOTEMPTY | Errno::EXIST) => {}
+        renamed => return renamed,
+    }
+    match sys::exchange(here.pair(), there.pair()) {
+        Ok(()) => discard(from.0, from.1),
+        // Not every file system can.
+        Err(Errno::INVAL | Errno::NOSYS) => {
+            take_away(to.0, to.1)?;
+            sys::rename(here.pair(), there.pair())
+        }
+        Err(errno) => Err(errno),
+    }
+}
+
 /// Copies a file or link to another file system, under a name of its own until it is whole.
 fn copy(root: &Root, here: &Place, to: &Path, left: &Metadata) -> rustix::io::Result<()> {
-    let staged = root.place(&temporary_in(root.identity(), to.parent().unwrap_or(Path::new("")))?)?;
+    let path = temporary_in(root.identity(), to.parent().unwrap_or(Path::new("")))?;
+    let staged = root.place(&path)?;
     let copied = if left.kind == Kind::Symlink {
         sys::read_link(&here.folder, &here.name)
             .and_then(|target| sys::make_link(&target, &staged.folder, &staged.name))
@@ -471,7 +523,7 @@ fn copy(root: &Root, here: &Place, to: &Path, left: &Metadata) -> rustix::io::Re
             sys::change_mode(&file, left.mode & 0o7777 & !SET_ID)
         })
     };
-    let done = copied.and_then(|()| sys::rename(staged.pair(), root.place(to)?.pair()));
+    let done = copied.and_then(|()| put_in_place((root, &path), (root, to)));
     if done.is_err() {
         let _ = sys::unlink(&staged.folder, &staged.name);
     }
@@ -491,3 +543,7 @@ fn read_small(place: &Place) -> rustix::io::Result<Option<Vec<u8>>> {
 fn all_names(folder: &OwnedFd) -> rustix::io::Result<Vec<OsString>> {
     super::names_that(folder, |_| true)
 }
+
+#[cfg(test)]
+#[path = "take_over_tests.rs"]
+mod tests;

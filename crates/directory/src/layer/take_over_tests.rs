@@ -1,0 +1,149 @@
+//! What is taken over as a whole, with a fault at each of the system calls.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+    path::PathBuf,
+    time::{Duration, SystemTime},
+};
+
+use rustix::fs::{CWD, FileType, mknodat};
+use tempfile::TempDir;
+
+use super::*;
+use crate::{
+    layer::{Beginning, NotedFolders, OPAQUE, PutThere},
+    sys::faults::{Fault, with_faults},
+};
+
+/// What stands at each path of the folder: a text, or nothing for folders.
+type Tree = BTreeMap<PathBuf, Option<String>>;
+
+struct Scene {
+    root: TempDir,
+    upper: TempDir,
+    journal: TempDir,
+}
+
+/// What stands in the folder, and what the program put in its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum What {
+    Nothing,
+    File,
+    Folder,
+    /// Nothing, but for the mark that says so.
+    Gone,
+}
+
+impl Scene {
+    /// With the two folders on one file system, or on two.
+    fn new(before: What, after: What, on_two: bool) -> Self {
+        let scene = Self {
+            root: if on_two { TempDir::new_in("/dev/shm") } else { TempDir::new() }.unwrap(),
+            upper: TempDir::new().unwrap(),
+            // In memory: making it durable costs nothing there.
+            journal: TempDir::new_in("/dev/shm").unwrap(),
+        };
+        put(&scene.root.path().join("out"), before, "old");
+        put(&scene.upper.path().join("out"), after, "new");
+        scene
+    }
+
+    fn take_over(&self) -> Result<Vec<NotTaken>> {
+        let (root, upper) = (Root::open(self.root.path())?, Root::open(self.upper.path())?);
+        // Nothing is anybody else's.
+        let moment = SystemTime::now() + Duration::from_secs(3600);
+        let beginning = Beginning { moment, folders: NotedFolders::default() };
+        let put_there = PutThere::default();
+        let staying = Staying { settled: &[], beginning: &beginning, put_there: &put_there, beside: &|_| None };
+        root.turn(self.journal.path())?.take_over(&upper, Path::new("out"), Path::new("out"), &staying)
+    }
+
+    fn recover(&self) {
+        let root = Root::open(self.root.path()).unwrap();
+        assert_eq!(root.recover(self.journal.path()).unwrap(), None);
+    }
+
+    fn tree(&self) -> Tree {
+        let mut tree = Tree::new();
+        let mut waiting = vec![self.root.path().to_owned()];
+        while let Some(folder) = waiting.pop() {
+            for entry in fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                let text = if path.is_dir() { None } else { Some(fs::read_to_string(&path).unwrap()) };
+                tree.insert(path.strip_prefix(self.root.path()).unwrap().to_owned(), text.clone());
+                waiting.extend(text.is_none().then_some(path));
+            }
+        }
+        tree
+    }
+}
+
+fn put(path: &Path, what: What, text: &str) {
+    match what {
+        What::Nothing => {}
+        What::File => fs::write(path, text).unwrap(),
+        What::Folder => {
+            fs::create_dir_all(path.join("sub")).unwrap();
+            for name in ["both", text, "sub/both"] {
+                fs::write(path.join(name), text).unwrap();
+            }
+            if text == "new" {
+                sys::set_attribute(File::open(path).unwrap(), OsStr::new(OPAQUE), b"y").unwrap();
+            }
+        }
+        What::Gone => mknodat(CWD, path, FileType::CharacterDevice, Mode::empty(), 0).unwrap(),
+    }
+}
+
+/// Every change of one thing for another, on one file system and on two, with the folder before and after.
+fn each(check: impl Fn(&dyn Fn() -> Scene, &Tree, &Tree, usize, &str)) {
+    for before in [What::Nothing, What::File, What::Folder] {
+        for (after, on_two) in
+            [What::File, What::Folder, What::Gone].into_iter().flat_map(|it| [(it, false), (it, true)])
+        {
+            let new = || Scene::new(before, after, on_two);
+            let scene = new();
+            let old = scene.tree();
+            let (not_taken, calls) = with_faults(&[], || scene.take_over());
+            assert!(not_taken.unwrap().is_empty());
+            let wanted = Scene::new(if after == What::Gone { What::Nothing } else { after }, What::Nothing, on_two);
+            let expected = wanted.tree().into_keys().map(|path| path.with_file_name(renamed(&path)));
+            assert!(scene.tree().into_keys().eq(expected), "{after:?} for {before:?}: {:?}", scene.tree());
+            assert!(!scene.tree().values().any(|text| text.as_deref() == Some("old")), "{after:?} for {before:?}");
+            check(&new, &old, &scene.tree(), calls, &format!("{after:?} for {before:?}, on two: {on_two}"));
+        }
+    }
+}
+
+/// The name that a file of the program's has, where one that was there is called `old`.
+fn renamed(path: &Path) -> &OsStr {
+    path.file_name().map_or(OsStr::new(""), |name| if name == "old" { OsStr::new("new") } else { name })
+}
+
+#[test]
+fn a_crash_leaves_the_old_or_the_new() {
+    each(|scene, old, new, calls, what| {
+        for call in 0..calls {
+            let scene = scene();
+            let _ = with_faults(&[(call, Fault::Dies)], || scene.take_over());
+            scene.recover();
+            let tree = scene.tree();
+            assert!(tree == *old || tree == *new, "{what}: death at call {call} of {calls} leaves {tree:?}");
+        }
+    });
+}
+
+#[test]
+fn a_failure_is_told() {
+    each(|scene, old, new, calls, what| {
+        for call in 0..calls {
+            let scene = scene();
+            let (result, _) = with_faults(&[(call, Fault::Fails(Errno::NOSPC))], || scene.take_over());
+            let is_told = result.as_ref().map_or(true, |not_taken| !not_taken.is_empty());
+            scene.recover();
+            let tree = scene.tree();
+            assert!(tree == *new || is_told && tree == *old, "{what}: failure at call {call}: {result:?}, {tree:?}");
+        }
+    });
+}
