@@ -11,6 +11,7 @@ mod checkouts;
 mod concurrency;
 mod folder_checkouts;
 mod folder_exchanges;
+mod folder_failures;
 mod folder_in_place;
 mod folder_past_history;
 mod folder_search;

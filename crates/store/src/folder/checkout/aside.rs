@@ -14,7 +14,11 @@ use crate::folder::commit::{Job, failed};
 use crate::folder::disk::{Disk, below_root, path_of};
 use crate::folder::errors::{Attempt, told};
 use async_trait::async_trait;
-use std::{collections::BTreeSet, path::Path, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 use toolrest_core::{
     CallCx, CheckedIn, Checkout, CommitId, Depth, ErrorKind, FileType, Ground, KeepLimits, LeftOutReason, Result,
     ToolError, WorkspaceSettings, WsPath,
@@ -106,38 +110,53 @@ impl Aside {
             cx.recorded_with(id);
         }
 
-        let taken_over = std::mem::take(&mut findings.taken_over);
-        let (settled, durable) = (std::mem::take(&mut findings.settled), std::mem::take(&mut findings.durable));
-        let dressed = std::mem::take(&mut findings.dressed);
-        if !taken_over.is_empty() || !dressed.is_empty() {
-            let (upper, root) = (Arc::clone(upper), Arc::clone(&self.workspace.folder.disk.root));
-            let (beginning, call) = (Arc::clone(&self.beginning), cx.id);
-            let put_there = std::mem::take(&mut findings.put_there);
-            let take = move |_: &Job, turn: &mut Turn<'_>| {
-                let mut not_taken = Vec::new();
-                let is_free = |path: &WsPath| matches!(root.stat_real(below_root(path)), Ok(None));
-                let beside = |path: &Path| {
-                    let path = path_of(path)?;
-                    Some(below_root(&beside(&path.parent()?, path.name(), call, is_free)?).to_owned())
-                };
-                let staying =
-                    Staying { settled: &settled, beginning: &beginning, put_there: &put_there, beside: &beside };
-                for (from, to) in taken_over {
-                    not_taken.extend(turn.take_over(&upper, &from, &to, &staying).map_err(|error| failed(&error))?);
+        if !findings.taken_over.is_empty() || !findings.dressed.is_empty() {
+            // The commit stands, whatever becomes of the rest: it is told, and not tried anew without the commit.
+            let targets: Vec<PathBuf> = findings.taken_over.iter().map(|(_, to)| to.clone()).collect();
+            match self.take_over(upper, findings, cx).await {
+                Ok(all) => {
+                    for not_taken in all {
+                        tell(findings, not_taken, cx);
+                    }
                 }
-                for (path, left, owner) in dressed {
-                    // What became of it since is somebody else's.
-                    let _ = turn.dress(&path, &left, owner);
+                Err(error) if commit.is_none() => return Err(error),
+                Err(error) => {
+                    cx.warn(format!("What has no versions may not have reached the folder: {}", error.message));
+                    for path in &targets {
+                        findings.leave_out(path, LeftOutReason::Unreadable);
+                    }
                 }
-                turn.make_durable(&durable).map_err(|error| failed(&error))?;
-                Ok(not_taken)
-            };
-            let not_taken = self.workspace.in_turn(cx, take).await?;
-            for not_taken in not_taken {
-                tell(findings, not_taken);
             }
         }
         Ok(commit)
+    }
+
+    /// Takes over what needs no history, and gives permissions to what has one.
+    async fn take_over(&self, upper: &Arc<Root>, findings: &mut Findings, cx: &CallCx) -> Result<Vec<NotTaken>> {
+        let taken_over = std::mem::take(&mut findings.taken_over);
+        let (settled, durable) = (std::mem::take(&mut findings.settled), std::mem::take(&mut findings.durable));
+        let (dressed, put_there) = (std::mem::take(&mut findings.dressed), std::mem::take(&mut findings.put_there));
+        let (upper, root) = (Arc::clone(upper), Arc::clone(&self.workspace.folder.disk.root));
+        let (beginning, call) = (Arc::clone(&self.beginning), cx.id);
+        let take = move |_: &Job, turn: &mut Turn<'_>| {
+            let mut not_taken = Vec::new();
+            let is_free = |path: &WsPath| matches!(root.stat_real(below_root(path)), Ok(None));
+            let beside = |path: &Path| {
+                let path = path_of(path)?;
+                Some(below_root(&beside(&path.parent()?, path.name(), call, is_free)?).to_owned())
+            };
+            let staying = Staying { settled: &settled, beginning: &beginning, put_there: &put_there, beside: &beside };
+            for (from, to) in taken_over {
+                not_taken.extend(turn.take_over(&upper, &from, &to, &staying).map_err(|error| failed(&error))?);
+            }
+            for (path, left, owner) in dressed {
+                // What became of it since is somebody else's.
+                let _ = turn.dress(&path, &left, owner);
+            }
+            turn.make_durable(&durable).map_err(|error| failed(&error))?;
+            Ok(not_taken)
+        };
+        self.workspace.in_turn(cx, take).await
     }
 }
 
@@ -203,7 +222,7 @@ fn with_folders(paths: impl Iterator<Item = WsPath>) -> BTreeSet<WsPath> {
 }
 
 /// Tells of something that was not taken over.
-fn tell(findings: &mut Findings, not_taken: NotTaken) {
+fn tell(findings: &mut Findings, not_taken: NotTaken, cx: &CallCx) {
     let path = &not_taken.path;
     match not_taken.why {
         WhyNot::Special => findings.leave_out(path, LeftOutReason::Special),
@@ -212,6 +231,7 @@ fn tell(findings: &mut Findings, not_taken: NotTaken) {
         WhyNot::RepositoryChanged => findings.others_changed(path, None),
         WhyNot::Failed(error) => {
             tracing::warn!(path = %path.display(), %error, "a program's file could not be taken over");
+            cx.warn(format!("{} could not be brought to the folder, or only a part of it: {error}", shown(path)));
             findings.leave_out(path, LeftOutReason::Unreadable);
         }
     }
