@@ -141,9 +141,14 @@ impl Running {
         for output in [&mut self.stdout, &mut self.stderr] {
             output.captured = Captured::new(limits.output_kept_bytes);
         }
-        wire::send(self.socket.get_ref(), &Command::Begin { wall: limits.wall }, &[])?;
         self.feed(stdin)?;
-        pour(self.script.take(), script)
+        // First what the caller waits for.
+        pour(self.script.take(), script)?;
+        match wire::send(self.socket.get_ref(), &Command::Begin { wall: limits.wall }, &[]) {
+            // It is over already; how it ended is still to be read.
+            Ok(()) | Err(Errno::PIPE | Errno::CONNRESET) => Ok(()),
+            Err(errno) => Err(errno.into()),
+        }
     }
 
     /// Whether the job has ended.

@@ -14,9 +14,9 @@ use crate::{Error, Result, Stdin};
 /// Reads the script from the descriptor it is given and runs it as `python3 -c` would.
 const PYTHON: &str = include_str!("bootstrap.py");
 
-/// Reads a line of set-up from the descriptor it is given, then the code, in the shell itself. The shell keeps what it
+/// Reads the script to its end from the descriptor it is given, and runs it in the shell itself. The shell keeps what it
 /// closes for a group under the next number from ten on, which is its own: no program that the code starts has it.
-const BASH: &str = r#"read -r -u 3; eval "$REPLY"; { . /dev/fd/10; } 3<&-"#;
+const BASH: &str = "{ . /dev/fd/10; } 3<&-";
 
 /// Variables that only count when a program starts: for its loader, its C library or the interpreter itself.
 const AT_START: [&str; 8] =
@@ -134,9 +134,13 @@ fn python(script: &Script) -> Vec<u8> {
     encoded
 }
 
-/// One line of set-up, which is read apart, so that the numbers of the code's own lines stay right.
+/// The code; where there is something to set up, that and the code on one line, so that the numbers of the code's own
+/// lines stay right and a line that is wrong is shown by itself.
 fn bash(script: &Script) -> Result<Vec<u8>> {
-    let mut encoded = b"unset REPLY; set --".to_vec();
+    if script.arguments.is_empty() && script.env.is_empty() {
+        return Ok(script.code.clone());
+    }
+    let mut encoded = b"set --".to_vec();
     for argument in &script.arguments {
         encoded.push(b' ');
         encoded.extend(quoted(argument));
@@ -150,8 +154,8 @@ fn bash(script: &Script) -> Result<Vec<u8>> {
         encoded.push(b'=');
         encoded.extend(quoted(value));
     }
-    encoded.push(b'\n');
-    encoded.extend_from_slice(&script.code);
+    encoded.extend_from_slice(b"; eval ");
+    encoded.extend(quoted(OsStr::from_bytes(&script.code)));
     Ok(encoded)
 }
 

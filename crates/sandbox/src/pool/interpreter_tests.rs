@@ -14,10 +14,11 @@ fn what_bash_gets_is_quoted() {
 }
 
 #[test]
-fn what_is_set_up_is_a_line_of_its_own() {
+fn only_what_is_set_up_stands_before_the_code() {
     let bash = Interpreter::new(Language::Bash, "/bin/bash");
     let encoded = bash.encode(&Script { arguments: vec!["a b".into()], ..script("echo $1\n") }).unwrap();
-    assert_eq!(encoded, b"unset REPLY; set -- 'a b'\necho $1\n");
+    assert_eq!(encoded, br"set -- 'a b'; eval 'echo $1'$'\n'''");
+    assert_eq!(bash.encode(&script("echo\n")).unwrap(), b"echo\n");
 }
 
 #[test]

@@ -98,6 +98,11 @@ async fn bash_shows_the_line_that_is_wrong_and_nothing_else() {
     let error = report.stderr.text();
     assert_eq!(report.stdout.text(), "1\n");
     assert!(error.contains("line 3: `if then fi'"), "{error}");
+    let bare = Script { code: b"echo $LINENO $# $-\n\nif then fi".to_vec(), ..Script::default() };
+    let report = warm.twice(Language::Bash, bare).await;
+    let error = report.stderr.text();
+    assert_eq!(report.stdout.text(), "1 0 hBc\n");
+    assert!(error.contains("line 3: `if then fi'") && !error.contains("eval"), "{error}");
 }
 
 #[tokio::test]
