@@ -5,7 +5,6 @@ mod parallel;
 use std::{
     ffi::OsStr,
     mem::MaybeUninit,
-    ops::Range,
     os::{fd::OwnedFd, unix::ffi::OsStrExt},
     path::Path,
     sync::{Arc, LazyLock},
@@ -30,7 +29,7 @@ const BUFFER_BYTES: usize = 32 << 10;
 
 /// How many folders are read before what they hold is told, and how many names are looked at: what is known of them is
 /// held in memory meanwhile.
-const FOLDERS_AT_A_TIME: usize = 64;
+const FOLDERS_AT_A_TIME: usize = 512;
 const NAMES_AT_A_TIME: usize = 4_096;
 
 /// From so many files on, several threads look at them.
@@ -40,9 +39,13 @@ const WORTH_HELP: usize = 1_024;
 static THREADS: LazyLock<usize> = LazyLock::new(|| thread::available_parallelism().map_or(1, usize::from).min(4));
 
 /// Learns what a survey finds. Paths begin with a slash.
-pub trait Surveyor {
+pub trait Surveyor: Sync {
     /// About how many files and folders there will be.
     fn expected(&self) -> usize;
+
+    /// Whether a file stands there as it is known to, whatever the rules say, so that it need not be told of. Asked by
+    /// several threads at once.
+    fn knows(&self, file: &str, metadata: &Metadata) -> bool;
 
     /// Whether a path matters although rules leave it out. A folder matters if something below it does.
     fn insists_on(&self, path: &str) -> bool;
@@ -77,15 +80,16 @@ struct Waiting {
 
 /// A folder that was read.
 struct Listed {
-    folder: OwnedFd,
     names: Names,
     rules: Option<Arc<Rules>>,
     /// What stands at its first names.
     described: Described,
+    /// The folder itself, if there are more.
+    more: Option<OwnedFd>,
 }
 
-/// What stands at some names. At one that is gone, nothing.
-type Described = Vec<Option<Metadata>>;
+/// What stands at some names, by their numbers, unless it is known.
+type Described = Vec<(usize, Metadata)>;
 
 impl Workbench {
     /// Looks over all that is there, but not at what is in folders that rules leave out.
@@ -94,35 +98,22 @@ impl Workbench {
     /// told on the caller's.
     pub fn survey(&self, longest_path_bytes: usize, surveyor: &mut impl Surveyor) -> Result<()> {
         let threads = if surveyor.expected() < WORTH_HELP { 1 } else { *THREADS };
+        let mut survey = Survey { bench: self, longest_path_bytes, threads, surveyor, below: Vec::new() };
         let mut folders = vec![Waiting { path: "/".to_owned(), rules: None, is_left_out: false }];
-        let mut judge = Judge { longest_path_bytes, surveyor, below: Vec::new() };
         while !folders.is_empty() {
             let some = folders.split_off(folders.len().saturating_sub(FOLDERS_AT_A_TIME));
-            let listed = parallel::map(threads, &some, |waiting| self.list(waiting));
+            let listed = parallel::map(threads, &some, |waiting| survey.list(waiting));
             for (waiting, listed) in some.iter().zip(listed) {
-                let judged = listed.and_then(|listed| {
-                    judge.folder(waiting, &listed, 0, &listed.described);
-                    judge.rest(waiting, &listed, threads)
-                });
-                match judged {
+                match listed.and_then(|listed| survey.tell_all(waiting, &listed)) {
                     Err(errno) if waiting.path == "/" => return Err(errno).at("."),
                     // The others are gone since their parent was read, or no folders any more.
                     Ok(()) | Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
-                    Err(_) => judge.surveyor.found_unreadable(waiting.path.trim_end_matches('/')),
+                    Err(_) => survey.surveyor.found_unreadable(waiting.path.trim_end_matches('/')),
                 }
             }
-            folders.append(&mut judge.below);
+            folders.append(&mut survey.below);
         }
         Ok(())
-    }
-
-    /// Reads the names in a folder, and looks at the first of them: at all, if there are not very many.
-    fn list(&self, waiting: &Waiting) -> rustix::io::Result<Listed> {
-        let folder = self.open_folder(Path::new(waiting.path.trim_matches('/')))?;
-        let names = Names::read(&folder)?;
-        let rules = Rules::of_folder(&folder, names.here, waiting.rules.clone(), waiting.path.len()).rules;
-        let described = describe(&folder, &names, 0..names.len().min(NAMES_AT_A_TIME))?;
-        Ok(Listed { folder, names, rules, described })
     }
 
     /// Opens a folder to read it, also one that was closed to its owner.
@@ -142,53 +133,87 @@ impl Workbench {
     }
 }
 
-/// Looks at what stands at some names of a folder.
-fn describe(folder: &OwnedFd, names: &Names, range: Range<usize>) -> rustix::io::Result<Described> {
-    names.range(range).map(|name| Ok(found(sys::stat_name(folder, name))?.map(Metadata::from))).collect()
-}
-
-/// Tells a surveyor what was found.
-struct Judge<'a, S> {
+/// A survey under way.
+struct Survey<'a, S> {
+    bench: &'a Workbench,
     longest_path_bytes: usize,
+    threads: usize,
     surveyor: &'a mut S,
     /// The folders that were found, and are to be read.
     below: Vec<Waiting>,
 }
 
-impl<S: Surveyor> Judge<'_, S> {
-    /// Tells what stands at the names of a folder that were not looked at yet, some at a time.
-    fn rest(&mut self, waiting: &Waiting, listed: &Listed, threads: usize) -> rustix::io::Result<()> {
-        let starts: Vec<usize> = (listed.described.len()..listed.names.len()).step_by(NAMES_AT_A_TIME).collect();
-        for some in starts.chunks(threads) {
-            let described = parallel::map(threads, some, |start| {
-                let end = listed.names.len().min(start + NAMES_AT_A_TIME);
-                describe(&listed.folder, &listed.names, *start..end)
-            });
-            for (start, described) in some.iter().zip(described) {
-                self.folder(waiting, listed, *start, &described?);
+impl<S: Surveyor> Survey<'_, S> {
+    /// Reads the names in a folder, and looks at the first of them: at all, if there are not very many.
+    fn list(&self, waiting: &Waiting) -> rustix::io::Result<Listed> {
+        let folder = self.bench.open_folder(Path::new(waiting.path.trim_matches('/')))?;
+        let names = Names::read(&folder)?;
+        let rules = Rules::of_folder(&folder, names.here, waiting.rules.clone(), waiting.path.len()).rules;
+        let described = self.describe(waiting, &folder, &names, 0)?;
+        let more = (names.len() > NAMES_AT_A_TIME).then_some(folder);
+        Ok(Listed { names, rules, described, more })
+    }
+
+    /// Looks at what stands at some names of a folder, from one of them on.
+    fn describe(
+        &self,
+        waiting: &Waiting,
+        folder: &OwnedFd,
+        names: &Names,
+        first: usize,
+    ) -> rustix::io::Result<Described> {
+        let end = names.len().min(first + NAMES_AT_A_TIME);
+        let mut described = Vec::new();
+        let mut path = waiting.path.clone();
+        for number in first..end {
+            let name = names.get(number);
+            // A name that is gone by now was never there.
+            let Some(stat) = found(sys::stat_name(folder, name))? else { continue };
+            let metadata = Metadata::from(stat);
+            let is_known = metadata.kind == Kind::File
+                && self.complete(&mut path, waiting, name)
+                && self.surveyor.knows(&path, &metadata);
+            if !is_known {
+                described.push((number, metadata));
+            }
+        }
+        Ok(described)
+    }
+
+    /// Makes the path of a name in a folder from one of another name; tells whether it can be one.
+    fn complete(&self, path: &mut String, waiting: &Waiting, name: &OsStr) -> bool {
+        path.truncate(waiting.path.len());
+        let fits = |name: &&str| path.len() + name.len() <= self.longest_path_bytes;
+        let Some(name) = name.to_str().filter(fits).filter(|name| !name.chars().any(char::is_control)) else {
+            return false;
+        };
+        path.push_str(name);
+        true
+    }
+
+    /// Tells what stands at the names of a folder: what was looked at already, then the rest, some at a time.
+    fn tell_all(&mut self, waiting: &Waiting, listed: &Listed) -> rustix::io::Result<()> {
+        self.tell(waiting, listed, &listed.described);
+        let Some(folder) = &listed.more else { return Ok(()) };
+        let rest: Vec<usize> = (NAMES_AT_A_TIME..listed.names.len()).step_by(NAMES_AT_A_TIME).collect();
+        for some in rest.chunks(self.threads) {
+            for described in
+                parallel::map(self.threads, some, |first| self.describe(waiting, folder, &listed.names, *first))
+            {
+                self.tell(waiting, listed, &described?);
             }
         }
         Ok(())
     }
 
-    /// Tells what stands at the names of a folder from one of them on.
-    fn folder(&mut self, waiting: &Waiting, listed: &Listed, start: usize, described: &Described) {
+    fn tell(&mut self, waiting: &Waiting, listed: &Listed, described: &Described) {
         let rules = listed.rules.as_ref();
         let mut path = waiting.path.clone();
-        for (name, metadata) in listed.names.range(start..start + described.len()).zip(described) {
-            // A name that is gone by now was never there.
-            let Some(metadata) = metadata else { continue };
-            path.truncate(waiting.path.len());
-            match name.to_str() {
-                Some(name)
-                    if path.len() + name.len() <= self.longest_path_bytes && !name.chars().any(char::is_control) =>
-                {
-                    path.push_str(name);
-                }
-                _ => {
-                    self.surveyor.found_unnamed(path.clone() + &name.to_string_lossy(), metadata);
-                    continue;
-                }
+        for (number, metadata) in described {
+            let name = listed.names.get(*number);
+            if !self.complete(&mut path, waiting, name) {
+                self.surveyor.found_unnamed(path.clone() + &name.to_string_lossy(), metadata);
+                continue;
             }
             let is_folder = metadata.kind == Kind::Folder;
             let is_left_out =
@@ -238,12 +263,8 @@ impl Names {
         self.ends.len()
     }
 
-    fn range(&self, range: Range<usize>) -> impl Iterator<Item = &OsStr> {
-        let mut start = range.start.checked_sub(1).map_or(0, |before| self.ends[before]);
-        self.ends[range].iter().map(move |end| {
-            let name = OsStr::from_bytes(&self.text[start..*end]);
-            start = *end;
-            name
-        })
+    fn get(&self, number: usize) -> &OsStr {
+        let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);
+        OsStr::from_bytes(&self.text[start..self.ends[number]])
     }
 }

@@ -208,7 +208,7 @@ impl Desk {
             if let Some(stamp) = sight.folders.get(path) {
                 if !self.bench.remove_empty_folder(place).map_err(unusable)? {
                     // What is left out may stay, and so what it is in.
-                    let note = Note { stamp: *stamp, what: Noted::LeftOut, seen_in: self.looks };
+                    let note = Note::new(*stamp, Noted::LeftOut, self.looks);
                     self.notes.insert(path.clone(), note);
                 }
             } else {
@@ -266,7 +266,7 @@ impl Desk {
         let Work { sight, edits, .. } = &mut self.work;
         let seen_in = self.looks;
         let mut note = |path: &WsPath, stamp: Stamp, what| {
-            self.notes.insert(path.clone(), Note { stamp, what, seen_in });
+            self.notes.insert(path.clone(), Note::new(stamp, what, seen_in));
         };
         for (path, edit) in &edits.files {
             note(path, edit.stamp, Noted::File(edit.hash));
@@ -284,7 +284,7 @@ impl Desk {
                 // It is new the next time, when there may be room.
                 self.notes.remove(path);
             } else {
-                self.notes.insert(path.clone(), Note { stamp: *stamp, what: Noted::LeftOut, seen_in });
+                self.notes.insert(path.clone(), Note::new(*stamp, Noted::LeftOut, seen_in));
             }
         }
         let stands = |path: &WsPath| sight.files.contains_key(path) || sight.folders.contains_key(path);
@@ -341,7 +341,7 @@ impl Desk {
             return Ok(());
         }
         let made = self.bench.make_folder(Path::new(path.without_slash())).map_err(unusable)?;
-        let note = Note { stamp: Stamp::from(&made), what: Noted::Folder, seen_in: self.looks };
+        let note = Note::new(Stamp::from(&made), Noted::Folder, self.looks);
         self.notes.insert(path.clone(), note);
         Ok(())
     }
@@ -387,7 +387,7 @@ impl Desk {
                 continue;
             }
             let written = self.bench.write(place, bytes, version.mode()).map_err(unusable)?;
-            let note = Note { stamp: Stamp::from(&written), what: Noted::File(hash), seen_in: self.looks };
+            let note = Note::new(Stamp::from(&written), Noted::File(hash), self.looks);
             self.notes.insert(path.clone(), note);
         }
         Ok(missing)

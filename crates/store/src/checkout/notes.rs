@@ -1,5 +1,6 @@
 //! What a folder held when it was last looked at.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 use toolrest_core::ContentHash;
 use toolrest_directory::{Identity, Metadata};
@@ -8,12 +9,32 @@ use toolrest_directory::{Identity, Metadata};
 const TICK: Duration = Duration::from_millis(20);
 
 /// Something that stood in the folder.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) struct Note {
     pub(super) stamp: Stamp,
     pub(super) what: Noted,
-    /// The last look that saw it.
-    pub(super) seen_in: u64,
+    /// The last look that saw it. The threads of a look share the notes.
+    seen_in: AtomicU64,
+}
+
+impl Note {
+    pub(super) fn new(stamp: Stamp, what: Noted, look: u64) -> Self {
+        Self { stamp, what, seen_in: AtomicU64::new(look) }
+    }
+
+    /// Notes that a look has seen it.
+    pub(super) fn see_in(&self, look: u64) {
+        self.seen_in.store(look, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_seen_in(&self, look: u64) -> bool {
+        self.seen_in.load(Ordering::Relaxed) == look
+    }
+
+    /// Whether it stands there just as it was noted, and nothing can have happened since that does not show.
+    pub(super) fn shows_all(&self, stamp: Stamp, quiet_since: SystemTime) -> bool {
+        self.stamp == stamp && (self.what == Noted::LeftOut || !stamp.is_fresh(quiet_since))
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -39,7 +39,7 @@ impl Sight {
         };
         let mut gone = Vec::new();
         for (path, note) in &*notes {
-            if note.seen_in == look {
+            if note.is_seen_in(look) {
                 continue;
             }
             if !note.what.is_tracked() {
@@ -81,15 +81,15 @@ impl Survey<'_> {
         let known = self.notes.get_mut(path);
         match known {
             Some(note) if note.what.is_tracked() => {
-                note.seen_in = self.look;
+                note.see_in(self.look);
                 self.sight.blocked.insert(WsPath::from_normal(path.to_owned()));
             }
             Some(note) if note.stamp == stamp => {
-                note.seen_in = self.look;
+                note.see_in(self.look);
                 return;
             }
             _ => {
-                let note = Note { stamp, what: Noted::LeftOut, seen_in: self.look };
+                let note = Note::new(stamp, Noted::LeftOut, self.look);
                 self.notes.insert(WsPath::from_normal(path.to_owned()), note);
             }
         }
@@ -100,7 +100,8 @@ impl Survey<'_> {
         let (look, sight) = (self.look, &mut self.sight);
         match self.notes.get_mut(path) {
             Some(note) if !matches!(note.what, Noted::File(_)) => {
-                (note.stamp, note.seen_in) = (stamp, look);
+                note.stamp = stamp;
+                note.see_in(look);
             }
             // In place of a file, which is not seen then.
             _ => {
@@ -112,9 +113,8 @@ impl Survey<'_> {
     fn found_file(&mut self, path: &str, stamp: Stamp) {
         // In place of a folder, that is not seen then.
         if let Some(note) = self.notes.get_mut(path).filter(|note| note.what != Noted::Folder) {
-            note.seen_in = self.look;
-            let shows_all = note.what == Noted::LeftOut || !stamp.is_fresh(self.quiet_since);
-            if note.stamp == stamp && shows_all {
+            note.see_in(self.look);
+            if note.shows_all(stamp, self.quiet_since) {
                 return;
             }
         }
@@ -125,6 +125,14 @@ impl Survey<'_> {
 impl Surveyor for Survey<'_> {
     fn expected(&self) -> usize {
         self.notes.len()
+    }
+
+    fn knows(&self, file: &str, metadata: &Metadata) -> bool {
+        let is_known = |note: &&Note| {
+            matches!(note.what, Noted::File(_)) && note.shows_all(Stamp::from(metadata), self.quiet_since)
+        };
+        let known = self.notes.get(file).filter(is_known);
+        known.inspect(|note| note.see_in(self.look)).is_some()
     }
 
     fn insists_on(&self, path: &str) -> bool {
@@ -146,7 +154,7 @@ impl Surveyor for Survey<'_> {
         // No path that is one ends like this.
         let key = WsPath::from_normal(format!("{path}\0"));
         let stamp = Stamp::from(metadata);
-        let known = self.notes.insert(key, Note { stamp, what: Noted::LeftOut, seen_in: self.look });
+        let known = self.notes.insert(key, Note::new(stamp, Noted::LeftOut, self.look));
         if known.is_none_or(|known| known.stamp != stamp) {
             self.sight.leave_out(path, LeftOutReason::Name);
         }
@@ -154,7 +162,7 @@ impl Surveyor for Survey<'_> {
 
     fn found_unreadable(&mut self, folder: &str) {
         if let Some(note) = self.notes.get_mut(folder) {
-            note.seen_in = self.look;
+            note.see_in(self.look);
         }
         self.sight.folders.remove(folder);
         self.sight.blocked.insert(WsPath::from_normal(folder.to_owned()));

@@ -2,10 +2,11 @@
 
 use std::fs;
 use std::process::Command;
+use std::thread;
 use std::time::Instant;
 
 use super::super::Effort;
-use super::run_code_ms;
+use super::{SETTLE, run_code_ms};
 use crate::process::Folder;
 use crate::report::{Figure, Report, Target, median, number};
 use crate::server::Server;
@@ -17,7 +18,7 @@ pub(super) fn run(server: &Server, effort: Effort, report: &mut Report) {
     report.section(
         format!("Checkout of {FILES} files"),
         "A whole call of `run_code` over HTTP that does nothing, in a workspace that was not checked out before, and the \
-         next ones, less the same call in a workspace of one file. `cp -r` of the same files, in turns.",
+         next ones, for which an interpreter waits, less the same call in a workspace of one file. `cp -r` of the same files, in turns.",
     );
     let tree = Folder::new("copied");
     fs::create_dir_all(tree.path().join("from")).expect("a new folder");
@@ -40,7 +41,9 @@ pub(super) fn run(server: &Server, effort: Effort, report: &mut Report) {
         let first = run_code_ms(&mut session, &workspace, "bash", "true");
         let mut later = Vec::new();
         for _ in 0..21 {
+            thread::sleep(SETTLE);
             let base = run_code_ms(&mut session, &small, "bash", "true");
+            thread::sleep(SETTLE);
             later.push(run_code_ms(&mut session, &workspace, "bash", "true") - base);
         }
         firsts.push(first);
