@@ -264,12 +264,7 @@ impl Running {
     }
 
     fn hear(&mut self) {
-        let received = match wire::receive::<Event>(self.socket.get_ref()) {
-            // The launcher closed its end before it had read all that it was sent. What it said before is still there.
-            Err(Errno::CONNRESET) => wire::receive::<Event>(self.socket.get_ref()),
-            received => received,
-        };
-        self.ending = match received {
+        self.ending = match wire::receive::<Event>(self.socket.get_ref()) {
             Err(Errno::AGAIN | Errno::INTR) => return,
             Ok(Some((Event::Listening, descriptors))) => {
                 self.listener = descriptors.into_iter().next();
@@ -295,3 +290,7 @@ fn is_readable(socket: &OwnedFd) -> bool {
     let mut polled = [PollFd::new(socket, PollFlags::IN)];
     rustix::event::poll(&mut polled, Some(&Timespec::default())) != Ok(0)
 }
+
+#[cfg(test)]
+#[path = "running_tests.rs"]
+mod running_tests;

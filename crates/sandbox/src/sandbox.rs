@@ -138,6 +138,11 @@ impl Sandbox {
 }
 
 impl Launcher {
+    /// The launcher at the other end of a socket. Must be called within a tokio runtime.
+    pub(crate) fn new(control: OwnedFd) -> io::Result<Self> {
+        Ok(Self { control: sys::wait_for(control)? })
+    }
+
     async fn send(&self, file: &OwnedFd, parcel: &[OwnedFd]) -> std::result::Result<(), Errno> {
         let descriptors: Vec<_> = std::iter::once(file).chain(parcel).map(AsFd::as_fd).collect();
         loop {
@@ -170,7 +175,7 @@ fn launch(options: &Options) -> Result<Launcher> {
     let (ours, theirs) = wire::pair(SocketFlags::NONBLOCK).map_err(|errno| Error::Launcher(errno.into()))?;
     wire::send(&ours, &Request::Configure(configuration), &[]).map_err(|errno| Error::Launcher(errno.into()))?;
     keep(options, theirs).map_err(Error::Launcher)?;
-    Ok(Launcher { control: sys::wait_for(ours).map_err(Error::Launcher)? })
+    Launcher::new(ours).map_err(Error::Launcher)
 }
 
 /// Starts the launcher in a thread of its own, which buries it: the kernel ends a child that has asked for it when the

@@ -161,14 +161,15 @@ pub(crate) fn receive<T: DeserializeOwned>(socket: impl AsFd) -> Result<Option<(
     let mut packet = [0; PACKET_BYTES];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(PACKET_DESCRIPTORS))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-    let received = rustix::io::retry_on_intr(|| {
+    let length = loop {
         let mut buffers = [IoSliceMut::new(&mut packet)];
-        rustix::net::recvmsg(&socket, &mut buffers, &mut ancillary, RecvFlags::CMSG_CLOEXEC)
-    });
-    let length = match received {
-        Ok(message) => message.bytes,
-        Err(Errno::CONNRESET) => 0,
-        Err(errno) => return Err(errno),
+        match rustix::net::recvmsg(&socket, &mut buffers, &mut ancillary, RecvFlags::CMSG_CLOEXEC) {
+            Ok(message) => break message.bytes,
+            // The other end was closed with something in it that was not read, which is told once. What was said before
+            // is still there.
+            Err(Errno::INTR | Errno::CONNRESET) => {}
+            Err(errno) => return Err(errno),
+        }
     };
     if length == 0 {
         return Ok(None);

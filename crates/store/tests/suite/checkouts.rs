@@ -31,6 +31,7 @@ on_both_stores!(
     folders_that_are_not_used_are_removed,
     a_file_can_take_the_place_of_a_folder_that_was_moved,
     a_checkout_that_is_cancelled_anywhere_hides_nothing_from_the_next,
+    among_very_many_files_each_change_is_seen,
 );
 
 async fn programs_see_each_type_of_file_as_its_text(room: Room) {
@@ -321,4 +322,40 @@ async fn a_checkout_that_is_cancelled_anywhere_hides_nothing_from_the_next(room:
         drop(cancelled);
         assert_eq!(scene.check_out().await.text("a"), "a", "{wakes}");
     }
+}
+
+/// More than one thread looks at alone, and more in one folder than is looked at at a time.
+async fn among_very_many_files_each_change_is_seen(room: Room) {
+    const MANY: usize = 9_000;
+    let scene = Scene::of(&room);
+    let made = scene
+        .run(|folder| {
+            fs::create_dir(folder.join("flat")).unwrap();
+            for number in 0..MANY {
+                fs::write(folder.join(format!("flat/{number}")), "x").unwrap();
+            }
+            for number in 0..20 {
+                fs::create_dir_all(folder.join(format!("deep/{number}/below"))).unwrap();
+                fs::write(folder.join(format!("deep/{number}/below/file")), "y").unwrap();
+            }
+        })
+        .await;
+    assert_eq!(made.changed.len(), 1 + MANY + 1 + 20 * 3);
+    assert_eq!(scene.run(|_| ()).await, CheckedIn::default());
+    let checked_in = scene
+        .run(|folder| {
+            for number in [0, 4_095, 4_096, 8_191, 8_192, MANY - 1] {
+                fs::write(folder.join(format!("flat/{number}")), "changed").unwrap();
+            }
+            fs::remove_file(folder.join("flat/5000")).unwrap();
+            fs::write(folder.join("flat/new"), "new").unwrap();
+            fs::write(folder.join("deep/7/below/file"), "changed").unwrap();
+            fs::remove_dir_all(folder.join("deep/11")).unwrap();
+        })
+        .await;
+    let mut expected = vec!["~/deep/7/below/file", "-/deep/11", "-/deep/11/below", "-/deep/11/below/file"];
+    expected.extend(["~/flat/0", "~/flat/4095", "~/flat/4096", "~/flat/8191", "~/flat/8192", "~/flat/8999"]);
+    expected.extend(["-/flat/5000", "+/flat/new"]);
+    expected.sort_unstable_by_key(|change| &change[1..]);
+    assert_eq!(changed(&checked_in), expected);
 }
