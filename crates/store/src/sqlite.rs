@@ -23,7 +23,6 @@ use std::{
     path::Path,
     sync::{Arc, Mutex, PoisonError},
     thread::{self, JoinHandle},
-    time::Duration,
 };
 use tokio::sync::oneshot;
 use toolrest_core::{ErrorKind, Result, ToolError};
@@ -76,8 +75,9 @@ impl Sqlite {
         let mut glances = Vec::with_capacity(readers);
         for _ in 0..readers {
             let glance = connect(path, read_only)?;
-            // Whoever glances does not wait.
-            glance.busy_timeout(Duration::ZERO).map_err(|error| cannot_open(path, &error))?;
+            // Whoever glances does not wait, and sees little.
+            let pragmas = "PRAGMA busy_timeout = 0; PRAGMA cache_size = -512;";
+            glance.execute_batch(pragmas).map_err(|error| cannot_open(path, &error))?;
             glances.push(glance);
             let reader = connect(path, read_only)?;
             let queue: Receiver<ReadJob> = queued_reads.clone();

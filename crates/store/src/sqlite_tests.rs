@@ -15,3 +15,21 @@ fn a_write_that_the_disk_refuses_is_told_from_a_database_that_is_away() {
         assert_eq!(fault(error).kind, kind, "{code}");
     }
 }
+
+#[tokio::test]
+async fn a_glance_sees_what_was_written_last_whoever_has_to_look() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Sqlite::open(&folder.path().join("database"), 0).unwrap();
+    let count =
+        |db: &Connection| db.query_row("SELECT count(*) FROM probe", [], |row| row.get::<_, i64>(0)).map_err(fault);
+    let connections = store.glances.lock().unwrap().len();
+    assert!(store.glance(count).await.is_err(), "there is no such table yet");
+    store.write(|db| db.execute_batch("CREATE TABLE probe (x)").map_err(fault)).await.unwrap();
+    for written in 1..=20 {
+        store.write(|db| db.execute_batch("INSERT INTO probe VALUES (1)").map_err(fault)).await.unwrap();
+        assert_eq!(store.glance(count).await.unwrap(), written);
+    }
+    assert_eq!(store.glances.lock().unwrap().len(), connections, "a failure costs no connection");
+    store.glances.lock().unwrap().clear();
+    assert_eq!(store.glance(count).await.unwrap(), 20, "a reader looks where nobody else can");
+}
