@@ -41,7 +41,7 @@ const REPOSITORY: &str = ".git";
 /// Where a program finds the Python environment with the libraries for data.
 pub const PYTHON: &str = "/opt/toolrest/python";
 
-/// How long it takes, mostly, until a caller has the answer. Only then the next interpreter is made ready.
+/// Enough, mostly, for the answer to be on its way. Only then the next interpreter is started, which takes a processor.
 const ANSWERING: Duration = Duration::from_millis(1);
 
 /// How programs are run.

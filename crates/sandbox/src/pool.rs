@@ -67,8 +67,8 @@ impl Pool {
     }
 
     /// Runs a script, in an interpreter that waits for it if there is one; in one of its own where it sets variables that
-    /// only count at the start. When it has ended, another one is made to
-    /// wait in its place. None waits on an overlay, which holds still only while nobody has it mounted.
+    /// only count at the start. Another one is made to wait in its place when it has ended, or later, as
+    /// [`Running::take_after`] says. None waits on an overlay, which holds still only while nobody has it mounted.
     pub async fn run(&self, place: &Place, interpreter: &Interpreter, mut script: Script) -> Result<Running> {
         let at_start = script.take_start_env();
         let encoded = interpreter.encode(&script)?;

@@ -141,10 +141,11 @@ impl Running {
         for output in [&mut self.stdout, &mut self.stderr] {
             output.captured = Captured::new(limits.output_kept_bytes);
         }
+        let begin = Command::Begin { wall: limits.wall, since: sys::time_of_files() };
         self.feed(stdin)?;
         // First what the caller waits for.
         pour(self.script.take(), script)?;
-        match wire::send(self.socket.get_ref(), &Command::Begin { wall: limits.wall }, &[]) {
+        match wire::send(self.socket.get_ref(), &begin, &[]) {
             // It is over already; how it ended is still to be read.
             Ok(()) | Err(Errno::PIPE | Errno::CONNRESET) => Ok(()),
             Err(errno) => Err(errno.into()),

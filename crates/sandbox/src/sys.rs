@@ -191,6 +191,12 @@ pub(crate) fn kill_all() -> Result<()> {
     check(unsafe { libc::kill(-1, libc::SIGKILL) }.into()).map(drop)
 }
 
+/// The time of the clock that files are stamped with, since the epoch. It is behind others by some milliseconds.
+pub(crate) fn time_of_files() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
+    Duration::try_from(now).unwrap_or_default()
+}
+
 /// From now on this process takes a processor from nobody when it is woken.
 pub(crate) fn never_interrupt() -> Result<()> {
     let priority = libc::sched_param { sched_priority: 0 };

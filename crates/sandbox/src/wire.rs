@@ -74,9 +74,10 @@ pub(crate) enum Clock {
 /// Server to launcher, on the socket of a job. The end of the socket ends the job.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Command {
-    /// Its time begins, and this is how long it has.
+    /// Its time begins, and this is how long it has. What was made from then on, by the clock of files, is its own.
     Begin {
         wall: Duration,
+        since: Duration,
     },
     Kill,
 }
@@ -105,8 +106,8 @@ pub(crate) enum ToCell {
     Build,
     /// With the [`Order`], the socket of the job, the streams, the script and, as root, what is to be mounted.
     Run { watch: Watched, enforced_by: Enforced },
-    /// The job has its script.
-    Begin,
+    /// The job has its script; what was made from then on, by the clock of files, is its own.
+    Begin { since: Duration },
 }
 
 /// What nobody but PID 1 can see to.

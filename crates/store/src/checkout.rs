@@ -53,13 +53,11 @@ pub(crate) async fn check_out(
         store.authorise(access).await?;
         desks.take(access.workspace, options.mode).await?
     };
-    let folder = desk.path()?;
+    let mut listed = store.listed_since(access, desk.moment().await?).await?;
+    let (folder, settings, keep) = (desk.path()?, std::mem::take(&mut listed.settings), options.keep);
     // From here on, whoever goes away leaves a doubt behind.
     let is_doubtful = desk.take_doubt();
-    let (settings, keep) = (WorkspaceSettings::default(), options.keep);
-    let mut checkout = DatabaseCheckout { store, desk, folder, access, settings, keep, is_settled: false };
-    let mut listed = checkout.listed().await?;
-    checkout.settings = std::mem::take(&mut listed.settings);
+    let checkout = DatabaseCheckout { store, desk, folder, access, settings, keep, is_settled: false };
     let wanted = checkout.with_listed(listed, move |desk| desk.make_ready(is_doubtful)).await?;
     if !wanted.is_empty() {
         checkout.write_all(wanted).await?;
@@ -170,14 +168,8 @@ impl DatabaseCheckout {
         &self,
         work: impl FnOnce(&mut Desk) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let listed = self.listed().await?;
+        let listed = self.store.listed_since(self.access, self.desk.moment().await?).await?;
         self.with_listed(listed, work).await
-    }
-
-    /// What changed in the workspace since the folder last knew it.
-    async fn listed(&self) -> Result<ListedSince> {
-        let since = self.desk.moment().await?;
-        self.store.listed_since(self.access, since).await
     }
 
     async fn with_listed<T: Send + 'static>(

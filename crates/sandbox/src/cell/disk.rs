@@ -8,7 +8,7 @@ use std::{
     ffi::{CStr, CString},
     ops::AddAssign,
     os::fd::OwnedFd,
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant},
 };
 
 use rustix::{
@@ -88,9 +88,9 @@ impl Disk {
         })
     }
 
-    /// Takes what is there now for what was there before the job.
-    pub(super) fn begin(&mut self) {
-        self.started = nanoseconds(SystemTime::now());
+    /// Takes what was made before a time for what was there before the job.
+    pub(super) fn begin(&mut self, since: Duration) {
+        self.started = i128::try_from(since.as_nanos()).unwrap_or(i128::MAX);
         self.before = None;
         self.free = self.folders.iter().filter_map(|folder| free(folder).ok()).collect();
         self.free_most = self.free.iter().map(|free| free.bytes).collect();
@@ -251,8 +251,4 @@ fn look_at(folder: &OwnedFd, name: &CStr) -> Option<Found> {
         is_folder: FileType::from_raw_mode(stat.stx_mode.into()) == FileType::Directory,
         born: i128::from(born.tv_sec) * 1_000_000_000 + i128::from(born.tv_nsec),
     })
-}
-
-fn nanoseconds(time: SystemTime) -> i128 {
-    time.duration_since(UNIX_EPOCH).map_or(0, |since| i128::try_from(since.as_nanos()).unwrap_or(i128::MAX))
 }

@@ -33,7 +33,7 @@ pub(super) fn reap(
         }
         match rest(Some(socket), signals, watch.rest()).at(Step::Fork)? {
             Wake::LauncherGone => sys::exit(0),
-            Wake::Begun => watch.begin(),
+            Wake::Begun { since } => watch.begin(since),
             Wake::Ready => {}
         }
         if limit_hit.is_none() {
@@ -105,7 +105,9 @@ enum Wake {
     /// A child has died, or the time has passed.
     Ready,
     /// The script that an interpreter has waited for has come.
-    Begun,
+    Begun {
+        since: Duration,
+    },
     LauncherGone,
 }
 
@@ -121,7 +123,7 @@ fn rest(socket: Option<&OwnedFd>, signals: &OwnedFd, time: Duration) -> rustix::
     let said = polled.get(1).is_some_and(|socket| !socket.revents().is_empty());
     let Some(socket) = socket.filter(|_| said) else { return Ok(Wake::Ready) };
     match wire::receive::<ToCell>(socket) {
-        Ok(Some((ToCell::Begin, _))) => Ok(Wake::Begun),
+        Ok(Some((ToCell::Begin { since }, _))) => Ok(Wake::Begun { since }),
         // Nothing else is said to a job that runs.
         Ok(_) | Err(_) => Ok(Wake::LauncherGone),
     }

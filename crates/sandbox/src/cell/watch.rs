@@ -7,7 +7,7 @@ use std::{
 
 use super::{disk::Disk, memory::Memory};
 use crate::{
-    Limit, Limits,
+    Limit, Limits, sys,
     wire::{Clock, Watched},
 };
 
@@ -39,16 +39,16 @@ impl Watch {
         let mut watch =
             Self { memory, disk: Disk::new(limits, folders)?, begun: false, memory_next: now, disk_next: now };
         match clock {
-            Clock::Now => watch.begin(),
-            Clock::OnBegin => watch.disk.begin(),
+            Clock::Now => watch.begin(sys::time_of_files()),
+            Clock::OnBegin => watch.disk.begin(sys::time_of_files()),
         }
         Ok(watch)
     }
 
-    /// Looks more often from now on, and takes what is there for what was there before the job.
-    pub(super) fn begin(&mut self) {
+    /// Looks more often from now on, and takes what was made before a time for what was there before the job.
+    pub(super) fn begin(&mut self, since: Duration) {
         self.begun = true;
-        self.disk.begin();
+        self.disk.begin(since);
         let now = Instant::now();
         (self.memory_next, self.disk_next) = (now + Memory::SOON, now + DISK_INTERVAL);
     }

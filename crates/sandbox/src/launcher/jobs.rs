@@ -18,6 +18,7 @@ use super::{
 use crate::{
     Enforced, Enforcer, Exit, Limit,
     step::{At, Failure, Step},
+    sys,
     wire::{self, Clock, Command, Ending, Event, FromCell, Order, ToCell, Watched},
 };
 
@@ -124,7 +125,7 @@ impl Jobs {
             }
         }
         if order.clock == Clock::OnBegin && parcel.deadline.is_some() {
-            let _ = wire::send(&cell.socket, &ToCell::Begin, &[]);
+            let _ = wire::send(&cell.socket, &ToCell::Begin { since: sys::time_of_files() }, &[]);
         }
         let wall = (order.clock == Clock::Now).then_some(place.limits.wall);
         let deadline = parcel.deadline.or_else(|| wall.and_then(|wall| Instant::now().checked_add(wall)));
@@ -164,10 +165,10 @@ impl Jobs {
         let Some(job) = self.running.get_mut(&id) else { return };
         match source {
             Source::Server => match wire::receive::<Command>(&job.server) {
-                Ok(Some((Command::Begin { wall }, _))) => {
+                Ok(Some((Command::Begin { wall, since }, _))) => {
                     job.deadline = Instant::now().checked_add(wall);
                     // A cell that has died needs no telling.
-                    let _ = wire::send(&job.cell.socket, &ToCell::Begin, &[]);
+                    let _ = wire::send(&job.cell.socket, &ToCell::Begin { since }, &[]);
                 }
                 Ok(Some((Command::Kill, _))) => job.end(),
                 Err(Errno::AGAIN) => {}

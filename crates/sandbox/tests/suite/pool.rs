@@ -226,3 +226,14 @@ async fn what_waits_is_held_to_its_limits_too() {
     until("another one to wait", || !processes_with(&mark).is_empty()).await;
     until("its end", || processes_with(&mark).is_empty()).await;
 }
+
+#[tokio::test]
+async fn what_a_script_makes_at_once_counts_as_its_own() {
+    let warm = Warm::new();
+    let interpreter = Interpreter::find(Language::Bash).unwrap();
+    warm.pool.warm(&warm.scene.place(), &interpreter).await.unwrap();
+    // Empty at first, as if they had been there before, then more than all files together may grow.
+    let code = "for i in {1..20}; do : > f$i; done; sleep .2; for i in {1..20}; do head -c 60M /dev/zero > f$i; done";
+    let report = warm.run(Language::Bash, Script { code: code.into(), ..Script::default() }).await;
+    assert_eq!(report.limit_hit, Some(Limit::Disk), "{report:?}");
+}

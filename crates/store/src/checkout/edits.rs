@@ -4,6 +4,7 @@ use super::desk::Base;
 use super::notes::{Note, Noted, Stamp};
 use super::renames::Renames;
 use super::sight::Sight;
+use super::tree::Row;
 use std::{
     collections::{BTreeMap, HashMap},
     path::Path,
@@ -68,8 +69,12 @@ impl EditReader<'_> {
                 edits.same.insert(path.clone(), (stamp, hash));
                 continue;
             }
-            if !has_room && let Some((from, (noted, hash), stamp)) = self.same_elsewhere(path, stamp, &leavers) {
+            if !has_room
+                && changes_left > 0
+                && let Some((from, (noted, hash), stamp)) = self.same_elsewhere(path, stamp, &leavers)
+            {
                 leavers.remove(&stamp.identity);
+                changes_left -= 1;
                 edits.moved.insert(path.clone(), from.clone());
                 edits.same.insert(path.clone(), (stamp, hash));
                 if noted.is_executable() != stamp.is_executable() {
@@ -119,7 +124,8 @@ impl EditReader<'_> {
         stamp: &Stamp,
         leavers: &HashMap<Identity, &'a WsPath>,
     ) -> Option<(&'a WsPath, (Stamp, ContentHash), Stamp)> {
-        let from = *leavers.get(&stamp.identity)?;
+        // Files are moved before folders are removed.
+        let from = *leavers.get(&stamp.identity).filter(|_| !self.base.tree.get(path).is_some_and(Row::is_folder))?;
         let (noted, hash) = self.base.notes.get(from).and_then(noted_file)?;
         if noted.size_bytes() != stamp.size_bytes() {
             return None;

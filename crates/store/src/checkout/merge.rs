@@ -15,7 +15,8 @@ use toolrest_core::{
     ProgramChangeKind, ProgramConflict, Put, Removal, Result, WsPath,
 };
 
-/// How many files are followed to another path in one commit. Others are removed here and made there.
+/// How many files are followed to another path in one commit. Others are removed here and made there, if they are not too
+/// large for that.
 const MOVES_MOST: usize = 256;
 
 /// What becomes of a program's changes.

@@ -14,6 +14,7 @@ on_both_stores!(
     limits_leave_out_and_tell,
     a_file_over_the_limit_can_be_moved,
     a_file_over_the_limit_is_moved_beside_what_others_made,
+    a_file_over_the_limit_in_the_place_of_a_folder_is_left_out,
     hostile_entries_are_left_out_and_tracked_files_come_back,
     closed_folders_and_files_are_opened,
     names_that_no_path_can_have_are_left_out,
@@ -262,4 +263,17 @@ async fn a_file_that_grew_beyond_the_limit_is_not_read(room: Room) {
     fs::File::options().write(true).open(program.folder.join("a")).unwrap().set_len(8 << 40).unwrap();
     assert_eq!(left_out(&program.check_in().await), [("/a", LeftOutReason::TooLarge)]);
     assert_eq!(program.text("a"), "a");
+}
+
+async fn a_file_over_the_limit_in_the_place_of_a_folder_is_left_out(room: Room) {
+    let scene = Scene::of(&room);
+    room.all(vec![put("/dir/small", "s"), put("/large", &"l".repeat(50)), put("/kept", "k")]).await.unwrap();
+    let keep = KeepLimits { file_bytes: 10, ..KeepLimits::default() };
+    let program = scene.check_out_keeping(keep).await;
+    fs::remove_dir_all(program.folder.join("dir")).unwrap();
+    fs::rename(program.folder.join("large"), program.folder.join("dir")).unwrap();
+    program.write("kept", "changed");
+    let checked_in = program.finish().await;
+    assert_eq!(changed(&checked_in), ["-/dir", "-/dir/small", "~/kept", "-/large"]);
+    assert_eq!(left_out(&checked_in), [("/dir", LeftOutReason::TooLarge)]);
 }

@@ -27,6 +27,7 @@ on_both_stores!(
     what_was_not_checked_in_is_forgotten,
     strangers_are_refused_before_anything_is_made,
     viewers_cannot_check_in,
+    who_is_refused_leaves_no_doubt_behind,
     a_fifth_program_waits_for_a_folder,
     folders_that_are_not_used_are_removed,
     a_file_can_take_the_place_of_a_folder_that_was_moved,
@@ -358,4 +359,21 @@ async fn among_very_many_files_each_change_is_seen(room: Room) {
     expected.extend(["-/flat/5000", "+/flat/new"]);
     expected.sort_unstable_by_key(|change| &change[1..]);
     assert_eq!(changed(&checked_in), expected);
+}
+
+async fn who_is_refused_leaves_no_doubt_behind(room: Room) {
+    let scene = Scene::of(&room);
+    room.put("/a", "a").await;
+    scene.run(|_| ()).await;
+    let folder = scene.check_out().await;
+    let path = folder.folder.clone();
+    folder.finish().await;
+    // What is in doubt is looked at before the next program, and this would be found.
+    fs::write(path.join("unseen"), "u").unwrap();
+    let stranger = new_user(&*room.store).await;
+    let options = CheckoutOptions { mode: CheckoutMode::Aside, keep: KeepLimits::default() };
+    let refused = scene.cx_of(stranger, Role::Editor).await.workspace.check_out(options).await;
+    assert_eq!(refused.err().unwrap().kind, ErrorKind::Forbidden);
+    let next = scene.check_out().await;
+    assert!(next.folder == path && next.has("unseen"));
 }

@@ -28,7 +28,8 @@ pub(super) fn map<T: Sync, R: Send>(threads: usize, things: &[T], work: impl Fn(
     };
     thread::scope(|scope| {
         for _ in 1..threads.min(things.len()) {
-            scope.spawn(run);
+            // Where no thread can be had, the caller's does it all.
+            let _ = thread::Builder::new().spawn_scoped(scope, run);
         }
         run();
     });
