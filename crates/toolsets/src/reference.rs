@@ -17,7 +17,8 @@ fn tool(tool: &dyn DynTool) -> String {
         let required = schema["required"].as_array().cloned().unwrap_or_default();
         for (name, property) in schema["properties"].as_object().into_iter().flatten() {
             let optional = if required.iter().any(|needed| needed == name) { "" } else { ", optional" };
-            let about = property["description"].as_str().unwrap_or_default();
+            // A row of a table is one line.
+            let about = property["description"].as_str().unwrap_or_default().replace('\n', " ");
             let _ = writeln!(page, "| `{name}` | {}{optional} | {about} |", type_of(property));
         }
     }
