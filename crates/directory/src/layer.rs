@@ -6,6 +6,7 @@
 
 mod beginning;
 mod git;
+mod placing;
 mod take_over;
 
 pub use beginning::{Beginning, NotedFolders, PutThere};

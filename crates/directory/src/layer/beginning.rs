@@ -18,8 +18,12 @@ use rustix::{
     io::Errno,
 };
 
-use super::{names, take_over::stat};
-use crate::{Identity, Kind, Metadata, Result, Root, error::At, sys};
+use super::{names, placing::stat};
+use crate::{
+    Identity, Kind, Metadata, Result, Root,
+    error::{At, found},
+    sys,
+};
 
 /// So many folders are noted at most.
 const NOTED: usize = 128;
@@ -105,23 +109,48 @@ impl Root {
 }
 
 pub(super) fn is_changed_since(root: &Root, path: &Path, beginning: &Beginning) -> rustix::io::Result<bool> {
+    let Some(there) = stat(root, path)?.map(Metadata::from) else { return Ok(false) };
+    if there.kind != Kind::Folder {
+        return Ok(beginning.is_after(&there));
+    }
     // The folder above may be newer by what is being taken over to it right now.
-    let mut waiting = vec![(path.to_owned(), None)];
-    while let Some((path, above)) = waiting.pop() {
-        let Some(there) = stat(root, &path)?.map(Metadata::from) else { continue };
-        if there.kind != Kind::Folder {
-            if beginning.is_after(&there) {
+    Ok(beginning.is_put_there(path, &there, None) || is_changed_below(root, path, (path, there.changed), beginning)?)
+}
+
+/// Whether others have changed something below a folder since. It stands at `now`; what it was called, and its ctime
+/// while it was called so, may be from before it was renamed.
+pub(super) fn is_changed_below(
+    root: &Root,
+    now: &Path,
+    (called, changed): (&Path, SystemTime),
+    beginning: &Beginning,
+) -> rustix::io::Result<bool> {
+    let mut waiting = vec![(now.to_owned(), called.to_owned(), changed)];
+    while let Some((now, called, changed)) = waiting.pop() {
+        let listed = root.open_real_folder(&now, OFlags::RDONLY).and_then(|folder| Ok((names(&folder)?, folder)));
+        let (names, folder) = match listed {
+            Ok(listed) => listed,
+            Err(Errno::ACCESS | Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NAMETOOLONG) => continue,
+            Err(errno) => return Err(errno),
+        };
+        for name in names {
+            let there = match found(sys::stat_name(&folder, &name)) {
+                // It may be listed and not entered.
+                Err(Errno::ACCESS) => continue,
+                there => there?.map(Metadata::from),
+            };
+            let Some(there) = there else { continue };
+            if there.kind != Kind::Folder {
+                if beginning.is_after(&there) {
+                    return Ok(true);
+                }
+                continue;
+            }
+            let called = called.join(&name);
+            if beginning.is_put_there(&called, &there, Some(changed)) {
                 return Ok(true);
             }
-            continue;
-        }
-        if beginning.is_put_there(&path, &there, above) {
-            return Ok(true);
-        }
-        match root.open_real_folder(&path, OFlags::RDONLY).and_then(|folder| names(&folder)) {
-            Ok(names) => waiting.extend(names.into_iter().map(|name| (path.join(name), Some(there.changed)))),
-            Err(Errno::ACCESS | Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NAMETOOLONG) => {}
-            Err(errno) => return Err(errno),
+            waiting.push((now.join(&name), called, there.changed));
         }
     }
     Ok(false)

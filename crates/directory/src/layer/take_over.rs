@@ -12,14 +12,15 @@ use std::{
 };
 
 use rustix::{
-    fs::{Mode, OFlags, Stat},
+    fs::{OFlags, Stat},
     io::Errno,
 };
 
 use super::{
     OWNER,
-    beginning::{Beginning, PutThere, is_changed_since},
+    beginning::{Beginning, PutThere, is_changed_below, is_changed_since},
     git, is_opaque, is_whiteout, names, opened_up,
+    placing::{Put, SET_ID, copy, put_in_place, stat, take_away},
 };
 use crate::{
     ErrorKind, Kind, Metadata, Result, Root, Turn,
@@ -29,9 +30,6 @@ use crate::{
     sys,
     temporary::temporary_in,
 };
-
-/// The rights to run as a file's owner or group, which nothing of a program is given.
-const SET_ID: u32 = 0o6000;
 
 /// Files that tell git what to run are only compared up to this size.
 const COMPARED_BYTES: usize = 1 << 20;
@@ -158,20 +156,6 @@ fn dress_all(root: &Root, made: &[(PathBuf, u32)]) -> rustix::io::Result<()> {
     made.iter().rev().try_for_each(|(path, mode)| dress(root, path, *mode, None))
 }
 
-/// Removes what stands at a path. A folder is gone at once, and what was in it after that.
-fn take_away(root: &Root, path: &Path) -> rustix::io::Result<()> {
-    if stat(root, path)?.is_none_or(|there| Metadata::from(there).kind != Kind::Folder) {
-        return discard(root, path);
-    }
-    let aside = temporary_in(root.identity(), path.parent().unwrap_or(Path::new("")))?;
-    match sys::rename_to_free(root.place(path)?.pair(), root.place(&aside)?.pair()) {
-        Ok(()) => discard(root, &aside),
-        // Something is mounted there, or it may not be renamed.
-        Err(Errno::BUSY | Errno::XDEV | Errno::ACCESS | Errno::PERM) => discard(root, path),
-        Err(errno) => Err(errno),
-    }
-}
-
 struct TakeOver<'a> {
     root: &'a Root,
     upper: &'a Root,
@@ -229,7 +213,10 @@ impl TakeOver<'_> {
                 Ok(())
             }
             Kind::File | Kind::Symlink => self.take_file(from, to, &left),
-            Kind::Folder if on_folder && !self.gives_way(from, to)? => self.merge(from, to, &left),
+            Kind::Folder if on_folder && !self.gives_way(from, to)? => {
+                let hides = is_opaque(&opened_up(self.upper, from)?)?;
+                self.merge(from, to, &left, hides)
+            }
             Kind::Folder => self.take_folder(from, to, &left),
         }
     }
@@ -329,10 +316,10 @@ impl TakeOver<'_> {
         Ok(true)
     }
 
-    /// Takes over what is in a folder to one that is there.
-    fn merge(&mut self, from: &Path, to: &Path, left: &Metadata) -> rustix::io::Result<()> {
+    /// Takes over what is in a folder to one that is there. If it hides what is there, that goes.
+    fn merge(&mut self, from: &Path, to: &Path, left: &Metadata, hides: bool) -> rustix::io::Result<()> {
         let folder = opened_up(self.upper, from)?;
-        if is_opaque(&folder)? {
+        if hides {
             for name in names(&self.root.open_real_folder(to, OFlags::RDONLY)?)? {
                 let path = to.join(&name);
                 if git::is_telling(&path) || self.holds_settled(&path) {
@@ -351,32 +338,71 @@ impl TakeOver<'_> {
 
     /// Takes over a folder to where none is, or one that goes.
     fn take_folder(&mut self, from: &Path, to: &Path, left: &Metadata) -> rustix::io::Result<()> {
+        let hides = is_opaque(&opened_up(self.upper, from)?)?;
         let mut not_taken = Vec::new();
         let fits = self.make_fit(from, to, &mut not_taken);
         self.not_taken.append(&mut not_taken);
-        match fits {
-            Ok(()) => match put_in_place((self.upper, from), (self.root, to)) {
-                Err(Errno::XDEV) => self.copy_folder(from, to),
-                taken => taken,
+        // Making it fit takes its time, in which others may have come.
+        let there = stat(self.root, to)?.map(Metadata::from);
+        let put = match fits {
+            Ok(()) => match self.put_folder_in_place((self.upper, from), to, there.as_ref()) {
+                Err(Errno::XDEV) => self.copy_folder(from, to)?,
+                put => put?,
             },
-            Err(errno @ (Errno::NOSPC | Errno::DQUOT | Errno::IO)) => Err(errno),
+            Err(errno @ (Errno::NOSPC | Errno::DQUOT | Errno::IO)) => return Err(errno),
+            Err(_) if self.is_changed(to)? => Put::MetOthers,
             // What is in the way of the whole shows when it is taken piece by piece.
             Err(_) => {
                 take_away(self.root, to)?;
                 self.make_folder(to, left.mode, Some(left))?;
-                self.wait_for_all(&opened_up(self.upper, from)?, from, to)
+                return self.wait_for_all(&opened_up(self.upper, from)?, from, to);
             }
+        };
+        if put == Put::Done {
+            return Ok(());
         }
+        let now = stat(self.root, to)?.map(Metadata::from).filter(|now| now.kind == Kind::Folder);
+        let Some(there) = there.filter(|there| now.is_some_and(|now| now.identity == there.identity)) else {
+            self.waiting.push((from.to_owned(), to.to_owned()));
+            return Ok(());
+        };
+        // The mark is gone by now. It never meant what others have put there since.
+        let hides = hides && !self.staying.beginning.is_put_there(to, &there, None);
+        self.merge(from, to, left, hides)
+    }
+
+    /// Puts a folder in the place of whatever is there, unless others have changed that.
+    fn put_folder_in_place(
+        &self,
+        from: (&Root, &Path),
+        to: &Path,
+        there: Option<&Metadata>,
+    ) -> rustix::io::Result<Put> {
+        // Renaming changes the ctime of what is renamed, but of nothing in it.
+        put_in_place(from, (self.root, to), |root, path| {
+            let now = stat(root, path)?.map(Metadata::from);
+            let Some((there, now)) = there.zip(now).filter(|(there, now)| there.identity == now.identity) else {
+                return Ok(true);
+            };
+            let beginning = self.staying.beginning;
+            if now.kind != Kind::Folder {
+                return Ok(beginning.is_after(there));
+            }
+            Ok(beginning.is_put_there(to, there, None) || is_changed_below(root, path, (to, there.changed), beginning)?)
+        })
     }
 
     /// Copies a folder that is fit to another file system, under a name of its own until it is whole.
-    fn copy_folder(&self, from: &Path, to: &Path) -> rustix::io::Result<()> {
+    fn copy_folder(&self, from: &Path, to: &Path) -> rustix::io::Result<Put> {
         let staged = temporary_in(self.root.identity(), to.parent().unwrap_or(Path::new("")))?;
-        let copied = self.copy_tree(from, &staged).and_then(|()| put_in_place((self.root, &staged), (self.root, to)));
-        if copied.is_err() {
+        let put = self.copy_tree(from, &staged).and_then(|()| {
+            let there = stat(self.root, to)?.map(Metadata::from);
+            self.put_folder_in_place((self.root, &staged), to, there.as_ref())
+        });
+        if put != Ok(Put::Done) {
             discard(self.root, &staged)?;
         }
-        copied
+        put
     }
 
     fn copy_tree(&self, from: &Path, to: &Path) -> rustix::io::Result<()> {
@@ -417,9 +443,9 @@ impl TakeOver<'_> {
         if left.kind == Kind::File {
             make_file_fit(&here.folder, &here.name, left)?;
         }
-        match put_in_place((self.upper, from), (self.root, to)) {
+        match put_in_place((self.upper, from), (self.root, to), |_, _| Ok(false)) {
             Err(Errno::XDEV) => copy(self.root, &here, to, left),
-            taken => taken,
+            taken => taken.map(drop),
         }
     }
 
@@ -466,13 +492,6 @@ fn joined(folder: &Path, below: &Path) -> PathBuf {
     if below.as_os_str().is_empty() { folder.to_owned() } else { folder.join(below) }
 }
 
-pub(super) fn stat(root: &Root, path: &Path) -> rustix::io::Result<Option<Stat>> {
-    match found(root.place(path))? {
-        Some(place) => found(sys::stat_name(&place.folder, &place.name)),
-        None => Ok(None),
-    }
-}
-
 /// Takes from a file what it may not keep.
 fn make_file_fit(folder: &OwnedFd, name: &OsStr, left: &Metadata) -> rustix::io::Result<()> {
     if left.mode & SET_ID != 0 {
@@ -487,47 +506,6 @@ fn make_file_fit(folder: &OwnedFd, name: &OsStr, left: &Metadata) -> rustix::io:
         }
         stripped => stripped,
     }
-}
-
-/// Puts something in the place of whatever is there, in one step.
-fn put_in_place(from: (&Root, &Path), to: (&Root, &Path)) -> rustix::io::Result<()> {
-    let (here, there) = (from.0.place(from.1)?, to.0.place(to.1)?);
-    match sys::rename(here.pair(), there.pair()) {
-        Err(Errno::ISDIR | Errno::NOTDIR | Errno::NOTEMPTY | Errno::EXIST) => {}
-        renamed => return renamed,
-    }
-    match sys::exchange(here.pair(), there.pair()) {
-        Ok(()) => discard(from.0, from.1),
-        // Not every file system can.
-        Err(Errno::INVAL | Errno::NOSYS) => {
-            take_away(to.0, to.1)?;
-            sys::rename(here.pair(), there.pair())
-        }
-        Err(errno) => Err(errno),
-    }
-}
-
-/// Copies a file or link to another file system, under a name of its own until it is whole.
-fn copy(root: &Root, here: &Place, to: &Path, left: &Metadata) -> rustix::io::Result<()> {
-    let path = temporary_in(root.identity(), to.parent().unwrap_or(Path::new("")))?;
-    let staged = root.place(&path)?;
-    let copied = if left.kind == Kind::Symlink {
-        sys::read_link(&here.folder, &here.name)
-            .and_then(|target| sys::make_link(&target, &staged.folder, &staged.name))
-    } else {
-        sys::create(&staged.folder, &staged.name, Mode::RUSR | Mode::WUSR).and_then(|file| {
-            sys::copy(here.open(OFlags::RDONLY)?, &file)?;
-            if sys::user() == 0 {
-                sys::change_owner(&file, left.owner, left.group)?;
-            }
-            sys::change_mode(&file, left.mode & 0o7777 & !SET_ID)
-        })
-    };
-    let done = copied.and_then(|()| put_in_place((root, &path), (root, to)));
-    if done.is_err() {
-        let _ = sys::unlink(&staged.folder, &staged.name);
-    }
-    done
 }
 
 /// The content of a file; none if it is too large to be compared.

@@ -7,13 +7,13 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use rustix::fs::{CWD, FileType, mknodat};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use tempfile::TempDir;
 
 use super::*;
 use crate::{
     layer::{Beginning, NotedFolders, OPAQUE, PutThere},
-    sys::faults::{Fault, with_faults},
+    sys::faults::{Fault, with_faults, with_others},
 };
 
 /// What stands at each path of the folder: a text, or nothing for folders.
@@ -54,9 +54,13 @@ impl Scene {
         // Nothing is anybody else's.
         let moment = SystemTime::now() + Duration::from_secs(3600);
         let beginning = Beginning { moment, folders: NotedFolders::default() };
+        self.take_over_since(&root, &upper, &beginning)
+    }
+
+    fn take_over_since(&self, root: &Root, upper: &Root, beginning: &Beginning) -> Result<Vec<NotTaken>> {
         let put_there = PutThere::default();
-        let staying = Staying { settled: &[], beginning: &beginning, put_there: &put_there, beside: &|_| None };
-        root.turn(self.journal.path())?.take_over(&upper, Path::new("out"), Path::new("out"), &staying)
+        let staying = Staying { settled: &[], beginning, put_there: &put_there, beside: &|_| None };
+        root.turn(self.journal.path())?.take_over(upper, Path::new("out"), Path::new("out"), &staying)
     }
 
     fn recover(&self) {
@@ -146,4 +150,44 @@ fn a_failure_is_told() {
             assert!(tree == *new || is_told && tree == *old, "{what}: failure at call {call}: {result:?}, {tree:?}");
         }
     });
+}
+
+/// Changes a file until the clock that files get their times from has gone on; tells the last time before that.
+fn next_moment(folder: &Path) -> SystemTime {
+    let stamp = || {
+        fs::write(folder.join("stamp"), "").unwrap();
+        Metadata::from(sys::stat(File::open(folder.join("stamp")).unwrap()).unwrap()).changed
+    };
+    let moment = stamp();
+    while stamp() == moment {}
+    moment
+}
+
+#[test]
+fn what_others_write_while_a_whole_folder_is_exchanged_stays() {
+    for (theirs, on_two) in
+        ["out/theirs", "out/sub/theirs"].into_iter().flat_map(|theirs| [(theirs, false), (theirs, true)])
+    {
+        for call in 0.. {
+            let scene = Scene::new(What::Folder, What::Folder, on_two);
+            let (root, upper) = (Root::open(scene.root.path()).unwrap(), Root::open(scene.upper.path()).unwrap());
+            let folders = root.note_folders().unwrap();
+            let beginning = Beginning { moment: next_moment(scene.journal.path()), folders };
+            let path = scene.root.path().join(theirs);
+            let write = move || fs::write(path, "theirs").unwrap();
+            let (result, has_written) = with_others(call, write, || scene.take_over_since(&root, &upper, &beginning));
+            if !has_written {
+                assert!(call > 20);
+                break;
+            }
+            result.unwrap();
+            let tree = scene.tree();
+            let text = |path: &str| tree.get(Path::new(path)).cloned().flatten();
+            let context = format!("{theirs} at call {call}, on two: {on_two}: {tree:?}");
+            assert_eq!(text(theirs).as_deref(), Some("theirs"), "{context}");
+            assert_eq!(text("out/both").as_deref(), Some("new"), "{context}");
+            assert_eq!(text("out/sub/both").as_deref(), Some("new"), "{context}");
+            assert_eq!((text("out/new").as_deref(), text("out/old")), (Some("new"), None), "{context}");
+        }
+    }
 }

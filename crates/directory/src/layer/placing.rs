@@ -1,0 +1,97 @@
+//! Putting one thing in the place of another, and taking away what is there.
+
+use std::path::Path;
+
+use rustix::{
+    fs::{Mode, OFlags, Stat},
+    io::Errno,
+};
+
+use crate::{Kind, Metadata, Root, commit::settle::discard, error::found, root::Place, sys, temporary::temporary_in};
+
+/// The rights to run as a file's owner or group, which nothing of a program is given.
+pub(super) const SET_ID: u32 = 0o6000;
+
+pub(super) fn stat(root: &Root, path: &Path) -> rustix::io::Result<Option<Stat>> {
+    match found(root.place(path))? {
+        Some(place) => found(sys::stat_name(&place.folder, &place.name)),
+        None => Ok(None),
+    }
+}
+
+/// Removes what stands at a path. A folder is gone at once, and what was in it after that.
+pub(super) fn take_away(root: &Root, path: &Path) -> rustix::io::Result<()> {
+    if stat(root, path)?.is_none_or(|there| Metadata::from(there).kind != Kind::Folder) {
+        return discard(root, path);
+    }
+    let aside = temporary_in(root.identity(), path.parent().unwrap_or(Path::new("")))?;
+    match sys::rename_to_free(root.place(path)?.pair(), root.place(&aside)?.pair()) {
+        Ok(()) => discard(root, &aside),
+        // Something is mounted there, or it may not be renamed.
+        Err(Errno::BUSY | Errno::XDEV | Errno::ACCESS | Errno::PERM) => discard(root, path),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// What became of something that was to be put in a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Put {
+    Done,
+    /// What is there is what others have changed: it stays.
+    MetOthers,
+}
+
+/// Puts something in the place of whatever is there, in one step. What was there is looked at once more before it is gone for
+/// good.
+pub(super) fn put_in_place(
+    from: (&Root, &Path),
+    to: (&Root, &Path),
+    is_theirs: impl Fn(&Root, &Path) -> rustix::io::Result<bool>,
+) -> rustix::io::Result<Put> {
+    let (here, there) = (from.0.place(from.1)?, to.0.place(to.1)?);
+    match sys::rename(here.pair(), there.pair()) {
+        Err(Errno::ISDIR | Errno::NOTDIR | Errno::NOTEMPTY | Errno::EXIST) => {}
+        renamed => return renamed.map(|()| Put::Done),
+    }
+    match sys::exchange(here.pair(), there.pair()) {
+        Ok(()) => match is_theirs(from.0, from.1) {
+            Ok(false) => discard(from.0, from.1).map(|()| Put::Done),
+            theirs => {
+                sys::exchange(here.pair(), there.pair())?;
+                theirs.map(|_| Put::MetOthers)
+            }
+        },
+        // Not every file system can.
+        Err(Errno::INVAL | Errno::NOSYS) => {
+            if is_theirs(to.0, to.1)? {
+                return Ok(Put::MetOthers);
+            }
+            take_away(to.0, to.1)?;
+            sys::rename(here.pair(), there.pair()).map(|()| Put::Done)
+        }
+        Err(errno) => Err(errno),
+    }
+}
+
+/// Copies a file or link to another file system, under a name of its own until it is whole.
+pub(super) fn copy(root: &Root, here: &Place, to: &Path, left: &Metadata) -> rustix::io::Result<()> {
+    let path = temporary_in(root.identity(), to.parent().unwrap_or(Path::new("")))?;
+    let staged = root.place(&path)?;
+    let copied = if left.kind == Kind::Symlink {
+        sys::read_link(&here.folder, &here.name)
+            .and_then(|target| sys::make_link(&target, &staged.folder, &staged.name))
+    } else {
+        sys::create(&staged.folder, &staged.name, Mode::RUSR | Mode::WUSR).and_then(|file| {
+            sys::copy(here.open(OFlags::RDONLY)?, &file)?;
+            if sys::user() == 0 {
+                sys::change_owner(&file, left.owner, left.group)?;
+            }
+            sys::change_mode(&file, left.mode & 0o7777 & !SET_ID)
+        })
+    };
+    let done = copied.and_then(|()| put_in_place((root, &path), (root, to), |_, _| Ok(false)));
+    if done.is_err() {
+        let _ = sys::unlink(&staged.folder, &staged.name);
+    }
+    done.map(drop)
+}
