@@ -31,6 +31,9 @@ const NOTED: usize = 128;
 /// So many of those that lie in the same one: else those of packages would leave no room for others.
 const NOTED_IN_ONE: usize = 32;
 
+/// So many names are read in one folder, whatever has them.
+const READ_IN_ONE: usize = 4096;
+
 /// The folders that stood beneath a root at some moment, as far as they were noted.
 #[derive(Debug, Default)]
 pub struct NotedFolders(BTreeMap<PathBuf, Identity>);
@@ -71,15 +74,15 @@ impl Beginning {
 
 impl Root {
     /// Notes the folders that stand here, from the top down, as many as take no time that matters.
-    pub fn note_folders(&self) -> Result<NotedFolders> {
+    pub fn note_folders(&self) -> NotedFolders {
         let mut noted = BTreeMap::new();
         let mut waiting = VecDeque::from([PathBuf::new()]);
         while let Some(path) = waiting.pop_front() {
             // What goes away meanwhile, or cannot be looked into, is not noted.
             let Ok(folder) = self.open_real_folder(&path, OFlags::RDONLY) else { continue };
+            let Ok(entries) = Dir::read_from(&folder) else { continue };
             let mut room_here = NOTED_IN_ONE;
-            let mut entries = Dir::read_from(&folder).at(&path)?;
-            while let Some(Ok(entry)) = entries.read() {
+            for entry in entries.take(READ_IN_ONE).map_while(rustix::io::Result::ok) {
                 let name = OsStr::from_bytes(entry.file_name().to_bytes());
                 let may_be_folder = matches!(entry.file_type(), FileType::Directory | FileType::Unknown);
                 if name == "." || name == ".." || !may_be_folder {
@@ -88,7 +91,7 @@ impl Root {
                 let Ok(there) = sys::stat_name(&folder, name).map(Metadata::from) else { continue };
                 if there.kind == Kind::Folder {
                     if noted.len() == NOTED {
-                        return Ok(NotedFolders(noted));
+                        return NotedFolders(noted);
                     }
                     noted.insert(path.join(name), there.identity);
                     waiting.push_back(path.join(name));
@@ -99,7 +102,7 @@ impl Root {
                 }
             }
         }
-        Ok(NotedFolders(noted))
+        NotedFolders(noted)
     }
 
     /// Whether others have changed something at or below a path since. What cannot be looked into counts as unchanged.

@@ -171,7 +171,7 @@ fn what_others_write_while_a_whole_folder_is_exchanged_stays() {
         for call in 0.. {
             let scene = Scene::new(What::Folder, What::Folder, on_two);
             let (root, upper) = (Root::open(scene.root.path()).unwrap(), Root::open(scene.upper.path()).unwrap());
-            let folders = root.note_folders().unwrap();
+            let folders = root.note_folders();
             let beginning = Beginning { moment: next_moment(scene.journal.path()), folders };
             let path = scene.root.path().join(theirs);
             let write = move || fs::write(path, "theirs").unwrap();

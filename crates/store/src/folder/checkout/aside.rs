@@ -36,13 +36,13 @@ pub(super) struct Aside {
     workspace: FolderWorkspace,
     settings: WorkspaceSettings,
     keep: KeepLimits,
-    private: Private,
+    private: Arc<Private>,
     beginning: Arc<Beginning>,
 }
 
 impl Aside {
     pub(super) fn open(workspace: FolderWorkspace, settings: WorkspaceSettings, keep: KeepLimits) -> Result<Self> {
-        let private = Private::new(&workspace.scratch)?;
+        let private = Arc::new(Private::new(&workspace.scratch)?);
         private.fill(workspace.folder.real_path()).map_err(ToolError::internal)?;
         let beginning = Arc::new(begin(&workspace, &private)?);
         Ok(Self { workspace, settings, keep, private, beginning })
@@ -131,6 +131,21 @@ impl Aside {
         Ok(commit)
     }
 
+    /// Brings what the program has changed to the folder.
+    async fn bring_over(&self, cx: &CallCx) -> Result<CheckedIn> {
+        self.workspace.store.authorise(self.workspace.access).await?;
+        let upper = Arc::new(self.private.open()?);
+        let mut tries = 1;
+        loop {
+            let mut findings = self.look(&upper, cx).await?;
+            match self.carry_out(&upper, &mut findings, cx).await {
+                Ok(commit) => return Ok(findings.into_checked_in(commit)),
+                Err(error) if is_refused(error.kind) && tries < TRIES => tries += 1,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
     /// Takes over what needs no history, and gives permissions to what has one.
     async fn take_over(&self, upper: &Arc<Root>, findings: &mut Findings, cx: &CallCx) -> Result<Vec<NotTaken>> {
         let taken_over = std::mem::take(&mut findings.taken_over);
@@ -171,30 +186,27 @@ impl Checkout for Aside {
     }
 
     async fn check_in(&mut self, cx: &CallCx) -> Result<CheckedIn> {
-        self.workspace.store.authorise(self.workspace.access).await?;
-        let upper = Arc::new(self.private.open()?);
-        let mut tries = 1;
-        let checked_in = loop {
-            let mut findings = self.look(&upper, cx).await?;
-            match self.carry_out(&upper, &mut findings, cx).await {
-                Ok(commit) => break findings.into_checked_in(commit),
-                Err(error) if is_refused(error.kind) && tries < TRIES => tries += 1,
-                Err(error) => return Err(error),
-            }
+        let checked_in = self.bring_over(cx).await?;
+        let (workspace, private) = (self.workspace.clone(), Arc::clone(&self.private));
+        let begin_anew = move || {
+            private.empty().map_err(ToolError::internal)?;
+            begin(&workspace, &private)
         };
-        self.private.empty().map_err(ToolError::internal)?;
-        self.beginning = Arc::new(begin(&self.workspace, &self.private)?);
+        self.beginning = Arc::new(tokio::task::spawn_blocking(begin_anew).await.map_err(ToolError::internal)??);
         Ok(checked_in)
     }
 
-    async fn finish(mut self: Box<Self>, cx: &CallCx) -> Result<CheckedIn> {
-        self.check_in(cx).await
+    async fn finish(self: Box<Self>, cx: &CallCx) -> Result<CheckedIn> {
+        let checked_in = self.bring_over(cx).await;
+        // No other program comes: nothing that fails from here on may hide what was committed.
+        let _ = tokio::task::spawn_blocking(move || drop(self)).await;
+        checked_in
     }
 }
 
 /// How the folder stands now, before a program works on a view of it.
 fn begin(workspace: &FolderWorkspace, private: &Private) -> Result<Beginning> {
-    let folders = workspace.folder.disk.root.note_folders().map_err(|error| failed(&error))?;
+    let folders = workspace.folder.disk.root.note_folders();
     Ok(Beginning { moment: private.moment()?, folders })
 }
 
