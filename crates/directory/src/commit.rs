@@ -101,7 +101,8 @@ impl Root {
     pub fn turn(&self, journal_dir: &Path) -> Result<Turn<'_>> {
         let folder = self.open_real_folder(Path::new(""), OFlags::RDONLY).at(self.real_path())?;
         sys::lock(&folder).at(self.real_path())?;
-        Ok(Turn { root: self, journal: Journal::open(self, journal_dir)?, _folder: folder })
+        let journal = Journal::open(self, journal_dir)?;
+        Ok(Turn { root: self, journal, leftovers: Leftovers::None, _folder: folder })
     }
 
     /// Removes temporary files that a commit has forgotten because the machine went down since.
@@ -121,6 +122,8 @@ pub(crate) enum Leftovers {
 pub struct Turn<'a> {
     root: &'a Root,
     journal: Journal,
+    /// Of what was done past commits: the journal tells only of the last of it.
+    leftovers: Leftovers,
     /// Locked, for those who keep their journals elsewhere.
     _folder: OwnedFd,
 }
@@ -135,9 +138,11 @@ impl<'a> Turn<'a> {
     pub(crate) fn past_commits<T>(&mut self, work: impl FnOnce(&'a Root) -> Result<(T, Leftovers)>) -> Result<T> {
         let boot = sys::boot().at(self.root.real_path())?.to_vec();
         self.journal.write_intent(&Intent::past_commits(boot))?;
+        let before = std::mem::replace(&mut self.leftovers, Leftovers::Possible);
         let (done, leftovers) = work(self.root)?;
-        if leftovers == Leftovers::None {
+        if (before, leftovers) == (Leftovers::None, Leftovers::None) {
             self.journal.mark_finished()?;
+            self.leftovers = Leftovers::None;
         }
         Ok(done)
     }
@@ -203,6 +208,7 @@ impl<'a> Turn<'a> {
         };
         if intent.is_past_commits() {
             sweep::sweep(root)?;
+            self.leftovers = Leftovers::None;
             return self.journal.mark_settled().map(|()| None);
         }
         intent.steps = sweep::followed(root, &intent.steps)?;

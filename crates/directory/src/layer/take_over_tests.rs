@@ -191,3 +191,32 @@ fn what_others_write_while_a_whole_folder_is_exchanged_stays() {
         }
     }
 }
+
+#[test]
+fn what_one_leaves_behind_the_next_in_the_same_turn_does_not_hide() {
+    let leave = |root: &Root| {
+        let left = temporary_in(root.identity(), Path::new("")).unwrap();
+        fs::write(root.real_path().join(left), "").unwrap();
+    };
+    let fails = |root: &Root| {
+        leave(root);
+        Err(Errno::IO).at(Path::new("out"))
+    };
+    let says_so = |root: &Root| {
+        leave(root);
+        Ok(((), Leftovers::Possible))
+    };
+    for work in [&fails as &dyn Fn(&Root) -> Result<((), Leftovers)>, &says_so] {
+        let scene = Scene::new(What::Nothing, What::Nothing, false);
+        let root = Root::open(scene.root.path()).unwrap();
+        let mut turn = root.turn(scene.journal.path()).unwrap();
+        let _ = turn.past_commits(work);
+        turn.past_commits(|_| Ok(((), Leftovers::None))).unwrap();
+        assert!(turn.is_unfinished().unwrap());
+        drop(turn);
+        scene.recover();
+        assert_eq!(scene.tree(), Tree::new());
+        root.turn(scene.journal.path()).unwrap().past_commits(|_| Ok(((), Leftovers::None))).unwrap();
+        assert!(!root.turn(scene.journal.path()).unwrap().is_unfinished().unwrap());
+    }
+}
