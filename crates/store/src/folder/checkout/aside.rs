@@ -31,6 +31,9 @@ const TRIES: usize = 8;
 /// How many of the files that history knows are looked for in what is ignored.
 const TRACKED_MOST: usize = 100_000;
 
+/// How many of the files that could not be brought over are warned of one by one.
+const MOST_WARNINGS: usize = 10;
+
 /// A view of the folder for one program.
 pub(super) struct Aside {
     workspace: FolderWorkspace,
@@ -114,11 +117,7 @@ impl Aside {
             // The commit stands, whatever becomes of the rest: it is told, and not tried anew without the commit.
             let targets: Vec<PathBuf> = findings.taken_over.iter().map(|(_, to)| to.clone()).collect();
             match self.take_over(upper, findings, cx).await {
-                Ok(all) => {
-                    for not_taken in all {
-                        tell(findings, not_taken, cx);
-                    }
-                }
+                Ok(not_taken) => tell(findings, not_taken, cx),
                 Err(error) if commit.is_none() => return Err(error),
                 Err(error) => {
                     cx.warn(format!("What has no versions may not have reached the folder: {}", error.message));
@@ -233,23 +232,54 @@ fn with_folders(paths: impl Iterator<Item = WsPath>) -> BTreeSet<WsPath> {
     all
 }
 
-/// Tells of something that was not taken over.
-fn tell(findings: &mut Findings, not_taken: NotTaken, cx: &CallCx) {
-    let path = &not_taken.path;
-    match not_taken.why {
-        WhyNot::Special => findings.leave_out(path, LeftOutReason::Special),
-        WhyNot::GitConfig => findings.leave_out(path, LeftOutReason::GitConfig),
-        WhyNot::ChangedByOthers { kept_as } => findings.others_changed(path, kept_as.as_deref()),
-        WhyNot::RepositoryChanged => findings.others_changed(path, None),
-        WhyNot::Failed(error) => {
-            tracing::warn!(path = %path.display(), %error, "a program's file could not be taken over");
-            cx.warn(format!("{} could not be brought to the folder, or only a part of it: {error}", shown(path)));
-            findings.leave_out(path, LeftOutReason::Unreadable);
+/// Tells of what was not taken over.
+fn tell(findings: &mut Findings, all: Vec<NotTaken>, cx: &CallCx) {
+    let mut failures = Vec::new();
+    for NotTaken { path, why } in all {
+        match why {
+            WhyNot::Special => findings.leave_out(&path, LeftOutReason::Special),
+            WhyNot::GitConfig => findings.leave_out(&path, LeftOutReason::GitConfig),
+            WhyNot::ChangedByOthers { kept_as } => findings.others_changed(&path, kept_as.as_deref()),
+            WhyNot::RepositoryChanged => findings.others_changed(&path, None),
+            WhyNot::Failed(error) => {
+                findings.leave_out(&path, LeftOutReason::Unreadable);
+                let name = shown(&path);
+                failures.push(format!("{name} could not be brought to the folder, or only a part of it: {error}"));
+            }
         }
     }
+    for warning in the_first_of(failures) {
+        tracing::warn!(warning, "what a program left could not be taken over");
+        cx.warn(warning);
+    }
+}
+
+/// No more warnings than anybody reads, and how many there are beside them.
+fn the_first_of(mut warnings: Vec<String>) -> Vec<String> {
+    let unsaid = warnings.len().saturating_sub(MOST_WARNINGS);
+    if unsaid > 0 {
+        warnings.truncate(MOST_WARNINGS);
+        warnings.push(format!("and {unsaid} more that could not be brought to the folder"));
+    }
+    warnings
 }
 
 /// A path as reports have it. Names that are not text are made readable.
 pub(super) fn shown(path: &Path) -> String {
     format!("/{}", path.to_string_lossy())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MOST_WARNINGS, the_first_of};
+
+    #[test]
+    fn many_failures_are_told_by_the_first_and_their_number() {
+        let all: Vec<String> = (0..1_000).map(|number| format!("/{number}")).collect();
+        let few = all[..MOST_WARNINGS].to_vec();
+        assert_eq!(the_first_of(few.clone()), few);
+        let told = the_first_of(all);
+        assert_eq!(told[..MOST_WARNINGS], few);
+        assert_eq!(told[MOST_WARNINGS..], ["and 990 more that could not be brought to the folder"]);
+    }
 }
