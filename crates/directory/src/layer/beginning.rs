@@ -18,7 +18,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::{names, placing::stat};
+use super::{git, names, placing::stat};
 use crate::{
     Identity, Kind, Metadata, Result, Root,
     error::{At, found},
@@ -26,10 +26,10 @@ use crate::{
 };
 
 /// So many folders are noted at most.
-const NOTED: usize = 128;
+const NOTED: usize = 1024;
 
 /// So many of those that lie in the same one: else those of packages would leave no room for others.
-const NOTED_IN_ONE: usize = 32;
+const NOTED_IN_ONE: usize = 256;
 
 /// So many names are read in one folder, whatever has them.
 const READ_IN_ONE: usize = 4096;
@@ -93,8 +93,12 @@ impl Root {
                     if noted.len() == NOTED {
                         return NotedFolders(noted);
                     }
-                    noted.insert(path.join(name), there.identity);
-                    waiting.push_back(path.join(name));
+                    let below = path.join(name);
+                    noted.insert(below.clone(), there.identity);
+                    // Those of all the objects in a repository would leave no room for others.
+                    if !git::is_within(&below) {
+                        waiting.push_back(below);
+                    }
                     room_here -= 1;
                 }
                 if room_here == 0 {
@@ -157,4 +161,31 @@ pub(super) fn is_changed_below(
         }
     }
     Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use tempfile::TempDir;
+
+    use super::*;
+
+    #[test]
+    fn a_repository_and_many_packages_leave_room_for_other_folders() {
+        let place = TempDir::new().unwrap();
+        for number in 0..300 {
+            for folder in [".git/objects", "packages"] {
+                fs::create_dir_all(place.path().join(folder).join(number.to_string())).unwrap();
+            }
+        }
+        let others: Vec<PathBuf> = (0..200).map(|number| Path::new("src/deep").join(number.to_string())).collect();
+        for other in &others {
+            fs::create_dir_all(place.path().join(other)).unwrap();
+        }
+        let noted = Root::open(place.path()).unwrap().note_folders().0;
+        assert!(others.iter().all(|other| noted.contains_key(other)), "{noted:?}");
+        let in_one = |folder: &str| noted.keys().filter(|path| path.parent() == Some(Path::new(folder))).count();
+        assert_eq!([".git", ".git/objects", "packages"].map(in_one), [1, 0, NOTED_IN_ONE]);
+    }
 }
