@@ -339,7 +339,11 @@ impl Comparison<'_> {
     fn note_put_there_below(&mut self, path: &Path, changed: SystemTime) -> Result<()> {
         let mut waiting = vec![(path.to_owned(), changed)];
         while let Some((folder, changed)) = waiting.pop() {
-            let upper = opened_up(self.upper, &folder).at(&folder)?;
+            let upper = match opened_up(self.upper, &folder) {
+                // No path in the folder below could be so long either.
+                Err(Errno::NAMETOOLONG) => continue,
+                opened => opened.at(&folder)?,
+            };
             let Ok(lower) = self.lower.open_real_folder(&folder, OFlags::PATH) else { continue };
             for name in names(&upper).at(&folder)? {
                 let path = folder.join(&name);
@@ -383,3 +387,7 @@ fn open_file_up(folder: &OwnedFd, name: &OsStr, stat: &Stat) -> rustix::io::Resu
     let metadata = Metadata::from(*stat);
     if metadata.kind == Kind::File { sys::change_mode_of(folder, name, metadata.mode | 0o400) } else { Ok(()) }
 }
+
+#[cfg(test)]
+#[path = "layer/layer_tests.rs"]
+mod tests;
