@@ -7,6 +7,7 @@ mod limits;
 mod network;
 mod output_log;
 mod processes;
+mod seen_through;
 
 pub use limits::{Asked, ExecLimits};
 pub use network::NetworkOptions;
@@ -15,6 +16,7 @@ pub use processes::{EndOfInput, Ended, ProcessInfo, ProcessOptions, ProcessState
 pub use toolrest_sandbox::{Enforced, Language, Layer, Limit, Limits as SandboxLimits};
 
 use crate::exec::errors::{explain, lacks_overlay};
+use crate::exec::seen_through::SeenThrough;
 use crate::outside::{AllowList, proxy::Proxy};
 use std::{
     collections::BTreeSet,
@@ -206,25 +208,21 @@ impl Executor {
         if let Err(error) = self.ready() {
             return Err(self.refuse(cx, error).await);
         }
-        // A task of its own sees it through: nobody gets the files before the program is dead.
-        let (caller, gone) = oneshot::channel();
-        let (answer, answered) = oneshot::channel();
+        // It is seen through whether the caller stays or not: nobody gets the files before the program is dead.
+        let (_caller, gone) = oneshot::channel::<()>();
         let (executor, own) = (Arc::clone(self), cx.detached());
         let work = async move {
-            let (ran, after) = match executor.see_through(&own, &program, asked, gone).await {
-                Ok((ran, after)) => (Ok(ran), Some(after)),
-                Err(error) => (Err(error), None),
-            };
-            if answer.send((ran, own)).is_ok() && after.is_some() {
-                tokio::time::sleep(ANSWERING).await;
-            }
-            drop(after);
+            let ran = executor.see_through(&own, &program, asked, gone).await;
+            (ran, own)
         };
-        tokio::spawn(work.in_current_span());
-        let (ran, own) = answered.await.map_err(|_| ToolError::internal("a program was not seen through"))?;
-        drop(caller);
+        let (ran, own) = SeenThrough::new(work.in_current_span()).await;
         cx.learn_from(own);
-        ran
+        let (ran, after) = ran?;
+        tokio::spawn(async move {
+            tokio::time::sleep(ANSWERING).await;
+            drop(after);
+        });
+        Ok(ran)
     }
 
     async fn see_through(&self, cx: &CallCx, program: &Program, asked: Asked, mut gone: Gone) -> Result<(Ran, After)> {
