@@ -209,7 +209,8 @@ async fn find(transaction: &Transaction, ws: Uuid, needs: &Needs) -> Result<Foun
         if !needs.restores {
             return Ok(Vec::new());
         }
-        transaction.query(&TRASHED_FOLDERS, &[&ws, &above]).await
+        let anywhere: Vec<&str> = needs.at.union(&needs.above).map(WsPath::as_str).collect();
+        transaction.query(&TRASHED_FOLDERS, &[&ws, &anywhere]).await
     };
     let versions =
         try_join_all(needs.versions.iter().map(|(file, seq)| async move {
