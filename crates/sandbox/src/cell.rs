@@ -90,8 +90,6 @@ fn serve(socket: &OwnedFd, ground: &Ground) -> Result<(), Failure> {
         listen(&server, port)?;
     }
     let program = program.go(&file, streams);
-    // The caller waits for the program, not for who watches it. Where that cannot be had, it only takes longer.
-    let _ = sys::never_interrupt();
     keep_only(WATCHING)?;
     let watch = watch::Watch::new(&place.limits, watch, folders, order.clock).at(Step::Limits)?;
     let (exit, limit_hit) = reaper::reap(socket, &signals, program, watch)?;

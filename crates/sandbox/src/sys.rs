@@ -197,13 +197,6 @@ pub(crate) fn time_of_files() -> Duration {
     Duration::try_from(now).unwrap_or_default()
 }
 
-/// From now on this process takes a processor from nobody when it is woken.
-pub(crate) fn never_interrupt() -> Result<()> {
-    let priority = libc::sched_param { sched_priority: 0 };
-    // SAFETY: the pointer is to a valid parameter of this process' own.
-    check(unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, ptr::from_ref(&priority)) }.into()).map(drop)
-}
-
 /// Brings up the loopback interface of the network namespace.
 #[allow(clippy::cast_possible_truncation, reason = "the flags of an interface are 16 bits")]
 pub(crate) fn bring_up_loopback() -> Result<()> {
