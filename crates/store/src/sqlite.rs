@@ -47,7 +47,8 @@ pub struct Sqlite {
     reads: Option<Sender<ReadJob>>,
     /// For what takes no time worth mentioning.
     glances: Mutex<Vec<Connection>>,
-    threads: Vec<JoinHandle<()>>,
+    writer: Option<JoinHandle<()>>,
+    readers: Vec<JoinHandle<()>>,
     searcher: Searcher,
     texts: Arc<SqliteTexts>,
 }
@@ -69,11 +70,11 @@ impl Sqlite {
         migrate(&writer)?;
         let (write, queued_writes) = crossbeam_channel::unbounded();
         let (read, queued_reads) = crossbeam_channel::unbounded();
-        let mut threads = vec![spawn("sqlite-writer", move || write_in_groups(&writer, &queued_writes))?];
-        let readers = thread::available_parallelism().map_or(2, usize::from).clamp(2, 8);
+        let writer = Some(spawn("sqlite-writer", move || write_in_groups(&writer, &queued_writes))?);
+        let count = thread::available_parallelism().map_or(2, usize::from).clamp(2, 8);
         let read_only = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let mut glances = Vec::with_capacity(readers);
-        for _ in 0..readers {
+        let (mut glances, mut readers) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        for _ in 0..count {
             let glance = connect(path, read_only)?;
             // Whoever glances does not wait, and sees little.
             let pragmas = "PRAGMA busy_timeout = 0; PRAGMA cache_size = -512;";
@@ -81,11 +82,19 @@ impl Sqlite {
             glances.push(glance);
             let reader = connect(path, read_only)?;
             let queue: Receiver<ReadJob> = queued_reads.clone();
-            threads.push(spawn("sqlite-reader", move || queue.iter().for_each(|job| run_read(&reader, job)))?);
+            readers.push(spawn("sqlite-reader", move || queue.iter().for_each(|job| run_read(&reader, job)))?);
         }
         let texts = Arc::new(SqliteTexts(Arc::new(SearchConnections::new(path.to_owned()))));
         let searcher = Searcher::new(search_cache_bytes);
-        Ok(Self { writes: Some(write), reads: Some(read), glances: Mutex::new(glances), threads, searcher, texts })
+        Ok(Self {
+            writes: Some(write),
+            reads: Some(read),
+            glances: Mutex::new(glances),
+            writer,
+            readers,
+            searcher,
+            texts,
+        })
     }
 
     /// What searches read.
@@ -155,12 +164,16 @@ impl Sqlite {
 }
 
 impl Drop for Sqlite {
-    /// Lets the threads finish what is queued, so that the file is closed in order.
+    /// Lets the threads finish what is queued. The writer is the last to close the file: only then its log goes into it.
     fn drop(&mut self) {
-        self.writes = None;
         self.reads = None;
-        for thread in self.threads.drain(..) {
-            let _ = thread.join();
+        self.glances.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        for reader in self.readers.drain(..) {
+            let _ = reader.join();
+        }
+        self.writes = None;
+        if let Some(writer) = self.writer.take() {
+            let _ = writer.join();
         }
     }
 }

@@ -33,3 +33,14 @@ async fn a_glance_sees_what_was_written_last_whoever_has_to_look() {
     store.glances.lock().unwrap().clear();
     assert_eq!(store.glance(count).await.unwrap(), 20, "a reader looks where nobody else can");
 }
+
+#[tokio::test]
+async fn a_store_that_is_closed_leaves_one_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Sqlite::open(&folder.path().join("database"), 0).unwrap();
+    store.write(|db| db.execute_batch("CREATE TABLE probe (x)").map_err(fault)).await.unwrap();
+    store.glance(|db| db.query_row("SELECT count(*) FROM probe", [], |_| Ok(())).map_err(fault)).await.unwrap();
+    drop(store);
+    let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["database"]);
+}
