@@ -262,6 +262,19 @@ impl Planner {
 
     /// Sees to it that the folders above a path exist.
     fn make_room(&mut self, path: &WsPath, parents: Parents) -> Result<()> {
+        for folder in self.missing_above(path)? {
+            if parents == Parents::Require {
+                return Err(folder_not_found(&folder));
+            }
+            let row = self.new_row(&folder, FileType::Folder, None);
+            self.insert(row);
+        }
+        Ok(())
+    }
+
+    /// The folders above a path that are not there, from the top down.
+    fn missing_above(&self, path: &WsPath) -> Result<Vec<WsPath>> {
+        let mut missing = Vec::new();
         for folder in path.folders_above() {
             let there = self.view.live.get(folder).map(|row| row.file_type);
             if there == Some(FileType::Folder) {
@@ -271,13 +284,9 @@ impl Planner {
             if there.is_some() {
                 return Err(through_file(&folder));
             }
-            if parents == Parents::Require {
-                return Err(folder_not_found(&folder));
-            }
-            let row = self.new_row(&folder, FileType::Folder, None);
-            self.insert(row);
+            missing.push(folder);
         }
-        Ok(())
+        Ok(missing)
     }
 
     fn move_to(&mut self, from: &WsPath, to: &Destination) -> Result<Outcome> {
@@ -409,15 +418,7 @@ impl Planner {
         if self.view.live.contains_key(&row.path) {
             return Err(already_exists(&row.path));
         }
-        for folder in row.path.folders_above() {
-            let there = self.view.live.get(folder).map(|row| row.file_type);
-            if there == Some(FileType::Folder) {
-                continue;
-            }
-            let folder = WsPath::from_normal(folder.to_owned());
-            if there.is_some() {
-                return Err(through_file(&folder));
-            }
+        for folder in self.missing_above(&row.path)? {
             if let Some(trashed) = self.view.trashed_folders.remove(&folder) {
                 self.untrash(trashed);
             } else {
