@@ -76,7 +76,9 @@ pub enum ErrorKind {
     SandboxUnavailable,
     /// A part that the operator has not set up.
     NotConfigured,
-    /// The storage could not take what was to be written: it is full, or faulty.
+    /// The disk, or the server's quota on it, is full: nothing can be written until the operator makes room.
+    StorageFull,
+    /// The storage failed to write, or may only be read.
     WriteFailed,
     /// A part that is needed is away for the moment.
     Unavailable,
@@ -86,7 +88,7 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// Every kind, for the reference.
-    pub const ALL: [Self; 36] = [
+    pub const ALL: [Self; 37] = [
         Self::InvalidArgument,
         Self::InvalidPath,
         Self::OutsideWorkspace,
@@ -120,6 +122,7 @@ impl ErrorKind {
         Self::ExecutionFailed,
         Self::SandboxUnavailable,
         Self::NotConfigured,
+        Self::StorageFull,
         Self::WriteFailed,
         Self::Unavailable,
         Self::Internal,

@@ -90,6 +90,12 @@ impl From<Errno> for ErrorKind {
     }
 }
 
+impl From<io::Error> for ErrorKind {
+    fn from(error: io::Error) -> Self {
+        Errno::from_io_error(&error).map_or(Self::Io(error), Self::from)
+    }
+}
+
 /// Gives the result of a system call the path it was about.
 pub(crate) trait At<T> {
     fn at(self, path: impl AsRef<Path>) -> Result<T>;

@@ -59,7 +59,7 @@ impl Workbench {
         let (top, aside) = (folder.join("files"), folder.join("aside"));
         for folder in [&top, &aside] {
             let made = DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(folder);
-            made.map_err(|error| ErrorKind::Io(error).at(folder))?;
+            made.map_err(|error| ErrorKind::from(error).at(folder))?;
         }
         let opened = sys::open_folder(&aside).at(&aside)?;
         Ok(Self { top: Root::open(&top)?, aside: opened, next_name: AtomicU64::new(0) })

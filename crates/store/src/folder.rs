@@ -25,6 +25,7 @@ pub(crate) use explorer::Explorer;
 pub use find::find;
 pub use search::search;
 
+use crate::disk_fault::disk_fault;
 use crate::{FileStore, Scratch, Store};
 use async_trait::async_trait;
 use cleared::Cleared;
@@ -92,7 +93,7 @@ impl Folder {
         }
         // They tell what files hold, so they are for the server's own eyes.
         let own = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&options.journal_dir);
-        own.map_err(ToolError::internal)?;
+        own.map_err(disk_fault)?;
         let journals = options.journal_dir.canonicalize().map_err(ToolError::internal)?;
         if journals.starts_with(root.real_path()) || root.real_path().starts_with(&journals) {
             return Err(holds_secrets(path));

@@ -10,6 +10,7 @@ mod checkout;
 mod conflict_name;
 mod database_workspace;
 mod discovery;
+mod disk_fault;
 mod file_list;
 mod files;
 mod folder;

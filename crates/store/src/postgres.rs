@@ -197,7 +197,7 @@ fn fault(error: tokio_postgres::Error) -> ToolError {
     if *code == SqlState::DISK_FULL {
         tracing::error!(%error, "the disk of the database is full");
         let message = "The disk that holds the database is full; nothing was written";
-        return ToolError::new(ErrorKind::WriteFailed, message);
+        return ToolError::new(ErrorKind::StorageFull, message);
     }
     if is_away(code) {
         tracing::warn!(%error, "the database is away");

@@ -1,11 +1,13 @@
 //! The server's own folder for files that programs work on. Nothing in it outlives the server.
 
+use crate::disk_fault::is_full;
 use std::{
     ffi::OsStr,
     fs::{self, DirBuilder, File},
     io,
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
 };
 use uuid::Uuid;
 
@@ -13,14 +15,53 @@ use uuid::Uuid;
 /// behind is removed.
 #[derive(Debug)]
 pub struct Scratch {
+    parent: PathBuf,
+    /// None as long as the disk was too full to make it.
+    own: Mutex<Option<Own>>,
+}
+
+/// The folder of this process.
+#[derive(Debug)]
+struct Own {
     folder: PathBuf,
     /// Held for as long as the process lives: whoever can lock it knows that nobody uses the folder any more.
     _lock: File,
 }
 
 impl Scratch {
-    /// Makes a folder below `parent`, for the server's own eyes.
+    /// Makes a folder below `parent`, for the server's own eyes. On a full disk that is left for later: a server without
+    /// room for programs can still serve reads.
     pub fn open(parent: &Path) -> io::Result<Self> {
+        let scratch = Self { parent: std::path::absolute(parent)?, own: Mutex::default() };
+        match scratch.own_folder() {
+            Err(error) if is_full(&error) => {
+                tracing::error!(%error, "the disk has no room for the files that programs work on");
+            }
+            made => drop(made?),
+        }
+        Ok(scratch)
+    }
+
+    /// Makes an empty folder in it.
+    pub(crate) fn folder(&self) -> io::Result<PathBuf> {
+        let folder = self.own_folder()?.join(Uuid::now_v7().to_string());
+        own_folder(&folder)?;
+        Ok(folder)
+    }
+
+    /// The folder of this process, made if it is not there yet.
+    fn own_folder(&self) -> io::Result<PathBuf> {
+        let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(own) = &*own {
+            return Ok(own.folder.clone());
+        }
+        let made = Own::make(&self.parent)?;
+        Ok(own.insert(made).folder.clone())
+    }
+}
+
+impl Own {
+    fn make(parent: &Path) -> io::Result<Self> {
         own_folder(parent)?;
         let parent = parent.canonicalize()?;
         // Nobody sweeps while a folder has no lock yet.
@@ -33,16 +74,9 @@ impl Scratch {
         lock.try_lock()?;
         Ok(Self { folder, _lock: lock })
     }
-
-    /// Makes an empty folder in it.
-    pub(crate) fn folder(&self) -> io::Result<PathBuf> {
-        let folder = self.folder.join(Uuid::now_v7().to_string());
-        own_folder(&folder)?;
-        Ok(folder)
-    }
 }
 
-impl Drop for Scratch {
+impl Drop for Own {
     fn drop(&mut self) {
         remove(&self.folder);
     }

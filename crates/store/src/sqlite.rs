@@ -12,6 +12,7 @@ mod search;
 mod upkeep;
 mod workspaces;
 
+use crate::disk_fault::is_full;
 use crate::search::{Searchable, Searcher};
 use crossbeam_channel::{Receiver, Sender};
 use rusqlite::{Connection, OpenFlags, config::DbConfig};
@@ -54,9 +55,16 @@ pub struct Sqlite {
 }
 
 type ReadJob = Box<dyn FnOnce(&Connection) + Send>;
-/// Does its work inside the transaction and gives back what to call when that has been committed, or has not.
-type WriteJob = Box<dyn FnOnce(Result<&Connection>) -> Option<Answer> + Send>;
-type Answer = Box<dyn FnOnce(Result<()>) + Send>;
+/// Does its work inside the transaction; gives nothing if its caller went away.
+type WriteJob = Box<dyn FnOnce(Result<&Connection>) -> Option<Written> + Send>;
+
+/// A change that was made, or failed, in a transaction that is not committed yet.
+struct Written {
+    /// Why the change failed, if it did.
+    failure: Option<ToolError>,
+    /// Called when the transaction has been committed, or has not.
+    answer: Box<dyn FnOnce(Result<()>) + Send>,
+}
 
 impl Sqlite {
     /// Opens or makes the database file and brings its schema up to date.
@@ -67,6 +75,9 @@ impl Sqlite {
         let private = OpenOptions::new().create(true).append(true).mode(0o600).open(path);
         private.map_err(|error| cannot_open(path, &error))?;
         let writer = connect(path, OpenFlags::default())?;
+        // The log and its index stay when the file is closed, empty: a start on a full disk could not make them.
+        let kept = writer.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+        kept.map_err(|error| cannot_open(path, &error))?;
         migrate(&writer)?;
         let (write, queued_writes) = crossbeam_channel::unbounded();
         let (read, queued_reads) = crossbeam_channel::unbounded();
@@ -154,9 +165,11 @@ impl Sqlite {
                 return None;
             }
             let result = connection.and_then(|connection| in_savepoint(connection, change));
-            Some(Box::new(move |committed| {
+            let failure = result.as_ref().err().cloned();
+            let answer = Box::new(move |committed: Result<()>| {
                 let _ = reply.send(committed.and(result));
-            }))
+            });
+            Some(Written { failure, answer })
         });
         send(self.writes.as_ref(), job)?;
         answer.await.map_err(|_| ToolError::internal("the writer thread gave no answer"))?
@@ -164,7 +177,7 @@ impl Sqlite {
 }
 
 impl Drop for Sqlite {
-    /// Lets the threads finish what is queued. The writer is the last to close the file: only then its log goes into it.
+    /// Lets the threads finish what is queued. The writer is the last to close the file: it moves the log into it.
     fn drop(&mut self) {
         self.reads = None;
         self.glances.lock().unwrap_or_else(PoisonError::into_inner).clear();
@@ -240,7 +253,12 @@ fn in_savepoint<T>(connection: &Connection, change: impl FnOnce(&Connection) -> 
     let run = |sql: &str| connection.prepare_cached(sql).and_then(|mut sql| sql.execute([])).map_err(fault);
     run("SAVEPOINT change")?;
     let result = catch_unwind(AssertUnwindSafe(|| change(connection)))
-        .unwrap_or_else(|_| Err(ToolError::internal("a change panicked")));
+        .unwrap_or_else(|_| Err(ToolError::internal("a change panicked")))
+        .map_err(|error| name_full_quota(connection, error));
+    if connection.is_autocommit() {
+        // SQLite has rolled the whole transaction back, savepoint and all.
+        return result;
+    }
     if result.is_err() {
         run("ROLLBACK TO change")?;
     }
@@ -251,54 +269,80 @@ fn in_savepoint<T>(connection: &Connection, change: impl FnOnce(&Connection) -> 
 /// Applies whatever is waiting in one transaction, and answers when it is on disk.
 fn write_in_groups(connection: &Connection, queue: &Receiver<WriteJob>) {
     while let Ok(first) = queue.recv() {
-        let mut answers: Vec<Answer> = Vec::new();
+        let mut written: Vec<Written> = Vec::new();
         let begun = connection.execute_batch("BEGIN IMMEDIATE").map_err(fault);
         let committed = match begun {
             Ok(()) => {
                 for job in std::iter::once(first).chain(queue.try_iter().take(GROUP - 1)) {
-                    answers.extend(job(Ok(connection)));
+                    written.extend(job(Ok(connection)));
                     // A full disk makes SQLite give up the whole transaction; what follows needs a new one.
                     if connection.is_autocommit() {
                         break;
                     }
                 }
-                commit(connection)
+                commit(connection, written.last().and_then(|last| last.failure.as_ref()))
             }
             Err(error) => {
-                answers.extend(first(Err(error.clone())));
+                written.extend(first(Err(error.clone())));
                 Err(error)
             }
         };
-        for answer in answers {
+        for Written { answer, .. } in written {
             answer(committed.clone());
         }
     }
+    // Whoever copies the file alone finds everything in it. What a full disk keeps in the log is safe there too.
+    if let Err(error) = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())) {
+        tracing::warn!(%error, "the log of the database could not be moved into it; it stays beside it");
+    }
 }
 
-fn commit(connection: &Connection) -> Result<()> {
+/// Commits the transaction. If SQLite has rolled it back already, the last change's failure is why, and every change of
+/// the group failed with it.
+fn commit(connection: &Connection, last_failure: Option<&ToolError>) -> Result<()> {
     if connection.is_autocommit() {
-        return Err(ToolError::new(
-            ErrorKind::WriteFailed,
-            "The database gave up the transaction; nothing was written",
-        ));
+        let unknown =
+            || ToolError::new(ErrorKind::WriteFailed, "The database gave up the transaction; nothing was written");
+        return Err(last_failure.cloned().unwrap_or_else(unknown));
     }
-    let committed = connection.execute_batch("COMMIT").map_err(fault);
+    let committed = connection.execute_batch("COMMIT").map_err(|error| name_full_quota(connection, fault(error)));
     if committed.is_err() && !connection.is_autocommit() {
         let _ = connection.execute_batch("ROLLBACK");
     }
     committed
 }
 
+/// Tells a full quota from a faulty disk. SQLite knows only a full disk by a code of its own.
+fn name_full_quota(connection: &Connection, error: ToolError) -> ToolError {
+    if error.kind == ErrorKind::WriteFailed && is_full(&system_error(connection)) { storage_full() } else { error }
+}
+
+/// The error of the system call that failed last.
+#[allow(unsafe_code, reason = "rusqlite does not offer sqlite3_system_errno")]
+fn system_error(connection: &Connection) -> std::io::Error {
+    // SAFETY: the handle is open for as long as the connection is borrowed, and the call only reads a number of it.
+    let errno = unsafe { rusqlite::ffi::sqlite3_system_errno(connection.handle()) };
+    std::io::Error::from_raw_os_error(errno)
+}
+
+fn storage_full() -> ToolError {
+    ToolError::new(ErrorKind::StorageFull, "The disk that holds the database is full; nothing was written")
+}
+
 /// Translates a failure of the database itself.
 fn fault(error: rusqlite::Error) -> ToolError {
     use rusqlite::ErrorCode::{DatabaseBusy, DatabaseLocked, DiskFull, ReadOnly, SystemIoFailure};
-    use rusqlite::ffi::{self, SQLITE_IOERR_FSYNC, SQLITE_IOERR_TRUNCATE, SQLITE_IOERR_WRITE};
+    use rusqlite::ffi::{self, SQLITE_IOERR_FSYNC, SQLITE_IOERR_SHMSIZE, SQLITE_IOERR_TRUNCATE, SQLITE_IOERR_WRITE};
     let is_of_writing = |error: &ffi::Error| {
         [SQLITE_IOERR_FSYNC, SQLITE_IOERR_TRUNCATE, SQLITE_IOERR_WRITE].contains(&error.extended_code)
     };
     match error.sqlite_error_code() {
-        Some(DiskFull) => {
-            ToolError::new(ErrorKind::WriteFailed, "The disk that holds the database is full; nothing was written")
+        Some(DiskFull) => storage_full(),
+        // The index of the log, which every process maps, could not grow.
+        Some(SystemIoFailure)
+            if error.sqlite_error().is_some_and(|error| error.extended_code == SQLITE_IOERR_SHMSIZE) =>
+        {
+            storage_full()
         }
         Some(ReadOnly) => {
             tracing::error!(%error, "the database cannot be written");

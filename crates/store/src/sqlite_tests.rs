@@ -4,7 +4,8 @@ use rusqlite::ffi;
 #[test]
 fn a_write_that_the_disk_refuses_is_told_from_a_database_that_is_away() {
     for (code, kind) in [
-        (ffi::SQLITE_FULL, ErrorKind::WriteFailed),
+        (ffi::SQLITE_FULL, ErrorKind::StorageFull),
+        (ffi::SQLITE_IOERR_SHMSIZE, ErrorKind::StorageFull),
         (ffi::SQLITE_IOERR_WRITE, ErrorKind::WriteFailed),
         (ffi::SQLITE_IOERR_FSYNC, ErrorKind::WriteFailed),
         (ffi::SQLITE_IOERR_READ, ErrorKind::Unavailable),
@@ -35,12 +36,17 @@ async fn a_glance_sees_what_was_written_last_whoever_has_to_look() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_closed_leaves_one_file() {
+async fn a_store_that_is_closed_leaves_nothing_in_its_log() {
     let folder = tempfile::tempdir().unwrap();
     let store = Sqlite::open(&folder.path().join("database"), 0).unwrap();
     store.write(|db| db.execute_batch("CREATE TABLE probe (x)").map_err(fault)).await.unwrap();
     store.glance(|db| db.query_row("SELECT count(*) FROM probe", [], |_| Ok(())).map_err(fault)).await.unwrap();
     drop(store);
-    let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(left, ["database"]);
+    let size = |name: &str| std::fs::metadata(folder.path().join(name)).unwrap().len();
+    assert!(size("database") > 0);
+    assert_eq!(size("database-wal"), 0);
+    let copied = folder.path().join("copy");
+    std::fs::copy(folder.path().join("database"), &copied).unwrap();
+    let count = |db: &Connection| db.query_row("SELECT count(*) FROM probe", [], |row| row.get::<_, i64>(0));
+    assert_eq!(count(&Connection::open(copied).unwrap()).unwrap(), 0);
 }

@@ -63,7 +63,8 @@ pub fn row(kind: ErrorKind) -> ErrorRow {
         E::ExecutionFailed      => cells((422, false), ["VALIDATION_ERROR",    "execution_failed",       "EXECUTION_ERROR",      "COMMAND_FAILED",      "EXECUTION_FAILED"],      "Read what the program printed, correct the program and call again"),
         E::SandboxUnavailable   => cells((503, false), ["UNAVAILABLE",         "sandbox_unavailable",    "SANDBOX_UNAVAILABLE",  "SANDBOX_UNAVAILABLE", "SANDBOX_UNAVAILABLE"],   "Have the operator run `toolrest doctor`, which says what is missing and how to get it"),
         E::NotConfigured        => cells((501, false), ["UNAVAILABLE",         "not_configured",         "EXECUTION_ERROR",      "NOT_CONFIGURED",      "NOT_CONFIGURED"],        "Have the operator set up what is named"),
-        E::WriteFailed          => cells((503, true),  ["UNAVAILABLE",         "write_failed",           "PERMISSION_DENIED",    "INTERNAL",            "UNAVAILABLE"],           "Have the operator make room on the server's disk, then repeat the call"),
+        E::StorageFull          => cells((507, true),  ["STORAGE_FULL",        "write_failed",           "STORAGE_FULL",         "STORAGE_FULL",        "STORAGE_FULL"],          "Have the operator make room on the server's disk, then repeat the call"),
+        E::WriteFailed          => cells((503, true),  ["UNAVAILABLE",         "write_failed",           "UNAVAILABLE",          "INTERNAL",            "UNAVAILABLE"],           "Have the operator look at the server's disk, then repeat the call"),
         E::Unavailable          => cells((503, true),  ["UNAVAILABLE",         "unavailable",            "TIMEOUT",              "INTERNAL",            "UNAVAILABLE"],           "Repeat the call in a moment"),
         E::Internal             => cells((500, true),  ["INTERNAL_ERROR",      "unavailable",            "EXECUTION_ERROR",      "INTERNAL",            "INTERNAL"],              "Report the request's id to the operator"),
     }

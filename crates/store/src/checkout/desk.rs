@@ -6,15 +6,14 @@ use super::notes::{Note, Noted, Stamp};
 use super::renames::Renames;
 use super::sight::Sight;
 use super::tree::{Row, Tree, Version, What};
+use crate::disk_fault::storage_full;
 use crate::file_list::{ListedSince, Moment};
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
     path::{Path, PathBuf},
     time::SystemTime,
 };
-use toolrest_core::{
-    CallId, Content, ContentHash, ErrorKind, KeepLimits, LeftOut, LeftOutReason, Result, ToolError, WsPath,
-};
+use toolrest_core::{CallId, Content, ContentHash, KeepLimits, LeftOut, LeftOutReason, Result, ToolError, WsPath};
 use toolrest_directory::Workbench;
 
 /// How many files and folders there are in a small one.
@@ -96,7 +95,7 @@ impl Desk {
     /// Makes an empty one in a folder of its own.
     pub(super) fn make(folder: &Path) -> Result<Self> {
         Ok(Self {
-            bench: Workbench::make(folder).map_err(ToolError::internal)?,
+            bench: Workbench::make(folder).map_err(unusable)?,
             tree: Tree::default(),
             moment: None,
             before: HashMap::new(),
@@ -432,10 +431,7 @@ fn holds(bench: &Workbench, path: &WsPath, note: &Note) -> bool {
 
 fn unusable(error: toolrest_directory::Error) -> ToolError {
     match error.kind {
-        toolrest_directory::ErrorKind::NoSpace => {
-            let message = "No space is left on the server's disk for the files that programs work on";
-            ToolError::new(ErrorKind::WriteFailed, message)
-        }
+        toolrest_directory::ErrorKind::NoSpace => storage_full(),
         _ => ToolError::internal(error),
     }
 }

@@ -1,6 +1,7 @@
 //! The folders in which programs work on workspaces, kept warm between them.
 
 use super::desk::Desk;
+use crate::disk_fault::disk_fault;
 use crate::file_list::Moment;
 use crate::scratch::{Scratch, remove};
 use std::{
@@ -205,7 +206,7 @@ impl Desks {
 
 impl Place {
     fn make(scratch: &Scratch) -> Result<Self> {
-        let folder = scratch.folder().map_err(ToolError::internal)?;
+        let folder = scratch.folder().map_err(disk_fault)?;
         match Desk::make(&folder) {
             Ok(desk) => {
                 let path = desk.path();

@@ -110,7 +110,7 @@ fn settle(turn: &mut Turn<'_>, store: &dyn Store, runtime: &Handle) -> Result<()
 
 /// Whether a database that fails so may well keep the same commit later.
 fn will_pass(kind: ErrorKind) -> bool {
-    matches!(kind, ErrorKind::Unavailable | ErrorKind::WriteFailed | ErrorKind::Timeout)
+    matches!(kind, ErrorKind::Unavailable | ErrorKind::StorageFull | ErrorKind::WriteFailed | ErrorKind::Timeout)
 }
 
 /// A commit whose turn it is.

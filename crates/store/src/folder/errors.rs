@@ -31,7 +31,7 @@ pub(super) fn told(error: &Error, path: &WsPath, attempt: Attempt) -> ToolError 
             say(ErrorKind::Forbidden, format!("The permissions of {path} do not let the server {verb} it"))
         }
         DiskError::NoSpace => {
-            say(ErrorKind::WriteFailed, "No space is left on the folder's disk; nothing was written".to_owned())
+            say(ErrorKind::StorageFull, "No space is left on the folder's disk; nothing was written".to_owned())
         }
         DiskError::TooLarge { size_bytes, limit_bytes } => {
             let message = format!("{path} has {size_bytes} bytes, more than the {limit_bytes} that are read at once");

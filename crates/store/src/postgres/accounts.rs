@@ -104,7 +104,11 @@ impl AccountStore for Postgres {
     }
 
     async fn secret(&self, name: &str, candidate: &str) -> Result<String> {
-        // The update changes nothing but makes an existing row come back.
+        let known = self.look("SELECT value FROM secrets WHERE name = $1", &[&name]).await?;
+        if let Some(row) = known.first() {
+            return Ok(row.get(0));
+        }
+        // The update changes nothing but makes a row come back that another replica has made meanwhile.
         let sql = "INSERT INTO secrets AS s (name, value) VALUES ($1, $2)
                    ON CONFLICT (name) DO UPDATE SET value = s.value RETURNING value";
         let rows = self.change(sql, &[&name, &candidate]).await?;

@@ -4,7 +4,7 @@ use super::row::{find, micros, run, time};
 use super::{Sqlite, fault};
 use crate::accounts::{AccountStore, Attempt, Credentials, NewUser, Rotation, Session, User, email_taken};
 use async_trait::async_trait;
-use rusqlite::{ErrorCode, Row};
+use rusqlite::{Connection, ErrorCode, Row};
 use std::time::Duration;
 use toolrest_core::{Result, ToolError, UserId, now};
 use uuid::Uuid;
@@ -146,6 +146,12 @@ impl AccountStore for Sqlite {
 
     async fn secret(&self, name: &str, candidate: &str) -> Result<String> {
         let (name, candidate) = (name.to_owned(), candidate.to_owned());
+        let known = name.clone();
+        let known =
+            move |db: &Connection| find(db, "SELECT value FROM secrets WHERE name = ?1", [&known], |row| row.get(0));
+        if let Some(known) = self.read(known).await? {
+            return Ok(known);
+        }
         self.write(move |db| {
             run(db, "INSERT INTO secrets (name, value) VALUES (?1, ?2) ON CONFLICT DO NOTHING", (&name, &candidate))?;
             let value = find(db, "SELECT value FROM secrets WHERE name = ?1", [&name], |row| row.get(0))?;
@@ -155,7 +161,7 @@ impl AccountStore for Sqlite {
     }
 }
 
-fn insert_session(db: &rusqlite::Connection, user: Uuid, family: Uuid, session: &Session) -> Result<()> {
+fn insert_session(db: &Connection, user: Uuid, family: Uuid, session: &Session) -> Result<()> {
     let sql = "INSERT INTO sessions (token_hash, family, user_id, expires_at) VALUES (?1, ?2, ?3, ?4)";
     run(db, sql, (session.token_hash, family, user, micros(session.expires_at))).map(drop)
 }

@@ -53,7 +53,7 @@ async fn a_commit_that_finds_the_disk_full_changes_nothing_and_can_be_done_later
     let script = "echo new > changed; rm gone; mv d/moved moved; head -c 400000 /dev/zero > large; rm -r out";
     run(&checkout.ground(), script);
     let error = checkout.check_in(&pair.cx(pair.in_folder).await).await.unwrap_err();
-    assert_eq!(error.kind, ErrorKind::WriteFailed, "{error:?}");
+    assert_eq!(error.kind, ErrorKind::StorageFull, "{error:?}");
     assert_eq!((tree(folder), pair.commits().await.len()), (before, 0));
     run_in(&disk, "mount -o remount,size=4m .");
     let done = pair.check_in(&mut checkout).await;

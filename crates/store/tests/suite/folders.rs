@@ -315,7 +315,7 @@ async fn what_a_database_cannot_keep_now_is_kept_later() {
             executable: None,
         }))
     };
-    for (code, kind) in [("disk_full", ErrorKind::WriteFailed), ("admin_shutdown", ErrorKind::Unavailable)] {
+    for (code, kind) in [("disk_full", ErrorKind::StorageFull), ("admin_shutdown", ErrorKind::Unavailable)] {
         execute(&format!(
             "CREATE OR REPLACE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql
                 AS $$ BEGIN RAISE EXCEPTION 'not now' USING ERRCODE = '{code}'; END $$;

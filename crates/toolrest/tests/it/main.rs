@@ -21,6 +21,7 @@ mod files;
 mod fixture;
 mod folder_history;
 mod folders;
+mod full_disk;
 mod grep;
 mod hashes;
 mod history;

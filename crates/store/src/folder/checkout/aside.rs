@@ -8,6 +8,7 @@ use super::findings::{Findings, Keeper};
 use super::moves::Moves;
 use super::private::Private;
 use crate::conflict_name::beside;
+use crate::disk_fault::disk_fault;
 use crate::folder::FolderWorkspace;
 use crate::folder::cleared::Cleared;
 use crate::folder::commit::{Job, failed};
@@ -46,7 +47,7 @@ pub(super) struct Aside {
 impl Aside {
     pub(super) fn open(workspace: FolderWorkspace, settings: WorkspaceSettings, keep: KeepLimits) -> Result<Self> {
         let private = Arc::new(Private::new(&workspace.scratch)?);
-        private.fill(workspace.folder.real_path()).map_err(ToolError::internal)?;
+        private.fill(workspace.folder.real_path()).map_err(disk_fault)?;
         let beginning = Arc::new(begin(&workspace, &private)?);
         Ok(Self { workspace, settings, keep, private, beginning })
     }

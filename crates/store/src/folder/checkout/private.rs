@@ -1,5 +1,6 @@
 //! A folder of the server's own, for one program.
 
+use crate::disk_fault::disk_fault;
 use crate::{Scratch, scratch};
 use std::{
     fs::{self, DirBuilder, Permissions},
@@ -22,7 +23,7 @@ impl Drop for Private {
 
 impl Private {
     pub(super) fn new(scratch: &Scratch) -> Result<Self> {
-        scratch.folder().map(Self).map_err(ToolError::internal)
+        scratch.folder().map(Self).map_err(disk_fault)
     }
 
     pub(super) fn path(&self) -> &Path {
