@@ -62,13 +62,25 @@ pub enum Contents {
     Whatever,
 }
 
-/// What the caller wants to get back if a commit is interrupted and recovered.
+/// How a commit is made, and what the caller gets back if it is interrupted and recovered.
 #[derive(Debug, Clone, Default)]
 pub struct CommitOptions {
     /// The caller's name for the commit.
     pub id: Vec<u8>,
     /// Whatever the caller needs to record the commit elsewhere.
     pub payload: Vec<u8>,
+    pub hard_links: HardLinks,
+}
+
+/// What becomes of the other names of a file that is written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum HardLinks {
+    /// The file is rewritten in place, so that all its names show the change. Two names of one file that get different
+    /// contents become two files.
+    #[default]
+    Keep,
+    /// A new file takes the place of this name alone.
+    Break,
 }
 
 /// A commit that took effect and is durable.
@@ -93,7 +105,7 @@ pub struct AppliedChange {
 pub enum Effect {
     Created,
     Replaced,
-    /// The file has several names: its bytes were changed in place, so that all names still lead to it.
+    /// The bytes were changed in place: the file has several names, which all still lead to it, or it may not be replaced.
     RewrittenInPlace,
     Removed,
     Moved,

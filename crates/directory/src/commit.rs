@@ -160,7 +160,7 @@ impl<'a> Turn<'a> {
         record: impl FnOnce(&Applied) -> Record,
     ) -> Result<Applied> {
         let (root, journal) = (self.root, &mut self.journal);
-        let mut plan = Plan::new(root, changes)?;
+        let mut plan = Plan::new(root, changes, options)?;
         let steps: Vec<Step> = plan.tasks.iter().map(|task| task.step.clone()).collect();
         let boot = sys::boot().at(root.real_path())?.to_vec();
         let intent = Intent { id: options.id.clone(), payload: options.payload.clone(), steps, boot };

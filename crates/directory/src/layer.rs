@@ -6,6 +6,7 @@
 
 mod beginning;
 mod git;
+mod links;
 mod placing;
 mod take_over;
 

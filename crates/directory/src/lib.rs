@@ -23,7 +23,9 @@ mod walk;
 mod watch;
 mod workbench;
 
-pub use change::{Applied, AppliedChange, Change, CommitOptions, Contents, Effect, Expect, Parents, Replace};
+pub use change::{
+    Applied, AppliedChange, Change, CommitOptions, Contents, Effect, Expect, HardLinks, Parents, Replace,
+};
 pub use commit::{Outcome, Record, Recovered, Turn};
 pub use error::{Error, ErrorKind, Result};
 pub use hash::Hash;

@@ -28,7 +28,7 @@ pub use search::search;
 use crate::disk_fault::disk_fault;
 use crate::{FileStore, Scratch, Store};
 use async_trait::async_trait;
-use cleared::Cleared;
+use commit::Besides;
 use disk::Disk;
 use std::{
     os::unix::fs::DirBuilderExt,
@@ -237,7 +237,7 @@ impl Workspace for FolderWorkspace {
     }
 
     async fn commit(&self, changes: Changeset, cx: &CallCx) -> Result<Commit> {
-        let commit = self.commit_on_disk(changes, Cleared::default(), cx).await?;
+        let commit = self.commit_on_disk(changes, Besides::default(), cx).await?;
         if let Some(id) = commit.id {
             cx.recorded_with(id);
         }

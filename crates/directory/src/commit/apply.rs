@@ -53,10 +53,13 @@ fn take(root: &Root, task: &Task<'_>) -> Result<()> {
             let backup = root.place(aside).at(path)?;
             sys::link(place.pair(), backup.pair()).at(path)?;
             check(root, &backup, aside, task.demand, path)?;
-            // Two names, this one and the one set aside. Whoever gave it a third wants it rewritten in place.
+            // The name set aside is new. Whoever else gave it one since wants it rewritten in place.
+            let known = task.write.as_ref().and_then(|write| write.old.as_ref()).map_or(1, |old| old.links);
             let now = place.stat().at(path)?;
             let set_aside = backup.stat().at(path)?;
-            if now.is_none_or(|now| now.links > 2 || Some(now.identity) != set_aside.map(|aside| aside.identity)) {
+            if now
+                .is_none_or(|now| now.links > known + 1 || Some(now.identity) != set_aside.map(|aside| aside.identity))
+            {
                 return Err(changed(None, path));
             }
             sys::rename(root.place(staged).at(path)?.pair(), place.pair()).at(path)
@@ -69,7 +72,8 @@ fn rewrite(root: &Root, task: &Task<'_>, path: &Path, old: Hash) -> Result<()> {
     let Some(write) = &task.write else { return Ok(()) };
     let file = root.place(path).and_then(|place| place.open(OFlags::RDWR)).at(path)?;
     let actual = read::hash_of(&file).at(path)?;
-    if actual != old {
+    // The file may have got these bytes by another of its names, in this commit.
+    if actual != old && actual != Hash::of(write.bytes) {
         return Err(changed(Some(actual), path));
     }
     sys::write_at(&file, write.bytes, 0).at(path)?;

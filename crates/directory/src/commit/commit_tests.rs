@@ -62,7 +62,7 @@ impl Scene {
     }
 
     fn commit_of(&self, changes: &[Change]) -> Result<Applied> {
-        let options = CommitOptions { id: b"id".to_vec(), payload: b"payload".to_vec() };
+        let options = CommitOptions { id: b"id".to_vec(), payload: b"payload".to_vec(), ..CommitOptions::default() };
         self.root.commit(changes, &self.journal(), &options)
     }
 

@@ -1,13 +1,16 @@
 //! From changes to steps: where each path really leads, what stands there, and whether that is what was expected.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+};
 
 use rustix::fs::OFlags;
 
 use super::{locate, paths::Paths, step::Step};
 use crate::{
-    AppliedChange, Change, Contents, Effect, ErrorKind, Expect, Hash, Identity, Kind, Links, ListOptions, Metadata,
-    Parents, Replace, Result, Root,
+    AppliedChange, Change, CommitOptions, Contents, Effect, ErrorKind, Expect, HardLinks, Hash, Identity, Kind, Links,
+    ListOptions, Metadata, Parents, Replace, Result, Root,
     error::{At, found},
     read, sys,
     temporary::temporary_in,
@@ -38,8 +41,19 @@ pub(super) enum Demand {
 /// What is written.
 pub(super) struct Write<'a> {
     pub(super) bytes: &'a [u8],
-    /// Where the file that is replaced lies before any step is taken.
-    pub(super) replaced: Option<PathBuf>,
+    /// The file that is replaced or rewritten.
+    pub(super) old: Option<OldFile>,
+}
+
+/// A file that is replaced or rewritten, as it was found when the commit was planned.
+pub(super) struct OldFile {
+    /// Where it lies before any step is taken.
+    pub(super) path: PathBuf,
+    pub(super) identity: Identity,
+    /// How many names it has.
+    pub(super) links: u64,
+    /// Whether another file may take its place.
+    can_be_replaced: bool,
 }
 
 /// The steps of a commit in the order in which they are taken, and what the caller is told.
@@ -49,9 +63,10 @@ pub(super) struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    pub(super) fn new(root: &Root, changes: &'a [Change]) -> Result<Self> {
+    pub(super) fn new(root: &Root, changes: &'a [Change], options: &CommitOptions) -> Result<Self> {
         let mut planner = Planner {
             root,
+            hard_links: options.hard_links,
             names: Vec::new(),
             writes: Vec::new(),
             made: Paths::new(),
@@ -59,7 +74,8 @@ impl<'a> Plan<'a> {
             gone: Paths::new(),
             arrived: Paths::new(),
         };
-        let effects = changes.iter().map(|change| planner.plan(change)).collect::<Result<_>>()?;
+        let mut effects = changes.iter().map(|change| planner.plan(change)).collect::<Result<Vec<_>>>()?;
+        planner.separate_names(&mut effects)?;
         // Names first: what is written later may need folders that were made, moved or made way.
         planner.names.append(&mut planner.writes);
         Ok(Self { tasks: planner.names, effects })
@@ -79,6 +95,7 @@ impl<'a> Plan<'a> {
 /// Knows what earlier changes of the same commit will have done when a change takes effect.
 struct Planner<'a, 'root> {
     root: &'root Root,
+    hard_links: HardLinks,
     names: Vec<Task<'a>>,
     writes: Vec<Task<'a>>,
     /// Folders that will be made.
@@ -123,7 +140,7 @@ impl<'a> Planner<'a, '_> {
             return Err(ErrorKind::IsFolder.at(path));
         }
         let hash = Hash::of(bytes);
-        let (step, effect, replaced) = match self.look(&real, path)? {
+        let (step, effect, old) = match self.look(&real, path)? {
             None => {
                 if let Expect::Hash(_) = expect {
                     return Err(ErrorKind::NotFound.at(path));
@@ -143,21 +160,56 @@ impl<'a> Planner<'a, '_> {
                 let place = self.root.place(&disk).at(path)?;
                 sys::check_writable(&place.folder, &place.name).at(path)?;
                 let aside = self.temporary_for(&real)?;
-                if metadata.links > 1 || self.keeps_its_name(&disk, &metadata, path)? {
+                let keeps_links = metadata.links > 1 && self.hard_links == HardLinks::Keep;
+                let can_be_replaced = !self.keeps_its_name(&disk, &metadata, path)?;
+                let (step, effect) = if keeps_links || !can_be_replaced {
                     let old = self.check_content(&disk, expect, path, Needed::Always)?.unwrap_or(hash);
                     let mode = metadata.mode;
-                    (Step::Rewrite { path: real.clone(), aside, old, mode }, Effect::RewrittenInPlace, Some(disk))
+                    (Step::Rewrite { path: real.clone(), aside, old, mode }, Effect::RewrittenInPlace)
                 } else {
                     self.check_content(&disk, expect, path, Needed::WhereExpected)?;
                     let staged = self.temporary_for(&real)?;
-                    (Step::Replace { path: real.clone(), staged, aside, hash }, Effect::Replaced, Some(disk))
-                }
+                    (Step::Replace { path: real.clone(), staged, aside, hash }, Effect::Replaced)
+                };
+                let (identity, links) = (metadata.identity, metadata.links);
+                (step, effect, Some(OldFile { path: disk, identity, links, can_be_replaced }))
             }
         };
         self.written.insert(real.clone(), ());
         let demand = content_demand(expect);
-        self.writes.push(Task { step, demand, mode, write: Some(Write { bytes, replaced }) });
+        self.writes.push(Task { step, demand, mode, write: Some(Write { bytes, old }) });
         Ok((real, effect))
+    }
+
+    /// Replaces files instead of rewriting them where one commit gives different contents to two names of one file.
+    fn separate_names(&mut self, effects: &mut [AppliedChange]) -> Result<()> {
+        let mut contents: BTreeMap<Identity, BTreeSet<&[u8]>> = BTreeMap::new();
+        for write in self.writes.iter().filter_map(|task| task.write.as_ref()) {
+            if let Some(old) = &write.old {
+                contents.entry(old.identity).or_default().insert(write.bytes);
+            }
+        }
+        for place in 0..self.writes.len() {
+            let Task { step: Step::Rewrite { path, aside, .. }, write: Some(write), .. } = &self.writes[place] else {
+                continue;
+            };
+            let Some(old) = write.old.as_ref().filter(|old| contents.get(&old.identity).is_some_and(|it| it.len() > 1))
+            else {
+                continue;
+            };
+            if !old.can_be_replaced {
+                return Err(ErrorKind::Overlap.at(path));
+            }
+            let (path, aside, hash) = (path.clone(), aside.clone(), Hash::of(write.bytes));
+            let staged = self.temporary_for(&path)?;
+            if let Some(effect) =
+                effects.iter_mut().find(|effect| effect.path == path && effect.effect == Effect::RewrittenInPlace)
+            {
+                effect.effect = Effect::Replaced;
+            }
+            self.writes[place].step = Step::Replace { path, staged, aside, hash };
+        }
+        Ok(())
     }
 
     /// Whether the process may write to a file but not put another in its place, because the folder is sticky and both

@@ -46,7 +46,7 @@ pub(super) fn stage(root: &Root, plan: &Plan<'_>) -> Result<()> {
 fn stage_one(root: &Root, task: &Task<'_>, write: &Write<'_>) -> Result<OwnedFd> {
     let (step, mode) = (&task.step, task.mode);
     let path = target(step);
-    let replaced = || root.place(write.replaced.as_deref().unwrap_or(path))?.open(OFlags::RDONLY);
+    let replaced = || root.place(write.old.as_ref().map_or(path, |old| &old.path))?.open(OFlags::RDONLY);
     match step {
         Step::Add { staged, .. } => add(root, staged, write.bytes, mode).at(path),
         Step::Replace { staged, .. } => {

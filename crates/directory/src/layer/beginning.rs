@@ -1,15 +1,18 @@
 //! How a folder stood when a program began to work on a view of it, and what of it others have changed since.
 //!
-//! Whatever others do to a file shows in its ctime, also if they put it elsewhere. Where they put a whole folder
+//! Whatever others do to a file shows in its ctime, also if they put it elsewhere. What is done here shows too: to replace
+//! one name of a file changes the ctime that all its names have. So a file that was seen unchanged once stays so, as long
+//! as all but its ctime is the same. Where they put a whole folder
 //! elsewhere, all that is in it looks as before, and only the folder itself and the one above it are newer. So they are
 //! after any two new names too. To tell those apart, folders are noted at the beginning, from the top down, as many as
 //! cost next to nothing; of all others the doubt is enough.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
+    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
     ffi::OsStr,
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
     time::SystemTime,
 };
 
@@ -42,9 +45,29 @@ pub struct NotedFolders(BTreeMap<PathBuf, Identity>);
 #[derive(Debug)]
 pub struct Beginning {
     /// What changed after this, others have changed.
-    pub moment: SystemTime,
+    moment: SystemTime,
     /// From right before.
-    pub folders: NotedFolders,
+    folders: NotedFolders,
+    /// The files that were seen unchanged before anything of the program's was brought to the folder.
+    unchanged: Mutex<HashMap<Identity, Fingerprint>>,
+}
+
+/// All that changes of a file when somebody writes to it or changes its permissions, but for its ctime.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Fingerprint {
+    kind: Kind,
+    size_bytes: u64,
+    modified: SystemTime,
+    mode: u32,
+    owner: u32,
+    group: u32,
+}
+
+impl From<&Metadata> for Fingerprint {
+    fn from(file: &Metadata) -> Self {
+        let Metadata { kind, size_bytes, modified, mode, owner, group, .. } = *file;
+        Self { kind, size_bytes, modified, mode, owner, group }
+    }
 }
 
 /// Folders that others have put where they are since the beginning, or may have.
@@ -59,9 +82,30 @@ impl PutThere {
 }
 
 impl Beginning {
-    /// Whether others have changed something that is there; if it is a folder, maybe only what is in it.
+    /// The beginning at a moment, with the folders as they stood right before.
+    pub fn new(moment: SystemTime, folders: NotedFolders) -> Self {
+        Self { moment, folders, unchanged: Mutex::default() }
+    }
+
+    /// Whether others have changed something that is there; if it is a folder, maybe only what is in it. A file that has
+    /// several names and is unchanged is remembered as such.
     pub(super) fn is_after(&self, there: &Metadata) -> bool {
-        there.changed > self.moment
+        let is_newer = there.changed > self.moment;
+        if there.kind == Kind::Folder || !is_newer && there.links == 1 {
+            return is_newer;
+        }
+        self.is_file_after(there)
+    }
+
+    /// Whether others have changed a file that is there. One that is unchanged is remembered as such.
+    pub fn is_file_after(&self, there: &Metadata) -> bool {
+        let mut unchanged = self.unchanged.lock().unwrap_or_else(PoisonError::into_inner);
+        let fingerprint = Fingerprint::from(there);
+        if there.changed > self.moment {
+            return unchanged.get(&there.identity) != Some(&fingerprint);
+        }
+        unchanged.insert(there.identity, fingerprint);
+        false
     }
 
     /// Whether others may have put a folder where it is; `above` is the ctime of the one that it lies in,

@@ -25,7 +25,7 @@ fn an_ignored_tree_too_deep_for_any_path_is_compared_as_far_as_paths_lead() {
         fs::create_dir(root.path().join("out")).unwrap();
         dig(&root.path().join("out"));
     }
-    let beginning = Beginning { moment: SystemTime::now(), folders: NotedFolders::default() };
+    let beginning = Beginning::new(SystemTime::now(), NotedFolders::default());
     let (lower, upper) = (Root::open(lower.path()).unwrap(), Root::open(upper.path()).unwrap());
     let found = lower.differences(&upper, &beginning).unwrap().found;
     assert_eq!(

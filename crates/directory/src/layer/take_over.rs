@@ -19,8 +19,10 @@ use rustix::{
 use super::{
     OWNER,
     beginning::{Beginning, PutThere, is_changed_below, is_changed_since},
-    git, is_opaque, is_whiteout, names, opened_up,
-    placing::{Put, SET_ID, copy, put_in_place, stat, take_away},
+    git, is_opaque, is_whiteout,
+    links::{Copied, unshare},
+    names, opened_up,
+    placing::{Put, SET_ID, put_in_place, stat, take_away},
 };
 use crate::{
     ErrorKind, Kind, Metadata, Result, Root, Turn,
@@ -87,8 +89,8 @@ impl Turn<'_> {
             for path in staying.settled.iter().filter(|path| path.starts_with(from)) {
                 discard(upper, path).at(path)?;
             }
-            let (waiting, made, not_taken) = (Vec::new(), Vec::new(), Vec::new());
-            let mut work = TakeOver { root, upper, staying, waiting, made, not_taken };
+            let (waiting, made, not_taken, copied) = (Vec::new(), Vec::new(), Vec::new(), Copied::default());
+            let mut work = TakeOver { root, upper, staying, waiting, made, not_taken, copied };
             match work.make_parents(from, to) {
                 Ok(()) => work.waiting.push((from.to_owned(), to.to_owned())),
                 Err(error) => work.leave(to, WhyNot::Failed(error.kind)),
@@ -165,6 +167,7 @@ struct TakeOver<'a> {
     /// The folders that were made or merged, with the modes they get at the end.
     made: Vec<(PathBuf, u32)>,
     not_taken: Vec<NotTaken>,
+    copied: Copied,
 }
 
 impl TakeOver<'_> {
@@ -407,11 +410,11 @@ impl TakeOver<'_> {
 
     fn copy_tree(&self, from: &Path, to: &Path) -> rustix::io::Result<()> {
         let mut waiting = vec![(from.to_owned(), to.to_owned())];
-        let mut made = Vec::new();
+        let (mut made, mut copied) = (Vec::new(), Copied::default());
         while let Some((from, to)) = waiting.pop() {
             let Some(left) = stat(self.upper, &from)?.map(Metadata::from) else { continue };
             if left.kind != Kind::Folder {
-                copy(self.root, &self.upper.place(&from)?, &to, &left)?;
+                copied.copy(self.root, &self.upper.place(&from)?, &to, &left)?;
                 continue;
             }
             let place = self.root.place(&to)?;
@@ -440,11 +443,14 @@ impl TakeOver<'_> {
 
     fn take_file(&mut self, from: &Path, to: &Path, left: &Metadata) -> rustix::io::Result<()> {
         let here = self.upper.place(from)?;
+        if git::is_within(to) {
+            unshare(self.upper, from, left)?;
+        }
         if left.kind == Kind::File {
             make_file_fit(&here.folder, &here.name, left)?;
         }
         match put_in_place((self.upper, from), (self.root, to), |_, _| Ok(false)) {
-            Err(Errno::XDEV) => copy(self.root, &here, to, left),
+            Err(Errno::XDEV) => self.copied.copy(self.root, &here, to, left),
             taken => taken.map(drop),
         }
     }
@@ -474,7 +480,12 @@ impl TakeOver<'_> {
                 } else {
                     match left.kind {
                         Kind::Folder => waiting.push(below.join(&name)),
-                        Kind::File => make_file_fit(&folder, &name, &left)?,
+                        Kind::File => {
+                            if git::is_within(&target) {
+                                unshare(self.upper, &inside, &left)?;
+                            }
+                            make_file_fit(&folder, &name, &left)?;
+                        }
                         Kind::Symlink => {}
                         Kind::Other => {
                             discard(self.upper, &inside)?;

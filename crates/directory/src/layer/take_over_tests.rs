@@ -53,7 +53,7 @@ impl Scene {
         let (root, upper) = (Root::open(self.root.path())?, Root::open(self.upper.path())?);
         // Nothing is anybody else's.
         let moment = SystemTime::now() + Duration::from_secs(3600);
-        let beginning = Beginning { moment, folders: NotedFolders::default() };
+        let beginning = Beginning::new(moment, NotedFolders::default());
         self.take_over_since(&root, &upper, &beginning)
     }
 
@@ -172,7 +172,7 @@ fn what_others_write_while_a_whole_folder_is_exchanged_stays() {
             let scene = Scene::new(What::Folder, What::Folder, on_two);
             let (root, upper) = (Root::open(scene.root.path()).unwrap(), Root::open(scene.upper.path()).unwrap());
             let folders = root.note_folders();
-            let beginning = Beginning { moment: next_moment(scene.journal.path()), folders };
+            let beginning = Beginning::new(next_moment(scene.journal.path()), folders);
             let path = scene.root.path().join(theirs);
             let write = move || fs::write(path, "theirs").unwrap();
             let (result, has_written) = with_others(call, write, || scene.take_over_since(&root, &upper, &beginning));

@@ -12,7 +12,7 @@ use std::{
 
 use rustix::fs::XattrFlags;
 use toolrest_directory::{
-    Change, CommitOptions, Contents, Effect, ErrorKind, Expect, Outcome, Parents, Record, Replace, Root,
+    Change, CommitOptions, Contents, Effect, ErrorKind, Expect, HardLinks, Outcome, Parents, Record, Replace, Root,
 };
 
 use crate::scene::{Node, Scene, hash, links_of, make_folder, moving, remove, remove_folder, write, write_deep};
@@ -95,6 +95,35 @@ fn a_file_with_several_names_keeps_them_and_says_so() {
     assert_eq!(links_of(&scene.path("one")), 2);
     assert_eq!(fs::metadata(scene.path("one")).unwrap().ino(), inode);
     assert!(matches!(scene.refused(&[write("two", "x", hash("old"))]), ErrorKind::Changed { actual: Some(_) }));
+}
+
+#[test]
+fn two_names_of_one_file_are_written_in_one_commit() {
+    let scene = Scene::with(&[("one", "old")]);
+    fs::hard_link(scene.path("one"), scene.path("two")).unwrap();
+    let applied = scene.commit(&[write("one", "new", hash("old")), write("two", "new", hash("old"))]).unwrap();
+    assert!(applied.changes.iter().all(|change| change.effect == Effect::RewrittenInPlace));
+    assert_eq!((scene.text("one"), links_of(&scene.path("two"))), ("new".into(), 2));
+    // One file cannot hold two contents.
+    let applied = scene.commit(&[write("one", "a", hash("new")), write("two", "b", hash("new"))]).unwrap();
+    assert!(applied.changes.iter().all(|change| change.effect == Effect::Replaced));
+    assert_eq!((scene.text("one").as_str(), scene.text("two").as_str()), ("a", "b"));
+    fs::hard_link(scene.path("one"), scene.path("three")).unwrap();
+    let both = [write("one", "x", hash("a")), write("three", "y", hash("b"))];
+    assert!(matches!(scene.refused(&both), ErrorKind::Changed { .. }));
+    scene.commit(&[remove("three", hash("a")), write("one", "c", hash("a"))]).unwrap();
+    assert_eq!((scene.text("one").as_str(), scene.path("three").exists()), ("c", false));
+}
+
+#[test]
+fn a_name_can_be_given_a_file_of_its_own() {
+    let scene = Scene::with(&[("one", "old")]);
+    fs::hard_link(scene.path("one"), scene.path("two")).unwrap();
+    let options = CommitOptions { hard_links: HardLinks::Break, ..CommitOptions::default() };
+    let commit = |changes: &[Change]| scene.root.commit(changes, &scene.journal(), &options).unwrap();
+    commit(&[write("one", "new", hash("old"))]);
+    assert_eq!((scene.text("one").as_str(), scene.text("two").as_str()), ("new", "old"));
+    assert_eq!((links_of(&scene.path("one")), links_of(&scene.path("two"))), (1, 1));
 }
 
 #[test]
@@ -221,7 +250,7 @@ fn a_commit_without_changes_changes_nothing() {
 #[test]
 fn a_commit_that_could_not_be_recorded_is_handed_back() {
     let scene = Scene::new();
-    let options = CommitOptions { id: b"seven".to_vec(), payload: b"who and why".to_vec() };
+    let options = CommitOptions { id: b"seven".to_vec(), payload: b"who and why".to_vec(), ..CommitOptions::default() };
     let change = [write("file", "text", Expect::Absent)];
     scene.root.commit_and_record(&change, &scene.journal(), &options, |_| Record::Failed).unwrap();
     assert!(matches!(scene.refused(&[make_folder("next")]), ErrorKind::Unfinished));

@@ -105,7 +105,8 @@ fn victim() {
     let say = |generation: u64| std::io::stderr().write_all(format!("reached {generation}\n").as_bytes()).unwrap();
     loop {
         let old = generation(&path);
-        let options = CommitOptions { id: (old + 1).to_le_bytes().to_vec(), payload: vec![7; 1000] };
+        let options =
+            CommitOptions { id: (old + 1).to_le_bytes().to_vec(), payload: vec![7; 1000], ..CommitOptions::default() };
         let committed = root.commit_and_record(&changes(old), &journal, &options, |_| {
             say(old + 1);
             Record::Kept

@@ -23,7 +23,7 @@ use toolrest_core::{
     ToolError, WsPath, now,
 };
 use toolrest_directory::{
-    Applied, CommitOptions, Effect, Error, ErrorKind as DiskError, Kind, Record, Recovered, Turn,
+    Applied, CommitOptions, Effect, Error, ErrorKind as DiskError, HardLinks, Kind, Record, Recovered, Turn,
 };
 
 /// How long a database that went away right after the change is waited for. Then the journal keeps the commit for it.
@@ -31,9 +31,9 @@ const RECORD_PATIENCE: Duration = Duration::from_secs(5);
 
 impl FolderWorkspace {
     /// Makes the changes, to the end, also if the caller goes away meanwhile.
-    pub(super) async fn commit_on_disk(&self, changes: Changeset, cleared: Cleared, cx: &CallCx) -> Result<Commit> {
+    pub(super) async fn commit_on_disk(&self, changes: Changeset, besides: Besides, cx: &CallCx) -> Result<Commit> {
         let (changes, contents) = prepare(as_files(changes), Compression::WherePays).await?;
-        let (commit, warnings) = self.in_turn(cx, move |job, turn| job.run(turn, &changes, contents, cleared)).await?;
+        let (commit, warnings) = self.in_turn(cx, move |job, turn| job.run(turn, &changes, contents, besides)).await?;
         for warning in warnings {
             cx.warn(warning);
         }
@@ -113,6 +113,13 @@ fn will_pass(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::Unavailable | ErrorKind::StorageFull | ErrorKind::WriteFailed | ErrorKind::Timeout)
 }
 
+/// What goes with a changeset, but is no change that history knows.
+#[derive(Default)]
+pub(super) struct Besides {
+    pub(super) cleared: Cleared,
+    pub(super) hard_links: HardLinks,
+}
+
 /// A commit whose turn it is.
 pub(super) struct Job {
     pub(super) store: Arc<dyn Store>,
@@ -129,7 +136,7 @@ impl Job {
         turn: &mut Turn<'_>,
         changes: &Changeset,
         contents: Vec<Option<Prepared>>,
-        mut cleared: Cleared,
+        Besides { mut cleared, hard_links }: Besides,
     ) -> Result<(Commit, Vec<String>)> {
         let (disk, root) = (&self.folder.disk, &self.folder.disk.root);
         let at = now();
@@ -164,7 +171,7 @@ impl Job {
             touched.iter().try_for_each(touch)?;
             self.runtime.block_on(self.store.record(commit))?;
         } else {
-            let options = CommitOptions { id: id.0.as_bytes().to_vec(), payload: commit.encode()? };
+            let options = CommitOptions { id: id.0.as_bytes().to_vec(), payload: commit.encode()?, hard_links };
             let applied =
                 turn.commit(&disk_changes, &options, |_| self.record(commit)).map_err(|error| failed(&error))?;
             warnings.extend(rewritten_in_place(&applied));

@@ -13,6 +13,7 @@ mod folder_checkouts;
 mod folder_exchanges;
 mod folder_failures;
 mod folder_in_place;
+mod folder_links;
 mod folder_past_history;
 mod folder_search;
 mod folder_views;

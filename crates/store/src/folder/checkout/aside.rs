@@ -11,7 +11,7 @@ use crate::conflict_name::beside;
 use crate::disk_fault::disk_fault;
 use crate::folder::FolderWorkspace;
 use crate::folder::cleared::Cleared;
-use crate::folder::commit::{Job, failed};
+use crate::folder::commit::{Besides, Job, failed};
 use crate::folder::disk::{Disk, below_root, path_of};
 use crate::folder::errors::{Attempt, told};
 use async_trait::async_trait;
@@ -24,7 +24,7 @@ use toolrest_core::{
     CallCx, CheckedIn, Checkout, CommitId, Depth, ErrorKind, FileType, Ground, KeepLimits, LeftOutReason, Result,
     ToolError, WorkspaceSettings, WsPath,
 };
-use toolrest_directory::{Beginning, Difference, Differences, NotTaken, Root, Staying, Turn, WhyNot};
+use toolrest_directory::{Beginning, Difference, Differences, HardLinks, NotTaken, Root, Staying, Turn, WhyNot};
 
 /// How often a check-in is tried while others keep changing the same files.
 const TRIES: usize = 8;
@@ -108,13 +108,13 @@ impl Aside {
             self.workspace.in_turn(cx, move |_, turn| cleared.clear(turn)).await?;
             None
         } else {
-            self.workspace.commit_on_disk(changes, cleared, cx).await?.id
+            self.workspace.commit_on_disk(changes, Besides { cleared, hard_links: HardLinks::Break }, cx).await?.id
         };
         if let Some(id) = commit {
             cx.recorded_with(id);
         }
 
-        if !findings.taken_over.is_empty() || !findings.dressed.is_empty() {
+        if !findings.taken_over.is_empty() || !findings.dressed.is_empty() || !findings.names.is_empty() {
             // The commit stands, whatever becomes of the rest: it is told, and not tried anew without the commit.
             let targets: Vec<PathBuf> = findings.taken_over.iter().map(|(_, to)| to.clone()).collect();
             match self.take_over(upper, findings, cx).await {
@@ -151,6 +151,8 @@ impl Aside {
         let taken_over = std::mem::take(&mut findings.taken_over);
         let (settled, durable) = (std::mem::take(&mut findings.settled), std::mem::take(&mut findings.durable));
         let (dressed, put_there) = (std::mem::take(&mut findings.dressed), std::mem::take(&mut findings.put_there));
+        let names = std::mem::take(&mut findings.names).into_values().filter(|names| names.len() > 1);
+        let names: Vec<Vec<PathBuf>> = names.collect();
         let (upper, root) = (Arc::clone(upper), Arc::clone(&self.workspace.folder.disk.root));
         let (beginning, call) = (Arc::clone(&self.beginning), cx.id);
         let take = move |_: &Job, turn: &mut Turn<'_>| {
@@ -167,6 +169,10 @@ impl Aside {
             for (path, left, owner) in dressed {
                 // What became of it since is somebody else's.
                 let _ = turn.dress(&path, &left, owner);
+            }
+            // Names that could not be linked lead to files of the same content.
+            if let Err(error) = turn.link_names(&names) {
+                tracing::warn!(%error, "hard links of a program could not be made");
             }
             turn.make_durable(&durable).map_err(|error| failed(&error))?;
             Ok(not_taken)
@@ -207,7 +213,7 @@ impl Checkout for Aside {
 /// How the folder stands now, before a program works on a view of it.
 fn begin(workspace: &FolderWorkspace, private: &Private) -> Result<Beginning> {
     let folders = workspace.folder.disk.root.note_folders();
-    Ok(Beginning { moment: private.moment()?, folders })
+    Ok(Beginning::new(private.moment()?, folders))
 }
 
 /// Whether a commit is refused because of what stands there: it may well succeed when that is looked at again.

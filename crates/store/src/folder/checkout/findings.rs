@@ -5,7 +5,7 @@ use crate::conflict_name::beside;
 use crate::folder::commit::failed;
 use crate::folder::disk::{Disk, below_root, path_of};
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     ops::Bound,
     path::{Path, PathBuf},
     sync::Arc,
@@ -15,7 +15,7 @@ use toolrest_core::{
     ProgramConflict, Result, WsPath,
 };
 use toolrest_directory::{
-    Beginning, Difference, ErrorKind as DiskError, Kind, Links, ListOptions, Metadata, Owner, PutThere, Root,
+    Beginning, Difference, ErrorKind as DiskError, Identity, Kind, Links, ListOptions, Metadata, Owner, PutThere, Root,
 };
 
 const CHANGED: &str = "somebody else changed it while the program ran";
@@ -42,6 +42,8 @@ pub(super) struct Findings {
     pub(super) put_there: PutThere,
     /// What gets the permissions that the program gave it.
     pub(super) dressed: Vec<(PathBuf, Metadata, Owner)>,
+    /// The names of each file that the program gave several.
+    pub(super) names: HashMap<Identity, Vec<PathBuf>>,
     pub(super) changed: Vec<ProgramChange>,
     pub(super) conflicts: Vec<ProgramConflict>,
     pub(super) left_out: Vec<LeftOut>,
@@ -222,7 +224,7 @@ impl Decision<'_> {
     }
 
     fn is_changed_by_others(&self, path: &Path, lower: &Metadata) -> bool {
-        lower.changed > self.keeper.beginning.moment || self.keeper.put_there.covers(path)
+        self.keeper.put_there.covers(path) || self.keeper.beginning.is_file_after(lower)
     }
 
     /// Takes away what the program took away.
@@ -336,6 +338,7 @@ impl Decision<'_> {
     /// Keeps a file in the place of another.
     fn write_over(&mut self, path: &Path, at: &WsPath, upper: &Metadata, lower: Option<&Metadata>) -> Result<()> {
         let Some(lower) = lower else { return self.write(path, at.clone(), upper, None) };
+        let is_changed_by_others = self.is_changed_by_others(path, lower);
         let is_comparable = upper.size_bytes == lower.size_bytes && upper.size_bytes <= self.keeper.keep.file_bytes;
         let is_same = is_comparable && {
             let before = self.before(path, lower)?.map(|before| before.hash);
@@ -343,12 +346,13 @@ impl Decision<'_> {
             before.is_some() && before == after.ok().map(|hash| ContentHash(hash.0))
         };
         if is_same && upper.is_runnable() == lower.is_runnable() {
-            if upper.mode != lower.mode && !self.is_changed_by_others(path, lower) {
+            if upper.mode != lower.mode && !is_changed_by_others {
                 self.found.dressed.push((path.to_owned(), *upper, Owner::Same));
             }
+            self.note_name(path.to_owned(), upper);
             return Ok(());
         }
-        if !is_same && self.is_changed_by_others(path, lower) {
+        if !is_same && is_changed_by_others {
             let kept_as = self.keep_beside(at)?;
             return self.write(path, kept_as, upper, None);
         }
@@ -380,9 +384,17 @@ impl Decision<'_> {
         let hash = ContentHash(read.hash.0);
         let content = Content::of_bytes(read.bytes);
         let owner = if before.is_some() { Owner::Same } else { Owner::AsLeft };
+        self.note_name(target.clone(), upper);
         self.found.dressed.push((target, *upper, owner));
         self.found.written.insert(at, Written { content, hash, is_runnable: upper.is_runnable(), before });
         Ok(())
+    }
+
+    /// Notes one of the names of a file that the program gave several.
+    fn note_name(&mut self, target: PathBuf, upper: &Metadata) {
+        if upper.links > 1 {
+            self.found.names.entry(upper.identity).or_default().push(target);
+        }
     }
 
     fn take_over(&mut self, path: &Path, target: &Path, reason: LeftOutReason) {

@@ -1,0 +1,122 @@
+//! Hard links that a program made.
+
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+};
+
+use rustix::{fs::OFlags, io::Errno};
+
+use super::{
+    git,
+    placing::{Put, copy, put_in_place},
+};
+use crate::{
+    Identity, Kind, Metadata, Root, Turn,
+    commit::{Leftovers, settle::discard},
+    error::found,
+    read,
+    root::Place,
+    sys,
+    temporary::temporary_in,
+};
+
+impl Turn<'_> {
+    /// Makes the names of each group lead to one file, if they lead to files of the same content. Names that others have
+    /// given another content meanwhile, and those that cannot be linked, stay as they are.
+    pub fn link_names(&mut self, groups: &[Vec<PathBuf>]) -> crate::Result<()> {
+        if groups.is_empty() {
+            return Ok(());
+        }
+        self.past_commits(|root| {
+            let mut leftovers = Leftovers::None;
+            for names in groups {
+                let Some((first, others)) = names.split_first() else { continue };
+                for other in others {
+                    if link_name(root, first, other).is_err() {
+                        leftovers = Leftovers::Possible;
+                    }
+                }
+            }
+            Ok(((), leftovers))
+        })
+    }
+}
+
+/// Makes one name lead to the file that another leads to.
+fn link_name(root: &Root, first: &Path, other: &Path) -> rustix::io::Result<()> {
+    let (Some(source), Some(target)) = (found(root.place(first))?, found(root.place(other))?) else { return Ok(()) };
+    let (Some(one), Some(two)) = (source.stat()?, target.stat()?) else { return Ok(()) };
+    let rights = |file: &Metadata| (file.kind, file.mode, file.owner, file.group);
+    if one.identity == two.identity || one.kind != Kind::File || rights(&one) != rights(&two) {
+        return Ok(());
+    }
+    let path = temporary_in(root.identity(), other.parent().unwrap_or(Path::new("")))?;
+    let staged = root.place(&path)?;
+    if sys::link(source.pair(), staged.pair()).is_err() {
+        return Ok(());
+    }
+    // What is compared has a name that nobody else uses any more: nobody's change can come in between.
+    let linked = match sys::exchange(staged.pair(), target.pair()) {
+        Ok(()) => match is_same(&staged, &target) {
+            Ok(true) => Ok(()),
+            different => {
+                // If that fails, what others have written stays where it is.
+                sys::exchange(staged.pair(), target.pair())?;
+                different.map(drop)
+            }
+        },
+        // Not every file system can exchange names.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOENT) => Ok(()),
+        Err(errno) => Err(errno),
+    };
+    discard(root, &path)?;
+    linked
+}
+
+fn is_same(one: &Place, other: &Place) -> rustix::io::Result<bool> {
+    let (one, other) = (one.open(OFlags::RDONLY)?, other.open(OFlags::RDONLY)?);
+    let size = |file| sys::stat(file).map(|stat| stat.st_size);
+    Ok(size(&one)? == size(&other)? && read::hash_of(&one)? == read::hash_of(&other)?)
+}
+
+/// Gives a file of the program's that has several names a copy of its own, so that no other name of it comes to share what
+/// is brought to the folder.
+pub(super) fn unshare(upper: &Root, path: &Path, left: &Metadata) -> rustix::io::Result<()> {
+    if left.kind == Kind::File && left.links > 1 { copy(upper, &upper.place(path)?, path, left) } else { Ok(()) }
+}
+
+/// The files with several names that were copied from one file system to another.
+#[derive(Default)]
+pub(super) struct Copied(HashMap<Identity, (PathBuf, Identity)>);
+
+impl Copied {
+    /// Brings a file to another file system: as another name of what was copied before, if it is the same file.
+    pub(super) fn copy(&mut self, root: &Root, here: &Place, to: &Path, left: &Metadata) -> rustix::io::Result<()> {
+        let is_shared = left.kind == Kind::File && left.links > 1 && !git::is_within(to);
+        if is_shared
+            && let Some((first, identity)) = self.0.get(&left.identity)
+            && link_again(root, first, *identity, to).unwrap_or(false)
+        {
+            return Ok(());
+        }
+        copy(root, here, to, left)?;
+        if is_shared && let Some(copied) = root.place(to)?.stat()? {
+            self.0.insert(left.identity, (to.to_owned(), copied.identity));
+        }
+        Ok(())
+    }
+}
+
+/// Puts another name of a file in the place of whatever is there; tells whether that was possible.
+fn link_again(root: &Root, first: &Path, identity: Identity, to: &Path) -> rustix::io::Result<bool> {
+    let path = temporary_in(root.identity(), to.parent().unwrap_or(Path::new("")))?;
+    let (source, staged) = (root.place(first)?, root.place(&path)?);
+    sys::link(source.pair(), staged.pair())?;
+    let is_it = staged.stat()?.is_some_and(|linked| linked.identity == identity);
+    let linked = if is_it { put_in_place((root, &path), (root, to), |_, _| Ok(false)) } else { Ok(Put::MetOthers) };
+    if linked != Ok(Put::Done) {
+        discard(root, &path)?;
+    }
+    linked.map(|put| put == Put::Done)
+}
