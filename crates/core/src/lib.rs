@@ -51,5 +51,6 @@ pub use time::{Timestamp, now};
 pub use tool::{Action, Approval, CallCx, DynTool, Render, Tool};
 pub use toolset::{CatalogueFormat, Dialect, Toolset, Toolsets};
 pub use workspace::{
-    CommitInfo, Depth, Entry, File, Listed, Listing, OpenFile, ReadSeek, Version, Workspace, Workspaces,
+    CommitInfo, Depth, Entry, File, Listed, Listing, OpenFile, ReadSeek, Version, WORKSPACE_MOUNT, Workspace,
+    Workspaces, below_workspace_mount,
 };

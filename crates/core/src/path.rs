@@ -27,8 +27,8 @@ impl WsPath {
         Self("/".to_owned())
     }
 
-    /// Reads a path as a POSIX shell standing at the root would: white space around it is dropped, slashes collapse,
-    /// `.` and `..` are resolved and `/..` is `/`. A name that ends in white space is reached with a slash after it.
+    /// Reads a path as a POSIX shell standing at the root would: slashes collapse, `.` and `..` are resolved and `/..`
+    /// is `/`. White space is part of the names.
     pub fn posix(text: &str) -> Result<Self> {
         let path = resolved(text)?;
         check_length(&path)?;
@@ -37,7 +37,7 @@ impl WsPath {
 
     /// Reads a path relative to the root, which it may not leave: not by `..`, and not by being absolute.
     pub fn relative(text: &str) -> Result<Self> {
-        if text.trim().starts_with('/') {
+        if text.starts_with('/') {
             return Err(outside(text));
         }
         Self::within(text)
@@ -46,7 +46,7 @@ impl WsPath {
     /// Reads a path from the root, with or without a slash before it, which may not leave the root by `..`.
     pub fn within(text: &str) -> Result<Self> {
         let mut depth = 0usize;
-        for name in text.trim().split('/') {
+        for name in text.split('/') {
             depth = match name {
                 "" | "." => depth,
                 ".." => depth.checked_sub(1).ok_or_else(|| outside(text))?,
@@ -168,7 +168,7 @@ impl fmt::Display for WsPath {
 
 fn resolved(text: &str) -> Result<String> {
     let mut names: Vec<&str> = Vec::new();
-    for name in text.trim().split('/') {
+    for name in text.split('/') {
         match name {
             "" | "." => {}
             ".." => {

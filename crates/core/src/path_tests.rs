@@ -5,7 +5,7 @@ fn a_relative_path_never_leaves_the_root() {
     for (text, path) in [("a/b", "/a/b"), ("./a//b/", "/a/b"), ("a/../b", "/b"), ("", "/"), (".", "/"), ("a/..", "/")] {
         assert_eq!(WsPath::relative(text).unwrap().as_str(), path, "{text}");
     }
-    for text in ["..", "../a", "a/../..", "a/../../b", "/a", " /a", "/"] {
+    for text in ["..", "../a", "a/../..", "a/../../b", "/a", "/"] {
         assert_eq!(WsPath::relative(text).unwrap_err().kind, ErrorKind::OutsideWorkspace, "{text}");
     }
     assert_eq!(WsPath::within("/a/./b").unwrap().as_str(), "/a/b");
@@ -25,7 +25,8 @@ fn paths_are_read_as_from_a_posix_root() {
         ("", "/"),
         ("/", "/"),
         ("a", "/a"),
-        ("  /a/b  ", "/a/b"),
+        ("  /a/b  ", "/  /a/b  "),
+        ("a ", "/a "),
         ("//folder///file", "/folder/file"),
         ("/a/./b/../c", "/a/c"),
         ("/../../a", "/a"),
@@ -33,7 +34,7 @@ fn paths_are_read_as_from_a_posix_root() {
         ("/a/", "/a"),
         ("/My Notes (1).txt", "/My Notes (1).txt"),
         ("/a / c", "/a / c"),
-        (" /a / ", "/a "),
+        ("/a /", "/a "),
         ("/Ünïcode/文件", "/Ünïcode/文件"),
         ("/...", "/..."),
     ] {

@@ -33,9 +33,20 @@ pub trait Workspace: Send + Sync {
         Ok(None)
     }
 
-    /// The path that a caller means who may also write it as the file system has it.
+    /// Whether its files lie in a folder of the file system, and have absolute paths there.
+    fn is_in_file_system(&self) -> bool {
+        false
+    }
+
+    /// The part of an absolute path that lies below the workspace's root, as programs see it (`/workspace`) or, where
+    /// the workspace is a folder, as the file system has it. None for a path that begins with neither.
+    fn below_mount(&self, path: &str) -> Option<String> {
+        below_workspace_mount(path).map(str::to_owned)
+    }
+
+    /// The path that a caller means who may also write it as programs or the file system have it.
     fn locate(&self, path: &str) -> Result<WsPath> {
-        WsPath::within(path)
+        WsPath::within(self.below_mount(path).as_deref().unwrap_or(path))
     }
 
     /// Lists a folder, sorted by path in byte order, up to `limit` entries.
@@ -61,6 +72,14 @@ pub trait Workspace: Send + Sync {
 
     /// Applies all of the changes or none.
     async fn commit(&self, changes: Changeset, cx: &CallCx) -> Result<Commit>;
+}
+
+/// The folder in which programs see the files of their workspace.
+pub const WORKSPACE_MOUNT: &str = "/workspace";
+
+/// The part of a path behind [`WORKSPACE_MOUNT`]: empty for the mount itself, none for a path that lies elsewhere.
+pub fn below_workspace_mount(path: &str) -> Option<&str> {
+    path.strip_prefix(WORKSPACE_MOUNT).filter(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// Opens workspaces.

@@ -37,7 +37,7 @@ use toolrest_sandbox::{
 use tracing::Instrument;
 
 /// Where a program finds the workspace's files, and starts.
-pub const WORKSPACE: &str = "/workspace";
+pub const WORKSPACE: &str = toolrest_core::WORKSPACE_MOUNT;
 /// Where git keeps what it knows of a folder, and what it is to run.
 const REPOSITORY: &str = ".git";
 /// Where a program finds the Python environment with the libraries for data.

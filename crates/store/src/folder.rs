@@ -38,7 +38,7 @@ use std::{
 use tokio::sync::Mutex;
 use toolrest_core::{
     Access, CallCx, Changeset, Checkout, CheckoutOptions, Commit, Depth, Entry, ErrorKind, File, FileEvents, FileType,
-    FilesFound, Find, Found, Listing, OpenFile, Result, Search, ToolError, Workspace, WsPath,
+    FilesFound, Find, Found, Listing, OpenFile, Result, Search, ToolError, Workspace, WsPath, below_workspace_mount,
 };
 use toolrest_directory::Root;
 use watching::Watching;
@@ -196,11 +196,24 @@ impl Workspace for FolderWorkspace {
         Ok(Some(OpenFile { entry: disk::entry(path, FileType::Document, &metadata, None, recorded), bytes }))
     }
 
+    fn is_in_file_system(&self) -> bool {
+        true
+    }
+
+    fn below_mount(&self, path: &str) -> Option<String> {
+        let below_folder = || {
+            let below = self.folder.disk.root.relative(Path::new(path)).ok()?;
+            path.starts_with('/').then(|| below.to_str().map(str::to_owned))?
+        };
+        below_workspace_mount(path).map(str::to_owned).or_else(below_folder)
+    }
+
     fn locate(&self, path: &str) -> Result<WsPath> {
-        let outside = |_| ToolError::new(ErrorKind::OutsideWorkspace, format!("Path outside workspace: {path}"));
-        let below = self.folder.disk.root.relative(Path::new(path.trim())).map_err(outside)?;
-        // It was text before, and is a part of that.
-        WsPath::within(below.to_str().unwrap_or_default())
+        match self.below_mount(path) {
+            Some(below) => WsPath::within(&below),
+            // Other absolute paths are elsewhere in the file system.
+            None => WsPath::relative(path),
+        }
     }
 
     async fn list(&self, folder: &WsPath, depth: Depth, limit: usize) -> Result<Listing> {

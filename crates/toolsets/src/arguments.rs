@@ -1,12 +1,12 @@
 //! Arguments that several toolsets take, read in one way.
 
 use std::time::Duration;
-use toolrest_core::{ContentHash, Depth, IgnoredFiles, Result, ToolError, WsPath};
+use toolrest_core::{CallCx, ContentHash, Depth, IgnoredFiles, Result, ToolError, WsPath};
 use toolrest_ops::{Leniency, Run, Which, exec::Asked};
 
 /// Reads a path relative to the workspace's root, which it may not leave.
-pub(crate) fn relative_path(argument: &str, text: &str) -> Result<WsPath> {
-    WsPath::relative(text).map_err(|error| error.about(argument))
+pub(crate) fn relative_path(cx: &CallCx, argument: &str, text: &str) -> Result<WsPath> {
+    toolrest_ops::locate_relative(cx, text).map_err(|error| error.about(argument))
 }
 
 /// Reads the hash that a file is expected to have still.

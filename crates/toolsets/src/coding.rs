@@ -55,8 +55,8 @@ fn sentence(error: &ToolError) -> String {
 
 /// Reads a path argument. It may be absolute: as the file system has it where the workspace is a folder, else from the
 /// workspace's root, which it may not leave.
-fn path(cx: &CallCx, argument: &str, text: &str) -> Result<WsPath> {
-    cx.workspace.locate(text).map_err(|error| error.about(argument))
+async fn path(cx: &CallCx, argument: &str, text: &str) -> Result<WsPath> {
+    toolrest_ops::locate_absolute(cx, text).await.map_err(|error| error.about(argument))
 }
 
 /// What is told of an edit beyond what 004 asks for.
@@ -81,7 +81,7 @@ impl Found {
 
 /// Edits a file as `edit` and `multiedit` do, and gives its path.
 async fn edit_file(cx: &CallCx, named: &str, options: &EditOptions) -> Result<(WsPath, Edited)> {
-    let path = path(cx, "filePath", named)?;
+    let path = path(cx, "filePath", named).await?;
     let edited = toolrest_ops::edit(cx, &path, options).await;
     let edited = edited.map_err(|error| cannot("edit", named)(string_not_found(error, &options.edits)))?;
     Ok((path, edited))

@@ -15,7 +15,7 @@ use crate::errors;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use toolrest_core::{Dialect, Result, ToolError, Toolset, WsPath};
+use toolrest_core::{CallCx, Dialect, Result, ToolError, Toolset, WsPath};
 
 /// The toolset with its tools.
 pub fn toolset() -> Toolset {
@@ -70,6 +70,6 @@ pub fn failure(error: &ToolError) -> Vec<u8> {
 }
 
 /// Reads a path argument by 000's rules, naming the argument if it is at fault.
-fn path(argument: &str, text: &str) -> Result<WsPath> {
-    WsPath::posix(text).map_err(|error| error.about(argument))
+async fn path(cx: &CallCx, argument: &str, text: &str) -> Result<WsPath> {
+    toolrest_ops::locate_posix(cx, text).await.map_err(|error| error.about(argument))
 }

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use crate::on::{On, list_at};
+use crate::toolset::{CODING, FILE, SYSTEM};
 
 on_every_backend![
     a_file_is_read_under_the_very_name_it_was_written,
@@ -18,6 +19,10 @@ on_every_backend![
     underscore_and_percent_are_ordinary_characters,
     a_folder_does_not_list_its_namesakes,
     a_path_through_a_file_is_a_conflict,
+    names_keep_the_spaces_around_them_in_every_toolset_but_workspace,
+    the_workspace_toolset_trims_a_path_unless_a_file_has_the_untrimmed_name,
+    paths_as_programs_print_them_are_taken_by_every_toolset,
+    a_folder_that_is_named_workspace_is_found_by_its_own_name,
 ];
 
 async fn a_file_is_read_under_the_very_name_it_was_written(on: On) {
@@ -212,4 +217,86 @@ async fn a_path_through_a_file_is_a_conflict(on: On) {
         workspace.refused(409, "CONFLICT", tool, args).await;
     }
     assert_eq!(workspace.paths_below("/").await, ["/file.txt", "/other.txt"]);
+}
+
+async fn names_keep_the_spaces_around_them_in_every_toolset_but_workspace(on: On) {
+    let workspace = on.workspace().await;
+    FILE.ok(&workspace, "file.write", json!({"path": "x", "content": "plain"})).await;
+    FILE.refused(&workspace, 404, "file_not_found", "file.delete", json!({"path": "x "})).await;
+    SYSTEM.refused(&workspace, 404, "FILE_NOT_FOUND", "delete_file", json!({"path": " x"})).await;
+    CODING.refused(&workspace, 404, "FILE_NOT_FOUND", "read", json!({"filePath": "x "})).await;
+    FILE.ok(&workspace, "file.write", json!({"path": "x ", "content": "behind"})).await;
+    SYSTEM.ok(&workspace, "write_file", json!({"path": " x", "content": "before"})).await;
+    CODING.ok(&workspace, "write", json!({"filePath": " x ", "content": "around"})).await;
+    assert_eq!(workspace.paths_below("/").await, ["/ x", "/ x ", "/x", "/x "]);
+    for (name, text) in [("x", "plain"), ("x ", "behind"), (" x", "before"), (" x ", "around")] {
+        let read = SYSTEM.ok(&workspace, "read_file", json!({"path": name})).await;
+        assert_eq!(read["content"], text, "{name:?}");
+        let read = FILE.ok(&workspace, "file.read", json!({"path": name})).await;
+        assert_eq!(read["content"], format!("     1\t{text}"), "{name:?}");
+        let edit = json!({"filePath": name, "oldString": text, "newString": text.to_uppercase()});
+        assert_eq!(CODING.ok(&workspace, "edit", edit).await["filePath"], name);
+    }
+    SYSTEM.ok(&workspace, "move_file", json!({"from": "x ", "to": "y "})).await;
+    FILE.ok(&workspace, "file.delete", json!({"path": " x "})).await;
+    assert_eq!(workspace.paths_below("/").await, ["/ x", "/x", "/y "]);
+}
+
+async fn the_workspace_toolset_trims_a_path_unless_a_file_has_the_untrimmed_name(on: On) {
+    let workspace = on.workspace().await;
+    assert_eq!(workspace.write("  /x ", "plain").await["path"], "/x");
+    assert_eq!(workspace.text(" /x\n").await, "plain");
+    SYSTEM.ok(&workspace, "write_file", json!({"path": "x ", "content": "behind"})).await;
+    assert_eq!(workspace.text("/x ").await, "behind");
+    assert_eq!(workspace.text("/x  ").await, "plain");
+    workspace.ok("rm", json!({"path": "/x "})).await;
+    assert_eq!(workspace.paths_below("/").await, ["/x"]);
+    workspace.ok("mv", json!({"source": "/x ", "destination": " /y "})).await;
+    assert_eq!(workspace.paths_below("/").await, ["/y"]);
+}
+
+async fn paths_as_programs_print_them_are_taken_by_every_toolset(on: On) {
+    let server = on.shared();
+    let account = on.account().await;
+    let mut roots = vec!["/workspace".to_owned()];
+    let workspace = if matches!(on, On::Folder | On::FolderOnPostgres) {
+        let folder = server.new_folder();
+        roots.push(folder.to_str().unwrap().to_owned());
+        account.folder_workspace("Bench", &folder).await
+    } else {
+        account.workspace("Bench").await
+    };
+    workspace.write("/src/a.txt", "text\n").await;
+    for root in roots {
+        let path = format!("{root}/src/a.txt");
+        let read = workspace.ok("read", json!({"path": path})).await;
+        assert_eq!((&read["path"], &read["content"]), (&json!("/src/a.txt"), &json!("text\n")), "{path}");
+        assert_eq!(FILE.ok(&workspace, "file.read", json!({"path": path})).await["content"], "     1\ttext");
+        assert_eq!(SYSTEM.ok(&workspace, "read_file", json!({"path": path})).await["content"], "text\n");
+        let read = CODING.ok(&workspace, "read", json!({"filePath": path})).await;
+        assert_eq!(read["metadata"]["filePath"], "src/a.txt");
+        assert_eq!(workspace.paths_in(&root).await, ["/src"]);
+        let listed = SYSTEM.ok(&workspace, "list_directory", json!({"path": root})).await;
+        assert_eq!(listed["entries"][0]["name"], "src");
+        let written = SYSTEM.ok(&workspace, "write_file", json!({"path": format!("{root}/new"), "content": ""})).await;
+        assert_eq!(written["path"], "new");
+        workspace.ok("rm", json!({"path": format!("{root}/new")})).await;
+        let above = format!("{root}/../x");
+        SYSTEM.refused(&workspace, 400, "INVALID_PATH", "read_file", json!({"path": above})).await;
+        FILE.refused(&workspace, 400, "path_outside_workspace", "file.read", json!({"path": above})).await;
+        CODING.refused(&workspace, 400, "PATH_OUTSIDE_WORKSPACE", "read", json!({"filePath": above})).await;
+    }
+    SYSTEM.refused(&workspace, 400, "INVALID_PATH", "read_file", json!({"path": "/src/a.txt"})).await;
+    SYSTEM.refused(&workspace, 400, "INVALID_PATH", "read_file", json!({"path": "/workspaces/src/a.txt"})).await;
+    FILE.refused(&workspace, 400, "path_outside_workspace", "file.read", json!({"path": "/src/a.txt"})).await;
+}
+
+async fn a_folder_that_is_named_workspace_is_found_by_its_own_name(on: On) {
+    let workspace = on.workspace().await;
+    workspace.write("workspace/a.txt", "inner").await;
+    workspace.write("/a.txt", "outer").await;
+    assert_eq!(workspace.paths_below("/").await, ["/a.txt", "/workspace", "/workspace/a.txt"]);
+    assert_eq!(workspace.text("/workspace/a.txt").await, "inner");
+    assert_eq!(SYSTEM.ok(&workspace, "read_file", json!({"path": "/workspace/a.txt"})).await["content"], "outer");
+    assert_eq!(SYSTEM.ok(&workspace, "read_file", json!({"path": "workspace/a.txt"})).await["content"], "inner");
 }

@@ -46,7 +46,7 @@ impl Tool for DataAnalyze {
     }
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
-        let input = arguments::relative_path("input_file_path", &args.input_file_path)?;
+        let input = arguments::relative_path(cx, "input_file_path", &args.input_file_path)?;
         let asked = arguments::asked(args.timeout, None)?;
         let ran = toolrest_ops::data::analyze(cx, &self.0, &input, &args.analysis_script, asked).await?;
         let Printed { stdout, stderr, aftermath, .. } = succeeded(printed(ran)?)?;

@@ -54,8 +54,8 @@ impl Tool for DataVisualize {
     }
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
-        let input = arguments::relative_path("input_file_path", &args.input_file_path)?;
-        let image = arguments::relative_path("output_image_path", &args.output_image_path)?;
+        let input = arguments::relative_path(cx, "input_file_path", &args.input_file_path)?;
+        let image = arguments::relative_path(cx, "output_image_path", &args.output_image_path)?;
         let asked = arguments::asked(args.timeout, None)?;
         let ran = data::visualize(cx, &self.0, &input, &image, &args.visualization_script, asked).await?;
         let fault = data::image_fault(cx, &image, &ran).await?;

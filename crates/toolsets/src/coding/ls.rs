@@ -59,7 +59,7 @@ impl Tool for Ls {
     type Output = Output;
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
-        let folder = path(cx, "dirPath", &args.dir_path)?;
+        let folder = path(cx, "dirPath", &args.dir_path).await?;
         let depth = arguments::depth(args.recursive);
         let (entries, missing) = match toolrest_ops::list(cx, &folder, depth).await {
             Ok(entries) => (entries, false),

@@ -60,7 +60,7 @@ impl Tool for Read {
         if args.limit == Some(0) {
             return Err(ToolError::argument("limit", "limit must be at least 1"));
         }
-        let path = path(cx, "filePath", &args.file_path)?;
+        let path = path(cx, "filePath", &args.file_path).await?;
         let limits = PageLimits {
             skip: args.offset.unwrap_or(0),
             lines: args.limit.unwrap_or(LINES_MOST).min(LINES_MOST),

@@ -45,7 +45,7 @@ impl Tool for Write {
     type Output = Output;
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
-        let path = path(cx, "filePath", &args.file_path)?;
+        let path = path(cx, "filePath", &args.file_path).await?;
         let options = TextOptions {
             parents: Parents::Create,
             expected: arguments::expected_hash(args.expected_hash.as_deref()),

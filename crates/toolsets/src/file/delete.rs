@@ -30,7 +30,7 @@ impl Tool for Delete {
     type Output = Output;
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
-        let path = arguments::relative_path("path", &args.path)?;
+        let path = arguments::relative_path(cx, "path", &args.path)?;
         toolrest_ops::remove(cx, &path, Removal::File, arguments::expected_hash(args.expected_hash.as_deref())).await?;
         Ok(Output { success: true })
     }

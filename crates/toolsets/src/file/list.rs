@@ -53,7 +53,7 @@ impl Tool for List {
     type Output = Output;
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
-        let folder = arguments::relative_path("path", args.path.as_deref().unwrap_or("."))?;
+        let folder = arguments::relative_path(cx, "path", args.path.as_deref().unwrap_or("."))?;
         let ignored = arguments::ignored_files(args.include_ignored);
         let found = all_files(cx, &folder, args.pattern.as_deref(), ignored).await?;
         let shown = |file: &FileFound| Found {

@@ -59,7 +59,7 @@ impl Tool for Patch {
         if args.patches.is_empty() {
             return Err(ToolError::argument("patches", "patches is empty; give at least one"));
         }
-        let path = arguments::relative_path("path", &args.path)?;
+        let path = arguments::relative_path(cx, "path", &args.path)?;
         let edit = |patch: FindReplace| Replacement { old: patch.find, new: patch.replace, which: Which::Only };
         let options = EditOptions {
             edits: args.patches.into_iter().map(edit).collect(),

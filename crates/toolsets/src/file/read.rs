@@ -40,7 +40,7 @@ impl Tool for Read {
     type Output = Output;
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
-        let path = arguments::relative_path("path", &args.path)?;
+        let path = arguments::relative_path(cx, "path", &args.path)?;
         let limits = PageLimits {
             skip: args.offset.map_or(0, |offset| offset.get() - 1),
             lines: args.limit.map_or(usize::MAX, NonZeroUsize::get),

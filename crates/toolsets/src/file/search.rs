@@ -101,7 +101,7 @@ impl Tool for Search {
         let tree = TreeSearch {
             pattern: args.pattern,
             case: if args.case_sensitive.unwrap_or(true) { Case::Sensitive } else { Case::Ignored },
-            path: &arguments::relative_path("path", args.path.as_deref().unwrap_or("."))?,
+            path: &arguments::relative_path(cx, "path", args.path.as_deref().unwrap_or("."))?,
             glob: args.glob.as_deref(),
             extent,
             limit: args.max_results.map_or(RESULTS, NonZeroUsize::get),

@@ -41,7 +41,7 @@ impl Tool for Write {
     type Output = Output;
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
-        let path = arguments::relative_path("path", &args.path)?;
+        let path = arguments::relative_path(cx, "path", &args.path)?;
         let options = TextOptions {
             parents: Parents::Create,
             expected: arguments::expected_hash(args.expected_hash.as_deref()),

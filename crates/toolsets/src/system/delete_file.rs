@@ -32,7 +32,7 @@ impl Tool for DeleteFile {
     type Output = Output;
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
-        let path = arguments::relative_path("path", &args.path)?;
+        let path = arguments::relative_path(cx, "path", &args.path)?;
         let hash = arguments::expected_hash(args.expected_hash.as_deref());
         let deleted = if args.recursive.unwrap_or(false) {
             toolrest_ops::remove_tree(cx, &path, hash).await?

@@ -68,7 +68,7 @@ impl Tool for ListDirectory {
     type Output = Output;
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
-        let folder = arguments::relative_path("path", &args.path)?;
+        let folder = arguments::relative_path(cx, "path", &args.path)?;
         let depth = arguments::depth(args.recursive);
         let entries = toolrest_ops::list(cx, &folder, depth).await?;
         let entries = entries.iter().map(|entry| shown(entry, &folder));

@@ -37,7 +37,8 @@ impl Tool for MoveFile {
     type Output = Output;
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
-        let (from, to) = (arguments::relative_path("from", &args.from)?, arguments::relative_path("to", &args.to)?);
+        let (from, to) =
+            (arguments::relative_path(cx, "from", &args.from)?, arguments::relative_path(cx, "to", &args.to)?);
         let overwrite = if args.overwrite.unwrap_or(false) { Overwrite::File } else { Overwrite::Refuse };
         let hash = arguments::expected_hash(args.expected_hash.as_deref());
         toolrest_ops::rename(cx, &from, &to, overwrite, hash).await?;

@@ -48,7 +48,7 @@ impl Tool for ReadFile {
     type Output = Output;
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
-        let path = arguments::relative_path("path", &args.path)?;
+        let path = arguments::relative_path(cx, "path", &args.path)?;
         let (entry, content) = toolrest_ops::read(cx, &path).await?;
         let (modified, hash) = (entry.updated_at.to_string(), entry.hash);
         let encoding = args.encoding.unwrap_or(Encoding::Utf8);

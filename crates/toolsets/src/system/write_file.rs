@@ -48,7 +48,7 @@ impl Tool for WriteFile {
     type Output = Output;
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
-        let path = arguments::relative_path("path", &args.path)?;
+        let path = arguments::relative_path(cx, "path", &args.path)?;
         let bytes = match args.encoding.unwrap_or(Encoding::Utf8) {
             Encoding::Utf8 => args.content.into_bytes(),
             Encoding::Base64 => STANDARD

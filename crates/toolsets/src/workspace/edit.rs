@@ -48,7 +48,7 @@ pub(super) struct Output {
 
 /// Edits as both tools do; they differ in which occurrences they mean.
 pub(super) async fn run(cx: &CallCx, args: Args, which: Which) -> Result<Output> {
-    let path = path("path", &args.path)?;
+    let path = path(cx, "path", &args.path).await?;
     let run = arguments::run(args.dry_run);
     let options = EditOptions {
         edits: vec![Replacement { old: args.old_string, new: args.new_string, which }],

@@ -83,7 +83,7 @@ impl Tool for Ls {
     type Output = Output;
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
-        let path = path("path", args.path.as_deref().unwrap_or("/"))?;
+        let path = path(cx, "path", args.path.as_deref().unwrap_or("/")).await?;
         let depth = arguments::depth(args.recursive);
         let entries = toolrest_ops::list(cx, &path, depth).await?;
         Ok(Output { path, entries })

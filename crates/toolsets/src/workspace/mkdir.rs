@@ -33,7 +33,7 @@ impl Tool for Mkdir {
     type Output = Output;
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
-        let path = path("path", &args.path)?;
+        let path = path(cx, "path", &args.path).await?;
         let made = toolrest_ops::make_dir(cx, &path, arguments::expected_hash(args.last_read_hash.as_deref())).await?;
         Ok(Output { path, file_id: made.file })
     }

@@ -35,8 +35,8 @@ impl Tool for Mv {
     type Output = Output;
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
-        let from_path = path("source", &args.source)?;
-        let to = path("destination", &args.destination)?;
+        let from_path = path(cx, "source", &args.source).await?;
+        let to = path(cx, "destination", &args.destination).await?;
         let given = args.destination.trim_end();
         let into = to.is_root() || given.ends_with('/') || given.ends_with("/.");
         let to = if into { Destination::Into(to) } else { Destination::At(to) };

@@ -41,7 +41,7 @@ impl Tool for Read {
     type Output = Output;
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
-        let path = path("path", &args.path)?;
+        let path = path(cx, "path", &args.path).await?;
         let (entry, content) = toolrest_ops::read(cx, &path).await?;
         let hash = entry.hash.map_or_else(|| content.hash(), Ok)?;
         let content = match content {

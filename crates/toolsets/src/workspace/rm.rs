@@ -33,7 +33,7 @@ impl Tool for Rm {
     type Output = Output;
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
-        let path = path("path", &args.path)?;
+        let path = path(cx, "path", &args.path).await?;
         let hash = arguments::expected_hash(args.last_read_hash.as_deref());
         let removed = toolrest_ops::remove(cx, &path, Removal::Single, hash).await?;
         Ok(Output { path, file_id: removed.file })

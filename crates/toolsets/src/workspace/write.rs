@@ -58,7 +58,7 @@ impl Tool for Write {
     type Output = Output;
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
-        let path = path("path", &args.path)?;
+        let path = path(cx, "path", &args.path).await?;
         let file_type = args.file_type.as_deref().map(str::parse).transpose();
         let file_type: Option<FileType> = file_type.map_err(|error: ToolError| error.about("file_type"))?;
         let options = WriteOptions {
