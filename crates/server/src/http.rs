@@ -6,6 +6,7 @@ mod content;
 mod events;
 mod files;
 mod health;
+pub(crate) mod host;
 mod members;
 mod reply;
 mod request;
@@ -19,6 +20,7 @@ use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
 use futures_util::FutureExt;
+use host::{ListedOrigin, Names};
 use http::{HeaderName, HeaderValue, Request, StatusCode};
 use hyper::body::Incoming;
 use reply::Failure;
@@ -29,8 +31,9 @@ use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
-use toolrest_core::{Engine, ErrorKind, ToolError};
+use toolrest_core::{Engine, ErrorKind, Result, ToolError};
 use toolrest_ops::exec::Processes;
+use toolrest_ops::outside::AddressRange;
 use toolrest_store::{Store, StoredWorkspaces};
 use tower::ServiceExt;
 use tracing::Instrument;
@@ -43,6 +46,10 @@ pub(crate) struct App {
     pub(crate) workspaces: Arc<StoredWorkspaces>,
     pub(crate) tokens: AccessTokens,
     pub(crate) passwords: Passwords,
+    /// Which hosts and origins requests may name.
+    pub(crate) names: Names,
+    /// Proxies whose word for a caller's address is taken.
+    pub(crate) proxies: Vec<AddressRange>,
     pub(crate) settings: Settings,
     /// Programs in the background.
     pub(crate) processes: Arc<Processes>,
@@ -113,26 +120,44 @@ pub(crate) async fn answer(app: &App, router: Router, request: Request<Incoming>
     let begun = Instant::now();
     let mut request = request.map(Body::new);
     let id = request_id(&request);
-    let peer = Peer::of(&request, peer, app.settings.server.trust_proxy);
+    let peer = Peer::of(request.headers(), peer, &app.proxies);
     request.extensions_mut().insert(peer);
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let correlation = tools::correlation_of(request.headers());
     let span = tracing::info_span!("request", request.id = id.to_str().unwrap_or_default());
-    let work = AssertUnwindSafe(router.oneshot(request)).catch_unwind();
-    // Calls of tools have their own deadline, and their own way to say so; this is for everything beside them.
-    let Settings { limits, run, .. } = &app.settings;
-    let deadline = Duration::from_millis(limits.call_timeout_ms + run.max_timeout_ms) + MARGIN;
-    let mut response = match tokio::time::timeout(deadline, work).instrument(span.clone()).await {
-        Ok(Ok(Ok(response))) => response,
-        Ok(Ok(Err(never))) => match never {},
-        Ok(Err(_)) => Failure(ToolError::internal(format!("panic while answering {method} {path}"))).into_response(),
-        Err(_) => Failure(ToolError::new(ErrorKind::Timeout, "The request took too long")).into_response(),
+    let names = app.names.check(&request);
+    let origin = names.as_ref().ok().is_some_and(Option::is_some);
+    let preflight = if origin { ListedOrigin::preflight(&request) } else { None };
+    let answered = match (&names, preflight) {
+        (Err(error), _) => Err(error.clone()),
+        (Ok(_), Some(preflight)) => Ok(preflight),
+        (Ok(_), None) => routed(app, router, request).instrument(span.clone()).await,
     };
+    let mut response = answered.unwrap_or_else(|error| tools::refusal_at(app, &path, correlation, &error));
+    if let Ok(Some(origin)) = names {
+        origin.admit(response.headers_mut());
+    }
     response.headers_mut().insert(REQUEST_ID.clone(), id);
     span.in_scope(|| {
         let duration_us = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
         tracing::info!(%method, path, status = response.status().as_u16(), duration_us, "answered");
     });
     response
+}
+
+/// Has a request answered by its route. A panic and a request that takes too long are errors.
+async fn routed(app: &App, router: Router, request: Request<Body>) -> Result<Response> {
+    let what = format!("{} {}", request.method(), request.uri().path());
+    let work = AssertUnwindSafe(router.oneshot(request)).catch_unwind();
+    // Calls of tools have their own deadline, and their own way to say so; this is for everything beside them.
+    let Settings { limits, run, .. } = &app.settings;
+    let deadline = Duration::from_millis(limits.call_timeout_ms + run.max_timeout_ms) + MARGIN;
+    match tokio::time::timeout(deadline, work).await {
+        Ok(Ok(Ok(response))) => Ok(response),
+        Ok(Ok(Err(never))) => match never {},
+        Ok(Err(_)) => Err(ToolError::internal(format!("panic while answering {what}"))),
+        Err(_) => Err(ToolError::new(ErrorKind::Timeout, "The request took too long")),
+    }
 }
 
 /// The caller's own id for the request, if it is fit to be logged; a new one otherwise.

@@ -9,7 +9,7 @@ use toolrest_store::{NewUser, Place};
 
 /// The account that owns the workspaces of folders that a server is started for. No address, so that nobody can register
 /// it.
-const ACCOUNT: &str = "local";
+pub(crate) const ACCOUNT: &str = "local";
 
 /// How long the token is good for; the next start gives another.
 const TOKEN_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
@@ -24,7 +24,7 @@ pub struct Local {
 
 /// Finds the workspace of a folder, or makes it.
 pub(crate) async fn open(app: &App, folder: &Path) -> Result<Local> {
-    let root = app.workspaces.allowed_root(folder).await?;
+    let root = app.workspaces.allowed_root(folder, ACCOUNT).await?;
     let owner = if let Some(known) = app.store.credentials(ACCOUNT).await? {
         known.user
     } else {

@@ -1,15 +1,17 @@
 //! The server: its parts put together, and the loop that accepts connections.
 
 use crate::auth::{AccessTokens, Passwords, fresh_secret};
-use crate::http::{self, App};
+use crate::http::{self, App, host::Names};
 use crate::local::{self, Local};
 use crate::programs;
-use crate::settings::Settings;
+use crate::python;
+use crate::settings::{Settings, account_root};
 use crate::upkeep;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use std::{
+    collections::BTreeMap,
     future::Future,
     net::{IpAddr, SocketAddr},
     os::unix::fs::DirBuilderExt,
@@ -21,7 +23,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use toolrest_core::{AllowAll, Engine, Limits, ToolError};
 use toolrest_store::{
-    FolderOptions, HistoryLimits, Postgres, PostgresOptions, Scratch, Sqlite, Store, StoredWorkspaces, WriteBehind,
+    AllowedRoot, FolderOptions, HistoryLimits, Postgres, PostgresOptions, Scratch, Sqlite, Store, StoredWorkspaces,
+    WriteBehind,
 };
 
 /// How long a connection may take to send a request's head.
@@ -108,6 +111,9 @@ impl Server {
             workspaces,
             tokens: AccessTokens::new(&secret, settings.jwt.access_token_expiration_minutes),
             passwords: Passwords::new()?,
+            names: Names::new(&settings),
+            // The settings were checked when they were read.
+            proxies: settings.server.trusted_proxies.iter().filter_map(|range| range.parse().ok()).collect(),
             settings,
             processes: services.processes,
             stopping: tokio::sync::watch::Sender::new(false),
@@ -206,13 +212,27 @@ fn open_scratch(settings: &Settings) -> Result<Scratch, StartError> {
 /// The folders that may be workspaces, by their real paths.
 fn folder_options(settings: &Settings) -> Result<FolderOptions, StartError> {
     let folders = &settings.folders;
-    let real = |path: &PathBuf| {
+    let real = |path: &Path| {
         path.canonicalize().map_err(|source| StartError::Folder { path: path.display().to_string(), source })
     };
-    let allowed_roots = folders.allowed_roots.iter().chain(&folders.local_dir).map(real).collect::<Result<_, _>>()?;
+    let mut allowed_roots = Vec::new();
+    for folder in &folders.allowed_roots {
+        allowed_roots.push(AllowedRoot::for_all(real(folder)?));
+    }
+    let mut of_accounts: BTreeMap<PathBuf, Vec<String>> = BTreeMap::new();
+    let listed = folders.account_roots.iter().filter_map(|entry| account_root(entry));
+    let local = folders.local_dir.iter().map(|folder| (local::ACCOUNT.to_owned(), folder.clone()));
+    for (account, folder) in listed.chain(local) {
+        of_accounts.entry(real(&folder)?).or_default().push(account);
+    }
+    let of_accounts =
+        of_accounts.into_iter().map(|(folder, accounts)| AllowedRoot { folder, accounts: Some(accounts) });
+    allowed_roots.extend(of_accounts);
     Ok(FolderOptions {
         allowed_roots,
         journal_dir: settings.server.data_dir.join("journals"),
+        // What is in the Python environment runs in the programs of all workspaces.
+        guarded: vec![settings.server.data_dir.clone(), python::folder(settings)],
         history: HistoryLimits { file_bytes: folders.history_file_bytes, commit_bytes: folders.history_commit_bytes },
     })
 }

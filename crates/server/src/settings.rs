@@ -16,6 +16,8 @@ use toml::Value;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 use toolrest_ops::outside::{AddressRange, AllowList};
 
+use crate::http::host::{HostPattern, Origin};
+
 const PREFIX: &str = "TOOLREST__";
 const HIDDEN: &str = "********";
 const SECRET_MIN_CHARS: usize = 32;
@@ -89,12 +91,16 @@ settings! {
     server: Server {
         /// Address and port to listen on; port 0 takes a free one.
         listen: SocketAddr = SocketAddr::from((Ipv4Addr::LOCALHOST, 3000)), Accepts::Address;
-        /// Folder for everything the server keeps on disk, the embedded database included.
+        /// Folder for everything the server keeps on disk, the embedded database included. With `folders.local_dir`, the default is `toolrest` in the user's own data folder (`$XDG_DATA_HOME` or `~/.local/share`).
         data_dir: PathBuf = PathBuf::from("./data"), Accepts::Folder;
         /// How long calls under way may still take once the server is told to stop; 0 does not wait.
         shutdown_grace_ms: u64 = 30_000, Accepts::Whole(0, DAY_MS);
-        /// Whether to take the caller's address from `X-Forwarded-For`. Only behind a proxy that sets it.
-        trust_proxy: bool = false, Accepts::Switch;
+        /// Host names that requests may name (`tools.example.com`, `*.example.com`, `*` for any), beside the built-in ones: on a loopback address `localhost` and loopback addresses, on other addresses also every IP address.
+        allowed_hosts: Vec<String> = Vec::new(), Accepts::HostNames;
+        /// Web pages that may call the server, beside those that it serves itself (`https://console.example.com`).
+        allowed_origins: Vec<String> = Vec::new(), Accepts::Origins;
+        /// Addresses of proxies whose `X-Forwarded-For` is believed (`127.0.0.1`, `10.1.0.0/16`).
+        trusted_proxies: Vec<String> = Vec::new(), Accepts::Ranges;
     }
 
     /// The database, and how it is used.
@@ -117,7 +123,7 @@ settings! {
 
     /// Accounts and signing in.
     auth: Auth {
-        /// Whether anybody may register an account.
+        /// Whether anybody may register an account. With `folders.local_dir`, the default is false.
         registration_open: bool = true, Accepts::Switch;
         /// How long a refresh token is good for.
         refresh_token_expiration_days: u32 = 30, Accepts::Whole(1, 3650);
@@ -145,9 +151,11 @@ settings! {
 
     /// Real folders as workspaces.
     folders: Folders {
-        /// Folders whose contents, and those of the folders below them, may become workspaces.
+        /// Folders whose contents, and those of the folders below them, any account may make workspaces.
         allowed_roots: Vec<PathBuf> = Vec::new(), Accepts::Folders;
-        /// A folder to open as the local workspace.
+        /// Folders that only the named accounts may make workspaces, with those below them (`ada@example.com=/srv/ada`). Such an entry also takes the folder out of an allowed root above it for everybody else.
+        account_roots: Vec<String> = Vec::new(), Accepts::AccountRoots;
+        /// A folder to open as the local workspace. It belongs to the account `local` alone.
         local_dir: Option<PathBuf> = None, Accepts::Folder;
         /// Largest file whose earlier contents are kept; of larger ones only the hash and the size.
         history_file_bytes: u64 = 64 << 20, Accepts::Whole(0, GIB);
@@ -274,11 +282,14 @@ struct Setting {
 
 /// What a setting takes beyond its type, and how its value may be shown.
 enum Accepts {
+    AccountRoots,
     Address,
     Folder,
     Folders,
+    HostNames,
     Hosts,
     OneOf(&'static str),
+    Origins,
     PostgresUrl,
     Ranges,
     Secret,
@@ -296,7 +307,7 @@ impl Accepts {
                 let folders = std::env::split_paths(text).map(|path| path.display().to_string());
                 Some(Value::Array(folders.map(Value::String).collect()))
             }
-            Self::Hosts | Self::Ranges => {
+            Self::AccountRoots | Self::HostNames | Self::Hosts | Self::Origins | Self::Ranges => {
                 let entries = text.split(',').map(|entry| Value::String(entry.trim().to_owned()));
                 Some(Value::Array(entries.collect()))
             }
@@ -311,6 +322,9 @@ impl Accepts {
             (Self::Folders, Value::Array(paths)) => {
                 paths.iter().all(|path| path.as_str().is_some_and(|path| !path.is_empty()))
             }
+            (Self::AccountRoots, Value::Array(roots)) => all_texts(roots, |root| account_root(root).is_some()),
+            (Self::HostNames, Value::Array(names)) => all_texts(names, |name| HostPattern::parse(name).is_some()),
+            (Self::Origins, Value::Array(origins)) => all_texts(origins, |origin| Origin::parse(origin).is_some()),
             (Self::Hosts, Value::Array(hosts)) => AllowList::new(hosts.iter().filter_map(Value::as_str)).is_ok(),
             (Self::Ranges, Value::Array(ranges)) => {
                 ranges.iter().filter_map(Value::as_str).all(|range| range.parse::<AddressRange>().is_ok())
@@ -348,6 +362,15 @@ impl Accepts {
 impl fmt::Display for Accepts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::AccountRoots => {
+                f.write_str("a list of `account=/folder`; in the environment with commas between the entries")
+            }
+            Self::HostNames => {
+                f.write_str("a list of host names without ports; in the environment with commas between them")
+            }
+            Self::Origins => f.write_str(
+                "a list of origins such as \"https://example.com:8443\"; in the environment with commas between them",
+            ),
             Self::Address => f.write_str("an IP address with a port, such as \"127.0.0.1:3000\""),
             Self::Folder => f.write_str("the path of a folder"),
             Self::Folders => f.write_str("a list of folders; in the environment with colons between them"),
@@ -360,6 +383,18 @@ impl fmt::Display for Accepts {
             Self::Whole(min, max) => write!(f, "a whole number from {min} to {max}"),
         }
     }
+}
+
+/// Whether every entry of a list is a text that passes.
+fn all_texts(entries: &[Value], passes: impl Fn(&str) -> bool) -> bool {
+    entries.iter().all(|entry| entry.as_str().is_some_and(&passes))
+}
+
+/// The account, in lower case, and the folder of an entry `account=/folder`.
+pub(crate) fn account_root(entry: &str) -> Option<(String, PathBuf)> {
+    let (account, _) = entry.split_once("=/")?;
+    let folder = PathBuf::from(entry.get(account.len() + 1..)?);
+    (!account.trim().is_empty()).then(|| (account.trim().to_lowercase(), folder))
 }
 
 /// Hides the password of a database URL, be it before the host or among the parameters.
@@ -463,10 +498,39 @@ pub fn load(sources: Sources) -> Result<Loaded, SettingsError> {
     for (key, flag, text) in sources.flags {
         loaded.set_text(key, &text, format!("flag {flag}"))?;
     }
+    if loaded.settings.folders.local_dir.is_some() {
+        loaded.default_for_one_folder(&sources.environment);
+    }
     Ok(loaded)
 }
 
+/// The folder for a user's own data, as the XDG base directory specification has it.
+fn own_data_dir(environment: &[(String, String)]) -> Option<PathBuf> {
+    let variable =
+        |name: &str| environment.iter().find(|(known, _)| known == name).map(|(_, value)| PathBuf::from(value));
+    let absolute = |path: &PathBuf| path.is_absolute();
+    let data = variable("XDG_DATA_HOME").filter(absolute);
+    let data = data.or_else(|| Some(variable("HOME").filter(absolute)?.join(".local/share")))?;
+    Some(data.join("toolrest"))
+}
+
 impl Loaded {
+    /// Sets other defaults for a server that is started for one folder: it is for one user, and its data must not lie
+    /// in that folder.
+    fn default_for_one_folder(&mut self, environment: &[(String, String)]) {
+        const ORIGIN: &str = "default with folders.local_dir";
+        if !self.origins.contains_key("auth.registration_open") {
+            self.settings.auth.registration_open = false;
+            self.origins.insert("auth.registration_open", ORIGIN.to_owned());
+        }
+        if let Some(data_dir) = own_data_dir(environment)
+            && !self.origins.contains_key("server.data_dir")
+        {
+            self.settings.server.data_dir = data_dir;
+            self.origins.insert("server.data_dir", ORIGIN.to_owned());
+        }
+    }
+
     /// Lists every setting, in the order of the table.
     pub fn report(&self) -> Vec<Effective> {
         let effective = |setting: &Setting| Effective {

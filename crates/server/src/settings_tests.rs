@@ -61,7 +61,7 @@ fn values_in_a_file_take_the_types_of_their_settings() {
         [server]
         listen = "[::1]:8080"
         data_dir = "/var/lib/toolrest"
-        trust_proxy = true
+        trusted_proxies = ["127.0.0.1", "10.1.0.0/16"]
         [database]
         url = "postgres://localhost/toolrest"
         pool_size = 64
@@ -73,7 +73,7 @@ fn values_in_a_file_take_the_types_of_their_settings() {
     .settings;
     assert_eq!(settings.server.listen.port(), 8080);
     assert_eq!(settings.server.data_dir, PathBuf::from("/var/lib/toolrest"));
-    assert!(settings.server.trust_proxy);
+    assert_eq!(settings.server.trusted_proxies, ["127.0.0.1", "10.1.0.0/16"]);
     let url = settings.database.url.as_deref();
     assert_eq!(url, Some("postgres://localhost/toolrest"));
     assert_eq!(settings.database.pool_size, 64);
@@ -326,7 +326,7 @@ fn a_secret_of_digits_without_quotes_is_refused_and_hidden() {
 
 #[test]
 fn a_file_that_is_not_toml_is_refused_with_the_line() {
-    let refusal = refusal(file("[server]\ntrust_proxy = true\nlisten"));
+    let refusal = refusal(file("[server]\nshutdown_grace_ms = 0\nlisten"));
     let expected = "file toolrest.toml, line 3: not valid TOML: ";
     assert!(refusal.starts_with(expected), "{refusal}");
 }
@@ -411,4 +411,46 @@ fn every_name_in_the_reference_is_understood() {
         };
         assert!(known, "{name}");
     }
+}
+
+#[test]
+fn a_server_for_one_folder_keeps_its_data_with_the_user_and_registration_closed() {
+    let load = |environment: &[(&str, &str)], flags: &[(&'static str, &str)]| {
+        let environment = environment.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+        let flags = flags.iter().map(|(key, value)| (*key, "--flag".to_owned(), value.to_string())).collect();
+        load(Sources { file: None, environment, flags }).unwrap()
+    };
+    let home = ("HOME", "/home/ada");
+    let dir = ("folders.local_dir", "/srv/project");
+    let loaded = load(&[home], &[dir]);
+    assert_eq!(loaded.settings.server.data_dir, PathBuf::from("/home/ada/.local/share/toolrest"));
+    assert!(!loaded.settings.auth.registration_open);
+    assert!(loaded.to_string().contains("default with folders.local_dir"), "{loaded}");
+    let loaded = load(&[home, ("XDG_DATA_HOME", "/data/ada")], &[dir]);
+    assert_eq!(loaded.settings.server.data_dir, PathBuf::from("/data/ada/toolrest"));
+    // A relative one is to be ignored, says the specification of these variables.
+    let loaded = load(&[home, ("XDG_DATA_HOME", "data")], &[dir]);
+    assert_eq!(loaded.settings.server.data_dir, PathBuf::from("/home/ada/.local/share/toolrest"));
+    let asked = [dir, ("server.data_dir", "/var/lib/toolrest"), ("auth.registration_open", "true")];
+    let loaded = load(&[home], &asked);
+    assert_eq!(loaded.settings.server.data_dir, PathBuf::from("/var/lib/toolrest"));
+    assert!(loaded.settings.auth.registration_open);
+    let plain = load(&[home], &[]).settings;
+    assert!(plain.auth.registration_open && plain.server.data_dir.to_str() == Some("./data"));
+}
+
+#[test]
+fn lists_of_hosts_origins_and_roots_are_checked() {
+    for (key, good, bad) in [
+        ("server.allowed_hosts", "tools.example.com,*.example.org", "https://tools.example.com"),
+        ("server.allowed_origins", "https://example.com,http://localhost:5173", "example.com"),
+        ("server.trusted_proxies", "127.0.0.1,10.0.0.0/8", "10.0.0.1/8"),
+        ("folders.account_roots", "Ada@example.com=/srv/ada,bob@example.com=/srv/bob", "/srv/ada"),
+    ] {
+        let given =
+            |text: &str| load(Sources { flags: vec![(key, "--flag".into(), text.into())], ..Sources::default() });
+        assert!(given(good).is_ok(), "{key} = {good}");
+        assert!(given(bad).is_err(), "{key} = {bad}");
+    }
+    assert_eq!(account_root("Ada@example.com=/srv/a=b"), Some(("ada@example.com".into(), PathBuf::from("/srv/a=b"))));
 }

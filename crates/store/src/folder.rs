@@ -14,6 +14,7 @@ mod errors;
 mod everywhere;
 mod explorer;
 mod find;
+mod guarded;
 mod overlay;
 mod search;
 mod steps;
@@ -47,11 +48,47 @@ use watching::Watching;
 #[derive(Clone, Debug, Default)]
 pub struct FolderOptions {
     /// Only folders at or below these.
-    pub allowed_roots: Vec<PathBuf>,
+    pub allowed_roots: Vec<AllowedRoot>,
     /// Where the journals of commits are: a folder that all processes share that change the same folders.
     pub journal_dir: PathBuf,
+    /// Folders that no workspace may show, beside that of the journals: the server keeps its own data in them.
+    pub guarded: Vec<PathBuf>,
     /// How much of their history is kept.
     pub history: HistoryLimits,
+}
+
+/// A folder at or below which folders may become workspaces.
+#[derive(Clone, Debug)]
+pub struct AllowedRoot {
+    /// Its real path.
+    pub folder: PathBuf,
+    /// The only accounts that may open it, by their addresses in lower case; any account where this is `None`.
+    pub accounts: Option<Vec<String>>,
+}
+
+impl AllowedRoot {
+    /// A root that any account may open.
+    pub fn for_all(folder: PathBuf) -> Self {
+        Self { folder, accounts: None }
+    }
+
+    fn admits(&self, account: &str) -> bool {
+        self.accounts.as_ref().is_none_or(|accounts| accounts.iter().any(|admitted| admitted == account))
+    }
+}
+
+impl FolderOptions {
+    /// Whether an account may have a workspace in a folder, by the folder's real path.
+    ///
+    /// Of several roots that hold the folder the deepest decides. A root inside the folder that is reserved for other
+    /// accounts would be shown by it, so that one must admit the account too.
+    pub(crate) fn allows(&self, real_path: &Path, account: &str) -> bool {
+        let above = self.allowed_roots.iter().filter(|root| real_path.starts_with(&root.folder));
+        // Of two entries for one folder, the one that names accounts counts.
+        let deepest = above.max_by_key(|root| (root.folder.components().count(), root.accounts.is_some()));
+        let mut below = self.allowed_roots.iter().filter(|root| root.folder.starts_with(real_path));
+        deepest.is_some_and(|root| root.admits(account)) && below.all(|root| root.admits(account))
+    }
 }
 
 /// How much of the history of a folder is kept.
@@ -79,23 +116,22 @@ pub(crate) struct Folder {
 }
 
 impl Folder {
-    /// Opens a folder, if it is allowed.
-    pub(crate) fn open(path: &Path, options: &FolderOptions) -> Result<Self> {
-        let is_allowed = |path: &Path| options.allowed_roots.iter().any(|allowed| path.starts_with(allowed));
+    /// Opens a folder for a workspace of this account, if that is allowed.
+    pub(crate) fn open(path: &Path, options: &FolderOptions, account: &str) -> Result<Self> {
         let root = Root::open(path).map_err(|error| {
             // Of what lies elsewhere nobody learns even whether it is there.
             let leads_up = path.components().any(|part| part == Component::ParentDir);
-            if is_allowed(path) && !leads_up { unusable(path, &error) } else { not_allowed(path) }
+            if options.allows(path, account) && !leads_up { unusable(path, &error) } else { not_allowed(path) }
         })?;
         // What was opened is judged, not what the path may lead to by now.
-        if !is_allowed(root.real_path()) {
+        if !options.allows(root.real_path(), account) {
             return Err(not_allowed(path));
         }
         // They tell what files hold, so they are for the server's own eyes.
         let own = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&options.journal_dir);
         own.map_err(disk_fault)?;
-        let journals = options.journal_dir.canonicalize().map_err(ToolError::internal)?;
-        if journals.starts_with(root.real_path()) || root.real_path().starts_with(&journals) {
+        let guarded: Vec<PathBuf> = options.guarded.iter().chain([&options.journal_dir]).cloned().collect();
+        if guarded::shows_guarded(root.real_path(), &guarded).map_err(ToolError::internal)? {
             return Err(holds_secrets(path));
         }
         let disk = Disk { root: Arc::new(root), limits: options.history };
@@ -121,19 +157,21 @@ fn unusable(path: &Path, error: &toolrest_directory::Error) -> ToolError {
     ToolError::new(ErrorKind::Unavailable, message)
 }
 
-fn not_allowed(path: &Path) -> ToolError {
+pub(crate) fn not_allowed(path: &Path) -> ToolError {
     let message = format!(
-        "The folder {} is not below any that the operator allows; start the server with --allow-root",
+        "The folder {} is not below any that the operator allows to this account; start the server with --allow-root, \
+         or list it in folders.account_roots",
         path.display()
     );
     ToolError::new(ErrorKind::Forbidden, message)
 }
 
-/// The refusal of a folder in which the server keeps what it must not show: next to the journals lies the database, with
-/// the secret that signs tokens.
+/// The refusal of a folder that shows where the server keeps its database, with the secret that signs tokens, and the
+/// files of other workspaces.
 fn holds_secrets(path: &Path) -> ToolError {
     let message = format!(
-        "The folder {} holds the server's own data, which no workspace may show; keep them elsewhere with --data-dir",
+        "The folder {} holds the server's own data or lies in it, and no workspace may show that; keep the data \
+         elsewhere with the setting server.data_dir (--data-dir)",
         path.display()
     );
     ToolError::new(ErrorKind::Forbidden, message)

@@ -30,7 +30,7 @@ pub use accounts::{AccountStore, Attempt, Credentials, NewUser, Rotation, Sessio
 pub use checkout::CheckoutsKept;
 pub use file_list::{FileList, ListedSince, Moment};
 pub use files::{CallInfo, Chat, FileStore, Message, Page};
-pub use folder::{FolderOptions, HistoryLimits, find as find_in_folder, search as search_folder};
+pub use folder::{AllowedRoot, FolderOptions, HistoryLimits, find as find_in_folder, search as search_folder};
 pub use history::{FolderCommit, FolderHistory, Recorded};
 pub use postgres::{Postgres, PostgresOptions};
 pub use recorder::WriteBehind;

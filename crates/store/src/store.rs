@@ -153,8 +153,9 @@ pub trait WorkspaceStore: Send + Sync {
     /// Makes a workspace, owned by the user.
     async fn create_workspace(&self, owner: UserId, name: String, place: Place) -> Result<WorkspaceInfo>;
 
-    /// Tells where the files of a workspace are, whoever asks; none if there is no such workspace.
-    async fn place(&self, workspace: WorkspaceId) -> Result<Option<Place>>;
+    /// Tells where the files of a workspace are, and the address of the account that made it, whoever asks; none if
+    /// there is no such workspace.
+    async fn place(&self, workspace: WorkspaceId) -> Result<Option<(Place, String)>>;
 
     /// Lists the workspaces that the user belongs to, oldest first.
     async fn workspaces_of(&self, user: UserId) -> Result<Vec<WorkspaceInfo>>;

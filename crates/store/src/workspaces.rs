@@ -2,7 +2,7 @@
 
 use crate::checkout::{CheckoutsKept, Desks};
 use crate::database_workspace::DatabaseWorkspace;
-use crate::folder::{Explorer, Folder, FolderOptions, FolderWorkspace};
+use crate::folder::{Explorer, Folder, FolderOptions, FolderWorkspace, not_allowed};
 use crate::{Place, Scratch, Store};
 use async_trait::async_trait;
 use std::{
@@ -30,7 +30,7 @@ pub struct StoredWorkspaces {
 #[derive(Clone)]
 enum Known {
     Database,
-    Folder { root: String, open: Arc<Folder> },
+    Folder { root: String, owner: String, open: Arc<Folder> },
 }
 
 impl StoredWorkspaces {
@@ -48,10 +48,10 @@ impl StoredWorkspaces {
         self
     }
 
-    /// The real path of a folder that is to be a workspace, if that is allowed.
-    pub async fn allowed_root(&self, root: &Path) -> Result<String> {
-        let (root, options) = (root.to_owned(), self.folders.clone());
-        let open = move || Folder::open(&root, &options).map(|folder| folder.real_path().to_owned());
+    /// The real path of a folder that is to be a workspace of an account, if that is allowed.
+    pub async fn allowed_root(&self, root: &Path, account: &str) -> Result<String> {
+        let (root, options, account) = (root.to_owned(), self.folders.clone(), account.to_owned());
+        let open = move || Folder::open(&root, &options, &account).map(|folder| folder.real_path().to_owned());
         let opened = tokio::task::spawn_blocking(open).await.map_err(ToolError::internal)?;
         let real = opened.map_err(|error| match error.kind {
             // Here it is the caller who names it.
@@ -68,27 +68,30 @@ impl StoredWorkspaces {
 
     async fn find(&self, workspace: WorkspaceId) -> Result<Known> {
         let known = self.known().get(&workspace).cloned();
-        let root = match known {
-            Some(Known::Folder { root, open }) if !open.is_at(Path::new(&root)) => root,
+        let (root, owner) = match known {
+            Some(Known::Folder { root, owner, open }) if !open.is_at(Path::new(&root)) => (root, owner),
             Some(known) => return Ok(known),
             None => match self.store.place(workspace).await? {
                 // What does not exist is refused as what is not shared.
                 None => return Ok(Known::Database),
-                Some(Place::Database) => return Ok(self.remember(workspace, Known::Database)),
-                Some(Place::Directory { root }) => root,
+                Some((Place::Database, _)) => return Ok(self.remember(workspace, Known::Database)),
+                Some((Place::Directory { root }, owner)) => (root, owner),
             },
         };
         if let Some(open) = self.open_at(&root) {
-            return Ok(self.remember(workspace, Known::Folder { root, open }));
+            if !self.folders.allows(open.real_path(), &owner) {
+                return Err(not_allowed(Path::new(&root)));
+            }
+            return Ok(self.remember(workspace, Known::Folder { root, owner, open }));
         }
         let (store, options, runtime) = (Arc::clone(&self.store), self.folders.clone(), Handle::current());
         let open = move || {
-            let folder = Folder::open(Path::new(&root), &options)?;
+            let folder = Folder::open(Path::new(&root), &options, &owner)?;
             if let Err(error) = folder.recover(&*store, &runtime) {
                 // It stands in the way of changes, which try again, but not of reading.
                 tracing::error!(%error, "an interrupted commit could not be settled");
             }
-            Ok(Known::Folder { root, open: Arc::new(folder) })
+            Ok(Known::Folder { root, owner, open: Arc::new(folder) })
         };
         let opened = tokio::task::spawn_blocking(open).await.map_err(ToolError::internal)?;
         Ok(self.remember(workspace, opened?))
@@ -98,7 +101,7 @@ impl StoredWorkspaces {
     fn open_at(&self, root: &str) -> Option<Arc<Folder>> {
         let known = self.known();
         let mut open = known.values().filter_map(|known| match known {
-            Known::Folder { root: of_it, open } if of_it == root => Some(open),
+            Known::Folder { root: of_it, open, .. } if of_it == root => Some(open),
             _ => None,
         });
         open.find(|open| open.is_at(Path::new(root))).cloned()

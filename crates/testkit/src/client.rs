@@ -69,7 +69,10 @@ impl Request {
 
     /// Gives the bytes that go over the wire.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut head = format!("{} {} HTTP/1.1\r\nHost: localhost\r\n", self.method, self.path);
+        let mut head = format!("{} {} HTTP/1.1\r\n", self.method, self.path);
+        if !self.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
+            head += "Host: localhost\r\n";
+        }
         for (name, value) in &self.headers {
             let _ = write!(head, "{name}: {value}\r\n");
         }

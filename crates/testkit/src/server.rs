@@ -55,10 +55,11 @@ impl ServerOptions {
 
     /// Starts the server; gives its exit and its words when it refuses to.
     pub fn try_start(self) -> Result<Server, Refusal> {
-        let data = tempfile::Builder::new().prefix("toolrest-data-").tempdir().expect("a temporary folder");
-        watchdog::owns_folder(data.path());
-        let (process, address) = launch(&self, data.path(), "127.0.0.1:0")?;
-        Ok(Server { options: self, data, process, address })
+        let home = tempfile::Builder::new().prefix("toolrest-data-").tempdir().expect("a temporary folder");
+        watchdog::owns_folder(home.path());
+        let (process, address) = launch(&self, home.path(), "127.0.0.1:0")?;
+        let data_folder = data_folder(home.path());
+        Ok(Server { options: self, home, data_folder, process, address })
     }
 }
 
@@ -73,9 +74,10 @@ pub struct Refusal {
 
 /// A running server; it is killed, and its data folder goes, with the value or with the test process.
 pub struct Server {
-    // Before `data`: fields are dropped in order, and a running server would write into the folder as it goes.
+    // Before `home`: fields are dropped in order, and a running server would write into the folder as it goes.
     process: Process,
-    data: TempDir,
+    home: TempDir,
+    data_folder: PathBuf,
     options: ServerOptions,
     address: String,
 }
@@ -110,13 +112,14 @@ impl Server {
         line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") * 1024
     }
 
+    /// The folder in which it keeps its data.
     pub fn data_folder(&self) -> &Path {
-        self.data.path()
+        &self.data_folder
     }
 
     /// Makes an empty folder that may become a workspace.
     pub fn new_folder(&self) -> PathBuf {
-        let folder = folders(self.data.path()).join(uuid::Uuid::new_v4().simple().to_string());
+        let folder = folders(self.home.path()).join(uuid::Uuid::new_v4().simple().to_string());
         std::fs::create_dir(&folder).expect("a new folder");
         folder
     }
@@ -166,27 +169,34 @@ impl Server {
             Port::Same => self.address.as_str(),
             Port::New => "127.0.0.1:0",
         };
-        (self.process, self.address) = launch(&self.options, self.data.path(), listen)?;
+        (self.process, self.address) = launch(&self.options, self.home.path(), listen)?;
         Ok(())
     }
 }
 
-/// Where folders may lie that are to be workspaces.
-fn folders(data: &Path) -> PathBuf {
-    data.join("folders")
+/// Where the server keeps its data, in the folder of the test.
+fn data_folder(home: &Path) -> PathBuf {
+    home.join("data")
 }
 
-fn launch(options: &ServerOptions, data: &Path, listen: &str) -> Result<(Process, String), Refusal> {
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folders(data)).expect("a folder for folders");
+/// Where folders may lie that are to be workspaces: not in the data, which no workspace may show.
+fn folders(home: &Path) -> PathBuf {
+    home.join("folders")
+}
+
+fn launch(options: &ServerOptions, home: &Path, listen: &str) -> Result<(Process, String), Refusal> {
+    for folder in [folders(home), data_folder(home)] {
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).expect("a folder of the test");
+    }
     let mut command = vec![
         options.binary.clone().into_os_string(),
         "serve".into(),
         "--listen".into(),
         listen.into(),
         "--data-dir".into(),
-        data.into(),
+        data_folder(home).into(),
         "--allow-root".into(),
-        folders(data).into(),
+        folders(home).into(),
     ];
     if let Backend::Postgres(url) = &options.backend {
         command.push("--database-url".into());
@@ -195,7 +205,7 @@ fn launch(options: &ServerOptions, data: &Path, listen: &str) -> Result<(Process
     let mut process = Process::start(&Program {
         command,
         // Not the repository, where a toolrest.toml of a developer may lie.
-        folder: data,
+        folder: home,
         env: options.env.clone(),
         env_removed: &["TOOLREST_", "BUILDSCALE_"],
         last_signal: LastSignal::Kill,

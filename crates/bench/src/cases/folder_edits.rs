@@ -14,7 +14,9 @@ use toolrest_core::{
 };
 use toolrest_directory::{Change, CommitOptions, Expect, Hash, Parents, Root};
 use toolrest_edit::{diff, patch};
-use toolrest_store::{FolderOptions, HistoryLimits, NewUser, Place, Scratch, Sqlite, Store, StoredWorkspaces};
+use toolrest_store::{
+    AllowedRoot, FolderOptions, HistoryLimits, NewUser, Place, Scratch, Sqlite, Store, StoredWorkspaces,
+};
 
 use super::Effort;
 use crate::process::Folder;
@@ -117,13 +119,15 @@ impl Room {
             let user = store.create_user(new).await.expect("a user").id;
             let root = folder.path().join("root").canonicalize().expect("the folder is there");
             let options = FolderOptions {
-                allowed_roots: vec![root.clone()],
+                allowed_roots: vec![AllowedRoot::for_all(root.clone())],
                 journal_dir: folder.path().join("journals"),
+                guarded: Vec::new(),
                 history: HistoryLimits::default(),
             };
             let scratch = Scratch::open(&folder.path().join("checkouts")).expect("a folder for checkouts");
             let workspaces = StoredWorkspaces::new(Arc::clone(&store), options, scratch);
-            let place = Place::Directory { root: workspaces.allowed_root(&root).await.expect("it is allowed") };
+            let place =
+                Place::Directory { root: workspaces.allowed_root(&root, "anyone").await.expect("it is allowed") };
             let workspace = store.create_workspace(user, "bench".into(), place).await.expect("a workspace").id;
             let engine = Engine::new(
                 toolrest_toolsets::all(&toolrest_toolsets::Services::none()),

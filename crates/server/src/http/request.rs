@@ -15,6 +15,7 @@ use std::{
     time::Duration,
 };
 use toolrest_core::{Access, Caller, ErrorKind, Result, Role, ToolError, WorkspaceId, WsPath};
+use toolrest_ops::outside::AddressRange;
 use toolrest_store::Page;
 
 /// The address that a request comes from.
@@ -22,12 +23,23 @@ use toolrest_store::Page;
 pub(crate) struct Peer(pub(crate) String);
 
 impl Peer {
-    /// The peer of the connection, or whom a trusted proxy in front names last.
-    pub(crate) fn of(request: &http::Request<Body>, peer: IpAddr, trust_proxy: bool) -> Self {
-        let forwarded = request.headers().get_all("x-forwarded-for").iter().next_back();
-        let forwarded = forwarded.and_then(|value| value.to_str().ok()?.rsplit(',').next()?.trim().parse().ok());
-        let address: IpAddr = forwarded.filter(|_| trust_proxy).unwrap_or(peer);
-        Self(match address.to_canonical() {
+    /// The peer of the connection or, if that is a trusted proxy, the caller that it names.
+    ///
+    /// Each proxy adds the address it was called from at the end of `X-Forwarded-For`. So the last address that is not
+    /// a trusted proxy's is the caller; what stands before it, the caller may have made up.
+    pub(crate) fn of(headers: &HeaderMap, peer: IpAddr, proxies: &[AddressRange]) -> Self {
+        let is_proxy = |address: IpAddr| proxies.iter().any(|range| range.contains(address.to_canonical()));
+        let mut caller = peer;
+        let hops = headers.get_all("x-forwarded-for").iter().rev();
+        let hops = hops.flat_map(|value| value.to_str().unwrap_or_default().rsplit(','));
+        for hop in hops {
+            if !is_proxy(caller) {
+                break;
+            }
+            let Ok(address) = hop.trim().parse() else { break };
+            caller = address;
+        }
+        Self(match caller.to_canonical() {
             // Whoever has one address of a /64 has them all.
             IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX)).to_string(),
             v4 @ IpAddr::V4(_) => v4.to_string(),

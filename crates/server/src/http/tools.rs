@@ -6,7 +6,7 @@ use super::request::{access_token, json, workspace_id};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Query, Request, State};
 use axum::response::Response;
-use http::{HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use serde::Deserialize;
 use serde_json::json;
 use std::{collections::HashMap, sync::Arc};
@@ -49,19 +49,35 @@ pub(crate) async fn call(
 /// The route has chosen the dialect, so everything that can go wrong from here on is answered in its shape.
 async fn answer(app: &App, workspace: &str, toolset: &str, request: Request) -> Response {
     let id = CallId::new();
-    let mut correlation = correlation_of(&request).unwrap_or_else(|| id.to_string());
-    let mut response = match bind(app, workspace, toolset, request, id, &mut correlation).await {
+    let mut correlation = correlation_of(request.headers()).unwrap_or_else(|| id.to_string());
+    let response = match bind(app, workspace, toolset, request, id, &mut correlation).await {
         Ok(call) => match app.engine.call(call).await {
             Some(answer) => reply(answer),
             None => refusal(app, toolset, &no_toolset(toolset), &correlation),
         },
         Err(error) => refusal(app, toolset, &error, &correlation),
     };
+    with_correlation(response, correlation)
+}
+
+fn with_correlation(mut response: Response, correlation: String) -> Response {
     // What came in a body may hold what no header can.
     if let Ok(value) = HeaderValue::try_from(correlation) {
         response.headers_mut().insert(CORRELATION_ID.clone(), value);
     }
     response
+}
+
+/// Answers with an error that was found outside of a route: in the shape of the toolset that the path names, if it does.
+pub(crate) fn refusal_at(app: &App, path: &str, correlation: Option<String>, error: &ToolError) -> Response {
+    let parts: Vec<&str> = path.split('/').collect();
+    let toolset = match parts[..] {
+        ["", "api", "v1", "workspaces", _, "tools"] => "workspace",
+        ["", "api", "v1", "workspaces", _, "toolsets", toolset] => toolset,
+        _ => return axum::response::IntoResponse::into_response(super::Failure(error.clone())),
+    };
+    let correlation = correlation.unwrap_or_else(|| CallId::new().to_string());
+    with_correlation(refusal(app, toolset, error, &correlation), correlation)
 }
 
 fn refusal(app: &App, toolset: &str, error: &ToolError, correlation: &str) -> Response {
@@ -73,8 +89,8 @@ fn refusal(app: &App, toolset: &str, error: &ToolError, correlation: &str) -> Re
 }
 
 /// The id that the request's header gives to the call.
-fn correlation_of(request: &Request) -> Option<String> {
-    let given = request.headers().get(&CORRELATION_ID)?.to_str().ok()?;
+pub(crate) fn correlation_of(headers: &HeaderMap) -> Option<String> {
+    let given = headers.get(&CORRELATION_ID)?.to_str().ok()?;
     is_correlation(given).then(|| given.to_owned())
 }
 
@@ -107,7 +123,7 @@ async fn read(app: &App, toolset: &str, request: Request, correlation: &mut Stri
     if app.engine.toolsets().find(toolset).is_none() {
         return Err(no_toolset(toolset));
     }
-    let in_header = correlation_of(&request);
+    let in_header = correlation_of(request.headers());
     let ToolRequest { tool, args, correlation_id } = json(request, app, app.settings.limits.body_bytes).await?;
     if let Some(given) = correlation_id {
         let given = given.as_string().filter(|id| is_correlation(id)).ok_or_else(|| {

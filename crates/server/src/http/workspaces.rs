@@ -9,7 +9,7 @@ use serde_json::json;
 use std::{path::Path, sync::Arc, time::Duration};
 use toolrest_core::{Role, ToolError, WorkspaceSettings};
 use toolrest_ops::outside::AllowList;
-use toolrest_store::{Place, WorkspaceChange};
+use toolrest_store::{Place, WorkspaceChange, no_such_account};
 
 const NAME_CHARS: usize = 100;
 const MOST_HOSTS: usize = 100;
@@ -51,7 +51,9 @@ pub(crate) async fn create(State(app): State<Arc<App>>, Signed(caller): Signed, 
             return Err(ToolError::argument("root", message).into());
         }
         (Kind::Directory, Some(root)) => {
-            Place::Directory { root: app.workspaces.allowed_root(Path::new(root)).await.map_err(|e| e.about("root"))? }
+            let account = app.store.user(caller.user).await?.ok_or_else(no_such_account)?.email;
+            let root = app.workspaces.allowed_root(Path::new(root), &account).await;
+            Place::Directory { root: root.map_err(|error| error.about("root"))? }
         }
     };
     ok(&json!({ "workspace": app.store.create_workspace(caller.user, name, place).await? }))

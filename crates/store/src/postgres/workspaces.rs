@@ -70,10 +70,12 @@ impl WorkspaceStore for Postgres {
         Ok(WorkspaceInfo { id, name, owner_id: owner, role, place, settings, created_at: at, updated_at: at })
     }
 
-    async fn place(&self, workspace: WorkspaceId) -> Result<Option<Place>> {
-        let sql = "SELECT kind, root FROM workspaces WHERE id = $1";
+    async fn place(&self, workspace: WorkspaceId) -> Result<Option<(Place, String)>> {
+        let sql =
+            "SELECT w.kind, w.root, coalesce(u.email, '') FROM workspaces w LEFT JOIN users u ON u.id = w.owner_id
+                   WHERE w.id = $1";
         let rows = self.look(sql, &[&workspace.0]).await?;
-        Ok(rows.first().map(|row| Place::from_row(row.get(0), row.get(1))))
+        Ok(rows.first().map(|row| (Place::from_row(row.get(0), row.get(1)), row.get(2))))
     }
 
     async fn workspaces_of(&self, user: UserId) -> Result<Vec<WorkspaceInfo>> {

@@ -88,9 +88,12 @@ impl WorkspaceStore for Sqlite {
         .await
     }
 
-    async fn place(&self, workspace: WorkspaceId) -> Result<Option<Place>> {
-        let sql = "SELECT kind, root FROM workspaces WHERE id = ?1";
-        self.glance(move |db| find(db, sql, [workspace.0], |row| Ok(Place::from_row(row.get(0)?, row.get(1)?)))).await
+    async fn place(&self, workspace: WorkspaceId) -> Result<Option<(Place, String)>> {
+        let sql =
+            "SELECT w.kind, w.root, coalesce(u.email, '') FROM workspaces w LEFT JOIN users u ON u.id = w.owner_id
+                   WHERE w.id = ?1";
+        let placed = |row: &Row<'_>| Ok((Place::from_row(row.get(0)?, row.get(1)?), row.get(2)?));
+        self.glance(move |db| find(db, sql, [workspace.0], placed)).await
     }
 
     async fn workspaces_of(&self, user: UserId) -> Result<Vec<WorkspaceInfo>> {

@@ -9,9 +9,10 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use toolrest_core::{
     Access, AllowAll, CallCx, CallRecord, Caller, Change, Changeset, Commit, Content, Depth, Destination, Engine,
-    ErrorKind, FileType, Limits, Parents, Put, Recorder, Removal, Result, Role, Toolsets, UserId, WorkspaceId, WsPath,
+    ErrorKind, FileType, Limits, Parents, Put, Recorder, Removal, Result, Role, Toolsets, UserId, WorkspaceId,
+    Workspaces, WsPath,
 };
-use toolrest_store::{FolderOptions, HistoryLimits, Page, Place, Purge, Scratch, Store, StoredWorkspaces};
+use toolrest_store::{AllowedRoot, FolderOptions, HistoryLimits, Page, Place, Purge, Scratch, Store, StoredWorkspaces};
 
 on_both_stores![
     a_folder_and_a_database_agree_about_any_changes,
@@ -48,13 +49,14 @@ impl Pair {
         let store = Arc::clone(&stored.store);
         let user = new_user(&*store).await;
         let options = FolderOptions {
-            allowed_roots: vec![root.path().canonicalize().unwrap()],
+            allowed_roots: vec![AllowedRoot::for_all(root.path().canonicalize().unwrap())],
             journal_dir: journals.path().to_owned(),
+            guarded: Vec::new(),
             history: HistoryLimits::default(),
         };
         let scratch = Scratch::open(&journals.path().join("checkouts")).unwrap();
         let workspaces = StoredWorkspaces::new(Arc::clone(&store), options, scratch);
-        let place = Place::Directory { root: workspaces.allowed_root(root.path()).await.unwrap() };
+        let place = Place::Directory { root: workspaces.allowed_root(root.path(), "anyone").await.unwrap() };
         let in_folder = store.create_workspace(user, "folder".into(), place).await.unwrap().id;
         let in_database = store.create_workspace(user, "database".into(), Place::Database).await.unwrap().id;
         let (policy, recorder) = (Arc::new(AllowAll), Arc::new(NoRecords));
@@ -339,17 +341,72 @@ async fn what_a_database_cannot_keep_now_is_kept_later() {
 async fn the_servers_own_data_is_in_no_workspace() {
     let (room, allowed) = (Room::on_sqlite().await, tempfile::tempdir().unwrap());
     let (data, beside) = (allowed.path().join("data"), allowed.path().join("beside"));
+    let python = allowed.path().join("python");
     let options = FolderOptions {
-        allowed_roots: vec![allowed.path().canonicalize().unwrap()],
+        allowed_roots: vec![AllowedRoot::for_all(allowed.path().canonicalize().unwrap())],
         journal_dir: data.join("journals"),
+        guarded: vec![data.clone(), python.clone()],
         history: HistoryLimits::default(),
     };
     fs::create_dir_all(&options.journal_dir).unwrap();
-    fs::create_dir(&beside).unwrap();
+    for folder in [&beside, &python] {
+        fs::create_dir(folder).unwrap();
+    }
     let scratch = Scratch::open(&data.join("checkouts")).unwrap();
     let workspaces = StoredWorkspaces::new(Arc::clone(&room.store), options, scratch);
-    for folder in [allowed.path(), &data, &data.join("journals")] {
-        assert_eq!(workspaces.allowed_root(folder).await.unwrap_err().kind, ErrorKind::Forbidden, "{folder:?}");
+    let link = allowed.path().join("link");
+    std::os::unix::fs::symlink(data.join("checkouts"), &link).unwrap();
+    for folder in [allowed.path(), &data, &data.join("journals"), &data.join("checkouts"), &link, &python] {
+        let refusal = workspaces.allowed_root(folder, "anyone").await.unwrap_err();
+        assert_eq!(refusal.kind, ErrorKind::Forbidden, "{folder:?}");
+        assert!(refusal.message.contains("server.data_dir"), "{folder:?}: {}", refusal.message);
     }
-    workspaces.allowed_root(&beside).await.unwrap();
+    workspaces.allowed_root(&beside, "anyone").await.unwrap();
+}
+
+#[tokio::test]
+async fn a_root_for_some_accounts_is_opened_by_no_other() {
+    let (room, home) = (Room::on_sqlite().await, tempfile::tempdir().unwrap());
+    let home_path = home.path().canonicalize().unwrap();
+    let (hers, deeper, shared) = (home_path.join("hers"), home_path.join("hers/deeper"), home_path.join("shared"));
+    for folder in [&deeper, &shared] {
+        fs::create_dir_all(folder).unwrap();
+    }
+    let data = tempfile::tempdir().unwrap();
+    let options = FolderOptions {
+        allowed_roots: vec![
+            AllowedRoot::for_all(home_path.clone()),
+            AllowedRoot { folder: hers.clone(), accounts: Some(vec!["ada@example.com".into()]) },
+        ],
+        journal_dir: data.path().join("journals"),
+        guarded: Vec::new(),
+        history: HistoryLimits::default(),
+    };
+    let scratch = || Scratch::open(&data.path().join("checkouts")).unwrap();
+    let workspaces = StoredWorkspaces::new(Arc::clone(&room.store), options.clone(), scratch());
+    for folder in [&hers, &deeper, &shared, &home_path] {
+        workspaces.allowed_root(folder, "ada@example.com").await.unwrap();
+    }
+    workspaces.allowed_root(&shared, "bob@example.com").await.unwrap();
+    // Above it, because that would show it.
+    for folder in [&hers, &deeper, &home_path] {
+        let refusal = workspaces.allowed_root(folder, "bob@example.com").await.unwrap_err();
+        assert_eq!(refusal.kind, ErrorKind::Forbidden, "{folder:?}");
+    }
+    // A workspace that was made while it was allowed is closed too, also while another has the folder open.
+    let ada = new_user(&*room.store).await;
+    let bob = new_user(&*room.store).await;
+    let email = room.store.user(ada).await.unwrap().unwrap().email;
+    let place = Place::Directory { root: hers.to_str().unwrap().to_owned() };
+    let hers_id = room.store.create_workspace(ada, "hers".into(), place.clone()).await.unwrap().id;
+    let his_id = room.store.create_workspace(bob, "his".into(), place).await.unwrap().id;
+    let mut options = options;
+    options.allowed_roots[1].accounts = Some(vec![email]);
+    let workspaces = StoredWorkspaces::new(Arc::clone(&room.store), options, scratch());
+    let access = |workspace, user| Access { workspace, user, need: Role::Viewer };
+    workspaces.open(access(hers_id, ada)).await.unwrap();
+    for _ in 0..2 {
+        let refusal = workspaces.open(access(his_id, bob)).await.err().unwrap();
+        assert_eq!(refusal.kind, ErrorKind::Forbidden);
+    }
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolrest_testkit::{Account, Port, Request, Workspace, eventually, sha256_hex, unique_email};
+use toolrest_testkit::{Account, Request, Workspace, sha256_hex, unique_email};
 
 use crate::on::{On, list_at, text_at};
 use crate::toolset::{CODING, FILE};
@@ -294,7 +294,7 @@ async fn changes_are_told_as_they_happen(on: On) {
     account.workspace("Plain").await.get("/events").await.refused(503, "UNAVAILABLE");
     let mut listener = TcpStream::connect(server.address()).unwrap();
     let request = format!(
-        "GET /api/v1/workspaces/{}/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\n\r\n",
+        "GET /api/v1/workspaces/{}/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\r\n",
         workspace.id, account.access_token
     );
     listener.write_all(request.as_bytes()).unwrap();
@@ -353,40 +353,4 @@ async fn a_large_file_is_read_in_parts_and_in_little_memory(on: On) {
     let peak = server.peak_memory_bytes();
     assert!(peak < text.len() as u64 / 2, "{peak} bytes of memory for a file of {}", text.len());
     FILE.refused(&workspace, 413, "invalid_argument", "file.read", json!({"path": "long.log"})).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_folder_that_holds_the_servers_own_data_is_refused() {
-    let mut server = On::Sqlite.options().start();
-    let data = server.data_folder().to_owned();
-    for folder in [&data, data.parent().unwrap()] {
-        server.set_env("TOOLREST__FOLDERS__LOCAL_DIR", folder.to_str().unwrap());
-        let refusal = server.try_restart(Port::New).unwrap_err();
-        assert!(refusal.output.contains("--data-dir"), "{}", refusal.output);
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_started_for_a_folder_gives_a_token_for_it() {
-    let folder = On::Sqlite.shared().new_folder();
-    fs::write(folder.join("a.txt"), "text").unwrap();
-    let mut server = On::Sqlite.options().env("TOOLREST__FOLDERS__LOCAL_DIR", folder.to_str().unwrap()).start();
-    let mut ids = Vec::new();
-    for _ in 0..2 {
-        let output = eventually("it tells the token", Duration::from_secs(10), async || {
-            Some(server.output()).filter(|output| output.contains("Stop with"))
-        })
-        .await;
-        let line = |word: &str| output.lines().find(|line| line.contains(word)).unwrap().to_owned();
-        let id = line("/workspaces/").rsplit('/').next().unwrap().trim().to_owned();
-        let token =
-            line("token").split_whitespace().skip_while(|word| !word.ends_with("token")).nth(1).unwrap().to_owned();
-        let request = Request::new("POST", &format!("/api/v1/workspaces/{id}/tools"));
-        let body = json!({"tool": "read", "args": {"path": "/a.txt"}});
-        let reply = server.client().send(request.bearer(&token).json(&body)).await;
-        assert_eq!(reply.result()["content"], "text");
-        ids.push(id);
-        server.restart(Port::New);
-    }
-    assert_eq!(ids[0], ids[1], "the workspace of a folder stays the same");
 }

@@ -178,7 +178,7 @@ async fn a_browser_that_sends_its_access_token_too_can_refresh_and_log_out(on: O
 }
 
 async fn failing_from_elsewhere_does_not_lock_an_owner_out(on: On) {
-    let server = on.options().env("TOOLREST__SERVER__TRUST_PROXY", "true").start();
+    let server = on.options().env("TOOLREST__SERVER__TRUSTED_PROXIES", "127.0.0.1").start();
     let client = server.client();
     let email = unique_email("owner");
     let account = toolrest_testkit::Account::register(&client, &email).await;

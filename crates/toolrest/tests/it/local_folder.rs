@@ -1,0 +1,165 @@
+//! A server that is started for one folder (`--dir`), and who may open which folder.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use toolrest_testkit::{Account, Port, Request, Server, Workspace, eventually, unique_email};
+
+use crate::command::toolrest;
+use crate::on::{On, text_at};
+
+/// The local workspace that a server tells of when it starts, used with its token.
+async fn local_workspace(server: &Server) -> Workspace {
+    let output = eventually("it tells the token", Duration::from_secs(10), async || {
+        Some(server.output()).filter(|output| output.contains("Stop with"))
+    })
+    .await;
+    let line = |word: &str| output.lines().find(|line| line.contains(word)).unwrap().to_owned();
+    let id = line("/workspaces/").rsplit('/').next().unwrap().trim().to_owned();
+    let token = line("token").split_whitespace().skip_while(|word| !word.ends_with("token")).nth(1).unwrap().to_owned();
+    let account = Account {
+        client: server.client(),
+        email: "local".to_owned(),
+        id: String::new(),
+        access_token: token,
+        refresh_token: String::new(),
+    };
+    account.in_workspace(&id)
+}
+
+async fn open_folder(account: &Account, root: &Path) -> toolrest_testkit::Reply {
+    account.post("/workspaces", &json!({"name": "Mine", "kind": "directory", "root": root})).await
+}
+
+fn registration(email: &str) -> Value {
+    let password = toolrest_testkit::PASSWORD;
+    json!({"email": email, "password": password, "confirm_password": password})
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_started_for_a_folder_gives_a_token_for_it() {
+    let folder = On::Sqlite.shared().new_folder();
+    fs::write(folder.join("a.txt"), "text").unwrap();
+    let mut server = On::Sqlite.options().env("TOOLREST__FOLDERS__LOCAL_DIR", folder.to_str().unwrap()).start();
+    let mut ids = Vec::new();
+    for _ in 0..2 {
+        let workspace = local_workspace(&server).await;
+        assert_eq!(workspace.text("/a.txt").await, "text");
+        ids.push(workspace.id);
+        server.restart(Port::New);
+    }
+    assert_eq!(ids[0], ids[1], "the workspace of a folder stays the same");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn registration_is_closed_at_a_server_for_one_folder_unless_asked_for() {
+    let folder = On::Sqlite.shared().new_folder();
+    let options = On::Sqlite.options().env("TOOLREST__FOLDERS__LOCAL_DIR", folder.to_str().unwrap());
+    let server = options.clone().start();
+    let register = Request::new("POST", "/api/v1/auth/register").json(&registration(&unique_email("late")));
+    server.client().send(register).await.refused(403, "FORBIDDEN");
+    let server = options.env("TOOLREST__AUTH__REGISTRATION_OPEN", "true").start();
+    Account::register(&server.client(), &unique_email("asked")).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_local_folder_belongs_to_the_local_user_alone() {
+    let home = On::Sqlite.shared().new_folder();
+    let (folder, beside) = (home.join("project"), home.join("beside"));
+    for folder in [&folder.join("sub"), &beside] {
+        fs::create_dir_all(folder).unwrap();
+    }
+    let server = On::Sqlite
+        .options()
+        .env("TOOLREST__FOLDERS__LOCAL_DIR", folder.to_str().unwrap())
+        .env("TOOLREST__AUTH__REGISTRATION_OPEN", "true")
+        .start();
+    let other = Account::register(&server.client(), &unique_email("other")).await;
+    for root in [&folder, &folder.join("sub"), &home] {
+        open_folder(&other, root).await.refused(403, "FORBIDDEN");
+    }
+    let workspace = local_workspace(&server).await;
+    workspace.seen_by(&other).refused(403, "FORBIDDEN", "ls", json!({})).await;
+    // Its owner can still share it.
+    workspace.admit(&other, "viewer").await;
+    workspace.seen_by(&other).ok("ls", json!({})).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_workspace_that_another_made_in_the_local_folder_is_closed() {
+    let mut server = On::Sqlite.options().start();
+    let account = Account::register(&server.client(), &unique_email("earlier")).await;
+    let folder = server.new_folder();
+    let workspace = account.folder_workspace("Mine", &folder).await;
+    workspace.write("/a.txt", "text").await;
+    server.set_env("TOOLREST__FOLDERS__LOCAL_DIR", folder.to_str().unwrap());
+    server.restart(Port::Same);
+    assert_eq!(local_workspace(&server).await.text("/a.txt").await, "text");
+    workspace.refused(403, "FORBIDDEN", "read", json!({"path": "/a.txt"})).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_root_of_some_accounts_is_opened_by_them_alone() {
+    let mut server = On::Sqlite.options().start();
+    let (client, folder) = (server.client(), server.new_folder());
+    let ada = Account::register(&client, &unique_email("ada")).await;
+    let bob = Account::register(&client, &unique_email("bob")).await;
+    let his = bob.folder_workspace("His", &folder).await;
+    server.set_env("TOOLREST__FOLDERS__ACCOUNT_ROOTS", &format!("{}={}", ada.email, folder.display()));
+    server.restart(Port::Same);
+    open_folder(&ada, &folder).await.success();
+    let refusal = open_folder(&bob, &folder).await.refused(403, "FORBIDDEN");
+    assert!(text_at(&refusal, "/error").contains("folders.account_roots"), "{refusal}");
+    his.refused(403, "FORBIDDEN", "ls", json!({})).await;
+    open_folder(&bob, &server.new_folder()).await.success();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_folder_that_shows_the_servers_own_data_can_be_opened() {
+    let mut server = On::Sqlite.options().start();
+    let data = server.data_folder().to_owned();
+    let account = Account::register(&server.client(), &unique_email("curious")).await;
+    server.set_env(
+        "TOOLREST__FOLDERS__ACCOUNT_ROOTS",
+        &format!("{}={}", account.email, data.parent().unwrap().display()),
+    );
+    server.restart(Port::Same);
+    let link = server.new_folder().join("link");
+    symlink(data.join("checkouts"), &link).unwrap();
+    for root in [&data, &data.join("checkouts"), &data.join("journals"), data.parent().unwrap(), &link] {
+        let refusal = open_folder(&account, root).await.refused(403, "FORBIDDEN");
+        assert!(text_at(&refusal, "/error").contains("server.data_dir"), "{root:?}: {refusal}");
+    }
+    open_folder(&account, &server.new_folder()).await.success();
+    for folder in [&data, data.parent().unwrap(), &data.join("checkouts")] {
+        server.set_env("TOOLREST__FOLDERS__LOCAL_DIR", folder.to_str().unwrap());
+        let refusal = server.try_restart(Port::New).unwrap_err();
+        assert!(refusal.output.contains("server.data_dir"), "{}", refusal.output);
+    }
+}
+
+/// A command that is ended with the test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn serving_the_folder_one_stands_in_keeps_the_data_in_the_users_own_folder() {
+    let (home, project) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let own = home.path().join("share");
+    let mut command = toolrest(project.path(), &["serve", "--dir", ".", "--listen", "127.0.0.1:0"]);
+    command.env("XDG_DATA_HOME", &own).env("HOME", home.path()).stdout(Stdio::null()).stderr(Stdio::null());
+    let _running = Running(command.spawn().unwrap());
+    let database: PathBuf = own.join("toolrest/toolrest.db");
+    eventually("the database is made", Duration::from_secs(20), async || database.exists().then_some(())).await;
+    assert_eq!(fs::read_dir(project.path()).unwrap().count(), 0, "nothing is left in the project");
+}
