@@ -6,6 +6,7 @@ mod disk;
 mod filter;
 mod ground;
 mod hidden;
+mod kernel_objects;
 mod memory;
 mod mounts;
 mod processes;
@@ -37,6 +38,7 @@ use crate::{
     sys,
     wire::{self, Ending, Event, FromCell, Order, ToCell},
 };
+use processes::Processes;
 use program::Waiting;
 
 /// User and group of everything in a cell, as seen from inside.
@@ -73,6 +75,7 @@ fn serve(socket: &OwnedFd, ground: &Ground) -> Result<(), Failure> {
     take_identity(ground)?;
     root::build(ground)?;
     let signals = sys::child_signals().at(Step::Fork)?;
+    let processes = Processes::mount().at(Step::Processes)?;
     let program = Waiting::start(socket, ground)?;
 
     let Some((ToCell::Run { watch, enforced_by }, descriptors)) = wire::receive::<ToCell>(socket).at(Step::Order)?
@@ -91,7 +94,7 @@ fn serve(socket: &OwnedFd, ground: &Ground) -> Result<(), Failure> {
     }
     let program = program.go(&file, streams);
     keep_only(WATCHING)?;
-    let watch = watch::Watch::new(&place.limits, watch, folders, order.clock).at(Step::Limits)?;
+    let watch = watch::Watch::new(&place.limits, watch, processes, folders, order.clock)?;
     let (exit, limit_hit) = reaper::reap(socket, &signals, program, watch)?;
 
     let cpu = sys::cpu_of_children();

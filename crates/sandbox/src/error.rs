@@ -7,7 +7,7 @@ use crate::{Failure, Layer, Step};
 /// The result of every call of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why a job did not run. A job that ran and failed is a [`Report`](crate::Report).
+/// Why a job did not run, or not to its end. A job that ran and failed is a [`Report`](crate::Report).
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A layer cannot be put in place on this machine. The job is refused: it never runs with less.
@@ -23,6 +23,9 @@ pub enum Error {
     /// The order could not be carried out: a folder that is missing, a path that cannot be a mount point.
     #[error("the job could not be set up: {0}")]
     SetUp(Failure),
+    /// The job ran, and was ended because its watchdog could not see any more what it used.
+    #[error("the job was ended because its limits could not be watched: {0}")]
+    Unwatched(Failure),
     #[error("the job is not valid: {0}")]
     Invalid(&'static str),
     #[error("no {0} interpreter was found beneath /usr or in PATH")]
@@ -54,8 +57,10 @@ impl From<Failure> for Error {
         if let Some(layer) = failure.step.layer() {
             return Self::Unavailable { layer, failure };
         }
-        if failure.step != Step::Program {
-            return Self::SetUp(failure);
+        match failure.step {
+            Step::Program => {}
+            Step::Watch => return Self::Unwatched(failure),
+            _ => return Self::SetUp(failure),
         }
         let program = failure.subject.clone();
         match rustix::io::Errno::from_raw_os_error(failure.errno) {

@@ -34,6 +34,8 @@ pub enum Step {
     Landlock,
     Seccomp,
     Program,
+    /// Not a step of setting up: the watch over the limits of a job that runs.
+    Watch,
 }
 
 impl Step {
@@ -60,7 +62,8 @@ impl Step {
             | Self::Fork
             | Self::Streams
             | Self::WorkingFolder
-            | Self::Program => return None,
+            | Self::Program
+            | Self::Watch => return None,
         })
     }
 
@@ -92,6 +95,7 @@ impl Step {
             Self::Landlock => "restricting files with Landlock",
             Self::Seccomp => "filtering system calls",
             Self::Program => "executing the program",
+            Self::Watch => "reading the use of",
         }
     }
 }

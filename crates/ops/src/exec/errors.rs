@@ -21,6 +21,12 @@ pub(super) fn explain(error: &Error) -> ToolError {
             "The program ended with the sandbox that it ran in, and what it changed is not kept; repeat the call";
         return ToolError::new(kind, message);
     }
+    if let Error::Unwatched(failure) = error {
+        let message = format!(
+            "The program was ended, and what it changed is not kept, because its limits could not be watched: {failure}"
+        );
+        return ToolError::new(kind, message);
+    }
     let mut message = format!("The program was not run: {error}");
     if lacks_overlay(error) {
         message.push_str(" Or allow programs to run on folders themselves, with run.without_overlay.");

@@ -8,15 +8,19 @@ use std::{
     ffi::{CStr, CString},
     ops::AddAssign,
     os::fd::OwnedFd,
+    rc::Rc,
     time::{Duration, Instant},
 };
 
 use rustix::{
-    fs::{AtFlags, Dir, FileType, Mode, OFlags, StatxFlags},
-    io::Result,
+    fs::{Access, AtFlags, FileType, Mode, OFlags, StatxFlags},
+    io::{Errno, Result},
 };
 
-use super::hidden::Hidden;
+use super::{
+    hidden::Hidden,
+    processes::{Processes, entries, is_gone},
+};
 use crate::{Limit, Limits};
 
 /// How often in a row a walk may lose its way before the job is taken to move its folders about on purpose.
@@ -63,6 +67,8 @@ impl AddAssign for Usage {
 struct Count {
     all: Usage,
     old: Usage,
+    /// Whether there is a folder that the job can get into, and PID 1 cannot read.
+    closed: bool,
 }
 
 enum Walk {
@@ -73,11 +79,11 @@ enum Walk {
 }
 
 impl Disk {
-    pub(super) fn new(limits: &Limits, folders: Vec<OwnedFd>) -> Result<Self> {
+    pub(super) fn new(limits: &Limits, folders: Vec<OwnedFd>, processes: Rc<Processes>) -> Result<Self> {
         let limit = Usage { bytes: limits.disk_bytes, files: limits.new_files };
         Ok(Self {
             folders,
-            hidden: Hidden::new()?,
+            hidden: Hidden::new(processes)?,
             limit,
             started: 0,
             before: None,
@@ -89,45 +95,47 @@ impl Disk {
     }
 
     /// Takes what was made before a time for what was there before the job.
-    pub(super) fn begin(&mut self, since: Duration) {
+    pub(super) fn begin(&mut self, since: Duration) -> Result<()> {
         self.started = i128::try_from(since.as_nanos()).unwrap_or(i128::MAX);
         self.before = None;
-        self.free = self.folders.iter().filter_map(|folder| free(folder).ok()).collect();
+        self.free = self.free_now()?;
         self.free_most = self.free.iter().map(|free| free.bytes).collect();
         self.next_walk = Instant::now() + WALK_INTERVAL;
+        Ok(())
     }
 
-    pub(super) fn look(&mut self, interrupted: &dyn Fn() -> bool) -> Option<Limit> {
-        if !self.has_shrunk() && Instant::now() < self.next_walk {
-            return None;
+    pub(super) fn look(&mut self, interrupted: &dyn Fn() -> bool) -> Result<Option<Limit>> {
+        if !self.has_shrunk()? && Instant::now() < self.next_walk {
+            return Ok(None);
         }
         let begun = Instant::now();
         let mut count = Count::default();
         for folder in &self.folders {
-            match walk(folder, self.started, interrupted) {
+            match walk(folder, self.started, interrupted)? {
                 Walk::Done(found) => {
                     count.all += found.all;
                     count.old += found.old;
+                    count.closed |= found.closed;
                 }
-                Walk::Interrupted => return None,
+                Walk::Interrupted => return Ok(None),
                 Walk::Lost => {
                     self.lost += 1;
-                    return (self.lost > LOST_LIMIT).then_some(Limit::Disk);
+                    return Ok((self.lost > LOST_LIMIT).then_some(Limit::Disk));
                 }
             }
         }
         self.lost = 0;
-        let held = self.hidden.look();
+        let held = self.hidden.look()?;
         count.all.bytes += held.bytes();
-        self.free = self.folders.iter().filter_map(|folder| free(folder).ok()).collect();
+        self.free = self.free_now()?;
         let lost = self.lost_bytes();
         self.next_walk = Instant::now() + WALK_INTERVAL.max(begun.elapsed() * WALKING_SHARE);
         let before = *self.before.get_or_insert(count.old);
         // Others use the file system too; but who holds what cannot be measured answers for all that is gone.
         let grown = count.all.bytes.saturating_sub(before.bytes) > self.limit.bytes
-            || held.more && lost > self.limit.bytes
+            || (held.more || count.closed) && lost > self.limit.bytes
             || count.all.files.saturating_sub(before.files) > self.limit.files;
-        grown.then_some(Limit::Disk)
+        Ok(grown.then_some(Limit::Disk))
     }
 
     /// How much the file systems have lost of what was free.
@@ -141,13 +149,16 @@ impl Disk {
     }
 
     /// Whether the file system has lost so much of its free space that the job could be near its limit.
-    fn has_shrunk(&self) -> bool {
-        self.folders.iter().zip(&self.free).any(|(folder, before)| {
-            free(folder).is_ok_and(|now| {
-                before.bytes.saturating_sub(now.bytes) > self.limit.bytes / 8
-                    || before.files.saturating_sub(now.files) > self.limit.files / 8
-            })
-        })
+    fn has_shrunk(&self) -> Result<bool> {
+        let now = self.free_now()?;
+        Ok(now.iter().zip(&self.free).any(|(now, before)| {
+            before.bytes.saturating_sub(now.bytes) > self.limit.bytes / 8
+                || before.files.saturating_sub(now.files) > self.limit.files / 8
+        }))
+    }
+
+    fn free_now(&self) -> Result<Vec<Usage>> {
+        self.folders.iter().map(free).collect()
     }
 }
 
@@ -158,34 +169,45 @@ fn free(folder: &OwnedFd) -> Result<Usage> {
 
 /// Counts everything beneath a folder. Only one folder is open at a time, so that no tree is too deep; the way back up
 /// is checked, since the job can move what is walked through.
-fn walk(top: &OwnedFd, started: i128, interrupted: &dyn Fn() -> bool) -> Walk {
+fn walk(top: &OwnedFd, started: i128, interrupted: &dyn Fn() -> bool) -> Result<Walk> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut counter = Counter { count: Count::default(), linked: HashSet::new(), started, interrupted };
-    let Ok(mut current) = rustix::fs::openat(top, c".", flags, Mode::empty()) else { return Walk::Lost };
-    let Some(level) = counter.read(&current) else { return Walk::Interrupted };
+    let mut current = rustix::fs::openat(top, c".", flags, Mode::empty())?;
+    let Some(level) = counter.read(&current)? else { return Ok(Walk::Interrupted) };
     let mut levels = vec![level];
     while let Some(level) = levels.last_mut() {
         if let Some(name) = level.pending.pop() {
-            // It can be gone by now.
-            let Ok(folder) = rustix::fs::openat(&current, &name, flags, Mode::empty()) else { continue };
-            let Some(level) = counter.read(&folder) else { return Walk::Interrupted };
+            let folder = match rustix::fs::openat(&current, &name, flags, Mode::empty()) {
+                Ok(folder) => folder,
+                Err(errno) if is_gone(errno) => continue,
+                Err(Errno::ACCESS) => {
+                    // Somebody else's. The job has no more rights to it than PID 1 without its capabilities.
+                    let enter = rustix::fs::accessat(&current, &name, Access::EXEC_OK, AtFlags::empty());
+                    counter.count.closed |= enter.is_ok();
+                    continue;
+                }
+                Err(errno) => return Err(errno),
+            };
+            let Some(level) = counter.read(&folder)? else { return Ok(Walk::Interrupted) };
             current = folder;
             levels.push(level);
         } else {
             levels.pop();
             let Some(above) = levels.last() else { break };
             match rustix::fs::openat(&current, c"..", flags, Mode::empty()) {
-                Ok(folder) if identity(&folder) == above.identity => current = folder,
-                Ok(_) | Err(_) => return Walk::Lost,
+                Ok(folder) if identity(&folder)? == above.identity => current = folder,
+                Ok(_) | Err(Errno::ACCESS) => return Ok(Walk::Lost),
+                Err(errno) if is_gone(errno) => return Ok(Walk::Lost),
+                Err(errno) => return Err(errno),
             }
         }
     }
-    Walk::Done(counter.count)
+    Ok(Walk::Done(counter.count))
 }
 
 /// A folder on the way down.
 struct Level {
-    identity: Option<(u64, u64)>,
+    identity: (u64, u64),
     /// Folders in it that have not been walked through.
     pending: Vec<CString>,
 }
@@ -200,15 +222,15 @@ struct Counter<'a> {
 
 impl Counter<'_> {
     /// Counts what is in one folder; nothing where the walk is to end.
-    fn read(&mut self, folder: &OwnedFd) -> Option<Level> {
-        let mut level = Level { identity: identity(folder), pending: Vec::new() };
-        let Ok(entries) = Dir::read_from(folder) else { return Some(level) };
-        for entry in entries.flatten() {
+    fn read(&mut self, folder: &OwnedFd) -> Result<Option<Level>> {
+        let mut level = Level { identity: identity(folder)?, pending: Vec::new() };
+        for entry in entries(folder)? {
+            let entry = entry?;
             let name = entry.file_name();
             if name == c"." || name == c".." {
                 continue;
             }
-            let Some(found) = look_at(folder, name) else { continue };
+            let Some(found) = look_at(folder, name)? else { continue };
             let counted = found.links < 2 || found.is_folder || self.linked.insert(found.identity);
             let usage = Usage { bytes: if counted { found.bytes } else { 0 }, files: 1 };
             self.count.all += usage;
@@ -219,15 +241,15 @@ impl Counter<'_> {
                 level.pending.push(name.to_owned());
             }
             if self.count.all.files.is_multiple_of(PATIENCE) && (self.interrupted)() {
-                return None;
+                return Ok(None);
             }
         }
-        Some(level)
+        Ok(Some(level))
     }
 }
 
-fn identity(folder: &OwnedFd) -> Option<(u64, u64)> {
-    rustix::fs::fstat(folder).ok().map(|stat| (stat.st_dev, stat.st_ino))
+fn identity(folder: &OwnedFd) -> Result<(u64, u64)> {
+    rustix::fs::fstat(folder).map(|stat| (stat.st_dev, stat.st_ino))
 }
 
 struct Found {
@@ -238,17 +260,22 @@ struct Found {
     born: i128,
 }
 
-fn look_at(folder: &OwnedFd, name: &CStr) -> Option<Found> {
+/// What an entry of a folder takes up; nothing where it has been removed, or the job cannot get at it either.
+fn look_at(folder: &OwnedFd, name: &CStr) -> Result<Option<Found>> {
     let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
-    let stat = rustix::fs::statx(folder, name, AtFlags::SYMLINK_NOFOLLOW, wanted).ok()?;
+    let stat = match rustix::fs::statx(folder, name, AtFlags::SYMLINK_NOFOLLOW, wanted) {
+        Ok(stat) => stat,
+        Err(errno) if is_gone(errno) || errno == Errno::ACCESS => return Ok(None),
+        Err(errno) => return Err(errno),
+    };
     // Where birth is not recorded, the last change will do: only a file that is touched early counts as new then.
     let has_birth = StatxFlags::from_bits_retain(stat.stx_mask).contains(StatxFlags::BTIME);
     let born = if has_birth { stat.stx_btime } else { stat.stx_ctime };
-    Some(Found {
+    Ok(Some(Found {
         bytes: stat.stx_blocks * 512,
         links: stat.stx_nlink,
         identity: (stat.stx_dev_major, stat.stx_dev_minor, stat.stx_ino),
         is_folder: FileType::from_raw_mode(stat.stx_mode.into()) == FileType::Directory,
         born: i128::from(born.tv_sec) * 1_000_000_000 + i128::from(born.tv_nsec),
-    })
+    }))
 }

@@ -1,14 +1,17 @@
 //! Files that have no name any more, and take up room as long as a process holds them.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, rc::Rc};
 
-use rustix::fs::{AtFlags, Dir, FileType};
+use rustix::{
+    fs::{AtFlags, FileType},
+    io::Result,
+};
 
-use super::processes::{Processes, field};
+use super::processes::{Processes, Seen, entries, field, is_gone};
 
 /// Where the processes of the job are seen, and file systems that are memory and count as such.
 pub(super) struct Hidden {
-    processes: Processes,
+    processes: Rc<Processes>,
     memory: Vec<u64>,
 }
 
@@ -18,7 +21,8 @@ pub(super) struct Held {
     /// Sizes by inode.
     files: HashMap<u64, u64>,
     /// Whether there can be more than is to be seen: a file that is mapped but not open is known by the length of the
-    /// mapping only, and one on its way through a socket not at all.
+    /// mapping only, one on its way through a socket not at all, and neither is what a process holds that the kernel
+    /// does not let PID 1 look into.
     pub(super) more: bool,
 }
 
@@ -29,43 +33,69 @@ impl Held {
 }
 
 impl Hidden {
-    pub(super) fn new() -> rustix::io::Result<Self> {
+    pub(super) fn new(processes: Rc<Processes>) -> Result<Self> {
         let device = |path: &str| rustix::fs::stat(path).map(|stat| stat.st_dev);
-        Ok(Self { processes: Processes::new()?, memory: vec![device("/tmp")?, device("/dev/shm")?] })
+        Ok(Self { processes, memory: vec![device("/tmp")?, device("/dev/shm")?] })
     }
 
-    pub(super) fn look(&self) -> Held {
+    pub(super) fn look(&self) -> Result<Held> {
         let mut held = Held::default();
-        // Descriptors can be a thread's own; memory is always that of the process.
-        let processes = self.processes.all().into_iter().map(|pid| self.processes.threads(pid));
-        let processes: Vec<Vec<String>> = processes.collect();
-        for thread in processes.iter().flatten() {
-            self.open(thread, &mut held);
+        let processes = self.processes.all()?;
+        for pid in &processes {
+            for thread in self.processes.descriptor_tables(*pid)? {
+                self.open(&thread, &mut held)?;
+            }
         }
-        for threads in processes {
-            let mut maps = threads.iter().filter_map(|thread| self.processes.read(&format!("{thread}/maps")));
-            self.mapped(&maps.find(|maps| !maps.is_empty()).unwrap_or_default(), &mut held);
+        for pid in processes {
+            self.mapped(&self.maps(pid, &mut held)?, &mut held);
         }
-        held
+        Ok(held)
     }
 
-    fn open(&self, thread: &str, held: &mut Held) {
-        let Some(folder) = self.processes.open_folder(&format!("{thread}/fd")) else { return };
-        let Ok(entries) = Dir::read_from(&folder) else { return };
-        for entry in entries.flatten() {
-            let Ok(stat) = rustix::fs::statat(&folder, entry.file_name(), AtFlags::empty()) else { continue };
+    fn open(&self, thread: &str, held: &mut Held) -> Result<()> {
+        let folder = match self.processes.descriptors(thread)? {
+            Seen::There(folder) => folder,
+            Seen::Gone => return Ok(()),
+            Seen::Closed => {
+                held.more = true;
+                return Ok(());
+            }
+        };
+        for entry in entries(&folder)? {
+            let entry = entry?;
+            let stat = match rustix::fs::statat(&folder, entry.file_name(), AtFlags::empty()) {
+                Ok(stat) => stat,
+                Err(errno) if is_gone(errno) => continue,
+                Err(errno) => return Err(errno),
+            };
             match FileType::from_raw_mode(stat.st_mode) {
                 FileType::RegularFile if stat.st_nlink == 0 && !self.memory.contains(&stat.st_dev) => {
                     held.files.insert(stat.st_ino, stat.st_blocks.unsigned_abs() * 512);
                 }
                 FileType::Socket if !held.more => {
                     let path = format!("{thread}/fdinfo/{}", entry.file_name().to_string_lossy());
-                    let info = self.processes.read(&path).unwrap_or_default();
-                    held.more = field(&info, "scm_fds:").is_some_and(|count| count > 0);
+                    held.more = match self.processes.read(&path)? {
+                        Seen::There(info) => field(&info, "scm_fds:").is_some_and(|count| count > 0),
+                        Seen::Gone => false,
+                        Seen::Closed => true,
+                    };
                 }
                 _ => {}
             }
         }
+        Ok(())
+    }
+
+    /// The mappings of a process, by the first of its threads that still has any.
+    fn maps(&self, pid: u32, held: &mut Held) -> Result<String> {
+        for thread in self.processes.threads(pid)? {
+            match self.processes.maps(&thread)? {
+                Seen::There(maps) if !maps.is_empty() => return Ok(maps),
+                Seen::There(_) | Seen::Gone => {}
+                Seen::Closed => held.more = true,
+            }
+        }
+        Ok(String::new())
     }
 
     fn mapped(&self, maps: &str, held: &mut Held) {

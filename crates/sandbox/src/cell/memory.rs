@@ -1,13 +1,13 @@
 //! How much memory, and how many processes, a job has.
 
-use std::{os::fd::OwnedFd, time::Duration};
+use std::{os::fd::OwnedFd, rc::Rc, time::Duration};
 
 use rustix::{
     fs::{Mode, OFlags},
-    io::Result,
+    io::{Errno, Result},
 };
 
-use super::processes::{Processes, field};
+use super::processes::{Processes, Seen, field};
 use crate::{Limit, Limits, wire::Watched};
 
 /// How much memory a job could take in a second.
@@ -15,7 +15,7 @@ const PACE_BYTES: u64 = 4 << 30;
 
 /// Looks at all processes of the namespace.
 pub(super) struct Memory {
-    processes: Processes,
+    processes: Rc<Processes>,
     /// Folders whose files are memory.
     temporary: Vec<OwnedFd>,
     bytes_limit: u64,
@@ -29,25 +29,32 @@ pub(super) struct Memory {
 
 /// What one look found.
 #[derive(Default)]
-struct Seen {
+struct Count {
     own_bytes: u64,
     shared_bytes: u64,
     /// The tables of pages, which can take more than the pages.
     table_bytes: u64,
     threads: u64,
-    /// Where the memory of each process is found.
-    processes: Vec<String>,
+    processes: Vec<Process>,
+}
+
+/// The memory of one process.
+struct Process {
+    /// Where it is found.
+    path: String,
+    own_bytes: u64,
+    shared_bytes: u64,
 }
 
 impl Memory {
     pub(super) const SOON: Duration = Duration::from_millis(20);
     const LATE: Duration = Duration::from_millis(250);
 
-    pub(super) fn new(limits: &Limits, watched: Watched) -> Result<Self> {
+    pub(super) fn new(limits: &Limits, watched: Watched, processes: Rc<Processes>) -> Result<Self> {
         let open =
             |path: &str| rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
         Ok(Self {
-            processes: Processes::new()?,
+            processes,
             temporary: vec![open("/tmp")?, open("/dev/shm")?],
             bytes_limit: if watched.memory { limits.memory_bytes } else { u64::MAX },
             count_limit: if watched.processes { limits.processes } else { u64::MAX },
@@ -63,83 +70,115 @@ impl Memory {
         Duration::from_millis(self.room_bytes / pace).clamp(Self::SOON, Self::LATE)
     }
 
-    pub(super) fn look(&mut self) -> Option<Limit> {
-        let seen = self.count();
-        let temporary = self.temporary_bytes();
-        let used = seen.own_bytes + seen.table_bytes + seen.shared_bytes.max(temporary);
+    /// Looks whether the job has more than it may have. `kernel_bytes` is what the kernel holds for it besides.
+    pub(super) fn look(&mut self, kernel_bytes: u64) -> Result<Option<Limit>> {
+        let count = self.count()?;
+        let temporary = self.temporary_bytes()?;
+        let fixed = count.table_bytes + kernel_bytes;
+        let used = count.own_bytes + fixed + count.shared_bytes.max(temporary);
         self.room_bytes = self.bytes_limit.saturating_sub(used);
-        if self.hides_shared_memory(&seen) {
-            return Some(Limit::Memory);
+        if self.hides_shared_memory(&count)? {
+            return Ok(Some(Limit::Memory));
         }
         if used <= self.bytes_limit {
-            return None;
+            return Ok(None);
         }
         // Pages that processes share were counted for each: only now is it worth to look more closely.
-        let (own, shared) = seen
-            .processes
-            .iter()
-            .filter_map(|process| self.proportional(process))
-            .fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-        (own + seen.table_bytes + shared.max(temporary) > self.bytes_limit).then_some(Limit::Memory)
+        let (mut own, mut shared) = (0, 0);
+        for process in &count.processes {
+            let proportional = self.proportional(process)?;
+            own += proportional.0;
+            shared += proportional.1;
+        }
+        Ok((own + fixed + shared.max(temporary) > self.bytes_limit).then_some(Limit::Memory))
     }
 
     /// Shared memory without a file stays as long as any page of it is mapped, and only what is mapped can be seen. The
     /// system knows how much there is in all: where that has grown past the limit, who has such memory answers for it.
-    fn hides_shared_memory(&mut self, seen: &Seen) -> bool {
-        let all = self.processes.read("meminfo").and_then(|text| field(&text, "Shmem:")).unwrap_or(0) << 10;
+    fn hides_shared_memory(&mut self, count: &Count) -> Result<bool> {
+        let all = field(&self.processes.read_text("meminfo")?, "Shmem:").ok_or(Errno::IO)? << 10;
         self.shared_least = self.shared_least.min(all);
-        let maps = |process: &String| self.processes.read(&format!("{process}/maps"));
-        all - self.shared_least > self.bytes_limit
-            && seen.processes.iter().filter_map(maps).any(|maps| maps.contains("/dev/zero (deleted)\n"))
+        if all - self.shared_least <= self.bytes_limit {
+            return Ok(false);
+        }
+        for process in &count.processes {
+            match self.processes.maps(&process.path)? {
+                Seen::There(maps) if maps.contains("/dev/zero (deleted)\n") => return Ok(true),
+                Seen::There(_) | Seen::Gone => {}
+                Seen::Closed => return Ok(true),
+            }
+        }
+        Ok(false)
     }
 
     /// Whether there were as many processes as there may be.
-    pub(super) fn processes_reached(&mut self) -> bool {
-        self.count();
+    pub(super) fn processes_reached(&mut self) -> Result<bool> {
+        self.count()?;
         // PID 1 counts too, and the program has just ended.
-        self.count_peak + 2 >= self.count_limit
+        Ok(self.count_peak + 2 >= self.count_limit)
     }
 
-    fn count(&mut self) -> Seen {
-        let mut seen = Seen::default();
-        for pid in self.processes.all() {
-            let Some((process, status)) = self.status(pid) else { continue };
+    fn count(&mut self) -> Result<Count> {
+        let mut count = Count::default();
+        for pid in self.processes.all()? {
+            let Some((path, status)) = self.status(pid)? else { continue };
             let bytes = |name| field(&status, name).unwrap_or(0) << 10;
-            seen.threads += field(&status, "Threads:").unwrap_or(1);
-            seen.own_bytes += bytes("RssAnon:") + bytes("VmSwap:");
-            seen.shared_bytes += bytes("RssShmem:");
-            seen.table_bytes += bytes("VmPTE:");
-            seen.processes.push(process);
+            let process =
+                Process { path, own_bytes: bytes("RssAnon:") + bytes("VmSwap:"), shared_bytes: bytes("RssShmem:") };
+            count.threads += field(&status, "Threads:").unwrap_or(1);
+            count.own_bytes += process.own_bytes;
+            count.shared_bytes += process.shared_bytes;
+            count.table_bytes += bytes("VmPTE:");
+            count.processes.push(process);
         }
-        self.count_peak = self.count_peak.max(seen.threads);
-        seen
+        self.count_peak = self.count_peak.max(count.threads);
+        Ok(count)
     }
 
     /// What a process has, and where that is found: where its first thread has ended, with another one.
-    fn status(&self, pid: u32) -> Option<(String, String)> {
+    fn status(&self, pid: u32) -> Result<Option<(String, String)>> {
         let process = pid.to_string();
-        let status = self.processes.read(&format!("{process}/status"))?;
+        let Some(status) = self.status_of(&process)? else { return Ok(None) };
         if field(&status, "RssAnon:").is_some() {
-            return Some((process, status));
+            return Ok(Some((process, status)));
         }
-        let of = |thread: String| Some((self.processes.read(&format!("{thread}/status"))?, thread));
-        let mut threads = self.processes.threads(pid).into_iter().filter_map(of);
-        let living = threads.find(|(status, _)| field(status, "RssAnon:").is_some());
-        Some(living.map_or((process, status), |(status, thread)| (thread, status)))
+        for thread in self.processes.threads(pid)? {
+            match self.status_of(&thread)? {
+                Some(status) if field(&status, "RssAnon:").is_some() => return Ok(Some((thread, status))),
+                _ => {}
+            }
+        }
+        Ok(Some((process, status)))
     }
 
-    /// Memory of a process in which what it shares counts in part: its own, and what is in temporary files.
-    fn proportional(&self, process: &str) -> Option<(u64, u64)> {
-        let rollup = self.processes.read(&format!("{process}/smaps_rollup"))?;
-        let bytes = |name| field(&rollup, name).map(|kilobytes| kilobytes << 10);
-        Some((bytes("Pss_Anon:")? + bytes("SwapPss:").unwrap_or(0), bytes("Pss_Shmem:")?))
+    /// The status of a process or a thread, which anybody may read; nothing where it has ended.
+    fn status_of(&self, path: &str) -> Result<Option<String>> {
+        match self.processes.read(&format!("{path}/status"))? {
+            Seen::There(status) => Ok(Some(status)),
+            Seen::Gone => Ok(None),
+            Seen::Closed => Err(Errno::ACCESS),
+        }
     }
 
-    fn temporary_bytes(&self) -> u64 {
-        let used = |folder: &OwnedFd| {
-            let stat = rustix::fs::fstatvfs(folder).ok()?;
-            Some((stat.f_blocks - stat.f_bfree) * stat.f_frsize)
+    /// Memory of a process in which what it shares counts in part: its own, and what is in temporary files. All of it
+    /// where the kernel does not tell what is shared.
+    fn proportional(&self, process: &Process) -> Result<(u64, u64)> {
+        let rollup = match self.processes.read(&format!("{}/smaps_rollup", process.path))? {
+            Seen::There(rollup) => rollup,
+            Seen::Gone => return Ok((0, 0)),
+            Seen::Closed => return Ok((process.own_bytes, process.shared_bytes)),
         };
-        self.temporary.iter().filter_map(used).sum()
+        let bytes = |name| field(&rollup, name).map(|kilobytes| kilobytes << 10);
+        // It is empty where the process has just ended.
+        Ok((bytes("Pss_Anon:").unwrap_or(0) + bytes("SwapPss:").unwrap_or(0), bytes("Pss_Shmem:").unwrap_or(0)))
+    }
+
+    fn temporary_bytes(&self) -> Result<u64> {
+        let mut used = 0;
+        for folder in &self.temporary {
+            let stat = rustix::fs::fstatvfs(folder)?;
+            used += (stat.f_blocks - stat.f_bfree) * stat.f_frsize;
+        }
+        Ok(used)
     }
 }

@@ -14,7 +14,7 @@ use rustix::{
     fs::Mode,
     io::Errno,
     net::SocketFlags,
-    process::{self, Pid, Resource, Rlimit},
+    process::{self, DumpableBehavior, Pid, Resource, Rlimit},
     thread::CapabilitySet,
 };
 
@@ -68,6 +68,8 @@ fn give_up_rights(ground: &Ground) -> Result<(), Failure> {
     process::umask(Mode::from_raw_mode(0o022));
     drop_bounding_set().at(Step::Capabilities)?;
     keep_only(CapabilitySet::empty())?;
+    // PID 1, of which this is a fork, is not dumpable. It could not look into this process if that were not either.
+    process::set_dumpable_behavior(DumpableBehavior::Dumpable).at(Step::Fork)?;
     rustix::thread::set_no_new_privs(true).at(Step::NoNewPrivileges)?;
     ground.filters.install().at(Step::Seccomp)
 }

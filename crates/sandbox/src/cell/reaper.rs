@@ -19,6 +19,9 @@ use crate::{
 /// How long the dead may take to be buried before they are killed once more.
 const BURIAL: Duration = Duration::from_millis(5);
 
+/// How many of the dead are buried before the limits are looked at again: a job can have others die all the time.
+const BURIED_AT_ONCE: u32 = 256;
+
 /// Waits until the program has ended, ends everything else, and says how it ended and by what limit.
 pub(super) fn reap(
     socket: &OwnedFd,
@@ -28,25 +31,30 @@ pub(super) fn reap(
 ) -> Result<(Exit, Option<Limit>), Failure> {
     let mut limit_hit = None;
     let exit = loop {
-        if let Some(exit) = bury(signals, program).at(Step::Fork)? {
-            break exit;
-        }
-        match rest(Some(socket), signals, watch.rest()).at(Step::Fork)? {
+        let more = match bury(signals, program).on(Step::Watch, "processes")? {
+            Buried::Program(exit) => break exit,
+            Buried::All => false,
+            Buried::Some => true,
+        };
+        let time = if more { Duration::ZERO } else { watch.rest() };
+        match rest(Some(socket), signals, time).on(Step::Watch, "processes")? {
             Wake::LauncherGone => sys::exit(0),
-            Wake::Begun { since } => watch.begin(since),
+            Wake::Begun { since } => watch.begin(since)?,
             Wake::Ready => {}
         }
         if limit_hit.is_none() {
-            limit_hit = watch.look(|| has_ended(program));
+            limit_hit = watch.look(|| has_ended(program))?;
             if limit_hit.is_some() {
                 // It fails only where there is nobody left to kill.
                 let _ = sys::kill_all();
             }
         }
     };
-    let failed = exit != Exit::Code(0);
-    limit_hit = limit_hit.or_else(|| limit_of(exit)).or_else(|| watch.reached_while_it_failed(failed));
-    end_all(signals).at(Step::Fork)?;
+    limit_hit = limit_hit.or_else(|| limit_of(exit));
+    if limit_hit.is_none() {
+        limit_hit = watch.reached_while_it_failed(exit != Exit::Code(0))?;
+    }
+    end_all(signals).on(Step::Watch, "processes")?;
     Ok((exit, limit_hit))
 }
 
@@ -59,18 +67,26 @@ fn limit_of(exit: Exit) -> Option<Limit> {
     }
 }
 
-/// Buries all that have died, and says how the program ended if it is among them.
-fn bury(signals: &OwnedFd, program: Pid) -> rustix::io::Result<Option<Exit>> {
+/// Who was buried.
+enum Buried {
+    Program(Exit),
+    All,
+    /// There are more.
+    Some,
+}
+
+/// Buries those that have died, and says how the program ended if it is among them.
+fn bury(signals: &OwnedFd, program: Pid) -> rustix::io::Result<Buried> {
     drain(signals);
-    let mut exit = None;
-    loop {
+    for _ in 0..BURIED_AT_ONCE {
         match rustix::process::wait(WaitOptions::NOHANG) {
-            Ok(Some((pid, status))) if pid == program => exit = Some(exit_of(status)),
+            Ok(Some((pid, status))) if pid == program => return Ok(Buried::Program(exit_of(status))),
             Ok(Some(_)) | Err(Errno::INTR) => {}
-            Ok(None) | Err(Errno::CHILD) => return Ok(exit),
+            Ok(None) | Err(Errno::CHILD) => return Ok(Buried::All),
             Err(errno) => return Err(errno),
         }
     }
+    Ok(Buried::Some)
 }
 
 fn exit_of(status: WaitStatus) -> Exit {
@@ -94,10 +110,11 @@ fn end_all(signals: &OwnedFd) -> rustix::io::Result<()> {
     }
 }
 
-/// Forgets the signals that have come. Before the dead are counted: one that comes later wakes the next rest.
+/// Forgets the signals that have come. Before the dead are counted: one that comes later wakes the next rest. One read
+/// takes all there are; to read until there are none would let a job that sends signals keep PID 1 here.
 fn drain(signals: &OwnedFd) {
     let mut drained = [0; 1024];
-    while rustix::io::read(signals, &mut drained).is_ok_and(|count| count > 0) {}
+    let _ = rustix::io::read(signals, &mut drained);
 }
 
 /// Why a rest has ended.

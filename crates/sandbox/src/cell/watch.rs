@@ -2,12 +2,15 @@
 
 use std::{
     os::fd::OwnedFd,
+    rc::Rc,
     time::{Duration, Instant},
 };
 
-use super::{disk::Disk, memory::Memory};
+use super::{disk::Disk, kernel_objects::KernelObjects, memory::Memory, processes::Processes};
 use crate::{
-    Limit, Limits, sys,
+    Limit, Limits,
+    step::{At, Failure, Step},
+    sys,
     wire::{Clock, Watched},
 };
 
@@ -18,10 +21,11 @@ const DISK_INTERVAL: Duration = Duration::from_millis(50);
 /// scripts before have left in the folder for it to run when it starts.
 const WAITING_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The watch over one job.
+/// The watch over one job. A look that fails is an error, which ends the job.
 pub(super) struct Watch {
     memory: Option<Memory>,
     disk: Disk,
+    objects: KernelObjects,
     begun: bool,
     memory_next: Instant,
     disk_next: Instant,
@@ -31,26 +35,34 @@ impl Watch {
     pub(super) fn new(
         limits: &Limits,
         watched: Watched,
+        processes: Processes,
         folders: Vec<OwnedFd>,
         clock: Clock,
-    ) -> rustix::io::Result<Self> {
-        let memory = if watched.memory || watched.processes { Some(Memory::new(limits, watched)?) } else { None };
+    ) -> Result<Self, Failure> {
+        let processes = Rc::new(processes);
+        let memory = if watched.memory || watched.processes {
+            Some(Memory::new(limits, watched, Rc::clone(&processes)).at(Step::Limits)?)
+        } else {
+            None
+        };
         let now = Instant::now();
-        let mut watch =
-            Self { memory, disk: Disk::new(limits, folders)?, begun: false, memory_next: now, disk_next: now };
+        let disk = Disk::new(limits, folders, Rc::clone(&processes)).at(Step::Limits)?;
+        let objects = KernelObjects::new(processes);
+        let mut watch = Self { memory, disk, objects, begun: false, memory_next: now, disk_next: now };
         match clock {
-            Clock::Now => watch.begin(sys::time_of_files()),
-            Clock::OnBegin => watch.disk.begin(sys::time_of_files()),
+            Clock::Now => watch.begin(sys::time_of_files())?,
+            Clock::OnBegin => watch.disk.begin(sys::time_of_files()).on(Step::Watch, "disk")?,
         }
         Ok(watch)
     }
 
     /// Looks more often from now on, and takes what was made before a time for what was there before the job.
-    pub(super) fn begin(&mut self, since: Duration) {
+    pub(super) fn begin(&mut self, since: Duration) -> Result<(), Failure> {
         self.begun = true;
-        self.disk.begin(since);
+        self.disk.begin(since).on(Step::Watch, "disk")?;
         let now = Instant::now();
         (self.memory_next, self.disk_next) = (now + Memory::SOON, now + DISK_INTERVAL);
+        Ok(())
     }
 
     /// How long there is nothing to look at.
@@ -60,22 +72,26 @@ impl Watch {
     }
 
     /// Looks, if it is time to, and says which limit has been passed.
-    pub(super) fn look(&mut self, interrupted: impl Fn() -> bool) -> Option<Limit> {
+    pub(super) fn look(&mut self, interrupted: impl Fn() -> bool) -> Result<Option<Limit>, Failure> {
         let mut limit = None;
-        if let Some(memory) = self.memory.as_mut().filter(|_| self.memory_next <= Instant::now()) {
-            limit = memory.look();
+        if self.objects.next() <= Instant::now() {
+            limit = self.objects.look().on(Step::Watch, "descriptors")?;
+        }
+        if let Some(memory) = self.memory.as_mut().filter(|_| limit.is_none() && self.memory_next <= Instant::now()) {
+            limit = memory.look(self.objects.pipe_bytes()).on(Step::Watch, "memory")?;
             self.memory_next = Instant::now() + if self.begun { memory.rest() } else { WAITING_INTERVAL };
         }
         if limit.is_none() && self.disk_next <= Instant::now() {
-            limit = self.disk.look(&interrupted);
+            limit = self.disk.look(&interrupted).on(Step::Watch, "disk")?;
             self.disk_next = Instant::now() + if self.begun { DISK_INTERVAL } else { WAITING_INTERVAL };
         }
-        limit
+        Ok(limit)
     }
 
     /// A limit that ends nothing by itself, but that a program which failed has run into.
-    pub(super) fn reached_while_it_failed(&mut self, failed: bool) -> Option<Limit> {
-        let memory = self.memory.as_mut().filter(|_| failed)?;
-        memory.processes_reached().then_some(Limit::Processes)
+    pub(super) fn reached_while_it_failed(&mut self, failed: bool) -> Result<Option<Limit>, Failure> {
+        let Some(memory) = self.memory.as_mut().filter(|_| failed) else { return Ok(None) };
+        let reached = memory.processes_reached().on(Step::Watch, "processes")?;
+        Ok(reached.then_some(Limit::Processes))
     }
 }

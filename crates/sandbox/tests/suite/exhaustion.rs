@@ -156,7 +156,8 @@ async fn no_tree_is_too_deep_to_be_followed() {
     let code = "for i in range(3000):\n    os.mkdir('d'); os.chdir('d')\nfor i in range(100): open(f'f{i}', 'wb').write(bytes(60 << 20))";
     ended_by(&scene.python(code).await, Limit::Disk);
     // Too deep for most others, the remover of the scene among them.
-    let report = scene.bash("rm -rf d").await;
+    let place = scene.place().limits(Limits { wall: Duration::from_secs(120), ..limits() });
+    let report = scene.run(Job::new(place, ["rm", "-rf", "d"])).await;
     assert!(report.success(), "{report:?}");
 }
 

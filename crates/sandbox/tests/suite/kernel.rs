@@ -82,3 +82,12 @@ async fn programs_may_restrict_themselves_further() {
     let told = Scene::new().told("print(call(157, 38, 1, 0, 0, 0), call(444, 0, 0, 1))").await;
     assert_eq!(told, "ok ok");
 }
+
+#[tokio::test]
+async fn locks_and_pipes_are_those_that_can_be_counted() {
+    let code = "import fcntl, struct\nf = open('f', 'w'); lock = struct.pack('hhqqi', 1, 0, 0, 1, 0)\n\
+                print(attempt(lambda: fcntl.fcntl(f, 37, lock)), attempt(lambda: fcntl.fcntl(f, 38, lock)), \
+                attempt(lambda: fcntl.fcntl(f, 6, lock)), attempt(lambda: fcntl.flock(f, 2)))\n\
+                r, w = os.pipe(); print(attempt(lambda: fcntl.fcntl(w, 1031, 1 << 20)), attempt(lambda: fcntl.fcntl(w, 1031, 1 << 16)))";
+    assert_eq!(Scene::new().told(code).await, "EINVAL EINVAL ok ok\nEPERM ok");
+}

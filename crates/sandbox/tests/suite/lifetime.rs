@@ -5,12 +5,7 @@ use std::{fs, time::Duration};
 use rustix::process::{Pid, Signal, kill_process};
 use toolrest_sandbox::{Error, Exit, Job, Limit, Limits, Options, Sandbox, Stdin};
 
-use crate::scene::{Scene, limits, options, processes_with, until};
-
-/// A name that no other test's processes have.
-fn mark(name: &str) -> String {
-    format!("toolrest-mark-{name}-{}", std::process::id())
-}
+use crate::scene::{Scene, limits, mark, options, parent, processes_with, program_named, until};
 
 async fn timed_out(scene: &Scene, code: &str) {
     let place = scene.place().limits(Limits { wall: Duration::from_millis(500), ..limits() });
@@ -118,19 +113,6 @@ async fn nothing_is_left_of_many_jobs_and_nothing_at_all_of_the_sandbox() {
     until("only the cells that wait to be left", || cells() <= ready).await;
     drop(scene);
     until("the launcher's end", || !fs::exists(format!("/proc/{launcher}")).unwrap()).await;
-}
-
-/// The process that a shell has become by `exec -a`: before, the name is only a part of its script.
-async fn program_named(name: &str) -> u32 {
-    let name = format!("{name}\0");
-    until("the program's start", || processes_with(&name).len() == 1).await;
-    processes_with(&name)[0]
-}
-
-fn parent(pid: Pid) -> Pid {
-    let status = fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("PPid:")).unwrap();
-    Pid::from_raw(line.trim().parse().unwrap()).unwrap()
 }
 
 #[tokio::test]

@@ -16,4 +16,5 @@ mod refusals;
 mod scene;
 mod streams;
 mod users;
+mod watchdog;
 mod work;

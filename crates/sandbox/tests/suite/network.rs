@@ -73,6 +73,25 @@ async fn there_are_no_sockets_but_the_three_kinds() {
 }
 
 #[tokio::test]
+async fn the_internet_protocols_are_tcp_and_udp() {
+    // Multipath TCP, UDP-Lite, SCTP, DCCP, ICMP, L2TP; and the types that belong to none of the two.
+    let code = "print(*[call(41, family, kind | 0o2004000, protocol) for family in (2, 10) for kind, protocol in \
+                ((1, 262), (2, 136), (1, 132), (5, 132), (2, 33), (6, 33), (2, 1), (2, 58), (2, 115), (3, 6), (0, 0), (4, 17), (10, 0))])\n\
+                print(*[call(41, family, kind | 0o2004000, protocol) for family, kind, protocol in \
+                ((1, 1, 0), (1, 2, 0), (1, 5, 0), (2, 1, 0), (2, 1, 6), (2, 2, 0), (2, 2, 17), (10, 1, 6), (10, 2, 17))])";
+    let told = Scene::new().told(code).await;
+    assert_eq!(told, format!("{}\n{}", ["EPERM"; 26].join(" "), ["ok"; 9].join(" ")));
+}
+
+#[tokio::test]
+async fn the_buffers_of_sockets_keep_their_size() {
+    let code = "s = socket.socket(); before = s.getsockopt(1, 7), s.getsockopt(1, 8)\n\
+                s.setsockopt(1, 7, 4 << 20); s.setsockopt(1, 8, 4 << 20); s.setsockopt(1, 2, 1)\n\
+                print(before == (s.getsockopt(1, 7), s.getsockopt(1, 8)), s.getsockopt(1, 2))";
+    assert_eq!(Scene::new().told(code).await, "True 1");
+}
+
+#[tokio::test]
 async fn a_proxy_is_reached_by_its_socket_and_nothing_else_is() {
     let scene = Scene::new();
     let path = scene.home.path().join("proxy.sock");

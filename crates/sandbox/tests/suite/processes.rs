@@ -89,6 +89,12 @@ async fn there_is_no_terminal_to_type_into() {
 }
 
 #[tokio::test]
+async fn no_process_can_hide_its_descriptors() {
+    let told = Scene::new().told("print(libc.prctl(4, 0, 0, 0, 0), libc.prctl(3, 0, 0, 0, 0))").await;
+    assert_eq!(told, "0 1");
+}
+
+#[tokio::test]
 async fn zombies_are_buried() {
     let code = "import time\nfor _ in range(200):\n    if os.fork() == 0:\n        if os.fork() == 0: os._exit(0)\n        \
                 os._exit(0)\n    os.wait()\n\

@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use rustix::process::Pid;
 use tempfile::TempDir;
 use toolrest_sandbox::{Exit, Job, Limits, Options, Place, Report, Sandbox, Stdin};
 
@@ -120,4 +121,22 @@ pub async fn until(what: &str, is_true: impl Fn() -> bool) {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     panic!("{what} did not come true");
+}
+
+/// A name that no other test's processes have.
+pub fn mark(name: &str) -> String {
+    format!("toolrest-mark-{name}-{}", std::process::id())
+}
+
+/// The process that a shell has become by `exec -a`: before, the name is only a part of its script.
+pub async fn program_named(name: &str) -> u32 {
+    let name = format!("{name}\0");
+    until("the program's start", || processes_with(&name).len() == 1).await;
+    processes_with(&name)[0]
+}
+
+pub fn parent(pid: Pid) -> Pid {
+    let status = fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("PPid:")).unwrap();
+    Pid::from_raw(line.trim().parse().unwrap()).unwrap()
 }
