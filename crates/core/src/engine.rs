@@ -155,8 +155,12 @@ impl Engine {
     /// Runs a call and answers in the toolset's shape, whatever happens: a fault, a panic or the deadline too.
     ///
     /// Returns nothing only if there is no toolset of that name, and so no shape to answer in.
-    pub async fn call(&self, call: Call) -> Option<Reply> {
+    pub async fn call(&self, mut call: Call) -> Option<Reply> {
         let toolset = self.toolsets.find(&call.toolset)?;
+        if let Some(tool) = toolset.find(&call.tool) {
+            // Logs and records have one name for a tool, however the caller spelled it.
+            tool.name().clone_into(&mut call.tool);
+        }
         let tool = fit_to_keep(&call.tool);
         let correlation = call.correlation.clone();
         let span = tracing::info_span!("call", call.id = %call.id, correlation.id = correlation, tool.set = toolset.name(), tool.name = tool);

@@ -3,7 +3,7 @@
 use crate::tool::Erased;
 use crate::{Action, DynTool, Tool, ToolError};
 use serde_json::{Value, json};
-use std::{collections::BTreeMap, str::FromStr, sync::Arc};
+use std::{borrow::Cow, collections::BTreeMap, str::FromStr, sync::Arc};
 
 /// How a toolset wraps its answers and its errors.
 pub trait Dialect: Send + Sync {
@@ -46,9 +46,9 @@ impl Toolset {
         &*self.dialect
     }
 
-    /// The tool of that name.
+    /// The tool of that name, in its own spelling or in the one for models.
     pub fn find(&self, tool: &str) -> Option<&dyn DynTool> {
-        self.tools.iter().find(|known| known.name() == tool).map(|tool| &**tool)
+        self.tools().find(|known| known.name() == tool || name_for_models(known.name()) == tool)
     }
 
     /// The tools, in the order of their registration.
@@ -61,7 +61,13 @@ impl Toolset {
         let tools: Vec<Value> = self
             .tools()
             .map(|tool| {
-                let (name, description) = (tool.name(), tool.description());
+                let description = tool.description();
+                let name = match format {
+                    CatalogueFormat::Native => Cow::Borrowed(tool.name()),
+                    CatalogueFormat::OpenAi | CatalogueFormat::Anthropic | CatalogueFormat::Mcp => {
+                        name_for_models(tool.name())
+                    }
+                };
                 match format {
                     CatalogueFormat::Native => json!({
                         "name": name,
@@ -94,6 +100,11 @@ impl Toolset {
             .collect();
         json!({ "toolset": self.name, "tools": tools })
     }
+}
+
+/// The spelling of a tool's name that model APIs accept: they refuse everything outside `[a-zA-Z0-9_-]`.
+fn name_for_models(name: &str) -> Cow<'_, str> {
+    if name.contains('.') { name.replace('.', "_").into() } else { name.into() }
 }
 
 /// The clients that a catalogue can be written for.

@@ -1,9 +1,10 @@
 //! The wire: shapes of answers, bodies that are no calls, limits, and the catalogue.
 
-use serde_json::json;
+use serde_json::{Value, json};
+use std::time::Duration;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
-use toolrest_testkit::{Request, Workspace};
+use toolrest_testkit::{Request, Workspace, eventually};
 
 use crate::on::{On, list_at, text_at};
 
@@ -25,6 +26,7 @@ on_both_databases![
     the_toolset_route_is_the_tools_route,
     an_unknown_toolset_is_not_found,
     the_catalogue_lists_every_tool_in_every_format,
+    names_for_models_have_no_dots_and_every_route_takes_both_spellings,
     a_request_cut_off_midway_does_no_harm,
     a_slow_request_does_not_hold_up_others,
 ];
@@ -207,6 +209,34 @@ async fn the_catalogue_lists_every_tool_in_every_format(on: On) {
     }
     let reply = account.get("/toolsets/workspace?format=morse").await;
     reply.refused(400, "VALIDATION_ERROR");
+}
+
+async fn names_for_models_have_no_dots_and_every_route_takes_both_spellings(on: On) {
+    let workspace = on.workspace().await;
+    let names = |catalogue: &Value, at: &str| -> Vec<String> {
+        let tools = catalogue["tools"].as_array().expect("tools").iter();
+        tools.map(|tool| tool.pointer(at).and_then(Value::as_str).expect("a name").to_owned()).collect()
+    };
+    let native = workspace.account.get("/toolsets/file").await.success();
+    assert_eq!(names(&native, "/name")[0], "file.read");
+    for (format, at) in [("openai", "/function/name"), ("anthropic", "/name"), ("mcp", "/name")] {
+        let catalogue = workspace.account.get(&format!("/toolsets/file?format={format}")).await.success();
+        let offered = names(&catalogue, at);
+        assert_eq!(offered[0], "file_read", "{format}");
+        let is_plain = |name: &String| name.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c));
+        assert!(offered.iter().all(is_plain), "{format}: {offered:?}");
+    }
+    workspace.call_of("file", "file_write", &json!({"path": "a.txt", "content": "one"})).await.success();
+    for spelling in ["file.read", "file_read"] {
+        let read = workspace.call_of("file", spelling, &json!({"path": "a.txt"})).await.success();
+        assert!(read["content"].as_str().is_some_and(|text| text.ends_with("one")), "{read}");
+    }
+    eventually("the calls are recorded under the tool's own name", Duration::from_secs(10), async || {
+        let calls = workspace.get("/calls").await.success();
+        let recorded = |name: &str| list_at(&calls, "/calls").iter().filter(|call| call["tool"] == name).count();
+        (recorded("file.read") == 2 && recorded("file.write") == 1).then_some(())
+    })
+    .await;
 }
 
 async fn a_request_cut_off_midway_does_no_harm(on: On) {
