@@ -6,9 +6,9 @@ use crate::{
     WorkspaceId, WsPath,
 };
 use async_trait::async_trait;
-use schemars::{JsonSchema, Schema};
+use schemars::{JsonSchema, Schema, generate::SchemaSettings};
 use serde::{Serialize, de::DeserializeOwned};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::{
     sync::{Arc, Mutex, OnceLock, PoisonError},
     time::Duration,
@@ -185,7 +185,7 @@ pub(crate) struct Erased<T> {
 
 impl<T: Tool> Erased<T> {
     pub(crate) fn new(tool: T) -> Self {
-        let mut input = schema_of::<T::Args>();
+        let mut input = schema_of::<T::Args>(SchemaSettings::draft2020_12().for_deserialize());
         if let Some(schema) = input.as_object_mut() {
             // Clients want to be told of none, too.
             schema.entry("properties").or_insert_with(|| Value::Object(serde_json::Map::new()));
@@ -193,7 +193,11 @@ impl<T: Tool> Erased<T> {
         for (_, property) in input["properties"].as_object_mut().into_iter().flatten() {
             optional_without_null(property);
         }
-        Self { tool, input, output: schema_of::<T::Output>() }
+        let mut output = schema_of::<T::Output>(SchemaSettings::draft2020_12().for_serialize());
+        if let Some(properties) = output["properties"].as_object_mut() {
+            properties.insert("warnings".to_owned(), warnings_schema());
+        }
+        Self { tool, input, output }
     }
 }
 
@@ -208,8 +212,18 @@ fn optional_without_null(property: &mut Value) {
     }
 }
 
-fn schema_of<T: JsonSchema>() -> Value {
-    let mut settings = schemars::generate::SchemaSettings::draft2020_12();
+/// The schema of what [`with_warnings`] adds to an answer.
+fn warnings_schema() -> Value {
+    json!({
+        "description": "What the caller should know beside the answer; left out if there is nothing.",
+        "type": "array",
+        "items": { "type": "string" },
+    })
+}
+
+/// The schema of a type. What a type takes and what it gives differ: a field that is left out when it is empty is
+/// optional in answers, and one with a default is optional in arguments.
+fn schema_of<T: JsonSchema>(mut settings: SchemaSettings) -> Value {
     settings.meta_schema = None;
     settings.inline_subschemas = true;
     let mut schema: Schema = settings.into_generator().into_root_schema_for::<T>();

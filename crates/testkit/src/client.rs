@@ -10,6 +10,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::reply::Reply;
+use crate::schemas::check_tool_call;
 
 /// Longer than any deadline of the server: past it the server hangs.
 const HANG: Duration = Duration::from_secs(60);
@@ -128,12 +129,15 @@ impl Client {
 
     /// Sends a request and reads the answer; never sends it twice.
     pub async fn try_send(&self, request: &Request) -> io::Result<Reply> {
-        tokio::time::timeout(HANG, self.exchange(request))
+        let reply = tokio::time::timeout(HANG, self.exchange(request))
             .await
-            .unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, format!("no answer within {HANG:?}"))))
+            .unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, format!("no answer within {HANG:?}"))))?;
+        let body = request.body.as_deref().unwrap_or_default();
+        check_tool_call(self, &request.method, &request.path, body, &reply).await;
+        Ok(reply)
     }
 
-    async fn exchange(&self, request: &Request) -> io::Result<Reply> {
+    pub(crate) async fn exchange(&self, request: &Request) -> io::Result<Reply> {
         let mut stream = self.connection().await?;
         let bytes = request.to_bytes();
         let (mut reader, mut writer) = stream.split();

@@ -12,6 +12,7 @@ mod output;
 mod postgres;
 mod process;
 mod reply;
+mod schemas;
 mod server;
 mod wait;
 mod watchdog;

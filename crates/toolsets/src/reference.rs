@@ -28,9 +28,7 @@ fn tool(tool: &dyn DynTool) -> String {
 fn type_of(property: &Value) -> String {
     match &property["type"] {
         Value::String(name) => name.clone(),
-        Value::Array(names) => {
-            names.iter().filter_map(Value::as_str).find(|name| *name != "null").unwrap_or("any").into()
-        }
+        Value::Array(names) => names.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" or "),
         _ => "any".into(),
     }
 }

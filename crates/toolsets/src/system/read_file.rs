@@ -36,6 +36,7 @@ pub(super) struct Output {
     #[schemars(extend("format" = "date-time"))]
     modified: String,
     /// SHA-256 hash of the content.
+    #[serde(skip_serializing_if = "Option::is_none")]
     hash: Option<ContentHash>,
 }
 
