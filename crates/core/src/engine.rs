@@ -263,8 +263,10 @@ impl<'a> OpenRecord<'a> {
         let elapsed = self.begun.elapsed();
         let outcome = error.map_or("ok".to_owned(), |kind| format!("{kind:?}"));
         tracing::debug!(call.outcome = outcome, "call ended");
-        // A call that changed something was recorded in the same transaction.
-        if self.committed.get().is_none() {
+        record.commit_id = self.committed.get().copied();
+        // A call that changed something was recorded in the same transaction, as one that succeeds. If it failed after
+        // that, the record is corrected.
+        if record.commit_id.is_none() || error.is_some() {
             record.duration_us = i64::try_from(elapsed.as_micros()).unwrap_or(i64::MAX);
             record.outcome = outcome;
             self.recorder.record(record);

@@ -81,12 +81,13 @@ impl Dialect for Plain {
 struct Puppet;
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "snake_case")]
 enum Order {
     Answer,
     Panic,
     Hang,
     Commit,
+    CommitAndHang,
     Flood,
 }
 
@@ -118,6 +119,10 @@ impl Tool for Puppet {
             Order::Commit => {
                 cx.workspace.commit(Changeset::default(), cx).await?;
                 "committed".to_owned()
+            }
+            Order::CommitAndHang => {
+                cx.workspace.commit(Changeset::default(), cx).await?;
+                std::future::pending().await
             }
         };
         Ok(Output { text })

@@ -27,8 +27,9 @@ pub struct CallRecord {
     pub commit_id: Option<CommitId>,
 }
 
-/// Keeps the records of calls that changed nothing. It must not make the call wait for a disk.
+/// Keeps the records of calls that changed nothing, or that failed after they had changed something. It must not make
+/// the call wait for a disk.
 pub trait Recorder: Send + Sync {
-    /// Takes a record; it is written soon, behind the call.
+    /// Takes a record; it is written soon, behind the call. It replaces the outcome that was recorded with a commit.
     fn record(&self, record: CallRecord);
 }

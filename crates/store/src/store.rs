@@ -185,7 +185,8 @@ pub trait WorkspaceStore: Send + Sync {
 /// Keeps the records of calls.
 #[async_trait]
 pub trait CallStore: Send + Sync {
-    /// Keeps records, in one step. Those of workspaces that do not exist are dropped.
+    /// Keeps records, in one step. Those of workspaces that do not exist are dropped. A call that was recorded with its
+    /// commit gets the outcome that is given here.
     async fn record_calls(&self, records: Vec<CallRecord>) -> Result<()>;
 
     /// Lists records, newest first.

@@ -62,7 +62,8 @@ WITH me AS (
     FROM target
 ), called AS (
     INSERT INTO calls (ws, id, toolset, tool, caller, started_at, duration_us, outcome, commit_id)
-    SELECT $1, $19, $20, $21, $2, $22, $23, 'ok', $16 FROM target ON CONFLICT DO NOTHING
+    SELECT $1, $19, $20, $21, $2, $22, $23, 'ok', $16 FROM target
+    ON CONFLICT (ws, id) DO UPDATE SET commit_id = coalesce(calls.commit_id, excluded.commit_id)
 )
 SELECT (SELECT role FROM me), target.id FROM (SELECT 1) AS one LEFT JOIN target ON true";
 

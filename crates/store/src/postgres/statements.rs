@@ -307,7 +307,8 @@ impl Write<'_> {
     fn call(&self) -> Statement {
         statement!(
             "INSERT INTO calls (ws, id, toolset, tool, caller, started_at, duration_us, outcome, commit_id)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, 'ok', $8) ON CONFLICT DO NOTHING",
+             VALUES ($1, $2, $3, $4, $5, $6, $7, 'ok', $8)
+             ON CONFLICT (ws, id) DO UPDATE SET commit_id = coalesce(calls.commit_id, excluded.commit_id)",
             self.ws,
             self.call.id.0,
             self.call.toolset.clone(),

@@ -52,12 +52,14 @@ fn column<V>(records: &[CallRecord], value: impl Fn(&CallRecord) -> V) -> Vec<V>
 #[async_trait]
 impl CallStore for Postgres {
     async fn record_calls(&self, records: Vec<CallRecord>) -> Result<()> {
-        let sql = "INSERT INTO calls (ws, id, toolset, tool, caller, started_at, duration_us, outcome)
+        let sql = "INSERT INTO calls (ws, id, toolset, tool, caller, started_at, duration_us, outcome, commit_id)
                    SELECT r.* FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::uuid[],
-                       $6::timestamptz[], $7::bigint[], $8::text[])
-                       AS r (ws, id, toolset, tool, caller, started_at, duration_us, outcome)
-                   WHERE EXISTS (SELECT 1 FROM workspaces w WHERE w.id = r.ws) ON CONFLICT DO NOTHING";
-        let params: [&(dyn ToSql + Sync); 8] = [
+                       $6::timestamptz[], $7::bigint[], $8::text[], $9::uuid[])
+                       AS r (ws, id, toolset, tool, caller, started_at, duration_us, outcome, commit_id)
+                   WHERE EXISTS (SELECT 1 FROM workspaces w WHERE w.id = r.ws)
+                   ON CONFLICT (ws, id) DO UPDATE SET outcome = excluded.outcome, duration_us = excluded.duration_us,
+                       commit_id = coalesce(calls.commit_id, excluded.commit_id)";
+        let params: [&(dyn ToSql + Sync); 9] = [
             &column(&records, |record| record.workspace.0),
             &column(&records, |record| record.id.0),
             &column(&records, |record| record.toolset.clone()),
@@ -66,6 +68,7 @@ impl CallStore for Postgres {
             &column(&records, |record| record.started_at),
             &column(&records, |record| record.duration_us),
             &column(&records, |record| record.outcome.clone()),
+            &column(&records, |record| record.commit_id.map(|id| id.0)),
         ];
         self.change(sql, &params).await.map(drop)
     }

@@ -322,7 +322,8 @@ impl Writer<'_> {
         run(
             self.db,
             "INSERT INTO calls (ws, id, toolset, tool, caller, started_at, duration_us, outcome, commit_id)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 'ok', ?8) ON CONFLICT DO NOTHING",
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 'ok', ?8)
+             ON CONFLICT (ws, id) DO UPDATE SET commit_id = coalesce(calls.commit_id, excluded.commit_id)",
             (
                 self.ws.0,
                 call.id.0,

@@ -37,9 +37,10 @@ impl CallStore for Sqlite {
             for record in records {
                 run(
                     db,
-                    "INSERT INTO calls (ws, id, toolset, tool, caller, started_at, duration_us, outcome)
-                     SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 WHERE EXISTS (SELECT 1 FROM workspaces WHERE id = ?1)
-                     ON CONFLICT DO NOTHING",
+                    "INSERT INTO calls (ws, id, toolset, tool, caller, started_at, duration_us, outcome, commit_id)
+                     SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9 WHERE EXISTS (SELECT 1 FROM workspaces WHERE id = ?1)
+                     ON CONFLICT (ws, id) DO UPDATE SET outcome = excluded.outcome, duration_us = excluded.duration_us,
+                         commit_id = coalesce(calls.commit_id, excluded.commit_id)",
                     (
                         record.workspace.0,
                         record.id.0,
@@ -49,6 +50,7 @@ impl CallStore for Sqlite {
                         micros(record.started_at),
                         record.duration_us,
                         record.outcome,
+                        record.commit_id.map(|id| id.0),
                     ),
                 )?;
             }

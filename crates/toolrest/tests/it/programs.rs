@@ -1,6 +1,7 @@
 //! Programs that tools run: what they see, what becomes of what they change, what they are refused.
 
 use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use toolrest_testkit::{Backend, Server, Workspace};
@@ -159,6 +160,18 @@ async fn a_program_that_runs_out_of_time_is_an_error_with_what_it_printed(on: On
     assert_eq!(details["limit"], "time", "{reply}");
     assert_eq!(workspace.text("/file").await, "half\n", "what it did until then can be seen, and undone");
     assert!(details["commitId"].is_string(), "{reply}");
+    // The record is corrected behind the call.
+    let until = Instant::now() + Duration::from_secs(10);
+    loop {
+        let calls = workspace.get("/calls").await.success();
+        let of_it =
+            list_at(&calls, "/calls").iter().find(|call| call["tool"] == "run_code").cloned().unwrap_or_default();
+        if of_it["outcome"] == "Timeout" {
+            assert_eq!(of_it["commit_id"], details["commitId"], "{of_it}");
+            break;
+        }
+        assert!(Instant::now() < until, "recorded as {of_it}");
+    }
 }
 
 async fn a_limit_that_ended_a_program_is_named(on: On) {
@@ -253,7 +266,7 @@ async fn what_two_programs_changed_at_once_is_reported_and_kept(on: On) {
         bash(&workspace, "echo started > /tmp/x; echo slow >> shared.txt; sleep 1.5; echo more >> shared.txt").await
     };
     let quick = async {
-        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+        tokio::time::sleep(Duration::from_millis(500)).await;
         bash(&workspace, "echo quick >> shared.txt").await
     };
     let (slow, quick) = tokio::join!(slow, quick);
@@ -336,7 +349,7 @@ async fn a_cancelled_call_changes_nothing(on: On) {
     let workspace = on.workspace().await;
     workspace.write("/file", "before").await;
     let args = json!({"language": "bash", "code": "echo half > file; echo new > other; sleep 60"});
-    let patience = std::time::Duration::from_millis(800);
+    let patience = Duration::from_millis(800);
     let call = workspace.call_of("system", "run_code", &args);
     assert!(tokio::time::timeout(patience, call).await.is_err(), "it was meant to take long");
     let workspace = workspace.through(&on.shared().client());
@@ -390,7 +403,7 @@ async fn no_workspace_keeps_the_programs_of_others_waiting() {
         long.spawn(async move { bash(&busy, "exec sleep 60.0625").await });
     }
     come_true("two of them run", || running("60.0625") == 2).await;
-    let patience = std::time::Duration::from_secs(20);
+    let patience = Duration::from_secs(20);
     let at_once = tokio::time::timeout(patience, printed(&other, "echo at once")).await;
     assert_eq!(at_once.expect("the other workspace had to wait"), "at once\n");
     long.abort_all();
