@@ -2,8 +2,9 @@
 
 use crate::gate::Gate;
 use crate::{
-    Access, CallCx, CallId, CallRecord, Caller, CommitId, Dialect, ErrorKind, JsonText, Policy, Recorder, Result, Role,
-    Timestamp, ToolError, Toolset, Toolsets, Workspace, WorkspaceId, Workspaces, WsPath,
+    Access, CallCx, CallId, CallRecord, Caller, CommitId, Dialect, ErrorKind, FairQueue, JsonText, Places, Policy,
+    Recorder, Result, Role, TakenPlace, Timestamp, ToolError, Toolset, Toolsets, Workspace, WorkspaceId, Workspaces,
+    WsPath,
 };
 use futures_util::FutureExt;
 use std::{
@@ -20,6 +21,8 @@ pub struct Limits {
     pub call_timeout: Duration,
     /// How many calls of one workspace may be under way; more wait.
     pub calls_per_workspace: usize,
+    /// How many calls of one account may be under way, over all workspaces; more wait.
+    pub calls_per_account: usize,
     /// How large an answer may be.
     pub response_bytes: usize,
     /// How long a search may run.
@@ -31,6 +34,7 @@ impl Default for Limits {
         Self {
             call_timeout: Duration::from_secs(30),
             calls_per_workspace: 256,
+            calls_per_account: 512,
             response_bytes: 32 << 20,
             search_timeout: Duration::from_secs(10),
         }
@@ -91,7 +95,7 @@ pub struct Engine {
     policy: Arc<dyn Policy>,
     recorder: Arc<dyn Recorder>,
     limits: Limits,
-    calls: Gate<WorkspaceId>,
+    calls: FairQueue,
     turns: Arc<Turns>,
 }
 
@@ -109,7 +113,11 @@ impl Engine {
             workspaces,
             policy,
             recorder,
-            calls: Gate::new(limits.calls_per_workspace),
+            calls: FairQueue::new(Places {
+                in_all: usize::MAX,
+                per_account: limits.calls_per_account,
+                per_workspace: limits.calls_per_workspace,
+            }),
             turns: Arc::default(),
             limits,
         }
@@ -184,8 +192,17 @@ impl Engine {
         result
     }
 
+    /// Waits until the call may begin. Only members wait: a stranger would keep them from their turn.
+    async fn enter(&self, workspace: WorkspaceId, caller: Caller) -> Result<TakenPlace> {
+        if let Ok(place) = self.calls.try_enter(caller.user, workspace) {
+            return Ok(place);
+        }
+        self.authorise(workspace, caller).await?;
+        Ok(self.calls.enter(caller.user, workspace).await)
+    }
+
     async fn run(&self, toolset: &Toolset, call: Call, committed: Arc<OnceLock<CommitId>>) -> Result<String> {
-        let _pass = self.calls.pass(call.workspace).await;
+        let _place = self.enter(call.workspace, call.caller).await?;
         let Some(tool) = toolset.find(&call.tool) else {
             self.authorise(call.workspace, call.caller).await?;
             return Err(ToolError::new(ErrorKind::UnknownTool, format!("Tool '{}' not found", call.tool)));

@@ -191,6 +191,31 @@ async fn a_call_that_commits_is_not_recorded_a_second_time() {
 }
 
 #[tokio::test]
+async fn a_call_that_fails_after_its_commit_is_recorded_as_failed() {
+    let (engine, records) = engine(AllowAll);
+    engine.call(call("puppet", r#"{"order":"commit_and_hang"}"#, member())).await.unwrap();
+    let records = records.0.lock().unwrap();
+    assert_eq!((records[0].outcome.as_str(), records[0].commit_id.is_some()), ("Timeout", true));
+}
+
+#[tokio::test]
+async fn a_stranger_does_not_wait_for_the_calls_of_a_workspace() {
+    let records = Arc::new(Records::default());
+    let toolsets = Toolsets::default().with(Toolset::new("plain", Arc::new(Plain)).with(Puppet));
+    let limits = Limits { calls_per_workspace: 1, ..Limits::default() };
+    let engine = Engine::new(toolsets, Arc::new(House), Arc::new(AllowAll), records, limits);
+    let first = call("puppet", r#"{"order":"hang"}"#, member());
+    let workspace = first.workspace;
+    let mut hanging = Box::pin(engine.call(first));
+    assert!((&mut hanging).now_or_never().is_none());
+    let strangers = Call { workspace, ..call("puppet", r#"{"order":"answer"}"#, crate::UserId::new()) };
+    let reply = engine.call(strangers).now_or_never().expect("the stranger had to wait").unwrap();
+    assert_eq!(String::from_utf8(reply.body).unwrap(), "no member");
+    let members = Call { workspace, ..call("puppet", r#"{"order":"answer"}"#, member()) };
+    assert!(engine.call(members).now_or_never().is_none(), "a member waits");
+}
+
+#[tokio::test]
 async fn an_answer_over_the_limit_says_how_to_narrow() {
     let (answer, records) = outcome(AllowAll, "puppet", r#"{"order":"flood"}"#).await;
     assert!(answer.contains("over the limit of 1000; ask for less"), "{answer}");

@@ -66,6 +66,8 @@ pub enum ErrorKind {
     ApprovalDenied,
     /// Too many attempts.
     RateLimited,
+    /// A limit of the account or the workspace is reached: storage, workspaces, background processes.
+    QuotaExceeded,
     /// The deadline passed.
     Timeout,
     /// The caller went away before the end.
@@ -88,7 +90,7 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// Every kind, for the reference.
-    pub const ALL: [Self; 37] = [
+    pub const ALL: [Self; 38] = [
         Self::InvalidArgument,
         Self::InvalidPath,
         Self::OutsideWorkspace,
@@ -117,6 +119,7 @@ impl ErrorKind {
         Self::ApprovalRequired,
         Self::ApprovalDenied,
         Self::RateLimited,
+        Self::QuotaExceeded,
         Self::Timeout,
         Self::Cancelled,
         Self::ExecutionFailed,
@@ -166,6 +169,12 @@ impl ToolError {
             Some(hash) => error.detail("current_hash", hash.to_string()),
             None => error,
         }
+    }
+
+    /// The refusal of what would exceed a limit of the account or the workspace. The message says what to do.
+    pub fn quota(limit: u64, used: u64, setting: &str, message: impl Into<String>) -> Self {
+        let error = Self::new(ErrorKind::QuotaExceeded, message);
+        error.detail("limit", limit).detail("used", used).detail("setting", setting)
     }
 
     /// A fault of ours. The cause goes to the log; the caller learns only that it was not at fault.

@@ -25,10 +25,10 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
 use toolrest_core::{
-    CallCx, CheckedIn, Checkout, CheckoutMode, CheckoutOptions, ErrorKind, Gate, Ground, KeepLimits, Result, ToolError,
-    WorkspaceId,
+    CallCx, CheckedIn, Checkout, CheckoutMode, CheckoutOptions, ErrorKind, FairQueue, Ground, KeepLimits, Places,
+    Result, TakenPlace, ToolError,
 };
 use toolrest_sandbox::{
     Access, After, Interpreter, Limits, Mount, Options, Place, Pool, PoolOptions, Report, Running, Sandbox, Script,
@@ -53,10 +53,8 @@ pub struct ExecOptions {
     pub limits: ExecLimits,
     /// How much of what it changes is kept.
     pub keep: KeepLimits,
-    /// How many run at once; more wait.
-    pub at_once: usize,
-    /// How many run at once in one workspace, so that none keeps all others waiting.
-    pub at_once_per_workspace: usize,
+    /// How many run at once, in all, per account and per workspace; more wait.
+    pub at_once: Places,
     /// How many interpreters wait for a script.
     pub waiting: usize,
     /// What programs may reach, where their workspace allows it.
@@ -74,8 +72,7 @@ impl Default for ExecOptions {
         Self {
             limits: ExecLimits::default(),
             keep: KeepLimits::default(),
-            at_once: 32,
-            at_once_per_workspace: 8,
+            at_once: Places { in_all: 32, per_account: 16, per_workspace: 8 },
             waiting: 8,
             network: NetworkOptions::default(),
             without_overlay: WithoutOverlay::Refuse,
@@ -106,8 +103,7 @@ struct Ready {
     /// The interpreters that were there at the start.
     python: Option<Interpreter>,
     bash: Option<Interpreter>,
-    runs: Semaphore,
-    runs_per_workspace: Gate<WorkspaceId>,
+    runs: FairQueue,
 }
 
 /// On which terms a program runs.
@@ -227,17 +223,9 @@ impl Executor {
 
     async fn see_through(&self, cx: &CallCx, program: &Program, asked: Asked, mut gone: Gone) -> Result<(Ran, After)> {
         let ready = self.ready()?;
-        let _turn = tokio::select! {
-            turn = ready.runs_per_workspace.pass(cx.workspace_id) => turn,
-            _ = &mut gone => return Err(nobody_waits()),
-        };
+        let _place = ready.place(cx, &mut gone).await?;
         let mut checkout = self.check_out(cx, CheckoutMode::Aside).await?;
         let terms = self.terms(cx, &*checkout, asked);
-        // Only now: whoever waits for the files of a workspace holds nobody else up.
-        let _run = tokio::select! {
-            run = ready.runs.acquire() => run.map_err(ToolError::internal)?,
-            _ = &mut gone => return Err(nobody_waits()),
-        };
         let ended = match ready.run(&self.options, &checkout.ground(), program, &terms, &mut gone).await {
             Err(error) if lacks_overlay(&error) && self.options.without_overlay == WithoutOverlay::RunInPlace => {
                 checkout = self.check_out(cx, CheckoutMode::InPlace).await?;
@@ -288,13 +276,22 @@ impl Ready {
             Some(_) => Some(Interpreter::new(Language::Python, format!("{PYTHON}/bin/python3"))),
             None => Interpreter::find(Language::Python).ok(),
         };
-        Ok(Self {
-            pool,
-            python,
-            bash: Interpreter::find(Language::Bash).ok(),
-            runs: Semaphore::new(options.at_once),
-            runs_per_workspace: Gate::new(options.at_once_per_workspace),
-        })
+        Ok(Self { pool, python, bash: Interpreter::find(Language::Bash).ok(), runs: FairQueue::new(options.at_once) })
+    }
+
+    /// Waits for a place among the programs that run at once. The files are checked out only then: a check-out takes
+    /// disk and time, of which an account gets no more than its share either.
+    async fn place(&self, cx: &CallCx, gone: &mut Gone) -> Result<TakenPlace> {
+        let (account, workspace) = (cx.caller.user, cx.workspace_id);
+        if let Ok(place) = self.runs.try_enter(account, workspace) {
+            return Ok(place);
+        }
+        // Only members wait: a stranger would keep them from their turn.
+        cx.workspace.authorise().await?;
+        tokio::select! {
+            place = self.runs.enter(account, workspace) => Ok(place),
+            _ = gone => Err(nobody_waits()),
+        }
     }
 
     /// Runs a program and waits for its end. If the caller goes away meanwhile, it is ended, and nothing is told.

@@ -3,7 +3,7 @@
 use crate::python;
 use crate::settings::{Run, Settings, WithoutOverlay};
 use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
-use toolrest_core::KeepLimits;
+use toolrest_core::{KeepLimits, Places};
 use toolrest_ops::exec::{
     self, ExecLimits, ExecOptions, Executor, Layer, NetworkOptions, ProcessOptions, Processes, SandboxLimits,
 };
@@ -49,8 +49,11 @@ fn options(settings: &Settings) -> ExecOptions {
             commit_bytes: run.keep_bytes,
             commit_files: run.keep_files,
         },
-        at_once: run.at_once,
-        at_once_per_workspace: run.at_once_per_workspace,
+        at_once: Places {
+            in_all: run.at_once,
+            per_account: run.at_once_per_account,
+            per_workspace: run.at_once_per_workspace,
+        },
         waiting: run.waiting_interpreters,
         network: NetworkOptions {
             // The settings were checked when they were read.
@@ -76,8 +79,11 @@ fn environment(settings: &Settings) -> Option<PathBuf> {
 
 fn process_options(run: &Run) -> ProcessOptions {
     ProcessOptions {
-        per_workspace: run.background_at_once,
-        in_all: run.background_at_once_in_all,
+        at_once: Places {
+            in_all: run.background_at_once_in_all,
+            per_account: run.background_at_once_per_account,
+            per_workspace: run.background_at_once,
+        },
         lease: Duration::from_millis(run.background_lease_ms),
         longest: Duration::from_millis(run.background_max_ms),
         commit_every: Duration::from_millis(run.background_commit_ms),

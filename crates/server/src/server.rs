@@ -84,6 +84,7 @@ impl Server {
         let limits = Limits {
             call_timeout: Duration::from_millis(settings.limits.call_timeout_ms),
             calls_per_workspace: settings.limits.calls_per_workspace,
+            calls_per_account: settings.limits.calls_per_account,
             response_bytes: settings.limits.response_bytes,
             search_timeout: Duration::from_millis(settings.search.timeout_ms),
         };

@@ -147,6 +147,8 @@ settings! {
         call_timeout_ms: u64 = 30_000, Accepts::Whole(1, DAY_MS);
         /// Calls under way at once in one workspace; more wait until their deadline.
         calls_per_workspace: usize = 256, Accepts::Whole(1, 100_000);
+        /// Calls of one account under way at once, over all workspaces; more wait until their deadline.
+        calls_per_account: usize = 512, Accepts::Whole(1, 100_000);
     }
 
     /// Real folders as workspaces.
@@ -189,6 +191,8 @@ settings! {
         output_kept_bytes: usize = 256 << 10, Accepts::Whole(1, 16 << 20);
         /// Programs that run at once; more wait until their deadline.
         at_once: usize = 32, Accepts::Whole(1, 10_000);
+        /// Programs of one account that run at once, over all workspaces; more wait, and hold nobody else up.
+        at_once_per_account: usize = 16, Accepts::Whole(1, 10_000);
         /// Programs that run at once in one workspace; more wait, and hold nobody else up.
         at_once_per_workspace: usize = 8, Accepts::Whole(1, 10_000);
         /// Interpreters that wait for the next script, so that it starts at once; 0 keeps none.
@@ -211,6 +215,8 @@ settings! {
         python_dir: Option<PathBuf> = None, Accepts::Folder;
         /// Background processes that run at once in one workspace.
         background_at_once: usize = 8, Accepts::Whole(0, 1000);
+        /// Background processes of one account that run at once, over all workspaces.
+        background_at_once_per_account: usize = 16, Accepts::Whole(0, 100_000);
         /// Background processes that run at once in all workspaces together.
         background_at_once_in_all: usize = 64, Accepts::Whole(0, 100_000);
         /// How long background processes go on without anybody asking after them.

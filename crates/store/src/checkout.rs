@@ -46,12 +46,12 @@ pub(crate) async fn check_out(
     access: Access,
     options: CheckoutOptions,
 ) -> Result<Box<dyn Checkout>> {
-    // Whoever may not have one that is free is refused by what comes next; a stranger does not wait for one.
-    let desk = if let Some(desk) = desks.take_free(access.workspace, options.mode) {
+    // Whoever may not have one that is free is refused by what comes next; for a stranger none is made.
+    let desk = if let Some(desk) = desks.take_free(access.workspace) {
         desk
     } else {
         store.authorise(access).await?;
-        desks.take(access.workspace, options.mode).await?
+        desks.take(access.workspace).await?
     };
     let mut listed = store.listed_since(access, desk.moment().await?).await?;
     let (folder, settings, keep) = (desk.path()?, std::mem::take(&mut listed.settings), options.keep);

@@ -260,7 +260,7 @@ impl Workspace for FolderWorkspace {
         // All that lies below may be much to hold, so that only some may do so at a time.
         let turn = match depth {
             Depth::Children => None,
-            Depth::Descendants => Some(self.explorer.turn(self.access.workspace).await?),
+            Depth::Descendants => Some(self.explorer.turn(self.access).await?),
         };
         self.on_disk(move |disk| {
             let _turn = turn;

@@ -76,7 +76,7 @@ impl Searcher {
         let begun = Instant::now();
         let interrupt = Arc::new(Interrupt::at(search.deadline));
         let _stop = StopOnDrop(Arc::clone(&interrupt));
-        let turn = self.turns.wait(access.workspace, search.deadline).await?;
+        let turn = self.turns.wait(access, search.deadline).await?;
         let job = Job { database, access, search, interrupt, turn: Arc::new(turn) };
         until(job.search.deadline, begun, self.search_anew_if_contents_vanish(&job)).await
     }

@@ -253,7 +253,7 @@ async fn no_index_is_ever_stale(room: Room) {
                 // Among the words of all texts and chats.
                 let search = Search { limit: 10_000, ..search_for("t") };
                 let interrupt = Arc::new(Interrupt::at(search.deadline));
-                let turn = Arc::new(searcher.turns.wait(access.workspace, search.deadline).await.unwrap());
+                let turn = Arc::new(searcher.turns.wait(access, search.deadline).await.unwrap());
                 let job = Job { database: Arc::clone(&database), access, search, interrupt, turn };
                 answers += usize::from(follow(&searcher, &job).await > 0);
             }
@@ -374,15 +374,15 @@ async fn an_answer_that_is_complete_does_not_wait_for_what_comes_after_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_workspace_cannot_take_all_turns() {
+async fn one_account_cannot_take_all_turns() {
     let room = Arc::new(Room::on_sqlite(CACHE_BYTES).await);
     room.text("/slow.txt", "for ever").await;
-    let other = room.writers[0].create_workspace(room.access.user, "other".into(), Place::Database).await.unwrap().id;
-    let other = Access { workspace: other, ..room.access };
+    let user = NewUser { email: "other@example.com".into(), password_hash: "none".into(), full_name: None };
+    let user = room.writers[0].create_user(user).await.unwrap().id;
+    let other = room.writers[0].create_workspace(user, "other".into(), Place::Database).await.unwrap().id;
+    let other = Access { workspace: other, user, ..room.access };
     let change = put("/a.txt", Content::Text("needle".into()), FileType::Document);
     commit(&*room.writers[0], other, change).await.unwrap();
-    let turns = room.searcher.turns.all();
-    let half = turns.available_permits() / 2;
     let mut crowd = JoinSet::new();
     for _ in 0..50 {
         let room = Arc::clone(&room);
@@ -391,7 +391,7 @@ async fn one_workspace_cannot_take_all_turns() {
             room.searcher.search(Arc::clone(&room.database), room.access, search).await
         });
     }
-    while turns.available_permits() > half {
+    while room.searcher.turns.is_free_for(room.access) {
         tokio::task::yield_now().await;
     }
     let search = Search { deadline: Instant::now() + Duration::from_secs(20), ..search_for("needle") };

@@ -29,10 +29,20 @@ impl OutputLog {
         self.kept.extend_from_slice(bytes);
         // Twice the limit before it is cut: so each byte is moved once on average.
         if self.kept.len() >= 2 * self.limit {
-            let excess = self.kept.len() - self.limit;
-            self.kept.drain(..excess);
-            self.dropped += excess as u64;
+            self.cut();
         }
+    }
+
+    /// Frees the memory beyond the limit. To be called when nothing more will be printed.
+    pub(super) fn shrink(&mut self) {
+        self.cut();
+        self.kept.shrink_to_fit();
+    }
+
+    fn cut(&mut self) {
+        let excess = self.kept.len().saturating_sub(self.limit);
+        self.kept.drain(..excess);
+        self.dropped += excess as u64;
     }
 
     /// How much was printed.

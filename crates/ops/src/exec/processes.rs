@@ -7,7 +7,7 @@ use super::output_log::{OutputLog, OutputPiece};
 use super::{Asked, Executor, Program, Started, explain};
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     time::Duration,
 };
 use tokio::{
@@ -15,17 +15,16 @@ use tokio::{
     time::{Instant, MissedTickBehavior},
 };
 use toolrest_core::{
-    CallCx, CheckedIn, Checkout, CheckoutMode, ErrorKind, Result, Timestamp, ToolError, WorkspaceId, now,
+    CallCx, CheckedIn, Checkout, CheckoutMode, ErrorKind, FairQueue, Full, Places, Result, Scope, TakenPlace,
+    Timestamp, ToolError, UserId, WorkspaceId, now,
 };
 use toolrest_sandbox::{Input, Limit, Stdin};
 
 /// How programs go on after their calls.
 #[derive(Clone, Copy, Debug)]
 pub struct ProcessOptions {
-    /// How many may run in one workspace.
-    pub per_workspace: usize,
-    /// How many may run in all workspaces together.
-    pub in_all: usize,
+    /// How many may run at once, in all, per account and per workspace.
+    pub at_once: Places,
     /// How long they go on without anybody asking after them.
     pub lease: Duration,
     /// How long one may run.
@@ -39,8 +38,7 @@ pub struct ProcessOptions {
 impl Default for ProcessOptions {
     fn default() -> Self {
         Self {
-            per_workspace: 8,
-            in_all: 64,
+            at_once: Places { in_all: 64, per_account: 16, per_workspace: 8 },
             lease: Duration::from_secs(30 * 60),
             longest: Duration::from_secs(24 * 60 * 60),
             commit_every: Duration::from_secs(10),
@@ -49,13 +47,15 @@ impl Default for ProcessOptions {
     }
 }
 
-/// How many programs that have ended are remembered for each workspace.
+/// How many programs that have ended are remembered for each workspace, and for each account that started them.
 const REMEMBERED: usize = 16;
+const REMEMBERED_PER_ACCOUNT: usize = 32;
 
 /// The programs that run in the background.
 pub struct Processes {
     executor: Arc<Executor>,
     options: ProcessOptions,
+    places: FairQueue,
     rooms: Mutex<HashMap<WorkspaceId, Room>>,
 }
 
@@ -88,6 +88,7 @@ impl Lease {
 /// A program that runs in the background.
 struct Process {
     id: String,
+    starter: UserId,
     command: String,
     started_at: Timestamp,
     begun: Instant,
@@ -95,6 +96,7 @@ struct Process {
     printed: watch::Sender<u64>,
     input: tokio::sync::Mutex<Option<Input>>,
     stop: Notify,
+    stop_reason: OnceLock<&'static str>,
     state: watch::Sender<ProcessState>,
 }
 
@@ -140,14 +142,15 @@ pub struct ProcessInfo {
 impl Processes {
     /// Runs programs in the background.
     pub fn new(executor: Arc<Executor>, options: ProcessOptions) -> Self {
-        Self { executor, options, rooms: Mutex::default() }
+        Self { executor, options, places: FairQueue::new(options.at_once), rooms: Mutex::default() }
     }
 
     /// Starts a program. What it changes is committed at intervals and when it ends.
     pub async fn start(&self, cx: &CallCx, command: String, program: Program, asked: Asked) -> Result<ProcessInfo> {
         cx.workspace.authorise().await?;
         let ready = self.executor.ready()?;
-        let lease = self.room_for_one(cx.workspace_id)?;
+        let place = self.places.try_enter(cx.caller.user, cx.workspace_id).map_err(no_place)?;
+        let lease = self.room(cx.workspace_id, |room| Arc::clone(&room.lease));
         let checkout = self.executor.check_out(cx, CheckoutMode::InPlace).await?;
         let mut terms = self.executor.terms(cx, &*checkout, Asked { wall: None, ..asked });
         terms.limits.wall = asked.wall.unwrap_or(self.options.longest).min(self.options.longest);
@@ -157,6 +160,7 @@ impl Processes {
         let id = cx.id.0.simple().to_string();
         let process = Arc::new(Process {
             id: id[id.len() - 12..].to_owned(),
+            starter: cx.caller.user,
             command,
             started_at: now(),
             begun: Instant::now(),
@@ -164,10 +168,15 @@ impl Processes {
             printed: watch::Sender::new(0),
             input: tokio::sync::Mutex::new(started.running.take_input()),
             stop: Notify::new(),
+            stop_reason: OnceLock::new(),
             state: watch::Sender::new(ProcessState::Running),
         });
-        self.enter(cx.workspace_id, &process)?;
+        self.room(cx.workspace_id, |room| {
+            room.processes.insert(process.id.clone(), Arc::clone(&process));
+        });
+        self.forget_oldest(cx.workspace_id, cx.caller.user);
         let attended = Attended {
+            place,
             process: Arc::clone(&process),
             started,
             checkout,
@@ -242,7 +251,7 @@ impl Processes {
     /// Ends a program, with all that it has started, and waits until what it changed is committed.
     pub async fn stop(&self, cx: &CallCx, id: &str) -> Result<ProcessInfo> {
         let process = self.find(cx, id).await?;
-        process.stop.notify_one();
+        process.stop("It was stopped");
         process.over(longest_wait(cx)).await;
         Ok(process.info())
     }
@@ -256,13 +265,30 @@ impl Processes {
 
     /// Ends all programs of a workspace, or of all workspaces, and waits until what they changed is committed.
     pub async fn stop_all(&self, workspace: Option<WorkspaceId>, patience: Duration) {
+        let is_in = |id: WorkspaceId, _: &Process| workspace.is_none_or(|only| only == id);
+        self.stop_where(is_in, "It was stopped", patience).await;
+    }
+
+    /// Ends the programs that an account started in a workspace, which it may not change any more. What they have not
+    /// committed yet is refused.
+    pub async fn stop_those_of(&self, workspace: WorkspaceId, starter: UserId, patience: Duration) {
+        let is_of = |id: WorkspaceId, process: &Process| id == workspace && process.starter == starter;
+        self.stop_where(is_of, "Who started it may not change the workspace any more", patience).await;
+    }
+
+    async fn stop_where(
+        &self,
+        is_meant: impl Fn(WorkspaceId, &Process) -> bool,
+        reason: &'static str,
+        patience: Duration,
+    ) {
         let processes: Vec<Arc<Process>> = {
             let rooms = self.rooms();
-            let rooms = rooms.iter().filter(|(id, _)| workspace.is_none_or(|only| only == **id));
-            rooms.flat_map(|(_, room)| room.processes.values().cloned()).collect()
+            let all = rooms.iter().flat_map(|(id, room)| room.processes.values().map(move |process| (*id, process)));
+            all.filter(|(id, process)| is_meant(*id, process)).map(|(_, process)| Arc::clone(process)).collect()
         };
         for process in &processes {
-            process.stop.notify_one();
+            process.stop(reason);
         }
         let until = Instant::now() + patience;
         for process in processes {
@@ -284,28 +310,20 @@ impl Processes {
         look(room)
     }
 
-    fn room_for_one(&self, workspace: WorkspaceId) -> Result<Arc<Lease>> {
-        self.check_in_all()?;
-        self.room(workspace, |room| room.check(self.options.per_workspace).map(|()| Arc::clone(&room.lease)))
-    }
-
-    fn check_in_all(&self) -> Result<()> {
-        let running: usize = self.rooms().values().map(Room::running).sum();
-        if running < self.options.in_all {
-            return Ok(());
-        }
-        let message = format!("{running} background processes run on this server already, which is the limit");
-        Err(ToolError::new(ErrorKind::RateLimited, message))
-    }
-
-    fn enter(&self, workspace: WorkspaceId, process: &Arc<Process>) -> Result<()> {
-        self.room(workspace, |room| {
-            // Another one may have come in while this one was made ready.
-            room.check(self.options.per_workspace)?;
-            room.processes.insert(process.id.clone(), Arc::clone(process));
-            room.forget_oldest();
-            Ok(())
-        })
+    /// Forgets the programs that ended longest ago, where a workspace or an account has more than are remembered.
+    fn forget_oldest(&self, workspace: WorkspaceId, starter: UserId) {
+        let mut rooms = self.rooms();
+        let mut forget = |is_meant: &dyn Fn(WorkspaceId, &Process) -> bool, most: usize| {
+            let all = rooms.iter().flat_map(|(id, room)| room.processes.values().map(move |process| (*id, process)));
+            let ended = all.filter(|(id, process)| is_meant(*id, process) && process.state.borrow().is_over());
+            let mut ended: Vec<_> = ended.map(|(id, process)| (process.begun, id, process.id.clone())).collect();
+            ended.sort();
+            for (_, room, id) in ended.iter().take(ended.len().saturating_sub(most)) {
+                rooms.get_mut(room).and_then(|room| room.processes.remove(id));
+            }
+        };
+        forget(&|id, _| id == workspace, REMEMBERED);
+        forget(&|_, process| process.starter == starter, REMEMBERED_PER_ACCOUNT);
     }
 
     async fn find(&self, cx: &CallCx, id: &str) -> Result<Arc<Process>> {
@@ -319,6 +337,25 @@ impl Processes {
             ToolError::new(ErrorKind::NotFound, message).about("id")
         })
     }
+}
+
+/// The refusal to start one more background process.
+fn no_place(full: Full) -> ToolError {
+    let limit = full.limit;
+    let (who, setting) = match full.scope {
+        Scope::Workspace => ("in this workspace", "run.background_at_once"),
+        Scope::Account => ("for this account", "run.background_at_once_per_account"),
+        Scope::Server => {
+            let message = format!(
+                "{limit} background processes run on this server already, which is its limit \
+                 (run.background_at_once_in_all); try again when one has ended"
+            );
+            return ToolError::new(ErrorKind::Unavailable, message).detail("limit", limit).detail("used", limit);
+        }
+    };
+    let message =
+        format!("{limit} background processes run {who} already, which is the limit ({setting}); stop one first");
+    ToolError::quota(limit as u64, limit as u64, setting, message)
 }
 
 /// Whether the input of a program ends with what is written.
@@ -350,28 +387,6 @@ impl Room {
     fn is_used(&self) -> bool {
         self.running() > 0 || self.lease.until() > Instant::now()
     }
-
-    fn check(&self, most: usize) -> Result<()> {
-        let running = self.running();
-        if running < most {
-            return Ok(());
-        }
-        let message = format!("{running} processes run in this workspace already, which is the limit; stop one first");
-        Err(ToolError::new(ErrorKind::Conflict, message))
-    }
-
-    fn forget_oldest(&mut self) {
-        let mut ended: Vec<(Instant, String)> = self
-            .processes
-            .values()
-            .filter(|process| process.state.borrow().is_over())
-            .map(|process| (process.begun, process.id.clone()))
-            .collect();
-        ended.sort();
-        for (_, id) in ended.iter().take(ended.len().saturating_sub(REMEMBERED)) {
-            self.processes.remove(id);
-        }
-    }
 }
 
 impl Process {
@@ -398,6 +413,12 @@ impl Process {
         self.printed.send_replace(total);
     }
 
+    /// Has it ended, for this reason unless there was one before.
+    fn stop(&self, reason: &'static str) {
+        let _ = self.stop_reason.set(reason);
+        self.stop.notify_one();
+    }
+
     /// Waits for the end, for so long at most.
     async fn over(&self, patience: Duration) {
         let mut state = self.state.subscribe();
@@ -422,6 +443,7 @@ fn add(told: &mut CheckedIn, later: CheckedIn) {
 
 /// A program with what is needed to see it through.
 struct Attended {
+    place: TakenPlace,
     process: Arc<Process>,
     started: Started,
     checkout: Box<dyn Checkout>,
@@ -450,7 +472,8 @@ impl Attended {
                 }
                 () = self.process.stop.notified() => {
                     self.started.running.kill();
-                    reason.get_or_insert_with(|| "It was stopped".to_owned());
+                    let why = self.process.stop_reason.get().copied().unwrap_or_default();
+                    reason.get_or_insert_with(|| why.to_owned());
                 }
                 // It may have been renewed meanwhile.
                 () = tokio::time::sleep_until(self.lease.until()), if reason.is_none() => {
@@ -481,7 +504,7 @@ impl Attended {
     }
 
     async fn end(self, reason: Option<String>) {
-        let Self { process, started: Started { running, proxy: _proxy }, checkout, cx, mut told, .. } = self;
+        let Self { place, process, started: Started { running, proxy: _proxy }, checkout, cx, mut told, .. } = self;
         let report = running.wait().await;
         let (checked_in, not_kept) = match checkout.finish(&cx).await {
             Ok(checked_in) => {
@@ -507,6 +530,9 @@ impl Attended {
             },
         };
         *process.input.lock().await = None;
+        process.log().shrink();
+        // Whoever sees that it has ended can start the next one.
+        drop(place);
         process.state.send_replace(ProcessState::Ended(ended));
     }
 }

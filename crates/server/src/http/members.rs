@@ -7,8 +7,11 @@ use super::request::At;
 use axum::extract::{Request, State};
 use serde::Deserialize;
 use serde_json::json;
-use std::sync::Arc;
-use toolrest_core::{Role, UserId};
+use std::{sync::Arc, time::Duration};
+use toolrest_core::{Action, Role, UserId};
+
+/// How long the answer waits for the end of the background processes of a member who may not run any more.
+const STOPPING: Duration = Duration::from_secs(5);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -41,7 +44,11 @@ pub(crate) async fn add(State(app): State<Arc<App>>, at: At, request: Request) -
 pub(crate) async fn set_role(State(app): State<Arc<App>>, at: At, request: Request) -> Answer {
     let user: UserId = at.id(&app, "user").await?;
     let NewRole { role } = at.json(&app, request).await?;
-    ok(&json!({ "member": app.store.set_role(at.access(Role::Owner), user, role).await? }))
+    let member = app.store.set_role(at.access(Role::Owner), user, role).await?;
+    if role < Action::Exec.needs() {
+        app.processes.stop_those_of(at.workspace, user, STOPPING).await;
+    }
+    ok(&json!({ "member": member }))
 }
 
 pub(crate) async fn remove(State(app): State<Arc<App>>, at: At) -> Answer {
@@ -49,5 +56,6 @@ pub(crate) async fn remove(State(app): State<Arc<App>>, at: At) -> Answer {
     // Everybody may leave; only an owner may send others away.
     let need = if user == at.caller.user { Role::Viewer } else { Role::Owner };
     app.store.remove_member(at.access(need), user).await?;
+    app.processes.stop_those_of(at.workspace, user, STOPPING).await;
     ok(&json!({ "message": "Member removed" }))
 }

@@ -13,12 +13,8 @@ use std::{
     },
     time::{Duration, Instant},
 };
-use tokio::{runtime::Handle, sync::Notify};
-use toolrest_core::{CheckoutMode, Result, ToolError, WorkspaceId};
-
-/// How many folders one workspace has, at most, for programs that run to their end: so many work in it at once.
-/// Those in the background would hold up all others, so each of them has one, however many there are.
-const DESKS_PER_WORKSPACE: usize = 4;
+use tokio::runtime::Handle;
+use toolrest_core::{Result, ToolError, WorkspaceId};
 
 /// How long folders are kept, and how many.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +36,6 @@ pub(crate) struct Desks {
     scratch: Arc<Scratch>,
     kept: CheckoutsKept,
     by_workspace: Mutex<HashMap<WorkspaceId, Vec<Slot>>>,
-    given_back: Notify,
     is_swept: AtomicBool,
 }
 
@@ -52,7 +47,7 @@ struct Slot {
 
 enum State {
     Free(Box<Place>),
-    Taken(CheckoutMode),
+    Taken,
     /// Nothing is there, as what was there has been removed.
     Empty,
 }
@@ -69,39 +64,24 @@ struct Place {
 
 impl Desks {
     pub(crate) fn new(scratch: Arc<Scratch>, kept: CheckoutsKept) -> Self {
-        Self {
-            scratch,
-            kept,
-            by_workspace: Mutex::default(),
-            given_back: Notify::new(),
-            is_swept: AtomicBool::new(false),
-        }
+        Self { scratch, kept, by_workspace: Mutex::default(), is_swept: AtomicBool::new(false) }
     }
 
     /// Takes the first folder of a workspace that is free, if there is one.
-    pub(super) fn take_free(self: &Arc<Self>, workspace: WorkspaceId, mode: CheckoutMode) -> Option<TakenDesk> {
+    pub(super) fn take_free(self: &Arc<Self>, workspace: WorkspaceId) -> Option<TakenDesk> {
         let has_free = |slots: &Vec<Slot>| slots.iter().any(|slot| matches!(slot.state, State::Free(_)));
         if !self.by_workspace().get(&workspace).is_some_and(has_free) {
             return None;
         }
-        let (number, place) = self.try_take(workspace, mode)?;
+        let (number, place) = self.take_slot(workspace);
         // Another one may have taken it in that moment; then it is given back at once.
         let loan = Loan { desks: Arc::clone(self), workspace, number, place };
         loan.place.is_some().then(|| TakenDesk(Arc::new(loan)))
     }
 
     /// Takes the first folder of a workspace that is free, so that it stays the warmest; makes one if there is none.
-    pub(super) async fn take(self: &Arc<Self>, workspace: WorkspaceId, mode: CheckoutMode) -> Result<TakenDesk> {
-        let (number, place) = loop {
-            let given_back = self.given_back.notified();
-            tokio::pin!(given_back);
-            // From here on, none that is given back is missed.
-            given_back.as_mut().enable();
-            if let Some(taken) = self.try_take(workspace, mode) {
-                break taken;
-            }
-            given_back.await;
-        };
+    pub(super) async fn take(self: &Arc<Self>, workspace: WorkspaceId) -> Result<TakenDesk> {
+        let (number, place) = self.take_slot(workspace);
         let mut loan = Loan { desks: Arc::clone(self), workspace, number, place };
         if loan.place.is_none() {
             // It is made even if nobody waits, and is there for the next one then.
@@ -115,22 +95,20 @@ impl Desks {
         Ok(TakenDesk(Arc::new(loan)))
     }
 
-    fn try_take(&self, workspace: WorkspaceId, mode: CheckoutMode) -> Option<(usize, Option<Box<Place>>)> {
+    /// Takes a slot of a workspace: one with a free folder, if there is one. There are as many as programs run at once,
+    /// which whoever runs them limits.
+    fn take_slot(&self, workspace: WorkspaceId) -> (usize, Option<Box<Place>>) {
         let mut by_workspace = self.by_workspace();
         let slots = by_workspace.entry(workspace).or_default();
-        let taken = slots.iter().filter(|slot| matches!(slot.state, State::Taken(CheckoutMode::Aside))).count();
-        if mode == CheckoutMode::Aside && taken >= DESKS_PER_WORKSPACE {
-            return None;
-        }
         let free = slots.iter().position(|slot| matches!(slot.state, State::Free(_)));
         let empty = || slots.iter().position(|slot| matches!(slot.state, State::Empty));
         let number = free.or_else(empty).unwrap_or_else(|| {
             slots.push(Slot { state: State::Empty, used_at: Instant::now() });
             slots.len() - 1
         });
-        match std::mem::replace(&mut slots[number].state, State::Taken(mode)) {
-            State::Free(place) => Some((number, Some(place))),
-            State::Empty | State::Taken(_) => Some((number, None)),
+        match std::mem::replace(&mut slots[number].state, State::Taken) {
+            State::Free(place) => (number, Some(place)),
+            State::Empty | State::Taken => (number, None),
         }
     }
 
@@ -139,7 +117,6 @@ impl Desks {
             slot.state = place.map_or(State::Empty, State::Free);
             slot.used_at = Instant::now();
         }
-        self.given_back.notify_waiters();
         self.sweep();
     }
 

@@ -20,7 +20,7 @@ impl FolderWorkspace {
         let shown: Vec<Listed> = shown.into_iter().filter(|file| fits(&file.path)).collect();
         let limit = find.limit;
         let root = Arc::clone(&self.folder.disk.root);
-        let found = self.explorer.find(self.access.workspace, root, find).await;
+        let found = self.explorer.find(self.access, root, find).await;
         let mut found = or_nothing(found, is_shown)?;
         if !shown.is_empty() {
             found.total += shown.len();
@@ -39,7 +39,7 @@ impl FolderWorkspace {
         let shown: BTreeSet<String> =
             shown.into_iter().filter(|file| is_within(&file.path)).map(|file| file.path.as_str().to_owned()).collect();
         let root = Arc::clone(&self.folder.disk.root);
-        let found = self.explorer.search(self.access.workspace, root, search.clone()).await;
+        let found = self.explorer.search(self.access, root, search.clone()).await;
         let found = or_nothing(found, !shown.is_empty())?;
         if shown.is_empty() {
             return Ok(found);

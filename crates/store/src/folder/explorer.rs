@@ -7,7 +7,7 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
-use toolrest_core::{FilesFound, Find, Found, Interrupt, Result, Search, ToolError, WorkspaceId};
+use toolrest_core::{Access, FilesFound, Find, Found, Interrupt, Result, Search, ToolError};
 use toolrest_directory::Root;
 
 /// No call is given longer.
@@ -28,37 +28,37 @@ impl Default for Explorer {
 
 impl Explorer {
     /// Finds lines, and gives up at the deadline. Who calls has checked the caller's rights.
-    pub(crate) async fn search(&self, workspace: WorkspaceId, root: Arc<Root>, wanted: Search) -> Result<Found> {
+    pub(crate) async fn search(&self, access: Access, root: Arc<Root>, wanted: Search) -> Result<Found> {
         let deadline = wanted.deadline;
         let work = move |interrupt: &Interrupt, threads| {
             let matcher = wanted.pattern.compile()?;
             search(&root, &wanted, &*matcher, interrupt, threads)
         };
-        self.run(workspace, deadline, work).await
+        self.run(access, deadline, work).await
     }
 
     /// Finds files, and gives up at the deadline. Who calls has checked the caller's rights.
-    pub(crate) async fn find(&self, workspace: WorkspaceId, root: Arc<Root>, wanted: Find) -> Result<FilesFound> {
+    pub(crate) async fn find(&self, access: Access, root: Arc<Root>, wanted: Find) -> Result<FilesFound> {
         let deadline = wanted.deadline;
         let work = move |interrupt: &Interrupt, threads| find(&root, &wanted, interrupt, threads);
-        self.run(workspace, deadline, work).await
+        self.run(access, deadline, work).await
     }
 
     /// Waits to look through a folder in another way. The deadline of the call ends the wait.
-    pub(crate) async fn turn(&self, workspace: WorkspaceId) -> Result<Turn> {
-        self.turns.wait(workspace, Instant::now() + LONGEST_CALL).await
+    pub(crate) async fn turn(&self, access: Access) -> Result<Turn> {
+        self.turns.wait(access, Instant::now() + LONGEST_CALL).await
     }
 
     async fn run<T: Send + 'static>(
         &self,
-        workspace: WorkspaceId,
+        access: Access,
         deadline: Instant,
         work: impl FnOnce(&Interrupt, usize) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let begun = Instant::now();
         let interrupt = Arc::new(Interrupt::at(deadline));
         let _stop = StopOnDrop(Arc::clone(&interrupt));
-        let turn = self.turns.wait(workspace, deadline).await?;
+        let turn = self.turns.wait(access, deadline).await?;
         let threads = self.threads;
         let work = tokio::task::spawn_blocking(move || {
             // Held for as long as threads work on it, also after its caller went away.

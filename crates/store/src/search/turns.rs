@@ -5,48 +5,36 @@ use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use toolrest_core::{ErrorKind, Gate, Interrupt, Pass, Result, ToolError, WorkspaceId};
+use toolrest_core::{Access, ErrorKind, FairQueue, Interrupt, Places, Result, TakenPlace, ToolError};
 
 /// How many searches run at once, for each core; more wait. Each has threads of its own, so that a slow one does not
 /// hold up the others.
 const SEARCHES_PER_CORE: usize = 4;
 
-/// Lets so many searches run at once.
-pub(crate) struct Turns {
-    all: Arc<Semaphore>,
-    /// One workspace gets fewer turns than there are, so that others have theirs.
-    per_workspace: Gate<WorkspaceId>,
-}
+/// Lets so many searches run at once. One account, and one workspace, gets half of them at most.
+pub(crate) struct Turns(FairQueue);
 
 /// The right to search now, given back when dropped.
-pub(crate) struct Turn {
-    _among_its_own: Pass<WorkspaceId>,
-    _among_all: OwnedSemaphorePermit,
-}
+pub(crate) type Turn = TakenPlace;
 
 impl Turns {
     pub(crate) fn new(cores: usize) -> Self {
         let turns = cores * SEARCHES_PER_CORE;
-        Self { all: Arc::new(Semaphore::new(turns)), per_workspace: Gate::new(turns / 2) }
+        Self(FairQueue::new(Places { in_all: turns, per_account: turns / 2, per_workspace: turns / 2 }))
     }
 
-    /// All the turns there are, for tests that take them.
+    /// Whether an account could search a workspace without waiting.
     #[cfg(test)]
-    pub(super) fn all(&self) -> Arc<Semaphore> {
-        Arc::clone(&self.all)
+    pub(super) fn is_free_for(&self, access: Access) -> bool {
+        self.0.try_enter(access.user, access.workspace).is_ok()
     }
 
     /// Waits for a turn, until the deadline.
-    pub(crate) async fn wait(&self, workspace: WorkspaceId, deadline: Instant) -> Result<Turn> {
-        let turn = async {
-            let among_its_own = self.per_workspace.pass(workspace).await;
-            let among_all = Arc::clone(&self.all).acquire_owned().await.map_err(ToolError::internal)?;
-            Ok(Turn { _among_its_own: among_its_own, _among_all: among_all })
-        };
-        tokio::time::timeout_at(deadline.into(), turn).await.unwrap_or_else(|_| {
+    pub(crate) async fn wait(&self, access: Access, deadline: Instant) -> Result<Turn> {
+        let turn = self.0.enter(access.user, access.workspace);
+        tokio::time::timeout_at(deadline.into(), turn).await.map_err(|_| {
             let message = "Other searches were under way all the time; try again in a moment";
-            Err(ToolError::new(ErrorKind::Timeout, message))
+            ToolError::new(ErrorKind::Timeout, message)
         })
     }
 }

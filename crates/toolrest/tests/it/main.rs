@@ -17,6 +17,7 @@ mod data_tools;
 mod doctor;
 mod durability;
 mod edits;
+mod fairness;
 mod files;
 mod fixture;
 mod folder_history;

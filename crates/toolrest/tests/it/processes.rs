@@ -149,7 +149,8 @@ async fn only_so_many_processes_run_in_a_workspace(on: On) {
     let workspace = on.workspace_at(&server).await;
     let first = start(&workspace, "sleep 100").await;
     start(&workspace, "sleep 100").await;
-    let message = SYSTEM.refused(&workspace, 409, "CONFLICT", "start_process", json!({"command": "sleep 100"})).await;
+    let message =
+        SYSTEM.refused(&workspace, 429, "QUOTA_EXCEEDED", "start_process", json!({"command": "sleep 100"})).await;
     assert!(message.contains("stop one first"), "{message}");
     stop(&workspace, &first).await;
     start(&workspace, "sleep 100").await;
@@ -174,8 +175,7 @@ async fn only_so_many_processes_run_on_a_server() {
     let server = On::Sqlite.options().env("TOOLREST__RUN__BACKGROUND_AT_ONCE_IN_ALL", "1").start();
     let (first, second) = (On::Sqlite.workspace_at(&server).await, On::Sqlite.workspace_at(&server).await);
     let id = start(&first, "sleep 100").await;
-    let reply = second.call_of("system", "start_process", &json!({"command": "true"})).await;
-    assert_eq!(reply.status, 429, "{reply}");
+    SYSTEM.refused(&second, 503, "UNAVAILABLE", "start_process", json!({"command": "true"})).await;
     stop(&first, &id).await;
     start(&second, "true").await;
 }
