@@ -4,7 +4,7 @@ use crate::{CallCx, CommitId, Result, WorkspaceSettings, WsPath};
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::path::PathBuf;
+use std::{os::fd::OwnedFd, path::PathBuf, sync::Arc};
 
 /// How the files of a workspace are to be given to a program.
 #[derive(Clone, Copy, Debug)]
@@ -61,19 +61,28 @@ pub trait Checkout: Send + Sync {
     async fn finish(self: Box<Self>, cx: &CallCx) -> Result<CheckedIn>;
 }
 
+/// A folder that is held open. It is used by its descriptor: by now its path may lead elsewhere.
+#[derive(Clone, Debug)]
+pub struct HeldFolder {
+    /// The folder.
+    pub descriptor: Arc<OwnedFd>,
+    /// The path that it had when it was opened, for messages.
+    pub path: PathBuf,
+}
+
 /// A real folder that a program can be run in.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Ground {
     /// This folder, writable: a copy for this program alone.
-    Folder(PathBuf),
+    Folder(HeldFolder),
     /// The workspace's own folder, which others use too.
-    Shared(PathBuf),
+    Shared(HeldFolder),
     /// A view of a folder that takes the program's changes aside.
     Overlay {
         /// What stays as it is.
-        lower: PathBuf,
+        lower: HeldFolder,
         /// A folder with an `upper`, which takes the changes, and a `work` for the kernel.
-        private: PathBuf,
+        private: HeldFolder,
     },
 }
 

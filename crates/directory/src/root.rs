@@ -7,6 +7,7 @@ use std::{
         unix::ffi::{OsStrExt, OsStringExt},
     },
     path::{Component, Path, PathBuf},
+    sync::Arc,
 };
 
 use rustix::{
@@ -30,7 +31,7 @@ pub enum Links {
 /// A folder held open, beneath which all paths are resolved.
 #[derive(Debug)]
 pub struct Root {
-    folder: OwnedFd,
+    folder: Arc<OwnedFd>,
     opened_as: PathBuf,
     real: PathBuf,
     identity: Identity,
@@ -71,7 +72,7 @@ impl Root {
             Ok(_) => {
                 let real = path_of(&folder).at(path)?;
                 let identity = Metadata::from(sys::stat(&folder).at(path)?).identity;
-                Ok(Self { folder, opened_as: path.to_owned(), real, identity })
+                Ok(Self { folder: Arc::new(folder), opened_as: path.to_owned(), real, identity })
             }
         }
     }
@@ -83,6 +84,16 @@ impl Root {
 
     pub fn identity(&self) -> Identity {
         self.identity
+    }
+
+    /// The descriptor by which the folder is held open, for whoever is to use this very folder.
+    pub fn descriptor(&self) -> Arc<OwnedFd> {
+        Arc::clone(&self.folder)
+    }
+
+    /// Describes the folder itself.
+    pub fn metadata(&self) -> Result<Metadata> {
+        Ok(sys::stat(&self.folder).at(&self.real)?.into())
     }
 
     /// The folder itself.

@@ -65,9 +65,9 @@ impl Workbench {
         Ok(Self { top: Root::open(&top)?, aside: opened, next_name: AtomicU64::new(0) })
     }
 
-    /// Where programs work.
-    pub fn path(&self) -> &Path {
-        self.top.real_path()
+    /// The folder that programs work in.
+    pub fn top(&self) -> &Root {
+        &self.top
     }
 
     /// Describes what stands at a path, a symbolic link itself included.

@@ -27,12 +27,12 @@ use std::{
 };
 use tokio::sync::oneshot;
 use toolrest_core::{
-    CallCx, CheckedIn, Checkout, CheckoutMode, CheckoutOptions, ErrorKind, FairQueue, Ground, KeepLimits, Places,
-    Result, TakenPlace, ToolError,
+    CallCx, CheckedIn, Checkout, CheckoutMode, CheckoutOptions, ErrorKind, FairQueue, Ground, HeldFolder, KeepLimits,
+    Places, Result, TakenPlace, ToolError,
 };
 use toolrest_sandbox::{
     Access, After, Interpreter, Limits, Mount, Options, Place, Pool, PoolOptions, Report, Running, Sandbox, Script,
-    Stdin,
+    Source, Stdin,
 };
 use tracing::Instrument;
 
@@ -347,7 +347,7 @@ impl Ready {
             env: program.env.iter().map(|(name, value)| (name.into(), value.into())).collect(),
             stdin,
         };
-        let place = place(ground, python, &terms.limits);
+        let place = place(ground, python, &terms.limits)?;
         let Some(hosts) = &terms.hosts else {
             return Ok(Started { running: self.pool.run(&place, &interpreter, script).await?, proxy: None });
         };
@@ -358,38 +358,45 @@ impl Ready {
 }
 
 /// Where a program runs: on the workspace's files, with the libraries for data if there are any.
-fn place(ground: &Ground, python: Option<&Path>, limits: &Limits) -> Place {
+fn place(ground: &Ground, python: Option<&Path>, limits: &Limits) -> toolrest_sandbox::Result<Place> {
     let mut place = match ground {
-        Ground::Folder(folder) => Place::new(folder, WORKSPACE),
+        Ground::Folder(folder) => Place::new(source(folder)?, WORKSPACE),
         Ground::Shared(folder) => {
-            let (source, target) = (folder.clone(), WORKSPACE.into());
+            let (folder, target) = (source(folder)?, WORKSPACE.into());
+            let (source, access) = (folder.clone(), Access::ReadWrite);
             // Git on the host runs what stands in there.
-            let mount = Mount::Folder { source, target, access: Access::ReadWrite, frozen: vec![REPOSITORY.into()] };
+            let mount = Mount::Folder { source, target, access, frozen: vec![REPOSITORY.into()] };
             Place { mounts: vec![mount], ..Place::new(folder, WORKSPACE) }
         }
         Ground::Overlay { lower, private } => {
-            let mount =
-                Mount::Overlay { lower: vec![lower.clone()], private: private.clone(), target: WORKSPACE.into() };
+            let (lower, private) = (vec![source(lower)?], source(private)?);
+            let mount = Mount::Overlay { lower, private: private.clone(), target: WORKSPACE.into() };
             Place { mounts: vec![mount], ..Place::new(private, WORKSPACE) }
         }
     };
     if let Some(python) = python {
         let mount = Mount::Folder {
-            source: python.to_owned(),
+            // The operator's own path. It is opened anew each time, because the environment can be replaced.
+            source: Source::open(python)?,
             target: PYTHON.into(),
             access: Access::ReadOnly,
             frozen: Vec::new(),
         };
         place = place.mount(mount);
     }
-    place
+    let place = place
         // What programs keep for themselves does not belong to the workspace's files.
         .env("HOME", "/tmp")
         .env("PYTHONDONTWRITEBYTECODE", "1")
         // A program that is ended has printed what it printed.
         .env("PYTHONUNBUFFERED", "1")
         .env("MPLBACKEND", "Agg")
-        .limits(limits.clone())
+        .limits(limits.clone());
+    Ok(place)
+}
+
+fn source(folder: &HeldFolder) -> toolrest_sandbox::Result<Source> {
+    Source::held(Arc::clone(&folder.descriptor), &folder.path)
 }
 
 /// Ends a call that nobody hears the answer of.

@@ -5,11 +5,10 @@
 use std::{
     env,
     io::{self, Write},
-    path::absolute,
     process::ExitCode,
 };
 
-use toolrest_sandbox::{Job, Options, Place, Sandbox, Stream};
+use toolrest_sandbox::{Job, Options, Place, Sandbox, Source, Stream};
 
 fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
     if env::args().nth(1).as_deref() == Some("__launcher") {
@@ -25,7 +24,7 @@ fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
             print!("{}", sandbox.probe().await?);
             return Ok(ExitCode::SUCCESS);
         }
-        let place = Place::new(absolute(folder)?, "/workspace");
+        let place = Place::new(Source::open(folder)?, "/workspace");
         let mut running = sandbox.spawn(Job::new(place, command)).await?;
         while let Some(chunk) = running.next().await {
             match chunk.stream {

@@ -82,10 +82,10 @@ fn serve(socket: &OwnedFd, ground: &Ground) -> Result<(), Failure> {
     else {
         return Ok(());
     };
-    let Parcel { file, order, server, streams, trees } = Parcel::open(descriptors)?;
+    let Parcel { file, order, server, streams, mounted } = Parcel::open(descriptors)?;
     let place = &order.job.place;
     root::make_temporary(place.limits.temporary_bytes)?;
-    let folders = mounts::attach(place, trees)?;
+    let folders = mounts::attach(place, mounted, ground.privileged)?;
     root::enter()?;
     // A launcher that is gone needs no telling.
     let _ = wire::send(socket, &FromCell::Begun, &[]);
@@ -121,7 +121,7 @@ struct Parcel {
     order: Order,
     server: OwnedFd,
     streams: Vec<OwnedFd>,
-    trees: Vec<OwnedFd>,
+    mounted: Vec<OwnedFd>,
 }
 
 impl Parcel {
@@ -131,12 +131,12 @@ impl Parcel {
         let file = descriptors.next().ok_or_else(incomplete)?;
         let server = descriptors.next().ok_or_else(incomplete)?;
         let order: Order = wire::unseal(&file).at(Step::Order)?;
-        let count = 3 + usize::from(order.script);
+        let count = order.streams();
         let streams: Vec<OwnedFd> = descriptors.by_ref().take(count).collect();
         if streams.len() < count {
             return Err(incomplete());
         }
-        Ok(Self { file, order, server, streams, trees: descriptors.collect() })
+        Ok(Self { file, order, server, streams, mounted: descriptors.collect() })
     }
 }
 

@@ -7,7 +7,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::Limits;
+use crate::{Limits, Source};
 
 /// A program and what it is given.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,14 +47,14 @@ pub struct Place {
 
 impl Place {
     /// A place with one writable folder, in which the program starts.
-    pub fn new(folder: impl Into<PathBuf>, target: impl Into<PathBuf>) -> Self {
+    pub fn new(folder: Source, target: impl Into<PathBuf>) -> Self {
         let target = target.into();
         let env = [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("LANG", "C.UTF-8"), ("TMPDIR", "/tmp")];
         let mut env: Vec<(OsString, OsString)> = env.map(|(name, value)| (name.into(), value.into())).into();
         env.push(("HOME".into(), target.clone().into()));
         Self {
             mounts: vec![Mount::Folder {
-                source: folder.into(),
+                source: folder,
                 target: target.clone(),
                 access: Access::ReadWrite,
                 frozen: Vec::new(),
@@ -88,19 +88,19 @@ impl Place {
     }
 
     /// What is mounted from the host, in the order in which it is handed to a cell.
-    pub(crate) fn sources(&self) -> Vec<Source<'_>> {
+    pub(crate) fn sources(&self) -> Vec<(&Source, Access)> {
         let mut sources = Vec::new();
         for mount in &self.mounts {
             match mount {
-                Mount::Folder { source, access, .. } => sources.push(Source { path: source, access: *access }),
+                Mount::Folder { source, access, .. } => sources.push((source, *access)),
                 Mount::Overlay { lower, private, .. } => {
-                    sources.extend(lower.iter().map(|path| Source { path, access: Access::ReadOnly }));
-                    sources.push(Source { path: private, access: Access::ReadWrite });
+                    sources.extend(lower.iter().map(|source| (source, Access::ReadOnly)));
+                    sources.push((private, Access::ReadWrite));
                 }
             }
         }
         if let Network::Proxy { socket, .. } = &self.network {
-            sources.push(Source { path: socket, access: Access::ReadWrite });
+            sources.push((socket, Access::ReadWrite));
         }
         sources
     }
@@ -108,13 +108,6 @@ impl Place {
     pub(crate) fn has_overlay(&self) -> bool {
         self.mounts.iter().any(|mount| matches!(mount, Mount::Overlay { .. }))
     }
-}
-
-/// Something of the host that a job gets to see.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Source<'a> {
-    pub(crate) path: &'a Path,
-    pub(crate) access: Access,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -127,8 +120,7 @@ pub enum Access {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Mount {
     Folder {
-        #[serde(with = "bytes")]
-        source: PathBuf,
+        source: Source,
         #[serde(with = "bytes")]
         target: PathBuf,
         access: Access,
@@ -139,13 +131,11 @@ pub enum Mount {
     /// Folders that stay as they are beneath one that takes what the job changes.
     Overlay {
         /// From the uppermost down.
-        #[serde(with = "bytes::many")]
-        lower: Vec<PathBuf>,
+        lower: Vec<Source>,
         /// A folder of the caller's own with two folders in it, both on one file system: `upper`, where the changes
         /// end up, and `work`, which is the kernel's. What it leaves in `work` is a folder without any permission,
         /// which its owner has to give one before it can be removed.
-        #[serde(with = "bytes")]
-        private: PathBuf,
+        private: Source,
         #[serde(with = "bytes")]
         target: PathBuf,
     },
@@ -180,8 +170,7 @@ pub enum Network {
     /// The UNIX socket of a proxy, at a path in the file system of the job. The proxy decides what is reached; the
     /// job has no other way out.
     Proxy {
-        #[serde(with = "bytes")]
-        socket: PathBuf,
+        socket: Source,
         #[serde(with = "bytes")]
         target: PathBuf,
     },
@@ -204,7 +193,7 @@ pub enum Stdin {
 }
 
 /// Paths on the wire: bytes, since they need not be UTF-8.
-mod bytes {
+pub(crate) mod bytes {
     use std::{
         ffi::OsString,
         os::unix::ffi::OsStringExt,
@@ -213,26 +202,11 @@ mod bytes {
 
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    pub(super) fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
         path.as_os_str().as_encoded_bytes().serialize(serializer)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
         Vec::deserialize(deserializer).map(|bytes| OsString::from_vec(bytes).into())
-    }
-
-    pub(super) mod many {
-        use super::{Deserialize, Deserializer, OsString, OsStringExt, PathBuf, Serializer};
-
-        pub(in super::super) fn serialize<S: Serializer>(paths: &[PathBuf], serializer: S) -> Result<S::Ok, S::Error> {
-            serializer.collect_seq(paths.iter().map(|path| path.as_os_str().as_encoded_bytes()))
-        }
-
-        pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
-            deserializer: D,
-        ) -> Result<Vec<PathBuf>, D::Error> {
-            let paths = Vec::<Vec<u8>>::deserialize(deserializer)?;
-            Ok(paths.into_iter().map(|bytes| OsString::from_vec(bytes).into()).collect())
-        }
     }
 }

@@ -5,9 +5,6 @@
 mod interpreter;
 
 use std::{
-    fs::{self, Metadata},
-    io,
-    os::unix::fs::MetadataExt,
     path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::{Duration, Instant},
@@ -15,8 +12,10 @@ use std::{
 
 pub use interpreter::{Interpreter, Language, Script};
 
+use rustix::fs::AtFlags;
+
 use crate::{
-    Access, Job, Mount, Place, Result, Running, Sandbox,
+    Access, Job, Mount, Place, Result, Running, Sandbox, Source,
     wire::{Act, Clock, Order},
 };
 
@@ -53,12 +52,12 @@ struct Waiting {
     /// The place without what is only decided when the script comes.
     place: Place,
     interpreter: Interpreter,
-    folders: Vec<Identity>,
+    frozen: Vec<Identity>,
     running: Running,
     since: Instant,
 }
 
-/// A folder that could have been replaced by another one of the same name.
+/// Device and inode of what has a name, if anything has.
 type Identity = Option<(u64, u64)>;
 
 impl Pool {
@@ -98,7 +97,7 @@ impl Pool {
 
     /// Lets go of everything that waits in a place that uses the folder.
     pub fn forget(&self, folder: &Path) {
-        let uses = |waiting: &Waiting| waiting.place.sources().iter().any(|source| source.path == folder);
+        let uses = |waiting: &Waiting| waiting.place.sources().iter().any(|(source, _)| source.path() == folder);
         self.shared.lock().retain(|waiting| !uses(waiting));
     }
 
@@ -127,19 +126,19 @@ impl Shared {
 
     fn take(&self, place: &Place, interpreter: &Interpreter) -> Option<Running> {
         let place = settled(place);
-        let folders = identities(&place);
+        let frozen = frozen_entries(&place);
         let mut waiting = self.lock();
         waiting.retain_mut(|one| !one.running.is_over());
         let found = waiting.iter().position(|one| one.place == place && one.interpreter == *interpreter)?;
         let found = waiting.remove(found);
-        // One that waits in a folder that is gone is let go.
-        (found.folders == folders).then_some(found.running)
+        // What was not there when the interpreter began to wait is not frozen for it: it is let go.
+        (found.frozen == frozen).then_some(found.running)
     }
 
     async fn start(&self, place: &Place, interpreter: &Interpreter) -> Result<Running> {
         let mut place = place.clone();
         for folder in interpreter.folders() {
-            let (source, target) = (folder.clone(), folder.clone());
+            let (source, target) = (Source::open(folder)?, folder.clone());
             place.mounts.push(Mount::Folder { source, target, access: Access::ReadOnly, frozen: Vec::new() });
         }
         let job = Job::new(place, interpreter.argv());
@@ -153,11 +152,11 @@ impl Shared {
         if self.options.waiting == 0 || place.has_overlay() || self.lock().iter_mut().any(is_it) {
             return Ok(());
         }
-        // The folders first: one that is replaced meanwhile is then another one.
-        let folders = identities(&settled);
+        // Before it starts: an entry that is replaced meanwhile is then another one.
+        let frozen = frozen_entries(&settled);
         let running = self.start(&settled, interpreter).await?;
         let since = Instant::now();
-        let one = Waiting { place: settled, interpreter: interpreter.clone(), folders, running, since };
+        let one = Waiting { place: settled, interpreter: interpreter.clone(), frozen, running, since };
         {
             let mut waiting = self.lock();
             while waiting.len() >= self.options.waiting {
@@ -187,14 +186,17 @@ fn settled(place: &Place) -> Place {
     place
 }
 
-fn identities(place: &Place) -> Vec<Identity> {
-    let of = |metadata: io::Result<Metadata>| metadata.ok().map(|metadata| (metadata.dev(), metadata.ino()));
-    let mut identities: Vec<Identity> = place.sources().iter().map(|source| of(fs::metadata(source.path))).collect();
+/// What the entries are by now that are to be frozen.
+fn frozen_entries(place: &Place) -> Vec<Identity> {
+    let mut entries = Vec::new();
     for mount in &place.mounts {
         if let Mount::Folder { source, frozen, .. } = mount {
-            // What was not there when the interpreter began to wait is not frozen for it.
-            identities.extend(frozen.iter().map(|name| of(fs::symlink_metadata(source.join(name)))));
+            let identity = |name| {
+                let stat = rustix::fs::statat(source.descriptor().ok()?, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+                Some((stat.st_dev, stat.st_ino))
+            };
+            entries.extend(frozen.iter().map(identity));
         }
     }
-    identities
+    entries
 }

@@ -12,7 +12,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Enforced, Enforcer, Error, Job, Mount, Place, Report, Result, Sandbox,
+    Enforced, Enforcer, Error, Job, Mount, Place, Report, Result, Sandbox, Source,
     canary::{self, Bait, Note},
     wire::Act,
 };
@@ -199,18 +199,18 @@ impl Sandbox {
         };
         let unknown = |layer| Finding { layer, state: State::Unknown, detail: String::new() };
         let mut probe = Probe { findings: Layer::ALL.map(unknown).into() };
-        let folder = Place::new(nest.path.join("folder"), "/workspace");
-        match self.sing(folder, bait.clone()).await {
+        let folder = Place::new(Source::open(nest.path.join("folder"))?, "/workspace");
+        match self.sing(folder.clone(), bait.clone()).await {
             Ok((report, notes)) => note(&mut probe, &report, notes, &nest, &bait),
             Err(Error::Unavailable { layer, failure }) => probe.set(layer, State::Missing, failure.to_string()),
             Err(error) => return Err(error),
         }
         let mount = Mount::Overlay {
-            lower: vec![nest.path.join("folder")],
-            private: nest.path.join("private"),
+            lower: vec![Source::open(nest.path.join("folder"))?],
+            private: Source::open(nest.path.join("private"))?,
             target: "/workspace".into(),
         };
-        let overlay = Place { mounts: vec![mount], ..Place::new("/", "/workspace") };
+        let overlay = Place { mounts: vec![mount], ..folder };
         match self.sing(overlay, bait).await {
             Ok(_) => probe.set(Layer::Overlay, State::Present, "changes go to a folder of their own"),
             Err(Error::Unavailable { layer, failure }) if layer == Layer::Overlay => {

@@ -6,7 +6,7 @@ use std::{
     collections::BTreeSet,
     ffi::{OsStr, OsString},
     io,
-    os::fd::{AsFd, OwnedFd},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
     path::{Component, Path, PathBuf},
     process::{Command, Stdio},
     sync::{Arc, Mutex, PoisonError, mpsc},
@@ -106,13 +106,15 @@ impl Sandbox {
     /// Gives an order to the launcher; to a new one if the last has died.
     pub(crate) async fn order(&self, order: &Order) -> Result<Running> {
         check(&order.job)?;
+        let sources = order.job.place.sources().into_iter().map(|(source, _)| source.descriptor());
+        let sources: Vec<BorrowedFd<'_>> = sources.collect::<std::result::Result<_, _>>()?;
         let file = wire::seal(order)?;
         loop {
             let launcher = self.launcher();
             let (streams, mut parcel) = Streams::open(order.script)?;
             let (ours, theirs) = wire::pair(SocketFlags::NONBLOCK)?;
             parcel.insert(0, theirs);
-            match launcher.send(&file, &parcel).await {
+            match launcher.send(&file, &parcel, &sources).await {
                 Ok(()) => {
                     drop(parcel);
                     return Running::new(ours, streams, &order.job.place.limits, launcher);
@@ -143,8 +145,14 @@ impl Launcher {
         Ok(Self { control: sys::wait_for(control)? })
     }
 
-    async fn send(&self, file: &OwnedFd, parcel: &[OwnedFd]) -> std::result::Result<(), Errno> {
-        let descriptors: Vec<_> = std::iter::once(file).chain(parcel).map(AsFd::as_fd).collect();
+    async fn send(
+        &self,
+        file: &OwnedFd,
+        parcel: &[OwnedFd],
+        sources: &[BorrowedFd<'_>],
+    ) -> std::result::Result<(), Errno> {
+        let descriptors = std::iter::once(file).chain(parcel).map(AsFd::as_fd).chain(sources.iter().copied());
+        let descriptors: Vec<_> = descriptors.collect();
         loop {
             let mut guard =
                 self.control.writable().await.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
@@ -222,7 +230,7 @@ fn check(job: &Job) -> Result<()> {
     };
     let targets: Vec<&Path> = targets.chain(proxy).collect();
     let sources = place.sources();
-    let paths = targets.iter().copied().chain(sources.iter().map(|source| source.path)).chain([place.cwd.as_path()]);
+    let paths = targets.iter().copied().chain([place.cwd.as_path()]);
     if strings.chain(paths.clone().map(Path::as_os_str)).any(|string: &OsStr| string.as_encoded_bytes().contains(&0)) {
         return Err(Error::Invalid("an argument, a variable or a path has a NUL in it"));
     }
@@ -247,10 +255,11 @@ fn check(job: &Job) -> Result<()> {
             return Err(Error::Invalid("nothing can be mounted within a folder that jobs write to"));
         }
     }
-    let writable = sources.iter().filter(|source| source.access == Access::ReadWrite).map(|source| source.path);
-    let within = |folder: &Path| sources.iter().any(|other| other.path != folder && other.path.starts_with(folder));
-    if writable.into_iter().any(within) {
-        // The same for what is mounted: root would follow the link, and whoever owns what it finds would be the job.
+    let mut writable =
+        sources.iter().filter(|(_, access)| *access == Access::ReadWrite).map(|(source, _)| source.path());
+    let is_within = |folder: &Path, path: &Path| path != folder && path.starts_with(folder);
+    if writable.any(|folder| sources.iter().any(|(source, _)| is_within(folder, source.path()))) {
+        // The same for what is mounted: whoever opened it may have followed a link that an earlier job has put there.
         return Err(Error::Invalid("nothing can be mounted from within a folder that jobs write to"));
     }
     if sources.len() > 200 {

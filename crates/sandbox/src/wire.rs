@@ -31,7 +31,8 @@ const PACKET_DESCRIPTORS: usize = 253;
 pub(crate) enum Request {
     /// The first message.
     Configure(Configuration),
-    /// With [`Order`] in a file, the job's socket, its three streams and, for an interpreter, the script.
+    /// With [`Order`] in a file, the job's socket, its three streams, the script for an interpreter, and the sources of
+    /// its mounts.
     Run,
 }
 
@@ -55,6 +56,13 @@ pub(crate) struct Order {
     pub(crate) act: Act,
     pub(crate) clock: Clock,
     pub(crate) script: bool,
+}
+
+impl Order {
+    /// How many streams go with it: the standard ones, and the script.
+    pub(crate) fn streams(&self) -> usize {
+        3 + usize::from(self.script)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -104,7 +112,8 @@ pub(crate) struct Ending {
 pub(crate) enum ToCell {
     /// The cell has its user, and can build. With the doors of the control group that it is to enter.
     Build,
-    /// With the [`Order`], the socket of the job, the streams, the script and, as root, what is to be mounted.
+    /// With the [`Order`], the socket of the job, the streams, the script, and what is to be mounted: as root clones of
+    /// the sources, else the sources themselves.
     Run { watch: Watched, enforced_by: Enforced },
     /// The job has its script; what was made from then on, by the clock of files, is its own.
     Begin { since: Duration },

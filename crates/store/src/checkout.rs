@@ -25,10 +25,10 @@ use async_trait::async_trait;
 use desk::{Desk, Seen, Wanted};
 use desks::TakenDesk;
 use merge::Proposal;
-use std::{collections::HashMap, path::PathBuf, sync::Arc};
+use std::{collections::HashMap, sync::Arc};
 use toolrest_core::{
     Access, CallCx, CheckedIn, Checkout, CheckoutOptions, CommitId, Content, ContentHash, ErrorKind, Ground,
-    KeepLimits, Result, ToolError, WorkspaceSettings,
+    HeldFolder, KeepLimits, Result, ToolError, WorkspaceSettings,
 };
 use tree::Version;
 
@@ -54,7 +54,7 @@ pub(crate) async fn check_out(
         desks.take(access.workspace).await?
     };
     let mut listed = store.listed_since(access, desk.moment().await?).await?;
-    let (folder, settings, keep) = (desk.path()?, std::mem::take(&mut listed.settings), options.keep);
+    let (folder, settings, keep) = (desk.folder()?, std::mem::take(&mut listed.settings), options.keep);
     // From here on, whoever goes away leaves a doubt behind.
     let is_doubtful = desk.take_doubt();
     let checkout = DatabaseCheckout { store, desk, folder, access, settings, keep, is_settled: false };
@@ -70,7 +70,7 @@ pub(crate) async fn check_out(
 struct DatabaseCheckout {
     store: Arc<dyn Store>,
     desk: TakenDesk,
-    folder: PathBuf,
+    folder: HeldFolder,
     access: Access,
     settings: WorkspaceSettings,
     keep: KeepLimits,

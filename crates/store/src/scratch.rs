@@ -9,6 +9,8 @@ use std::{
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
 };
+use toolrest_core::HeldFolder;
+use toolrest_directory::Root;
 use uuid::Uuid;
 
 /// A folder of this process alone, among those of others that share the data folder. What processes that are gone left
@@ -103,6 +105,11 @@ fn sweep(parent: &Path) {
             remove(&entry.path());
         }
     }
+}
+
+/// A folder as programs get it.
+pub(crate) fn held(root: &Root) -> HeldFolder {
+    HeldFolder { descriptor: root.descriptor(), path: root.real_path().to_owned() }
 }
 
 /// Removes a folder with all that is in it, also what programs or the kernel have made unreadable.

@@ -9,7 +9,7 @@ use std::{
 
 use tempfile::TempDir;
 use toolrest::{python, settings::Settings};
-use toolrest_sandbox::{Interpreter, Job, Language, Layer, Mount, Options, Place, Sandbox, State};
+use toolrest_sandbox::{Interpreter, Job, Language, Layer, Mount, Options, Place, Sandbox, Source, State};
 
 use crate::setup;
 
@@ -90,13 +90,12 @@ async fn examine_sandbox(table: &mut Table, settings: &Settings) -> bool {
     can_use
 }
 
-async fn attempt(sandbox: &Sandbox, place: Place) -> Result<(), String> {
-    let running = sandbox.spawn(Job::new(place, ["sh", "-c", "echo there > file"])).await;
-    let report = match running {
-        Ok(running) => running.wait().await,
-        Err(error) => Err(error),
+async fn attempt(sandbox: &Sandbox, place: toolrest_sandbox::Result<Place>) -> Result<(), String> {
+    let run = async {
+        let job = Job::new(place?, ["sh", "-c", "echo there > file"]);
+        sandbox.spawn(job).await?.wait().await
     };
-    match report {
+    match run.await {
         Ok(report) if report.success() => Ok(()),
         Ok(report) => Err(format!("a program could not write a file: {}", report.stderr.text().trim_end())),
         Err(error) => Err(error.to_string()),
@@ -138,14 +137,14 @@ impl Scene {
         self.home.path().join(name)
     }
 
-    fn folder(&self) -> Place {
-        Place::new(self.path("folder"), "/workspace")
+    fn folder(&self) -> toolrest_sandbox::Result<Place> {
+        Ok(Place::new(Source::open(self.path("folder"))?, "/workspace"))
     }
 
-    fn overlay(&self) -> Place {
-        let (lower, private) = (vec![self.path("lower")], self.path("private"));
+    fn overlay(&self) -> toolrest_sandbox::Result<Place> {
+        let (lower, private) = (vec![Source::open(self.path("lower"))?], Source::open(self.path("private"))?);
         let mount = Mount::Overlay { lower, private, target: "/workspace".into() };
-        Place { mounts: vec![mount], ..self.folder() }
+        Ok(Place { mounts: vec![mount], ..self.folder()? })
     }
 }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tokio::runtime::Runtime;
-use toolrest_sandbox::{Interpreter, Job, Language, Options, Place, Pool, PoolOptions, Sandbox, Script};
+use toolrest_sandbox::{Interpreter, Job, Language, Options, Place, Pool, PoolOptions, Sandbox, Script, Source};
 
 use super::Effort;
 use crate::process::Folder;
@@ -122,7 +122,7 @@ impl Cold {
     }
 
     fn job(&self, interpreter: &Interpreter, code: &str) -> Job {
-        let place = Place::new(self.folder.path(), "/workspace");
+        let place = Place::new(Source::open(self.folder.path()).expect("the folder is there"), "/workspace");
         Job::new(place, [interpreter.program().as_os_str(), "-c".as_ref(), code.as_ref()])
     }
 
@@ -145,7 +145,7 @@ impl Cold {
     /// Times of an interpreter that waits, without a tool around it.
     fn warm_times(&self, interpreter: &Interpreter, code: &str) -> Times {
         let mut times = Times { plain: Vec::new(), ours: Vec::new() };
-        let place = Place::new(self.folder.path(), "/workspace");
+        let place = Place::new(Source::open(self.folder.path()).expect("the folder is there"), "/workspace");
         let pool = self.runtime.block_on(async { Pool::new(self.sandbox.clone(), PoolOptions::default()) });
         for _ in 0..RUNS {
             self.runtime.block_on(pool.warm(&place, interpreter)).expect("an interpreter waits");

@@ -3,20 +3,20 @@
 use std::{
     ffi::{CString, OsStr},
     fmt::Write,
-    os::fd::OwnedFd,
+    os::fd::{AsRawFd, OwnedFd},
     path::{Path, PathBuf},
     vec,
 };
 
 use rustix::{
-    fs::{CWD, FileType, Mode, OFlags},
+    fs::{CWD, FileType, Mode, OFlags, ResolveFlags},
     io::Errno,
     mount::{self, MountFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags},
 };
 
 use super::root;
 use crate::{
-    Access, Mount, Network, Place,
+    Access, Mount, Network, Place, Source,
     step::{At, Failure, Step},
     sys::{self, Depth, MountAttributes},
 };
@@ -24,9 +24,12 @@ use crate::{
 /// Where the layers of an overlay stand while it is mounted.
 const LAYERS: &str = ".layers";
 
+/// How often a folder that is moved again and again is looked for.
+const RENAME_RACES: usize = 1000;
+
 /// Mounts what the place asks for beneath the working folder, and gives the folders that can grow.
-pub(super) fn attach(place: &Place, trees: Vec<OwnedFd>) -> Result<Vec<OwnedFd>, Failure> {
-    let mut trees = Trees { passed: (!trees.is_empty()).then(|| trees.into_iter()) };
+pub(super) fn attach(place: &Place, mounted: Vec<OwnedFd>, privileged: bool) -> Result<Vec<OwnedFd>, Failure> {
+    let mut trees = Trees { passed: mounted.into_iter(), are_clones: privileged };
     let mut growing = Vec::new();
     for mount in &place.mounts {
         match mount {
@@ -58,22 +61,51 @@ pub(super) fn attach(place: &Place, trees: Vec<OwnedFd>) -> Result<Vec<OwnedFd>,
     Ok(growing)
 }
 
-/// What is mounted from the host: passed by a launcher that is root, else cloned here.
+/// What is mounted from the host, in the order of the mounts: cloned by a launcher that is root, else to be cloned here.
 struct Trees {
-    passed: Option<vec::IntoIter<OwnedFd>>,
+    passed: vec::IntoIter<OwnedFd>,
+    are_clones: bool,
 }
 
 impl Trees {
-    fn next(&mut self, source: &Path, access: Access) -> Result<OwnedFd, Failure> {
-        if let Some(passed) = &mut self.passed {
-            return passed.next().ok_or(Errno::BADMSG).on(Step::Order, source);
+    fn next(&mut self, source: &Source, access: Access) -> Result<OwnedFd, Failure> {
+        let passed = self.passed.next().ok_or(Errno::BADMSG).on(Step::Order, source.path())?;
+        if self.are_clones {
+            return Ok(passed);
         }
-        let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE;
-        let tree = mount::open_tree(CWD, source, flags).on(Step::Mount, source)?;
+        let tree = clone_held(&passed).on(Step::Mount, source.path())?;
         let attributes = MountAttributes { set: attributes(access), id_map: None };
-        sys::set_mount(&tree, c"", Depth::All, attributes).on(Step::Mount, source)?;
+        sys::set_mount(&tree, c"", Depth::All, attributes).on(Step::Mount, source.path())?;
         Ok(tree)
     }
+}
+
+/// Clones what the server holds open.
+///
+/// The kernel refuses to clone the descriptor itself, which belongs to the mounts of the server instead of the copies of
+/// them that a cell has. So what stands at its path is opened here, without following any link, and is cloned by that
+/// second descriptor only if both are of the same file or folder.
+fn clone_held(held: &OwnedFd) -> rustix::io::Result<OwnedFd> {
+    let identity = |file: &OwnedFd| rustix::fs::fstat(file).map(|stat| (stat.st_dev, stat.st_ino));
+    let link = format!("proc/self/fd/{}", held.as_raw_fd());
+    let opening = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let resolving = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    for _ in 0..RENAME_RACES {
+        let path = rustix::fs::readlink(&link, Vec::new())?;
+        match rustix::fs::openat2(CWD, path, opening, Mode::empty(), resolving) {
+            Ok(found) if identity(&found)? == identity(held)? => {
+                let flags = OpenTreeFlags::OPEN_TREE_CLONE
+                    | OpenTreeFlags::OPEN_TREE_CLOEXEC
+                    | OpenTreeFlags::AT_EMPTY_PATH
+                    | OpenTreeFlags::AT_RECURSIVE;
+                return mount::open_tree(found, "", flags);
+            }
+            // It was moved after its path was read.
+            Ok(_) | Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Err(Errno::STALE)
 }
 
 /// What is set on every mount of something that is not the system's.
@@ -85,7 +117,7 @@ pub(crate) const fn attributes(access: Access) -> u64 {
     }
 }
 
-fn overlay(trees: &mut Trees, lower: &[PathBuf], private: &Path, target: &Path) -> Result<OwnedFd, Failure> {
+fn overlay(trees: &mut Trees, lower: &[Source], private: &Source, target: &Path) -> Result<OwnedFd, Failure> {
     let mut options = String::from("userxattr,lowerdir=");
     let mut layers = Vec::new();
     let mut lay = |tree: OwnedFd| {
@@ -117,20 +149,23 @@ fn overlay(trees: &mut Trees, lower: &[PathBuf], private: &Path, target: &Path) 
 /// Mounts an entry of a folder on itself, read-only: it can be neither written to nor replaced then. No link is ever
 /// followed, since an earlier job could have put it there.
 fn freeze(folder: &OwnedFd, name: &OsStr) -> rustix::io::Result<()> {
-    let flags = OpenTreeFlags::OPEN_TREE_CLONE
-        | OpenTreeFlags::OPEN_TREE_CLOEXEC
-        | OpenTreeFlags::AT_RECURSIVE
-        | OpenTreeFlags::AT_SYMLINK_NOFOLLOW;
-    let tree = match mount::open_tree(folder, name, flags) {
+    let entry = match rustix::fs::openat(folder, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
+    {
         Err(Errno::NOENT) => return Ok(()),
-        tree => tree?,
+        entry => entry?,
     };
-    if FileType::from_raw_mode(rustix::fs::fstat(&tree)?.st_mode) == FileType::Symlink {
+    if FileType::from_raw_mode(rustix::fs::fstat(&entry)?.st_mode) == FileType::Symlink {
         return Ok(());
     }
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_EMPTY_PATH
+        | OpenTreeFlags::AT_RECURSIVE;
+    let tree = mount::open_tree(&entry, "", flags)?;
     let attributes = MountAttributes { set: attributes(Access::ReadOnly), id_map: None };
     sys::set_mount(&tree, c"", Depth::All, attributes)?;
-    mount::move_mount(&tree, "", folder, name, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    mount::move_mount(&tree, "", &entry, "", flags)
 }
 
 fn hang(tree: &OwnedFd, target: &Path) -> Result<(), Failure> {

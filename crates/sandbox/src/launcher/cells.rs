@@ -118,12 +118,18 @@ impl Cells {
         self.make()
     }
 
-    /// What can be mounted in a cell without having a right to it oneself; nothing where the cell does it itself.
-    pub(super) fn trees(&mut self, place: &Place) -> Result<Vec<OwnedFd>, Failure> {
+    /// Clones of the sources that a cell can mount without having a right to them itself; nothing where the cell is to
+    /// clone them.
+    pub(super) fn trees(&mut self, place: &Place, held: &[OwnedFd]) -> Result<Vec<OwnedFd>, Failure> {
+        let sources = place.sources();
+        if sources.len() != held.len() {
+            return Err(Failure::new(Step::Order, Errno::BADMSG));
+        }
         if !self.ground.privileged {
             return Ok(Vec::new());
         }
-        place.sources().into_iter().map(|source| self.id_maps.tree(source)).collect()
+        let sources = sources.into_iter().zip(held);
+        sources.map(|((source, access), held)| self.id_maps.tree(held, access, source.path())).collect()
     }
 
     /// Lets the job open its own streams by name, as shells do with `/dev/stderr`.

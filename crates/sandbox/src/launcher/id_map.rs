@@ -7,10 +7,11 @@ use std::{
     collections::{HashMap, hash_map::Entry},
     fs,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
+    path::Path,
 };
 
 use rustix::{
-    fs::{CWD, Mode, OFlags},
+    fs::{Mode, OFlags},
     io::Errno,
     mount::OpenTreeFlags,
     process::{Signal, WaitId, WaitIdOptions},
@@ -19,7 +20,6 @@ use rustix::{
 use crate::{
     Access,
     cell::mount_attributes,
-    job::Source,
     step::{At, Failure, Step},
     sys::{self, Depth, Forked, MountAttributes},
 };
@@ -35,11 +35,10 @@ impl IdMaps {
         Self { host_id, namespaces: HashMap::new() }
     }
 
-    /// Clones what stands at a path, ready to be mounted in a cell.
-    pub(super) fn tree(&mut self, source: Source<'_>) -> Result<OwnedFd, Failure> {
-        let Source { path, access } = source;
-        let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
-        let tree = match rustix::mount::open_tree(CWD, path, flags) {
+    /// Clones what is held open, ready to be mounted in a cell. The path only names it in failures.
+    pub(super) fn tree(&mut self, held: &OwnedFd, access: Access, path: &Path) -> Result<OwnedFd, Failure> {
+        let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH;
+        let tree = match rustix::mount::open_tree(held, "", flags) {
             // Root in name only: in a container, without the capability to mount.
             Err(Errno::PERM) => Err(Errno::PERM).on(Step::IdMap, path)?,
             tree => tree.on(Step::Mount, path)?,

@@ -59,7 +59,9 @@ pub(super) struct Jobs {
 /// What another cell needs where one dies before the job has begun.
 struct Parcel {
     file: OwnedFd,
+    order: Order,
     streams: Vec<OwnedFd>,
+    sources: Vec<OwnedFd>,
     tried: usize,
     /// When its time is up, if that was known to the cell before.
     deadline: Option<Instant>,
@@ -87,32 +89,38 @@ impl Jobs {
 
     /// Gives an order to a cell.
     pub(super) fn start(&mut self, mut descriptors: Vec<OwnedFd>, cells: &mut Cells) {
-        if descriptors.len() < 5 {
+        if descriptors.len() < 2 {
             return;
         }
-        let streams = descriptors.split_off(2);
+        let mut streams = descriptors.split_off(2);
         let (Some(server), Some(file)) = (descriptors.pop(), descriptors.pop()) else { return };
-        self.hand_out(&server, Parcel { file, streams, tried: 0, deadline: None }, cells);
+        let order = wire::unseal::<Order>(&file);
+        match order.and_then(|order| if streams.len() < order.streams() { Err(Errno::BADMSG) } else { Ok(order) }) {
+            Ok(order) => {
+                let sources = streams.split_off(order.streams());
+                self.hand_out(&server, Parcel { file, order, streams, sources, tried: 0, deadline: None }, cells);
+            }
+            Err(errno) => refuse(&server, Failure::new(Step::Order, errno)),
+        }
     }
 
     fn hand_out(&mut self, server: &OwnedFd, parcel: Parcel, cells: &mut Cells) {
         if let Err(failure) = self.try_start(server, parcel, cells) {
-            // A server that does not listen any more needs no answer.
-            let _ = wire::send(server, &Event::Failed(failure), &[]);
+            refuse(server, failure);
         }
     }
 
     fn try_start(&mut self, server: &OwnedFd, mut parcel: Parcel, cells: &mut Cells) -> Result<(), Failure> {
-        let Parcel { file, streams, .. } = &parcel;
-        let order: Order = wire::unseal(file).at(Step::Order)?;
+        let Parcel { file, order, streams, sources, .. } = &parcel;
         let place = &order.job.place;
-        let trees = cells.trees(place)?;
+        let trees = cells.trees(place, sources)?;
         cells.hand_over(streams).at(Step::Streams)?;
         let server = rustix::io::fcntl_dupfd_cloexec(server, 10).at(Step::Order)?;
         let cell = cells.take(&place.limits)?;
         let (memory, processes) = enforcers(&cell);
         let watch = Watched { memory: memory == Enforcer::Watchdog, processes: processes == Enforcer::Rlimit };
-        let sent = [file, &server].into_iter().chain(streams).chain(&trees);
+        let mounted = if trees.is_empty() { sources } else { &trees };
+        let sent = [file, &server].into_iter().chain(streams).chain(mounted);
         let sent: Vec<BorrowedFd<'_>> = sent.map(AsFd::as_fd).collect();
         let enforced_by = Enforced { memory, processes, disk: Enforcer::Watchdog };
         match wire::send(&cell.socket, &ToCell::Run { watch, enforced_by }, &sent) {
@@ -129,10 +137,11 @@ impl Jobs {
         }
         let wall = (order.clock == Clock::Now).then_some(place.limits.wall);
         let deadline = parcel.deadline.or_else(|| wall.and_then(|wall| Instant::now().checked_add(wall)));
+        let to_the_last = place.has_overlay();
         parcel.tried += 1;
         let job = Job {
             server,
-            to_the_last: place.has_overlay(),
+            to_the_last,
             deadline,
             killed_for: None,
             told: false,
@@ -233,6 +242,11 @@ impl Jobs {
         }
         cells.close();
     }
+}
+
+fn refuse(server: &OwnedFd, failure: Failure) {
+    // A server that does not listen any more needs no answer.
+    let _ = wire::send(server, &Event::Failed(failure), &[]);
 }
 
 fn enforcers(cell: &Cell) -> (Enforcer, Enforcer) {

@@ -4,7 +4,7 @@ use std::{fs, os::unix::fs::MetadataExt};
 
 use toolrest_sandbox::{Access, Error, Job, Mount, Place};
 
-use crate::scene::{PYTHON, Scene};
+use crate::scene::{PYTHON, Scene, source};
 
 #[tokio::test]
 async fn a_link_to_the_outside_leads_nowhere() {
@@ -84,7 +84,7 @@ async fn a_folder_to_read_cannot_be_written_to() {
     fs::create_dir(&library).unwrap();
     fs::write(library.join("book"), "text").unwrap();
     let mount = Mount::Folder {
-        source: library.clone(),
+        source: source(&library),
         target: "/opt/library".into(),
         access: Access::ReadOnly,
         frozen: Vec::new(),
@@ -157,7 +157,7 @@ async fn no_file_can_be_kept_from_others_who_open_it() {
 
 /// The place of a scene, in which nothing can be done to some entries of the folder.
 fn frozen(scene: &Scene, names: &[&str]) -> Place {
-    let (source, target) = (scene.folder(), "/workspace".into());
+    let (source, target) = (source(scene.folder()), "/workspace".into());
     let frozen = names.iter().map(Into::into).collect();
     let mount = Mount::Folder { source, target, access: Access::ReadWrite, frozen };
     Place { mounts: vec![mount], ..scene.place() }

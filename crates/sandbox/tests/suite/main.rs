@@ -8,6 +8,7 @@ mod exhaustion;
 mod files;
 mod kernel;
 mod lifetime;
+mod mounts;
 mod network;
 mod overlay;
 mod pool;

@@ -17,7 +17,7 @@ use std::{
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use toolrest_sandbox::{Job, Network};
 
-use crate::scene::{PYTHON, Scene};
+use crate::scene::{PYTHON, Scene, source};
 
 #[tokio::test]
 async fn the_hosts_loopback_is_not_the_jobs() {
@@ -105,7 +105,7 @@ async fn a_proxy_is_reached_by_its_socket_and_nothing_else_is() {
         asked
     });
     let mut place = scene.place();
-    place.network = Network::Proxy { socket: path, target: "/run/proxy.sock".into() };
+    place.network = Network::Proxy { socket: source(path), target: "/run/proxy.sock".into() };
     let code = "s = socket.socket(socket.AF_UNIX); s.connect('/run/proxy.sock'); s.sendall(b'hello'); print(s.recv(9))\n\
                 print(attempt(lambda: socket.create_connection(('1.1.1.1', 80), 1)), os.listdir('/run'))";
     let report = scene.python_in(place, code).await;

@@ -7,7 +7,7 @@ use std::{
 
 use toolrest_sandbox::{Job, Limit, Limits, Mount, Place};
 
-use crate::scene::{Scene, limits};
+use crate::scene::{Scene, limits, source};
 
 /// Lets the folder of the scene be removed.
 struct Opened<'a>(&'a Scene);
@@ -24,7 +24,8 @@ fn place(scene: &Scene) -> Place {
     for folder in ["upper", "work"] {
         fs::create_dir_all(private.join(folder)).unwrap();
     }
-    let mount = Mount::Overlay { lower: vec![scene.folder()], private, target: "/project".into() };
+    let mount =
+        Mount::Overlay { lower: vec![source(scene.folder())], private: source(private), target: "/project".into() };
     Place { mounts: vec![mount], cwd: "/project".into(), ..scene.place() }
 }
 

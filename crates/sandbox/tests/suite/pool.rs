@@ -6,7 +6,7 @@ use toolrest_sandbox::{
     Access, Exit, Interpreter, Language, Limit, Limits, Mount, Place, Pool, PoolOptions, Report, Script, Stdin,
 };
 
-use crate::scene::{Scene, limits, processes_with, until};
+use crate::scene::{Scene, limits, processes_with, source, until};
 
 struct Warm {
     scene: Scene,
@@ -178,7 +178,7 @@ async fn a_folder_that_was_replaced_is_seen_anew() {
 #[tokio::test]
 async fn what_was_made_while_an_interpreter_waited_is_frozen_too() {
     let warm = Warm::new();
-    let (source, target) = (warm.scene.folder(), "/workspace".into());
+    let (source, target) = (source(warm.scene.folder()), "/workspace".into());
     let mount = Mount::Folder { source, target, access: Access::ReadWrite, frozen: vec![".git".into()] };
     let place = Place { mounts: vec![mount], ..warm.scene.place() };
     let interpreter = Interpreter::find(Language::Bash).unwrap();

@@ -8,7 +8,7 @@ use std::{
 
 use rustix::process::Pid;
 use tempfile::TempDir;
-use toolrest_sandbox::{Exit, Job, Limits, Options, Place, Report, Sandbox, Stdin};
+use toolrest_sandbox::{Exit, Job, Limits, Options, Place, Report, Sandbox, Source, Stdin};
 
 pub const PYTHON: &str = "/usr/bin/python3";
 
@@ -47,7 +47,7 @@ impl Scene {
     }
 
     pub fn place(&self) -> Place {
-        Place::new(self.folder(), "/workspace").limits(limits())
+        Place::new(source(self.folder()), "/workspace").limits(limits())
     }
 
     pub async fn run(&self, job: Job) -> Report {
@@ -74,6 +74,10 @@ impl Scene {
         assert_eq!((report.exit, report.limit_hit), (Exit::Code(0), None), "{}", report.stderr.text());
         report.stdout.text().trim_end().to_owned()
     }
+}
+
+pub fn source(path: impl Into<PathBuf>) -> Source {
+    Source::open(path).unwrap()
 }
 
 pub fn options() -> Options {

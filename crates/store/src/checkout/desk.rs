@@ -8,12 +8,15 @@ use super::sight::Sight;
 use super::tree::{Row, Tree, Version, What};
 use crate::disk_fault::storage_full;
 use crate::file_list::{ListedSince, Moment};
+use crate::scratch::held;
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
-    path::{Path, PathBuf},
+    path::Path,
     time::SystemTime,
 };
-use toolrest_core::{CallId, Content, ContentHash, KeepLimits, LeftOut, LeftOutReason, Result, ToolError, WsPath};
+use toolrest_core::{
+    CallId, Content, ContentHash, HeldFolder, KeepLimits, LeftOut, LeftOutReason, Result, ToolError, WsPath,
+};
 use toolrest_directory::Workbench;
 
 /// How many files and folders there are in a small one.
@@ -110,9 +113,9 @@ impl Desk {
         })
     }
 
-    /// Where programs work.
-    pub(super) fn path(&self) -> PathBuf {
-        self.bench.path().to_owned()
+    /// The folder that programs work in.
+    pub(super) fn folder(&self) -> HeldFolder {
+        held(self.bench.top())
     }
 
     /// Whether a look at it takes no time worth mentioning.

@@ -14,7 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tokio::runtime::Handle;
-use toolrest_core::{Result, ToolError, WorkspaceId};
+use toolrest_core::{HeldFolder, Result, ToolError, WorkspaceId};
 
 /// How long folders are kept, and how many.
 #[derive(Clone, Copy, Debug)]
@@ -55,8 +55,8 @@ enum State {
 /// A folder that nobody works in.
 struct Place {
     folder: PathBuf,
-    /// Where programs work in it.
-    path: PathBuf,
+    /// The folder in it that programs work in.
+    top: HeldFolder,
     desk: Mutex<Desk>,
     /// Whether a program may have gone on after its last check-in.
     is_doubtful: AtomicBool,
@@ -186,8 +186,8 @@ impl Place {
         let folder = scratch.folder().map_err(disk_fault)?;
         match Desk::make(&folder) {
             Ok(desk) => {
-                let path = desk.path();
-                Ok(Self { folder, path, desk: Mutex::new(desk), is_doubtful: AtomicBool::new(false) })
+                let top = desk.folder();
+                Ok(Self { folder, top, desk: Mutex::new(desk), is_doubtful: AtomicBool::new(false) })
             }
             Err(error) => {
                 remove(&folder);
@@ -225,9 +225,9 @@ impl TakenDesk {
         self.0.place.as_ref().is_some_and(|place| place.is_doubtful.swap(false, Ordering::Relaxed))
     }
 
-    /// Where programs work.
-    pub(super) fn path(&self) -> Result<PathBuf> {
-        self.0.place.as_ref().map(|place| place.path.clone()).ok_or_else(not_there)
+    /// The folder that programs work in.
+    pub(super) fn folder(&self) -> Result<HeldFolder> {
+        self.0.place.as_ref().map(|place| place.top.clone()).ok_or_else(not_there)
     }
 
     /// The moment that the workspace is known of.

@@ -50,7 +50,7 @@ impl Scene {
         let cx = self.cx().await;
         let checkout = cx.workspace.check_out(CheckoutOptions { mode: CheckoutMode::Aside, keep }).await.unwrap();
         let Ground::Folder(folder) = checkout.ground() else { panic!("no folder") };
-        Program { cx, checkout, folder }
+        Program { cx, checkout, folder: folder.path }
     }
 
     /// Runs something as a program would, from beginning to end.

@@ -5,7 +5,7 @@ use crate::programs::{changes, left_out, named, run, tree, write};
 use crate::room::{Room, on_both_stores, path, put};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, chown};
-use toolrest_core::{Changeset, CheckedIn, Ground, KeepLimits, LeftOutReason};
+use toolrest_core::{Changeset, CheckedIn, Ground, HeldFolder, KeepLimits, LeftOutReason};
 
 on_both_stores![
     what_a_program_did_becomes_one_commit_that_can_be_undone,
@@ -253,7 +253,9 @@ async fn a_view_that_is_dropped_leaves_no_trace() {
     let pair = on_sqlite().await;
     write(pair.root.path(), &[("f", "f")]);
     let checkout = pair.check_out(KeepLimits::default()).await;
-    let Ground::Overlay { private, .. } = checkout.ground() else { panic!("no view") };
+    let Ground::Overlay { private: HeldFolder { path: private, .. }, .. } = checkout.ground() else {
+        panic!("no view")
+    };
     run(&checkout.ground(), "echo new > f; mkdir closed; chmod 000 closed");
     assert!(private.join("upper/f").exists());
     drop(checkout);
@@ -308,7 +310,9 @@ async fn what_a_program_made_belongs_to_the_owner_of_the_folder() {
     write(pair.root.path(), &[(".gitignore", "out\n")]);
     chown(pair.root.path(), Some(owner), None).unwrap();
     let mut checkout = pair.check_out(KeepLimits::default()).await;
-    let Ground::Overlay { private, .. } = checkout.ground() else { panic!("no view") };
+    let Ground::Overlay { private: HeldFolder { path: private, .. }, .. } = checkout.ground() else {
+        panic!("no view")
+    };
     for part in ["", "upper", "work"] {
         assert_eq!(fs::metadata(private.join(part)).unwrap().uid(), owner, "{part}");
     }

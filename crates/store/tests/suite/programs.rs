@@ -21,7 +21,7 @@ pub(crate) fn run(ground: &Ground, script: &str) {
         "mount -t overlay overlay -o userxattr,lowerdir=$LOWER,upperdir=$PRIVATE/upper,workdir=$PRIVATE/work $VIEW";
     let output: Output = Command::new("unshare")
         .args(["-Urm", "bash", "-c", &format!("set -e; {mount}; cd $VIEW; umask 022; {script}")])
-        .envs([("LOWER", lower.as_path()), ("PRIVATE", private.as_path()), ("VIEW", view.path())])
+        .envs([("LOWER", lower.path.as_path()), ("PRIVATE", private.path.as_path()), ("VIEW", view.path())])
         .output()
         .expect("unshare (util-linux) is needed to mount a view");
     assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));

@@ -17,6 +17,7 @@ mod data_tools;
 mod doctor;
 mod durability;
 mod edits;
+mod exchanged_folders;
 mod fairness;
 mod files;
 mod fixture;

@@ -20,7 +20,7 @@ on_every_backend![
     processes_of_other_workspaces_are_not_there,
 ];
 
-async fn start(workspace: &Workspace, command: &str) -> String {
+pub async fn start(workspace: &Workspace, command: &str) -> String {
     let started = SYSTEM.ok(workspace, "start_process", json!({"command": command})).await;
     assert_eq!(started["state"], "running", "{started}");
     text_at(&started, "/id").to_owned()
@@ -32,12 +32,12 @@ async fn wait(workspace: &Workspace, id: &str) -> Value {
     ended
 }
 
-async fn stop(workspace: &Workspace, id: &str) -> Value {
+pub async fn stop(workspace: &Workspace, id: &str) -> Value {
     SYSTEM.ok(workspace, "stop_process", json!({"id": id})).await
 }
 
 /// Reads from an offset until the output has the text, and gives all that was read.
-async fn read_until(workspace: &Workspace, id: &str, text: &str) -> String {
+pub async fn read_until(workspace: &Workspace, id: &str, text: &str) -> String {
     let (mut output, mut offset) = (String::new(), json!(0));
     let until = Instant::now() + Duration::from_secs(20);
     while !output.contains(text) {

@@ -7,7 +7,7 @@ use std::{
 };
 
 use toolrest::python;
-use toolrest_sandbox::{Access, Job, Mount, Options, Place, Report, Sandbox, Stdin};
+use toolrest_sandbox::{Access, Job, Mount, Options, Place, Report, Sandbox, Source, Stdin};
 
 use crate::command::{BINARY, stderr, stdout, toolrest};
 
@@ -25,8 +25,13 @@ async fn run(code: &str) -> (Report, tempfile::TempDir) {
     let sandbox = Sandbox::start(Options { program: BINARY.into(), ..Options::default() }).unwrap();
     let target = PathBuf::from(python::MOUNTED_AT);
     let interpreter = target.join("bin/python3");
-    let mount = Mount::Folder { source: environment(), target, access: Access::ReadOnly, frozen: Vec::new() };
-    let place = Place::new(home.path(), "/workspace").mount(mount);
+    let mount = Mount::Folder {
+        source: Source::open(environment()).unwrap(),
+        target,
+        access: Access::ReadOnly,
+        frozen: Vec::new(),
+    };
+    let place = Place::new(Source::open(home.path()).unwrap(), "/workspace").mount(mount);
     let job = Job::new(place, [interpreter.as_os_str(), "-".as_ref()]).stdin(Stdin::Bytes(code.into()));
     let report = sandbox.spawn(job).await.unwrap().wait().await.unwrap();
     (report, home)

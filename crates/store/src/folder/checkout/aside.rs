@@ -14,6 +14,7 @@ use crate::folder::cleared::Cleared;
 use crate::folder::commit::{Besides, Job, failed};
 use crate::folder::disk::{Disk, below_root, path_of};
 use crate::folder::errors::{Attempt, told};
+use crate::scratch::held;
 use async_trait::async_trait;
 use std::{
     collections::BTreeSet,
@@ -47,7 +48,8 @@ pub(super) struct Aside {
 impl Aside {
     pub(super) fn open(workspace: FolderWorkspace, settings: WorkspaceSettings, keep: KeepLimits) -> Result<Self> {
         let private = Arc::new(Private::new(&workspace.scratch)?);
-        private.fill(workspace.folder.real_path()).map_err(disk_fault)?;
+        let owner = workspace.folder.disk.root.metadata().map_err(|error| failed(&error))?;
+        private.fill(&owner).map_err(disk_fault)?;
         let beginning = Arc::new(begin(&workspace, &private)?);
         Ok(Self { workspace, settings, keep, private, beginning })
     }
@@ -184,7 +186,7 @@ impl Aside {
 #[async_trait]
 impl Checkout for Aside {
     fn ground(&self) -> Ground {
-        Ground::Overlay { lower: self.workspace.folder.real_path().to_owned(), private: self.private.path().to_owned() }
+        Ground::Overlay { lower: held(&self.workspace.folder.disk.root), private: held(self.private.root()) }
     }
 
     fn settings(&self) -> &WorkspaceSettings {

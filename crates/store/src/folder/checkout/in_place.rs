@@ -13,6 +13,7 @@ use crate::folder::FolderWorkspace;
 use crate::folder::commit::Job;
 use crate::folder::disk::{Disk, below_root};
 use crate::plan::FileRow;
+use crate::scratch::held;
 use async_trait::async_trait;
 use std::{
     collections::BTreeMap,
@@ -50,7 +51,7 @@ impl InPlace {
 #[async_trait]
 impl Checkout for InPlace {
     fn ground(&self) -> Ground {
-        Ground::Shared(self.workspace.folder.real_path().to_owned())
+        Ground::Shared(held(&self.workspace.folder.disk.root))
     }
 
     fn settings(&self) -> &WorkspaceSettings {

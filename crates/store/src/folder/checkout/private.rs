@@ -10,40 +10,48 @@ use std::{
     time::SystemTime,
 };
 use toolrest_core::{Result, ToolError};
-use toolrest_directory::{Links, Root};
+use toolrest_directory::{Metadata, Root};
 
 /// A folder of the server's own, removed when it is dropped.
-pub(super) struct Private(PathBuf);
+pub(super) struct Private {
+    path: PathBuf,
+    root: Root,
+}
 
 impl Drop for Private {
     fn drop(&mut self) {
-        scratch::remove(&self.0);
+        scratch::remove(&self.path);
     }
 }
 
 impl Private {
     pub(super) fn new(scratch: &Scratch) -> Result<Self> {
-        scratch.folder().map(Self).map_err(disk_fault)
+        let path = scratch.folder().map_err(disk_fault)?;
+        let root = Root::open(&path).map_err(ToolError::internal)?;
+        Ok(Self { path, root })
     }
 
     pub(super) fn path(&self) -> &Path {
-        &self.0
+        &self.path
+    }
+
+    pub(super) fn root(&self) -> &Root {
+        &self.root
     }
 
     fn upper(&self) -> PathBuf {
-        self.0.join("upper")
+        self.path.join("upper")
     }
 
-    /// Makes the folders of the view for the owner of the folder, whom programs run as.
-    pub(super) fn fill(&self, folder: &Path) -> io::Result<()> {
-        let of = fs::metadata(folder)?;
-        DirBuilder::new().mode(0o700).create(self.0.join("work"))?;
+    /// Makes the folders of the view for the owner of the workspace's folder, whom programs run as.
+    pub(super) fn fill(&self, of: &Metadata) -> io::Result<()> {
+        DirBuilder::new().mode(0o700).create(self.path.join("work"))?;
         DirBuilder::new().mode(0o700).create(self.upper())?;
         // The root of the view looks as the upper folder does.
-        fs::set_permissions(self.upper(), Permissions::from_mode(of.mode() & 0o777))?;
-        if fs::metadata(&self.0)?.uid() != of.uid() {
-            for path in [self.0.join("work"), self.upper(), self.0.clone()] {
-                chown(path, Some(of.uid()), Some(of.gid()))?;
+        fs::set_permissions(self.upper(), Permissions::from_mode(of.mode & 0o777))?;
+        if fs::metadata(&self.path)?.uid() != of.owner {
+            for path in [self.path.join("work"), self.upper(), self.path.clone()] {
+                chown(path, Some(of.owner), Some(of.group))?;
             }
         }
         Ok(())
@@ -61,10 +69,9 @@ impl Private {
 
     /// This moment, by the clock that files in the folder get their times from.
     pub(super) fn moment(&self) -> Result<SystemTime> {
-        let mode = fs::metadata(&self.0).map_err(ToolError::internal)?.permissions();
-        fs::set_permissions(&self.0, mode).map_err(ToolError::internal)?;
-        let found = Root::open(&self.0).and_then(|folder| folder.stat(Path::new(""), Links::Keep));
-        found.map(|found| found.changed).map_err(ToolError::internal)
+        let mode = fs::metadata(&self.path).map_err(ToolError::internal)?.permissions();
+        fs::set_permissions(&self.path, mode).map_err(ToolError::internal)?;
+        self.root.metadata().map(|found| found.changed).map_err(ToolError::internal)
     }
 
     /// Forgets what was changed.
