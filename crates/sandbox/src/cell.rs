@@ -87,6 +87,9 @@ fn serve(socket: &OwnedFd, ground: &Ground) -> Result<(), Failure> {
     root::make_temporary(place.limits.temporary_bytes)?;
     let folders = mounts::attach(place, mounted, ground.privileged)?;
     root::enter()?;
+    let _root = root::hide_mounts()?;
+    // Until now the program shared the root, so that it has come along.
+    sys::stop_sharing_root().at(Step::Pivot)?;
     // A launcher that is gone needs no telling.
     let _ = wire::send(socket, &FromCell::Begun, &[]);
     if let Network::Listener { port } = place.network {

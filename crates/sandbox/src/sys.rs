@@ -24,6 +24,8 @@ pub(crate) const ALL_NAMESPACES: i32 = libc::CLONE_NEWUSER
     | libc::CLONE_NEWUTS
     | libc::CLONE_NEWCGROUP;
 pub(crate) const USER_NAMESPACE: i32 = libc::CLONE_NEWUSER;
+/// Instead of namespaces: the child shares root, working folder and umask until one of the two stops it.
+pub(crate) const SHARED_ROOT: i32 = libc::CLONE_FS;
 
 /// On which side of a fork one finds oneself.
 pub(crate) enum Forked {
@@ -40,13 +42,13 @@ fn check(result: libc::c_long) -> Result<libc::c_long> {
     if result < 0 { Err(last_error()) } else { Ok(result) }
 }
 
-/// Forks into new namespaces. The caller must have one thread only.
+/// Forks, into new namespaces or sharing what the flags say. The caller must have one thread only.
 #[allow(clippy::cast_sign_loss, reason = "flags and signal numbers are positive")]
-pub(crate) fn clone(namespaces: i32) -> Result<Forked> {
+pub(crate) fn clone(flags: i32) -> Result<Forked> {
     let mut pidfd: RawFd = -1;
     // SAFETY: all fields are integers, for which zero is valid.
     let mut args: libc::clone_args = unsafe { std::mem::zeroed() };
-    args.flags = (namespaces | libc::CLONE_PIDFD) as u64;
+    args.flags = (flags | libc::CLONE_PIDFD) as u64;
     args.pidfd = ptr::from_mut(&mut pidfd) as u64;
     args.exit_signal = libc::SIGCHLD as u64;
     // SAFETY: without CLONE_VM the child has a copy of this memory and goes on from here; as there is one thread, no
@@ -57,6 +59,12 @@ pub(crate) fn clone(namespaces: i32) -> Result<Forked> {
         // SAFETY: the kernel has put a new descriptor there, which nobody else owns.
         Some(pid) => Ok(Forked::Parent { pid, pidfd: unsafe { OwnedFd::from_raw_fd(pidfd) } }),
     }
+}
+
+/// Gives this process a root, a working folder and a umask of its own again.
+pub(crate) fn stop_sharing_root() -> Result<()> {
+    // SAFETY: it changes nothing but what the process shares with others.
+    check(unsafe { libc::unshare(libc::CLONE_FS) }.into()).map(drop)
 }
 
 /// Executes a program in the place of this process; returns only if that fails.

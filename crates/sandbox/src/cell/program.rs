@@ -41,7 +41,7 @@ pub(super) struct Waiting {
 impl Waiting {
     pub(super) fn start(cell: &OwnedFd, ground: &Ground) -> Result<Self, Failure> {
         let (ours, theirs) = wire::pair(SocketFlags::empty()).at(Step::Fork)?;
-        if let Forked::Parent { pid, .. } = sys::clone(0).at(Step::Fork)? {
+        if let Forked::Parent { pid, .. } = sys::clone(sys::SHARED_ROOT).at(Step::Fork)? {
             return Ok(Self { pid, socket: ours });
         }
         drop(ours);

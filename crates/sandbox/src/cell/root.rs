@@ -1,10 +1,10 @@
 //! The file system of a cell: an empty root, the system read-only, and what every program expects to find.
 
-use std::{ffi::CString, path::Path};
+use std::{ffi::CString, os::fd::OwnedFd, path::Path};
 
 use rustix::{
     fs::{self, CWD, Mode, OFlags},
-    mount::{self, MountFlags, MountPropagationFlags, UnmountFlags},
+    mount::{self, MountFlags, MountPropagationFlags, OpenTreeFlags, UnmountFlags},
     process,
 };
 
@@ -100,6 +100,19 @@ pub(super) fn enter() -> Result<(), Failure> {
     process::chdir("/").at(Step::Pivot)?;
     let attributes = MountAttributes { set: MountAttributes::READ_ONLY, id_map: None };
     sys::set_mount(CWD, c"/", Depth::One, attributes).at(Step::Pivot)
+}
+
+/// Moves this process, and those that share its root with it, to a copy of the root that no mount namespace lists.
+///
+/// `/proc` tells a process of the mounts of its namespace, with the path of each source on the host, but only of those
+/// that it can reach from its root: now none. The originals must stay where they are, because the kernel protects mount
+/// points from being renamed or removed only where the namespace lists them. The copy lasts as long as it is held.
+pub(super) fn hide_mounts() -> Result<OwnedFd, Failure> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE;
+    let copy = mount::open_tree(CWD, "/", flags).at(Step::Pivot)?;
+    process::fchdir(&copy).at(Step::Pivot)?;
+    process::chroot(".").at(Step::Pivot)?;
+    Ok(copy)
 }
 
 /// Makes a folder and those above it.

@@ -1,4 +1,4 @@
-//! What is mounted is what was opened.
+//! What is mounted is what was opened, and programs do not learn where it stands on the host.
 
 use std::{fs, os::unix::fs::symlink, path::Path};
 
@@ -76,4 +76,22 @@ async fn a_folder_is_found_while_it_is_exchanged_for_a_link() {
     }
     drop(end);
     attack.join().unwrap();
+}
+
+#[tokio::test]
+async fn programs_do_not_learn_where_their_folders_stand_on_the_host() {
+    let scene = Scene::new();
+    fs::create_dir(scene.folder().join(".git")).unwrap();
+    let mut places = places(&scene);
+    let (source, target) = (source(scene.folder()), "/workspace".into());
+    let frozen = Mount::Folder { source, target, access: Access::ReadWrite, frozen: vec![".git".into()] };
+    places.push(Place { mounts: vec![frozen], ..scene.place() });
+    let code = "for process in /proc/[0-9]* /proc/self /proc/thread-self /proc; do \
+                for list in mountinfo mounts mountstats; do cat $process/$list; done; done 2>/dev/null; \
+                pwd; cat /proc/self/maps > /dev/null && readlink /proc/self/cwd /proc/self/root";
+    for place in places {
+        let report = scene.run(Job::new(place, ["bash", "-c", code])).await;
+        assert_eq!(report.stdout.text(), "/workspace\n/workspace\n/\n", "{}", report.stderr.text());
+    }
+    opened(&scene);
 }
