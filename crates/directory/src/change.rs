@@ -70,6 +70,16 @@ pub struct CommitOptions {
     /// Whatever the caller needs to record the commit elsewhere.
     pub payload: Vec<u8>,
     pub hard_links: HardLinks,
+    pub repositories: Repositories,
+}
+
+/// Whether a commit may change git's repositories: `.git`, whatever stands there, and all that is below it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Repositories {
+    /// Git on the host runs what stands in there.
+    #[default]
+    ReadOnly,
+    Writable,
 }
 
 /// What becomes of the other names of a file that is written.

@@ -55,6 +55,9 @@ pub enum ErrorKind {
     /// Two changes of one commit touch each other in a way that has no clear order.
     #[error("another change of the same commit gets in the way")]
     Overlap,
+    /// The change leads into a repository of git, which is read-only.
+    #[error("git's own files are read-only here")]
+    Repository,
     /// An earlier commit was interrupted, or this one could not be rolled back: `recover` must be called.
     #[error("a commit was interrupted and must be recovered first")]
     Unfinished,

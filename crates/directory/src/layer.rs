@@ -5,7 +5,6 @@
 //! a mark on folders that hide what lies below them. Here the two are compared, and what needs no versions is taken over.
 
 mod beginning;
-mod git;
 mod links;
 mod placing;
 mod take_over;
@@ -30,7 +29,7 @@ use rustix::{
 use crate::{
     Kind, Metadata, Result, Root,
     error::{At, found},
-    is_temporary, sys,
+    git, is_temporary, sys,
     walk::rules::{GIT, Layers, RULES, Rules},
 };
 

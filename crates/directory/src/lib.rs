@@ -11,6 +11,7 @@
 mod change;
 mod commit;
 mod error;
+mod git;
 mod hash;
 mod layer;
 mod list;
@@ -24,10 +25,11 @@ mod watch;
 mod workbench;
 
 pub use change::{
-    Applied, AppliedChange, Change, CommitOptions, Contents, Effect, Expect, HardLinks, Parents, Replace,
+    Applied, AppliedChange, Change, CommitOptions, Contents, Effect, Expect, HardLinks, Parents, Replace, Repositories,
 };
 pub use commit::{Outcome, Record, Recovered, Turn};
 pub use error::{Error, ErrorKind, Result};
+pub use git::leads_into as leads_into_repository;
 pub use hash::Hash;
 pub use layer::{Beginning, Difference, Differences, NotTaken, NotedFolders, Owner, PutThere, Staying, WhyNot};
 pub use list::{Entry, ListOptions, Listing, Skipped};

@@ -23,8 +23,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use toolrest_core::{AllowAll, Engine, Limits, ToolError};
 use toolrest_store::{
-    AllowedRoot, FolderOptions, HistoryLimits, Postgres, PostgresOptions, Scratch, Sqlite, Store, StoredWorkspaces,
-    WriteBehind,
+    AllowedRoot, FolderOptions, HistoryLimits, Postgres, PostgresOptions, Repositories, Scratch, Sqlite, Store,
+    StoredWorkspaces, WriteBehind,
 };
 
 /// How long a connection may take to send a request's head.
@@ -235,5 +235,6 @@ fn folder_options(settings: &Settings) -> Result<FolderOptions, StartError> {
         // What is in the Python environment runs in the programs of all workspaces.
         guarded: vec![settings.server.data_dir.clone(), python::folder(settings)],
         history: HistoryLimits { file_bytes: folders.history_file_bytes, commit_bytes: folders.history_commit_bytes },
+        repositories: if folders.git_writable { Repositories::Writable } else { Repositories::ReadOnly },
     })
 }

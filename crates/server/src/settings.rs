@@ -159,6 +159,8 @@ settings! {
         account_roots: Vec<String> = Vec::new(), Accepts::AccountRoots;
         /// A folder to open as the local workspace. It belongs to the account `local` alone.
         local_dir: Option<PathBuf> = None, Accepts::Folder;
+        /// Whether tools may change `.git`. Git on the host runs what its `config` and `hooks` say.
+        git_writable: bool = false, Accepts::Switch;
         /// Largest file whose earlier contents are kept; of larger ones only the hash and the size.
         history_file_bytes: u64 = 64 << 20, Accepts::Whole(0, GIB);
         /// Most that one change adds to the history of what was there before.

@@ -41,7 +41,7 @@ use toolrest_core::{
     Access, CallCx, Changeset, Checkout, CheckoutOptions, Commit, Depth, Entry, ErrorKind, File, FileEvents, FileType,
     FilesFound, Find, Found, Listing, OpenFile, Result, Search, ToolError, Workspace, WsPath, below_workspace_mount,
 };
-use toolrest_directory::Root;
+use toolrest_directory::{Repositories, Root};
 use watching::Watching;
 
 /// Which folders may be workspaces, and how much of their history is kept.
@@ -55,6 +55,8 @@ pub struct FolderOptions {
     pub guarded: Vec<PathBuf>,
     /// How much of their history is kept.
     pub history: HistoryLimits,
+    /// Whether tools may change git's own files in them.
+    pub repositories: Repositories,
 }
 
 /// A folder at or below which folders may become workspaces.
@@ -109,6 +111,7 @@ impl Default for HistoryLimits {
 /// A folder that is open, shared by all who use it.
 pub(crate) struct Folder {
     disk: Disk,
+    repositories: Repositories,
     /// Changes take turns.
     turn: Arc<Mutex<()>>,
     journal_dir: PathBuf,
@@ -136,7 +139,8 @@ impl Folder {
         }
         let disk = Disk { root: Arc::new(root), limits: options.history };
         let journal_dir = options.journal_dir.clone();
-        Ok(Self { disk, turn: Arc::default(), journal_dir, watching: std::sync::Mutex::default() })
+        let repositories = options.repositories;
+        Ok(Self { disk, repositories, turn: Arc::default(), journal_dir, watching: std::sync::Mutex::default() })
     }
 
     /// The folder's real path.

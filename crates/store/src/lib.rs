@@ -37,4 +37,5 @@ pub use recorder::WriteBehind;
 pub use scratch::Scratch;
 pub use sqlite::Sqlite;
 pub use store::{CallStore, Member, Place, Purge, Purged, Store, WorkspaceChange, WorkspaceInfo, WorkspaceStore};
+pub use toolrest_directory::Repositories;
 pub use workspaces::StoredWorkspaces;

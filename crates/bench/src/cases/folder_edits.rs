@@ -123,6 +123,7 @@ impl Room {
                 journal_dir: folder.path().join("journals"),
                 guarded: Vec::new(),
                 history: HistoryLimits::default(),
+                ..FolderOptions::default()
             };
             let scratch = Scratch::open(&folder.path().join("checkouts")).expect("a folder for checkouts");
             let workspaces = StoredWorkspaces::new(Arc::clone(&store), options, scratch);

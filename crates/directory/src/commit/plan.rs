@@ -10,9 +10,9 @@ use rustix::fs::OFlags;
 use super::{locate, paths::Paths, step::Step};
 use crate::{
     AppliedChange, Change, CommitOptions, Contents, Effect, ErrorKind, Expect, HardLinks, Hash, Identity, Kind, Links,
-    ListOptions, Metadata, Parents, Replace, Result, Root,
+    ListOptions, Metadata, Parents, Replace, Repositories, Result, Root,
     error::{At, found},
-    read, sys,
+    git, read, sys,
     temporary::temporary_in,
 };
 
@@ -66,7 +66,7 @@ impl<'a> Plan<'a> {
     pub(super) fn new(root: &Root, changes: &'a [Change], options: &CommitOptions) -> Result<Self> {
         let mut planner = Planner {
             root,
-            hard_links: options.hard_links,
+            options,
             names: Vec::new(),
             writes: Vec::new(),
             made: Paths::new(),
@@ -95,7 +95,7 @@ impl<'a> Plan<'a> {
 /// Knows what earlier changes of the same commit will have done when a change takes effect.
 struct Planner<'a, 'root> {
     root: &'root Root,
-    hard_links: HardLinks,
+    options: &'root CommitOptions,
     names: Vec<Task<'a>>,
     writes: Vec<Task<'a>>,
     /// Folders that will be made.
@@ -160,7 +160,7 @@ impl<'a> Planner<'a, '_> {
                 let place = self.root.place(&disk).at(path)?;
                 sys::check_writable(&place.folder, &place.name).at(path)?;
                 let aside = self.temporary_for(&real)?;
-                let keeps_links = metadata.links > 1 && self.hard_links == HardLinks::Keep;
+                let keeps_links = metadata.links > 1 && self.options.hard_links == HardLinks::Keep;
                 let can_be_replaced = !self.keeps_its_name(&disk, &metadata, path)?;
                 let (step, effect) = if keeps_links || !can_be_replaced {
                     let old = self.check_content(&disk, expect, path, Needed::Always)?.unwrap_or(hash);
@@ -363,8 +363,13 @@ impl<'a> Planner<'a, '_> {
         missing.into_iter().rev().try_for_each(|folder| self.plan_folder(folder, None))
     }
 
+    /// Finds where a path of a change really leads to. Every change passes here.
     fn locate(&self, path: &Path, links: Links) -> Result<PathBuf> {
-        locate::locate(self.root, path, links, |real| self.gone.cover(real))
+        let real = locate::locate(self.root, path, links, |real| self.gone.cover(real))?;
+        if self.options.repositories == Repositories::ReadOnly && git::leads_into(&real) {
+            return Err(ErrorKind::Repository.at(path));
+        }
+        Ok(real)
     }
 
     /// Finds what a change takes away, and refuses where an earlier one has something to do with it.

@@ -21,11 +21,11 @@ use rustix::{
     io::Errno,
 };
 
-use super::{git, names, placing::stat};
+use super::{names, placing::stat};
 use crate::{
     Identity, Kind, Metadata, Result, Root,
     error::{At, found},
-    sys,
+    git, sys,
 };
 
 /// So many folders are noted at most.

@@ -7,15 +7,12 @@ use std::{
 
 use rustix::{fs::OFlags, io::Errno};
 
-use super::{
-    git,
-    placing::{Put, copy, put_in_place},
-};
+use super::placing::{Put, copy, put_in_place};
 use crate::{
     Identity, Kind, Metadata, Root, Turn,
     commit::{Leftovers, settle::discard},
     error::found,
-    read,
+    git, read,
     root::Place,
     sys,
     temporary::temporary_in,

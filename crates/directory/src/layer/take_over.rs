@@ -19,7 +19,7 @@ use rustix::{
 use super::{
     OWNER,
     beginning::{Beginning, PutThere, is_changed_below, is_changed_since},
-    git, is_opaque, is_whiteout,
+    is_opaque, is_whiteout,
     links::{Copied, unshare},
     names, opened_up,
     placing::{Put, SET_ID, put_in_place, stat, take_away},
@@ -28,13 +28,17 @@ use crate::{
     ErrorKind, Kind, Metadata, Result, Root, Turn,
     commit::{Leftovers, settle::discard},
     error::{At, found},
+    git::{self, Check, Rule},
     root::Place,
     sys,
     temporary::temporary_in,
 };
 
-/// Files that tell git what to run are only compared up to this size.
+/// Files that git runs something by are only compared up to this size.
 const COMPARED_BYTES: usize = 1 << 20;
+
+/// An index is only checked up to this size: it has some 100 bytes for each file.
+const INDEX_BYTES: usize = 256 << 20;
 
 /// More files than this are made durable together with all else on their disk.
 const SYNCED_ONE_BY_ONE: usize = 64;
@@ -258,7 +262,7 @@ impl TakeOver<'_> {
             let (Some(left), Some(there)) = (stat(self.upper, &from)?, stat(self.root, &to)?) else { continue };
             let (left, there) = (Metadata::from(left), Metadata::from(there));
             // That stays as it is in any case.
-            if git::is_telling(&to) {
+            if git::rule(&to) == Rule::Fixed {
                 continue;
             }
             if left.kind != Kind::Folder || there.kind != Kind::Folder {
@@ -291,30 +295,32 @@ impl TakeOver<'_> {
     ) -> rustix::io::Result<bool> {
         let left = Metadata::from(*stat);
         let is_repository = to.file_name().is_some_and(git::is_git);
+        let rule = git::rule(to);
         let both_folders = left.kind == Kind::Folder && there.is_some_and(|there| there.kind == Kind::Folder);
         let is_suspect = match left.kind {
             // A whole repository may go.
-            _ if is_whiteout(stat) => git::is_telling(to),
+            _ if is_whiteout(stat) => rule == Rule::Fixed,
             // What is in them is looked at one by one.
-            Kind::Folder => git::is_telling(to) && !both_folders,
+            Kind::Folder => rule == Rule::Fixed && !both_folders,
             Kind::Symlink => is_repository || git::is_within(to),
-            Kind::File | Kind::Other => is_repository || git::is_telling(to),
+            Kind::File | Kind::Other => is_repository || rule != Rule::Free,
         };
         if !is_suspect {
             return Ok(false);
         }
         if left.kind == Kind::File {
-            let text = read_small(&self.upper.place(from)?)?;
-            let is_harmless =
-                |text: &[u8]| is_repository && git::leads_to_nested(text) || git::is_usual_commondir(to, text);
-            if text.as_deref().is_some_and(is_harmless) {
-                return Ok(false);
-            }
-            let there =
-                there.filter(|there| there.kind == Kind::File && there.mode & !0o111 | left.mode & 0o111 == there.mode);
-            if let (Some(text), Some(_)) = (text, there) {
-                return Ok(read_small(&self.root.place(to)?)? != Some(text));
-            }
+            let limit_bytes = if rule == Rule::Checked(Check::Index) { INDEX_BYTES } else { COMPARED_BYTES };
+            let Some(text) = read_up_to(limit_bytes, &self.upper.place(from)?)? else { return Ok(true) };
+            let there = there.filter(|there| there.kind == Kind::File);
+            let before = if there.is_some() { read_small(&self.root.place(to)?)? } else { None };
+            let is_harmless = match rule {
+                Rule::Free => is_repository && git::leads_to_nested(&text),
+                Rule::Fixed => git::is_usual_in_worktree(to, &text),
+                Rule::Checked(check) => check.is_harmless(&text, before.as_deref()),
+            };
+            let adds_no_right = |there: &Metadata| there.mode & !0o111 | left.mode & 0o111 == there.mode;
+            let is_same = before == Some(text) && there.is_some_and(adds_no_right);
+            return Ok(!is_harmless && !is_same);
         }
         Ok(true)
     }
@@ -325,7 +331,7 @@ impl TakeOver<'_> {
         if hides {
             for name in names(&self.root.open_real_folder(to, OFlags::RDONLY)?)? {
                 let path = to.join(&name);
-                if git::is_telling(&path) || self.holds_settled(&path) {
+                if git::rule(&path) == Rule::Fixed || self.holds_settled(&path) {
                     continue;
                 }
                 if git::is_within(&path) || !self.is_changed(&path)? {
@@ -521,11 +527,20 @@ fn make_file_fit(folder: &OwnedFd, name: &OsStr, left: &Metadata) -> rustix::io:
 
 /// The content of a file; none if it is too large to be compared.
 fn read_small(place: &Place) -> rustix::io::Result<Option<Vec<u8>>> {
+    read_up_to(COMPARED_BYTES, place)
+}
+
+/// The content of a file; none if it is larger.
+fn read_up_to(limit_bytes: usize, place: &Place) -> rustix::io::Result<Option<Vec<u8>>> {
     let file = place.open(OFlags::RDONLY)?;
-    let mut text = vec![0; COMPARED_BYTES + 1];
+    let size = usize::try_from(sys::stat(&file)?.st_size).unwrap_or(usize::MAX);
+    if size > limit_bytes {
+        return Ok(None);
+    }
+    let mut text = vec![0; size + 1];
     let length = sys::read_at(file, &mut text, 0)?;
     text.truncate(length);
-    Ok((length <= COMPARED_BYTES).then_some(text))
+    Ok((length <= size).then_some(text))
 }
 
 /// All names in a folder, also those of files that are only there for a moment.

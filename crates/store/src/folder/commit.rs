@@ -23,7 +23,8 @@ use toolrest_core::{
     ToolError, WsPath, now,
 };
 use toolrest_directory::{
-    Applied, CommitOptions, Effect, Error, ErrorKind as DiskError, HardLinks, Kind, Record, Recovered, Turn,
+    Applied, CommitOptions, Effect, Error, ErrorKind as DiskError, HardLinks, Kind, Record, Recovered, Repositories,
+    Turn, leads_into_repository,
 };
 
 /// How long a database that went away right after the change is waited for. Then the journal keeps the commit for it.
@@ -64,6 +65,16 @@ impl FolderWorkspace {
 }
 
 impl Folder {
+    /// Refuses a path that leads into a repository, where those are read-only. Commits check that themselves.
+    fn check_outside_repositories(&self, path: &WsPath) -> Result<()> {
+        let told = |error: &Error| told(error, path, Attempt::Write);
+        let real = self.disk.root.resolve(below_root(path)).map_err(|error| told(&error))?;
+        if self.repositories == Repositories::ReadOnly && leads_into_repository(&real) {
+            return Err(told(&Error { path: real, kind: DiskError::Repository }));
+        }
+        Ok(())
+    }
+
     /// Waits until nobody else changes the folder, in this process or another; what was interrupted is settled.
     fn turn(&self, store: &dyn Store, runtime: &Handle) -> Result<Turn<'_>> {
         let fail = |error: Error| failed(&error);
@@ -117,7 +128,16 @@ fn will_pass(kind: ErrorKind) -> bool {
 #[derive(Default)]
 pub(super) struct Besides {
     pub(super) cleared: Cleared,
-    pub(super) hard_links: HardLinks,
+    pub(super) made_by: MadeBy,
+}
+
+/// Who made the changes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum MadeBy {
+    #[default]
+    Tool,
+    /// A program, on a view of the folder.
+    Program,
 }
 
 /// A commit whose turn it is.
@@ -136,7 +156,7 @@ impl Job {
         turn: &mut Turn<'_>,
         changes: &Changeset,
         contents: Vec<Option<Prepared>>,
-        Besides { mut cleared, hard_links }: Besides,
+        Besides { mut cleared, made_by }: Besides,
     ) -> Result<(Commit, Vec<String>)> {
         let (disk, root) = (&self.folder.disk, &self.folder.disk.root);
         let at = now();
@@ -167,11 +187,20 @@ impl Job {
         let mut commit = self.commit(id, at, changes, planned, kept);
         warnings.extend(seen.too_large.iter().map(not_kept));
         let touch = |path: &WsPath| root.touch(below_root(path)).map_err(|error| told(&error, path, Attempt::Write));
+        for path in &touched {
+            self.folder.check_outside_repositories(path)?;
+        }
         if only_touches {
             touched.iter().try_for_each(touch)?;
             self.runtime.block_on(self.store.record(commit))?;
         } else {
-            let options = CommitOptions { id: id.0.as_bytes().to_vec(), payload: commit.encode()?, hard_links };
+            let (hard_links, repositories) = match made_by {
+                MadeBy::Tool => (HardLinks::Keep, self.folder.repositories),
+                // What it did in repositories is judged when it is taken over.
+                MadeBy::Program => (HardLinks::Break, Repositories::Writable),
+            };
+            let options =
+                CommitOptions { id: id.0.as_bytes().to_vec(), payload: commit.encode()?, hard_links, repositories };
             let applied =
                 turn.commit(&disk_changes, &options, |_| self.record(commit)).map_err(|error| failed(&error))?;
             warnings.extend(rewritten_in_place(&applied));

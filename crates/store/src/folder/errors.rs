@@ -46,6 +46,13 @@ pub(super) fn told(error: &Error, path: &WsPath, attempt: Attempt) -> ToolError 
             ErrorKind::Conflict,
             format!("Several changes meet at {path} in a way that a folder cannot make at once; nothing was written"),
         ),
+        DiskError::Repository => say(
+            ErrorKind::Forbidden,
+            format!(
+                "{path} leads into a git repository's .git, which is read-only for tools, because git on the host runs \
+                 what stands in there. Run git in a program instead; the operator can allow it with folders.git_writable"
+            ),
+        ),
         DiskError::Unfinished => {
             say(ErrorKind::Unavailable, "An interrupted commit could not be settled; try again".to_owned())
         }

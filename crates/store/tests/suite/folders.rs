@@ -30,7 +30,25 @@ pub(crate) struct Pair {
     in_database: WorkspaceId,
     pub(crate) in_folder: WorkspaceId,
     pub(crate) root: TempDir,
-    _journals: TempDir,
+    journals: TempDir,
+}
+
+fn engine(
+    store: &Arc<dyn Store>,
+    root: &TempDir,
+    journals: &TempDir,
+    options: FolderOptions,
+) -> (Engine, Arc<StoredWorkspaces>) {
+    let options = FolderOptions {
+        allowed_roots: vec![AllowedRoot::for_all(root.path().canonicalize().unwrap())],
+        journal_dir: journals.path().to_owned(),
+        ..options
+    };
+    let scratch = Scratch::open(&journals.path().join("checkouts")).unwrap();
+    let workspaces = Arc::new(StoredWorkspaces::new(Arc::clone(store), options, scratch));
+    let (policy, recorder) = (Arc::new(AllowAll), Arc::new(NoRecords));
+    let engine = Engine::new(Toolsets::default(), Arc::clone(&workspaces) as _, policy, recorder, Limits::default());
+    (engine, workspaces)
 }
 
 pub(crate) struct NoRecords;
@@ -45,23 +63,25 @@ impl Pair {
     }
 
     pub(crate) async fn at(root: TempDir, stored: &Room) -> Self {
+        Self::with(root, stored, FolderOptions::default()).await
+    }
+
+    /// With the options of the operator, but for the places.
+    pub(crate) async fn with(root: TempDir, stored: &Room, options: FolderOptions) -> Self {
         let journals = tempfile::tempdir().unwrap();
         let store = Arc::clone(&stored.store);
         let user = new_user(&*store).await;
-        let options = FolderOptions {
-            allowed_roots: vec![AllowedRoot::for_all(root.path().canonicalize().unwrap())],
-            journal_dir: journals.path().to_owned(),
-            guarded: Vec::new(),
-            history: HistoryLimits::default(),
-        };
-        let scratch = Scratch::open(&journals.path().join("checkouts")).unwrap();
-        let workspaces = StoredWorkspaces::new(Arc::clone(&store), options, scratch);
+        let (engine, workspaces) = engine(&store, &root, &journals, options);
         let place = Place::Directory { root: workspaces.allowed_root(root.path(), "anyone").await.unwrap() };
         let in_folder = store.create_workspace(user, "folder".into(), place).await.unwrap().id;
         let in_database = store.create_workspace(user, "database".into(), Place::Database).await.unwrap().id;
-        let (policy, recorder) = (Arc::new(AllowAll), Arc::new(NoRecords));
-        let engine = Engine::new(Toolsets::default(), Arc::new(workspaces), policy, recorder, Limits::default());
-        Self { engine, store, user, in_database, in_folder, root, _journals: journals }
+        Self { engine, store, user, in_database, in_folder, root, journals }
+    }
+
+    /// The same folder after the operator has changed the options.
+    pub(crate) fn reopened(self, options: FolderOptions) -> Self {
+        let (engine, _) = engine(&self.store, &self.root, &self.journals, options);
+        Self { engine, ..self }
     }
 
     pub(crate) async fn cx(&self, workspace: WorkspaceId) -> CallCx {
@@ -347,6 +367,7 @@ async fn the_servers_own_data_is_in_no_workspace() {
         journal_dir: data.join("journals"),
         guarded: vec![data.clone(), python.clone()],
         history: HistoryLimits::default(),
+        ..FolderOptions::default()
     };
     fs::create_dir_all(&options.journal_dir).unwrap();
     for folder in [&beside, &python] {
@@ -381,6 +402,7 @@ async fn a_root_for_some_accounts_is_opened_by_no_other() {
         journal_dir: data.path().join("journals"),
         guarded: Vec::new(),
         history: HistoryLimits::default(),
+        ..FolderOptions::default()
     };
     let scratch = || Scratch::open(&data.path().join("checkouts")).unwrap();
     let workspaces = StoredWorkspaces::new(Arc::clone(&room.store), options.clone(), scratch());

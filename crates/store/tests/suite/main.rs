@@ -12,6 +12,7 @@ mod concurrency;
 mod folder_checkouts;
 mod folder_exchanges;
 mod folder_failures;
+mod folder_git;
 mod folder_in_place;
 mod folder_links;
 mod folder_past_history;

@@ -11,7 +11,7 @@ use crate::conflict_name::beside;
 use crate::disk_fault::disk_fault;
 use crate::folder::FolderWorkspace;
 use crate::folder::cleared::Cleared;
-use crate::folder::commit::{Besides, Job, failed};
+use crate::folder::commit::{Besides, Job, MadeBy, failed};
 use crate::folder::disk::{Disk, below_root, path_of};
 use crate::folder::errors::{Attempt, told};
 use crate::scratch::held;
@@ -25,7 +25,7 @@ use toolrest_core::{
     CallCx, CheckedIn, Checkout, CommitId, Depth, ErrorKind, FileType, Ground, KeepLimits, LeftOutReason, Result,
     ToolError, WorkspaceSettings, WsPath,
 };
-use toolrest_directory::{Beginning, Difference, Differences, HardLinks, NotTaken, Root, Staying, Turn, WhyNot};
+use toolrest_directory::{Beginning, Difference, Differences, NotTaken, Root, Staying, Turn, WhyNot};
 
 /// How often a check-in is tried while others keep changing the same files.
 const TRIES: usize = 8;
@@ -110,7 +110,7 @@ impl Aside {
             self.workspace.in_turn(cx, move |_, turn| cleared.clear(turn)).await?;
             None
         } else {
-            self.workspace.commit_on_disk(changes, Besides { cleared, hard_links: HardLinks::Break }, cx).await?.id
+            self.workspace.commit_on_disk(changes, Besides { cleared, made_by: MadeBy::Program }, cx).await?.id
         };
         if let Some(id) = commit {
             cx.recorded_with(id);

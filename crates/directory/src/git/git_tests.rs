@@ -1,0 +1,111 @@
+use super::*;
+
+#[test]
+fn what_git_runs_or_follows_is_known_wherever_a_repository_lies() {
+    for path in [
+        ".git/config",
+        ".git/hooks",
+        ".git/hooks/pre-commit",
+        "a/b/.git/config.worktree",
+        ".GIT/Config",
+        ".git/commondir",
+        ".git/remotes/origin",
+        ".git/objects/info/alternates",
+        ".git/modules/a/config",
+        ".git/modules/a/b/hooks/post-checkout",
+        ".git/modules/refs/config",
+        ".git/modules/a/objects/info/alternates",
+        ".git/worktrees/w/config.worktree",
+        ".git/worktrees/w/gitdir",
+        "node_modules/x/.git/config",
+        "git~1/config",
+    ] {
+        assert_eq!(rule(Path::new(path)), Rule::Fixed, "{path}");
+    }
+}
+
+#[test]
+fn branches_may_have_any_name() {
+    for path in [
+        ".git/refs/heads/config",
+        ".git/logs/refs/heads/hooks/x",
+        ".git/refs/heads/index",
+        ".git/refs/remotes/origin/HEAD",
+        ".git/modules/a/refs/remotes/origin/main",
+        ".git/objects/info/commit-graph",
+        ".git/rebase-merge/done",
+        ".git/todo",
+        ".git",
+        "config",
+        "hooks/x",
+        ".git/HEAD",
+        "git-rebase-todo",
+    ] {
+        assert_eq!(rule(Path::new(path)), Rule::Free, "{path}");
+    }
+}
+
+#[test]
+fn what_is_left_to_do_runs_nothing_new() {
+    assert_eq!(rule(Path::new(".git/rebase-merge/git-rebase-todo")), Rule::Checked(Check::Todo));
+    assert_eq!(rule(Path::new("a/.git/worktrees/w/rebase-merge/git-rebase-todo")), Rule::Checked(Check::Todo));
+    assert_eq!(rule(Path::new(".git/sequencer/todo")), Rule::Checked(Check::Todo));
+    assert_eq!(rule(Path::new(".git/index")), Rule::Checked(Check::Index));
+    assert_eq!(rule(Path::new(".git/modules/m/index")), Rule::Checked(Check::Index));
+    let todo = |text: &str, before: Option<&str>| Check::Todo.is_harmless(text.as_bytes(), before.map(str::as_bytes));
+    assert!(todo(
+        "pick 0123 subject\n\tfixup -C 45 x\n# Rebase exec\n\nmerge -C 1 two # it\nupdate-ref refs/heads/x\n",
+        None
+    ));
+    for text in ["exec touch /tmp/x", "pick 1 a\n  x touch y\n", "\texec\ty", "execute", "pick 1\n\rexec y"] {
+        assert!(!todo(text, None), "{text:?}");
+    }
+    assert!(todo("exec make test\npick 2", Some("pick 1\nexec make test\npick 2\n")));
+    assert!(!todo("exec make tests", Some("exec make test\n")));
+    let is_harmless = |check: Check, text: &str| check.is_harmless(text.as_bytes(), None);
+    assert!(is_harmless(
+        Check::AuthorScript,
+        "GIT_AUTHOR_NAME='A'\\''B'\nGIT_AUTHOR_EMAIL='a@b'\nGIT_AUTHOR_DATE='@1 +0'\n"
+    ));
+    assert!(!is_harmless(Check::AuthorScript, "GIT_AUTHOR_NAME='A'\nLD_PRELOAD='x.so'\n"));
+    assert!(is_harmless(Check::Strategy, "ort\n") && !is_harmless(Check::Strategy, "../../x"));
+    assert!(is_harmless(Check::Options, "[options]\n\tedit = true\n\tstrategy-option = theirs\n"));
+    assert!(!is_harmless(Check::Options, "[options]\n\tstrategy = ../x\n"));
+    assert!(!is_harmless(Check::Options, "[options] Strategy=../x\n"));
+    assert!(is_harmless(Check::Blank, "\n") && !is_harmless(Check::Blank, "--unsafe-paths"));
+}
+
+#[test]
+fn a_repository_has_many_names() {
+    for name in [".git", ".GIT", ".Git ", ".git.", ".git. .", "git~1", "GIT~1", ".git::$INDEX_ALLOCATION", ".git\\x"] {
+        assert!(is_git(OsStr::new(name)), "{name}");
+    }
+    for name in [".g\u{200c}it", "\u{feff}.git", ".gi\u{206a}T", ".git\u{202e}"] {
+        assert!(is_git(OsStr::new(name)), "{name}");
+    }
+    for name in ["git", ".gitignore", ".github", ".gitmodules", "x.git", "git~10", "..git", ".git-x", ".g\u{e9}it"] {
+        assert!(!is_git(OsStr::new(name)), "{name}");
+    }
+}
+
+#[test]
+fn only_repositories_within_one_above_are_led_to() {
+    assert!(leads_to_nested(b"gitdir: ../.git/modules/a/b\n"));
+    assert!(leads_to_nested(b"gitdir: .git/worktrees/w"));
+    for text in
+        ["gitdir: ../evil", "gitdir: /x/.git/modules/a", "gitdir: ../.git/modules/../../evil", "evil", "gitdir: .git"]
+    {
+        assert!(!leads_to_nested(text.as_bytes()), "{text}");
+    }
+}
+
+#[test]
+fn a_worktree_may_lead_to_its_own_repository_alone() {
+    assert!(is_usual_in_worktree(Path::new(".git/worktrees/w/commondir"), b"../..\n"));
+    assert!(!is_usual_in_worktree(Path::new(".git/worktrees/w/commondir"), b"../../../evil\n"));
+    assert!(!is_usual_in_worktree(Path::new(".git/commondir"), b"../..\n"));
+    assert!(is_usual_in_worktree(Path::new(".git/worktrees/w/gitdir"), b"../../../w/.git\n"));
+    for text in ["/home/x/.git", "../../../../x/.git", "../../../x", "../../../x/../.git"] {
+        assert!(!is_usual_in_worktree(Path::new(".git/worktrees/w/gitdir"), text.as_bytes()), "{text}");
+    }
+}
