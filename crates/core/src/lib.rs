@@ -47,7 +47,7 @@ pub use search::{
     Found, Interrupt, LineMatch, LineMatcher, LinePattern, PathFilter, Requirement, Search, Skipped, line_text,
     lines_around,
 };
-pub use settings::{RunSettings, WorkspaceSettings};
+pub use settings::{RunSettings, RunSettingsPatch, WorkspaceSettings, WorkspaceSettingsPatch};
 pub use time::{Timestamp, now};
 pub use tool::{Action, Approval, CallCx, DynTool, Render, Tool};
 pub use toolset::{CatalogueFormat, Dialect, Toolset, Toolsets};

@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use serde::Serialize;
 use toolrest_core::{
     Access, CallId, CallRecord, ChatId, CommitId, ErrorKind, Result, Role, Timestamp, ToolError, UserId, VersionId,
-    WorkspaceId, WorkspaceSettings, WsPath,
+    WorkspaceId, WorkspaceSettings, WorkspaceSettingsPatch, WsPath,
 };
 
 /// Everything that is kept.
@@ -74,12 +74,12 @@ pub struct WorkspaceInfo {
 pub struct WorkspaceChange {
     /// Its new name.
     pub name: Option<String>,
-    /// Its new settings, in the place of all the old ones.
-    pub settings: Option<WorkspaceSettings>,
+    /// What changes about its settings.
+    pub settings: Option<WorkspaceSettingsPatch>,
 }
 
 impl WorkspaceChange {
-    /// The settings as a database keeps them.
+    /// The change to the settings, as JSON (a merge patch, RFC 7396).
     pub(crate) fn settings_json(&self) -> Result<Option<String>> {
         self.settings.as_ref().map(serde_json::to_string).transpose().map_err(ToolError::internal)
     }
@@ -163,7 +163,7 @@ pub trait WorkspaceStore: Send + Sync {
     /// Tells about a workspace.
     async fn workspace(&self, access: Access) -> Result<WorkspaceInfo>;
 
-    /// Gives a workspace another name, other settings, or both.
+    /// Gives a workspace another name, changes its settings, or both.
     async fn change_workspace(&self, access: Access, change: WorkspaceChange) -> Result<WorkspaceInfo>;
 
     /// Closes a workspace at once for everybody; its contents go with the next purge.

@@ -65,6 +65,19 @@ impl AllowList {
         self.entries.is_empty() || self.within.as_ref().is_some_and(|within| within.is_empty())
     }
 
+    /// Whether it allows all hosts that an entry of another list stands for.
+    pub fn covers(&self, entry: &str) -> Result<bool, BadEntry> {
+        let entry = Entry::parse(entry).ok_or_else(|| BadEntry(entry.to_owned()))?;
+        let ports = entry.port.map_or_else(|| WEB_PORTS.to_vec(), |port| vec![port]);
+        let is_listed = |port: u16| {
+            self.entries.iter().any(|listed| {
+                listed.pattern.covers(&entry.pattern)
+                    && listed.port.map_or(WEB_PORTS.contains(&port), |listed| listed == port)
+            })
+        };
+        Ok(ports.into_iter().all(is_listed))
+    }
+
     pub(super) fn allows(&self, host: &Host, port: u16) -> bool {
         let listed = self.entries.iter().any(|entry| {
             let fits = match (&entry.pattern, host) {
@@ -78,6 +91,21 @@ impl AllowList {
             fits && entry.port.map_or(WEB_PORTS.contains(&port), |listed| listed == port)
         });
         listed && self.within.as_ref().is_none_or(|within| within.allows(host, port))
+    }
+}
+
+impl Pattern {
+    /// Whether every host that fits the other one fits this one too.
+    fn covers(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::AnyName, Self::Host(Host::Name(_)) | Self::Below(_) | Self::AnyName) => true,
+            (Self::Below(top), Self::Below(other)) if top == other => true,
+            (Self::Below(top), Self::Below(name) | Self::Host(Host::Name(name))) => {
+                name.strip_suffix(top.as_str()).is_some_and(|below| below.len() > 1 && below.ends_with('.'))
+            }
+            (Self::Host(listed), Self::Host(host)) => listed == host,
+            _ => false,
+        }
     }
 }
 

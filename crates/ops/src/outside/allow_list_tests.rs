@@ -100,3 +100,38 @@ fn a_list_within_another_allows_what_both_do() {
     assert!(allows("pypi.org") && !allows("example.com") && !allows("crates.org"));
     assert!(!both.is_empty() && list(&["pypi.org"]).within(AllowList::default()).is_empty());
 }
+
+#[test]
+fn a_list_covers_the_entries_whose_hosts_it_allows() {
+    let list = AllowList::new(["pypi.org", "*.example.com", "example.net:8443", "192.0.2.7"]).unwrap();
+    for entry in [
+        "pypi.org",
+        "PyPI.org.",
+        "pypi.org:443",
+        "*.example.com",
+        "a.example.com",
+        "*.a.example.com:80",
+        "example.net:8443",
+        "192.0.2.7:443",
+    ] {
+        assert!(list.covers(entry).unwrap(), "{entry} is not covered");
+    }
+    for entry in [
+        "*",
+        "*.org",
+        "files.pypi.org",
+        "pypi.org:8080",
+        "example.com",
+        "*.com",
+        "badexample.com",
+        "example.net",
+        "192.0.2.8",
+        "*.pypi.org",
+    ] {
+        assert!(!list.covers(entry).unwrap(), "{entry} is covered");
+    }
+    assert!(list.covers("no host").is_err());
+    let all = AllowList::new(["*"]).unwrap();
+    assert!(all.covers("*").unwrap() && all.covers("*.example.com").unwrap() && !all.covers("192.0.2.7").unwrap());
+    assert!(!all.covers("example.com:8080").unwrap() && !AllowList::default().covers("pypi.org").unwrap());
+}

@@ -7,7 +7,7 @@ use axum::extract::{Request, State};
 use serde::Deserialize;
 use serde_json::json;
 use std::{path::Path, sync::Arc, time::Duration};
-use toolrest_core::{Role, ToolError, WorkspaceSettings};
+use toolrest_core::{Result, Role, ToolError, WorkspaceSettingsPatch};
 use toolrest_ops::outside::AllowList;
 use toolrest_store::{Place, WorkspaceChange, no_such_account};
 
@@ -18,7 +18,7 @@ const MOST_HOSTS: usize = 100;
 #[serde(deny_unknown_fields)]
 pub(crate) struct Changed {
     name: Option<String>,
-    settings: Option<WorkspaceSettings>,
+    settings: Option<WorkspaceSettingsPatch>,
 }
 
 #[derive(Deserialize)]
@@ -75,23 +75,41 @@ pub(crate) async fn show(State(app): State<Arc<App>>, at: At) -> Answer {
 
 pub(crate) async fn change(State(app): State<Arc<App>>, at: At, request: Request) -> Answer {
     let Changed { name, settings } = at.json(&app, request).await?;
-    let name = match name.map(|name| line("name", &name, NAME_CHARS)).transpose() {
-        Ok(name) => name,
-        Err(error) => at.refuse(&app, error).await?,
-    };
-    let hosts = settings.iter().flat_map(|settings| settings.run.network.iter().map(String::as_str));
-    if hosts.clone().count() > MOST_HOSTS {
-        let message = format!("A workspace can list {MOST_HOSTS} hosts at most");
-        at.refuse::<()>(&app, ToolError::argument("settings", message)).await?;
-    }
-    if let Err(error) = AllowList::new(hosts) {
-        at.refuse::<()>(&app, ToolError::argument("settings", error.to_string())).await?;
+    let name = name.map(|name| line("name", &name, NAME_CHARS)).transpose()?;
+    let run = settings.as_ref().and_then(|settings| settings.run.as_ref()?.as_ref());
+    if let Some(hosts) = run.and_then(|run| run.network.as_ref()?.as_ref()) {
+        check_hosts(&app, hosts)?;
     }
     if name.is_none() && settings.is_none() {
-        at.refuse::<()>(&app, ToolError::argument("name", "Give a new name, new settings, or both")).await?;
+        return Err(ToolError::argument("name", "Give a new name, new settings, or both").into());
     }
     let change = WorkspaceChange { name, settings };
     ok(&json!({ "workspace": app.store.change_workspace(at.access(Role::Owner), change).await? }))
+}
+
+/// Refuses hosts that programs could not reach anyway, because the operator does not list them.
+fn check_hosts(app: &App, hosts: &[String]) -> Result<()> {
+    let refuse = |message: String| Err(ToolError::argument("settings", message));
+    if hosts.len() > MOST_HOSTS {
+        return refuse(format!("A workspace can list {MOST_HOSTS} hosts at most"));
+    }
+    let listed = &app.settings.run.network_hosts;
+    // The settings were checked when they were read.
+    let allowed = AllowList::new(listed.iter().map(String::as_str)).unwrap_or_default();
+    for host in hosts {
+        match allowed.covers(host) {
+            Err(error) => return refuse(error.to_string()),
+            Ok(true) => {}
+            Ok(false) if listed.is_empty() => {
+                return refuse(format!("'{host}' cannot be reached: the operator allows no hosts (run.network_hosts)"));
+            }
+            Ok(false) => {
+                let listed = listed.join(", ");
+                return refuse(format!("'{host}' is not among the hosts that the operator allows: {listed}"));
+            }
+        }
+    }
+    Ok(())
 }
 
 pub(crate) async fn remove(State(app): State<Arc<App>>, at: At) -> Answer {

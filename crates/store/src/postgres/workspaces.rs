@@ -95,7 +95,12 @@ impl WorkspaceStore for Postgres {
     async fn change_workspace(&self, access: Access, change: WorkspaceChange) -> Result<WorkspaceInfo> {
         let settings = change.settings_json()?;
         let sql = "WITH me AS (SELECT role FROM members WHERE ws = $1 AND user_id = $2), changed AS (
-                UPDATE workspaces w SET name = coalesce($4, name), settings = coalesce($5, settings), updated_at = $6
+                UPDATE workspaces w SET name = coalesce($4, name), updated_at = $6, settings = CASE
+                    WHEN $5::text::jsonb -> 'run' IS NULL THEN settings
+                    WHEN jsonb_typeof($5::text::jsonb -> 'run') = 'null' THEN '{}'
+                    ELSE jsonb_build_object('run', jsonb_strip_nulls(
+                        coalesce(settings::jsonb -> 'run', '{}') || ($5::text::jsonb -> 'run')))::text
+                END
                 FROM me WHERE w.id = $1 AND me.role >= $3
                 RETURNING w.id, w.name, w.owner_id, w.created_at, w.updated_at, w.kind, w.root, w.settings
             )

@@ -108,8 +108,8 @@ impl WorkspaceStore for Sqlite {
         let settings = change.settings_json()?;
         self.write(move |db| {
             authorised(db, access)?;
-            let sql = "UPDATE workspaces SET name = coalesce(?2, name), settings = coalesce(?3, settings),
-                       updated_at = ?4 WHERE id = ?1";
+            let sql = "UPDATE workspaces SET name = coalesce(?2, name),
+                       settings = json_patch(settings, coalesce(?3, '{}')), updated_at = ?4 WHERE id = ?1";
             run(db, sql, (access.workspace.0, change.name, settings, micros(now())))?;
             info_of(db, access)
         })

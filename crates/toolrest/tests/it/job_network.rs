@@ -98,7 +98,12 @@ async fn a_program_reaches_what_both_the_workspace_and_the_operator_allow() {
     assert_ne!(alone["exitCode"], 0, "nothing is reached where the workspace does not say so: {alone}");
     let allow =
         async |hosts: serde_json::Value| workspace.patch("", &json!({"settings": {"run": {"network": hosts}}})).await;
-    allow(json!(["example.com"])).await.success();
+    // What the operator does not list is refused when it is set.
+    for beyond in ["example.com", "*", "*.org"] {
+        let refusal = allow(json!([beyond])).await.refused(400, "VALIDATION_ERROR");
+        assert!(text_at(&refusal, "/error").contains("pypi.org"), "it tells what is allowed: {refusal}");
+    }
+    allow(json!(["pypi.org"])).await.success();
     let other = fetch().await;
     assert!(text_at(&other, "/stderr").contains("is not on the list"), "{other}");
     allow(json!([web])).await.success();

@@ -200,8 +200,21 @@ async fn a_workspace_can_have_tighter_limits_than_the_server(on: On) {
     assert_eq!(flood["limit"], "output", "{flood}");
     let unknown = json!({"settings": {"run": {"timeout": 300}}});
     workspace.patch("", &unknown).await.refused(400, "VALIDATION_ERROR");
-    let none = workspace.patch("", &json!({"settings": {}})).await.success();
-    assert_eq!(none["workspace"]["settings"], json!({"run": {}}));
+    let unlisted = json!({"settings": {"run": {"network": ["example.com"]}}});
+    workspace.patch("", &unlisted).await.refused(400, "VALIDATION_ERROR");
+    let run = async |change: Value| {
+        let changed = workspace.patch("", &json!({"settings": change})).await.success();
+        changed["workspace"]["settings"]["run"].clone()
+    };
+    // What is not named stays, and null takes one limit away.
+    assert_eq!(run(json!({})).await, settings["settings"]["run"]);
+    assert_eq!(
+        run(json!({"run": {"processes": 50}})).await,
+        json!({"timeout_ms": 300, "output_bytes": 100_000, "processes": 50})
+    );
+    assert_eq!(run(json!({"run": {"timeout_ms": null}})).await, json!({"output_bytes": 100_000, "processes": 50}));
+    assert_eq!(run(json!({"run": {"network": []}})).await, json!({"output_bytes": 100_000, "processes": 50}));
+    assert_eq!(run(json!({"run": null})).await, json!({}));
     assert_eq!(printed(&workspace, "sleep 0.5; echo done").await, "done\n");
 }
 
