@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit, Mac};
 use jsonwebtoken::crypto::{CryptoProvider, JwtSigner, JwtVerifier, KeyUtils};
-use jsonwebtoken::errors::ErrorKind::{InvalidAlgorithm, InvalidKeyFormat};
+use jsonwebtoken::errors::ErrorKind::{ExpiredSignature, InvalidAlgorithm, InvalidKeyFormat};
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -58,14 +58,20 @@ impl AccessTokens {
 
     /// The caller that a token stands for.
     pub(crate) fn check(&self, token: Option<&str>) -> Result<Caller> {
-        let claims =
-            token.and_then(|token| jsonwebtoken::decode::<Claims>(token, &self.decoding, &self.validation).ok());
-        match claims {
-            Some(data) => Ok(Caller { user: data.claims.sub }),
-            None => Err(ToolError::new(
-                ErrorKind::Unauthenticated,
-                "No valid token found in Authorization header or cookie",
-            )),
+        let refuse = |message: &str| Err(ToolError::new(ErrorKind::Unauthenticated, message));
+        let Some(token) = token.filter(|token| !token.is_empty()) else {
+            return refuse("No valid token found in Authorization header or cookie");
+        };
+        match jsonwebtoken::decode::<Claims>(token, &self.decoding, &self.validation) {
+            Ok(data) => Ok(Caller { user: data.claims.sub }),
+            Err(error) if *error.kind() == ExpiredSignature => refuse(
+                "The access token has expired; send the refresh token to POST /api/v1/auth/refresh for a new one, or \
+                 sign in again with POST /api/v1/auth/login",
+            ),
+            Err(_) => refuse(
+                "The access token is not one of this server's, or not whole; send `Authorization: Bearer TOKEN` with \
+                 the access_token that POST /api/v1/auth/login gave",
+            ),
         }
     }
 }

@@ -33,6 +33,12 @@ fn an_expired_a_foreign_and_an_unsigned_token_are_refused() {
     for bad in [Some(expired.as_str()), Some(&foreign), Some(&unsigned), Some(&other), Some("x"), Some(""), None] {
         assert_eq!(tokens.check(bad).unwrap_err().kind, ErrorKind::Unauthenticated, "{bad:?}");
     }
+    let message = |token| tokens.check(token).unwrap_err().message;
+    assert!(message(None).contains("No valid token found"));
+    assert!(message(Some(&expired)).contains("expired") && message(Some(&expired)).contains("/auth/refresh"));
+    for garbled in [foreign.as_str(), &unsigned, &other, "x"] {
+        assert!(message(Some(garbled)).contains("not one of this server's"), "{garbled}");
+    }
 }
 
 #[test]

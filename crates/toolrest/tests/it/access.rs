@@ -13,6 +13,7 @@ const NO_WORKSPACE: &str = "019b97ac-e5f5-735b-b0a6-f3a34fcd4ff1";
 on_both_databases![
     without_a_token_every_route_answers_401,
     a_token_that_is_not_ours_is_refused,
+    an_expired_token_is_told_how_to_be_renewed,
     a_cookie_opens_the_tools_too,
     the_header_wins_over_the_cookie,
     who_is_no_member_is_told_so_whatever_is_asked,
@@ -71,8 +72,37 @@ async fn a_token_that_is_not_ours_is_refused(on: On) {
     ] {
         let request = Request::new("GET", "/api/v1/auth/me").bearer(&token);
         let reply = workspace.account.client.send(request).await;
-        reply.refused(401, "INVALID_TOKEN");
+        let refusal = reply.refused(401, "INVALID_TOKEN");
+        let expected = if token.is_empty() { "No valid token found" } else { "not one of this server's" };
+        assert!(text_at(&refusal, "/error").contains(expected), "{token}: {refusal}");
     }
+}
+
+async fn an_expired_token_is_told_how_to_be_renewed(on: On) {
+    let secret = "a secret of at least thirty-two characters";
+    let server = on.options().env("TOOLREST__JWT__SECRET", secret).start();
+    let expired = {
+        let head = BASE64.encode(r#"{"typ":"JWT","alg":"HS256"}"#);
+        let claims = BASE64.encode(format!(r#"{{"sub":"{NO_WORKSPACE}","iat":1,"exp":2}}"#));
+        let signature = hmac_sha256(secret.as_bytes(), format!("{head}.{claims}").as_bytes());
+        format!("{head}.{claims}.{}", BASE64.encode(signature))
+    };
+    let refusal = server.client().send(Request::new("GET", "/api/v1/auth/me").bearer(&expired)).await;
+    let refusal = refusal.refused(401, "INVALID_TOKEN");
+    let said = text_at(&refusal, "/error");
+    assert!(said.contains("expired") && said.contains("/api/v1/auth/refresh"), "{refusal}");
+}
+
+fn hmac_sha256(key: &[u8], message: &[u8]) -> Vec<u8> {
+    const BLOCK_BYTES: usize = 64;
+    assert!(key.len() <= BLOCK_BYTES, "a longer key would be hashed first");
+    let sha256 = |bytes: &[u8]| -> Vec<u8> {
+        let hex = toolrest_testkit::sha256_hex(bytes);
+        (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
+    };
+    let padded = |pad: u8| -> Vec<u8> { (0..BLOCK_BYTES).map(|at| key.get(at).copied().unwrap_or(0) ^ pad).collect() };
+    let inner = sha256(&[padded(0x36), message.to_vec()].concat());
+    sha256(&[padded(0x5c), inner].concat())
 }
 
 async fn a_cookie_opens_the_tools_too(on: On) {
