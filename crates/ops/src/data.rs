@@ -1,6 +1,7 @@
 //! Looking at data with Python: analyses that print, and plots that end up as images in the workspace.
 
 use crate::exec::{Asked, Executor, Language, Libraries, Program, Ran, WORKSPACE};
+use crate::read::read_bounded;
 use std::sync::Arc;
 use toolrest_core::{CallCx, Content, ErrorKind, FileType, LeftOut, LeftOutReason, Result, ToolError, WsPath};
 
@@ -31,7 +32,7 @@ pub async fn visualize(
 
 /// Says what is wrong with an image that a script has left, if something is.
 pub async fn image_fault(cx: &CallCx, image: &WsPath, ran: &Ran) -> Result<Option<String>> {
-    let file = match cx.workspace.read(image).await {
+    let file = match read_bounded(cx, image).await {
         Ok(file) => file,
         Err(error) if error.kind == ErrorKind::NotFound => return Ok(Some(missing(image, ran))),
         Err(error) => return Err(error),

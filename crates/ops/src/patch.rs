@@ -2,6 +2,7 @@
 
 use crate::edit::{EXPLANATION_BYTES, Run, changeable, refused, shortened};
 use crate::heavy;
+use crate::read::read_bounded;
 use crate::write_text::{Held, put_bytes, seen};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -147,7 +148,7 @@ impl Stage {
 
     /// Looks at a path that the patch names, and expects it to stay as it is; tells how much is there.
     async fn load(&mut self, cx: &CallCx, path: &WsPath) -> Result<usize> {
-        let place = match cx.workspace.read(path).await {
+        let place = match read_bounded(cx, path).await {
             Err(error) if error.kind == ErrorKind::NotFound => {
                 self.changes.expect.push(Expect::Absent(path.clone()));
                 Place::default()

@@ -3,11 +3,25 @@
 use crate::document::Editable;
 use crate::near;
 use std::io::Cursor;
-use toolrest_core::{CallCx, Content, Entry, ErrorKind, OpenFile, Result, ToolError, WsPath};
+use toolrest_core::{CallCx, Content, Entry, ErrorKind, File, OpenFile, Result, ToolError, WsPath};
+
+/// Reads a file that is small enough to be worked on in memory. A larger one is refused by its size, before it is read.
+pub(crate) async fn read_bounded(cx: &CallCx, path: &WsPath) -> Result<File> {
+    let limit = cx.limits.response_bytes;
+    if let Some(large) = cx.workspace.open(path, limit as u64).await? {
+        let message = format!(
+            "{path} has {} bytes, over the limit of {limit} for a file that is read as a whole; read a part of it with \
+             a tool that takes an offset and a limit, or work on it with a program",
+            large.entry.size
+        );
+        return Err(ToolError::new(ErrorKind::ResponseTooLarge, message).detail("size", large.entry.size));
+    }
+    cx.workspace.read(path).await
+}
 
 /// Reads a file. A folder has no content to read.
 pub async fn read(cx: &CallCx, path: &WsPath) -> Result<(Entry, Content)> {
-    let file = match cx.workspace.read(path).await {
+    let file = match read_bounded(cx, path).await {
         Err(error) if error.kind == ErrorKind::NotFound => return Err(near::with_names(cx, path, error).await),
         read => read?,
     };

@@ -106,7 +106,8 @@ fn page_of_stream(open: OpenFile, limits: PageLimits, limit_bytes: usize, deadli
             return Err(no_text());
         }
         pager.feed(&read[..whole]);
-        if pager.bytes > limit_bytes {
+        // A line that has not ended yet counts too: a file may be one line.
+        if pager.bytes + pager.line.len() > limit_bytes {
             let message = format!(
                 "{} is longer than the {limit_bytes} bytes that fit into an answer; ask for a part of its lines",
                 entry.path

@@ -5,6 +5,7 @@ use crate::edit::{Run, changeable};
 use crate::encoding::recognise;
 use crate::heavy;
 use crate::place::commit_one;
+use crate::read::read_bounded;
 use std::sync::Arc;
 use toolrest_core::{
     CallCx, Change, Content, ContentHash, ErrorKind, Expect, File, FileType, Form, Parents, Put, Result, ToolError,
@@ -93,7 +94,7 @@ fn written(
 }
 
 async fn existing(cx: &CallCx, path: &WsPath) -> Result<Option<File>> {
-    match cx.workspace.read(path).await {
+    match read_bounded(cx, path).await {
         Ok(file) if file.content.is_none() => {
             let message = format!("{path} is a folder; content can only be written to a file");
             Err(ToolError::new(ErrorKind::IsDirectory, message))

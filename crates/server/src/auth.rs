@@ -1,7 +1,9 @@
 //! Who calls: passwords, access tokens and the sessions behind them.
 
+mod limited;
 mod password;
 mod token;
 
+pub(crate) use limited::{Limited, too_many};
 pub(crate) use password::Passwords;
 pub(crate) use token::{AccessTokens, fresh_secret, fresh_token, token_hash};

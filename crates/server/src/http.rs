@@ -1,6 +1,7 @@
 //! The HTTP interface.
 
 mod accounts;
+mod budget;
 mod chats;
 mod content;
 mod events;
@@ -8,17 +9,20 @@ mod files;
 mod health;
 pub(crate) mod host;
 mod members;
+mod query;
 mod reply;
 mod request;
 mod tools;
 mod workspaces;
 
-use crate::auth::{AccessTokens, Passwords};
+use crate::auth::{AccessTokens, Limited, Passwords};
 use crate::settings::Settings;
 use axum::Router;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
+pub(crate) use budget::Budget;
+use budget::Scope;
 use futures_util::FutureExt;
 use host::{ListedOrigin, Names};
 use http::{HeaderName, HeaderValue, Request, StatusCode};
@@ -46,6 +50,11 @@ pub(crate) struct App {
     pub(crate) workspaces: Arc<StoredWorkspaces>,
     pub(crate) tokens: AccessTokens,
     pub(crate) passwords: Passwords,
+    /// Addresses that tried to sign in, or to register, too often.
+    pub(crate) limited_sign_ins: Limited,
+    pub(crate) limited_registrations: Limited,
+    /// Room for the bytes of requests and answers.
+    pub(crate) budget: Budget,
     /// Which hosts and origins requests may name.
     pub(crate) names: Names,
     /// Proxies whose word for a caller's address is taken.
@@ -121,7 +130,9 @@ pub(crate) async fn answer(app: &App, router: Router, request: Request<Incoming>
     let mut request = request.map(Body::new);
     let id = request_id(&request);
     let peer = Peer::of(request.headers(), peer, &app.proxies);
+    let scope = Scope::from_address(&peer.0);
     request.extensions_mut().insert(peer);
+    request.extensions_mut().insert(scope.clone());
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let correlation = tools::correlation_of(request.headers());
     let span = tracing::info_span!("request", request.id = id.to_str().unwrap_or_default());
@@ -132,6 +143,11 @@ pub(crate) async fn answer(app: &App, router: Router, request: Request<Incoming>
         (Err(error), _) => Err(error.clone()),
         (Ok(_), Some(preflight)) => Ok(preflight),
         (Ok(_), None) => routed(app, router, request).instrument(span.clone()).await,
+    };
+    scope.release();
+    let answered = match answered {
+        Ok(response) => charged(app, &scope, response).await,
+        refused => refused,
     };
     let mut response = answered.unwrap_or_else(|error| tools::refusal_at(app, &path, correlation, &error));
     if let Ok(Some(origin)) = names {
@@ -145,8 +161,15 @@ pub(crate) async fn answer(app: &App, router: Router, request: Request<Incoming>
     response
 }
 
+/// Counts an answer until it was sent.
+async fn charged(app: &App, scope: &Scope, response: Response) -> Result<Response> {
+    let (parts, body) = response.into_parts();
+    Ok(Response::from_parts(parts, app.budget.charge(&scope.caller(), body).await?))
+}
+
 /// Has a request answered by its route. A panic and a request that takes too long are errors.
 async fn routed(app: &App, router: Router, request: Request<Body>) -> Result<Response> {
+    query::check(&request)?;
     let what = format!("{} {}", request.method(), request.uri().path());
     let work = AssertUnwindSafe(router.oneshot(request)).catch_unwind();
     // Calls of tools have their own deadline, and their own way to say so; this is for everything beside them.

@@ -1,6 +1,7 @@
 //! HTTP, accounts and configuration.
 
 mod auth;
+mod connection;
 mod http;
 mod local;
 mod logging;

@@ -1,7 +1,8 @@
 //! The server: its parts put together, and the loop that accepts connections.
 
-use crate::auth::{AccessTokens, Passwords, fresh_secret};
-use crate::http::{self, App, host::Names};
+use crate::auth::{AccessTokens, Limited, Passwords, fresh_secret};
+use crate::connection::{self, Connections, Impatient};
+use crate::http::{self, App, Budget, host::Names};
 use crate::local::{self, Local};
 use crate::programs;
 use crate::python;
@@ -112,6 +113,12 @@ impl Server {
             workspaces,
             tokens: AccessTokens::new(&secret, settings.jwt.access_token_expiration_minutes),
             passwords: Passwords::new()?,
+            limited_sign_ins: Limited::default(),
+            limited_registrations: Limited::default(),
+            budget: Budget::new(
+                settings.limits.in_flight_bytes,
+                settings.limits.body_bytes.max(settings.limits.response_bytes),
+            ),
             names: Names::new(&settings),
             // The settings were checked when they were read.
             proxies: settings.server.trusted_proxies.iter().filter_map(|range| range.parse().ok()).collect(),
@@ -139,12 +146,15 @@ impl Server {
     /// Serves until `stop` is done, then finishes what is under way and writes what is left.
     pub async fn run(self, stop: impl Future<Output = ()>) {
         let connections = GracefulShutdown::new();
+        // Files and the database need descriptors too.
+        let most = connection::open_files_limit().map_or(usize::MAX, |files| files / 2);
+        let places = Connections::new(self.app.settings.limits.connections.min(most));
         let router = http::router(Arc::clone(&self.app));
         tokio::pin!(stop);
         loop {
             tokio::select! {
                 accepted = self.listener.accept() => match accepted {
-                    Ok((stream, peer)) => self.serve(stream, peer.ip(), &router, &connections),
+                    Ok((stream, peer)) => self.serve(stream, peer.ip(), &router, &connections, &places),
                     Err(error) => {
                         // Out of descriptors, or a connection that ended before it was accepted.
                         tracing::warn!(%error, "could not accept a connection");
@@ -166,7 +176,19 @@ impl Server {
         self.records.close().await;
     }
 
-    fn serve(&self, stream: TcpStream, peer: IpAddr, router: &axum::Router, connections: &GracefulShutdown) {
+    fn serve(
+        &self,
+        stream: TcpStream,
+        peer: IpAddr,
+        router: &axum::Router,
+        connections: &GracefulShutdown,
+        places: &Arc<Connections>,
+    ) {
+        let is_proxy = self.app.proxies.iter().any(|range| range.contains(peer.to_canonical()));
+        let Some(place) = places.enter(peer.to_canonical(), is_proxy) else {
+            tracing::debug!(%peer, "refused a connection: too many are open (limits.connections)");
+            return;
+        };
         // Answers are small and complete; waiting to fill a packet only delays them.
         let _ = stream.set_nodelay(true);
         let (app, router) = (Arc::clone(&self.app), router.clone());
@@ -177,9 +199,10 @@ impl Server {
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(HEAD_TIMEOUT)
-            .serve_connection(TokioIo::new(stream), service);
+            .serve_connection(TokioIo::new(Impatient::new(stream)), service);
         let connection = connections.watch(connection);
         tokio::spawn(async move {
+            let _place = place;
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "a connection ended early");
             }

@@ -133,7 +133,9 @@ settings! {
         attempts_per_account: u32 = 10, Accepts::Whole(1, 1_000_000);
         /// Sign-in attempts allowed from one address within the window.
         attempts_per_address: u32 = 100, Accepts::Whole(1, 1_000_000);
-        /// Length of the window in which sign-in attempts are counted.
+        /// Registrations allowed from one address within the window.
+        registrations_per_address: u32 = 20, Accepts::Whole(1, 1_000_000);
+        /// Length of the window in which sign-in attempts and registrations are counted.
         attempts_window_minutes: u32 = 15, Accepts::Whole(1, 1440);
     }
 
@@ -143,6 +145,10 @@ settings! {
         body_bytes: usize = 32 << 20, Accepts::Whole(1, GIB);
         /// Largest response body.
         response_bytes: usize = 32 << 20, Accepts::Whole(1, GIB);
+        /// Bytes of requests and answers in memory at once, over all callers; a request for which there is no room waits, then gets 503. One account can hold a quarter.
+        in_flight_bytes: usize = 256 << 20, Accepts::Whole(1 << 20, 1024 * GIB);
+        /// Connections open at once; half of them from one address, unless that is a trusted proxy.
+        connections: usize = 4096, Accepts::Whole(2, 1_000_000);
         /// Longest a call may take, waiting included.
         call_timeout_ms: u64 = 30_000, Accepts::Whole(1, DAY_MS);
         /// Calls under way at once in one workspace; more wait until their deadline.

@@ -87,6 +87,7 @@ impl Server {
     pub fn options(binary: impl Into<PathBuf>, backend: Backend) -> ServerOptions {
         ServerOptions { binary: binary.into(), backend, env: Vec::new() }
             .env("TOOLREST__AUTH__ATTEMPTS_PER_ADDRESS", "100000")
+            .env("TOOLREST__AUTH__REGISTRATIONS_PER_ADDRESS", "100000")
             .env("TOOLREST__LOG__LEVEL", "warn")
             .env("TOOLREST__RUN__PYTHON_DIR", concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/python"))
     }

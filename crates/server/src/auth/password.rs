@@ -1,49 +1,134 @@
 //! Passwords, hashed with Argon2id.
+//!
+//! A hash takes tens of milliseconds and 19 MB on purpose. A few threads of their own compute all of them, each in a
+//! buffer that it keeps: memory of this size, asked of the allocator for each hash on whichever thread is free, ends up
+//! in the pools of many threads, split by small allocations, and is not given back.
 
-use argon2::Argon2;
-use argon2::password_hash::{PasswordHasher, PasswordVerifier, phc::PasswordHash};
-use std::sync::Arc;
-use tokio::sync::Semaphore;
-use toolrest_core::{Result, ToolError};
+use argon2::password_hash::phc::{Output, ParamsString, PasswordHash, Salt};
+use argon2::{Algorithm, Argon2, Block, Params, Version};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use tokio::sync::oneshot;
+use toolrest_core::{ErrorKind, Result, ToolError};
+
+/// The most threads that hash. Each keeps 19 MB.
+const THREADS_MOST: usize = 4;
+
+/// How many hashes may wait for a thread; more are refused.
+const WAITING_MOST: usize = 128;
+
+const SALT_BYTES: usize = 16;
 
 /// Hashes and checks passwords away from the threads that serve requests.
-///
-/// A hash takes tens of milliseconds and 19 MB on purpose, so only as many run at once as there are cores.
 #[derive(Clone)]
 pub(crate) struct Passwords {
-    places: Arc<Semaphore>,
+    queue: mpsc::SyncSender<Job>,
     /// Checked when there is no such account, so that the time taken does not tell.
     decoy: Arc<str>,
 }
 
+type Job = Box<dyn FnOnce(&mut Vec<Block>) + Send>;
+
 impl Passwords {
     pub(crate) fn new() -> Result<Self> {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        Ok(Self { places: Arc::new(Semaphore::new(cores)), decoy: hash("no account has this password")?.into() })
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MOST);
+        let (queue, jobs) = mpsc::sync_channel(WAITING_MOST);
+        let jobs = Arc::new(Mutex::new(jobs));
+        for _ in 0..threads {
+            let jobs = Arc::clone(&jobs);
+            let work = move || work(&jobs);
+            std::thread::Builder::new().name("passwords".into()).spawn(work).map_err(ToolError::internal)?;
+        }
+        let decoy = hash("no account has this password", &mut Vec::new())?.into();
+        Ok(Self { queue, decoy })
     }
 
     pub(crate) async fn hash(&self, password: String) -> Result<String> {
-        self.aside(move || hash(&password)).await?
+        self.aside(move |memory| hash(&password, memory)).await
     }
 
     /// Whether the password is the one that was hashed; never, if there is no hash.
     pub(crate) async fn verify(&self, password: String, hash: Option<String>) -> Result<bool> {
         let decoy = Arc::clone(&self.decoy);
-        self.aside(move || {
-            let known = hash.is_some();
-            let hash = PasswordHash::new(hash.as_deref().unwrap_or(&decoy)).map_err(ToolError::internal)?;
-            Ok(Argon2::default().verify_password(password.as_bytes(), &hash).is_ok() && known)
+        self.aside(move |memory| {
+            let fits = verify(&password, hash.as_deref().unwrap_or(&decoy), memory)?;
+            Ok(fits && hash.is_some())
         })
-        .await?
+        .await
     }
 
-    async fn aside<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
-        let _place = self.places.acquire().await.map_err(ToolError::internal)?;
-        tokio::task::spawn_blocking(work).await.map_err(ToolError::internal)
+    async fn aside<T, F>(&self, work: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut Vec<Block>) -> Result<T> + Send + 'static,
+    {
+        let (answer, answered) = oneshot::channel();
+        let job: Job = Box::new(move |memory| {
+            // Whoever went away while it waited needs no hash.
+            if !answer.is_closed() {
+                let _ = answer.send(work(memory));
+            }
+        });
+        self.queue.try_send(job).map_err(|_| {
+            let message = "Too many sign-ins and registrations are under way; try again in a second";
+            ToolError::new(ErrorKind::Unavailable, message).detail("retry_after_seconds", 1)
+        })?;
+        answered.await.map_err(ToolError::internal)?
     }
 }
 
-fn hash(password: &str) -> Result<String> {
-    let hash = Argon2::default().hash_password(password.as_bytes()).map_err(ToolError::internal)?;
+/// Does one job after the other until there can be no more.
+fn work(jobs: &Mutex<mpsc::Receiver<Job>>) {
+    let mut memory = Vec::new();
+    loop {
+        let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(job) = job else { return };
+        job(&mut memory);
+    }
+}
+
+fn hash(password: &str, memory: &mut Vec<Block>) -> Result<String> {
+    let mut salt = [0; SALT_BYTES];
+    getrandom::fill(&mut salt).map_err(ToolError::internal)?;
+    let mut output = [0; Params::DEFAULT_OUTPUT_LEN];
+    fill(&Params::DEFAULT, Version::default(), password, &salt, &mut output, memory)?;
+    let hash = PasswordHash {
+        algorithm: Algorithm::Argon2id.ident(),
+        version: Some(Version::default().into()),
+        params: ParamsString::try_from(&Params::DEFAULT).map_err(ToolError::internal)?,
+        salt: Some(Salt::new(&salt).map_err(ToolError::internal)?),
+        hash: Some(Output::new(&output).map_err(ToolError::internal)?),
+    };
     Ok(hash.to_string())
 }
+
+fn verify(password: &str, hash: &str, memory: &mut Vec<Block>) -> Result<bool> {
+    let known = PasswordHash::new(hash).map_err(ToolError::internal)?;
+    let broken = || ToolError::internal("a password's hash lacks its salt, its output or its algorithm");
+    if known.algorithm != Algorithm::Argon2id.ident() {
+        return Err(broken());
+    }
+    let params = Params::try_from(&known).map_err(ToolError::internal)?;
+    let version = known.version.map_or(Ok(Version::default()), Version::try_from).map_err(ToolError::internal)?;
+    let (salt, expected) = known.salt.zip(known.hash).ok_or_else(broken)?;
+    let mut output = vec![0; expected.as_bytes().len()];
+    fill(&params, version, password, &salt, &mut output, memory)?;
+    // Outputs are compared in constant time.
+    Ok(Output::new(&output).map_err(ToolError::internal)? == expected)
+}
+
+fn fill(
+    params: &Params,
+    version: Version,
+    password: &str,
+    salt: &[u8],
+    output: &mut [u8],
+    memory: &mut Vec<Block>,
+) -> Result<()> {
+    memory.resize(params.block_count(), Block::default());
+    let argon2 = Argon2::new(Algorithm::Argon2id, version, params.clone());
+    argon2.hash_password_into_with_memory(password.as_bytes(), salt, output, memory).map_err(ToolError::internal)
+}
+
+#[cfg(test)]
+#[path = "password_tests.rs"]
+mod tests;

@@ -2,18 +2,21 @@
 
 use super::App;
 use super::reply::{Answer, Failure, ok};
-use super::request::{Json, Peer, SMALL_BYTES, Signed, bearer, cookie, json, line};
+use super::request::{Peer, SMALL_BYTES, Signed, bearer, cookie, json, line};
 use axum::Extension;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, header};
 use serde::Deserialize;
 use serde_json::json;
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 use toolrest_core::{ErrorKind, Result, Timestamp, ToolError, now};
 use toolrest_store::{Attempt, NewUser, Rotation, Session, User, no_such_account};
 
-use crate::auth::{fresh_token, token_hash};
+use crate::auth::{fresh_token, token_hash, too_many};
 
 const PASSWORD_CHARS: std::ops::RangeInclusive<usize> = 8..=256;
 const EMAIL_BYTES: usize = 254;
@@ -68,24 +71,51 @@ fn check_password(password: &str, confirmation: &str) -> Result<()> {
     Ok(())
 }
 
-pub(crate) async fn register(State(app): State<Arc<App>>, Json(body): Json<Registration>) -> Answer {
+/// Registrations are answered at multiples of this time, so that how long one takes does not tell whether an account was
+/// made.
+const REGISTRATION_STEP: Duration = Duration::from_millis(100);
+
+/// Registers an account. The answer is the same whether or not the address had an account before.
+pub(crate) async fn register(
+    State(app): State<Arc<App>>,
+    Extension(peer): Extension<Peer>,
+    request: Request,
+) -> Answer {
     if !app.settings.auth.registration_open {
         let message = "Registration is closed on this server; ask its operator for an account";
         return Err(ToolError::new(ErrorKind::Forbidden, message).into());
     }
+    app.limited_registrations.check(&peer.0)?;
+    let body: Registration = json(request, &app, SMALL_BYTES).await?;
     let email = check_email(&body.email)?;
     check_password(&body.password, &body.confirm_password)?;
     let full_name = body.full_name.map(|name| line("full_name", &name, FULL_NAME_CHARS)).transpose()?;
+    let limit = app.settings.auth.registrations_per_address;
+    let attempts = vec![Attempt { key: format!("registration:{}", peer.0), limit }];
+    if let Some(wait) = app.store.count_attempts(attempts, window(&app)).await? {
+        return Err(app.limited_registrations.refuse(&peer.0, wait).into());
+    }
+    let begun = Instant::now();
     let password_hash = app.passwords.hash(body.password).await?;
-    let user = app.store.create_user(NewUser { email, password_hash, full_name }).await?;
-    ok(&json!({ "user": user }))
+    let made = app.store.create_user(NewUser { email, password_hash, full_name }).await;
+    let steps = begun.elapsed().as_millis() / REGISTRATION_STEP.as_millis() + 1;
+    tokio::time::sleep_until((begun + REGISTRATION_STEP * u32::try_from(steps).unwrap_or(1)).into()).await;
+    match made {
+        Err(error) if error.kind != ErrorKind::AlreadyExists => Err(error.into()),
+        _ => ok(&json!({
+            "message": "The address can sign in now. If it had an account before, that one and its password are unchanged",
+        })),
+    }
 }
 
-pub(crate) async fn login(
-    State(app): State<Arc<App>>,
-    Extension(peer): Extension<Peer>,
-    Json(body): Json<SignIn>,
-) -> Answer {
+/// The time in which attempts are counted.
+fn window(app: &App) -> Duration {
+    Duration::from_secs(u64::from(app.settings.auth.attempts_window_minutes) * 60)
+}
+
+pub(crate) async fn login(State(app): State<Arc<App>>, Extension(peer): Extension<Peer>, request: Request) -> Answer {
+    app.limited_sign_ins.check(&peer.0)?;
+    let body: SignIn = json(request, &app, SMALL_BYTES).await?;
     let email = normal_email(&body.email);
     if email.contains('\0') || email.len() > EMAIL_BYTES || body.password.chars().count() > *PASSWORD_CHARS.end() {
         return Err(wrong_credentials().into());
@@ -108,7 +138,6 @@ pub(crate) async fn login(
 /// out by failing from elsewhere.
 async fn count_attempts(app: &App, email: &str, peer: &Peer) -> Result<Vec<String>> {
     let limits = &app.settings.auth;
-    let window = Duration::from_secs(u64::from(limits.attempts_window_minutes) * 60);
     let address = vec![Attempt { key: format!("address:{}", peer.0), limit: limits.attempts_per_address }];
     let account = vec![
         Attempt { key: format!("account:{email}:{}", peer.0), limit: limits.attempts_per_account },
@@ -116,14 +145,13 @@ async fn count_attempts(app: &App, email: &str, peer: &Peer) -> Result<Vec<Strin
     ];
     let keys = address.iter().chain(&account).map(|attempt| attempt.key.clone()).collect();
     // The address first: one that is over its limit leaves no trace for each account it tries.
-    for attempts in [address, account] {
-        if let Some(wait) = app.store.count_attempts(attempts, window).await? {
-            let seconds = wait.as_secs() + 1;
-            let message = format!("Too many sign-in attempts; try again in {seconds} seconds");
-            return Err(ToolError::new(ErrorKind::RateLimited, message).detail("retry_after_seconds", seconds));
-        }
+    if let Some(wait) = app.store.count_attempts(address, window(app)).await? {
+        return Err(app.limited_sign_ins.refuse(&peer.0, wait));
     }
-    Ok(keys)
+    match app.store.count_attempts(account, window(app)).await? {
+        Some(wait) => Err(too_many(wait)),
+        None => Ok(keys),
+    }
 }
 
 pub(crate) async fn refresh(State(app): State<Arc<App>>, request: Request) -> Answer {

@@ -1,6 +1,7 @@
 //! The bytes of a file, whole or a range of them, sent as they are read.
 
 use super::App;
+use super::budget::{Held, of_user};
 use super::reply::Answer;
 use super::request::At;
 use axum::body::{Body, Bytes};
@@ -20,7 +21,15 @@ const PIECE_BYTES: u64 = 256 << 10;
 pub(crate) async fn download(State(app): State<Arc<App>>, at: At, headers: HeaderMap) -> Answer {
     let path = at.file_path(&app).await?;
     let cx = app.engine.outside_tools("content", at.workspace, at.caller, Role::Viewer).await?;
-    let OpenFile { entry, bytes } = toolrest_ops::open(&cx, &path).await?;
+    let on_disk = cx.workspace.open(&path, 0).await?;
+    let (OpenFile { entry, bytes }, held) = if let Some(on_disk) = on_disk {
+        (on_disk, None)
+    } else {
+        // It is in memory as a whole until it was sent.
+        let open = toolrest_ops::open(&cx, &path).await?;
+        let size = usize::try_from(open.entry.size).unwrap_or(0);
+        (open, Some(app.budget.reserve(&of_user(at.caller.user), size).await?))
+    };
     let size = u64::try_from(entry.size).unwrap_or(0);
     let range = headers.get(header::RANGE).and_then(|range| range.to_str().ok());
     let (status, part) = match range.map_or(Asked::Everything, |range| Asked::by(range, size)) {
@@ -31,7 +40,7 @@ pub(crate) async fn download(State(app): State<Arc<App>>, at: At, headers: Heade
             return Ok((StatusCode::RANGE_NOT_SATISFIABLE, all).into_response());
         }
     };
-    let mut response = Response::new(Body::from_stream(pieces(bytes, part)));
+    let mut response = Response::new(Body::from_stream(pieces(bytes, part, held)));
     *response.status_mut() = status;
     let said = response.headers_mut();
     // Never shown by a browser as a page of this server: a file may hold anything.
@@ -80,9 +89,9 @@ impl Asked {
 }
 
 /// The bytes of a part, piece by piece. Each is read when the one before was sent, so that memory stays small.
-fn pieces(mut bytes: Box<dyn ReadSeek>, part: Part) -> impl Stream<Item = std::io::Result<Bytes>> {
+fn pieces(mut bytes: Box<dyn ReadSeek>, part: Part, held: Option<Held>) -> impl Stream<Item = std::io::Result<Bytes>> {
     let sought = bytes.seek(SeekFrom::Start(part.first)).map(drop);
-    stream::try_unfold((bytes, part.count, Some(sought)), |(mut bytes, left, sought)| async move {
+    stream::try_unfold((bytes, part.count, Some(sought), held), |(mut bytes, left, sought, held)| async move {
         sought.unwrap_or(Ok(()))?;
         if left == 0 {
             return Ok(None);
@@ -96,7 +105,7 @@ fn pieces(mut bytes: Box<dyn ReadSeek>, part: Part) -> impl Stream<Item = std::i
         if count == 0 {
             return Err(std::io::Error::other("the file became shorter while it was sent"));
         }
-        Ok(Some((Bytes::from(piece), (bytes, left - count, None))))
+        Ok(Some((Bytes::from(piece), (bytes, left - count, None, held))))
     })
 }
 

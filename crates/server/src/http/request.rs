@@ -1,8 +1,9 @@
 //! What handlers take from a request.
 
 use super::App;
+use super::budget::{Budget, Scope};
 use super::reply::Failure;
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use http::{HeaderMap, header, request::Parts};
 use http_body_util::BodyExt;
@@ -71,7 +72,9 @@ impl FromRequestParts<Arc<App>> for Signed {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Failure> {
-        Ok(Self(app.tokens.check(access_token(&parts.headers))?))
+        let caller = app.tokens.check(access_token(&parts.headers))?;
+        scope(&parts.extensions).is_of(caller.user);
+        Ok(Self(caller))
     }
 }
 
@@ -105,12 +108,10 @@ impl At {
         }
     }
 
-    /// The request's body.
+    /// The request's body, which is read only for members.
     pub(crate) async fn json<T: DeserializeOwned>(&self, app: &App, request: Request) -> Result<T> {
-        match json(request, app, app.settings.limits.body_bytes).await {
-            Ok(body) => Ok(body),
-            Err(error) => self.refuse(app, error).await,
-        }
+        let request = for_member(app, self.workspace, self.caller, request).await?;
+        json(request, app, app.settings.limits.body_bytes).await
     }
 
     /// The part of a long list that is asked for.
@@ -172,6 +173,50 @@ impl<T: DeserializeOwned> FromRequest<Arc<App>> for Json<T> {
     }
 }
 
+/// What is known of a request, wherever it is handled.
+pub(crate) fn scope(extensions: &http::Extensions) -> Scope {
+    extensions.get::<Scope>().cloned().unwrap_or_default()
+}
+
+/// Gives a request back if its caller is a member of the workspace, before its body is read.
+pub(crate) async fn for_member(app: &App, workspace: WorkspaceId, caller: Caller, request: Request) -> Result<Request> {
+    match app.engine.authorise(workspace, caller).await {
+        Ok(()) => Ok(request),
+        Err(error) => {
+            discard(request).await;
+            Err(error)
+        }
+    }
+}
+
+/// Whether a body may be long: it is announced as such, or not announced at all.
+pub(crate) fn may_be_long(request: &Request) -> bool {
+    let size = hyper::body::Body::size_hint(request.body());
+    size.upper().is_none_or(|most| most > SMALL_BYTES as u64)
+}
+
+/// How long a body is read that nobody wants.
+const DISCARD_TIME: Duration = Duration::from_secs(5);
+
+/// Reads a body and forgets it, so that its sender gets to see the answer. A sender that waits to be asked for the body
+/// is not asked.
+async fn discard(request: Request) {
+    if request.headers().contains_key(header::EXPECT) {
+        return;
+    }
+    let mut body = request.into_body();
+    let read = async {
+        let mut total = 0;
+        while let Some(Ok(frame)) = body.frame().await {
+            total += frame.data_ref().map_or(0, Bytes::len);
+            if total > DRAINED_BYTES {
+                break;
+            }
+        }
+    };
+    let _ = tokio::time::timeout(DISCARD_TIME, read).await;
+}
+
 /// Reads a JSON body within the limits.
 pub(crate) async fn json<T: DeserializeOwned>(request: Request, app: &App, limit_bytes: usize) -> Result<T> {
     if !is_json(request.headers()) {
@@ -179,7 +224,8 @@ pub(crate) async fn json<T: DeserializeOwned>(request: Request, app: &App, limit
         return Err(ToolError::new(ErrorKind::UnsupportedMediaType, message));
     }
     let patience = Duration::from_millis(app.settings.limits.call_timeout_ms);
-    let body = tokio::time::timeout(patience, collect(request.into_body(), limit_bytes));
+    let scope = scope(request.extensions());
+    let body = tokio::time::timeout(patience, collect(request.into_body(), limit_bytes, &app.budget, &scope));
     let late = |_| ToolError::new(ErrorKind::Timeout, "The body did not arrive in time");
     let body = body.await.map_err(late)??;
     if body.trim_ascii_start().first() != Some(&b'{') && serde_json::from_slice::<IgnoredAny>(&body).is_ok() {
@@ -202,19 +248,31 @@ fn is_json(headers: &HeaderMap) -> bool {
 /// How much of a body that is too long is read at least.
 const DRAINED_BYTES: usize = 64 << 20;
 
-/// Collects a body. One that is too long is read to its end, within reason, so that the sender gets to see the answer.
-async fn collect(mut body: Body, limit: usize) -> Result<Vec<u8>> {
-    let hint = usize::try_from(hyper::body::Body::size_hint(&body).lower()).unwrap_or(0);
-    let mut bytes = Vec::with_capacity(hint.min(limit));
+/// Collects a body, in room that the request holds until it is answered. One that is too long is read to its end, within
+/// reason, so that the sender gets to see the answer.
+async fn collect(mut body: Body, limit: usize, budget: &Budget, scope: &Scope) -> Result<Vec<u8>> {
+    let announced = hyper::body::Body::size_hint(&body).exact().and_then(|size| usize::try_from(size).ok());
+    let caller = scope.caller();
+    let mut room = announced.unwrap_or(SMALL_BYTES).min(limit);
+    scope.hold(budget.reserve(&caller, room).await?);
+    let mut bytes = Vec::with_capacity(room);
     let mut total = 0_usize;
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| bad_request(format!("The body could not be read: {error}")))?;
         let Some(data) = frame.data_ref() else { continue };
         total = total.saturating_add(data.len());
         if total <= limit {
+            // Only a body of unknown length outgrows its room.
+            while total > room {
+                let more = room.min(limit - room).max(1);
+                scope.hold(budget.reserve(&caller, more).await?);
+                room += more;
+            }
             bytes.extend_from_slice(data);
         } else if total > limit.saturating_mul(4).max(DRAINED_BYTES) {
             break;
+        } else {
+            bytes = Vec::new();
         }
     }
     if total > limit {

@@ -2,7 +2,7 @@
 
 use super::App;
 use super::reply::{Answer, failure, ok, reply};
-use super::request::{access_token, json, workspace_id};
+use super::request::{access_token, for_member, json, may_be_long, scope, workspace_id};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Query, Request, State};
 use axum::response::Response;
@@ -109,7 +109,10 @@ async fn bind(
     correlation: &mut String,
 ) -> Result<Call> {
     let caller = app.tokens.check(access_token(request.headers()))?;
+    scope(request.extensions()).is_of(caller.user);
     let workspace = workspace_id(workspace)?;
+    // A short body costs less than the question who sends it, which the call itself asks.
+    let request = if may_be_long(&request) { for_member(app, workspace, caller, request).await? } else { request };
     match read(app, toolset, request, correlation).await {
         Ok((tool, args)) => {
             let correlation = correlation.clone();

@@ -6,8 +6,8 @@ use toolrest_testkit::{Account, Client, PASSWORD, Reply, Request, unique_email};
 use crate::on::{On, text_at};
 
 on_both_databases![
-    a_registration_gives_the_user,
-    an_address_can_be_registered_once,
+    a_registration_makes_an_account,
+    a_known_address_is_answered_like_a_new_one_and_stays_as_it_was,
     of_concurrent_registrations_of_one_address_one_wins,
     a_registration_that_lacks_something_is_refused,
     a_nul_byte_in_a_registration_or_a_name_is_refused,
@@ -18,6 +18,8 @@ on_both_databases![
     sign_in_attempts_are_limited_per_account,
     sign_in_attempts_are_limited_per_address,
     registration_can_be_closed,
+    registrations_are_limited_per_address,
+    a_trusted_proxy_names_the_address,
 ];
 
 async fn post(client: &Client, path: &str, body: &Value) -> Reply {
@@ -29,47 +31,98 @@ fn registration(email: &str) -> Value {
     json!({"email": email, "password": PASSWORD, "confirm_password": PASSWORD})
 }
 
-async fn a_registration_gives_the_user(on: On) {
+async fn a_registration_makes_an_account(on: On) {
     let client = on.shared().client();
     let email = unique_email("new");
     let mut body = registration(&email);
     body["full_name"] = json!("Ada Lovelace");
-    let made = post(&client, "register", &body).await.success();
-    assert_eq!(made["user"]["email"], email);
-    assert_eq!(made["user"]["full_name"], "Ada Lovelace");
-    for field in ["id", "created_at", "updated_at"] {
-        assert!(made["user"][field].is_string(), "{made}");
-    }
+    assert!(post(&client, "register", &body).await.success()["message"].is_string());
     let account = Account::login(&client, &email).await;
     let me = account.get("/auth/me").await.success();
-    assert_eq!(me["user"], made["user"]);
+    assert_eq!(me["user"]["email"], email);
+    assert_eq!(me["user"]["full_name"], "Ada Lovelace");
+    for field in ["id", "created_at", "updated_at"] {
+        assert!(me["user"][field].is_string(), "{me}");
+    }
 }
 
-async fn an_address_can_be_registered_once(on: On) {
+fn registration_with(email: &str, password: &str) -> Value {
+    json!({"email": email, "password": password, "confirm_password": password})
+}
+
+async fn a_known_address_is_answered_like_a_new_one_and_stays_as_it_was(on: On) {
     let client = on.shared().client();
     let email = unique_email("once");
-    post(&client, "register", &registration(&email)).await.success();
-    post(&client, "register", &registration(&email)).await.refused(409, "CONFLICT");
+    let mut replies = Vec::new();
+    for password in [PASSWORD, "another password 1"] {
+        let begun = std::time::Instant::now();
+        let reply = post(&client, "register", &registration_with(&email, password)).await;
+        assert!(begun.elapsed().as_millis() >= 100, "both wait for the same moments");
+        replies.push((reply.status, reply.text, reply.headers.len()));
+    }
+    assert_eq!(replies[0].0, 200);
+    assert_eq!(replies[0], replies[1]);
+    Account::login(&client, &email).await;
+    let other = json!({"email": email, "password": "another password 1"});
+    post(&client, "login", &other).await.refused(401, "INVALID_TOKEN");
 }
 
 async fn of_concurrent_registrations_of_one_address_one_wins(on: On) {
     let client = on.shared().client();
     let email = unique_email("race");
+    let password = |n: usize| format!("the password number {n}");
     let racing: Vec<_> = (0..6)
-        .map(|_| {
-            let (client, body) = (client.clone(), registration(&email));
+        .map(|n| {
+            let (client, body) = (client.clone(), registration_with(&email, &password(n)));
             tokio::spawn(async move { post(&client, "register", &body).await })
         })
         .collect();
-    let mut winners = 0;
     for reply in racing {
-        let reply = reply.await.unwrap();
-        match reply.status {
-            200 => winners += 1,
-            _ => drop(reply.refused(409, "CONFLICT")),
-        }
+        reply.await.unwrap().success();
+    }
+    let mut winners = 0;
+    for n in 0..6 {
+        let login = json!({"email": email, "password": password(n)});
+        winners += usize::from(post(&client, "login", &login).await.status == 200);
     }
     assert_eq!(winners, 1);
+}
+
+async fn registrations_are_limited_per_address(on: On) {
+    let server = on
+        .options()
+        .env("TOOLREST__AUTH__REGISTRATIONS_PER_ADDRESS", "3")
+        .env("TOOLREST__SERVER__TRUSTED_PROXIES", "192.0.2.1")
+        .start();
+    let client = server.client();
+    for _ in 0..3 {
+        post(&client, "register", &registration(&unique_email("one-of-many"))).await.success();
+    }
+    // Who is no proxy cannot name another address.
+    for forwarded in ["203.0.113.7", "203.0.113.8"] {
+        let body = registration(&unique_email("one-too-many"));
+        let request = Request::new("POST", "/api/v1/auth/register").header("X-Forwarded-For", forwarded).json(&body);
+        let reply = client.send(request).await;
+        reply.refused(429, "RATE_LIMITED");
+        assert!(reply.header("retry-after").unwrap().parse::<u64>().unwrap() > 0, "{reply}");
+    }
+}
+
+async fn a_trusted_proxy_names_the_address(on: On) {
+    let server = on
+        .options()
+        .env("TOOLREST__AUTH__REGISTRATIONS_PER_ADDRESS", "1")
+        .env("TOOLREST__SERVER__TRUSTED_PROXIES", "127.0.0.1,10.0.0.0/8")
+        .start();
+    let register = async |forwarded: &str| {
+        let body = registration(&unique_email("forwarded"));
+        let request = Request::new("POST", "/api/v1/auth/register").header("X-Forwarded-For", forwarded).json(&body);
+        server.client().send(request).await.status
+    };
+    assert_eq!(register("203.0.113.7").await, 200);
+    // What stands before the last address that is no proxy is the caller's own invention.
+    assert_eq!(register("198.51.100.1, 203.0.113.7, 10.0.0.2").await, 429);
+    assert_eq!(register("203.0.113.7, 203.0.113.9").await, 200);
 }
 
 async fn a_registration_that_lacks_something_is_refused(on: On) {

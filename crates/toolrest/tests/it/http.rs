@@ -25,6 +25,7 @@ on_both_databases![
     bodies_of_the_other_routes_are_judged_alike,
     the_toolset_route_is_the_tools_route,
     an_unknown_toolset_is_not_found,
+    an_unknown_query_parameter_is_refused_with_the_nearest_name,
     the_catalogue_lists_every_tool_in_every_format,
     names_for_models_have_no_dots_and_every_route_takes_both_spellings,
     a_request_cut_off_midway_does_no_harm,
@@ -185,6 +186,23 @@ async fn the_toolset_route_is_the_tools_route(on: On) {
     let refused = workspace.post("/toolsets/workspace", &call).await;
     let refused = refused.refused(404, "NOT_FOUND");
     assert_eq!(refused["error"], "Tool 'nothing' not found");
+}
+
+async fn an_unknown_query_parameter_is_refused_with_the_nearest_name(on: On) {
+    let workspace = on.workspace().await;
+    for (path, nearest) in [("/trash?limt=1", "limit"), ("/commits?befor=1", "before"), ("/calls?Limit=1", "limit")] {
+        let refusal = workspace.get(path).await.refused(400, "VALIDATION_ERROR");
+        assert!(text_at(&refusal, "/error").contains(&format!("did you mean `{nearest}`")), "{path}: {refusal}");
+    }
+    for path in ["?verbose=1", "/members?limit=3", "/content/a.txt?download", "/events?since=3"] {
+        workspace.get(path).await.refused(400, "VALIDATION_ERROR");
+    }
+    let call = json!({"tool": "read_file", "args": {"path": "a"}});
+    let refused = workspace.post("/toolsets/system?verbose=1", &call).await;
+    assert_eq!((refused.status, &refused.json()["ok"]), (400, &json!(false)), "in the toolset's shape: {refused}");
+    workspace.account.get("/toolsets/file?fromat=mcp").await.refused(400, "VALIDATION_ERROR");
+    workspace.get("/trash?limit=1&limit=2").await.refused(400, "VALIDATION_ERROR");
+    workspace.get("/trash?limit=1").await.success();
 }
 
 async fn an_unknown_toolset_is_not_found(on: On) {

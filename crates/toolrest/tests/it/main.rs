@@ -32,6 +32,7 @@ mod http;
 mod isolation;
 mod job_network;
 mod local_folder;
+mod memory;
 mod moves;
 mod names;
 mod origins;
