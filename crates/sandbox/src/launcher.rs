@@ -18,7 +18,7 @@ use rustix::{
     event::{Timespec, epoll},
     fs::{Mode, OFlags},
     io::Errno,
-    process::{Resource, Rlimit, Signal},
+    process::{Resource, Rlimit},
 };
 
 use crate::{
@@ -49,9 +49,15 @@ fn serve() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
+/// How long the launcher may take to end its jobs and to remove its control groups once the server is gone.
+const CLEAN_UP: u32 = 10;
+
 /// Takes the control socket from where the server has put it, and cuts the ties to everything else of the server's.
+///
+/// The launcher ends when that socket is closed, also by the death of the server, and not by a signal that is meant for
+/// the server: it has jobs to end and control groups to remove.
 fn settle() -> rustix::io::Result<OwnedFd> {
-    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+    sys::ignore_requests_to_end();
     // A signal from the terminal is the server's to answer.
     let _ = rustix::process::setsid();
     // Before the socket is moved, or it would get its number.
@@ -96,6 +102,7 @@ impl Launcher {
             }
             for event in &events {
                 if !self.answer(event.data.u64()) {
+                    sys::end_after(CLEAN_UP);
                     self.jobs.end_all(&mut self.cells);
                     return Ok(());
                 }

@@ -67,6 +67,23 @@ pub(crate) fn stop_sharing_root() -> Result<()> {
     check(unsafe { libc::unshare(libc::CLONE_FS) }.into()).map(drop)
 }
 
+/// Forks into new namespaces that belong to another user. Only root can do so; its capabilities count for what the
+/// kernel asks for to make them.
+pub(crate) fn clone_as(owner: u32, namespaces: i32) -> Result<Forked> {
+    use rustix::{fs::Uid, thread};
+    let before = thread::capabilities(None)?;
+    thread::set_thread_res_uid(Uid::ROOT, Uid::from_raw(owner), Uid::ROOT)?;
+    let forked = thread::set_capabilities(None, before).and_then(|()| clone(namespaces));
+    if matches!(forked, Ok(Forked::Child)) {
+        return forked;
+    }
+    if thread::set_thread_res_uid(Uid::ROOT, Uid::ROOT, Uid::ROOT).is_err() {
+        // A launcher that is not root any more is of no use.
+        exit(1);
+    }
+    forked
+}
+
 /// Executes a program in the place of this process; returns only if that fails.
 pub(crate) fn execute(program: &CStr, argv: &[CString], env: &[CString]) -> Errno {
     let pointers = |strings: &[CString]| -> Vec<*const libc::c_char> {
@@ -144,6 +161,20 @@ pub(crate) fn child_signals() -> Result<OwnedFd> {
         #[allow(clippy::cast_possible_truncation, reason = "a descriptor")]
         Ok(OwnedFd::from_raw_fd(fd as RawFd))
     }
+}
+
+/// Ignores the signals that ask a process to end.
+pub(crate) fn ignore_requests_to_end() {
+    for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM] {
+        // SAFETY: no handler is set.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
+}
+
+/// Ends this process after some seconds, whatever it does.
+pub(crate) fn end_after(seconds: u32) {
+    // SAFETY: it only sets a timer, whose signal ends the process.
+    unsafe { libc::alarm(seconds) };
 }
 
 /// Gives a program the signals as a fresh process has them.

@@ -101,7 +101,9 @@ impl Cells {
             // More is left in the group of the jobs before than this one may have: it is used no more.
             cell.kill();
             cell.bury();
-            let _ = cell.group.map(|group| group.remove());
+            if let Some(group) = cell.group {
+                group.remove();
+            }
         }
         Err(failure.unwrap_or_else(|| Failure::new(Step::Group, Errno::BUSY)))
     }
@@ -160,7 +162,13 @@ impl Cells {
     fn make(&mut self) -> Result<Cell, Failure> {
         let (ours, theirs) = wire::pair(SocketFlags::empty()).at(Step::Fork)?;
         rustix::io::ioctl_fionbio(&ours, true).at(Step::Fork)?;
-        match sys::clone(sys::ALL_NAMESPACES).at(Step::Namespaces)? {
+        let forked = if self.ground.privileged {
+            // What the kernel charges to the owner of namespaces is not to be root's.
+            sys::clone_as(self.host_id, sys::ALL_NAMESPACES)
+        } else {
+            sys::clone(sys::ALL_NAMESPACES)
+        };
+        match forked.at(Step::Namespaces)? {
             Forked::Child => cell::live(&theirs, &self.ground),
             Forked::Parent { pid, pidfd } => {
                 let mut cell = Cell { pidfd, socket: ours, group: None };
@@ -204,8 +212,6 @@ impl Cells {
             cell.kill();
             self.dismiss(cell);
         }
-        if let Some(groups) = self.groups.take() {
-            groups.remove();
-        }
+        self.groups = None;
     }
 }

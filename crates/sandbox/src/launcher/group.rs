@@ -4,6 +4,8 @@ use std::{
     fs, io,
     os::fd::{AsRawFd, OwnedFd},
     path::{Path, PathBuf},
+    thread,
+    time::Duration,
 };
 
 use rustix::{
@@ -12,6 +14,9 @@ use rustix::{
 };
 
 use crate::{Enforcer, Limits};
+
+/// How often it is tried to remove a group in which a process has just ended.
+const REMOVALS_TRIED: u32 = 100;
 
 /// A group of our own making.
 #[derive(Debug)]
@@ -49,13 +54,25 @@ pub(super) struct Hit {
 
 impl Group {
     pub(super) fn make(folders: Vec<PathBuf>, version: Version) -> io::Result<Self> {
-        for folder in &folders {
-            fs::create_dir(folder)?;
+        let mut group = Self { folders: Vec::new(), version, before: Hits::default(), doors: Vec::new(), alarm: None };
+        let made = folders.into_iter().try_for_each(|folder| group.add(folder));
+        let made = made.and_then(|()| {
+            group.alarm = (version == Version::One).then(|| alarm(&group.folders[0])).transpose()?;
+            Ok(())
+        });
+        if let Err(error) = made {
+            group.remove();
+            return Err(error);
         }
-        let open = |folder: &PathBuf| fs::OpenOptions::new().write(true).open(folder.join("cgroup.procs"));
-        let doors = folders.iter().map(|folder| open(folder).map(OwnedFd::from)).collect::<io::Result<_>>()?;
-        let alarm = (version == Version::One).then(|| alarm(&folders[0])).transpose()?;
-        Ok(Self { folders, version, before: Hits::default(), doors, alarm })
+        Ok(group)
+    }
+
+    fn add(&mut self, folder: PathBuf) -> io::Result<()> {
+        fs::create_dir(&folder)?;
+        let procs = folder.join("cgroup.procs");
+        self.folders.push(folder);
+        self.doors.push(fs::OpenOptions::new().write(true).open(procs)?.into());
+        Ok(())
     }
 
     /// The files that a process which writes a nought to them enters by: it waits for the kernel then, and not the
@@ -78,6 +95,8 @@ impl Group {
                 let _ = write(swap.clone(), "-1");
                 write(self.folders[0].join("memory.limit_in_bytes"), &memory)?;
                 let _ = write(swap, &memory);
+                // The buffers of TCP and UDP sockets are counted apart in version 1.
+                let _ = write(self.folders[0].join("memory.kmem.tcp.limit_in_bytes"), &memory);
             }
             Version::Two => {
                 write(self.folders[0].join("memory.max"), &memory)?;
@@ -101,6 +120,7 @@ impl Group {
         match self.version {
             Version::One => {
                 let _ = write(self.folders[0].join("memory.memsw.limit_in_bytes"), "-1");
+                let _ = write(self.folders[0].join("memory.kmem.tcp.limit_in_bytes"), "-1");
                 write(self.folders[0].join("memory.limit_in_bytes"), "-1")?;
             }
             Version::Two => write(self.folders[0].join("memory.max"), "max")?,
@@ -142,9 +162,24 @@ impl Group {
         Hits { memory: number(self.folders[0].join(events), "oom_kill"), processes }
     }
 
-    /// Removes it; the kernel refuses while a process is in it.
-    pub(super) fn remove(&self) -> io::Result<()> {
-        self.folders.iter().try_for_each(fs::remove_dir)
+    /// Removes it, once no process is in it any more.
+    pub(super) fn remove(&self) {
+        for folder in &self.folders {
+            remove(folder);
+        }
+    }
+}
+
+/// Removes the folder of a group. The kernel refuses while a process is in it, and one that was just killed is so for a
+/// moment.
+#[allow(clippy::disallowed_methods, reason = "the kernel gives no sign when it can be removed")]
+pub(super) fn remove(folder: &Path) {
+    for _ in 0..REMOVALS_TRIED {
+        match fs::remove_dir(folder) {
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => thread::sleep(Duration::from_millis(2)),
+            // Where it cannot be removed now, the next launcher tries again.
+            Ok(()) | Err(_) => return,
+        }
     }
 }
 

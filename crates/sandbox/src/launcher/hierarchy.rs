@@ -6,24 +6,30 @@
 use std::{
     ffi::OsStr,
     fs, io,
-    os::fd::AsFd,
+    os::fd::{AsFd, OwnedFd},
     path::{Path, PathBuf},
 };
 
-use rustix::process::{WaitId, WaitIdOptions};
+use rustix::{
+    fs::{FlockOperation, Mode, OFlags},
+    process::{WaitId, WaitIdOptions},
+};
 
-use super::group::{Group, Version};
+use super::group::{self, Group, Version};
 use crate::sys::{self, Forked};
 
 /// How many groups are kept to be used again.
 const KEPT: usize = 64;
 
+/// A folder of ours is named after its launcher: this, its PID, and a number where a folder of that name is left.
 const PREFIX: &str = "toolrest-";
+
+const NAMES_TRIED: u32 = 8;
 
 /// Makes groups, and keeps those that are free: making and removing them is slow, and what a job leaves in the page
 /// cache would keep a removed one alive.
 pub(super) struct Groups {
-    bases: Vec<PathBuf>,
+    bases: Vec<Base>,
     version: Version,
     free: Vec<Group>,
     made: usize,
@@ -53,11 +59,7 @@ impl Groups {
             }
         };
         self.give_back(group);
-        if entered {
-            return Some(self);
-        }
-        self.remove();
-        None
+        entered.then_some(self)
     }
 
     fn second(parent: &Path) -> io::Result<Self> {
@@ -65,15 +67,15 @@ impl Groups {
         if !["memory", "pids"].iter().all(|wanted| controllers.split_whitespace().any(|word| word == *wanted)) {
             return Err(io::ErrorKind::Unsupported.into());
         }
-        let base = make_base(parent)?;
-        fs::write(base.join("cgroup.subtree_control"), "+memory +pids")?;
+        let base = Base::make(parent)?;
+        fs::write(base.path.join("cgroup.subtree_control"), "+memory +pids")?;
         Ok(Self { bases: vec![base], version: Version::Two, free: Vec::new(), made: 0 })
     }
 
     fn first(mounts: &str, own: &str) -> io::Result<Self> {
         let parent = |controller| first(mounts, own, controller).ok_or(io::ErrorKind::NotFound);
-        let mut bases = vec![make_base(&parent("memory")?)?];
-        bases.extend(parent("pids").ok().and_then(|parent| make_base(&parent).ok()));
+        let mut bases = vec![Base::make(&parent("memory")?)?];
+        bases.extend(parent("pids").ok().and_then(|parent| Base::make(&parent).ok()));
         Ok(Self { bases, version: Version::One, free: Vec::new(), made: 0 })
     }
 
@@ -82,7 +84,7 @@ impl Groups {
             return Some(group);
         }
         self.made += 1;
-        let folders = self.bases.iter().map(|base| base.join(format!("job-{}", self.made))).collect();
+        let folders = self.bases.iter().map(|base| base.path.join(format!("job-{}", self.made))).collect();
         Group::make(folders, self.version).ok()
     }
 
@@ -91,35 +93,74 @@ impl Groups {
         if self.free.len() < KEPT && group.lift().is_ok() {
             self.free.push(group);
         } else {
-            let _ = group.remove();
-        }
-    }
-
-    pub(super) fn remove(self) {
-        for group in &self.free {
-            let _ = group.remove();
-        }
-        for base in &self.bases {
-            let _ = fs::remove_dir(base);
+            group.remove();
         }
     }
 }
 
-/// Makes the folder of this launcher, and removes those of launchers that were killed.
-fn make_base(parent: &Path) -> io::Result<PathBuf> {
+impl Drop for Groups {
+    fn drop(&mut self) {
+        self.free.iter().for_each(Group::remove);
+    }
+}
+
+/// The folder of one launcher, removed with it.
+struct Base {
+    path: PathBuf,
+    /// Holds a lock on the folder, which says that its launcher is alive.
+    _lock: OwnedFd,
+}
+
+impl Base {
+    /// Makes the folder of this launcher, and removes those of launchers that have died.
+    fn make(parent: &Path) -> io::Result<Self> {
+        sweep(parent)?;
+        let pid = std::process::id();
+        for number in 0..NAMES_TRIED {
+            let path = parent.join(format!("{PREFIX}{pid}-{number}"));
+            match fs::create_dir(&path) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+                Err(error) => return Err(error),
+            }
+            // Another launcher that sweeps can be faster, and remove it.
+            if let Some(lock) = lock(&path) {
+                return Ok(Self { path, _lock: lock });
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    }
+}
+
+impl Drop for Base {
+    fn drop(&mut self) {
+        group::remove(&self.path);
+    }
+}
+
+/// Removes what launchers have left that were killed: folders with our name that nobody holds a lock on.
+fn sweep(parent: &Path) -> io::Result<()> {
     for entry in fs::read_dir(parent)?.flatten() {
         let name = entry.file_name();
-        let pid = name.to_str().and_then(|name| name.strip_prefix(PREFIX)).and_then(|pid| pid.parse::<u32>().ok());
-        if pid.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists()) {
-            for job in fs::read_dir(entry.path()).into_iter().flatten().flatten() {
-                let _ = fs::remove_dir(job.path());
-            }
-            let _ = fs::remove_dir(entry.path());
+        let numbers = name.to_str().and_then(|name| name.strip_prefix(PREFIX)).and_then(|rest| rest.split_once('-'));
+        let is_ours = numbers.is_some_and(|(pid, number)| pid.parse::<u32>().is_ok() && number.parse::<u32>().is_ok());
+        let Some(_lock) = is_ours.then(|| lock(&entry.path())).flatten() else { continue };
+        // The kernel removes none in which there is a process.
+        for job in fs::read_dir(entry.path())?.flatten() {
+            let _ = fs::remove_dir(job.path());
         }
+        let _ = fs::remove_dir(entry.path());
     }
-    let base = parent.join(format!("{PREFIX}{}", std::process::id()));
-    fs::create_dir(&base)?;
-    Ok(base)
+    Ok(())
+}
+
+/// Locks a folder; nothing where somebody else holds the lock, or the folder is gone.
+fn lock(folder: &Path) -> Option<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = rustix::fs::open(folder, flags, Mode::empty()).ok()?;
+    rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
+    let (held, there) = (rustix::fs::fstat(&file).ok()?, rustix::fs::stat(folder).ok()?);
+    (held.st_ino == there.st_ino).then_some(file)
 }
 
 /// The group we are in, and the one above: a service manager that delegates puts its service into a group beneath.

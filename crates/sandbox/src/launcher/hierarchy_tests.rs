@@ -1,6 +1,6 @@
 use std::{fs, path::PathBuf};
 
-use super::{Groups, first, second};
+use super::{Base, Groups, first, second};
 use crate::Limits;
 
 const MOUNTS: &str = "\
@@ -50,5 +50,21 @@ fn a_group_that_is_used_again_limits_nothing_before_its_next_job() {
     let again = groups.take().unwrap();
     assert_eq!((&again.folders, limits(&again.folders)), (&folders, before));
     groups.give_back(again);
-    groups.remove();
+}
+
+#[test]
+fn what_a_dead_launcher_has_left_is_swept_and_what_a_living_one_has_is_not() {
+    let parent = tempfile::tempdir().unwrap();
+    let [dead, strange, short] = ["toolrest-1-0", "toolrest-a-b", "toolrest-1"].map(|name| parent.path().join(name));
+    for folder in [&dead, &strange, &short] {
+        fs::create_dir_all(folder.join("job-1")).unwrap();
+    }
+    let living = Base::make(parent.path()).unwrap();
+    assert!(!dead.exists() && strange.exists() && short.exists());
+    // The same process holds it, by another descriptor.
+    let other = Base::make(parent.path()).unwrap();
+    assert!(living.path.exists() && other.path != living.path);
+    let path = living.path.clone();
+    drop(living);
+    assert!(!path.exists());
 }

@@ -1,9 +1,9 @@
 //! Jobs end when they should, whole.
 
-use std::{fs, time::Duration};
+use std::{fs, path::PathBuf, time::Duration};
 
 use rustix::process::{Pid, Signal, kill_process};
-use toolrest_sandbox::{Error, Exit, Job, Limit, Limits, Options, Sandbox, Stdin};
+use toolrest_sandbox::{Enforcer, Error, Exit, Job, Limit, Limits, Options, Sandbox, Stdin};
 
 use crate::scene::{Scene, limits, mark, options, parent, processes_with, program_named, until};
 
@@ -139,6 +139,101 @@ async fn jobs_die_with_the_server() {
     stand_in.kill().unwrap();
     stand_in.wait().unwrap();
     until("the job's end", || processes_with(&mark).is_empty()).await;
+}
+
+/// Control groups of a launcher.
+fn groups_of(launcher: Pid) -> Vec<PathBuf> {
+    let name = format!("toolrest-{}-0", launcher.as_raw_nonzero());
+    let mut found = Vec::new();
+    let mut folders = vec![PathBuf::from("/sys/fs/cgroup")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            if entry.file_name() == *name {
+                found.push(entry.path());
+            } else if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                folders.push(entry.path());
+            }
+        }
+    }
+    found
+}
+
+async fn launcher_of(mark: &str) -> Pid {
+    parent(parent(Pid::from_raw(program_named(mark).await.cast_signed()).unwrap()))
+}
+
+#[tokio::test]
+async fn no_control_group_is_left_by_a_server_that_ends_or_is_killed() {
+    let mark = mark("groups");
+    if let Some(mark) = std::env::var_os("TOOLREST_SERVER_STAND_IN") {
+        // Started below: runs a job, and ends when it has ended.
+        let scene = Scene::new();
+        let code = format!("exec -a {} sleep 100", mark.display());
+        scene.bash(&code).await;
+        std::process::exit(0);
+    }
+    for (number, deed) in ["kill", "end"].into_iter().enumerate() {
+        let mark = format!("{mark}-{number}");
+        let home = tempfile::tempdir().unwrap();
+        #[allow(clippy::disallowed_methods, reason = "stands for a server that is killed")]
+        let mut stand_in = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "lifetime::no_control_group_is_left_by_a_server_that_ends_or_is_killed", "--nocapture"])
+            .env("TOOLREST_SERVER_STAND_IN", &mark)
+            .env("TMPDIR", home.path())
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        let launcher = launcher_of(&mark).await;
+        let groups = groups_of(launcher);
+        // Where there are none, nothing can be left.
+        assert!(!groups.is_empty() || scene_has_no_groups().await);
+        match deed {
+            "kill" => stand_in.kill().unwrap(),
+            _ => kill_process(
+                Pid::from_raw(processes_with(&format!("{mark}\0"))[0].cast_signed()).unwrap(),
+                Signal::KILL,
+            )
+            .unwrap(),
+        }
+        stand_in.wait().unwrap();
+        until("the groups to be gone", || groups.iter().all(|group| !group.exists())).await;
+    }
+}
+
+async fn scene_has_no_groups() -> bool {
+    let by = Scene::new().bash("true").await.enforced_by;
+    by.memory == Enforcer::Watchdog
+}
+
+#[tokio::test]
+async fn what_a_killed_launcher_leaves_is_swept_by_the_next_one() {
+    let scene = Scene::new();
+    let mark = mark("swept");
+    let code = format!("echo up; exec -a {mark} sleep 100");
+    let mut running = scene.sandbox.spawn(Job::new(scene.place(), ["bash", "-c", &code])).await.unwrap();
+    running.next().await.unwrap();
+    let launcher = launcher_of(&mark).await;
+    let groups = groups_of(launcher);
+    kill_process(launcher, Signal::KILL).unwrap();
+    assert!(matches!(running.wait().await, Err(Error::LauncherGone)));
+    until("the job's end", || processes_with(&mark).is_empty()).await;
+    let next = Scene::new();
+    assert!(next.bash("true").await.success());
+    until("the groups to be gone", || groups.iter().all(|group| !group.exists())).await;
+}
+
+#[tokio::test]
+async fn a_launcher_does_not_end_by_a_signal_that_is_meant_for_the_server() {
+    let scene = Scene::new();
+    let mark = mark("asked");
+    let code = format!("echo up; exec -a {mark} sleep 1");
+    let mut running = scene.sandbox.spawn(Job::new(scene.place(), ["bash", "-c", &code])).await.unwrap();
+    running.next().await.unwrap();
+    let launcher = launcher_of(&mark).await;
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
+        kill_process(launcher, signal).unwrap();
+    }
+    assert!(running.wait().await.unwrap().success());
 }
 
 #[tokio::test]
