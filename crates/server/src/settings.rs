@@ -149,7 +149,7 @@ settings! {
         in_flight_bytes: usize = 256 << 20, Accepts::Whole(1 << 20, 1024 * GIB);
         /// Connections open at once; half of them from one address, unless that is a trusted proxy.
         connections: usize = 4096, Accepts::Whole(2, 1_000_000);
-        /// Longest a call may take, waiting included.
+        /// Longest a call may take, waiting included; one that runs a program may take `run.max_timeout_ms` more.
         call_timeout_ms: u64 = 30_000, Accepts::Whole(1, DAY_MS);
         /// Calls under way at once in one workspace; more wait until their deadline.
         calls_per_workspace: usize = 256, Accepts::Whole(1, 100_000);

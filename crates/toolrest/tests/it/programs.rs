@@ -423,6 +423,13 @@ async fn no_workspace_keeps_the_programs_of_others_waiting() {
 }
 
 #[tokio::test]
+async fn a_program_may_run_for_longer_than_other_calls_may_take() {
+    let server = On::Sqlite.options().env("TOOLREST__LIMITS__CALL_TIMEOUT_MS", "4000").start();
+    let workspace = On::Sqlite.workspace_at(&server).await;
+    assert_eq!(printed(&workspace, "sleep 5; echo done").await, "done\n");
+}
+
+#[tokio::test]
 async fn programs_that_are_turned_off_are_refused_and_the_rest_works() {
     let server = On::Sqlite.options().env("TOOLREST__RUN__ENABLED", "false").start();
     assert!(refusal(&server).await.contains("run.enabled"));

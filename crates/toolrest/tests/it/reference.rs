@@ -27,6 +27,65 @@ fn the_page_of_settings_is_current() {
     );
 }
 
+/// The default limits of programs, for the page of the sandbox.
+fn limits_of_programs() -> String {
+    let run = settings::Settings::default().run;
+    let sandbox = toolrest_sandbox::Limits::default();
+    let mib = |bytes: u64| format!("{} MiB", bytes >> 20);
+    let gib = |bytes: u64| format!("{} GiB", bytes >> 30);
+    let rows = [
+        format!(
+            "time | {} s by the clock (`run.timeout_ms`), up to {} s where a call asks for it (`run.max_timeout_ms`); each \
+             process may keep all processors busy for that time | the launcher; the kernel",
+            run.timeout_ms / 1000,
+            run.max_timeout_ms / 1000
+        ),
+        format!(
+            "memory | {} for all processes, files in `/tmp` and `/dev/shm` included (`run.memory_bytes`), up to {} where a \
+             call asks for it (`run.max_memory_bytes`) | control group, else a watchdog that looks every 20 to 250 ms",
+            gib(run.memory_bytes),
+            gib(run.max_memory_bytes)
+        ),
+        format!(
+            "processes | {}, threads included (`run.processes`) | control group where there is one; the kernel's limit for \
+             each user",
+            run.processes
+        ),
+        format!(
+            "disk | {} and {} files more than before in all writable folders (`run.disk_bytes`, `run.new_files`); no file \
+             may be larger than that | a watchdog that looks every 50 ms; the kernel",
+            gib(run.disk_bytes),
+            run.new_files
+        ),
+        format!("temporary files | {} in `/tmp`, as much in `/dev/shm` | the kernel", mib(sandbox.temporary_bytes)),
+        format!("open files | {} for each process | the kernel", sandbox.open_files),
+        "inotify | 8 instances and 16,384 watches | the kernel".to_owned(),
+        "epoll and locks | 65,536 watched files, 32,768 locks on files | a watchdog that looks every 250 ms".to_owned(),
+        format!(
+            "output | {} printed (`run.output_bytes`); of each stream {} KiB are kept, the beginning and the end \
+             (`run.output_kept_bytes`) | the server",
+            mib(run.output_bytes),
+            run.output_kept_bytes >> 10
+        ),
+    ];
+    format!("| {} |\n", rows.join(" |\n| "))
+}
+
+#[test]
+fn the_limits_of_programs_are_those_of_the_settings() {
+    const HEAD: &str = "| limit | default | enforced by |\n|---|---|---|\n";
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/sandbox.md");
+    let page = fs::read_to_string(&path).unwrap();
+    let (before, rest) = page.split_once(HEAD).unwrap();
+    let (_, after) = rest.split_once("\n\n").unwrap();
+    let current = format!("{before}{HEAD}{}\n{after}", limits_of_programs());
+    if std::env::var_os("TOOLREST_WRITE_DOCS").is_some() {
+        fs::write(path, current).unwrap();
+        return;
+    }
+    assert!(page == current, "docs/sandbox.md is out of date; run `make docs`");
+}
+
 #[test]
 fn the_page_of_errors_is_current() {
     is_current(
