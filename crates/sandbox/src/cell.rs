@@ -7,10 +7,12 @@ mod filter;
 mod ground;
 mod hidden;
 mod kernel_objects;
+mod masks;
 mod memory;
 mod mounts;
 mod processes;
 mod program;
+mod quotas;
 mod reaper;
 mod root;
 mod rules;
@@ -97,7 +99,8 @@ fn serve(socket: &OwnedFd, ground: &Ground) -> Result<(), Failure> {
     }
     let program = program.go(&file, streams);
     keep_only(WATCHING)?;
-    let watch = watch::Watch::new(&place.limits, watch, processes, folders, order.clock)?;
+    let watched = watch::Watched { place, enforced: watch, clock: order.clock, socket_bytes: ground.socket_bytes };
+    let watch = watch::Watch::new(&watched, processes, folders)?;
     let (exit, limit_hit) = reaper::reap(socket, &signals, program, watch)?;
 
     let cpu = sys::cpu_of_children();

@@ -147,6 +147,9 @@ pub struct Finding {
 #[derive(Debug, Clone)]
 pub struct Probe {
     pub findings: Vec<Finding>,
+    /// What jobs share with each other and with the server, which only one tenant should; empty where they have a user
+    /// and control groups of their own.
+    pub shared: Vec<&'static str>,
 }
 
 impl Probe {
@@ -198,7 +201,7 @@ impl Sandbox {
             without_landlock: self.options().accept_missing.contains(&Layer::Landlock),
         };
         let unknown = |layer| Finding { layer, state: State::Unknown, detail: String::new() };
-        let mut probe = Probe { findings: Layer::ALL.map(unknown).into() };
+        let mut probe = Probe { findings: Layer::ALL.map(unknown).into(), shared: Vec::new() };
         let folder = Place::new(Source::open(nest.path.join("folder"))?, "/workspace");
         match self.sing(folder.clone(), bait.clone()).await {
             Ok((report, notes)) => note(&mut probe, &report, notes, &nest, &bait),
@@ -244,6 +247,12 @@ fn note(probe: &mut Probe, report: &Report, notes: Vec<Note>, nest: &Nest, bait:
         }
     }
     let Enforced { memory, .. } = report.enforced_by;
+    if !rustix::process::geteuid().is_root() {
+        probe.shared.push("programs run as the server's own user, and use up the same quotas of the kernel");
+    }
+    if memory == Enforcer::Watchdog {
+        probe.shared.push("no control group counts the memory that the kernel uses for a program");
+    }
     let detail = if memory == Enforcer::Watchdog { "a watchdog in each job".to_owned() } else { memory.to_string() };
     probe.set(Layer::MemoryLimit, State::Present, detail);
     if nest.owned_by_us() {

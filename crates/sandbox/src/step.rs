@@ -85,7 +85,7 @@ impl Step {
             Self::IdMap => "mapping the owner of",
             Self::Overlay => "mounting the overlay",
             Self::Pivot => "entering the root",
-            Self::NestedNamespaces => "forbidding nested namespaces",
+            Self::NestedNamespaces => "setting the quotas of the namespaces",
             Self::Fork => "starting a process",
             Self::Streams => "connecting the streams",
             Self::WorkingFolder => "entering the working folder",

@@ -60,6 +60,13 @@ async fn examine_sandbox(table: &mut Table, settings: &Settings) -> bool {
     if probe.verify().is_err() {
         return false;
     }
+    if probe.shared.is_empty() {
+        table.row("tenants", State::Present, "many: programs have a user and control groups of their own");
+    } else {
+        table.row("tenants", State::Present, format!("one only: {}", probe.shared.join("; ")));
+        table
+            .remedy("For users who do not trust each other, run the server as root, where it may make control groups.");
+    }
     table.section("Data folder");
     let scene = match Scene::build(data_dir) {
         Ok(scene) => scene,

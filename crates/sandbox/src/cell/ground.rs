@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::filter::Filters;
+use super::{filter::Filters, quotas::TCP_BUFFER_BYTES};
 
 /// Entries of the root that make up the system, as far as a program needs it.
 const SYSTEM: [&str; 7] = ["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"];
@@ -28,6 +28,8 @@ pub(crate) struct Ground {
     /// Whether the launcher is root, so that jobs run as a user of their own.
     pub(crate) privileged: bool,
     pub(crate) without_landlock: bool,
+    /// What the buffers of one socket can take: both directions of a connection, or a message for each end.
+    pub(super) socket_bytes: u64,
     /// Paths without the leading slash.
     pub(super) system: Vec<(PathBuf, Kind)>,
     pub(super) filters: Filters,
@@ -51,8 +53,15 @@ impl Ground {
             java.filter(|name| name.as_encoded_bytes().starts_with(b"java-")).map(|n| Path::new("etc").join(n)),
         );
         let system = names.into_iter().filter_map(|name| kind(&name).map(|kind| (name, kind))).collect();
-        Ok(Self { privileged, without_landlock, system, filters: Filters::compile()? })
+        let socket_bytes = 2 * buffer_bytes("wmem_default").max(buffer_bytes("rmem_default")).max(TCP_BUFFER_BYTES);
+        Ok(Self { privileged, without_landlock, socket_bytes, system, filters: Filters::compile()? })
     }
+}
+
+/// The size of the buffers of a new socket; that of an unchanged system where it is not told.
+fn buffer_bytes(name: &str) -> u64 {
+    let text = fs::read_to_string(Path::new("/proc/sys/net/core").join(name)).unwrap_or_default();
+    text.trim().parse().unwrap_or(TCP_BUFFER_BYTES)
 }
 
 fn kind(name: &Path) -> Option<Kind> {

@@ -18,6 +18,8 @@ pub(super) struct Memory {
     processes: Rc<Processes>,
     /// Folders whose files are memory.
     temporary: Vec<OwnedFd>,
+    /// What the buffers of one socket can take.
+    socket_bytes: u64,
     bytes_limit: u64,
     count_limit: u64,
     count_peak: u64,
@@ -50,12 +52,13 @@ impl Memory {
     pub(super) const SOON: Duration = Duration::from_millis(20);
     const LATE: Duration = Duration::from_millis(250);
 
-    pub(super) fn new(limits: &Limits, watched: Watched, processes: Rc<Processes>) -> Result<Self> {
+    pub(super) fn new(limits: &Limits, watched: Watched, socket_bytes: u64, processes: Rc<Processes>) -> Result<Self> {
         let open =
             |path: &str| rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
         Ok(Self {
             processes,
             temporary: vec![open("/tmp")?, open("/dev/shm")?],
+            socket_bytes,
             bytes_limit: if watched.memory { limits.memory_bytes } else { u64::MAX },
             count_limit: if watched.processes { limits.processes } else { u64::MAX },
             count_peak: 0,
@@ -70,11 +73,11 @@ impl Memory {
         Duration::from_millis(self.room_bytes / pace).clamp(Self::SOON, Self::LATE)
     }
 
-    /// Looks whether the job has more than it may have. `kernel_bytes` is what the kernel holds for it besides.
-    pub(super) fn look(&mut self, kernel_bytes: u64) -> Result<Option<Limit>> {
+    /// Looks whether the job has more than it may have. `pipe_bytes` is what its pipes can hold.
+    pub(super) fn look(&mut self, pipe_bytes: u64) -> Result<Option<Limit>> {
         let count = self.count()?;
         let temporary = self.temporary_bytes()?;
-        let fixed = count.table_bytes + kernel_bytes;
+        let fixed = count.table_bytes + pipe_bytes + self.sockets()? * self.socket_bytes;
         let used = count.own_bytes + fixed + count.shared_bytes.max(temporary);
         self.room_bytes = self.bytes_limit.saturating_sub(used);
         if self.hides_shared_memory(&count)? {
@@ -171,6 +174,12 @@ impl Memory {
         let bytes = |name| field(&rollup, name).map(|kilobytes| kilobytes << 10);
         // It is empty where the process has just ended.
         Ok((bytes("Pss_Anon:").unwrap_or(0) + bytes("SwapPss:").unwrap_or(0), bytes("Pss_Shmem:").unwrap_or(0)))
+    }
+
+    /// How many sockets there are in the network of the job, also those that only hold what was not read yet. What is in
+    /// them cannot be seen, so that each counts with what it can hold.
+    fn sockets(&self) -> Result<u64> {
+        field(&self.processes.read_text("self/net/sockstat")?, "sockets: used").ok_or(Errno::IO)
     }
 
     fn temporary_bytes(&self) -> Result<u64> {

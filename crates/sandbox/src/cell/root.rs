@@ -11,6 +11,7 @@ use rustix::{
 use super::{
     INSIDE_ID,
     ground::{Ground, Kind},
+    masks, quotas,
 };
 use crate::{
     step::{At, Failure, Step},
@@ -42,7 +43,9 @@ pub(super) fn build(ground: &Ground) -> Result<(), Failure> {
     make_devices()?;
     let flags = flags | MountFlags::NOEXEC;
     mount::mount("proc", "proc", "proc", flags, c"hidepid=2").at(Step::Processes)?;
-    write("proc/sys/user/max_user_namespaces", b"0").at(Step::NestedNamespaces)?;
+    quotas::set().at(Step::NestedNamespaces)?;
+    // Its own folder is covered by a mount as soon as there is a job, so that this one stays empty.
+    masks::hide("dev/shm").at(Step::Processes)?;
     sys::bring_up_loopback().at(Step::Loopback)?;
     rustix::system::sethostname(b"sandbox").at(Step::Root)
 }

@@ -8,10 +8,10 @@ use std::{
 
 use super::{disk::Disk, kernel_objects::KernelObjects, memory::Memory, processes::Processes};
 use crate::{
-    Limit, Limits,
+    Limit, Place,
     step::{At, Failure, Step},
     sys,
-    wire::{Clock, Watched},
+    wire::{self, Clock},
 };
 
 /// How often the disk is looked at.
@@ -20,6 +20,16 @@ const DISK_INTERVAL: Duration = Duration::from_millis(50);
 /// How often anything is looked at before the script has come. What runs until then is the interpreter, and what
 /// scripts before have left in the folder for it to run when it starts.
 const WAITING_INTERVAL: Duration = Duration::from_secs(1);
+
+/// What is watched.
+pub(super) struct Watched<'a> {
+    pub(super) place: &'a Place,
+    /// What nobody but PID 1 can see to.
+    pub(super) enforced: wire::Watched,
+    pub(super) clock: Clock,
+    /// What the buffers of one socket can take.
+    pub(super) socket_bytes: u64,
+}
 
 /// The watch over one job. A look that fails is an error, which ends the job.
 pub(super) struct Watch {
@@ -32,16 +42,12 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    pub(super) fn new(
-        limits: &Limits,
-        watched: Watched,
-        processes: Processes,
-        folders: Vec<OwnedFd>,
-        clock: Clock,
-    ) -> Result<Self, Failure> {
+    pub(super) fn new(watched: &Watched<'_>, processes: Processes, folders: Vec<OwnedFd>) -> Result<Self, Failure> {
+        let Watched { place, enforced, clock, socket_bytes } = *watched;
+        let limits = &place.limits;
         let processes = Rc::new(processes);
-        let memory = if watched.memory || watched.processes {
-            Some(Memory::new(limits, watched, Rc::clone(&processes)).at(Step::Limits)?)
+        let memory = if enforced.memory || enforced.processes {
+            Some(Memory::new(limits, enforced, socket_bytes, Rc::clone(&processes)).at(Step::Limits)?)
         } else {
             None
         };

@@ -13,6 +13,7 @@ mod network;
 mod overlay;
 mod pool;
 mod processes;
+mod quotas;
 mod refusals;
 mod scene;
 mod streams;

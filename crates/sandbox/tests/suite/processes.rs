@@ -89,6 +89,18 @@ async fn there_is_no_terminal_to_type_into() {
 }
 
 #[tokio::test]
+async fn what_proc_tells_of_the_host_is_hidden() {
+    let code = "for name in ('cmdline', 'bootconfig', 'diskstats', 'interrupts', 'keys', 'locks', 'modules', 'partitions', 'swaps'):\n    \
+                if os.path.exists('/proc/' + name) and open('/proc/' + name, 'rb').read(1): print(name)\n\
+                for name in ('acpi', 'bus', 'driver', 'fs', 'irq', 'scsi'):\n    \
+                if os.path.exists('/proc/' + name):\n        \
+                if os.listdir('/proc/' + name): print(name)\n        \
+                if attempt(lambda: open(f'/proc/{name}/x', 'w')) != 'EACCES': print(name, 'can be written to')\n\
+                print(all(open('/proc/' + name).read() for name in ('meminfo', 'cpuinfo', 'stat', 'uptime', 'self/status', 'net/tcp')))";
+    assert_eq!(Scene::new().told(code).await, "True");
+}
+
+#[tokio::test]
 async fn no_process_can_hide_its_descriptors() {
     let told = Scene::new().told("print(libc.prctl(4, 0, 0, 0, 0), libc.prctl(3, 0, 0, 0, 0))").await;
     assert_eq!(told, "0 1");

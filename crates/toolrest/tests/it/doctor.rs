@@ -1,6 +1,6 @@
 //! What `toolrest doctor` tells an operator.
 
-use std::{fs, path::Path, process::Command};
+use std::{fs, os::unix::fs::MetadataExt, path::Path, process::Command};
 
 use crate::command::{BINARY, stderr, stdout, toolrest};
 
@@ -38,6 +38,17 @@ fn the_doctor_leaves_nothing_behind() {
     let home = tempfile::tempdir().unwrap();
     doctor(home.path());
     assert_eq!(fs::read_dir(home.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn the_doctor_tells_whether_many_tenants_are_kept_apart() {
+    let home = tempfile::tempdir().unwrap();
+    let told = doctor(home.path());
+    let row = told.lines().find(|line| line.trim_start().starts_with("tenants")).unwrap_or_else(|| panic!("{told}"));
+    let has_groups = !told.contains("a watchdog in each job");
+    let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
+    assert_eq!(row.contains("many: "), is_root && has_groups, "{told}");
+    assert_eq!(row.contains("one only: "), !(is_root && has_groups), "{told}");
 }
 
 #[test]
