@@ -66,6 +66,8 @@ fn settle() -> rustix::io::Result<OwnedFd> {
     sys::put_descriptor(&null, 0)?;
     sys::put_descriptor(&null, 1)?;
     rustix::process::chdir("/")?;
+    // For the jobs, as root even where the server may have no core dumps at all; they say why it is not 0.
+    let _ = rustix::process::setrlimit(Resource::Core, Rlimit { current: Some(1), maximum: Some(1) });
     // Many jobs at once, and trees that are walked through.
     let files = rustix::process::getrlimit(Resource::Nofile);
     rustix::process::setrlimit(Resource::Nofile, Rlimit { current: files.maximum, maximum: files.maximum })?;

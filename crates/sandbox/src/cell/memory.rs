@@ -13,6 +13,9 @@ use crate::{Limit, Limits, wire::Watched};
 /// How much memory a job could take in a second.
 const PACE_BYTES: u64 = 4 << 30;
 
+/// What the kernel keeps of each file in a temporary folder, besides what is in it.
+const FILE_BYTES: u64 = 1024;
+
 /// Looks at all processes of the namespace.
 pub(super) struct Memory {
     processes: Rc<Processes>,
@@ -186,7 +189,7 @@ impl Memory {
         let mut used = 0;
         for folder in &self.temporary {
             let stat = rustix::fs::fstatvfs(folder)?;
-            used += (stat.f_blocks - stat.f_bfree) * stat.f_frsize;
+            used += (stat.f_blocks - stat.f_bfree) * stat.f_frsize + (stat.f_files - stat.f_ffree) * FILE_BYTES;
         }
         Ok(used)
     }

@@ -11,7 +11,7 @@ use std::{
 };
 
 use rustix::{
-    fs::Mode,
+    fs::{Mode, OFlags},
     io::Errno,
     net::SocketFlags,
     process::{self, DumpableBehavior, Pid, Resource, Rlimit},
@@ -70,8 +70,19 @@ fn give_up_rights(ground: &Ground) -> Result<(), Failure> {
     keep_only(CapabilitySet::empty())?;
     // PID 1, of which this is a fork, is not dumpable. It could not look into this process if that were not either.
     process::set_dumpable_behavior(DumpableBehavior::Dumpable).at(Step::Fork)?;
+    give_up_memory_first().at(Step::Limits)?;
+    // With 0, a kernel that is told to pipe core dumps to a program would start it, as root and outside of the job. The
+    // filter leaves it as it is from here on.
+    limit(Resource::Core, 1, 1).at(Step::Limits)?;
     rustix::thread::set_no_new_privs(true).at(Step::NoNewPrivileges)?;
     ground.filters.install().at(Step::Seccomp)
+}
+
+/// Has the kernel end programs before PID 1, the server and everybody else where memory runs out.
+fn give_up_memory_first() -> rustix::io::Result<()> {
+    let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+    let file = rustix::fs::open("proc/self/oom_score_adj", flags, Mode::empty())?;
+    rustix::io::write(file, b"1000").map(drop)
 }
 
 fn become_program(ground: &Ground, socket: &OwnedFd) -> Result<Infallible, Failure> {
@@ -87,6 +98,7 @@ fn become_program(ground: &Ground, socket: &OwnedFd) -> Result<Infallible, Failu
     process::chdir(&place.cwd).on(Step::WorkingFolder, &place.cwd)?;
     set_limits(&place.limits).at(Step::Limits)?;
     rules::restrict(place, ground.without_landlock)?;
+    ground.filters.install_last().at(Step::Seccomp)?;
     let last = connect(streams).at(Step::Streams)?;
     sys::close_on_exec_from(last + 1).at(Step::Streams)?;
     match &order.act {
@@ -118,7 +130,8 @@ fn set_limits(limits: &Limits) -> rustix::io::Result<()> {
     exact(Resource::Nofile, limits.open_files)?;
     // PID 1 is counted too.
     exact(Resource::Nproc, limits.processes.saturating_add(1))?;
-    exact(Resource::Core, 0)?;
+    exact(Resource::Nice, 0)?;
+    exact(Resource::Rtprio, 0)?;
     exact(Resource::Memlock, 1 << 20)?;
     exact(Resource::Msgqueue, 0)?;
     exact(Resource::Sigpending, 1024)

@@ -12,12 +12,14 @@ use rustix::{
 pub(super) const TCP_BUFFER_BYTES: u64 = 212_992;
 
 /// Settings beneath `/proc/sys`, all of which count for the namespaces of the one who writes them.
-const QUOTAS: [(&str, &str); 5] = [
+const QUOTAS: [(&str, &str); 6] = [
     ("user/max_user_namespaces", "0"),
     ("user/max_inotify_instances", "8"),
     ("user/max_inotify_watches", "16384"),
     ("user/max_fanotify_groups", "0"),
     ("user/max_fanotify_marks", "0"),
+    // Connections that have been closed on both sides. They count as no sockets.
+    ("net/ipv4/tcp_max_tw_buckets", "4096"),
 ];
 
 /// Sets the quotas, by the `/proc` beneath the working folder.

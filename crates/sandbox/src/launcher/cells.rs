@@ -200,7 +200,11 @@ impl Cells {
         }
         write("uid_map", format!("{INSIDE_ID} {user} 1"))?;
         write("gid_map", format!("{INSIDE_ID} {group} 1"))?;
-        cell.group = self.groups.as_mut().and_then(Groups::take);
+        if let Some(groups) = &mut self.groups {
+            // Where groups can be made, no job runs without one.
+            let group = groups.take().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO));
+            cell.group = Some(group.at(Step::Group)?);
+        }
         let doors = cell.group.as_ref().map_or(&[][..], Group::doors);
         let doors: Vec<_> = doors.iter().map(AsFd::as_fd).collect();
         wire::send(&cell.socket, &ToCell::Build, &doors).at(Step::Order)

@@ -47,7 +47,7 @@ impl Groups {
 
     /// The same, if a process can really enter a group.
     fn tried(mut self) -> Option<Self> {
-        let group = self.take()?;
+        let group = self.take().ok()?;
         let entered = match sys::clone(0).ok()? {
             Forked::Child => {
                 let entered = group.doors().iter().all(|door| rustix::io::write(door, b"0") == Ok(1));
@@ -79,13 +79,13 @@ impl Groups {
         Ok(Self { bases, version: Version::One, free: Vec::new(), made: 0 })
     }
 
-    pub(super) fn take(&mut self) -> Option<Group> {
+    pub(super) fn take(&mut self) -> io::Result<Group> {
         if let Some(group) = self.free.pop() {
-            return Some(group);
+            return Ok(group);
         }
         self.made += 1;
         let folders = self.bases.iter().map(|base| base.path.join(format!("job-{}", self.made))).collect();
-        Group::make(folders, self.version).ok()
+        Group::make(folders, self.version)
     }
 
     /// Takes back a group in which no process is left.

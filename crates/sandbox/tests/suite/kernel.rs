@@ -79,8 +79,24 @@ async fn a_strange_personality_is_refused_and_the_usual_ones_are_not() {
 
 #[tokio::test]
 async fn programs_may_restrict_themselves_further() {
-    let told = Scene::new().told("print(call(157, 38, 1, 0, 0, 0), call(444, 0, 0, 1))").await;
+    let told = Scene::new()
+        .told("print(call(157, 38, 1, 0, 0, 0), call(317, 2, 0, ctypes.byref(ctypes.c_uint32(0x7fff0000))))")
+        .await;
     assert_eq!(told, "ok ok");
+}
+
+#[tokio::test]
+async fn no_landlock_rule_can_keep_a_file_without_a_name() {
+    let code = "attribute = (ctypes.c_uint64 * 1)(4)\nprint(call(444, 0, 0, 1), call(444, attribute, 8, 0), call(445, 3, 1, attribute, 0), call(446, 3, 0))";
+    assert_eq!(Scene::new().told(code).await, "ENOSYS ENOSYS ENOSYS ENOSYS");
+}
+
+#[tokio::test]
+async fn the_hosts_file_systems_are_not_written_out_for_a_job() {
+    let told =
+        Scene::new().told("print(call(162), call(306, 9999), call(74, os.open('f', os.O_CREAT | os.O_WRONLY)))").await;
+    // With no effect, a descriptor that does not exist makes no difference.
+    assert_eq!(told, "ok ok ok");
 }
 
 #[tokio::test]

@@ -72,12 +72,29 @@ async fn there_is_no_way_to_another_user() {
 
 #[tokio::test]
 async fn no_limit_can_be_raised() {
-    let code = "import resource as r\nfor name in ('NOFILE', 'NPROC', 'CPU', 'FSIZE', 'AS', 'DATA', 'CORE'):\n    \
+    let code = "import resource as r\nfor name in ('NOFILE', 'NPROC', 'CPU', 'FSIZE', 'AS', 'DATA'):\n    \
                 limit = getattr(r, 'RLIMIT_' + name); hard = r.getrlimit(limit)[1]\n    \
                 try: r.setrlimit(limit, (hard, hard + 1)); print(name, 'raised')\n    \
                 except (ValueError, OSError): pass\n\
+                print(*[r.getrlimit(getattr(r, 'RLIMIT_' + name)) for name in ('RTPRIO', 'NICE')])";
+    assert_eq!(Scene::new().told(code).await, "(0, 0) (0, 0)");
+}
+
+#[tokio::test]
+async fn no_core_dump_starts_a_program_of_the_host() {
+    // With a limit of 1, and only with that, the kernel neither writes a core dump nor pipes it to a program.
+    let code = "import resource as r\nfor limit in ((0, 0), (0, 1), (1, 1)): r.setrlimit(r.RLIMIT_CORE, limit)\n\
+                call(160, 4, (ctypes.c_uint64 * 2)(0, 0)); call(302, 0, 4, (ctypes.c_uint64 * 2)(0, 0), None)\n\
                 print(r.getrlimit(r.RLIMIT_CORE))";
-    assert_eq!(Scene::new().told(code).await, "(0, 0)");
+    assert_eq!(Scene::new().told(code).await, "(1, 1)");
+}
+
+#[tokio::test]
+async fn programs_are_the_first_to_go_where_memory_runs_out() {
+    let told = Scene::new()
+        .told("print(open('/proc/self/oom_score_adj').read().strip(), attempt(lambda: open('/proc/self/oom_score_adj', 'w')))")
+        .await;
+    assert_eq!(told, "1000 EACCES");
 }
 
 #[tokio::test]

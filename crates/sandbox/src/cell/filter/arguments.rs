@@ -65,9 +65,21 @@ fn ignored() -> Result<Rules> {
             vec![equals(1, libc::SOL_SOCKET.unsigned_abs().into())?, equals(2, option.unsigned_abs().into())?];
         buffers.push(rule(conditions)?);
     }
+    // All file systems of the host would be written to the disk, for which everybody would wait.
+    let always = Vec::new;
+    // A limit of 1 byte is the one that keeps the kernel from starting a program of the host for a core dump.
+    let core = equals(0, u64::from(libc::RLIMIT_CORE))?;
+    let core_of = equals(1, u64::from(libc::RLIMIT_CORE))?;
     // PID 1 could not look into a process that is not dumpable. No other process may do so anyway.
     let dumpable = one_of(0, &[libc::PR_SET_DUMPABLE.unsigned_abs().into()])?;
-    Ok(Rules::from([(libc::SYS_setsockopt, buffers), (libc::SYS_prctl, dumpable)]))
+    Ok(Rules::from([
+        (libc::SYS_setsockopt, buffers),
+        (libc::SYS_prctl, dumpable),
+        (libc::SYS_sync, always()),
+        (libc::SYS_syncfs, always()),
+        (libc::SYS_setrlimit, vec![rule(vec![core])?]),
+        (libc::SYS_prlimit64, vec![rule(vec![core_of, is_given(2)?])?]),
+    ]))
 }
 
 fn add_process_rules(rules: &mut Rules) -> Result<()> {
@@ -75,8 +87,7 @@ fn add_process_rules(rules: &mut Rules) -> Result<()> {
     rules.insert(libc::SYS_clone, any_bit(0, &namespaces)?);
     rules.insert(libc::SYS_personality, vec![none_of(0, &PERSONALITIES)?]);
     // The limits of another process can be read, but not set. The third argument points to the new limits.
-    let new_limits = SeccompCondition::new(2, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0)?;
-    rules.insert(libc::SYS_prlimit64, vec![rule(vec![differs(0, 0)?, new_limits])?]);
+    rules.insert(libc::SYS_prlimit64, vec![rule(vec![differs(0, 0)?, is_given(2)?])?]);
     // Programs name their own threads in these calls, so that no other number than that of PID 1 can be refused.
     for call in
         [libc::SYS_sched_setaffinity, libc::SYS_sched_setattr, libc::SYS_sched_setparam, libc::SYS_sched_setscheduler]
@@ -161,6 +172,11 @@ fn masked(argument: u8, mask: u64, value: u64) -> Result<SeccompCondition> {
 
 fn equals(argument: u8, value: u64) -> Result<SeccompCondition> {
     SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value)
+}
+
+/// Whether a pointer is not null.
+fn is_given(argument: u8) -> Result<SeccompCondition> {
+    SeccompCondition::new(argument, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0)
 }
 
 fn differs(argument: u8, value: u64) -> Result<SeccompCondition> {
