@@ -1,10 +1,12 @@
 //! HTTP, accounts and configuration.
 
+mod accounts;
 mod auth;
 mod connection;
 mod http;
 mod local;
 mod logging;
+pub mod operator;
 mod programs;
 pub mod python;
 mod server;

@@ -12,7 +12,7 @@ use toolrest_store::{NewUser, Place};
 pub(crate) const ACCOUNT: &str = "local";
 
 /// How long the token is good for; the next start gives another.
-const TOKEN_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
+pub(crate) const TOKEN_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A local workspace.
 pub struct Local {
@@ -40,6 +40,6 @@ pub(crate) async fn open(app: &App, folder: &Path) -> Result<Local> {
         let name = folder.file_name().map_or_else(|| "local".into(), |name| name.to_string_lossy().into_owned());
         app.store.create_workspace(owner.id, name, place).await?.id
     };
-    let (token, _) = app.tokens.issue_for(owner.id, TOKEN_LIFETIME)?;
+    let (token, _) = app.tokens.issue_for(owner.id, owner.token_epoch, TOKEN_LIFETIME)?;
     Ok(Local { workspace, token })
 }

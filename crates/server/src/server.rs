@@ -69,6 +69,14 @@ pub enum StartError {
         /// Why.
         source: std::io::Error,
     },
+    /// There is no database yet.
+    #[error(
+        "there is no database {path}; name the data folder of the server with --data-dir, or its database with --database-url"
+    )]
+    NoDatabase {
+        /// The file.
+        path: String,
+    },
     /// The database cannot be used.
     #[error("{0}")]
     Store(#[from] ToolError),
@@ -105,7 +113,6 @@ impl Server {
         let listen = |source| StartError::Listen { address, source };
         let listener = TcpListener::bind(address).await.map_err(listen)?;
         let address = listener.local_addr().map_err(listen)?;
-        let upkeep = tokio::spawn(upkeep::run(Arc::clone(&store), settings.clone()));
         let grace = Duration::from_millis(settings.server.shutdown_grace_ms);
         let app = Arc::new(App {
             engine,
@@ -126,6 +133,9 @@ impl Server {
             processes: services.processes,
             stopping: tokio::sync::watch::Sender::new(false),
         });
+        // Tokens that were revoked while no server ran.
+        upkeep::learn_revocations(&app).await?;
+        let upkeep = tokio::spawn(upkeep::run(Arc::clone(&app)));
         let local = match &app.settings.folders.local_dir {
             Some(folder) => Some(local::open(&app, folder).await?),
             None => None,
@@ -210,6 +220,15 @@ impl Server {
     }
 }
 
+/// Opens the database of a server that was started before.
+pub(crate) async fn open_existing_store(settings: &Settings) -> Result<Arc<dyn Store>, StartError> {
+    let file = settings.database_file();
+    if settings.database.url.is_none() && !file.exists() {
+        return Err(StartError::NoDatabase { path: file.display().to_string() });
+    }
+    open_store(settings).await
+}
+
 async fn open_store(settings: &Settings) -> Result<Arc<dyn Store>, StartError> {
     if let Some(url) = &settings.database.url {
         let options = PostgresOptions {
@@ -224,7 +243,7 @@ async fn open_store(settings: &Settings) -> Result<Arc<dyn Store>, StartError> {
     let data_dir = |source| StartError::DataDir { path: folder.display().to_string(), source };
     // It will hold the secret that signs tokens and the hashes of passwords: for the server's own eyes.
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(data_dir)?;
-    Ok(Arc::new(Sqlite::open(&folder.join("toolrest.db"), settings.search.cache_bytes)?))
+    Ok(Arc::new(Sqlite::open(&settings.database_file(), settings.search.cache_bytes)?))
 }
 
 /// The folder for files that programs work on.

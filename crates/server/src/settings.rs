@@ -441,6 +441,13 @@ pub struct Sources {
     pub flags: Vec<(&'static str, String, String)>,
 }
 
+impl Settings {
+    /// The file of the embedded database.
+    pub fn database_file(&self) -> PathBuf {
+        self.server.data_dir.join("toolrest.db")
+    }
+}
+
 /// Says what is wrong with the settings, and where: in which file and line, variable or flag.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {problem}")]

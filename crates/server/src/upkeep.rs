@@ -1,27 +1,49 @@
 //! What a server does by itself from time to time.
 
+use crate::http::App;
+use crate::local;
 use crate::settings::Settings;
 use std::{sync::Arc, time::Duration};
 use tokio::time::{Interval, MissedTickBehavior, interval};
-use toolrest_core::{Timestamp, now};
+use toolrest_core::{Result, Timestamp, ToolError, now};
 use toolrest_store::{Purge, Purged, Store};
 
 const TEND_EVERY: Duration = Duration::from_secs(2);
 const PURGE_EVERY: Duration = Duration::from_secs(60 * 60);
+/// How long it takes at most until revoked access tokens are refused.
+const REVOCATIONS_EVERY: Duration = Duration::from_secs(1);
 
-/// Tends the store every few seconds, and removes what is past its time every hour.
-pub(crate) async fn run(store: Arc<dyn Store>, settings: Settings) {
-    let (mut tend, mut purge) = (every(TEND_EVERY), every(PURGE_EVERY));
+/// Tends the store every few seconds, learns which tokens were revoked, and removes what is past its time every hour.
+pub(crate) async fn run(app: Arc<App>) {
+    let (mut tend, mut purge, mut revocations) = (every(TEND_EVERY), every(PURGE_EVERY), every(REVOCATIONS_EVERY));
     loop {
         tokio::select! {
             _ = tend.tick() => {
-                if let Err(error) = store.tend().await {
+                if let Err(error) = app.store.tend().await {
                     tracing::debug!(%error, "could not tend the store; will try again");
                 }
             }
-            _ = purge.tick() => remove_what_is_past(&*store, &settings).await,
+            _ = revocations.tick() => {
+                if let Err(error) = learn_revocations(&app).await {
+                    tracing::debug!(%error, "could not ask which tokens were revoked; will try again");
+                }
+            }
+            _ = purge.tick() => remove_what_is_past(&*app.store, &app.settings).await,
         }
     }
+}
+
+/// Asks the database whose access tokens were revoked, and ends the programs of disabled accounts.
+pub(crate) async fn learn_revocations(app: &App) -> Result<()> {
+    // Tokens from before have ended by themselves.
+    let longest = app.tokens.lifetime().max(local::TOKEN_LIFETIME) + Duration::from_secs(60);
+    let since = now().checked_sub(longest).map_err(ToolError::internal)?;
+    let revocations = app.store.revocations(since).await?;
+    app.tokens.revoked().set(&revocations);
+    for revocation in revocations.iter().filter(|revocation| revocation.is_disabled) {
+        app.processes.stop_those_of_disabled(revocation.user).await;
+    }
+    Ok(())
 }
 
 fn every(period: Duration) -> Interval {

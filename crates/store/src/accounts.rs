@@ -18,6 +18,12 @@ pub struct User {
     pub created_at: Timestamp,
     /// When it last changed.
     pub updated_at: Timestamp,
+    /// Since when it is disabled, if it is.
+    #[serde(skip)]
+    pub disabled_at: Option<Timestamp>,
+    /// Epoch of the access tokens that are good; those issued in an earlier one are refused.
+    #[serde(skip)]
+    pub token_epoch: i64,
 }
 
 /// An account to be made.
@@ -77,8 +83,9 @@ pub trait AccountStore: Send + Sync {
     /// Finds an account by its id.
     async fn user(&self, id: UserId) -> Result<Option<User>>;
 
-    /// Begins a session: the first token of a family.
-    async fn open_session(&self, user: UserId, session: Session) -> Result<()>;
+    /// Begins a session: the first token of a family. False if the account has been disabled, or has begun another epoch
+    /// of tokens, since it was looked up.
+    async fn open_session(&self, user: UserId, token_epoch: i64, session: Session) -> Result<bool>;
 
     /// Spends a token and keeps its successor, in one step.
     async fn rotate_session(&self, token_hash: [u8; 32], next: Session) -> Result<Rotation>;
@@ -97,9 +104,44 @@ pub trait AccountStore: Send + Sync {
     async fn secret(&self, name: &str, candidate: &str) -> Result<String>;
 }
 
-/// The refusal to act for an account that is gone.
+/// An account whose access tokens of earlier epochs are refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Revocation {
+    /// The account.
+    pub user: UserId,
+    /// Epoch of the tokens that are good.
+    pub token_epoch: i64,
+    /// Whether the account is disabled, so that none is.
+    pub is_disabled: bool,
+}
+
+/// Changes accounts as an operator does.
+#[async_trait]
+pub trait AccountAdmin: Send + Sync {
+    /// Lists all accounts by their addresses.
+    async fn users(&self) -> Result<Vec<User>>;
+
+    /// Ends an account's sessions and suspends its memberships, in one step: from then on every statement that needs a
+    /// membership refuses it. Disabling it again changes nothing.
+    async fn disable_user(&self, user: UserId) -> Result<()>;
+
+    /// Gives a disabled account its memberships back, except those of workspaces that are gone. Its old tokens stay
+    /// refused.
+    async fn enable_user(&self, user: UserId) -> Result<()>;
+
+    /// Ends an account's sessions and begins a new epoch of access tokens; tells how many sessions there were.
+    async fn end_sessions(&self, user: UserId) -> Result<u64>;
+
+    /// Gives an account another password, and ends its sessions.
+    async fn set_password(&self, user: UserId, password_hash: String) -> Result<()>;
+
+    /// Lists the accounts that began an epoch of access tokens since then.
+    async fn revocations(&self, since: Timestamp) -> Result<Vec<Revocation>>;
+}
+
+/// The refusal to act for an account that is gone or disabled.
 pub fn no_such_account() -> ToolError {
-    ToolError::new(ErrorKind::Unauthenticated, "The account of this token no longer exists")
+    ToolError::new(ErrorKind::Unauthenticated, "The account of this token no longer exists, or is disabled")
 }
 
 /// The refusal to make a second account with one address.

@@ -26,7 +26,9 @@ mod sqlite;
 mod store;
 mod workspaces;
 
-pub use accounts::{AccountStore, Attempt, Credentials, NewUser, Rotation, Session, User, no_such_account};
+pub use accounts::{
+    AccountAdmin, AccountStore, Attempt, Credentials, NewUser, Revocation, Rotation, Session, User, no_such_account,
+};
 pub use checkout::CheckoutsKept;
 pub use file_list::{FileList, ListedSince, Moment};
 pub use files::{CallInfo, Chat, FileStore, Message, Page};
@@ -35,7 +37,7 @@ pub use history::{FolderCommit, FolderHistory, Recorded};
 pub use postgres::{Postgres, PostgresOptions};
 pub use recorder::WriteBehind;
 pub use scratch::Scratch;
-pub use sqlite::Sqlite;
+pub use sqlite::{Sqlite, check_database, copy_database};
 pub use store::{CallStore, Member, Place, Purge, Purged, Store, WorkspaceChange, WorkspaceInfo, WorkspaceStore};
 pub use toolrest_directory::Repositories;
 pub use workspaces::StoredWorkspaces;

@@ -1,5 +1,6 @@
 //! PostgreSQL, for several replicas on one database.
 
+mod account_admin;
 mod accounts;
 mod chats;
 mod commits;
@@ -33,6 +34,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/postgres/0002_search.sql"),
     include_str!("../migrations/postgres/0003_folders.sql"),
     include_str!("../migrations/postgres/0004_workspace_settings.sql"),
+    include_str!("../migrations/postgres/0005_account_control.sql"),
 ];
 
 /// The advisory lock under which replicas take turns to migrate. Any number that no other program uses.

@@ -1,6 +1,8 @@
 //! The embedded database: one writer thread with group commit, readers beside it.
 
+mod account_admin;
 mod accounts;
+mod backup;
 mod chats;
 mod commits;
 mod file_list;
@@ -11,6 +13,8 @@ mod row;
 mod search;
 mod upkeep;
 mod workspaces;
+
+pub use backup::{check_database, copy_database};
 
 use crate::disk_fault::is_full;
 use crate::search::{Searchable, Searcher};
@@ -34,6 +38,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/sqlite/0002_search.sql"),
     include_str!("../migrations/sqlite/0003_folders.sql"),
     include_str!("../migrations/sqlite/0004_workspace_settings.sql"),
+    include_str!("../migrations/sqlite/0005_account_control.sql"),
 ];
 
 /// The most writes that share one transaction, and so one fsync.

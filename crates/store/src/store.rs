@@ -1,6 +1,6 @@
 //! The store as a whole: workspaces and their members, the records of calls, upkeep.
 
-use crate::{AccountStore, FileList, FileStore, FolderHistory, Page};
+use crate::{AccountAdmin, AccountStore, FileList, FileStore, FolderHistory, Page};
 use async_trait::async_trait;
 use serde::Serialize;
 use toolrest_core::{
@@ -10,7 +10,9 @@ use toolrest_core::{
 
 /// Everything that is kept.
 #[async_trait]
-pub trait Store: AccountStore + WorkspaceStore + FileStore + FileList + FolderHistory + CallStore {
+pub trait Store:
+    AccountStore + AccountAdmin + WorkspaceStore + FileStore + FileList + FolderHistory + CallStore
+{
     /// Whether the database answers.
     async fn ready(&self) -> Result<()>;
 

@@ -276,6 +276,12 @@ impl Processes {
         self.stop_where(is_of, "Who started it may not change the workspace any more", patience).await;
     }
 
+    /// Ends the programs that a disabled account started, without waiting for their ends.
+    pub async fn stop_those_of_disabled(&self, starter: UserId) {
+        let is_of = |_: WorkspaceId, process: &Process| process.starter == starter;
+        self.stop_where(is_of, "The account that started it is disabled", Duration::ZERO).await;
+    }
+
     async fn stop_where(
         &self,
         is_meant: impl Fn(WorkspaceId, &Process) -> bool,

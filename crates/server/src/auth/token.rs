@@ -1,5 +1,6 @@
 //! Access tokens (JWT, HS256) and refresh tokens (random, kept by their hash).
 
+use super::revoked::Revoked;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit, Mac};
@@ -18,6 +19,7 @@ pub(crate) struct AccessTokens {
     decoding: DecodingKey,
     validation: Validation,
     lifetime: Duration,
+    revoked: Revoked,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -25,6 +27,9 @@ struct Claims {
     sub: UserId,
     iat: i64,
     exp: i64,
+    /// Epoch of the account's tokens; those of earlier versions have none.
+    #[serde(default)]
+    epoch: i64,
 }
 
 impl AccessTokens {
@@ -38,19 +43,30 @@ impl AccessTokens {
             decoding: DecodingKey::from_secret(secret.as_bytes()),
             validation,
             lifetime: Duration::from_secs(u64::from(lifetime_minutes) * 60),
+            revoked: Revoked::default(),
         }
     }
 
     /// Makes a token for the user; gives it with the time of its end.
-    pub(crate) fn issue(&self, user: UserId) -> Result<(String, Timestamp)> {
-        self.issue_for(user, self.lifetime)
+    pub(crate) fn issue(&self, user: UserId, epoch: i64) -> Result<(String, Timestamp)> {
+        self.issue_for(user, epoch, self.lifetime)
+    }
+
+    /// How long tokens are good for.
+    pub(crate) fn lifetime(&self) -> Duration {
+        self.lifetime
+    }
+
+    /// The tokens that are refused before their end.
+    pub(crate) fn revoked(&self) -> &Revoked {
+        &self.revoked
     }
 
     /// Makes a token that is good for another time than usual.
-    pub(crate) fn issue_for(&self, user: UserId, lifetime: Duration) -> Result<(String, Timestamp)> {
+    pub(crate) fn issue_for(&self, user: UserId, epoch: i64, lifetime: Duration) -> Result<(String, Timestamp)> {
         let issued = now().as_second();
         let expires = issued.saturating_add_unsigned(lifetime.as_secs());
-        let claims = Claims { sub: user, iat: issued, exp: expires };
+        let claims = Claims { sub: user, iat: issued, exp: expires, epoch };
         let token = jsonwebtoken::encode(&Header::new(Algorithm::HS256), &claims, &self.encoding)
             .map_err(ToolError::internal)?;
         Ok((token, Timestamp::from_second(expires).map_err(ToolError::internal)?))
@@ -63,7 +79,10 @@ impl AccessTokens {
             return refuse("No valid token found in Authorization header or cookie");
         };
         match jsonwebtoken::decode::<Claims>(token, &self.decoding, &self.validation) {
-            Ok(data) => Ok(Caller { user: data.claims.sub }),
+            Ok(data) => {
+                self.revoked.check(data.claims.sub, data.claims.epoch)?;
+                Ok(Caller { user: data.claims.sub })
+            }
             Err(error) if *error.kind() == ExpiredSignature => refuse(
                 "The access token has expired; send the refresh token to POST /api/v1/auth/refresh for a new one, or \
                  sign in again with POST /api/v1/auth/login",

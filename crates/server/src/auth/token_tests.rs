@@ -5,7 +5,7 @@ const SECRET: &str = "a secret of at least thirty-two characters";
 #[test]
 fn a_token_stands_for_the_user_it_was_made_for() {
     let (tokens, user) = (AccessTokens::new(SECRET, 15), UserId::new());
-    let (token, _) = tokens.issue(user).unwrap();
+    let (token, _) = tokens.issue(user, 0).unwrap();
     assert_eq!(tokens.check(Some(&token)).unwrap().user, user);
 }
 
@@ -24,9 +24,9 @@ fn a_token_in_the_standard_form_is_verified() {
 #[test]
 fn an_expired_a_foreign_and_an_unsigned_token_are_refused() {
     let tokens = AccessTokens::new(SECRET, 15);
-    let claims = Claims { sub: UserId::new(), iat: 0, exp: now().as_second() - 1 };
+    let claims = Claims { sub: UserId::new(), iat: 0, exp: now().as_second() - 1, epoch: 0 };
     let expired = jsonwebtoken::encode(&Header::new(Algorithm::HS256), &claims, &tokens.encoding).unwrap();
-    let foreign = AccessTokens::new("another secret of at least thirty-two", 15).issue(UserId::new()).unwrap().0;
+    let foreign = AccessTokens::new("another secret of at least thirty-two", 15).issue(UserId::new(), 0).unwrap().0;
     let payload = foreign.split('.').nth(1).unwrap();
     let unsigned = format!("{}.{payload}.", URL_SAFE_NO_PAD.encode(r#"{"alg":"none","typ":"JWT"}"#));
     let other = format!("{}.{payload}.AAAA", URL_SAFE_NO_PAD.encode(r#"{"alg":"HS512","typ":"JWT"}"#));
@@ -39,6 +39,18 @@ fn an_expired_a_foreign_and_an_unsigned_token_are_refused() {
     for garbled in [foreign.as_str(), &unsigned, &other, "x"] {
         assert!(message(Some(garbled)).contains("not one of this server's"), "{garbled}");
     }
+}
+
+#[test]
+fn a_token_of_an_earlier_epoch_or_a_disabled_account_is_refused() {
+    let (tokens, user) = (AccessTokens::new(SECRET, 15), UserId::new());
+    let [before, after] = [0, 1].map(|epoch| tokens.issue(user, epoch).unwrap().0);
+    let revocation = |is_disabled| toolrest_store::Revocation { user, token_epoch: 1, is_disabled };
+    tokens.revoked().set(&[revocation(false)]);
+    assert_eq!(tokens.check(Some(&before)).unwrap_err().kind, ErrorKind::Unauthenticated);
+    assert_eq!(tokens.check(Some(&after)).unwrap().user, user);
+    tokens.revoked().set(&[revocation(true)]);
+    assert!(tokens.check(Some(&after)).unwrap_err().message.contains("disabled"));
 }
 
 #[test]

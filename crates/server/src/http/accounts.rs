@@ -16,10 +16,9 @@ use std::{
 use toolrest_core::{ErrorKind, Result, Timestamp, ToolError, now};
 use toolrest_store::{Attempt, NewUser, Rotation, Session, User, no_such_account};
 
-use crate::auth::{fresh_token, token_hash, too_many};
+use crate::accounts::{EMAIL_BYTES, PASSWORD_CHARS, check_email, check_password, normal_email};
+use crate::auth::{disabled, fresh_token, token_hash, too_many};
 
-const PASSWORD_CHARS: std::ops::RangeInclusive<usize> = 8..=256;
-const EMAIL_BYTES: usize = 254;
 const FULL_NAME_CHARS: usize = 100;
 
 #[derive(Deserialize)]
@@ -44,33 +43,6 @@ struct Presented {
     refresh_token: Option<String>,
 }
 
-/// The form in which addresses are kept and compared.
-fn normal_email(email: &str) -> String {
-    email.trim().to_lowercase()
-}
-
-/// Refuses what cannot be an address.
-pub(crate) fn check_email(email: &str) -> Result<String> {
-    let email = normal_email(email);
-    let (name, host) = email.split_once('@').unwrap_or_default();
-    let odd = |c: char| c.is_whitespace() || c.is_control();
-    if name.is_empty() || host.is_empty() || host.contains('@') || email.len() > EMAIL_BYTES || email.contains(odd) {
-        return Err(ToolError::argument("email", "`email` must be an email address such as ada@example.com"));
-    }
-    Ok(email)
-}
-
-fn check_password(password: &str, confirmation: &str) -> Result<()> {
-    let (least, most) = (PASSWORD_CHARS.start(), PASSWORD_CHARS.end());
-    if !PASSWORD_CHARS.contains(&password.chars().count()) {
-        return Err(ToolError::argument("password", format!("Password must be {least} to {most} characters long")));
-    }
-    if password != confirmation {
-        return Err(ToolError::argument("confirm_password", "Passwords do not match"));
-    }
-    Ok(())
-}
-
 /// Registrations are answered at multiples of this time, so that how long one takes does not tell whether an account was
 /// made.
 const REGISTRATION_STEP: Duration = Duration::from_millis(100);
@@ -88,7 +60,10 @@ pub(crate) async fn register(
     app.limited_registrations.check(&peer.0)?;
     let body: Registration = json(request, &app, SMALL_BYTES).await?;
     let email = check_email(&body.email)?;
-    check_password(&body.password, &body.confirm_password)?;
+    check_password(&body.password)?;
+    if body.password != body.confirm_password {
+        return Err(ToolError::argument("confirm_password", "Passwords do not match").into());
+    }
     let full_name = body.full_name.map(|name| line("full_name", &name, FULL_NAME_CHARS)).transpose()?;
     let limit = app.settings.auth.registrations_per_address;
     let attempts = vec![Attempt { key: format!("registration:{}", peer.0), limit }];
@@ -126,9 +101,16 @@ pub(crate) async fn login(State(app): State<Arc<App>>, Extension(peer): Extensio
     let right = app.passwords.verify(body.password, hash).await?;
     let Some(user) = user.filter(|_| right) else { return Err(wrong_credentials().into()) };
     app.store.forgive_attempts(attempts).await?;
+    // Only who knows the password learns it.
+    if user.disabled_at.is_some() {
+        return Err(disabled().into());
+    }
     let (session, token) = new_session(&app)?;
     let expires = session.expires_at;
-    app.store.open_session(user.id, session).await?;
+    if !app.store.open_session(user.id, user.token_epoch, session).await? {
+        // The operator came between: the password that was right may not be any more.
+        return Err(wrong_credentials().into());
+    }
     signed_in(&app, &user, &token, expires)
 }
 
@@ -198,7 +180,7 @@ fn new_session(app: &App) -> Result<(Session, String)> {
 
 /// Answers with the tokens, in the body for programs and in cookies for browsers.
 fn signed_in(app: &App, user: &User, refresh_token: &str, refresh_expires: Timestamp) -> Answer<Response> {
-    let (access_token, access_expires) = app.tokens.issue(user.id)?;
+    let (access_token, access_expires) = app.tokens.issue(user.id, user.token_epoch)?;
     let mut response = ok(&json!({
         "user": user,
         "access_token": access_token,

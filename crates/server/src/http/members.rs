@@ -1,9 +1,9 @@
 //! Who belongs to a workspace.
 
 use super::App;
-use super::accounts::check_email;
 use super::reply::{Answer, ok};
 use super::request::At;
+use crate::accounts::check_email;
 use axum::extract::{Request, State};
 use serde::Deserialize;
 use serde_json::json;

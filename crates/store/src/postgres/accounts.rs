@@ -8,43 +8,52 @@ use tokio_postgres::{Row, types::ToSql};
 use toolrest_core::{Result, Timestamp, ToolError, UserId, now};
 use uuid::Uuid;
 
-fn user(row: &Row) -> User {
+pub(super) const USER_COLUMNS: &str = "id, email, full_name, created_at, updated_at, disabled_at, token_epoch";
+
+pub(super) fn user(row: &Row) -> User {
     User {
         id: UserId(row.get(0)),
         email: row.get(1),
         full_name: row.get(2),
         created_at: row.get(3),
         updated_at: row.get(4),
+        disabled_at: row.get(5),
+        token_epoch: row.get(6),
     }
 }
 
 #[async_trait]
 impl AccountStore for Postgres {
     async fn create_user(&self, new: NewUser) -> Result<User> {
-        let sql = "INSERT INTO users (id, email, password_hash, full_name, created_at, updated_at)
-                   VALUES ($1, $2, $3, $4, $5, $5) ON CONFLICT DO NOTHING
-                   RETURNING id, email, full_name, created_at, updated_at";
+        let sql = format!(
+            "INSERT INTO users (id, email, password_hash, full_name, created_at, updated_at)
+             VALUES ($1, $2, $3, $4, $5, $5) ON CONFLICT DO NOTHING RETURNING {USER_COLUMNS}"
+        );
         let rows =
-            self.change(sql, &[&UserId::new().0, &new.email, &new.password_hash, &new.full_name, &now()]).await?;
+            self.change(&sql, &[&UserId::new().0, &new.email, &new.password_hash, &new.full_name, &now()]).await?;
         rows.first().map(user).ok_or_else(|| email_taken(&new.email))
     }
 
     async fn credentials(&self, email: &str) -> Result<Option<Credentials>> {
-        let sql = "SELECT id, email, full_name, created_at, updated_at, password_hash FROM users WHERE email = $1";
-        let rows = self.look(sql, &[&email]).await?;
-        Ok(rows.first().map(|row| Credentials { user: user(row), password_hash: row.get(5) }))
+        let sql = format!("SELECT {USER_COLUMNS}, password_hash FROM users WHERE email = $1");
+        let rows = self.look(&sql, &[&email]).await?;
+        Ok(rows.first().map(|row| Credentials { user: user(row), password_hash: row.get(7) }))
     }
 
     async fn user(&self, id: UserId) -> Result<Option<User>> {
-        let sql = "SELECT id, email, full_name, created_at, updated_at FROM users WHERE id = $1";
-        Ok(self.look(sql, &[&id.0]).await?.first().map(user))
+        let sql = format!("SELECT {USER_COLUMNS} FROM users WHERE id = $1");
+        Ok(self.look(&sql, &[&id.0]).await?.first().map(user))
     }
 
-    async fn open_session(&self, user: UserId, session: Session) -> Result<()> {
-        let sql = "INSERT INTO sessions (token_hash, family, user_id, expires_at) VALUES ($1, $2, $3, $4)";
-        let params: [&(dyn ToSql + Sync); 4] =
-            [&&session.token_hash[..], &Uuid::now_v7(), &user.0, &session.expires_at];
-        self.change(sql, &params).await.map(drop)
+    async fn open_session(&self, user: UserId, token_epoch: i64, session: Session) -> Result<bool> {
+        let sql = "WITH account AS (
+                SELECT id FROM users WHERE id = $3 AND token_epoch = $5 AND disabled_at IS NULL FOR SHARE
+            )
+            INSERT INTO sessions (token_hash, family, user_id, expires_at) SELECT $1, $2, id, $4 FROM account
+            RETURNING 1";
+        let params: [&(dyn ToSql + Sync); 5] =
+            [&&session.token_hash[..], &Uuid::now_v7(), &user.0, &session.expires_at, &token_epoch];
+        Ok(!self.change(sql, &params).await?.is_empty())
     }
 
     async fn rotate_session(&self, token_hash: [u8; 32], next: Session) -> Result<Rotation> {
@@ -128,12 +137,16 @@ impl Postgres {
         sql: &str,
         params: &[&(dyn ToSql + Sync)],
     ) -> Result<Option<Vec<Row>>> {
-        let found = self.look("SELECT family FROM sessions WHERE token_hash = $1", &[&&token_hash[..]]).await?;
-        let Some(family) = found.first().map(|row| row.get::<_, Uuid>(0)) else { return Ok(None) };
+        let found =
+            self.look("SELECT family, user_id FROM sessions WHERE token_hash = $1", &[&&token_hash[..]]).await?;
+        let Some(row) = found.first() else { return Ok(None) };
+        let (family, user): (Uuid, Uuid) = (row.get(0), row.get(1));
         let (_, turn) = family.as_u64_pair();
         let mut transaction = self.transaction().await?;
         transaction.begin().await?;
         transaction.query("SELECT pg_advisory_xact_lock($1)", &[&turn.cast_signed()]).await?;
+        // An operator who ends the account's sessions holds its row: what follows sees that they are gone.
+        transaction.query("SELECT 1 FROM users WHERE id = $1 FOR SHARE", &[&user]).await?;
         let rows = transaction.query(sql, params).await?;
         transaction.commit().await?;
         transaction.finished();

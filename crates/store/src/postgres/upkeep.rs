@@ -225,7 +225,9 @@ impl Postgres {
         let dead = "SELECT id FROM workspaces WHERE deleted_at IS NOT NULL LIMIT 1";
         while let Some(row) = self.look(dead, &[]).await?.first() {
             let ws: Uuid = row.get(0);
-            for table in ["files", "versions", "blobs", "changes", "commits", "calls", "chat_messages"] {
+            for table in
+                ["files", "versions", "blobs", "changes", "commits", "calls", "chat_messages", "suspended_members"]
+            {
                 let sql = format!(
                     "DELETE FROM {table} WHERE ctid IN (SELECT ctid FROM {table} WHERE ws = $1 LIMIT $2) RETURNING 1"
                 );

@@ -50,7 +50,7 @@ impl WorkspaceStore for Postgres {
     async fn create_workspace(&self, owner: UserId, name: String, place: Place) -> Result<WorkspaceInfo> {
         let (id, at) = (WorkspaceId::new(), now());
         let sql = "WITH account AS (
-                SELECT id FROM users WHERE id = $3
+                SELECT id FROM users WHERE id = $3 AND disabled_at IS NULL FOR SHARE
             ), room AS (
                 INSERT INTO workspaces (id, name, owner_id, created_at, updated_at, kind, root)
                 SELECT $1, $2, id, $4, $4, $8, $9 FROM account
@@ -144,7 +144,7 @@ impl WorkspaceStore for Postgres {
 
     async fn add_member(&self, access: Access, email: String, role: Role) -> Result<Member> {
         let sql = "WITH me AS (SELECT role FROM members WHERE ws = $1 AND user_id = $2), account AS (
-                SELECT id, email, full_name FROM users WHERE email = $4
+                SELECT id, email, full_name FROM users WHERE email = $4 AND disabled_at IS NULL FOR SHARE
             ), room AS (
                 SELECT id FROM workspaces WHERE id = $1 AND deleted_at IS NULL FOR SHARE
             ), added AS (

@@ -1,6 +1,6 @@
 //! Accounts, sessions and sign-in attempts.
 
-use super::row::{find, micros, run, time};
+use super::row::{find, micros, optional_time, run, time};
 use super::{Sqlite, fault};
 use crate::accounts::{AccountStore, Attempt, Credentials, NewUser, Rotation, Session, User, email_taken};
 use async_trait::async_trait;
@@ -9,15 +9,17 @@ use std::time::Duration;
 use toolrest_core::{Result, ToolError, UserId, now};
 use uuid::Uuid;
 
-const USER_COLUMNS: &str = "id, email, full_name, created_at, updated_at";
+pub(super) const USER_COLUMNS: &str = "id, email, full_name, created_at, updated_at, disabled_at, token_epoch";
 
-fn user(row: &Row<'_>) -> rusqlite::Result<User> {
+pub(super) fn user(row: &Row<'_>) -> rusqlite::Result<User> {
     Ok(User {
         id: UserId(row.get(0)?),
         email: row.get(1)?,
         full_name: row.get(2)?,
         created_at: time(row, 3)?,
         updated_at: time(row, 4)?,
+        disabled_at: optional_time(row, 5)?,
+        token_epoch: row.get(6)?,
     })
 }
 
@@ -32,6 +34,8 @@ impl AccountStore for Sqlite {
                 full_name: new.full_name,
                 created_at: now,
                 updated_at: now,
+                disabled_at: None,
+                token_epoch: 0,
             };
             let inserted = db
                 .prepare_cached(
@@ -56,7 +60,7 @@ impl AccountStore for Sqlite {
         let email = email.to_owned();
         self.read(move |db| {
             let sql = format!("SELECT {USER_COLUMNS}, password_hash FROM users WHERE email = ?1");
-            find(db, &sql, [email], |row| Ok(Credentials { user: user(row)?, password_hash: row.get(5)? }))
+            find(db, &sql, [email], |row| Ok(Credentials { user: user(row)?, password_hash: row.get(7)? }))
         })
         .await
     }
@@ -65,8 +69,15 @@ impl AccountStore for Sqlite {
         self.read(move |db| find(db, &format!("SELECT {USER_COLUMNS} FROM users WHERE id = ?1"), [id.0], user)).await
     }
 
-    async fn open_session(&self, user: UserId, session: Session) -> Result<()> {
-        self.write(move |db| insert_session(db, user.0, Uuid::now_v7(), &session)).await
+    async fn open_session(&self, user: UserId, token_epoch: i64, session: Session) -> Result<bool> {
+        self.write(move |db| {
+            let sql = "SELECT 1 FROM users WHERE id = ?1 AND token_epoch = ?2 AND disabled_at IS NULL";
+            if find(db, sql, (user.0, token_epoch), |_| Ok(()))?.is_none() {
+                return Ok(false);
+            }
+            insert_session(db, user.0, Uuid::now_v7(), &session).map(|()| true)
+        })
+        .await
     }
 
     async fn rotate_session(&self, token_hash: [u8; 32], next: Session) -> Result<Rotation> {

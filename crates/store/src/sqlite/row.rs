@@ -36,7 +36,7 @@ pub(super) fn file(row: &Row<'_>) -> rusqlite::Result<FileRow> {
         mode: row.get(14)?,
         created_at: time(row, 11)?,
         updated_at: time(row, 12)?,
-        deleted_at: row.get::<_, Option<i64>>(13)?.map(from_micros).transpose()?,
+        deleted_at: optional_time(row, 13)?,
     })
 }
 
@@ -76,6 +76,10 @@ pub(super) fn hash(row: &Row<'_>, column: usize) -> rusqlite::Result<ContentHash
 
 pub(super) fn time(row: &Row<'_>, column: usize) -> rusqlite::Result<Timestamp> {
     from_micros(row.get(column)?)
+}
+
+pub(super) fn optional_time(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Timestamp>> {
+    row.get::<_, Option<i64>>(column)?.map(from_micros).transpose()
 }
 
 fn from_micros(micros: i64) -> rusqlite::Result<Timestamp> {

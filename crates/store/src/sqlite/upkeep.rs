@@ -169,6 +169,7 @@ impl Sqlite {
                 ("commits", "id"),
                 ("calls", "id"),
                 ("chat_messages", "chat_id, seq"),
+                ("suspended_members", "user_id"),
             ] {
                 let sql = format!(
                     "DELETE FROM {table} WHERE (ws, {key}) IN (SELECT ws, {key} FROM {table} WHERE ws = ?1 LIMIT ?2)"

@@ -64,7 +64,8 @@ impl WorkspaceStore for Sqlite {
     async fn create_workspace(&self, owner: UserId, name: String, place: Place) -> Result<WorkspaceInfo> {
         self.write(move |db| {
             let (id, at) = (WorkspaceId::new(), now());
-            find(db, "SELECT 1 FROM users WHERE id = ?1", [owner.0], |_| Ok(()))?.ok_or_else(no_such_account)?;
+            let enabled = "SELECT 1 FROM users WHERE id = ?1 AND disabled_at IS NULL";
+            find(db, enabled, [owner.0], |_| Ok(()))?.ok_or_else(no_such_account)?;
             run(
                 db,
                 "INSERT INTO workspaces (id, name, owner_id, created_at, updated_at, kind, root)
@@ -138,7 +139,8 @@ impl WorkspaceStore for Sqlite {
     async fn add_member(&self, access: Access, email: String, role: Role) -> Result<Member> {
         self.write(move |db| {
             authorised(db, access)?;
-            let user: Option<Uuid> = find(db, "SELECT id FROM users WHERE email = ?1", [&email], |row| row.get(0))?;
+            let enabled = "SELECT id FROM users WHERE email = ?1 AND disabled_at IS NULL";
+            let user: Option<Uuid> = find(db, enabled, [&email], |row| row.get(0))?;
             let user = user.ok_or_else(|| no_such_user(&email))?;
             let sql = "INSERT INTO members (ws, user_id, role, created_at) VALUES (?1, ?2, ?3, ?4)
                        ON CONFLICT DO NOTHING";

@@ -1,0 +1,71 @@
+//! Accounts as an operator manages them: on the database itself, whether servers run on it or not.
+
+use crate::accounts::{check_email, check_password};
+use crate::auth::Passwords;
+use crate::server::{StartError, open_existing_store};
+use crate::settings::Settings;
+use std::sync::Arc;
+use toolrest_core::{ErrorKind, Result, ToolError};
+use toolrest_store::{NewUser, Store, User};
+
+/// The accounts of a database.
+pub struct Accounts {
+    store: Arc<dyn Store>,
+    passwords: Passwords,
+}
+
+impl Accounts {
+    /// Opens the database of these settings, which must exist.
+    pub async fn open(settings: &Settings) -> Result<Self, StartError> {
+        Ok(Self { store: open_existing_store(settings).await?, passwords: Passwords::new()? })
+    }
+
+    /// Lists all accounts by their addresses.
+    pub async fn list(&self) -> Result<Vec<User>> {
+        self.store.users().await
+    }
+
+    /// Makes an account, whether registration is open or not.
+    pub async fn add(&self, email: &str, password: String) -> Result<User> {
+        let email = check_email(email)?;
+        check_password(&password)?;
+        let password_hash = self.passwords.hash(password).await?;
+        self.store.create_user(NewUser { email, password_hash, full_name: None }).await
+    }
+
+    /// Ends an account's sessions and refuses it everything, at once.
+    pub async fn disable(&self, email: &str) -> Result<User> {
+        let user = self.find(email).await?;
+        self.store.disable_user(user.id).await?;
+        Ok(user)
+    }
+
+    /// Lets a disabled account sign in again, with the memberships that it had.
+    pub async fn enable(&self, email: &str) -> Result<User> {
+        let user = self.find(email).await?;
+        self.store.enable_user(user.id).await?;
+        Ok(user)
+    }
+
+    /// Ends an account's sessions; tells how many there were.
+    pub async fn end_sessions(&self, email: &str) -> Result<u64> {
+        let user = self.find(email).await?;
+        self.store.end_sessions(user.id).await
+    }
+
+    /// Gives an account another password, and ends its sessions.
+    pub async fn reset_password(&self, email: &str, password: String) -> Result<User> {
+        let user = self.find(email).await?;
+        check_password(&password)?;
+        self.store.set_password(user.id, self.passwords.hash(password).await?).await?;
+        Ok(user)
+    }
+
+    /// The account with this address. The one of `serve --dir` has none: it is nobody's but the local user's.
+    async fn find(&self, email: &str) -> Result<User> {
+        let email = check_email(email)?;
+        let found = self.store.credentials(&email).await?;
+        let missing = || ToolError::new(ErrorKind::NotFound, format!("There is no account with the email '{email}'"));
+        found.map(|found| found.user).ok_or_else(missing)
+    }
+}

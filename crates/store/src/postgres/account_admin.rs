@@ -1,0 +1,108 @@
+//! What an operator does to accounts.
+//!
+//! Every change locks the account's row first. Whoever signs it in, renews a session, or makes it a member shares that
+//! lock, so that nothing is added while it is taken away.
+
+use super::Postgres;
+use super::accounts::{USER_COLUMNS, user};
+use super::transaction::Transaction;
+use crate::accounts::{AccountAdmin, Revocation, User, no_such_account};
+use async_trait::async_trait;
+use toolrest_core::{Result, Timestamp, UserId, now};
+
+#[async_trait]
+impl AccountAdmin for Postgres {
+    async fn users(&self) -> Result<Vec<User>> {
+        let sql = format!("SELECT {USER_COLUMNS} FROM users ORDER BY email COLLATE \"C\"");
+        Ok(self.look(&sql, &[]).await?.iter().map(user).collect())
+    }
+
+    async fn disable_user(&self, user: UserId) -> Result<()> {
+        let mut transaction = self.transaction().await?;
+        transaction.begin().await?;
+        if !is_disabled(&transaction, user).await? {
+            revoke_tokens(&transaction, user).await?;
+            let sql = "UPDATE users SET disabled_at = $2, updated_at = $2 WHERE id = $1";
+            transaction.query(sql, &[&user.0, &now()]).await?;
+            let suspend = "WITH gone AS (
+                    DELETE FROM members WHERE user_id = $1 RETURNING ws, user_id, role, created_at
+                )
+                INSERT INTO suspended_members (ws, user_id, role, created_at) SELECT * FROM gone ON CONFLICT DO NOTHING";
+            transaction.query(suspend, &[&user.0]).await?;
+        }
+        transaction.commit().await?;
+        transaction.finished();
+        Ok(())
+    }
+
+    async fn enable_user(&self, user: UserId) -> Result<()> {
+        let mut transaction = self.transaction().await?;
+        transaction.begin().await?;
+        if is_disabled(&transaction, user).await? {
+            let sql = "UPDATE users SET disabled_at = NULL, updated_at = $2 WHERE id = $1";
+            transaction.query(sql, &[&user.0, &now()]).await?;
+            let resume = "WITH back AS (
+                    DELETE FROM suspended_members WHERE user_id = $1 RETURNING ws, user_id, role, created_at
+                ), room AS (
+                    SELECT id FROM workspaces WHERE id IN (SELECT ws FROM suspended_members WHERE user_id = $1)
+                    AND deleted_at IS NULL FOR SHARE
+                )
+                INSERT INTO members (ws, user_id, role, created_at)
+                SELECT back.* FROM back JOIN room ON room.id = back.ws ON CONFLICT DO NOTHING";
+            transaction.query(resume, &[&user.0]).await?;
+        }
+        transaction.commit().await?;
+        transaction.finished();
+        Ok(())
+    }
+
+    async fn end_sessions(&self, user: UserId) -> Result<u64> {
+        let mut transaction = self.transaction().await?;
+        transaction.begin().await?;
+        let ended = revoke_tokens(&transaction, user).await?;
+        transaction.commit().await?;
+        transaction.finished();
+        Ok(ended)
+    }
+
+    async fn set_password(&self, user: UserId, password_hash: String) -> Result<()> {
+        let mut transaction = self.transaction().await?;
+        transaction.begin().await?;
+        revoke_tokens(&transaction, user).await?;
+        let sql = "UPDATE users SET password_hash = $2, updated_at = $3 WHERE id = $1";
+        transaction.query(sql, &[&user.0, &password_hash, &now()]).await?;
+        transaction.commit().await?;
+        transaction.finished();
+        Ok(())
+    }
+
+    async fn revocations(&self, since: Timestamp) -> Result<Vec<Revocation>> {
+        let sql = "SELECT id, token_epoch, disabled_at IS NOT NULL FROM users WHERE tokens_revoked_at >= $1";
+        let rows = self.look(sql, &[&since]).await?;
+        let revocation = |row: &tokio_postgres::Row| Revocation {
+            user: UserId(row.get(0)),
+            token_epoch: row.get(1),
+            is_disabled: row.get(2),
+        };
+        Ok(rows.iter().map(revocation).collect())
+    }
+}
+
+/// Whether an account is disabled; its row is locked until the transaction ends.
+async fn is_disabled(transaction: &Transaction, user: UserId) -> Result<bool> {
+    let sql = "SELECT disabled_at IS NOT NULL FROM users WHERE id = $1 FOR UPDATE";
+    let rows = transaction.query(sql, &[&user.0]).await?;
+    rows.first().map(|row| row.get(0)).ok_or_else(no_such_account)
+}
+
+/// Ends every session and begins a new epoch of access tokens; tells how many sessions there were.
+async fn revoke_tokens(transaction: &Transaction, user: UserId) -> Result<u64> {
+    let sql = "UPDATE users SET token_epoch = token_epoch + 1, tokens_revoked_at = $2 WHERE id = $1 RETURNING 1";
+    if transaction.query(sql, &[&user.0, &now()]).await?.is_empty() {
+        return Err(no_such_account());
+    }
+    // A statement of its own, which sees the sessions of those that the one before had to wait for.
+    let sql = "DELETE FROM sessions WHERE user_id = $1 RETURNING spent_at IS NULL AND expires_at > $2";
+    let rows = transaction.query(sql, &[&user.0, &now()]).await?;
+    Ok(rows.iter().filter(|row| row.get(0)).count() as u64)
+}

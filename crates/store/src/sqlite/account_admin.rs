@@ -1,0 +1,90 @@
+//! What an operator does to accounts.
+
+use super::Sqlite;
+use super::accounts::{USER_COLUMNS, user};
+use super::row::{collect, find, micros, run};
+use crate::accounts::{AccountAdmin, Revocation, User, no_such_account};
+use async_trait::async_trait;
+use rusqlite::Connection;
+use toolrest_core::{Result, Timestamp, UserId, now};
+use uuid::Uuid;
+
+#[async_trait]
+impl AccountAdmin for Sqlite {
+    async fn users(&self) -> Result<Vec<User>> {
+        self.read(|db| collect(db, &format!("SELECT {USER_COLUMNS} FROM users ORDER BY email"), [], user)).await
+    }
+
+    async fn disable_user(&self, user: UserId) -> Result<()> {
+        self.write(move |db| {
+            let id = user.0;
+            if is_disabled(db, id)? {
+                return Ok(());
+            }
+            revoke_tokens(db, id)?;
+            run(db, "UPDATE users SET disabled_at = ?2, updated_at = ?2 WHERE id = ?1", (id, micros(now())))?;
+            let suspend = "INSERT INTO suspended_members (ws, user_id, role, created_at)
+                           SELECT ws, user_id, role, created_at FROM members WHERE user_id = ?1 ON CONFLICT DO NOTHING";
+            run(db, suspend, [id])?;
+            run(db, "DELETE FROM members WHERE user_id = ?1", [id]).map(drop)
+        })
+        .await
+    }
+
+    async fn enable_user(&self, user: UserId) -> Result<()> {
+        self.write(move |db| {
+            let id = user.0;
+            if !is_disabled(db, id)? {
+                return Ok(());
+            }
+            run(db, "UPDATE users SET disabled_at = NULL, updated_at = ?2 WHERE id = ?1", (id, micros(now())))?;
+            let resume = "INSERT INTO members (ws, user_id, role, created_at)
+                          SELECT s.ws, s.user_id, s.role, s.created_at FROM suspended_members s
+                          JOIN workspaces w ON w.id = s.ws AND w.deleted_at IS NULL
+                          WHERE s.user_id = ?1 ON CONFLICT DO NOTHING";
+            run(db, resume, [id])?;
+            run(db, "DELETE FROM suspended_members WHERE user_id = ?1", [id]).map(drop)
+        })
+        .await
+    }
+
+    async fn end_sessions(&self, user: UserId) -> Result<u64> {
+        self.write(move |db| revoke_tokens(db, user.0)).await
+    }
+
+    async fn set_password(&self, user: UserId, password_hash: String) -> Result<()> {
+        self.write(move |db| {
+            revoke_tokens(db, user.0)?;
+            let sql = "UPDATE users SET password_hash = ?2, updated_at = ?3 WHERE id = ?1";
+            run(db, sql, (user.0, &password_hash, micros(now()))).map(drop)
+        })
+        .await
+    }
+
+    async fn revocations(&self, since: Timestamp) -> Result<Vec<Revocation>> {
+        self.read(move |db| {
+            let sql = "SELECT id, token_epoch, disabled_at IS NOT NULL FROM users WHERE tokens_revoked_at >= ?1";
+            collect(db, sql, [micros(since)], |row| {
+                Ok(Revocation { user: UserId(row.get(0)?), token_epoch: row.get(1)?, is_disabled: row.get(2)? })
+            })
+        })
+        .await
+    }
+}
+
+fn is_disabled(db: &Connection, user: Uuid) -> Result<bool> {
+    let found = find(db, "SELECT disabled_at IS NOT NULL FROM users WHERE id = ?1", [user], |row| row.get(0))?;
+    found.ok_or_else(no_such_account)
+}
+
+/// Ends every session and begins a new epoch of access tokens; tells how many sessions there were.
+fn revoke_tokens(db: &Connection, user: Uuid) -> Result<u64> {
+    let sql = "UPDATE users SET token_epoch = token_epoch + 1, tokens_revoked_at = ?2 WHERE id = ?1";
+    if run(db, sql, (user, micros(now())))? == 0 {
+        return Err(no_such_account());
+    }
+    let live = "SELECT count(*) FROM sessions WHERE user_id = ?1 AND spent_at IS NULL AND expires_at > ?2";
+    let live: Option<i64> = find(db, live, (user, micros(now())), |row| row.get(0))?;
+    run(db, "DELETE FROM sessions WHERE user_id = ?1", [user])?;
+    Ok(live.unwrap_or(0).unsigned_abs())
+}
