@@ -195,7 +195,7 @@ impl Drop for Postgres {
 }
 
 /// Finds a program of PostgreSQL on PATH or where Debian puts it.
-fn program(name: &str) -> PathBuf {
+pub fn program(name: &str) -> PathBuf {
     let on_path = std::env::var_os("PATH")
         .iter()
         .flat_map(|path| std::env::split_paths(path).collect::<Vec<_>>())

@@ -55,12 +55,28 @@ impl ServerOptions {
 
     /// Starts the server; gives its exit and its words when it refuses to.
     pub fn try_start(self) -> Result<Server, Refusal> {
-        let home = tempfile::Builder::new().prefix("toolrest-data-").tempdir().expect("a temporary folder");
-        watchdog::owns_folder(home.path());
+        self.try_start_in(new_home())
+    }
+
+    /// Starts the server in a home with data that is there already.
+    pub fn start_in(self, home: TempDir) -> Server {
+        self.try_start_in(home).unwrap_or_else(|refusal| panic!("the server did not start: {refusal:?}"))
+    }
+
+    fn try_start_in(self, home: TempDir) -> Result<Server, Refusal> {
         let (process, address) = launch(&self, home.path(), "127.0.0.1:0")?;
         let data_folder = data_folder(home.path());
         Ok(Server { options: self, home, data_folder, process, address })
     }
+}
+
+/// Makes a home for a server, with an empty data folder and one for workspaces; it goes with the value or with the test
+/// process.
+pub fn new_home() -> TempDir {
+    let home = tempfile::Builder::new().prefix("toolrest-data-").tempdir().expect("a temporary folder");
+    watchdog::owns_folder(home.path());
+    make_folders(home.path());
+    home
 }
 
 /// A server that ended instead of listening.
@@ -176,7 +192,7 @@ impl Server {
 }
 
 /// Where the server keeps its data, in the folder of the test.
-fn data_folder(home: &Path) -> PathBuf {
+pub fn data_folder(home: &Path) -> PathBuf {
     home.join("data")
 }
 
@@ -185,10 +201,14 @@ fn folders(home: &Path) -> PathBuf {
     home.join("folders")
 }
 
-fn launch(options: &ServerOptions, home: &Path, listen: &str) -> Result<(Process, String), Refusal> {
+fn make_folders(home: &Path) {
     for folder in [folders(home), data_folder(home)] {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).expect("a folder of the test");
     }
+}
+
+fn launch(options: &ServerOptions, home: &Path, listen: &str) -> Result<(Process, String), Refusal> {
+    make_folders(home);
     let mut command = vec![
         options.binary.clone().into_os_string(),
         "serve".into(),

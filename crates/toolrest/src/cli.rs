@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::commands::{backup, restore, user};
 use crate::{doctor, setup};
 use clap::{Args, Parser, Subcommand};
 use std::{
@@ -36,6 +37,27 @@ enum Command {
     },
     /// Tell what keeps programs in on this machine, and what is missing to run them.
     Doctor(Options),
+    /// Copy the embedded database, with all that a server needs to go on from it, while servers use it.
+    Backup {
+        /// Folder to make; there must be nothing of this name yet
+        to: PathBuf,
+        #[command(flatten)]
+        data: DataOptions,
+    },
+    /// Put a backup into a data folder that has no database yet.
+    Restore {
+        /// Folder that `toolrest backup` made
+        from: PathBuf,
+        #[command(flatten)]
+        data: DataOptions,
+    },
+    /// Manage accounts; what is changed holds on running servers at once.
+    User {
+        #[command(subcommand)]
+        action: user::Action,
+        #[command(flatten)]
+        data: DataOptions,
+    },
     /// Get what tools need beside the server itself.
     Setup {
         #[command(subcommand)]
@@ -60,20 +82,27 @@ struct Options {
     /// Address to listen on [setting server.listen]
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<String>,
-    /// Folder for the embedded database [setting server.data_dir]
-    #[arg(long, value_name = "DIR")]
-    data_dir: Option<String>,
+    #[command(flatten)]
+    data: DataOptions,
     /// Folder to open as the local workspace [setting folders.local_dir]
     #[arg(long, value_name = "DIR")]
     dir: Option<String>,
     /// Folder below which folders may become workspaces; can be given several times [setting folders.allowed_roots]
     #[arg(long, value_name = "DIR")]
     allow_root: Vec<PathBuf>,
+}
+
+/// Where the data of a server is.
+#[derive(Args)]
+struct DataOptions {
+    /// Folder for the embedded database [setting server.data_dir]
+    #[arg(long, value_name = "DIR", global = true)]
+    data_dir: Option<String>,
     /// PostgreSQL to use instead of the embedded database [setting database.url]
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", global = true)]
     database_url: Option<String>,
     /// Settings file; ./toolrest.toml is read if it exists
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", global = true)]
     config: Option<PathBuf>,
 }
 
@@ -90,6 +119,12 @@ impl Cli {
                 Ok(())
             }
             Command::Doctor(options) => doctor::run(&options.load()?.settings),
+            Command::Backup { to, data } => {
+                let (loaded, file) = data.load_with_file()?;
+                Ok(backup::run(&loaded.settings, file.as_ref(), &to)?)
+            }
+            Command::Restore { from, data } => Ok(restore::run(&data.load(Vec::new())?.settings, &from)?),
+            Command::User { action, data } => user::run(action, &data.load(Vec::new())?.settings),
             Command::Setup { what: Setup::Python { to, options } } => {
                 let settings = options.load()?.settings;
                 Ok(setup::python(&to.unwrap_or_else(|| python::folder(&settings)))?)
@@ -107,17 +142,42 @@ impl Options {
                 Some(joined.into_string().map_err(|_| "flag --allow-root: the path is not valid UTF-8")?)
             }
         };
-        let flags = [
+        self.data.load(vec![
             ("server.listen", "--listen", self.listen),
-            ("server.data_dir", "--data-dir", self.data_dir),
             ("folders.local_dir", "--dir", self.dir),
             ("folders.allowed_roots", "--allow-root", allowed_roots),
-            ("database.url", "--database-url", self.database_url),
-        ];
+        ])
+    }
+}
+
+/// The text of a settings file, with its name.
+type ConfigFile = (String, String);
+
+impl DataOptions {
+    /// Loads the settings, with further flags than those about data.
+    fn load(self, further: Vec<(&'static str, &'static str, Option<String>)>) -> Result<Loaded, Box<dyn Error>> {
+        let file = read_config(self.config.as_deref())?;
+        self.load_from(file, further)
+    }
+
+    /// Loads the settings; gives also the settings file, if there is one.
+    fn load_with_file(self) -> Result<(Loaded, Option<ConfigFile>), Box<dyn Error>> {
+        let file = read_config(self.config.as_deref())?;
+        Ok((self.load_from(file.clone(), Vec::new())?, file))
+    }
+
+    fn load_from(
+        self,
+        file: Option<ConfigFile>,
+        further: Vec<(&'static str, &'static str, Option<String>)>,
+    ) -> Result<Loaded, Box<dyn Error>> {
+        let flags =
+            [("server.data_dir", "--data-dir", self.data_dir), ("database.url", "--database-url", self.database_url)];
+        let flags = flags.into_iter().chain(further);
         let sources = Sources {
-            file: read_config(self.config.as_deref())?,
+            file,
             environment: environment()?,
-            flags: flags.into_iter().filter_map(|(key, flag, value)| Some((key, flag.to_owned(), value?))).collect(),
+            flags: flags.filter_map(|(key, flag, value)| Some((key, flag.to_owned(), value?))).collect(),
         };
         Ok(settings::load(sources)?)
     }
@@ -136,7 +196,7 @@ fn environment() -> Result<Vec<(String, String)>, String> {
         .collect()
 }
 
-fn read_config(named: Option<&Path>) -> Result<Option<(String, String)>, String> {
+fn read_config(named: Option<&Path>) -> Result<Option<ConfigFile>, String> {
     let path = named.unwrap_or(Path::new(DEFAULT_CONFIG));
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(Some((path.display().to_string(), text))),

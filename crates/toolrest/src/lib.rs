@@ -13,6 +13,6 @@
 
 pub use toolrest_core as core;
 pub use toolrest_sandbox::launcher_main;
-pub use toolrest_server::{Local, Server, StartError, python, settings, start_logging};
+pub use toolrest_server::{Local, Server, StartError, operator, python, settings, start_logging};
 pub use toolrest_store as store;
 pub use toolrest_toolsets as toolsets;

@@ -1,6 +1,7 @@
 //! The `toolrest` command.
 
 mod cli;
+mod commands;
 mod doctor;
 mod setup;
 
