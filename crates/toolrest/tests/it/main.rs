@@ -55,4 +55,5 @@ mod toolset_coding;
 mod toolset_file;
 mod toolset_system;
 mod undo;
+mod upgrade;
 mod user_command;

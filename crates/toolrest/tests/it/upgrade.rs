@@ -1,0 +1,129 @@
+//! Data that earlier versions wrote, opened by this one.
+//!
+//! `upgrade/schema-N.*` were written by the last version with schema N: a database file, compressed with zstd, and a dump
+//! of PostgreSQL (`pg_dump --inserts --no-owner`). Both hold the accounts ada@example.com and grace@example.com, and the
+//! workspaces `Archive` and `Folder` of the first. Never change them; add the next.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use toolrest_testkit::{Account, Backend, Postgres, Server, Workspace, data_folder, new_home};
+
+use crate::on::{list_at, options_on, text_at};
+
+const SQLITE_4: &[u8] = include_bytes!("upgrade/schema-4.db.zst");
+const POSTGRES_4: &str = include_str!("upgrade/schema-4.sql");
+
+/// Makes the folder of the workspace `Folder` as it was left, where the server allows one; gives its path.
+fn make_folder(home: &Path) -> String {
+    let root = home.join("folders/folder");
+    fs::create_dir_all(&root).unwrap();
+    fs::write(root.join("a.txt"), "folder 2\n").unwrap();
+    root.canonicalize().unwrap().to_str().unwrap().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_file_of_schema_4_is_upgraded_and_works() {
+    let home = new_home();
+    let database = data_folder(home.path()).join("toolrest.db");
+    fs::write(&database, zstd::decode_all(SQLITE_4).unwrap()).unwrap();
+    let root = make_folder(home.path());
+    let connection = rusqlite::Connection::open(database).unwrap();
+    connection.execute("UPDATE workspaces SET root = ?1 WHERE kind = 1", [root]).unwrap();
+    connection.close().unwrap();
+    // What is older than the retention would go.
+    let options = options_on(Backend::Sqlite).env("TOOLREST__RETENTION__TRASH_DAYS", "0");
+    expect_upgraded(&options.start_in(home)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_postgres_of_schema_4_is_upgraded_and_works() {
+    let postgres = Postgres::shared();
+    let url = postgres.create_database();
+    let home = new_home();
+    let root = make_folder(home.path());
+    postgres.execute(&url, POSTGRES_4);
+    postgres.execute(&url, &format!("UPDATE workspaces SET root = '{root}' WHERE kind = 1"));
+    let options = options_on(Backend::Postgres(url)).env("TOOLREST__RETENTION__TRASH_DAYS", "0");
+    expect_upgraded(&options.start_in(home)).await;
+}
+
+async fn expect_upgraded(server: &Server) {
+    let ada = Account::login(&server.client(), "ada@example.com").await;
+    let listed = ada.get("/workspaces").await.success();
+    let id = |name: &str| {
+        let found = list_at(&listed, "/workspaces").iter().find(|workspace| workspace["name"] == name);
+        text_at(found.unwrap(), "/id").to_owned()
+    };
+    expect_archive(&ada.in_workspace(&id("Archive"))).await;
+    expect_folder(&ada.in_workspace(&id("Folder"))).await;
+    let grace = Account::login(&server.client(), "grace@example.com").await;
+    let seen = grace.in_workspace(&id("Archive"));
+    assert_eq!(seen.text("/moved.txt").await, "moved\n");
+    seen.refused(403, "FORBIDDEN", "write", json!({"path": "/no.txt", "content": "a viewer"})).await;
+}
+
+async fn expect_archive(workspace: &Workspace) {
+    let shown = workspace.get("").await.success();
+    assert_eq!(shown["workspace"]["settings"]["run"]["timeout_ms"], 5000, "{shown}");
+    for (path, text) in [
+        ("/notes/a.txt", "version 3\n"),
+        ("/notes/b.txt", "needle in the previous release\n"),
+        ("/notes/moved.txt", "moved\n"),
+        ("/long.txt", "short now\n"),
+    ] {
+        assert_eq!(workspace.text(path).await, text, "{path}");
+    }
+    assert!(workspace.paths_in("/").await.contains(&"/empty".to_owned()));
+    let bytes = workspace.call_of("system", "read_file", &json!({"path": "bytes.bin", "encoding": "base64"})).await;
+    assert!(bytes.text.contains("AAECAwQFBgcICQoLDA0ODxAREhMUFRYX"), "{bytes}");
+    let found = workspace.ok("grep", json!({"pattern": "needle"})).await;
+    assert!(found.to_string().contains("/notes/b.txt"), "{found}");
+
+    let file = text_at(&workspace.write("/notes/a.txt", "version 4\n").await, "/file_id").to_owned();
+    let versions = workspace.get(&format!("/files/{file}/versions")).await.success();
+    let ids: Vec<&str> = list_at(&versions, "/versions").iter().map(|version| text_at(version, "/id")).collect();
+    assert_eq!(ids.len(), 4);
+    for (id, number) in ids.iter().zip([4, 3, 2, 1]) {
+        let version = workspace.get(&format!("/files/{file}/versions/{id}")).await.success();
+        assert_eq!(version["content"], format!("version {number}\n"), "{version}");
+    }
+
+    let commits = workspace.get("/commits").await.success();
+    let undo = async |is_it: &dyn Fn(&Value) -> bool| {
+        let commit = list_at(&commits, "/commits").iter().find(|commit| is_it(commit)).expect("the commit");
+        workspace.post(&format!("/commits/{}/undo", text_at(commit, "/id")), &json!({})).await.success();
+    };
+    undo(&|commit| commit["tool"] == "edit").await;
+    assert_eq!(workspace.text("/notes/b.txt").await, "needle in the old release\n");
+    undo(&|commit| commit["tool"] == "mv").await;
+    assert_eq!(workspace.text("/moved.txt").await, "moved\n");
+    undo(&|commit| commit["tool"] == "write" && commit["changes"].to_string().contains("/long.txt")).await;
+    assert_eq!(workspace.text("/long.txt").await, "a long line of an old file\n".repeat(200));
+
+    let trash = workspace.get("/trash").await.success();
+    let gone = list_at(&trash, "/files").iter().find(|file| file["path"] == "/gone.txt").expect("it is in the trash");
+    let id = gone["file_id"].as_str().or(gone["id"].as_str()).unwrap();
+    workspace.post(&format!("/files/{id}/restore"), &json!({})).await.success();
+    assert_eq!(workspace.text("/gone.txt").await, "in the trash\n");
+
+    let chats = workspace.paths_in("/chats").await;
+    let chat = workspace.call("read", &json!({"path": chats[0]})).await;
+    assert!(chat.text.contains("hello from before"), "{chat}");
+}
+
+async fn expect_folder(workspace: &Workspace) {
+    assert_eq!(workspace.text("/a.txt").await, "folder 2\n");
+    let commits = workspace.get("/commits").await.success();
+    let undo = async |path: &str, tool: &str| {
+        let mut found = list_at(&commits, "/commits").iter();
+        let commit = found.find(|commit| commit["tool"] == tool && commit["changes"].to_string().contains(path));
+        let id = text_at(commit.expect("the commit"), "/id");
+        workspace.post(&format!("/commits/{id}/undo"), &json!({})).await.success();
+    };
+    undo("/a.txt", "write").await;
+    assert_eq!(workspace.text("/a.txt").await, "folder 1\n");
+    undo("/b.txt", "rm").await;
+    assert_eq!(workspace.text("/b.txt").await, "removed later\n");
+}
