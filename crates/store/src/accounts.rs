@@ -125,8 +125,8 @@ pub trait AccountAdmin: Send + Sync {
     /// membership refuses it. Disabling it again changes nothing.
     async fn disable_user(&self, user: UserId) -> Result<()>;
 
-    /// Gives a disabled account its memberships back, except those of workspaces that are gone. Its old tokens stay
-    /// refused.
+    /// Gives a disabled account its memberships back, except those of workspaces that are gone. A new epoch begins: its
+    /// old tokens stay refused, and new ones are good at once.
     async fn enable_user(&self, user: UserId) -> Result<()>;
 
     /// Ends an account's sessions and begins a new epoch of access tokens; tells how many sessions there were.

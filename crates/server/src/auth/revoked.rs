@@ -25,7 +25,8 @@ impl Revoked {
     pub(crate) fn check(&self, user: UserId, epoch: i64) -> Result<()> {
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
         match known.get(&user) {
-            Some(Revocation { is_disabled: true, .. }) => Err(disabled()),
+            // A later epoch than the one that is known: the account was enabled again, and has signed in since.
+            Some(revocation) if revocation.is_disabled && epoch <= revocation.token_epoch => Err(disabled()),
             Some(revocation) if epoch < revocation.token_epoch => Err(ToolError::new(
                 ErrorKind::Unauthenticated,
                 "This access token was revoked: the account's sessions were ended. Sign in again",

@@ -44,13 +44,14 @@ fn an_expired_a_foreign_and_an_unsigned_token_are_refused() {
 #[test]
 fn a_token_of_an_earlier_epoch_or_a_disabled_account_is_refused() {
     let (tokens, user) = (AccessTokens::new(SECRET, 15), UserId::new());
-    let [before, after] = [0, 1].map(|epoch| tokens.issue(user, epoch).unwrap().0);
+    let [before, after, enabled] = [0, 1, 2].map(|epoch| tokens.issue(user, epoch).unwrap().0);
     let revocation = |is_disabled| toolrest_store::Revocation { user, token_epoch: 1, is_disabled };
     tokens.revoked().set(&[revocation(false)]);
     assert_eq!(tokens.check(Some(&before)).unwrap_err().kind, ErrorKind::Unauthenticated);
     assert_eq!(tokens.check(Some(&after)).unwrap().user, user);
     tokens.revoked().set(&[revocation(true)]);
     assert!(tokens.check(Some(&after)).unwrap_err().message.contains("disabled"));
+    assert_eq!(tokens.check(Some(&enabled)).unwrap().user, user, "it has been enabled since the server asked");
 }
 
 #[test]

@@ -39,6 +39,7 @@ impl AccountAdmin for Postgres {
         let mut transaction = self.transaction().await?;
         transaction.begin().await?;
         if is_disabled(&transaction, user).await? {
+            revoke_tokens(&transaction, user).await?;
             let sql = "UPDATE users SET disabled_at = NULL, updated_at = $2 WHERE id = $1";
             transaction.query(sql, &[&user.0, &now()]).await?;
             let resume = "WITH back AS (

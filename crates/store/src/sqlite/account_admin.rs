@@ -37,6 +37,7 @@ impl AccountAdmin for Sqlite {
             if !is_disabled(db, id)? {
                 return Ok(());
             }
+            revoke_tokens(db, id)?;
             run(db, "UPDATE users SET disabled_at = NULL, updated_at = ?2 WHERE id = ?1", (id, micros(now())))?;
             let resume = "INSERT INTO members (ws, user_id, role, created_at)
                           SELECT s.ws, s.user_id, s.role, s.created_at FROM suspended_members s
