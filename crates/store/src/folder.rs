@@ -41,7 +41,7 @@ use toolrest_core::{
     Access, CallCx, Changeset, Checkout, CheckoutOptions, Commit, Depth, Entry, ErrorKind, File, FileEvents, FileType,
     FilesFound, Find, Found, Listing, OpenFile, Result, Search, ToolError, Workspace, WsPath, below_workspace_mount,
 };
-use toolrest_directory::{Repositories, Root};
+use toolrest_directory::{Repositories, Root, leads_into_repository};
 use watching::Watching;
 
 /// Which folders may be workspaces, and how much of their history is kept.
@@ -130,6 +130,10 @@ impl Folder {
         if !options.allows(root.real_path(), account) {
             return Err(not_allowed(path));
         }
+        // In there no path would show that it leads into a repository.
+        if options.repositories == Repositories::ReadOnly && leads_into_repository(root.real_path()) {
+            return Err(is_repository(path));
+        }
         // They tell what files hold, so they are for the server's own eyes.
         let own = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&options.journal_dir);
         own.map_err(disk_fault)?;
@@ -154,6 +158,16 @@ impl Folder {
         let identity = self.disk.root.identity();
         std::fs::metadata(path).is_ok_and(|found| (found.dev(), found.ino()) == (identity.device, identity.inode))
     }
+}
+
+/// The refusal of a folder that is git's own.
+fn is_repository(path: &Path) -> ToolError {
+    let message = format!(
+        "The folder {} belongs to a git repository's .git, which is read-only for tools, because git on the host runs what \
+         stands in there; the operator can allow it with folders.git_writable",
+        path.display()
+    );
+    ToolError::new(ErrorKind::Forbidden, message)
 }
 
 fn unusable(path: &Path, error: &toolrest_directory::Error) -> ToolError {

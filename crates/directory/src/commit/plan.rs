@@ -189,6 +189,7 @@ impl<'a> Planner<'a, '_> {
                 contents.entry(old.identity).or_default().insert(write.bytes);
             }
         }
+        let mut replaced: BTreeSet<PathBuf> = BTreeSet::new();
         for place in 0..self.writes.len() {
             let Task { step: Step::Rewrite { path, aside, .. }, write: Some(write), .. } = &self.writes[place] else {
                 continue;
@@ -202,12 +203,13 @@ impl<'a> Planner<'a, '_> {
             }
             let (path, aside, hash) = (path.clone(), aside.clone(), Hash::of(write.bytes));
             let staged = self.temporary_for(&path)?;
-            if let Some(effect) =
-                effects.iter_mut().find(|effect| effect.path == path && effect.effect == Effect::RewrittenInPlace)
-            {
+            replaced.insert(path.clone());
+            self.writes[place].step = Step::Replace { path, staged, aside, hash };
+        }
+        for effect in effects.iter_mut().filter(|effect| effect.effect == Effect::RewrittenInPlace) {
+            if replaced.contains(&effect.path) {
                 effect.effect = Effect::Replaced;
             }
-            self.writes[place].step = Step::Replace { path, staged, aside, hash };
         }
         Ok(())
     }

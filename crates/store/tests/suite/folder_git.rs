@@ -6,10 +6,11 @@ use crate::programs::{left_out, run, run_in, tree, write};
 use crate::room::{Room, put};
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::sync::Arc;
 use toolrest_core::{
     Change, Changeset, Destination, ErrorKind, KeepLimits, LeftOutReason, Removal, Result, Role, WsPath,
 };
-use toolrest_store::{FolderOptions, Page, Repositories};
+use toolrest_store::{AllowedRoot, FolderOptions, Page, Repositories, Scratch, StoredWorkspaces};
 
 fn path(path: &str) -> WsPath {
     WsPath::posix(path).unwrap()
@@ -93,6 +94,36 @@ async fn tools_do_not_change_repositories() {
     let changes = vec![put("/fine", "x"), put("/.git/config", "evil")];
     let error = pair.commit(pair.in_folder, Changeset { changes, ..Changeset::default() }).await.unwrap_err();
     assert_eq!((error.kind, pair.path("fine").exists()), (ErrorKind::Forbidden, false));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_folder_within_a_repository_is_no_workspace() {
+    let room = Room::on_sqlite().await;
+    for folder in [".git", ".git/hooks", "deep/.GIT/modules/x"] {
+        let home = tempfile::tempdir().unwrap();
+        let allowed = home.path().canonicalize().unwrap();
+        fs::create_dir_all(allowed.join(folder)).unwrap();
+        symlink(allowed.join(folder), allowed.join("link")).unwrap();
+        let data = tempfile::tempdir().unwrap();
+        let options = |repositories| FolderOptions {
+            allowed_roots: vec![AllowedRoot::for_all(allowed.clone())],
+            journal_dir: data.path().join("journals"),
+            repositories,
+            ..FolderOptions::default()
+        };
+        let opened = async |options, path: &str| {
+            let scratch = Scratch::open(&data.path().join("checkouts")).unwrap();
+            let workspaces = StoredWorkspaces::new(Arc::clone(&room.store), options, scratch);
+            workspaces.allowed_root(&allowed.join(path), "anyone").await
+        };
+        for path in [folder, "link"] {
+            let error = opened(options(Repositories::ReadOnly), path).await.unwrap_err();
+            assert_eq!(error.kind, ErrorKind::Forbidden, "{path}: {error:?}");
+            assert!(error.message.contains("folders.git_writable"), "{error:?}");
+        }
+        opened(options(Repositories::Writable), folder).await.unwrap();
+        opened(options(Repositories::ReadOnly), "").await.unwrap();
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
