@@ -73,11 +73,11 @@ python-venv:
 
 # The Python environment of the data tools, for the tests; the command leaves a complete one alone.
 python: python-venv
-	cargo run --quiet --locked --package toolrest -- setup python --to target/python
+	cargo run --locked --package toolrest -- setup python --to target/python
 
 # Rewrites the reference pages from the code; a test fails when they are out of date.
 docs:
-	TOOLREST_WRITE_DOCS=1 cargo test --quiet --package toolrest --test it reference
+	TOOLREST_WRITE_DOCS=1 cargo test --package toolrest --test it reference
 
 clean:
 	cargo clean
