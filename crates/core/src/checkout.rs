@@ -89,6 +89,8 @@ pub enum Ground {
 /// What became of a program's changes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CheckedIn {
+    /// Who made the changes.
+    pub attribution: Attribution,
     /// The commit that holds them, if there were any.
     pub commit: Option<CommitId>,
     /// What it holds, by path.
@@ -97,6 +99,17 @@ pub struct CheckedIn {
     pub conflicts: Vec<ProgramConflict>,
     /// What is not part of the commit, by path.
     pub left_out: Vec<LeftOut>,
+}
+
+/// Who made changes that were found when a program was checked in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Attribution {
+    /// The program, which worked on files of its own.
+    #[default]
+    Program,
+    /// The program or others, who worked on the same folder at the same time.
+    Folder,
 }
 
 /// Something that a program did to a file or folder.

@@ -53,3 +53,11 @@ ids! {
     /// A chat; the id of the virtual file that shows it.
     ChatId;
 }
+
+impl CallId {
+    /// The end of the id, by which people and programs know the process that the call has started.
+    pub fn short(&self) -> String {
+        let id = self.0.simple().to_string();
+        id[id.len() - 12..].to_owned()
+    }
+}

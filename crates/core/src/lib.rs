@@ -29,8 +29,8 @@ mod workspace;
 pub use caller::{Access, Caller, Role};
 pub use change::{Change, Changeset, Commit, Destination, Effect, EffectKind, Expect, Outcome, Parents, Put, Removal};
 pub use checkout::{
-    CheckedIn, Checkout, CheckoutMode, CheckoutOptions, Ground, HeldFolder, KeepLimits, LeftOut, LeftOutReason,
-    ProgramChange, ProgramChangeKind, ProgramConflict,
+    Attribution, CheckedIn, Checkout, CheckoutMode, CheckoutOptions, Ground, HeldFolder, KeepLimits, LeftOut,
+    LeftOutReason, ProgramChange, ProgramChangeKind, ProgramConflict,
 };
 pub use content::{Content, ContentHash, ContentHasher, FileType, Form};
 pub use engine::{Call, Engine, Limits, Reply};

@@ -211,9 +211,10 @@ pub struct CommitInfo {
     pub id: CommitId,
     /// The call that made it.
     pub call_id: CallId,
-    /// The toolset of that call; `api` for the REST interface.
+    /// The toolset of that call; `api` for the REST interface; `folder` for what became of a folder while a process worked
+    /// on it, by the process or by others.
     pub toolset: String,
-    /// The tool of that call.
+    /// The tool of that call; for a folder which process ran.
     pub tool: String,
     /// Who made it.
     pub author: UserId,
@@ -224,4 +225,19 @@ pub struct CommitInfo {
     pub undoes: Option<CommitId>,
     /// What it did.
     pub changes: Vec<Effect>,
+}
+
+impl CommitInfo {
+    /// The toolset of commits that nobody can be said to have made: what changed in a folder while a process worked on it.
+    pub const FOLDER: &str = "folder";
+
+    /// The tool of such a commit.
+    pub fn while_process_ran(process: &str) -> String {
+        format!("while process {process} ran")
+    }
+
+    /// Whether the changes are the folder's, made by a process or by others while it ran.
+    pub fn is_of_folder(&self) -> bool {
+        self.toolset == Self::FOLDER
+    }
 }

@@ -37,6 +37,6 @@ pub use read::{open, read};
 pub use search::{Below, Case, Extent, PathPattern, Pattern, SearchOptions, Syntax, TreeSearch, search, search_tree};
 pub use text::{FilePage, LinePage, PageLimits, read_page};
 pub use toolrest_edit::{Leniency, Level, Which};
-pub use undo::undo;
+pub use undo::{Force, undo};
 pub use write::{WriteOptions, write};
 pub use write_text::{TextOptions, Written, write_text};

@@ -5,8 +5,22 @@ use toolrest_core::{
     Change, Changeset, CommitInfo, Destination, Effect, EffectKind, ErrorKind, Expect, Removal, Result, ToolError,
 };
 
+/// How many files a refusal names.
+const NAMED: usize = 50;
+
+/// Whether a commit is taken back though others may have made some of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Force {
+    #[default]
+    No,
+    Yes,
+}
+
 /// The changes that take a commit back, if nothing it touched has changed since.
-pub fn undo(commit: &CommitInfo) -> Result<Changeset> {
+pub fn undo(commit: &CommitInfo, force: Force) -> Result<Changeset> {
+    if commit.is_of_folder() && force == Force::No {
+        return Err(not_told_apart(commit));
+    }
     let mut inverse = Changeset { undoes: Some(commit.id), ..Changeset::default() };
     let mut seen = BTreeSet::new();
     for effect in commit.changes.iter().rev() {
@@ -46,4 +60,21 @@ fn inverse_of(effect: &Effect) -> Option<Change> {
         // A time that was renewed is not worth taking back.
         EffectKind::Touch => None,
     }
+}
+
+/// The refusal to take back what a process did, or others did while it ran.
+fn not_told_apart(commit: &CommitInfo) -> ToolError {
+    let paths: BTreeSet<&str> = commit.changes.iter().map(|effect| effect.path.as_str()).collect();
+    let mut named: Vec<&str> = paths.iter().copied().take(NAMED).collect();
+    let more = paths.len() - named.len();
+    let rest = format!("and {more} more");
+    named.extend((more > 0).then_some(&*rest));
+    let message = format!(
+        "Commit {} holds what changed in the folder {}, by the process or by others, which cannot be told apart. Undoing it \
+         takes back all of it: {}. To do that, send {{\"force\": true}}",
+        commit.id,
+        commit.tool,
+        named.join(", ")
+    );
+    ToolError::new(ErrorKind::Conflict, message).detail("paths", paths.into_iter().collect::<Vec<_>>())
 }

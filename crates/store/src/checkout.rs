@@ -27,8 +27,8 @@ use desks::TakenDesk;
 use merge::Proposal;
 use std::{collections::HashMap, sync::Arc};
 use toolrest_core::{
-    Access, CallCx, CheckedIn, Checkout, CheckoutOptions, CommitId, Content, ContentHash, ErrorKind, Ground,
-    HeldFolder, KeepLimits, Result, ToolError, WorkspaceSettings,
+    Access, Attribution, CallCx, CheckedIn, Checkout, CheckoutOptions, CommitId, Content, ContentHash, ErrorKind,
+    Ground, HeldFolder, KeepLimits, Result, ToolError, WorkspaceSettings,
 };
 use tree::Version;
 
@@ -124,7 +124,9 @@ impl DatabaseCheckout {
             // What was committed stays so. The next program's files are made sure of before it runs.
             tracing::warn!(%error, "a checkout could not be brought up to date");
         }
-        let checked_in = CheckedIn { commit, changed: proposal.changed, conflicts: proposal.conflicts, left_out };
+        let attribution = Attribution::Program;
+        let checked_in =
+            CheckedIn { attribution, commit, changed: proposal.changed, conflicts: proposal.conflicts, left_out };
         Ok((checked_in, brought_in.is_ok()))
     }
 

@@ -31,6 +31,17 @@ impl CallInfo {
         Self { id: CallId::new(), toolset: "api".into(), tool: "chat".into(), caller, started_at: now() }
     }
 
+    /// What became of a folder while the process ran that the call has started. It cannot be told who did it.
+    pub(crate) fn while_process_ran(self) -> Self {
+        let tool = CommitInfo::while_process_ran(&self.id.short());
+        Self { toolset: CommitInfo::FOLDER.into(), tool: tool.into(), ..self }
+    }
+
+    /// Whether a commit of it is what the call did.
+    pub(crate) fn is_done_by_call(&self) -> bool {
+        self.toolset != CommitInfo::FOLDER
+    }
+
     /// The call that is under way.
     pub fn of(cx: &CallCx) -> Self {
         Self {

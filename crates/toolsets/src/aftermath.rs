@@ -4,7 +4,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use std::time::Duration;
-use toolrest_core::{CheckedIn, CommitId, ErrorKind, LeftOut, ProgramChange, ProgramConflict, Result, ToolError};
+use toolrest_core::{
+    Attribution, CheckedIn, CommitId, ErrorKind, LeftOut, ProgramChange, ProgramConflict, Result, ToolError,
+};
 use toolrest_ops::exec::{Limit, Ran};
 
 /// How many changes of each sort are told; the commit has them all.
@@ -31,6 +33,10 @@ pub(crate) struct Changes {
     /// The commit that holds what the program changed; it can be shown and undone.
     #[serde(skip_serializing_if = "Option::is_none")]
     commit_id: Option<CommitId>,
+    /// Who made the changes, if there are any: `program`; or `folder`, where the program worked on a folder together with
+    /// others and the changes may be theirs. Such a commit is undone only with `force`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    changes_by: Option<Attribution>,
     /// What the program changed; the first hundred.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     changes: Vec<ProgramChange>,
@@ -50,12 +56,13 @@ pub(crate) struct Changes {
 
 impl Changes {
     pub(crate) fn of(checked_in: CheckedIn) -> Self {
-        let CheckedIn { commit, mut changed, conflicts, mut left_out } = checked_in;
+        let CheckedIn { attribution, commit, mut changed, conflicts, mut left_out } = checked_in;
         let total = |count| if count > 0 { Some(count) } else { None };
         let (changes_total, left_out_total) = (total(changed.len()), total(left_out.len()));
         changed.truncate(TOLD);
         left_out.truncate(TOLD);
-        Self { commit_id: commit, changes: changed, changes_total, conflicts, left_out, left_out_total }
+        let changes_by = commit.is_some().then_some(attribution);
+        Self { commit_id: commit, changes_by, changes: changed, changes_total, conflicts, left_out, left_out_total }
     }
 }
 

@@ -157,9 +157,8 @@ impl Processes {
         terms.limits.cpu = self.options.longest;
         let started = ready.start(&self.executor.options, &checkout.ground(), &program, &terms, Stdin::Open).await;
         let mut started = started.map_err(|error| explain(&error))?;
-        let id = cx.id.0.simple().to_string();
         let process = Arc::new(Process {
-            id: id[id.len() - 12..].to_owned(),
+            id: cx.id.short(),
             starter: cx.caller.user,
             command,
             started_at: now(),
@@ -441,6 +440,7 @@ fn add(told: &mut CheckedIn, later: CheckedIn) {
         let room = TOLD.saturating_sub(told.len());
         told.extend(later.into_iter().take(room));
     }
+    told.attribution = later.attribution;
     told.commit = later.commit.or(told.commit);
     append(&mut told.changed, later.changed);
     append(&mut told.conflicts, later.conflicts);

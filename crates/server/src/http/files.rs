@@ -3,16 +3,17 @@
 use super::App;
 use super::reply::{Answer, ok};
 use super::request::At;
-use axum::extract::{Query, State};
+use axum::extract::{Query, Request, State};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::{collections::HashMap, sync::Arc};
 use toolrest_core::{
     CallCx, CallId, Change, Changeset, Commit, CommitId, Content, ContentHash, Effect, EffectKind, Entry, ErrorKind,
     FileId, FileType, JsonText, Result, Role, Timestamp, ToolError, Version, VersionId, WsPath,
 };
+use toolrest_ops::Force;
 use toolrest_store::Page;
 
 type Params = Query<HashMap<String, String>>;
@@ -169,10 +170,21 @@ async fn contents(app: &App, at: &At, effect: &Effect) -> Result<(Option<Content
     })
 }
 
-pub(crate) async fn undo(State(app): State<Arc<App>>, at: At) -> Answer {
+/// What an undo is told.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Undo {
+    /// Whether to undo what others may have made.
+    #[serde(default)]
+    force: bool,
+}
+
+pub(crate) async fn undo(State(app): State<Arc<App>>, at: At, request: Request) -> Answer {
     let id: CommitId = at.id(&app, "commit").await?;
     let undone = app.store.commit_info(at.access(Role::Editor), id).await?;
-    let done = commit(&app, &at, "undo", toolrest_ops::undo(&undone)?).await?;
+    let Undo { force } = at.json_if_any(&app, request).await?;
+    let force = if force { Force::Yes } else { Force::No };
+    let done = commit(&app, &at, "undo", toolrest_ops::undo(&undone, force)?).await?;
     let id = done.id.ok_or_else(|| ToolError::internal("an undo changed nothing"))?;
     ok(&json!({ "commit": app.store.commit_info(at.access(Role::Viewer), id).await? }))
 }

@@ -114,6 +114,11 @@ impl At {
         json(request, app, app.settings.limits.body_bytes).await
     }
 
+    /// The request's body, or the default where there is none.
+    pub(crate) async fn json_if_any<T: DeserializeOwned + Default>(&self, app: &App, request: Request) -> Result<T> {
+        if hyper::body::Body::is_end_stream(request.body()) { Ok(T::default()) } else { self.json(app, request).await }
+    }
+
     /// The part of a long list that is asked for.
     pub(crate) async fn page<T: FromStr>(&self, app: &App, query: &HashMap<String, String>) -> Result<Page<T>> {
         match page(query) {

@@ -228,7 +228,7 @@ impl Job {
         Ok(links)
     }
 
-    /// Records changes that are on disk already, made by somebody to what stood there before.
+    /// Records changes that are on disk already, made to what stood there before by a process or by others while it ran.
     pub(super) fn record_made(&self, before: &dyn Standing, changes: Changeset) -> Result<Option<CommitId>> {
         let (changes, contents) = self.runtime.block_on(prepare(as_files(changes), Compression::WherePays))?;
         let at = now();
@@ -236,7 +236,9 @@ impl Job {
         let Some(id) = planned.commit_id() else { return Ok(None) };
         planned.ops = with_emptied_folders(seen.ops, planned.ops);
         let kept = once_each(seen.contents.into_iter().chain(contents.into_iter().flatten()));
-        self.runtime.block_on(self.store.record(self.commit(id, at, &changes, planned, kept)))?;
+        let mut commit = self.commit(id, at, &changes, planned, kept);
+        commit.call = commit.call.while_process_ran();
+        self.runtime.block_on(self.store.record(commit))?;
         Ok(Some(id))
     }
 

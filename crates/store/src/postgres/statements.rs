@@ -72,7 +72,9 @@ impl Write<'_> {
         }
         statements.extend(self.changed(&plan.ops));
         statements.push(self.commit(plan, undoes)?);
-        statements.push(self.call());
+        if self.call.is_done_by_call() {
+            statements.push(self.call());
+        }
         Ok(statements)
     }
 

@@ -318,6 +318,9 @@ impl Writer<'_> {
                 effects,
             ),
         )?;
+        if !call.is_done_by_call() {
+            return Ok(());
+        }
         let duration = micros(self.at) - micros(call.started_at);
         run(
             self.db,

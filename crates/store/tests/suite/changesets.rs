@@ -111,7 +111,7 @@ async fn undo_of_what_has_changed_since_is_refused(room: Room) {
     room.put("/a", "two").await;
     let page = toolrest_store::Page { before: None, limit: 10 };
     let commits = room.store.commits(room.access(), page).await.unwrap();
-    let creation = toolrest_ops::undo(&commits[1]).unwrap();
+    let creation = toolrest_ops::undo(&commits[1], toolrest_ops::Force::No).unwrap();
     assert_eq!(room.commit(creation).await.unwrap_err().kind, ErrorKind::Stale);
     assert_eq!(room.text("/a").await, "two");
 }
@@ -239,7 +239,7 @@ async fn undo_of_a_removal_is_refused_once_the_file_was_elsewhere(room: Room) {
     room.put("/a", "two").await;
     room.all(vec![rename("/a", "/g")]).await.unwrap();
     room.all(vec![remove("/g")]).await.unwrap();
-    let error = room.commit(toolrest_ops::undo(&removal).unwrap()).await.unwrap_err();
+    let error = room.commit(toolrest_ops::undo(&removal, toolrest_ops::Force::No).unwrap()).await.unwrap_err();
     assert_eq!(error.kind, ErrorKind::Conflict);
     assert!(room.paths().await.is_empty());
 }

@@ -97,7 +97,7 @@ impl Pair {
         let cx = self.cx(workspace).await;
         let access = Access { workspace, user: self.user, need: Role::Editor };
         let last = self.store.commits(access, Page { before: None, limit: 1 }).await?.remove(0);
-        cx.workspace.commit(toolrest_ops::undo(&last)?, &cx).await
+        cx.workspace.commit(toolrest_ops::undo(&last, toolrest_ops::Force::Yes)?, &cx).await
     }
 
     /// Every path with its content; a folder has none.

@@ -120,7 +120,7 @@ impl Room {
     pub(crate) async fn undo(&self) -> Result<Commit, ToolError> {
         let page = toolrest_store::Page { before: None, limit: 1 };
         let newest = self.store.commits(self.access(), page).await?.remove(0);
-        self.commit(toolrest_ops::undo(&newest)?).await
+        self.commit(toolrest_ops::undo(&newest, toolrest_ops::Force::No)?).await
     }
 }
 

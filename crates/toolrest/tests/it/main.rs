@@ -22,6 +22,7 @@ mod exchanged_folders;
 mod fairness;
 mod files;
 mod fixture;
+mod folder_guards;
 mod folder_history;
 mod folders;
 mod full_disk;

@@ -22,10 +22,12 @@ use std::{
     sync::Arc,
 };
 use toolrest_core::{
-    CallCx, CheckedIn, Checkout, CommitId, Depth, ErrorKind, FileType, Ground, KeepLimits, LeftOutReason, Result,
-    ToolError, WorkspaceSettings, WsPath,
+    Attribution, CallCx, CheckedIn, Checkout, CommitId, Depth, ErrorKind, FileType, Ground, KeepLimits, LeftOutReason,
+    Result, ToolError, WorkspaceSettings, WsPath,
 };
-use toolrest_directory::{Beginning, Difference, Differences, NotTaken, Root, Staying, Turn, WhyNot};
+use toolrest_directory::{
+    Beginning, Difference, Differences, NotTaken, Root, Staying, Turn, WhyNot, leads_into_repository,
+};
 
 /// How often a check-in is tried while others keep changing the same files.
 const TRIES: usize = 8;
@@ -98,6 +100,8 @@ impl Aside {
                 None => {}
             }
         }
+        // Whatever history knows of a repository, what programs do in one is judged by other rules.
+        tracked.retain(|path| !leads_into_repository(below_root(path)));
         Ok(tracked)
     }
 
@@ -141,7 +145,7 @@ impl Aside {
         loop {
             let mut findings = self.look(&upper, cx).await?;
             match self.carry_out(&upper, &mut findings, cx).await {
-                Ok(commit) => return Ok(findings.into_checked_in(commit)),
+                Ok(commit) => return Ok(findings.into_checked_in(commit, Attribution::Program)),
                 Err(error) if is_refused(error.kind) && tries < TRIES => tries += 1,
                 Err(error) => return Err(error),
             }

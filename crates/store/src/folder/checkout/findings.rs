@@ -11,7 +11,7 @@ use std::{
     sync::Arc,
 };
 use toolrest_core::{
-    CallId, CheckedIn, CommitId, Content, ContentHash, KeepLimits, LeftOut, LeftOutReason, ProgramChange,
+    Attribution, CallId, CheckedIn, CommitId, Content, ContentHash, KeepLimits, LeftOut, LeftOutReason, ProgramChange,
     ProgramConflict, Result, WsPath,
 };
 use toolrest_directory::{
@@ -67,12 +67,12 @@ pub(super) struct Written {
 }
 
 impl Findings {
-    pub(super) fn into_checked_in(mut self, commit: Option<CommitId>) -> CheckedIn {
+    pub(super) fn into_checked_in(mut self, commit: Option<CommitId>, attribution: Attribution) -> CheckedIn {
         self.changed.sort_by(|one, other| one.path.cmp(&other.path));
         self.conflicts.sort_by(|one, other| one.path.cmp(&other.path));
         self.left_out.sort_by(|one, other| one.path.cmp(&other.path));
         self.left_out.dedup();
-        CheckedIn { commit, changed: self.changed, conflicts: self.conflicts, left_out: self.left_out }
+        CheckedIn { attribution, commit, changed: self.changed, conflicts: self.conflicts, left_out: self.left_out }
     }
 
     /// Tells that somebody else changed something that no history is kept of.

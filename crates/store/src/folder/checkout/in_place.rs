@@ -21,8 +21,8 @@ use std::{
     time::SystemTime,
 };
 use toolrest_core::{
-    CallCx, Changeset, CheckedIn, Checkout, CommitId, Content, ContentHash, Effect, EffectKind, Expect, Ground,
-    KeepLimits, LeftOutReason, Result, Timestamp, WorkspaceSettings, WsPath, now,
+    Attribution, CallCx, Changeset, CheckedIn, Checkout, CommitId, Content, ContentHash, Effect, EffectKind, Expect,
+    Ground, KeepLimits, LeftOutReason, Result, Timestamp, WorkspaceSettings, WsPath, now,
 };
 use toolrest_directory::{Kind, Links, Metadata};
 
@@ -136,7 +136,7 @@ fn record(
     let commit: Option<CommitId> =
         if changes.changes.is_empty() { None } else { job.record_made(&*snapshot, changes)? };
     snapshot.follow(notes, walked, at, moment);
-    Ok(found.into_checked_in(commit))
+    Ok(found.into_checked_in(commit, Attribution::Folder))
 }
 
 impl Job {
