@@ -24,7 +24,7 @@ impl Changeset {
 
     /// Adds an expectation, if there is one.
     #[must_use]
-    pub fn expecting(mut self, expect: Option<Expect>) -> Self {
+    pub fn expecting(mut self, expect: impl IntoIterator<Item = Expect>) -> Self {
         self.expect.extend(expect);
         self
     }
@@ -119,6 +119,8 @@ pub enum Expect {
     Absent(WsPath),
     /// The file's current version is this one.
     Version(FileId, VersionId),
+    /// The file at the path, if there is one, is not a text that has a byte order mark or is not UTF-8.
+    NotEncoded(WsPath),
     /// The file is where it was left: alive at this path.
     At(FileId, WsPath),
     /// The file is in the trash as it was removed: from this path, with this version.

@@ -1,6 +1,6 @@
 //! What a file holds: its type, its form and its hash.
 
-use crate::{ErrorKind, JsonText, Result, ToolError};
+use crate::{BYTE_ORDER_MARK, Encoding, ErrorKind, JsonText, Result, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
@@ -101,12 +101,14 @@ impl FromStr for FileType {
 /// How a content is to be understood. A JSON file and a text of the same letters are different files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Form {
-    /// UTF-8 text.
+    /// UTF-8 text without a byte order mark.
     Text,
     /// A JSON value.
     Json,
-    /// Anything else.
+    /// Bytes that are not text.
     Bytes,
+    /// Text that has a byte order mark, or is not UTF-8.
+    Encoded,
 }
 
 impl Form {
@@ -116,12 +118,18 @@ impl Form {
             Self::Text => 0,
             Self::Json => 1,
             Self::Bytes => 2,
+            Self::Encoded => 3,
         }
+    }
+
+    /// The type of a file that is only text or bytes.
+    pub fn plain_type(self) -> FileType {
+        if self == Self::Bytes { FileType::File } else { FileType::Document }
     }
 
     /// The form for a number that [`Form::code`] gave.
     pub fn from_code(code: i16) -> Option<Self> {
-        [Self::Text, Self::Json, Self::Bytes].into_iter().find(|form| form.code() == code)
+        [Self::Text, Self::Json, Self::Bytes, Self::Encoded].into_iter().find(|form| form.code() == code)
     }
 }
 
@@ -131,28 +139,72 @@ const LAID_OUT_MOST_BYTES: usize = 64 << 20;
 /// A file's content.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Content {
-    /// UTF-8 text.
+    /// UTF-8 text without a byte order mark.
     Text(String),
+    /// Text that has a byte order mark, or is not UTF-8.
+    Encoded(EncodedText),
     /// A JSON value, kept as written.
     Json(JsonText),
     /// Bytes that are not text.
     Bytes(Vec<u8>),
 }
 
+/// A text that has a byte order mark, or is not UTF-8, as its bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EncodedText {
+    encoding: Encoding,
+    bytes: Vec<u8>,
+}
+
+impl EncodedText {
+    /// How it is written.
+    pub fn encoding(&self) -> Encoding {
+        self.encoding
+    }
+
+    /// Its bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Its bytes.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    /// The text, a byte order mark included.
+    pub fn text(&self) -> Cow<'_, str> {
+        // It was found to be a text in this encoding when it was made.
+        self.encoding.decode(&self.bytes).unwrap_or_default()
+    }
+}
+
 impl Content {
-    /// The content that bytes are: text if they are UTF-8 without NUL.
+    /// The content that bytes are, by [`Encoding::of`].
     pub fn of_bytes(bytes: Vec<u8>) -> Self {
-        match String::from_utf8(bytes) {
-            Ok(text) if !text.contains('\0') => Self::Text(text),
-            Ok(text) => Self::Bytes(text.into_bytes()),
-            Err(error) => Self::Bytes(error.into_bytes()),
+        match Encoding::of(&bytes) {
+            Some(Encoding::Utf8) => match String::from_utf8(bytes) {
+                Ok(text) => Self::of_text(text),
+                Err(error) => Self::Bytes(error.into_bytes()),
+            },
+            Some(encoding) => Self::Encoded(EncodedText { encoding, bytes }),
+            None => Self::Bytes(bytes),
         }
+    }
+
+    /// The content that a text without NUL is.
+    pub fn of_text(text: String) -> Self {
+        if text.starts_with(BYTE_ORDER_MARK) {
+            return Self::Encoded(EncodedText { encoding: Encoding::Utf8, bytes: text.into_bytes() });
+        }
+        Self::Text(text)
     }
 
     /// The form of this content.
     pub fn form(&self) -> Form {
         match self {
             Self::Text(_) => Form::Text,
+            Self::Encoded(_) => Form::Encoded,
             Self::Json(_) => Form::Json,
             Self::Bytes(_) => Form::Bytes,
         }
@@ -162,6 +214,7 @@ impl Content {
     pub fn hash(&self) -> Result<ContentHash> {
         Ok(match self {
             Self::Text(text) => ContentHash::of(text.as_bytes()),
+            Self::Encoded(text) => ContentHash::of(text.as_bytes()),
             Self::Json(json) => ContentHash::of(&json.canonical()?),
             Self::Bytes(bytes) => ContentHash::of(bytes),
         })
@@ -171,6 +224,7 @@ impl Content {
     pub fn shown(self, file_type: FileType) -> Vec<u8> {
         match self {
             Self::Text(text) => text.into_bytes(),
+            Self::Encoded(text) => text.into_bytes(),
             Self::Json(json) if file_type == FileType::Document => {
                 json.document_text().unwrap_or_default().into_bytes()
             }
@@ -186,7 +240,11 @@ impl Content {
     pub fn of_shown(bytes: Vec<u8>, file_type: FileType, before: &Self) -> Result<Self> {
         let Self::Json(json) = before else { return Ok(Self::of_bytes(bytes)) };
         let unfit = |message: &str| ToolError::new(ErrorKind::WrongType, message);
-        let Self::Text(text) = Self::of_bytes(bytes) else { return Err(unfit("What was written is not text")) };
+        let text = match Self::of_bytes(bytes) {
+            Self::Text(text) => text,
+            Self::Encoded(text) => text.text().into_owned(),
+            Self::Json(_) | Self::Bytes(_) => return Err(unfit("What was written is not text")),
+        };
         if file_type == FileType::Document {
             return json.with_document_text(&text).map(Self::Json);
         }
@@ -202,6 +260,7 @@ impl Content {
     pub fn stored(&self) -> Cow<'_, [u8]> {
         match self {
             Self::Text(text) => Cow::Borrowed(text.as_bytes()),
+            Self::Encoded(text) => Cow::Borrowed(text.as_bytes()),
             Self::Json(json) => Cow::Owned(json.compact().as_str().as_bytes().to_vec()),
             Self::Bytes(bytes) => Cow::Borrowed(bytes),
         }
@@ -210,9 +269,10 @@ impl Content {
     /// Takes the bytes that [`Content::stored`] gave.
     pub fn from_stored(form: Form, bytes: Vec<u8>) -> Result<Self> {
         Ok(match form {
-            Form::Text => Self::Text(String::from_utf8(bytes).map_err(ToolError::internal)?),
+            Form::Text => Self::of_text(String::from_utf8(bytes).map_err(ToolError::internal)?),
             Form::Json => Self::Json(JsonText::parse(String::from_utf8(bytes).map_err(ToolError::internal)?)?),
-            Form::Bytes => Self::Bytes(bytes),
+            // What is text was decided in another way before there was `Form::Encoded`.
+            Form::Bytes | Form::Encoded => Self::of_bytes(bytes),
         })
     }
 }

@@ -8,6 +8,7 @@ mod caller;
 mod change;
 mod checkout;
 mod content;
+mod encoding;
 mod engine;
 mod error;
 mod event;
@@ -32,7 +33,8 @@ pub use checkout::{
     Attribution, CheckedIn, Checkout, CheckoutMode, CheckoutOptions, Ground, HeldFolder, KeepLimits, LeftOut,
     LeftOutReason, ProgramChange, ProgramChangeKind, ProgramConflict,
 };
-pub use content::{Content, ContentHash, ContentHasher, FileType, Form};
+pub use content::{Content, ContentHash, ContentHasher, EncodedText, FileType, Form};
+pub use encoding::{BYTE_ORDER_MARK, Decoder, Encoding, EncodingDetector, NotText};
 pub use engine::{Call, Engine, Limits, Reply};
 pub use error::{ErrorKind, Result, ToolError};
 pub use event::{FileEvent, FileEvents};

@@ -40,7 +40,7 @@ pub async fn image_fault(cx: &CallCx, image: &WsPath, ran: &Ran) -> Result<Optio
     let is_image = match &file.content {
         Some(Content::Bytes(bytes)) => is_image(bytes),
         Some(Content::Text(text)) => is_image(text.as_bytes()),
-        Some(Content::Json(_)) | None => false,
+        Some(Content::Encoded(_) | Content::Json(_)) | None => false,
     };
     Ok((!is_image).then(|| format!("{image} is not an image: it is neither PNG, JPEG, GIF, WebP, SVG nor PDF")))
 }

@@ -1,7 +1,6 @@
 //! How a content is seen as text, and what fits which type of file.
 
-use crate::encoding::{Encoding, recognise};
-use toolrest_core::{Content, ErrorKind, FileType, JsonText, Result, ToolError, WsPath};
+use toolrest_core::{BYTE_ORDER_MARK, Content, Encoding, ErrorKind, FileType, JsonText, Result, ToolError, WsPath};
 
 /// Makes of a JSON value the content of a file of that type.
 ///
@@ -25,12 +24,12 @@ pub fn fit(value: &JsonText, file_type: FileType) -> Result<Content> {
 
 fn document(value: &JsonText) -> Result<Content> {
     if let Some(text) = value.as_string() {
-        return without_nul(text).map(Content::Text);
+        return without_nul(text).map(Content::of_text);
     }
     let wrong = || unfit("Content of a Document must be a string, or an object whose `text` field is a string");
     let members = value.members().ok_or_else(wrong)?;
     let text = without_nul(value.document_text().ok_or_else(wrong)?)?;
-    Ok(if members.len() == 1 { Content::Text(text) } else { Content::Json(value.compact()) })
+    Ok(if members.len() == 1 { Content::of_text(text) } else { Content::Json(value.compact()) })
 }
 
 fn without_nul(text: String) -> Result<String> {
@@ -57,7 +56,7 @@ enum Whole {
     Document(JsonText),
     /// JSON of another type, seen in its pretty form.
     Json,
-    /// Text that is not in UTF-8.
+    /// Text that has a byte order mark, or is not in UTF-8.
     Encoded(Encoding),
 }
 
@@ -81,17 +80,17 @@ impl Editable {
                 }
                 Ok(Self { text: json.pretty(), whole: Whole::Json })
             }
-            Content::Bytes(bytes) => match recognise(&bytes) {
-                Some((encoding, text)) => Ok(Self { text, whole: Whole::Encoded(encoding) }),
-                None => Err(binary(path, bytes.len())),
-            },
+            Content::Encoded(encoded) => {
+                Ok(Self { text: encoded.text().into_owned(), whole: Whole::Encoded(encoded.encoding()) })
+            }
+            Content::Bytes(bytes) => Err(binary(path, bytes.len())),
         }
     }
 
     /// Puts an edited text back into what it came from.
     pub fn put_back(self, text: String) -> Result<Content> {
         match self.whole {
-            Whole::Text => without_nul(text).map(Content::Text),
+            Whole::Text | Whole::Encoded(Encoding::Utf8) => without_nul(text).map(Content::of_text),
             Whole::Document(json) => json.with_document_text(&without_nul(text)?).map(Content::Json),
             Whole::Json => {
                 let json = JsonText::parse(text).map_err(|error| {
@@ -104,13 +103,20 @@ impl Editable {
                 }
                 Ok(Content::Json(json.compact()))
             }
-            Whole::Encoded(encoding) => match encoding.write(&text) {
+            Whole::Encoded(encoding) => match encoding.encode(&text) {
                 Ok(bytes) => Ok(Content::of_bytes(bytes)),
                 Err(why) => Err(unfit(format!(
                     "The file is a text in {encoding} and must stay one, but {why}; nothing was written"
                 ))),
             },
         }
+    }
+
+    /// Puts another text in the place of the whole one. It is written in the same encoding, and after a byte order mark
+    /// where there was one.
+    pub fn replace_whole(self, text: String) -> Result<Content> {
+        let lacks_mark = self.text.starts_with(BYTE_ORDER_MARK) && !text.starts_with(BYTE_ORDER_MARK);
+        self.put_back(if lacks_mark { format!("{BYTE_ORDER_MARK}{text}") } else { text })
     }
 }
 

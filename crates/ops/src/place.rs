@@ -93,6 +93,15 @@ fn expecting(path: &WsPath, hash: Option<ContentHash>) -> Option<Expect> {
 
 /// Commits a single change and gives its outcome.
 pub(crate) async fn commit_one(cx: &CallCx, change: Change, expect: Option<Expect>) -> Result<Outcome> {
+    commit_expecting(cx, change, expect).await
+}
+
+/// Commits a single change, if all that is expected holds, and gives its outcome.
+pub(crate) async fn commit_expecting(
+    cx: &CallCx,
+    change: Change,
+    expect: impl IntoIterator<Item = Expect>,
+) -> Result<Outcome> {
     let commit = cx.workspace.commit(Changeset::one(change).expecting(expect), cx).await?;
     commit.outcomes.into_iter().next().ok_or_else(no_outcome)
 }

@@ -39,6 +39,7 @@ pub async fn open(cx: &CallCx, path: &WsPath) -> Result<OpenFile> {
     let (mut entry, content) = read(cx, path).await?;
     let bytes = match content {
         Content::Text(text) => text.into_bytes(),
+        Content::Encoded(text) => text.into_bytes(),
         Content::Bytes(bytes) => bytes,
         json @ Content::Json(_) => {
             Editable::of(json, entry.file_type, path, cx.limits.response_bytes)?.text.into_bytes()

@@ -3,9 +3,11 @@
 use crate::document::{Editable, binary};
 use crate::read;
 use std::fmt::Write;
-use std::io::Read;
 use std::time::Instant;
-use toolrest_core::{CallCx, ContentHash, ContentHasher, ErrorKind, OpenFile, Result, ToolError, WsPath};
+use toolrest_core::{
+    CallCx, ContentHash, ContentHasher, Decoder, EncodingDetector, ErrorKind, NotText, OpenFile, ReadSeek, Result,
+    ToolError, WsPath,
+};
 
 /// Files from here on are read piece by piece where they can be.
 const STREAM_FROM_BYTES: u64 = 4 << 20;
@@ -79,45 +81,48 @@ fn page(text: &str, limits: PageLimits) -> LinePage {
     pager.finish()
 }
 
-/// Takes a page of lines out of a file that is too large to be held in memory. All of it is read once, for the number of
-/// its lines and its hash.
+/// Takes a page of lines out of a file that is too large to be held in memory. All of it is read twice:
+/// for its encoding and its hash, and for its lines and their number.
 fn page_of_stream(open: OpenFile, limits: PageLimits, limit_bytes: usize, deadline: Instant) -> Result<FilePage> {
     let OpenFile { entry, mut bytes } = open;
-    let no_text = || binary(&entry.path, usize::try_from(entry.size).unwrap_or(usize::MAX));
-    let (mut pager, mut hasher) = (Pager::new(limits), ContentHasher::default());
+    let fault = |error: &std::io::Error| ToolError::internal(format!("{}: {error}", entry.path));
     let mut piece = vec![0; PIECE_BYTES];
-    // The beginning of a character whose rest was not read yet.
-    let mut held = 0;
-    loop {
+    let mut next = |bytes: &mut dyn ReadSeek| -> Result<Vec<u8>> {
         if Instant::now() > deadline {
             // Nobody waits for it any more.
             let message = format!("{} is too long to be read through in time", entry.path);
             return Err(ToolError::new(ErrorKind::Timeout, message));
         }
-        let count = bytes.read(&mut piece[held..]).map_err(ToolError::internal)?;
-        hasher.update(&piece[held..held + count]);
-        let read = &piece[..held + count];
-        let whole = match str::from_utf8(read) {
-            Ok(_) => read.len(),
-            Err(error) if error.error_len().is_none() && count > 0 => error.valid_up_to(),
-            Err(_) => return Err(no_text()),
-        };
-        if memchr::memchr(0, &read[..whole]).is_some() {
+        let count = bytes.read(&mut piece).map_err(|error| fault(&error))?;
+        Ok(piece[..count].to_vec())
+    };
+    let no_text = || binary(&entry.path, usize::try_from(entry.size).unwrap_or(usize::MAX));
+    let mut hasher = ContentHasher::default();
+    let mut read = next(&mut *bytes)?;
+    let mut detector = EncodingDetector::new(&read);
+    while !read.is_empty() {
+        hasher.update(&read);
+        if !detector.feed(&read) {
             return Err(no_text());
         }
-        pager.feed(&read[..whole]);
+        read = next(&mut *bytes)?;
+    }
+    let mut decoder = Decoder::new(detector.finish().ok_or_else(no_text)?);
+    bytes.rewind().map_err(|error| fault(&error))?;
+    let mut pager = Pager::new(limits);
+    loop {
+        let read = next(&mut *bytes)?;
+        // It may have become something else since.
+        decoder.feed(&read, &mut |text| pager.feed(text.as_bytes())).map_err(|NotText| no_text())?;
         // A line that has not ended yet counts too: a file may be one line.
         if pager.bytes + pager.line.len() > limit_bytes {
             let message = format!(
-                "{} is longer than the {limit_bytes} bytes that fit into an answer; ask for a part of its lines",
+                "{} is longer than the {limit_bytes} bytes that fit into an answer; read a part of its lines with `offset` and `limit`",
                 entry.path
             );
             return Err(ToolError::new(ErrorKind::ResponseTooLarge, message));
         }
-        held = read.len() - whole;
-        let rest = whole..whole + held;
-        piece.copy_within(rest, 0);
-        if count == 0 {
+        if read.is_empty() {
             return Ok(FilePage { page: pager.finish(), hash: Some(hasher.finish()) });
         }
     }
@@ -133,15 +138,21 @@ struct Pager {
     line_bytes: usize,
     line: Vec<u8>,
     is_full: bool,
+    has_begun: bool,
 }
 
 impl Pager {
     fn new(limits: PageLimits) -> Self {
         let page = LinePage::default();
-        Self { limits, page, bytes: 0, line_bytes: 0, line: Vec::new(), is_full: false }
+        Self { limits, page, bytes: 0, line_bytes: 0, line: Vec::new(), is_full: false, has_begun: false }
     }
 
+    /// Takes the next piece. The byte order mark is not part of the first line, as in searches.
     fn feed(&mut self, mut text: &[u8]) {
+        if !self.has_begun && !text.is_empty() {
+            self.has_begun = true;
+            text = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text);
+        }
         while let Some(end) = memchr::memchr(b'\n', text) {
             self.take(&text[..end]);
             self.end_line();

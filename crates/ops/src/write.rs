@@ -1,10 +1,11 @@
 //! Writing a whole file.
 
-use crate::document::fit;
-use crate::place::{commit_one, make_dir};
+use crate::document::{Editable, fit};
+use crate::place::{commit_expecting, commit_one, make_dir};
+use crate::read;
 use toolrest_core::{
-    CallCx, Change, ContentHash, ErrorKind, Expect, FileType, JsonText, Outcome, Parents, Put, Result, ToolError,
-    WsPath,
+    CallCx, Change, Content, ContentHash, ErrorKind, Expect, FileType, Form, JsonText, Outcome, Parents, Put, Result,
+    ToolError, WsPath,
 };
 
 /// How to write a file.
@@ -31,7 +32,13 @@ pub async fn write(cx: &CallCx, path: &WsPath, value: &JsonText, options: &Write
     let file_type = options.file_type.unwrap_or(FileType::Document);
     // Nearly every write is to a document or says its type, so that is tried first, without looking.
     let first = match fit(value, file_type) {
-        Ok(content) => put(cx, path, file_type, content, options).await,
+        Ok(content) => match put(cx, path, file_type, content, options).await {
+            Err(error) if error.kind == ErrorKind::WrongType => match put_encoded(cx, path, value, options).await? {
+                Some(outcome) => return Ok(outcome),
+                None => Err(error),
+            },
+            other => other,
+        },
         Err(error) => Err(error),
     };
     let error = match first {
@@ -45,6 +52,33 @@ pub async fn write(cx: &CallCx, path: &WsPath, value: &JsonText, options: &Write
         }
         Some(actual) if actual != file_type => put(cx, path, actual, fit(value, actual)?, options).await,
         _ => Err(error),
+    }
+}
+
+/// Writes a text over one that has a byte order mark or is not UTF-8, and keeps both; none if the file is no such text.
+async fn put_encoded(cx: &CallCx, path: &WsPath, value: &JsonText, options: &WriteOptions) -> Result<Option<Outcome>> {
+    let Ok(Content::Text(text)) = fit(value, FileType::Document) else { return Ok(None) };
+    loop {
+        let (entry, before) = match read(cx, path).await {
+            Ok(read) => read,
+            Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::IsDirectory) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        if !matches!(before, Content::Encoded(_)) {
+            return Ok(None);
+        }
+        if options.expected.is_some_and(|expected| Some(expected) != entry.hash) {
+            return Err(ToolError::stale(path, entry.hash));
+        }
+        let editable = Editable::of(before, entry.file_type, path, cx.limits.response_bytes)?;
+        let content = editable.replace_whole(text.clone())?;
+        let (path, file_type) = (path.clone(), content.form().plain_type());
+        let put = Put { path, file_type, content, parents: options.parents, executable: None };
+        match commit_one(cx, Change::Put(put), Expect::unchanged(&entry)).await {
+            // Somebody came between; what they left is looked at anew.
+            Err(error) if error.kind == ErrorKind::Stale && options.expected.is_none() => {}
+            done => return done.map(Some),
+        }
     }
 }
 
@@ -64,10 +98,12 @@ async fn put(
     cx: &CallCx,
     path: &WsPath,
     file_type: FileType,
-    content: toolrest_core::Content,
+    content: Content,
     options: &WriteOptions,
 ) -> Result<Outcome> {
+    let is_plain = content.form() == Form::Text;
     let put = Put { path: path.clone(), file_type, content, parents: options.parents, executable: None };
-    let expect = options.expected.map(|hash| Expect::Hash(path.clone(), hash));
-    commit_one(cx, Change::Put(put), expect).await
+    let expected = options.expected.map(|hash| Expect::Hash(path.clone(), hash));
+    let not_encoded = is_plain.then(|| Expect::NotEncoded(path.clone()));
+    commit_expecting(cx, Change::Put(put), expected.into_iter().chain(not_encoded)).await
 }

@@ -2,14 +2,12 @@
 
 use crate::document::Editable;
 use crate::edit::{Run, changeable};
-use crate::encoding::recognise;
 use crate::heavy;
 use crate::place::commit_one;
 use crate::read::read_bounded;
 use std::sync::Arc;
 use toolrest_core::{
-    CallCx, Change, Content, ContentHash, ErrorKind, Expect, File, FileType, Form, Parents, Put, Result, ToolError,
-    WsPath,
+    CallCx, Change, Content, ContentHash, ErrorKind, Expect, File, FileType, Parents, Put, Result, ToolError, WsPath,
 };
 use toolrest_edit::diff;
 
@@ -22,13 +20,24 @@ pub struct TextOptions {
     pub expected: Option<ContentHash>,
     /// Whether to do it or to show what would be done.
     pub run: Run,
+    /// What is given.
+    pub given: Given,
+}
+
+/// What a caller gives as the content of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Given {
+    /// A text, in UTF-8. A file that is a text in another encoding stays in it.
+    Text,
+    /// The bytes that the file is to have, whatever it held before.
+    Bytes,
 }
 
 /// What became of a file.
 pub struct Written {
     /// Whether it is new.
     pub created: bool,
-    /// How many bytes were given.
+    /// How many bytes the file has, as programs see it.
     pub bytes: usize,
     /// The hash of the new content, written or not.
     pub hash: ContentHash,
@@ -37,6 +46,7 @@ pub struct Written {
 }
 
 /// Writes a file. A document that has more fields than its text keeps them, and what held JSON must hold JSON again.
+/// Bytes that a file of JSON would not keep as they are given are refused.
 pub async fn write_text(cx: &CallCx, path: &WsPath, bytes: Vec<u8>, options: &TextOptions) -> Result<Written> {
     if path.is_root() {
         return Err(ToolError::new(ErrorKind::IsDirectory, "The root folder cannot be written to"));
@@ -57,10 +67,10 @@ pub async fn write_text(cx: &CallCx, path: &WsPath, bytes: Vec<u8>, options: &Te
         };
         let old_size = before.as_ref().map_or(0, |file| usize::try_from(file.entry.size).unwrap_or(usize::MAX));
         let held = before.and_then(|file| Some((file.entry.file_type, file.content?)));
-        let (limit_bytes, parents) = (cx.limits.response_bytes, options.parents);
+        let (limit_bytes, parents, given) = (cx.limits.response_bytes, options.parents, options.given);
         let size = bytes.len().saturating_add(old_size);
         let (path_of_it, new) = (path.clone(), Arc::clone(&bytes));
-        let work = move || written(held.as_ref(), &path_of_it, &new, parents, limit_bytes);
+        let work = move || written(held.as_ref(), &path_of_it, &new, given, parents, limit_bytes);
         let (put, written) = heavy::run(size, work).await?;
         if options.run == Run::Dry {
             return Ok(written);
@@ -79,16 +89,21 @@ fn written(
     held: Option<&Held>,
     path: &WsPath,
     bytes: &[u8],
+    given: Given,
     parents: Parents,
     limit_bytes: usize,
 ) -> Result<(Put, Written)> {
-    let put = put_bytes(held, path, bytes, parents, limit_bytes)?;
+    let put = match given {
+        Given::Text => put_bytes(held, path, bytes, parents, limit_bytes)?,
+        Given::Bytes => put_exactly(held, path, bytes, parents, limit_bytes)?,
+    };
     let old = held.map(|held| seen(held, path, limit_bytes)).transpose()?;
+    let new = seen(&(put.file_type, put.content.clone()), path, limit_bytes)?;
     let written = Written {
         created: held.is_none(),
-        bytes: bytes.len(),
+        bytes: put.content.clone().shown(put.file_type).len(),
         hash: put.content.hash()?,
-        diff: diff::unified(path.without_slash().as_bytes(), old.as_deref(), Some(bytes)),
+        diff: diff::unified(path.without_slash().as_bytes(), old.as_deref(), Some(&new)),
     };
     Ok((put, written))
 }
@@ -108,7 +123,7 @@ async fn existing(cx: &CallCx, path: &WsPath) -> Result<Option<File>> {
 /// A file's type and content.
 pub(crate) type Held = (FileType, Content);
 
-/// The change that gives a file new content, seen as text where it is one.
+/// The change that gives a file new content, seen as text where it is one: a text in another encoding stays in it.
 pub(crate) fn put_bytes(
     before: Option<&Held>,
     path: &WsPath,
@@ -117,34 +132,52 @@ pub(crate) fn put_bytes(
     limit_bytes: usize,
 ) -> Result<Put> {
     let put = |file_type, content| Put { path: path.clone(), file_type, content, parents, executable: None };
-    match (before, Content::of_bytes(bytes.to_vec())) {
-        (Some((file_type, Content::Json(_))), Content::Bytes(_)) => {
+    let new = Content::of_bytes(bytes.to_vec());
+    let text = match &new {
+        Content::Text(_) | Content::Encoded(_) => str::from_utf8(bytes).ok(),
+        Content::Json(_) | Content::Bytes(_) => None,
+    };
+    match (before, text) {
+        (Some((file_type, Content::Json(_))), None) => {
             let message = format!("{path} is a {file_type} and must hold text; bytes were given");
             Err(ToolError::new(ErrorKind::WrongType, message).about("content"))
         }
-        (Some((file_type, old @ Content::Json(_))), Content::Text(text)) => {
+        (Some((file_type, old @ (Content::Json(_) | Content::Encoded(_)))), Some(text)) => {
             let editable = Editable::of(old.clone(), *file_type, path, limit_bytes)?;
-            Ok(put(*file_type, editable.put_back(text)?))
+            Ok(put(*file_type, editable.replace_whole(text.to_owned())?))
         }
-        // A text in another encoding stays in it.
-        (Some((_, old @ Content::Bytes(_))), Content::Text(text)) => {
-            let content = match Editable::of(old.clone(), FileType::File, path, limit_bytes) {
-                Ok(editable) => editable.put_back(text)?,
-                Err(_) => Content::Text(text),
-            };
-            let file_type = if content.form() == Form::Bytes { FileType::File } else { FileType::Document };
-            Ok(put(file_type, content))
-        }
-        (_, bytes @ Content::Bytes(_)) => Ok(put(FileType::File, bytes)),
-        (_, text) => Ok(put(FileType::Document, text)),
+        _ => Ok(put(new.form().plain_type(), new)),
     }
+}
+
+/// The change that gives a file exactly these bytes.
+fn put_exactly(
+    before: Option<&Held>,
+    path: &WsPath,
+    bytes: &[u8],
+    parents: Parents,
+    limit_bytes: usize,
+) -> Result<Put> {
+    let Some((file_type, Content::Json(_))) = before else {
+        return put_bytes(None, path, bytes, parents, limit_bytes);
+    };
+    let put = put_bytes(before, path, bytes, parents, limit_bytes)?;
+    if put.content.clone().shown(*file_type) == bytes {
+        return Ok(put);
+    }
+    let message = format!(
+        "{path} is a {file_type}: its JSON is laid out anew, so that it would not have exactly these bytes. Write it as \
+         utf-8, or delete the file first"
+    );
+    Err(ToolError::new(ErrorKind::WrongType, message).about("content"))
 }
 
 /// What programs and diffs see of a content: texts in UTF-8, other bytes as they are, JSON as its text.
 pub(crate) fn seen((file_type, content): &Held, path: &WsPath, limit_bytes: usize) -> Result<Vec<u8>> {
     match content {
         Content::Text(text) => Ok(text.as_bytes().to_vec()),
-        Content::Bytes(bytes) => Ok(recognise(bytes).map_or_else(|| bytes.clone(), |(_, text)| text.into_bytes())),
+        Content::Encoded(encoded) => Ok(encoded.text().into_owned().into_bytes()),
+        Content::Bytes(bytes) => Ok(bytes.clone()),
         Content::Json(_) => Ok(Editable::of(content.clone(), *file_type, path, limit_bytes)?.text.into_bytes()),
     }
 }

@@ -40,7 +40,7 @@ pub(crate) struct Prepared {
     pub size: i64,
     pub encoding: Encoding,
     pub data: Vec<u8>,
-    /// What searches can tell of the bytes without reading them; bytes that are no text have none.
+    /// What searches can tell of the text without reading it; bytes that are no text have none.
     pub signature: Option<Signature>,
 }
 
@@ -65,7 +65,11 @@ impl Prepared {
         // Of text and bytes the API's hash is the one of the stored bytes.
         let key = if content.form() == Form::Json { ContentHash::of(&bytes) } else { hash };
         let size = i64::try_from(bytes.len()).map_err(ToolError::internal)?;
-        let signature = (content.form() != Form::Bytes).then(|| Signature::of(&bytes));
+        let signature = match content {
+            Content::Bytes(_) => None,
+            Content::Encoded(text) => Some(Signature::of(text.text().as_bytes())),
+            Content::Text(_) | Content::Json(_) => Some(Signature::of(&bytes)),
+        };
         let smaller = if compression == Compression::WherePays { compressed(&bytes)? } else { None };
         let (encoding, data) = match smaller {
             Some(data) => (Encoding::Zstd, data),
@@ -84,6 +88,7 @@ fn weight(content: &Content) -> usize {
     match content {
         Content::Text(text) => text.len(),
         Content::Json(json) => json.as_str().len(),
+        Content::Encoded(text) => text.as_bytes().len(),
         Content::Bytes(bytes) => bytes.len(),
     }
 }

@@ -9,6 +9,7 @@ mod checkout;
 mod cleared;
 mod commit;
 mod contents;
+mod decoded;
 mod disk;
 mod errors;
 mod everywhere;
@@ -18,7 +19,6 @@ mod guarded;
 mod overlay;
 mod search;
 mod steps;
-mod utf16;
 mod walk;
 mod watching;
 

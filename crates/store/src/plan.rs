@@ -171,6 +171,14 @@ impl Planner {
                 Some(row) if row.mode.is_some_and(is_link) => Err(already_exists(path)),
                 Some(row) => Err(ToolError::stale(path, row.head.map(|head| head.hash))),
             },
+            Expect::NotEncoded(path) => {
+                let head = self.view.live.get(path).and_then(|row| row.head);
+                if head.is_none_or(|head| head.form != Form::Encoded) {
+                    return Ok(());
+                }
+                let message = format!("{path} is a text in another encoding than plain UTF-8, and must stay one");
+                Err(ToolError::new(ErrorKind::WrongType, message))
+            }
             Expect::Version(file, expected) => {
                 let row = self.view.ids.get(file).filter(|row| row.deleted_at.is_none());
                 let current = row.and_then(|row| row.head);
@@ -444,7 +452,7 @@ impl Planner {
         let head = Head { seq: before.unwrap_or(0) + 1, ..head };
         let replaced = row.head.map(|head| head.blob).filter(|blob| *blob != head.blob);
         if is_plain(row.file_type) {
-            row.file_type = if head.form == Form::Bytes { FileType::File } else { FileType::Document };
+            row.file_type = head.form.plain_type();
         }
         let (path, file_type) = (row.path.clone(), row.file_type);
         self.plan.ops.push(RowOp::AddVersion { file: row.id, path, file_type, head, replaced });

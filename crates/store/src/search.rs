@@ -13,7 +13,7 @@ mod turns;
 
 pub(crate) use index::{Changed, Changes, Cursor, FoundFile, IndexedFile, Source};
 pub(crate) use lines::{FoundLines, Piece, stopped};
-pub(crate) use scan::{Stored, TextReader, TextVisitor, Texts};
+pub(crate) use scan::{Stored, TextReader, TextVisitor, Texts, without_mark};
 pub(crate) use turns::{StopOnDrop, Turn, Turns, until};
 
 use async_trait::async_trait;

@@ -67,6 +67,7 @@ impl Shown {
         Ok(match content {
             None => Self { content: None, encoding: None },
             Some(Content::Text(text)) => Self { content: Some(JsonText::of(&text)?), encoding: None },
+            Some(Content::Encoded(text)) => Self { content: Some(JsonText::of(&text.text())?), encoding: None },
             Some(Content::Json(json)) => Self { content: Some(json), encoding: None },
             Some(Content::Bytes(bytes)) => {
                 Self { content: Some(JsonText::of(&STANDARD.encode(bytes))?), encoding: Some("base64") }

@@ -451,5 +451,5 @@ impl Occupied for Occupants<'_> {
 
 /// The type of a file that is only text or bytes.
 fn plain_type(content: &Content) -> FileType {
-    if matches!(content, Content::Bytes(_)) { FileType::File } else { FileType::Document }
+    content.form().plain_type()
 }

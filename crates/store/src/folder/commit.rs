@@ -329,12 +329,11 @@ fn as_files(mut changes: Changeset) -> Changeset {
     for change in &mut changes.changes {
         let Change::Put(put) = change else { continue };
         if let Content::Json(json) = &put.content {
-            put.content = Content::Text(json.pretty());
+            put.content = Content::of_text(json.pretty());
         }
-        put.file_type = match (put.file_type, &put.content) {
-            (FileType::Folder, _) => FileType::Folder,
-            (_, Content::Bytes(_)) => FileType::File,
-            _ => FileType::Document,
+        put.file_type = match put.file_type {
+            FileType::Folder => FileType::Folder,
+            _ => put.content.form().plain_type(),
         };
     }
     changes

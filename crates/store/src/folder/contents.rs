@@ -1,9 +1,9 @@
 //! Reading files as text to be searched, large ones piece by piece.
 
-use super::utf16::{Endianness, Utf16};
-use crate::search::Piece;
-use std::io::{self, Read};
-use toolrest_core::Result;
+use super::decoded::Decoded;
+use crate::search::{Piece, stopped, without_mark};
+use std::io::{self, Read, Seek};
+use toolrest_core::{Encoding, EncodingDetector, Interrupt, Result};
 use toolrest_directory::Reader;
 
 /// Larger files are searched in parts of this size. Every thread of every search may hold as much.
@@ -12,13 +12,11 @@ const WINDOW_BYTES: usize = 4 << 20;
 /// A line that does not fit into this, with what is shown around it, is too long.
 const LARGEST_WINDOW_BYTES: usize = 64 << 20;
 
-/// A file that has a NUL among its first bytes is no text.
-const LOOKED_AT_BYTES: usize = 8000;
+/// How much is read at a time to find the encoding of a larger file.
+const PIECE_BYTES: usize = 256 << 10;
 
 /// Most files of source code are smaller.
 const FIRST_BYTES: usize = 64 << 10;
-
-const UTF8_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// Room for the content of one file after the other.
 pub(super) struct Contents {
@@ -46,11 +44,12 @@ impl Contents {
     /// Shows the text of a file piece by piece, until told that it is enough. Around each piece as many lines are at
     /// hand as are asked for, as far as there are any.
     ///
-    /// As ripgrep does, it takes for text what has no NUL near its beginning, or begins with a mark of UTF-16.
+    /// What is text is decided by the whole file, as for those who read it: a larger one is read through once before.
     pub(super) fn in_pieces(
         &mut self,
         mut file: Reader,
         context: usize,
+        interrupt: &Interrupt,
         mut each: impl FnMut(Piece<'_>) -> Result<bool>,
     ) -> Result<Outcome> {
         let size = usize::try_from(file.metadata().size_bytes).unwrap_or(usize::MAX);
@@ -68,47 +67,52 @@ impl Contents {
         }
         let Ok(read) = fill(&mut file, &mut self.buffer[..room]) else { return Ok(Outcome::Unreadable) };
         let begin = &self.buffer[..read];
-        if let Some(endianness) = Endianness::of(begin) {
-            let mut text = Utf16::new(begin[2..].to_vec(), file, endianness);
-            return self.in_windows(&mut text, 0, context, &mut each);
-        }
-        if memchr::memchr(0, &begin[..read.min(LOOKED_AT_BYTES)]).is_some() {
-            return Ok(Outcome::Binary);
-        }
         if size <= self.window_bytes {
-            each(Piece::whole(begin.strip_prefix(UTF8_MARK).unwrap_or(begin)))?;
+            let text = Encoding::of(begin).and_then(|encoding| encoding.decode(begin).ok());
+            let Some(text) = text else { return Ok(Outcome::Binary) };
+            each(Piece::whole(without_mark(text.as_bytes())))?;
             return Ok(Outcome::Text);
         }
-        self.in_windows(&mut file, read, context, &mut each)
+        let encoding = match encoding_of(begin, &mut file, interrupt) {
+            Ok(Some(encoding)) => encoding,
+            Ok(None) => return Ok(Outcome::Binary),
+            Err(_) if interrupt.is_due() => return Err(stopped()),
+            Err(_) => return Ok(Outcome::Unreadable),
+        };
+        if file.rewind().is_err() {
+            return Ok(Outcome::Unreadable);
+        }
+        match encoding {
+            Encoding::Utf8 => self.in_windows(&mut file, context, &mut each),
+            other => self.in_windows(&mut Decoded::new(file, other), context, &mut each),
+        }
     }
 
-    /// Shows a text of which the beginning is in the buffer already.
+    /// Shows a text from its beginning on.
     fn in_windows(
         &mut self,
         text: &mut impl Read,
-        mut filled: usize,
         context: usize,
         each: &mut dyn FnMut(Piece<'_>) -> Result<bool>,
     ) -> Result<Outcome> {
+        let mut filled = 0;
         let mut first_line = 1;
         let mut searched = 0;
         let mut is_beginning = true;
         loop {
             match fill(text, &mut self.buffer[filled..]) {
                 Ok(read) => filled += read,
-                // Marked as UTF-16, but something else.
+                // Something else by now than what it was found to be.
                 Err(error) if error.kind() == io::ErrorKind::InvalidData => return Ok(Outcome::Binary),
                 Err(_) => return Ok(Outcome::Unreadable),
             }
             let is_last = filled < self.buffer.len();
             let window = &self.buffer[..filled];
             if std::mem::take(&mut is_beginning) {
-                if memchr::memchr(0, &window[..filled.min(LOOKED_AT_BYTES)]).is_some() {
-                    return Ok(Outcome::Binary);
-                }
-                if window.starts_with(UTF8_MARK) {
-                    self.buffer.copy_within(UTF8_MARK.len()..filled, 0);
-                    filled -= UTF8_MARK.len();
+                let mark_bytes = filled - without_mark(window).len();
+                if mark_bytes > 0 {
+                    self.buffer.copy_within(mark_bytes..filled, 0);
+                    filled -= mark_bytes;
                     continue;
                 }
             }
@@ -136,6 +140,24 @@ impl Contents {
             }
         }
     }
+}
+
+/// Reads a file through from where it is, after its beginning, and finds its encoding; none if it is binary.
+fn encoding_of(begin: &[u8], file: &mut impl Read, interrupt: &Interrupt) -> io::Result<Option<Encoding>> {
+    let mut detector = EncodingDetector::new(begin);
+    let mut may_be_text = detector.feed(begin);
+    let mut piece = vec![0; PIECE_BYTES];
+    while may_be_text {
+        if interrupt.is_due() {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        let read = fill(file, &mut piece)?;
+        if read == 0 {
+            return Ok(detector.finish());
+        }
+        may_be_text = detector.feed(&piece[..read]);
+    }
+    Ok(None)
 }
 
 /// Where the line begins that has so many whole lines after it, up to the last newline.

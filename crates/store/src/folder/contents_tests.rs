@@ -25,7 +25,8 @@ fn lines(bytes: &[u8], context: usize, window_bytes: usize, largest_window_bytes
         }
         Ok(true)
     };
-    let outcome = contents.in_pieces(file, context, take).unwrap();
+    let far = std::time::Instant::now() + std::time::Duration::from_secs(600);
+    let outcome = contents.in_pieces(file, context, &Interrupt::at(far), take).unwrap();
     (outcome, shown)
 }
 
@@ -56,7 +57,10 @@ fn what_is_no_text_is_told_from_what_is() {
     assert_eq!(outcome(b""), Outcome::Text);
     assert_eq!(outcome(b"caf\xe9\n"), Outcome::Text);
     assert_eq!(outcome(b"\x7fELF\0\0"), Outcome::Binary);
-    assert_eq!(outcome(&[&[b'a'; 8000][..], b"\0"].concat()), Outcome::Text);
+    let late_nul = [&b"a".repeat(70_000)[..], b"\0"].concat();
+    assert_eq!(outcome(&late_nul), Outcome::Binary);
+    assert_eq!(lines(&late_nul, 0, 1 << 10, 1 << 20).0, Outcome::Binary);
+    assert_eq!(outcome(b"\x89PNG\r\n\x1a\nIHDR"), Outcome::Binary);
     // Half a pair of UTF-16, half a unit of it, and UTF-32.
     assert_eq!(outcome(b"\xff\xfea\0\x00\xd8b\0"), Outcome::Binary);
     assert_eq!(outcome(b"\xff\xfea\0b"), Outcome::Binary);
@@ -67,7 +71,8 @@ fn what_is_no_text_is_told_from_what_is() {
 #[test]
 fn what_is_not_utf_8_is_shown_as_latin_1() {
     assert_eq!(lines(b"caf\xe9\ncaf\xc3\xa9\n", 0, 1 << 20, 1 << 20).1[0].1, "café");
-    assert_eq!(lines(b"caf\xe9\ncaf\xc3\xa9\n", 0, 1 << 20, 1 << 20).1[1].1, "café");
+    assert_eq!(lines(b"caf\xe9\ncaf\xc3\xa9\n", 0, 1 << 20, 1 << 20).1[1].1, "cafÃ©", "as it is read");
+    assert_eq!(lines(b"caf\xe9\n\x80\n", 0, 4, 1 << 20).1[1].1, "€", "in pieces too");
 }
 
 #[test]

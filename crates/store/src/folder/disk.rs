@@ -7,15 +7,15 @@ use crate::plan::{FileRow, MODE_OF_LINK};
 use crate::store::not_a_folder;
 use std::{
     collections::BTreeSet,
-    io::Read,
+    io::{self, Read},
     os::unix::ffi::OsStrExt,
     path::Path,
     sync::Arc,
     time::{SystemTime, UNIX_EPOCH},
 };
 use toolrest_core::{
-    Content, ContentHash, Depth, Entry, ErrorKind, File, FileId, FileType, Form, Listed, Listing, ReadSeek, Result,
-    Timestamp, ToolError, WsPath,
+    Content, ContentHash, Depth, Encoding, EncodingDetector, Entry, ErrorKind, File, FileId, FileType, Form, Listed,
+    Listing, ReadSeek, Result, Timestamp, ToolError, WsPath,
 };
 use toolrest_directory::{ErrorKind as DiskError, Kind, Links, ListOptions, Metadata, Root};
 
@@ -28,8 +28,11 @@ const CACHED_MOST_BYTES: usize = 64 << 10;
 /// The most that is read of what one commit changes. All others wait for as long as that takes.
 const READ_FOR_COMMIT_MOST_BYTES: u64 = 8 << 30;
 
-/// How much of a file is looked at to tell whether it is text.
-const SNIFFED_BYTES: usize = 8_000;
+/// How much of a file is looked at to tell, for listings, whether it is text. Of larger files the beginning decides.
+const SNIFFED_MOST_BYTES: u64 = 4 << 20;
+
+/// How much of it is read at a time.
+const SNIFFED_BYTES: usize = 64 << 10;
 
 pub(super) const TYPE_FILE: u32 = 0o100_000;
 pub(super) const TYPE_FOLDER: u32 = 0o040_000;
@@ -83,7 +86,7 @@ impl Disk {
         let Some(metadata) = self.metadata(path)? else { return Ok(None) };
         let file_type = match metadata.kind {
             Kind::Folder => FileType::Folder,
-            _ => self.sniffed(below_root(path)),
+            _ => self.sniffed(below_root(path)).plain_type(),
         };
         let is_link = self.metadata_with(path, Links::Keep)?.is_some_and(|own| own.kind == Kind::Symlink);
         Ok(Some(Entry { is_link, ..entry(path, file_type, &metadata, None, recorded) }))
@@ -151,7 +154,7 @@ impl Disk {
             let file_type = match found.kind {
                 Kind::Folder => FileType::Folder,
                 Kind::Symlink => self.type_behind(&path),
-                Kind::File => self.sniffed(below_root(&path)),
+                Kind::File => self.sniffed(below_root(&path)).plain_type(),
                 Kind::Other => FileType::File,
             };
             entries.push(Listed {
@@ -186,7 +189,7 @@ impl Disk {
             return small(Content::of_bytes(bytes));
         }
         let hash = reader.hash().map_err(ToolError::internal)?;
-        let form = if self.sniffed(below_root(path)) == FileType::Document { Form::Text } else { Form::Bytes };
+        let form = self.sniffed(below_root(path));
         Ok(SeenContent { hash: ContentHash(hash.0), form, size: size_of(size), content: None })
     }
 
@@ -206,24 +209,37 @@ impl Disk {
     fn type_behind(&self, link: &WsPath) -> FileType {
         match self.metadata(link) {
             Ok(Some(metadata)) if metadata.kind == Kind::Folder => FileType::Folder,
-            Ok(Some(metadata)) if metadata.kind == Kind::File => self.sniffed(below_root(link)),
+            Ok(Some(metadata)) if metadata.kind == Kind::File => self.sniffed(below_root(link)).plain_type(),
             _ => FileType::File,
         }
     }
 
-    /// Tells by its beginning whether a file holds text.
-    fn sniffed(&self, path: &Path) -> FileType {
-        let mut start = Vec::with_capacity(SNIFFED_BYTES);
-        let read = self.root.open_reader(path).map(|reader| reader.take(SNIFFED_BYTES as u64).read_to_end(&mut start));
-        let is_text = matches!(read, Ok(Ok(_)))
-            && !start.contains(&0)
-            && match str::from_utf8(&start) {
-                Ok(_) => true,
-                // A character that the beginning cut in two.
-                Err(error) => error.error_len().is_none() && start.len() == SNIFFED_BYTES,
-            };
-        if is_text { FileType::Document } else { FileType::File }
+    /// The form of a file's content: bytes where it is not text, or cannot be read.
+    fn sniffed(&self, path: &Path) -> Form {
+        self.root.open_reader(path).ok().and_then(|reader| sniff(reader).ok().flatten()).unwrap_or(Form::Bytes)
     }
+}
+
+/// Reads through the beginning of a file and gives the form of its text; none if it is binary.
+fn sniff(reader: impl Read) -> io::Result<Option<Form>> {
+    let mut reader = reader.take(SNIFFED_MOST_BYTES);
+    let mut piece = Vec::with_capacity(SNIFFED_BYTES);
+    let mut read_more = |piece: &mut Vec<u8>| {
+        piece.clear();
+        reader.by_ref().take(SNIFFED_BYTES as u64).read_to_end(piece)
+    };
+    read_more(&mut piece)?;
+    let has_mark = piece.starts_with("\u{feff}".as_bytes());
+    let mut detector = EncodingDetector::new(&piece);
+    while !piece.is_empty() {
+        if !detector.feed(&piece) {
+            return Ok(None);
+        }
+        read_more(&mut piece)?;
+    }
+    let is_whole = reader.limit() > 0;
+    let encoding = if is_whole { detector.finish() } else { detector.finish_beginning() };
+    Ok(encoding.map(|encoding| if encoding == Encoding::Utf8 && !has_mark { Form::Text } else { Form::Encoded }))
 }
 
 impl Standing for Disk {
@@ -245,7 +261,7 @@ impl Standing for Disk {
             Kind::Folder => seen(FileType::Folder, TYPE_FOLDER, None),
             Kind::File => {
                 let content = self.content(path, budget)?;
-                let file_type = if content.form == Form::Text { FileType::Document } else { FileType::File };
+                let file_type = content.form.plain_type();
                 seen(file_type, TYPE_FILE, Some(content))
             }
             Kind::Symlink => {
@@ -340,6 +356,7 @@ fn with_folders(files: Vec<Listed>) -> Vec<Listed> {
 pub(super) fn small(content: Content) -> Result<SeenContent> {
     let size = match &content {
         Content::Text(text) => text.len(),
+        Content::Encoded(text) => text.as_bytes().len(),
         Content::Bytes(bytes) => bytes.len(),
         Content::Json(json) => json.as_str().len(),
     };
@@ -350,7 +367,7 @@ pub(super) fn small(content: Content) -> Result<SeenContent> {
 fn file(path: &WsPath, found: toolrest_directory::Content, recorded: Option<Entry>) -> File {
     let content = Content::of_bytes(found.bytes);
     let hash = Some(ContentHash(found.hash.0));
-    File { entry: entry(path, plain_type(&content), &found.metadata, hash, recorded), content: Some(content) }
+    File { entry: entry(path, content.form().plain_type(), &found.metadata, hash, recorded), content: Some(content) }
 }
 
 fn too_much(path: &WsPath, size: u64) -> ToolError {
@@ -359,10 +376,6 @@ fn too_much(path: &WsPath, size: u64) -> ToolError {
          changes; change fewer files at once, or this one without the server. Nothing was written"
     );
     ToolError::new(ErrorKind::PayloadTooLarge, message).detail("path", path.as_str())
-}
-
-fn plain_type(content: &Content) -> FileType {
-    if content.form() == Form::Bytes { FileType::File } else { FileType::Document }
 }
 
 /// What stands on disk, with what is recorded of it. Its version is the recorded one only while that is its content.

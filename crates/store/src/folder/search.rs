@@ -137,7 +137,7 @@ impl Searching<'_> {
         found: &mut FoundLines,
         contents: &mut Contents,
     ) -> Result<()> {
-        let outcome = contents.in_pieces(file, self.search.context, |piece| {
+        let outcome = contents.in_pieces(file, self.search.context, self.interrupt, |piece| {
             found.search(&piece, &path, self.search, self.matcher, self.interrupt)?;
             Ok(!found.is_full(self.search))
         })?;

@@ -54,7 +54,7 @@ impl Needs {
         }
         for expect in &changes.expect {
             match expect {
-                Expect::Hash(path, _) | Expect::Absent(path) => needs.path(path),
+                Expect::Hash(path, _) | Expect::Absent(path) | Expect::NotEncoded(path) => needs.path(path),
                 Expect::Version(file, _) | Expect::At(file, _) | Expect::InTrash(file, ..) => {
                     needs.ids.insert(*file);
                 }

@@ -8,7 +8,7 @@ use crate::files::CallInfo;
 use crate::signature::Signature;
 use crate::store::require;
 use toolrest_core::{
-    Access, Change, Changeset, Commit, CommitId, ContentHash, Expect, FileId, Outcome, Put, Result, ToolError,
+    Access, Change, Changeset, Commit, CommitId, ContentHash, Expect, FileId, Form, Outcome, Put, Result, ToolError,
     VersionId, now,
 };
 
@@ -22,13 +22,14 @@ pub(super) const PUT: &str = "
 WITH me AS (
     SELECT role FROM members WHERE ws = $1 AND user_id = $2
 ), old AS (
-    SELECT id, kind, is_virtual, head_seq, head_hash, head_version FROM files
+    SELECT id, kind, is_virtual, head_seq, head_hash, head_version, head_form FROM files
     WHERE ws = $1 AND path = $4 AND deleted_at IS NULL AND (SELECT role FROM me) >= $3
     FOR NO KEY UPDATE
 ), fit AS (
     SELECT id, head_seq FROM old
     WHERE kind = $7 AND NOT is_virtual AND ($18::bytea IS NULL OR head_hash = $18)
         AND ($25::uuid IS NULL OR head_version = $25)
+        AND ($27::smallint IS NULL OR head_form IS DISTINCT FROM $27)
 ), folder AS (
     SELECT 1 FROM files
     WHERE ws = $1 AND path = $5 AND deleted_at IS NULL AND kind = 0 AND (SELECT role FROM me) >= $3
@@ -78,6 +79,7 @@ impl Postgres {
         call: &CallInfo,
     ) -> Result<Option<Commit>> {
         let Some((put, content, expected)) = single_put(changes, contents) else { return Ok(None) };
+        let form_refused = refuses_encoded(changes).then(|| Form::Encoded.code());
         let (hash_expected, version_expected) = match &expected {
             None => (None, None),
             Some(Expected::Hash(hash)) => (Some(&hash.0[..]), None),
@@ -118,6 +120,7 @@ impl Postgres {
                     &quoted,
                     &version_expected,
                     &content.signature.as_ref().map(Signature::as_bytes),
+                    &form_refused,
                 ],
             )
             .await;
@@ -133,6 +136,11 @@ impl Postgres {
             Outcome { file: FileId(file), path: put.path.clone(), version: Some(version), hash: Some(content.hash) };
         Ok(Some(Commit { id: Some(commit), created_at: at, outcomes: vec![outcome] }))
     }
+}
+
+/// Whether the put is not to be made over a text in another encoding.
+fn refuses_encoded(changes: &Changeset) -> bool {
+    changes.expect.iter().any(|expect| matches!(expect, Expect::NotEncoded(_)))
 }
 
 /// What the file must be for the put to be made.
@@ -152,7 +160,8 @@ fn single_put<'a>(
     if put.executable.is_some() {
         return None;
     }
-    let expected = match &changes.expect[..] {
+    let is_other = |expect: &&Expect| !matches!(expect, Expect::NotEncoded(path) if *path == put.path);
+    let expected = match &changes.expect.iter().filter(is_other).collect::<Vec<_>>()[..] {
         [] => None,
         [Expect::Hash(path, hash)] if *path == put.path => Some(Expected::Hash(*hash)),
         // No other file has a version of that id.

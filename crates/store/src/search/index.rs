@@ -46,6 +46,8 @@ pub(crate) enum Source {
 pub(crate) enum View {
     /// As it is.
     Plain,
+    /// In UTF-8, from whatever encoding it is in.
+    Decoded,
     /// The `text` of an object.
     Document,
     /// JSON laid out for people.
@@ -57,6 +59,7 @@ impl Source {
         let view = match form {
             Form::Bytes => return Self::Binary,
             Form::Text => View::Plain,
+            Form::Encoded => View::Decoded,
             Form::Json if file_type == FileType::Document => View::Document,
             Form::Json => View::Pretty,
         };
@@ -65,7 +68,7 @@ impl Source {
 
     /// Whether the signature that is stored with the content is that of the text.
     pub(crate) fn has_stored_signature(&self) -> bool {
-        matches!(self, Self::Blob { view: View::Plain, .. })
+        matches!(self, Self::Blob { view: View::Plain | View::Decoded, .. })
     }
 }
 

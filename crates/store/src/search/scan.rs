@@ -15,7 +15,9 @@ use std::{
     },
 };
 use tokio::task::JoinSet;
-use toolrest_core::{ErrorKind, Found, Interrupt, JsonText, LineMatcher, Result, Search, ToolError, WorkspaceId};
+use toolrest_core::{
+    Encoding, ErrorKind, Found, Interrupt, JsonText, LineMatcher, Result, Search, ToolError, WorkspaceId,
+};
 
 /// How many files a thread takes at a time: a few at first, because what many files have is found soon.
 const FIRST_CHUNKS: usize = 8;
@@ -350,13 +352,27 @@ fn readable<'a>(file: &IndexedFile, stored: Stored<'a>) -> Result<Option<Cow<'a,
     let json =
         |bytes: Cow<'_, [u8]>| JsonText::parse(String::from_utf8(bytes.into_owned()).map_err(ToolError::internal)?);
     Ok(match view {
-        View::Plain => Some(bytes),
+        View::Plain => Some(match bytes {
+            Cow::Borrowed(bytes) => Cow::Borrowed(without_mark(bytes)),
+            Cow::Owned(bytes) if without_mark(&bytes).len() < bytes.len() => without_mark(&bytes).to_vec().into(),
+            owned @ Cow::Owned(_) => owned,
+        }),
+        View::Decoded => {
+            let encoding = Encoding::of(&bytes).ok_or_else(|| ToolError::internal("a text is none any more"))?;
+            let text = encoding.decode(&bytes).map_err(|_| ToolError::internal("a text cannot be decoded"))?;
+            Some(without_mark(text.as_bytes()).to_vec().into())
+        }
         View::Document => Some(json(bytes)?.document_text().unwrap_or_default().into_bytes().into()),
         View::Pretty => {
             let json = json(bytes)?;
             (json.pretty_bytes() <= LAID_OUT_MOST_BYTES).then(|| json.pretty().into_bytes().into())
         }
     })
+}
+
+/// A text without the byte order mark at its beginning, so that `^` matches behind it.
+pub(crate) fn without_mark(text: &[u8]) -> &[u8] {
+    text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text)
 }
 
 const VANISHED: &str = "vanished";

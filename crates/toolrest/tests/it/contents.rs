@@ -124,10 +124,10 @@ async fn a_write_of_another_type_is_refused(on: On) {
 
 async fn the_hash_of_a_text_is_that_of_its_bytes(on: On) {
     let workspace = on.workspace().await;
-    for text in ["", "hello", "a\r\nb\n", "\u{feff}bom", "ünï ✓ \u{10ffff}"] {
-        let written = workspace.write("/a.txt", text).await;
+    for (number, text) in ["", "hello", "a\r\nb\n", "\u{feff}bom", "ünï ✓ \u{10ffff}"].into_iter().enumerate() {
+        let written = workspace.write(&format!("/a{number}.txt"), text).await;
         assert_eq!(written["hash"], sha256_hex(text), "{text:?}");
-        let args = json!({"path": "/b.txt", "content": {"text": text}});
+        let args = json!({"path": format!("/b{number}.txt"), "content": {"text": text}});
         let explicit = workspace.ok("write", args).await;
         assert_eq!(explicit["hash"], sha256_hex(text), "{text:?}");
     }

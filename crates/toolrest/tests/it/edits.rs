@@ -178,8 +178,8 @@ async fn a_text_in_another_encoding_stays_in_it(on: On) {
         assert_eq!(STANDARD.decode(text_at(&read, "/content")).unwrap(), after, "{name}");
     }
     // What the encoding cannot hold is refused, and nothing is lost.
-    let euro = json!({"path": "/latin.txt", "old_string": "crème", "new_string": "10 €"});
-    workspace.refused(400, "VALIDATION_ERROR", "edit", euro).await;
+    let kanji = json!({"path": "/latin.txt", "old_string": "crème", "new_string": "漢字"});
+    workspace.refused(400, "VALIDATION_ERROR", "edit", kanji).await;
     let patch = "--- a/latin.txt\n+++ b/latin.txt\n@@ -1,2 +1,2 @@\n-crème\n+café\n end\n";
     CODING.ok(&workspace, "apply_patch", json!({"patchText": patch})).await;
     let read = SYSTEM.ok(&workspace, "read_file", json!({"path": "latin.txt", "encoding": "base64"})).await;

@@ -18,6 +18,7 @@ mod data_tools;
 mod doctor;
 mod durability;
 mod edits;
+mod encodings;
 mod exchanged_folders;
 mod fairness;
 mod files;

@@ -30,7 +30,7 @@ pub(super) enum Encoding {
 pub(super) struct Output {
     /// The content.
     content: String,
-    /// Size in bytes.
+    /// Size of the file in bytes.
     size: usize,
     /// When it last changed.
     #[schemars(extend("format" = "date-time"))]
@@ -52,12 +52,15 @@ impl Tool for ReadFile {
         let path = arguments::relative_path(cx, "path", &args.path)?;
         let (entry, content) = toolrest_ops::read(cx, &path).await?;
         let (modified, hash) = (entry.updated_at.to_string(), entry.hash);
+        // A text that is not UTF-8 has another size once it is.
+        let own_size = if let Content::Encoded(text) = &content { Some(text.as_bytes().len()) } else { None };
         let encoding = args.encoding.unwrap_or(Encoding::Utf8);
         let bytes = match content {
             Content::Bytes(bytes) if encoding == Encoding::Base64 => bytes,
+            Content::Encoded(text) if encoding == Encoding::Base64 => text.into_bytes(),
             content => Editable::of(content, entry.file_type, &path, cx.limits.response_bytes)?.text.into_bytes(),
         };
-        let size = bytes.len();
+        let size = own_size.unwrap_or(bytes.len());
         let content = match encoding {
             Encoding::Base64 => STANDARD.encode(bytes),
             Encoding::Utf8 => String::from_utf8(bytes).map_err(toolrest_core::ToolError::internal)?,

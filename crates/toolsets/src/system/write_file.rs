@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolrest_core::{Action, CallCx, ContentHash, Parents, Result, Tool, ToolError};
-use toolrest_ops::{TextOptions, write_text};
+use toolrest_ops::{Given, TextOptions, write_text};
 
 pub(super) struct WriteFile;
 
@@ -49,16 +49,19 @@ impl Tool for WriteFile {
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
         let path = arguments::relative_path(cx, "path", &args.path)?;
-        let bytes = match args.encoding.unwrap_or(Encoding::Utf8) {
-            Encoding::Utf8 => args.content.into_bytes(),
-            Encoding::Base64 => STANDARD
-                .decode(args.content.trim())
-                .map_err(|error| ToolError::argument("content", format!("content is not base64: {error}")))?,
+        let (given, bytes) = match args.encoding.unwrap_or(Encoding::Utf8) {
+            Encoding::Utf8 => (Given::Text, args.content.into_bytes()),
+            Encoding::Base64 => {
+                let bytes = STANDARD.decode(args.content.trim());
+                let wrong = |error| ToolError::argument("content", format!("content is not base64: {error}"));
+                (Given::Bytes, bytes.map_err(wrong)?)
+            }
         };
         let options = TextOptions {
             parents: if args.create_dirs.unwrap_or(false) { Parents::Create } else { Parents::Require },
             expected: arguments::expected_hash(args.expected_hash.as_deref()),
             run: arguments::run(args.dry_run),
+            given,
         };
         let written = write_text(cx, &path, bytes, &options).await?;
         Ok(Output {

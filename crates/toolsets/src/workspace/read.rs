@@ -47,8 +47,8 @@ impl Tool for Read {
         let content = match content {
             Content::Text(text) => Shown::Text(text),
             Content::Json(json) => Shown::Json(json),
-            bytes @ Content::Bytes(_) => {
-                Shown::Text(Editable::of(bytes, entry.file_type, &path, cx.limits.response_bytes)?.text)
+            other @ (Content::Encoded(_) | Content::Bytes(_)) => {
+                Shown::Text(Editable::of(other, entry.file_type, &path, cx.limits.response_bytes)?.text)
             }
         };
         Ok(Output { path, content, hash })

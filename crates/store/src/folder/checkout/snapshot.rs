@@ -188,7 +188,7 @@ impl Snapshot {
             },
             Kept::Nowhere => return Ok(None),
         };
-        let file_type = if content.form == Form::Text { FileType::Document } else { FileType::File };
+        let file_type = content.form.plain_type();
         let (mode, modified) = (TYPE_FILE | noted.looks.mode, timestamp(noted.looks.modified));
         Ok(Some(Seen { file_type, mode, modified, content: Some(content) }))
     }
