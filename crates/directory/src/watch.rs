@@ -1,26 +1,32 @@
 //! Changes that anybody makes beneath the root, told as they happen.
 
+mod batch;
+mod tree;
+
 use std::{
-    collections::BTreeSet,
-    path::{Path, PathBuf},
-    sync::{Arc, Condvar, Mutex, PoisonError},
+    os::fd::OwnedFd,
+    path::PathBuf,
     thread,
     time::{Duration, Instant},
 };
 
-use notify::{
-    Config, EventKind, RecommendedWatcher, RecursiveMode, Watcher,
-    event::{ModifyKind, RenameMode},
+use rustix::{
+    event::{PollFd, PollFlags, Timespec},
+    io::Errno,
+    pipe::PipeFlags,
 };
 
-use crate::{ErrorKind, Result, Root, is_temporary};
+use crate::{ErrorKind, Result, Root, error::At};
+use batch::Batch;
+use tree::Tree;
 
 /// Events that come closer together than this are told together.
 const QUIET: Duration = Duration::from_millis(20);
 /// Nobody waits longer than this for the first of them.
 const LONGEST_DELAY: Duration = Duration::from_millis(200);
-/// How many different events are held for a slow listener. Past that it is told to look for itself.
-const MOST_WAITING: usize = 10_000;
+
+const TOO_MANY_FOLDERS: ErrorKind =
+    ErrorKind::Unsupported("it has more folders than may be watched; the limit is fs.inotify.max_user_watches");
 
 /// A change beneath the root. Paths are relative to it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,116 +45,67 @@ pub enum Event {
 /// Watches until it is dropped.
 #[derive(Debug)]
 pub struct Watch {
-    // Dropped first: no more events come in, then the teller is told to end.
-    _watcher: RecommendedWatcher,
-    _end: End,
-}
-
-#[derive(Debug)]
-struct End(Arc<Waiting>);
-
-/// Events that were not told yet. Equal ones are held once.
-#[derive(Debug, Default)]
-struct Waiting {
-    state: Mutex<State>,
-    news: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    events: BTreeSet<Event>,
-    ended: bool,
+    /// One end of a pipe through which nothing is ever sent: its closing ends the thread.
+    _end: OwnedFd,
 }
 
 impl Root {
     /// Tells `sink` of the changes beneath the root, from now on, on a thread of its own.
     ///
-    /// A slow sink delays only itself. The events of one call are sorted, not in the order of their happening; equal
-    /// ones are told once. The temporary files of commits are left out.
+    /// The folder that is held open is watched, and what lies in it without following any link, wherever their paths
+    /// lead by now. Events are in the order in which they happened. Several changes of one file that come close together
+    /// are told as one; a file that was removed and made again has changed. The temporary files of commits, and what git
+    /// keeps in `.git`, are left out.
     pub fn watch(&self, sink: impl FnMut(Vec<Event>) + Send + 'static) -> Result<Watch> {
-        let failed = |error: notify::Error| ErrorKind::Io(std::io::Error::other(error)).at(self.real_path());
-        let waiting = Arc::new(Waiting::default());
-        let (incoming, root) = (Arc::clone(&waiting), self.real_path().to_owned());
-        let receive = move |event: notify::Result<notify::Event>| match event {
-            Ok(event) if event.need_rescan() => incoming.add([Event::Unknown]),
-            Ok(event) => incoming.add(translate(&event, &root)),
-            Err(_) => incoming.add([Event::Unknown]),
-        };
-        let config = Config::default().with_follow_symlinks(false);
-        let mut watcher = RecommendedWatcher::new(receive, config).map_err(failed)?;
-        watcher.watch(self.real_path(), RecursiveMode::Recursive).map_err(failed)?;
-        let told = Arc::clone(&waiting);
-        let teller = thread::Builder::new().name("directory-watch".to_owned()).spawn(move || told.tell(sink));
+        let mut tree = Tree::new(self.descriptor()).at(self.real_path())?;
+        tree.watch_all().map_err(|errno| match errno {
+            Errno::NOSPC => TOO_MANY_FOLDERS.at(self.real_path()),
+            errno => ErrorKind::from(errno).at(self.real_path()),
+        })?;
+        let (ended, end) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).at(self.real_path())?;
+        let teller = thread::Builder::new().name("directory-watch".to_owned());
+        let teller = teller.spawn(move || tell(tree, &ended, sink));
         teller.map_err(|error| ErrorKind::Io(error).at(self.real_path()))?;
-        Ok(Watch { _watcher: watcher, _end: End(waiting) })
+        Ok(Watch { _end: end })
     }
 }
 
-impl Drop for End {
-    fn drop(&mut self) {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner).ended = true;
-        self.0.news.notify_all();
-    }
+/// What a thread that waits for events goes on with.
+enum Next {
+    Events,
+    Pause,
+    End,
 }
 
-impl Waiting {
-    fn add(&self, events: impl IntoIterator<Item = Event>) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        for event in events {
-            // The two ends of a move are told one by one before it.
-            if let Event::Moved { from, to } = &event {
-                state.events.remove(&Event::Removed(from.clone()));
-                state.events.remove(&Event::Changed(to.clone()));
-            }
-            state.events.insert(event);
-        }
-        if state.events.len() > MOST_WAITING {
-            state.events = BTreeSet::from([Event::Unknown]);
-        }
-        drop(state);
-        self.news.notify_all();
-    }
-
-    fn tell(&self, mut sink: impl FnMut(Vec<Event>)) {
-        while let Some(events) = self.next() {
-            sink(events.into_iter().collect());
-        }
-    }
-
-    /// Waits for events, and then until there is a pause in them.
-    fn next(&self) -> Option<BTreeSet<Event>> {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let nothing = |state: &mut State| state.events.is_empty() && !state.ended;
-        let mut state = self.news.wait_while(state, nothing).unwrap_or_else(PoisonError::into_inner);
+fn tell(mut tree: Tree, ended: &OwnedFd, mut sink: impl FnMut(Vec<Event>)) {
+    while matches!(wait(&tree, ended, None), Next::Events) {
+        let mut batch = Batch::default();
         let first = Instant::now();
-        while !state.ended && first.elapsed() < LONGEST_DELAY {
-            let waited = self.news.wait_timeout(state, QUIET).unwrap_or_else(PoisonError::into_inner);
-            state = waited.0;
-            if waited.1.timed_out() {
-                break;
+        loop {
+            tree.read(&mut batch);
+            let left = LONGEST_DELAY.saturating_sub(first.elapsed());
+            match wait(&tree, ended, Some(QUIET.min(left))) {
+                Next::Events if !left.is_zero() => {}
+                Next::Events | Next::Pause => break,
+                Next::End => return,
             }
         }
-        (!state.ended).then(|| std::mem::take(&mut state.events))
+        tree.forget_moved_away();
+        let events = batch.into_events();
+        if !events.is_empty() {
+            sink(events);
+        }
     }
 }
 
-/// Says what an event means to somebody who does not see temporary files.
-fn translate(event: &notify::Event, root: &Path) -> Vec<Event> {
-    let below = |path: &PathBuf| path.strip_prefix(root).map(Path::to_owned).ok();
-    let visible = |path: &PathBuf| !path.components().any(|part| is_temporary(part.as_os_str()));
-    let paths: Vec<PathBuf> = event.paths.iter().filter_map(below).collect();
-    let each = |told: fn(PathBuf) -> Event| paths.iter().filter(|path| visible(path)).cloned().map(told).collect();
-    match event.kind {
-        EventKind::Create(_) => each(Event::Created),
-        EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(RenameMode::From)) => each(Event::Removed),
-        EventKind::Modify(ModifyKind::Name(RenameMode::Both)) => match &paths[..] {
-            [from, to] if visible(from) && visible(to) => vec![Event::Moved { from: from.clone(), to: to.clone() }],
-            [from, _] if visible(from) => vec![Event::Removed(from.clone())],
-            [_, to] if visible(to) => vec![Event::Changed(to.clone())],
-            _ => Vec::new(),
-        },
-        // That includes a file which took its name from a temporary one: it may be new or have replaced an old one.
-        EventKind::Modify(_) | EventKind::Any => each(Event::Changed),
-        EventKind::Access(_) | EventKind::Other => Vec::new(),
+/// Waits for events, at most for a time.
+fn wait(tree: &Tree, ended: &OwnedFd, at_most: Option<Duration>) -> Next {
+    let at_most = at_most.and_then(|time| Timespec::try_from(time).ok());
+    let mut polled = [PollFd::new(tree.inotify(), PollFlags::IN), PollFd::new(ended, PollFlags::IN)];
+    match rustix::event::poll(&mut polled, at_most.as_ref()) {
+        Ok(_) if !polled[1].revents().is_empty() => Next::End,
+        Ok(0) => Next::Pause,
+        Ok(_) | Err(Errno::INTR) => Next::Events,
+        Err(_) => Next::End,
     }
 }

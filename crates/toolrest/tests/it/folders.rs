@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolrest_testkit::{Account, Request, Workspace, sha256_hex, unique_email};
+use toolrest_testkit::{Account, Request, Server, Workspace, sha256_hex, unique_email};
 
 use crate::on::{On, list_at, text_at};
 use crate::toolset::{CODING, FILE};
@@ -30,6 +30,7 @@ on!(folder, Folder:
     deleting_a_workspace_leaves_the_folder,
     an_absolute_path_inside_the_folder_is_accepted,
     changes_are_told_as_they_happen,
+    changes_are_told_in_order_and_without_what_git_keeps,
     a_large_file_is_read_in_parts_and_in_little_memory
 );
 
@@ -284,14 +285,8 @@ async fn an_absolute_path_inside_the_folder_is_accepted(on: On) {
     }
 }
 
-async fn changes_are_told_as_they_happen(on: On) {
-    let mut server = on.options().start();
-    let account = Account::register(&server.client(), &unique_email("someone")).await;
-    let folder = server.new_folder();
-    let workspace = account.folder_workspace("Bench", &folder).await;
-    let stranger = Account::register(&server.client(), &unique_email("stranger")).await;
-    workspace.seen_by(&stranger).get("/events").await.refused(403, "FORBIDDEN");
-    account.workspace("Plain").await.get("/events").await.refused(503, "UNAVAILABLE");
+/// Listens to the events of a workspace: the lines that are told, and the thread that reads them.
+async fn listen(server: &Server, account: &Account, workspace: &Workspace) -> (Lines, std::thread::JoinHandle<()>) {
     let mut listener = TcpStream::connect(server.address()).unwrap();
     let request = format!(
         "GET /api/v1/workspaces/{}/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\r\n",
@@ -303,6 +298,55 @@ async fn changes_are_told_as_they_happen(on: On) {
         BufReader::new(listener).lines().map_while(Result::ok).for_each(|line| drop(tell.send(line)));
     });
     while !told.recv().await.unwrap().contains("text/event-stream") {}
+    (told, lines)
+}
+
+type Lines = tokio::sync::mpsc::UnboundedReceiver<String>;
+
+async fn changes_are_told_in_order_and_without_what_git_keeps(on: On) {
+    let server = on.options().start();
+    let account = Account::register(&server.client(), &unique_email("someone")).await;
+    let folder = server.new_folder();
+    fs::create_dir(folder.join(".git")).unwrap();
+    fs::write(folder.join("x"), "old").unwrap();
+    let workspace = account.folder_workspace("Bench", &folder).await;
+    let (mut told, _lines) = listen(&server, &account, &workspace).await;
+    fs::remove_file(folder.join("x")).unwrap();
+    fs::write(folder.join("x"), "a").unwrap();
+    fs::write(folder.join(".git/HEAD"), "ref: refs/heads/main").unwrap();
+    fs::write(folder.join("b"), "").unwrap();
+    fs::create_dir(folder.join("a")).unwrap();
+    fs::remove_file(folder.join("b")).unwrap();
+    fs::write(folder.join("last"), "").unwrap();
+    let mut events = Vec::new();
+    let listen = async {
+        while !events.last().is_some_and(|event: &String| event.contains("/last")) {
+            let line = told.recv().await.expect("the events go on");
+            events.extend(line.strip_prefix("data:").map(|event| event.trim().to_owned()));
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), listen).await.expect("all events are told");
+    let events: Vec<Value> = events.iter().map(|event| serde_json::from_str(event).unwrap()).collect();
+    let of = |path: &str| -> Vec<&str> {
+        let about = events.iter().filter(|event| event["path"] == path);
+        about.map(|event| event["event"].as_str().unwrap()).collect()
+    };
+    // Told together or not, they are in order.
+    assert!([vec!["changed"], vec!["removed", "created"]].contains(&of("/x")), "{events:?}");
+    assert!([vec![], vec!["created", "removed"]].contains(&of("/b")), "{events:?}");
+    assert_eq!((of("/a"), of("/last")), (vec!["created"], vec!["created"]), "{events:?}");
+    assert!(events.iter().all(|event| !text_at(event, "/path").contains(".git")), "{events:?}");
+}
+
+async fn changes_are_told_as_they_happen(on: On) {
+    let mut server = on.options().start();
+    let account = Account::register(&server.client(), &unique_email("someone")).await;
+    let folder = server.new_folder();
+    let workspace = account.folder_workspace("Bench", &folder).await;
+    let stranger = Account::register(&server.client(), &unique_email("stranger")).await;
+    workspace.seen_by(&stranger).get("/events").await.refused(403, "FORBIDDEN");
+    account.workspace("Plain").await.get("/events").await.refused(503, "UNAVAILABLE");
+    let (mut told, lines) = listen(&server, &account, &workspace).await;
     workspace.write("/by-tool.txt", "x").await;
     fs::write(folder.join("by-others.txt"), "x").unwrap();
     fs::rename(folder.join("by-others.txt"), folder.join("renamed.txt")).unwrap();
