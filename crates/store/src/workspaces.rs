@@ -87,6 +87,10 @@ impl StoredWorkspaces {
         let (store, options, runtime) = (Arc::clone(&self.store), self.folders.clone(), Handle::current());
         let open = move || {
             let folder = Folder::open(Path::new(&root), &options, &owner)?;
+            // A link in its place can lead to a folder of somebody else.
+            if folder.real_path() != Path::new(&root) {
+                return Err(leads_elsewhere(&root));
+            }
             if let Err(error) = folder.recover(&*store, &runtime) {
                 // It stands in the way of changes, which try again, but not of reading.
                 tracing::error!(%error, "an interrupted commit could not be settled");
@@ -115,6 +119,14 @@ impl StoredWorkspaces {
         known.insert(workspace, opened.clone());
         opened
     }
+}
+
+fn leads_elsewhere(root: &str) -> ToolError {
+    let message = format!(
+        "The workspace's folder {root} was moved or is a symbolic link by now; put the folder back, or make a workspace of \
+         the folder that the link leads to"
+    );
+    ToolError::new(ErrorKind::Unavailable, message)
 }
 
 #[async_trait]

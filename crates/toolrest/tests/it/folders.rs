@@ -27,6 +27,7 @@ on!(folder, Folder:
     json_is_stored_as_text_for_people,
     chats_appear_beside_the_files,
     a_folder_that_was_made_again_is_used,
+    a_link_in_the_place_of_a_folder_is_refused,
     deleting_a_workspace_leaves_the_folder,
     an_absolute_path_inside_the_folder_is_accepted,
     changes_are_told_as_they_happen,
@@ -261,6 +262,19 @@ async fn a_folder_that_was_made_again_is_used(on: On) {
     assert_eq!(workspace.paths_in("/").await, ["/b.txt"]);
     workspace.write("/a.txt", "again").await;
     assert_eq!(fs::read_to_string(folder.join("a.txt")).unwrap(), "again");
+}
+
+async fn a_link_in_the_place_of_a_folder_is_refused(on: On) {
+    let ((workspace, folder), (_, other)) = (room(on).await, room(on).await);
+    workspace.write("/a.txt", "its own").await;
+    fs::write(other.join("a.txt"), "of somebody else").unwrap();
+    let aside = folder.with_extension("aside");
+    fs::rename(&folder, &aside).unwrap();
+    symlink(&other, &folder).unwrap();
+    workspace.refused(503, "UNAVAILABLE", "read", json!({"path": "/a.txt"})).await;
+    fs::remove_file(&folder).unwrap();
+    fs::rename(&aside, &folder).unwrap();
+    assert_eq!(workspace.text("/a.txt").await, "its own");
 }
 
 async fn deleting_a_workspace_leaves_the_folder(on: On) {
