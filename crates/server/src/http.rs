@@ -35,7 +35,7 @@ use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
-use toolrest_core::{Engine, ErrorKind, Result, ToolError};
+use toolrest_core::{Engine, ErrorKind, FairQueue, Result, ToolError};
 use toolrest_ops::exec::Processes;
 use toolrest_ops::outside::AddressRange;
 use toolrest_store::{Store, StoredWorkspaces};
@@ -64,6 +64,8 @@ pub(crate) struct App {
     pub(crate) processes: Arc<Processes>,
     /// Told when the server stops, so that connections end that would stay open for ever.
     pub(crate) stopping: tokio::sync::watch::Sender<bool>,
+    /// The streams of events that are open.
+    pub(crate) event_streams: FairQueue,
 }
 
 /// All routes.

@@ -22,9 +22,9 @@ use std::{
 };
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
-use toolrest_core::{AllowAll, Engine, Limits, ToolError};
+use toolrest_core::{AllowAll, Engine, FairQueue, Limits, Places, ToolError};
 use toolrest_store::{
-    AllowedRoot, FolderOptions, HistoryLimits, Postgres, PostgresOptions, Repositories, Scratch, Sqlite, Store,
+    AllowedRoot, FolderOptions, HistoryLimits, Postgres, PostgresOptions, Quotas, Repositories, Scratch, Sqlite, Store,
     StoredWorkspaces, WriteBehind,
 };
 
@@ -114,6 +114,11 @@ impl Server {
         let listener = TcpListener::bind(address).await.map_err(listen)?;
         let address = listener.local_addr().map_err(listen)?;
         let grace = Duration::from_millis(settings.server.shutdown_grace_ms);
+        let event_streams = FairQueue::new(Places {
+            in_all: usize::MAX,
+            per_account: settings.quotas.event_streams_per_account,
+            per_workspace: usize::MAX,
+        });
         let app = Arc::new(App {
             engine,
             store,
@@ -132,6 +137,7 @@ impl Server {
             settings,
             processes: services.processes,
             stopping: tokio::sync::watch::Sender::new(false),
+            event_streams,
         });
         // Tokens that were revoked while no server ran.
         upkeep::learn_revocations(&app).await?;
@@ -184,6 +190,10 @@ impl Server {
         }
         self.upkeep.abort();
         self.records.close().await;
+        // What was stored since the last time is counted.
+        if let Err(error) = self.app.store.tend().await {
+            tracing::warn!(%error, "what was stored last could not be counted");
+        }
     }
 
     fn serve(
@@ -237,13 +247,24 @@ async fn open_store(settings: &Settings) -> Result<Arc<dyn Store>, StartError> {
             wait_timeout: Duration::from_millis(settings.limits.call_timeout_ms),
             search_cache_bytes: settings.search.cache_bytes,
         };
-        return Ok(Arc::new(Postgres::connect(url, options).await?));
+        return Ok(Arc::new(Postgres::connect(url, options).await?.limited(quotas(settings))));
     }
     let folder: &Path = &settings.server.data_dir;
     let data_dir = |source| StartError::DataDir { path: folder.display().to_string(), source };
     // It will hold the secret that signs tokens and the hashes of passwords: for the server's own eyes.
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(data_dir)?;
-    Ok(Arc::new(Sqlite::open(&settings.database_file(), settings.search.cache_bytes)?))
+    let store = Sqlite::open(&settings.database_file(), settings.search.cache_bytes)?;
+    Ok(Arc::new(store.limited(quotas(settings))))
+}
+
+/// The limits on what accounts and workspaces may have.
+fn quotas(settings: &Settings) -> Quotas {
+    let limit = |value: u64| Some(value).filter(|value| *value > 0);
+    Quotas {
+        bytes_per_workspace: limit(settings.quotas.bytes_per_workspace),
+        bytes_per_account: limit(settings.quotas.bytes_per_account),
+        workspaces_per_account: limit(settings.quotas.workspaces_per_account),
+    }
 }
 
 /// The folder for files that programs work on.

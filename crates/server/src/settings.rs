@@ -157,6 +157,18 @@ settings! {
         calls_per_account: usize = 512, Accepts::Whole(1, 100_000);
     }
 
+    /// What one account, and one workspace, may have.
+    quotas: Quotas {
+        /// Bytes that one workspace may store in the database, earlier versions and the trash included; 0 sets no limit.
+        bytes_per_workspace: u64 = 8 << 30, Accepts::Whole(0, 1024 * 1024 * GIB);
+        /// Bytes that all workspaces of one owner may store together; 0 sets no limit.
+        bytes_per_account: u64 = 32 << 30, Accepts::Whole(0, 1024 * 1024 * GIB);
+        /// Workspaces that one account may own; 0 sets no limit.
+        workspaces_per_account: u64 = 500, Accepts::Whole(0, 1_000_000);
+        /// Event streams that one account may have open.
+        event_streams_per_account: usize = 32, Accepts::Whole(1, 100_000);
+    }
+
     /// Real folders as workspaces.
     folders: Folders {
         /// Folders whose contents, and those of the folders below them, any account may make workspaces.

@@ -11,10 +11,12 @@ mod put;
 mod row;
 mod search;
 mod statements;
+mod storage;
 mod transaction;
 mod upkeep;
 mod workspaces;
 
+use crate::quota::Usage;
 use crate::search::Searcher;
 use deadpool_postgres::{
     Hook, HookError, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime, TimeoutType,
@@ -35,6 +37,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/postgres/0003_folders.sql"),
     include_str!("../migrations/postgres/0004_workspace_settings.sql"),
     include_str!("../migrations/postgres/0005_account_control.sql"),
+    include_str!("../migrations/postgres/0006_storage_used.sql"),
 ];
 
 /// The advisory lock under which replicas take turns to migrate. Any number that no other program uses.
@@ -52,6 +55,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct Postgres {
     pool: Pool,
     searcher: Arc<Searcher>,
+    usage: Arc<Usage>,
 }
 
 /// How to use a PostgreSQL.
@@ -98,7 +102,8 @@ impl Postgres {
         // Made now rather than when the first callers wait for them.
         let first = (0..options.pool_size.min(FIRST_CONNECTIONS)).map(|_| pool.get());
         drop(try_join_all(first).await.map_err(no_connection)?);
-        let store = Self { pool, searcher: Arc::new(Searcher::new(options.search_cache_bytes)) };
+        let searcher = Arc::new(Searcher::new(options.search_cache_bytes));
+        let store = Self { pool, searcher, usage: Arc::default() };
         store.migrate().await?;
         Ok(store)
     }

@@ -11,12 +11,14 @@ mod folders;
 mod history;
 mod row;
 mod search;
+mod storage;
 mod upkeep;
 mod workspaces;
 
 pub use backup::{check_database, copy_database};
 
 use crate::disk_fault::is_full;
+use crate::quota::Usage;
 use crate::search::{Searchable, Searcher};
 use crossbeam_channel::{Receiver, Sender};
 use rusqlite::{Connection, OpenFlags, config::DbConfig};
@@ -39,6 +41,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/sqlite/0003_folders.sql"),
     include_str!("../migrations/sqlite/0004_workspace_settings.sql"),
     include_str!("../migrations/sqlite/0005_account_control.sql"),
+    include_str!("../migrations/sqlite/0006_storage_used.sql"),
 ];
 
 /// The most writes that share one transaction, and so one fsync.
@@ -57,6 +60,7 @@ pub struct Sqlite {
     readers: Vec<JoinHandle<()>>,
     searcher: Searcher,
     texts: Arc<SqliteTexts>,
+    usage: Arc<Usage>,
 }
 
 type ReadJob = Box<dyn FnOnce(&Connection) + Send>;
@@ -110,6 +114,7 @@ impl Sqlite {
             readers,
             searcher,
             texts,
+            usage: Arc::default(),
         })
     }
 

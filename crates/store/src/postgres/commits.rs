@@ -8,6 +8,7 @@ use crate::blob::Prepared;
 use crate::files::{CallInfo, FileStore};
 use crate::history::FolderCommit;
 use crate::plan::{Below, Head, Needs, View, plan};
+use crate::quota::cost;
 use futures_util::future::try_join_all;
 use std::sync::LazyLock;
 use tokio_postgres::Row;
@@ -67,7 +68,7 @@ impl Postgres {
         changes: &Changeset,
         contents: &[Option<Prepared>],
         call: &CallInfo,
-    ) -> Result<Commit> {
+    ) -> Result<(Commit, i64)> {
         // Who has no business here is turned away before anything is locked.
         self.authorise(access).await?;
         let mut tries = 1;
@@ -86,7 +87,7 @@ impl Postgres {
         changes: &Changeset,
         contents: &[Option<Prepared>],
         call: &CallInfo,
-    ) -> Result<Commit> {
+    ) -> Result<(Commit, i64)> {
         let mut transaction = self.transaction().await?;
         let at = now();
         let planned = match look(&transaction, access, changes).await {
@@ -102,16 +103,14 @@ impl Postgres {
         };
         let Some(id) = planned.commit_id() else {
             transaction.rollback().await?;
-            return Ok(planned.into_commit(None, at));
+            return Ok((planned.into_commit(None, at), 0));
         };
         let write = Write { ws: access.workspace.0, at, commit: id, call };
-        send(
-            &transaction,
-            &write.statements(&planned, changes.undoes, &contents.iter().flatten().collect::<Vec<_>>())?,
-        )
-        .await?;
+        let statements = write.statements(&planned, changes.undoes, &contents.iter().flatten().collect::<Vec<_>>())?;
+        let stored = send(&transaction, &statements).await?;
         transaction.finished();
-        Ok(planned.into_commit(Some(id), at))
+        let stored = cost(stored, planned.ops.len());
+        Ok((planned.into_commit(Some(id), at), stored))
     }
 }
 

@@ -5,6 +5,7 @@ use super::{Postgres, chats};
 use crate::blob::{Compression, decode, prepare};
 use crate::files::{CallInfo, Chat, FileStore, Message, Page};
 use crate::plan::{FileRow, no_such_file};
+use crate::quota;
 use crate::store::{no_such_commit, no_such_version, not_a_folder};
 use async_trait::async_trait;
 use std::sync::{Arc, LazyLock};
@@ -142,10 +143,13 @@ impl FileStore for Postgres {
 
     async fn commit(&self, access: Access, changes: Changeset, call: CallInfo) -> Result<Commit> {
         let (changes, contents) = prepare(changes, Compression::WherePays).await?;
-        if let Some(commit) = self.put_in_one_statement(access, &changes, &contents, &call).await? {
-            return Ok(commit);
-        }
-        self.commit_in_transaction(access, &changes, &contents, &call).await
+        let reserved = quota::reserve(self, access, quota::most(&changes, &contents)).await?;
+        let (commit, stored) = match self.put_in_one_statement(access, &changes, &contents, &call).await? {
+            Some(done) => done,
+            None => self.commit_in_transaction(access, &changes, &contents, &call).await?,
+        };
+        reserved.settle(stored);
+        Ok(commit)
     }
 
     async fn search(&self, access: Access, search: Search) -> Result<Found> {
@@ -232,11 +236,19 @@ impl FileStore for Postgres {
     }
 
     async fn create_chat(&self, access: Access, title: String) -> Result<Chat> {
-        chats::create(self, access, title).await
+        let bytes = quota::cost(0, 2);
+        let reserved = quota::reserve(self, access, bytes).await?;
+        let chat = chats::create(self, access, title).await?;
+        reserved.settle(bytes);
+        Ok(chat)
     }
 
     async fn add_message(&self, access: Access, chat: ChatId, role: String, content: String) -> Result<Message> {
-        chats::add_message(self, access, chat, role, content).await
+        let bytes = quota::cost(i64::try_from(content.len()).map_err(ToolError::internal)?, 1);
+        let reserved = quota::reserve(self, access, bytes).await?;
+        let message = chats::add_message(self, access, chat, role, content).await?;
+        reserved.settle(bytes);
+        Ok(message)
     }
 
     async fn chat(&self, access: Access, chat: ChatId) -> Result<Chat> {

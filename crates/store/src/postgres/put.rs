@@ -5,6 +5,7 @@ use super::Postgres;
 use super::row::role;
 use crate::blob::Prepared;
 use crate::files::CallInfo;
+use crate::quota::cost;
 use crate::signature::Signature;
 use crate::store::require;
 use toolrest_core::{
@@ -45,7 +46,7 @@ WITH me AS (
     SELECT id, head_seq + 1 AS seq, head_seq AS before FROM fit UNION ALL SELECT id, 1, NULL FROM made
 ), kept AS (
     INSERT INTO blobs (ws, key, size, encoding, data, signature) SELECT $1, $9, $11, $12, $13, $26 FROM target
-    ON CONFLICT DO NOTHING
+    ON CONFLICT DO NOTHING RETURNING size
 ), versioned AS (
     INSERT INTO versions (ws, file_id, seq, id, hash, form, blob, size, author, commit_id, created_at)
     SELECT $1, id, seq, $14, $8, $10, $9, $11, $2, $16, $17 FROM target
@@ -66,18 +67,18 @@ WITH me AS (
     SELECT $1, $19, $20, $21, $2, $22, $23, 'ok', $16 FROM target
     ON CONFLICT (ws, id) DO UPDATE SET commit_id = coalesce(calls.commit_id, excluded.commit_id)
 )
-SELECT (SELECT role FROM me), target.id FROM (SELECT 1) AS one LEFT JOIN target ON true";
+SELECT (SELECT role FROM me), target.id, (SELECT size FROM kept) FROM (SELECT 1) AS one LEFT JOIN target ON true";
 
 impl Postgres {
     /// Applies a changeset that is a single put, if the file or its folder is there and all is as expected. Gives
-    /// nothing, and has done nothing, where it takes a closer look to decide.
+    /// nothing, and has done nothing, where it takes a closer look to decide. Tells also how many bytes are stored by it.
     pub(super) async fn put_in_one_statement(
         &self,
         access: Access,
         changes: &Changeset,
         contents: &[Option<Prepared>],
         call: &CallInfo,
-    ) -> Result<Option<Commit>> {
+    ) -> Result<Option<(Commit, i64)>> {
         let Some((put, content, expected)) = single_put(changes, contents) else { return Ok(None) };
         let form_refused = refuses_encoded(changes).then(|| Form::Encoded.code());
         let (hash_expected, version_expected) = match &expected {
@@ -134,7 +135,8 @@ impl Postgres {
         let Some(file) = row.get::<_, Option<uuid::Uuid>>(1) else { return Ok(None) };
         let outcome =
             Outcome { file: FileId(file), path: put.path.clone(), version: Some(version), hash: Some(content.hash) };
-        Ok(Some(Commit { id: Some(commit), created_at: at, outcomes: vec![outcome] }))
+        let stored = cost(row.get::<_, Option<i64>>(2).unwrap_or(0), 1);
+        Ok(Some((Commit { id: Some(commit), created_at: at, outcomes: vec![outcome] }, stored)))
     }
 }
 

@@ -24,23 +24,26 @@ macro_rules! statement {
     };
 }
 
-/// Sends the statements and the commit after them, without waiting in between.
-pub(super) async fn send(transaction: &Transaction, statements: &[Statement]) -> Result<()> {
+/// Sends the statements and the commit after them, without waiting in between. Gives the size of the contents that were
+/// not stored before.
+pub(super) async fn send(transaction: &Transaction, statements: &[Statement]) -> Result<i64> {
     let texts: Vec<&str> = statements.iter().map(|statement| statement.sql).collect();
     transaction.prepare(&texts).await?;
     let mut windows = statements.chunks(WINDOW).peekable();
+    let mut stored = 0;
     while let Some(window) = windows.next() {
         let written = try_join_all(window.iter().map(|statement| async move {
             let params: Vec<&(dyn ToSql + Sync)> = statement.params.iter().map(|param| &**param as _).collect();
             transaction.query(statement.sql, &params).await
         }));
-        if windows.peek().is_some() {
-            written.await?;
-        } else {
-            tokio::try_join!(biased; written, transaction.commit())?;
-        }
+        let written = match windows.peek() {
+            Some(_) => written.await?,
+            None => tokio::try_join!(biased; written, transaction.commit())?.0,
+        };
+        // Only the statement that stores contents returns rows: the size of each that is new.
+        stored += written.iter().flatten().map(|row| row.get::<_, i64>(0)).sum::<i64>();
     }
-    Ok(())
+    Ok(stored)
 }
 
 /// What is the same for all rows of a commit.
@@ -142,7 +145,7 @@ impl Write<'_> {
         statement!(
             "INSERT INTO blobs (ws, key, size, encoding, data, signature)
              SELECT $1, * FROM unnest($2::bytea[], $3::bigint[], $4::smallint[], $5::bytea[], $6::bytea[])
-             ON CONFLICT DO NOTHING",
+             ON CONFLICT DO NOTHING RETURNING size",
             self.ws,
             column(blobs, |blob| blob.key.0.to_vec()),
             column(blobs, |blob| blob.size),

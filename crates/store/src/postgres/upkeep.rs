@@ -2,10 +2,13 @@
 
 use super::files::has_id;
 use super::row::authorised;
+use super::storage::ADD_USE;
 use super::{Postgres, fault};
 use crate::files::Page;
+use crate::quota;
 use crate::store::{CallStore, Purge, Purged, Store};
 use async_trait::async_trait;
+use std::collections::BTreeMap;
 use tokio_postgres::{Row, types::ToSql};
 use toolrest_core::{Access, CallId, CallRecord, CommitId, Result, Timestamp, UserId, WorkspaceId, now};
 use uuid::Uuid;
@@ -94,11 +97,12 @@ impl Store for Postgres {
         self.look("SELECT 1", &[]).await.map(drop)
     }
 
-    /// Renews the planner's statistics of tables that have outgrown them.
+    /// Counts what was stored, and renews the planner's statistics of tables that have outgrown them.
     ///
     /// Autovacuum would, but looks once a minute. Until then a young table is searched as it was planned for when it
     /// was empty: by whichever index came first, many times as slow.
     async fn tend(&self) -> Result<()> {
+        quota::synchronise(self).await?;
         let sql = "SELECT relname::text FROM pg_stat_user_tables
                    WHERE schemaname = current_schema() AND relname = ANY($1)
                      AND n_mod_since_analyze > 300 + n_live_tup * 0.3";
@@ -204,17 +208,23 @@ impl Postgres {
         let versions = "DELETE FROM versions v USING unnest($1::uuid[], $2::uuid[]) AS gone (ws, id)
                         WHERE v.ws = gone.ws AND v.file_id = gone.id";
         let messages = "DELETE FROM chat_messages t USING unnest($1::uuid[], $2::uuid[]) AS gone (ws, id)
-                        WHERE t.ws = gone.ws AND t.chat_id = gone.id";
+                        WHERE t.ws = gone.ws AND t.chat_id = gone.id RETURNING t.ws, octet_length(t.content)::bigint";
         transaction.query(versions, &pairs).await?;
-        transaction.query(messages, &pairs).await?;
+        let messages = transaction.query(messages, &pairs).await?;
         // One pass over the versions of these workspaces; an index for this alone would make every write dearer.
         let blobs = transaction
             .query(
                 "DELETE FROM blobs b WHERE b.ws = ANY($1)
-                 AND NOT EXISTS (SELECT 1 FROM versions v WHERE v.ws = b.ws AND v.blob = b.key) RETURNING 1",
+                 AND NOT EXISTS (SELECT 1 FROM versions v WHERE v.ws = b.ws AND v.blob = b.key) RETURNING b.ws, b.size",
                 &[&workspaces],
             )
             .await?;
+        let mut freed: BTreeMap<Uuid, i64> = BTreeMap::new();
+        for row in messages.iter().chain(&blobs) {
+            *freed.entry(row.get(0)).or_default() -= row.get::<_, i64>(1);
+        }
+        let (ids, bytes): (Vec<Uuid>, Vec<i64>) = freed.into_iter().unzip();
+        transaction.query(ADD_USE, &[&ids, &bytes]).await?;
         transaction.commit().await?;
         transaction.finished();
         Ok(Some((files.len() as u64, blobs.len() as u64)))
@@ -233,6 +243,7 @@ impl Postgres {
                 );
                 self.in_turns(&sql, &[&ws, &TURN]).await?;
             }
+            self.change("DELETE FROM storage_used WHERE ws = $1", &[&ws]).await?;
             self.change("DELETE FROM workspaces WHERE id = $1", &[&ws]).await?;
             workspaces += 1;
         }

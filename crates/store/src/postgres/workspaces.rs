@@ -63,9 +63,25 @@ impl WorkspaceStore for Postgres {
         let (kind, folder) = (place.code(), place.root());
         let params: [&(dyn ToSql + Sync); 9] =
             [&id.0, &name, &owner.0, &at, &Role::Owner.code(), &root, &FileType::Folder.code(), &kind, &folder];
-        if self.change(sql, &params).await?.is_empty() {
+        let mut transaction = self.transaction().await?;
+        transaction.begin().await?;
+        // The account's row is locked, so that workspaces that are made at the same time are counted.
+        transaction.query("SELECT 1 FROM users WHERE id = $1 FOR NO KEY UPDATE", &[&owner.0]).await?;
+        let count = "SELECT count(*) FROM workspaces WHERE owner_id = $1 AND deleted_at IS NULL";
+        let existing = transaction.query(count, &[&owner.0]).await?.first().map_or(0, |row| row.get(0));
+        let made = match self.usage.check_workspaces(existing) {
+            Ok(()) => transaction.query(sql, &params).await?,
+            Err(error) => {
+                transaction.rollback().await?;
+                return Err(error);
+            }
+        };
+        if made.is_empty() {
+            transaction.rollback().await?;
             return Err(no_such_account());
         }
+        transaction.commit().await?;
+        transaction.finished();
         let (role, settings) = (Role::Owner, WorkspaceSettings::default());
         Ok(WorkspaceInfo { id, name, owner_id: owner, role, place, settings, created_at: at, updated_at: at })
     }

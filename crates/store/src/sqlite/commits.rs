@@ -6,6 +6,7 @@ use crate::blob::Prepared;
 use crate::files::CallInfo;
 use crate::history::FolderCommit;
 use crate::plan::{Below, FileRow, Head, Needs, Plan, RowOp, View, plan};
+use crate::quota::cost;
 use crate::signature::Signature;
 use rusqlite::Connection;
 use toolrest_core::{
@@ -32,30 +33,32 @@ pub(super) fn record(db: &Connection, commit: &FolderCommit) -> Result<()> {
     writer.record(&commit.plan, commit.undoes)
 }
 
-/// Plans and applies a changeset inside the writer's transaction.
+/// Plans and applies a changeset inside the writer's transaction. Tells also how many bytes are stored by it.
 pub(super) fn apply(
     db: &Connection,
     access: Access,
     changes: &Changeset,
     contents: &[Option<Prepared>],
     call: &CallInfo,
-) -> Result<Commit> {
+) -> Result<(Commit, i64)> {
     authorised(db, access)?;
     let ws = access.workspace;
     let at = now();
     let plan = plan(changes, contents, view(db, ws, changes)?, at)?;
     let id = plan.commit_id();
+    let mut stored = 0;
     if let Some(id) = id {
         let writer = Writer { db, ws, at, commit: id, call };
         for content in contents.iter().flatten() {
-            writer.blob(content)?;
+            stored += if writer.blob(content)? { content.size } else { 0 };
         }
+        stored = cost(stored, plan.ops.len());
         for op in &plan.ops {
             writer.op(op)?;
         }
         writer.record(&plan, changes.undoes)?;
     }
-    Ok(plan.into_commit(id, at))
+    Ok((plan.into_commit(id, at), stored))
 }
 
 pub(super) fn view(db: &Connection, ws: WorkspaceId, changes: &Changeset) -> Result<View> {
@@ -174,8 +177,9 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    fn blob(&self, content: &Prepared) -> Result<()> {
-        run(
+    /// Keeps a content; tells whether it is new.
+    fn blob(&self, content: &Prepared) -> Result<bool> {
+        let inserted = run(
             self.db,
             "INSERT INTO blobs (ws, key, size, encoding, signature, data) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
              ON CONFLICT DO NOTHING",
@@ -187,8 +191,8 @@ impl Writer<'_> {
                 content.signature.as_ref().map(Signature::as_bytes),
                 &content.data,
             ),
-        )
-        .map(drop)
+        )?;
+        Ok(inserted > 0)
     }
 
     fn op(&self, op: &RowOp) -> Result<()> {

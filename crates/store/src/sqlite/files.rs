@@ -5,6 +5,7 @@ use super::{Sqlite, chats};
 use crate::blob::{Compression, decode, prepare};
 use crate::files::{CallInfo, Chat, FileStore, Message, Page};
 use crate::plan::{FileRow, no_such_file};
+use crate::quota;
 use crate::store::{no_such_commit, no_such_version, not_a_folder};
 use async_trait::async_trait;
 use rusqlite::{Connection, Row};
@@ -125,7 +126,11 @@ impl FileStore for Sqlite {
 
     async fn commit(&self, access: Access, changes: Changeset, call: CallInfo) -> Result<Commit> {
         let (changes, contents) = prepare(changes, Compression::Off).await?;
-        self.write(move |db| super::commits::apply(db, access, &changes, &contents, &call)).await
+        let reserved = quota::reserve(self, access, quota::most(&changes, &contents)).await?;
+        let apply = move |db: &Connection| super::commits::apply(db, access, &changes, &contents, &call);
+        let (commit, stored) = self.write(apply).await?;
+        reserved.settle(stored);
+        Ok(commit)
     }
 
     async fn search(&self, access: Access, search: Search) -> Result<Found> {
@@ -205,11 +210,19 @@ impl FileStore for Sqlite {
     }
 
     async fn create_chat(&self, access: Access, title: String) -> Result<Chat> {
-        self.write(move |db| chats::create(db, access, title)).await
+        let bytes = quota::cost(0, 2);
+        let reserved = quota::reserve(self, access, bytes).await?;
+        let chat = self.write(move |db| chats::create(db, access, title)).await?;
+        reserved.settle(bytes);
+        Ok(chat)
     }
 
     async fn add_message(&self, access: Access, chat: ChatId, role: String, content: String) -> Result<Message> {
-        self.write(move |db| chats::add_message(db, access, chat, role, content)).await
+        let bytes = quota::cost(i64::try_from(content.len()).map_err(ToolError::internal)?, 1);
+        let reserved = quota::reserve(self, access, bytes).await?;
+        let message = self.write(move |db| chats::add_message(db, access, chat, role, content)).await?;
+        reserved.settle(bytes);
+        Ok(message)
     }
 
     async fn chat(&self, access: Access, chat: ChatId) -> Result<Chat> {

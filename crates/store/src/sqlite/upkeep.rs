@@ -1,8 +1,9 @@
 //! The records of calls, and what is past its time.
 
-use super::Sqlite;
 use super::row::{authorised, collect, find, micros, run, time};
+use super::{Sqlite, storage};
 use crate::files::Page;
+use crate::quota;
 use crate::store::{CallStore, Purge, Purged, Store};
 use async_trait::async_trait;
 use rusqlite::{Connection, Row};
@@ -76,8 +77,9 @@ impl Store for Sqlite {
         self.read(|db| find(db, "SELECT 1", [], |_| Ok(())).map(drop)).await
     }
 
-    /// Compresses contents that are history by now.
+    /// Compresses contents that are history by now, and counts what was stored.
     async fn tend(&self) -> Result<()> {
+        quota::synchronise(self).await?;
         self.compress_history().await
     }
 
@@ -179,7 +181,11 @@ impl Sqlite {
                     self.write(move |db| run(db, &sql, (ws, TURN))).await? > 0
                 } {}
             }
-            self.write(move |db| run(db, "DELETE FROM workspaces WHERE id = ?1", [ws])).await?;
+            self.write(move |db| {
+                run(db, "DELETE FROM storage_used WHERE ws = ?1", [ws])?;
+                run(db, "DELETE FROM workspaces WHERE id = ?1", [ws])
+            })
+            .await?;
             workspaces += 1;
         }
         Ok(workspaces)
@@ -196,14 +202,19 @@ fn purge_trash(db: &Connection, before: i64) -> Result<(u64, u64)> {
     let files: Vec<(Uuid, Uuid)> = collect(db, sql, (before, TURN), |row| Ok((row.get(0)?, row.get(1)?)))?;
     for (ws, file) in &files {
         run(db, "DELETE FROM versions WHERE ws = ?1 AND file_id = ?2", (ws, file))?;
-        run(db, "DELETE FROM chat_messages WHERE ws = ?1 AND chat_id = ?2", (ws, file))?;
+        let messages = "DELETE FROM chat_messages WHERE ws = ?1 AND chat_id = ?2 RETURNING octet_length(content)";
+        let sizes: Vec<i64> = collect(db, messages, (ws, file), |row| row.get(0))?;
+        storage::add(db, *ws, -sizes.iter().sum::<i64>())?;
         run(db, "DELETE FROM files WHERE ws = ?1 AND id = ?2", (ws, file))?;
     }
     let mut blobs = 0;
     for ws in files.iter().map(|(ws, _)| ws).collect::<BTreeSet<_>>() {
         // One pass over the workspace's versions; an index for this alone would make every write dearer.
-        let sql = "DELETE FROM blobs WHERE ws = ?1 AND key NOT IN (SELECT blob FROM versions WHERE ws = ?1)";
-        blobs += run(db, sql, [ws])?;
+        let sql = "DELETE FROM blobs WHERE ws = ?1 AND key NOT IN (SELECT blob FROM versions WHERE ws = ?1)
+                   RETURNING size";
+        let sizes: Vec<i64> = collect(db, sql, [ws], |row| row.get(0))?;
+        storage::add(db, *ws, -sizes.iter().sum::<i64>())?;
+        blobs += sizes.len();
     }
     Ok((files.len() as u64, blobs as u64))
 }

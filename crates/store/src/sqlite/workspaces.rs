@@ -9,6 +9,7 @@ use crate::store::{
 };
 use async_trait::async_trait;
 use rusqlite::{Connection, Row};
+use std::sync::Arc;
 use toolrest_core::{Access, FileId, FileType, Result, Role, ToolError, UserId, WorkspaceId, WorkspaceSettings, now};
 use uuid::Uuid;
 
@@ -62,10 +63,13 @@ fn is_last_owner(db: &Connection, ws: Uuid, user: Uuid) -> Result<bool> {
 #[async_trait]
 impl WorkspaceStore for Sqlite {
     async fn create_workspace(&self, owner: UserId, name: String, place: Place) -> Result<WorkspaceInfo> {
+        let usage = Arc::clone(&self.usage);
         self.write(move |db| {
             let (id, at) = (WorkspaceId::new(), now());
             let enabled = "SELECT 1 FROM users WHERE id = ?1 AND disabled_at IS NULL";
             find(db, enabled, [owner.0], |_| Ok(()))?.ok_or_else(no_such_account)?;
+            let count = "SELECT count(*) FROM workspaces WHERE owner_id = ?1 AND deleted_at IS NULL";
+            usage.check_workspaces(find(db, count, [owner.0], |row| row.get(0))?.unwrap_or(0))?;
             run(
                 db,
                 "INSERT INTO workspaces (id, name, owner_id, created_at, updated_at, kind, root)

@@ -1,11 +1,11 @@
 //! What is past its time goes for good, and nothing else does.
 
 use crate::room::{Room, new_user, on_both_stores, path, put};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use toolrest_core::{
     Access, CallId, CallRecord, Change, ErrorKind, Removal, Role, Timestamp, VersionId, WorkspaceId, now,
 };
-use toolrest_store::{Page, Place, Purge, Purged};
+use toolrest_store::{Page, Place, Purge, Purged, Quotas};
 
 on_both_stores!(
     trash_goes_with_its_versions_and_the_contents_nobody_else_needs,
@@ -42,6 +42,39 @@ async fn trash_goes_with_its_versions_and_the_contents_nobody_else_needs(room: R
     let version: VersionId = gone.version.unwrap();
     assert_eq!(room.store.version(access, gone.id, version).await.unwrap_err().kind, ErrorKind::NotFound);
     assert_eq!(room.all(vec![Change::Restore(gone.id)]).await.unwrap_err().kind, ErrorKind::NotFound);
+}
+
+/// Storage is counted until it is removed for good, and then it is free.
+async fn purged_contents_make_room(room: Room) {
+    let text = |letter: &str| letter.repeat(6_000);
+    room.put("/a", &text("a")).await;
+    let write = async || room.all(vec![put("/b", &text("b"))]).await;
+    assert_eq!(write().await.unwrap_err().kind, ErrorKind::QuotaExceeded);
+    room.store.tend().await.unwrap();
+    remove(&room, "/a").await;
+    assert_eq!(write().await.unwrap_err().kind, ErrorKind::QuotaExceeded, "the trash counts");
+    room.store.purge(trash_before(later())).await.unwrap();
+    // What is known of the storage is read again when it is older than a second.
+    let until = Instant::now() + Duration::from_secs(20);
+    while let Err(error) = write().await {
+        assert!(Instant::now() < until, "{error}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    room.store.tend().await.unwrap();
+    assert_eq!(room.all(vec![put("/c", &text("c"))]).await.unwrap_err().kind, ErrorKind::QuotaExceeded);
+}
+
+const ROOM_FOR_ONE: Quotas =
+    Quotas { bytes_per_workspace: Some(10_000), bytes_per_account: Some(10_000), workspaces_per_account: None };
+
+#[tokio::test]
+async fn purged_contents_make_room_on_sqlite() {
+    purged_contents_make_room(Room::on_sqlite_with(ROOM_FOR_ONE).await).await;
+}
+
+#[tokio::test]
+async fn purged_contents_make_room_on_postgres() {
+    purged_contents_make_room(Room::on_postgres_with(ROOM_FOR_ONE).await.0).await;
 }
 
 async fn what_is_younger_stays(room: Room) {

@@ -11,7 +11,7 @@ use toolrest_core::{
 use toolrest_core::{
     FileType, IgnoredFiles, Interrupt, LineMatcher, LinePattern, Requirement, Search, UserId, WorkspaceId,
 };
-use toolrest_store::{CallInfo, NewUser, Place, Postgres, PostgresOptions, Sqlite, Store};
+use toolrest_store::{CallInfo, NewUser, Place, Postgres, PostgresOptions, Quotas, Sqlite, Store};
 
 /// Instantiates each test function, which takes a [`Room`], for both stores.
 macro_rules! on_both_stores {
@@ -49,8 +49,12 @@ pub(crate) struct Room {
 
 impl Room {
     pub(crate) async fn on_sqlite() -> Self {
+        Self::on_sqlite_with(Quotas::default()).await
+    }
+
+    pub(crate) async fn on_sqlite_with(quotas: Quotas) -> Self {
         let folder = Arc::new(tempfile::tempdir().unwrap());
-        let store = Sqlite::open(&folder.path().join("test.db"), SEARCH_CACHE_BYTES).unwrap();
+        let store = Sqlite::open(&folder.path().join("test.db"), SEARCH_CACHE_BYTES).unwrap().limited(quotas);
         Self::with(Arc::new(store), Some(folder)).await
     }
 
@@ -60,6 +64,10 @@ impl Room {
 
     /// Tells also where the database is.
     pub(crate) async fn on_postgres_at() -> (Self, String) {
+        Self::on_postgres_with(Quotas::default()).await
+    }
+
+    pub(crate) async fn on_postgres_with(quotas: Quotas) -> (Self, String) {
         let url = tokio::task::spawn_blocking(|| toolrest_testkit::Postgres::shared().create_database()).await.unwrap();
         let second = Duration::from_secs(1);
         let options = PostgresOptions {
@@ -68,7 +76,8 @@ impl Room {
             wait_timeout: 30 * second,
             search_cache_bytes: SEARCH_CACHE_BYTES,
         };
-        (Self::with(Arc::new(Postgres::connect(&url, options).await.unwrap()), None).await, url)
+        let store = Postgres::connect(&url, options).await.unwrap().limited(quotas);
+        (Self::with(Arc::new(store), None).await, url)
     }
 
     async fn with(store: Arc<dyn Store>, folder: Option<Arc<TempDir>>) -> Self {

@@ -42,6 +42,7 @@ mod origins;
 mod outage;
 mod processes;
 mod programs;
+mod quotas;
 mod reference;
 mod replicas;
 mod roles;

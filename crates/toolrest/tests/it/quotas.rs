@@ -1,0 +1,135 @@
+//! Quotas: what accounts and workspaces may have, and how one more is refused.
+
+use serde_json::json;
+use toolrest_testkit::{Account, Port, Server, unique_email};
+
+use crate::on::{On, text_at, workspace_at};
+use crate::toolset::{CODING, FILE, SYSTEM};
+
+on_both_databases![
+    a_workspace_stores_only_so_much_and_says_so_in_every_toolset,
+    the_owner_of_a_workspace_pays_for_what_its_members_store,
+    what_is_stored_is_known_after_a_restart,
+    an_account_owns_only_so_many_workspaces,
+    what_a_program_wrote_beyond_the_quota_is_refused_with_what_it_printed,
+];
+
+fn server_with(on: On, setting: &str, value: &str) -> Server {
+    on.options().env(&format!("TOOLREST__QUOTAS__{setting}"), value).start()
+}
+
+async fn account_at(server: &Server) -> Account {
+    Account::register(&server.client(), &unique_email("someone")).await
+}
+
+/// A text of so many bytes that no other has.
+fn text(letter: &str, bytes: usize) -> String {
+    letter.repeat(bytes)
+}
+
+async fn a_workspace_stores_only_so_much_and_says_so_in_every_toolset(on: On) {
+    let server = server_with(on, "BYTES_PER_WORKSPACE", "100000");
+    let (workspace, stranger) = (workspace_at(&server).await, account_at(&server).await);
+    workspace.write("/a", &text("a", 40_000)).await;
+    workspace.write("/b", &text("b", 40_000)).await;
+    let more = text("c", 40_000);
+    let refused = workspace.refused(429, "QUOTA_EXCEEDED", "write", json!({"path": "/c", "content": more})).await;
+    let message = text_at(&refused, "/error");
+    assert!(message.contains("100000") && message.contains("quotas.bytes_per_workspace"), "{message}");
+    let args = json!({"path": "c", "content": more});
+    FILE.refused(&workspace, 429, "quota_exceeded", "file.write", args.clone()).await;
+    SYSTEM.refused(&workspace, 429, "QUOTA_EXCEEDED", "write_file", args).await;
+    let args = json!({"filePath": "c", "content": more});
+    CODING.refused(&workspace, 429, "QUOTA_EXCEEDED", "write", args).await;
+    let chat = workspace.post("/chats", &json!({"title": "t"})).await.success();
+    let path = format!("/chats/{}/messages", text_at(&chat, "/chat/id"));
+    let message = json!({"role": "user", "content": more});
+    workspace.post(&path, &message).await.refused(429, "QUOTA_EXCEEDED");
+    // Strangers do not learn how full it is; what stores nothing new goes on; other workspaces have their own.
+    let args = json!({"path": "/c", "content": more});
+    workspace.seen_by(&stranger).refused(403, "FORBIDDEN", "write", args).await;
+    workspace.ok("mv", json!({"source": "/a", "destination": "/d"})).await;
+    workspace.ok("rm", json!({"path": "/d"})).await;
+    workspace.write("/small", "still fits").await;
+    workspace.account.workspace("other").await.write("/c", &more).await;
+}
+
+async fn the_owner_of_a_workspace_pays_for_what_its_members_store(on: On) {
+    let server = server_with(on, "BYTES_PER_ACCOUNT", "100000");
+    let (owner, editor) = (account_at(&server).await, account_at(&server).await);
+    let (first, second) = (owner.workspace("first").await, owner.workspace("second").await);
+    first.admit(&editor, "editor").await;
+    first.seen_by(&editor).write("/a", &text("a", 60_000)).await;
+    let more = json!({"path": "/b", "content": text("b", 60_000)});
+    let refused = second.refused(429, "QUOTA_EXCEEDED", "write", more.clone()).await;
+    assert!(text_at(&refused, "/error").contains("quotas.bytes_per_account"), "{refused}");
+    first.seen_by(&editor).refused(429, "QUOTA_EXCEEDED", "write", more.clone()).await;
+    editor.workspace("the editor's own").await.ok("write", more).await;
+}
+
+async fn what_is_stored_is_known_after_a_restart(on: On) {
+    let mut server = server_with(on, "BYTES_PER_WORKSPACE", "100000");
+    let workspace = workspace_at(&server).await;
+    workspace.write("/a", &text("a", 60_000)).await;
+    assert!(server.stop().success());
+    server.restart(Port::Same);
+    let workspace = workspace.through(&server.client());
+    let more = json!({"path": "/b", "content": text("b", 60_000)});
+    workspace.refused(429, "QUOTA_EXCEEDED", "write", more).await;
+}
+
+async fn an_account_owns_only_so_many_workspaces(on: On) {
+    let server = server_with(on, "WORKSPACES_PER_ACCOUNT", "3");
+    let account = account_at(&server).await;
+    let mut making = tokio::task::JoinSet::new();
+    for _ in 0..8 {
+        let account = account.through(&server.client());
+        making.spawn(async move { account.post("/workspaces", &json!({"name": "one of many"})).await });
+    }
+    let replies = making.join_all().await;
+    let (made, refused): (Vec<_>, Vec<_>) = replies.into_iter().partition(|reply| reply.status == 200);
+    assert_eq!(made.len(), 3, "{refused:?}");
+    for reply in refused {
+        reply.refused(429, "QUOTA_EXCEEDED");
+    }
+    let id = text_at(&made[0].json(), "/workspace/id").to_owned();
+    account.in_workspace(&id).delete("").await.success();
+    account.workspace("in its place").await;
+}
+
+async fn what_a_program_wrote_beyond_the_quota_is_refused_with_what_it_printed(on: On) {
+    let server = server_with(on, "BYTES_PER_WORKSPACE", "100000");
+    let workspace = workspace_at(&server).await;
+    let code = "head -c 200000 /dev/urandom | base64 > big; echo printed";
+    let reply = workspace.call_of("system", "run_code", &json!({"language": "bash", "code": code})).await;
+    let error = reply.json()["error"].take();
+    assert_eq!((reply.status, text_at(&error, "/code")), (429, "QUOTA_EXCEEDED"), "{reply}");
+    assert_eq!(error["details"]["stdout"], "printed\n", "{reply}");
+    workspace.refused(404, "NOT_FOUND", "read", json!({"path": "/big"})).await;
+}
+
+#[tokio::test]
+async fn an_account_has_only_so_many_event_streams_open() {
+    let server = server_with(On::Folder, "EVENT_STREAMS_PER_ACCOUNT", "2");
+    let workspace = On::Folder.workspace_at(&server).await;
+    let mut open = Vec::new();
+    for _ in 0..2 {
+        let workspace = workspace.through(&server.client());
+        open.push(tokio::spawn(async move { workspace.get("/events").await }));
+    }
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    // A stream that was opened does not answer at once.
+    let refused = async || {
+        let listening = workspace.through(&server.client());
+        let patience = std::time::Duration::from_secs(2);
+        tokio::time::timeout(patience, listening.get("/events")).await.ok()
+    };
+    loop {
+        if let Some(reply) = refused().await {
+            reply.refused(429, "QUOTA_EXCEEDED");
+            break;
+        }
+        assert!(std::time::Instant::now() < until, "a third stream was opened");
+    }
+    open.iter().for_each(tokio::task::JoinHandle::abort);
+}
