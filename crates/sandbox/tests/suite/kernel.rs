@@ -107,3 +107,10 @@ async fn locks_and_pipes_are_those_that_can_be_counted() {
                 r, w = os.pipe(); print(attempt(lambda: fcntl.fcntl(w, 1031, 1 << 20)), attempt(lambda: fcntl.fcntl(w, 1031, 1 << 16)))";
     assert_eq!(Scene::new().told(code).await, "EINVAL EINVAL ok ok\nEPERM ok");
 }
+
+#[tokio::test]
+async fn the_hosts_pool_of_huge_pages_is_not_for_jobs() {
+    let told =
+        Scene::new().told("print(call(9, 0, 2 << 20, 3, 0x40022, -1, 0), call(9, 0, 2 << 20, 3, 0x22, -1, 0))").await;
+    assert_eq!(told, "EPERM ok");
+}

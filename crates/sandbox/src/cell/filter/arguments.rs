@@ -47,6 +47,8 @@ pub(super) fn refusals() -> Result<Vec<(c_int, Rules)>> {
     add_process_rules(&mut forbidden)?;
     add_socket_rules(&mut forbidden)?;
     add_file_rules(&mut forbidden)?;
+    // Huge pages of the host's pool are counted neither as memory of a process nor of a control group.
+    forbidden.insert(libc::SYS_mmap, any_bit(3, &[u64::from(libc::MAP_HUGETLB.unsigned_abs())])?);
     Ok(vec![(libc::EPERM, forbidden), (libc::EINVAL, unknown()?), (0, ignored()?)])
 }
 
