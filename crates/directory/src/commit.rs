@@ -13,7 +13,11 @@ use std::{
 
 use rustix::fs::OFlags;
 
-use crate::{Applied, Change, CommitOptions, Error, ErrorKind, Result, Root, error::At, sys};
+use crate::{
+    Applied, Change, CommitOptions, Error, ErrorKind, Result, Root,
+    error::{At, why_not_locked},
+    sys,
+};
 
 mod apply;
 mod journal;
@@ -100,8 +104,9 @@ impl Root {
     /// Waits until nobody else changes the root, and keeps it so until the turn is dropped.
     pub fn turn(&self, journal_dir: &Path) -> Result<Turn<'_>> {
         let folder = self.open_real_folder(Path::new(""), OFlags::RDONLY).at(self.real_path())?;
-        sys::lock(&folder).at(self.real_path())?;
+        // First the lock that only servers take: they wait for each other there, each for its turn.
         let journal = Journal::open(self, journal_dir)?;
+        sys::lock_in_time(&folder).map_err(|errno| why_not_locked(errno).at(self.real_path()))?;
         Ok(Turn { root: self, journal, leftovers: Leftovers::None, _folder: folder })
     }
 

@@ -61,6 +61,9 @@ pub enum ErrorKind {
     /// An earlier commit was interrupted, or this one could not be rolled back: `recover` must be called.
     #[error("a commit was interrupted and must be recovered first")]
     Unfinished,
+    /// Another process holds the lock that a change of the root takes.
+    #[error("another process has locked the folder")]
+    Locked,
     #[error("not supported here: {0}")]
     Unsupported(&'static str),
     #[error("{0}")]
@@ -91,6 +94,11 @@ impl From<Errno> for ErrorKind {
             other => Self::Io(other.into()),
         }
     }
+}
+
+/// Why a lock was not got: `EAGAIN` stands for another holder.
+pub(crate) fn why_not_locked(errno: Errno) -> ErrorKind {
+    if errno == Errno::AGAIN { ErrorKind::Locked } else { errno.into() }
 }
 
 impl From<io::Error> for ErrorKind {

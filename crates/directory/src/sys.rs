@@ -11,6 +11,7 @@ use std::{
     },
     path::Path,
     sync::OnceLock,
+    time::{Duration, Instant},
 };
 
 use rustix::{
@@ -184,6 +185,23 @@ pub(crate) fn boot() -> Result<&'static [u8]> {
 pub(crate) fn lock(file: impl AsFd) -> Result<()> {
     gate()?;
     io::retry_on_intr(|| fs::flock(&file, FlockOperation::LockExclusive))
+}
+
+/// How long a lock is waited for that others can take too.
+const LOCK_PATIENCE: Duration = Duration::from_secs(5);
+const LOCK_INTERVAL: Duration = Duration::from_millis(5);
+
+/// The same for a file that programs can open, and lock for ever: it fails with `EAGAIN` after some seconds.
+#[allow(clippy::disallowed_methods, reason = "the kernel waits for a lock for ever, or not at all")]
+pub(crate) fn lock_in_time(file: impl AsFd) -> Result<()> {
+    gate()?;
+    let deadline = Instant::now() + LOCK_PATIENCE;
+    loop {
+        match io::retry_on_intr(|| fs::flock(&file, FlockOperation::NonBlockingLockExclusive)) {
+            Err(Errno::AGAIN) if Instant::now() < deadline => std::thread::sleep(LOCK_INTERVAL),
+            locked => return locked,
+        }
+    }
 }
 
 pub(crate) fn make_folder(folder: impl AsFd, name: &OsStr, mode: u32) -> Result<()> {

@@ -241,6 +241,16 @@ fn a_commit_of_many_files_in_many_folders_holds_few_descriptors() {
 }
 
 #[test]
+fn a_folder_that_somebody_else_has_locked_is_not_waited_for_without_end() {
+    let scene = Scene::new();
+    let folder = fs::File::open(scene.root.real_path()).unwrap();
+    folder.lock().unwrap();
+    assert!(matches!(scene.refused(&[make_folder("next")]), ErrorKind::Locked));
+    drop(folder);
+    scene.commit(&[make_folder("next")]).unwrap();
+}
+
+#[test]
 fn a_commit_without_changes_changes_nothing() {
     let scene = Scene::new();
     assert!(scene.commit(&[]).unwrap().changes.is_empty());

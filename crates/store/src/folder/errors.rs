@@ -56,6 +56,11 @@ pub(super) fn told(error: &Error, path: &WsPath, attempt: Attempt) -> ToolError 
         DiskError::Unfinished => {
             say(ErrorKind::Unavailable, "An interrupted commit could not be settled; try again".to_owned())
         }
+        DiskError::Locked => {
+            let message = "Another process has locked the folder, and nothing was written; try again, or stop the \
+                           background process that holds the lock";
+            say(ErrorKind::Unavailable, message.to_owned())
+        }
         DiskError::Unsupported(why) => {
             say(ErrorKind::Unavailable, format!("The file system does not allow it: {why}; nothing was written"))
         }
