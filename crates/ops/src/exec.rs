@@ -395,8 +395,9 @@ fn place(ground: &Ground, python: Option<&Path>, limits: &Limits) -> toolrest_sa
     Ok(place)
 }
 
+/// A folder as the sandbox gets it. Failures name it as programs see it, because callers read them.
 fn source(folder: &HeldFolder) -> toolrest_sandbox::Result<Source> {
-    Source::held(Arc::clone(&folder.descriptor), &folder.path)
+    Source::held(Arc::clone(&folder.descriptor), WORKSPACE)
 }
 
 /// Ends a call that nobody hears the answer of.

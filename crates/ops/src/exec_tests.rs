@@ -1,9 +1,13 @@
-use std::{fs::File, path::PathBuf, sync::Arc};
+use std::{
+    fs::File,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use toolrest_core::{Ground, HeldFolder};
-use toolrest_sandbox::{Limits, Mount};
+use toolrest_sandbox::{Limits, Mount, Source};
 
-use super::place;
+use super::{WORKSPACE, place};
 
 fn frozen(ground: &Ground) -> Vec<String> {
     let place = place(ground, None, &Limits::default()).unwrap();
@@ -17,4 +21,23 @@ fn only_the_repository_of_a_folder_that_others_use_is_kept_from_programs() {
     let folder = HeldFolder { descriptor: Arc::new(File::open(&path).unwrap().into()), path };
     assert_eq!(frozen(&Ground::Shared(folder.clone())), [".git"]);
     assert!(frozen(&Ground::Folder(folder)).is_empty());
+}
+
+#[test]
+fn failures_do_not_name_folders_of_the_host() {
+    let path = PathBuf::from("/usr");
+    let folder = HeldFolder { descriptor: Arc::new(File::open(&path).unwrap().into()), path };
+    let overlay = Ground::Overlay { lower: folder.clone(), private: folder.clone() };
+    for ground in [Ground::Folder(folder.clone()), Ground::Shared(folder), overlay] {
+        let place = place(&ground, None, &Limits::default()).unwrap();
+        let sources: Vec<&Source> = place
+            .mounts
+            .iter()
+            .flat_map(|mount| match mount {
+                Mount::Folder { source, .. } => vec![source],
+                Mount::Overlay { lower, private, .. } => lower.iter().chain([private]).collect(),
+            })
+            .collect();
+        assert!(!sources.is_empty() && sources.iter().all(|source| source.path() == Path::new(WORKSPACE)));
+    }
 }
