@@ -25,7 +25,7 @@ pub(crate) use budget::Budget;
 use budget::Scope;
 use futures_util::FutureExt;
 use host::{ListedOrigin, Names};
-use http::{HeaderName, HeaderValue, Request, StatusCode};
+use http::{HeaderName, HeaderValue, Request, StatusCode, header};
 use hyper::body::Incoming;
 use reply::Failure;
 use request::Peer;
@@ -124,6 +124,7 @@ async fn wrong_method(request: axum::extract::Request) -> Response {
 /// How much longer than a call a whole request may take, body included.
 const MARGIN: Duration = Duration::from_secs(30);
 
+static RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Answers one request, whatever happens, and logs it once.
@@ -155,7 +156,11 @@ pub(crate) async fn answer(app: &App, router: Router, request: Request<Incoming>
     if let Ok(Some(origin)) = names {
         origin.admit(response.headers_mut());
     }
-    response.headers_mut().insert(REQUEST_ID.clone(), id);
+    let headers = response.headers_mut();
+    headers.insert(REQUEST_ID.clone(), id);
+    // No page of another site may take an answer for a script or an image.
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(RESOURCE_POLICY.clone(), HeaderValue::from_static("same-origin"));
     span.in_scope(|| {
         let duration_us = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
         tracing::info!(%method, path, status = response.status().as_u16(), duration_us, "answered");

@@ -99,7 +99,7 @@ impl Server {
         };
         let workspaces =
             StoredWorkspaces::new(Arc::clone(&store), folder_options(&settings)?, open_scratch(&settings)?);
-        let workspaces = Arc::new(workspaces);
+        let workspaces = Arc::new(workspaces.reading_at_most(settings.limits.in_flight_bytes));
         let records = Arc::new(WriteBehind::start(Arc::clone(&store)));
         let services = programs::start(&settings).await;
         let engine = Engine::new(
@@ -142,6 +142,7 @@ impl Server {
         // Tokens that were revoked while no server ran.
         upkeep::learn_revocations(&app).await?;
         let upkeep = tokio::spawn(upkeep::run(Arc::clone(&app)));
+        warn_of_open_folders(&app.settings);
         let local = match &app.settings.folders.local_dir {
             Some(folder) => Some(local::open(&app, folder).await?),
             None => None,
@@ -271,6 +272,17 @@ fn quotas(settings: &Settings) -> Quotas {
 fn open_scratch(settings: &Settings) -> Result<Scratch, StartError> {
     let folder = settings.server.data_dir.join("checkouts");
     Scratch::open(&folder).map_err(|source| StartError::DataDir { path: folder.display().to_string(), source })
+}
+
+/// Warns of folders that anybody can open who reaches the server.
+fn warn_of_open_folders(settings: &Settings) {
+    let is_reachable = !settings.server.listen.ip().to_canonical().is_loopback();
+    if is_reachable && settings.auth.registration_open && !settings.folders.allowed_roots.is_empty() {
+        tracing::warn!(
+            "anybody who reaches this server can register and open the folders of folders.allowed_roots; close \
+             auth.registration_open, or give the folders to accounts with folders.account_roots"
+        );
+    }
 }
 
 /// The folders that may be workspaces, by their real paths.

@@ -1,6 +1,7 @@
 //! A workspace whose files live in the store.
 
 use crate::checkout::{self, Desks};
+use crate::read_room::{ReadRoom, SMALL_BYTES};
 use crate::{CallInfo, FileStore, Store, discovery};
 use async_trait::async_trait;
 use std::sync::Arc;
@@ -14,6 +15,7 @@ pub(crate) struct DatabaseWorkspace {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) desks: Arc<Desks>,
     pub(crate) access: Access,
+    pub(crate) room: Arc<ReadRoom>,
 }
 
 #[async_trait]
@@ -27,7 +29,12 @@ impl Workspace for DatabaseWorkspace {
     }
 
     async fn read(&self, path: &WsPath) -> Result<File> {
-        FileStore::read(&*self.store, self.access, path).await
+        let file = FileStore::read(&*self.store, self.access, path, SMALL_BYTES).await?;
+        if file.content.is_some() || file.entry.size <= SMALL_BYTES {
+            return Ok(file);
+        }
+        self.room.take(file.entry.size).await?;
+        FileStore::read(&*self.store, self.access, path, i64::MAX).await
     }
 
     async fn list(&self, folder: &WsPath, depth: Depth, limit: usize) -> Result<Listing> {

@@ -5,8 +5,8 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use toolrest_core::{
-    Access, CallCx, CallId, Changeset, ChatId, Commit, CommitId, CommitInfo, Content, Depth, Entry, File, FileId,
-    FileType, Found, JsonText, Listing, MAX_NAME_BYTES, Result, Search, Timestamp, ToolError, UserId, Version,
+    Access, CallCx, CallId, Changeset, ChatId, Commit, CommitId, CommitInfo, Content, Depth, Entry, ErrorKind, File,
+    FileId, FileType, Found, JsonText, Listing, MAX_NAME_BYTES, Result, Search, Timestamp, ToolError, UserId, Version,
     VersionId, WsPath, now,
 };
 
@@ -93,7 +93,22 @@ pub struct Message {
     pub created_at: Timestamp,
 }
 
+/// The most that the messages of one chat may hold: a chat is read as a whole.
+const CHAT_MOST_BYTES: i64 = 16 << 20;
+
 impl Chat {
+    /// Refuses a message for which a chat of this size has no room.
+    pub(crate) fn check_room(size: i64, message: &Message) -> Result<()> {
+        let more = i64::try_from(message.content.len()).unwrap_or(i64::MAX);
+        if size.saturating_add(more) <= CHAT_MOST_BYTES {
+            return Ok(());
+        }
+        let message = format!(
+            "The chat holds {size} bytes and the message {more}; a chat holds {CHAT_MOST_BYTES} at most, so begin another"
+        );
+        Err(ToolError::new(ErrorKind::PayloadTooLarge, message))
+    }
+
     /// The chat that a virtual file shows.
     pub(crate) fn of(row: &FileRow, messages: Vec<Message>) -> Self {
         Self {
@@ -172,8 +187,8 @@ pub trait FileStore: Send + Sync {
     /// Tells what stands at the path.
     async fn stat(&self, access: Access, path: &WsPath) -> Result<Option<Entry>>;
 
-    /// Reads what stands at the path.
-    async fn read(&self, access: Access, path: &WsPath) -> Result<File>;
+    /// Reads what stands at the path. The content of a file that has more than so many bytes is left out.
+    async fn read(&self, access: Access, path: &WsPath, most_bytes: i64) -> Result<File>;
 
     /// Lists a folder, sorted by path.
     async fn list(&self, access: Access, folder: &WsPath, depth: Depth, limit: usize) -> Result<Listing>;

@@ -27,6 +27,7 @@ pub use find::find;
 pub use search::search;
 
 use crate::disk_fault::disk_fault;
+use crate::read_room::ReadRoom;
 use crate::{FileStore, Scratch, Store};
 use async_trait::async_trait;
 use commit::Besides;
@@ -203,6 +204,7 @@ pub(crate) struct FolderWorkspace {
     pub(crate) explorer: Arc<Explorer>,
     pub(crate) scratch: Arc<Scratch>,
     pub(crate) access: Access,
+    pub(crate) room: Arc<ReadRoom>,
 }
 
 impl FolderWorkspace {
@@ -231,11 +233,12 @@ impl Workspace for FolderWorkspace {
     async fn read(&self, path: &WsPath) -> Result<File> {
         let recorded = self.store.stat(self.access, path).await?;
         if recorded.as_ref().is_some_and(|entry| entry.is_virtual) {
-            return FileStore::read(&*self.store, self.access, path).await;
+            return FileStore::read(&*self.store, self.access, path, i64::MAX).await;
         }
         if let Some(file) = self.folder.disk.read_cached(path, recorded.as_ref()) {
             return Ok(file);
         }
+        self.room.take(self.folder.disk.cached_size(path).unwrap_or(0)).await?;
         let path = path.clone();
         self.on_disk(move |disk| disk.read(&path, recorded)).await
     }

@@ -19,6 +19,7 @@ mod ignored;
 mod plan;
 mod postgres;
 mod quota;
+mod read_room;
 mod recorder;
 mod scratch;
 mod search;

@@ -3,6 +3,7 @@
 use crate::checkout::{CheckoutsKept, Desks};
 use crate::database_workspace::DatabaseWorkspace;
 use crate::folder::{Explorer, Folder, FolderOptions, FolderWorkspace, not_allowed};
+use crate::read_room::{ReadBudget, ReadRoom};
 use crate::{Place, Scratch, Store};
 use async_trait::async_trait;
 use std::{
@@ -23,6 +24,7 @@ pub struct StoredWorkspaces {
     explorer: Arc<Explorer>,
     scratch: Arc<Scratch>,
     desks: Arc<Desks>,
+    reads: Arc<ReadBudget>,
     known: Mutex<HashMap<WorkspaceId, Known>>,
 }
 
@@ -38,13 +40,28 @@ impl StoredWorkspaces {
     pub fn new(store: Arc<dyn Store>, folders: FolderOptions, scratch: Scratch) -> Self {
         let scratch = Arc::new(scratch);
         let desks = Arc::new(Desks::new(Arc::clone(&scratch), CheckoutsKept::default()));
-        Self { store, folders, explorer: Arc::default(), scratch, desks, known: Mutex::default() }
+        Self {
+            store,
+            folders,
+            explorer: Arc::default(),
+            scratch,
+            desks,
+            reads: Arc::default(),
+            known: Mutex::default(),
+        }
     }
 
     /// Keeps the folders that programs work in for as long as this, and so many.
     #[must_use]
     pub fn keeping(mut self, kept: CheckoutsKept) -> Self {
         self.desks = Arc::new(Desks::new(Arc::clone(&self.scratch), kept));
+        self
+    }
+
+    /// Bounds the bytes of large files that calls hold in memory at once.
+    #[must_use]
+    pub fn reading_at_most(mut self, bytes: usize) -> Self {
+        self.reads = Arc::new(ReadBudget::new(bytes));
         self
     }
 
@@ -133,11 +150,12 @@ fn leads_elsewhere(root: &str) -> ToolError {
 impl Workspaces for StoredWorkspaces {
     async fn open(&self, access: Access) -> Result<Arc<dyn Workspace>> {
         let (store, scratch) = (Arc::clone(&self.store), Arc::clone(&self.scratch));
+        let room = ReadRoom::new(Arc::clone(&self.reads));
         Ok(match self.find(access.workspace).await {
-            Ok(Known::Database) => Arc::new(DatabaseWorkspace { store, desks: Arc::clone(&self.desks), access }),
+            Ok(Known::Database) => Arc::new(DatabaseWorkspace { store, desks: Arc::clone(&self.desks), access, room }),
             Ok(Known::Folder { open, .. }) => {
                 let explorer = Arc::clone(&self.explorer);
-                Arc::new(FolderWorkspace { store, folder: open, explorer, scratch, access })
+                Arc::new(FolderWorkspace { store, folder: open, explorer, scratch, access, room })
             }
             Err(error) => {
                 // Only members may learn that it is there.

@@ -18,6 +18,9 @@ use toolrest_store::Page;
 
 type Params = Query<HashMap<String, String>>;
 
+/// How many commits are read at a time.
+const COMMITS_AT_ONCE: u32 = 32;
+
 /// A file as this interface shows it.
 #[derive(Serialize)]
 struct FileInfo {
@@ -123,9 +126,34 @@ pub(crate) async fn restore(State(app): State<Arc<App>>, at: At) -> Answer {
 }
 
 pub(crate) async fn commits(State(app): State<Arc<App>>, at: At, query: Params) -> Answer {
-    let page: Page<CommitId> = at.page(&app, &query).await?;
-    let (commits, truncated) = cut(page.limit, app.store.commits(at.access(Role::Viewer), more(page)).await?);
-    ok(&json!({ "commits": commits, "truncated": truncated }))
+    #[derive(Serialize)]
+    struct Body {
+        commits: Vec<JsonText>,
+        truncated: bool,
+    }
+    let Page { mut before, limit }: Page<CommitId> = at.page(&app, &query).await?;
+    let mut body = Body { commits: Vec::new(), truncated: false };
+    let mut room = app.settings.limits.response_bytes;
+    // One commit can name thousands of files, so they are read a few at a time, and only as many as fit.
+    'batches: loop {
+        let batch = app.store.commits(at.access(Role::Viewer), Page { before, limit: COMMITS_AT_ONCE }).await?;
+        let is_last = batch.len() < COMMITS_AT_ONCE as usize;
+        for commit in batch {
+            before = Some(commit.id);
+            let commit = JsonText::of(&commit)?;
+            let size = commit.as_str().len();
+            if body.commits.len() == limit as usize || (size > room && !body.commits.is_empty()) {
+                body.truncated = true;
+                break 'batches;
+            }
+            room = room.saturating_sub(size);
+            body.commits.push(commit);
+        }
+        if is_last {
+            break;
+        }
+    }
+    ok(&body)
 }
 
 pub(crate) async fn diff(State(app): State<Arc<App>>, at: At) -> Answer {

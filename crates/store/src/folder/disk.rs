@@ -119,6 +119,11 @@ impl Disk {
         Some(file(path, found, recorded.cloned()))
     }
 
+    /// The size of a file, if that is known without waiting.
+    pub(super) fn cached_size(&self, path: &WsPath) -> Option<i64> {
+        self.root.stat_cached(below_root(path)).map(|metadata| size_of(metadata.size_bytes))
+    }
+
     /// Whether a file is known, without waiting, to have no more than so many bytes.
     pub(super) fn is_small(&self, path: &WsPath, bytes: u64) -> bool {
         self.root.stat_cached(below_root(path)).is_some_and(|metadata| metadata.size_bytes <= bytes)

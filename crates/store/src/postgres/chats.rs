@@ -100,6 +100,14 @@ pub(super) async fn add_message(
         transaction.rollback().await?;
         return Err(error);
     }
+    let size =
+        "SELECT coalesce(sum(octet_length(content)), 0)::bigint FROM chat_messages WHERE ws = $1 AND chat_id = $2";
+    let rows = transaction.query(size, &[&access.workspace.0, &chat.0]).await?;
+    let size: i64 = rows.first().map_or(0, |row| row.get(0));
+    if let Err(error) = Chat::check_room(size, &message) {
+        transaction.rollback().await?;
+        return Err(error);
+    }
     transaction
         .query(
             insert,

@@ -21,7 +21,7 @@ static READ_BY_ID: LazyLock<String> = LazyLock::new(|| read_by("f.id = $3"));
 /// A file with its content, and the caller's role whether or not there is one.
 fn read_by(condition: &str) -> String {
     format!(
-        "SELECT m.role, {FILE_COLUMNS}, b.encoding, b.size, b.data
+        "SELECT m.role, {FILE_COLUMNS}, b.encoding, b.size, CASE WHEN f.size <= $4 THEN b.data END
          FROM members m
          LEFT JOIN files f ON f.ws = m.ws AND {condition}
          LEFT JOIN blobs b ON b.ws = f.ws AND b.key = f.head_blob
@@ -69,8 +69,14 @@ pub(super) fn has_id(row: &Row, column: usize) -> bool {
 }
 
 impl Postgres {
-    async fn read_one(&self, sql: &str, access: Access, key: &(dyn ToSql + Sync)) -> Result<Option<File>> {
-        let rows = self.look(sql, &[&access.workspace.0, &access.user.0, key]).await?;
+    async fn read_one(
+        &self,
+        sql: &str,
+        access: Access,
+        key: &(dyn ToSql + Sync),
+        most_bytes: i64,
+    ) -> Result<Option<File>> {
+        let rows = self.look(sql, &[&access.workspace.0, &access.user.0, key, &most_bytes]).await?;
         authorised(access, &rows, 0)?;
         let Some((row, found)) = rows.first().map(|row| Ok((row, file_if_any(row, 1)?))).transpose()? else {
             return Ok(None);
@@ -93,7 +99,8 @@ fn with_content(row: &Row, found: FileRow) -> Result<File> {
         Some(head) => {
             let encoding: Option<i16> = row.get(at);
             let encoding = encoding.ok_or_else(|| ToolError::internal(format!("the blob {} is missing", head.blob)))?;
-            Some(decode(head.form.code(), encoding, row.get(at + 1), row.get(at + 2))?)
+            let data: Option<&[u8]> = row.get(at + 2);
+            data.map(|data| decode(head.form.code(), encoding, row.get(at + 1), data)).transpose()?
         }
     };
     Ok(File { entry: found.into(), content })
@@ -113,8 +120,9 @@ impl FileStore for Postgres {
         rows.first().map_or(Ok(None), |row| Ok(file_if_any(row, 1)?.map(Entry::from)))
     }
 
-    async fn read(&self, access: Access, path: &WsPath) -> Result<File> {
-        self.read_one(&READ, access, &path.as_str()).await?.ok_or_else(|| ToolError::file_not_found(path))
+    async fn read(&self, access: Access, path: &WsPath, most_bytes: i64) -> Result<File> {
+        let read = self.read_one(&READ, access, &path.as_str(), most_bytes).await?;
+        read.ok_or_else(|| ToolError::file_not_found(path))
     }
 
     async fn list(&self, access: Access, folder: &WsPath, depth: Depth, limit: usize) -> Result<Listing> {
@@ -157,7 +165,7 @@ impl FileStore for Postgres {
     }
 
     async fn file(&self, access: Access, id: FileId) -> Result<File> {
-        self.read_one(&READ_BY_ID, access, &id.0).await?.ok_or_else(|| no_such_file(id))
+        self.read_one(&READ_BY_ID, access, &id.0, i64::MAX).await?.ok_or_else(|| no_such_file(id))
     }
 
     async fn versions(&self, access: Access, id: FileId, page: Page<i64>) -> Result<Vec<Version>> {

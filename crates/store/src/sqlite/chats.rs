@@ -38,8 +38,11 @@ pub(super) fn add_message(
     find_chat(db, access.workspace, chat)?;
     let message = Message { id: Uuid::now_v7(), role, content, created_at: now() };
     let at = micros(message.created_at);
-    let sql = "SELECT coalesce(max(seq), 0) + 1 FROM chat_messages WHERE ws = ?1 AND chat_id = ?2";
-    let seq: i64 = find(db, sql, (ws, chat.0), |row| row.get(0))?.unwrap_or(1);
+    let sql = "SELECT coalesce(max(seq), 0) + 1, coalesce(sum(octet_length(content)), 0) FROM chat_messages
+               WHERE ws = ?1 AND chat_id = ?2";
+    let found: Option<(i64, i64)> = find(db, sql, (ws, chat.0), |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let (seq, size) = found.unwrap_or((1, 0));
+    Chat::check_room(size, &message)?;
     run(
         db,
         "INSERT INTO chat_messages (ws, chat_id, seq, id, role, content, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",

@@ -26,13 +26,16 @@ pub(super) fn by_id(db: &Connection, ws: WorkspaceId, id: FileId) -> Result<Opti
     find(db, &sql, (ws.0, id.0), file)
 }
 
-fn with_content(db: &Connection, ws: WorkspaceId, row: FileRow) -> Result<File> {
+fn with_content(db: &Connection, ws: WorkspaceId, row: FileRow, most_bytes: i64) -> Result<File> {
     if row.is_virtual {
         let messages = chats::messages(db, ws, row.id)?;
         return Chat::of(&row, messages).into_file(row);
     }
-    let content = row.head.map(|head| blob(db, ws, head.blob, head.form.code())).transpose()?;
-    Ok(File { entry: row.into(), content })
+    let head = row.head;
+    let entry = Entry::from(row);
+    let head = head.filter(|_| entry.size <= most_bytes);
+    let content = head.map(|head| blob(db, ws, head.blob, head.form.code())).transpose()?;
+    Ok(File { entry, content })
 }
 
 fn blob(db: &Connection, ws: WorkspaceId, key: toolrest_core::ContentHash, form: i16) -> Result<Content> {
@@ -79,12 +82,12 @@ impl FileStore for Sqlite {
         .await
     }
 
-    async fn read(&self, access: Access, path: &WsPath) -> Result<File> {
+    async fn read(&self, access: Access, path: &WsPath, most_bytes: i64) -> Result<File> {
         let path = path.clone();
         Sqlite::read(self, move |db| {
             authorised(db, access)?;
             let row = live(db, access.workspace, &path)?.ok_or_else(|| ToolError::file_not_found(&path))?;
-            with_content(db, access.workspace, row)
+            with_content(db, access.workspace, row, most_bytes)
         })
         .await
     }
@@ -141,7 +144,7 @@ impl FileStore for Sqlite {
         Sqlite::read(self, move |db| {
             authorised(db, access)?;
             let row = by_id(db, access.workspace, id)?.ok_or_else(|| no_such_file(id))?;
-            with_content(db, access.workspace, row)
+            with_content(db, access.workspace, row, i64::MAX)
         })
         .await
     }

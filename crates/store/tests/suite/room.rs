@@ -108,7 +108,7 @@ impl Room {
     }
 
     pub(crate) async fn read(&self, at: &str) -> Result<File> {
-        self.store.read(self.access(), &path(at)).await
+        self.store.read(self.access(), &path(at), i64::MAX).await
     }
 
     pub(crate) async fn text(&self, at: &str) -> String {

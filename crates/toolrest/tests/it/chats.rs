@@ -14,6 +14,7 @@ on_both_databases![
     concurrent_messages_are_all_kept,
     a_message_that_lacks_something_is_refused,
     an_unknown_chat_is_not_found,
+    a_chat_that_is_full_takes_no_more,
 ];
 
 async fn new_chat(workspace: &Workspace, title: &str) -> Value {
@@ -161,4 +162,16 @@ async fn an_unknown_chat_is_not_found(on: On) {
     let file = workspace.write("/a.txt", "text").await;
     let path = format!("/chats/{}", text_at(&file, "/file_id"));
     workspace.get(&path).await.refused(404, "NOT_FOUND");
+}
+
+async fn a_chat_that_is_full_takes_no_more(on: On) {
+    let workspace = on.workspace().await;
+    let chat = new_chat(&workspace, "Full").await;
+    let (large, path) = ("x".repeat(9 << 20), format!("/chats/{}/messages", text_at(&chat, "/id")));
+    say(&workspace, &chat, "user", &large).await;
+    let more = workspace.post(&path, &json!({"role": "user", "content": large})).await;
+    more.refused(413, "PAYLOAD_TOO_LARGE");
+    say(&workspace, &chat, "user", "a short one still fits").await;
+    let shown = workspace.get(&format!("/chats/{}", text_at(&chat, "/id"))).await.success();
+    assert_eq!(list_at(&shown, "/chat/messages").len(), 2);
 }

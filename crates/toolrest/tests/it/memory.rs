@@ -16,6 +16,8 @@ on_both_databases![
     bodies_of_strangers_are_not_kept,
     a_caller_takes_no_more_than_its_share_of_the_bytes_in_flight,
     answers_that_nobody_takes_are_bounded,
+    large_reads_take_turns,
+    commits_are_listed_as_far_as_they_fit,
     registrations_take_a_bounded_memory,
 ];
 
@@ -147,6 +149,55 @@ async fn answers_that_nobody_takes_are_bounded(on: On) {
     }
     assert!(refused >= 6, "{refused} of 8 answers of 25 MB were refused to one caller");
     assert_eq!(other.text("/large.txt").await.len(), content.len());
+}
+
+async fn large_reads_take_turns(on: On) {
+    const SIZE: usize = 12 * MB;
+    let server = on.options().env("TOOLREST__LIMITS__IN_FLIGHT_BYTES", &(80 * MB).to_string()).start();
+    let workspace = on.workspace_at(&server).await;
+    workspace.write("/large.txt", &"x".repeat(SIZE)).await;
+    let before = server.peak_memory_bytes();
+    let reads: Vec<_> = (0..16)
+        .map(|_| {
+            let workspace = workspace.clone();
+            tokio::spawn(async move { workspace.call("read", &json!({"path": "/large.txt"})).await })
+        })
+        .collect();
+    for read in reads {
+        let reply = read.await.unwrap();
+        assert!(reply.status == 200 || reply.status == 503, "{}", reply.status);
+    }
+    let more = usize::try_from(server.peak_memory_bytes() - before).unwrap();
+    // All at once would take more than twice as much.
+    assert!(more < 20 * SIZE, "{} MB more", more / MB);
+}
+
+async fn commits_are_listed_as_far_as_they_fit(on: On) {
+    const COMMITS: usize = 16;
+    let server = on.options().env("TOOLREST__LIMITS__RESPONSE_BYTES", "50000").start();
+    let workspace = on.workspace_at(&server).await;
+    for commit in 0..COMMITS {
+        let files = (0..60).map(|n| format!("*** Add File: {commit}/{n}.txt\n+text\n")).collect::<String>();
+        let patch = format!("*** Begin Patch\n{files}*** End Patch");
+        let reply = workspace.call_of("coding", "apply_patch", &json!({"patchText": patch})).await;
+        assert_eq!(reply.status, 200, "{reply}");
+    }
+    let (mut seen, mut before) = (Vec::new(), String::new());
+    for _ in 0..COMMITS {
+        let reply = workspace.get(&format!("/commits?limit=100{before}")).await;
+        assert!(reply.text.len() < 60_000, "{} bytes", reply.text.len());
+        let page = reply.success();
+        let ids = page["commits"].as_array().unwrap().iter().map(|commit| commit["id"].as_str().unwrap().to_owned());
+        seen.extend(ids);
+        if page["truncated"] == false {
+            break;
+        }
+        before = format!("&before={}", seen.last().unwrap());
+    }
+    assert!(!before.is_empty(), "they do not fit into one answer");
+    assert_eq!(seen.len(), COMMITS);
+    let two = workspace.get("/commits?limit=2").await.success();
+    assert_eq!((two["commits"].as_array().unwrap().len(), &two["truncated"]), (2, &json!(true)));
 }
 
 async fn registrations_take_a_bounded_memory(on: On) {
