@@ -5,7 +5,9 @@ use crate::programs::{changes, left_out, run_in, tree, write};
 use crate::room::{Room, on_both_stores, path, put};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use toolrest_core::{Change, Changeset, CheckedIn, Destination, Ground, KeepLimits, LeftOutReason, Removal};
+use toolrest_core::{
+    Attribution, Change, Changeset, CheckedIn, Destination, Ground, KeepLimits, LeftOutReason, Removal,
+};
 
 on_both_stores![
     what_a_program_did_in_place_is_recorded_and_can_be_undone,
@@ -15,6 +17,11 @@ on_both_stores![
     what_rules_come_to_ignore_in_place_keeps_its_history,
     what_tools_took_away_is_not_in_the_way_of_what_a_program_removes,
 ];
+
+/// What is told where nothing has changed.
+fn nothing() -> CheckedIn {
+    CheckedIn { attribution: Attribution::Folder, ..CheckedIn::default() }
+}
 
 async fn what_a_program_did_in_place_is_recorded_and_can_be_undone(room: Room) {
     let pair = Pair::of(&room).await;
@@ -35,7 +42,7 @@ async fn what_a_program_did_in_place_is_recorded_and_can_be_undone(room: Room) {
     let mut checkout = pair.check_out_in_place(KeepLimits::default()).await;
     let Ground::Shared(ground) = checkout.ground() else { panic!("it is not the folder itself") };
     assert_eq!(ground.path, folder.canonicalize().unwrap());
-    assert_eq!(pair.check_in(&mut checkout).await, CheckedIn::default());
+    assert_eq!(pair.check_in(&mut checkout).await, nothing());
 
     let made =
         [("changed", "new"), ("new/sub/file", "made"), ("d/e/f", "longer"), ("target/y", "y"), (".git/HEAD", "other")];
@@ -52,7 +59,7 @@ async fn what_a_program_did_in_place_is_recorded_and_can_be_undone(room: Room) {
     assert_eq!((pair.text("changed"), pair.text("renamed")), ("new".into(), "moved text".into()));
     let commits = pair.commits().await;
     assert_eq!((commits.len(), Some(commits[0].id)), (1, done.commit));
-    assert_eq!(pair.check_in(&mut checkout).await, CheckedIn::default());
+    assert_eq!(pair.check_in(&mut checkout).await, nothing());
 
     pair.undo(pair.in_folder).await.unwrap();
     let mut after = tree(folder);
@@ -62,7 +69,7 @@ async fn what_a_program_did_in_place_is_recorded_and_can_be_undone(room: Room) {
     assert_eq!(after, before);
     assert_eq!(fs::metadata(pair.path("tool")).unwrap().mode() & 0o111, 0);
     // The undoing is history already.
-    assert_eq!(pair.check_in(&mut checkout).await, CheckedIn::default());
+    assert_eq!(pair.check_in(&mut checkout).await, nothing());
 }
 
 async fn what_tools_did_meanwhile_is_not_recorded_twice(room: Room) {
@@ -85,7 +92,7 @@ async fn what_tools_did_meanwhile_is_not_recorded_twice(room: Room) {
     assert_eq!(pair.commits().await.len(), 6);
     pair.undo(pair.in_folder).await.unwrap();
     assert_eq!((pair.text("both"), pair.text("b")), ("by a tool".into(), "b".into()));
-    assert_eq!(pair.check_in(&mut checkout).await, CheckedIn::default());
+    assert_eq!(pair.check_in(&mut checkout).await, nothing());
     write(folder, &[("e/x", "more")]);
     assert_eq!(changes(&pair.check_in(&mut checkout).await), ["M /e/x"]);
     pair.undo(pair.in_folder).await.unwrap();
@@ -128,7 +135,7 @@ async fn folders_that_are_moved_made_or_change_their_type_in_place_are_recorded(
         run_in(folder, &format!("{script}; mkdir built; echo x > built/x"));
         let done = pair.check_in(&mut checkout).await;
         assert_eq!(changes(&done), expected, "{script}: {done:?}");
-        assert_eq!(pair.check_in(&mut checkout).await, CheckedIn::default(), "{script}");
+        assert_eq!(pair.check_in(&mut checkout).await, nothing(), "{script}");
         if !script.contains("ln -s") {
             pair.undo(pair.in_folder).await.unwrap();
             before.extend([("built/".into(), String::new()), ("built/x".into(), "x\n".into())]);
@@ -150,7 +157,7 @@ async fn what_rules_come_to_ignore_in_place_keeps_its_history(room: Room) {
     let mut after = tree(folder);
     assert_eq!((after.remove(".gitignore").as_deref(), after.remove("d/new").as_deref()), (Some("*\n"), Some("x\n")));
     assert_eq!(after, before);
-    assert_eq!(pair.check_in(&mut checkout).await, CheckedIn::default());
+    assert_eq!(pair.check_in(&mut checkout).await, nothing());
     run_in(folder, "rm -r d");
     assert_eq!(changes(&pair.check_in(&mut checkout).await), ["D /d", "D /d/c.txt"]);
     pair.undo(pair.in_folder).await.unwrap();
@@ -170,7 +177,7 @@ async fn what_tools_took_away_is_not_in_the_way_of_what_a_program_removes(room: 
     run_in(folder, "rm -r p; mkdir q; echo z > q/w");
     let done = pair.check_in(&mut checkout).await;
     assert_eq!(changes(&done), ["D /p", "D /p/z", "A /q", "A /q/w"]);
-    assert_eq!(pair.check_in(&mut checkout).await, CheckedIn::default());
+    assert_eq!(pair.check_in(&mut checkout).await, nothing());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -186,5 +193,5 @@ async fn what_there_was_no_room_for_is_told_and_not_recorded() {
     assert_eq!(left_out(&done), [("/", LeftOutReason::TooMuch), ("/large", LeftOutReason::TooLarge)]);
     pair.undo(pair.in_folder).await.unwrap();
     assert_eq!((pair.text("large"), pair.text("small")), ("less".into(), "s".into()));
-    assert_eq!(pair.check_in(&mut checkout).await, CheckedIn::default());
+    assert_eq!(pair.check_in(&mut checkout).await, nothing());
 }
