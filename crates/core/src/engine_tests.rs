@@ -25,7 +25,7 @@ impl Workspace for Room {
     }
 
     async fn list(&self, _: &WsPath, _: Depth, _: usize) -> Result<Listing> {
-        Ok(Listing { entries: Vec::new(), truncated: false })
+        Ok(Listing { entries: Vec::new(), truncated: false, unreadable: Vec::new(), unnamed: 0 })
     }
 
     async fn find(&self, _: crate::Find) -> Result<crate::FilesFound> {

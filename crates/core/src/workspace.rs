@@ -182,6 +182,10 @@ pub struct Listing {
     pub entries: Vec<Listed>,
     /// Whether there were more than the limit.
     pub truncated: bool,
+    /// Folders that could not be entered; they are among the entries themselves.
+    pub unreadable: Vec<WsPath>,
+    /// How many files and folders have a name that no path can have.
+    pub unnamed: u64,
 }
 
 /// One version of a file.

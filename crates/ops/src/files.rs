@@ -2,6 +2,7 @@
 
 use crate::glob::{Bare, Glob};
 use crate::list::{entries_most, too_many};
+use crate::locate::locate_glob;
 use std::{sync::Arc, time::Instant};
 use toolrest_core::{CallCx, Depth, FilesFound, Find, IgnoredFiles, PathFilter, Result, WsPath};
 
@@ -20,7 +21,10 @@ pub struct FilesOptions<'a> {
 /// Finds files. What git keeps for itself is never found.
 pub async fn files(cx: &CallCx, options: &FilesOptions<'_>) -> Result<FilesFound> {
     let folder = options.folder.clone();
-    let glob = options.glob.map(|glob| Glob::new(glob, folder.clone(), Bare::Path)).transpose()?;
+    let glob = match options.glob {
+        Some(glob) => Some(Glob::new(&locate_glob(cx, glob, &folder)?, folder.clone(), Bare::Path)?),
+        None => None,
+    };
     let is_deep = glob.as_ref().is_some_and(Glob::is_deep);
     let (depth, ignored) =
         if is_deep { (Depth::Descendants, options.ignored) } else { (Depth::Children, IgnoredFiles::Include) };

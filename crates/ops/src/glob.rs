@@ -46,7 +46,7 @@ impl Glob {
             None => (pattern, Sense::Chooses),
         };
         let subject = if bare == Bare::Name && !text.contains('/') { Subject::Name } else { Subject::PathBelow };
-        let text = text.strip_prefix("./").unwrap_or(text).trim_start_matches('/');
+        let text = &normal(text, pattern)?;
         if text.len() > MOST_BYTES {
             let message = format!("The glob is {} bytes long; at most {MOST_BYTES} are allowed", text.len());
             return Err(ToolError::new(ErrorKind::InvalidPattern, message));
@@ -66,6 +66,21 @@ impl Glob {
     pub fn is_deep(&self) -> bool {
         self.way.deepest != Some(0)
     }
+}
+
+/// The glob as a path below its folder: without `.` and doubled slashes; a folder stands for all that is in it. One that
+/// can never choose anything is refused.
+fn normal(text: &str, given: &str) -> Result<String> {
+    let refuse = |why: &str| Err(ToolError::new(ErrorKind::InvalidPattern, format!("The glob '{given}' {why}")));
+    if text.is_empty() {
+        return refuse("is empty; leave it out to choose all files, or use **");
+    }
+    if text.split(['/', '{', '}', ',']).any(|name| name == "..") {
+        return refuse("leads out of the folder that it is for; use a path without `..`");
+    }
+    let names: Vec<&str> = text.split('/').filter(|name| !matches!(*name, "" | ".")).collect();
+    let is_folder = names.is_empty() || text.ends_with('/') || text.ends_with("/.");
+    Ok(if is_folder { [&names[..], &["**"]].concat() } else { names }.join("/"))
 }
 
 impl PathFilter for Glob {

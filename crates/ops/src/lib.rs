@@ -29,7 +29,7 @@ pub use edit::{EditOptions, Edited, Replacement, Run, edit};
 pub use files::{FilesOptions, all_files, files};
 pub use glob::{Bare, Glob};
 pub use list::list;
-pub use locate::{locate_absolute, locate_posix, locate_relative};
+pub use locate::{locate_absolute, locate_pattern, locate_posix, locate_relative};
 pub use patch::{PatchAction, Patched, PatchedFile, patch};
 pub use place::{Overwrite, make_dir, move_to, remove, remove_tree, rename, touch};
 pub use read::{open, read};

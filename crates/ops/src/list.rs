@@ -1,6 +1,6 @@
 //! Listing a folder.
 
-use toolrest_core::{CallCx, Depth, ErrorKind, Listed, Result, ToolError, WsPath};
+use toolrest_core::{CallCx, Depth, ErrorKind, Listing, Result, ToolError, WsPath};
 
 /// No entry of any dialect takes less of an answer than this.
 const LEAST_ENTRY_BYTES: usize = 64;
@@ -11,13 +11,13 @@ pub(crate) fn entries_most(cx: &CallCx) -> usize {
 }
 
 /// Lists a folder, sorted by path, complete or not at all.
-pub async fn list(cx: &CallCx, folder: &WsPath, depth: Depth) -> Result<Vec<Listed>> {
+pub async fn list(cx: &CallCx, folder: &WsPath, depth: Depth) -> Result<Listing> {
     let limit = entries_most(cx);
     let listing = cx.workspace.list(folder, depth, limit).await?;
     if listing.truncated {
         return Err(too_many(folder, limit));
     }
-    Ok(listing.entries)
+    Ok(listing)
 }
 
 /// What is answered where not all entries of a folder fit into an answer.

@@ -1,6 +1,6 @@
 //! Paths as callers write them.
 
-use toolrest_core::{CallCx, Result, WsPath};
+use toolrest_core::{CallCx, ErrorKind, Result, ToolError, WsPath};
 
 /// Reads a path that may not be absolute, except as programs or the file system have it: `x`, `./x`, `/workspace/x`, or
 /// the path of the workspace's folder with `x` behind it.
@@ -47,4 +47,32 @@ pub async fn locate_posix(cx: &CallCx, text: &str) -> Result<WsPath> {
 async fn has_first_name(cx: &CallCx, path: &WsPath) -> Result<bool> {
     let first = path.folders_above().nth(1).map(|first| WsPath::from_normal(first.to_owned()));
     Ok(cx.workspace.stat(first.as_ref().unwrap_or(path)).await?.is_some())
+}
+
+/// Reads a glob that may be written as programs or the file system have it, for files below a folder.
+pub(crate) fn locate_glob(cx: &CallCx, glob: &str, folder: &WsPath) -> Result<String> {
+    let (negation, path) = glob.strip_prefix('!').map_or(("", glob), |rest| ("!", rest));
+    let Some(below) = cx.workspace.below_mount(path) else { return Ok(glob.to_owned()) };
+    let below = format!("/{}", below.trim_start_matches('/'));
+    match folder.part_below(&below) {
+        Some(rest) => Ok(format!("{negation}{rest}")),
+        None if folder.is_root() => Ok(format!("{negation}.")),
+        None => {
+            let message =
+                format!("The glob '{glob}' is not for files below {folder}; begin it there, or leave out the path");
+            Err(ToolError::new(ErrorKind::InvalidPattern, message))
+        }
+    }
+}
+
+/// Reads a path pattern of specification 000, which may be written as programs or the file system have it.
+pub async fn locate_pattern(cx: &CallCx, pattern: &str) -> Result<String> {
+    let pattern = pattern.trim();
+    if let Some(below) = cx.workspace.below_mount(pattern) {
+        let literal = WsPath::posix(pattern);
+        if !matches!(&literal, Ok(literal) if has_first_name(cx, literal).await?) {
+            return Ok(if below.is_empty() { "/".to_owned() } else { format!("/{}", below.trim_start_matches('/')) });
+        }
+    }
+    Ok(pattern.to_owned())
 }

@@ -38,7 +38,7 @@ pub async fn remove_tree(cx: &CallCx, path: &WsPath, expected: Option<ContentHas
         let is_folder = cx.workspace.stat(path).await?.is_some_and(is_folder);
         let mut paths = vec![path.clone()];
         if is_folder {
-            paths.extend(list(cx, path, Depth::Descendants).await?.into_iter().map(|entry| entry.path));
+            paths.extend(list(cx, path, Depth::Descendants).await?.entries.into_iter().map(|entry| entry.path));
         }
         // What lies in a folder goes before it.
         let removals = paths.iter().rev().map(|path| Change::Remove { path: path.clone(), removal: Removal::Single });

@@ -1,12 +1,20 @@
 //! Arguments that several toolsets take, read in one way.
 
 use std::time::Duration;
-use toolrest_core::{CallCx, ContentHash, Depth, IgnoredFiles, Result, ToolError, WsPath};
+use toolrest_core::{CallCx, ContentHash, Depth, ErrorKind, IgnoredFiles, Result, ToolError, WsPath};
 use toolrest_ops::{Leniency, Run, Which, exec::Asked};
 
 /// Reads a path relative to the workspace's root, which it may not leave.
 pub(crate) fn relative_path(cx: &CallCx, argument: &str, text: &str) -> Result<WsPath> {
     toolrest_ops::locate_relative(cx, text).map_err(|error| error.about(argument))
+}
+
+/// Names the argument that holds a pattern in the refusal of it, unless another is named.
+pub(crate) fn about_pattern(argument: &str) -> impl FnOnce(ToolError) -> ToolError + '_ {
+    move |error| match (error.kind, error.argument_at_fault()) {
+        (ErrorKind::InvalidPattern, None) => error.about(argument),
+        _ => error,
+    }
 }
 
 /// Reads the hash that a file is expected to have still.

@@ -6,6 +6,7 @@ mod backend;
 mod coding;
 pub mod errors;
 mod file;
+mod not_listed;
 mod plain;
 mod reference;
 mod system;

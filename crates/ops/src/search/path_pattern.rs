@@ -23,10 +23,7 @@ const WILDCARDS: [char; 2] = ['*', '%'];
 impl PathPattern {
     /// Reads a pattern; none if it is empty, which chooses all files.
     pub fn parse(pattern: &str) -> Option<Self> {
-        let mut text = lowercase(pattern.trim());
-        while text.contains("//") {
-            text = text.replace("//", "/");
-        }
+        let mut text = lowercase(&resolved(pattern.trim()));
         if text.is_empty() {
             return None;
         }
@@ -59,6 +56,22 @@ impl PathPattern {
             (parts, _) => parts.iter().all(|part| path.contains(part.as_str())),
         }
     }
+}
+
+/// The pattern with `.` and `..` resolved as from the root, and without doubled slashes.
+fn resolved(text: &str) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for name in text.split('/') {
+        match name {
+            "" | "." => {}
+            ".." => drop(names.pop()),
+            name => names.push(name),
+        }
+    }
+    let is_from_root = ["/", "./", "../"].iter().any(|start| text.starts_with(start)) || text == "..";
+    let start = if is_from_root { "/" } else { "" };
+    let end = if text.ends_with('/') && !names.is_empty() { "/" } else { "" };
+    format!("{start}{}{end}", names.join("/"))
 }
 
 /// Letter by letter: the small form of a sigma would else depend on whether a word ends there.

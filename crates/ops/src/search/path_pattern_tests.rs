@@ -55,6 +55,17 @@ fn blanks_around_and_doubled_slashes_do_not_count() {
     chooses("   ", &["/anything"], &[]);
 }
 
+#[test]
+fn dots_are_resolved_as_from_the_root() {
+    chooses("./src/*", &["/src/a", "/SRC/a/b"], &["/lib/src/a"]);
+    chooses("../*", &["/a", "/a/b"], &[]);
+    chooses("src/./a/../*.rs", &["/src/main.rs"], &["/src.rs"]);
+    chooses("./src", &["/src/main.rs", "/a/src"], &["/asrc"]);
+    chooses(".", &["/anything"], &[]);
+    chooses("..", &["/anything"], &[]);
+    chooses(".rs", &["/main.rs"], &["/mainrs"]);
+}
+
 /// The same rule, written in the slowest and plainest way.
 fn fits(pattern: &[char], path: &[char]) -> bool {
     match pattern {

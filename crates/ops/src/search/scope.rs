@@ -1,6 +1,7 @@
 //! The part of a workspace that is searched.
 
 use crate::glob::{Bare, Glob};
+use crate::locate::locate_glob;
 use crate::{Case, SearchOptions, Syntax, search};
 use std::sync::Arc;
 use toolrest_core::{CallCx, FileType, Found, IgnoredFiles, PathFilter, Result, ToolError, WsPath};
@@ -40,10 +41,11 @@ pub async fn search_tree(cx: &CallCx, tree: TreeSearch<'_>) -> Result<Found> {
         None => return Err(ToolError::file_not_found(tree.path)),
         Some(entry) => entry.file_type != FileType::Folder,
     };
+    let glob = tree.glob.map(|glob| locate_glob(cx, glob, tree.path)).transpose()?;
     let (paths, ignored): (Option<Arc<dyn PathFilter>>, _) = if is_file {
         (None, IgnoredFiles::Include)
     } else {
-        (Some(Arc::new(Below::new(tree.path.clone(), tree.glob, tree.extent)?)), tree.extent.ignored)
+        (Some(Arc::new(Below::new(tree.path.clone(), glob.as_deref(), tree.extent)?)), tree.extent.ignored)
     };
     let options = SearchOptions {
         pattern: tree.pattern,

@@ -144,9 +144,9 @@ impl Disk {
         let shown: Vec<Listed> = with_folders(made_by_the_system).into_iter().filter(fits).collect();
         let depth = if depth == Depth::Children { 1 } else { usize::MAX };
         let more = limit.saturating_add(1);
-        let listing = match self.root.list(below_root(folder), ListOptions { depth, limit: more }) {
-            Ok(listing) => listing.entries,
-            Err(error) if matches!(error.kind, DiskError::NotFound) && !shown.is_empty() => Vec::new(),
+        let (listing, skipped) = match self.root.list(below_root(folder), ListOptions { depth, limit: more }) {
+            Ok(listing) => (listing.entries, listing.skipped),
+            Err(error) if matches!(error.kind, DiskError::NotFound) && !shown.is_empty() => Default::default(),
             Err(error) if matches!(error.kind, DiskError::NotAFolder) => {
                 let is_there = self.metadata(folder)?.is_some();
                 return Err(if is_there { not_a_folder(folder) } else { ToolError::file_not_found(folder) });
@@ -154,8 +154,12 @@ impl Disk {
             Err(error) => return Err(told(&error, folder, Attempt::Read)),
         };
         let mut entries: Vec<Listed> = Vec::with_capacity(listing.len() + shown.len());
+        let mut unnamed = 0;
         for found in listing {
-            let Some(path) = named(folder, &found.path) else { continue };
+            let Some(path) = named(folder, &found.path) else {
+                unnamed += 1;
+                continue;
+            };
             let file_type = match found.kind {
                 Kind::Folder => FileType::Folder,
                 Kind::Symlink => self.type_behind(&path),
@@ -179,7 +183,8 @@ impl Disk {
         }
         let truncated = entries.len() > limit;
         entries.truncate(limit);
-        Ok(Listing { entries, truncated })
+        let unreadable = skipped.iter().filter_map(|skipped| named(folder, &skipped.path)).collect();
+        Ok(Listing { entries, truncated, unreadable, unnamed })
     }
 
     fn content(&self, path: &WsPath, budget: &mut Budget) -> Result<SeenContent> {

@@ -146,7 +146,7 @@ impl FileStore for Postgres {
             Depth::Descendants => Ok(WsPath::from_normal(key.to_owned())),
         };
         let entries = rows.iter().take(limit).map(|row| listed(row, path(row.get(0))?)).collect::<Result<_>>()?;
-        Ok(Listing { entries, truncated: rows.len() > limit })
+        Ok(Listing { entries, truncated: rows.len() > limit, unreadable: Vec::new(), unnamed: 0 })
     }
 
     async fn commit(&self, access: Access, changes: Changeset, call: CallInfo) -> Result<Commit> {

@@ -122,7 +122,7 @@ impl FileStore for Sqlite {
             };
             let truncated = entries.len() > limit;
             entries.truncate(limit);
-            Ok(Listing { entries, truncated })
+            Ok(Listing { entries, truncated, unreadable: Vec::new(), unnamed: 0 })
         })
         .await
     }

@@ -38,6 +38,7 @@ mod local_folder;
 mod memory;
 mod moves;
 mod names;
+mod nothing_silent;
 mod origins;
 mod outage;
 mod processes;

@@ -62,7 +62,8 @@ impl Tool for Glob {
         }
         let ignored = arguments::ignored_files(args.include_ignored);
         let options = FilesOptions { folder: &WsPath::root(), glob: Some(&args.pattern), ignored, limit };
-        let found = files(cx, &options).await.map_err(|error| error.detail(OPERATION, "find files"))?;
+        let found = files(cx, &options).await.map_err(arguments::about_pattern("pattern"));
+        let found = found.map_err(|error| error.detail(OPERATION, "find files"))?;
         let files: Vec<String> = found.files.iter().map(|file| file.path.without_slash().to_owned()).collect();
         Ok(Output {
             count: files.len(),

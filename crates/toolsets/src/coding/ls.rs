@@ -1,5 +1,6 @@
 use super::{cannot, path};
 use crate::arguments;
+use crate::not_listed::NotListed;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -25,6 +26,9 @@ pub(super) struct Output {
     /// Whether there is no such directory.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     missing: bool,
+    /// What could not be listed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    skipped: Option<NotListed>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -61,12 +65,13 @@ impl Tool for Ls {
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
         let folder = path(cx, "dirPath", &args.dir_path).await?;
         let depth = arguments::depth(args.recursive);
-        let (entries, missing) = match toolrest_ops::list(cx, &folder, depth).await {
-            Ok(entries) => (entries, false),
-            Err(error) if error.kind == ErrorKind::NotFound => (Vec::new(), true),
+        let (listing, missing) = match toolrest_ops::list(cx, &folder, depth).await {
+            Ok(listing) => (Some(listing), false),
+            Err(error) if error.kind == ErrorKind::NotFound => (None, true),
             Err(error) => return Err(cannot("list", &args.dir_path)(error)),
         };
-        let entries: Vec<Entry> = entries.iter().map(shown).collect();
-        Ok(Output { count: entries.len(), entries, missing })
+        let skipped = listing.as_ref().and_then(|it| NotListed::of(it, |path| path.without_slash().to_owned()));
+        let entries: Vec<Entry> = listing.iter().flat_map(|it| &it.entries).map(shown).collect();
+        Ok(Output { count: entries.len(), entries, missing, skipped })
     }
 }

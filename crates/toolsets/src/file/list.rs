@@ -55,7 +55,8 @@ impl Tool for List {
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
         let folder = arguments::relative_path(cx, "path", args.path.as_deref().unwrap_or("."))?;
         let ignored = arguments::ignored_files(args.include_ignored);
-        let found = all_files(cx, &folder, args.pattern.as_deref(), ignored).await?;
+        let found = all_files(cx, &folder, args.pattern.as_deref(), ignored).await;
+        let found = found.map_err(arguments::about_pattern("pattern"))?;
         let shown = |file: &FileFound| Found {
             path: file.path.without_slash().to_owned(),
             size: file.size,

@@ -3,7 +3,7 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroUsize;
-use toolrest_core::{Action, CallCx, IgnoredFiles, LineMatch, Result, Tool};
+use toolrest_core::{Action, CallCx, IgnoredFiles, LineMatch, Result, Tool, ToolError};
 use toolrest_ops::{Case, Extent, TreeSearch, search_tree};
 
 /// How many matches are returned where the caller does not say.
@@ -94,7 +94,11 @@ impl Tool for Search {
     type Output = Output;
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
-        let context = args.context_lines.unwrap_or(0).min(CONTEXT_MOST);
+        let context = args.context_lines.unwrap_or(0);
+        if context > CONTEXT_MOST {
+            let message = format!("`context_lines` must be from 0 to {CONTEXT_MOST}, not {context}");
+            return Err(ToolError::argument("context_lines", message));
+        }
         let ignored =
             if args.include_ignored.unwrap_or(false) { IgnoredFiles::Include } else { IgnoredFiles::LeaveOut };
         let extent = Extent { hidden: args.include_hidden.unwrap_or(false), ignored };
@@ -107,7 +111,7 @@ impl Tool for Search {
             limit: args.max_results.map_or(RESULTS, NonZeroUsize::get),
             context,
         };
-        let found = search_tree(cx, tree).await?;
+        let found = search_tree(cx, tree).await.map_err(arguments::about_pattern("glob"))?;
         let toolrest_core::Skipped { binary, too_large, ignored, unreadable, unnamed } = found.skipped;
         let skipped =
             Skipped { binary, ignored, too_large, unreadable: counted(unreadable), unnamed: counted(unnamed) };

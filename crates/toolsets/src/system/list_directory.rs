@@ -1,4 +1,5 @@
 use crate::arguments;
+use crate::not_listed::NotListed;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,6 +22,9 @@ pub(super) struct Args {
 pub(super) struct Output {
     /// What is in the directory, sorted by path.
     entries: Vec<Entry>,
+    /// What could not be listed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    skipped: Option<NotListed>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -70,10 +74,11 @@ impl Tool for ListDirectory {
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
         let folder = arguments::relative_path(cx, "path", &args.path)?;
         let depth = arguments::depth(args.recursive);
-        let entries = toolrest_ops::list(cx, &folder, depth).await?;
-        let entries = entries.iter().map(|entry| shown(entry, &folder));
+        let listing = toolrest_ops::list(cx, &folder, depth).await?;
+        let skipped = NotListed::of(&listing, |path| path.without_slash().to_owned());
+        let entries = listing.entries.iter().map(|entry| shown(entry, &folder));
         let hidden = args.include_hidden.unwrap_or(false);
         let is_shown = |entry: &Entry| hidden || !entry.name.split('/').any(|name| name.starts_with('.'));
-        Ok(Output { entries: entries.filter(is_shown).collect() })
+        Ok(Output { entries: entries.filter(is_shown).collect(), skipped })
     }
 }

@@ -72,11 +72,15 @@ impl Tool for Grep {
     type Output = Output;
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
+        let paths = match &args.path_pattern {
+            Some(pattern) => PathPattern::parse(&toolrest_ops::locate_pattern(cx, pattern).await?),
+            None => None,
+        };
         let options = SearchOptions {
             pattern: args.pattern,
             syntax: Syntax::Postgres,
             case: if args.case_sensitive.unwrap_or(false) { Case::Sensitive } else { Case::Ignored },
-            paths: args.path_pattern.as_deref().and_then(PathPattern::parse).map(|paths| Arc::new(paths) as _),
+            paths: paths.map(|paths| Arc::new(paths) as _),
             within: WsPath::root(),
             ignored: IgnoredFiles::Include,
             limit: MATCHES_MOST,

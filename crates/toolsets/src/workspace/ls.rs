@@ -1,5 +1,6 @@
 use super::path;
 use crate::arguments;
+use crate::not_listed::NotListed;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -26,6 +27,8 @@ pub(super) struct Output {
     /// What is there, sorted by path.
     #[schemars(with = "Vec<Shown>")]
     entries: Vec<Listed>,
+    /// What could not be listed.
+    skipped: Option<NotListed>,
 }
 
 #[derive(JsonSchema)]
@@ -69,7 +72,12 @@ impl Render for Output {
             out.push_str(if entry.is_virtual { "true" } else { "false" });
             write!(out, r#","updated_at":"{}"}}"#, entry.updated_at).map_err(ToolError::internal)?;
         }
-        out.push_str("]}");
+        out.push(']');
+        if let Some(skipped) = &self.skipped {
+            out.push_str(r#","skipped":"#);
+            out.push_str(&serde_json::to_string(skipped).map_err(ToolError::internal)?);
+        }
+        out.push('}');
         Ok(out)
     }
 }
@@ -85,7 +93,8 @@ impl Tool for Ls {
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
         let path = path(cx, "path", args.path.as_deref().unwrap_or("/")).await?;
         let depth = arguments::depth(args.recursive);
-        let entries = toolrest_ops::list(cx, &path, depth).await?;
-        Ok(Output { path, entries })
+        let listing = toolrest_ops::list(cx, &path, depth).await?;
+        let skipped = NotListed::of(&listing, ToString::to_string);
+        Ok(Output { path, entries: listing.entries, skipped })
     }
 }
