@@ -235,6 +235,20 @@ impl Content {
         }
     }
 
+    /// How many bytes [`Content::shown`] has.
+    pub fn shown_bytes(&self, file_type: FileType) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Encoded(text) => text.as_bytes().len(),
+            Self::Json(json) if file_type == FileType::Document => json.document_text().map_or(0, |text| text.len()),
+            Self::Json(json) => match json.pretty_bytes() {
+                laid_out if laid_out > LAID_OUT_MOST_BYTES => json.as_str().len(),
+                laid_out => laid_out,
+            },
+            Self::Bytes(bytes) => bytes.len(),
+        }
+    }
+
     /// The content that a program means which wrote these bytes to a file of that type: the document's other fields
     /// stay, and JSON must be JSON.
     pub fn of_shown(bytes: Vec<u8>, file_type: FileType, before: &Self) -> Result<Self> {

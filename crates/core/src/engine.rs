@@ -2,9 +2,9 @@
 
 use crate::gate::Gate;
 use crate::{
-    Access, CallCx, CallId, CallRecord, Caller, CommitId, Dialect, ErrorKind, FairQueue, JsonText, Places, Policy,
-    Recorder, Result, Role, TakenPlace, Timestamp, ToolError, Toolset, Toolsets, Workspace, WorkspaceId, Workspaces,
-    WsPath,
+    Access, CallCx, CallId, CallRecord, Caller, CommitId, Dialect, DynTool, ErrorKind, FairQueue, JsonText, Places,
+    Policy, Recorder, Result, Role, TakenPlace, Timestamp, ToolError, Toolset, Toolsets, Workspace, WorkspaceId,
+    Workspaces, WsPath,
 };
 use futures_util::FutureExt;
 use std::{
@@ -148,6 +148,7 @@ impl Engine {
             turns: Arc::clone(&self.turns),
             committed: Arc::default(),
             warnings: Mutex::default(),
+            paths: Mutex::default(),
         })
     }
 
@@ -201,11 +202,25 @@ impl Engine {
         Ok(self.calls.enter(caller.user, workspace).await)
     }
 
+    /// The refusal of a tool that a toolset does not have, with those that it has and where the tool is instead.
+    fn unknown_tool(&self, toolset: &Toolset, tool: &str) -> ToolError {
+        let names: Vec<&str> = toolset.tools().map(DynTool::name).collect();
+        let elsewhere: Vec<&str> =
+            self.toolsets.iter().filter(|other| other.find(tool).is_some()).map(Toolset::name).collect();
+        let instead = match &elsewhere[..] {
+            [] => String::new(),
+            [only] => format!(". `{tool}` is a tool of the toolset {only}"),
+            several => format!(". `{tool}` is a tool of the toolsets {}", several.join(", ")),
+        };
+        let hint = format!("The toolset `{}` has {}{instead}", toolset.name(), names.join(", "));
+        ToolError::new(ErrorKind::UnknownTool, format!("Tool '{tool}' not found")).about("tool").hinting(hint)
+    }
+
     async fn run(&self, toolset: &Toolset, call: Call, committed: Arc<OnceLock<CommitId>>) -> Result<String> {
         let _place = self.enter(call.workspace, call.caller).await?;
         let Some(tool) = toolset.find(&call.tool) else {
             self.authorise(call.workspace, call.caller).await?;
-            return Err(ToolError::new(ErrorKind::UnknownTool, format!("Tool '{}' not found", call.tool)));
+            return Err(self.unknown_tool(toolset, &call.tool));
         };
         let cx = CallCx {
             id: call.id,
@@ -219,6 +234,7 @@ impl Engine {
             turns: Arc::clone(&self.turns),
             committed,
             warnings: Mutex::default(),
+            paths: Mutex::default(),
         };
         let output = tool.call(&cx, &*self.policy, &call.args).await?;
         if output.len() > self.limits.response_bytes {

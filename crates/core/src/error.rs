@@ -1,6 +1,6 @@
 //! The one error that reaches a caller.
 
-use crate::ContentHash;
+use crate::{ContentHash, WsPath};
 use serde_json::{Map, Value};
 use std::fmt;
 
@@ -141,12 +141,21 @@ pub struct ToolError {
     pub message: String,
     /// Facts for programs, by name.
     pub details: Map<String, Value>,
+    /// What toolsets need to tell it well. Boxed, because errors are returned everywhere.
+    context: Option<Box<ErrorContext>>,
+}
+
+/// What toolsets need to tell an error well.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct ErrorContext {
+    hint: Option<String>,
+    paths: Vec<WsPath>,
 }
 
 impl ToolError {
     /// Makes an error without details.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), details: Map::new() }
+        Self { kind, message: message.into(), details: Map::new(), context: None }
     }
 
     /// Makes an error about one argument, named in the details as the one at fault.
@@ -186,6 +195,12 @@ impl ToolError {
         )
     }
 
+    /// The same error as one of another kind.
+    #[must_use]
+    pub fn of_kind(self, kind: ErrorKind) -> Self {
+        Self { kind, ..self }
+    }
+
     /// Names the argument at fault.
     #[must_use]
     pub fn about(self, argument: &str) -> Self {
@@ -197,6 +212,32 @@ impl ToolError {
     pub fn detail(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.details.insert(name.to_owned(), value.into());
         self
+    }
+
+    /// Says what else may help, for toolsets whose messages have fixed words.
+    #[must_use]
+    pub fn hinting(mut self, hint: impl Into<String>) -> Self {
+        self.context.get_or_insert_default().hint = Some(hint.into());
+        self
+    }
+
+    /// Names paths of the call, which the message may name too. Each toolset shows them in the form that it takes.
+    #[must_use]
+    pub fn naming(mut self, mut paths: Vec<WsPath>) -> Self {
+        if !paths.is_empty() {
+            self.context.get_or_insert_default().paths.append(&mut paths);
+        }
+        self
+    }
+
+    /// What else may help.
+    pub fn hint(&self) -> Option<&str> {
+        self.context.as_ref().and_then(|context| context.hint.as_deref())
+    }
+
+    /// The paths of the call.
+    pub fn paths(&self) -> &[WsPath] {
+        self.context.as_ref().map_or(&[], |context| &context.paths)
     }
 
     /// The argument at fault, where one is.

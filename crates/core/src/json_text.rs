@@ -73,7 +73,10 @@ impl JsonText {
     /// Refuses an object that has a key twice, here or further down: it has no canonical form, and readers differ in
     /// which of the two they see.
     pub fn check_unique_keys(&self) -> Result<()> {
-        let unfit = |error| ToolError::new(ErrorKind::WrongType, format!("JSON content is refused: {error}"));
+        let unfit = |error: serde_json::Error| {
+            let why = crate::without_position(&error.to_string());
+            ToolError::new(ErrorKind::WrongType, format!("The JSON is refused: {why}"))
+        };
         serde_json::from_str::<UniqueKeys>(self.as_str()).map(drop).map_err(unfit)
     }
 

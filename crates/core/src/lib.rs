@@ -6,6 +6,7 @@
 
 mod caller;
 mod change;
+mod chat;
 mod checkout;
 mod content;
 mod encoding;
@@ -29,6 +30,7 @@ mod workspace;
 
 pub use caller::{Access, Caller, Role};
 pub use change::{Change, Changeset, Commit, Destination, Effect, EffectKind, Expect, Outcome, Parents, Put, Removal};
+pub use chat::chat_text;
 pub use checkout::{
     Attribution, CheckedIn, Checkout, CheckoutMode, CheckoutOptions, Ground, HeldFolder, KeepLimits, LeftOut,
     LeftOutReason, ProgramChange, ProgramChangeKind, ProgramConflict,
@@ -51,7 +53,7 @@ pub use search::{
 };
 pub use settings::{RunSettings, RunSettingsPatch, WorkspaceSettings, WorkspaceSettingsPatch};
 pub use time::{Timestamp, now};
-pub use tool::{Action, Approval, CallCx, DynTool, Render, Tool};
+pub use tool::{Action, Approval, CallCx, DynTool, Render, Tool, without_position};
 pub use toolset::{CatalogueFormat, Dialect, Toolset, Toolsets};
 pub use workspace::{
     CommitInfo, Depth, Entry, File, Listed, Listing, OpenFile, ReadSeek, Version, WORKSPACE_MOUNT, Workspace,

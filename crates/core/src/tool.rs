@@ -69,9 +69,15 @@ pub struct CallCx {
     pub(crate) turns: Arc<Turns>,
     pub(crate) committed: Arc<OnceLock<CommitId>>,
     pub(crate) warnings: Mutex<Vec<String>>,
+    pub(crate) paths: Mutex<Vec<WsPath>>,
 }
 
 impl CallCx {
+    /// Notes a path that the call is about, so that errors show it in the form that the toolset takes.
+    pub fn note_path(&self, path: &WsPath) {
+        self.paths.lock().unwrap_or_else(PoisonError::into_inner).push(path.clone());
+    }
+
     /// Waits until no other change of this file that goes through here is under way.
     pub async fn turn(&self, path: &WsPath) -> impl Drop {
         self.turns.take(self.workspace_id, path.clone()).await
@@ -97,6 +103,7 @@ impl CallCx {
             turns: Arc::clone(&self.turns),
             committed: Arc::default(),
             warnings: Mutex::default(),
+            paths: Mutex::default(),
         }
     }
 
@@ -258,16 +265,40 @@ impl<T: Tool> DynTool for Erased<T> {
     }
 
     async fn call(&self, cx: &CallCx, policy: &dyn Policy, args: &JsonText) -> Result<String> {
-        let args = match serde_json::from_str(args.as_str()) {
+        let args = match bind(args, &self.input) {
             Ok(args) => args,
-            Err(error) => return Err(first_authorise(cx, explain(&error, args, &self.input)).await),
+            Err(error) => return Err(first_authorise(cx, error).await),
         };
         crate::policy::require(policy, cx, T::ACTION, self.tool.approval(cx, &args).await?).await?;
         match self.tool.run(cx, args).await {
             Ok(output) => with_warnings(output.render()?, &cx.warnings),
-            Err(error) => Err(first_authorise(cx, error).await),
+            Err(error) => {
+                let paths = std::mem::take(&mut *cx.paths.lock().unwrap_or_else(PoisonError::into_inner));
+                Err(first_authorise(cx, error.naming(paths)).await)
+            }
         }
     }
+}
+
+/// Binds arguments to the type that a tool takes.
+fn bind<T: DeserializeOwned>(args: &JsonText, schema: &Value) -> Result<T> {
+    args.check_unique_keys().map_err(|error| ToolError::new(ErrorKind::InvalidArgument, error.message))?;
+    let bound = |args: &str| serde_json::from_str::<T>(args).map_err(|error| without_position(&error.to_string()));
+    bound(args.as_str()).map_err(|message| {
+        // With the argument at fault left out, there is another error or none.
+        let is_at_fault = |args: &str| bound(args).err().as_ref() != Some(&message);
+        explain(&message, args, schema, &is_at_fault)
+    })
+}
+
+/// The message of a JSON error without where it is in the text: callers do not see the text as it is read.
+pub fn without_position(message: &str) -> String {
+    let position = message.rfind(" at line ").filter(|at| {
+        let mut words = message[at + " at line ".len()..].split(' ');
+        let is_number = |word: Option<&str>| word.is_some_and(|word| word.parse::<u64>().is_ok());
+        is_number(words.next()) && words.next() == Some("column") && is_number(words.next()) && words.next().is_none()
+    });
+    message[..position.unwrap_or(message.len())].to_owned()
 }
 
 /// Adds the warnings of a call to its answer.
@@ -294,7 +325,7 @@ async fn first_authorise(cx: &CallCx, error: ToolError) -> ToolError {
 }
 
 /// Turns a binding error into one that names the argument at fault and, for an unknown one, the nearest known.
-fn explain(error: &serde_json::Error, args: &JsonText, schema: &Value) -> ToolError {
+fn explain(message: &str, args: &JsonText, schema: &Value, is_at_fault: &dyn Fn(&str) -> bool) -> ToolError {
     let known: Vec<&str> =
         schema["properties"].as_object().map(|names| names.keys().map(String::as_str).collect()).unwrap_or_default();
     let given = args.members().unwrap_or_default();
@@ -311,16 +342,38 @@ fn explain(error: &serde_json::Error, args: &JsonText, schema: &Value) -> ToolEr
         };
         return ToolError::argument(unknown, format!("unknown argument `{unknown}`; {hint}"));
     }
-    let message = error.to_string();
     let missing = message.strip_prefix("missing field `").and_then(|rest| rest.split('`').next());
     let wrong = given.iter().find(|(name, value)| {
         let value: Value = serde_json::from_str(value.as_str()).unwrap_or_default();
         !fits(&value, &schema["properties"][name])
     });
-    match missing.or(wrong.map(|(name, _)| name.as_str())) {
-        Some(name) => ToolError::argument(name, message.as_str()),
-        None => ToolError::new(ErrorKind::InvalidArgument, message),
+    if let Some(name) = missing {
+        return ToolError::argument(name, message);
     }
+    let without = |place: usize| {
+        let others = given.iter().enumerate().filter(|(other, _)| *other != place).map(|(_, member)| member.clone());
+        JsonText::from_members(&others.collect::<Vec<_>>())
+    };
+    let culprit = || (0..given.len()).find(|place| without(*place).is_ok_and(|args| is_at_fault(args.as_str())));
+    match wrong.or_else(|| culprit().map(|place| &given[place])) {
+        Some((name, _)) => ToolError::argument(name, format!("`{name}`: {}", in_plain_words(message))),
+        None => ToolError::new(ErrorKind::InvalidArgument, in_plain_words(message)),
+    }
+}
+
+/// The message of a JSON error without the names of Rust's types.
+fn in_plain_words(message: &str) -> String {
+    let mut message = message.to_owned();
+    for (name, words) in [
+        ("expected a nonzero usize", "expected a whole number from 1 on"),
+        ("expected a nonzero u64", "expected a whole number from 1 on"),
+        ("expected usize", "expected a whole number from 0 on"),
+        ("expected u64", "expected a whole number from 0 on"),
+        ("expected f64", "expected a number"),
+    ] {
+        message = message.replace(name, words);
+    }
+    message
 }
 
 /// Whether a value has the JSON type that a property's schema asks for.

@@ -13,6 +13,10 @@ pub trait Dialect: Send + Sync {
     fn failure(&self, error: &ToolError, correlation: &str) -> Vec<u8>;
     /// The HTTP status of an error.
     fn status(&self, error: &ToolError) -> u16;
+    /// Whether every call has to bring a correlation id.
+    fn needs_correlation(&self) -> bool {
+        false
+    }
 }
 
 /// Tools under one name and one dialect.

@@ -1,6 +1,9 @@
 //! How a content is seen as text, and what fits which type of file.
 
-use toolrest_core::{BYTE_ORDER_MARK, Content, Encoding, ErrorKind, FileType, JsonText, Result, ToolError, WsPath};
+use serde_json::Value;
+use toolrest_core::{
+    BYTE_ORDER_MARK, Content, Encoding, Entry, ErrorKind, FileType, JsonText, Result, ToolError, WsPath, chat_text,
+};
 
 /// Makes of a JSON value the content of a file of that type.
 ///
@@ -87,6 +90,14 @@ impl Editable {
         }
     }
 
+    /// Sees a file's content as text, a chat as what was said in it.
+    pub fn of_file(entry: &Entry, content: Content, limit_bytes: usize) -> Result<Self> {
+        match &content {
+            Content::Json(json) if entry.is_virtual => Ok(Self { text: said_in(json), whole: Whole::Json }),
+            _ => Self::of(content, entry.file_type, &entry.path, limit_bytes),
+        }
+    }
+
     /// Puts an edited text back into what it came from.
     pub fn put_back(self, text: String) -> Result<Content> {
         match self.whole {
@@ -120,10 +131,18 @@ impl Editable {
     }
 }
 
+/// What was said in a chat, as searches see it.
+fn said_in(chat: &JsonText) -> String {
+    let chat: Value = serde_json::from_str(chat.as_str()).unwrap_or_default();
+    let messages = chat["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let said = |name: &str, message: &'_ Value| message[name].as_str().unwrap_or_default().to_owned();
+    let said: Vec<_> = messages.iter().map(|message| (said("role", message), said("content", message))).collect();
+    chat_text(chat["title"].as_str(), said.iter().map(|(role, content)| (role.as_str(), content.as_str())))
+}
+
 /// The refusal to show bytes as text.
 pub fn binary(path: &WsPath, size: usize) -> ToolError {
-    let message =
-        format!("{path} holds {size} bytes that are not text; read it as base64 or download it by its file id");
+    let message = format!("{path} holds {size} bytes that are not text");
     ToolError::new(ErrorKind::Binary, message).detail("size", size).detail("path", path.as_str())
 }
 

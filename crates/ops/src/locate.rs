@@ -5,10 +5,18 @@ use toolrest_core::{CallCx, ErrorKind, Result, ToolError, WsPath};
 /// Reads a path that may not be absolute, except as programs or the file system have it: `x`, `./x`, `/workspace/x`, or
 /// the path of the workspace's folder with `x` behind it.
 pub fn locate_relative(cx: &CallCx, text: &str) -> Result<WsPath> {
-    match cx.workspace.below_mount(text) {
-        Some(below) => WsPath::within(&below),
-        None => WsPath::relative(text),
-    }
+    noted(
+        cx,
+        match cx.workspace.below_mount(text) {
+            Some(below) => WsPath::within(&below),
+            None => WsPath::relative(text),
+        },
+    )
+}
+
+/// Notes a path for the errors of the call.
+fn noted(cx: &CallCx, path: Result<WsPath>) -> Result<WsPath> {
+    path.inspect(|path| cx.note_path(path))
 }
 
 /// Reads a path that may also be absolute: as programs or the file system have it, or from the workspace's root where
@@ -19,9 +27,9 @@ pub async fn locate_absolute(cx: &CallCx, text: &str) -> Result<WsPath> {
         && let Ok(literal) = WsPath::within(text)
         && has_first_name(cx, &literal).await?
     {
-        return Ok(literal);
+        return noted(cx, Ok(literal));
     }
-    cx.workspace.locate(text)
+    noted(cx, cx.workspace.locate(text))
 }
 
 /// Reads a path from the workspace's root, as specification 000 does: `..` stops at the root, and white space around the

@@ -56,6 +56,7 @@ pub async fn patch(cx: &CallCx, text: &str, run: Run) -> Result<Patched> {
         let mut stage = Stage::new(cx.limits.response_bytes);
         let mut size = text.len();
         for path in &paths {
+            cx.note_path(path);
             size += stage.load(cx, path).await?;
         }
         let patch = Arc::clone(&text);

@@ -1,6 +1,6 @@
 //! Changes of place rather than of content: folders, moves, removal.
 
-use crate::list;
+use crate::{list, near};
 use toolrest_core::{
     CallCx, Change, Changeset, ContentHash, Depth, Destination, Entry, ErrorKind, Expect, FileType, Outcome, Removal,
     Result, ToolError, WsPath,
@@ -18,12 +18,14 @@ pub async fn touch(cx: &CallCx, path: &WsPath, expected: Option<ContentHash>) ->
 
 /// Moves a file, or a folder with all that is below it.
 pub async fn move_to(cx: &CallCx, from: &WsPath, to: Destination, expected: Option<ContentHash>) -> Result<Outcome> {
-    commit_one(cx, Change::Move { from: from.clone(), to }, expecting(from, expected)).await
+    let moved = commit_one(cx, Change::Move { from: from.clone(), to }, expecting(from, expected)).await;
+    or_near(cx, from, moved).await
 }
 
 /// Moves a file or folder to the trash.
 pub async fn remove(cx: &CallCx, path: &WsPath, removal: Removal, expected: Option<ContentHash>) -> Result<Outcome> {
-    commit_one(cx, Change::Remove { path: path.clone(), removal }, expecting(path, expected)).await
+    let removed = commit_one(cx, Change::Remove { path: path.clone(), removal }, expecting(path, expected)).await;
+    or_near(cx, path, removed).await
 }
 
 /// How often a folder that others write into is looked at anew before its removal is given up.
@@ -80,7 +82,18 @@ pub async fn rename(
         let commit = cx.workspace.commit(changes.expecting(expecting(from, expected)), cx).await?;
         return commit.outcomes.into_iter().last().ok_or_else(no_outcome);
     }
-    commit_one(cx, move_it, expecting(from, expected)).await
+    or_near(cx, from, commit_one(cx, move_it, expecting(from, expected)).await).await
+}
+
+/// What came of a change, with names like that of the file if it is not there.
+async fn or_near(cx: &CallCx, path: &WsPath, done: Result<Outcome>) -> Result<Outcome> {
+    match done {
+        Err(error) if error.kind == ErrorKind::NotFound => match cx.workspace.stat(path).await {
+            Ok(None) => Err(near::with_names(cx, path, error).await),
+            _ => Err(error),
+        },
+        done => done,
+    }
 }
 
 fn no_outcome() -> ToolError {

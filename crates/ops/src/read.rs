@@ -41,9 +41,7 @@ pub async fn open(cx: &CallCx, path: &WsPath) -> Result<OpenFile> {
         Content::Text(text) => text.into_bytes(),
         Content::Encoded(text) => text.into_bytes(),
         Content::Bytes(bytes) => bytes,
-        json @ Content::Json(_) => {
-            Editable::of(json, entry.file_type, path, cx.limits.response_bytes)?.text.into_bytes()
-        }
+        json @ Content::Json(_) => Editable::of_file(&entry, json, cx.limits.response_bytes)?.text.into_bytes(),
     };
     entry.size = i64::try_from(bytes.len()).map_err(ToolError::internal)?;
     Ok(OpenFile { entry, bytes: Box::new(Cursor::new(bytes)) })

@@ -70,8 +70,20 @@ pub async fn read_page(cx: &CallCx, path: &WsPath, limits: PageLimits) -> Result
         return tokio::task::spawn_blocking(work).await.map_err(ToolError::internal)?;
     }
     let (entry, content) = read(cx, path).await?;
-    let text = Editable::of(content, entry.file_type, path, cx.limits.response_bytes)?.text;
-    Ok(FilePage { page: page(&text, limits), hash: entry.hash })
+    let limit_bytes = cx.limits.response_bytes;
+    let text = Editable::of_file(&entry, content, limit_bytes)?.text;
+    let page = page(&text, limits);
+    let bytes: usize = page.lines.iter().map(|(_, line)| line.len() + 1).sum();
+    if bytes > limit_bytes { Err(too_long(path, limit_bytes)) } else { Ok(FilePage { page, hash: entry.hash }) }
+}
+
+/// The refusal of a page that does not fit into an answer.
+fn too_long(path: &WsPath, limit_bytes: usize) -> ToolError {
+    let message = format!(
+        "{path} is longer than the {limit_bytes} bytes that fit into an answer; read a part of its lines with `offset` \
+         and `limit`"
+    );
+    ToolError::new(ErrorKind::ResponseTooLarge, message)
 }
 
 /// Takes a page of lines out of a text.
@@ -116,11 +128,7 @@ fn page_of_stream(open: OpenFile, limits: PageLimits, limit_bytes: usize, deadli
         decoder.feed(&read, &mut |text| pager.feed(text.as_bytes())).map_err(|NotText| no_text())?;
         // A line that has not ended yet counts too: a file may be one line.
         if pager.bytes + pager.line.len() > limit_bytes {
-            let message = format!(
-                "{} is longer than the {limit_bytes} bytes that fit into an answer; read a part of its lines with `offset` and `limit`",
-                entry.path
-            );
-            return Err(ToolError::new(ErrorKind::ResponseTooLarge, message));
+            return Err(too_long(&entry.path, limit_bytes));
         }
         if read.is_empty() {
             return Ok(FilePage { page: pager.finish(), hash: Some(hasher.finish()) });

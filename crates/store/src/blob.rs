@@ -36,8 +36,10 @@ pub(crate) struct Prepared {
     pub form: Form,
     /// The SHA-256 of the bytes.
     pub key: ContentHash,
-    /// How many bytes there are, uncompressed.
+    /// How many bytes are stored, uncompressed.
     pub size: i64,
+    /// How many bytes the file has, as programs see it.
+    pub shown_size: i64,
     pub encoding: Encoding,
     pub data: Vec<u8>,
     /// What searches can tell of the text without reading it; bytes that are no text have none.
@@ -75,12 +77,21 @@ impl Prepared {
             Some(data) => (Encoding::Zstd, data),
             None => (Encoding::Raw, bytes.into_owned()),
         };
-        Ok(Self { hash, form: content.form(), key, size, encoding, data, signature })
+        Ok(Self { hash, form: content.form(), key, size, shown_size: size, encoding, data, signature })
     }
 
     /// A content of which only so much is known.
     pub(crate) fn dropped(hash: ContentHash, form: Form, size: i64) -> Self {
-        Self { hash, form, key: hash, size, encoding: Encoding::Dropped, data: Vec::new(), signature: None }
+        Self {
+            hash,
+            form,
+            key: hash,
+            size,
+            shown_size: size,
+            encoding: Encoding::Dropped,
+            data: Vec::new(),
+            signature: None,
+        }
     }
 }
 
@@ -123,7 +134,10 @@ pub(crate) async fn prepare(
             .changes
             .iter()
             .map(|change| match change {
-                Change::Put(put) => Prepared::of(&put.content, compression).map(Some),
+                Change::Put(put) => {
+                    let shown_size = i64::try_from(put.content.shown_bytes(put.file_type)).unwrap_or(i64::MAX);
+                    Prepared::of(&put.content, compression).map(|content| Some(Prepared { shown_size, ..content }))
+                }
                 Change::Touch(_) => Prepared::of(&Content::Text(String::new()), compression).map(Some),
                 _ => Ok(None),
             })

@@ -128,8 +128,9 @@ impl Chat {
             title: String,
             messages: Vec<Message>,
         }
+        let readable = Self::readable(Some(&self.title), &self.messages);
         let content = JsonText::of(&Shown { title: self.title, messages: self.messages })?;
-        let size = i64::try_from(content.as_str().len()).map_err(ToolError::internal)?;
+        let size = i64::try_from(readable.len()).map_err(ToolError::internal)?;
         let content = Content::Json(content);
         let entry = Entry { hash: Some(content.hash()?), size, ..row.into() };
         Ok(File { entry, content: Some(content) })
@@ -137,15 +138,8 @@ impl Chat {
 
     /// The chat as a text that people read and that can be searched: its title, then each message after its speaker.
     pub(crate) fn readable(title: Option<&str>, messages: &[Message]) -> String {
-        let mut text = title.map_or(String::new(), |title| format!("{title}\n"));
-        for message in messages {
-            text.push('\n');
-            text.push_str(&message.role);
-            text.push_str(": ");
-            text.push_str(&message.content);
-            text.push('\n');
-        }
-        text
+        let said = messages.iter().map(|message| (message.role.as_str(), message.content.as_str()));
+        toolrest_core::chat_text(title, said)
     }
 
     /// Names for the file that shows a chat with this title, the best first: the title, made fit for a path; the same
@@ -216,6 +210,9 @@ pub trait FileStore: Send + Sync {
 
     /// Finds one commit.
     async fn commit_info(&self, access: Access, commit: CommitId) -> Result<CommitInfo>;
+
+    /// The commit that took another back, if one did and was not taken back itself.
+    async fn undone_by(&self, access: Access, commit: CommitId) -> Result<Option<CommitId>>;
 
     /// Begins a chat, which appears as a file below `/chats`.
     async fn create_chat(&self, access: Access, title: String) -> Result<Chat>;

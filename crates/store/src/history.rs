@@ -126,6 +126,7 @@ impl FolderCommit {
                 // In folders there is no JSON, whose stored bytes would have another hash.
                 key: content.hash,
                 size: content.size,
+                shown_size: content.size,
                 encoding: Encoding::from_code(content.encoding).ok_or_else(torn)?,
                 data: data.to_vec(),
                 signature: None,

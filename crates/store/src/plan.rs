@@ -401,7 +401,8 @@ impl Planner {
         }
         let below = self.view.below.get(path).copied().unwrap_or_default();
         if row.file_type == FileType::Folder && below.entries > 0 {
-            let message = format!("Folder is not empty: {path} holds {} entries; remove them first", below.entries);
+            let entries = if below.entries == 1 { "1 entry".to_owned() } else { format!("{} entries", below.entries) };
+            let message = format!("Folder is not empty: {path} holds {entries}; remove what is in it first");
             return Err(ToolError::new(ErrorKind::NotEmpty, message));
         }
         let is_folder = row.file_type == FileType::Folder;
@@ -550,7 +551,7 @@ pub(crate) fn head(content: &Prepared) -> Head {
         hash: content.hash,
         blob: content.key,
         form: content.form,
-        size: content.size,
+        size: content.shown_size,
     }
 }
 
@@ -588,7 +589,7 @@ fn through_file(path: &WsPath) -> ToolError {
 }
 
 fn folder_not_found(path: &WsPath) -> ToolError {
-    ToolError::new(ErrorKind::NotFound, format!("Folder not found: {path}; create it with mkdir first"))
+    ToolError::new(ErrorKind::NotFound, format!("Folder not found: {path}; create it first"))
 }
 
 fn already_exists(path: &WsPath) -> ToolError {

@@ -5,7 +5,8 @@ use serde::Serialize;
 use serde_json::Value;
 use std::time::Duration;
 use toolrest_core::{
-    Attribution, CheckedIn, CommitId, ErrorKind, LeftOut, ProgramChange, ProgramConflict, Result, ToolError,
+    Attribution, CheckedIn, CommitId, ErrorKind, LeftOut, LeftOutReason, ProgramChange, ProgramChangeKind,
+    ProgramConflict, Result, ToolError, WsPath,
 };
 use toolrest_ops::exec::{Limit, Ran};
 
@@ -39,16 +40,16 @@ pub(crate) struct Changes {
     changes_by: Option<Attribution>,
     /// What the program changed; the first hundred.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    changes: Vec<ProgramChange>,
+    changes: Vec<Change>,
     /// How many files and folders the program changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     changes_total: Option<usize>,
     /// Files that somebody else changed meanwhile: theirs stand, the program's are kept beside them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    conflicts: Vec<ProgramConflict>,
+    conflicts: Vec<Conflict>,
     /// What is not part of the commit, and why; the first hundred.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    left_out: Vec<LeftOut>,
+    left_out: Vec<NotKept>,
     /// How much is not part of the commit.
     #[serde(skip_serializing_if = "Option::is_none")]
     left_out_total: Option<usize>,
@@ -62,8 +63,76 @@ impl Changes {
         changed.truncate(TOLD);
         left_out.truncate(TOLD);
         let changes_by = commit.is_some().then_some(attribution);
-        Self { commit_id: commit, changes_by, changes: changed, changes_total, conflicts, left_out, left_out_total }
+        Self {
+            commit_id: commit,
+            changes_by,
+            changes: changed.into_iter().map(Change::from).collect(),
+            changes_total,
+            conflicts: conflicts.into_iter().map(Conflict::from).collect(),
+            left_out: left_out.into_iter().map(NotKept::from).collect(),
+            left_out_total,
+        }
     }
+}
+
+/// Something that a program did to a file or folder.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Change {
+    /// Where it is, or was, relative to the workspace root.
+    path: String,
+    /// What was done.
+    change: ProgramChangeKind,
+    /// Where it was before, if it was moved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<String>,
+}
+
+impl From<ProgramChange> for Change {
+    fn from(done: ProgramChange) -> Self {
+        Self { path: relative(&done.path), change: done.change, from: done.from.as_ref().map(relative) }
+    }
+}
+
+/// A file that a program changed and somebody else too. What the other did stands; what the program did is beside it.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Conflict {
+    /// The file, relative to the workspace root.
+    path: String,
+    /// Where the program's version of it is, if it had one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kept_as: Option<String>,
+    /// What stood in the way.
+    reason: String,
+}
+
+impl From<ProgramConflict> for Conflict {
+    fn from(conflict: ProgramConflict) -> Self {
+        let ProgramConflict { path, kept_as, reason } = conflict;
+        Self { path: relative(&path), kept_as: kept_as.as_ref().map(relative), reason }
+    }
+}
+
+/// Something that a program changed and that is not part of the commit.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct NotKept {
+    /// The file, or the folder with all that is in it, relative to the workspace root. Names that are not text are made
+    /// readable.
+    path: String,
+    /// Why.
+    reason: LeftOutReason,
+}
+
+impl From<LeftOut> for NotKept {
+    fn from(left: LeftOut) -> Self {
+        Self { path: left.path.trim_start_matches('/').to_owned(), reason: left.reason }
+    }
+}
+
+fn relative(path: &WsPath) -> String {
+    path.without_slash().to_owned()
 }
 
 /// What a program printed and how it ended.
@@ -90,7 +159,11 @@ pub(crate) fn printed(ran: Ran) -> Result<Printed> {
         },
     };
     if report.limit_hit == Some(Limit::Time) {
-        let message = format!("The program was ended after {} ms, its time limit", report.duration.as_millis());
+        let message = format!(
+            "The program was ended after {} ms, its time limit; pass a larger `timeout` (in seconds), as far as the \
+             server allows",
+            report.duration.as_millis()
+        );
         return Err(printed.failed(ErrorKind::Timeout, message));
     }
     Ok(printed)

@@ -5,6 +5,7 @@ mod data_visualize;
 mod execute_shell_command;
 
 use crate::aftermath::Printed;
+use crate::told::{DOWNLOAD, PathForm, tell};
 use crate::{Services, errors};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -42,19 +43,20 @@ impl Dialect for BackendDialect {
         #[derive(Serialize)]
         struct Inside<'a> {
             code: &'a str,
-            message: &'a str,
+            message: String,
             retryable: bool,
             remediation: &'a str,
             #[serde(skip_serializing_if = "Map::is_empty")]
             details: &'a Map<String, Value>,
         }
         let row = errors::row(error.kind);
+        let told = tell(error, PathForm::Relative, DOWNLOAD);
         let inside = Inside {
             code: row.backend,
-            message: &error.message,
+            message: told.message_with_hint(),
             retryable: row.retryable,
             remediation: row.remediation,
-            details: &error.details,
+            details: &told.details,
         };
         // Strings and maps of JSON values always serialise.
         serde_json::to_vec(&Failure { error: inside, correlation_id: correlation }).unwrap_or_default()
@@ -62,6 +64,10 @@ impl Dialect for BackendDialect {
 
     fn status(&self, error: &ToolError) -> u16 {
         errors::row(error.kind).status
+    }
+
+    fn needs_correlation(&self) -> bool {
+        true
     }
 }
 

@@ -10,6 +10,7 @@ mod not_listed;
 mod plain;
 mod reference;
 mod system;
+mod told;
 pub mod workspace;
 
 pub use reference::reference;

@@ -1,23 +1,15 @@
 //! The dialect that 001 and 004 share.
 
 use crate::errors::{self, ErrorRow};
+use crate::told::{DOWNLOAD, PathForm, Told, tell};
 use serde::Serialize;
-use serde_json::Value;
 use toolrest_core::{Dialect, ToolError};
-
-/// The files that a missing one may have been meant for, on a line of their own.
-fn near(error: &ToolError) -> String {
-    let names = error.details.get("near").and_then(Value::as_array);
-    let names = names.into_iter().flatten().filter_map(Value::as_str).map(|name| name.trim_start_matches('/'));
-    let names: Vec<&str> = names.collect();
-    if names.is_empty() { String::new() } else { format!("\nDid you mean {}?", names.join(" or ")) }
-}
 
 /// Wraps a result not at all, and an error as `{"error", "message"}`.
 pub(crate) struct Plain {
     /// The column of the table that holds the dialect's codes.
     pub code: fn(&ErrorRow) -> &'static str,
-    /// What is said of an error.
+    /// What is said of an error, with its paths in the form that the dialect takes.
     pub message: fn(&ToolError) -> String,
 }
 
@@ -32,8 +24,11 @@ impl Dialect for Plain {
             error: &'static str,
             message: String,
         }
-        let body =
-            Failure { error: (self.code)(&errors::row(error.kind)), message: (self.message)(error) + &near(error) };
+        let told = tell(error, PathForm::Relative, DOWNLOAD);
+        let mut error = error.clone();
+        (error.message, error.details) = (told.message.clone(), told.details.clone());
+        let told = Told { message: (self.message)(&error), ..told };
+        let body = Failure { error: (self.code)(&errors::row(error.kind)), message: told.message_with_hint() };
         // Strings always serialise.
         serde_json::to_vec(&body).unwrap_or_default()
     }

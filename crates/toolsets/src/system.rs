@@ -14,6 +14,7 @@ mod wait_process;
 mod write_file;
 mod write_input;
 
+use crate::told::{PathForm, tell};
 use crate::{Services, errors};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -55,12 +56,13 @@ impl Dialect for SystemDialect {
         #[derive(Serialize)]
         struct Inside<'a> {
             code: &'a str,
-            message: &'a str,
+            message: String,
             #[serde(skip_serializing_if = "Map::is_empty")]
             details: &'a Map<String, Value>,
         }
         let code = errors::row(error.kind).system;
-        let inside = Inside { code, message: &error.message, details: &error.details };
+        let told = tell(error, PathForm::Relative, "Call read_file with \"encoding\": \"base64\"");
+        let inside = Inside { code, message: told.message_with_hint(), details: &told.details };
         // Strings and maps of JSON values always serialise.
         serde_json::to_vec(&Failure { ok: false, error: inside }).unwrap_or_default()
     }

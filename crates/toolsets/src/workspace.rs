@@ -12,10 +12,11 @@ mod touch;
 mod write;
 
 use crate::errors;
+use crate::told::{DOWNLOAD, PathForm, tell};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use toolrest_core::{CallCx, Dialect, Result, ToolError, Toolset, WsPath};
+use toolrest_core::{CallCx, Dialect, ErrorKind, Result, ToolError, Toolset, WsPath};
 
 /// The toolset with its tools.
 pub fn toolset() -> Toolset {
@@ -62,11 +63,31 @@ pub fn failure(error: &ToolError) -> Vec<u8> {
         #[serde(skip_serializing_if = "Option::is_none")]
         fields: Option<Map<String, Value>>,
     }
-    let fields =
-        error.argument_at_fault().map(|name| Map::from_iter([(name.to_owned(), Value::String(error.message.clone()))]));
+    // The messages of the specification are exact, so what else may help stands with the argument.
+    let told = tell(error, PathForm::FromRoot, DOWNLOAD);
+    let at_fault = error.argument_at_fault().or_else(|| told.hint.as_ref().map(|_| "path"));
+    let fields = at_fault.map(|name| Map::from_iter([(name.to_owned(), Value::String(told.message_with_hint()))]));
     let body = Failure { error: &error.message, code: errors::row(error.kind).workspace, fields };
     // Strings and maps of JSON values always serialise.
     serde_json::to_vec(&body).unwrap_or_default()
+}
+
+/// Names the argument that holds the path in an error about what stands there, unless another is named.
+fn about_path(argument: &'static str) -> impl FnOnce(ToolError) -> ToolError {
+    move |error| match error.kind {
+        ErrorKind::IsDirectory
+        | ErrorKind::NotADirectory
+        | ErrorKind::Binary
+        | ErrorKind::Protected
+        | ErrorKind::WrongType
+        | ErrorKind::InvalidPath
+        | ErrorKind::OutsideWorkspace
+            if error.argument_at_fault().is_none() =>
+        {
+            error.about(argument)
+        }
+        _ => error,
+    }
 }
 
 /// Reads a path argument by 000's rules, naming the argument if it is at fault.

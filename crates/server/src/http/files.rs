@@ -15,6 +15,7 @@ use toolrest_core::{
 };
 use toolrest_ops::Force;
 use toolrest_store::Page;
+use toolrest_toolsets::errors;
 
 type Params = Query<HashMap<String, String>>;
 
@@ -213,9 +214,26 @@ pub(crate) async fn undo(State(app): State<Arc<App>>, at: At, request: Request) 
     let undone = app.store.commit_info(at.access(Role::Editor), id).await?;
     let Undo { force } = at.json_if_any(&app, request).await?;
     let force = if force { Force::Yes } else { Force::No };
-    let done = commit(&app, &at, "undo", toolrest_ops::undo(&undone, force)?).await?;
+    let done = match commit(&app, &at, "undo", toolrest_ops::undo(&undone, force)?).await {
+        Ok(done) => done,
+        Err(error) => return Err(or_undone_already(&app, &at, id, error).await?.into()),
+    };
     let id = done.id.ok_or_else(|| ToolError::internal("an undo changed nothing"))?;
     ok(&json!({ "commit": app.store.commit_info(at.access(Role::Viewer), id).await? }))
+}
+
+/// Says of a commit that cannot be undone that this was done already, if that is why.
+async fn or_undone_already(app: &App, at: &At, id: CommitId, error: ToolError) -> Result<ToolError> {
+    if !matches!(errors::row(error.kind).status, 404 | 409) {
+        return Ok(error);
+    }
+    Ok(match app.store.undone_by(at.access(Role::Viewer), id).await? {
+        Some(by) => {
+            let message = format!("Commit {id} was undone already, by commit {by}; undo that one to bring it back");
+            ToolError::new(ErrorKind::Conflict, message)
+        }
+        None => error,
+    })
 }
 
 pub(crate) async fn calls(State(app): State<Arc<App>>, at: At, query: Params) -> Answer {

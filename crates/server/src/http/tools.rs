@@ -123,9 +123,7 @@ async fn bind(
 }
 
 async fn read(app: &App, toolset: &str, request: Request, correlation: &mut String) -> Result<(String, JsonText)> {
-    if app.engine.toolsets().find(toolset).is_none() {
-        return Err(no_toolset(toolset));
-    }
+    let Some(found) = app.engine.toolsets().find(toolset) else { return Err(no_toolset(toolset)) };
     let in_header = correlation_of(request.headers());
     let ToolRequest { tool, args, correlation_id } = json(request, app, app.settings.limits.body_bytes).await?;
     if let Some(given) = correlation_id {
@@ -135,11 +133,14 @@ async fn read(app: &App, toolset: &str, request: Request, correlation: &mut Stri
                 "`correlationId` must be a text of 1 to 128 bytes without control characters",
             )
         })?;
-        if in_header.is_some_and(|header| header != given) {
+        if in_header.as_ref().is_some_and(|header| *header != given) {
             let message = "`correlationId` and the header X-Correlation-ID differ; give one of them, or the same twice";
             return Err(ToolError::argument("correlationId", message));
         }
         *correlation = given;
+    } else if in_header.is_none() && found.dialect().needs_correlation() {
+        let message = "Missing required field: correlationId; give it in the body, or as the header X-Correlation-ID";
+        return Err(ToolError::argument("correlationId", message));
     }
     let tool = tool.as_string().ok_or_else(|| ToolError::argument("tool", "`tool` must be the name of a tool"))?;
     if !args.is_object() {

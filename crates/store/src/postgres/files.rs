@@ -38,9 +38,13 @@ static STAT: LazyLock<String> = LazyLock::new(|| {
 });
 
 /// By name in one folder, by path below it: each the key of an index, and the first column.
-const LIST: &str = "SELECT name, display_name, kind, is_virtual, size, updated_at FROM files
+const LIST: &str = "SELECT name, display_name, kind, is_virtual, CASE WHEN is_virtual THEN octet_length(coalesce(display_name, name))::bigint + 1 + (
+        SELECT coalesce(sum(octet_length(m.role) + octet_length(m.content) + 4), 0)::bigint FROM chat_messages m
+        WHERE m.ws = files.ws AND m.chat_id = files.id) ELSE size END, updated_at FROM files
     WHERE ws = $1 AND dir = $2 AND deleted_at IS NULL ORDER BY name LIMIT $3";
-const LIST_BELOW: &str = "SELECT path, display_name, kind, is_virtual, size, updated_at FROM files
+const LIST_BELOW: &str = "SELECT path, display_name, kind, is_virtual, CASE WHEN is_virtual THEN octet_length(coalesce(display_name, name))::bigint + 1 + (
+        SELECT coalesce(sum(octet_length(m.role) + octet_length(m.content) + 4), 0)::bigint FROM chat_messages m
+        WHERE m.ws = files.ws AND m.chat_id = files.id) ELSE size END, updated_at FROM files
     WHERE ws = $1 AND path > $2 AND path < $3 AND deleted_at IS NULL ORDER BY path LIMIT $4";
 
 /// The caller's role and the type of what is to be listed.
@@ -241,6 +245,16 @@ impl FileStore for Postgres {
         let rows = self.look(&sql, &[&access.workspace.0, &access.user.0, &id.0]).await?;
         authorised(access, &rows, 0)?;
         rows.first().filter(|row| has_id(row, 1)).map_or_else(|| Err(no_such_commit(id)), |row| commit_info(row, 1))
+    }
+
+    async fn undone_by(&self, access: Access, commit: CommitId) -> Result<Option<CommitId>> {
+        let sql = "SELECT m.role, c.id FROM members m
+            LEFT JOIN commits c ON c.ws = m.ws AND c.undoes = $3
+                AND NOT EXISTS (SELECT 1 FROM commits r WHERE r.ws = c.ws AND r.undoes = c.id)
+            WHERE m.ws = $1 AND m.user_id = $2 ORDER BY c.id DESC LIMIT 1";
+        let rows = self.look(sql, &[&access.workspace.0, &access.user.0, &commit.0]).await?;
+        authorised(access, &rows, 0)?;
+        Ok(rows.first().and_then(|row| row.get::<_, Option<uuid::Uuid>>(1)).map(CommitId))
     }
 
     async fn create_chat(&self, access: Access, title: String) -> Result<Chat> {

@@ -8,7 +8,9 @@ use async_trait::async_trait;
 use toolrest_core::{Access, Changeset, ContentHash, Listed, Result, ToolError, WorkspaceId, WsPath};
 use uuid::Uuid;
 
-const VIRTUAL_FILES: &str = "SELECT path, display_name, kind, is_virtual, size, updated_at FROM files
+const VIRTUAL_FILES: &str = "SELECT path, display_name, kind, is_virtual, CASE WHEN is_virtual THEN octet_length(coalesce(display_name, name))::bigint + 1 + (
+        SELECT coalesce(sum(octet_length(m.role) + octet_length(m.content) + 4), 0)::bigint FROM chat_messages m
+        WHERE m.ws = files.ws AND m.chat_id = files.id) ELSE size END, updated_at FROM files
     WHERE ws = $1 AND is_virtual AND deleted_at IS NULL ORDER BY path";
 
 /// The oldest contents of a folder's history, but for what its files hold now: that is what the next change is compared

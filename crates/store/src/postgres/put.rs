@@ -39,7 +39,7 @@ WITH me AS (
 ), made AS (
     INSERT INTO files (ws, id, path, dir, name, kind, head_seq, head_version, head_hash, head_blob, head_form, size,
         created_at, updated_at)
-    SELECT $1, $15, $4, $5, $6, $7, 1, $14, $8, $9, $10, $11, $17, $17 FROM folder
+    SELECT $1, $15, $4, $5, $6, $7, 1, $14, $8, $9, $10, $28, $17, $17 FROM folder
     ON CONFLICT DO NOTHING
     RETURNING id
 ), target AS (
@@ -49,10 +49,10 @@ WITH me AS (
     ON CONFLICT DO NOTHING RETURNING size
 ), versioned AS (
     INSERT INTO versions (ws, file_id, seq, id, hash, form, blob, size, author, commit_id, created_at)
-    SELECT $1, id, seq, $14, $8, $10, $9, $11, $2, $16, $17 FROM target
+    SELECT $1, id, seq, $14, $8, $10, $9, $28, $2, $16, $17 FROM target
 ), updated AS (
     UPDATE files SET head_seq = fit.head_seq + 1, head_version = $14, head_hash = $8, head_blob = $9, head_form = $10,
-        size = $11, updated_at = $17
+        size = $28, updated_at = $17
     FROM fit WHERE files.ws = $1 AND files.id = fit.id
 ), changed AS (
     INSERT INTO changes (ws, file_id) SELECT $1, id FROM target
@@ -122,6 +122,7 @@ impl Postgres {
                     &version_expected,
                     &content.signature.as_ref().map(Signature::as_bytes),
                     &form_refused,
+                    &content.shown_size,
                 ],
             )
             .await;

@@ -212,6 +212,17 @@ impl FileStore for Sqlite {
         .await
     }
 
+    async fn undone_by(&self, access: Access, commit: CommitId) -> Result<Option<CommitId>> {
+        Sqlite::read(self, move |db| {
+            authorised(db, access)?;
+            let sql = "SELECT id FROM commits c WHERE ws = ?1 AND undoes = ?2
+                           AND NOT EXISTS (SELECT 1 FROM commits r WHERE r.ws = c.ws AND r.undoes = c.id)
+                       ORDER BY id DESC LIMIT 1";
+            find(db, sql, (access.workspace.0, commit.0), |row| Ok(CommitId(row.get(0)?)))
+        })
+        .await
+    }
+
     async fn create_chat(&self, access: Access, title: String) -> Result<Chat> {
         let bytes = quota::cost(0, 2);
         let reserved = quota::reserve(self, access, bytes).await?;

@@ -40,8 +40,10 @@ pub(super) fn file(row: &Row<'_>) -> rusqlite::Result<FileRow> {
     })
 }
 
-/// The columns that [`listed`] reads.
-pub(super) const LISTED_COLUMNS: &str = "f.path, f.display_name, f.kind, f.is_virtual, f.size, f.updated_at";
+/// The columns that [`listed`] reads. A chat has the size of the text that is made from its messages.
+pub(super) const LISTED_COLUMNS: &str = "f.path, f.display_name, f.kind, f.is_virtual, CASE f.is_virtual WHEN 1 THEN length(CAST(coalesce(f.display_name, f.name) AS BLOB)) + 1 + \
+     (SELECT coalesce(sum(length(CAST(m.role AS BLOB)) + length(CAST(m.content AS BLOB)) + 4), 0) FROM chat_messages m \
+     WHERE m.ws = f.ws AND m.chat_id = f.id) ELSE f.size END, f.updated_at";
 
 /// Reads a row of a listing.
 pub(super) fn listed(row: &Row<'_>) -> rusqlite::Result<Listed> {

@@ -46,6 +46,7 @@ mod programs;
 mod quotas;
 mod reference;
 mod replicas;
+mod replies;
 mod roles;
 mod search_storm;
 mod sessions;

@@ -264,7 +264,7 @@ async fn errors_are_the_sentences_of_the_specification(on: On) {
     let bytes = json!({"path": "a.bin", "content": "AP8A", "encoding": "base64"});
     SYSTEM.ok(&workspace, "write_file", bytes).await;
     let binary = CODING.refused(&workspace, 400, "BINARY_FILE", "read", json!({"filePath": "a.bin"})).await;
-    assert_eq!(binary, "Cannot read binary file: a.bin");
+    assert!(binary.starts_with("Cannot read binary file: a.bin\n"), "{binary}");
     workspace.write("/a.txt", "x").await;
     let args = json!({"filePath": "a.txt", "oldString": "y".repeat(60), "newString": ""});
     let absent = CODING.refused(&workspace, 400, "STRING_NOT_FOUND", "edit", args).await;

@@ -2,7 +2,7 @@ use crate::arguments;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolrest_core::{Action, CallCx, Removal, Result, Tool};
+use toolrest_core::{Action, CallCx, ErrorKind, Removal, Result, Tool, ToolError};
 
 pub(super) struct DeleteFile;
 
@@ -23,6 +23,13 @@ pub(super) struct Output {
     deleted: Vec<String>,
 }
 
+fn or_recursive(error: ToolError) -> ToolError {
+    match error.kind {
+        ErrorKind::NotEmpty => error.hinting("Pass \"recursive\": true to delete it with all that is in it"),
+        _ => error,
+    }
+}
+
 #[async_trait]
 impl Tool for DeleteFile {
     const NAME: &'static str = "delete_file";
@@ -37,7 +44,8 @@ impl Tool for DeleteFile {
         let deleted = if args.recursive.unwrap_or(false) {
             toolrest_ops::remove_tree(cx, &path, hash).await?
         } else {
-            vec![toolrest_ops::remove(cx, &path, Removal::Single, hash).await?.path]
+            let removed = toolrest_ops::remove(cx, &path, Removal::Single, hash).await;
+            vec![removed.map_err(or_recursive)?.path]
         };
         Ok(Output { deleted: deleted.iter().map(|path| path.without_slash().to_owned()).collect() })
     }

@@ -2,7 +2,7 @@ use crate::arguments;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolrest_core::{Action, CallCx, Result, Tool};
+use toolrest_core::{Action, CallCx, Result, Tool, ToolError};
 use toolrest_ops::Overwrite;
 
 pub(super) struct MoveFile;
@@ -41,7 +41,15 @@ impl Tool for MoveFile {
             (arguments::relative_path(cx, "from", &args.from)?, arguments::relative_path(cx, "to", &args.to)?);
         let overwrite = if args.overwrite.unwrap_or(false) { Overwrite::File } else { Overwrite::Refuse };
         let hash = arguments::expected_hash(args.expected_hash.as_deref());
-        toolrest_ops::rename(cx, &from, &to, overwrite, hash).await?;
+        let about = |error: ToolError| {
+            let error = match error.argument_at_fault() {
+                Some("source") => error.about("from"),
+                Some("destination") => error.about("to"),
+                _ => error,
+            };
+            error.detail("from", from.as_str()).detail("to", to.as_str())
+        };
+        toolrest_ops::rename(cx, &from, &to, overwrite, hash).await.map_err(about)?;
         Ok(Output { from: from.without_slash().to_owned(), to: to.without_slash().to_owned() })
     }
 }

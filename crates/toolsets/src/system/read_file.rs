@@ -58,7 +58,7 @@ impl Tool for ReadFile {
         let bytes = match content {
             Content::Bytes(bytes) if encoding == Encoding::Base64 => bytes,
             Content::Encoded(text) if encoding == Encoding::Base64 => text.into_bytes(),
-            content => Editable::of(content, entry.file_type, &path, cx.limits.response_bytes)?.text.into_bytes(),
+            content => Editable::of_file(&entry, content, cx.limits.response_bytes)?.text.into_bytes(),
         };
         let size = own_size.unwrap_or(bytes.len());
         let content = match encoding {

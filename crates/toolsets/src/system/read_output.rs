@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};
-use toolrest_core::{Action, CallCx, Result, Tool};
+use toolrest_core::{Action, CallCx, Result, Tool, ToolError};
 use toolrest_ops::exec::Processes;
 
 /// How much is given at once where nothing else is asked for.
@@ -50,7 +50,10 @@ impl Tool for ReadOutput {
     type Output = Output;
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
-        let limit = args.limit.unwrap_or(DEFAULT_BYTES).clamp(1, MOST_BYTES);
+        let limit = args.limit.unwrap_or(DEFAULT_BYTES);
+        if !(1..=MOST_BYTES).contains(&limit) {
+            return Err(ToolError::argument("limit", format!("`limit` must be from 1 to {MOST_BYTES}, not {limit}")));
+        }
         let patience = arguments::seconds("wait", args.wait.filter(|wait| *wait != 0.0))?.unwrap_or(Duration::ZERO);
         let (piece, info) = self.0.output(cx, &args.id, args.offset.unwrap_or(0), limit, patience).await?;
         Ok(Output {

@@ -5,7 +5,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolrest_core::{Action, CallCx, ContentHash, Parents, Result, Tool, ToolError};
+use toolrest_core::{Action, CallCx, ContentHash, ErrorKind, Parents, Result, Tool, ToolError};
 use toolrest_ops::{Given, TextOptions, write_text};
 
 pub(super) struct WriteFile;
@@ -63,7 +63,11 @@ impl Tool for WriteFile {
             run: arguments::run(args.dry_run),
             given,
         };
-        let written = write_text(cx, &path, bytes, &options).await?;
+        let written = write_text(cx, &path, bytes, &options).await.map_err(|error| match error.kind {
+            // A file that is not there is made, so that only its directory can be missing.
+            ErrorKind::NotFound => error.hinting("Pass \"createDirs\": true to have missing directories made"),
+            _ => error,
+        })?;
         Ok(Output {
             path: path.without_slash().to_owned(),
             size: written.bytes,

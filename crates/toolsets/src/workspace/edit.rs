@@ -1,4 +1,4 @@
-use super::path;
+use super::{about_path, path};
 use crate::arguments;
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -56,7 +56,8 @@ pub(super) async fn run(cx: &CallCx, args: Args, which: Which) -> Result<Output>
         expected: arguments::expected_hash(args.last_read_hash.as_deref()),
         run,
     };
-    let edited = toolrest_ops::edit(cx, &path, &options).await.map_err(about_old_string)?;
+    let edited = toolrest_ops::edit(cx, &path, &options).await.map_err(about_old_string);
+    let edited = edited.map_err(about_path("path"))?;
     Ok(Output {
         path,
         file_id: edited.file,

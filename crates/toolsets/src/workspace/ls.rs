@@ -1,4 +1,4 @@
-use super::path;
+use super::{about_path, path};
 use crate::arguments;
 use crate::not_listed::NotListed;
 use async_trait::async_trait;
@@ -93,7 +93,7 @@ impl Tool for Ls {
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
         let path = path(cx, "path", args.path.as_deref().unwrap_or("/")).await?;
         let depth = arguments::depth(args.recursive);
-        let listing = toolrest_ops::list(cx, &path, depth).await?;
+        let listing = toolrest_ops::list(cx, &path, depth).await.map_err(about_path("path"))?;
         let skipped = NotListed::of(&listing, ToString::to_string);
         Ok(Output { path, entries: listing.entries, skipped })
     }

@@ -1,4 +1,4 @@
-use super::path;
+use super::{about_path, path};
 use crate::arguments;
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -34,7 +34,8 @@ impl Tool for Mkdir {
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
         let path = path(cx, "path", &args.path).await?;
-        let made = toolrest_ops::make_dir(cx, &path, arguments::expected_hash(args.last_read_hash.as_deref())).await?;
+        let hash = arguments::expected_hash(args.last_read_hash.as_deref());
+        let made = toolrest_ops::make_dir(cx, &path, hash).await.map_err(about_path("path"))?;
         Ok(Output { path, file_id: made.file })
     }
 }

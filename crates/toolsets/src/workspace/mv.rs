@@ -1,4 +1,4 @@
-use super::path;
+use super::{about_path, path};
 use crate::arguments;
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -40,8 +40,8 @@ impl Tool for Mv {
         let given = args.destination.trim_end();
         let into = to.is_root() || given.ends_with('/') || given.ends_with("/.");
         let to = if into { Destination::Into(to) } else { Destination::At(to) };
-        let moved =
-            toolrest_ops::move_to(cx, &from_path, to, arguments::expected_hash(args.last_read_hash.as_deref())).await?;
+        let hash = arguments::expected_hash(args.last_read_hash.as_deref());
+        let moved = toolrest_ops::move_to(cx, &from_path, to, hash).await.map_err(about_path("source"))?;
         Ok(Output { from_path, to_path: moved.path })
     }
 }

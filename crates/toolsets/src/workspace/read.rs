@@ -1,4 +1,4 @@
-use super::path;
+use super::{about_path, path};
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -42,13 +42,14 @@ impl Tool for Read {
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
         let path = path(cx, "path", &args.path).await?;
-        let (entry, content) = toolrest_ops::read(cx, &path).await?;
+        let (entry, content) = toolrest_ops::read(cx, &path).await.map_err(about_path("path"))?;
         let hash = entry.hash.map_or_else(|| content.hash(), Ok)?;
         let content = match content {
             Content::Text(text) => Shown::Text(text),
             Content::Json(json) => Shown::Json(json),
             other @ (Content::Encoded(_) | Content::Bytes(_)) => {
-                Shown::Text(Editable::of(other, entry.file_type, &path, cx.limits.response_bytes)?.text)
+                let text = Editable::of(other, entry.file_type, &path, cx.limits.response_bytes);
+                Shown::Text(text.map_err(about_path("path"))?.text)
             }
         };
         Ok(Output { path, content, hash })

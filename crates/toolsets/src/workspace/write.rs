@@ -1,4 +1,4 @@
-use super::path;
+use super::{about_path, path};
 use crate::arguments;
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -66,7 +66,7 @@ impl Tool for Write {
             expected: arguments::expected_hash(args.last_read_hash.as_deref()),
             parents: Parents::Create,
         };
-        let written = toolrest_ops::write(cx, &path, &args.content, &options).await?;
+        let written = toolrest_ops::write(cx, &path, &args.content, &options).await.map_err(about_path("path"))?;
         Ok(Output { path, file_id: written.file, version_id: written.version, hash: written.hash })
     }
 }

@@ -1,0 +1,288 @@
+//! Replies and errors: in the form that the toolset takes, naming what is at fault and what to do.
+
+use serde_json::{Value, json};
+use toolrest_testkit::{Request, Workspace};
+
+use crate::on::{On, list_at, text_at};
+use crate::toolset::{BACKEND, CODING, FILE, SYSTEM};
+
+on_every_backend![
+    errors_show_paths_as_the_toolset_takes_them,
+    programs_tell_of_changes_by_paths_that_the_toolset_takes,
+    a_missing_file_is_answered_with_names_like_it,
+    a_binary_file_is_refused_with_the_way_to_its_bytes,
+    an_unknown_tool_is_answered_with_the_tools_there_are,
+    a_folder_that_is_not_empty_is_refused_with_the_way_to_remove_it,
+    moves_tell_of_from_and_to,
+    a_missing_directory_is_refused_without_a_tool_that_is_not_there,
+    numbers_out_of_range_are_told_with_their_argument,
+    errors_of_the_workspace_toolset_name_the_argument_at_fault,
+    a_commit_that_was_undone_already_is_told_as_such,
+    a_chat_has_the_same_lines_for_searches_and_readers;
+    sizes_agree_between_listings_and_reads
+];
+
+/// The body of a refusal.
+async fn refusal(workspace: &Workspace, toolset: &str, tool: &str, args: Value) -> Value {
+    let reply = workspace.call_of(toolset, tool, &args).await;
+    assert!(reply.status >= 400, "{reply}");
+    reply.json()
+}
+
+async fn errors_show_paths_as_the_toolset_takes_them(on: On) {
+    let workspace = on.workspace().await;
+    workspace.write("/dir/a.txt", "text").await;
+    workspace.write("/b.txt", "text").await;
+    for (toolset, tool, args) in [
+        ("file", "file.read", json!({"path": "dir/missing"})),
+        ("file", "file.read", json!({"path": "dir"})),
+        ("file", "file.delete", json!({"path": "dir"})),
+        ("file", "file.write", json!({"path": "dir", "content": ""})),
+        ("file", "file.write", json!({"path": "b.txt/x", "content": ""})),
+        ("file", "file.list", json!({"path": "b.txt"})),
+        ("file", "file.patch", json!({"path": "b.txt", "patches": [{"find": "none", "replace": ""}]})),
+        ("file", "file.write", json!({"path": "b.txt", "content": "", "expected_hash": "0"})),
+        ("system", "read_file", json!({"path": "dir/missing"})),
+        ("system", "write_file", json!({"path": "no/x", "content": ""})),
+        ("system", "delete_file", json!({"path": "dir"})),
+        ("system", "move_file", json!({"from": "dir/a.txt", "to": "b.txt"})),
+        ("system", "list_directory", json!({"path": "b.txt"})),
+        ("coding", "read", json!({"filePath": "dir"})),
+        ("coding", "edit", json!({"filePath": "b.txt", "oldString": "t", "newString": ""})),
+        ("backend", "data_analyze", json!({"input_file_path": "missing.csv", "analysis_script": ""})),
+    ] {
+        let body = refusal(&workspace, toolset, tool, args.clone()).await.to_string();
+        for path in ["/dir", "/b.txt", "/no", "/missing.csv"] {
+            assert!(
+                !body.contains(&format!("\"{path}")) && !body.contains(&format!(" {path}")),
+                "{tool} {args}: {body}"
+            );
+        }
+    }
+    let missing = refusal(&workspace, "system", "read_file", json!({"path": "dir/missing"})).await;
+    assert_eq!(missing["error"]["details"]["path"], "dir/missing");
+    let in_root = workspace.refused(404, "NOT_FOUND", "read", json!({"path": "dir/missing"})).await;
+    assert_eq!(in_root["error"], "File not found: /dir/missing");
+}
+
+async fn programs_tell_of_changes_by_paths_that_the_toolset_takes(on: On) {
+    let workspace = on.workspace().await;
+    workspace.write("/old.txt", "text of some length, so that it is known again\n").await;
+    let code = json!({"language": "bash", "code": "mkdir -p dir; echo x > dir/new.txt; mv old.txt dir/moved.txt"});
+    let ran = SYSTEM.ok(&workspace, "run_code", code).await;
+    let changes = list_at(&ran, "/changes");
+    assert!(!changes.is_empty(), "{ran}");
+    for change in changes {
+        let path = text_at(change, "/path");
+        assert!(!path.starts_with('/'), "{ran}");
+        if change["change"] != "removed" && path != "dir" {
+            SYSTEM.ok(&workspace, "read_file", json!({"path": path})).await;
+        }
+    }
+    let code = json!({"language": "bash", "code": "sleep 60", "timeout": 0.3});
+    let late = SYSTEM.refused(&workspace, 504, "TIMEOUT", "run_code", code).await;
+    assert!(late.contains("`timeout`"), "{late}");
+}
+
+async fn a_missing_file_is_answered_with_names_like_it(on: On) {
+    let workspace = on.workspace().await;
+    workspace.write("/src/config.rs", "").await;
+    let system = SYSTEM.refused(&workspace, 404, "FILE_NOT_FOUND", "read_file", json!({"path": "src/confg.rs"})).await;
+    assert_eq!(system, "File not found: src/confg.rs\nDid you mean src/config.rs?");
+    let args = json!({"from": "src/confg.rs", "to": "x"});
+    let moved = SYSTEM.refused(&workspace, 404, "FILE_NOT_FOUND", "move_file", args).await;
+    assert!(moved.ends_with("Did you mean src/config.rs?"), "{moved}");
+    let file = FILE.refused(&workspace, 404, "file_not_found", "file.delete", json!({"path": "src/confg.rs"})).await;
+    assert!(file.ends_with("Did you mean src/config.rs?"), "{file}");
+    let coding = CODING.refused(&workspace, 404, "FILE_NOT_FOUND", "read", json!({"filePath": "src/confg.rs"})).await;
+    assert!(coding.ends_with("Did you mean src/config.rs?"), "{coding}");
+    let exact = workspace.refused(404, "NOT_FOUND", "read", json!({"path": "/src/confg.rs"})).await;
+    assert_eq!(exact["error"], "File not found: /src/confg.rs", "the words of the specification");
+    assert!(text_at(&exact, "/fields/path").ends_with("Did you mean /src/config.rs?"), "{exact}");
+}
+
+async fn a_binary_file_is_refused_with_the_way_to_its_bytes(on: On) {
+    let workspace = on.workspace().await;
+    let bytes = json!({"path": "a.bin", "content": "AP8A", "encoding": "base64"});
+    SYSTEM.ok(&workspace, "write_file", bytes).await;
+    let system = SYSTEM.refused(&workspace, 400, "BINARY_FILE", "read_file", json!({"path": "a.bin"})).await;
+    assert!(system.contains("\"encoding\": \"base64\""), "{system}");
+    let file = FILE.refused(&workspace, 400, "binary_file", "file.read", json!({"path": "a.bin"})).await;
+    assert!(file.contains("/content/{path}") && !file.contains("base64"), "{file}");
+    let coding = CODING.refused(&workspace, 400, "BINARY_FILE", "read", json!({"filePath": "a.bin"})).await;
+    assert!(coding.starts_with("Cannot read binary file: a.bin\n") && coding.contains("/content/{path}"), "{coding}");
+    let own = workspace.refused(400, "VALIDATION_ERROR", "read", json!({"path": "a.bin"})).await;
+    assert!(text_at(&own, "/fields/path").contains("/content/{path}"), "{own}");
+}
+
+async fn an_unknown_tool_is_answered_with_the_tools_there_are(on: On) {
+    let workspace = on.workspace().await;
+    let coding = CODING.refused(&workspace, 404, "UNKNOWN_TOOL", "grep", json!({})).await;
+    assert!(coding.starts_with("Tool 'grep' not found\n"), "{coding}");
+    assert!(coding.contains("apply_patch") && coding.ends_with("toolset workspace"), "{coding}");
+    let exact = workspace.refused(404, "NOT_FOUND", "read_file", json!({})).await;
+    assert_eq!(exact["error"], "Tool 'read_file' not found", "the words of the specification");
+    assert!(text_at(&exact, "/fields/tool").contains("edit-many"), "{exact}");
+    assert!(text_at(&exact, "/fields/tool").ends_with("toolset system"), "{exact}");
+}
+
+async fn a_folder_that_is_not_empty_is_refused_with_the_way_to_remove_it(on: On) {
+    let workspace = on.workspace().await;
+    workspace.write("/dir/a.txt", "").await;
+    let refused = SYSTEM.refused(&workspace, 409, "NOT_EMPTY", "delete_file", json!({"path": "dir"})).await;
+    assert!(refused.contains("\"recursive\": true") && !refused.contains("1 entries"), "{refused}");
+}
+
+async fn moves_tell_of_from_and_to(on: On) {
+    let workspace = on.workspace().await;
+    workspace.write("/dir/a.txt", "").await;
+    let args = json!({"from": "dir", "to": "dir/sub"});
+    let body = refusal(&workspace, "system", "move_file", args).await;
+    let details = &body["error"]["details"];
+    assert_eq!(details, &json!({"argument": "to", "from": "dir", "to": "dir/sub"}), "{body}");
+}
+
+async fn a_missing_directory_is_refused_without_a_tool_that_is_not_there(on: On) {
+    let workspace = on.workspace().await;
+    let args = json!({"path": "no/x.txt", "content": ""});
+    let refused = SYSTEM.refused(&workspace, 404, "FILE_NOT_FOUND", "write_file", args).await;
+    assert!(refused.contains("createDirs") && !refused.contains("mkdir"), "{refused}");
+}
+
+async fn numbers_out_of_range_are_told_with_their_argument(on: On) {
+    let workspace = on.workspace().await;
+    workspace.write("/a.txt", "x").await;
+    for (tool, args, argument) in [
+        ("file.read", json!({"path": "a.txt", "offset": 0}), "`offset`"),
+        ("file.read", json!({"path": "a.txt", "limit": -1}), "`limit`"),
+        ("file.search", json!({"pattern": "x", "max_results": 0}), "`max_results`"),
+        ("file.search", json!({"pattern": "x", "context_lines": 101}), "`context_lines`"),
+        ("file.search", json!({"pattern": "x", "context_lines": 1.5}), "`context_lines`"),
+    ] {
+        let refused = FILE.refused(&workspace, 400, "invalid_argument", tool, args).await;
+        assert!(refused.contains(argument), "{refused}");
+        assert!(!refused.contains("usize") && !refused.contains("column"), "{refused}");
+    }
+    let args = json!({"filePath": "a.txt", "limit": "many"});
+    let refused = CODING.refused(&workspace, 400, "INVALID_ARGUMENT", "read", args).await;
+    assert!(refused.contains("`limit`") && refused.contains("many"), "{refused}");
+}
+
+async fn errors_of_the_workspace_toolset_name_the_argument_at_fault(on: On) {
+    let workspace = on.workspace().await;
+    workspace.write("/dir/a.txt", "x").await;
+    for (tool, args, argument) in [
+        ("read", json!({"path": "/dir"}), "path"),
+        ("ls", json!({"path": "/dir/a.txt"}), "path"),
+        ("write", json!({"path": "/dir", "content": "x"}), "path"),
+        ("write", json!({"path": "/", "content": "x"}), "path"),
+        ("write", json!({"path": "/b", "content": 7}), "content"),
+        ("write", json!({"path": "/b", "content": "x", "file_type": "poem"}), "file_type"),
+        ("edit", json!({"path": "/dir", "old_string": "a", "new_string": "b"}), "path"),
+        ("edit", json!({"path": "/dir/a.txt", "old_string": "a", "new_string": "b"}), "old_string"),
+        ("rm", json!({"path": "/"}), "path"),
+        ("mv", json!({"source": "/", "destination": "/x"}), "source"),
+        ("mv", json!({"source": "/dir", "destination": "/dir/sub"}), "destination"),
+        ("grep", json!({"pattern": "("}), "pattern"),
+        ("read", json!({}), "path"),
+        ("read", json!({"path": 7}), "path"),
+    ] {
+        let refused = workspace.refused(400, "VALIDATION_ERROR", tool, args.clone()).await;
+        assert!(refused["fields"][argument].is_string(), "{tool} {args}: {refused}");
+        assert!(!text_at(&refused, "/error").contains(" at line "), "{refused}");
+    }
+}
+
+async fn a_commit_that_was_undone_already_is_told_as_such(on: On) {
+    let workspace = on.workspace().await;
+    workspace.write("/a.txt", "one").await;
+    workspace.write("/a.txt", "two").await;
+    let commits = workspace.get("/commits").await.success();
+    let newest = text_at(&commits, "/commits/0/id").to_owned();
+    let undo = async |id: &str| workspace.post(&format!("/commits/{id}/undo"), &json!({})).await;
+    let undone = undo(&newest).await.success();
+    let by = text_at(&undone, "/commit/id").to_owned();
+    let refused = undo(&newest).await.refused(409, "CONFLICT");
+    assert!(text_at(&refused, "/error").contains("was undone already"), "{refused}");
+    undo(&by).await.success();
+    workspace.write("/a.txt", "three").await;
+    let refused = undo(&newest).await.refused(409, "CONFLICT");
+    assert!(!text_at(&refused, "/error").contains("undone already"), "it stands again: {refused}");
+}
+
+async fn a_chat_has_the_same_lines_for_searches_and_readers(on: On) {
+    let workspace = on.workspace().await;
+    let chat = workspace.post("/chats", &json!({"title": "Plans"})).await.success();
+    let messages = format!("/chats/{}/messages", text_at(&chat, "/chat/id"));
+    for content in ["first line\nsecond line ä", "an answer"] {
+        workspace.post(&messages, &json!({"role": "user", "content": content})).await.success();
+    }
+    let path = text_at(&chat, "/chat/path").trim_start_matches('/').to_owned();
+    let lines = FILE.ok(&workspace, "file.read", json!({"path": path})).await;
+    let found = FILE.ok(&workspace, "file.search", json!({"pattern": "second"})).await;
+    let line = found["matches"][0]["line"].as_u64().unwrap();
+    let content = text_at(&found, "/matches/0/content");
+    assert!(
+        text_at(&lines, "/content").lines().any(|shown| shown == format!("{line:>6}\t{content}")),
+        "{lines} {found}"
+    );
+    let grep = workspace.ok("grep", json!({"pattern": "an answer"})).await;
+    let number = grep["matches"][0]["line_number"].as_u64().unwrap();
+    let page = json!({"filePath": path, "offset": number - 1, "limit": 1});
+    let page = CODING.ok(&workspace, "read", page).await;
+    assert!(text_at(&page, "/content").ends_with(text_at(&grep, "/matches/0/line_text")), "{page} {grep}");
+    let listed = SYSTEM.ok(&workspace, "list_directory", json!({"path": "chats"})).await;
+    let read = SYSTEM.ok(&workspace, "read_file", json!({"path": path})).await;
+    assert_eq!(listed["entries"][0]["size"], read["size"], "{listed}");
+    assert_eq!(read["size"], text_at(&read, "/content").len());
+}
+
+async fn sizes_agree_between_listings_and_reads(on: On) {
+    let workspace = on.workspace().await;
+    workspace.write("/text", "grüße").await;
+    workspace.ok("write", json!({"path": "/fields", "content": {"text": "grüße", "more": [1, 2]}})).await;
+    workspace.ok("write", json!({"path": "/canvas", "content": {"a": [1, {"b": 2}]}, "file_type": "canvas"})).await;
+    workspace.ok("write", json!({"path": "/canvas", "content": {"a": [1, {"b": 3}]}, "file_type": "canvas"})).await;
+    let bytes = json!({"path": "bytes", "content": "AP8A", "encoding": "base64"});
+    SYSTEM.ok(&workspace, "write_file", bytes).await;
+    let bytes = json!({"path": "latin1", "content": "Y2Fm6Q==", "encoding": "base64"});
+    SYSTEM.ok(&workspace, "write_file", bytes).await;
+    let listed = SYSTEM.ok(&workspace, "list_directory", json!({"path": "."})).await;
+    let files = FILE.ok(&workspace, "file.list", json!({})).await;
+    for (entry, file) in list_at(&listed, "/entries").iter().zip(list_at(&files, "/files")) {
+        let name = text_at(entry, "/name");
+        let read = SYSTEM.ok(&workspace, "read_file", json!({"path": name, "encoding": "base64"})).await;
+        assert_eq!((&entry["size"], &file["size"]), (&read["size"], &read["size"]), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_stands_twice_is_refused_everywhere() {
+    let workspace = On::Sqlite.workspace().await;
+    workspace.write("/a.txt", "x").await;
+    for body in [
+        r#"{"tool": "read", "args": {"path": "/a.txt", "path": "/b.txt"}}"#,
+        r#"{"tool": "read", "tool": "ls", "args": {}}"#,
+        r#"{"tool": "read", "args": {"path": "/a.txt"}, "args": {}}"#,
+        r#"{"tool": "write", "args": {"path": "/b", "content": {"text": "x", "a": {"b": 1, "b": 2}}}}"#,
+    ] {
+        let refused = workspace.call_text(body).await.refused(400, "VALIDATION_ERROR");
+        assert!(!text_at(&refused, "/error").contains(" at line "), "{refused}");
+    }
+    let path = format!("/api/v1/workspaces/{}/toolsets/system", workspace.id);
+    let body = r#"{"tool": "run_code", "args": {"language": "bash", "code": "true", "env": {"A": "1", "A": "2"}}}"#;
+    let request = Request::new("POST", &path).bearer(&workspace.account.access_token);
+    let reply = workspace.account.client.send(request.header("Content-Type", "application/json").body(body)).await;
+    assert_eq!((reply.status, &reply.json()["error"]["code"]), (400, &json!("INVALID_ARGUMENT")), "{reply}");
+}
+
+#[tokio::test]
+async fn a_call_of_the_backend_needs_a_correlation_id() {
+    let workspace = On::Sqlite.workspace().await;
+    let body = json!({"tool": "executeShellCommand", "args": {"command": "true"}});
+    let reply = workspace.post("/toolsets/backend", &body).await;
+    assert_eq!((reply.status, &reply.json()["error"]["code"]), (400, &json!("INVALID_ARGUMENT")), "{reply}");
+    assert!(text_at(&reply.json(), "/error/message").contains("correlationId"), "{reply}");
+    assert!(!text_at(&reply.json(), "/correlationId").is_empty(), "{reply}");
+    BACKEND.ok(&workspace, "executeShellCommand", json!({"command": "true"})).await;
+}

@@ -1,0 +1,112 @@
+//! Errors as a toolset tells them: paths in the form that it takes, and what else may help.
+
+use serde_json::{Map, Value};
+use toolrest_core::{ErrorKind, ToolError, WsPath};
+
+/// How a toolset writes paths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PathForm {
+    /// From the root: `/src/main.rs`.
+    FromRoot,
+    /// Relative to the root: `src/main.rs`.
+    Relative,
+}
+
+/// An error in the words of a toolset.
+pub(crate) struct Told {
+    pub(crate) message: String,
+    pub(crate) details: Map<String, Value>,
+    /// What else may help.
+    pub(crate) hint: Option<String>,
+}
+
+impl Told {
+    /// The message and what else may help.
+    pub(crate) fn message_with_hint(&self) -> String {
+        match &self.hint {
+            Some(hint) => format!("{}\n{hint}", self.message),
+            None => self.message.clone(),
+        }
+    }
+}
+
+/// The details that hold paths.
+const PATHS: [&str; 4] = ["path", "from", "to", "near"];
+
+/// Where the bytes of a file are to be had, whatever the toolset.
+pub(crate) const DOWNLOAD: &str = "Download its bytes with GET /api/v1/workspaces/{id}/content/{path}";
+
+/// Tells an error. `binary` says how this toolset reads bytes that are not text.
+pub(crate) fn tell(error: &ToolError, form: PathForm, binary: &str) -> Told {
+    let mut details = error.details.clone();
+    let mut message = error.message.clone();
+    if form == PathForm::Relative {
+        let named = PATHS.iter().filter_map(|name| details.get(*name)).flat_map(texts);
+        let mut paths: Vec<String> = named.filter(|path| path.starts_with('/')).collect();
+        for path in error.paths() {
+            paths.push(path.to_string());
+            paths.extend(path.ancestors().iter().map(WsPath::to_string));
+        }
+        // What stands in another one is looked for after it.
+        paths.sort_unstable_by_key(|path| std::cmp::Reverse(path.len()));
+        paths.dedup();
+        for path in &paths {
+            message = with_relative(&message, path);
+        }
+        for name in PATHS {
+            if let Some(value) = details.get_mut(name) {
+                make_relative(value);
+            }
+        }
+    }
+    let near: Vec<String> = details.get("near").into_iter().flat_map(texts).collect();
+    let hint = match error.kind {
+        _ if !near.is_empty() => Some(format!("Did you mean {}?", near.join(" or "))),
+        ErrorKind::Binary => Some(binary.to_owned()),
+        _ => error.hint().map(str::to_owned),
+    };
+    Told { message, details, hint }
+}
+
+fn texts(value: &Value) -> Vec<String> {
+    match value {
+        Value::String(text) => vec![text.clone()],
+        Value::Array(values) => values.iter().flat_map(texts).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn make_relative(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = relative(text).to_owned(),
+        Value::Array(values) => values.iter_mut().for_each(make_relative),
+        _ => {}
+    }
+}
+
+fn relative(path: &str) -> &str {
+    if path == "/" { "." } else { path.strip_prefix('/').unwrap_or(path) }
+}
+
+/// The message with the first place that names a path in the relative form. Further places may be part of what a file
+/// holds.
+fn with_relative(message: &str, path: &str) -> String {
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '/' | '_' | '-' | '.');
+    let is_whole = |(start, _): &(usize, &str)| {
+        let (before, after) = (&message[..*start], &message[start + path.len()..]);
+        let goes_on = match after.strip_prefix('.') {
+            // The end of a sentence.
+            Some(rest) => rest.starts_with(is_part),
+            None => after.starts_with(is_part),
+        };
+        !before.ends_with(is_part) && !goes_on
+    };
+    match message.match_indices(path).find(is_whole) {
+        Some((start, _)) => format!("{}{}{}", &message[..start], relative(path), &message[start + path.len()..]),
+        None => message.to_owned(),
+    }
+}
+
+#[cfg(test)]
+#[path = "told_tests.rs"]
+mod tests;

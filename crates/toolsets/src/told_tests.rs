@@ -1,0 +1,40 @@
+use super::*;
+
+fn path(text: &str) -> WsPath {
+    WsPath::posix(text).unwrap()
+}
+
+fn told(message: &str, paths: &[&str]) -> String {
+    let error = ToolError::new(ErrorKind::NotFound, message).naming(paths.iter().map(|text| path(text)).collect());
+    tell(&error, PathForm::Relative, "").message
+}
+
+#[test]
+fn paths_are_shown_as_the_toolset_takes_them() {
+    for (message, shown) in [
+        ("File not found: /a/b.txt", "File not found: a/b.txt"),
+        ("Folder not found: /a; create it first", "Folder not found: a; create it first"),
+        ("/a/b.txt: not found", "a/b.txt: not found"),
+        ("It is /a/b.txt.", "It is a/b.txt."),
+        ("/a/b.txt.bak is there", "/a/b.txt.bak is there"),
+        ("/x/a/b.txt is there", "/x/a/b.txt is there"),
+        ("/ is a folder", ". is a folder"),
+    ] {
+        assert_eq!(told(message, &["/a/b.txt"]), shown);
+    }
+}
+
+#[test]
+fn what_a_file_holds_is_shown_as_it_is() {
+    let message = "/a.txt: not found; the file has:\nopen(\"/a.txt\")";
+    assert_eq!(told(message, &["/a.txt"]), "a.txt: not found; the file has:\nopen(\"/a.txt\")");
+}
+
+#[test]
+fn details_hold_paths_in_the_same_form() {
+    let error = ToolError::file_not_found("/a/b").detail("near", vec!["/a/c".to_owned()]);
+    let told = tell(&error, PathForm::Relative, "");
+    assert_eq!((told.message.as_str(), &told.details["path"]), ("File not found: a/b", &Value::from("a/b")));
+    assert_eq!(told.hint.as_deref(), Some("Did you mean a/c?"));
+    assert_eq!(tell(&error, PathForm::FromRoot, "").hint.as_deref(), Some("Did you mean /a/c?"));
+}
