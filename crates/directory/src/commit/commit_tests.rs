@@ -45,6 +45,7 @@ impl Scene {
             "dir/sub/deep",
             "named",
             "linked",
+            "nested",
             "untouched",
         ] {
             fs::write(path.join(file), format!("before: {file}")).unwrap();
@@ -134,6 +135,9 @@ fn changes() -> Vec<Change> {
         Change::MakeFolder { path: "hollow".into(), mode: None, parents: Parents::Required },
         Change::RemoveFolder { path: "remade".into(), contents: Contents::Nothing },
         write("remade/file", Expect::Absent, None),
+        moving("nested", "aside", Replace::Refuse),
+        Change::MakeFolder { path: "nested".into(), mode: None, parents: Parents::Required },
+        moving("aside", "nested/nested", Replace::Refuse),
     ]
 }
 

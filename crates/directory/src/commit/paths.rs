@@ -17,6 +17,10 @@ impl<T> Paths<T> {
         self.0.insert(path, value);
     }
 
+    pub(super) fn remove(&mut self, path: &Path) {
+        self.0.remove(path);
+    }
+
     pub(super) fn contains(&self, path: &Path) -> bool {
         self.0.contains_key(path)
     }

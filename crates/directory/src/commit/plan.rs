@@ -289,7 +289,7 @@ impl<'a> Planner<'a, '_> {
     }
 
     fn move_to(&mut self, from: &Path, to: &Path, replace: Replace, parents: Parents) -> Result<PathBuf> {
-        let (real_from, moved) = self.locate_to_take_away(from)?;
+        let (real_from, disk, moved) = self.locate_to_move(from)?;
         if self.gone.any_at_or_below(&real_from) {
             return Err(ErrorKind::Overlap.at(from));
         }
@@ -319,9 +319,22 @@ impl<'a> Planner<'a, '_> {
         };
         let step = Step::Move { from: real_from.clone(), to: real_to.clone(), identity: moved.identity, aside };
         self.names.push(Task { step, demand: Demand::Same(moved.identity), mode: None, write: None });
-        self.gone.insert(real_from.clone(), ());
-        self.arrived.insert(real_to.clone(), real_from);
+        self.arrived.remove(&real_from);
+        self.gone.insert(real_from, ());
+        self.arrived.insert(real_to.clone(), disk);
         Ok(real_to)
+    }
+
+    /// Finds what a change moves, and where it lies on the disk before any step is taken. A file that an earlier change
+    /// has moved may be moved on: so two files can change places.
+    fn locate_to_move(&self, path: &Path) -> Result<(PathBuf, PathBuf, Metadata)> {
+        let real = self.locate(path, Links::Keep)?;
+        if self.arrived.contains(&real) && !self.written.touch(&real) && !self.made.touch(&real) {
+            let there = self.look(&real, path)?.filter(|(_, metadata)| metadata.kind == Kind::File);
+            return there.map(|(disk, metadata)| (real, disk, metadata)).ok_or_else(|| ErrorKind::Overlap.at(path));
+        }
+        let (real, metadata) = self.locate_to_take_away(path)?;
+        Ok((real.clone(), real, metadata))
     }
 
     fn make_folder(&mut self, path: &Path, mode: Option<u32>, parents: Parents) -> Result<PathBuf> {

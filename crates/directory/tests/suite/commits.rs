@@ -149,6 +149,26 @@ fn a_link_is_written_through_and_stays() {
 }
 
 #[test]
+fn a_file_that_was_moved_may_be_moved_on() {
+    let scene = Scene::with(&[("a", "A"), ("b", "B"), ("d/d", "D")]);
+    let swap = [moving("a", "aside"), moving("b", "a"), moving("aside", "b")];
+    scene.commit(&swap).unwrap();
+    assert_eq!((scene.text("a").as_str(), scene.text("b").as_str()), ("B", "A"));
+    // A file goes below a folder of its own name, and one takes the name of its folder.
+    let below = [moving("a", "aside"), make_folder("a"), moving("aside", "a/a"), write("a/a", "new", hash("B"))];
+    scene.commit(&below).unwrap();
+    assert_eq!(scene.text("a/a"), "new");
+    let above = [
+        moving("d/d", "aside"),
+        Change::RemoveFolder { path: "d".into(), contents: Contents::Nothing },
+        moving("aside", "d"),
+    ];
+    scene.commit(&above).unwrap();
+    assert_eq!(scene.text("d"), "D");
+    assert_eq!(scene.tree().len(), 4, "nothing is left behind: {:?}", scene.tree());
+}
+
+#[test]
 fn removing_and_moving_a_link_leaves_what_it_names() {
     let scene = Scene::with(&[("file", "text")]);
     symlink("file", scene.path("one")).unwrap();
