@@ -108,6 +108,8 @@ pub enum Removal {
     Single,
     /// A file and no folder.
     File,
+    /// A folder if it is empty; else nothing is removed.
+    FolderIfEmpty,
 }
 
 /// Something that must be true for a changeset to be applied.
@@ -184,6 +186,9 @@ pub struct Effect {
     /// The mode before, if it changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode_before: Option<u32>,
+    /// The mode after, if it changed or was given to a new file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode_after: Option<u32>,
 }
 
 /// What can happen to a file.

@@ -400,6 +400,9 @@ impl Planner {
             return Err(ToolError::new(ErrorKind::IsDirectory, message));
         }
         let below = self.view.below.get(path).copied().unwrap_or_default();
+        if removal == Removal::FolderIfEmpty && (row.file_type != FileType::Folder || below.entries > 0) {
+            return Ok(outcome(&row));
+        }
         if row.file_type == FileType::Folder && below.entries > 0 {
             let entries = if below.entries == 1 { "1 entry".to_owned() } else { format!("{} entries", below.entries) };
             let message = format!("Folder is not empty: {path} holds {entries}; remove what is in it first");
@@ -472,6 +475,7 @@ impl Planner {
             after: Some(head.seq),
             version_id: Some(head.version),
             mode_before,
+            mode_after: mode_before.and(row.mode),
         });
         let outcome = outcome(&row);
         self.place(row);
@@ -521,6 +525,7 @@ impl Planner {
             after: row.head.map(|head| head.seq),
             version_id: row.head.map(|head| head.version),
             mode_before: None,
+            mode_after: row.mode.filter(|_| op == EffectKind::Create),
         });
     }
 }
