@@ -14,9 +14,9 @@ use std::fmt::Write as _;
 use std::fs;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
-use toolrest_edit::{diff, patch};
+use toolrest_edit::{Limits, Stop, diff, patch};
 
-const LIMIT_BYTES: usize = 64 << 20;
+const LIMITS: Limits = Limits::of_bytes(64 << 20);
 const ROUNDS: u32 = 20;
 
 fn main() {
@@ -30,7 +30,7 @@ fn main() {
         for file in patch::parse(&whole).expect("git's patch is read") {
             let (Some(source), Some(target)) = (file.source(), file.target()) else { continue };
             let (path, base) = (below_version(source), &old[&below_version(source)]);
-            let text = diff::unified(path.as_bytes(), Some(base), Some(&new[&below_version(target)]));
+            let text = diff::unified(path.as_bytes(), Some(base), Some(&new[&below_version(target)]), Stop::never());
             if !text.starts_with("---") {
                 continue;
             }
@@ -38,7 +38,9 @@ fn main() {
             // Lines that stand elsewhere than the patch says take the longer way.
             let shifted = [b"// one line more\n".as_slice(), base].concat();
             moved.push(measure(|| apply(text.as_bytes(), &shifted)));
-            diffs.push(measure(|| diff::unified(b"x", Some(base), Some(&new[&below_version(target)])).len()));
+            diffs.push(measure(|| {
+                diff::unified(b"x", Some(base), Some(&new[&below_version(target)]), Stop::never()).len()
+            }));
             by_git.push(apply_by_git(&path, base, &text));
         }
     }
@@ -58,7 +60,7 @@ fn main() {
 
 fn apply(patch: &[u8], base: &[u8]) -> usize {
     let files = patch::parse(patch).expect("our own patch is read");
-    patch::apply(&files[0], base, LIMIT_BYTES).map_or(0, |applied| applied.content.len())
+    patch::apply(&files[0], base, LIMITS).map_or(0, |applied| applied.content.len())
 }
 
 fn measure(mut run: impl FnMut() -> usize) -> Duration {

@@ -1,5 +1,14 @@
 use super::*;
 
+fn unified(path: &[u8], old: Option<&[u8]>, new: Option<&[u8]>) -> String {
+    super::unified(path, old, new, Stop::never())
+}
+
+fn change<'a>(path: &'a [u8], old: &'a [u8], new: &'a [u8]) -> FileChange<'a> {
+    let side = |content| Some(Side { path, content, mode: None });
+    FileChange { old: side(old), new: side(new), origin: Origin::Renamed }
+}
+
 #[test]
 fn a_diff_reads_as_git_writes_it() {
     let diff = unified(b"src/x.rs", Some(b"a\nb\nc\nd\ne\n"), Some(b"a\nb\nc\nD\ne\n"));
@@ -45,7 +54,7 @@ fn odd_names_are_quoted() {
 fn a_long_diff_is_cut_and_says_so() {
     let old: String = (0..1000).map(|n| n.to_string() + "\n").collect();
     let new: String = (0..1000).map(|n| if n % 100 == 50 { format!("{n}!\n") } else { format!("{n}\n") }).collect();
-    let diff = unified_within(b"x", Some(old.as_bytes()), Some(new.as_bytes()), 300);
+    let diff = change(b"x", old.as_bytes(), new.as_bytes()).unified(300, Stop::never());
     assert!(diff.len() < 400, "{diff}");
     assert!(diff.ends_with("# the diff is cut: 6 more hunks of 54 lines are left out\n"), "{diff}");
 }
@@ -56,4 +65,48 @@ fn a_hundred_thousand_changed_lines_are_no_trouble() {
     let new: String = (0..100_000).map(|n| (n * 7919 % 100_003).to_string() + "\n").collect();
     let diff = unified(b"x", Some(old.as_bytes()), Some(new.as_bytes()));
     assert!(diff.len() < LIMIT_BYTES + 200);
+}
+
+#[test]
+fn a_change_far_into_a_long_text_has_its_line_numbers() {
+    let old: String = (0..50_000).map(|n| n.to_string() + "\n").collect();
+    let new = old.replace("\n40000\n", "\nforty\nthousand\n").replace("\n40004\n", "\n");
+    let diff = unified(b"x", Some(old.as_bytes()), Some(new.as_bytes()));
+    assert!(diff.contains("@@ -39998,11 +39998,11 @@\n 39997\n"), "{diff}");
+    assert!(diff.ends_with(" 40007\n"), "{diff}");
+    let grown = unified(b"x", Some(b"a\na\n"), Some(b"a\na\na\n"));
+    assert_eq!(grown, "--- a/x\n+++ b/x\n@@ -1,2 +1,3 @@\n a\n a\n+a\n");
+    let closed = unified(b"x", Some(b"a\nb\nc\nd\ne\nf"), Some(b"a\nb\nc\nd\ne\nf\n"));
+    assert!(closed.ends_with(" e\n-f\n\\ No newline at end of file\n+f\n"), "{closed}");
+}
+
+#[test]
+fn another_name_and_another_mode_are_told_in_gits_header() {
+    let side = |path, content, mode| Some(Side { path, content, mode });
+    let told = |old, new, origin| FileChange { old, new, origin }.unified(LIMIT_BYTES, Stop::never());
+    let (plain, program) = (Some(0o100_644), Some(0o100_755));
+    assert_eq!(
+        told(side(b"x", b"a", plain), side(b"x", b"a", program), Origin::Renamed),
+        "diff --git a/x b/x\nold mode 100644\nnew mode 100755\n"
+    );
+    assert_eq!(
+        told(side(b"x", b"a\n", None), side(b"d/y z", b"b\n", None), Origin::Renamed),
+        "diff --git a/x b/d/y z\nrename from x\nrename to d/y z\n--- a/x\n+++ b/d/y z\t\n@@ -1 +1 @@\n-a\n+b\n"
+    );
+    let copy = told(side(b"x", b"a\n", None), side(b"y", b"a\n", None), Origin::Copied);
+    assert_eq!(copy, "diff --git a/x b/y\ncopy from x\ncopy to y\n");
+    assert_eq!(
+        told(None, side(b"x", b"a\n", program), Origin::Renamed),
+        "diff --git a/x b/x\nnew file mode 100755\n--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+a\n"
+    );
+}
+
+#[test]
+fn a_stopped_diff_ends_at_once() {
+    let old: String = (0..300_000).map(|n| n.to_string() + "\n").collect();
+    let new: String = (0..300_000_u64).map(|n| (n * 7_919 % 300_007).to_string() + "\n").collect();
+    let stopped = std::sync::atomic::AtomicBool::new(true);
+    let begun = Instant::now();
+    super::unified(b"x", Some(old.as_bytes()), Some(new.as_bytes()), Stop::when(&stopped));
+    assert!(begun.elapsed() < SEARCHED_FOR, "{:?}", begun.elapsed());
 }

@@ -40,14 +40,21 @@ pub enum EditError {
     /// The result would be larger than allowed.
     #[error("the result could be larger than the limit of {limit_bytes} bytes; change less at once")]
     TooLarge { limit_bytes: usize },
+    /// The file has more lines than a patch is applied to.
+    #[error("the file has more than {most_lines} lines, which is too many to apply a patch to")]
+    TooManyLines { most_lines: usize },
     /// The file is not the one the patch was made for.
     #[error("{}", fitted(lesson))]
     OtherBase { lesson: String },
+    /// The caller stopped the work.
+    #[error("the work was stopped before it was done")]
+    Stopped,
     /// One of several edits failed.
-    #[error("{}", fitted(&format!("edit {index}: {error}")))]
+    #[error("{}", fitted(&format!("edit {number} of {count}: {error}")))]
     Edit {
-        /// Counted from 0.
-        index: usize,
+        /// Counted from 1, as hunks are.
+        number: usize,
+        count: usize,
         error: Box<EditError>,
     },
     /// Hunks of a patch failed: all that did, not just the first.
@@ -76,6 +83,7 @@ pub enum ErrorKind {
     Overlap,
     TooLarge,
     OtherBase,
+    Stopped,
 }
 
 impl EditError {
@@ -88,8 +96,9 @@ impl EditError {
             Self::AlreadyApplied { .. } => ErrorKind::AlreadyApplied,
             Self::Syntax { .. } => ErrorKind::Syntax,
             Self::Overlap { .. } => ErrorKind::Overlap,
-            Self::TooLarge { .. } => ErrorKind::TooLarge,
+            Self::TooLarge { .. } | Self::TooManyLines { .. } => ErrorKind::TooLarge,
             Self::OtherBase { .. } => ErrorKind::OtherBase,
+            Self::Stopped => ErrorKind::Stopped,
             Self::Edit { error, .. } => error.kind(),
             Self::Hunks { failures, .. } => {
                 let mut kinds = failures.iter().map(|failure| failure.error.kind());

@@ -11,7 +11,7 @@ fn no_message_is_longer_than_its_limit() {
         EditError::NotFound { looser: None, lesson: long.clone() },
         EditError::syntax(3, long.clone()),
         EditError::Hunks { file: long.clone(), failures: (1..=300).map(|hunk| failure(hunk, &long)).collect() },
-        EditError::Edit { index: 0, error: Box::new(EditError::OtherBase { lesson: long }) },
+        EditError::Edit { number: 1, count: 2, error: Box::new(EditError::OtherBase { lesson: long }) },
     ];
     for error in errors {
         assert!(error.to_string().len() <= MAX_MESSAGE_BYTES, "{}", error.to_string().len());

@@ -3,15 +3,19 @@
 use crate::error::{EditError, cut};
 use crate::indent::indent_of;
 use crate::level::{Level, ascii_form};
+use crate::limits::Stop;
 use crate::lines::{Line, is_solid};
+use crate::near_miss::NearMiss;
 use crate::similarity::{Region, nearest, similarity_percent};
-use memchr::memchr_iter;
+use memchr::{memchr_iter, memrchr};
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 use std::fmt::Write as _;
 
 const SHOWN_LINE_BYTES: usize = 120;
 const SHOWN_LINES: usize = 24;
 const SHOWN_PLACES: usize = 10;
+/// No more of a line is compared for a message.
+const COMPARED_BYTES: usize = 10_000;
 /// How far around a place something is sought that tells it from the others.
 const LOOKED_AROUND: usize = 30;
 
@@ -21,31 +25,85 @@ pub(crate) fn shown(body: &[u8]) -> String {
 }
 
 /// The refusal of a text that is not there: what looser level would find it, or what is most like it.
-pub(crate) fn not_found(what: &str, file: &[Line], wanted: &[&[u8]], looser: Option<(Level, Region)>) -> EditError {
+pub(crate) fn not_found(
+    what: &str,
+    file: &[Line],
+    wanted: &[&[u8]],
+    looser: Option<(Level, Region)>,
+    stop: Stop,
+) -> EditError {
     let mut lesson = format!("{what} not found");
-    let region = looser.map(|(_, region)| region).or_else(|| nearest(file, wanted));
+    let region = looser.map(|(_, region)| region).or_else(|| nearest(file, wanted, stop));
     if let Some((level, region)) = looser {
         let lines = line_numbers(region);
-        _ = write!(lesson, ", but {lines} would match if {} did not count", level.overlooks());
+        _ = write!(lesson, ", but {lines} would match if {} did not count.", level.overlooks());
     }
     match region {
-        Some(region) => lesson.push_str(&compared(file, region, wanted, looser.is_some())),
+        Some(region) => {
+            if looser.is_none() {
+                _ = write!(lesson, "; most similar: {}.", line_numbers(region));
+            }
+            let actual = file[region.start..region.start + region.len].iter().map(|line| line.body);
+            lesson.push_str(&compared(region.start, &actual.take(SHOWN_LINES).collect::<Vec<_>>(), wanted));
+        }
         None => lesson.push_str("; nothing similar is there. Read the file again and copy the text exactly"),
     }
     EditError::NotFound { looser: looser.map(|(level, _)| level), lesson }
 }
 
-/// The refusal of a text that stands in `count` places, some of which are given as the indexes of their first lines.
-pub(crate) fn not_unique(what: &str, file: &[Line], starts: &[usize], count: usize, len: usize) -> EditError {
-    let listed = &starts[..starts.len().min(SHOWN_PLACES)];
+/// The refusal of a text that would be there if its case or its spaces did not count.
+pub(crate) fn not_found_but_near(what: &str, near: &NearMiss, wanted: &[&[u8]]) -> EditError {
+    let mut lesson = format!("{what} not found");
+    let region = Region { start: near.first_line, len: near.lines.len() };
+    _ = write!(lesson, ", but {} would match if {} did not count.", line_numbers(region), near.overlooks);
+    lesson.push_str(&compared(near.first_line, &near.lines[..near.lines.len().min(SHOWN_LINES)], wanted));
+    EditError::NotFound { looser: None, lesson }
+}
+
+/// A place that a text stands at, counted from 0: its line and, where the text is only a part of it, the character in
+/// that line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Spot {
+    pub line: usize,
+    pub column: Option<usize>,
+}
+
+/// The places of the first of some offsets in a text, as many as a message lists.
+pub(crate) fn spots(text: &[u8], offsets: impl IntoIterator<Item = usize>) -> Vec<Spot> {
+    let (mut line, mut line_start, mut counted) = (0, 0, 0);
+    let spot = |offset: usize| {
+        line += memchr_iter(b'\n', &text[counted..offset]).count();
+        line_start = memrchr(b'\n', &text[counted..offset]).map_or(line_start, |newline| counted + newline + 1);
+        counted = offset;
+        let column = String::from_utf8_lossy(&text[line_start..offset]).chars().count();
+        Spot { line, column: Some(column) }
+    };
+    offsets.into_iter().take(SHOWN_PLACES).map(spot).collect()
+}
+
+/// The refusal of a text that stands in `count` places, the first of which are given in order.
+pub(crate) fn not_unique(what: &str, file: &[Line], spots: &[Spot], count: usize, len: usize) -> EditError {
+    let listed = &spots[..spots.len().min(SHOWN_PLACES)];
     let mut lesson = format!("{what} is found {count} times; add surrounding text until it is unique:");
-    for (start, mark) in listed.iter().zip(tell_apart(file, listed, len)) {
-        _ = write!(lesson, "\n  line {}{mark}", start + 1);
+    let by_line: Vec<&[Spot]> = listed.chunk_by(|one, next| one.line == next.line).collect();
+    let lines: Vec<usize> = by_line.iter().map(|spots| spots[0].line).collect();
+    for (spots, mark) in by_line.iter().zip(tell_apart(file, &lines, len)) {
+        _ = write!(lesson, "\n  line {}{}{mark}", spots[0].line + 1, columns(spots));
     }
     if count > listed.len() {
         _ = write!(lesson, "\n  and {} more", count - listed.len());
     }
-    EditError::NotUnique { lines: listed.iter().map(|start| start + 1).collect(), count, lesson }
+    EditError::NotUnique { lines: lines.iter().map(|line| line + 1).collect(), count, lesson }
+}
+
+/// Where in their line several places are.
+fn columns(spots: &[Spot]) -> String {
+    let columns: Vec<String> =
+        spots.iter().filter_map(|spot| spot.column).map(|column| (column + 1).to_string()).collect();
+    match columns.as_slice() {
+        [] | [_] => String::new(),
+        [first @ .., last] => format!(", columns {} and {last}", first.join(", ")),
+    }
 }
 
 fn line_numbers(region: Region) -> String {
@@ -57,6 +115,9 @@ fn line_numbers(region: Region) -> String {
 
 /// For each place the nearest line around it that not all places share.
 fn tell_apart(file: &[Line], starts: &[usize], len: usize) -> Vec<String> {
+    if file.is_empty() || starts.len() < 2 {
+        return vec![String::new(); starts.len()];
+    }
     let above = |start: usize, far: usize| start.checked_sub(far).map(|at| file[at].body);
     let below = |start: usize, far: usize| file.get(start + len + far - 1).map(|line| line.body);
     for far in 1..=LOOKED_AROUND {
@@ -81,21 +142,20 @@ fn tell_apart(file: &[Line], starts: &[usize], len: usize) -> Vec<String> {
 }
 
 /// What was expected against what is there: the first difference with its kind, and a small diff.
-fn compared(file: &[Line], region: Region, wanted: &[&[u8]], matches_loosely: bool) -> String {
-    let actual: Vec<&[u8]> = file[region.start..region.start + region.len].iter().map(|line| line.body).collect();
-    let (expected, found) = (&wanted[..wanted.len().min(SHOWN_LINES)], &actual[..actual.len().min(SHOWN_LINES)]);
-    let ops = capture_diff_slices(Algorithm::Myers, expected, found);
-    let mut text =
-        if matches_loosely { String::from(".") } else { format!("; most similar: {}.", line_numbers(region)) };
-    if let Some((line, kind)) = first_difference(&ops, expected, found) {
-        _ = write!(text, " First difference at line {}: {kind}.", region.start + line + 1);
+fn compared(first_line: usize, actual: &[&[u8]], wanted: &[&[u8]]) -> String {
+    let expected: Vec<&[u8]> = wanted.iter().take(SHOWN_LINES).map(|line| start_of(line)).collect();
+    let found: Vec<&[u8]> = actual.iter().take(SHOWN_LINES).map(|line| start_of(line)).collect();
+    let ops = capture_diff_slices(Algorithm::Myers, &expected, &found);
+    let mut text = String::new();
+    if let Some((line, kind)) = first_difference(&ops, &expected, &found) {
+        _ = write!(text, " First difference at line {}: {kind}.", first_line + line + 1);
     }
     text.push_str(" (- expected, + in the file)");
     for op in ops {
         let (_, old, new) = op.as_tag_tuple();
         if let DiffOp::Equal { .. } = op {
             for at in new {
-                _ = write!(text, "\n {:>6} {}", region.start + at + 1, shown(found[at]));
+                _ = write!(text, "\n {:>6} {}", first_line + at + 1, shown(found[at]));
             }
             continue;
         }
@@ -103,13 +163,18 @@ fn compared(file: &[Line], region: Region, wanted: &[&[u8]], matches_loosely: bo
             _ = write!(text, "\n-       {}", shown(expected[at]));
         }
         for at in new {
-            _ = write!(text, "\n+{:>6} {}", region.start + at + 1, shown(found[at]));
+            _ = write!(text, "\n+{:>6} {}", first_line + at + 1, shown(found[at]));
         }
     }
     if wanted.len() > SHOWN_LINES {
         _ = write!(text, "\n ({} more lines expected)", wanted.len() - SHOWN_LINES);
     }
     text
+}
+
+/// As much of a line as is compared.
+fn start_of(line: &[u8]) -> &[u8] {
+    &line[..line.len().min(COMPARED_BYTES)]
 }
 
 fn first_difference(ops: &[DiffOp], expected: &[&[u8]], found: &[&[u8]]) -> Option<(usize, String)> {

@@ -12,11 +12,14 @@ mod error;
 mod explain;
 mod indent;
 mod level;
+mod limits;
 mod lines;
+mod near_miss;
 pub mod patch;
 mod replace;
 mod similarity;
 
 pub use error::{EditError, ErrorKind, HunkFailure, MAX_MESSAGE_BYTES};
 pub use level::Level;
+pub use limits::{Limits, Stop};
 pub use replace::{Edit, Leniency, Replaced, ReplacedInOrder, Which, replace, replace_in_order};

@@ -53,18 +53,27 @@ impl<'a> Line<'a> {
     }
 }
 
+/// The lines of a text, one after the other. A final newline does not count as one more line.
+pub(crate) fn lines(text: &[u8]) -> impl Iterator<Item = Line<'_>> {
+    let mut start = 0;
+    let ends = memchr_iter(b'\n', text).map(|newline| newline + 1).chain([text.len()]);
+    ends.filter_map(move |end| {
+        let line = (start < end).then(|| Line::new(&text[start..end], start));
+        start = end;
+        line
+    })
+}
+
 /// The lines of a text. A final newline does not count as one more line.
 pub(crate) fn split(text: &[u8]) -> Vec<Line<'_>> {
-    let mut lines = Vec::with_capacity(text.len() / 32 + 1);
-    let mut start = 0;
-    for newline in memchr_iter(b'\n', text) {
-        lines.push(Line::new(&text[start..=newline], start));
-        start = newline + 1;
-    }
-    if start < text.len() {
-        lines.push(Line::new(&text[start..], start));
-    }
-    lines
+    let mut all = Vec::with_capacity(text.len() / 32 + 1);
+    all.extend(lines(text));
+    all
+}
+
+/// The lines of a text; nothing if there are more than so many.
+pub(crate) fn split_within(text: &[u8], most_lines: usize) -> Option<Vec<Line<'_>>> {
+    (memchr_iter(b'\n', text).count() < most_lines).then(|| split(text))
 }
 
 /// The ending that all lines agree on, if they do.

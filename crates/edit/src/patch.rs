@@ -1,5 +1,6 @@
 //! Patches: reading them tolerantly, placing them carefully.
 
+mod anchor;
 mod apply;
 mod begin_patch;
 mod binary;

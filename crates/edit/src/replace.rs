@@ -4,10 +4,11 @@ mod fold;
 mod looser;
 
 use crate::error::EditError;
-use crate::explain;
 use crate::level::Level;
-use crate::lines::{Ending, Line, agreed, split};
+use crate::limits::{Limits, Stop};
+use crate::lines::{Ending, Line, agreed, split_within};
 use crate::similarity::Region;
+use crate::{explain, near_miss};
 use fold::Folded;
 use memchr::memchr_iter;
 use memchr::memmem::Finder;
@@ -16,6 +17,8 @@ use std::ops::Range;
 
 /// How a refusal calls what was sought.
 const WHAT: &str = "the text";
+/// In texts of more lines nothing is sought but the text itself: lines take more room than their bytes.
+const MOST_LINES: usize = 2_000_000;
 
 /// Which occurrences of a text are replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,14 +70,17 @@ struct Found<'a> {
 /// Replaces occurrences of `old` by `new`; all other bytes stay.
 ///
 /// A difference in line endings alone does not keep `old` from being found, and every line keeps the ending it had,
-/// unless changing the endings is all that `new` does. A result that could be larger than `limit_bytes` is refused
-/// before it is made.
-pub fn replace(text: &[u8], edit: &Edit, limit_bytes: usize) -> Result<Replaced, EditError> {
+/// unless changing the endings is all that `new` does. A result that could be larger than the limit is refused before
+/// it is made.
+pub fn replace(text: &[u8], edit: &Edit, limits: Limits) -> Result<Replaced, EditError> {
     if edit.old.is_empty() {
         return Err(EditError::NothingToFind);
     }
-    let (found, level) = find(text, edit)?;
-    check_size(text, &found, limit_bytes)?;
+    limits.stop.check()?;
+    let found = find(text, edit, limits.stop);
+    limits.stop.check()?;
+    let (found, level) = found?;
+    check_size(text, &found, limits.bytes)?;
     let as_given = with_lf(edit.old) == with_lf(edit.new);
     let own = if edit.new.contains(&b'\n') { agreed(endings(text)) } else { None };
     let mut out = Vec::with_capacity(text.len() + edit.new.len());
@@ -93,11 +99,15 @@ pub fn replace(text: &[u8], edit: &Edit, limit_bytes: usize) -> Result<Replaced,
 }
 
 /// Applies several edits, each to the result of the one before: all of them or none.
-pub fn replace_in_order(text: &[u8], edits: &[Edit], limit_bytes: usize) -> Result<ReplacedInOrder, EditError> {
+pub fn replace_in_order(text: &[u8], edits: &[Edit], limits: Limits) -> Result<ReplacedInOrder, EditError> {
     let mut done = ReplacedInOrder { text: text.to_vec(), edits: Vec::with_capacity(edits.len()) };
+    let count = edits.len();
     for (index, edit) in edits.iter().enumerate() {
-        let replaced = replace(&done.text, edit, limit_bytes)
-            .map_err(|error| EditError::Edit { index, error: Box::new(error) })?;
+        let replaced = replace(&done.text, edit, limits).map_err(|error| EditError::Edit {
+            number: index + 1,
+            count,
+            error: Box::new(error),
+        })?;
         done.text = replaced.text;
         done.edits.push((replaced.count, replaced.level));
     }
@@ -105,32 +115,38 @@ pub fn replace_in_order(text: &[u8], edits: &[Edit], limit_bytes: usize) -> Resu
 }
 
 /// The places to replace and the level that found them.
-fn find<'a>(text: &[u8], edit: &Edit<'a>) -> Result<(Vec<Found<'a>>, Level), EditError> {
+fn find<'a>(text: &[u8], edit: &Edit<'a>, stop: Stop) -> Result<(Vec<Found<'a>>, Level), EditError> {
     let exact = exact_places(text, edit)?;
     if !exact.is_empty() {
         return Ok((exact, Level::Exact));
     }
-    let lines = split(text);
-    let wanted: Vec<&[u8]> = split(edit.old).iter().map(|line| line.body).collect();
+    let (Some(lines), Some(wanted)) = (split_within(text, MOST_LINES), split_within(edit.old, MOST_LINES)) else {
+        return Err(explain::not_found(WHAT, &[], &[], None, stop));
+    };
+    let wanted: Vec<&[u8]> = wanted.iter().map(|line| line.body).collect();
     for level in [Level::TrailingWhitespace, Level::Punctuation, Level::Indentation] {
-        let Some(places) = looser::places(text, &lines, edit, level) else { break };
-        let starts: Vec<usize> = places.iter().map(|place| line_at(&lines, place.range.start)).collect();
-        match (edit.leniency, starts.as_slice()) {
+        let Some(places) = looser::places(text, &lines, edit, level, stop) else { break };
+        match (edit.leniency, places.as_slice()) {
             (_, []) => {}
             (Leniency::Fuzzy, [_]) => return Ok((places, level)),
             (Leniency::Fuzzy, several) => {
                 let what = format!("{WHAT} is not there exactly; if {} does not count, it", level.overlooks());
-                return Err(explain::not_unique(&what, &lines, several, several.len(), wanted.len()));
+                let spots = explain::spots(text, several.iter().map(|place| place.range.start));
+                return Err(explain::not_unique(&what, &lines, &spots, several.len(), wanted.len()));
             }
-            (Leniency::Exact, [start]) => {
-                let region = Region { start: *start, len: wanted.len().min(lines.len() - start) };
-                return Err(explain::not_found(WHAT, &lines, &wanted, Some((level, region))));
+            (Leniency::Exact, [place]) => {
+                let start = line_at(&lines, place.range.start);
+                let region = Region { start, len: wanted.len().min(lines.len() - start) };
+                return Err(explain::not_found(WHAT, &lines, &wanted, Some((level, region)), stop));
             }
             // More places at this level are no fewer at the next.
             (Leniency::Exact, _) => break,
         }
     }
-    Err(explain::not_found(WHAT, &lines, &wanted, None))
+    if let Some(near) = near_miss::find(text, edit.old, stop) {
+        return Err(explain::not_found_but_near(WHAT, &near, &wanted));
+    }
+    Err(explain::not_found(WHAT, &lines, &wanted, None, stop))
 }
 
 /// Every exact place, none overlapping the one before. Where only one is wanted, one that overlaps it counts too: `aa`
@@ -157,10 +173,10 @@ fn places_in<'a>(folded: &Folded, text: &[u8], old: &[u8], edit: &Edit<'a>) -> R
             starts.push(next + overlapping);
         }
         if starts.len() > 1 {
-            let lines = split(text);
-            let starts: Vec<usize> = starts.iter().map(|start| line_at(&lines, folded.start(*start))).collect();
+            let lines = split_within(text, MOST_LINES).unwrap_or_default();
+            let spots = explain::spots(text, starts.iter().map(|start| folded.start(*start)));
             let len = memchr_iter(b'\n', old).count().max(1);
-            return Err(explain::not_unique(WHAT, &lines, &starts, starts.len(), len));
+            return Err(explain::not_unique(WHAT, &lines, &spots, starts.len(), len));
         }
     }
     let range = |start: usize| folded.start(start)..folded.end(start + old.len());

@@ -2,7 +2,7 @@ use super::*;
 use crate::error::ErrorKind;
 use proptest::prelude::*;
 
-const LIMIT: usize = 10_000;
+const LIMIT: Limits = Limits::of_bytes(10_000);
 
 fn edit<'a>(old: &'a str, new: &'a str, which: Which, leniency: Leniency) -> Edit<'a> {
     Edit { old: old.as_bytes(), new: new.as_bytes(), which, leniency }
@@ -199,7 +199,7 @@ fn edits_in_order_see_the_ones_before_and_fail_together() {
     let done = replace_in_order(b"a b", &edits[..2], LIMIT).unwrap();
     assert_eq!((done.text.as_slice(), done.edits), (&b"c c"[..], vec![(1, Level::Exact), (2, Level::Exact)]));
     let error = replace_in_order(b"a b", &edits, LIMIT).unwrap_err();
-    assert!(matches!(&error, EditError::Edit { index: 2, .. }), "{error}");
+    assert!(matches!(&error, EditError::Edit { number: 3, count: 3, .. }), "{error}");
     assert_eq!(error.kind(), ErrorKind::NotFound);
 }
 

@@ -1,5 +1,6 @@
 //! Where a text that is not there would most likely have been meant.
 
+use crate::limits::Stop;
 use crate::lines::{Line, is_solid};
 use std::collections::HashMap;
 
@@ -19,19 +20,22 @@ pub(crate) struct Region {
 
 /// The stretch of the file most like the wanted lines: the one most rare lines of theirs point at, else the one with the
 /// most similar line.
-pub(crate) fn nearest(file: &[Line], wanted: &[&[u8]]) -> Option<Region> {
+pub(crate) fn nearest(file: &[Line], wanted: &[&[u8]], stop: Stop) -> Option<Region> {
     let looked_at = &wanted[..wanted.len().min(WANTED_LINES)];
-    let start = most_pointed_at(file, looked_at).or_else(|| most_similar(file, looked_at))?;
+    let start = most_pointed_at(file, looked_at, stop).or_else(|| most_similar(file, looked_at, stop))?;
     let len = wanted.len().min(file.len() - start);
     Some(Region { start, len })
 }
 
-fn most_pointed_at(file: &[Line], wanted: &[&[u8]]) -> Option<usize> {
+fn most_pointed_at(file: &[Line], wanted: &[&[u8]], stop: Stop) -> Option<usize> {
     let mut places: HashMap<&[u8], Vec<usize>> = HashMap::new();
     for line in wanted.iter().filter(|line| is_solid(line)) {
         places.insert(line.trim_ascii(), Vec::new());
     }
     for (at, line) in file.iter().enumerate() {
+        if stop.is_set_at(at) {
+            return None;
+        }
         if let Some(places) = places.get_mut(line.body.trim_ascii())
             && places.len() <= RARE
         {
@@ -53,7 +57,7 @@ fn most_pointed_at(file: &[Line], wanted: &[&[u8]]) -> Option<usize> {
     votes.keys().copied().max_by_key(|start| (weight(*start), usize::MAX - start))
 }
 
-fn most_similar(file: &[Line], wanted: &[&[u8]]) -> Option<usize> {
+fn most_similar(file: &[Line], wanted: &[&[u8]], stop: Stop) -> Option<usize> {
     const COMPARED_LINES: usize = 4;
     if file.last().is_none_or(|line| line.end() > SCANNED_BYTES) {
         return None;
@@ -61,6 +65,9 @@ fn most_similar(file: &[Line], wanted: &[&[u8]]) -> Option<usize> {
     let mut best = (0, 0);
     for (n, line) in wanted.iter().enumerate().filter(|(_, line)| is_solid(line)).take(COMPARED_LINES) {
         for (at, candidate) in file.iter().enumerate() {
+            if stop.is_set_at(at) {
+                return None;
+            }
             let percent = similarity_percent(line, candidate.body);
             if percent > best.0 {
                 best = (percent, at.saturating_sub(n));

@@ -3,7 +3,7 @@ use crate::lines::split;
 
 fn nearest_to(file: &str, wanted: &str) -> Option<Region> {
     let wanted: Vec<&[u8]> = wanted.lines().map(str::as_bytes).collect();
-    nearest(&split(file.as_bytes()), &wanted)
+    nearest(&split(file.as_bytes()), &wanted, Stop::never())
 }
 
 #[test]

@@ -1,27 +1,64 @@
 //! What a commit changed, as a unified diff.
 
+use crate::heavy;
 use crate::write_text::seen;
-use toolrest_core::{Content, Effect, EffectKind, FileType, Result};
-use toolrest_edit::diff;
+use std::collections::BTreeMap;
+use toolrest_core::{Content, Effect, EffectKind, FileType, Result, WsPath};
+use toolrest_edit::diff::{FileChange, LIMIT_BYTES, Origin, Side};
 
-/// One effect of a commit as a part of a diff, with what the file held before and after, where it is a file. A new name
-/// is told in git's words.
-pub fn effect_diff(
-    effect: &Effect,
+/// One effect of a commit as a part of a diff, with what the file held before and after, where it is a file. Another
+/// name and another mode are told in git's words.
+pub async fn effect_diff(
+    effect: Effect,
     before: Option<Content>,
     after: Option<Content>,
     limit_bytes: usize,
 ) -> Result<String> {
-    let path = effect.path.without_slash();
-    if let (EffectKind::Move, Some(from)) = (effect.op, &effect.from) {
-        let from = from.without_slash();
-        return Ok(format!("diff --git a/{from} b/{path}\nrename from {from}\nrename to {path}\n"));
+    let bytes_of = |content: &Option<Content>| content.as_ref().map_or(0, |content| content.stored().len());
+    heavy::run(bytes_of(&before) + bytes_of(&after), move |stop| {
+        let path = effect.path.without_slash().as_bytes();
+        if let (EffectKind::Move, Some(from)) = (effect.op, &effect.from) {
+            let side = |path| Some(Side { path, content: b"", mode: None });
+            let moved =
+                FileChange { old: side(from.without_slash().as_bytes()), new: side(path), origin: Origin::Renamed };
+            return Ok(moved.unified(LIMIT_BYTES, stop));
+        }
+        let shown = |content: Content| {
+            let is_document = matches!(&content, Content::Json(json) if json.document_text().is_some());
+            let file_type = if is_document { FileType::Document } else { FileType::Canvas };
+            seen(&(file_type, content), &effect.path, limit_bytes)
+        };
+        let (before, after) = (before.map(shown).transpose()?, after.map(shown).transpose()?);
+        let side = |content, mode| Side { path, content, mode };
+        let change = FileChange {
+            old: before.as_deref().map(|content| side(content, effect.mode_before)),
+            new: after.as_deref().map(|content| side(content, effect.mode_after)),
+            origin: Origin::Renamed,
+        };
+        Ok(change.unified(LIMIT_BYTES, stop))
+    })
+    .await
+}
+
+/// The effects of a commit with each file moved at once to where it went in the end. A file whose new path was not free
+/// yet went there by another name, which is of no interest to anybody.
+pub fn without_detours(effects: Vec<Effect>) -> Vec<Effect> {
+    let is_move = |effect: &Effect| effect.op == EffectKind::Move;
+    let mut last: BTreeMap<_, usize> = BTreeMap::new();
+    for (at, effect) in effects.iter().enumerate().filter(|(_, effect)| is_move(effect)) {
+        last.insert(effect.file_id, at);
     }
-    let shown = |content: Content| {
-        let is_document = matches!(&content, Content::Json(json) if json.document_text().is_some());
-        let file_type = if is_document { FileType::Document } else { FileType::Canvas };
-        seen(&(file_type, content), &effect.path, limit_bytes)
-    };
-    let (before, after) = (before.map(shown).transpose()?, after.map(shown).transpose()?);
-    Ok(diff::unified(path.as_bytes(), before.as_deref(), after.as_deref()))
+    let mut first: BTreeMap<_, Option<WsPath>> = BTreeMap::new();
+    let mut kept = Vec::with_capacity(effects.len());
+    for (at, mut effect) in effects.into_iter().enumerate() {
+        if is_move(&effect) {
+            let from = first.entry(effect.file_id).or_insert_with(|| effect.from.clone()).clone();
+            if last.get(&effect.file_id) != Some(&at) {
+                continue;
+            }
+            effect.from = from;
+        }
+        kept.push(effect);
+    }
+    kept
 }

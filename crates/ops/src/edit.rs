@@ -8,7 +8,9 @@ use toolrest_core::{
     CallCx, Change, Content, ContentHash, Entry, ErrorKind, Expect, FileId, Parents, Put, Result, ToolError, VersionId,
     WsPath,
 };
-use toolrest_edit::{Edit, EditError, Leniency, Level, ReplacedInOrder, Which, diff, replace, replace_in_order};
+use toolrest_edit::{
+    Edit, EditError, Leniency, Level, Limits, ReplacedInOrder, Which, diff, replace, replace_in_order,
+};
 
 /// The most bytes of an explanation: a model has to read it.
 pub(crate) const EXPLANATION_BYTES: usize = 4_000;
@@ -129,7 +131,8 @@ async fn edited(entry: Entry, content: Content, options: &EditOptions, limit_byt
     let given = options.edits.iter().map(|edit| edit.old.len() + edit.new.len()).sum::<usize>();
     let size = usize::try_from(entry.size).unwrap_or(usize::MAX).saturating_add(given);
     let options = options.clone();
-    heavy::run(size, move || {
+    heavy::run(size, move |stop| {
+        let limits = Limits { bytes: limit_bytes, stop };
         let editable = Editable::of(content, entry.file_type, &entry.path, limit_bytes)?;
         let edits: Vec<Edit<'_>> = options
             .edits
@@ -143,9 +146,9 @@ async fn edited(entry: Entry, content: Content, options: &EditOptions, limit_byt
             .collect();
         let replaced = match &edits[..] {
             // A single one is not numbered where it fails.
-            [only] => replace(editable.text.as_bytes(), only, limit_bytes)
+            [only] => replace(editable.text.as_bytes(), only, limits)
                 .map(|one| ReplacedInOrder { text: one.text, edits: vec![(one.count, one.level)] }),
-            several => replace_in_order(editable.text.as_bytes(), several, limit_bytes),
+            several => replace_in_order(editable.text.as_bytes(), several, limits),
         };
         let replaced = replaced.map_err(|error| refused(&error, &entry.path, entry.hash))?;
         let text = String::from_utf8(replaced.text).map_err(ToolError::internal)?;
@@ -153,7 +156,7 @@ async fn edited(entry: Entry, content: Content, options: &EditOptions, limit_byt
         Ok(Done {
             counts: replaced.edits.iter().map(|(count, _)| *count).collect(),
             matched_with: replaced.edits.iter().map(|(_, level)| *level).max().unwrap_or(Level::Exact),
-            diff: diff::unified(name.as_bytes(), Some(editable.text.as_bytes()), Some(text.as_bytes())),
+            diff: diff::unified(name.as_bytes(), Some(editable.text.as_bytes()), Some(text.as_bytes()), stop),
             content: editable.put_back(text)?,
         })
     })
@@ -182,6 +185,7 @@ pub(crate) fn refused(error: &EditError, path: &WsPath, hash: Option<ContentHash
         E::Syntax | E::Overlap => ErrorKind::PatchSyntax,
         E::TooLarge => ErrorKind::PayloadTooLarge,
         E::OtherBase => ErrorKind::Stale,
+        E::Stopped => ErrorKind::Cancelled,
     };
     // Failed hunks name their file themselves.
     let place = match error {
@@ -197,7 +201,7 @@ pub(crate) fn refused(error: &EditError, path: &WsPath, hash: Option<ContentHash
         None => refused,
     };
     match error {
-        EditError::Edit { index, .. } => refused.detail("edit", *index),
+        EditError::Edit { number, .. } => refused.detail("edit", *number),
         _ => refused,
     }
 }

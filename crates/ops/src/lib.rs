@@ -24,13 +24,13 @@ mod undo;
 mod write;
 mod write_text;
 
-pub use commit_diff::effect_diff;
+pub use commit_diff::{effect_diff, without_detours};
 pub use edit::{EditOptions, Edited, Replacement, Run, edit};
 pub use files::{FilesOptions, all_files, files};
 pub use glob::{Bare, Glob};
 pub use list::list;
 pub use locate::{locate_absolute, locate_pattern, locate_posix, locate_relative};
-pub use patch::{PatchAction, Patched, PatchedFile, patch};
+pub use patch::{PatchAction, PatchOptions, Patched, PatchedFile, patch};
 pub use place::{Overwrite, make_dir, move_to, remove, remove_tree, rename, touch};
 pub use read::{open, read};
 pub use search::{Below, Case, Extent, PathPattern, Pattern, SearchOptions, Syntax, TreeSearch, search, search_tree};

@@ -1,5 +1,7 @@
+use super::stage::Place;
 use super::*;
-use toolrest_core::{Content, FileType};
+use crate::write_text::{Held, seen};
+use toolrest_core::{Content, Destination, FileType};
 
 const LIMIT_BYTES: usize = 1 << 20;
 
@@ -7,32 +9,65 @@ fn path(text: &str) -> WsPath {
     WsPath::relative(text).unwrap()
 }
 
-fn stage(files: &[(&str, &str)]) -> Stage {
-    let mut stage = Stage::new(LIMIT_BYTES);
-    for (name, text) in files {
-        let now = Some((FileType::Document, Content::Text((*text).to_owned())));
-        let place = Place { before: Some(text.as_bytes().to_vec()), now, refusal: None };
-        stage.places.insert(path(name), place);
-    }
-    stage
+/// The names of a patch as paths of a workspace in a database.
+fn located(parts: &[FilePatch<'_>]) -> Result<Names> {
+    let path = |name: String| file_path(WsPath::within(&name)).map(|path| (name.into_bytes(), path));
+    names_in(parts)?.into_iter().map(path).collect()
 }
 
-fn applied(files: &[(&str, &str)], patch: &str) -> Result<Stage> {
-    let mut stage = stage(files);
-    stage.apply_all(&read(patch)?)?;
-    Ok(stage)
+/// A patch applied to texts.
+struct Done {
+    stage: Stage,
+}
+
+fn applied(files: &[(&str, &str)], patch: &str) -> Result<Done> {
+    let parts = read(patch)?;
+    let mut stage = Stage::new(Arc::new(located(&parts)?), LIMIT_BYTES);
+    for (name, text) in files {
+        stage.places.insert(path(name), Place::of((FileType::Document, Content::Text((*text).to_owned()))));
+    }
+    stage.apply_all(&parts, Limits::of_bytes(LIMIT_BYTES))?;
+    Ok(Done { stage })
+}
+
+fn outcome(files: &[(&str, &str)], patch: &str) -> Outcome {
+    let done = applied(files, patch).unwrap_or_else(|error| panic!("{}", error.message));
+    done.stage.outcome(Stop::never()).unwrap()
+}
+
+/// What is changed, in words.
+fn changed(files: &[(&str, &str)], patch: &str) -> Vec<String> {
+    let aside = |at: &WsPath| {
+        let name = at.without_slash();
+        name.find(".renaming-").map_or(name.to_owned(), |end| format!("{}~", &name[..end]))
+    };
+    let shown = |change: &Change| match change {
+        Change::Put(put) => format!("put {}", put.path.without_slash()),
+        Change::MakeDir(at) => format!("make {}", at.without_slash()),
+        Change::Move { from, to: Destination::Exactly(to) } => format!("{} to {}", aside(from), aside(to)),
+        Change::Remove { path: at, removal: Removal::FolderIfEmpty } => format!("tidy {}", at.without_slash()),
+        Change::Remove { path: at, .. } => format!("remove {}", at.without_slash()),
+        other => format!("{other:?}"),
+    };
+    outcome(files, patch).changes.changes.iter().map(shown).collect()
+}
+
+/// The files that are told of, with what happened to them.
+fn told(files: &[(&str, &str)], patch: &str) -> Vec<(String, PatchAction)> {
+    let files = outcome(files, patch).patched.files;
+    files.into_iter().map(|file| (file.path.without_slash().to_owned(), file.action)).collect()
 }
 
 /// The names and texts of all files after a patch.
 fn tree(stage: &Stage) -> Vec<(&str, String)> {
     let text = |held: &Held, path: &WsPath| String::from_utf8(seen(held, path, LIMIT_BYTES).unwrap()).unwrap();
     let held = stage.places.iter().filter_map(|(path, place)| Some((path, place.now.as_ref()?)));
-    held.map(|(path, held)| (path.without_slash(), text(held, path))).collect()
+    held.map(|(path, now)| (path.without_slash(), text(&now.held, path))).collect()
 }
 
 fn result(files: &[(&str, &str)], patch: &str) -> Vec<(String, String)> {
-    let stage = applied(files, patch).unwrap_or_else(|error| panic!("{}", error.message));
-    tree(&stage).into_iter().map(|(name, text)| (name.to_owned(), text)).collect()
+    let done = applied(files, patch).unwrap_or_else(|error| panic!("{}", error.message));
+    tree(&done.stage).into_iter().map(|(name, text)| (name.to_owned(), text)).collect()
 }
 
 fn named(files: &[(&str, &str)]) -> Vec<(String, String)> {
@@ -57,7 +92,8 @@ fn a_copy_in_a_later_mail_is_of_what_the_earlier_one_left() {
     let series = format!("{mail}{CHANGED_A}-- \n2.47.3\n\n{mail}{COPIED_TO_B}-- \n2.47.3\n\n");
     let after = named(&[("a", "one\n2\n3\n"), ("b", "one\n2\nthree\n")]);
     assert_eq!(result(&[("a", "1\n2\n3\n")], &series), after);
-    let marks = "*** Begin Patch\n*** Update File: a\n-1\n+one\n*** Update File: a\n*** Move to: b\n-3\n+three\n";
+    let marks = "*** Begin Patch\n*** Update File: a\n-1\n+one\n*** Update File: a\n*** Move to: b\n-3\n+three\n*** End Patch\n";
+    assert_eq!(told(&[("a", "1\n2\n3\n")], marks), [("b".to_owned(), PatchAction::Move)], "it is one file");
     assert_eq!(result(&[("a", "1\n2\n3\n")], marks), named(&[("b", "one\n2\nthree\n")]));
 }
 
@@ -72,10 +108,8 @@ fn files_may_change_places() {
     assert_eq!(result(&files, &swapped), named(&[("a", "B\n"), ("b", "A\n")]));
     let moved_up = format!("{}{}", rename("a", "b"), rename("b", "c"));
     assert_eq!(result(&files, &moved_up), named(&[("b", "A\n"), ("c", "B\n")]));
-    let stage = applied(&files, &moved_up).unwrap();
-    let removed: Vec<_> =
-        stage.changes.changes.iter().filter(|change| matches!(change, Change::Remove { .. })).collect();
-    assert!(matches!(removed[..], [Change::Remove { path, .. }] if path.without_slash() == "a"), "{removed:?}");
+    assert_eq!(changed(&files, &swapped), ["a to ~", "b to ~", "~ to b", "~ to a"]);
+    assert_eq!(changed(&files, &moved_up), ["a to ~", "b to c", "~ to b"]);
     let onto_another = applied(&files, &rename("a", "b")).err().unwrap();
     assert_eq!(onto_another.kind, ErrorKind::AlreadyExists);
     let both_onto_one = format!("{}{}{}", rename("a", "c"), rename("b", "c"), rename("c", "d"));
@@ -90,19 +124,96 @@ fn a_file_may_be_rewritten_and_its_old_content_renamed() {
     let rewritten = "diff --git a/b b/b\ndissimilarity index 100%\n--- a/b\n+++ b/b\n@@ -1 +1 @@\n-B\n+new\n";
     let after = named(&[("b", "new\n"), ("c", "B\n")]);
     assert_eq!(result(&[("b", "B\n")], &format!("{rewritten}{}", rename("b", "c"))), after);
-    let renamed = applied(&[("b", "B\n")], &rename("b", "c")).unwrap();
-    assert!(renamed.changes.changes.iter().any(|change| matches!(change, Change::Move { .. })), "it keeps its history");
+    assert_eq!(changed(&[("b", "B\n")], &rename("b", "c")), ["b to c"], "it keeps its history");
 }
 
 #[test]
 fn links_are_refused_and_modes_are_set() {
     let link = "diff --git a/l b/l\nnew file mode 120000\n--- /dev/null\n+++ b/l\n@@ -0,0 +1 @@\n+/etc/passwd\n";
     assert_eq!(applied(&[], link).err().unwrap().kind, ErrorKind::WrongType);
-    let mode = applied(&[("a", "x\n")], "diff --git a/a b/a\nold mode 100644\nnew mode 100755\n").unwrap();
-    assert!(matches!(&mode.changes.changes[..], [Change::Put(put)] if put.executable == Some(true)));
+    let submodule = "diff --git a/s b/s\nindex 1234567..89abcde 160000\n--- a/s\n+++ b/s\n@@ -1 +1 @@\n\
+                     -Subproject commit 1\n+Subproject commit 2\n";
+    let refusal = applied(&[], submodule).err().unwrap();
+    assert!(refusal.message.contains("/s is a submodule in the patch"), "{}", refusal.message);
+    let executable = |files: &[(&str, &str)], patch: &str| {
+        let Outcome { changes, patched, .. } = outcome(files, patch);
+        let Some(Change::Put(put)) = changes.changes.into_iter().next() else { panic!("nothing is written") };
+        (put.executable, patched)
+    };
+    let mode_only = "diff --git a/a b/a\nold mode 100644\nnew mode 100755\n";
+    let (set, told) = executable(&[("a", "x\n")], mode_only);
+    assert_eq!((set, told.diff.as_str(), told.files.len()), (Some(true), mode_only, 1));
     let plain = "diff --git a/n b/n\nnew file mode 100644\n--- /dev/null\n+++ b/n\n@@ -0,0 +1 @@\n+x\n";
-    let plain = applied(&[], plain).unwrap();
-    assert!(matches!(&plain.changes.changes[..], [Change::Put(put)] if put.executable.is_none()));
+    let (set, told) = executable(&[], plain);
+    assert_eq!((set, told.diff.as_str()), (None, "--- /dev/null\n+++ b/n\n@@ -0,0 +1 @@\n+x\n"));
+}
+
+#[test]
+fn a_renamed_file_is_told_by_its_names_and_what_changed_in_it() {
+    let line = |n| format!("line {n}\n");
+    let text: String = (0..1_500).map(line).collect();
+    let renamed = outcome(&[("a", &text)], &rename("a", "d/b")).patched;
+    assert_eq!(renamed.diff, "diff --git a/a b/d/b\nrename from a\nrename to d/b\n");
+    assert_eq!(renamed.files, [PatchedFile { path: path("d/b"), action: PatchAction::Move }]);
+    let hunk = "--- a/a\n+++ b/d/b\n@@ -1,2 +1,2 @@\n-line 0\n+zero\n line 1\n";
+    let changed = outcome(&[("a", &text)], &format!("{}{hunk}", rename("a", "d/b"))).patched.diff;
+    assert!(changed.contains("-line 0\n+zero\n line 1\n") && changed.lines().count() < 15, "{changed}");
+    let copied = outcome(&[("a", &text)], &rename("a", "d/b").replace("rename", "copy")).patched;
+    assert_eq!(copied.diff, "diff --git a/a b/d/b\ncopy from a\ncopy to d/b\n");
+    assert_eq!(copied.files, [PatchedFile { path: path("d/b"), action: PatchAction::Add }]);
+}
+
+#[test]
+fn a_file_may_move_below_its_own_name_and_back() {
+    assert_eq!(changed(&[("bs", "x\n")], &rename("bs", "bs/bs")), ["bs to ~", "make bs", "~ to bs/bs"]);
+    let folder = |files: &[(&str, &str)], patch: &str| {
+        let parts = read(patch).unwrap();
+        let mut stage = Stage::new(Arc::new(located(&parts).unwrap()), LIMIT_BYTES);
+        for (name, text) in files {
+            stage.places.insert(path(name), Place::of((FileType::Document, Content::Text((*text).to_owned()))));
+        }
+        stage.places.insert(path("bs"), Place::folder(&path("bs")));
+        stage.apply_all(&parts, Limits::of_bytes(LIMIT_BYTES)).map(|()| stage)
+    };
+    folder(&[("bs/bs", "x\n")], &rename("bs/bs", "bs")).unwrap();
+    assert_eq!(folder(&[("a", "x\n")], &rename("a", "bs")).err().unwrap().kind, ErrorKind::AlreadyExists);
+    // A file that is deleted makes way for a folder of its name, whatever the order.
+    let (deleted, created) = (
+        "diff --git a/d b/d\ndeleted file mode 100644\n--- a/d\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n",
+        "diff --git a/d/e b/d/e\nnew file mode 100644\n--- /dev/null\n+++ b/d/e\n@@ -0,0 +1 @@\n+y\n",
+    );
+    for patch in [format!("{deleted}{created}"), format!("{created}{deleted}")] {
+        assert_eq!(changed(&[("d", "x\n")], &patch), ["remove d", "put d/e"]);
+    }
+}
+
+#[test]
+fn folders_that_files_leave_are_tidied_up() {
+    let deleted = "*** Begin Patch\n*** Delete File: a/b/c\n*** Delete File: a/d\n*** End Patch\n";
+    let files = [("a/b/c", "x\n"), ("a/d", "x\n")];
+    assert_eq!(changed(&files, deleted), ["remove a/b/c", "remove a/d", "tidy a/b", "tidy a"]);
+    assert_eq!(changed(&[("a/x", "x\n")], &rename("a/x", "b/x")), ["make b", "a/x to b/x", "tidy a"]);
+}
+
+#[test]
+fn files_are_counted_once_and_only_if_they_change() {
+    let parts = "*** Begin Patch\n*** Update File: a\n-1\n+one\n*** Update File: a\n-2\n+two\n\
+                 *** Add File: n\n+x\n*** Delete File: n\n*** End Patch\n";
+    assert_eq!(told(&[("a", "1\n2\n")], parts), [("a".to_owned(), PatchAction::Update)]);
+    let back = "*** Begin Patch\n*** Update File: a\n-1\n+one\n*** Update File: a\n-one\n+1\n*** End Patch\n";
+    assert_eq!(told(&[("a", "1\n2\n")], back), []);
+}
+
+#[test]
+fn binary_patches_are_of_the_bytes() {
+    // Made by git of the Latin-1 texts `caf\xe9\n` and `caf\xe8\n`, told that they are binary.
+    let patch = "diff --git a/x b/x\nindex 1111111..2222222 100644\nGIT binary patch\nliteral 5\nMcmYdJOnbov00x8t9RL6T\n\n\
+                 literal 5\nMcmYdJOnb=%00xEv9smFU\n\n";
+    let parts = read(patch).unwrap();
+    let mut stage = Stage::new(Arc::new(located(&parts).unwrap()), LIMIT_BYTES);
+    stage.places.insert(path("x"), Place::of((FileType::Document, Content::of_bytes(b"caf\xe9\n".to_vec()))));
+    stage.apply_all(&parts, Limits::of_bytes(LIMIT_BYTES)).unwrap_or_else(|error| panic!("{}", error.message));
+    assert_eq!(stage.places[&path("x")].now.as_ref().unwrap().held.1, Content::of_bytes(b"caf\xe8\n".to_vec()));
 }
 
 #[test]
@@ -110,11 +221,9 @@ fn blanks_around_a_name_are_part_of_it() {
     let patch = |name: &str| format!("--- a/{name}\t\n+++ b/{name}\t\n@@ -1 +1 @@\n-x\n+y\n");
     assert_eq!(applied(&[("a", "x\n")], &patch("a ")).err().unwrap().kind, ErrorKind::NotFound);
     assert_eq!(applied(&[("a", "x\n")], &patch(" a")).err().unwrap().kind, ErrorKind::NotFound);
-    assert_eq!(name(Some(b" a")).unwrap(), Some(path("./ a")));
-    assert_eq!(name(Some(b" ../a ")).unwrap(), Some(path("./ ../a /")));
-    for outside in ["../a ", " /../../a", "/a ", "/ a"] {
-        assert_eq!(name(Some(outside.as_bytes())).unwrap_err().kind, ErrorKind::OutsideWorkspace, "{outside:?}");
-    }
+    let outside = applied(&[("a", "x\n")], &patch("../a")).err().unwrap();
+    assert_eq!(outside.kind, ErrorKind::OutsideWorkspace);
+    assert_eq!(result(&[("b/c", "x\n")], &patch("/b/c")), named(&[("b/c", "y\n")]), "as other arguments are read");
 }
 
 #[test]
@@ -129,7 +238,7 @@ fn messages_and_warnings_are_bounded() {
     let lines: String = (0..200).map(line).collect();
     let hunk = |line: &str| format!("-{}\n+y\n", line.replace("xx", "xz"));
     let hunks: String = lines.lines().map(hunk).collect();
-    let error = applied(&[(&deep, &lines)], &format!("--- a/{deep}\n+++ b/{deep}\n@@ -1,9 +1,9 @@\n{hunks}"));
+    let error = applied(&[(&deep, &lines)], &format!("--- a/{deep}\n+++ b/{deep}\n@@ -1,1 +1,1 @@\n{hunks}"));
     let error = error.err().unwrap();
     assert!(
         error.message.len() <= EXPLANATION_BYTES && error.message.ends_with("Nothing was written"),
@@ -141,10 +250,10 @@ fn messages_and_warnings_are_bounded() {
     let number = |n| format!("{n}\n");
     let numbers = (0..500).map(number).collect::<String>() + " x\n";
     let done = applied(&[("a", &numbers)], &format!("--- a/a\n+++ b/a\n{indented}")).unwrap();
-    assert_eq!((done.warnings.len(), done.warnings[100].as_str()), (101, "and 400 more warnings"));
+    assert_eq!((done.stage.warnings.len(), done.stage.warnings[100].as_str()), (101, "and 400 more warnings"));
 }
 
 fn name_error(name: &str) -> String {
     let patch = format!("--- \"a/{name}\"\n+++ \"b/{name}\"\n@@ -1 +1 @@\n-x\n+y\n");
-    read(&patch).and_then(|files| paths_of(&files)).err().unwrap().message
+    read(&patch).and_then(|files| located(&files)).err().unwrap().message
 }

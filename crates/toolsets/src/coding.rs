@@ -90,8 +90,8 @@ async fn edit_file(cx: &CallCx, named: &str, options: &EditOptions) -> Result<(W
 /// Puts 004's sentence before the explanation of a text that is not there.
 fn string_not_found(mut error: ToolError, edits: &[Replacement]) -> ToolError {
     const SHOWN_CHARS: usize = 50;
-    let index = error.details.get("edit").and_then(serde_json::Value::as_u64).unwrap_or(0);
-    let edit = usize::try_from(index).ok().and_then(|index| edits.get(index));
+    let number = error.details.get("edit").and_then(serde_json::Value::as_u64).unwrap_or(1);
+    let edit = usize::try_from(number).ok().and_then(|number| edits.get(number.checked_sub(1)?));
     if let (ErrorKind::FindNotFound, Some(edit)) = (error.kind, edit) {
         let shown: String = edit.old.chars().take(SHOWN_CHARS).collect();
         error.message = format!("String not found in file: \"{shown}...\"\n{}", error.message);

@@ -13,7 +13,7 @@ use toolrest_core::{
     AllowAll, Call, CallId, CallRecord, Caller, Engine, JsonText, Limits, Recorder, UserId, WorkspaceId,
 };
 use toolrest_directory::{Change, CommitOptions, Expect, Hash, Parents, Root};
-use toolrest_edit::{diff, patch};
+use toolrest_edit::{Stop, diff, patch};
 use toolrest_store::{
     AllowedRoot, FolderOptions, HistoryLimits, NewUser, Place, Scratch, Sqlite, Store, StoredWorkspaces,
 };
@@ -219,7 +219,7 @@ fn patches(effort: Effort, report: &mut Report) {
         .map(|(line, text)| if line % 200 == 50 { format!("changed {line}\n") } else { format!("{text}\n") })
         .collect::<Vec<_>>()
         .concat();
-    let made = diff::unified(b"file.txt", Some(before.as_bytes()), Some(after.as_bytes()));
+    let made = diff::unified(b"file.txt", Some(before.as_bytes()), Some(after.as_bytes()), Stop::never());
     let folder = Folder::new("folder");
     fs::create_dir_all(folder.path()).expect("a new folder");
     fs::write(folder.path().join("change.patch"), &made).expect("a patch");
@@ -227,7 +227,8 @@ fn patches(effort: Effort, report: &mut Report) {
     for _ in 0..effort.rounds {
         let apply = || {
             let files = patch::parse(made.as_bytes()).expect("a patch");
-            let applied = patch::apply(&files[0], before.as_bytes(), usize::MAX).expect("it fits");
+            let applied = patch::apply(&files[0], before.as_bytes(), toolrest_edit::Limits::of_bytes(usize::MAX))
+                .expect("it fits");
             assert_eq!(applied.content.len(), after.len());
         };
         let mut times: Vec<Duration> = (0..PATCHES).map(|_| timed(apply)).collect();

@@ -1,19 +1,27 @@
 //! Applying the patch of one file to its content.
 
+use super::anchor;
 use super::doubt::{Indents, doubts};
 use super::narrow::{Candidates, lies_under, move_insertions, narrow};
 use super::place::{Endings, Indexed, Place, Places, Wanted, taken_apart};
 use super::splice::{created, splice};
 use super::{Change, Content, FilePatch, Hunk, Reach, Role};
 use crate::error::{EditError, HunkFailure};
-use crate::explain;
+use crate::explain::{self, Spot};
 use crate::indent::{Shift, indent_of};
 use crate::level::Level;
-use crate::lines::{Line, split};
+use crate::limits::{Limits, Stop};
+use crate::lines::{Line, split_within};
 use std::cell::LazyCell;
 use std::fmt::Write as _;
 
 const LOOSER: [Level; 4] = [Level::TrailingWhitespace, Level::Punctuation, Level::Indentation, Level::FaultyContext];
+
+/// What some editors put at the start of a text to say how it is encoded. Patches are mostly written without it.
+const BYTE_ORDER_MARK: &[u8] = "\u{FEFF}".as_bytes();
+
+/// Files of more lines are not patched: lines take more room than their bytes.
+const MOST_LINES: usize = 4_000_000;
 
 /// For so many failed hunks it is shown what is most like them.
 const EXPLAINED_HUNKS: usize = 20;
@@ -43,8 +51,10 @@ pub struct Placement {
 /// Applies the patch of one file: all its hunks or none.
 ///
 /// `base` is the content the patch starts from: of the source for a rename or a copy, anything for a new file. A result
-/// that could be larger than `limit_bytes` is refused.
-pub fn apply(patch: &FilePatch, base: &[u8], limit_bytes: usize) -> Result<Applied, EditError> {
+/// that could be larger than the limit is refused.
+pub fn apply(patch: &FilePatch, base: &[u8], limits: Limits) -> Result<Applied, EditError> {
+    limits.stop.check()?;
+    let limit_bytes = limits.bytes;
     let hunks = match &patch.content {
         Content::Binary(binary) => {
             let content = binary.apply(base, limit_bytes)?;
@@ -63,7 +73,11 @@ pub fn apply(patch: &FilePatch, base: &[u8], limit_bytes: usize) -> Result<Appli
             let content = if patch.old_mode.is_some() { base.to_vec() } else { Vec::new() };
             Applied { content, placements: Vec::new(), warnings: Vec::new() }
         }
-        _ => apply_hunks(patch, hunks, base)?,
+        _ => {
+            let applied = apply_behind_mark(patch, hunks, base, limits.stop);
+            limits.stop.check()?;
+            applied?
+        }
     };
     if applied.content.len() > limit_bytes {
         return Err(EditError::TooLarge { limit_bytes });
@@ -93,8 +107,22 @@ struct Numbered<'h, 'a> {
     hunk: &'h Hunk<'a>,
 }
 
-fn apply_hunks(patch: &FilePatch, hunks: &[Hunk], base: &[u8]) -> Result<Applied, EditError> {
-    let file = split(base);
+/// Applies hunks to what stands behind a byte order mark, unless they speak of the mark themselves.
+fn apply_behind_mark(patch: &FilePatch, hunks: &[Hunk], base: &[u8], stop: Stop) -> Result<Applied, EditError> {
+    let names_mark = || hunks.iter().flat_map(|hunk| &hunk.lines).any(|line| line.text.starts_with(BYTE_ORDER_MARK));
+    let Some(text) = base.strip_prefix(BYTE_ORDER_MARK).filter(|_| !names_mark()) else {
+        return apply_hunks(patch, hunks, base, stop);
+    };
+    let mut applied = apply_hunks(patch, hunks, text, stop)?;
+    let is_deleted = matches!(patch.change, Change::Delete(_)) && applied.content.is_empty();
+    if !is_deleted {
+        applied.content.splice(..0, BYTE_ORDER_MARK.iter().copied());
+    }
+    Ok(applied)
+}
+
+fn apply_hunks(patch: &FilePatch, hunks: &[Hunk], base: &[u8], stop: Stop) -> Result<Applied, EditError> {
+    let file = split_within(base, MOST_LINES).ok_or(EditError::TooManyLines { most_lines: MOST_LINES })?;
     let numbered: Vec<Numbered> = hunks
         .iter()
         .enumerate()
@@ -106,8 +134,9 @@ fn apply_hunks(patch: &FilePatch, hunks: &[Hunk], base: &[u8]) -> Result<Applied
     let at_claims: Option<Vec<Place>> = wanted.iter().map(|wanted| wanted.at_claim(&file)).collect();
     let places = match at_claims.filter(|places| first_overlap(&wanted, places).is_none()) {
         Some(places) => places,
-        None => place_all(patch, &numbered, &wanted, &file, &mut warnings)?,
+        None => place_all(patch, &numbered, &wanted, &file, &mut warnings, stop)?,
     };
+    stop.check()?;
     let indents = LazyCell::new(|| Indents::of(&file));
     for ((numbered, wanted), place) in numbered.iter().zip(&wanted).zip(&places) {
         let doubts = doubts(&file, wanted, place, &indents).into_iter();
@@ -136,8 +165,9 @@ fn place_all(
     wanted: &[Wanted],
     file: &[Line],
     warnings: &mut Vec<String>,
+    stop: Stop,
 ) -> Result<Vec<Place>, EditError> {
-    let indexed = Indexed::new(file);
+    let indexed = Indexed::new(file, stop);
     let mut errors: Vec<Option<EditError>> = vec![None; wanted.len()];
     let mut all: Vec<Candidates> = Vec::with_capacity(wanted.len());
     let mut explained = 0;
@@ -156,7 +186,7 @@ fn place_all(
             // Looking for what is similar takes long, and a message has no room for more.
             explained += 1;
             let shown = if explained <= EXPLAINED_HUNKS { file } else { &[] };
-            Err(explain::not_found("the hunk's old lines", shown, &hunk.bodies(), None))
+            Err(explain::not_found("the hunk's old lines", shown, &hunk.bodies(), None, stop))
         });
         let places = found.unwrap_or_else(|error| {
             errors[n] = Some(error);
@@ -183,6 +213,13 @@ fn place_all(
             Section::Other => warnings.push(format!("hunk {}: {}", numbered[n].number, outside_section(hunk, place))),
         }
     }
+    for (n, hunk) in wanted.iter().enumerate() {
+        let Some(place) = &all[n].chosen else { continue };
+        match anchor::check(hunk, place, file.len(), all[n].total) {
+            Ok(doubt) => warnings.extend(doubt.map(|doubt| format!("hunk {}: {doubt}", numbered[n].number))),
+            Err(lesson) => errors[n] = Some(EditError::NotFound { looser: None, lesson }),
+        }
+    }
     let mut places = Vec::with_capacity(all.len());
     for (n, candidates) in all.iter().enumerate() {
         if let Some(place) = &candidates.chosen {
@@ -191,7 +228,7 @@ fn place_all(
             }
             places.push(place.clone());
         } else if errors[n].is_none() {
-            let starts: Vec<usize> = candidates.places.iter().map(|place| place.start).collect();
+            let starts: Vec<Spot> = candidates.places.iter().map(|place| at_line(place.start)).collect();
             let (total, len) = (candidates.total, wanted[n].old.len());
             errors[n] = Some(explain::not_unique("the hunk's old lines", file, &starts, total, len));
         }
@@ -214,6 +251,10 @@ fn place_all(
         })
         .collect();
     if failures.is_empty() { Ok(places) } else { Err(EditError::Hunks { file: patch.shown_name(), failures }) }
+}
+
+fn at_line(line: usize) -> Spot {
+    Spot { line, column: None }
 }
 
 fn not_looked_for() -> EditError {
@@ -345,8 +386,11 @@ fn insertion_place(wanted: &Wanted, file: &Indexed) -> Result<Place, EditError> 
     let found: Vec<usize> = (0..lines.len()).filter(|at| is_heading(&lines[*at])).collect();
     match found.as_slice() {
         [at] => Ok(place(at + 1)),
-        [] => Err(explain::not_found("the hunk's heading", lines, &[*heading], None)),
-        several => Err(explain::not_unique("the hunk's heading", lines, several, several.len(), 1)),
+        [] => Err(explain::not_found("the hunk's heading", lines, &[*heading], None, file.work.stop)),
+        several => {
+            let spots: Vec<Spot> = several.iter().copied().map(at_line).collect();
+            Err(explain::not_unique("the hunk's heading", lines, &spots, spots.len(), 1))
+        }
     }
 }
 

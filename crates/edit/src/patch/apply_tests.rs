@@ -2,7 +2,7 @@ use super::*;
 use crate::error::ErrorKind;
 use crate::patch::parse;
 
-const LIMIT: usize = 1 << 20;
+const LIMIT: Limits = Limits::of_bytes(1 << 20);
 const FILE: &str = "fn a() {\n    one();\n    two();\n}\n\nfn b() {\n    one();\n    two();\n}\n";
 
 fn applied(file: &str, hunks: &str) -> Result<Applied, EditError> {
@@ -39,7 +39,7 @@ fn a_hunk_is_applied_at_its_line() {
 
 #[test]
 fn a_hunk_is_found_elsewhere_if_it_is_there_only_once() {
-    let done = applied("x\na\nb\nc\n", "@@ -1,2 +1,2 @@\n a\n-b\n+B\n").unwrap();
+    let done = applied("x\na\nb\nc\n", "@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n").unwrap();
     assert_eq!(done.content, b"x\na\nB\nc\n");
     assert_eq!(done.placements, [Placement { hunk: 1, line: 2, claimed_line: Some(1), level: Level::Exact }]);
     assert!(done.warnings.is_empty());
@@ -124,7 +124,7 @@ fn one_context_line_may_be_faulty_if_the_change_does_not_hang_on_it() {
     let typo = "@@ -1,5 +1,5 @@\n one\n twoo\n three\n-four\n+FOUR\n five\n";
     assert_eq!(result(file, typo), file.replace("four", "FOUR"));
     assert_eq!(level(file, typo), Level::FaultyContext);
-    let dropped = "@@ -1,5 +1,5 @@\n one\n three\n-four\n+FOUR\n five\n";
+    let dropped = "@@ -1,4 +1,4 @@\n one\n three\n-four\n+FOUR\n five\n";
     assert_eq!(result(file, dropped), file.replace("four", "FOUR"));
     let invented = "@@ -1,5 +1,5 @@\n one\n two\n and a half\n three\n-four\n+FOUR\n five\n";
     assert_eq!(result(file, invented), file.replace("four", "FOUR"));
@@ -132,7 +132,7 @@ fn one_context_line_may_be_faulty_if_the_change_does_not_hang_on_it() {
     assert_eq!(differs, ["hunk 1: its context line `twoo` is `two` in the file, at line 2"]);
     assert_eq!(applied(file, dropped).unwrap().warnings, ["hunk 1: it leaves out line 2 of the file, `two`"]);
     assert_eq!(applied(file, invented).unwrap().warnings, ["hunk 1: its context line `and a half` is not in the file"]);
-    let beside_insertion = "@@ -1,5 +1,5 @@\n one\n two\n three\n+new\n five\n six\n";
+    let beside_insertion = "@@ -1,5 +1,6 @@\n one\n two\n three\n+new\n five\n six\n";
     assert_eq!(refusal(file, beside_insertion), ErrorKind::NotFound, "is it meant before four or after it?");
     let two_faults = "@@ -1,5 +1,5 @@\n onne\n twoo\n three\n-four\n+FOUR\n five\n";
     assert_eq!(refusal(file, two_faults), ErrorKind::NotFound);
@@ -171,10 +171,68 @@ fn a_hunk_that_speaks_of_a_missing_newline_goes_to_the_end() {
 }
 
 #[test]
-fn a_hunk_that_may_belong_at_the_end_is_not_applied_elsewhere_without_a_word() {
-    let done = applied("{\n  x\n{\n  x\n", "@@ -1,2 +1 @@\n {\n-  x\n").unwrap();
-    assert_eq!(done.content, b"{\n{\n  x\n");
-    assert!(done.warnings[0].contains("stand at the end of the file too"), "{:?}", done.warnings);
+fn a_hunk_without_lines_after_its_change_goes_to_the_end_of_the_file() {
+    let file = "{\n  x\n}\ny\n{\n  x\n}\n";
+    let done = applied(file, "@@ -2,2 +2,3 @@\n   x\n }\n+end\n").unwrap();
+    assert_eq!(done.content, format!("{file}end\n").into_bytes(), "though its lines stand at its line number too");
+    let in_the_middle = "@@ -1,2 +1,3 @@\n one\n two\n+new\n";
+    let unique = applied("one\ntwo\nthree\n", in_the_middle).unwrap();
+    assert_eq!(unique.content, b"one\ntwo\nnew\nthree\n");
+    assert!(unique.warnings[0].contains("as at the end of a file"), "{:?}", unique.warnings);
+    let moved = "@@ -9,2 +9,3 @@\n }\n }\n+new\n";
+    assert_eq!(refusal("a {\n{\n}\n}\nb\n", moved), ErrorKind::NotFound, "braces are everywhere");
+    let at_claim = "@@ -1,2 +1,3 @@\n x\n }\n+new\n";
+    assert_eq!(refusal("x\n}\nx\n}\nx\n", at_claim), ErrorKind::NotFound, "git refuses it too");
+    assert_eq!(refusal("{\n  x\n{\n  x\n", "@@ -1,2 +1 @@\n {\n-  x\n"), ErrorKind::NotFound, "line 1 or the end?");
+}
+
+#[test]
+fn a_hunk_at_line_1_goes_to_the_start_of_the_file() {
+    let hunks = "@@ -1,2 +1,3 @@\n+new\n x\n y\n@@ -6 +7 @@\n-z\n+Z\n";
+    let done = applied("x\ny\nmore\nmore\nx\ny\nz\n", hunks).unwrap();
+    assert_eq!(done.content, b"new\nx\ny\nmore\nmore\nx\ny\nZ\n");
+    let moved = applied("#!/bin/sh\nx\ny\n", "@@ -1,2 +1,3 @@\n+new\n x\n y\n").unwrap();
+    assert_eq!(moved.content, b"#!/bin/sh\nnew\nx\ny\n");
+    assert!(moved.warnings[0].contains("as at the start of a file"), "{:?}", moved.warnings);
+    assert_eq!(refusal("#!/bin/sh\n}\n", "@@ -1 +1,2 @@\n+new\n }\n"), ErrorKind::NotFound);
+}
+
+#[test]
+fn a_byte_order_mark_keeps_no_line_from_being_found_and_stays() {
+    let file = "\u{FEFF}one\ntwo\n";
+    assert_eq!(result(file, "@@ -1,2 +1,2 @@\n-one\n+1\n two\n"), "\u{FEFF}1\ntwo\n");
+    assert_eq!(result(file, "@@ -1,2 +1,3 @@\n+zero\n one\n two\n"), "\u{FEFF}zero\none\ntwo\n");
+    assert_eq!(result(file, "@@ -1,2 +1,2 @@\n-\u{FEFF}one\n+\u{FEFF}1\n two\n"), "\u{FEFF}1\ntwo\n");
+    assert_eq!(result(file, "@@ -1,2 +1,2 @@\n-\u{FEFF}one\n+one\n two\n"), "one\ntwo\n", "it may go");
+    assert_eq!(result("one\n", "@@ -1 +1 @@\n-one\n+\u{FEFF}one\n"), "\u{FEFF}one\n", "and come");
+    let deleted = "--- a/x\n+++ /dev/null\n@@ -1,2 +0,0 @@\n-one\n-two\n";
+    assert_eq!(apply(&parse(deleted.as_bytes()).unwrap()[0], file.as_bytes(), LIMIT).unwrap().content, b"");
+    assert_eq!(parse(format!("\u{FEFF}{deleted}").as_bytes()).unwrap().len(), 1, "the patch may have one too");
+}
+
+#[test]
+fn stopped_work_ends_at_once() {
+    let line = |n| format!("line {}\n", n % 1_000);
+    let file: String = (0..200_000).map(line).collect();
+    let hunk = |n| format!("@@ -{0},2 +{0},2 @@\n {1}-gone\n+x\n", n + 1, line(n));
+    let hunks: String = (0..10_000).map(hunk).collect();
+    let patch = format!("--- a/x\n+++ b/x\n{hunks}");
+    let (patch, flag) = (parse(patch.as_bytes()).unwrap(), std::sync::atomic::AtomicBool::new(false));
+    let stop = Stop::when(&flag);
+    std::thread::scope(|scope| {
+        let (sender, begun) = std::sync::mpsc::channel();
+        let work = scope.spawn(move || {
+            sender.send(()).unwrap();
+            let result = apply(&patch[0], file.as_bytes(), Limits { bytes: 1 << 24, stop });
+            (result.map(|_| ()), std::time::Instant::now())
+        });
+        begun.recv().unwrap();
+        flag.store(true, std::sync::atomic::Ordering::Relaxed);
+        let stopped = std::time::Instant::now();
+        let (result, ended) = work.join().unwrap();
+        assert_eq!(result, Err(EditError::Stopped));
+        assert!(ended - stopped < std::time::Duration::from_millis(500), "{:?}", ended - stopped);
+    });
 }
 
 #[test]
@@ -279,7 +337,7 @@ fn a_deletion_must_leave_nothing() {
 #[test]
 fn a_result_that_would_be_too_large_is_refused() {
     let patch = parse(b"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+bbbbbbbbbb\n").unwrap().remove(0);
-    assert_eq!(apply(&patch, b"a\n", 8).unwrap_err().kind(), ErrorKind::TooLarge);
+    assert_eq!(apply(&patch, b"a\n", Limits::of_bytes(8)).unwrap_err().kind(), ErrorKind::TooLarge);
 }
 
 #[test]

@@ -6,6 +6,19 @@ use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
 
 const ALPHABET: &[u8; 85] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~";
 
+const NO_DIGIT: u8 = u8::MAX;
+
+/// The value of each letter of the alphabet.
+const DIGITS: [u8; 256] = {
+    let mut digits = [NO_DIGIT; 256];
+    let mut value = 0_u8;
+    while (value as usize) < ALPHABET.len() {
+        digits[ALPHABET[value as usize] as usize] = value;
+        value += 1;
+    }
+    digits
+};
+
 /// The change of a binary file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BinaryChange<'a> {
@@ -138,8 +151,11 @@ fn decode_group(group: &[u8]) -> Option<[u8; 4]> {
     }
     let mut value: u32 = 0;
     for digit in group {
-        let digit = u32::try_from(ALPHABET.iter().position(|letter| letter == digit)?).ok()?;
-        value = value.checked_mul(85)?.checked_add(digit)?;
+        let digit = DIGITS[usize::from(*digit)];
+        if digit == NO_DIGIT {
+            return None;
+        }
+        value = value.checked_mul(85)?.checked_add(u32::from(digit))?;
     }
     Some(value.to_be_bytes())
 }

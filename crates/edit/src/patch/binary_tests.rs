@@ -1,8 +1,9 @@
 use super::*;
 use crate::error::ErrorKind;
+use crate::limits::Limits;
 use crate::patch::{apply, parse};
 
-const LIMIT: usize = 1 << 20;
+const LIMIT: Limits = Limits::of_bytes(1 << 20);
 const PATCH: &str = "diff --git a/blob b/blob\nindex 1..2 100644\nGIT binary patch\nliteral 10\n\
                      UcmV+l0QLU>0RjUA1qKHQ2>`DEE&u=k\n\nliteral 0\nKcmV+b0RR6000031\n\n";
 const NEW: &[u8] = b"\0\x01\x02\x03\x04\x05\x06\x07\x08\t";

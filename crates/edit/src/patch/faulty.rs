@@ -44,6 +44,9 @@ pub(super) fn places(file: &Indexed, wanted: &Wanted) -> Vec<Place> {
     let starts = possible_starts(file, old, &numbers);
     file.work.add(starts.len() * old.len());
     for start in starts {
+        if file.work.is_too_much() {
+            return Vec::new();
+        }
         for fault in faults_at(index.file(), &numbers, start) {
             if !is_harmless(fault, file, wanted, start, &bounds) {
                 continue;

@@ -2,14 +2,30 @@
 
 use super::hunk_header::{HunkHeader, Numbers};
 use super::parse::PatchLines;
-use super::{Claim, Counts, Hunk, HunkLine, Newline, Reach, Role};
+use super::{Claim, Counts, Hunk, HunkLine, Newline, Reach, Role, begin_patch};
+use crate::error::EditError;
 
-/// Reads the hunk whose header stands at `header_at`, and gives where it ends.
-pub(super) fn read<'a>(lines: &PatchLines<'a>, header_at: usize, header: &HunkHeader<'a>) -> (Hunk<'a>, usize) {
+/// Reads the hunk whose header stands at `header_at`, and gives where it ends. One that is shorter than its header says
+/// is refused.
+pub(super) fn read<'a>(
+    lines: &PatchLines<'a>,
+    header_at: usize,
+    header: &HunkHeader<'a>,
+) -> Result<(Hunk<'a>, usize), EditError> {
     let start = header_at + 1;
     let counted = header.numbers.and_then(|numbers| read_by_counts(lines, start, numbers));
     let counts = if counted.is_some() { Counts::Right } else { Counts::Wrong };
-    let (body, end) = counted.unwrap_or_else(|| read_by_looks(lines, start));
+    let (body, end) = match (counted, header.numbers) {
+        (Some(counted), _) => counted,
+        (None, numbers) => {
+            let Looks { mut body, solid, end } = read_by_looks(lines, start);
+            if let Some(numbers) = numbers {
+                refuse_short(&body, numbers, header_at + 1)?;
+            }
+            body.truncate(solid);
+            (body, end)
+        }
+    };
     let claim = header.numbers.map(|numbers| Claim {
         // A hunk without old lines names the line before it.
         old_start: if counts == Counts::Right && numbers.old_count == 0 {
@@ -25,12 +41,28 @@ pub(super) fn read<'a>(lines: &PatchLines<'a>, header_at: usize, header: &HunkHe
         counts,
     });
     let headings = header.heading.into_iter().collect();
-    (Hunk { claim, headings, lines: body, reach: Reach::Anywhere, patch_line: header_at + 1 }, end)
+    Ok((Hunk { claim, headings, lines: body, reach: Reach::Anywhere, patch_line: header_at + 1 }, end))
+}
+
+/// Refuses a hunk with fewer lines than its header announces: the rest of it may be lost.
+pub(super) fn refuse_short(lines: &[HunkLine], announced: Numbers, patch_line: usize) -> Result<(), EditError> {
+    let old = lines.iter().filter(|line| line.role != Role::Insert).count();
+    let new = lines.iter().filter(|line| line.role != Role::Delete).count();
+    if old >= announced.old_count && new >= announced.new_count {
+        return Ok(());
+    }
+    let problem = format!(
+        "the hunk announces {} old and {} new lines, but has {old} and {new}; it seems to be cut off: \
+         send all of its lines, or correct the counts in its header",
+        announced.old_count, announced.new_count
+    );
+    Err(EditError::syntax(patch_line, problem))
 }
 
 /// Reads a hunk that has no header.
 pub(super) fn read_headless<'a>(lines: &PatchLines<'a>, start: usize) -> (Hunk<'a>, usize) {
-    let (body, end) = read_by_looks(lines, start);
+    let Looks { mut body, solid, end } = read_by_looks(lines, start);
+    body.truncate(solid);
     (Hunk { lines: body, patch_line: start + 1, ..Hunk::default() }, end)
 }
 
@@ -60,7 +92,8 @@ fn read_by_counts<'a>(lines: &PatchLines<'a>, start: usize, numbers: Numbers) ->
     let mut at = start;
     while old_left > 0 || new_left > 0 {
         let line = lines.get(at)?;
-        let may_be_lost_context = !line.starts_with(b"@@") && !line.starts_with(b"diff --git ");
+        let may_be_lost_context =
+            !line.starts_with(b"@@") && !line.starts_with(b"diff --git ") && !begin_patch::is_mark(line);
         if !mark_missing_newline(line, &mut body) {
             let line = read_line(line);
             match line.role {
@@ -90,22 +123,27 @@ fn is_plausible_end(lines: &PatchLines, end: usize) -> bool {
     !next_is_context && !rest.any(|line| matches!(line, [b'+' | b'-', ..]))
 }
 
+/// A hunk's lines by their looks.
+struct Looks<'a> {
+    body: Vec<HunkLine<'a>>,
+    /// How many of them there are without the empty ones at the end, which part the hunk from what follows.
+    solid: usize,
+    /// Where they end in the patch.
+    end: usize,
+}
+
 /// The hunk's lines by their looks: all up to the next header.
-fn read_by_looks<'a>(lines: &PatchLines<'a>, start: usize) -> (Vec<HunkLine<'a>>, usize) {
+fn read_by_looks<'a>(lines: &PatchLines<'a>, start: usize) -> Looks<'a> {
     let end = (start..lines.len()).find(|at| lines.ends_hunk(*at) || lines.ends_diff(*at)).unwrap_or(lines.len());
     let mut body: Vec<HunkLine> = Vec::with_capacity(end - start);
-    let mut last = 0;
-    for at in start..end {
-        let line = lines.get(at).unwrap_or_default();
-        let is_mark = mark_missing_newline(line, &mut body);
-        if !is_mark {
+    let mut solid = 0;
+    for line in (start..end).filter_map(|at| lines.get(at)) {
+        if !mark_missing_newline(line, &mut body) {
             body.push(read_line(line));
         }
         if !line.is_empty() {
-            last = body.len();
+            solid = body.len();
         }
     }
-    // Empty lines at the end part the hunk from what follows.
-    body.truncate(last);
-    (body, end)
+    Looks { body, solid, end }
 }

@@ -1,6 +1,7 @@
 //! The lines of a file by what they say, so that a stretch of them is found without comparing text.
 
 use crate::level::Level;
+use crate::limits::Stop;
 use crate::lines::Line;
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -25,11 +26,15 @@ struct Group {
 }
 
 impl<'a> LineIndex<'a> {
-    pub fn new(lines: &[Line<'a>], level: Level) -> Self {
+    /// The index of a file. If the work is stopped meanwhile, it is the one of an empty file.
+    pub fn new(lines: &[Line<'a>], level: Level, stop: Stop) -> Self {
         let mut numbers = HashMap::with_capacity(lines.len());
         let mut groups: Vec<Group> = Vec::new();
         let (mut file, mut next) = (vec![0; lines.len()], vec![NONE; lines.len()]);
         for (at, line) in lines.iter().enumerate().rev() {
+            if stop.is_set_at(at) {
+                return Self { level, numbers: HashMap::new(), file: Vec::new(), groups: Vec::new(), next: Vec::new() };
+            }
             let number = *numbers.entry(level.key(line.body)).or_insert(groups.len());
             if number == groups.len() {
                 groups.push(Group { count: 0, first: NONE });

@@ -6,6 +6,9 @@ use std::fmt::Write as _;
 /// The single letters that git puts before names, so that `a/x` and `b/x` are the same file.
 const PREFIXES: &[u8] = b"abciow";
 
+/// Names longer than a file system takes are not told apart.
+const LONGEST_GIT_LINE: usize = 10_000;
+
 /// A name from a `---` or `+++` line: unquoted, without a time stamp. Nothing for `/dev/null`.
 pub(super) fn from_header(rest: &[u8]) -> Option<Vec<u8>> {
     let name = match rest.trim_ascii_start() {
@@ -39,6 +42,9 @@ pub(super) fn from_extended(rest: &[u8]) -> Vec<u8> {
 
 /// The two names of a `diff --git` line, if it can be told where one ends.
 pub(super) fn from_git_line(rest: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
+    if rest.len() > LONGEST_GIT_LINE {
+        return None;
+    }
     if rest.starts_with(b"\"") {
         let (old, used) = unquote(rest);
         return Some((old, from_extended(rest[used..].trim_ascii())));

@@ -1,7 +1,8 @@
 //! Choosing among several places of a hunk by what else the patch says: order, line numbers, the file's end, headings.
 
+use super::anchor::{context_around, names_line_1};
 use super::place::{Indexed, Place, Places, Wanted};
-use super::{Counts, Reach, Role};
+use super::{Counts, Reach};
 use crate::indent::indent_of;
 use crate::lines::Line;
 
@@ -63,7 +64,7 @@ pub(super) fn narrow(indexed: &Indexed, wanted: &[Wanted], all: &mut [Candidates
         if candidates.are_all_kept() && reaches_end(hunk) {
             candidates.choose("it reaches the end of the file", |place| ends_at(place) == file.len());
         }
-        if candidates.is_open() && candidates.are_all_kept() && starts_file(hunk) {
+        if candidates.is_open() && candidates.are_all_kept() && names_line_1(hunk) {
             candidates.choose("it starts the file", |place| place.start == 0);
         }
         let headings = &hunk.hunk.headings;
@@ -113,18 +114,6 @@ pub(super) fn reaches_end(wanted: &Wanted) -> bool {
     let (leading, trailing) = context_around(wanted);
     let cut_short = wanted.hunk.claim.is_some_and(|claim| claim.counts == Counts::Right) && trailing < leading;
     wanted.hunk.reach == Reach::EndOfFile || wanted.hunk.speaks_of_newline() || cut_short
-}
-
-fn starts_file(wanted: &Wanted) -> bool {
-    let (leading, trailing) = context_around(wanted);
-    wanted.hunk.claim.is_some_and(|claim| claim.counts == Counts::Right && claim.old_start <= 1) && leading < trailing
-}
-
-fn context_around(wanted: &Wanted) -> (usize, usize) {
-    let lines = &wanted.hunk.lines;
-    let leading = lines.iter().take_while(|line| line.role == Role::Context).count();
-    let trailing = lines.iter().rev().take_while(|line| line.role == Role::Context).count();
-    (leading, trailing)
 }
 
 fn offset_of(wanted: &Wanted, place: &Place) -> Option<i64> {

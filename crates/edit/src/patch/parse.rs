@@ -2,21 +2,34 @@
 
 use super::{FilePatch, begin_patch, unified};
 use crate::error::EditError;
+use std::ops::Range;
 
 /// The lines of a patch.
 pub(super) struct PatchLines<'a> {
     lines: Vec<&'a [u8]>,
     /// Whether the patch stands in a code fence, so that a closing one ends it.
     fenced: bool,
+    /// The word that ends the here-document in which the patch stands, as in `apply_patch <<'EOF'`.
+    delimiter: Option<Vec<u8>>,
 }
 
-/// Reads a patch: a unified diff, with or without git's extended headers, or the `*** Begin Patch` format.
+/// Reads a patch: a unified diff, with or without git's extended headers, the `*** Begin Patch` format, or several of
+/// them one after the other.
 ///
-/// Wrong line numbers and counts, missing numbers and prefixes, prose and code fences around, and blank context lines
-/// without their space are all accepted; a line that makes no sense is refused by its number.
+/// Wrong line numbers, counts that are too small, missing numbers and prefixes, prose and code fences around, and blank
+/// context lines without their space are all accepted; a line that makes no sense is refused by its number. So is what
+/// seems to be cut off: a hunk with fewer lines than its header announces, and a block without `*** End Patch`.
 pub fn parse(patch: &[u8]) -> Result<Vec<FilePatch<'_>>, EditError> {
-    let lines = PatchLines::new(patch);
-    let files = if begin_patch::is_begin_patch(&lines) { begin_patch::parse(&lines) } else { unified::parse(&lines) }?;
+    let lines = PatchLines::new(patch.strip_prefix("\u{FEFF}".as_bytes()).unwrap_or(patch));
+    let mut files = Vec::new();
+    let mut at = 0;
+    while at < lines.len() {
+        at = if begin_patch::starts(&lines, at) {
+            begin_patch::parse(&lines, at, &mut files)?
+        } else {
+            unified::parse(&lines, at, &mut files)?
+        };
+    }
     if files.is_empty() {
         let problem = "no file header found; a patch names its files by `--- a/path` and `+++ b/path` lines, \
                        or by `*** Update File: path` between `*** Begin Patch` and `*** End Patch`";
@@ -31,10 +44,15 @@ impl<'a> PatchLines<'a> {
         if lines.last().is_some_and(|last| last.is_empty()) {
             lines.pop();
         }
-        let mut this = Self { lines, fenced: false };
+        let mut this = Self { lines, fenced: false, delimiter: None };
         this.strip_foreign_endings();
         let first_header = (0..this.lines.len()).find(|at| this.starts_file(*at)).unwrap_or(this.lines.len());
         this.fenced = this.lines[..first_header].iter().any(|line| is_fence(line));
+        this.delimiter = this.lines[..first_header].iter().find_map(|line| {
+            let word = &line[memchr::memmem::find(line, b"<<")? + 2..];
+            Some(word.iter().copied().filter(u8::is_ascii_alphanumeric).collect())
+                .filter(|word: &Vec<u8>| !word.is_empty())
+        });
         this
     }
 
@@ -80,7 +98,14 @@ impl<'a> PatchLines<'a> {
         let Some(line) = self.get(at) else { return true };
         let names_version = self.get(at + 1).is_none_or(|next| next.first().is_none_or(u8::is_ascii_digit));
         let signature = line == b"-- " && names_version;
-        signature || (self.fenced && is_fence(line)) || line.starts_with(b"*** End Patch")
+        signature || (self.fenced && is_fence(line)) || begin_patch::is_mark(line)
+    }
+
+    /// Whether nothing but blank lines and what closes a fence or a here-document stands between two lines.
+    pub fn is_blank(&self, between: Range<usize>) -> bool {
+        self.lines[between].iter().map(|line| line.trim_ascii()).all(|line| {
+            line.is_empty() || is_fence(line) || self.delimiter.as_deref().is_some_and(|delimiter| delimiter == line)
+        })
     }
 
     /// Whether this line, after a hunk that has all its lines, begins what tools write between the diffs of files:

@@ -81,7 +81,7 @@ fn many_files_may_be_in_one_patch() {
 
 #[test]
 fn prose_and_fences_around_are_no_part_of_it() {
-    let patch = format!("I changed:\n- this\n\n```diff\n--- a/x\n+++ b/x\n@@ -1,9 +1,9 @@\n{BODY}```\n- and that\n");
+    let patch = format!("I changed:\n- this\n\n```diff\n--- a/x\n+++ b/x\n@@ -1,1 +1,1 @@\n{BODY}```\n- and that\n");
     assert_eq!(shown(&hunks(&one(&patch))[0]), BODY);
     let mail = format!("From x\n---\n x | 2 +-\n\n--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n{BODY}-- \n2.47.3\n\n");
     assert_eq!(shown(&hunks(&one(&mail))[0]), BODY);
@@ -151,7 +151,7 @@ fn half_of_a_file_header_is_refused() {
 
 #[test]
 fn wrong_counts_are_corrected_by_the_looks_of_the_lines() {
-    for counts in ["-1,1 +1,1", "-1,9 +1,9", "-1,0 +1,2"] {
+    for counts in ["-1,1 +1,1", "-1,2 +1,1", "-1,0 +1,2"] {
         let file = format!("--- a/x\n+++ b/x\n@@ {counts} @@\n{BODY}@@ -9,2 +9,2 @@\n{BODY}\n");
         let file = one(&file);
         let hunks = hunks(&file);
@@ -222,6 +222,87 @@ fn marks_behind_a_space_are_text_of_the_file() {
         one("*** Begin Patch\n*** Update File: x\n@@\n *** End Patch\n-a\n+b\n *** Delete File: y\n*** End Patch\n");
     assert_eq!(shown(&hunks(&file)[0]), " *** End Patch\n-a\n+b\n *** Delete File: y\n");
     assert_eq!(syntax_line("*** Begin Patch\n*** Update File: x\n@@\n a\n*** End Patch\n"), 2, "it changes nothing");
+}
+
+#[test]
+fn a_hunk_with_fewer_lines_than_it_announces_is_refused() {
+    for counts in ["-1,9 +1,9", "-1,3 +1,2", "-1,2 +1,3", "-1,3 +1,3"] {
+        let diff = format!("--- a/x\n+++ b/x\n@@ {counts} @@\n{BODY}");
+        for after in ["", "diff --git a/y b/y\n", "*** Begin Patch\n*** Delete File: y\n*** End Patch\n"] {
+            assert_eq!(syntax_line(&format!("{diff}{after}")), 3, "{counts} {after:?}");
+        }
+        let block = format!("*** Begin Patch\n*** Update File: x\n@@ {counts} @@\n{BODY}*** End Patch\n");
+        assert_eq!(syntax_line(&block), 3, "{counts}");
+    }
+    assert_eq!(syntax_line("--- /dev/null\n+++ b/x\n@@ -0,0 +1,3 @@\n+a\n+b\n"), 3);
+}
+
+#[test]
+fn a_block_without_its_end_is_refused() {
+    let block = "*** Begin Patch\n*** Add File: x\n+a\n";
+    assert_eq!(syntax_line(block), 3);
+    assert_eq!(syntax_line("*** Update File: x\n-a\n+b\n"), 3);
+    assert_eq!(syntax_line(&format!("{block}*** Begin Patch\n*** Add File: y\n+a\n*** End Patch\n")), 4);
+    assert_eq!(syntax_line(&format!("{block}*** End Patch\n{block}")), 7);
+}
+
+#[test]
+fn what_follows_a_block_is_more_of_the_patch_or_refused() {
+    let block = |name: &str| format!("*** Begin Patch\n*** Add File: {name}\n+a\n*** End Patch\n");
+    let diff = |name: &str| format!("--- a/{name}\n+++ b/{name}\n@@ -1,2 +1,2 @@\n{BODY}");
+    let names = |patch: &str| -> Vec<String> {
+        let files = parse(patch.as_bytes()).unwrap_or_else(|error| panic!("{error}\n{patch}"));
+        files.iter().map(|file| String::from_utf8_lossy(file.target().unwrap()).into_owned()).collect()
+    };
+    let git = |name: &str| format!("diff --git a/{name} b/{name}\nindex 1..2 100644\n{}", diff(name));
+    for between in ["", "\n", "\n\n"] {
+        assert_eq!(names(&format!("{}{between}{}", block("x"), block("y"))), ["x", "y"]);
+        assert_eq!(names(&format!("{}{between}{}", block("x"), diff("y"))), ["x", "y"]);
+        assert_eq!(names(&format!("{}{between}{}", block("x"), git("y"))), ["x", "y"]);
+        assert_eq!(names(&format!("{}{between}{}", diff("x"), block("y"))), ["x", "y"]);
+        assert_eq!(names(&format!("{}{between}{}{}", git("x"), block("y"), diff("z"))), ["x", "y", "z"]);
+    }
+    let steps: Vec<usize> = parse(format!("{}{}{}", block("x"), git("y"), block("z")).as_bytes())
+        .unwrap()
+        .iter()
+        .map(|file| file.step)
+        .collect();
+    assert_eq!(steps, [0, 1, 2]);
+    let miscounted = diff("x").replace("-1,2 +1,2", "-1,1 +1,1");
+    assert_eq!(names(&format!("{miscounted}{}", block("y"))), ["x", "y"]);
+    assert_eq!(names(&format!("```\n{}```\n", block("x"))), ["x"]);
+    assert_eq!(names(&format!("apply_patch <<'EOF'\n{}EOF\n", block("x"))), ["x"]);
+    assert_eq!(syntax_line(&format!("{}That is all.\n", block("x"))), 5);
+    assert_eq!(syntax_line(&format!("{}+b\n", block("x"))), 5);
+    assert_eq!(syntax_line(&format!("{}\n@@ -1 +1 @@\n-a\n+b\n", block("x"))), 6);
+}
+
+#[test]
+fn padded_marks_are_accepted() {
+    let patch = " *** Begin Patch\n  *** Update File: x \n\t*** Move to: y\n@@\n-a\n+b\n *** Update File: z\n@@\n-a\n+b\n\
+                 *** Delete File: d\n *** Add File: n\n+a\n *** End Patch \n\n";
+    let files = parse(patch.as_bytes()).unwrap();
+    let names: Vec<_> = files.iter().map(|file| (file.source(), file.target())).collect();
+    let name = |name: &'static str| Some(name.as_bytes());
+    assert_eq!(names, [(name("x"), name("y")), (name("z"), name("z")), (name("d"), None), (None, name("n"))]);
+    let last = one("*** Begin Patch\n*** Update File: x\n@@\n-a\n+b\n *** End Patch\n");
+    assert_eq!(shown(&hunks(&last)[0]), "-a\n+b\n");
+}
+
+#[test]
+fn the_mode_of_a_submodule_stands_with_its_hashes() {
+    let file = one(
+        "diff --git a/s b/s\nindex 1234567..89abcde 160000\n--- a/s\n+++ b/s\n@@ -1 +1 @@\n-Subproject commit 1\n+Subproject commit 2\n",
+    );
+    assert_eq!((file.old_mode, file.new_mode), (Some(0o160_000), Some(0o160_000)));
+}
+
+#[test]
+fn a_line_of_blanks_takes_no_time_to_read() {
+    let begun = std::time::Instant::now();
+    let patch = format!("diff --git {}\n", " ".repeat(1_000_000));
+    assert!(parse(patch.as_bytes()).is_err());
+    assert!(begun.elapsed() < std::time::Duration::from_secs(1), "{:?}", begun.elapsed());
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! The places where a hunk's lines stand, from the strictest comparison to the loosest.
 
 use super::index::LineIndex;
-use super::{Counts, Hunk, HunkLine, Newline, Role, faulty};
+use super::{Counts, Hunk, HunkLine, Newline, Role, anchor, faulty};
 use crate::indent::{Shift, indent_of};
 use crate::level::Level;
+use crate::limits::Stop;
 use crate::lines::{Ending, Line, is_solid};
 use std::cell::{Cell, OnceCell};
 
@@ -118,8 +119,9 @@ impl<'h, 'a> Wanted<'h, 'a> {
         let here = file.get(start..end)?;
         let same = |(old, line): (&OldLine, &Line)| old.body == line.body && old.ending == line.ending;
         let is_told = !self.old.is_empty() || claim.counts == Counts::Right;
-        let may_end_here = end == file.len() || !self.hunk.speaks_of_newline();
-        let matches = is_told && may_end_here && self.old.iter().zip(here).all(same);
+        let may_end_here = end == file.len() || !(self.hunk.speaks_of_newline() || anchor::ends_file(self));
+        let may_start_here = start == 0 || !anchor::starts_file(self);
+        let matches = is_told && may_start_here && may_end_here && self.old.iter().zip(here).all(same);
         matches.then(|| Place::exact(start, Endings::Same))
     }
 }
@@ -132,29 +134,32 @@ pub(super) struct Places {
 }
 
 /// What looking for places has cost so far. Hunks of lines that are everywhere cost as much as the file is long, each.
-#[derive(Default)]
-pub(super) struct Work(Cell<usize>);
+pub(super) struct Work<'a> {
+    steps: Cell<usize>,
+    pub stop: Stop<'a>,
+}
 
-impl Work {
+impl Work<'_> {
     pub fn add(&self, steps: usize) {
-        self.0.set(self.0.get().saturating_add(steps));
+        self.steps.set(self.steps.get().saturating_add(steps));
     }
 
     pub fn is_too_much(&self) -> bool {
-        self.0.get() > MOST_WORK
+        self.steps.get() > MOST_WORK || self.stop.is_set()
     }
 }
 
 /// A file with its indexes, each made when it is first needed.
 pub(super) struct Indexed<'a> {
     pub lines: &'a [Line<'a>],
-    pub work: Work,
+    pub work: Work<'a>,
     indexes: [OnceCell<LineIndex<'a>>; 4],
 }
 
 impl<'a> Indexed<'a> {
-    pub fn new(lines: &'a [Line<'a>]) -> Self {
-        Self { lines, work: Work::default(), indexes: std::array::from_fn(|_| OnceCell::new()) }
+    pub fn new(lines: &'a [Line<'a>], stop: Stop<'a>) -> Self {
+        let work = Work { steps: Cell::new(0), stop };
+        Self { lines, work, indexes: std::array::from_fn(|_| OnceCell::new()) }
     }
 
     pub fn index(&self, level: Level) -> &LineIndex<'a> {
@@ -164,7 +169,7 @@ impl<'a> Indexed<'a> {
             Level::Punctuation => (2, level),
             Level::Indentation => (3, level),
         };
-        self.indexes[slot].get_or_init(|| LineIndex::new(self.lines, level))
+        self.indexes[slot].get_or_init(|| LineIndex::new(self.lines, level, self.work.stop))
     }
 
     /// Where these lines follow one another, as seen at a level.

@@ -1,7 +1,7 @@
 //! Unified diffs, with git's extended headers or without.
 
 use super::parse::PatchLines;
-use super::{Change, Content, Counts, FilePatch, Hunk, binary, hunk_body, hunk_header, names};
+use super::{Change, Content, Counts, FilePatch, Hunk, begin_patch, binary, hunk_body, hunk_header, names};
 use crate::error::EditError;
 
 /// The ends of names that `diff -u` is given for the old state of a file.
@@ -18,11 +18,18 @@ struct Header {
     new_mode: Option<u32>,
 }
 
-/// Reads all files of a unified diff.
-pub(super) fn parse<'a>(lines: &PatchLines<'a>) -> Result<Vec<FilePatch<'a>>, EditError> {
-    let mut files: Vec<FilePatch> = Vec::new();
-    let (mut at, mut step) = (0, 0);
+/// Reads the files of a unified diff from a line on, up to a block of the other format; gives where that begins.
+pub(super) fn parse<'a>(
+    lines: &PatchLines<'a>,
+    start: usize,
+    files: &mut Vec<FilePatch<'a>>,
+) -> Result<usize, EditError> {
+    let first = files.len();
+    let (mut at, mut step) = (start, next_step(files));
     while let Some(line) = lines.get(at) {
+        if begin_patch::starts(lines, at) {
+            break;
+        }
         if line.starts_with(b"@@@") {
             return Err(EditError::syntax(at + 1, "a combined diff of a merge cannot be applied; give a plain diff"));
         }
@@ -35,13 +42,13 @@ pub(super) fn parse<'a>(lines: &PatchLines<'a>) -> Result<Vec<FilePatch<'a>>, Ed
             }
             files.push(file);
         } else if let Some(header) = hunk_header::read(line) {
-            let Some(file) = files.last_mut() else {
+            let Some(file) = files[first..].last_mut() else {
                 return Err(EditError::syntax(at + 1, "a hunk stands before any `--- a/path`, `+++ b/path` header"));
             };
             let Content::Text(hunks) = &mut file.content else {
                 return Err(EditError::syntax(at + 1, "a text hunk follows a binary patch of the same file"));
             };
-            let (hunk, end) = hunk_body::read(lines, at, &header);
+            let (hunk, end) = hunk_body::read(lines, at, &header)?;
             if hunk.lines.is_empty() {
                 return Err(EditError::syntax(at + 1, "the hunk has no lines"));
             }
@@ -49,11 +56,16 @@ pub(super) fn parse<'a>(lines: &PatchLines<'a>) -> Result<Vec<FilePatch<'a>>, Ed
             hunks.push(hunk);
             at = end;
         } else {
-            step += usize::from(names_commit(line) && !files.is_empty());
+            step += usize::from(names_commit(line) && files.len() > first);
             at += 1;
         }
     }
-    Ok(files)
+    Ok(at)
+}
+
+/// The number of the change that follows those read so far.
+pub(super) fn next_step(files: &[FilePatch]) -> usize {
+    files.last().map_or(0, |file| file.step + 1)
 }
 
 /// Whether the next change of a series begins here: a mail, or what `git log` writes of a commit.
@@ -174,10 +186,12 @@ impl Header {
             self.copied.0 = name(rest);
         } else if let Some(rest) = line.strip_prefix(b"copy to ") {
             self.copied.1 = name(rest);
+        } else if let Some(rest) = line.strip_prefix(b"index ") {
+            // The mode of a file that keeps it stands behind the hashes.
+            let kept = rest.split(|byte| *byte == b' ').nth(1).and_then(mode);
+            (self.old_mode, self.new_mode) = (self.old_mode.or(kept), self.new_mode.or(kept));
         } else {
-            return [&b"index "[..], b"similarity index ", b"dissimilarity index "]
-                .iter()
-                .any(|known| line.starts_with(known));
+            return [&b"similarity index "[..], b"dissimilarity index "].iter().any(|known| line.starts_with(known));
         }
         true
     }

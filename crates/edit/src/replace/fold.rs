@@ -1,7 +1,7 @@
 //! A text with what a level overlooks taken out, and the way back from places in it.
 
 use crate::level::{Level, ascii_form};
-use crate::lines::{Line, split};
+use crate::lines::{Line, lines};
 use std::borrow::Cow;
 
 /// A text made ready to be searched at a level: every line ends in `\n`.
@@ -35,7 +35,7 @@ impl<'a> Folded<'a> {
         let mut flat = Vec::with_capacity(text.len());
         let mut seams = Vec::new();
         let mut ends_in_blanks = false;
-        for line in split(text) {
+        for line in lines(text) {
             let kept = without_trailing_blanks(line.body, level);
             push_body(&mut flat, &mut seams, kept, &line, level);
             let before = line.start + kept.len();

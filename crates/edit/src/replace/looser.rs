@@ -4,6 +4,7 @@ use super::fold::Folded;
 use super::{Edit, Found};
 use crate::indent::{Shift, indent_of};
 use crate::level::Level;
+use crate::limits::Stop;
 use crate::lines::{Line, is_solid, split};
 use memchr::memmem::Finder;
 use std::borrow::Cow;
@@ -16,23 +17,29 @@ const MOST_LOOKED_AT: usize = 10_000;
 const MOST_LINES_COMPARED: usize = 2_000_000;
 
 /// The places at a level below exact, overlapping ones too; nothing if there are too many to look at.
-pub(super) fn places<'a>(text: &[u8], lines: &[Line], edit: &Edit<'a>, level: Level) -> Option<Vec<Found<'a>>> {
-    if !is_solid(edit.old) {
+pub(super) fn places<'a>(
+    text: &[u8],
+    lines: &[Line],
+    edit: &Edit<'a>,
+    level: Level,
+    stop: Stop,
+) -> Option<Vec<Found<'a>>> {
+    if stop.is_set() || !is_solid(edit.old) {
         // Blanks alone are everywhere once blanks do not count.
         return Some(Vec::new());
     }
     match level {
-        Level::Indentation => shifted(lines, edit),
-        _ => folded(text, edit, level),
+        Level::Indentation => shifted(lines, edit, stop),
+        _ => folded(text, edit, level, stop),
     }
 }
 
-fn folded<'a>(text: &[u8], edit: &Edit<'a>, level: Level) -> Option<Vec<Found<'a>>> {
+fn folded<'a>(text: &[u8], edit: &Edit<'a>, level: Level, stop: Stop) -> Option<Vec<Found<'a>>> {
     let haystack = Folded::new(text, level);
     let old = Folded::new(edit.old, level);
     let flat = &haystack.flat;
     let mut places = Vec::new();
-    for start in every(&old.flat, flat, MOST_LOOKED_AT)? {
+    for start in every(&old.flat, flat, MOST_LOOKED_AT, stop)? {
         let end = start + old.flat.len();
         let at_line_end = flat.get(end).is_none_or(|byte| *byte == b'\n');
         if old.ends_in_blanks() && !at_line_end {
@@ -52,13 +59,13 @@ fn folded<'a>(text: &[u8], edit: &Edit<'a>, level: Level) -> Option<Vec<Found<'a
 
 /// Where the needle stands, overlapping itself or not; nothing if that is in more places than `most`. A part of them
 /// would not do: the only real one among them need not be the only one.
-fn every(needle: &[u8], haystack: &[u8], most: usize) -> Option<Vec<usize>> {
+fn every(needle: &[u8], haystack: &[u8], most: usize, stop: Stop) -> Option<Vec<usize>> {
     let finder = Finder::new(needle);
     let mut starts: Vec<usize> = Vec::new();
     loop {
         let from = starts.last().map_or(0, |last| last + 1);
         let Some(at) = finder.find(&haystack[from..]) else { return Some(starts) };
-        if starts.len() == most {
+        if starts.len() == most || stop.is_set() {
             return None;
         }
         starts.push(from + at);
@@ -71,13 +78,16 @@ fn within_character(text: &[u8], offset: usize) -> bool {
 }
 
 /// The places where whole lines are the same but for their indentation, and that is explained by one shift.
-fn shifted<'a>(lines: &[Line], edit: &Edit<'a>) -> Option<Vec<Found<'a>>> {
+fn shifted<'a>(lines: &[Line], edit: &Edit<'a>, stop: Stop) -> Option<Vec<Found<'a>>> {
     let old = split(edit.old);
     let (flat, starts) = trimmed(lines);
     let (needle, _) = trimmed(&old);
     let mut places = Vec::new();
     let most = (MOST_LINES_COMPARED / old.len()).clamp(MOST_PLACES, MOST_LOOKED_AT);
-    for at in every(&needle, &flat, most)? {
+    for at in every(&needle, &flat, most, stop)? {
+        if stop.is_set() {
+            return None;
+        }
         let first = starts.partition_point(|start| *start < at);
         let here = &lines[first..first + old.len()];
         let pairs: Vec<(&[u8], &[u8])> = old

@@ -30,15 +30,17 @@ impl Seed {
 pub type Damage = fn(&Sample, &mut Seed) -> Option<Sample>;
 
 /// The kinds of damage, and the least share of patches, in percent, that are applied in spite of it.
-pub const KINDS: [(&str, usize, Damage); 19] = [
+pub const KINDS: [(&str, usize, Damage); 20] = [
     ("random line numbers", 95, |sample, seed| {
-        Some(headers(sample, |_| format!("-{0},7 +{0},7", 1 + seed.below(2_000))))
-    }),
-    ("wrong counts", 99, |sample, seed| {
         Some(headers(sample, |numbers| {
-            let start = |side: &str| side.split(',').next().unwrap_or_default().to_owned();
-            let (old, new) = numbers.split_once(' ').unwrap_or_default();
-            format!("{},{} {},{}", start(old), seed.below(30), start(new), seed.below(30))
+            let ((_, old), (_, new)) = ranges(numbers);
+            format!("-{0},{old} +{0},{new}", 1 + seed.below(2_000))
+        }))
+    }),
+    ("counts that are too small", 99, |sample, seed| {
+        Some(headers(sample, |numbers| {
+            let ((old_start, old), (new_start, new)) = ranges(numbers);
+            format!("-{old_start},{} +{new_start},{}", seed.below(old + 1), seed.below(new + 1))
         }))
     }),
     ("no numbers", 95, |sample, _| Some(headers(sample, |_| "...".to_owned()))),
@@ -63,7 +65,9 @@ pub const KINDS: [(&str, usize, Damage); 19] = [
         lines(sample, |line| Some(if line == " " { "" } else { line }.to_owned()))
     }),
     ("context typo", 90, |sample, seed| one_line(sample, seed, ' ', |line, seed| Some(typo(line, seed)))),
-    ("context line dropped", 63, |sample, seed| one_line(sample, seed, ' ', |_, _| None)),
+    ("context line dropped", 63, |sample, seed| {
+        one_line(sample, seed, ' ', |_, _| None).map(|sample| recounted(&sample))
+    }),
     ("tabs for spaces", 92, |sample, _| {
         // Nothing can tell how a file without any indentation would be indented.
         if sample.old.contains("\n  ") { lines(sample, |line| Some(tabbed(line))) } else { None }
@@ -80,6 +84,7 @@ pub const KINDS: [(&str, usize, Damage); 19] = [
         Some(Sample { patch, ..sample.clone() })
     }),
     ("*** Begin Patch", 94, |sample, _| begin_patch(sample)),
+    ("cut off", 0, cut_off),
     ("deleted line typo", 0, |sample, seed| one_line(sample, seed, '-', |line, seed| Some(typo(line, seed)))),
 ];
 
@@ -97,6 +102,48 @@ fn headers(sample: &Sample, mut numbers: impl FnMut(&str) -> String) -> Sample {
         }
     }
     Sample { patch, ..sample.clone() }
+}
+
+/// The start and the count of both sides of a hunk's header.
+fn ranges(numbers: &str) -> ((usize, usize), (usize, usize)) {
+    let range = |side: &str| {
+        let (start, count) = side[1..].split_once(',').unwrap_or((&side[1..], "1"));
+        (start.parse().expect("a line number"), count.parse().expect("a count"))
+    };
+    let (old, new) = numbers.split_once(' ').expect("two ranges");
+    (range(old), range(new))
+}
+
+/// The patch with the counts that its lines have.
+fn recounted(sample: &Sample) -> Sample {
+    let mut counts: Vec<(usize, usize)> = Vec::new();
+    for line in sample.patch.lines() {
+        match (line.chars().next(), counts.last_mut()) {
+            (Some('@'), _) => counts.push((0, 0)),
+            (Some('-'), Some(count)) => count.0 += 1,
+            (Some('+'), Some(count)) => count.1 += 1,
+            (Some(' '), Some(count)) => *count = (count.0 + 1, count.1 + 1),
+            _ => {}
+        }
+    }
+    let mut counts = counts.into_iter();
+    headers(sample, |numbers| {
+        let ((old_start, _), (new_start, _)) = ranges(numbers);
+        let (old, new) = counts.next().expect("every hunk was counted");
+        format!("-{old_start},{old} +{new_start},{new}")
+    })
+}
+
+/// The patch without some of the last lines of its last hunk.
+fn cut_off(sample: &Sample, seed: &mut Seed) -> Option<Sample> {
+    let all: Vec<&str> = sample.patch.split_inclusive('\n').collect();
+    let last_header = all.iter().rposition(|line| line.starts_with("@@ "))?;
+    let mut kept = last_header + 1 + seed.below(all.len() - last_header - 1);
+    // A mark that a newline is missing is no line of the hunk.
+    while kept > last_header && all[kept].starts_with('\\') {
+        kept -= 1;
+    }
+    Some(Sample { patch: all[..kept].concat(), ..sample.clone() })
 }
 
 /// The patch with the lines of its hunks replaced, or dropped; nothing if that changes nothing.

@@ -1,9 +1,9 @@
 //! What a diff says, its application does.
 
 use proptest::prelude::*;
-use toolrest_edit::{diff, patch};
+use toolrest_edit::{Limits, Stop, diff, patch};
 
-const LIMIT_BYTES: usize = 1 << 20;
+const LIMITS: Limits = Limits::of_bytes(1 << 20);
 
 /// Texts with many equal lines and all kinds of endings, so that places are easily confused.
 fn text() -> impl Strategy<Value = String> {
@@ -40,28 +40,28 @@ proptest! {
 
     #[test]
     fn applying_a_diff_gives_the_new_text_and_its_reverse_the_old_one((old, new) in texts()) {
-        let diff = diff::unified(b"some file", Some(old.as_bytes()), Some(new.as_bytes()));
+        let diff = diff::unified(b"some file", Some(old.as_bytes()), Some(new.as_bytes()), Stop::never());
         if old == new {
             prop_assert_eq!(diff, "");
             return Ok(());
         }
         let files = patch::parse(diff.as_bytes()).unwrap();
         prop_assert_eq!(files.len(), 1, "{}", diff);
-        let applied = patch::apply(&files[0], old.as_bytes(), LIMIT_BYTES).unwrap();
+        let applied = patch::apply(&files[0], old.as_bytes(), LIMITS).unwrap();
         prop_assert_eq!(String::from_utf8(applied.content).unwrap(), new.clone());
         prop_assert!(applied.warnings.iter().all(|warning| warning.contains("indented")), "{:?}", applied.warnings);
-        let back = patch::apply(&files[0].reversed(), new.as_bytes(), LIMIT_BYTES).unwrap();
+        let back = patch::apply(&files[0].reversed(), new.as_bytes(), LIMITS).unwrap();
         prop_assert_eq!(String::from_utf8(back.content).unwrap(), old);
     }
 
     #[test]
     fn creating_and_deleting_are_diffs_too(new in text()) {
-        let diff = diff::unified(b"x", None, Some(new.as_bytes()));
+        let diff = diff::unified(b"x", None, Some(new.as_bytes()), Stop::never());
         if !new.is_empty() {
             let files = patch::parse(diff.as_bytes()).unwrap();
             prop_assert_eq!(&files[0].change, &patch::Change::Create(b"x".to_vec()));
-            prop_assert_eq!(patch::apply(&files[0], b"", LIMIT_BYTES).unwrap().content, new.as_bytes());
-            prop_assert_eq!(patch::apply(&files[0].reversed(), new.as_bytes(), LIMIT_BYTES).unwrap().content, b"");
+            prop_assert_eq!(patch::apply(&files[0], b"", LIMITS).unwrap().content, new.as_bytes());
+            prop_assert_eq!(patch::apply(&files[0].reversed(), new.as_bytes(), LIMITS).unwrap().content, b"");
         }
     }
 
@@ -70,7 +70,7 @@ proptest! {
         let whole = format!("--- a/x\n+++ b/x\n@@ -1 +1 @@\n{patch}");
         for patch in [patch.as_bytes(), whole.as_bytes()] {
             for part in patch::parse(patch).into_iter().flatten() {
-                if let Err(error) = patch::apply(&part, file.as_bytes(), LIMIT_BYTES) {
+                if let Err(error) = patch::apply(&part, file.as_bytes(), LIMITS) {
                     prop_assert!(error.to_string().len() <= toolrest_edit::MAX_MESSAGE_BYTES);
                 }
             }

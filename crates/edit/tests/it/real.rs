@@ -4,9 +4,10 @@ use crate::pairs::{Pair, Tree, below_version, git, pairs, read_tree};
 use std::fs;
 use std::io::Write as _;
 use std::process::Stdio;
+use toolrest_edit::Limits;
 use toolrest_edit::patch::{self, Change};
 
-const LIMIT_BYTES: usize = 64 << 20;
+const LIMITS: Limits = Limits::of_bytes(64 << 20);
 
 /// The old version with the patch applied by us.
 fn patched(old: &Tree, patch: &[u8]) -> (Tree, usize) {
@@ -14,7 +15,7 @@ fn patched(old: &Tree, patch: &[u8]) -> (Tree, usize) {
     let mut tree = old.clone();
     for file in &files {
         let base = file.source().map(|path| old[&below_version(path)].as_slice()).unwrap_or_default();
-        let applied = patch::apply(file, base, LIMIT_BYTES).unwrap_or_else(|error| panic!("{error}"));
+        let applied = patch::apply(file, base, LIMITS).unwrap_or_else(|error| panic!("{error}"));
         if let Change::Delete(path) | Change::Rename { from: path, .. } = &file.change {
             tree.remove(&below_version(path));
         }
@@ -99,7 +100,7 @@ fn reversed_patches_give_the_older_version() {
         for file in patch::parse(&patch).unwrap_or_else(|error| panic!("{error}")) {
             let back = file.reversed();
             let base = back.source().map(|path| new[&below_version(path)].as_slice()).unwrap_or_default();
-            let applied = patch::apply(&back, base, LIMIT_BYTES).unwrap_or_else(|error| panic!("{error}"));
+            let applied = patch::apply(&back, base, LIMITS).unwrap_or_else(|error| panic!("{error}"));
             let expected = back.target().map(|path| old[&below_version(path)].as_slice()).unwrap_or_default();
             assert!(applied.content == expected, "{:?}", back.change);
         }
@@ -125,9 +126,9 @@ fn binary_patches_give_the_new_bytes_whole_or_as_a_delta() {
             git(folder.path()).args(["diff", "--no-index", "--binary", "old", "new"]).output().expect("git runs");
         assert!(String::from_utf8_lossy(&diff.stdout).contains(kind));
         let file = &patch::parse(&diff.stdout).unwrap_or_else(|error| panic!("{error}"))[0];
-        let applied = patch::apply(file, &old, LIMIT_BYTES).unwrap_or_else(|error| panic!("{error}"));
+        let applied = patch::apply(file, &old, LIMITS).unwrap_or_else(|error| panic!("{error}"));
         assert!(applied.content == new);
-        let back = patch::apply(&file.reversed(), &new, LIMIT_BYTES).unwrap_or_else(|error| panic!("{error}"));
+        let back = patch::apply(&file.reversed(), &new, LIMITS).unwrap_or_else(|error| panic!("{error}"));
         assert!(back.content == old);
     }
 }

@@ -162,13 +162,10 @@ pub(crate) async fn diff(State(app): State<Arc<App>>, at: At) -> Answer {
     let commit = app.store.commit_info(at.access(Role::Viewer), id).await?;
     let limit = app.settings.limits.response_bytes;
     let mut text = String::new();
-    for effect in commit.changes {
+    for effect in toolrest_ops::without_detours(commit.changes) {
         let path = effect.path.clone();
         match contents(&app, &at, &effect).await {
-            Ok((before, after)) => {
-                let work = move || toolrest_ops::effect_diff(&effect, before, after, limit);
-                text += &tokio::task::spawn_blocking(work).await.map_err(ToolError::internal)??;
-            }
+            Ok((before, after)) => text += &toolrest_ops::effect_diff(effect, before, after, limit).await?,
             // The rest is worth showing, but not as if this were all.
             Err(error) if error.kind == ErrorKind::NotFound => {
                 text.extend(["# ", path.as_str(), ": ", &error.message, "\n"]);

@@ -41,6 +41,7 @@ mod names;
 mod nothing_silent;
 mod origins;
 mod outage;
+mod patches;
 mod processes;
 mod programs;
 mod quotas;

@@ -71,7 +71,7 @@ async fn patches_are_applied_in_order_or_not_at_all(on: On) {
     let patches = json!([{"find": "DEBUG", "replace": "TRACE"}, {"find": "nowhere", "replace": ""}]);
     let args = json!({"path": "src/config.py", "patches": patches});
     let message = FILE.refused(&workspace, 400, "find_not_found", "file.patch", args).await;
-    assert!(message.contains("edit 1"), "{message}");
+    assert!(message.contains("edit 2 of 2"), "{message}");
     let patches = json!([{"find": "connect", "replace": "x"}]);
     let args = json!({"path": "src/config.py", "patches": patches});
     let message = FILE.refused(&workspace, 400, "find_not_unique", "file.patch", args).await;

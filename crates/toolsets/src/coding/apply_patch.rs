@@ -1,18 +1,24 @@
-use super::OPERATION;
+use super::{OPERATION, path};
 use crate::arguments;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolrest_core::{Action, CallCx, Result, Tool};
-use toolrest_ops::{PatchAction, patch};
+use std::collections::BTreeMap;
+use toolrest_core::{Action, CallCx, ContentHash, Result, Tool};
+use toolrest_ops::{PatchAction, PatchOptions, patch};
+
+const EXPECTED_HASHES: &str = "expectedHashes";
 
 pub(super) struct ApplyPatch;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct Args {
-    /// Full patch text: a unified diff, of git or any other tool, or the `*** Begin Patch` format.
+    /// Full patch text: a unified diff, of git or any other tool, or the `*** Begin Patch` format; also several of them
+    /// one after the other.
     patch_text: String,
+    /// Hashes that files had when they were last read, by their paths. The call fails if one has changed since.
+    expected_hashes: Option<BTreeMap<String, String>>,
     /// Whether only to show the change. Default: false.
     dry_run: Option<bool>,
 }
@@ -22,11 +28,11 @@ pub(super) struct Args {
 pub(super) struct Output {
     /// Whether the whole patch was applied; with `dryRun`, whether it would be.
     success: bool,
-    /// How many files it changed.
+    /// How many files it changed, however many parts the patch has for each.
     files_modified: usize,
-    /// The files, in the order of the patch.
+    /// The files that changed, each once, in the order of the patch.
     files: Vec<File>,
-    /// The change as a unified diff.
+    /// The change as a unified diff; other names and modes in git's extended headers.
     diff: String,
 }
 
@@ -67,7 +73,12 @@ impl Tool for ApplyPatch {
     type Output = Output;
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
-        let patched = patch(cx, &args.patch_text, arguments::run(args.dry_run)).await;
+        let mut expected = BTreeMap::new();
+        for (file, hash) in args.expected_hashes.iter().flatten() {
+            expected.insert(path(cx, EXPECTED_HASHES, file).await?, ContentHash::claimed(hash));
+        }
+        let options = PatchOptions { expected, run: arguments::run(args.dry_run) };
+        let patched = patch(cx, &args.patch_text, &options).await;
         let patched = patched.map_err(|error| error.detail(OPERATION, "apply the patch"))?;
         let shown = |file: &toolrest_ops::PatchedFile| File {
             path: file.path.without_slash().to_owned(),

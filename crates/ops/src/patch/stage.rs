@@ -1,0 +1,342 @@
+//! The files of a patch, in memory: as they are, and as they will be once the patch is applied.
+
+use super::{Names, short};
+use crate::document::Editable;
+use crate::edit::{EXPLANATION_BYTES, changeable, refused};
+use crate::read::read_bounded;
+use crate::write_text::{Held, put_bytes, seen};
+use std::collections::{BTreeMap, BTreeSet};
+use std::string::FromUtf8Error;
+use std::sync::Arc;
+use toolrest_core::{CallCx, Content, ContentHash, ErrorKind, Expect, Form, Parents, Result, ToolError, WsPath};
+use toolrest_edit::Limits;
+use toolrest_edit::diff::Origin;
+use toolrest_edit::patch::{Change as NameChange, Content as PatchContent, FilePatch, apply};
+
+/// No more warnings than this are given.
+const MOST_WARNINGS: usize = 100;
+
+/// The mode of a file of which a patch says nothing else.
+const PLAIN_MODE: u32 = 0o100_644;
+
+pub(super) struct Stage {
+    pub(super) limit_bytes: usize,
+    pub(super) names: Arc<Names>,
+    pub(super) places: BTreeMap<WsPath, Place>,
+    pub(super) expect: Vec<Expect>,
+    /// The paths that parts of the patch were about, in their order.
+    pub(super) order: Vec<WsPath>,
+    pub(super) warnings: Vec<String>,
+    step: Step,
+}
+
+/// What stood at a path, and what will.
+#[derive(Default)]
+pub(super) struct Place {
+    pub(super) before: Option<Held>,
+    pub(super) now: Option<Now>,
+    pub(super) is_folder: bool,
+    /// Why a patch cannot change what is here.
+    refusal: Option<ToolError>,
+}
+
+/// A file as the patch leaves it.
+#[derive(Clone)]
+pub(super) struct Now {
+    pub(super) held: Held,
+    /// The file that it was before the patch, or was copied from, where that had another path.
+    pub(super) origin: Option<(WsPath, Origin)>,
+    /// The mode before and after, where the patch changes it.
+    pub(super) modes: Option<(Option<u32>, u32)>,
+}
+
+/// One change of a series. Its renames and copies are of what was there before it, whatever else it does to those
+/// files, and files may change places in it.
+#[derive(Default)]
+struct Step {
+    /// What stood at the paths that it has changed so far.
+    before: BTreeMap<WsPath, Option<Now>>,
+    /// The paths that files are renamed or deleted from.
+    leaving: BTreeSet<WsPath>,
+    /// The paths at which files are made.
+    arriving: BTreeSet<WsPath>,
+}
+
+impl Stage {
+    pub(super) fn new(names: Arc<Names>, limit_bytes: usize) -> Self {
+        Self {
+            limit_bytes,
+            names,
+            places: BTreeMap::new(),
+            expect: Vec::new(),
+            order: Vec::new(),
+            warnings: Vec::new(),
+            step: Step::default(),
+        }
+    }
+
+    /// Looks at a path that the patch names, and expects it to stay as it is; tells how much is there.
+    pub(super) async fn load(&mut self, cx: &CallCx, path: &WsPath, expected: Option<&ContentHash>) -> Result<usize> {
+        if self.places.contains_key(path) {
+            return Ok(0);
+        }
+        let (mut size, mut hash) = (0, None);
+        let place = match read_bounded(cx, path).await {
+            Err(error) if error.kind == ErrorKind::NotFound => {
+                self.expect.push(Expect::Absent(path.clone()));
+                Place::default()
+            }
+            Err(error) => return Err(error),
+            Ok(file) => {
+                let entry = file.entry;
+                hash = entry.hash;
+                match (changeable(&entry), file.content) {
+                    (Err(refusal), _) => Place { refusal: Some(refusal), ..Place::default() },
+                    (Ok(()), None) => Place::folder(path),
+                    (Ok(()), Some(content)) => {
+                        size = content.stored().len();
+                        self.expect.extend(Expect::unchanged(&entry));
+                        Place::of((entry.file_type, content))
+                    }
+                }
+            }
+        };
+        if expected.is_some_and(|expected| hash != Some(*expected)) {
+            return Err(ToolError::stale(path, hash));
+        }
+        self.places.insert(path.clone(), place);
+        Ok(size)
+    }
+
+    /// Applies the patch of every file, and tells of all that fail.
+    pub(super) fn apply_all(&mut self, files: &[FilePatch<'_>], limits: Limits<'_>) -> Result<()> {
+        let mut failed: Option<ToolError> = None;
+        for step in files.chunk_by(|one, next| one.step == next.step) {
+            self.step = self.step_of(step)?;
+            for file in step {
+                let Err(error) = self.apply_one(file, limits) else { continue };
+                if limits.stop.is_set() {
+                    return Err(error);
+                }
+                match &mut failed {
+                    None => failed = Some(error),
+                    Some(first) if first.message.len() + error.message.len() < EXPLANATION_BYTES => {
+                        first.message = format!("{}\n{}", first.message, error.message);
+                    }
+                    Some(_) => {}
+                }
+            }
+        }
+        let unsaid = self.warnings.len().saturating_sub(MOST_WARNINGS);
+        if unsaid > 0 {
+            self.warnings.truncate(MOST_WARNINGS);
+            self.warnings.push(format!("and {unsaid} more warnings"));
+        }
+        failed.map_or(Ok(()), |error| Err(short(error)))
+    }
+
+    fn step_of(&self, files: &[FilePatch<'_>]) -> Result<Step> {
+        let mut step = Step::default();
+        for file in files {
+            let (source, target) = (self.path(file.source())?, self.path(file.target())?);
+            if source != target {
+                step.arriving.extend(target);
+            }
+            if let NameChange::Rename { .. } | NameChange::Delete(_) = file.change {
+                step.leaving.extend(source);
+            }
+        }
+        Ok(step)
+    }
+
+    fn path(&self, name: Option<&[u8]>) -> Result<Option<WsPath>> {
+        let known = |name| self.names.get(name).cloned().ok_or_else(|| ToolError::internal("a name was not read"));
+        name.map(known).transpose()
+    }
+
+    fn apply_one(&mut self, file: &FilePatch<'_>, limits: Limits<'_>) -> Result<()> {
+        let (source, target) = (self.path(file.source())?, self.path(file.target())?);
+        let Some(path) = target.as_ref().or(source.as_ref()).cloned() else {
+            return Err(ToolError::new(ErrorKind::PatchSyntax, "A part of the patch names no file"));
+        };
+        refuse_links(file, &path)?;
+        let base = source.as_ref().map(|path| self.source(file, path)).transpose()?;
+        let held = self.applied(file, base.as_ref().map(|base| &base.held), &path, limits)?;
+        if target.is_some() && target != source {
+            self.make_sure_is_free(&path)?;
+        }
+        let now = |origin: Option<(WsPath, Origin)>, base: Option<&Now>| Now {
+            held,
+            origin,
+            modes: modes_of(file).or(base.and_then(|base| base.modes)),
+        };
+        match (&file.change, &source) {
+            (NameChange::Delete(_), _) => {
+                if !self.has_arrived(&path) {
+                    self.set(&path, None);
+                }
+            }
+            (NameChange::Rename { .. }, Some(from)) => {
+                let origin = self.origin_of(from, base.as_ref());
+                let now = now(origin, base.as_ref());
+                if !self.is_written(from) {
+                    self.set(from, None);
+                }
+                self.set(&path, Some(now));
+            }
+            (NameChange::Modify(_), _) => {
+                let origin = base.as_ref().and_then(|base| base.origin.clone());
+                self.set(&path, Some(now(origin, base.as_ref())));
+            }
+            (NameChange::Copy { .. }, Some(from)) => {
+                let origin = Some((from.clone(), Origin::Copied));
+                self.set(&path, Some(now(origin, None)));
+            }
+            _ => self.set(&path, Some(now(None, None))),
+        }
+        self.order.extend(target);
+        self.order.extend(source);
+        Ok(())
+    }
+
+    /// What a file holds after its part of the patch.
+    fn applied(
+        &mut self,
+        file: &FilePatch<'_>,
+        base: Option<&Held>,
+        path: &WsPath,
+        limits: Limits<'_>,
+    ) -> Result<Held> {
+        // A binary patch is about the bytes, whatever text they may be.
+        let is_binary = matches!(file.content, PatchContent::Binary(_));
+        let as_bytes = match base {
+            Some((_, content)) if is_binary && content.form() != Form::Json => Some(content.stored().into_owned()),
+            _ => None,
+        };
+        let is_raw = as_bytes.is_some();
+        let bytes = match (as_bytes, base) {
+            (Some(bytes), _) => bytes,
+            (None, Some(held)) => seen(held, path, self.limit_bytes)?,
+            (None, None) => Vec::new(),
+        };
+        let applied = apply(file, &bytes, limits).map_err(|error| refused(&error, path, None))?;
+        self.warnings.extend(applied.warnings.iter().map(|warning| format!("{}: {warning}", path.without_slash())));
+        if is_raw {
+            let content = Content::of_bytes(applied.content);
+            return Ok((content.form().plain_type(), content));
+        }
+        // A copy does not take over more than the text.
+        let base = base.filter(|_| !matches!(file.change, NameChange::Copy { .. }));
+        match (base, String::from_utf8(applied.content)) {
+            (Some(held), Ok(text)) if text.as_bytes() == bytes => Ok(held.clone()),
+            // What a text is written in stays, but a byte order mark may come and go.
+            (Some((file_type, content @ (Content::Json(_) | Content::Encoded(_)))), Ok(text)) => {
+                let content = Editable::of(content.clone(), *file_type, path, self.limit_bytes)?.put_back(text)?;
+                let is_json = content.form() == Form::Json;
+                Ok((if is_json { *file_type } else { content.form().plain_type() }, content))
+            }
+            (base, text) => {
+                let bytes = text.map_or_else(FromUtf8Error::into_bytes, String::into_bytes);
+                let put = put_bytes(base, path, &bytes, Parents::Create, self.limit_bytes)?;
+                Ok((put.file_type, put.content))
+            }
+        }
+    }
+
+    /// What a part of the patch starts from.
+    fn source(&self, file: &FilePatch<'_>, path: &WsPath) -> Result<Now> {
+        let was_there_before = match file.change {
+            NameChange::Rename { .. } | NameChange::Copy { .. } => true,
+            NameChange::Delete(_) => self.has_arrived(path),
+            _ => false,
+        };
+        match self.step.before.get(path).filter(|_| was_there_before) {
+            Some(before) => before.clone().ok_or_else(|| ToolError::file_not_found(path)),
+            None => self.existing(path),
+        }
+    }
+
+    /// The file that a renamed one was before the patch.
+    fn origin_of(&self, from: &WsPath, base: Option<&Now>) -> Option<(WsPath, Origin)> {
+        let was_there = self.places.get(from).is_some_and(|place| place.before.is_some());
+        match base.and_then(|base| base.origin.clone()) {
+            Some(origin) => Some(origin),
+            None => was_there.then(|| (from.clone(), Origin::Renamed)),
+        }
+    }
+
+    /// Whether this step of the patch has made a file at a path.
+    fn has_arrived(&self, path: &WsPath) -> bool {
+        self.step.arriving.contains(path) && self.is_written(path)
+    }
+
+    /// Whether this step of the patch has given a path a content.
+    fn is_written(&self, path: &WsPath) -> bool {
+        self.step.before.contains_key(path) && self.places.get(path).is_some_and(|place| place.now.is_some())
+    }
+
+    /// What a file holds once the parts of the patch before this one are applied.
+    fn existing(&self, path: &WsPath) -> Result<Now> {
+        let place = self.places.get(path);
+        if let Some(refusal) = place.and_then(|place| place.refusal.clone()) {
+            return Err(refusal);
+        }
+        place.and_then(|place| place.now.clone()).ok_or_else(|| ToolError::file_not_found(path))
+    }
+
+    fn make_sure_is_free(&self, path: &WsPath) -> Result<()> {
+        let Some(place) = self.places.get(path) else { return Ok(()) };
+        // What the step takes away, or all that it takes out of a folder, makes way.
+        let makes_way = if place.is_folder {
+            self.step.leaving.iter().any(|leaving| leaving.is_below(path)) && place.now.is_none()
+        } else {
+            self.step.leaving.contains(path) && !self.is_written(path)
+        };
+        if makes_way || (place.now.is_none() && place.refusal.is_none()) {
+            return Ok(());
+        }
+        let message = format!("{path} is there already, and the patch would make it anew. Nothing was written");
+        Err(ToolError::new(ErrorKind::AlreadyExists, message))
+    }
+
+    fn set(&mut self, path: &WsPath, now: Option<Now>) {
+        let before = std::mem::replace(&mut self.places.entry(path.clone()).or_default().now, now);
+        self.step.before.entry(path.clone()).or_insert(before);
+    }
+}
+
+impl Place {
+    /// A file that is there.
+    pub(super) fn of(held: Held) -> Self {
+        let now = Now { held: held.clone(), origin: None, modes: None };
+        Self { before: Some(held), now: Some(now), ..Self::default() }
+    }
+
+    /// A folder that is there.
+    pub(super) fn folder(path: &WsPath) -> Self {
+        let message = format!("{path} is a folder; a patch can only change files");
+        let refusal = Some(ToolError::new(ErrorKind::IsDirectory, message));
+        Self { refusal, is_folder: true, ..Self::default() }
+    }
+}
+
+/// The modes before and after, where the patch changes the mode.
+fn modes_of(file: &FilePatch<'_>) -> Option<(Option<u32>, u32)> {
+    let new = file.new_mode.filter(|new| *new != file.old_mode.unwrap_or(PLAIN_MODE))?;
+    let is_new = matches!(file.change, NameChange::Create(_));
+    Some((if is_new { None } else { Some(file.old_mode.unwrap_or(PLAIN_MODE)) }, new))
+}
+
+/// Refuses what a patch says of symbolic links and submodules: its lines would be written to a file.
+fn refuse_links(file: &FilePatch<'_>, path: &WsPath) -> Result<()> {
+    let kind = |mode: u32| match mode & 0o170_000 {
+        0o120_000 => Some("a symbolic link"),
+        0o160_000 => Some("a submodule"),
+        _ => None,
+    };
+    let mut modes = [file.old_mode, file.new_mode].into_iter().flatten();
+    let Some((mode, kind)) = modes.find_map(|mode| Some((mode, kind(mode)?))) else { return Ok(()) };
+    let message =
+        format!("{path} is {kind} in the patch (mode {mode:o}); a patch can only change files. Nothing was written");
+    Err(ToolError::new(ErrorKind::WrongType, message))
+}
