@@ -11,6 +11,7 @@ mod folders;
 mod history;
 mod row;
 mod search;
+mod slices;
 mod storage;
 mod upkeep;
 mod workspaces;
@@ -42,6 +43,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/sqlite/0004_workspace_settings.sql"),
     include_str!("../migrations/sqlite/0005_account_control.sql"),
     include_str!("../migrations/sqlite/0006_storage_used.sql"),
+    include_str!("../migrations/sqlite/0007_blob_slices.sql"),
 ];
 
 /// The most writes that share one transaction, and so one fsync.

@@ -2,12 +2,12 @@
 
 use super::files::{by_id, live};
 use super::row::{FILE_COLUMNS, authorised, file, find, hash, micros, run};
+use super::slices;
 use crate::blob::Prepared;
 use crate::files::CallInfo;
 use crate::history::FolderCommit;
 use crate::plan::{Below, FileRow, Head, Needs, Plan, RowOp, View, plan};
 use crate::quota::cost;
-use crate::signature::Signature;
 use rusqlite::Connection;
 use toolrest_core::{
     Access, Changeset, Commit, CommitId, FileId, FileType, Form, Result, Timestamp, ToolError, VersionId, WorkspaceId,
@@ -24,8 +24,11 @@ pub(super) fn record(db: &Connection, commit: &FolderCommit) -> Result<()> {
     for content in &commit.contents {
         writer.blob(content)?;
         // What there was no room for before may be kept now.
-        let sql = "UPDATE blobs SET encoding = ?3, data = ?4 WHERE ws = ?1 AND key = ?2 AND encoding = 2";
-        run(db, sql, (commit.workspace.0, content.key.0, content.encoding.code(), &content.data))?;
+        let dropped = "SELECT 1 FROM blobs WHERE ws = ?1 AND key = ?2 AND encoding = 2";
+        if find(db, dropped, (commit.workspace.0, content.key.0), |_| Ok(()))?.is_some() {
+            let sql = "UPDATE blobs SET encoding = ?3, data = ?4 WHERE ws = ?1 AND key = ?2";
+            run(db, sql, (commit.workspace.0, content.key.0, content.encoding.code(), &content.data))?;
+        }
     }
     for op in &commit.plan.ops {
         writer.op(op)?;
@@ -177,22 +180,11 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Keeps a content; tells whether it is new.
+    /// Keeps a content; tells whether it is new, which one is too that was stored ahead of this commit.
     fn blob(&self, content: &Prepared) -> Result<bool> {
-        let inserted = run(
-            self.db,
-            "INSERT INTO blobs (ws, key, size, encoding, signature, data) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-             ON CONFLICT DO NOTHING",
-            (
-                self.ws.0,
-                content.key.0,
-                content.size,
-                content.encoding.code(),
-                content.signature.as_ref().map(Signature::as_bytes),
-                &content.data,
-            ),
-        )?;
-        Ok(inserted > 0)
+        let inserted = slices::insert(self.db, self.ws.0, content)?;
+        let staged = slices::unstage(self.db, self.ws.0, content)?;
+        Ok(inserted || staged)
     }
 
     fn op(&self, op: &RowOp) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use super::Sqlite;
 use super::row::{FILE_COLUMNS, authorised, collect, file, find};
-use crate::blob::stored_bytes;
+use super::slices;
 use crate::file_list::{FileList, ListedSince, Moment, Rows};
 use crate::search::Cursor;
 use crate::store::settings_of;
@@ -72,14 +72,10 @@ impl FileList for Sqlite {
 
     async fn stored(&self, workspace: WorkspaceId, keys: Vec<ContentHash>) -> Result<HashMap<ContentHash, Vec<u8>>> {
         self.read(move |db| {
-            let sql = "SELECT encoding, size, data FROM blobs WHERE ws = ?1 AND key = ?2";
             let mut contents = HashMap::with_capacity(keys.len());
             for key in keys {
-                let bytes = find(db, sql, (workspace.0, key.0), |row| {
-                    Ok(stored_bytes(row.get(0)?, row.get(1)?, row.get_ref(2)?.as_blob()?).map(Vec::from))
-                })?;
-                if let Some(bytes) = bytes {
-                    contents.insert(key, bytes?);
+                if let Some(bytes) = slices::bytes(db, workspace.0, key)? {
+                    contents.insert(key, bytes);
                 }
             }
             Ok(contents)

@@ -1,7 +1,7 @@
 //! Reading files and their history.
 
 use super::row::{FILE_COLUMNS, LISTED_COLUMNS, authorised, collect, file, find, hash, listed, version};
-use super::{Sqlite, chats};
+use super::{Sqlite, chats, slices};
 use crate::blob::{Compression, decode, prepare};
 use crate::files::{CallInfo, Chat, FileStore, Message, Page};
 use crate::plan::{FileRow, no_such_file};
@@ -9,6 +9,7 @@ use crate::quota;
 use crate::store::{no_such_commit, no_such_version, not_a_folder};
 use async_trait::async_trait;
 use rusqlite::{Connection, Row};
+use std::sync::Arc;
 use toolrest_core::{
     Access, CallId, Changeset, ChatId, Commit, CommitId, CommitInfo, Content, Depth, Entry, File, FileId, FileType,
     Found, Listing, Result, Search, ToolError, UserId, Version, VersionId, WorkspaceId, WsPath,
@@ -39,10 +40,8 @@ fn with_content(db: &Connection, ws: WorkspaceId, row: FileRow, most_bytes: i64)
 }
 
 fn blob(db: &Connection, ws: WorkspaceId, key: toolrest_core::ContentHash, form: i16) -> Result<Content> {
-    let found = find(db, "SELECT encoding, size, data FROM blobs WHERE ws = ?1 AND key = ?2", (ws.0, key.0), |row| {
-        // Decoded where it lies, so that the bytes are copied once.
-        Ok(decode(form, row.get(0)?, row.get(1)?, row.get_ref(2)?.as_blob()?))
-    })?;
+    // Decoded where it lies, so that the bytes are copied once.
+    let found = slices::read(db, ws.0, key, |encoding, size, data| decode(form, encoding, size, data))?;
     found.ok_or_else(|| ToolError::internal(format!("the blob {key} is missing")))?
 }
 
@@ -130,6 +129,8 @@ impl FileStore for Sqlite {
     async fn commit(&self, access: Access, changes: Changeset, call: CallInfo) -> Result<Commit> {
         let (changes, contents) = prepare(changes, Compression::Off).await?;
         let reserved = quota::reserve(self, access, quota::most(&changes, &contents)).await?;
+        let contents = Arc::new(contents);
+        self.stage(access.workspace, Some(access), &contents, |contents| contents.iter().flatten().collect()).await?;
         let apply = move |db: &Connection| super::commits::apply(db, access, &changes, &contents, &call);
         let (commit, stored) = self.write(apply).await?;
         reserved.settle(stored);

@@ -1,12 +1,12 @@
 //! The history of folders.
 
-use super::Sqlite;
 use super::commits::{record, view};
 use super::row::{LISTED_COLUMNS, authorised, collect, find, listed, run};
-use crate::blob::stored_bytes;
+use super::{Sqlite, slices};
 use crate::history::{FolderCommit, FolderHistory, Recorded, excess};
 use async_trait::async_trait;
 use rusqlite::Connection;
+use std::sync::Arc;
 use toolrest_core::{Access, Changeset, ContentHash, Listed, Result, ToolError, WorkspaceId};
 use uuid::Uuid;
 
@@ -14,7 +14,8 @@ use uuid::Uuid;
 const TURN: i64 = 500;
 
 fn total_bytes(db: &Connection, ws: Uuid) -> Result<i64> {
-    let sql = "SELECT coalesce(sum(length(data)), 0) FROM blobs WHERE ws = ?1";
+    let sql = "SELECT (SELECT coalesce(sum(length(data)), 0) FROM blobs WHERE ws = ?1)
+                    + (SELECT coalesce(sum(length(data)), 0) FROM blob_slices WHERE ws = ?1)";
     Ok(find(db, sql, [ws], |row| row.get(0))?.unwrap_or(0))
 }
 
@@ -25,7 +26,8 @@ fn drop_oldest(db: &Connection, ws: Uuid, limit: i64) -> Result<usize> {
     if total <= limit {
         return Ok(0);
     }
-    let sql = "SELECT b.key, length(b.data) FROM blobs b JOIN (
+    let sql = "SELECT b.key, length(b.data) + coalesce((
+                   SELECT sum(length(s.data)) FROM blob_slices s WHERE s.ws = b.ws AND s.key = b.key), 0) FROM blobs b JOIN (
                    SELECT blob, max(created_at) AS last FROM versions WHERE ws = ?1 GROUP BY blob
                ) v ON v.blob = b.key
                WHERE b.ws = ?1 AND b.encoding <> 2 AND b.key NOT IN (
@@ -69,17 +71,14 @@ impl FolderHistory for Sqlite {
     }
 
     async fn record(&self, commit: FolderCommit) -> Result<()> {
+        let commit = Arc::new(commit);
+        self.stage(commit.workspace, None, &commit, |commit| commit.contents.iter().collect()).await?;
         self.write(move |db| record(db, &commit)).await
     }
 
     async fn kept(&self, workspace: WorkspaceId, content: ContentHash) -> Result<Vec<u8>> {
-        let sql = "SELECT encoding, size, data FROM blobs WHERE ws = ?1 AND key = ?2";
-        let found = self.read(move |db| {
-            find(db, sql, (workspace.0, content.0), |row| {
-                Ok(stored_bytes(row.get(0)?, row.get(1)?, row.get_ref(2)?.as_blob()?).map(Vec::from))
-            })
-        });
-        found.await?.ok_or_else(|| ToolError::internal(format!("the blob {content} is missing")))?
+        let found = self.read(move |db| slices::bytes(db, workspace.0, content)).await?;
+        found.ok_or_else(|| ToolError::internal(format!("the blob {content} is missing")))
     }
 
     async fn history_bytes(&self, access: Access) -> Result<u64> {

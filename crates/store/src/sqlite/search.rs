@@ -1,7 +1,7 @@
 //! What searches read: the list of files, what changed in it, and the texts.
 
 use super::row::{authorised, collect, find, hash};
-use super::{chats, connect, fault};
+use super::{chats, connect, fault, slices};
 use crate::files::Chat;
 use crate::search::{Changed, Changes, Cursor, Files, FoundFile, IndexedFile, Rest, Searchable, Source, Stored};
 use crate::search::{TextReader, TextVisitor, Texts};
@@ -207,7 +207,6 @@ impl SqliteReader {
         let prepare = |sql| db.prepare_cached(sql).map_err(fault);
         let mut signature = prepare("SELECT rowid, signature FROM blobs WHERE ws = ?1 AND key = ?2")?;
         let mut place_of = prepare("SELECT rowid FROM blobs WHERE ws = ?1 AND key = ?2")?;
-        let mut text = prepare("SELECT encoding, size, data FROM blobs WHERE rowid = ?1")?;
         for (place, file) in files.iter().enumerate() {
             let flow = match file.source {
                 Source::Binary => continue,
@@ -226,12 +225,11 @@ impl SqliteReader {
                         Some(None) => continue,
                         found => found.flatten(),
                     };
-                    // Looked at where it lies, so that nothing is copied.
-                    let visited = text.query_row([rowid], |row| {
-                        let (encoding, size) = (row.get(0)?, row.get(1)?);
-                        Ok(visitor.take(place, Some(Stored::Blob { encoding, size, data: row.get_ref(2)?.as_blob()? })))
-                    });
-                    match visited.optional().map_err(fault)? {
+                    // Looked at where it lies, so that nothing is copied but slices.
+                    let visited = slices::read_at(db, ws.0, key, rowid, |encoding, size, data| {
+                        visitor.take(place, Some(Stored::Blob { encoding, size, data }))
+                    })?;
+                    match visited {
                         Some(flow) => flow?,
                         None => visitor.take(place, None)?,
                     }

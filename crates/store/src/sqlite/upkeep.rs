@@ -116,6 +116,7 @@ impl Store for Sqlite {
         if let Some(limit_bytes) = purge.folder_history_bytes {
             purged.dropped = self.limit_folder_history(limit_bytes).await?;
         }
+        self.purge_staged().await?;
         self.forget_changes().await?;
         purged.workspaces = self.purge_workspaces().await?;
         Ok(purged)
@@ -166,6 +167,8 @@ impl Sqlite {
                 ("files", "id"),
                 ("versions", "file_id, seq"),
                 ("blobs", "key"),
+                ("blob_slices", "key, n"),
+                ("staged_blobs", "key"),
                 ("superseded", "place"),
                 ("changes", "place"),
                 ("commits", "id"),
@@ -211,7 +214,7 @@ fn purge_trash(db: &Connection, before: i64) -> Result<(u64, u64)> {
     for ws in files.iter().map(|(ws, _)| ws).collect::<BTreeSet<_>>() {
         // One pass over the workspace's versions; an index for this alone would make every write dearer.
         let sql = "DELETE FROM blobs WHERE ws = ?1 AND key NOT IN (SELECT blob FROM versions WHERE ws = ?1)
-                   RETURNING size";
+                   AND key NOT IN (SELECT key FROM staged_blobs WHERE ws = ?1) RETURNING size";
         let sizes: Vec<i64> = collect(db, sql, [ws], |row| row.get(0))?;
         storage::add(db, *ws, -sizes.iter().sum::<i64>())?;
         blobs += sizes.len();

@@ -20,6 +20,7 @@ mod folder_search;
 mod folder_views;
 mod folders;
 mod history;
+mod large_commits;
 mod migrations;
 mod programs;
 mod purge;
