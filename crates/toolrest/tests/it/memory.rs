@@ -177,7 +177,8 @@ async fn commits_are_listed_as_far_as_they_fit(on: On) {
     let server = on.options().env("TOOLREST__LIMITS__RESPONSE_BYTES", "50000").start();
     let workspace = on.workspace_at(&server).await;
     for commit in 0..COMMITS {
-        let files = (0..60).map(|n| format!("*** Add File: {commit}/{n}.txt\n+text\n")).collect::<String>();
+        let files: Vec<String> = (0..60).map(|n| format!("*** Add File: {commit}/{n}.txt\n+text\n")).collect();
+        let files = files.concat();
         let patch = format!("*** Begin Patch\n{files}*** End Patch");
         let reply = workspace.call_of("coding", "apply_patch", &json!({"patchText": patch})).await;
         assert_eq!(reply.status, 200, "{reply}");
