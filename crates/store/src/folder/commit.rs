@@ -24,7 +24,7 @@ use toolrest_core::{
 };
 use toolrest_directory::{
     Applied, CommitOptions, Effect, Error, ErrorKind as DiskError, HardLinks, Kind, Record, Recovered, Repositories,
-    Turn, leads_into_repository,
+    SymbolicLinks, ToTouch, Turn, leads_into_repository,
 };
 
 /// How long a database that went away right after the change is waited for. Then the journal keeps the commit for it.
@@ -65,16 +65,6 @@ impl FolderWorkspace {
 }
 
 impl Folder {
-    /// Refuses a path that leads into a repository, where those are read-only. Commits check that themselves.
-    fn check_outside_repositories(&self, path: &WsPath) -> Result<()> {
-        let told = |error: &Error| told(error, path, Attempt::Write);
-        let real = self.disk.root.resolve(below_root(path)).map_err(|error| told(&error))?;
-        if self.repositories == Repositories::ReadOnly && leads_into_repository(&real) {
-            return Err(told(&Error { path: real, kind: DiskError::Repository }));
-        }
-        Ok(())
-    }
-
     /// Waits until nobody else changes the folder, in this process or another; what was interrupted is settled.
     fn turn(&self, store: &dyn Store, runtime: &Handle) -> Result<Turn<'_>> {
         let fail = |error: Error| failed(&error);
@@ -186,26 +176,32 @@ impl Job {
         }
         let mut commit = self.commit(id, at, changes, planned, kept);
         warnings.extend(seen.too_large.iter().map(not_kept));
-        let touch = |path: &WsPath| root.touch(below_root(path)).map_err(|error| told(&error, path, Attempt::Write));
-        for path in &touched {
-            self.folder.check_outside_repositories(path)?;
-        }
+        let open = |path: WsPath| match root.open_to_touch(below_root(&path), self.folder.repositories) {
+            Ok(file) => Ok((path, file)),
+            Err(error) => Err(told(&error, &path, Attempt::Write)),
+        };
+        let touched = touched.into_iter().map(open).collect::<Result<Vec<_>>>()?;
+        let touch = |(path, file): &(WsPath, ToTouch)| file.touch().map_err(|error| told(&error, path, Attempt::Write));
         if only_touches {
             touched.iter().try_for_each(touch)?;
             self.runtime.block_on(self.store.record(commit))?;
         } else {
-            let (hard_links, repositories) = match made_by {
-                MadeBy::Tool => (HardLinks::Keep, self.folder.repositories),
-                // What it did in repositories is judged when it is taken over.
-                MadeBy::Program => (HardLinks::Break, Repositories::Writable),
+            let options = match made_by {
+                MadeBy::Tool => CommitOptions { repositories: self.folder.repositories, ..CommitOptions::default() },
+                // A program's changes have real paths. What it did in repositories is judged when it is taken over.
+                MadeBy::Program => CommitOptions {
+                    hard_links: HardLinks::Break,
+                    symbolic_links: SymbolicLinks::Refuse,
+                    repositories: Repositories::ReadOnly,
+                    ..CommitOptions::default()
+                },
             };
-            let options =
-                CommitOptions { id: id.0.as_bytes().to_vec(), payload: commit.encode()?, hard_links, repositories };
+            let options = CommitOptions { id: id.0.as_bytes().to_vec(), payload: commit.encode()?, ..options };
             let applied =
                 turn.commit(&disk_changes, &options, |_| self.record(commit)).map_err(|error| failed(&error))?;
             warnings.extend(rewritten_in_place(&applied));
             // The commit stands, whatever becomes of a time.
-            warnings.extend(touched.iter().filter_map(|path| touch(path).err()).map(|error| error.message));
+            warnings.extend(touched.iter().filter_map(|touched| touch(touched).err()).map(|error| error.message));
         }
         Ok((Commit { id: Some(id), created_at: at, outcomes }, warnings))
     }
@@ -220,6 +216,9 @@ impl Job {
         let recorded = self.runtime.block_on(self.store.recorded(self.access, changes))?.0;
         for row in recorded.ids.values().filter(|row| row.deleted_at.is_some()) {
             let path = below_root(&row.path);
+            if self.folder.repositories == Repositories::ReadOnly && leads_into_repository(path) {
+                continue;
+            }
             let there = self.folder.disk.root.stat_real(path).map_err(|error| failed(&error))?;
             if there.is_some_and(|there| there.kind == Kind::Symlink) {
                 links.push(path.to_owned());

@@ -30,7 +30,7 @@ pub(crate) struct Pair {
     in_database: WorkspaceId,
     pub(crate) in_folder: WorkspaceId,
     pub(crate) root: TempDir,
-    journals: TempDir,
+    pub(crate) journals: TempDir,
 }
 
 fn engine(
