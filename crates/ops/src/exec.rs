@@ -38,8 +38,6 @@ use tracing::Instrument;
 
 /// Where a program finds the workspace's files, and starts.
 pub const WORKSPACE: &str = toolrest_core::WORKSPACE_MOUNT;
-/// Where git keeps what it knows of a folder, and what it is to run.
-const REPOSITORY: &str = ".git";
 /// Where a program finds the Python environment with the libraries for data.
 pub const PYTHON: &str = "/opt/toolrest/python";
 
@@ -104,6 +102,7 @@ struct Ready {
     python: Option<Interpreter>,
     bash: Option<Interpreter>,
     runs: FairQueue,
+    shared: Vec<&'static str>,
 }
 
 /// On which terms a program runs.
@@ -188,6 +187,12 @@ impl Executor {
         Self { options, state: Err(reason.into()) }
     }
 
+    /// What programs share with each other or with the server, so that tenants are not kept apart. Empty where they are, and
+    /// where no program runs.
+    pub fn shared(&self) -> &[&'static str] {
+        self.state.as_ref().map_or(&[], |ready| &ready.shared)
+    }
+
     /// How long a call may take that runs a program, waiting included.
     pub fn longest(&self, limits: &toolrest_core::Limits) -> Duration {
         self.options.limits.ceiling.wall + limits.call_timeout
@@ -270,13 +275,15 @@ impl Ready {
     async fn new(options: &ExecOptions) -> toolrest_sandbox::Result<Self> {
         let start = Options { accept_missing: options.accept_missing.clone(), ..Options::default() };
         let sandbox = Sandbox::start(start)?;
-        sandbox.probe().await?.verify()?;
+        let probe = sandbox.probe().await?;
+        probe.verify()?;
         let pool = Pool::new(sandbox, PoolOptions { waiting: options.waiting, ..PoolOptions::default() });
         let python = match &options.python {
             Some(_) => Some(Interpreter::new(Language::Python, format!("{PYTHON}/bin/python3"))),
             None => Interpreter::find(Language::Python).ok(),
         };
-        Ok(Self { pool, python, bash: Interpreter::find(Language::Bash).ok(), runs: FairQueue::new(options.at_once) })
+        let (bash, runs) = (Interpreter::find(Language::Bash).ok(), FairQueue::new(options.at_once));
+        Ok(Self { pool, python, bash, runs, shared: probe.shared })
     }
 
     /// Waits for a place among the programs that run at once. The files are checked out only then: a check-out takes
@@ -361,11 +368,11 @@ impl Ready {
 fn place(ground: &Ground, python: Option<&Path>, limits: &Limits) -> toolrest_sandbox::Result<Place> {
     let mut place = match ground {
         Ground::Folder(folder) => Place::new(source(folder)?, WORKSPACE),
-        Ground::Shared(folder) => {
+        Ground::Shared { folder, read_only } => {
             let (folder, target) = (source(folder)?, WORKSPACE.into());
             let (source, access) = (folder.clone(), Access::ReadWrite);
-            // Git on the host runs what stands in there.
-            let mount = Mount::Folder { source, target, access, frozen: vec![REPOSITORY.into()] };
+            let frozen = read_only.iter().map(|path| path.clone().into_os_string()).collect();
+            let mount = Mount::Folder { source, target, access, frozen };
             Place { mounts: vec![mount], ..Place::new(folder, WORKSPACE) }
         }
         Ground::Overlay { lower, private } => {

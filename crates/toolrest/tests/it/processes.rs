@@ -197,6 +197,30 @@ async fn a_process_in_a_folder_cannot_change_what_git_would_run() {
 }
 
 #[tokio::test]
+async fn a_process_in_a_folder_cannot_change_nested_repositories_and_new_ones_are_told() {
+    let server = On::Folder.shared();
+    let folder = server.new_folder();
+    for repository in ["sub", "ignored/deep"] {
+        std::fs::create_dir_all(folder.join(repository).join(".git/hooks")).unwrap();
+        std::fs::write(folder.join(repository).join(".git/config"), "[core]\n").unwrap();
+    }
+    std::fs::write(folder.join(".gitignore"), "ignored\n").unwrap();
+    let workspace = On::Folder.account().await.folder_workspace("Nested", &folder).await;
+    let code = "for d in sub ignored/deep; do echo x >> $d/.git/config; echo x > $d/.git/hooks/pre-commit; rm -rf $d/.git; \
+                mv $d moved; echo x >> moved/.git/config; mv moved $d; done; git init -q made; echo free > file";
+    let id = start(&workspace, code).await;
+    let ended = wait(&workspace, &id).await;
+    for repository in ["sub", "ignored/deep"] {
+        let git = folder.join(repository).join(".git");
+        assert_eq!(std::fs::read_to_string(git.join("config")).unwrap(), "[core]\n");
+        assert_eq!(std::fs::read_dir(git.join("hooks")).unwrap().count(), 0);
+    }
+    let new = json!({"path": "made/.git", "reason": "new_repository"});
+    assert!(list_at(&ended, "/leftOut").contains(&new), "{ended}");
+    assert_eq!(workspace.text("/file").await, "free\n");
+}
+
+#[tokio::test]
 async fn processes_end_when_nobody_asks_after_them() {
     let server = On::Sqlite.options().env("TOOLREST__RUN__BACKGROUND_LEASE_MS", "400").start();
     let workspace = On::Sqlite.workspace_at(&server).await;

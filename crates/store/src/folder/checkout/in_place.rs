@@ -3,28 +3,29 @@
 //! Nothing is written to the folder. What is different from the snapshot is recorded as made, by whoever: what tools have
 //! changed meanwhile is in the history already and is only followed.
 
-use super::aside::is_refused;
+use super::aside::{is_refused, shown};
 use super::findings::{Before, Findings, Written};
 use super::moves::Moves;
 use super::private::Private;
 use super::snapshot::{Kept, Noted, Snapshot};
 use crate::Page;
 use crate::folder::FolderWorkspace;
-use crate::folder::commit::Job;
+use crate::folder::commit::{Job, failed};
 use crate::folder::disk::{Disk, below_root};
 use crate::plan::FileRow;
 use crate::scratch::held;
 use async_trait::async_trait;
 use std::{
     collections::BTreeMap,
+    path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
     time::SystemTime,
 };
 use toolrest_core::{
     Attribution, CallCx, Changeset, CheckedIn, Checkout, CommitId, Content, ContentHash, Effect, EffectKind, Expect,
-    Ground, KeepLimits, LeftOutReason, Result, Timestamp, WorkspaceSettings, WsPath, now,
+    Ground, KeepLimits, LeftOut, LeftOutReason, Result, Timestamp, WorkspaceSettings, WsPath, now,
 };
-use toolrest_directory::{Kind, Links, Metadata};
+use toolrest_directory::{Kind, Links, Metadata, Repository};
 
 /// How many commits are asked for at a time.
 const COMMITS_AT_A_TIME: u32 = 100;
@@ -37,21 +38,54 @@ pub(super) struct InPlace {
     private: Private,
     /// Shared with a check-in that goes on when its caller has gone.
     snapshot: Arc<Mutex<Snapshot>>,
+    /// The repositories that were there at the beginning, which the program cannot change.
+    repositories: Vec<Repository>,
 }
 
 impl InPlace {
     pub(super) fn open(workspace: FolderWorkspace, settings: WorkspaceSettings, keep: KeepLimits) -> Result<Self> {
         let private = Private::new(&workspace.scratch)?;
+        let repositories = find_repositories(&workspace.folder.disk)?;
         let disk = workspace.folder.disk.clone();
         let snapshot = Snapshot::take(disk, private.path(), &keep, private.moment()?)?;
-        Ok(Self { workspace, settings, keep, private, snapshot: Arc::new(Mutex::new(snapshot)) })
+        Ok(Self { workspace, settings, keep, private, snapshot: Arc::new(Mutex::new(snapshot)), repositories })
     }
+
+    /// The repositories that are there now and were not at the beginning: the whole folder where they cannot be listed.
+    async fn new_repositories(&self) -> Vec<PathBuf> {
+        let Ok(found) = self.workspace.on_disk(find_repositories).await else { return vec![PathBuf::new()] };
+        let is_known = |found: &Repository| self.repositories.iter().any(|known| is_same(known, found));
+        found.into_iter().filter(|found| !is_known(found)).map(|found| found.path).collect()
+    }
+}
+
+/// How many repositories in one folder can be kept from a program that works on it.
+const REPOSITORIES_MOST: usize = 1_000;
+
+fn find_repositories(disk: &Disk) -> Result<Vec<Repository>> {
+    disk.root.repositories(REPOSITORIES_MOST).map_err(|error| failed(&error))
+}
+
+/// Whether a repository is the one that was there before, wherever it is by now. Links cannot be kept from being replaced,
+/// and another one may get the same inode.
+fn is_same(before: &Repository, now: &Repository) -> bool {
+    let (before, now) = (before.metadata, now.metadata);
+    let is_link = before.kind == Kind::Symlink;
+    (before.identity, before.kind) == (now.identity, now.kind) && (!is_link || before.changed == now.changed)
 }
 
 #[async_trait]
 impl Checkout for InPlace {
     fn ground(&self) -> Ground {
-        Ground::Shared(held(&self.workspace.folder.disk.root))
+        let kept = self.repositories.iter().filter(|found| found.metadata.kind != Kind::Symlink);
+        let mut read_only: Vec<PathBuf> = Vec::new();
+        // They are sorted, so that what lies in another one follows it.
+        for path in kept.map(|found| &found.path) {
+            if !read_only.last().is_some_and(|above| path.starts_with(above)) {
+                read_only.push(path.clone());
+            }
+        }
+        Ground::Shared { folder: held(&self.workspace.folder.disk.root), read_only }
     }
 
     fn settings(&self) -> &WorkspaceSettings {
@@ -80,7 +114,12 @@ impl Checkout for InPlace {
     }
 
     async fn finish(mut self: Box<Self>, cx: &CallCx) -> Result<CheckedIn> {
-        self.check_in(cx).await
+        let mut checked_in = self.check_in(cx).await?;
+        let new = self.new_repositories().await;
+        let left_out = new.iter().map(|path| LeftOut { path: shown(path), reason: LeftOutReason::NewRepository });
+        checked_in.left_out.extend(left_out);
+        checked_in.left_out.sort_by(|one, other| one.path.cmp(&other.path));
+        Ok(checked_in)
     }
 }
 
