@@ -5,7 +5,7 @@ use crate::local;
 use crate::settings::Settings;
 use std::{sync::Arc, time::Duration};
 use tokio::time::{Interval, MissedTickBehavior, interval};
-use toolrest_core::{Result, Timestamp, ToolError, now};
+use toolrest_core::{Access, Action, ErrorKind, Result, Timestamp, ToolError, now};
 use toolrest_store::{Purge, Purged, Store};
 
 const TEND_EVERY: Duration = Duration::from_secs(2);
@@ -33,7 +33,7 @@ pub(crate) async fn run(app: Arc<App>) {
     }
 }
 
-/// Asks the database whose access tokens were revoked, and ends the programs of disabled accounts.
+/// Asks the database whose access tokens were revoked, and ends the programs of accounts that may run none any more.
 pub(crate) async fn learn_revocations(app: &App) -> Result<()> {
     // Tokens from before have ended by themselves.
     let longest = app.tokens.lifetime().max(local::TOKEN_LIFETIME) + Duration::from_secs(60);
@@ -42,6 +42,19 @@ pub(crate) async fn learn_revocations(app: &App) -> Result<()> {
     app.tokens.revoked().set(&revocations);
     for revocation in revocations.iter().filter(|revocation| revocation.is_disabled) {
         app.processes.stop_those_of_disabled(revocation.user).await;
+    }
+    end_processes_without_rights(app).await
+}
+
+/// Ends the programs of accounts that may not run any in the workspace any more: another replica may have removed them.
+async fn end_processes_without_rights(app: &App) -> Result<()> {
+    for (workspace, user) in app.processes.starters() {
+        match app.store.authorise(Access { workspace, user, need: Action::Exec.needs() }).await {
+            Err(error) if error.kind == ErrorKind::Forbidden => {
+                app.processes.stop_those_of(workspace, user, Duration::ZERO).await;
+            }
+            authorised => authorised?,
+        }
     }
     Ok(())
 }

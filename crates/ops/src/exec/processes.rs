@@ -6,7 +6,7 @@
 use super::output_log::{OutputLog, OutputPiece};
 use super::{Asked, Executor, Program, Started, explain};
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     time::Duration,
 };
@@ -46,6 +46,9 @@ impl Default for ProcessOptions {
         }
     }
 }
+
+/// Why the processes of an account end that may not change the workspace any more.
+const WITHOUT_RIGHTS: &str = "Who started it may not change the workspace any more";
 
 /// How many programs that have ended are remembered for each workspace, and for each account that started them.
 const REMEMBERED: usize = 16;
@@ -184,7 +187,22 @@ impl Processes {
             told: CheckedIn::default(),
         };
         tokio::spawn(attended.see_through(self.options.commit_every));
+        // Who lost the right meanwhile was not found among those whose processes are ended for that.
+        if let Err(error) = cx.workspace.authorise().await {
+            process.stop(WITHOUT_RIGHTS);
+            process.over(longest_wait(cx)).await;
+            return Err(error);
+        }
         Ok(process.info())
+    }
+
+    /// The workspaces in which processes run, each with an account that started some.
+    pub fn starters(&self) -> BTreeSet<(WorkspaceId, UserId)> {
+        let rooms = self.rooms();
+        let all = rooms.iter().flat_map(|(id, room)| room.processes.values().map(move |process| (*id, process)));
+        all.filter(|(_, process)| !process.state.borrow().is_over())
+            .map(|(id, process)| (id, process.starter))
+            .collect()
     }
 
     /// The programs of a workspace, in the order of their starts.
@@ -272,7 +290,7 @@ impl Processes {
     /// committed yet is refused.
     pub async fn stop_those_of(&self, workspace: WorkspaceId, starter: UserId, patience: Duration) {
         let is_of = |id: WorkspaceId, process: &Process| id == workspace && process.starter == starter;
-        self.stop_where(is_of, "Who started it may not change the workspace any more", patience).await;
+        self.stop_where(is_of, WITHOUT_RIGHTS, patience).await;
     }
 
     /// Ends the programs that a disabled account started, without waiting for their ends.
