@@ -220,7 +220,7 @@ pub struct CommitInfo {
     pub toolset: String,
     /// The tool of that call; for a folder which process ran.
     pub tool: String,
-    /// Who made it.
+    /// Whose call made it. In the toolset `folder` this is who started the process, whoever changed the files meanwhile.
     pub author: UserId,
     /// When it was made.
     #[schemars(with = "String")]

@@ -102,6 +102,7 @@ impl Server {
         let workspaces = Arc::new(workspaces.reading_at_most(settings.limits.in_flight_bytes));
         let records = Arc::new(WriteBehind::start(Arc::clone(&store)));
         let services = programs::start(&settings).await;
+        warn_of_shared_programs(&settings, services.executor.shared());
         let engine = Engine::new(
             toolrest_toolsets::all(&services),
             Arc::<StoredWorkspaces>::clone(&workspaces),
@@ -281,6 +282,17 @@ fn warn_of_open_folders(settings: &Settings) {
         tracing::warn!(
             "anybody who reaches this server can register and open the folders of folders.allowed_roots; close \
              auth.registration_open, or give the folders to accounts with folders.account_roots"
+        );
+    }
+}
+
+/// Warns where anybody can register and programs of different accounts are not kept apart.
+fn warn_of_shared_programs(settings: &Settings, shared: &[&str]) {
+    if settings.auth.registration_open && !shared.is_empty() {
+        tracing::warn!(
+            "this server is for one tenant, and anybody who reaches it can register: {}; close auth.registration_open, \
+             turn programs off with run.enabled, or run the server as root where it may make control groups",
+            shared.join("; ")
         );
     }
 }

@@ -1,6 +1,7 @@
 //! The real binary, run as a user runs it.
 
-use std::os::unix::fs::DirBuilderExt;
+use std::ffi::OsString;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, lchown};
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::Duration;
@@ -37,9 +38,29 @@ pub struct ServerOptions {
     binary: PathBuf,
     backend: Backend,
     env: Vec<(String, String)>,
+    user: User,
 }
 
+/// The user that a server runs as.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum User {
+    OfTheTests,
+    Nobody,
+}
+
+/// The user, and the group, that owns nothing.
+const NOBODY: u32 = 65_534;
+
 impl ServerOptions {
+    /// Has the server run as an ordinary user, also where the tests run as root.
+    #[must_use]
+    pub fn as_ordinary_user(mut self) -> Self {
+        if std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0) {
+            self.user = User::Nobody;
+        }
+        self
+    }
+
     /// Sets an environment variable; the last setting of a name wins.
     #[must_use]
     pub fn env(mut self, name: &str, value: &str) -> Self {
@@ -101,7 +122,7 @@ pub struct Server {
 impl Server {
     /// Options with limits on sign-in lifted, since every test signs in from one address.
     pub fn options(binary: impl Into<PathBuf>, backend: Backend) -> ServerOptions {
-        ServerOptions { binary: binary.into(), backend, env: Vec::new() }
+        ServerOptions { binary: binary.into(), backend, env: Vec::new(), user: User::OfTheTests }
             .env("TOOLREST__AUTH__ATTEMPTS_PER_ADDRESS", "100000")
             .env("TOOLREST__AUTH__REGISTRATIONS_PER_ADDRESS", "100000")
             .env("TOOLREST__LOG__LEVEL", "warn")
@@ -138,7 +159,15 @@ impl Server {
     pub fn new_folder(&self) -> PathBuf {
         let folder = folders(self.home.path()).join(uuid::Uuid::new_v4().simple().to_string());
         std::fs::create_dir(&folder).expect("a new folder");
+        self.hand_over(&folder);
         folder
+    }
+
+    /// Gives what a test has made in a folder to the user that the server runs as.
+    pub fn hand_over(&self, folder: &Path) {
+        if self.options.user == User::Nobody {
+            hand_over(folder);
+        }
     }
 
     /// Gives a client of this server with no connection open yet.
@@ -207,10 +236,42 @@ fn make_folders(home: &Path) {
     }
 }
 
+/// The beginning of a command that runs a program as nobody, to whom the home belongs from then on. The program is put
+/// there too: others may not get into the folder that it was built in.
+fn as_nobody(binary: &Path, home: &Path) -> Vec<OsString> {
+    let copy = home.join("server");
+    if !copy.exists() {
+        std::fs::hard_link(binary, &copy)
+            .or_else(|_| std::fs::copy(binary, &copy).map(drop))
+            .expect("a copy of the server");
+    }
+    hand_over(home);
+    let ids =
+        ["--reuid", "65534", "--regid", "65534", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all", "--"];
+    std::iter::once("setpriv").chain(ids).map(OsString::from).chain([copy.into_os_string()]).collect()
+}
+
+/// Gives a folder, with all that is in it except programs, to nobody.
+fn hand_over(path: &Path) {
+    let kind = std::fs::symlink_metadata(path).expect("what is handed over");
+    if kind.is_dir() {
+        for entry in std::fs::read_dir(path).expect("a folder of the test").flatten() {
+            hand_over(&entry.path());
+        }
+    }
+    // The program may be another name of the one that was built.
+    if !(kind.is_file() && kind.nlink() > 1) {
+        lchown(path, Some(NOBODY), Some(NOBODY)).expect("root gives files away");
+    }
+}
+
 fn launch(options: &ServerOptions, home: &Path, listen: &str) -> Result<(Process, String), Refusal> {
     make_folders(home);
-    let mut command = vec![
-        options.binary.clone().into_os_string(),
+    let mut command = match options.user {
+        User::OfTheTests => vec![options.binary.clone().into_os_string()],
+        User::Nobody => as_nobody(&options.binary, home),
+    };
+    let arguments: [OsString; 7] = [
         "serve".into(),
         "--listen".into(),
         listen.into(),
@@ -219,6 +280,7 @@ fn launch(options: &ServerOptions, home: &Path, listen: &str) -> Result<(Process
         "--allow-root".into(),
         folders(home).into(),
     ];
+    command.extend(arguments);
     if let Backend::Postgres(url) = &options.backend {
         command.push("--database-url".into());
         command.push(url.into());

@@ -60,7 +60,13 @@ fn limits_of_programs() -> String {
         format!("temporary files | {} in `/tmp`, as much in `/dev/shm` | the kernel", mib(sandbox.temporary_bytes)),
         format!("open files | {} for each process | the kernel", sandbox.open_files),
         "inotify | 8 instances and 16,384 watches | the kernel".to_owned(),
-        "epoll and locks | 65,536 watched files, 32,768 locks on files | a watchdog that looks every 250 ms".to_owned(),
+        "epoll | 65,536 watched files; a descriptor that waits in a socket counts as 1,024 | a watchdog that looks every 250 ms"
+            .to_owned(),
+        "locks | 32,768 on files, folders, pipes and whatever else can be opened | a watchdog that looks every 250 ms"
+            .to_owned(),
+        "sockets | 1,024 of all kinds; each direction of a TCP connection holds 64 KiB | a watchdog that looks every 250 ms; \
+         the kernel"
+            .to_owned(),
         format!(
             "output | {} printed (`run.output_bytes`); of each stream {} KiB are kept, the beginning and the end \
              (`run.output_kept_bytes`) | the server",

@@ -100,3 +100,13 @@ async fn a_restart_on_the_same_port_serves_the_same_data(on: On) {
     assert_eq!(server.address(), address);
     assert_eq!(workspace.text("/a.txt").await, "text");
 }
+
+#[test]
+fn a_server_for_one_tenant_that_is_open_to_all_says_so() {
+    let warns = |options: ServerOptions| options.start().output().contains("this server is for one tenant");
+    // An ordinary user's programs run as that user.
+    let ordinary = || On::Sqlite.options().as_ordinary_user();
+    assert!(warns(ordinary()));
+    assert!(!warns(ordinary().env("TOOLREST__AUTH__REGISTRATION_OPEN", "false")));
+    assert!(!warns(ordinary().env("TOOLREST__RUN__ENABLED", "false")));
+}
