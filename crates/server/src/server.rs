@@ -309,7 +309,11 @@ fn folder_options(settings: &Settings) -> Result<FolderOptions, StartError> {
         journal_dir: settings.server.data_dir.join("journals"),
         // What is in the Python environment runs in the programs of all workspaces.
         guarded: vec![settings.server.data_dir.clone(), python::folder(settings)],
-        history: HistoryLimits { file_bytes: folders.history_file_bytes, commit_bytes: folders.history_commit_bytes },
+        history: HistoryLimits {
+            file_bytes: folders.history_file_bytes,
+            commit_bytes: folders.history_commit_bytes,
+            total_bytes: Some(folders.history_total_bytes).filter(|limit| *limit > 0),
+        },
         repositories: if folders.git_writable { Repositories::Writable } else { Repositories::ReadOnly },
     })
 }

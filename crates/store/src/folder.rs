@@ -16,6 +16,7 @@ mod everywhere;
 mod explorer;
 mod find;
 mod guarded;
+mod history_limit;
 mod overlay;
 mod search;
 mod steps;
@@ -32,6 +33,7 @@ use crate::{FileStore, Scratch, Store};
 use async_trait::async_trait;
 use commit::Besides;
 use disk::Disk;
+use history_limit::HistoryUse;
 use std::{
     os::unix::fs::DirBuilderExt,
     path::{Component, Path, PathBuf},
@@ -101,11 +103,13 @@ pub struct HistoryLimits {
     pub file_bytes: u64,
     /// The most that one commit adds of what was there before.
     pub commit_bytes: u64,
+    /// The most that the history of one folder takes; the oldest contents are dropped. No limit where there is none.
+    pub total_bytes: Option<u64>,
 }
 
 impl Default for HistoryLimits {
     fn default() -> Self {
-        Self { file_bytes: 64 << 20, commit_bytes: 256 << 20 }
+        Self { file_bytes: 64 << 20, commit_bytes: 256 << 20, total_bytes: None }
     }
 }
 
@@ -117,6 +121,7 @@ pub(crate) struct Folder {
     turn: Arc<Mutex<()>>,
     journal_dir: PathBuf,
     watching: std::sync::Mutex<Weak<Watching>>,
+    history: HistoryUse,
 }
 
 impl Folder {
@@ -145,7 +150,14 @@ impl Folder {
         let disk = Disk { root: Arc::new(root), limits: options.history };
         let journal_dir = options.journal_dir.clone();
         let repositories = options.repositories;
-        Ok(Self { disk, repositories, turn: Arc::default(), journal_dir, watching: std::sync::Mutex::default() })
+        Ok(Self {
+            disk,
+            repositories,
+            turn: Arc::default(),
+            journal_dir,
+            watching: std::sync::Mutex::default(),
+            history: HistoryUse::default(),
+        })
     }
 
     /// The folder's real path.

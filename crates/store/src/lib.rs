@@ -35,7 +35,7 @@ pub use checkout::CheckoutsKept;
 pub use file_list::{FileList, ListedSince, Moment};
 pub use files::{CallInfo, Chat, FileStore, Message, Page};
 pub use folder::{AllowedRoot, FolderOptions, HistoryLimits, find as find_in_folder, search as search_folder};
-pub use history::{FolderCommit, FolderHistory, Recorded};
+pub use history::{FolderCommit, FolderHistory, Limited, Recorded};
 pub use postgres::{Postgres, PostgresOptions};
 pub use quota::Quotas;
 pub use recorder::WriteBehind;

@@ -38,6 +38,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/postgres/0004_workspace_settings.sql"),
     include_str!("../migrations/postgres/0005_account_control.sql"),
     include_str!("../migrations/postgres/0006_storage_used.sql"),
+    include_str!("../migrations/postgres/0007_folders_uncounted.sql"),
 ];
 
 /// The advisory lock under which replicas take turns to migrate. Any number that no other program uses.

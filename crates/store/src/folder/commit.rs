@@ -3,6 +3,7 @@
 use super::cleared::{Cleared, WithoutCleared};
 use super::disk::{below_root, path_of};
 use super::errors::{Attempt, told};
+use super::history_limit::kept_bytes;
 use super::overlay::{Overlay, Standing, overlay};
 use super::steps::Steps;
 use super::{Folder, FolderWorkspace};
@@ -143,7 +144,7 @@ pub(super) enum MadeBy {
 /// A commit whose turn it is.
 pub(super) struct Job {
     pub(super) store: Arc<dyn Store>,
-    folder: Arc<Folder>,
+    pub(super) folder: Arc<Folder>,
     pub(super) access: Access,
     call: CallInfo,
     pub(super) runtime: Handle,
@@ -184,6 +185,7 @@ impl Job {
                 missing.insert(Prepared::of(&Content::of_bytes(bytes.to_vec()), Compression::WherePays)?);
             }
         }
+        let added_bytes = kept_bytes(kept.values());
         let mut commit = self.commit(id, at, changes, planned, kept);
         warnings.extend(seen.too_large.iter().map(not_kept));
         let touch = |path: &WsPath| root.touch(below_root(path)).map_err(|error| told(&error, path, Attempt::Write));
@@ -193,6 +195,7 @@ impl Job {
         if only_touches {
             touched.iter().try_for_each(touch)?;
             self.runtime.block_on(self.store.record(commit))?;
+            self.limit_history(added_bytes);
         } else {
             let (hard_links, repositories) = match made_by {
                 MadeBy::Tool => (HardLinks::Keep, self.folder.repositories),
@@ -201,8 +204,15 @@ impl Job {
             };
             let options =
                 CommitOptions { id: id.0.as_bytes().to_vec(), payload: commit.encode()?, hard_links, repositories };
-            let applied =
-                turn.commit(&disk_changes, &options, |_| self.record(commit)).map_err(|error| failed(&error))?;
+            let mut kept = Record::Failed;
+            let record = |_: &_| {
+                kept = self.record(commit);
+                kept
+            };
+            let applied = turn.commit(&disk_changes, &options, record).map_err(|error| failed(&error))?;
+            if kept == Record::Kept {
+                self.limit_history(added_bytes);
+            }
             warnings.extend(rewritten_in_place(&applied));
             // The commit stands, whatever becomes of a time.
             warnings.extend(touched.iter().filter_map(|path| touch(path).err()).map(|error| error.message));
@@ -236,9 +246,11 @@ impl Job {
         let Some(id) = planned.commit_id() else { return Ok(None) };
         planned.ops = with_emptied_folders(seen.ops, planned.ops);
         let kept = once_each(seen.contents.into_iter().chain(contents.into_iter().flatten()));
+        let added_bytes = kept_bytes(kept.values());
         let mut commit = self.commit(id, at, &changes, planned, kept);
         commit.call = commit.call.while_process_ran();
         self.runtime.block_on(self.store.record(commit))?;
+        self.limit_history(added_bytes);
         Ok(Some(id))
     }
 

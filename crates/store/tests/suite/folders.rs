@@ -18,6 +18,7 @@ on_both_stores![
     a_folder_and_a_database_agree_about_any_changes,
     every_commit_in_a_folder_can_be_undone,
     the_oldest_history_goes_first_and_what_files_hold_stays,
+    a_commit_that_exceeds_the_limit_of_history_drops_the_oldest_at_once,
 ];
 
 const ROUNDS: u64 = 1000;
@@ -264,15 +265,54 @@ async fn every_commit_in_a_folder_can_be_undone(room: Room) {
     assert!(undone > 50 && tangled < 50, "{undone} undone, {tangled} tangled");
 }
 
+/// A text that does not compress well.
+fn long_text(version: usize) -> String {
+    let mut dice = Dice(version as u64);
+    (0..500).map(|_| format!("{:08x}", dice.roll(1 << 30))).collect::<Vec<_>>().concat()
+}
+
+async fn a_commit_that_exceeds_the_limit_of_history_drops_the_oldest_at_once(room: Room) {
+    const LIMIT: u64 = 20_000;
+    let history = HistoryLimits { total_bytes: Some(LIMIT), ..HistoryLimits::default() };
+    let options = FolderOptions { history, ..FolderOptions::default() };
+    let pair = Pair::with(tempfile::tempdir().unwrap(), &room, options).await;
+    let access = Access { workspace: pair.in_folder, user: pair.user, need: Role::Viewer };
+    let write = async |name: &str, version: usize| {
+        let put = Put {
+            path: WsPath::posix(name).unwrap(),
+            file_type: FileType::Document,
+            content: Content::Text(long_text(version)),
+            parents: Parents::Require,
+            executable: None,
+        };
+        let commit = pair.commit(pair.in_folder, Changeset::one(Change::Put(put))).await.unwrap();
+        (commit.outcomes[0].file, pair.store.history_bytes(access).await.unwrap())
+    };
+    let mut kept = 0;
+    for version in 1..=40 {
+        let (file, bytes) = write("a.txt", version).await;
+        assert!(bytes <= LIMIT, "version {version}: {bytes}");
+        let versions = pair.store.versions(access, file, Page { before: None, limit: 100 }).await.unwrap();
+        assert_eq!(versions.len(), version);
+        let first = pair.store.version(access, file, versions[versions.len() - 1].id).await;
+        kept += usize::from(first.is_ok());
+    }
+    assert!((2..20).contains(&kept), "the first version was there after {kept} commits");
+    pair.undo(pair.in_folder).await.unwrap();
+    assert_eq!(fs::read_to_string(pair.root.path().join("a.txt")).unwrap(), long_text(39));
+    // What files hold stays, also where it is more than the limit.
+    for n in 0..10 {
+        write(&format!("{n}.txt"), 100 + n).await;
+    }
+    pair.undo(pair.in_folder).await.unwrap();
+    assert!(!pair.root.path().join("9.txt").exists());
+}
+
 async fn the_oldest_history_goes_first_and_what_files_hold_stays(room: Room) {
     const VERSIONS: usize = 20;
     let pair = Pair::of(&room).await;
     let file = WsPath::posix("a.txt").unwrap();
-    let text = |version: usize| {
-        // Nothing that compresses well.
-        let mut dice = Dice(version as u64);
-        (0..500).map(|_| format!("{:08x}", dice.roll(1 << 30))).collect::<Vec<_>>().concat()
-    };
+    let text = long_text;
     let mut id = None;
     for version in 1..=VERSIONS {
         let content = Content::Text(text(version));
