@@ -15,7 +15,7 @@ mod request;
 mod tools;
 mod workspaces;
 
-use crate::auth::{AccessTokens, Limited, Passwords};
+use crate::auth::{AccessTokens, AttemptsInMemory, Limited, Passwords};
 use crate::settings::Settings;
 use axum::Router;
 use axum::body::Body;
@@ -53,6 +53,8 @@ pub(crate) struct App {
     /// Addresses that tried to sign in, or to register, too often.
     pub(crate) limited_sign_ins: Limited,
     pub(crate) limited_registrations: Limited,
+    /// Sign-in attempts while the disk of the database is full.
+    pub(crate) attempts: AttemptsInMemory,
     /// Room for the bytes of requests and answers.
     pub(crate) budget: Budget,
     /// Which hosts and origins requests may name.

@@ -1,6 +1,6 @@
 //! The server: its parts put together, and the loop that accepts connections.
 
-use crate::auth::{AccessTokens, Limited, Passwords, fresh_secret};
+use crate::auth::{AccessTokens, AttemptsInMemory, Limited, Passwords, fresh_secret};
 use crate::connection::{self, Connections, Impatient};
 use crate::http::{self, App, Budget, host::Names};
 use crate::local::{self, Local};
@@ -127,6 +127,7 @@ impl Server {
             passwords: Passwords::new()?,
             limited_sign_ins: Limited::default(),
             limited_registrations: Limited::default(),
+            attempts: AttemptsInMemory::default(),
             budget: Budget::new(
                 settings.limits.in_flight_bytes,
                 settings.limits.body_bytes.max(settings.limits.response_bytes),
