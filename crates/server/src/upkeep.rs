@@ -4,7 +4,7 @@ use crate::http::App;
 use crate::local;
 use crate::settings::Settings;
 use std::{sync::Arc, time::Duration};
-use tokio::time::{Interval, MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval};
 use toolrest_core::{Result, Timestamp, ToolError, now};
 use toolrest_store::{Purge, Purged, Store};
 
@@ -15,21 +15,36 @@ const REVOCATIONS_EVERY: Duration = Duration::from_secs(1);
 
 /// Tends the store every few seconds, learns which tokens were revoked, and removes what is past its time every hour.
 pub(crate) async fn run(app: Arc<App>) {
-    let (mut tend, mut purge, mut revocations) = (every(TEND_EVERY), every(PURGE_EVERY), every(REVOCATIONS_EVERY));
-    loop {
-        tokio::select! {
-            _ = tend.tick() => {
-                if let Err(error) = app.store.tend().await {
-                    tracing::debug!(%error, "could not tend the store; will try again");
-                }
-            }
-            _ = revocations.tick() => {
-                if let Err(error) = learn_revocations(&app).await {
-                    tracing::debug!(%error, "could not ask which tokens were revoked; will try again");
-                }
-            }
-            _ = purge.tick() => remove_what_is_past(&*app.store, &app.settings).await,
+    let tend = || async {
+        if let Err(error) = app.store.tend().await {
+            tracing::debug!(%error, "could not tend the store; will try again");
         }
+    };
+    let revocations = || async {
+        if let Err(error) = learn_revocations(&app).await {
+            tracing::debug!(%error, "could not ask which tokens were revoked; will try again");
+        }
+    };
+    let purge = || remove_what_is_past(&*app.store, &app.settings);
+    run_jobs(tend, revocations, purge).await;
+}
+
+/// Repeats each of the jobs. None waits for another: a purge may take long, and revocations must not.
+async fn run_jobs<T, R, P>(tend: impl Fn() -> T, revocations: impl Fn() -> R, purge: impl Fn() -> P)
+where
+    T: Future<Output = ()>,
+    R: Future<Output = ()>,
+    P: Future<Output = ()>,
+{
+    tokio::join!(repeat(TEND_EVERY, tend), repeat(REVOCATIONS_EVERY, revocations), repeat(PURGE_EVERY, purge));
+}
+
+async fn repeat<J: Future<Output = ()>>(period: Duration, job: impl Fn() -> J) {
+    let mut ticks = interval(period);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        job().await;
     }
 }
 
@@ -44,12 +59,6 @@ pub(crate) async fn learn_revocations(app: &App) -> Result<()> {
         app.processes.stop_those_of_disabled(revocation.user).await;
     }
     Ok(())
-}
-
-fn every(period: Duration) -> Interval {
-    let mut ticks = interval(period);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    ticks
 }
 
 async fn remove_what_is_past(store: &dyn Store, settings: &Settings) {
@@ -80,3 +89,7 @@ fn days_ago(days: u32) -> Option<Timestamp> {
     }
     Timestamp::from_second(now().as_second() - i64::from(days) * DAY_SECONDS).ok()
 }
+
+#[cfg(test)]
+#[path = "upkeep_tests.rs"]
+mod tests;
