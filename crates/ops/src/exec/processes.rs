@@ -148,7 +148,7 @@ impl Processes {
     /// Starts a program. What it changes is committed at intervals and when it ends.
     pub async fn start(&self, cx: &CallCx, command: String, program: Program, asked: Asked) -> Result<ProcessInfo> {
         cx.workspace.authorise().await?;
-        let ready = self.executor.ready()?;
+        let ready = self.executor.ready().await?;
         let place = self.places.try_enter(cx.caller.user, cx.workspace_id).map_err(no_place)?;
         let lease = self.room(cx.workspace_id, |room| Arc::clone(&room.lease));
         let checkout = self.executor.check_out(cx, CheckoutMode::InPlace).await?;

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use toolrest_testkit::{Backend, Server, Workspace};
+use toolrest_testkit::{Backend, Server, Workspace, eventually};
 
 use crate::command::BINARY;
 use crate::on::{On, list_at, text_at};
@@ -467,4 +467,21 @@ async fn refusal(server: &Server) -> String {
     assert_eq!(body["error"]["retryable"], false, "{reply}");
     assert!(text_at(&body, "/error/remediation").contains("toolrest doctor"), "{reply}");
     text_at(&body, "/error/message").to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn programs_can_be_run_once_the_sandbox_can_be_proved() {
+    let home = tempfile::tempdir().unwrap();
+    // As on a full disk, there is no folder for what proves the sandbox.
+    let temporary = home.path().join("temporary");
+    let server = On::Sqlite.options().env("TMPDIR", temporary.to_str().unwrap()).start();
+    let workspace = On::Sqlite.workspace_at(&server).await;
+    let run = async || {
+        let args = json!({"language": "bash", "code": "echo ran"});
+        workspace.call_of("system", "run_code", &args).await
+    };
+    run().await.refused(503, "SANDBOX_UNAVAILABLE");
+    std::fs::create_dir(&temporary).unwrap();
+    let ran = async || Some(run().await).filter(|reply| reply.status == 200);
+    eventually("programs can be run", Duration::from_secs(60), ran).await;
 }
