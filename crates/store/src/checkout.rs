@@ -20,6 +20,7 @@ pub use desks::CheckoutsKept;
 pub(crate) use desks::Desks;
 
 use crate::file_list::ListedSince;
+use crate::store::unreadable_settings;
 use crate::{CallInfo, Store};
 use async_trait::async_trait;
 use desk::{Desk, Seen, Wanted};
@@ -54,7 +55,8 @@ pub(crate) async fn check_out(
         desks.take(access.workspace).await?
     };
     let mut listed = store.listed_since(access, desk.moment().await?).await?;
-    let (folder, settings, keep) = (desk.folder()?, std::mem::take(&mut listed.settings), options.keep);
+    let settings = listed.settings.take().ok_or_else(unreadable_settings)?;
+    let (folder, keep) = (desk.folder()?, options.keep);
     // From here on, whoever goes away leaves a doubt behind.
     let is_doubtful = desk.take_doubt();
     let checkout = DatabaseCheckout { store, desk, folder, access, settings, keep, is_settled: false };

@@ -20,9 +20,9 @@ pub trait FileList: Send + Sync {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment(pub(crate) Cursor);
 
-/// What a workspace holds, and what its owner has set for it, as of a moment.
+/// What a workspace holds, and what its owner has set for it if that can be read, as of a moment.
 pub struct ListedSince {
-    pub(crate) settings: WorkspaceSettings,
+    pub(crate) settings: Option<WorkspaceSettings>,
     pub(crate) moment: Moment,
     pub(crate) listed: Rows,
 }
