@@ -142,6 +142,7 @@ impl Server {
         });
         // Tokens that were revoked while no server ran.
         upkeep::learn_revocations(&app).await?;
+        upkeep::begin_to_renew_versions(&*app.store).await;
         let upkeep = tokio::spawn(upkeep::run(Arc::clone(&app)));
         warn_of_open_folders(&app.settings);
         let local = match &app.settings.folders.local_dir {

@@ -9,6 +9,10 @@ use toolrest_core::{Result, Timestamp, ToolError, now};
 use toolrest_store::{Purge, Purged, Store};
 
 const TEND_EVERY: Duration = Duration::from_secs(2);
+/// How often it is tried again to renew versions, after it failed.
+const RENEW_EVERY: Duration = Duration::from_secs(10);
+/// How long a server waits at its start for versions to be renewed. What is left is renewed while it works.
+const RENEW_AT_START: Duration = Duration::from_secs(5);
 const PURGE_EVERY: Duration = Duration::from_secs(60 * 60);
 /// How long it takes at most until revoked access tokens are refused.
 const REVOCATIONS_EVERY: Duration = Duration::from_secs(1);
@@ -26,7 +30,26 @@ pub(crate) async fn run(app: Arc<App>) {
         }
     };
     let purge = || remove_what_is_past(&*app.store, &app.settings);
-    run_jobs(tend, revocations, purge).await;
+    tokio::join!(renew_versions(&*app.store), run_jobs(tend, revocations, purge));
+}
+
+/// Renews the versions of an earlier release for as long as a server may wait for it.
+pub(crate) async fn begin_to_renew_versions(store: &dyn Store) {
+    let _ = tokio::time::timeout(RENEW_AT_START, renew_versions(store)).await;
+}
+
+/// Renews the versions that an earlier release has written, to the last.
+async fn renew_versions(store: &dyn Store) {
+    loop {
+        match store.renew_versions().await {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(error) => {
+                tracing::warn!(%error, "versions of an earlier release could not be renewed; will try again");
+                tokio::time::sleep(RENEW_EVERY).await;
+            }
+        }
+    }
 }
 
 /// Repeats each of the jobs. None waits for another: a purge may take long, and revocations must not.

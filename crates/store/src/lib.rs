@@ -21,6 +21,7 @@ mod postgres;
 mod quota;
 mod read_room;
 mod recorder;
+mod renewal;
 mod scratch;
 mod search;
 mod signature;

@@ -9,6 +9,7 @@ mod file_list;
 mod files;
 mod folders;
 mod history;
+mod renewal;
 mod row;
 mod search;
 mod slices;
@@ -48,6 +49,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/sqlite/0007_blob_slices.sql"),
     include_str!("../migrations/sqlite/0008_removal_in_turns.sql"),
     include_str!("../migrations/sqlite/0009_folders_uncounted.sql"),
+    include_str!("../migrations/sqlite/0010_renewal.sql"),
 ];
 
 /// The most writes that share one transaction, and so one fsync.

@@ -19,6 +19,9 @@ pub trait Store:
     /// Does what a store needs done every few seconds to stay quick.
     async fn tend(&self) -> Result<()>;
 
+    /// Renews some of the versions that an earlier release has written; false if none is left.
+    async fn renew_versions(&self) -> Result<bool>;
+
     /// Removes for good what is past its time. Run by several replicas at once, only one works.
     async fn purge(&self, purge: Purge) -> Result<Purged>;
 }

@@ -114,6 +114,10 @@ impl Store for Postgres {
         Ok(())
     }
 
+    async fn renew_versions(&self) -> Result<bool> {
+        self.renew_some().await
+    }
+
     async fn purge(&self, purge: Purge) -> Result<Purged> {
         let mut purged = Purged::default();
         self.change("DELETE FROM sessions WHERE expires_at < $1", &[&now()]).await?;

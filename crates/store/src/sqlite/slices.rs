@@ -195,6 +195,23 @@ fn taken<T>(
     Ok(Ok(take(encoding - SLICED, size, &joined)))
 }
 
+/// Reads how a content begins, as it is stored in this way: at most so many bytes. Gives also its encoding.
+pub(super) fn beginning(
+    db: &Connection,
+    ws: Uuid,
+    key: ContentHash,
+    encoding: i16,
+    most_bytes: i64,
+) -> Result<(i16, Vec<u8>)> {
+    let (sql, encoding) = if encoding < SLICED {
+        ("SELECT substr(data, 1, ?3) FROM blobs WHERE ws = ?1 AND key = ?2", encoding)
+    } else {
+        ("SELECT substr(data, 1, ?3) FROM blob_slices WHERE ws = ?1 AND key = ?2 AND n = 0", encoding - SLICED)
+    };
+    let found = find(db, sql, (ws, key.0, most_bytes), |row| row.get(0))?;
+    Ok((encoding, found.unwrap_or_default()))
+}
+
 /// Reads the bytes of a content.
 pub(super) fn bytes(db: &Connection, ws: Uuid, key: ContentHash) -> Result<Option<Vec<u8>>> {
     read(db, ws, key, |encoding, size, data| stored_bytes(encoding, size, data).map(Vec::from))?.transpose()

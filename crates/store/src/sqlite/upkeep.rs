@@ -87,6 +87,10 @@ impl Store for Sqlite {
         self.compress_history().await
     }
 
+    async fn renew_versions(&self) -> Result<bool> {
+        self.renew_some().await
+    }
+
     async fn purge(&self, purge: Purge) -> Result<Purged> {
         let mut purged = Purged::default();
         let (now, day_ago) = (micros(now()), micros(now()) - DAY_MICROS);
