@@ -98,7 +98,7 @@ pub(crate) fn settings_of(json: &str) -> Option<WorkspaceSettings> {
 }
 
 /// The refusal to run programs where it is not known what they may use.
-pub(crate) fn unreadable_settings() -> ToolError {
+pub fn unreadable_settings() -> ToolError {
     let message = "Programs cannot be run in this workspace: its settings cannot be read. Its owner can set them anew with \
                    PATCH /workspaces/{id}, which replaces all of them";
     ToolError::new(ErrorKind::NotConfigured, message)
@@ -238,7 +238,7 @@ pub(crate) fn already_member(email: &str) -> ToolError {
 }
 
 /// The refusal to list what is not a folder.
-pub(crate) fn not_a_folder(path: &WsPath) -> ToolError {
+pub fn not_a_folder(path: &WsPath) -> ToolError {
     ToolError::new(ErrorKind::NotADirectory, format!("{path} is a file, not a folder; read it instead"))
 }
 
