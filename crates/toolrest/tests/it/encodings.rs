@@ -65,7 +65,8 @@ fn decoded(read: &Value) -> Vec<u8> {
     STANDARD.decode(text_at(read, "/content")).unwrap()
 }
 
-async fn bytes_of(workspace: &Workspace, name: &str) -> Vec<u8> {
+/// The bytes of a file.
+pub async fn bytes_of(workspace: &Workspace, name: &str) -> Vec<u8> {
     decoded(&SYSTEM.ok(workspace, "read_file", json!({"path": name, "encoding": "base64"})).await)
 }
 
