@@ -24,8 +24,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use toolrest_core::{AllowAll, Engine, FairQueue, Limits, Places, ToolError};
 use toolrest_store::{
-    AllowedRoot, FolderOptions, HistoryLimits, Postgres, PostgresOptions, Quotas, Repositories, Scratch, Sqlite, Store,
-    StoredWorkspaces, WriteBehind,
+    AllowedRoot, FolderOptions, Guarded, HistoryLimits, Postgres, PostgresOptions, Quotas, Repositories, Scratch,
+    Sqlite, Store, StoredWorkspaces, WriteBehind,
 };
 
 /// How long a connection may take to send a request's head.
@@ -307,9 +307,26 @@ fn folder_options(settings: &Settings) -> Result<FolderOptions, StartError> {
     Ok(FolderOptions {
         allowed_roots,
         journal_dir: settings.server.data_dir.join("journals"),
-        // What is in the Python environment runs in the programs of all workspaces.
-        guarded: vec![settings.server.data_dir.clone(), python::folder(settings)],
+        guarded: guarded(settings),
         history: HistoryLimits { file_bytes: folders.history_file_bytes, commit_bytes: folders.history_commit_bytes },
         repositories: if folders.git_writable { Repositories::Writable } else { Repositories::ReadOnly },
     })
+}
+
+/// The files and folders of the server's own that no workspace may show.
+fn guarded(settings: &Settings) -> Vec<Guarded> {
+    let data = Guarded::data(settings.server.data_dir.clone());
+    // Programs of all workspaces run what is in it.
+    let python = Guarded {
+        path: python::folder(settings),
+        what: "the Python environment of all programs",
+        setting: "the setting run.python_dir",
+    };
+    // It may hold secrets, and who changes it decides what the next start allows.
+    let file = settings.file.as_ref().map(|file| Guarded {
+        path: file.clone(),
+        what: "the server's settings file",
+        setting: "the option --config",
+    });
+    [data, python].into_iter().chain(file).collect()
 }

@@ -40,10 +40,14 @@ macro_rules! settings {
     )+) => {
         /// Holds the value of every setting, grouped by section as in the file.
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
-        pub struct Settings {$(
-            $(#[doc = $section_about])+
-            pub $section: $Section,
-        )+}
+        pub struct Settings {
+            $(
+                $(#[doc = $section_about])+
+                pub $section: $Section,
+            )+
+            /// Absolute path of the settings file that was read, or that the next start would read.
+            pub file: Option<PathBuf>,
+        }
 
         $(
             $(#[doc = $section_about])+
@@ -445,8 +449,8 @@ fn without_password(url: &str) -> String {
 /// Everything that settings are read from. It has no `Debug`, because it holds secrets in the clear.
 #[derive(Clone, Default)]
 pub struct Sources {
-    /// Name and text of the TOML file.
-    pub file: Option<(String, String)>,
+    /// Path and text of the TOML file.
+    pub file: Option<(PathBuf, String)>,
     /// Names and values of all variables; those that are not ours are passed over.
     pub environment: Vec<(String, String)>,
     /// Key of the setting, the flag as it is typed (`--listen`), and its value.
@@ -524,8 +528,10 @@ pub struct Effective {
 /// a stronger one overrides the value: it would come to light on the day the stronger one goes.
 pub fn load(sources: Sources) -> Result<Loaded, SettingsError> {
     let mut loaded = Loaded::default();
-    if let Some((name, text)) = sources.file {
-        loaded.read_file(&name, &text)?;
+    if let Some((path, text)) = sources.file {
+        loaded.read_file(&path.display().to_string(), &text)?;
+        // Only an empty path has no absolute form, and the text was read from somewhere.
+        loaded.settings.file = Some(std::path::absolute(&path).unwrap_or(path));
     }
     loaded.read_environment(&sources.environment)?;
     for (key, flag, text) in sources.flags {

@@ -24,6 +24,7 @@ mod watching;
 
 pub(crate) use explorer::Explorer;
 pub use find::find;
+pub use guarded::Guarded;
 pub use search::search;
 
 use crate::disk_fault::disk_fault;
@@ -52,8 +53,8 @@ pub struct FolderOptions {
     pub allowed_roots: Vec<AllowedRoot>,
     /// Where the journals of commits are: a folder that all processes share that change the same folders.
     pub journal_dir: PathBuf,
-    /// Folders that no workspace may show, beside that of the journals: the server keeps its own data in them.
-    pub guarded: Vec<PathBuf>,
+    /// Files and folders of the server's own that no workspace may show, besides the folder of the journals.
+    pub guarded: Vec<Guarded>,
     /// How much of their history is kept.
     pub history: HistoryLimits,
     /// Whether tools may change git's own files in them.
@@ -138,9 +139,10 @@ impl Folder {
         // They tell what files hold, so they are for the server's own eyes.
         let own = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&options.journal_dir);
         own.map_err(disk_fault)?;
-        let guarded: Vec<PathBuf> = options.guarded.iter().chain([&options.journal_dir]).cloned().collect();
-        if guarded::shows_guarded(root.real_path(), &guarded).map_err(ToolError::internal)? {
-            return Err(holds_secrets(path));
+        let journals = Guarded::data(options.journal_dir.clone());
+        let guarded = options.guarded.iter().chain([&journals]);
+        if let Some(shown) = guarded::shown_by(root.real_path(), guarded).map_err(ToolError::internal)? {
+            return Err(shows_guarded(path, shown));
         }
         let disk = Disk { root: Arc::new(root), limits: options.history };
         let journal_dir = options.journal_dir.clone();
@@ -185,12 +187,12 @@ pub(crate) fn not_allowed(path: &Path) -> ToolError {
     ToolError::new(ErrorKind::Forbidden, message)
 }
 
-/// The refusal of a folder that shows where the server keeps its database, with the secret that signs tokens, and the
-/// files of other workspaces.
-fn holds_secrets(path: &Path) -> ToolError {
+/// The refusal of a folder that shows what only the server may see or change, such as its database with the secret that
+/// signs tokens.
+fn shows_guarded(path: &Path, shown: &Guarded) -> ToolError {
+    let Guarded { what, setting, .. } = shown;
     let message = format!(
-        "The folder {} holds the server's own data or lies in it, and no workspace may show that; keep the data \
-         elsewhere with the setting server.data_dir (--data-dir)",
+        "The folder {} shows {what}, which no workspace may show; keep that elsewhere with {setting}",
         path.display()
     );
     ToolError::new(ErrorKind::Forbidden, message)

@@ -34,7 +34,7 @@ pub use accounts::{
 pub use checkout::CheckoutsKept;
 pub use file_list::{FileList, ListedSince, Moment};
 pub use files::{CallInfo, Chat, FileStore, Message, Page};
-pub use folder::{AllowedRoot, FolderOptions, HistoryLimits, find as find_in_folder, search as search_folder};
+pub use folder::{AllowedRoot, FolderOptions, Guarded, HistoryLimits, find as find_in_folder, search as search_folder};
 pub use history::{FolderCommit, FolderHistory, Recorded};
 pub use postgres::{Postgres, PostgresOptions};
 pub use quota::Quotas;

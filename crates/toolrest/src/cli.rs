@@ -150,8 +150,8 @@ impl Options {
     }
 }
 
-/// The text of a settings file, with its name.
-type ConfigFile = (String, String);
+/// The text of a settings file, with its path.
+type ConfigFile = (PathBuf, String);
 
 impl DataOptions {
     /// Loads the settings, with further flags than those about data.
@@ -179,7 +179,13 @@ impl DataOptions {
             environment: environment()?,
             flags: flags.filter_map(|(key, flag, value)| Some((key, flag.to_owned(), value?))).collect(),
         };
-        Ok(settings::load(sources)?)
+        let mut loaded = settings::load(sources)?;
+        // Whoever can write this file decides what the next start allows. In the folder of `--dir` it may be missing: one
+        // that is put there makes the next start refuse the folder.
+        if loaded.settings.file.is_none() && loaded.settings.folders.local_dir.is_none() {
+            loaded.settings.file = Some(std::path::absolute(DEFAULT_CONFIG)?);
+        }
+        Ok(loaded)
     }
 }
 
@@ -199,7 +205,7 @@ fn environment() -> Result<Vec<(String, String)>, String> {
 fn read_config(named: Option<&Path>) -> Result<Option<ConfigFile>, String> {
     let path = named.unwrap_or(Path::new(DEFAULT_CONFIG));
     match std::fs::read_to_string(path) {
-        Ok(text) => Ok(Some((path.display().to_string(), text))),
+        Ok(text) => Ok(Some((path.to_owned(), text))),
         Err(error) if error.kind() == ErrorKind::NotFound && named.is_none() => Ok(None),
         Err(error) => Err(format!("cannot read the settings file {}: {error}", path.display())),
     }

@@ -12,7 +12,9 @@ use toolrest_core::{
     ErrorKind, FileType, Limits, Parents, Put, Recorder, Removal, Result, Role, Toolsets, UserId, WorkspaceId,
     Workspaces, WsPath,
 };
-use toolrest_store::{AllowedRoot, FolderOptions, HistoryLimits, Page, Place, Purge, Scratch, Store, StoredWorkspaces};
+use toolrest_store::{
+    AllowedRoot, FolderOptions, Guarded, HistoryLimits, Page, Place, Purge, Scratch, Store, StoredWorkspaces,
+};
 
 on_both_stores![
     a_folder_and_a_database_agree_about_any_changes,
@@ -360,29 +362,38 @@ async fn what_a_database_cannot_keep_now_is_kept_later() {
 #[tokio::test]
 async fn the_servers_own_data_is_in_no_workspace() {
     let (room, allowed) = (Room::on_sqlite().await, tempfile::tempdir().unwrap());
-    let (data, beside) = (allowed.path().join("data"), allowed.path().join("beside"));
-    let python = allowed.path().join("python");
+    let (data, free) = (allowed.path().join("data"), allowed.path().join("free"));
+    // The environment is made later, by which time the folder around it must not be a workspace.
+    let project = allowed.path().join("project");
+    let python = Guarded { path: project.join("python"), what: "the environment", setting: "run.python_dir" };
     let options = FolderOptions {
         allowed_roots: vec![AllowedRoot::for_all(allowed.path().canonicalize().unwrap())],
         journal_dir: data.join("journals"),
-        guarded: vec![data.clone(), python.clone()],
+        guarded: vec![Guarded::data(data.clone()), python],
         history: HistoryLimits::default(),
         ..FolderOptions::default()
     };
     fs::create_dir_all(&options.journal_dir).unwrap();
-    for folder in [&beside, &python] {
+    for folder in [&free, &project] {
         fs::create_dir(folder).unwrap();
     }
     let scratch = Scratch::open(&data.join("checkouts")).unwrap();
     let workspaces = StoredWorkspaces::new(Arc::clone(&room.store), options, scratch);
     let link = allowed.path().join("link");
     std::os::unix::fs::symlink(data.join("checkouts"), &link).unwrap();
-    for folder in [allowed.path(), &data, &data.join("journals"), &data.join("checkouts"), &link, &python] {
+    for (folder, setting) in [
+        (allowed.path(), "server.data_dir"),
+        (&data, "server.data_dir"),
+        (&data.join("journals"), "server.data_dir"),
+        (&data.join("checkouts"), "server.data_dir"),
+        (&link, "server.data_dir"),
+        (&project, "run.python_dir"),
+    ] {
         let refusal = workspaces.allowed_root(folder, "anyone").await.unwrap_err();
         assert_eq!(refusal.kind, ErrorKind::Forbidden, "{folder:?}");
-        assert!(refusal.message.contains("server.data_dir"), "{folder:?}: {}", refusal.message);
+        assert!(refusal.message.contains(setting), "{folder:?}: {}", refusal.message);
     }
-    workspaces.allowed_root(&beside, "anyone").await.unwrap();
+    workspaces.allowed_root(&free, "anyone").await.unwrap();
 }
 
 #[tokio::test]

@@ -1,13 +1,14 @@
 //! A server that is started for one folder (`--dir`), and who may open which folder.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolrest_testkit::{Account, Port, Request, Server, Workspace, eventually, unique_email};
+use toolrest_testkit::{Account, Client, Port, Request, Server, Workspace, eventually, unique_email};
 
 use crate::command::toolrest;
 use crate::on::{On, text_at};
@@ -162,4 +163,43 @@ async fn serving_the_folder_one_stands_in_keeps_the_data_in_the_users_own_folder
     let database: PathBuf = own.join("toolrest/toolrest.db");
     eventually("the database is made", Duration::from_secs(20), async || database.exists().then_some(())).await;
     assert_eq!(fs::read_dir(project.path()).unwrap().count(), 0, "nothing is left in the project");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_folder_from_which_the_next_start_would_read_its_settings_is_no_workspace() {
+    let (data, project) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    fs::create_dir(project.path().join("sub")).unwrap();
+    let data_dir = data.path().to_str().unwrap();
+    let arguments = ["serve", "--allow-root", ".", "--data-dir", data_dir, "--listen", "127.0.0.1:0"];
+    let mut command = toolrest(project.path(), &arguments);
+    let mut running = Running(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap());
+    let mut listening = String::new();
+    BufReader::new(running.0.stdout.as_mut().unwrap()).read_line(&mut listening).unwrap();
+    let client = Client::new(listening.trim().rsplit('/').next().unwrap());
+    let account = Account::register(&client, &unique_email("someone")).await;
+    let refusal = open_folder(&account, project.path()).await.refused(403, "FORBIDDEN");
+    assert!(text_at(&refusal, "/error").contains("--config"), "{refusal}");
+    open_folder(&account, &project.path().join("sub")).await.success();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_folder_that_shows_the_settings_file_or_the_python_environment_to_be_is_not_served() {
+    let (home, project) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let file = project.path().join("toolrest.toml");
+    let python = format!("[run]\npython_dir = {:?}\n", project.path().join("later/python"));
+    let elsewhere = home.path().join("toolrest.toml");
+    for (file, text, word) in [(&file, "", "--config"), (&elsewhere, python.as_str(), "run.python_dir")] {
+        fs::write(file, text).unwrap();
+        let arguments = ["serve", "--dir", ".", "--listen", "127.0.0.1:0", "--config", file.to_str().unwrap()];
+        let mut command = toolrest(project.path(), &arguments);
+        command.env("XDG_DATA_HOME", home.path()).env("HOME", home.path()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut running = Running(command.spawn().unwrap());
+        let ended = async || running.0.try_wait().unwrap();
+        let ended = eventually("the server refuses to start", Duration::from_secs(20), ended).await;
+        let mut refusal = String::new();
+        running.0.stderr.take().unwrap().read_to_string(&mut refusal).unwrap();
+        assert!(!ended.success() && refusal.contains(word), "{refusal}");
+        assert!(!refusal.contains("server.data_dir"), "{refusal}");
+        fs::remove_file(file).unwrap();
+    }
 }
