@@ -227,7 +227,7 @@ async fn serve(settings: Settings) -> Result<(), Box<dyn Error>> {
     match server.local() {
         Some(local) => {
             println!("  folder  {base}/api/v1/workspaces/{}", local.workspace);
-            println!("  token   {} (good for a day)", local.token);
+            println!("  token   {} (good until this server stops, a day at most)", local.token);
             println!("Stop with Ctrl-C.");
         }
         None => println!("Next: register with POST {base}/api/v1/auth/register (see README.md). Stop with Ctrl-C."),
