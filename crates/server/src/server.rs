@@ -6,7 +6,7 @@ use crate::http::{self, App, Budget, host::Names};
 use crate::local::{self, Local};
 use crate::programs;
 use crate::python;
-use crate::settings::{Settings, account_root};
+use crate::settings::Settings;
 use crate::upkeep;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -296,7 +296,7 @@ fn folder_options(settings: &Settings) -> Result<FolderOptions, StartError> {
         allowed_roots.push(AllowedRoot::for_all(real(folder)?));
     }
     let mut of_accounts: BTreeMap<PathBuf, Vec<String>> = BTreeMap::new();
-    let listed = folders.account_roots.iter().filter_map(|entry| account_root(entry));
+    let listed = settings.account_roots();
     let local = folders.local_dir.iter().map(|folder| (local::ACCOUNT.to_owned(), folder.clone()));
     for (account, folder) in listed.chain(local) {
         of_accounts.entry(real(&folder)?).or_default().push(account);

@@ -421,7 +421,7 @@ fn all_texts(entries: &[Value], passes: impl Fn(&str) -> bool) -> bool {
 }
 
 /// The account, in lower case, and the folder of an entry `account=/folder`.
-pub(crate) fn account_root(entry: &str) -> Option<(String, PathBuf)> {
+fn account_root(entry: &str) -> Option<(String, PathBuf)> {
     let (account, _) = entry.split_once("=/")?;
     let folder = PathBuf::from(entry.get(account.len() + 1..)?);
     (!account.trim().is_empty()).then(|| (account.trim().to_lowercase(), folder))
@@ -461,6 +461,11 @@ impl Settings {
     /// The file of the embedded database.
     pub fn database_file(&self) -> PathBuf {
         self.server.data_dir.join("toolrest.db")
+    }
+
+    /// The accounts that `folders.account_roots` gives folders to, in lower case, with the folders.
+    pub(crate) fn account_roots(&self) -> impl Iterator<Item = (String, PathBuf)> {
+        self.folders.account_roots.iter().filter_map(|entry| account_root(entry))
     }
 }
 

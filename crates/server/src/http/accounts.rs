@@ -47,7 +47,8 @@ struct Presented {
 /// made.
 const REGISTRATION_STEP: Duration = Duration::from_millis(100);
 
-/// Registers an account. The answer is the same whether or not the address had an account before.
+/// Registers an account. The answer is the same whether or not an account was made: the address may have one already, or
+/// be reserved by the operator.
 pub(crate) async fn register(
     State(app): State<Arc<App>>,
     Extension(peer): Extension<Peer>,
@@ -72,15 +73,27 @@ pub(crate) async fn register(
     }
     let begun = Instant::now();
     let password_hash = app.passwords.hash(body.password).await?;
-    let made = app.store.create_user(NewUser { email, password_hash, full_name }).await;
+    let made = if is_reserved(&app, &email) {
+        tracing::warn!(account = %email, "refused a registration: folders.account_roots lists the address");
+        Ok(())
+    } else {
+        app.store.create_user(NewUser { email, password_hash, full_name }).await.map(drop)
+    };
     let steps = begun.elapsed().as_millis() / REGISTRATION_STEP.as_millis() + 1;
     tokio::time::sleep_until((begun + REGISTRATION_STEP * u32::try_from(steps).unwrap_or(1)).into()).await;
     match made {
         Err(error) if error.kind != ErrorKind::AlreadyExists => Err(error.into()),
         _ => ok(&json!({
-            "message": "The address can sign in now. If it had an account before, that one and its password are unchanged",
+            "message": "The address can sign in now, unless the operator has reserved it. If it had an account before, that \
+                        one and its password are unchanged",
         })),
     }
+}
+
+/// Whether only the operator makes an account for this address: it comes with folders, and registering does not prove
+/// that an address is one's own.
+fn is_reserved(app: &App, email: &str) -> bool {
+    app.settings.account_roots().any(|(account, _)| account == email)
 }
 
 /// The time in which attempts are counted.

@@ -4,13 +4,13 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, Output, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolrest_testkit::{Account, Client, Port, Request, Server, Workspace, eventually, unique_email};
 
-use crate::command::toolrest;
+use crate::command::{stderr, toolrest};
 use crate::on::{On, text_at};
 
 /// The local workspace that a server tells of when it starts, used with its token.
@@ -54,6 +54,64 @@ async fn a_server_started_for_a_folder_gives_a_token_for_it() {
         server.restart(Port::New);
     }
     assert_eq!(ids[0], ids[1], "the workspace of a folder stays the same");
+}
+
+/// Runs `toolrest user` on the data of a server, with a password on its standard input.
+fn user_command(server: &Server, arguments: &[&str]) -> Output {
+    let data = ["--data-dir", server.data_folder().to_str().unwrap()];
+    let mut command = toolrest(Path::new("/"), &[&["user"], arguments, &data].concat());
+    let mut running = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    writeln!(running.stdin.take().unwrap(), "{}", toolrest_testkit::PASSWORD).unwrap();
+    running.wait_with_output().unwrap()
+}
+
+/// The refusal of a token.
+async fn token_refused(workspace: &Workspace) -> Option<String> {
+    let reply = workspace.call("ls", &json!({})).await;
+    (reply.status == 401).then(|| text_at(&reply.json(), "/error").to_owned())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_token_for_a_folder_ends_with_its_server_or_when_the_operator_ends_it() {
+    let folder = On::Sqlite.shared().new_folder();
+    let mut server = On::Sqlite.options().env("TOOLREST__FOLDERS__LOCAL_DIR", folder.to_str().unwrap()).start();
+    let earlier = local_workspace(&server).await;
+    earlier.ok("ls", json!({})).await;
+    server.restart(Port::Same);
+    let refused = token_refused(&earlier).await.unwrap();
+    assert!(refused.contains("another start of `toolrest serve --dir`"), "{refused}");
+    let workspace = local_workspace(&server).await;
+    workspace.ok("ls", json!({})).await;
+
+    let output = user_command(&server, &["end-sessions", "local"]);
+    assert!(output.status.success() && stderr(&output).contains("Restart `toolrest serve --dir`"), "{output:?}");
+    let refused =
+        eventually("the server knows", Duration::from_secs(5), async || token_refused(&workspace).await).await;
+    assert!(refused.contains("revoked") && refused.contains("Restart `toolrest serve --dir`"), "{refused}");
+    server.restart(Port::Same);
+    local_workspace(&server).await.ok("ls", json!({})).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_address_that_account_roots_lists_gets_an_account_from_the_operator_only() {
+    let (folder, ada) = (On::Sqlite.shared().new_folder(), unique_email("ada"));
+    let roots = format!("{}={}", ada.to_uppercase(), folder.display());
+    let server = On::Sqlite.options().env("TOOLREST__FOLDERS__ACCOUNT_ROOTS", &roots).start();
+    let send = async |path: &str, body: Value| server.client().send(Request::new("POST", path).json(&body)).await;
+    let register = async |email: &str| send("/api/v1/auth/register", registration(email)).await.success();
+    let (reserved, free) = (register(&ada).await, register(&unique_email("bob")).await);
+    assert_eq!(reserved, free, "nobody learns which addresses are reserved");
+    let sign_in = json!({"email": ada, "password": toolrest_testkit::PASSWORD});
+    send("/api/v1/auth/login", sign_in).await.refused(401, "INVALID_TOKEN");
+    eventually("the refusal is logged", Duration::from_secs(5), async || {
+        server.output().contains("folders.account_roots lists the address").then_some(())
+    })
+    .await;
+
+    let added = user_command(&server, &["add", &ada]);
+    assert!(added.status.success(), "{added:?}");
+    let account = Account::login(&server.client(), &ada).await;
+    open_folder(&account, &folder).await.success();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
