@@ -255,7 +255,7 @@ fn token_bytes(text: &str, first: char) -> usize {
 }
 
 /// Reads any JSON value and keeps nothing, but fails on an object that has a key twice.
-struct UniqueKeys;
+pub(crate) struct UniqueKeys;
 
 impl<'de> Deserialize<'de> for UniqueKeys {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -4,6 +4,7 @@
 //! them, callers and their rights, errors. [`Engine::call`] is the only way from any surface to any tool. There is no
 //! input or output in this crate; what needs it stands behind a trait.
 
+mod binding;
 mod caller;
 mod change;
 mod chat;
@@ -28,6 +29,7 @@ mod tool;
 mod toolset;
 mod workspace;
 
+pub use binding::{bind, without_position};
 pub use caller::{Access, Caller, Role};
 pub use change::{Change, Changeset, Commit, Destination, Effect, EffectKind, Expect, Outcome, Parents, Put, Removal};
 pub use chat::chat_text;
@@ -53,7 +55,7 @@ pub use search::{
 };
 pub use settings::{RunSettings, RunSettingsPatch, WorkspaceSettings, WorkspaceSettingsPatch};
 pub use time::{Timestamp, now};
-pub use tool::{Action, Approval, CallCx, DynTool, Render, Tool, without_position};
+pub use tool::{Action, Approval, CallCx, DynTool, Render, Tool};
 pub use toolset::{CatalogueFormat, Dialect, Toolset, Toolsets};
 pub use workspace::{
     CommitInfo, Depth, Entry, File, Listed, Listing, OpenFile, ReadSeek, Version, WORKSPACE_MOUNT, Workspace,

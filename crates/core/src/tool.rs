@@ -1,5 +1,6 @@
 //! What a tool is.
 
+use crate::binding::bind_arguments;
 use crate::engine::Turns;
 use crate::{
     CallId, Caller, CommitId, ErrorKind, JsonText, Limits, Policy, Result, Role, Timestamp, ToolError, Workspace,
@@ -265,7 +266,7 @@ impl<T: Tool> DynTool for Erased<T> {
     }
 
     async fn call(&self, cx: &CallCx, policy: &dyn Policy, args: &JsonText) -> Result<String> {
-        let args = match bind(args, &self.input) {
+        let args = match bind_arguments(args, &self.input) {
             Ok(args) => args,
             Err(error) => return Err(first_authorise(cx, error).await),
         };
@@ -278,27 +279,6 @@ impl<T: Tool> DynTool for Erased<T> {
             }
         }
     }
-}
-
-/// Binds arguments to the type that a tool takes.
-fn bind<T: DeserializeOwned>(args: &JsonText, schema: &Value) -> Result<T> {
-    args.check_unique_keys().map_err(|error| ToolError::new(ErrorKind::InvalidArgument, error.message))?;
-    let bound = |args: &str| serde_json::from_str::<T>(args).map_err(|error| without_position(&error.to_string()));
-    bound(args.as_str()).map_err(|message| {
-        // With the argument at fault left out, there is another error or none.
-        let is_at_fault = |args: &str| bound(args).err().as_ref() != Some(&message);
-        explain(&message, args, schema, &is_at_fault)
-    })
-}
-
-/// The message of a JSON error without where it is in the text: callers do not see the text as it is read.
-pub fn without_position(message: &str) -> String {
-    let position = message.rfind(" at line ").filter(|at| {
-        let mut words = message[at + " at line ".len()..].split(' ');
-        let is_number = |word: Option<&str>| word.is_some_and(|word| word.parse::<u64>().is_ok());
-        is_number(words.next()) && words.next() == Some("column") && is_number(words.next()) && words.next().is_none()
-    });
-    message[..position.unwrap_or(message.len())].to_owned()
 }
 
 /// Adds the warnings of a call to its answer.
@@ -321,77 +301,6 @@ async fn first_authorise(cx: &CallCx, error: ToolError) -> ToolError {
         | ErrorKind::PatchSyntax
         | ErrorKind::WrongType => cx.workspace.authorise().await.err().unwrap_or(error),
         _ => error,
-    }
-}
-
-/// Turns a binding error into one that names the argument at fault and, for an unknown one, the nearest known.
-fn explain(message: &str, args: &JsonText, schema: &Value, is_at_fault: &dyn Fn(&str) -> bool) -> ToolError {
-    let known: Vec<&str> =
-        schema["properties"].as_object().map(|names| names.keys().map(String::as_str).collect()).unwrap_or_default();
-    let given = args.members().unwrap_or_default();
-    if let Some((unknown, _)) = given.iter().find(|(name, _)| !known.contains(&name.as_str())) {
-        let nearest = known
-            .iter()
-            .map(|name| (strsim::damerau_levenshtein(name, unknown), name))
-            .filter(|(distance, name)| *distance <= name.len().max(unknown.len()) / 2)
-            .min();
-        let hint = match nearest {
-            Some((_, name)) => format!("did you mean `{name}`?"),
-            None if known.is_empty() => "this tool takes none".to_owned(),
-            None => format!("known: {}", known.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")),
-        };
-        return ToolError::argument(unknown, format!("unknown argument `{unknown}`; {hint}"));
-    }
-    let missing = message.strip_prefix("missing field `").and_then(|rest| rest.split('`').next());
-    let wrong = given.iter().find(|(name, value)| {
-        let value: Value = serde_json::from_str(value.as_str()).unwrap_or_default();
-        !fits(&value, &schema["properties"][name])
-    });
-    if let Some(name) = missing {
-        return ToolError::argument(name, message);
-    }
-    let without = |place: usize| {
-        let others = given.iter().enumerate().filter(|(other, _)| *other != place).map(|(_, member)| member.clone());
-        JsonText::from_members(&others.collect::<Vec<_>>())
-    };
-    let culprit = || (0..given.len()).find(|place| without(*place).is_ok_and(|args| is_at_fault(args.as_str())));
-    match wrong.or_else(|| culprit().map(|place| &given[place])) {
-        Some((name, _)) => ToolError::argument(name, format!("`{name}`: {}", in_plain_words(message))),
-        None => ToolError::new(ErrorKind::InvalidArgument, in_plain_words(message)),
-    }
-}
-
-/// The message of a JSON error without the names of Rust's types.
-fn in_plain_words(message: &str) -> String {
-    let mut message = message.to_owned();
-    for (name, words) in [
-        ("expected a nonzero usize", "expected a whole number from 1 on"),
-        ("expected a nonzero u64", "expected a whole number from 1 on"),
-        ("expected usize", "expected a whole number from 0 on"),
-        ("expected u64", "expected a whole number from 0 on"),
-        ("expected f64", "expected a number"),
-    ] {
-        message = message.replace(name, words);
-    }
-    message
-}
-
-/// Whether a value has the JSON type that a property's schema asks for.
-fn fits(value: &Value, schema: &Value) -> bool {
-    let is = |name: &str| match name {
-        "string" => value.is_string(),
-        "boolean" => value.is_boolean(),
-        "integer" => value.is_i64() || value.is_u64(),
-        "number" => value.is_number(),
-        "object" => value.is_object(),
-        "array" => value.is_array(),
-        "null" => value.is_null(),
-        _ => true,
-    };
-    match &schema["type"] {
-        Value::String(name) => is(name),
-        Value::Array(names) => names.iter().filter_map(Value::as_str).any(is),
-        _ => true,
     }
 }
 

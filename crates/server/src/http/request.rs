@@ -15,9 +15,7 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use toolrest_core::{
-    Access, Caller, ErrorKind, JsonText, Result, Role, ToolError, WorkspaceId, WsPath, without_position,
-};
+use toolrest_core::{Access, Caller, ErrorKind, Result, Role, ToolError, WorkspaceId, WsPath, bind, without_position};
 use toolrest_ops::outside::AddressRange;
 use toolrest_store::Page;
 
@@ -238,23 +236,16 @@ pub(crate) async fn json<T: DeserializeOwned>(request: Request, app: &App, limit
     if body.trim_ascii_start().first() != Some(&b'{') && serde_json::from_slice::<IgnoredAny>(&body).is_ok() {
         return Err(ToolError::new(ErrorKind::InvalidArgument, "The body must be a JSON object"));
     }
-    // Larger bodies are those of tools, whose arguments are looked at when they are bound.
-    if body.len() <= SMALL_BYTES
-        && let Ok(text) = str::from_utf8(&body)
-        && let Ok(json) = JsonText::parse(text.to_owned())
-    {
-        json.check_unique_keys().map_err(|error| bad_request(error.message))?;
+    match serde_json::from_slice(&body) {
+        Ok(read) => Ok(read),
+        // Read once more, to tell JSON that is broken from JSON that does not fit.
+        Err(_) => bind(&serde_json::from_slice(&body).map_err(|error| not_json(&error))?),
     }
-    serde_json::from_slice(&body).map_err(|error| {
-        let message = without_position(&error.to_string());
-        if error.is_syntax() || error.is_eof() {
-            let place = format!("line {}, column {}", error.line(), error.column());
-            return bad_request(format!("The body is not valid JSON: {message} ({place} of the body)"));
-        }
-        let missing = message.strip_prefix("missing field `").and_then(|rest| rest.split('`').next());
-        let error = ToolError::new(ErrorKind::InvalidArgument, message.clone());
-        if let Some(name) = missing { error.about(name) } else { error }
-    })
+}
+
+fn not_json(error: &serde_json::Error) -> ToolError {
+    let (message, line, column) = (without_position(&error.to_string()), error.line(), error.column());
+    bad_request(format!("The body is not valid JSON: {message} (line {line}, column {column} of the body)"))
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
