@@ -19,7 +19,7 @@ pub async fn touch(cx: &CallCx, path: &WsPath, expected: Option<ContentHash>) ->
 /// Moves a file, or a folder with all that is below it.
 pub async fn move_to(cx: &CallCx, from: &WsPath, to: Destination, expected: Option<ContentHash>) -> Result<Outcome> {
     let moved = commit_one(cx, Change::Move { from: from.clone(), to }, expecting(from, expected)).await;
-    or_near(cx, from, moved).await
+    or_path_at_fault(cx, from, moved).await
 }
 
 /// Moves a file or folder to the trash.
@@ -79,10 +79,40 @@ pub async fn rename(
     if overwrite == Overwrite::File && from != to && cx.workspace.stat(to).await?.is_some() {
         let make_way = Change::Remove { path: to.clone(), removal: Removal::File };
         let changes = Changeset { changes: vec![make_way, move_it], ..Changeset::default() };
-        let commit = cx.workspace.commit(changes.expecting(expecting(from, expected)), cx).await?;
-        return commit.outcomes.into_iter().last().ok_or_else(no_outcome);
+        let commit = cx.workspace.commit(changes.expecting(expecting(from, expected)), cx).await;
+        let moved = commit.and_then(|commit| commit.outcomes.into_iter().last().ok_or_else(no_outcome));
+        return or_path_at_fault(cx, from, moved).await;
     }
-    or_near(cx, from, commit_one(cx, move_it, expecting(from, expected)).await).await
+    or_path_at_fault(cx, from, commit_one(cx, move_it, expecting(from, expected)).await).await
+}
+
+/// What came of a move. Its refusal names the path at fault as `source` or `destination`, with names like that of a
+/// source that is not there.
+async fn or_path_at_fault(cx: &CallCx, from: &WsPath, moved: Result<Outcome>) -> Result<Outcome> {
+    use ErrorKind::{AlreadyExists, InvalidPath, IsDirectory, NotADirectory, NotFound, OutsideWorkspace, ThroughFile};
+    match moved {
+        Err(error)
+            if error.argument_at_fault().is_none()
+                && matches!(
+                    error.kind,
+                    AlreadyExists
+                        | InvalidPath
+                        | IsDirectory
+                        | NotADirectory
+                        | NotFound
+                        | OutsideWorkspace
+                        | ThroughFile
+                ) =>
+        {
+            Err(match cx.workspace.stat(from).await {
+                // The source is there, so it is the destination that cannot be.
+                Ok(Some(_)) => error.about("destination"),
+                Ok(None) => near::with_names(cx, from, error).await.about("source"),
+                Err(_) => error.about("source"),
+            })
+        }
+        moved => moved,
+    }
 }
 
 /// What came of a change, with names like that of the file if it is not there.

@@ -17,6 +17,8 @@ on_every_backend![
     a_missing_directory_is_refused_without_a_tool_that_is_not_there,
     numbers_out_of_range_are_told_with_their_argument,
     errors_of_the_workspace_toolset_name_the_argument_at_fault,
+    errors_about_what_is_at_a_path_name_the_argument_that_holds_it,
+    a_path_that_gets_too_long_below_the_destination_is_the_destinations_fault,
     a_commit_that_was_undone_already_is_told_as_such,
     a_chat_has_the_same_lines_for_searches_and_readers;
     sizes_agree_between_listings_and_reads
@@ -163,9 +165,17 @@ async fn numbers_out_of_range_are_told_with_their_argument(on: On) {
         assert!(refused.contains(argument), "{refused}");
         assert!(!refused.contains("usize") && !refused.contains("column"), "{refused}");
     }
-    let args = json!({"filePath": "a.txt", "limit": "many"});
-    let refused = CODING.refused(&workspace, 400, "INVALID_ARGUMENT", "read", args).await;
-    assert!(refused.contains("`limit`") && refused.contains("many"), "{refused}");
+    for (limit, shown) in
+        [(json!("many"), "\"many\""), (json!(true), "`true`"), (json!(-1), "`-1`"), (json!([]), "sequence")]
+    {
+        let args = json!({"filePath": "a.txt", "limit": limit});
+        let refused = CODING.refused(&workspace, 400, "INVALID_ARGUMENT", "read", args).await;
+        assert!(refused.starts_with("`limit`: invalid ") && refused.contains(shown), "{refused}");
+        assert!(refused.ends_with(", expected a whole number from 0 on"), "{refused}");
+    }
+    for limit in [json!("1"), json!(1), json!(1.0)] {
+        CODING.ok(&workspace, "read", json!({"filePath": "a.txt", "limit": limit})).await;
+    }
 }
 
 async fn errors_of_the_workspace_toolset_name_the_argument_at_fault(on: On) {
@@ -191,6 +201,58 @@ async fn errors_of_the_workspace_toolset_name_the_argument_at_fault(on: On) {
         assert!(refused["fields"][argument].is_string(), "{tool} {args}: {refused}");
         assert!(!text_at(&refused, "/error").contains(" at line "), "{refused}");
     }
+}
+
+async fn errors_about_what_is_at_a_path_name_the_argument_that_holds_it(on: On) {
+    let workspace = on.workspace().await;
+    workspace.write("/dir/a.txt", "x").await;
+    workspace.write("/b.txt", "x").await;
+    let edit = |path: &str| json!({"path": path, "old_string": "x", "new_string": "y"});
+    let mv = |source: &str, destination: &str| json!({"source": source, "destination": destination});
+    let stale = |args: Value| {
+        let mut args = args;
+        args["last_read_hash"] = "0".repeat(64).into();
+        args
+    };
+    for (status, tool, args, argument) in [
+        (404, "read", json!({"path": "/no"}), "path"),
+        (404, "ls", json!({"path": "/no"}), "path"),
+        (404, "edit", edit("/no"), "path"),
+        (404, "rm", json!({"path": "/no"}), "path"),
+        (404, "mv", mv("/no", "/x"), "source"),
+        (404, "mv", mv("/b.txt", "/no/x"), "destination"),
+        (404, "mv", mv("/b.txt", "/no/"), "destination"),
+        (409, "write", json!({"path": "/b.txt/x", "content": ""}), "path"),
+        (409, "touch", json!({"path": "/b.txt/x"}), "path"),
+        (409, "mkdir", json!({"path": "/b.txt"}), "path"),
+        (409, "mv", mv("/dir", "/b.txt/x"), "destination"),
+        (409, "mv", mv("/b.txt", "/b.txt"), "destination"),
+        (409, "mv", mv("/dir", "/b.txt"), "destination"),
+        (409, "rm", json!({"path": "/dir"}), "path"),
+        (409, "write", stale(json!({"path": "/b.txt", "content": ""})), "last_read_hash"),
+        (409, "edit", stale(edit("/b.txt")), "last_read_hash"),
+        (409, "rm", stale(json!({"path": "/b.txt"})), "last_read_hash"),
+        (409, "touch", stale(json!({"path": "/b.txt"})), "last_read_hash"),
+        (409, "mv", stale(mv("/b.txt", "/c.txt")), "last_read_hash"),
+    ] {
+        let code = if status == 404 { "NOT_FOUND" } else { "CONFLICT" };
+        let refused = workspace.refused(status, code, tool, args.clone()).await;
+        assert!(refused["fields"][argument].is_string(), "{tool} {args}: {refused}");
+        assert_eq!(refused["fields"].as_object().unwrap().len(), 1, "{tool} {args}: {refused}");
+    }
+    let args = json!({"from": "b.txt", "to": "dir/a.txt"});
+    let body = refusal(&workspace, "system", "move_file", args).await;
+    assert_eq!(body["error"]["details"]["argument"], "to", "{body}");
+}
+
+async fn a_path_that_gets_too_long_below_the_destination_is_the_destinations_fault(on: On) {
+    let workspace = on.workspace().await;
+    let deep = |name: &str, levels: usize| format!("/{}", vec![name.repeat(200); levels].join("/"));
+    workspace.write(&format!("/dir{}", deep("a", 6)), "x").await;
+    workspace.ok("mkdir", json!({"path": deep("b", 5)})).await;
+    let args = json!({"source": "/dir", "destination": deep("b", 5)});
+    let refused = workspace.refused(400, "VALIDATION_ERROR", "mv", args).await;
+    assert!(refused["fields"]["destination"].is_string(), "{refused}");
 }
 
 async fn a_commit_that_was_undone_already_is_told_as_such(on: On) {
@@ -260,14 +322,19 @@ async fn sizes_agree_between_listings_and_reads(on: On) {
 async fn a_key_that_stands_twice_is_refused_everywhere() {
     let workspace = On::Sqlite.workspace().await;
     workspace.write("/a.txt", "x").await;
-    for body in [
-        r#"{"tool": "read", "args": {"path": "/a.txt", "path": "/b.txt"}}"#,
-        r#"{"tool": "read", "tool": "ls", "args": {}}"#,
-        r#"{"tool": "read", "args": {"path": "/a.txt"}, "args": {}}"#,
-        r#"{"tool": "write", "args": {"path": "/b", "content": {"text": "x", "a": {"b": 1, "b": 2}}}}"#,
+    let long = "x".repeat(100_000);
+    for (body, argument) in [
+        (r#"{"tool": "read", "args": {"path": "/a.txt", "path": "/b.txt"}}"#, "path"),
+        (r#"{"tool": "read", "tool": "ls", "args": {}}"#, "tool"),
+        (r#"{"tool": "read", "args": {"path": "/a.txt"}, "args": {}}"#, "args"),
+        (r#"{"tool": "write", "args": {"path": "/b", "content": {"text": "x", "a": {"b": 1, "b": 2}}}}"#, "content"),
+        (&format!(r#"{{"tool": "write", "args": {{"path": "/b", "content": {{"t": "{long}", "t": 1}}}}}}"#), "content"),
+        (r#"{"tool": "write", "args": {"path": "/b", "content": {"text": "x", "a": 1e400}}}"#, "content"),
+        (r#"{"tool": "ls", "args": {"path": "/", "recursive": 1e400}}"#, "recursive"),
     ] {
         let refused = workspace.call_text(body).await.refused(400, "VALIDATION_ERROR");
         assert!(!text_at(&refused, "/error").contains(" at line "), "{refused}");
+        assert!(refused["fields"][argument].is_string(), "{argument}: {refused}");
     }
     let path = format!("/api/v1/workspaces/{}/toolsets/system", workspace.id);
     let body = r#"{"tool": "run_code", "args": {"language": "bash", "code": "true", "env": {"A": "1", "A": "2"}}}"#;
@@ -285,4 +352,32 @@ async fn a_call_of_the_backend_needs_a_correlation_id() {
     assert!(text_at(&reply.json(), "/error/message").contains("correlationId"), "{reply}");
     assert!(!text_at(&reply.json(), "/correlationId").is_empty(), "{reply}");
     BACKEND.ok(&workspace, "executeShellCommand", json!({"command": "true"})).await;
+}
+
+#[tokio::test]
+async fn a_body_that_does_not_fit_is_refused_with_the_member_at_fault() {
+    let workspace = On::Sqlite.workspace().await;
+    for (body, name, words) in [
+        (r#"{"settings": {"run": {"timeout_ms": "x"}}}"#, "settings", "`settings.run.timeout_ms`: invalid type"),
+        (
+            r#"{"settings": {"run": {"timeout_ms": 1e400}}}"#,
+            "settings",
+            "`settings.run.timeout_ms`: number out of range",
+        ),
+        (r#"{"settings": {"run": {"processes": -1}}}"#, "settings", "expected a whole number from 0 on"),
+        (r#"{"settings": 5}"#, "settings", "expected an object"),
+        (r#"{"name": 5}"#, "name", "`name`: invalid type: integer `5`, expected a string"),
+        (r#"{"nam": "x"}"#, "nam", "unknown field `nam`, expected `name` or `settings`"),
+        (r#"{"name": "x", "name": "y"}"#, "name", "duplicate field `name`"),
+    ] {
+        let path = format!("/api/v1/workspaces/{}", workspace.id);
+        let request = Request::new("PATCH", &path).bearer(&workspace.account.access_token);
+        let reply = workspace.account.client.send(request.header("Content-Type", "application/json").body(body)).await;
+        let refused = reply.refused(400, "VALIDATION_ERROR");
+        assert!(text_at(&refused, "/error").contains(words), "{body}: {refused}");
+        assert!(refused["fields"][name].is_string(), "{body}: {refused}");
+        assert!(!refused.to_string().contains("u64"), "{body}: {refused}");
+    }
+    let broken = workspace.call_text(r#"{"tool": 5, "args": {}"#).await.refused(400, "VALIDATION_ERROR");
+    assert!(text_at(&broken, "/error").starts_with("The body is not valid JSON"), "{broken}");
 }

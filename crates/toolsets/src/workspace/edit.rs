@@ -1,4 +1,4 @@
-use super::{about_path, path};
+use super::{about_hash, about_path, path};
 use crate::arguments;
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -50,14 +50,15 @@ pub(super) struct Output {
 pub(super) async fn run(cx: &CallCx, args: Args, which: Which) -> Result<Output> {
     let path = path(cx, "path", &args.path).await?;
     let run = arguments::run(args.dry_run);
+    let expected = arguments::expected_hash(args.last_read_hash.as_deref());
     let options = EditOptions {
         edits: vec![Replacement { old: args.old_string, new: args.new_string, which }],
         leniency: arguments::leniency(args.fuzzy),
-        expected: arguments::expected_hash(args.last_read_hash.as_deref()),
+        expected,
         run,
     };
     let edited = toolrest_ops::edit(cx, &path, &options).await.map_err(about_old_string);
-    let edited = edited.map_err(about_path("path"))?;
+    let edited = edited.map_err(about_path("path")).map_err(about_hash(expected))?;
     Ok(Output {
         path,
         file_id: edited.file,
