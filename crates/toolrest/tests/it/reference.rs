@@ -116,3 +116,31 @@ fn every_tool_refuses_arguments_it_does_not_know() {
         }
     }
 }
+
+#[test]
+fn the_time_limit_in_descriptions_is_that_of_the_settings() {
+    let seconds = settings::Settings::default().run.timeout_ms / 1000;
+    let default = format!("Default: the server's `run.timeout_ms`, {seconds} seconds unless the operator sets it.");
+    let toolsets = toolsets::all(&toolsets::Services::none());
+    for name in ["run_code", "executeShellCommand", "data_analyze", "data_visualize"] {
+        let tool = toolsets.iter().flat_map(|toolset| toolset.tools()).find(|tool| tool.name() == name).unwrap();
+        let about = tool.input_schema()["properties"]["timeout"]["description"].as_str().unwrap();
+        assert!(about.ends_with(&default), "{name}: {about}");
+    }
+}
+
+#[test]
+fn the_tests_show_what_they_build() {
+    let makefile = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Makefile")).unwrap();
+    let rule = |target: &str| {
+        let start = makefile.split(&format!("\n{target}:")).nth(1).unwrap_or_else(|| panic!("no rule for {target}"));
+        start.split("\n\n").next().unwrap().to_owned()
+    };
+    let mut targets = vec!["test".to_owned()];
+    while let Some(target) = targets.pop() {
+        let rule = rule(&target);
+        let (needed, commands) = rule.split_once('\n').unwrap_or((&rule, ""));
+        assert!(!commands.contains("--quiet") && !commands.contains("cargo -q"), "make {target}: {commands}");
+        targets.extend(needed.split_whitespace().map(str::to_owned));
+    }
+}
