@@ -36,9 +36,21 @@ pub struct FilePatch<'a> {
     /// Which change of a series it belongs to, counted from 0. What is renamed and copied within one is what was there
     /// before all of it, in whatever order its files come.
     pub step: usize,
+    pub blanks: Blanks,
 }
 
-/// What happens to a file's name. Names are bytes as the patch gives them, without `a/` and `b/`.
+/// Whether blanks at the start and end of a file's names are part of the names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blanks {
+    /// They are: the names are quoted, or end in a tab, as git writes them.
+    PartOfName,
+    /// They may also be padding. The name means the file that has them in its name, if there is one, else the file
+    /// without them.
+    MaybePadding,
+}
+
+/// What happens to a file's name. Names are bytes as the patch gives them, without `a/` and `b/`, but with the blanks
+/// around them (see [`Blanks`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     Create(Vec<u8>),
@@ -46,6 +58,20 @@ pub enum Change {
     Modify(Vec<u8>),
     Rename { from: Vec<u8>, to: Vec<u8> },
     Copy { from: Vec<u8>, to: Vec<u8> },
+}
+
+impl Change {
+    /// The same change with names without the blanks around them.
+    pub(crate) fn trimmed(&self) -> Self {
+        let trim = |name: &[u8]| name.trim_ascii().to_vec();
+        match self {
+            Self::Create(path) => Self::Create(trim(path)),
+            Self::Delete(path) => Self::Delete(trim(path)),
+            Self::Modify(path) => Self::Modify(trim(path)),
+            Self::Rename { from, to } => Self::Rename { from: trim(from), to: trim(to) },
+            Self::Copy { from, to } => Self::Copy { from: trim(from), to: trim(to) },
+        }
+    }
 }
 
 /// What happens to a file's content.
@@ -138,7 +164,19 @@ impl FilePatch<'_> {
 
     /// The file's name for a message.
     pub(crate) fn shown_name(&self) -> String {
-        String::from_utf8_lossy(self.source().or_else(|| self.target()).unwrap_or_default()).into_owned()
+        let name = self.source().or_else(|| self.target()).unwrap_or_default();
+        let name = if self.blanks == Blanks::MaybePadding { name.trim_ascii() } else { name };
+        String::from_utf8_lossy(name).into_owned()
+    }
+
+    /// Whether the lines are those that git writes for a submodule: the commits that it points to, and nothing else.
+    pub fn is_of_submodule(&self) -> bool {
+        let Content::Text(hunks) = &self.content else { return false };
+        let names_commit = |line: &HunkLine| {
+            let commit = line.text.strip_prefix(b"Subproject commit ").unwrap_or_default();
+            commit.len() >= 40 && commit[..40].iter().all(u8::is_ascii_hexdigit)
+        };
+        !hunks.is_empty() && hunks.iter().flat_map(|hunk| &hunk.lines).all(names_commit)
     }
 
     /// The patch that takes this one back. A copy has none that keeps its source, nor has it a need for one: it is
@@ -157,7 +195,7 @@ impl FilePatch<'_> {
             Content::Binary(binary) => Content::Binary(binary.reversed()),
         };
         let (old_mode, new_mode) = (self.new_mode, self.old_mode);
-        Self { change, old_mode, new_mode, content, patch_line: self.patch_line, step: self.step }
+        Self { change, old_mode, new_mode, content, patch_line: self.patch_line, step: self.step, blanks: self.blanks }
     }
 }
 

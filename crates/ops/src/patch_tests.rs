@@ -12,7 +12,7 @@ fn path(text: &str) -> WsPath {
 /// The names of a patch as paths of a workspace in a database.
 fn located(parts: &[FilePatch<'_>]) -> Result<Names> {
     let path = |name: String| file_path(WsPath::within(&name)).map(|path| (name.into_bytes(), path));
-    names_in(parts)?.into_iter().map(path).collect()
+    names_in(parts)?.into_keys().map(path).collect()
 }
 
 /// A patch applied to texts.

@@ -41,9 +41,11 @@ fn cannot<'a>(operation: &'a str, file: &'a str) -> impl FnOnce(ToolError) -> To
 fn sentence(error: &ToolError) -> String {
     let detail = |name: &str| error.details.get(name).and_then(|value| value.as_str());
     let file = detail(NAMED).or_else(|| detail("path").map(|path| path.trim_start_matches('/')));
+    // What failed besides stands on the lines after the first.
+    let others = error.message.find('\n').map_or("", |at| &error.message[at..]);
     match (error.kind, file) {
-        (ErrorKind::NotFound, Some(file)) => format!("File not found: {file}"),
-        (ErrorKind::Binary, Some(file)) => format!("Cannot read binary file: {file}"),
+        (ErrorKind::NotFound, Some(file)) => format!("File not found: {file}{others}"),
+        (ErrorKind::Binary, Some(file)) => format!("Cannot read binary file: {file}{others}"),
         (ErrorKind::Forbidden | ErrorKind::Protected, file) => match (detail(OPERATION), file) {
             (Some(operation), Some(file)) => format!("Permission denied: Cannot {operation} {file}\n{}", error.message),
             (Some(operation), None) => format!("Permission denied: Cannot {operation}\n{}", error.message),

@@ -1,9 +1,9 @@
 //! Hunks that lie at the start or the end of their file.
 //!
 //! A diff has context on both sides of a change, unless the file starts or ends there. So a hunk without context after
-//! its change goes to the end of the file, and one that begins at line 1 with less context before than after it goes to
-//! the start. Git holds hunks to that. Here a hunk may also stand elsewhere if its lines leave no doubt, with a warning,
-//! because people and models leave context out.
+//! its change goes to the end of the file, and one whose header names line 1 goes to the start. Git holds hunks to that,
+//! unless they have no context at all (`--unidiff-zero`). Here a hunk may also stand elsewhere if its lines leave no
+//! doubt, with a warning, because people and models leave context out and make line numbers up.
 
 use super::place::{Place, Wanted, taken_apart};
 use super::{Counts, Role};
@@ -17,10 +17,9 @@ pub(super) fn ends_file(wanted: &Wanted) -> bool {
     has_right_counts(wanted) && leading > 0 && trailing == 0
 }
 
-/// Whether a hunk says that the file begins with it.
+/// Whether a hunk that names line 1 says that the file begins with it. One without any context says nothing.
 pub(super) fn starts_file(wanted: &Wanted) -> bool {
-    let (leading, trailing) = context_around(wanted);
-    names_line_1(wanted) && leading < trailing
+    names_line_1(wanted) && context_around(wanted) != (0, 0)
 }
 
 /// Whether the header of a hunk names the first line.
@@ -52,10 +51,8 @@ pub(super) fn check(
     let (line, advice) = (place.start + 1, "add the lines around the change to the hunk");
     let claim = if ends_file(wanted) && end < file_lines {
         "it has no lines after its change, as at the end of a file, but the file goes on after its old lines"
-    } else if ends_file(wanted) && names_line_1(wanted) && place.start > 0 && places > 1 {
-        "its header names line 1, and it has no lines after its change, as at the end of a file"
     } else if starts_file(wanted) && place.start > 0 {
-        "it begins at line 1 and has fewer lines before its change than after it, as at the start of a file"
+        "its header names line 1, as at the start of a file"
     } else {
         return Ok(None);
     };

@@ -39,9 +39,9 @@ fn a_hunk_is_applied_at_its_line() {
 
 #[test]
 fn a_hunk_is_found_elsewhere_if_it_is_there_only_once() {
-    let done = applied("x\na\nb\nc\n", "@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n").unwrap();
-    assert_eq!(done.content, b"x\na\nB\nc\n");
-    assert_eq!(done.placements, [Placement { hunk: 1, line: 2, claimed_line: Some(1), level: Level::Exact }]);
+    let done = applied("w\nx\na\nb\nc\n", "@@ -2,3 +2,3 @@\n a\n-b\n+B\n c\n").unwrap();
+    assert_eq!(done.content, b"w\nx\na\nB\nc\n");
+    assert_eq!(done.placements, [Placement { hunk: 1, line: 3, claimed_line: Some(2), level: Level::Exact }]);
     assert!(done.warnings.is_empty());
 }
 
@@ -195,6 +195,14 @@ fn a_hunk_at_line_1_goes_to_the_start_of_the_file() {
     assert_eq!(moved.content, b"#!/bin/sh\nnew\nx\ny\n");
     assert!(moved.warnings[0].contains("as at the start of a file"), "{:?}", moved.warnings);
     assert_eq!(refusal("#!/bin/sh\n}\n", "@@ -1 +1,2 @@\n+new\n }\n"), ErrorKind::NotFound);
+    // Context on both sides of the change makes no difference, as in git.
+    let even = "@@ -1,3 +1,3 @@\n {\n-a\n+b\n }\n";
+    assert_eq!(result("{\na\n}\nx\n{\na\n}\n", even), "{\nb\n}\nx\n{\na\n}\n");
+    assert_eq!(refusal("x\n{\na\n}\n", even), ErrorKind::NotFound, "git refuses it too");
+    let telling = applied("x\na\nb\nc\n", "@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n").unwrap();
+    assert_eq!(telling.content, b"x\na\nB\nc\n");
+    assert!(telling.warnings[0].contains("names line 1, as at the start of a file"), "{:?}", telling.warnings);
+    assert_eq!(result("x\na\n", "@@ -1 +1 @@\n-a\n+A\n"), "x\nA\n", "without context nothing is said");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::hunk_header::{self, Numbers};
 use super::parse::PatchLines;
 use super::unified::next_step;
-use super::{Change, Claim, Content, Counts, FilePatch, Hunk, Reach, Role, hunk_body};
+use super::{Blanks, Change, Claim, Content, Counts, FilePatch, Hunk, Reach, Role, hunk_body};
 use crate::error::{EditError, cut};
 use std::collections::BTreeMap;
 
@@ -64,11 +64,16 @@ fn next_patch(lines: &PatchLines, after: usize) -> Result<usize, EditError> {
     if starts(lines, at) || lines.starts_file(at) || lines.is_between_diffs(at) {
         return Ok(at);
     }
+    Err(no_patch_follows(lines, at))
+}
+
+/// The refusal of text after a block that is no patch.
+pub(super) fn no_patch_follows(lines: &PatchLines, at: usize) -> EditError {
     let line = cut(&String::from_utf8_lossy(lines.get(at).unwrap_or_default()), SHOWN_BYTES);
     let problem = format!(
         "`{line}` follows `*** End Patch`; only another patch may: `*** Begin Patch`, or a diff with its file header"
     );
-    Err(EditError::syntax(at + 1, problem))
+    EditError::syntax(at + 1, problem)
 }
 
 /// A block that is being read.
@@ -96,21 +101,23 @@ impl<'a> Block<'_, 'a> {
         line.trim_ascii_end() == END || (line.trim_ascii() == END && (!self.is_in_hunk() || is_last()))
     }
 
-    /// The line as it is compared with the marks: without blanks around it, if it cannot be text of the file.
+    /// The line as it is compared with the marks: without blanks before it, if it cannot be text of the file. Blanks
+    /// after it may be part of a name.
     fn as_mark(&self, line: &'a [u8], at: usize) -> &'a [u8] {
         let next = self.lines.get(at + 1).unwrap_or_default();
-        let begins_section = || line.trim_ascii().starts_with(UPDATE) && next.starts_with(b"@@");
-        if !self.is_in_hunk() || begins_section() { line.trim_ascii() } else { line.trim_ascii_end() }
+        let begins_section = || line.trim_ascii_start().starts_with(UPDATE) && next.starts_with(b"@@");
+        if !self.is_in_hunk() || begins_section() { line.trim_ascii_start() } else { line }
     }
 
     fn read(&mut self, line: &'a [u8], at: usize) -> Result<(), EditError> {
         let mark = self.as_mark(line, at);
-        if mark == BEGIN {
+        if mark.trim_ascii_end() == BEGIN {
             return Err(EditError::syntax(at + 1, "the block before has no `*** End Patch`, so it may be cut off"));
         }
         if let Some(change) = file_mark(mark, at)? {
             let (patch_line, step, content) = (at + 1, next_step(self.files), Content::Text(Vec::new()));
-            self.files.push(FilePatch { change, old_mode: None, new_mode: None, content, patch_line, step });
+            let (old_mode, new_mode, blanks) = (None, None, Blanks::MaybePadding);
+            self.files.push(FilePatch { change, old_mode, new_mode, content, patch_line, step, blanks });
             return Ok(());
         }
         let Some(file) = self.files[self.first..].last_mut() else {
@@ -146,15 +153,20 @@ fn file_mark(line: &[u8], at: usize) -> Result<Option<Change>, EditError> {
     let Some((mark, name)) = FILE_MARKS.iter().find_map(|mark| Some((*mark, line.strip_prefix(*mark)?))) else {
         return Ok(None);
     };
-    let name = name.trim_ascii().to_vec();
-    if name.is_empty() {
-        return Err(EditError::syntax(at + 1, "the file's name is missing"));
-    }
+    let name = file_name(name, at)?;
     Ok(Some(match mark {
         b"*** Add File: " => Change::Create(name),
         b"*** Delete File: " => Change::Delete(name),
         _ => Change::Modify(name),
     }))
+}
+
+/// The name after a mark, with the blanks around it.
+fn file_name(name: &[u8], at: usize) -> Result<Vec<u8>, EditError> {
+    if name.trim_ascii().is_empty() {
+        return Err(EditError::syntax(at + 1, "the file's name is missing"));
+    }
+    Ok(name.to_vec())
 }
 
 /// Takes in a line that belongs to a file; gives the numbers of the hunk's header that it may be.
@@ -169,10 +181,10 @@ fn read_line<'a>(
         let Change::Modify(from) = &file.change else {
             return Err(EditError::syntax(at + 1, "`*** Move to: ` must follow `*** Update File: `"));
         };
-        file.change = Change::Rename { from: from.clone(), to: to.trim_ascii().to_vec() };
+        file.change = Change::Rename { from: from.clone(), to: file_name(to, at)? };
         return Ok(None);
     }
-    if mark == END_OF_FILE {
+    if mark.trim_ascii_end() == END_OF_FILE {
         if let Some(hunk) = hunks.last_mut() {
             hunk.reach = Reach::EndOfFile;
         }

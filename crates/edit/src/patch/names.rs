@@ -1,5 +1,6 @@
 //! File names as diffs write them.
 
+use super::Blanks;
 use memchr::memchr;
 use std::fmt::Write as _;
 
@@ -9,16 +10,18 @@ const PREFIXES: &[u8] = b"abciow";
 /// Names longer than a file system takes are not told apart.
 const LONGEST_GIT_LINE: usize = 10_000;
 
-/// A name from a `---` or `+++` line: unquoted, without a time stamp. Nothing for `/dev/null`.
-pub(super) fn from_header(rest: &[u8]) -> Option<Vec<u8>> {
+/// A name from a `---` or `+++` line: unquoted, without a time stamp. Nothing for `/dev/null`. Blanks around the name are
+/// kept if they are part of it, and trimmed if they are padding, unless quotes or a tab set them off.
+pub(super) fn from_header(rest: &[u8], blanks: Blanks) -> Option<Vec<u8>> {
     let name = match rest.trim_ascii_start() {
         quoted @ [b'"', ..] => unquote(quoted).0,
-        plain => match memchr(b'\t', plain) {
-            Some(tab) => plain[..tab].to_vec(),
-            None => plain.trim_ascii_end().to_vec(),
+        plain => match (memchr(b'\t', plain), blanks) {
+            (Some(tab), _) => plain[..tab].to_vec(),
+            (None, Blanks::PartOfName) => rest.to_vec(),
+            (None, Blanks::MaybePadding) => plain.trim_ascii_end().to_vec(),
         },
     };
-    (name != b"/dev/null").then_some(name)
+    (name.trim_ascii() != b"/dev/null").then_some(name)
 }
 
 /// The time stamp of a `---` or `+++` line, if it has one.

@@ -22,13 +22,18 @@ pub(super) struct PatchLines<'a> {
 pub fn parse(patch: &[u8]) -> Result<Vec<FilePatch<'_>>, EditError> {
     let lines = PatchLines::new(patch.strip_prefix("\u{FEFF}".as_bytes()).unwrap_or(patch));
     let mut files = Vec::new();
-    let mut at = 0;
+    let (mut at, mut follows_block) = (0, false);
     while at < lines.len() {
-        at = if begin_patch::starts(&lines, at) {
-            begin_patch::parse(&lines, at, &mut files)?
-        } else {
-            unified::parse(&lines, at, &mut files)?
-        };
+        if begin_patch::starts(&lines, at) {
+            at = begin_patch::parse(&lines, at, &mut files)?;
+            follows_block = true;
+            continue;
+        }
+        let (start, before) = (at, files.len());
+        at = unified::parse(&lines, start, &mut files)?;
+        if follows_block && files.len() == before {
+            return Err(begin_patch::no_patch_follows(&lines, start));
+        }
     }
     if files.is_empty() {
         let problem = "no file header found; a patch names its files by `--- a/path` and `+++ b/path` lines, \

@@ -1,6 +1,6 @@
 use super::*;
 use crate::error::ErrorKind;
-use crate::patch::{Change, Content, Counts, Hunk, Newline, Reach, Role};
+use crate::patch::{Blanks, Change, Content, Counts, Hunk, Newline, Reach, Role};
 
 fn one(patch: &str) -> FilePatch<'_> {
     let mut files = parse(patch.as_bytes()).unwrap();
@@ -275,6 +275,49 @@ fn what_follows_a_block_is_more_of_the_patch_or_refused() {
     assert_eq!(syntax_line(&format!("{}That is all.\n", block("x"))), 5);
     assert_eq!(syntax_line(&format!("{}+b\n", block("x"))), 5);
     assert_eq!(syntax_line(&format!("{}\n@@ -1 +1 @@\n-a\n+b\n", block("x"))), 6);
+    for line in ["From me", "diff of nothing", "Index: x", "Only in a: x", "-- "] {
+        assert_eq!(syntax_line(&format!("{}\n{line}\n", block("x"))), 6, "{line}");
+        assert_eq!(syntax_line(&format!("{}{line}\n{}", block("x"), block("y"))), 5, "{line}");
+        assert_eq!(names(&format!("{}{line}\n{}", block("x"), diff("y"))), ["x", "y"], "{line}");
+    }
+}
+
+#[test]
+fn blanks_around_a_name_are_kept_for_the_file_that_has_them() {
+    for (header, expected) in [
+        ("--- a/x \n+++ b/x \n", (Change::Modify(b"x ".to_vec()), Blanks::MaybePadding)),
+        ("---  x\n+++  x\n", (Change::Modify(b" x".to_vec()), Blanks::MaybePadding)),
+        ("--- a/x \n+++ /dev/null \n", (Change::Delete(b"x ".to_vec()), Blanks::MaybePadding)),
+        ("--- a/x \n+++ b/x\n", (Change::Modify(b"x".to_vec()), Blanks::PartOfName)),
+        ("---  a/x\n+++  b/x\n", (Change::Modify(b"x".to_vec()), Blanks::PartOfName)),
+        ("--- a/x \t\n+++ b/x \t\n", (Change::Modify(b"x ".to_vec()), Blanks::PartOfName)),
+        ("--- \"a/x \"\n+++ \"b/x \"\n", (Change::Modify(b"x ".to_vec()), Blanks::PartOfName)),
+    ] {
+        let patch = format!("{header}@@ -1,2 +1,2 @@\n{BODY}");
+        let file = one(&patch);
+        assert_eq!((file.change, file.blanks), expected, "{header}");
+    }
+    let moved = one("*** Begin Patch\n*** Update File:  x \n*** Move to: y \t\n@@\n-a\n+b\n*** End Patch\n");
+    assert_eq!(moved.change, Change::Rename { from: b" x ".to_vec(), to: b"y \t".to_vec() });
+    assert_eq!(syntax_line("*** Begin Patch\n*** Update File: x\n*** Move to:  \n@@\n-a\n+b\n*** End Patch\n"), 3);
+}
+
+#[test]
+fn a_change_that_is_named_but_not_given_is_refused_by_its_line() {
+    let diff = format!("--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n{BODY}");
+    for line in [
+        "Submodule s 1234567..89abcde:\n  > a commit",
+        "Submodule path of s 1234567...89abcde (rewind):",
+        "Submodule s 0000000...89abcde (new submodule)",
+        "Submodule s contains modified content",
+        "Binary files a/y and b/y differ",
+    ] {
+        assert_eq!(syntax_line(&format!("{diff}{line}\n")), 7, "{line}");
+        assert_eq!(syntax_line(&format!("{line}\n{diff}")), 1, "{line}");
+    }
+    let message = parse(format!("{diff}Submodule s 1234567..89abcde:\n").as_bytes()).unwrap_err().to_string();
+    assert!(message.contains("`Submodule s 1234567..89abcde:`"), "{message}");
+    assert_eq!(parse(format!("Submodule s is changed below\n{diff}").as_bytes()).unwrap().len(), 1, "it is prose");
 }
 
 #[test]
@@ -284,7 +327,8 @@ fn padded_marks_are_accepted() {
     let files = parse(patch.as_bytes()).unwrap();
     let names: Vec<_> = files.iter().map(|file| (file.source(), file.target())).collect();
     let name = |name: &'static str| Some(name.as_bytes());
-    assert_eq!(names, [(name("x"), name("y")), (name("z"), name("z")), (name("d"), None), (None, name("n"))]);
+    assert_eq!(names, [(name("x "), name("y")), (name("z"), name("z")), (name("d"), None), (None, name("n"))]);
+    assert!(files.iter().all(|file| file.blanks == Blanks::MaybePadding));
     let last = one("*** Begin Patch\n*** Update File: x\n@@\n-a\n+b\n *** End Patch\n");
     assert_eq!(shown(&hunks(&last)[0]), "-a\n+b\n");
 }

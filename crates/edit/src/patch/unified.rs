@@ -1,14 +1,17 @@
 //! Unified diffs, with git's extended headers or without.
 
 use super::parse::PatchLines;
-use super::{Change, Content, Counts, FilePatch, Hunk, begin_patch, binary, hunk_body, hunk_header, names};
-use crate::error::EditError;
+use super::{Blanks, Change, Content, Counts, FilePatch, Hunk, begin_patch, binary, hunk_body, hunk_header, names};
+use crate::error::{EditError, cut};
 
 /// The ends of names that `diff -u` is given for the old state of a file.
 const BACKUP_ENDS: [&[u8]; 4] = [b".orig", b".old", b".bak", b"~"];
 
+/// How much is shown of a line that is refused.
+const SHOWN_BYTES: usize = 160;
+
 /// What the lines before the first hunk say about a file.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Header {
     old: Option<Vec<u8>>,
     new: Option<Vec<u8>>,
@@ -56,6 +59,7 @@ pub(super) fn parse<'a>(
             hunks.push(hunk);
             at = end;
         } else {
+            refuse_named_only(line, at)?;
             step += usize::from(names_commit(line) && files.len() > first);
             at += 1;
         }
@@ -97,6 +101,38 @@ fn refuse_lone_header(lines: &PatchLines, hunk: &Hunk, end: usize) -> Result<(),
     Err(EditError::syntax(end, "a file is named by two lines, `--- a/path` and `+++ b/path`; one of them is missing"))
 }
 
+/// Refuses a line that names a change without giving it: the other files would be applied and this one dropped.
+fn refuse_named_only(line: &[u8], at: usize) -> Result<(), EditError> {
+    let shown = || cut(&String::from_utf8_lossy(line), SHOWN_BYTES);
+    if line.starts_with(b"Binary files ") && line.trim_ascii_end().ends_with(b" differ") {
+        let problem = format!(
+            "`{}`: the change of a binary file is named but not given; make the diff with `git diff --binary`",
+            shown()
+        );
+        return Err(EditError::syntax(at + 1, problem));
+    }
+    if names_submodule(line) {
+        let problem = format!(
+            "`{}`: a submodule cannot be changed by a patch; leave it out (`git diff --ignore-submodules`)",
+            shown()
+        );
+        return Err(EditError::syntax(at + 1, problem));
+    }
+    Ok(())
+}
+
+/// Whether this is a line of `git diff --submodule=log`: `Submodule path 1234567..89abcde:`.
+fn names_submodule(line: &[u8]) -> bool {
+    let Some(rest) = line.strip_prefix(b"Submodule ") else { return false };
+    let is_commit = |text: &[u8]| text.len() >= 7 && text.iter().all(u8::is_ascii_hexdigit);
+    let is_range = |word: &[u8]| {
+        let word = word.strip_suffix(b":").unwrap_or(word);
+        let ends = memchr::memmem::find(word, b"..").map(|dots| (&word[..dots], &word[dots + 2..]));
+        ends.is_some_and(|(old, new)| is_commit(old) && is_commit(new.strip_prefix(b".").unwrap_or(new)))
+    };
+    rest.trim_ascii_end().ends_with(b" contains modified content") || rest.split(|byte| *byte == b' ').any(is_range)
+}
+
 /// Reads what stands before a file's first hunk, a binary patch included.
 fn read_file_header<'a>(lines: &PatchLines<'a>, start: usize) -> Result<(FilePatch<'a>, usize), EditError> {
     let mut header = Header::default();
@@ -117,8 +153,12 @@ fn read_file_header<'a>(lines: &PatchLines<'a>, start: usize) -> Result<(FilePat
             at += 1;
         }
     }
+    let mut with_blanks = None;
     if lines.is_file_header(at) {
-        header.read_names(lines, at, named);
+        let mut kept = header.clone();
+        kept.read_names(lines, at, named.clone(), Blanks::PartOfName);
+        with_blanks = kept.change();
+        header.read_names(lines, at, named, Blanks::MaybePadding);
         at += 2;
     }
     let line = lines.get(at).unwrap_or_default();
@@ -126,22 +166,24 @@ fn read_file_header<'a>(lines: &PatchLines<'a>, start: usize) -> Result<(FilePat
         let (change, end) = binary::read(lines, at)?;
         at = end;
         Content::Binary(change)
-    } else if line.starts_with(b"Binary files ") && line.trim_ascii_end().ends_with(b"differ") {
-        let problem = "the change of a binary file is named but not given; make the diff with `git diff --binary`";
-        return Err(EditError::syntax(at + 1, problem));
     } else {
+        refuse_named_only(line, at)?;
         Content::Text(Vec::new())
     };
     let (old_mode, new_mode) = (header.old_mode, header.new_mode);
-    let change = header.change().ok_or_else(|| EditError::syntax(start + 1, "the header names no file"))?;
-    Ok((FilePatch { change, old_mode, new_mode, content, patch_line: start + 1, step: 0 }, at))
+    let trimmed = header.change().ok_or_else(|| EditError::syntax(start + 1, "the header names no file"))?;
+    let (change, blanks) = match with_blanks {
+        Some(change) if change != trimmed && change.trimmed() == trimmed => (change, Blanks::MaybePadding),
+        _ => (trimmed, Blanks::PartOfName),
+    };
+    Ok((FilePatch { change, old_mode, new_mode, content, patch_line: start + 1, step: 0, blanks }, at))
 }
 
 impl Header {
     /// Takes in the `---` and the `+++` line.
-    fn read_names(&mut self, lines: &PatchLines, at: usize, named: Option<Vec<u8>>) {
+    fn read_names(&mut self, lines: &PatchLines, at: usize, named: Option<Vec<u8>>, blanks: Blanks) {
         let rest = |at: usize| lines.get(at).map(|line| &line[4..]).unwrap_or_default();
-        let (old, new) = (names::from_header(rest(at)), names::from_header(rest(at + 1)));
+        let (old, new) = (names::from_header(rest(at), blanks), names::from_header(rest(at + 1), blanks));
         let (old_stamp, new_stamp) = (names::stamp_of(rest(at)), names::stamp_of(rest(at + 1)));
         let is_named = |name: &Vec<u8>| [&old, &new].into_iter().flatten().all(|side| names::is_below_root(side, name));
         // Time stamps are written by a tool that compared two folders.

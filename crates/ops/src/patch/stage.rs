@@ -160,6 +160,7 @@ impl Stage {
             return Err(ToolError::new(ErrorKind::PatchSyntax, "A part of the patch names no file"));
         };
         refuse_links(file, &path)?;
+        self.refuse_submodule(file, &path)?;
         let base = source.as_ref().map(|path| self.source(file, path)).transpose()?;
         let held = self.applied(file, base.as_ref().map(|base| &base.held), &path, limits)?;
         if target.is_some() && target != source {
@@ -197,6 +198,16 @@ impl Stage {
         self.order.extend(target);
         self.order.extend(source);
         Ok(())
+    }
+
+    /// Refuses what git writes of a submodule, where no mode says so. A file may hold such a line too.
+    fn refuse_submodule(&self, file: &FilePatch<'_>, path: &WsPath) -> Result<()> {
+        let is_file = self.places.get(path).is_some_and(|place| place.now.is_some());
+        if is_file || !file.is_of_submodule() {
+            return Ok(());
+        }
+        let message = format!("{path} is a submodule in the patch; a patch can only change files. Nothing was written");
+        Err(ToolError::new(ErrorKind::WrongType, message))
     }
 
     /// What a file holds after its part of the patch.
