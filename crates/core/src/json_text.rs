@@ -18,9 +18,11 @@ pub struct JsonText(Box<RawValue>);
 impl JsonText {
     /// Takes text that must be one JSON value.
     pub fn parse(text: String) -> Result<Self> {
-        RawValue::from_string(text)
-            .map(Self)
-            .map_err(|error| ToolError::new(ErrorKind::WrongType, format!("Content is not valid JSON: {error}")))
+        RawValue::from_string(text).map(Self).map_err(|error| {
+            let why = crate::without_position(&error.to_string());
+            let place = format!("line {}, column {} of the new text", error.line(), error.column());
+            ToolError::new(ErrorKind::WrongType, format!("Content is not valid JSON: {why} ({place})"))
+        })
     }
 
     /// Writes a value as JSON text.
@@ -83,7 +85,8 @@ impl JsonText {
     /// The value in the canonical form of RFC 8785, over which its hash is made.
     pub fn canonical(&self) -> Result<Vec<u8>> {
         let unfit = |error: &dyn fmt::Display| {
-            ToolError::new(ErrorKind::InvalidArgument, format!("JSON content has no canonical form: {error}"))
+            let why = crate::without_position(&error.to_string());
+            ToolError::new(ErrorKind::InvalidArgument, format!("JSON content has no canonical form: {why}"))
         };
         let value: serde_json::Value = serde_json::from_str(self.as_str()).map_err(|error| unfit(&error))?;
         serde_json_canonicalizer::to_vec(&value).map_err(|error| unfit(&error))
