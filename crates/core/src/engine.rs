@@ -236,7 +236,7 @@ impl Engine {
             warnings: Mutex::default(),
             paths: Mutex::default(),
         };
-        let output = tool.call(&cx, &*self.policy, &call.args).await?;
+        let output = cx.with_warnings(tool.call(&cx, &*self.policy, &call.args).await?, toolset.dialect())?;
         if output.len() > self.limits.response_bytes {
             let message = format!(
                 "The answer is {} bytes, over the limit of {}; ask for less (one folder, one file, a narrower pattern)",

@@ -2,8 +2,8 @@
 
 use crate::engine::Turns;
 use crate::{
-    CallId, Caller, CommitId, ErrorKind, JsonText, Limits, Policy, Result, Role, Timestamp, ToolError, Workspace,
-    WorkspaceId, WsPath,
+    CallId, Caller, CommitId, Dialect, ErrorKind, JsonText, Limits, Notice, Policy, Result, Role, Timestamp, ToolError,
+    Workspace, WorkspaceId, WsPath,
 };
 use async_trait::async_trait;
 use schemars::{JsonSchema, Schema, generate::SchemaSettings};
@@ -68,7 +68,7 @@ pub struct CallCx {
     pub limits: Limits,
     pub(crate) turns: Arc<Turns>,
     pub(crate) committed: Arc<OnceLock<CommitId>>,
-    pub(crate) warnings: Mutex<Vec<String>>,
+    pub(crate) warnings: Mutex<Vec<Notice>>,
     pub(crate) paths: Mutex<Vec<WsPath>>,
 }
 
@@ -84,8 +84,18 @@ impl CallCx {
     }
 
     /// Tells the caller something beside the answer, which gets it as one of its `warnings`.
-    pub fn warn(&self, warning: String) {
-        self.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(warning);
+    pub fn warn(&self, warning: impl Into<Notice>) {
+        self.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(warning.into());
+    }
+
+    /// Adds the warnings of the call to its answer, in the form of its toolset.
+    pub(crate) fn with_warnings(&self, answer: String, dialect: &dyn Dialect) -> Result<String> {
+        let warnings = std::mem::take(&mut *self.warnings.lock().unwrap_or_else(PoisonError::into_inner));
+        let Some(start) = answer.strip_suffix('}').filter(|_| !warnings.is_empty()) else { return Ok(answer) };
+        let comma = if start.ends_with('{') { "" } else { "," };
+        let shown: Vec<String> = warnings.iter().map(|warning| dialect.notice(warning)).collect();
+        let warnings = serde_json::to_string(&shown).map_err(ToolError::internal)?;
+        Ok(format!("{start}{comma}\"warnings\":{warnings}}}"))
     }
 
     /// The same circumstances for work that goes on when the call is over: what it commits carries the call's id.
@@ -219,7 +229,7 @@ fn optional_without_null(property: &mut Value) {
     }
 }
 
-/// The schema of what [`with_warnings`] adds to an answer.
+/// The schema of what [`CallCx::with_warnings`] adds to an answer.
 fn warnings_schema() -> Value {
     json!({
         "description": "What the caller should know beside the answer; left out if there is nothing.",
@@ -271,10 +281,11 @@ impl<T: Tool> DynTool for Erased<T> {
         };
         crate::policy::require(policy, cx, T::ACTION, self.tool.approval(cx, &args).await?).await?;
         match self.tool.run(cx, args).await {
-            Ok(output) => with_warnings(output.render()?, &cx.warnings),
+            Ok(output) => output.render(),
             Err(error) => {
                 let paths = std::mem::take(&mut *cx.paths.lock().unwrap_or_else(PoisonError::into_inner));
-                Err(first_authorise(cx, error.naming(paths)).await)
+                let error = first_authorise(cx, error.naming(paths)).await;
+                Err(cx.with_near_names(error).await)
             }
         }
     }
@@ -299,15 +310,6 @@ pub fn without_position(message: &str) -> String {
         is_number(words.next()) && words.next() == Some("column") && is_number(words.next()) && words.next().is_none()
     });
     message[..position.unwrap_or(message.len())].to_owned()
-}
-
-/// Adds the warnings of a call to its answer.
-fn with_warnings(answer: String, warnings: &Mutex<Vec<String>>) -> Result<String> {
-    let warnings = std::mem::take(&mut *warnings.lock().unwrap_or_else(PoisonError::into_inner));
-    let Some(start) = answer.strip_suffix('}').filter(|_| !warnings.is_empty()) else { return Ok(answer) };
-    let comma = if start.ends_with('{') { "" } else { "," };
-    let warnings = serde_json::to_string(&warnings).map_err(ToolError::internal)?;
-    Ok(format!("{start}{comma}\"warnings\":{warnings}}}"))
 }
 
 /// Who may not enter does not learn what is wrong with the arguments. Errors of other kinds come from the workspace,

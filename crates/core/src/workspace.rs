@@ -52,6 +52,12 @@ pub trait Workspace: Send + Sync {
     /// Lists a folder, sorted by path in byte order, up to `limit` entries.
     async fn list(&self, folder: &WsPath, depth: Depth, limit: usize) -> Result<Listing>;
 
+    /// The paths of what is directly in a folder, up to `limit`, without a look at the contents.
+    async fn names(&self, folder: &WsPath, limit: usize) -> Result<Vec<WsPath>> {
+        let listing = self.list(folder, Depth::Children, limit).await?;
+        Ok(listing.entries.into_iter().map(|entry| entry.path).collect())
+    }
+
     /// Finds files below a folder by their paths.
     async fn find(&self, find: Find) -> Result<FilesFound>;
 

@@ -13,7 +13,6 @@ mod glob;
 mod heavy;
 mod list;
 mod locate;
-mod near;
 pub mod outside;
 mod patch;
 mod place;

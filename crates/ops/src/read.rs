@@ -1,7 +1,6 @@
 //! Reading a file.
 
 use crate::document::Editable;
-use crate::near;
 use std::io::Cursor;
 use toolrest_core::{CallCx, Content, Entry, ErrorKind, File, OpenFile, Result, ToolError, WsPath};
 
@@ -21,10 +20,7 @@ pub(crate) async fn read_bounded(cx: &CallCx, path: &WsPath) -> Result<File> {
 
 /// Reads a file. A folder has no content to read.
 pub async fn read(cx: &CallCx, path: &WsPath) -> Result<(Entry, Content)> {
-    let file = match read_bounded(cx, path).await {
-        Err(error) if error.kind == ErrorKind::NotFound => return Err(near::with_names(cx, path, error).await),
-        read => read?,
-    };
+    let file = read_bounded(cx, path).await?;
     match file.content {
         Some(content) => Ok((file.entry, content)),
         None => Err(ToolError::new(ErrorKind::IsDirectory, format!("{path} is a folder; list it instead"))),

@@ -290,6 +290,12 @@ impl Workspace for FolderWorkspace {
         .await
     }
 
+    async fn names(&self, folder: &WsPath, limit: usize) -> Result<Vec<WsPath>> {
+        let made_by_the_system = self.store.virtual_files(self.access).await?;
+        let folder = folder.clone();
+        self.on_disk(move |disk| disk.names(&folder, limit, made_by_the_system)).await
+    }
+
     async fn find(&self, find: Find) -> Result<FilesFound> {
         self.find_everywhere(find).await
     }

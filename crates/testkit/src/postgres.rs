@@ -223,7 +223,7 @@ fn newest_debian_program(name: &str) -> Option<PathBuf> {
     found.pop().map(|(_, file)| file)
 }
 
-fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
 }
 

@@ -1,5 +1,6 @@
 //! The real binary, run as a user runs it.
 
+use std::ffi::OsString;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
@@ -8,6 +9,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use crate::client::Client;
+use crate::postgres::is_root;
 use crate::process::{Process, Program, STDOUT};
 use crate::watchdog::{self, LastSignal};
 
@@ -37,9 +39,26 @@ pub struct ServerOptions {
     binary: PathBuf,
     backend: Backend,
     env: Vec<(String, String)>,
+    permissions: Permissions,
+}
+
+/// Whether permissions of files keep the server out.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Permissions {
+    /// As they do for whoever runs the tests: not if that is root.
+    AsForTests,
+    /// As they do for an ordinary user.
+    Bind,
 }
 
 impl ServerOptions {
+    /// Has permissions of files keep the server out, also if root runs the tests.
+    #[must_use]
+    pub fn bound_by_permissions(mut self) -> Self {
+        self.permissions = Permissions::Bind;
+        self
+    }
+
     /// Sets an environment variable; the last setting of a name wins.
     #[must_use]
     pub fn env(mut self, name: &str, value: &str) -> Self {
@@ -101,7 +120,7 @@ pub struct Server {
 impl Server {
     /// Options with limits on sign-in lifted, since every test signs in from one address.
     pub fn options(binary: impl Into<PathBuf>, backend: Backend) -> ServerOptions {
-        ServerOptions { binary: binary.into(), backend, env: Vec::new() }
+        ServerOptions { binary: binary.into(), backend, env: Vec::new(), permissions: Permissions::AsForTests }
             .env("TOOLREST__AUTH__ATTEMPTS_PER_ADDRESS", "100000")
             .env("TOOLREST__AUTH__REGISTRATIONS_PER_ADDRESS", "100000")
             .env("TOOLREST__LOG__LEVEL", "warn")
@@ -209,7 +228,12 @@ fn make_folders(home: &Path) {
 
 fn launch(options: &ServerOptions, home: &Path, listen: &str) -> Result<(Process, String), Refusal> {
     make_folders(home);
-    let mut command = vec![
+    let mut command: Vec<OsString> = Vec::new();
+    if options.permissions == Permissions::Bind && is_root() {
+        // Without these capabilities the permissions of its own files bind root as they do others.
+        command.extend(["setpriv", "--bounding-set", "-dac_override,-dac_read_search", "--"].map(OsString::from));
+    }
+    command.extend([
         options.binary.clone().into_os_string(),
         "serve".into(),
         "--listen".into(),
@@ -218,7 +242,7 @@ fn launch(options: &ServerOptions, home: &Path, listen: &str) -> Result<(Process
         data_folder(home).into(),
         "--allow-root".into(),
         folders(home).into(),
-    ];
+    ]);
     if let Backend::Postgres(url) = &options.backend {
         command.push("--database-url".into());
         command.push(url.into());

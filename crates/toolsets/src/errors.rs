@@ -1,5 +1,6 @@
 //! The one table of errors: what each kind is called in each dialect. A missing cell does not compile.
 
+use crate::told::DOWNLOAD;
 use std::fmt::Write;
 use toolrest_core::ErrorKind;
 
@@ -44,7 +45,7 @@ pub fn row(kind: ErrorKind) -> ErrorRow {
         E::NotADirectory        => cells((400, false), ["VALIDATION_ERROR",    "not_a_directory",        "INVALID_PATH",         "INVALID_ARGUMENT",    "NOT_A_DIRECTORY"],       "Name a folder, or read the file"),
         E::ThroughFile          => cells((409, false), ["CONFLICT",            "not_a_directory",        "INVALID_PATH",         "CONFLICT",            "NOT_A_DIRECTORY"],       "Choose a path that does not lead through a file"),
         E::NotEmpty             => cells((409, false), ["CONFLICT",            "conflict",               "NOT_EMPTY",            "CONFLICT",            "NOT_EMPTY"],             "Remove what is in the folder first"),
-        E::Binary               => cells((400, false), ["VALIDATION_ERROR",    "binary_file",            "BINARY_FILE",          "INVALID_ARGUMENT",    "BINARY_FILE"],           "Read the file as base64"),
+        E::Binary               => cells((400, false), ["VALIDATION_ERROR",    "binary_file",            "BINARY_FILE",          "INVALID_ARGUMENT",    "BINARY_FILE"],           DOWNLOAD),
         E::WrongType            => cells((400, false), ["VALIDATION_ERROR",    "invalid_argument",       "INVALID_ARGUMENT",     "INVALID_ARGUMENT",    "INVALID_ARGUMENT"],      "Give content that fits the file's type"),
         E::Protected            => cells((400, false), ["VALIDATION_ERROR",    "invalid_argument",       "PERMISSION_DENIED",    "FORBIDDEN",           "PERMISSION_DENIED"],     "Use the API that manages this file"),
         E::FindNotFound         => cells((400, false), ["VALIDATION_ERROR",    "find_not_found",         "INVALID_ARGUMENT",     "INVALID_ARGUMENT",    "STRING_NOT_FOUND"],      "Read the file and copy the text exactly"),

@@ -15,7 +15,7 @@ use tokio::{
     time::{Instant, MissedTickBehavior},
 };
 use toolrest_core::{
-    CallCx, CheckedIn, Checkout, CheckoutMode, ErrorKind, FairQueue, Full, Places, Result, Scope, TakenPlace,
+    CallCx, CheckedIn, Checkout, CheckoutMode, ErrorKind, FairQueue, Full, Notice, Places, Result, Scope, TakenPlace,
     Timestamp, ToolError, UserId, WorkspaceId, now,
 };
 use toolrest_sandbox::{Input, Limit, Stdin};
@@ -119,7 +119,7 @@ pub struct Ended {
     /// The limit that ended it.
     pub limit: Option<Limit>,
     /// What else there is to say about its end.
-    pub reason: Option<String>,
+    pub reason: Option<Notice>,
     /// What became of what it changed; the commit is the last one.
     pub checked_in: CheckedIn,
 }
@@ -479,13 +479,13 @@ impl Attended {
                 () = self.process.stop.notified() => {
                     self.started.running.kill();
                     let why = self.process.stop_reason.get().copied().unwrap_or_default();
-                    reason.get_or_insert_with(|| why.to_owned());
+                    reason.get_or_insert_with(|| why.to_owned().into());
                 }
                 // It may have been renewed meanwhile.
                 () = tokio::time::sleep_until(self.lease.until()), if reason.is_none() => {
                     if self.lease.until() <= Instant::now() {
                         self.started.running.kill();
-                        reason = Some("Nobody asked after it for too long".to_owned());
+                        reason = Some("Nobody asked after it for too long".to_owned().into());
                     }
                 }
             }
@@ -494,14 +494,14 @@ impl Attended {
     }
 
     /// Commits what it has changed so far; gives the reason why it cannot go on, if it cannot.
-    async fn commit(&mut self) -> Option<String> {
+    async fn commit(&mut self) -> Option<Notice> {
         match self.checkout.check_in(&self.cx).await {
             Ok(checked_in) => {
                 add(&mut self.told, checked_in);
                 None
             }
             // Who started it is no member any more, or the workspace is gone.
-            Err(error) if error.kind == ErrorKind::Forbidden => Some(error.message),
+            Err(error) if error.kind == ErrorKind::Forbidden => Some(Notice::of_error(&error, str::to_owned)),
             Err(error) => {
                 tracing::warn!(%error, "what a background process changed could not be committed yet");
                 None
@@ -509,7 +509,7 @@ impl Attended {
         }
     }
 
-    async fn end(self, reason: Option<String>) {
+    async fn end(self, reason: Option<Notice>) {
         let Self { place, process, started: Started { running, proxy: _proxy }, checkout, cx, mut told, .. } = self;
         let report = running.wait().await;
         let (checked_in, not_kept) = match checkout.finish(&cx).await {
@@ -517,7 +517,10 @@ impl Attended {
                 add(&mut told, checked_in);
                 (told, None)
             }
-            Err(error) => (told, Some(format!("What it changed last is not kept: {error}"))),
+            Err(error) => {
+                let not_kept = |why: &str| format!("What it changed last is not kept: {why}");
+                (told, Some(Notice::of_error(&error, not_kept)))
+            }
         };
         let ended = match report {
             Ok(report) => Ended {
@@ -531,7 +534,7 @@ impl Attended {
                 exit_code: None,
                 duration: process.begun.elapsed(),
                 limit: None,
-                reason: Some(error.to_string()),
+                reason: Some(error.to_string().into()),
                 checked_in,
             },
         };

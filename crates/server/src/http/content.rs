@@ -26,7 +26,10 @@ pub(crate) async fn download(State(app): State<Arc<App>>, at: At, headers: Heade
         (on_disk, None)
     } else {
         // It is in memory as a whole until it was sent.
-        let open = toolrest_ops::open(&cx, &path).await?;
+        let open = match toolrest_ops::open(&cx, &path).await {
+            Ok(open) => open,
+            Err(error) => return Err(cx.with_near_names(error).await.into()),
+        };
         let size = usize::try_from(open.entry.size).unwrap_or(0);
         (open, Some(app.budget.reserve(&of_user(at.caller.user), size).await?))
     };

@@ -1,7 +1,7 @@
 //! Changing a folder.
 
 use super::cleared::{Cleared, WithoutCleared};
-use super::disk::{below_root, path_of};
+use super::disk::{below_root, path_of, shown};
 use super::errors::{Attempt, told};
 use super::overlay::{Overlay, Standing, overlay};
 use super::steps::Steps;
@@ -19,8 +19,8 @@ use std::{
 };
 use tokio::runtime::Handle;
 use toolrest_core::{
-    Access, CallCx, Change, Changeset, Commit, CommitId, Content, ContentHash, ErrorKind, FileType, Result, Timestamp,
-    ToolError, WsPath, now,
+    Access, CallCx, Change, Changeset, Commit, CommitId, Content, ContentHash, ErrorKind, FileType, Notice, Result,
+    Timestamp, ToolError, WsPath, now,
 };
 use toolrest_directory::{
     Applied, CommitOptions, Effect, Error, ErrorKind as DiskError, HardLinks, Kind, Record, Recovered, Repositories,
@@ -157,11 +157,11 @@ impl Job {
         changes: &Changeset,
         contents: Vec<Option<Prepared>>,
         Besides { mut cleared, made_by }: Besides,
-    ) -> Result<(Commit, Vec<String>)> {
+    ) -> Result<(Commit, Vec<Notice>)> {
         let (disk, root) = (&self.folder.disk, &self.folder.disk.root);
         let at = now();
         let links = self.links_in_the_way(changes)?;
-        let mut warnings: Vec<String> = links.iter().map(|path| gave_way(path)).collect();
+        let mut warnings: Vec<Notice> = links.iter().map(|path| gave_way(path)).collect();
         cleared.add(links);
         let (seen, mut planned) = self.plan(&WithoutCleared { disk, cleared: &cleared }, changes, &contents, at)?;
         let Some(id) = planned.commit_id() else {
@@ -205,7 +205,8 @@ impl Job {
                 turn.commit(&disk_changes, &options, |_| self.record(commit)).map_err(|error| failed(&error))?;
             warnings.extend(rewritten_in_place(&applied));
             // The commit stands, whatever becomes of a time.
-            warnings.extend(touched.iter().filter_map(|path| touch(path).err()).map(|error| error.message));
+            let failures = touched.iter().filter_map(|path| touch(path).err());
+            warnings.extend(failures.map(|error| Notice::of_error(&error, str::to_owned)));
         }
         Ok((Commit { id: Some(id), created_at: at, outcomes }, warnings))
     }
@@ -353,21 +354,24 @@ fn with_emptied_folders(due: Vec<RowOp>, planned: Vec<RowOp>) -> Vec<RowOp> {
 }
 
 /// Says which files were changed in place, because they have other names too.
-fn rewritten_in_place(applied: &Applied) -> impl Iterator<Item = String> {
+fn rewritten_in_place(applied: &Applied) -> impl Iterator<Item = Notice> {
     let in_place = applied.changes.iter().filter(|change| change.effect == Effect::RewrittenInPlace);
     in_place.map(|change| {
         let path = path_of(&change.path).unwrap_or_else(WsPath::root);
-        format!(
+        let text = format!(
             "{path} was changed in place, because it has several names (hard links), which all show the change, or \
              because its folder lets nobody else put another file there"
-        )
+        );
+        Notice::about(&path, text)
     })
 }
 
-fn gave_way(link: &Path) -> String {
-    format!("The symbolic link at /{} gave way to what stood there before", link.display())
+fn gave_way(link: &Path) -> Notice {
+    let path = shown(link);
+    Notice { text: format!("The symbolic link at {path} gave way to what stood there before"), paths: vec![path] }
 }
 
-fn not_kept(path: &WsPath) -> String {
-    format!("What {path} held before is over the limits of the history: this change of it cannot be undone")
+fn not_kept(path: &WsPath) -> Notice {
+    let text = format!("What {path} held before is over the limits of the history: this change of it cannot be undone");
+    Notice::about(path, text)
 }

@@ -12,7 +12,7 @@ use crate::disk_fault::disk_fault;
 use crate::folder::FolderWorkspace;
 use crate::folder::cleared::Cleared;
 use crate::folder::commit::{Besides, Job, MadeBy, failed};
-use crate::folder::disk::{Disk, below_root, path_of};
+use crate::folder::disk::{Disk, below_root, path_of, shown};
 use crate::folder::errors::{Attempt, told};
 use crate::scratch::held;
 use async_trait::async_trait;
@@ -23,7 +23,7 @@ use std::{
 };
 use toolrest_core::{
     Attribution, CallCx, CheckedIn, Checkout, CommitId, Depth, ErrorKind, FileType, Ground, KeepLimits, LeftOutReason,
-    Result, ToolError, WorkspaceSettings, WsPath,
+    Notice, Result, ToolError, WorkspaceSettings, WsPath,
 };
 use toolrest_directory::{
     Beginning, Difference, Differences, NotTaken, Root, Staying, Turn, WhyNot, leads_into_repository,
@@ -127,7 +127,8 @@ impl Aside {
                 Ok(not_taken) => tell(findings, not_taken, cx),
                 Err(error) if commit.is_none() => return Err(error),
                 Err(error) => {
-                    cx.warn(format!("What has no versions may not have reached the folder: {}", error.message));
+                    let not_taken = |why: &str| format!("What has no versions may not have reached the folder: {why}");
+                    cx.warn(Notice::of_error(&error, not_taken));
                     for path in &targets {
                         findings.leave_out(path, LeftOutReason::Unreadable);
                     }
@@ -257,29 +258,25 @@ fn tell(findings: &mut Findings, all: Vec<NotTaken>, cx: &CallCx) {
             WhyNot::Failed(error) => {
                 findings.leave_out(&path, LeftOutReason::Unreadable);
                 let name = shown(&path);
-                failures.push(format!("{name} could not be brought to the folder, or only a part of it: {error}"));
+                let text = format!("{name} could not be brought to the folder, or only a part of it: {error}");
+                failures.push(Notice { text, paths: vec![name] });
             }
         }
     }
     for warning in the_first_of(failures) {
-        tracing::warn!(warning, "what a program left could not be taken over");
+        tracing::warn!(warning = warning.text, "what a program left could not be taken over");
         cx.warn(warning);
     }
 }
 
 /// No more warnings than anybody reads, and how many there are beside them.
-fn the_first_of(mut warnings: Vec<String>) -> Vec<String> {
+fn the_first_of(mut warnings: Vec<Notice>) -> Vec<Notice> {
     let unsaid = warnings.len().saturating_sub(MOST_WARNINGS);
     if unsaid > 0 {
         warnings.truncate(MOST_WARNINGS);
-        warnings.push(format!("and {unsaid} more that could not be brought to the folder"));
+        warnings.push(format!("and {unsaid} more that could not be brought to the folder").into());
     }
     warnings
-}
-
-/// A path as reports have it. Names that are not text are made readable.
-pub(super) fn shown(path: &Path) -> String {
-    format!("/{}", path.to_string_lossy())
 }
 
 #[cfg(test)]
