@@ -38,7 +38,8 @@ use std::{
 use toolrest_core::{Engine, ErrorKind, FairQueue, Result, ToolError};
 use toolrest_ops::exec::Processes;
 use toolrest_ops::outside::AddressRange;
-use toolrest_store::{Store, StoredWorkspaces};
+use toolrest_store::Store;
+use toolrest_workspaces::StoredWorkspaces;
 use tower::ServiceExt;
 use tracing::Instrument;
 use uuid::Uuid;

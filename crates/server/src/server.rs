@@ -23,10 +23,8 @@ use std::{
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use toolrest_core::{AllowAll, Engine, FairQueue, Limits, Places, ToolError};
-use toolrest_store::{
-    AllowedRoot, FolderOptions, HistoryLimits, Postgres, PostgresOptions, Quotas, Repositories, Scratch, Sqlite, Store,
-    StoredWorkspaces, WriteBehind,
-};
+use toolrest_store::{Postgres, PostgresOptions, Quotas, Sqlite, Store, WriteBehind};
+use toolrest_workspaces::{AllowedRoot, FolderOptions, HistoryLimits, Repositories, Scratch, StoredWorkspaces};
 
 /// How long a connection may take to send a request's head.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);

@@ -7,7 +7,7 @@ use zstd::bulk::{Compressor, Decompressor};
 
 /// How the bytes of a blob are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Encoding {
+pub enum Encoding {
     Raw,
     Zstd,
     /// Not kept: only its size and hash are known.
@@ -15,7 +15,7 @@ pub(crate) enum Encoding {
 }
 
 impl Encoding {
-    pub(crate) fn code(self) -> i16 {
+    pub fn code(self) -> i16 {
         match self {
             Self::Raw => 0,
             Self::Zstd => 1,
@@ -23,14 +23,14 @@ impl Encoding {
         }
     }
 
-    pub(crate) fn from_code(code: i16) -> Option<Self> {
+    pub fn from_code(code: i16) -> Option<Self> {
         [Self::Raw, Self::Zstd, Self::Dropped].into_iter().find(|encoding| encoding.code() == code)
     }
 }
 
 /// A content made ready for the database: hashed, and compressed where that was asked for and pays.
 #[derive(Clone, Debug)]
-pub(crate) struct Prepared {
+pub struct Prepared {
     /// The hash that the API reports.
     pub hash: ContentHash,
     pub form: Form,
@@ -43,12 +43,12 @@ pub(crate) struct Prepared {
     pub encoding: Encoding,
     pub data: Vec<u8>,
     /// What searches can tell of the text without reading it; bytes that are no text have none.
-    pub signature: Option<Signature>,
+    pub(crate) signature: Option<Signature>,
 }
 
 /// Whether heads are kept compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Compression {
+pub enum Compression {
     /// Fast to search: for the embedded database.
     Off,
     /// Less to send and to write: for PostgreSQL.
@@ -61,7 +61,7 @@ const COMPRESS_FROM_BYTES: usize = 512;
 const HEAVY_FROM_BYTES: usize = 128 << 10;
 
 impl Prepared {
-    pub(crate) fn of(content: &Content, compression: Compression) -> Result<Self> {
+    pub fn of(content: &Content, compression: Compression) -> Result<Self> {
         let bytes = content.stored();
         let hash = content.hash()?;
         // Of text and bytes the API's hash is the one of the stored bytes.
@@ -81,7 +81,7 @@ impl Prepared {
     }
 
     /// A content of which only so much is known.
-    pub(crate) fn dropped(hash: ContentHash, form: Form, size: i64) -> Self {
+    pub fn dropped(hash: ContentHash, form: Form, size: i64) -> Self {
         Self {
             hash,
             form,
@@ -105,7 +105,7 @@ fn weight(content: &Content) -> usize {
 }
 
 /// The bytes compressed, if that pays.
-pub(crate) fn compressed(bytes: &[u8]) -> Result<Option<Vec<u8>>> {
+pub fn compressed(bytes: &[u8]) -> Result<Option<Vec<u8>>> {
     if bytes.len() < COMPRESS_FROM_BYTES {
         return Ok(None);
     }
@@ -123,10 +123,7 @@ thread_local! {
 }
 
 /// Prepares the content of each change, where it has one.
-pub(crate) async fn prepare(
-    changes: Changeset,
-    compression: Compression,
-) -> Result<(Changeset, Vec<Option<Prepared>>)> {
+pub async fn prepare(changes: Changeset, compression: Compression) -> Result<(Changeset, Vec<Option<Prepared>>)> {
     let heavy: usize =
         changes.changes.iter().map(|change| if let Change::Put(put) = change { weight(&put.content) } else { 0 }).sum();
     let work = move || {
@@ -151,7 +148,7 @@ pub(crate) async fn prepare(
 }
 
 /// Gives back bytes that were compressed.
-pub(crate) fn decompressed(data: &[u8], size: usize) -> Result<Vec<u8>> {
+pub fn decompressed(data: &[u8], size: usize) -> Result<Vec<u8>> {
     DECOMPRESSOR.with_borrow_mut(|zstd| match zstd {
         Ok(zstd) => zstd.decompress(data, size).map_err(ToolError::internal),
         Err(error) => Err(ToolError::internal(error)),
@@ -159,7 +156,7 @@ pub(crate) fn decompressed(data: &[u8], size: usize) -> Result<Vec<u8>> {
 }
 
 /// Gives back the bytes that were stored.
-pub(crate) fn stored_bytes(encoding: i16, size: i64, data: &[u8]) -> Result<Cow<'_, [u8]>> {
+pub fn stored_bytes(encoding: i16, size: i64, data: &[u8]) -> Result<Cow<'_, [u8]>> {
     match Encoding::from_code(encoding) {
         Some(Encoding::Raw) => Ok(Cow::Borrowed(data)),
         Some(Encoding::Zstd) => {
@@ -171,7 +168,7 @@ pub(crate) fn stored_bytes(encoding: i16, size: i64, data: &[u8]) -> Result<Cow<
 }
 
 /// Gives back the content that was stored.
-pub(crate) fn decode(form: i16, encoding: i16, size: i64, data: &[u8]) -> Result<Content> {
+pub fn decode(form: i16, encoding: i16, size: i64, data: &[u8]) -> Result<Content> {
     let form = Form::from_code(form).ok_or_else(|| ToolError::internal(format!("unknown form {form}")))?;
     Content::from_stored(form, stored_bytes(encoding, size, data)?.into_owned())
 }

@@ -5,17 +5,17 @@ use toolrest_core::{ErrorKind, ToolError};
 
 /// Translates a failure below the data directory: a full disk or quota is the operator's to solve, the rest a fault of
 /// ours.
-pub(crate) fn disk_fault(error: io::Error) -> ToolError {
+pub fn disk_fault(error: io::Error) -> ToolError {
     if is_full(&error) { storage_full() } else { ToolError::internal(error) }
 }
 
 /// Whether a disk, or the server's quota on it, is full.
-pub(crate) fn is_full(error: &io::Error) -> bool {
+pub fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 /// The refusal to write below the data directory.
-pub(crate) fn storage_full() -> ToolError {
+pub fn storage_full() -> ToolError {
     let message = "No space is left on the server's disk for the files that programs work on";
     ToolError::new(ErrorKind::StorageFull, message)
 }

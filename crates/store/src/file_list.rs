@@ -18,24 +18,24 @@ pub trait FileList: Send + Sync {
 
 /// A moment in the life of a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Moment(pub(crate) Cursor);
+pub struct Moment(pub Cursor);
 
 /// What a workspace holds, and what its owner has set for it, as of a moment.
 pub struct ListedSince {
-    pub(crate) settings: WorkspaceSettings,
-    pub(crate) moment: Moment,
-    pub(crate) listed: Rows,
+    pub settings: WorkspaceSettings,
+    pub moment: Moment,
+    pub listed: Rows,
 }
 
 impl ListedSince {
     /// Whether nothing has changed.
-    pub(crate) fn is_nothing(&self) -> bool {
+    pub fn is_nothing(&self) -> bool {
         matches!(&self.listed, Rows::Changed(rows) if rows.is_empty())
     }
 }
 
 /// Files and folders, the virtual ones among them.
-pub(crate) enum Rows {
+pub enum Rows {
     /// All there are.
     All(Vec<FileRow>),
     /// Those that changed: as they are now, or none where they are gone.

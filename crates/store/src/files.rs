@@ -32,7 +32,8 @@ impl CallInfo {
     }
 
     /// What became of a folder while the process ran that the call has started. It cannot be told who did it.
-    pub(crate) fn while_process_ran(self) -> Self {
+    #[must_use]
+    pub fn while_process_ran(self) -> Self {
         let tool = CommitInfo::while_process_ran(&self.id.short());
         Self { toolset: CommitInfo::FOLDER.into(), tool: tool.into(), ..self }
     }

@@ -32,7 +32,7 @@ pub trait FolderHistory: Send + Sync {
 }
 
 /// How many of the oldest contents have to go, so that no more than the limit is left.
-pub(crate) fn excess(oldest_bytes: impl IntoIterator<Item = i64>, total: i64, limit: i64) -> usize {
+pub fn excess(oldest_bytes: impl IntoIterator<Item = i64>, total: i64, limit: i64) -> usize {
     let mut left = total;
     let goes = |bytes: &i64| {
         let is_too_much = left > limit;
@@ -43,18 +43,18 @@ pub(crate) fn excess(oldest_bytes: impl IntoIterator<Item = i64>, total: i64, li
 }
 
 /// What is recorded of some files.
-pub struct Recorded(pub(crate) View);
+pub struct Recorded(pub View);
 
 /// A commit that was made in a folder, as it is kept.
 #[derive(Debug)]
 pub struct FolderCommit {
-    pub(crate) workspace: WorkspaceId,
-    pub(crate) id: CommitId,
-    pub(crate) at: Timestamp,
-    pub(crate) call: CallInfo,
-    pub(crate) undoes: Option<CommitId>,
-    pub(crate) plan: Plan,
-    pub(crate) contents: Vec<Prepared>,
+    pub workspace: WorkspaceId,
+    pub id: CommitId,
+    pub at: Timestamp,
+    pub call: CallInfo,
+    pub undoes: Option<CommitId>,
+    pub plan: Plan,
+    pub contents: Vec<Prepared>,
 }
 
 /// A commit without its contents, which follow it.
@@ -81,7 +81,7 @@ struct ContentHead {
 
 impl FolderCommit {
     /// The commit as bytes: the length of the head, the head, the contents.
-    pub(crate) fn encode(&mut self) -> Result<Vec<u8>> {
+    pub fn encode(&mut self) -> Result<Vec<u8>> {
         let contents = self.contents.iter().map(|content| ContentHead {
             hash: content.hash,
             form: content.form,
@@ -110,7 +110,7 @@ impl FolderCommit {
     }
 
     /// Takes the bytes that [`FolderCommit::encode`] gave.
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Self> {
+    pub fn decode(bytes: &[u8]) -> Result<Self> {
         let torn = || ToolError::internal("the journal holds a commit that cannot be understood");
         let (length, rest) = bytes.split_first_chunk().ok_or_else(torn)?;
         let length = usize::try_from(u64::from_le_bytes(*length)).map_err(ToolError::internal)?;

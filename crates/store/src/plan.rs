@@ -6,7 +6,7 @@
 
 mod needs;
 
-pub(crate) use needs::Needs;
+pub use needs::Needs;
 
 use crate::blob::Prepared;
 use serde::{Deserialize, Serialize};
@@ -20,7 +20,7 @@ use toolrest_core::{
 
 /// A row of `files`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct FileRow {
+pub struct FileRow {
     pub id: FileId,
     pub path: WsPath,
     pub display_name: Option<String>,
@@ -35,16 +35,16 @@ pub(crate) struct FileRow {
 }
 
 /// The type of a symbolic link, as modes have it.
-pub(crate) const MODE_OF_LINK: u32 = 0o120_000;
+pub const MODE_OF_LINK: u32 = 0o120_000;
 
 /// Whether a mode is the one of a symbolic link.
-pub(crate) fn is_link(mode: u32) -> bool {
+pub fn is_link(mode: u32) -> bool {
     mode & !0o7777 == MODE_OF_LINK
 }
 
 /// The current version of a file.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(crate) struct Head {
+pub struct Head {
     pub seq: i64,
     pub version: VersionId,
     pub hash: ContentHash,
@@ -74,7 +74,7 @@ impl From<FileRow> for Entry {
 
 /// What was found.
 #[derive(Debug, Default)]
-pub(crate) struct View {
+pub struct View {
     /// What stands at the paths that were asked for.
     pub live: BTreeMap<WsPath, FileRow>,
     /// What lies below the folders that were asked for.
@@ -89,7 +89,7 @@ pub(crate) struct View {
 
 /// What lies below a folder.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Below {
+pub struct Below {
     pub entries: i64,
     pub holds_virtual: bool,
     pub longest_path_bytes: i64,
@@ -97,7 +97,7 @@ pub(crate) struct Below {
 
 /// One operation on rows. They are applied in order.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum RowOp {
+pub enum RowOp {
     /// Inserts the row, and the first version if it has one.
     Insert(FileRow),
     /// Adds a version and makes it current, in place of another with this content.
@@ -118,7 +118,7 @@ pub(crate) enum RowOp {
 
 /// A changeset turned into operations.
 #[derive(Debug, Default)]
-pub(crate) struct Plan {
+pub struct Plan {
     pub ops: Vec<RowOp>,
     pub effects: Vec<Effect>,
     pub outcomes: Vec<Outcome>,
@@ -126,17 +126,17 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// The id to record it under; none if there is nothing to record.
-    pub(crate) fn commit_id(&self) -> Option<CommitId> {
+    pub fn commit_id(&self) -> Option<CommitId> {
         (!self.effects.is_empty()).then(CommitId::new)
     }
 
-    pub(crate) fn into_commit(self, id: Option<CommitId>, created_at: Timestamp) -> Commit {
+    pub fn into_commit(self, id: Option<CommitId>, created_at: Timestamp) -> Commit {
         Commit { id, created_at, outcomes: self.outcomes }
     }
 }
 
 /// Turns changes into row operations, or says what stands in the way.
-pub(crate) fn plan(changes: &Changeset, contents: &[Option<Prepared>], view: View, now: Timestamp) -> Result<Plan> {
+pub fn plan(changes: &Changeset, contents: &[Option<Prepared>], view: View, now: Timestamp) -> Result<Plan> {
     let places = view.live.values().map(|row| (row.id, row.path.clone())).collect();
     let mut planner = Planner { view, places, now, plan: Plan::default() };
     for expect in &changes.expect {
@@ -531,7 +531,7 @@ impl Planner {
 }
 
 /// Takes out what stands at a path and below it.
-pub(crate) fn taken_out<T>(map: &mut BTreeMap<WsPath, T>, path: &WsPath) -> Vec<(WsPath, T)> {
+pub fn taken_out<T>(map: &mut BTreeMap<WsPath, T>, path: &WsPath) -> Vec<(WsPath, T)> {
     let (low, high) = path.below_range();
     let below = map.range::<str, _>((Bound::Excluded(&*low), Bound::Excluded(&*high))).map(|(below, _)| below.clone());
     let paths: Vec<WsPath> = std::iter::once(path.clone()).chain(below).collect();
@@ -549,7 +549,7 @@ fn with_execution(mode: Option<u32>, executable: bool) -> u32 {
 }
 
 /// The first version with this content.
-pub(crate) fn head(content: &Prepared) -> Head {
+pub fn head(content: &Prepared) -> Head {
     Head {
         seq: 1,
         version: VersionId::new(),
@@ -598,7 +598,7 @@ fn already_exists(path: &WsPath) -> ToolError {
     ToolError::new(ErrorKind::AlreadyExists, format!("A file or folder already exists at {path}"))
 }
 
-pub(crate) fn no_such_file(file: FileId) -> ToolError {
+pub fn no_such_file(file: FileId) -> ToolError {
     ToolError::new(ErrorKind::NotFound, format!("File not found: {file}"))
 }
 

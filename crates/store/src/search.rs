@@ -12,9 +12,10 @@ mod scan;
 mod turns;
 
 pub(crate) use index::{Changed, Changes, Cursor, FoundFile, IndexedFile, Source};
-pub(crate) use lines::{FoundLines, Piece, stopped};
-pub(crate) use scan::{Stored, TextReader, TextVisitor, Texts, without_mark};
-pub(crate) use turns::{StopOnDrop, Turn, Turns, until};
+pub use lines::{FoundLines, Piece, stopped};
+pub use scan::without_mark;
+pub(crate) use scan::{Stored, TextReader, TextVisitor, Texts};
+pub use turns::{StopOnDrop, Turn, Turns, until};
 
 use async_trait::async_trait;
 use cache::{Cache, Memory};

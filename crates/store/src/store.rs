@@ -229,7 +229,7 @@ pub(crate) fn already_member(email: &str) -> ToolError {
 }
 
 /// The refusal to list what is not a folder.
-pub(crate) fn not_a_folder(path: &WsPath) -> ToolError {
+pub fn not_a_folder(path: &WsPath) -> ToolError {
     ToolError::new(ErrorKind::NotADirectory, format!("{path} is a file, not a folder; read it instead"))
 }
 

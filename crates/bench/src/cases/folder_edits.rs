@@ -14,9 +14,8 @@ use toolrest_core::{
 };
 use toolrest_directory::{Change, CommitOptions, Expect, Hash, Parents, Root};
 use toolrest_edit::{Stop, diff, patch};
-use toolrest_store::{
-    AllowedRoot, FolderOptions, HistoryLimits, NewUser, Place, Scratch, Sqlite, Store, StoredWorkspaces,
-};
+use toolrest_store::{NewUser, Place, Sqlite, Store};
+use toolrest_workspaces::{AllowedRoot, FolderOptions, HistoryLimits, Scratch, StoredWorkspaces};
 
 use super::Effort;
 use crate::process::Folder;

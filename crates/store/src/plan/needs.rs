@@ -7,7 +7,7 @@ use toolrest_core::{Change, Changeset, Destination, Expect, FileId, WsPath};
 
 /// What must be looked up to plan a changeset.
 #[derive(Debug, Default)]
-pub(crate) struct Needs {
+pub struct Needs {
     /// Paths whose rows may change.
     pub at: BTreeSet<WsPath>,
     /// Folders that must stay where they are meanwhile.
@@ -23,7 +23,7 @@ pub(crate) struct Needs {
 }
 
 impl Needs {
-    pub(crate) fn of(changes: &Changeset) -> Self {
+    pub fn of(changes: &Changeset) -> Self {
         let mut needs = Self::default();
         for change in &changes.changes {
             match change {
@@ -65,7 +65,7 @@ impl Needs {
     }
 
     /// Adds the places of files that were found by their ids.
-    pub(crate) fn learn(&mut self, found: &BTreeMap<FileId, FileRow>) {
+    pub fn learn(&mut self, found: &BTreeMap<FileId, FileRow>) {
         for row in found.values() {
             self.path(&row.path);
         }

@@ -8,41 +8,41 @@ use toolrest_core::{
 
 /// What was found in files that follow each other.
 #[derive(Default)]
-pub(crate) struct FoundLines {
-    pub(crate) matches: Vec<LineMatch>,
-    pub(crate) bytes: usize,
+pub struct FoundLines {
+    pub matches: Vec<LineMatch>,
+    pub bytes: usize,
     /// Whether a line was cut, or lines were left out.
-    pub(crate) is_cut: bool,
-    pub(crate) skipped: Skipped,
+    pub is_cut: bool,
+    pub skipped: Skipped,
 }
 
 /// A part of a text, ended by the end of a line.
-pub(crate) struct Piece<'a> {
+pub struct Piece<'a> {
     /// What is at hand: the part, and what is shown around its lines.
-    pub(crate) text: &'a [u8],
+    pub text: &'a [u8],
     /// Where in it the part is.
-    pub(crate) part: Range<usize>,
+    pub part: Range<usize>,
     /// The number of the part's first line.
-    pub(crate) first_line: u64,
+    pub first_line: u64,
     /// Whether the text ends here.
-    pub(crate) is_last: bool,
+    pub is_last: bool,
 }
 
 impl<'a> Piece<'a> {
     /// A text that is at hand from its beginning to its end.
-    pub(crate) fn whole(text: &'a [u8]) -> Self {
+    pub fn whole(text: &'a [u8]) -> Self {
         Self { text, part: 0..text.len(), first_line: 1, is_last: true }
     }
 }
 
 impl FoundLines {
     /// Whether there is more than an answer can have.
-    pub(crate) fn is_full(&self, search: &Search) -> bool {
+    pub fn is_full(&self, search: &Search) -> bool {
         self.is_cut || self.matches.len() > search.limit || self.bytes > search.limit_bytes
     }
 
     /// Searches a part of the text at a path, until there is enough.
-    pub(crate) fn search(
+    pub fn search(
         &mut self,
         piece: &Piece<'_>,
         path: impl Fn() -> WsPath,
@@ -89,7 +89,7 @@ impl FoundLines {
     }
 
     /// Puts together what was found, in order and within the limits.
-    pub(crate) fn together(parts: impl IntoIterator<Item = Self>, search: &Search) -> Found {
+    pub fn together(parts: impl IntoIterator<Item = Self>, search: &Search) -> Found {
         let mut found = Found::default();
         let mut bytes = 0;
         for part in parts {
@@ -114,7 +114,7 @@ impl FoundLines {
 }
 
 /// What a search fails with that nobody waits for any more, or whose time is up.
-pub(crate) fn stopped() -> ToolError {
+pub fn stopped() -> ToolError {
     ToolError::new(ErrorKind::Cancelled, "The search was stopped")
 }
 

@@ -371,7 +371,7 @@ fn readable<'a>(file: &IndexedFile, stored: Stored<'a>) -> Result<Option<Cow<'a,
 }
 
 /// A text without the byte order mark at its beginning, so that `^` matches behind it.
-pub(crate) fn without_mark(text: &[u8]) -> &[u8] {
+pub fn without_mark(text: &[u8]) -> &[u8] {
     text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text)
 }
 

@@ -12,13 +12,13 @@ use toolrest_core::{Access, ErrorKind, FairQueue, Interrupt, Places, Result, Tak
 const SEARCHES_PER_CORE: usize = 4;
 
 /// Lets so many searches run at once. One account, and one workspace, gets half of them at most.
-pub(crate) struct Turns(FairQueue);
+pub struct Turns(FairQueue);
 
 /// The right to search now, given back when dropped.
-pub(crate) type Turn = TakenPlace;
+pub type Turn = TakenPlace;
 
 impl Turns {
-    pub(crate) fn new(cores: usize) -> Self {
+    pub fn new(cores: usize) -> Self {
         let turns = cores * SEARCHES_PER_CORE;
         Self(FairQueue::new(Places { in_all: turns, per_account: turns / 2, per_workspace: turns / 2 }))
     }
@@ -30,7 +30,7 @@ impl Turns {
     }
 
     /// Waits for a turn, until the deadline.
-    pub(crate) async fn wait(&self, access: Access, deadline: Instant) -> Result<Turn> {
+    pub async fn wait(&self, access: Access, deadline: Instant) -> Result<Turn> {
         let turn = self.0.enter(access.user, access.workspace);
         tokio::time::timeout_at(deadline.into(), turn).await.map_err(|_| {
             let message = "Other searches were under way all the time; try again in a moment";
@@ -40,7 +40,7 @@ impl Turns {
 }
 
 /// Whatever ends a future that holds this, a caller that went away included, ends the work on other threads.
-pub(crate) struct StopOnDrop(pub(crate) Arc<Interrupt>);
+pub struct StopOnDrop(pub Arc<Interrupt>);
 
 impl Drop for StopOnDrop {
     fn drop(&mut self) {
@@ -49,7 +49,7 @@ impl Drop for StopOnDrop {
 }
 
 /// Waits for work that can be interrupted, until the deadline.
-pub(crate) async fn until<T>(deadline: Instant, begun: Instant, work: impl Future<Output = Result<T>>) -> Result<T> {
+pub async fn until<T>(deadline: Instant, begun: Instant, work: impl Future<Output = Result<T>>) -> Result<T> {
     match tokio::time::timeout_at(deadline.into(), work).await {
         Ok(Err(error)) if error.kind == ErrorKind::Cancelled => Err(out_of_time(begun.elapsed())),
         Ok(result) => result,

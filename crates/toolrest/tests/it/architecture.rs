@@ -13,7 +13,7 @@ fn dependencies(name: &str) -> BTreeSet<String> {
 
 #[test]
 fn only_the_store_speaks_to_databases() {
-    for name in ["core", "ops", "toolsets", "server", "toolrest"] {
+    for name in ["core", "workspaces", "directory", "ops", "toolsets", "server", "toolrest"] {
         for driver in ["rusqlite", "tokio-postgres", "deadpool-postgres"] {
             assert!(!dependencies(name).contains(driver), "{name} depends on {driver}");
         }
@@ -24,7 +24,8 @@ fn only_the_store_speaks_to_databases() {
 fn dependencies_between_crates_point_one_way() {
     for (name, allowed) in [
         ("core", &[][..]),
-        ("store", &["toolrest-core", "toolrest-directory"]),
+        ("store", &["toolrest-core"]),
+        ("workspaces", &["toolrest-core", "toolrest-directory", "toolrest-store"]),
         ("directory", &[]),
         ("edit", &[]),
         ("sandbox", &[]),

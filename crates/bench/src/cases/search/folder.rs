@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use toolrest_core::{Depth, Find, IgnoredFiles, Interrupt, PathFilter, Search, WsPath};
 use toolrest_directory::Root;
 use toolrest_ops::{Bare, Below, Case as OpsCase, Extent, Glob, Pattern as OpsPattern, Syntax};
-use toolrest_store::{find_in_folder, search_folder};
+use toolrest_workspaces::{find_in_folder, search_folder};
 
 use super::patterns::{Case, PATTERNS, Pattern};
 use super::ripgrep::{self, MODES};

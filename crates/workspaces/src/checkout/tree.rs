@@ -1,0 +1,176 @@
+//! The files of a workspace as they were at one moment.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Bound;
+use toolrest_core::{ContentHash, FileId, FileType, Form, VersionId, WsPath};
+use toolrest_store::file_list::Rows;
+use toolrest_store::plan::{FileRow, Head};
+
+/// What stands at each path.
+#[derive(Debug, Default)]
+pub(super) struct Tree {
+    rows: BTreeMap<WsPath, Row>,
+    places: HashMap<FileId, WsPath>,
+    /// Folders that exist only for what programs do not see.
+    hidden: HashSet<WsPath>,
+    unseen: HashSet<WsPath>,
+}
+
+/// What stands at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Row {
+    pub(super) id: FileId,
+    pub(super) what: What,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    Folder,
+    File(Version),
+    /// What the system keeps, and programs do not see.
+    Unseen,
+}
+
+/// A file's current version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Version {
+    pub(super) id: VersionId,
+    pub(super) blob: ContentHash,
+    pub(super) form: Form,
+    pub(super) file_type: FileType,
+    pub(super) size: i64,
+    pub(super) is_executable: bool,
+}
+
+impl Row {
+    fn of(row: &FileRow) -> Self {
+        let what = match row.head {
+            _ if row.is_virtual => What::Unseen,
+            None if row.file_type == FileType::Folder => What::Folder,
+            None => What::Unseen,
+            Some(Head { version, blob, form, size, .. }) => What::File(Version {
+                id: version,
+                blob,
+                form,
+                file_type: row.file_type,
+                size,
+                is_executable: row.mode.is_some_and(|mode| mode & 0o100 != 0),
+            }),
+        };
+        Self { id: row.id, what }
+    }
+
+    pub(super) fn file(&self) -> Option<&Version> {
+        if let What::File(version) = &self.what { Some(version) } else { None }
+    }
+
+    pub(super) fn is_folder(&self) -> bool {
+        self.what == What::Folder
+    }
+}
+
+impl Version {
+    /// Whether programs see the bytes that are stored.
+    pub(super) fn is_plain(&self) -> bool {
+        self.form != Form::Json
+    }
+
+    /// The mode that programs see.
+    pub(super) fn mode(&self) -> u32 {
+        if self.is_executable { 0o755 } else { 0o644 }
+    }
+}
+
+impl Tree {
+    /// What stands at the path, seen by programs or not.
+    pub(super) fn get(&self, path: &WsPath) -> Option<&Row> {
+        self.rows.get(path)
+    }
+
+    /// What programs see at the path.
+    pub(super) fn seen(&self, path: &WsPath) -> Option<&Row> {
+        self.rows.get(path).filter(|row| row.what != What::Unseen && !self.hidden.contains(path))
+    }
+
+    /// What lies below a folder.
+    pub(super) fn below(&self, folder: &WsPath) -> impl Iterator<Item = (&WsPath, &Row)> {
+        let (low, high) = folder.below_range();
+        self.rows.range::<str, _>((Bound::Excluded(&*low), Bound::Excluded(&*high)))
+    }
+
+    /// What lies below a folder, but not within those folders in it of which enough is known.
+    pub(super) fn below_but_within(
+        &self,
+        folder: &WsPath,
+        is_known: impl Fn(&str) -> bool,
+    ) -> impl Iterator<Item = &WsPath> {
+        let (low, high) = folder.below_range();
+        let mut begin = Bound::Excluded(low);
+        let folder_bytes = folder.as_str().len();
+        std::iter::from_fn(move || {
+            loop {
+                let rest = (begin.as_ref().map(String::as_str), Bound::Excluded(&*high));
+                let (path, _) = self.rows.range::<str, _>(rest).next()?;
+                let above = path.folders_above().next_back().filter(|above| above.len() > folder_bytes);
+                let Some(known) = above.filter(|above| is_known(above)) else {
+                    begin = Bound::Excluded(path.as_str().to_owned());
+                    return Some(path);
+                };
+                // What sorts after all that is in a folder.
+                begin = Bound::Included(format!("{known}0"));
+            }
+        })
+    }
+
+    /// Brings the tree up to date. Tells what stood before at the paths where something else stands now.
+    pub(super) fn update(&mut self, listed: Rows) -> HashMap<WsPath, Option<Row>> {
+        let mut before = HashMap::new();
+        let changed = match listed {
+            Rows::Changed(changed) => changed,
+            Rows::All(rows) => {
+                let there: HashSet<FileId> = rows.iter().map(|row| row.id).collect();
+                let gone: Vec<_> = self.places.keys().filter(|id| !there.contains(id)).map(|id| (*id, None)).collect();
+                gone.into_iter().chain(rows.into_iter().map(|row| (row.id, Some(row)))).collect()
+            }
+        };
+        for (id, row) in &changed {
+            let Some(path) = self.places.get(id) else { continue };
+            let is_same =
+                row.as_ref().is_some_and(|row| row.path == *path && self.rows.get(path) == Some(&Row::of(row)));
+            if !is_same && let Some(path) = self.places.remove(id) {
+                self.unseen.remove(&path);
+                let old = self.rows.remove(&path);
+                before.entry(path).or_insert(old);
+            }
+        }
+        for row in changed.into_iter().filter_map(|(_, row)| row) {
+            if row.path.is_root() || self.places.contains_key(&row.id) {
+                continue;
+            }
+            let now = Row::of(&row);
+            self.places.insert(row.id, row.path.clone());
+            if now.what == What::Unseen {
+                self.unseen.insert(row.path.clone());
+            }
+            let old = self.rows.insert(row.path.clone(), now);
+            before.entry(row.path).or_insert(old);
+        }
+        if !before.is_empty() {
+            self.hide(&mut before);
+        }
+        before
+    }
+
+    /// Finds the folders that exist only for what programs do not see.
+    fn hide(&mut self, before: &mut HashMap<WsPath, Option<Row>>) {
+        let above: HashSet<WsPath> = self.unseen.iter().flat_map(WsPath::ancestors).collect();
+        let is_for_unseen = |folder: &WsPath| {
+            !folder.is_root() && self.below(folder).all(|(path, row)| row.what == What::Unseen || above.contains(path))
+        };
+        let hidden: HashSet<WsPath> = above.iter().filter(|folder| is_for_unseen(folder)).cloned().collect();
+        for changed in hidden.symmetric_difference(&self.hidden) {
+            before.entry(changed.clone()).or_insert_with(|| self.rows.get(changed).copied());
+        }
+        self.hidden = hidden;
+    }
+}

@@ -1,0 +1,64 @@
+//! A workspace whose files live in the store.
+
+use crate::checkout::{self, Desks};
+use crate::discovery;
+use crate::read_room::{ReadRoom, SMALL_BYTES};
+use async_trait::async_trait;
+use std::sync::Arc;
+use toolrest_core::{
+    Access, CallCx, Changeset, Checkout, CheckoutOptions, Commit, Depth, Entry, File, FilesFound, Find, Found, Listing,
+    Result, Search, Workspace, WsPath,
+};
+use toolrest_store::{CallInfo, FileStore, Store};
+
+/// A workspace of the store, opened for one caller.
+pub(crate) struct DatabaseWorkspace {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) desks: Arc<Desks>,
+    pub(crate) access: Access,
+    pub(crate) room: Arc<ReadRoom>,
+}
+
+#[async_trait]
+impl Workspace for DatabaseWorkspace {
+    async fn authorise(&self) -> Result<()> {
+        self.store.authorise(self.access).await
+    }
+
+    async fn stat(&self, path: &WsPath) -> Result<Option<Entry>> {
+        self.store.stat(self.access, path).await
+    }
+
+    async fn read(&self, path: &WsPath) -> Result<File> {
+        let file = FileStore::read(&*self.store, self.access, path, SMALL_BYTES).await?;
+        if file.content.is_some() || file.entry.size <= SMALL_BYTES {
+            return Ok(file);
+        }
+        self.room.take(file.entry.size).await?;
+        FileStore::read(&*self.store, self.access, path, i64::MAX).await
+    }
+
+    async fn list(&self, folder: &WsPath, depth: Depth, limit: usize) -> Result<Listing> {
+        self.store.list(self.access, folder, depth, limit).await
+    }
+
+    async fn find(&self, find: Find) -> Result<FilesFound> {
+        discovery::find(&*self.store, self.access, find).await
+    }
+
+    async fn search(&self, search: Search) -> Result<Found> {
+        discovery::search(&*self.store, self.access, search).await
+    }
+
+    async fn check_out(&self, options: CheckoutOptions) -> Result<Box<dyn Checkout>> {
+        checkout::check_out(Arc::clone(&self.store), &self.desks, self.access, options).await
+    }
+
+    async fn commit(&self, changes: Changeset, cx: &CallCx) -> Result<Commit> {
+        let commit = self.store.commit(self.access, changes, CallInfo::of(cx)).await?;
+        if let Some(id) = commit.id {
+            cx.recorded_with(id);
+        }
+        Ok(commit)
+    }
+}

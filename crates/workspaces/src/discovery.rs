@@ -1,0 +1,112 @@
+//! Choosing among the files of a database workspace: by where they are, by a filter and by the rules of `.gitignore`.
+
+use crate::ignored::{EveryLine, Ignored, RuleFiles};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+use toolrest_core::{
+    Access, ErrorKind, FileFound, FileType, FilesFound, Find, Found, IgnoredFiles, Listed, PathFilter, Result, Search,
+    ToolError, WsPath,
+};
+use toolrest_store::Store;
+
+/// The most lines of rules that are read.
+const RULES_MOST: usize = 10_000;
+
+/// The most bytes of rules that are read.
+const RULES_MOST_BYTES: usize = 4 << 20;
+
+/// The most files and folders that are looked through.
+const LISTED_MOST: usize = 500_000;
+
+/// Finds files by their paths.
+pub(crate) async fn find(store: &dyn Store, access: Access, find: Find) -> Result<FilesFound> {
+    let listing = store.list(access, &find.folder, find.depth, LISTED_MOST).await?;
+    if listing.truncated {
+        let folder = &find.folder;
+        let message = format!(
+            "{folder} holds more than {LISTED_MOST} entries, too many to look through at once; look through its folders singly"
+        );
+        return Err(ToolError::new(ErrorKind::ResponseTooLarge, message));
+    }
+    let rules = match find.ignored {
+        IgnoredFiles::Include => None,
+        IgnoredFiles::LeaveOut => Some(rules(store, access, find.deadline).await?),
+    };
+    // Globs and rules may be many, and each is tried on each path.
+    let choose = move || {
+        let chosen = Chosen::new(find.folder, find.paths, rules);
+        let is_chosen = |file: &Listed| file.file_type != FileType::Folder && chosen.accepts(file.path.as_str());
+        let mut files: Vec<FileFound> = Vec::new();
+        let mut total = 0;
+        for Listed { path, size, updated_at, .. } in listing.entries.into_iter().filter(is_chosen) {
+            total += 1;
+            if files.len() < find.limit {
+                files.push(FileFound { path, size, updated_at });
+            }
+        }
+        FilesFound { files, total, ignored: chosen.left_out(), ..FilesFound::default() }
+    };
+    tokio::task::spawn_blocking(choose).await.map_err(ToolError::internal)
+}
+
+/// Finds lines in the files that a search chooses.
+pub(crate) async fn search(store: &dyn Store, access: Access, mut search: Search) -> Result<Found> {
+    let rules = match search.ignored {
+        IgnoredFiles::Include if search.within.is_root() => return store.search(access, search).await,
+        IgnoredFiles::Include => None,
+        IgnoredFiles::LeaveOut => Some(rules(store, access, search.deadline).await?),
+    };
+    let chosen = Arc::new(Chosen::new(search.within.clone(), search.paths.take(), rules));
+    search.paths = Some(Arc::<Chosen>::clone(&chosen));
+    let mut found = store.search(access, search).await?;
+    found.skipped.ignored = chosen.left_out();
+    Ok(found)
+}
+
+/// Reads the rules of all `.gitignore` files.
+async fn rules(store: &dyn Store, access: Access, deadline: Instant) -> Result<Ignored> {
+    let every_line = Search {
+        pattern: Arc::new(EveryLine),
+        within: WsPath::root(),
+        paths: Some(Arc::new(RuleFiles)),
+        ignored: IgnoredFiles::Include,
+        limit: RULES_MOST,
+        context: 0,
+        limit_bytes: RULES_MOST_BYTES,
+        deadline,
+    };
+    let lines = store.search(access, every_line).await?.matches;
+    tokio::task::spawn_blocking(move || Ignored::from_lines(&lines)).await.map_err(ToolError::internal)
+}
+
+/// Chooses what another filter chooses and no rule leaves out, and counts what the rules left out.
+struct Chosen {
+    within: WsPath,
+    paths: Option<Arc<dyn PathFilter>>,
+    rules: Option<Ignored>,
+    left_out: AtomicU64,
+}
+
+impl Chosen {
+    fn new(within: WsPath, paths: Option<Arc<dyn PathFilter>>, rules: Option<Ignored>) -> Self {
+        Self { within, paths, rules, left_out: AtomicU64::new(0) }
+    }
+
+    fn left_out(&self) -> u64 {
+        self.left_out.load(Ordering::Relaxed)
+    }
+}
+
+impl PathFilter for Chosen {
+    fn accepts(&self, path: &str) -> bool {
+        let is_there = path == self.within.as_str() || self.within.part_below(path).is_some();
+        if !is_there || self.paths.as_ref().is_some_and(|paths| !paths.accepts(path)) {
+            return false;
+        }
+        let Some(rules) = &self.rules else { return true };
+        let left_out = rules.leaves_out(&WsPath::from_normal(path.to_owned()), &self.within);
+        self.left_out.fetch_add(u64::from(left_out), Ordering::Relaxed);
+        !left_out
+    }
+}

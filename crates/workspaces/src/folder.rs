@@ -1,0 +1,325 @@
+//! A workspace whose files lie in a real folder.
+//!
+//! Reads look at the disk, always. The store keeps who may come in, and the history: rows for the files that tools have
+//! changed, as of the last change. Before a changeset is planned, what stands on disk is laid over those rows, so that
+//! `plan` decides as it does for files in the database, and a change that somebody else made is seen as what it is: a
+//! newer version.
+
+mod checkout;
+mod cleared;
+mod commit;
+mod contents;
+mod decoded;
+mod disk;
+mod errors;
+mod everywhere;
+mod explorer;
+mod find;
+mod guarded;
+mod overlay;
+mod search;
+mod steps;
+mod walk;
+mod watching;
+
+pub(crate) use explorer::Explorer;
+pub use find::find;
+pub use search::search;
+
+use crate::Scratch;
+use crate::read_room::ReadRoom;
+use async_trait::async_trait;
+use commit::Besides;
+use disk::Disk;
+use std::{
+    os::unix::fs::DirBuilderExt,
+    path::{Component, Path, PathBuf},
+    sync::{Arc, Weak},
+};
+use tokio::sync::Mutex;
+use toolrest_core::{
+    Access, CallCx, Changeset, Checkout, CheckoutOptions, Commit, Depth, Entry, ErrorKind, File, FileEvents, FileType,
+    FilesFound, Find, Found, Listing, OpenFile, Result, Search, ToolError, Workspace, WsPath, below_workspace_mount,
+};
+use toolrest_directory::{Repositories, Root, leads_into_repository};
+use toolrest_store::disk_fault::disk_fault;
+use toolrest_store::{FileStore, Store};
+use watching::Watching;
+
+/// Which folders may be workspaces, and how much of their history is kept.
+#[derive(Clone, Debug, Default)]
+pub struct FolderOptions {
+    /// Only folders at or below these.
+    pub allowed_roots: Vec<AllowedRoot>,
+    /// Where the journals of commits are: a folder that all processes share that change the same folders.
+    pub journal_dir: PathBuf,
+    /// Folders that no workspace may show, beside that of the journals: the server keeps its own data in them.
+    pub guarded: Vec<PathBuf>,
+    /// How much of their history is kept.
+    pub history: HistoryLimits,
+    /// Whether tools may change git's own files in them.
+    pub repositories: Repositories,
+}
+
+/// A folder at or below which folders may become workspaces.
+#[derive(Clone, Debug)]
+pub struct AllowedRoot {
+    /// Its real path.
+    pub folder: PathBuf,
+    /// The only accounts that may open it, by their addresses in lower case; any account where this is `None`.
+    pub accounts: Option<Vec<String>>,
+}
+
+impl AllowedRoot {
+    /// A root that any account may open.
+    pub fn for_all(folder: PathBuf) -> Self {
+        Self { folder, accounts: None }
+    }
+
+    fn admits(&self, account: &str) -> bool {
+        self.accounts.as_ref().is_none_or(|accounts| accounts.iter().any(|admitted| admitted == account))
+    }
+}
+
+impl FolderOptions {
+    /// Whether an account may have a workspace in a folder, by the folder's real path.
+    ///
+    /// Of several roots that hold the folder the deepest decides. A root inside the folder that is reserved for other
+    /// accounts would be shown by it, so that one must admit the account too.
+    pub(crate) fn allows(&self, real_path: &Path, account: &str) -> bool {
+        let above = self.allowed_roots.iter().filter(|root| real_path.starts_with(&root.folder));
+        // Of two entries for one folder, the one that names accounts counts.
+        let deepest = above.max_by_key(|root| (root.folder.components().count(), root.accounts.is_some()));
+        let mut below = self.allowed_roots.iter().filter(|root| root.folder.starts_with(real_path));
+        deepest.is_some_and(|root| root.admits(account)) && below.all(|root| root.admits(account))
+    }
+}
+
+/// How much of the history of a folder is kept.
+#[derive(Clone, Copy, Debug)]
+pub struct HistoryLimits {
+    /// Of a file that is larger, only the hash and the size are kept.
+    pub file_bytes: u64,
+    /// The most that one commit adds of what was there before.
+    pub commit_bytes: u64,
+}
+
+impl Default for HistoryLimits {
+    fn default() -> Self {
+        Self { file_bytes: 64 << 20, commit_bytes: 256 << 20 }
+    }
+}
+
+/// A folder that is open, shared by all who use it.
+pub(crate) struct Folder {
+    disk: Disk,
+    repositories: Repositories,
+    /// Changes take turns.
+    turn: Arc<Mutex<()>>,
+    journal_dir: PathBuf,
+    watching: std::sync::Mutex<Weak<Watching>>,
+}
+
+impl Folder {
+    /// Opens a folder for a workspace of this account, if that is allowed.
+    pub(crate) fn open(path: &Path, options: &FolderOptions, account: &str) -> Result<Self> {
+        let root = Root::open(path).map_err(|error| {
+            // Of what lies elsewhere nobody learns even whether it is there.
+            let leads_up = path.components().any(|part| part == Component::ParentDir);
+            if options.allows(path, account) && !leads_up { unusable(path, &error) } else { not_allowed(path) }
+        })?;
+        // What was opened is judged, not what the path may lead to by now.
+        if !options.allows(root.real_path(), account) {
+            return Err(not_allowed(path));
+        }
+        // In there no path would show that it leads into a repository.
+        if options.repositories == Repositories::ReadOnly && leads_into_repository(root.real_path()) {
+            return Err(is_repository(path));
+        }
+        // They tell what files hold, so they are for the server's own eyes.
+        let own = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&options.journal_dir);
+        own.map_err(disk_fault)?;
+        let guarded: Vec<PathBuf> = options.guarded.iter().chain([&options.journal_dir]).cloned().collect();
+        if guarded::shows_guarded(root.real_path(), &guarded).map_err(ToolError::internal)? {
+            return Err(holds_secrets(path));
+        }
+        let disk = Disk { root: Arc::new(root), limits: options.history };
+        let journal_dir = options.journal_dir.clone();
+        let repositories = options.repositories;
+        Ok(Self { disk, repositories, turn: Arc::default(), journal_dir, watching: std::sync::Mutex::default() })
+    }
+
+    /// The folder's real path.
+    pub(crate) fn real_path(&self) -> &Path {
+        self.disk.root.real_path()
+    }
+
+    /// Whether the path still leads to the folder that is open.
+    pub(crate) fn is_at(&self, path: &Path) -> bool {
+        use std::os::unix::fs::MetadataExt;
+        let identity = self.disk.root.identity();
+        std::fs::metadata(path).is_ok_and(|found| (found.dev(), found.ino()) == (identity.device, identity.inode))
+    }
+}
+
+/// The refusal of a folder that is git's own.
+fn is_repository(path: &Path) -> ToolError {
+    let message = format!(
+        "The folder {} belongs to a git repository's .git, which is read-only for tools, because git on the host runs what \
+         stands in there; the operator can allow it with folders.git_writable",
+        path.display()
+    );
+    ToolError::new(ErrorKind::Forbidden, message)
+}
+
+fn unusable(path: &Path, error: &toolrest_directory::Error) -> ToolError {
+    let message = format!("The workspace's folder {} cannot be opened: {}", path.display(), error.kind);
+    ToolError::new(ErrorKind::Unavailable, message)
+}
+
+pub(crate) fn not_allowed(path: &Path) -> ToolError {
+    let message = format!(
+        "The folder {} is not below any that the operator allows to this account; start the server with --allow-root, \
+         or list it in folders.account_roots",
+        path.display()
+    );
+    ToolError::new(ErrorKind::Forbidden, message)
+}
+
+/// The refusal of a folder that shows where the server keeps its database, with the secret that signs tokens, and the
+/// files of other workspaces.
+fn holds_secrets(path: &Path) -> ToolError {
+    let message = format!(
+        "The folder {} holds the server's own data or lies in it, and no workspace may show that; keep the data \
+         elsewhere with the setting server.data_dir (--data-dir)",
+        path.display()
+    );
+    ToolError::new(ErrorKind::Forbidden, message)
+}
+
+/// A folder opened for one caller.
+#[derive(Clone)]
+pub(crate) struct FolderWorkspace {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) folder: Arc<Folder>,
+    pub(crate) explorer: Arc<Explorer>,
+    pub(crate) scratch: Arc<Scratch>,
+    pub(crate) access: Access,
+    pub(crate) room: Arc<ReadRoom>,
+}
+
+impl FolderWorkspace {
+    /// Looks at the disk, away from the threads that serve requests.
+    async fn on_disk<T: Send + 'static>(&self, look: impl FnOnce(&Disk) -> Result<T> + Send + 'static) -> Result<T> {
+        let folder = Arc::clone(&self.folder);
+        tokio::task::spawn_blocking(move || look(&folder.disk)).await.map_err(ToolError::internal)?
+    }
+}
+
+#[async_trait]
+impl Workspace for FolderWorkspace {
+    async fn authorise(&self) -> Result<()> {
+        self.store.authorise(self.access).await
+    }
+
+    async fn stat(&self, path: &WsPath) -> Result<Option<Entry>> {
+        let recorded = self.store.stat(self.access, path).await?;
+        if recorded.as_ref().is_some_and(|entry| entry.is_virtual) {
+            return Ok(recorded);
+        }
+        let path = path.clone();
+        self.on_disk(move |disk| disk.stat(&path, recorded)).await
+    }
+
+    async fn read(&self, path: &WsPath) -> Result<File> {
+        let recorded = self.store.stat(self.access, path).await?;
+        if recorded.as_ref().is_some_and(|entry| entry.is_virtual) {
+            return FileStore::read(&*self.store, self.access, path, i64::MAX).await;
+        }
+        if let Some(file) = self.folder.disk.read_cached(path, recorded.as_ref()) {
+            return Ok(file);
+        }
+        self.room.take(self.folder.disk.cached_size(path).unwrap_or(0)).await?;
+        let path = path.clone();
+        self.on_disk(move |disk| disk.read(&path, recorded)).await
+    }
+
+    async fn open(&self, path: &WsPath, more_than_bytes: u64) -> Result<Option<OpenFile>> {
+        // To find that it is small gives nothing away: whoever may not read it is refused by what comes next.
+        if self.folder.disk.is_small(path, more_than_bytes) {
+            return Ok(None);
+        }
+        let at = path.clone();
+        let opened = self.on_disk(move |disk| Ok(disk.open(&at, more_than_bytes))).await?;
+        let Some((metadata, bytes)) = opened else { return Ok(None) };
+        let recorded = self.store.stat(self.access, path).await?;
+        Ok(Some(OpenFile { entry: disk::entry(path, FileType::Document, &metadata, None, recorded), bytes }))
+    }
+
+    fn is_in_file_system(&self) -> bool {
+        true
+    }
+
+    fn below_mount(&self, path: &str) -> Option<String> {
+        let below_folder = || {
+            let below = self.folder.disk.root.relative(Path::new(path)).ok()?;
+            path.starts_with('/').then(|| below.to_str().map(str::to_owned))?
+        };
+        below_workspace_mount(path).map(str::to_owned).or_else(below_folder)
+    }
+
+    fn locate(&self, path: &str) -> Result<WsPath> {
+        match self.below_mount(path) {
+            Some(below) => WsPath::within(&below),
+            // Other absolute paths are elsewhere in the file system.
+            None => WsPath::relative(path),
+        }
+    }
+
+    async fn list(&self, folder: &WsPath, depth: Depth, limit: usize) -> Result<Listing> {
+        let made_by_the_system = self.store.virtual_files(self.access).await?;
+        let folder = folder.clone();
+        // All that lies below may be much to hold, so that only some may do so at a time.
+        let turn = match depth {
+            Depth::Children => None,
+            Depth::Descendants => Some(self.explorer.turn(self.access).await?),
+        };
+        self.on_disk(move |disk| {
+            let _turn = turn;
+            disk.list(&folder, depth, limit, made_by_the_system)
+        })
+        .await
+    }
+
+    async fn names(&self, folder: &WsPath, limit: usize) -> Result<Vec<WsPath>> {
+        let made_by_the_system = self.store.virtual_files(self.access).await?;
+        let folder = folder.clone();
+        self.on_disk(move |disk| disk.names(&folder, limit, made_by_the_system)).await
+    }
+
+    async fn find(&self, find: Find) -> Result<FilesFound> {
+        self.find_everywhere(find).await
+    }
+
+    async fn search(&self, search: Search) -> Result<Found> {
+        self.search_everywhere(search).await
+    }
+
+    async fn watch(&self) -> Result<FileEvents> {
+        self.store.authorise(self.access).await?;
+        let folder = Arc::clone(&self.folder);
+        tokio::task::spawn_blocking(move || folder.watch()).await.map_err(ToolError::internal)?
+    }
+
+    async fn check_out(&self, options: CheckoutOptions) -> Result<Box<dyn Checkout>> {
+        self.check_out_folder(options).await
+    }
+
+    async fn commit(&self, changes: Changeset, cx: &CallCx) -> Result<Commit> {
+        let commit = self.commit_on_disk(changes, Besides::default(), cx).await?;
+        if let Some(id) = commit.id {
+            cx.recorded_with(id);
+        }
+        Ok(commit)
+    }
+}

@@ -1,0 +1,338 @@
+//! A program that works on the folder itself, together with others, and how its changes are recorded.
+//!
+//! Nothing is written to the folder. What is different from the snapshot is recorded as made, by whoever: what tools have
+//! changed meanwhile is in the history already and is only followed.
+
+use super::aside::is_refused;
+use super::findings::{Before, Findings, Written};
+use super::moves::Moves;
+use super::private::Private;
+use super::snapshot::{Kept, Noted, Snapshot};
+use crate::folder::FolderWorkspace;
+use crate::folder::commit::Job;
+use crate::folder::disk::{Disk, below_root};
+use crate::scratch::held;
+use async_trait::async_trait;
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::SystemTime,
+};
+use toolrest_core::{
+    Attribution, CallCx, Changeset, CheckedIn, Checkout, CommitId, Content, ContentHash, Effect, EffectKind, Expect,
+    Ground, KeepLimits, LeftOutReason, Result, Timestamp, WorkspaceSettings, WsPath, now,
+};
+use toolrest_directory::{Kind, Links, Metadata};
+use toolrest_store::Page;
+use toolrest_store::plan::FileRow;
+
+/// How many commits are asked for at a time.
+const COMMITS_AT_A_TIME: u32 = 100;
+
+/// A folder that a program works on.
+pub(super) struct InPlace {
+    workspace: FolderWorkspace,
+    settings: WorkspaceSettings,
+    keep: KeepLimits,
+    private: Private,
+    /// Shared with a check-in that goes on when its caller has gone.
+    snapshot: Arc<Mutex<Snapshot>>,
+}
+
+impl InPlace {
+    pub(super) fn open(workspace: FolderWorkspace, settings: WorkspaceSettings, keep: KeepLimits) -> Result<Self> {
+        let private = Private::new(&workspace.scratch)?;
+        let disk = workspace.folder.disk.clone();
+        let snapshot = Snapshot::take(disk, private.path(), &keep, private.moment()?)?;
+        Ok(Self { workspace, settings, keep, private, snapshot: Arc::new(Mutex::new(snapshot)) })
+    }
+}
+
+#[async_trait]
+impl Checkout for InPlace {
+    fn ground(&self) -> Ground {
+        Ground::Shared(held(&self.workspace.folder.disk.root))
+    }
+
+    fn settings(&self) -> &WorkspaceSettings {
+        &self.settings
+    }
+
+    async fn check_in(&mut self, cx: &CallCx) -> Result<CheckedIn> {
+        self.workspace.store.authorise(self.workspace.access).await?;
+        let (snapshot, disk, keep) = (Arc::clone(&self.snapshot), self.workspace.folder.disk.clone(), self.keep);
+        let moment = self.private.moment()?;
+        let record = move |job: &Job, _: &mut toolrest_directory::Turn<'_>| {
+            let mut snapshot = snapshot.lock().unwrap_or_else(PoisonError::into_inner);
+            match record(job, &disk, &mut snapshot, &keep, moment, Moves::Told) {
+                // What tools did meanwhile can be in the way of a move. What is there now can be recorded all the same.
+                Err(error) if is_refused(error.kind) => {
+                    record(job, &disk, &mut snapshot, &keep, moment, Moves::AsFiles)
+                }
+                recorded => recorded,
+            }
+        };
+        let checked_in = self.workspace.in_turn(cx, record).await?;
+        if let Some(id) = checked_in.commit {
+            cx.recorded_with(id);
+        }
+        Ok(checked_in)
+    }
+
+    async fn finish(mut self: Box<Self>, cx: &CallCx) -> Result<CheckedIn> {
+        self.check_in(cx).await
+    }
+}
+
+/// Records what is different from the snapshot, and brings that up to date.
+fn record(
+    job: &Job,
+    disk: &Disk,
+    snapshot: &mut Snapshot,
+    keep: &KeepLimits,
+    moment: SystemTime,
+    moves: Moves,
+) -> Result<CheckedIn> {
+    let at = now();
+    let walked = snapshot.walk()?;
+    let present: BTreeMap<&WsPath, &Metadata> = walked.files.iter().map(|(path, looks)| (path, looks)).collect();
+    let different: Vec<(&WsPath, &Metadata)> = present
+        .iter()
+        .map(|(path, looks)| (*path, *looks))
+        .filter(|(path, looks)| !snapshot.is_unchanged(path, looks))
+        .collect();
+    let gone: Vec<WsPath> = snapshot.files.keys().filter(|path| !present.contains_key(path)).cloned().collect();
+    let made: Vec<&WsPath> = walked.folders.difference(&snapshot.folders).collect();
+    let left: Vec<WsPath> = snapshot.folders.difference(&walked.folders).cloned().collect();
+    let asked = different.iter().map(|(path, _)| *path).chain(&gone).chain(made.iter().copied()).chain(&left);
+    let mut difference = Difference {
+        disk,
+        snapshot,
+        keep,
+        recorded: job.heads(asked.cloned())?,
+        by_tools: job.effects_since(snapshot.taken_at)?,
+        found: Findings::default(),
+        notes: Vec::new(),
+        forgotten: Vec::new(),
+        bytes_left: keep.commit_bytes,
+        files_left: keep.commit_files,
+    };
+    for (path, looks) in different {
+        difference.changed(path, looks)?;
+    }
+    for path in &gone {
+        difference.gone(path)?;
+    }
+    for path in made {
+        difference.made(path);
+    }
+    for path in &left {
+        difference.left(path)?;
+    }
+    let Difference { mut found, notes, forgotten, .. } = difference;
+    snapshot.forget(&forgotten);
+    // It is done already, whatever stood there.
+    let changes = Changeset { expect: Vec::new(), ..found.changeset(moves) };
+    let commit: Option<CommitId> =
+        if changes.changes.is_empty() { None } else { job.record_made(&*snapshot, changes)? };
+    snapshot.follow(notes, walked, at, moment);
+    Ok(found.into_checked_in(commit, Attribution::Folder))
+}
+
+impl Job {
+    /// What is recorded of files.
+    fn heads(&self, paths: impl Iterator<Item = WsPath>) -> Result<BTreeMap<WsPath, Head>> {
+        let asked = Changeset { expect: paths.map(Expect::Absent).collect(), ..Changeset::default() };
+        if asked.expect.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let view = self.runtime.block_on(self.store.recorded(self.access, &asked))?.0;
+        let head = |row: FileRow| Head { hash: row.head.map(|head| head.hash), mode: row.mode, since: row.updated_at };
+        Ok(view.live.into_iter().map(|(path, row)| (path, head(row))).collect())
+    }
+
+    /// What commits have done after a time.
+    fn effects_since(&self, time: Timestamp) -> Result<Vec<Effect>> {
+        let mut effects = Vec::new();
+        let mut before = None;
+        loop {
+            let page = Page { before, limit: COMMITS_AT_A_TIME };
+            let commits = self.runtime.block_on(self.store.commits(self.access, page))?;
+            let Some(oldest) = commits.last() else { return Ok(effects) };
+            let is_all = oldest.created_at < time;
+            before = Some(oldest.id);
+            let later = commits.into_iter().filter(|commit| commit.created_at >= time);
+            effects.extend(later.flat_map(|commit| commit.changes));
+            if is_all {
+                return Ok(effects);
+            }
+        }
+    }
+}
+
+/// What is recorded of a file.
+struct Head {
+    hash: Option<ContentHash>,
+    mode: Option<u32>,
+    since: Timestamp,
+}
+
+/// What is different from a snapshot.
+struct Difference<'a> {
+    disk: &'a Disk,
+    snapshot: &'a Snapshot,
+    keep: &'a KeepLimits,
+    /// What history knows of what looks different.
+    recorded: BTreeMap<WsPath, Head>,
+    /// What commits have done since.
+    by_tools: Vec<Effect>,
+    found: Findings,
+    /// What the snapshot is to hold from then on.
+    notes: Vec<(WsPath, Option<Noted>)>,
+    /// What the snapshot is not to hold even for what is recorded now.
+    forgotten: Vec<WsPath>,
+    bytes_left: u64,
+    files_left: usize,
+}
+
+impl Difference<'_> {
+    fn changed(&mut self, path: &WsPath, looks: &Metadata) -> Result<()> {
+        let noted = self.snapshot.files.get(path).copied();
+        let size_before = noted.map_or(0, |noted| noted.looks.size_bytes);
+        if looks.size_bytes.max(size_before) > self.keep.file_bytes {
+            self.note(path, *looks, Kept::Nowhere);
+            if noted.is_none_or(|noted| noted.looks != *looks) {
+                self.found.leave_out(below_root(path), LeftOutReason::TooLarge);
+            }
+            return Ok(());
+        }
+        // What changes at this moment is looked at the next time.
+        let Ok(read) = self.disk.root.read(below_root(path), self.keep.file_bytes) else { return Ok(()) };
+        let is_still = |after: Metadata| after == read.metadata && after.size_bytes == read.bytes.len() as u64;
+        if !self.disk.root.stat(below_root(path), Links::Keep).is_ok_and(is_still) {
+            return Ok(());
+        }
+        let (looks, hash, content) = (read.metadata, ContentHash(read.hash.0), Content::of_bytes(read.bytes));
+        let in_history = Kept::InHistory(hash, content.form());
+        if self.is_recorded(path, hash, &looks) {
+            self.note(path, looks, in_history);
+            return Ok(());
+        }
+        if let Some(moved) = self.moved_by_tools(path, &looks) {
+            self.note(path, looks, moved.content);
+            return Ok(());
+        }
+        let before = noted.map(|noted| self.snapshot.hash(&noted)).transpose()?;
+        match (noted, before) {
+            (Some(noted), Some(Some(before))) if before == hash && noted.looks.is_runnable() == looks.is_runnable() => {
+                self.note(path, looks, noted.content);
+                return Ok(());
+            }
+            (Some(noted), Some(None)) if !self.is_recorded_since(path) => {
+                self.note(path, looks, Kept::Nowhere);
+                if noted.looks != looks {
+                    self.found.leave_out(below_root(path), LeftOutReason::TooMuch);
+                }
+                return Ok(());
+            }
+            _ => {}
+        }
+        let left = self.bytes_left.checked_sub(looks.size_bytes.saturating_add(size_before));
+        let (Some(bytes), Some(files)) = (left, self.files_left.checked_sub(1)) else {
+            self.note(path, looks, Kept::Nowhere);
+            self.found.leave_out(below_root(path), LeftOutReason::TooMuch);
+            return Ok(());
+        };
+        (self.bytes_left, self.files_left) = (bytes, files);
+        self.note(path, looks, in_history);
+        let before = noted.zip(before.flatten()).map(|(noted, hash)| as_before(&noted.looks, hash));
+        let is_runnable = looks.is_runnable();
+        self.found.written.insert(path.clone(), Written { content, hash, is_runnable, before });
+        Ok(())
+    }
+
+    /// Whether history knows what a file holds now, and whether it can be run.
+    fn is_recorded(&self, path: &WsPath, hash: ContentHash, looks: &Metadata) -> bool {
+        let Some(head) = self.recorded.get(path).filter(|head| head.hash == Some(hash)) else { return false };
+        let noted = self.snapshot.files.get(path).map(|noted| noted.looks.mode);
+        let mode = if self.is_recorded_since(path) { head.mode.or(noted) } else { noted };
+        mode.is_none_or(|mode| Metadata { mode, ..*looks }.is_runnable() == looks.is_runnable())
+    }
+
+    /// Whether history knows what a file held later than the snapshot does.
+    fn is_recorded_since(&self, path: &WsPath) -> bool {
+        self.recorded.get(path).is_some_and(|head| head.since > self.snapshot.taken_at)
+    }
+
+    fn note(&mut self, path: &WsPath, looks: Metadata, content: Kept) {
+        self.notes.push((path.clone(), Some(Noted { looks, content })));
+    }
+
+    fn gone(&mut self, path: &WsPath) -> Result<()> {
+        let Some(noted) = self.snapshot.files.get(path).copied() else { return Ok(()) };
+        self.notes.push((path.clone(), None));
+        if !self.recorded.contains_key(path) && self.is_taken_by_tools(path) {
+            self.forgotten.push(path.clone());
+            return Ok(());
+        }
+        let Some(hash) = self.snapshot.hash(&noted)? else {
+            let is_large = noted.looks.size_bytes > self.keep.file_bytes;
+            let reason = if is_large { LeftOutReason::TooLarge } else { LeftOutReason::TooMuch };
+            self.found.leave_out(below_root(path), reason);
+            self.forgotten.push(path.clone());
+            return Ok(());
+        };
+        self.found.removed.insert(path.clone(), as_before(&noted.looks, hash));
+        Ok(())
+    }
+
+    /// Notes a folder that is new, unless a tool made it.
+    fn made(&mut self, path: &WsPath) {
+        if !self.is_recorded_since(path) && self.has_room_for_folder() {
+            self.found.made_folders.insert(path.clone());
+        }
+    }
+
+    /// Notes a folder that is gone, unless a tool took it away or it is only ignored from now on.
+    fn left(&mut self, path: &WsPath) -> Result<()> {
+        if self.snapshot.now(path)?.is_some_and(|now| now.kind == Kind::Folder) {
+            return Ok(());
+        }
+        if !self.recorded.contains_key(path) && self.is_taken_by_tools(path) {
+            self.forgotten.push(path.clone());
+        } else {
+            self.found.removed_folders.insert(path.clone());
+        }
+        Ok(())
+    }
+
+    fn has_room_for_folder(&mut self) -> bool {
+        let left = self.files_left.checked_sub(1);
+        self.files_left = left.unwrap_or(0);
+        left.is_some()
+    }
+
+    /// Whether commits have removed a file, or moved it away.
+    fn is_taken_by_tools(&self, path: &WsPath) -> bool {
+        self.by_tools.iter().any(|effect| match effect.op {
+            EffectKind::Remove => effect.path == *path,
+            EffectKind::Move => effect.from.as_ref().is_some_and(|from| path == from || path.is_below(from)),
+            EffectKind::Create | EffectKind::Update | EffectKind::Touch | EffectKind::Restore => false,
+        })
+    }
+
+    /// The file that commits have moved here, if it is the same as before but for its path.
+    fn moved_by_tools(&self, path: &WsPath, looks: &Metadata) -> Option<Noted> {
+        self.by_tools.iter().filter(|effect| effect.op == EffectKind::Move).find_map(|effect| {
+            let from = path.moved(&effect.path, effect.from.as_ref()?)?;
+            let noted = self.snapshot.files.get(&from)?;
+            let is_it = (noted.looks.identity, noted.looks.size_bytes, noted.looks.modified)
+                == (looks.identity, looks.size_bytes, looks.modified);
+            is_it.then_some(*noted)
+        })
+    }
+}
+
+fn as_before(looks: &Metadata, hash: ContentHash) -> Before {
+    Before { hash, size_bytes: looks.size_bytes, is_runnable: looks.is_runnable() }
+}

@@ -1,0 +1,359 @@
+//! What stood in a folder when a program began to work on it.
+//!
+//! Of every file that rules do not ignore it is noted how it looked, and its content is kept aside, so that there is
+//! something to go back to. Contents that the history has since are not kept twice.
+
+use crate::folder::disk::{Budget, Disk, Seen, SeenContent, TYPE_FILE, TYPE_FOLDER, below_root, small, timestamp};
+use crate::folder::errors::{Attempt, told};
+use crate::folder::overlay::Standing;
+use crate::folder::walk;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::File,
+    io::{self, Read, Seek, SeekFrom},
+    os::unix::fs::FileExt,
+    path::{Path, PathBuf},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    thread,
+    time::SystemTime,
+};
+use toolrest_core::{
+    Content, ContentHash, Depth, FileType, Form, IgnoredFiles, KeepLimits, Result, Timestamp, ToolError, WsPath,
+};
+use toolrest_directory::{Files, Kind, Links, Metadata, Paths, Reader, Visitor};
+use toolrest_store::plan::FileRow;
+
+/// So many times what one commit may hold is kept of what was there before.
+const COMMITS_KEPT: u64 = 4;
+
+/// The files and folders that were there.
+pub(super) struct Snapshot {
+    disk: Disk,
+    pub(super) files: BTreeMap<WsPath, Noted>,
+    pub(super) folders: BTreeSet<WsPath>,
+    /// The contents, one after the other.
+    packs: BTreeMap<usize, File>,
+    /// What is recorded later is newer than this.
+    pub(super) taken_at: Timestamp,
+    /// A file that changed at this moment or later may have changed again without looking different.
+    certain_until: SystemTime,
+}
+
+/// A file that was there.
+#[derive(Clone, Copy)]
+pub(super) struct Noted {
+    pub(super) looks: Metadata,
+    pub(super) content: Kept,
+}
+
+/// Where the content of a file is.
+#[derive(Clone, Copy)]
+pub(super) enum Kept {
+    Packed {
+        pack: usize,
+        offset: u64,
+        bytes: usize,
+    },
+    /// In the history, as a version of the file.
+    InHistory(ContentHash, Form),
+    /// There was no room for it.
+    Nowhere,
+}
+
+/// What a walk found.
+#[derive(Default)]
+pub(super) struct Walked {
+    pub(super) files: Vec<(WsPath, Metadata)>,
+    pub(super) folders: BTreeSet<WsPath>,
+}
+
+impl Snapshot {
+    /// Notes all that is there. The contents go to files in the private folder.
+    pub(super) fn take(disk: Disk, private: &Path, keep: &KeepLimits, moment: SystemTime) -> Result<Self> {
+        let taken_at = toolrest_core::now();
+        let taking = Taking {
+            folders: Folders::default(),
+            private: private.to_owned(),
+            packs: AtomicUsize::new(0),
+            file_bytes: keep.file_bytes,
+            bytes_left: AtomicU64::new(keep.commit_bytes.saturating_mul(COMMITS_KEPT)),
+        };
+        let mut snapshot = Self {
+            files: BTreeMap::new(),
+            folders: BTreeSet::new(),
+            packs: BTreeMap::new(),
+            taken_at,
+            certain_until: moment,
+            disk,
+        };
+        for taken in snapshot.disk.walk(&taking)? {
+            let Taken { files, pack, failure } = taken;
+            failure.map_or(Ok(()), Err).map_err(ToolError::internal)?;
+            snapshot.packs.extend(pack);
+            snapshot.files.extend(files);
+        }
+        snapshot.folders = taking.folders.into_paths();
+        Ok(snapshot)
+    }
+
+    /// What is there now.
+    pub(super) fn walk(&self) -> Result<Walked> {
+        let looking = Looking { folders: Folders::default() };
+        let found: Vec<Paths> = self.disk.walk(&looking)?.into_iter().flatten().collect();
+        let looks = self.disk.root.describe(Path::new(""), "", &found, threads());
+        let looks = looks.map_err(|error| walk::failed(&error, &WsPath::root()))?;
+        let paths = found.iter().flat_map(|paths| paths.names().map(|name| format!("{}{name}", paths.folder())));
+        let files = paths.map(WsPath::from_normal).zip(looks).filter_map(|(path, looks)| Some((path, looks?)));
+        let mut walked = Walked { files: files.collect(), folders: looking.folders.into_paths() };
+        self.find_hidden(&mut walked)?;
+        Ok(walked)
+    }
+
+    /// Finds the files that were noted and that rules have come to ignore since: they keep their history.
+    fn find_hidden(&self, walked: &mut Walked) -> Result<()> {
+        let present: BTreeSet<&WsPath> = walked.files.iter().map(|(path, _)| path).collect();
+        let mut hidden = Vec::new();
+        for path in self.files.keys().filter(|path| !present.contains(path)) {
+            if let Some(looks) = self.now(path)?.filter(|now| now.kind == Kind::File) {
+                walked.folders.extend(path.ancestors().into_iter().filter(|above| !above.is_root()));
+                hidden.push((path.clone(), looks));
+            }
+        }
+        walked.files.extend(hidden);
+        Ok(())
+    }
+
+    /// What stands at a path now.
+    pub(super) fn now(&self, path: &WsPath) -> Result<Option<Metadata>> {
+        self.disk.root.stat_real(below_root(path)).map_err(|error| told(&error, path, Attempt::Read))
+    }
+
+    /// Forgets what is gone and has no content to go back to, or that tools have taken away.
+    pub(super) fn forget(&mut self, paths: &[WsPath]) {
+        for path in paths {
+            self.files.remove(path);
+            self.folders.remove(path);
+        }
+    }
+
+    /// Whether a file surely is as it was noted.
+    pub(super) fn is_unchanged(&self, path: &WsPath, looks: &Metadata) -> bool {
+        self.files.get(path).is_some_and(|noted| noted.looks == *looks) && looks.changed < self.certain_until
+    }
+
+    /// The hash of what a file held; none if it is not known.
+    pub(super) fn hash(&self, noted: &Noted) -> Result<Option<ContentHash>> {
+        Ok(match noted.content {
+            Kept::Packed { .. } => self.bytes(noted)?.map(|bytes| ContentHash::of(&bytes)),
+            Kept::InHistory(hash, _) => Some(hash),
+            Kept::Nowhere => None,
+        })
+    }
+
+    fn bytes(&self, noted: &Noted) -> Result<Option<Vec<u8>>> {
+        let Kept::Packed { pack, offset, bytes } = noted.content else { return Ok(None) };
+        let Some(pack) = self.packs.get(&pack) else { return Ok(None) };
+        let mut content = vec![0; bytes];
+        pack.read_exact_at(&mut content, offset).map_err(ToolError::internal)?;
+        Ok(Some(content))
+    }
+
+    /// Follows what became of the files since.
+    pub(super) fn follow(
+        &mut self,
+        notes: Vec<(WsPath, Option<Noted>)>,
+        walked: Walked,
+        at: Timestamp,
+        moment: SystemTime,
+    ) {
+        for (path, noted) in notes {
+            match noted {
+                Some(now) => self.files.insert(path, now),
+                None => self.files.remove(&path),
+            };
+        }
+        (self.folders, self.taken_at, self.certain_until) = (walked.folders, at, moment);
+    }
+
+    fn seen(&self, noted: &Noted) -> Result<Option<Seen>> {
+        let size = i64::try_from(noted.looks.size_bytes).unwrap_or(i64::MAX);
+        let content = match noted.content {
+            Kept::InHistory(hash, form) => SeenContent { hash, form, size, content: None },
+            Kept::Packed { .. } => match self.bytes(noted)? {
+                Some(bytes) => small(Content::of_bytes(bytes))?,
+                None => return Ok(None),
+            },
+            Kept::Nowhere => return Ok(None),
+        };
+        let file_type = content.form.plain_type();
+        let (mode, modified) = (TYPE_FILE | noted.looks.mode, timestamp(noted.looks.modified));
+        Ok(Some(Seen { file_type, mode, modified, content: Some(content) }))
+    }
+}
+
+impl Standing for Snapshot {
+    fn budget(&self) -> Budget {
+        self.disk.budget()
+    }
+
+    fn look(&self, path: &WsPath, _: Links, _: &mut Budget) -> Result<Option<Seen>> {
+        match self.files.get(path) {
+            Some(noted) => self.seen(noted),
+            None => self.look_at_kind(path),
+        }
+    }
+
+    fn look_at_kind(&self, path: &WsPath) -> Result<Option<Seen>> {
+        let seen = |file_type, mode| Seen { file_type, mode, modified: self.taken_at, content: None };
+        if self.folders.contains(path) {
+            // It is noted as it is now, which hardly ever is any different.
+            let mode = self.disk.root.stat(Path::new(path.without_slash()), Links::Keep).map_or(0o755, |now| now.mode);
+            return Ok(Some(seen(FileType::Folder, TYPE_FOLDER | mode)));
+        }
+        Ok(self.files.get(path).map(|noted| seen(FileType::File, TYPE_FILE | noted.looks.mode)))
+    }
+
+    fn paths_below(&self, folder: &WsPath) -> Result<(Vec<WsPath>, usize)> {
+        let below = |paths: &BTreeSet<WsPath>| paths.iter().filter(|path| path.is_below(folder)).cloned().collect();
+        let mut paths: Vec<WsPath> = below(&self.folders);
+        paths.extend(self.files.keys().filter(|path| path.is_below(folder)).cloned());
+        Ok((paths, 0))
+    }
+
+    fn is_older_than(&self, row: &FileRow) -> bool {
+        row.updated_at > self.taken_at
+    }
+}
+
+impl Disk {
+    fn walk<V: Visitor>(&self, visitor: &V) -> Result<Vec<V::Thread>> {
+        let top = WsPath::root();
+        let options = walk::options(&top, Depth::Descendants, IgnoredFiles::LeaveOut, threads());
+        self.root.walk(Path::new(""), options, visitor).map_err(|error| walk::failed(&error, &top))
+    }
+}
+
+fn threads() -> usize {
+    thread::available_parallelism().map_or(2, usize::from)
+}
+
+/// The folders that a walk looked into.
+#[derive(Default)]
+struct Folders(Mutex<BTreeSet<WsPath>>);
+
+impl Folders {
+    fn add(&self, folder: &str) {
+        let folder = folder.trim_end_matches('/');
+        if !folder.is_empty() {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(WsPath::from_normal(folder.to_owned()));
+        }
+    }
+
+    fn into_paths(self) -> BTreeSet<WsPath> {
+        self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether a path leads to git's own.
+fn is_git(path: &str) -> bool {
+    path.ends_with("/.git")
+}
+
+/// Looks only for what is there.
+struct Looking {
+    folders: Folders,
+}
+
+impl Visitor for Looking {
+    type Thread = Vec<Paths>;
+
+    fn enters(&self, folder: &str) -> bool {
+        !is_git(folder)
+    }
+
+    fn reads(&self, folder: &str) {
+        self.folders.add(folder);
+    }
+
+    fn accepts(&self, file: &str) -> bool {
+        !is_git(file)
+    }
+
+    fn visit(&self, files: &mut Files<'_>, found: &mut Self::Thread) {
+        found.push(files.paths());
+    }
+}
+
+/// Keeps the contents of what is there.
+struct Taking {
+    folders: Folders,
+    private: PathBuf,
+    packs: AtomicUsize,
+    file_bytes: u64,
+    bytes_left: AtomicU64,
+}
+
+/// What one thread has taken.
+#[derive(Default)]
+struct Taken {
+    files: Vec<(WsPath, Noted)>,
+    /// Where it puts contents, by its number.
+    pack: Option<(usize, File)>,
+    failure: Option<io::Error>,
+}
+
+impl Visitor for Taking {
+    type Thread = Taken;
+
+    fn enters(&self, folder: &str) -> bool {
+        !is_git(folder)
+    }
+
+    fn reads(&self, folder: &str) {
+        self.folders.add(folder);
+    }
+
+    fn accepts(&self, file: &str) -> bool {
+        !is_git(file)
+    }
+
+    fn visit(&self, files: &mut Files<'_>, thread: &mut Self::Thread) {
+        for place in 0..files.len() {
+            // What cannot be read now is no file of anybody's history.
+            let Ok(Some(reader)) = files.open(place) else { continue };
+            let looks = reader.metadata();
+            match self.keep(reader, &looks, &mut thread.pack) {
+                Ok(content) => {
+                    thread.files.push((WsPath::from_normal(files.path(place)), Noted { looks, content }));
+                }
+                Err(error) => thread.failure = Some(error),
+            }
+        }
+    }
+}
+
+impl Taking {
+    fn keep(&self, reader: Reader, looks: &Metadata, pack: &mut Option<(usize, File)>) -> io::Result<Kept> {
+        let size = looks.size_bytes;
+        let take = |left: u64| left.checked_sub(size).filter(|_| size <= self.file_bytes);
+        if self.bytes_left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_err() {
+            return Ok(Kept::Nowhere);
+        }
+        let (pack, file) = match pack {
+            Some(pack) => pack,
+            None => pack.insert(self.new_pack()?),
+        };
+        let offset = file.seek(SeekFrom::End(0))?;
+        let bytes = io::copy(&mut reader.into_file().take(size), file)?;
+        Ok(usize::try_from(bytes).map_or(Kept::Nowhere, |bytes| Kept::Packed { pack: *pack, offset, bytes }))
+    }
+
+    fn new_pack(&self) -> io::Result<(usize, File)> {
+        let number = self.packs.fetch_add(1, Ordering::Relaxed);
+        let path = self.private.join(format!("pack-{number}"));
+        Ok((number, File::options().read(true).write(true).create_new(true).open(path)?))
+    }
+}

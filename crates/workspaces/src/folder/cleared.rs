@@ -1,0 +1,77 @@
+//! What goes together with a commit, though no history is kept of it.
+
+use super::commit::failed;
+use super::disk::{Budget, Disk, Seen, below_root};
+use super::overlay::Standing;
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
+use toolrest_core::{Result, WsPath};
+use toolrest_directory::{Change, Contents, Expect, Kind, Links, Root, Turn};
+use toolrest_store::plan::FileRow;
+
+/// Paths that are cleared, with all that is below them, if and only if the commit stands.
+#[derive(Default)]
+pub(super) struct Cleared(BTreeSet<PathBuf>);
+
+impl Cleared {
+    pub(super) fn add(&mut self, paths: impl IntoIterator<Item = PathBuf>) {
+        self.0.extend(paths);
+    }
+
+    fn covers(&self, path: &Path) -> bool {
+        !self.0.is_empty() && path.ancestors().any(|above| self.0.contains(above))
+    }
+
+    /// The paths of which none lies below another.
+    fn outermost(&self) -> impl Iterator<Item = &PathBuf> {
+        self.0.iter().filter(|path| path.parent().is_none_or(|above| !self.covers(above)))
+    }
+
+    /// The changes that clear what is still there.
+    pub(super) fn changes(&self, root: &Root) -> Result<Vec<Change>> {
+        let mut changes = Vec::new();
+        for path in self.outermost() {
+            let path = path.clone();
+            changes.extend(root.stat_real(&path).map_err(|error| failed(&error))?.map(|there| match there.kind {
+                Kind::Folder => Change::RemoveFolder { path, contents: Contents::Whatever },
+                Kind::File | Kind::Symlink | Kind::Other => Change::Remove { path, expect: Expect::Anything },
+            }));
+        }
+        Ok(changes)
+    }
+
+    /// Clears them at once, where there is nothing to commit.
+    pub(super) fn clear(&self, turn: &mut Turn<'_>) -> Result<()> {
+        self.outermost().try_for_each(|path| turn.clear(path).map_err(|error| failed(&error)))
+    }
+}
+
+/// What stands in the folder once the paths are cleared.
+pub(super) struct WithoutCleared<'a> {
+    pub(super) disk: &'a Disk,
+    pub(super) cleared: &'a Cleared,
+}
+
+impl Standing for WithoutCleared<'_> {
+    fn budget(&self) -> Budget {
+        self.disk.budget()
+    }
+
+    fn look(&self, path: &WsPath, links: Links, budget: &mut Budget) -> Result<Option<Seen>> {
+        if self.cleared.covers(below_root(path)) { Ok(None) } else { self.disk.look(path, links, budget) }
+    }
+
+    fn look_at_kind(&self, path: &WsPath) -> Result<Option<Seen>> {
+        if self.cleared.covers(below_root(path)) { Ok(None) } else { self.disk.look_at_kind(path) }
+    }
+
+    fn paths_below(&self, folder: &WsPath) -> Result<(Vec<WsPath>, usize)> {
+        self.disk.paths_below_that(folder, |path| !self.cleared.covers(path))
+    }
+
+    fn is_older_than(&self, row: &FileRow) -> bool {
+        self.disk.is_older_than(row)
+    }
+}

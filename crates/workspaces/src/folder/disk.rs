@@ -1,0 +1,444 @@
+//! What stands in the folder.
+
+use super::HistoryLimits;
+use super::errors::{Attempt, told};
+use super::overlay::Standing;
+use std::{
+    collections::BTreeSet,
+    io::{self, Read},
+    os::unix::ffi::OsStrExt,
+    path::Path,
+    sync::Arc,
+    time::{SystemTime, UNIX_EPOCH},
+};
+use toolrest_core::{
+    Content, ContentHash, Depth, Encoding, EncodingDetector, Entry, ErrorKind, File, FileId, FileType, Form, Listed,
+    Listing, ReadSeek, Result, Timestamp, ToolError, WsPath,
+};
+use toolrest_directory::{ErrorKind as DiskError, Kind, Links, ListOptions, Metadata, Root};
+use toolrest_store::not_a_folder;
+use toolrest_store::plan::{FileRow, MODE_OF_LINK};
+
+/// The most that is read of a file at once.
+const READ_MOST_BYTES: u64 = 512 << 20;
+
+/// Files up to here are read where the request is served, if they are in memory: that takes less than going elsewhere.
+const CACHED_MOST_BYTES: usize = 64 << 10;
+
+/// The most that is read of what one commit changes. All others wait for as long as that takes.
+const READ_FOR_COMMIT_MOST_BYTES: u64 = 8 << 30;
+
+/// How much of a file is looked at to tell, for listings, whether it is text. Of larger files the beginning decides.
+const SNIFFED_MOST_BYTES: u64 = 4 << 20;
+
+/// How much of it is read at a time.
+const SNIFFED_BYTES: usize = 64 << 10;
+
+pub(super) const TYPE_FILE: u32 = 0o100_000;
+pub(super) const TYPE_FOLDER: u32 = 0o040_000;
+
+/// Looks at a folder, and blocks.
+#[derive(Clone)]
+pub(super) struct Disk {
+    pub(super) root: Arc<Root>,
+    pub(super) limits: HistoryLimits,
+}
+
+/// How much more of what was there before a commit may be looked at.
+pub(super) struct Budget {
+    /// How much may be kept for the history.
+    kept_bytes: u64,
+    /// How much may be read, kept or not.
+    read_bytes: u64,
+}
+
+/// What was seen at a path, with all that a changeset may need to know of it.
+pub(super) struct Seen {
+    pub(super) file_type: FileType,
+    /// Its type and permissions.
+    pub(super) mode: u32,
+    pub(super) modified: Timestamp,
+    /// Of what is not a folder.
+    pub(super) content: Option<SeenContent>,
+}
+
+/// The content of a file, or what a link says.
+pub(super) struct SeenContent {
+    pub(super) hash: ContentHash,
+    pub(super) form: Form,
+    pub(super) size: i64,
+    /// None if there is more than history keeps.
+    pub(super) content: Option<Content>,
+}
+
+/// Whether a mode is the one of an ordinary file, which can be made again from its content.
+pub(super) fn is_ordinary(mode: u32) -> bool {
+    mode & !0o7777 == TYPE_FILE
+}
+
+/// The path as the folder knows it.
+pub(super) fn below_root(path: &WsPath) -> &Path {
+    Path::new(if path.is_root() { "" } else { path.without_slash() })
+}
+
+impl Disk {
+    pub(super) fn stat(&self, path: &WsPath, recorded: Option<Entry>) -> Result<Option<Entry>> {
+        let Some(metadata) = self.metadata(path)? else { return Ok(None) };
+        let file_type = match metadata.kind {
+            Kind::Folder => FileType::Folder,
+            _ => self.sniffed(below_root(path)).plain_type(),
+        };
+        let is_link = self.metadata_with(path, Links::Keep)?.is_some_and(|own| own.kind == Kind::Symlink);
+        Ok(Some(Entry { is_link, ..entry(path, file_type, &metadata, None, recorded) }))
+    }
+
+    pub(super) fn read(&self, path: &WsPath, recorded: Option<Entry>) -> Result<File> {
+        let fail = |error| told(&error, path, Attempt::Read);
+        let found = match self.root.read(below_root(path), READ_MOST_BYTES) {
+            Ok(found) => found,
+            Err(error) if matches!(error.kind, DiskError::IsFolder) => {
+                let metadata = self.root.stat(below_root(path), Links::Follow).map_err(fail)?;
+                return Ok(File { entry: entry(path, FileType::Folder, &metadata, None, recorded), content: None });
+            }
+            Err(error) if matches!(error.kind, DiskError::NotAFolder) => return Err(ToolError::file_not_found(path)),
+            Err(error) => return Err(fail(error)),
+        };
+        Ok(file(path, found, recorded))
+    }
+
+    /// Opens a file that has more than so many bytes. What cannot be opened is left to `read`, which says why.
+    pub(super) fn open(&self, path: &WsPath, more_than_bytes: u64) -> Option<(Metadata, Box<dyn ReadSeek>)> {
+        let reader = self.root.open_reader(below_root(path)).ok()?;
+        let metadata = reader.metadata();
+        (metadata.size_bytes > more_than_bytes).then(|| (metadata, Box::new(reader) as Box<dyn ReadSeek>))
+    }
+
+    /// Reads a small file if that takes no waiting, so that it need not be done elsewhere.
+    pub(super) fn read_cached(&self, path: &WsPath, recorded: Option<&Entry>) -> Option<File> {
+        let found = self.root.read_cached(below_root(path), CACHED_MOST_BYTES)?;
+        Some(file(path, found, recorded.cloned()))
+    }
+
+    /// The size of a file, if that is known without waiting.
+    pub(super) fn cached_size(&self, path: &WsPath) -> Option<i64> {
+        self.root.stat_cached(below_root(path)).map(|metadata| size_of(metadata.size_bytes))
+    }
+
+    /// Whether a file is known, without waiting, to have no more than so many bytes.
+    pub(super) fn is_small(&self, path: &WsPath, bytes: u64) -> bool {
+        self.root.stat_cached(below_root(path)).is_some_and(|metadata| metadata.size_bytes <= bytes)
+    }
+
+    /// Lists a folder with what the system shows in it besides.
+    pub(super) fn list(
+        &self,
+        folder: &WsPath,
+        depth: Depth,
+        limit: usize,
+        made_by_the_system: Vec<Listed>,
+    ) -> Result<Listing> {
+        let fits = |listed: &Listed| match depth {
+            Depth::Children => listed.path.parent().as_ref() == Some(folder),
+            Depth::Descendants => listed.path.is_below(folder),
+        };
+        let shown: Vec<Listed> = with_folders(made_by_the_system).into_iter().filter(fits).collect();
+        let depth = if depth == Depth::Children { 1 } else { usize::MAX };
+        let more = limit.saturating_add(1);
+        let (listing, skipped) = match self.root.list(below_root(folder), ListOptions { depth, limit: more }) {
+            Ok(listing) => (listing.entries, listing.skipped),
+            Err(error) if matches!(error.kind, DiskError::NotFound) && !shown.is_empty() => Default::default(),
+            Err(error) if matches!(error.kind, DiskError::NotAFolder) => {
+                let is_there = self.metadata(folder)?.is_some();
+                return Err(if is_there { not_a_folder(folder) } else { ToolError::file_not_found(folder) });
+            }
+            Err(error) => return Err(told(&error, folder, Attempt::Read)),
+        };
+        let mut entries: Vec<Listed> = Vec::with_capacity(listing.len() + shown.len());
+        let mut unnamed = 0;
+        for found in listing {
+            let Some(path) = named(folder, &found.path) else {
+                unnamed += 1;
+                continue;
+            };
+            let is_link = found.kind == Kind::Symlink;
+            // A link is read as what it leads to; one that leads nowhere is a file that cannot be read.
+            let behind = if is_link { self.metadata(&path).ok().flatten() } else { None };
+            let (kind, size_bytes, modified) = match behind {
+                Some(target) => (target.kind, target.size_bytes, target.modified),
+                None => (found.kind, found.size_bytes, found.modified),
+            };
+            let file_type = match kind {
+                Kind::Folder => FileType::Folder,
+                Kind::File => self.sniffed(below_root(&path)).plain_type(),
+                Kind::Symlink | Kind::Other => FileType::File,
+            };
+            entries.push(Listed {
+                path,
+                display_name: None,
+                file_type,
+                is_virtual: false,
+                is_link,
+                size: if file_type == FileType::Folder { 0 } else { size_of(size_bytes) },
+                updated_at: timestamp(modified),
+            });
+        }
+        if !shown.is_empty() {
+            let on_disk: BTreeSet<WsPath> = entries.iter().map(|entry| entry.path.clone()).collect();
+            entries.extend(shown.into_iter().filter(|shown| !on_disk.contains(&shown.path)));
+            entries.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        }
+        let truncated = entries.len() > limit;
+        entries.truncate(limit);
+        let unreadable = skipped.iter().filter_map(|skipped| named(folder, &skipped.path)).collect();
+        Ok(Listing { entries, truncated, unreadable, unnamed })
+    }
+
+    /// The paths of what is in a folder, with what the system shows in it besides.
+    pub(super) fn names(&self, folder: &WsPath, limit: usize, made_by_the_system: Vec<Listed>) -> Result<Vec<WsPath>> {
+        let shown = with_folders(made_by_the_system).into_iter().map(|shown| shown.path);
+        let mut names: BTreeSet<WsPath> = shown.filter(|path| path.parent().as_ref() == Some(folder)).collect();
+        match self.root.list(below_root(folder), ListOptions { depth: 1, limit }) {
+            Ok(listing) => names.extend(listing.entries.iter().filter_map(|found| named(folder, &found.path))),
+            Err(error) if matches!(error.kind, DiskError::NotFound) && !names.is_empty() => {}
+            Err(error) => return Err(told(&error, folder, Attempt::Read)),
+        }
+        Ok(names.into_iter().take(limit).collect())
+    }
+
+    fn content(&self, path: &WsPath, budget: &mut Budget) -> Result<SeenContent> {
+        let fail = |error| told(&error, path, Attempt::Read);
+        let mut reader = self.root.open_reader(below_root(path)).map_err(fail)?;
+        let size = reader.metadata().size_bytes;
+        budget.read_bytes = budget.read_bytes.checked_sub(size).ok_or_else(|| too_much(path, size))?;
+        if size <= self.limits.file_bytes && size <= budget.kept_bytes {
+            let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
+            reader.by_ref().take(self.limits.file_bytes + 1).read_to_end(&mut bytes).map_err(ToolError::internal)?;
+            budget.kept_bytes = budget.kept_bytes.saturating_sub(bytes.len() as u64);
+            return small(Content::of_bytes(bytes));
+        }
+        let hash = reader.hash().map_err(ToolError::internal)?;
+        let form = self.sniffed(below_root(path));
+        Ok(SeenContent { hash: ContentHash(hash.0), form, size: size_of(size), content: None })
+    }
+
+    fn metadata(&self, path: &WsPath) -> Result<Option<Metadata>> {
+        self.metadata_with(path, Links::Follow)
+    }
+
+    fn metadata_with(&self, path: &WsPath, links: Links) -> Result<Option<Metadata>> {
+        match self.root.stat(below_root(path), links) {
+            Ok(metadata) => Ok(Some(metadata)),
+            Err(error) if matches!(error.kind, DiskError::NotFound | DiskError::NotAFolder) => Ok(None),
+            Err(error) => Err(told(&error, path, Attempt::Read)),
+        }
+    }
+
+    /// The form of a file's content: bytes where it is not text, or cannot be read.
+    fn sniffed(&self, path: &Path) -> Form {
+        self.root.open_reader(path).ok().and_then(|reader| sniff(reader).ok().flatten()).unwrap_or(Form::Bytes)
+    }
+}
+
+/// Reads through the beginning of a file and gives the form of its text; none if it is binary.
+fn sniff(reader: impl Read) -> io::Result<Option<Form>> {
+    let mut reader = reader.take(SNIFFED_MOST_BYTES);
+    let mut piece = Vec::with_capacity(SNIFFED_BYTES);
+    let mut read_more = |piece: &mut Vec<u8>| {
+        piece.clear();
+        reader.by_ref().take(SNIFFED_BYTES as u64).read_to_end(piece)
+    };
+    read_more(&mut piece)?;
+    let has_mark = piece.starts_with("\u{feff}".as_bytes());
+    let mut detector = EncodingDetector::new(&piece);
+    while !piece.is_empty() {
+        if !detector.feed(&piece) {
+            return Ok(None);
+        }
+        read_more(&mut piece)?;
+    }
+    let is_whole = reader.limit() > 0;
+    let encoding = if is_whole { detector.finish() } else { detector.finish_beginning() };
+    Ok(encoding.map(|encoding| if encoding == Encoding::Utf8 && !has_mark { Form::Text } else { Form::Encoded }))
+}
+
+impl Standing for Disk {
+    fn budget(&self) -> Budget {
+        Budget { kept_bytes: self.limits.commit_bytes, read_bytes: READ_FOR_COMMIT_MOST_BYTES }
+    }
+
+    /// A link that is about to be taken away is seen as what it is; otherwise, as what it leads to.
+    fn look(&self, path: &WsPath, links: Links, budget: &mut Budget) -> Result<Option<Seen>> {
+        let Some(own) = self.metadata_with(path, Links::Keep)? else { return Ok(None) };
+        let behind = match own.kind {
+            Kind::Symlink if links == Links::Follow => self.root.stat(below_root(path), Links::Follow).ok(),
+            _ => None,
+        };
+        let metadata = behind.unwrap_or(own);
+        let modified = timestamp(metadata.modified);
+        let seen = |file_type, kind, content| Seen { file_type, mode: kind | metadata.mode, modified, content };
+        Ok(Some(match metadata.kind {
+            Kind::Folder => seen(FileType::Folder, TYPE_FOLDER, None),
+            Kind::File => {
+                let content = self.content(path, budget)?;
+                let file_type = content.form.plain_type();
+                seen(file_type, TYPE_FILE, Some(content))
+            }
+            Kind::Symlink => {
+                let target =
+                    self.root.read_link(below_root(path)).map_err(|error| told(&error, path, Attempt::Read))?;
+                seen(FileType::File, MODE_OF_LINK, Some(small(Content::Bytes(target))?))
+            }
+            Kind::Other => seen(FileType::File, 0, Some(small(Content::Bytes(Vec::new()))?)),
+        }))
+    }
+
+    fn look_at_kind(&self, path: &WsPath) -> Result<Option<Seen>> {
+        // A link that leads nowhere is in the way as a file is.
+        let metadata = match self.metadata(path)? {
+            None => self.metadata_with(path, Links::Keep)?,
+            there => there,
+        };
+        let Some(metadata) = metadata else { return Ok(None) };
+        let modified = timestamp(metadata.modified);
+        let (file_type, kind) = match metadata.kind {
+            Kind::Folder => (FileType::Folder, TYPE_FOLDER),
+            _ => (FileType::File, TYPE_FILE),
+        };
+        Ok(Some(Seen { file_type, mode: kind | metadata.mode, modified, content: None }))
+    }
+
+    fn paths_below(&self, folder: &WsPath) -> Result<(Vec<WsPath>, usize)> {
+        self.paths_below_that(folder, |_| true)
+    }
+
+    fn is_older_than(&self, _: &FileRow) -> bool {
+        false
+    }
+}
+
+impl Disk {
+    /// All that lies below a folder and counts, as paths; what no path can name is only counted.
+    pub(super) fn paths_below_that(
+        &self,
+        folder: &WsPath,
+        counts: impl Fn(&Path) -> bool,
+    ) -> Result<(Vec<WsPath>, usize)> {
+        let everything = ListOptions { depth: usize::MAX, limit: usize::MAX };
+        let listing = match self.root.list(below_root(folder), everything) {
+            Ok(listing) => listing,
+            Err(error) if matches!(error.kind, DiskError::NotFound | DiskError::NotAFolder) => {
+                return Ok((Vec::new(), 0));
+            }
+            Err(error) => return Err(told(&error, folder, Attempt::Read)),
+        };
+        let counted = || listing.entries.iter().filter(|entry| counts(&below_root(folder).join(&entry.path)));
+        let paths: Vec<WsPath> = counted().filter_map(|entry| named(folder, &entry.path)).collect();
+        let unnamed = counted().count() - paths.len();
+        Ok((paths, unnamed))
+    }
+}
+
+/// A path beneath the root as the workspace's; none where no path can name it.
+pub(super) fn path_of(path: &Path) -> Option<WsPath> {
+    if path.as_os_str().is_empty() { Some(WsPath::root()) } else { named(&WsPath::root(), path) }
+}
+
+/// A path beneath the root as reports have it. Names that are not text are made readable.
+pub(super) fn shown(path: &Path) -> String {
+    format!("/{}", path.to_string_lossy())
+}
+
+/// The path of something in a folder; none where its name is one that no path can have.
+fn named(folder: &WsPath, below: &Path) -> Option<WsPath> {
+    let below = str::from_utf8(below.as_os_str().as_bytes()).ok()?;
+    folder.descend(below).ok()
+}
+
+/// The folders that lead to files that the system shows.
+fn with_folders(files: Vec<Listed>) -> Vec<Listed> {
+    let mut folders: BTreeSet<WsPath> = BTreeSet::new();
+    let mut listed = Vec::with_capacity(files.len() + 1);
+    for file in files {
+        for folder in file.path.ancestors().into_iter().skip(1) {
+            if folders.insert(folder.clone()) {
+                listed.push(Listed {
+                    path: folder,
+                    display_name: None,
+                    file_type: FileType::Folder,
+                    is_virtual: false,
+                    is_link: false,
+                    size: 0,
+                    updated_at: file.updated_at,
+                });
+            }
+        }
+        listed.push(file);
+    }
+    listed
+}
+
+pub(super) fn small(content: Content) -> Result<SeenContent> {
+    let size = match &content {
+        Content::Text(text) => text.len(),
+        Content::Encoded(text) => text.as_bytes().len(),
+        Content::Bytes(bytes) => bytes.len(),
+        Content::Json(json) => json.as_str().len(),
+    };
+    let size = i64::try_from(size).map_err(ToolError::internal)?;
+    Ok(SeenContent { hash: content.hash()?, form: content.form(), size, content: Some(content) })
+}
+
+fn file(path: &WsPath, found: toolrest_directory::Content, recorded: Option<Entry>) -> File {
+    let content = Content::of_bytes(found.bytes);
+    let hash = Some(ContentHash(found.hash.0));
+    File { entry: entry(path, content.form().plain_type(), &found.metadata, hash, recorded), content: Some(content) }
+}
+
+fn too_much(path: &WsPath, size: u64) -> ToolError {
+    let message = format!(
+        "{path} has {size} bytes, and a commit can look at {READ_FOR_COMMIT_MOST_BYTES} at most to record what it \
+         changes; change fewer files at once, or this one without the server. Nothing was written"
+    );
+    ToolError::new(ErrorKind::PayloadTooLarge, message).detail("path", path.as_str())
+}
+
+/// What stands on disk, with what is recorded of it. Its version is the recorded one only while that is its content.
+pub(super) fn entry(
+    path: &WsPath,
+    file_type: FileType,
+    metadata: &Metadata,
+    hash: Option<ContentHash>,
+    recorded: Option<Entry>,
+) -> Entry {
+    let is_folder = |file_type| file_type == FileType::Folder;
+    let recorded = recorded.filter(|recorded| is_folder(recorded.file_type) == is_folder(file_type));
+    let updated_at = timestamp(metadata.modified);
+    let current = recorded.as_ref().filter(|recorded| hash.is_some() && recorded.hash == hash);
+    Entry {
+        // A file that is not recorded has no id yet, and nobody is shown this one.
+        id: recorded.as_ref().map_or_else(FileId::new, |recorded| recorded.id),
+        path: path.clone(),
+        display_name: None,
+        file_type,
+        is_virtual: false,
+        is_link: false,
+        size: if is_folder(file_type) { 0 } else { size_of(metadata.size_bytes) },
+        version: current.and_then(|recorded| recorded.version),
+        hash,
+        created_at: recorded.as_ref().map_or(updated_at, |recorded| recorded.created_at),
+        updated_at,
+        deleted_at: None,
+    }
+}
+
+fn size_of(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}
+
+pub(super) fn timestamp(time: SystemTime) -> Timestamp {
+    let micros = match time.duration_since(UNIX_EPOCH) {
+        Ok(since) => i64::try_from(since.as_micros()).unwrap_or(i64::MAX),
+        Err(before) => i64::try_from(before.duration().as_micros()).map_or(i64::MIN, |micros| -micros),
+    };
+    Timestamp::from_microsecond(micros).unwrap_or(Timestamp::UNIX_EPOCH)
+}

@@ -1,0 +1,70 @@
+//! Searching and finding in folders, away from the threads that serve requests.
+
+use super::{find, search};
+use std::{
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
+use toolrest_core::{Access, FilesFound, Find, Found, Interrupt, Result, Search, ToolError};
+use toolrest_directory::Root;
+use toolrest_store::search::{StopOnDrop, Turn, Turns, until};
+
+/// No call is given longer.
+const LONGEST_CALL: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Searches folders, so many at once and no more. One is shared by all folders.
+pub(crate) struct Explorer {
+    turns: Turns,
+    threads: usize,
+}
+
+impl Default for Explorer {
+    fn default() -> Self {
+        let threads = thread::available_parallelism().map_or(2, usize::from);
+        Self { turns: Turns::new(threads), threads }
+    }
+}
+
+impl Explorer {
+    /// Finds lines, and gives up at the deadline. Who calls has checked the caller's rights.
+    pub(crate) async fn search(&self, access: Access, root: Arc<Root>, wanted: Search) -> Result<Found> {
+        let deadline = wanted.deadline;
+        let work = move |interrupt: &Interrupt, threads| {
+            let matcher = wanted.pattern.compile()?;
+            search(&root, &wanted, &*matcher, interrupt, threads)
+        };
+        self.run(access, deadline, work).await
+    }
+
+    /// Finds files, and gives up at the deadline. Who calls has checked the caller's rights.
+    pub(crate) async fn find(&self, access: Access, root: Arc<Root>, wanted: Find) -> Result<FilesFound> {
+        let deadline = wanted.deadline;
+        let work = move |interrupt: &Interrupt, threads| find(&root, &wanted, interrupt, threads);
+        self.run(access, deadline, work).await
+    }
+
+    /// Waits to look through a folder in another way. The deadline of the call ends the wait.
+    pub(crate) async fn turn(&self, access: Access) -> Result<Turn> {
+        self.turns.wait(access, Instant::now() + LONGEST_CALL).await
+    }
+
+    async fn run<T: Send + 'static>(
+        &self,
+        access: Access,
+        deadline: Instant,
+        work: impl FnOnce(&Interrupt, usize) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let begun = Instant::now();
+        let interrupt = Arc::new(Interrupt::at(deadline));
+        let _stop = StopOnDrop(Arc::clone(&interrupt));
+        let turn = self.turns.wait(access, deadline).await?;
+        let threads = self.threads;
+        let work = tokio::task::spawn_blocking(move || {
+            // Held for as long as threads work on it, also after its caller went away.
+            let _turn = turn;
+            work(&interrupt, threads)
+        });
+        until(deadline, begun, async { work.await.map_err(ToolError::internal)? }).await
+    }
+}

@@ -1,0 +1,216 @@
+//! Searching the files of a folder.
+
+use super::contents::{Contents, Outcome};
+use super::disk::below_root;
+use super::errors::{Attempt, told};
+use super::walk;
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+use toolrest_core::{Depth, ErrorKind, Found, Interrupt, LineMatcher, Result, Search, Skipped, ToolError, WsPath};
+use toolrest_directory::{ErrorKind as DiskError, Files, PassedOver, Reader, Root, Visitor, WalkOptions};
+use toolrest_store::search::{FoundLines, stopped};
+
+/// How many files a thread takes at a time. Few, because what many files have is found soon.
+const FILES_AT_A_TIME: usize = 16;
+
+/// Searches below a folder, or in one file.
+pub fn search(
+    root: &Root,
+    search: &Search,
+    matcher: &dyn LineMatcher,
+    interrupt: &Interrupt,
+    threads: usize,
+) -> Result<Found> {
+    let within = &search.within;
+    let searching = Searching {
+        search,
+        matcher,
+        interrupt,
+        progress: Mutex::default(),
+        has_end: AtomicBool::new(false),
+        was_stopped: AtomicBool::new(false),
+    };
+    let options = WalkOptions {
+        files_at_a_time: FILES_AT_A_TIME,
+        ..walk::options(within, Depth::Descendants, search.ignored, threads)
+    };
+    match root.walk(below_root(within), options, &searching) {
+        Ok(_) => searching.result(),
+        Err(error) if matches!(error.kind, DiskError::NotAFolder) => {
+            let file = root.open_reader(below_root(within)).map_err(|error| told(&error, within, Attempt::Read))?;
+            let mut found = FoundLines::default();
+            searching.search_file(file, || within.clone(), &mut found, &mut Contents::default())?;
+            Ok(FoundLines::together([found], search))
+        }
+        Err(error) => Err(told(&error, within, Attempt::Read)),
+    }
+}
+
+struct Searching<'a> {
+    search: &'a Search,
+    matcher: &'a dyn LineMatcher,
+    interrupt: &'a Interrupt,
+    progress: Mutex<Progress>,
+    /// Whether it is known where the search ends.
+    has_end: AtomicBool,
+    was_stopped: AtomicBool,
+}
+
+/// What was found, by the path of the first file that it was found in.
+#[derive(Default)]
+struct Progress {
+    found: BTreeMap<String, FoundLines>,
+    lines: usize,
+    bytes: usize,
+    /// The last path that is of interest.
+    end: Option<String>,
+    /// The failure that lies first.
+    failure: Option<(String, ToolError)>,
+}
+
+impl Visitor for Searching<'_> {
+    type Thread = Contents;
+
+    fn enters(&self, folder: &str) -> bool {
+        // Who looks for text does not mean what git keeps for itself, unless it is named.
+        !folder.ends_with("/.git") && self.search.paths.as_ref().is_none_or(|paths| paths.enters(folder))
+    }
+
+    fn accepts(&self, file: &str) -> bool {
+        self.search.paths.as_ref().is_none_or(|paths| paths.accepts(file))
+    }
+
+    fn is_over(&self, path: &str) -> bool {
+        if self.interrupt.is_due() {
+            self.was_stopped.store(true, Ordering::Relaxed);
+            return true;
+        }
+        self.is_behind_end(path)
+    }
+
+    fn visit(&self, files: &mut Files<'_>, contents: &mut Contents) {
+        let mut found = FoundLines::default();
+        let first = files.path(0);
+        for place in 0..files.len() {
+            if found.is_full(self.search) || self.is_behind_end(&first) {
+                break;
+            }
+            let searched = match files.open(place) {
+                Ok(None) => Ok(()),
+                Ok(Some(file)) => {
+                    self.search_file(file, || WsPath::from_normal(files.path(place)), &mut found, contents)
+                }
+                Err(_) => {
+                    found.skipped.unreadable += 1;
+                    Ok(())
+                }
+            };
+            match searched {
+                Ok(()) => {}
+                Err(error) if error.kind == ErrorKind::Cancelled => {
+                    self.was_stopped.store(true, Ordering::Relaxed);
+                    return;
+                }
+                Err(error) => return self.fail(first, error),
+            }
+        }
+        self.keep(first, found);
+    }
+
+    fn passed_over(&self, folder: &str, passed_over: PassedOver, _: &mut Contents) {
+        let PassedOver { ignored, unnamed, unreadable } = passed_over;
+        let skipped = Skipped { ignored, unnamed, unreadable, ..Skipped::default() };
+        self.keep(folder.to_owned(), FoundLines { skipped, ..FoundLines::default() });
+    }
+}
+
+impl Searching<'_> {
+    fn search_file(
+        &self,
+        file: Reader,
+        path: impl Fn() -> WsPath,
+        found: &mut FoundLines,
+        contents: &mut Contents,
+    ) -> Result<()> {
+        let outcome = contents.in_pieces(file, self.search.context, self.interrupt, |piece| {
+            found.search(&piece, &path, self.search, self.matcher, self.interrupt)?;
+            Ok(!found.is_full(self.search))
+        })?;
+        match outcome {
+            Outcome::Text => {}
+            Outcome::Binary => found.skipped.binary += 1,
+            Outcome::TooLarge => found.skipped.too_large += 1,
+            Outcome::Unreadable => found.skipped.unreadable += 1,
+        }
+        Ok(())
+    }
+
+    fn is_behind_end(&self, path: &str) -> bool {
+        self.has_end.load(Ordering::Relaxed) && self.progress().end.as_deref().is_some_and(|end| path > end)
+    }
+
+    fn keep(&self, path: String, found: FoundLines) {
+        if found.matches.is_empty() && found.skipped == Skipped::default() {
+            return;
+        }
+        let mut progress = self.progress();
+        progress.lines += found.matches.len();
+        progress.bytes += found.bytes;
+        let may_end = found.is_cut;
+        progress.found.insert(path, found);
+        if may_end || progress.lines > self.search.limit || progress.bytes > self.search.limit_bytes {
+            self.find_end(&mut progress);
+        }
+    }
+
+    /// Looks where there is enough, and forgets what lies behind.
+    fn find_end(&self, progress: &mut Progress) {
+        let (mut lines, mut bytes) = (0, 0);
+        let is_enough = |(path, found): (&String, &FoundLines)| {
+            lines += found.matches.len();
+            bytes += found.bytes;
+            let is_enough = found.is_cut || lines > self.search.limit || bytes > self.search.limit_bytes;
+            is_enough.then(|| path.clone())
+        };
+        let Some(end) = progress.found.iter().find_map(is_enough) else { return };
+        progress.found.retain(|path, _| *path <= end);
+        (progress.lines, progress.bytes) = (lines, bytes);
+        self.end_at(progress, end);
+    }
+
+    fn fail(&self, path: String, error: ToolError) {
+        let mut progress = self.progress();
+        if progress.failure.as_ref().is_none_or(|(first, _)| path < *first) {
+            progress.failure = Some((path.clone(), error));
+        }
+        self.end_at(&mut progress, path);
+    }
+
+    fn end_at(&self, progress: &mut Progress, path: String) {
+        if progress.end.as_ref().is_none_or(|end| path < *end) {
+            progress.end = Some(path);
+        }
+        self.has_end.store(true, Ordering::Relaxed);
+    }
+
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn result(self) -> Result<Found> {
+        let progress = self.progress.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if self.was_stopped.into_inner() {
+            return Err(stopped());
+        }
+        match progress.failure {
+            // A failure behind all that is given concerns nobody.
+            Some((path, error)) if progress.end.is_none_or(|end| path <= end) => Err(error),
+            _ => Ok(FoundLines::together(progress.found.into_values(), self.search)),
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! How walks through a folder are made for searching it and finding files in it.
+
+use super::errors::{Attempt, told};
+use toolrest_core::{Depth, IgnoredFiles, MAX_PATH_BYTES, ToolError, WsPath};
+use toolrest_directory::{Error, ErrorKind as DiskError, Heed, WalkOptions};
+use toolrest_store::not_a_folder;
+
+/// A walk from a folder of the workspace.
+pub(super) fn options(folder: &WsPath, depth: Depth, ignored: IgnoredFiles, threads: usize) -> WalkOptions<'_> {
+    WalkOptions {
+        shown_as: if folder.is_root() { "" } else { folder.as_str() },
+        depth: match depth {
+            Depth::Children => 1,
+            Depth::Descendants => usize::MAX,
+        },
+        rules: match ignored {
+            IgnoredFiles::LeaveOut => Heed::Rules,
+            IgnoredFiles::Include => Heed::Nothing,
+        },
+        files_at_a_time: usize::MAX,
+        longest_path_bytes: MAX_PATH_BYTES,
+        threads,
+    }
+}
+
+/// Tells of a folder that cannot be walked through.
+pub(super) fn failed(error: &Error, folder: &WsPath) -> ToolError {
+    match error.kind {
+        DiskError::NotAFolder => not_a_folder(folder),
+        _ => told(error, folder, Attempt::Read),
+    }
+}

@@ -1,0 +1,168 @@
+//! Opening workspaces, whichever kind they are.
+
+use crate::Scratch;
+use crate::checkout::{CheckoutsKept, Desks};
+use crate::database_workspace::DatabaseWorkspace;
+use crate::folder::{Explorer, Folder, FolderOptions, FolderWorkspace, not_allowed};
+use crate::read_room::{ReadBudget, ReadRoom};
+use async_trait::async_trait;
+use std::{
+    collections::HashMap,
+    path::Path,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+use tokio::runtime::Handle;
+use toolrest_core::{Access, ErrorKind, Result, ToolError, Workspace, WorkspaceId, Workspaces};
+use toolrest_store::{Place, Store};
+
+/// How many workspaces are remembered: enough to be asked of each once, few enough to weigh nothing.
+const REMEMBERED: usize = 100_000;
+
+/// Opens the workspaces of a store.
+pub struct StoredWorkspaces {
+    store: Arc<dyn Store>,
+    folders: FolderOptions,
+    explorer: Arc<Explorer>,
+    scratch: Arc<Scratch>,
+    desks: Arc<Desks>,
+    reads: Arc<ReadBudget>,
+    known: Mutex<HashMap<WorkspaceId, Known>>,
+}
+
+/// Where the files of a workspace are.
+#[derive(Clone)]
+enum Known {
+    Database,
+    Folder { root: String, owner: String, open: Arc<Folder> },
+}
+
+impl StoredWorkspaces {
+    /// Opens workspaces of this store, and those whose folders the operator allows.
+    pub fn new(store: Arc<dyn Store>, folders: FolderOptions, scratch: Scratch) -> Self {
+        let scratch = Arc::new(scratch);
+        let desks = Arc::new(Desks::new(Arc::clone(&scratch), CheckoutsKept::default()));
+        Self {
+            store,
+            folders,
+            explorer: Arc::default(),
+            scratch,
+            desks,
+            reads: Arc::default(),
+            known: Mutex::default(),
+        }
+    }
+
+    /// Keeps the folders that programs work in for as long as this, and so many.
+    #[must_use]
+    pub fn keeping(mut self, kept: CheckoutsKept) -> Self {
+        self.desks = Arc::new(Desks::new(Arc::clone(&self.scratch), kept));
+        self
+    }
+
+    /// Bounds the bytes of large files that calls hold in memory at once.
+    #[must_use]
+    pub fn reading_at_most(mut self, bytes: usize) -> Self {
+        self.reads = Arc::new(ReadBudget::new(bytes));
+        self
+    }
+
+    /// The real path of a folder that is to be a workspace of an account, if that is allowed.
+    pub async fn allowed_root(&self, root: &Path, account: &str) -> Result<String> {
+        let (root, options, account) = (root.to_owned(), self.folders.clone(), account.to_owned());
+        let open = move || Folder::open(&root, &options, &account).map(|folder| folder.real_path().to_owned());
+        let opened = tokio::task::spawn_blocking(open).await.map_err(ToolError::internal)?;
+        let real = opened.map_err(|error| match error.kind {
+            // Here it is the caller who names it.
+            ErrorKind::Unavailable => error.of_kind(ErrorKind::InvalidArgument),
+            _ => error,
+        })?;
+        let text = real.to_str().map(str::to_owned);
+        text.ok_or_else(|| ToolError::new(ErrorKind::InvalidPath, "The folder's path must be valid UTF-8"))
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<WorkspaceId, Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn find(&self, workspace: WorkspaceId) -> Result<Known> {
+        let known = self.known().get(&workspace).cloned();
+        let (root, owner) = match known {
+            Some(Known::Folder { root, owner, open }) if !open.is_at(Path::new(&root)) => (root, owner),
+            Some(known) => return Ok(known),
+            None => match self.store.place(workspace).await? {
+                // What does not exist is refused as what is not shared.
+                None => return Ok(Known::Database),
+                Some((Place::Database, _)) => return Ok(self.remember(workspace, Known::Database)),
+                Some((Place::Directory { root }, owner)) => (root, owner),
+            },
+        };
+        if let Some(open) = self.open_at(&root) {
+            if !self.folders.allows(open.real_path(), &owner) {
+                return Err(not_allowed(Path::new(&root)));
+            }
+            return Ok(self.remember(workspace, Known::Folder { root, owner, open }));
+        }
+        let (store, options, runtime) = (Arc::clone(&self.store), self.folders.clone(), Handle::current());
+        let open = move || {
+            let folder = Folder::open(Path::new(&root), &options, &owner)?;
+            // A link in its place can lead to a folder of somebody else.
+            if folder.real_path() != Path::new(&root) {
+                return Err(leads_elsewhere(&root));
+            }
+            if let Err(error) = folder.recover(&*store, &runtime) {
+                // It stands in the way of changes, which try again, but not of reading.
+                tracing::error!(%error, "an interrupted commit could not be settled");
+            }
+            Ok(Known::Folder { root, owner, open: Arc::new(folder) })
+        };
+        let opened = tokio::task::spawn_blocking(open).await.map_err(ToolError::internal)?;
+        Ok(self.remember(workspace, opened?))
+    }
+
+    /// The folder as another workspace has it open: whoever changes it waits for the same turn.
+    fn open_at(&self, root: &str) -> Option<Arc<Folder>> {
+        let known = self.known();
+        let mut open = known.values().filter_map(|known| match known {
+            Known::Folder { root: of_it, open, .. } if of_it == root => Some(open),
+            _ => None,
+        });
+        open.find(|open| open.is_at(Path::new(root))).cloned()
+    }
+
+    fn remember(&self, workspace: WorkspaceId, opened: Known) -> Known {
+        let mut known = self.known();
+        if known.len() >= REMEMBERED {
+            known.clear();
+        }
+        known.insert(workspace, opened.clone());
+        opened
+    }
+}
+
+fn leads_elsewhere(root: &str) -> ToolError {
+    let message = format!(
+        "The workspace's folder {root} was moved or is a symbolic link by now; put the folder back, or make a workspace of \
+         the folder that the link leads to"
+    );
+    ToolError::new(ErrorKind::Unavailable, message)
+}
+
+#[async_trait]
+impl Workspaces for StoredWorkspaces {
+    async fn open(&self, access: Access) -> Result<Arc<dyn Workspace>> {
+        let (store, scratch) = (Arc::clone(&self.store), Arc::clone(&self.scratch));
+        let room = ReadRoom::new(Arc::clone(&self.reads));
+        Ok(match self.find(access.workspace).await {
+            Ok(Known::Database) => Arc::new(DatabaseWorkspace { store, desks: Arc::clone(&self.desks), access, room }),
+            Ok(Known::Folder { open, .. }) => {
+                let explorer = Arc::clone(&self.explorer);
+                Arc::new(FolderWorkspace { store, folder: open, explorer, scratch, access, room })
+            }
+            Err(error) => {
+                // Only members may learn that it is there.
+                store.authorise(access).await?;
+                return Err(error);
+            }
+        })
+    }
+}
