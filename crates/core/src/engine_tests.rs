@@ -20,7 +20,7 @@ impl Workspace for Room {
         Ok(None)
     }
 
-    async fn read(&self, path: &WsPath) -> Result<File> {
+    async fn read(&self, path: &WsPath, _: u64) -> Result<File> {
         Err(ToolError::file_not_found(path))
     }
 

@@ -4,6 +4,7 @@
 //! them, callers and their rights, errors. [`Engine::call`] is the only way from any surface to any tool. There is no
 //! input or output in this crate; what needs it stands behind a trait.
 
+mod byte_budget;
 mod caller;
 mod change;
 mod chat;
@@ -28,6 +29,7 @@ mod tool;
 mod toolset;
 mod workspace;
 
+pub use byte_budget::{ByteBudget, HeldBytes};
 pub use caller::{Access, Caller, Role};
 pub use change::{Change, Changeset, Commit, Destination, Effect, EffectKind, Expect, Outcome, Parents, Put, Removal};
 pub use chat::chat_text;
@@ -43,7 +45,7 @@ pub use event::{FileEvent, FileEvents};
 pub use fair_queue::{FairQueue, Full, Places, Scope, TakenPlace};
 pub use find::{FileFound, FilesFound, Find, IgnoredFiles};
 pub use id::{CallId, ChatId, CommitId, FileId, UserId, VersionId, WorkspaceId};
-pub use json_text::{JsonText, json_string_bytes, push_json_string};
+pub use json_text::{JsonText, json_bytes_of, json_string_bytes, push_json_string, to_json_within};
 pub use path::{MAX_NAME_BYTES, MAX_PATH_BYTES, WsPath};
 pub use policy::{AllowAll, Decision, Policy};
 pub use record::{CallRecord, Recorder};

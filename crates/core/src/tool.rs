@@ -2,8 +2,8 @@
 
 use crate::engine::Turns;
 use crate::{
-    CallId, Caller, CommitId, ErrorKind, JsonText, Limits, Policy, Result, Role, Timestamp, ToolError, Workspace,
-    WorkspaceId, WsPath,
+    CallId, Caller, CommitId, ErrorKind, FairQueue, JsonText, Limits, Policy, Result, Role, TakenPlace, Timestamp,
+    ToolError, Workspace, WorkspaceId, WsPath,
 };
 use async_trait::async_trait;
 use schemars::{JsonSchema, Schema, generate::SchemaSettings};
@@ -67,6 +67,7 @@ pub struct CallCx {
     /// The limits in force.
     pub limits: Limits,
     pub(crate) turns: Arc<Turns>,
+    pub(crate) heavy_work: FairQueue,
     pub(crate) committed: Arc<OnceLock<CommitId>>,
     pub(crate) warnings: Mutex<Vec<String>>,
     pub(crate) paths: Mutex<Vec<WsPath>>,
@@ -81,6 +82,11 @@ impl CallCx {
     /// Waits until no other change of this file that goes through here is under way.
     pub async fn turn(&self, path: &WsPath) -> impl Drop {
         self.turns.take(self.workspace_id, path.clone()).await
+    }
+
+    /// Waits for a place among the computations that keep a processor busy. It is held until the computation ends.
+    pub async fn heavy_place(&self) -> TakenPlace {
+        self.heavy_work.enter(self.caller.user, self.workspace_id).await
     }
 
     /// Tells the caller something beside the answer, which gets it as one of its `warnings`.
@@ -101,6 +107,7 @@ impl CallCx {
             started_at: self.started_at,
             limits: self.limits,
             turns: Arc::clone(&self.turns),
+            heavy_work: self.heavy_work.clone(),
             committed: Arc::default(),
             warnings: Mutex::default(),
             paths: Mutex::default(),
@@ -173,13 +180,13 @@ pub trait DynTool: Send + Sync {
 /// An answer that can be written as JSON. All that `Serialize` can; an answer that is long and alike all over may do it
 /// in a faster way of its own.
 pub trait Render {
-    /// Writes the answer as JSON.
-    fn render(&self) -> Result<String>;
+    /// Writes the answer as JSON; nothing if that takes more bytes than the limit.
+    fn render(&self, limit_bytes: usize) -> Result<Option<String>>;
 }
 
 impl<T: Serialize> Render for T {
-    fn render(&self) -> Result<String> {
-        serde_json::to_string(self).map_err(ToolError::internal)
+    fn render(&self, limit_bytes: usize) -> Result<Option<String>> {
+        crate::to_json_within(self, limit_bytes)
     }
 }
 
@@ -271,7 +278,14 @@ impl<T: Tool> DynTool for Erased<T> {
         };
         crate::policy::require(policy, cx, T::ACTION, self.tool.approval(cx, &args).await?).await?;
         match self.tool.run(cx, args).await {
-            Ok(output) => with_warnings(output.render()?, &cx.warnings),
+            Ok(output) => {
+                let limit_bytes = cx.limits.response_bytes;
+                let answer =
+                    output.render(limit_bytes)?.map(|answer| with_warnings(answer, &cx.warnings)).transpose()?;
+                answer
+                    .filter(|answer| answer.len() <= limit_bytes)
+                    .ok_or_else(|| too_long_answer(limit_bytes, &self.input))
+            }
             Err(error) => {
                 let paths = std::mem::take(&mut *cx.paths.lock().unwrap_or_else(PoisonError::into_inner));
                 Err(first_authorise(cx, error.naming(paths)).await)
@@ -308,6 +322,18 @@ fn with_warnings(answer: String, warnings: &Mutex<Vec<String>>) -> Result<String
     let comma = if start.ends_with('{') { "" } else { "," };
     let warnings = serde_json::to_string(&warnings).map_err(ToolError::internal)?;
     Ok(format!("{start}{comma}\"warnings\":{warnings}}}"))
+}
+
+/// The refusal of an answer that is too long, with how to get a shorter one.
+fn too_long_answer(limit_bytes: usize, input: &Value) -> ToolError {
+    let takes = |name: &str| input["properties"].get(name).is_some();
+    let advice = if takes("offset") && takes("limit") {
+        "ask for a part of it with `offset` and `limit`"
+    } else {
+        "ask for less (one folder, one file, a narrower pattern)"
+    };
+    let message = format!("The answer is over the limit of {limit_bytes} bytes; {advice}");
+    ToolError::new(ErrorKind::ResponseTooLarge, message)
 }
 
 /// Who may not enter does not learn what is wrong with the arguments. Errors of other kinds come from the workspace,

@@ -24,8 +24,15 @@ pub trait Workspace: Send + Sync {
     /// Tells what stands at the path.
     async fn stat(&self, path: &WsPath) -> Result<Option<Entry>>;
 
-    /// Reads the file at the path; a folder has no content.
-    async fn read(&self, path: &WsPath) -> Result<File>;
+    /// Reads the file at the path; a folder has no content. The content of a file of more than so many bytes is left out,
+    /// and is not read. What is read counts as memory that the call holds.
+    async fn read(&self, path: &WsPath, most_bytes: u64) -> Result<File>;
+
+    /// Waits for memory for contents of so many bytes, before the call reads them. What the call held until then is
+    /// returned first, so the contents that it has read must be dropped.
+    async fn make_room(&self, _bytes: u64) -> Result<()> {
+        Ok(())
+    }
 
     /// Opens a file of more than so many bytes, to be read piece by piece. None if it is smaller, or not in a folder:
     /// then it is read whole.

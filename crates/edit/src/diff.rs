@@ -17,7 +17,7 @@ const CONTEXT_LINES: usize = 3;
 /// How long the shortest diff is searched for; a longer one that is right does as well.
 const SEARCHED_FOR: Duration = Duration::from_millis(300);
 /// Texts that differ in more lines than this are not compared line by line.
-const MOST_LINES: usize = 1_000_000;
+const MOST_LINES: usize = 400_000;
 /// Contents with a NUL byte among their first bytes are binary.
 const SNIFFED_BYTES: usize = 8_000;
 
@@ -136,12 +136,13 @@ fn push_hunks(diff: &mut String, old: &str, new: &str, limit_bytes: usize, stop:
             if stop.is_set() {
                 return;
             }
-            let hunk = hunk(ops, &old, &new, lines_before);
-            if left_out.hunks > 0 || diff.len() + hunk.len() > limit_bytes {
+            let header = header(ops, lines_before);
+            let HunkSize { bytes, lines } = HunkSize::of(&header, ops, &old, &new);
+            if left_out.hunks > 0 || diff.len() + bytes > limit_bytes {
                 left_out.hunks += 1;
-                left_out.lines += hunk.lines().count();
+                left_out.lines += lines;
             } else {
-                diff.push_str(&hunk);
+                push_hunk(diff, &header, ops, &old, &new);
             }
         }
     }
@@ -277,22 +278,59 @@ fn changes_of_all<'t>(old: &[&'t str], new: &[&'t str], stop: Stop) -> Vec<DiffO
     capture_diff_slices_deadline(Algorithm::Myers, &old, &new, Some(Instant::now() + SEARCHED_FOR))
 }
 
-fn hunk(ops: &[DiffOp], old: &[&str], new: &[&str], lines_before: usize) -> String {
+/// How long a hunk is, told before it is written.
+struct HunkSize {
+    bytes: usize,
+    lines: usize,
+}
+
+impl HunkSize {
+    fn of(header: &str, ops: &[DiffOp], old: &[&str], new: &[&str]) -> Self {
+        let mut size = Self { bytes: header.len(), lines: 1 };
+        for op in ops {
+            size.add(&old[op.old_range()]);
+            if !matches!(op, DiffOp::Equal { .. }) {
+                size.add(&new[op.new_range()]);
+            }
+        }
+        size
+    }
+
+    fn add(&mut self, lines: &[&str]) {
+        for line in lines {
+            self.bytes += 1 + line.len();
+            self.lines += 1;
+            if !line.ends_with('\n') {
+                self.bytes += NO_NEWLINE.len();
+                self.lines += 1;
+            }
+        }
+    }
+}
+
+/// Follows a line that has no newline.
+const NO_NEWLINE: &str = "\n\\ No newline at end of file\n";
+
+/// The line that a hunk begins with.
+fn header(ops: &[DiffOp], lines_before: usize) -> String {
     let span = |range: fn(&DiffOp) -> Range<usize>| {
         let (first, last) = (ops.first().map(range), ops.last().map(range));
         first.map_or(0, |range| range.start)..last.map_or(0, |range| range.end)
     };
     let (old_span, new_span) = (span(DiffOp::old_range), span(DiffOp::new_range));
-    let mut hunk = format!("@@ -{} +{} @@\n", numbers(&old_span, lines_before), numbers(&new_span, lines_before));
+    format!("@@ -{} +{} @@\n", numbers(&old_span, lines_before), numbers(&new_span, lines_before))
+}
+
+fn push_hunk(diff: &mut String, header: &str, ops: &[DiffOp], old: &[&str], new: &[&str]) {
+    diff.push_str(header);
     for op in ops {
         if let DiffOp::Equal { .. } = op {
-            push_lines(&mut hunk, ' ', &old[op.old_range()]);
+            push_lines(diff, ' ', &old[op.old_range()]);
         } else {
-            push_lines(&mut hunk, '-', &old[op.old_range()]);
-            push_lines(&mut hunk, '+', &new[op.new_range()]);
+            push_lines(diff, '-', &old[op.old_range()]);
+            push_lines(diff, '+', &new[op.new_range()]);
         }
     }
-    hunk
 }
 
 fn numbers(span: &Range<usize>, lines_before: usize) -> String {
@@ -310,7 +348,7 @@ fn push_lines(hunk: &mut String, mark: char, lines: &[&str]) {
         hunk.push(mark);
         hunk.push_str(line);
         if !line.ends_with('\n') {
-            hunk.push_str("\n\\ No newline at end of file\n");
+            hunk.push_str(NO_NEWLINE);
         }
     }
 }

@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 
 const SHOWN_LINE_BYTES: usize = 120;
 const SHOWN_LINES: usize = 24;
-const SHOWN_PLACES: usize = 10;
+pub(crate) const SHOWN_PLACES: usize = 10;
 /// No more of a line is compared for a message.
 const COMPARED_BYTES: usize = 10_000;
 /// How far around a place something is sought that tells it from the others.

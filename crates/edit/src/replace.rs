@@ -11,7 +11,7 @@ use crate::similarity::Region;
 use crate::{explain, near_miss};
 use fold::Folded;
 use memchr::memchr_iter;
-use memchr::memmem::Finder;
+use memchr::memmem::{self, Finder};
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -67,6 +67,57 @@ struct Found<'a> {
     new: Cow<'a, [u8]>,
 }
 
+/// The places to replace.
+enum Places<'t, 'a> {
+    /// Where the text stands exactly. There may be as many as the text has bytes, so they are not collected.
+    Exact(Exact<'t, 'a>),
+    /// The only place where it stands at a looser level.
+    Loose(Found<'a>),
+}
+
+/// Where a text stands exactly, none of the places overlapping the one before.
+struct Exact<'t, 'a> {
+    folded: Folded<'t>,
+    old: Cow<'a, [u8]>,
+    new: &'a [u8],
+    count: usize,
+}
+
+impl Exact<'_, '_> {
+    fn ranges(&self) -> impl Iterator<Item = Range<usize>> {
+        let range = |start: usize| self.folded.start(start)..self.folded.end(start + self.old.len());
+        memmem::find_iter(&self.folded.flat, &*self.old).map(range)
+    }
+}
+
+impl Places<'_, '_> {
+    fn count(&self) -> usize {
+        match self {
+            Self::Exact(exact) => exact.count,
+            Self::Loose(_) => 1,
+        }
+    }
+
+    fn for_each(&self, mut replace: impl FnMut(Range<usize>, &[u8])) {
+        match self {
+            Self::Exact(exact) => exact.ranges().for_each(|range| replace(range, exact.new)),
+            Self::Loose(found) => replace(found.range.clone(), &found.new),
+        }
+    }
+
+    /// The most bytes that a text of so many has when all places are replaced.
+    fn most_bytes(&self, text_bytes: usize) -> usize {
+        let (new, old_bytes) = match self {
+            // A place has at least the bytes of what is sought: it may have carriage returns besides.
+            Self::Exact(exact) => (exact.new, exact.old.len()),
+            Self::Loose(found) => (&*found.new, found.range.len()),
+        };
+        // Each line that comes in may gain a carriage return.
+        let new_bytes = new.len() + memchr_iter(b'\n', new).count();
+        (text_bytes - self.count() * old_bytes).saturating_add(self.count().saturating_mul(new_bytes))
+    }
+}
+
 /// Replaces occurrences of `old` by `new`; all other bytes stay.
 ///
 /// A difference in line endings alone does not keep `old` from being found, and every line keeps the ending it had,
@@ -79,23 +130,26 @@ pub fn replace(text: &[u8], edit: &Edit, limits: Limits) -> Result<Replaced, Edi
     limits.stop.check()?;
     let found = find(text, edit, limits.stop);
     limits.stop.check()?;
-    let (found, level) = found?;
-    check_size(text, &found, limits.bytes)?;
+    let (places, level) = found?;
+    let most_bytes = places.most_bytes(text.len());
+    if most_bytes > limits.bytes {
+        return Err(EditError::TooLarge { limit_bytes: limits.bytes });
+    }
     let as_given = with_lf(edit.old) == with_lf(edit.new);
     let own = if edit.new.contains(&b'\n') { agreed(endings(text)) } else { None };
-    let mut out = Vec::with_capacity(text.len() + edit.new.len());
+    let mut out = Vec::with_capacity(most_bytes);
     let mut kept = 0;
-    for Found { range, new } in &found {
+    places.for_each(|range, new| {
         out.extend_from_slice(&text[kept..range.start]);
+        kept = range.end;
         if as_given {
             out.extend_from_slice(new);
         } else {
-            push_lines(&mut out, new, &text[range.clone()], own);
+            push_lines(&mut out, new, &text[range], own);
         }
-        kept = range.end;
-    }
+    });
     out.extend_from_slice(&text[kept..]);
-    Ok(Replaced { text: out, count: found.len(), level })
+    Ok(Replaced { text: out, count: places.count(), level })
 }
 
 /// Applies several edits, each to the result of the one before: all of them or none.
@@ -115,20 +169,23 @@ pub fn replace_in_order(text: &[u8], edits: &[Edit], limits: Limits) -> Result<R
 }
 
 /// The places to replace and the level that found them.
-fn find<'a>(text: &[u8], edit: &Edit<'a>, stop: Stop) -> Result<(Vec<Found<'a>>, Level), EditError> {
-    let exact = exact_places(text, edit)?;
-    if !exact.is_empty() {
-        return Ok((exact, Level::Exact));
+fn find<'t, 'a>(text: &'t [u8], edit: &Edit<'a>, stop: Stop) -> Result<(Places<'t, 'a>, Level), EditError> {
+    if let Some(exact) = exact_places(text, edit)? {
+        return Ok((Places::Exact(exact), Level::Exact));
     }
     let (Some(lines), Some(wanted)) = (split_within(text, MOST_LINES), split_within(edit.old, MOST_LINES)) else {
         return Err(explain::not_found(WHAT, &[], &[], None, stop));
     };
     let wanted: Vec<&[u8]> = wanted.iter().map(|line| line.body).collect();
     for level in [Level::TrailingWhitespace, Level::Punctuation, Level::Indentation] {
-        let Some(places) = looser::places(text, &lines, edit, level, stop) else { break };
+        let Some(mut places) = looser::places(text, &lines, edit, level, stop) else { break };
+        if let (Leniency::Fuzzy, 1) = (edit.leniency, places.len())
+            && let Some(only) = places.pop()
+        {
+            return Ok((Places::Loose(only), level));
+        }
         match (edit.leniency, places.as_slice()) {
             (_, []) => {}
-            (Leniency::Fuzzy, [_]) => return Ok((places, level)),
             (Leniency::Fuzzy, several) => {
                 let what = format!("{WHAT} is not there exactly; if {} does not count, it", level.overlooks());
                 let spots = explain::spots(text, several.iter().map(|place| place.range.start));
@@ -149,38 +206,45 @@ fn find<'a>(text: &[u8], edit: &Edit<'a>, stop: Stop) -> Result<(Vec<Found<'a>>,
     Err(explain::not_found(WHAT, &lines, &wanted, None, stop))
 }
 
-/// Every exact place, none overlapping the one before. Where only one is wanted, one that overlaps it counts too: `aa`
-/// in `aaa` is not unique.
-fn exact_places<'a>(text: &[u8], edit: &Edit<'a>) -> Result<Vec<Found<'a>>, EditError> {
-    if edit.old.contains(&b'\n') {
-        let found = places_in(&Folded::new(text, Level::Exact), text, &with_lf(edit.old), edit)?;
+/// Every exact place; nothing if there is none. Where only one is wanted, one that overlaps it counts too: `aa` in `aaa`
+/// is not unique.
+fn exact_places<'t, 'a>(text: &'t [u8], edit: &Edit<'a>) -> Result<Option<Exact<'t, 'a>>, EditError> {
+    // To overlook endings takes room for each line.
+    if edit.old.contains(&b'\n') && memchr_iter(b'\n', text).count() < MOST_LINES {
+        let found = places_in(Folded::new(text, Level::Exact), text, with_lf(edit.old), edit)?;
         // A text that ends between the two characters of an ending is there only as it is.
-        if !found.is_empty() || !edit.old.ends_with(b"\r") {
+        if found.is_some() || !edit.old.ends_with(b"\r") {
             return Ok(found);
         }
     }
-    places_in(&Folded::unchanged(text), text, edit.old, edit)
+    places_in(Folded::unchanged(text), text, Cow::Borrowed(edit.old), edit)
 }
 
-fn places_in<'a>(folded: &Folded, text: &[u8], old: &[u8], edit: &Edit<'a>) -> Result<Vec<Found<'a>>, EditError> {
-    let finder = Finder::new(old);
-    let mut starts: Vec<usize> = finder.find_iter(&folded.flat).collect();
-    if let (Which::Only, Some(first)) = (edit.which, starts.first()) {
+fn places_in<'t, 'a>(
+    folded: Folded<'t>,
+    text: &[u8],
+    old: Cow<'a, [u8]>,
+    edit: &Edit<'a>,
+) -> Result<Option<Exact<'t, 'a>>, EditError> {
+    let finder = Finder::new(&*old);
+    let Some(first) = finder.find(&folded.flat) else { return Ok(None) };
+    let count = finder.find_iter(&folded.flat).count();
+    if edit.which == Which::Only {
         let next = first + 1;
-        if starts.len() == 1
-            && let Some(overlapping) = finder.find(&folded.flat[next..])
-        {
-            starts.push(next + overlapping);
-        }
-        if starts.len() > 1 {
+        let overlapping = finder.find(&folded.flat[next..]).map(|start| next + start);
+        let starts: Vec<usize> = match (count, overlapping) {
+            (1, None) => Vec::new(),
+            (1, Some(overlapping)) => vec![first, overlapping],
+            _ => finder.find_iter(&folded.flat).take(explain::SHOWN_PLACES).collect(),
+        };
+        if !starts.is_empty() {
             let lines = split_within(text, MOST_LINES).unwrap_or_default();
             let spots = explain::spots(text, starts.iter().map(|start| folded.start(*start)));
-            let len = memchr_iter(b'\n', old).count().max(1);
-            return Err(explain::not_unique(WHAT, &lines, &spots, starts.len(), len));
+            let len = memchr_iter(b'\n', &old).count().max(1);
+            return Err(explain::not_unique(WHAT, &lines, &spots, count.max(2), len));
         }
     }
-    let range = |start: usize| folded.start(start)..folded.end(start + old.len());
-    Ok(starts.into_iter().map(|start| Found { range: range(start), new: Cow::Borrowed(edit.new) }).collect())
+    Ok(Some(Exact { folded, old, new: edit.new, count }))
 }
 
 /// The index of the line that an offset is on.
@@ -188,8 +252,20 @@ fn line_at(lines: &[Line], offset: usize) -> usize {
     lines.partition_point(|line| line.start <= offset).saturating_sub(1)
 }
 
+/// The text with `\n` at the end of each line that ends in `\r\n`.
 fn with_lf(text: &[u8]) -> Cow<'_, [u8]> {
-    Folded::new(text, Level::Exact).flat
+    let mut crlf = memmem::find_iter(text, b"\r\n").peekable();
+    if crlf.peek().is_none() {
+        return Cow::Borrowed(text);
+    }
+    let mut flat = Vec::with_capacity(text.len());
+    let mut kept = 0;
+    for at in crlf {
+        flat.extend_from_slice(&text[kept..at]);
+        kept = at + 1;
+    }
+    flat.extend_from_slice(&text[kept..]);
+    Cow::Owned(flat)
 }
 
 /// The endings of a text's lines, in order.
@@ -210,17 +286,6 @@ fn push_lines(out: &mut Vec<u8>, new: &[u8], replaced: &[u8], own: Option<Ending
             );
         }
     }
-}
-
-/// Refuses a result that could be too large, before any of it is made.
-fn check_size(text: &[u8], found: &[Found], limit_bytes: usize) -> Result<(), EditError> {
-    let mut size = text.len();
-    if let Some(Found { new, .. }) = found.first() {
-        // Each line that comes in may gain a carriage return.
-        let most = new.len() + memchr_iter(b'\n', new).count();
-        size = found.len().saturating_mul(most).saturating_add(size);
-    }
-    if size > limit_bytes { Err(EditError::TooLarge { limit_bytes }) } else { Ok(()) }
 }
 
 #[cfg(test)]

@@ -85,7 +85,7 @@ pub async fn edit(cx: &CallCx, path: &WsPath, options: &EditOptions) -> Result<E
         }
         let (file_type, file, version) = (entry.file_type, entry.id, entry.version);
         let unchanged = Expect::unchanged(&entry);
-        let done = edited(entry, content, options, cx.limits.response_bytes).await?;
+        let done = edited(cx, entry, content, options).await?;
         let mut edited = Edited {
             file,
             version,
@@ -127,11 +127,12 @@ struct Done {
     diff: String,
 }
 
-async fn edited(entry: Entry, content: Content, options: &EditOptions, limit_bytes: usize) -> Result<Done> {
+async fn edited(cx: &CallCx, entry: Entry, content: Content, options: &EditOptions) -> Result<Done> {
+    let limit_bytes = cx.limits.response_bytes;
     let given = options.edits.iter().map(|edit| edit.old.len() + edit.new.len()).sum::<usize>();
     let size = usize::try_from(entry.size).unwrap_or(usize::MAX).saturating_add(given);
     let options = options.clone();
-    heavy::run(size, move |stop| {
+    heavy::run(cx, size, move |stop| {
         let limits = Limits { bytes: limit_bytes, stop };
         let editable = Editable::of(content, entry.file_type, &entry.path, limit_bytes)?;
         let edits: Vec<Edit<'_>> = options

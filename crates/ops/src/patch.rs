@@ -7,7 +7,7 @@ use crate::edit::{EXPLANATION_BYTES, Run, shortened};
 use crate::heavy;
 use crate::locate::locate_absolute;
 use changes::Outcome;
-use stage::Stage;
+use stage::{Part, Stage};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use toolrest_core::{CallCx, Change, Changeset, ContentHash, ErrorKind, Removal, Result, ToolError, WsPath};
@@ -58,7 +58,12 @@ pub async fn patch(cx: &CallCx, text: &str, options: &PatchOptions) -> Result<Pa
     let text: Arc<str> = text.into();
     let patch = Arc::clone(&text);
     let mut names = Names::new();
-    for name in heavy::run(text.len(), move |_| names_in(&read(&patch)?)).await? {
+    let parse = move |_: Stop<'_>| {
+        let files = read(&patch)?;
+        Ok((names_in(&files)?, files.iter().map(Part::of).collect::<Vec<_>>()))
+    };
+    let (named, parts) = heavy::run(cx, text.len(), parse).await?;
+    for name in named {
         let located = file_path(locate_absolute(cx, &name).await)?;
         names.insert(name.into_bytes(), located);
     }
@@ -69,18 +74,15 @@ pub async fn patch(cx: &CallCx, text: &str, options: &PatchOptions) -> Result<Pa
     }
     loop {
         let mut stage = Stage::new(Arc::clone(&names), cx.limits.response_bytes);
-        let mut size = text.len();
-        for path in names.values() {
-            cx.note_path(path);
-            size += stage.load(cx, path, options.expected.get(path)).await?;
-        }
+        stage.load(cx, &parts, &options.expected, text.len()).await?;
+        let size = text.len().saturating_add(stage.bytes());
         let patch = Arc::clone(&text);
         let work = move |stop: Stop<'_>| {
             let limits = Limits { bytes: stage.limit_bytes, stop };
             stage.apply_all(&read(&patch)?, limits)?;
             stage.outcome(stop)
         };
-        let Outcome { changes, patched, warnings } = heavy::run(size, work).await?;
+        let Outcome { changes, patched, warnings } = heavy::run(cx, size, work).await?;
         let done = if options.run == Run::Dry { Ok(()) } else { commit(cx, changes).await };
         match done {
             Ok(()) => {

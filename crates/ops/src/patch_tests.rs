@@ -60,7 +60,8 @@ fn told(files: &[(&str, &str)], patch: &str) -> Vec<(String, PatchAction)> {
 
 /// The names and texts of all files after a patch.
 fn tree(stage: &Stage) -> Vec<(&str, String)> {
-    let text = |held: &Held, path: &WsPath| String::from_utf8(seen(held, path, LIMIT_BYTES).unwrap()).unwrap();
+    let text =
+        |held: &Held, path: &WsPath| String::from_utf8(seen(held, path, LIMIT_BYTES).unwrap().into_owned()).unwrap();
     let held = stage.places.iter().filter_map(|(path, place)| Some((path, place.now.as_ref()?)));
     held.map(|(path, now)| (path.without_slash(), text(&now.held, path))).collect()
 }

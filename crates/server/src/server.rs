@@ -99,7 +99,10 @@ impl Server {
         };
         let workspaces =
             StoredWorkspaces::new(Arc::clone(&store), folder_options(&settings)?, open_scratch(&settings)?);
-        let workspaces = Arc::new(workspaces.reading_at_most(settings.limits.in_flight_bytes));
+        let workspaces = workspaces
+            .reading_at_most(settings.limits.in_flight_bytes, settings.limits.response_bytes)
+            .checking_in_at_most(settings.run.keep_bytes);
+        let workspaces = Arc::new(workspaces);
         let records = Arc::new(WriteBehind::start(Arc::clone(&store)));
         let services = programs::start(&settings).await;
         let engine = Engine::new(

@@ -145,7 +145,7 @@ settings! {
         body_bytes: usize = 32 << 20, Accepts::Whole(1, GIB);
         /// Largest response body.
         response_bytes: usize = 32 << 20, Accepts::Whole(1, GIB);
-        /// Bytes of requests and answers in memory at once, over all callers; a request for which there is no room waits, then gets 503. One account can hold a quarter.
+        /// Bytes of requests and answers in memory at once, over all callers; a request for which there is no room waits, then gets 503. One account can hold a quarter; a sixteenth is kept for small bodies. As many bytes of large files can be read at once.
         in_flight_bytes: usize = 256 << 20, Accepts::Whole(1 << 20, 1024 * GIB);
         /// Connections open at once; half of them from one address, unless that is a trusted proxy.
         connections: usize = 4096, Accepts::Whole(2, 1_000_000);
@@ -219,7 +219,7 @@ settings! {
         waiting_interpreters: usize = 8, Accepts::Whole(0, 1000);
         /// Largest file that is kept of what a program wrote; larger ones are left out.
         keep_file_bytes: u64 = 64 << 20, Accepts::Whole(0, GIB);
-        /// Most that is kept of what one program wrote; the rest is left out.
+        /// Most that is kept of what one program wrote; the rest is left out. Programs that end at once hold twice as much in memory, those of one account as much.
         keep_bytes: u64 = 256 << 20, Accepts::Whole(0, 1024 * GIB);
         /// Most files and folders that are kept of what one program changed; the rest is left out.
         keep_files: usize = 20_000, Accepts::Whole(0, 1_000_000);

@@ -26,6 +26,7 @@ pub(crate) use explorer::Explorer;
 pub use find::find;
 pub use search::search;
 
+use crate::check_in_room::CheckInBudget;
 use crate::disk_fault::disk_fault;
 use crate::read_room::ReadRoom;
 use crate::{FileStore, Scratch, Store};
@@ -205,6 +206,7 @@ pub(crate) struct FolderWorkspace {
     pub(crate) scratch: Arc<Scratch>,
     pub(crate) access: Access,
     pub(crate) room: Arc<ReadRoom>,
+    pub(crate) check_ins: Arc<CheckInBudget>,
 }
 
 impl FolderWorkspace {
@@ -230,17 +232,24 @@ impl Workspace for FolderWorkspace {
         self.on_disk(move |disk| disk.stat(&path, recorded)).await
     }
 
-    async fn read(&self, path: &WsPath) -> Result<File> {
+    async fn read(&self, path: &WsPath, most_bytes: u64) -> Result<File> {
         let recorded = self.store.stat(self.access, path).await?;
         if recorded.as_ref().is_some_and(|entry| entry.is_virtual) {
-            return FileStore::read(&*self.store, self.access, path, i64::MAX).await;
+            let read = |free| FileStore::read(&*self.store, self.access, path, i64::try_from(free).unwrap_or(i64::MAX));
+            return self.room.read(path, most_bytes, read).await;
         }
-        if let Some(file) = self.folder.disk.read_cached(path, recorded.as_ref()) {
+        if let Some(file) = self.folder.disk.read_cached(path, recorded.as_ref(), most_bytes) {
             return Ok(file);
         }
-        self.room.take(self.folder.disk.cached_size(path).unwrap_or(0)).await?;
-        let path = path.clone();
-        self.on_disk(move |disk| disk.read(&path, recorded)).await
+        let read = |free| {
+            let (path, recorded) = (path.clone(), recorded.clone());
+            self.on_disk(move |disk| disk.read(&path, recorded, free))
+        };
+        self.room.read(path, most_bytes, read).await
+    }
+
+    async fn make_room(&self, bytes: u64) -> Result<()> {
+        self.room.make_room(bytes).await
     }
 
     async fn open(&self, path: &WsPath, more_than_bytes: u64) -> Result<Option<OpenFile>> {

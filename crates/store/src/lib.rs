@@ -6,6 +6,7 @@
 
 mod accounts;
 mod blob;
+mod check_in_room;
 mod checkout;
 mod conflict_name;
 mod database_workspace;

@@ -205,8 +205,16 @@ fn read_config(named: Option<&Path>) -> Result<Option<ConfigFile>, String> {
     }
 }
 
-#[tokio::main]
-async fn serve(settings: Settings) -> Result<(), Box<dyn Error>> {
+/// Threads for work that blocks: files, computations, commits to folders. Most of it is short, so that more of it waits
+/// rather than takes more threads; what takes long (computations, searches, commits to folders) is limited to far fewer.
+const BLOCKING_THREADS: usize = 256;
+
+fn serve(settings: Settings) -> Result<(), Box<dyn Error>> {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    runtime.enable_all().max_blocking_threads(BLOCKING_THREADS).build()?.block_on(run_server(settings))
+}
+
+async fn run_server(settings: Settings) -> Result<(), Box<dyn Error>> {
     start_logging(&settings.log);
     let kept = match &settings.database.url {
         Some(_) => "PostgreSQL".to_owned(),

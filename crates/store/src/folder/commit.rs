@@ -48,6 +48,7 @@ impl FolderWorkspace {
         work: impl FnOnce(&Job, &mut Turn<'_>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let own_turn = Arc::clone(&self.folder.turn).lock_owned().await;
+        let place = self.explorer.commit_place().await;
         let job = Job {
             store: Arc::clone(&self.store),
             folder: Arc::clone(&self.folder),
@@ -56,7 +57,7 @@ impl FolderWorkspace {
             runtime: Handle::current(),
         };
         let work = move || {
-            let _turn = own_turn;
+            let _turn = (own_turn, place);
             let mut turn = job.folder.turn(&*job.store, &job.runtime)?;
             work(&job, &mut turn)
         };

@@ -17,10 +17,7 @@ use toolrest_core::{
     Content, ContentHash, Depth, Encoding, EncodingDetector, Entry, ErrorKind, File, FileId, FileType, Form, Listed,
     Listing, ReadSeek, Result, Timestamp, ToolError, WsPath,
 };
-use toolrest_directory::{ErrorKind as DiskError, Kind, Links, ListOptions, Metadata, Root};
-
-/// The most that is read of a file at once.
-const READ_MOST_BYTES: u64 = 512 << 20;
+use toolrest_directory::{Error, ErrorKind as DiskError, Kind, Links, ListOptions, Metadata, Root};
 
 /// Files up to here are read where the request is served, if they are in memory: that takes less than going elsewhere.
 const CACHED_MOST_BYTES: usize = 64 << 10;
@@ -92,10 +89,16 @@ impl Disk {
         Ok(Some(Entry { is_link, ..entry(path, file_type, &metadata, None, recorded) }))
     }
 
-    pub(super) fn read(&self, path: &WsPath, recorded: Option<Entry>) -> Result<File> {
+    /// Reads a file. The content of one that has more than so many bytes is left out.
+    pub(super) fn read(&self, path: &WsPath, recorded: Option<Entry>, most_bytes: u64) -> Result<File> {
         let fail = |error| told(&error, path, Attempt::Read);
-        let found = match self.root.read(below_root(path), READ_MOST_BYTES) {
+        let found = match self.root.read(below_root(path), most_bytes) {
             Ok(found) => found,
+            Err(Error { kind: DiskError::TooLarge { size_bytes, .. }, .. }) => {
+                let metadata = self.root.stat(below_root(path), Links::Follow).map_err(fail)?;
+                let metadata = Metadata { size_bytes, ..metadata };
+                return Ok(File { entry: entry(path, FileType::Document, &metadata, None, recorded), content: None });
+            }
             Err(error) if matches!(error.kind, DiskError::IsFolder) => {
                 let metadata = self.root.stat(below_root(path), Links::Follow).map_err(fail)?;
                 return Ok(File { entry: entry(path, FileType::Folder, &metadata, None, recorded), content: None });
@@ -114,14 +117,10 @@ impl Disk {
     }
 
     /// Reads a small file if that takes no waiting, so that it need not be done elsewhere.
-    pub(super) fn read_cached(&self, path: &WsPath, recorded: Option<&Entry>) -> Option<File> {
-        let found = self.root.read_cached(below_root(path), CACHED_MOST_BYTES)?;
+    pub(super) fn read_cached(&self, path: &WsPath, recorded: Option<&Entry>, most_bytes: u64) -> Option<File> {
+        let most_bytes = usize::try_from(most_bytes).unwrap_or(usize::MAX);
+        let found = self.root.read_cached(below_root(path), CACHED_MOST_BYTES.min(most_bytes))?;
         Some(file(path, found, recorded.cloned()))
-    }
-
-    /// The size of a file, if that is known without waiting.
-    pub(super) fn cached_size(&self, path: &WsPath) -> Option<i64> {
-        self.root.stat_cached(below_root(path)).map(|metadata| size_of(metadata.size_bytes))
     }
 
     /// Whether a file is known, without waiting, to have no more than so many bytes.

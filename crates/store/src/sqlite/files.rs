@@ -29,6 +29,10 @@ pub(super) fn by_id(db: &Connection, ws: WorkspaceId, id: FileId) -> Result<Opti
 
 fn with_content(db: &Connection, ws: WorkspaceId, row: FileRow, most_bytes: i64) -> Result<File> {
     if row.is_virtual {
+        let size = chats::bytes(db, ws, row.id)?;
+        if size > most_bytes {
+            return Ok(Chat::too_large(row, size));
+        }
         let messages = chats::messages(db, ws, row.id)?;
         return Chat::of(&row, messages).into_file(row);
     }
@@ -141,11 +145,11 @@ impl FileStore for Sqlite {
         self.searcher.search(self.searchable(), access, search).await
     }
 
-    async fn file(&self, access: Access, id: FileId) -> Result<File> {
+    async fn file(&self, access: Access, id: FileId, most_bytes: i64) -> Result<File> {
         Sqlite::read(self, move |db| {
             authorised(db, access)?;
             let row = by_id(db, access.workspace, id)?.ok_or_else(|| no_such_file(id))?;
-            with_content(db, access.workspace, row, i64::MAX)
+            with_content(db, access.workspace, row, most_bytes)
         })
         .await
     }
@@ -162,7 +166,13 @@ impl FileStore for Sqlite {
         .await
     }
 
-    async fn version(&self, access: Access, id: FileId, version_id: VersionId) -> Result<(Version, Content)> {
+    async fn version(
+        &self,
+        access: Access,
+        id: FileId,
+        version_id: VersionId,
+        most_bytes: i64,
+    ) -> Result<(Version, Option<Content>)> {
         Sqlite::read(self, move |db| {
             authorised(db, access)?;
             let sql = "SELECT id, seq, hash, size, author, commit_id, created_at, blob, form FROM versions
@@ -171,7 +181,9 @@ impl FileStore for Sqlite {
                 Ok((version(row)?, hash(row, 7)?, row.get::<_, i16>(8)?))
             })?;
             let (version, key, form) = found.ok_or_else(|| no_such_version(version_id))?;
-            Ok((version, blob(db, access.workspace, key, form)?))
+            let is_wanted = version.size <= most_bytes;
+            let content = is_wanted.then(|| blob(db, access.workspace, key, form)).transpose()?;
+            Ok((version, content))
         })
         .await
     }

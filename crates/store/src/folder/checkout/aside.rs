@@ -7,6 +7,7 @@
 use super::findings::{Findings, Keeper};
 use super::moves::Moves;
 use super::private::Private;
+use crate::check_in_room::CheckInRoom;
 use crate::conflict_name::beside;
 use crate::disk_fault::disk_fault;
 use crate::folder::FolderWorkspace;
@@ -26,7 +27,7 @@ use toolrest_core::{
     Result, ToolError, WorkspaceSettings, WsPath,
 };
 use toolrest_directory::{
-    Beginning, Difference, Differences, NotTaken, Root, Staying, Turn, WhyNot, leads_into_repository,
+    Beginning, Difference, Differences, Kind, NotTaken, Root, Staying, Turn, WhyNot, leads_into_repository,
 };
 
 /// How often a check-in is tried while others keep changing the same files.
@@ -56,14 +57,15 @@ impl Aside {
         Ok(Self { workspace, settings, keep, private, beginning })
     }
 
-    /// Looks at what the program has changed, and decides what becomes of it.
-    async fn look(&self, upper: &Arc<Root>, cx: &CallCx) -> Result<Findings> {
+    /// Looks at what the program has changed, and decides what becomes of it. Gives also the room for the contents.
+    async fn look(&self, upper: &Arc<Root>, cx: &CallCx) -> Result<(Findings, CheckInRoom)> {
         let made_by_the_system = self.workspace.store.virtual_files(self.workspace.access).await?;
         let (above, beginning) = (Arc::clone(upper), Arc::clone(&self.beginning));
         let compare = move |disk: &Disk| disk.root.differences(&above, &beginning).map_err(|error| failed(&error));
         let Differences { found: mut differences, put_there } = self.workspace.on_disk(compare).await?;
         let tracked = self.tracked(&differences).await?;
-
+        let bytes = contents_bytes(&differences, self.keep);
+        let room = self.workspace.check_ins.reserve(self.workspace.access.user, bytes).await;
         let keeper = Keeper {
             disk: self.workspace.folder.disk.clone(),
             upper: Arc::clone(upper),
@@ -81,7 +83,8 @@ impl Aside {
             }
             keeper.decide(differences)
         };
-        tokio::task::spawn_blocking(decide).await.map_err(ToolError::internal)?
+        let findings = tokio::task::spawn_blocking(decide).await.map_err(ToolError::internal)??;
+        Ok((findings, room))
     }
 
     /// The files among what is ignored that history knows all the same.
@@ -143,7 +146,7 @@ impl Aside {
         let upper = Arc::new(self.private.open()?);
         let mut tries = 1;
         loop {
-            let mut findings = self.look(&upper, cx).await?;
+            let (mut findings, _room) = self.look(&upper, cx).await?;
             match self.carry_out(&upper, &mut findings, cx).await {
                 Ok(commit) => return Ok(findings.into_checked_in(commit, Attribution::Program)),
                 Err(error) if is_refused(error.kind) && tries < TRIES => tries += 1,
@@ -214,6 +217,13 @@ impl Checkout for Aside {
         let _ = tokio::task::spawn_blocking(move || drop(self)).await;
         checked_in
     }
+}
+
+/// The most bytes that are read of a program's changes and of what they take the place of.
+fn contents_bytes(differences: &[Difference], keep: KeepLimits) -> u64 {
+    let sides = differences.iter().filter(|found| !found.is_ignored).flat_map(|found| [found.upper, found.lower]);
+    let files = sides.flatten().filter(|side| side.kind == Kind::File && side.size_bytes <= keep.file_bytes);
+    files.map(|file| file.size_bytes).sum::<u64>().min(keep.commit_bytes)
 }
 
 /// How the folder stands now, before a program works on a view of it.

@@ -9,6 +9,7 @@ use super::moves::Moves;
 use super::private::Private;
 use super::snapshot::{Kept, Noted, Snapshot};
 use crate::Page;
+use crate::check_in_room::{CheckInRoom, NoRoom};
 use crate::folder::FolderWorkspace;
 use crate::folder::commit::Job;
 use crate::folder::disk::{Disk, below_root};
@@ -60,19 +61,16 @@ impl Checkout for InPlace {
 
     async fn check_in(&mut self, cx: &CallCx) -> Result<CheckedIn> {
         self.workspace.store.authorise(self.workspace.access).await?;
-        let (snapshot, disk, keep) = (Arc::clone(&self.snapshot), self.workspace.folder.disk.clone(), self.keep);
-        let moment = self.private.moment()?;
-        let record = move |job: &Job, _: &mut toolrest_directory::Turn<'_>| {
-            let mut snapshot = snapshot.lock().unwrap_or_else(PoisonError::into_inner);
-            match record(job, &disk, &mut snapshot, &keep, moment, Moves::Told) {
-                // What tools did meanwhile can be in the way of a move. What is there now can be recorded all the same.
-                Err(error) if is_refused(error.kind) => {
-                    record(job, &disk, &mut snapshot, &keep, moment, Moves::AsFiles)
+        let mut room = None;
+        let checked_in = loop {
+            match self.try_check_in(room, cx).await? {
+                Recorded::Done(checked_in) => break checked_in,
+                // It is waited for out of turn: a check-in that holds the room may be waiting for the turn.
+                Recorded::NeedsRoom(bytes) => {
+                    room = Some(self.workspace.check_ins.reserve(self.workspace.access.user, bytes).await);
                 }
-                recorded => recorded,
             }
         };
-        let checked_in = self.workspace.in_turn(cx, record).await?;
         if let Some(id) = checked_in.commit {
             cx.recorded_with(id);
         }
@@ -84,6 +82,35 @@ impl Checkout for InPlace {
     }
 }
 
+impl InPlace {
+    /// Records what is different, in room that is held already or is free at this moment.
+    async fn try_check_in(&self, held: Option<CheckInRoom>, cx: &CallCx) -> Result<Recorded> {
+        let (snapshot, disk, keep) = (Arc::clone(&self.snapshot), self.workspace.folder.disk.clone(), self.keep);
+        let (check_ins, account) = (Arc::clone(&self.workspace.check_ins), self.workspace.access.user);
+        let moment = self.private.moment()?;
+        let record = move |job: &Job, _: &mut toolrest_directory::Turn<'_>| {
+            let mut snapshot = snapshot.lock().unwrap_or_else(PoisonError::into_inner);
+            let has_room = held.is_some();
+            let take_room = |bytes| if has_room { Ok(None) } else { check_ins.try_reserve(account, bytes) };
+            match record(job, &disk, &mut snapshot, &keep, moment, Moves::Told, &take_room) {
+                // What tools did meanwhile can be in the way of a move. What is there now can be recorded all the same.
+                Err(error) if is_refused(error.kind) => {
+                    record(job, &disk, &mut snapshot, &keep, moment, Moves::AsFiles, &take_room)
+                }
+                recorded => recorded,
+            }
+        };
+        self.workspace.in_turn(cx, record).await
+    }
+}
+
+/// What came of an attempt to record what is different.
+enum Recorded {
+    Done(CheckedIn),
+    /// Contents of so many bytes are to be read, and there is no room for them at this moment.
+    NeedsRoom(u64),
+}
+
 /// Records what is different from the snapshot, and brings that up to date.
 fn record(
     job: &Job,
@@ -92,7 +119,8 @@ fn record(
     keep: &KeepLimits,
     moment: SystemTime,
     moves: Moves,
-) -> Result<CheckedIn> {
+    take_room: &dyn Fn(u64) -> std::result::Result<CheckInRoom, NoRoom>,
+) -> Result<Recorded> {
     let at = now();
     let walked = snapshot.walk()?;
     let present: BTreeMap<&WsPath, &Metadata> = walked.files.iter().map(|(path, looks)| (path, looks)).collect();
@@ -102,6 +130,8 @@ fn record(
         .filter(|(path, looks)| !snapshot.is_unchanged(path, looks))
         .collect();
     let gone: Vec<WsPath> = snapshot.files.keys().filter(|path| !present.contains_key(path)).cloned().collect();
+    let bytes = contents_bytes(snapshot, &different, &gone, keep);
+    let Ok(_room) = take_room(bytes) else { return Ok(Recorded::NeedsRoom(bytes)) };
     let made: Vec<&WsPath> = walked.folders.difference(&snapshot.folders).collect();
     let left: Vec<WsPath> = snapshot.folders.difference(&walked.folders).cloned().collect();
     let asked = different.iter().map(|(path, _)| *path).chain(&gone).chain(made.iter().copied()).chain(&left);
@@ -136,7 +166,18 @@ fn record(
     let commit: Option<CommitId> =
         if changes.changes.is_empty() { None } else { job.record_made(&*snapshot, changes)? };
     snapshot.follow(notes, walked, at, moment);
-    Ok(found.into_checked_in(commit, Attribution::Folder))
+    Ok(Recorded::Done(found.into_checked_in(commit, Attribution::Folder)))
+}
+
+/// The most bytes that are read of files that are different or gone, as they are and as they were.
+fn contents_bytes(snapshot: &Snapshot, different: &[(&WsPath, &Metadata)], gone: &[WsPath], keep: &KeepLimits) -> u64 {
+    let before = |path: &WsPath| snapshot.files.get(path).map_or(0, |noted| noted.looks.size_bytes);
+    let is_kept = |bytes: u64| bytes <= keep.file_bytes;
+    let changed = different.iter().map(|(path, looks)| (looks.size_bytes, before(path)));
+    let changed: u64 =
+        changed.filter(|(now, before)| is_kept(*now.max(before))).map(|(now, before)| now + before).sum();
+    let gone: u64 = gone.iter().map(before).filter(|bytes| is_kept(*bytes)).sum();
+    changed.min(keep.commit_bytes).saturating_add(gone)
 }
 
 impl Job {
