@@ -28,6 +28,7 @@ pub(super) struct Output {
     #[schemars(with = "Vec<Shown>")]
     entries: Vec<Listed>,
     /// What could not be listed.
+    #[schemars(skip_serializing_if = "Option::is_none")]
     skipped: Option<NotListed>,
 }
 
