@@ -48,13 +48,21 @@ fn result_of<'a>(toolset: &str, body: &'a Value) -> &'a Value {
     }
 }
 
-/// Arguments with the numbers that were given as strings made numbers: tools take both, schemas name only the number.
+/// Arguments in the form that schemas name: numbers given as strings become numbers, and values of an enumeration
+/// lowercase. Tools take both.
 fn coerced(args: &Value, schema: &Value) -> Value {
     let mut args = args.clone();
     for (name, value) in args.as_object_mut().into_iter().flatten() {
         let is_number = ["integer", "number"].iter().any(|kind| schema["properties"][name]["type"] == *kind);
         if let Some(number) = value.as_str().filter(|_| is_number).and_then(|text| text.parse::<i64>().ok()) {
             *value = number.into();
+        }
+        let lowercase = value.as_str().map(|text| Value::from(text.to_lowercase()));
+        let allowed = schema["properties"][name]["enum"].as_array();
+        if let Some(lowercase) =
+            lowercase.filter(|lowercase| allowed.is_some_and(|allowed| allowed.contains(lowercase)))
+        {
+            *value = lowercase;
         }
     }
     args

@@ -197,7 +197,7 @@ async fn a_missing_file_is_answered_with_names_like_it(on: On) {
     let message = FILE.refused(&workspace, 404, "file_not_found", "file.read", read.clone()).await;
     assert!(message.ends_with("\nDid you mean src/config.rs or src/confirm.rs?"), "{message}");
     let body = workspace.call_of("system", "read_file", &read).await.json();
-    assert_eq!(body["error"]["details"]["near"], json!(["/src/config.rs", "/src/confirm.rs"]));
+    assert_eq!(body["error"]["details"]["near"], json!(["src/config.rs", "src/confirm.rs"]));
     let edit = json!({"filePath": "src/confirn.rs", "oldString": "x", "newString": "y"});
     let message = CODING.refused(&workspace, 404, "FILE_NOT_FOUND", "edit", edit).await;
     assert!(message.starts_with("File not found: src/confirn.rs\nDid you mean src/confirm.rs"), "{message}");

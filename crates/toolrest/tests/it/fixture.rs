@@ -25,7 +25,8 @@ use crate::on::{On, text_at};
 use crate::toolset::SYSTEM;
 
 /// Fields that may stand at the top level of any result beside those that a specification shows.
-const EXTRA_RESULT_FIELDS: [&str; 15] = [
+const EXTRA_RESULT_FIELDS: [&str; 16] = [
+    "changesBy",
     "changes",
     "changesTotal",
     "commitId",
@@ -285,7 +286,9 @@ fn fixtures_folder() -> PathBuf {
 /// The folders that hold fixtures.
 pub fn folders() -> BTreeSet<String> {
     let entries = fs::read_dir(fixtures_folder()).unwrap().map(|entry| entry.unwrap().path());
-    entries.filter(|path| path.is_dir()).map(|path| path.file_name().unwrap().to_str().unwrap().to_owned()).collect()
+    let folders =
+        entries.filter(|path| path.is_dir()).map(|path| path.file_name().unwrap().to_str().unwrap().to_owned());
+    folders.filter(|name| name.starts_with("spec_")).collect()
 }
 
 /// The users of a scenario.

@@ -1,5 +1,7 @@
 //! The `file` toolset: specification 001.
 
+use std::{fs, path::Path};
+
 use serde_json::{Value, json};
 use toolrest_testkit::{Workspace, sha256_hex};
 
@@ -121,8 +123,18 @@ async fn paths_of(workspace: &Workspace, args: Value) -> Vec<String> {
 
 async fn files_are_listed_by_glob(on: On) {
     let workspace = on.workspace().await;
-    for path in ["/a.py", "/b.rs", "/.hidden", "/src/c.py", "/src/deep/d.py", "/src/deep/e.txt", "/.git/config"] {
+    for path in ["/a.py", "/b.rs", "/.hidden", "/src/c.py", "/src/deep/d.py", "/src/deep/e.txt"] {
         workspace.write(path, "12345").await;
+    }
+    // Tools cannot make a repository in a folder.
+    match workspace.get("").await.success()["workspace"]["root"].as_str() {
+        Some(root) => {
+            fs::create_dir(Path::new(root).join(".git")).unwrap();
+            fs::write(Path::new(root).join(".git/config"), "12345").unwrap();
+        }
+        None => {
+            workspace.write("/.git/config", "12345").await;
+        }
     }
     assert_eq!(paths_of(&workspace, json!({})).await, [".hidden", "a.py", "b.rs"]);
     assert_eq!(paths_of(&workspace, json!({"path": "src"})).await, ["src/c.py"]);
