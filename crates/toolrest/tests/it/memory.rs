@@ -370,8 +370,10 @@ async fn large_check_ins_take_turns(on: On) {
         workspaces.push(workspace);
     }
     let more = usize::try_from(server.peak_memory_bytes() - before).unwrap();
-    // All at once would take several times as much.
-    assert!(more < 6 * SIZE, "{} MB more", more / MB);
+    // All at once takes a half more than this in a database, and as much again in a folder, whose commits go through a
+    // journal.
+    let most = if on == On::Sqlite { 12 * SIZE } else { 45 * SIZE };
+    assert!(more < most, "{} MB more", more / MB);
     // A process in the background that works on the folder itself takes its turn too.
     let args = json!({"command": format!("head -c {SIZE} /dev/urandom > more; head -c {SIZE} /dev/urandom > large.0")});
     let process = SYSTEM.ok(&workspaces[0], "start_process", args).await;
