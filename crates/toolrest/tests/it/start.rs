@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use toolrest_testkit::{Port, Refusal, ServerOptions};
+use toolrest_testkit::{Port, ServerOptions, StartFailure};
 
 use crate::on::{On, workspace_at};
 
@@ -16,7 +16,7 @@ on_both_databases![
 ];
 
 #[track_caller]
-fn refusal(options: ServerOptions) -> Refusal {
+fn refusal(options: ServerOptions) -> StartFailure {
     let Err(refusal) = options.try_start() else {
         panic!("the server started");
     };
