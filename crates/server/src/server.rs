@@ -33,7 +33,7 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A server that is bound to its address and ready to run.
 pub struct Server {
-    app: Arc<App>,
+    pub(crate) app: Arc<App>,
     records: Arc<WriteBehind>,
     listener: TcpListener,
     address: SocketAddr,
@@ -213,8 +213,9 @@ impl Server {
         // Answers are small and complete; waiting to fill a packet only delays them.
         let _ = stream.set_nodelay(true);
         let (app, router) = (Arc::clone(&self.app), router.clone());
-        let service = hyper::service::service_fn(move |request| {
+        let service = hyper::service::service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
             let (app, router) = (Arc::clone(&app), router.clone());
+            let request = request.map(axum::body::Body::new);
             async move { Ok::<_, std::convert::Infallible>(http::answer(&app, router, request, peer).await) }
         });
         let connection = http1::Builder::new()
