@@ -2,8 +2,8 @@ use std::sync::atomic::AtomicBool;
 
 use crate::{MatchError, Options, Regex};
 
-/// One pattern for each way in which lines are found, all of which find empty lines and those with an `a`.
-const WAYS: [&str; 4] = ["a|^$", r"\ma|^$", "(?=a)a|^$", r"(a|^$)\1{0,1}"];
+/// One pattern for each way in which lines are searched. All of them match empty lines and lines with an `a`.
+const PATTERNS: [&str; 4] = ["a|^$", r"\ma|^$", "(?=a)a|^$", r"(a|^$)\1{0,1}"];
 
 fn lines(pattern: &str, text: &str) -> Vec<(usize, usize)> {
     let regex = Regex::new(pattern, Options::default()).unwrap();
@@ -11,15 +11,15 @@ fn lines(pattern: &str, text: &str) -> Vec<(usize, usize)> {
 }
 
 #[test]
-fn lines_are_found_in_their_order() {
-    for pattern in WAYS {
+fn lines_are_found_in_order() {
+    for pattern in PATTERNS {
         assert_eq!(lines(pattern, "a\nb\n\na é\nb"), [(0, 1), (4, 4), (5, 9)], "{pattern}");
     }
 }
 
 #[test]
-fn a_newline_at_the_end_begins_one_more_line() {
-    for pattern in WAYS {
+fn a_newline_at_the_end_starts_one_more_line() {
+    for pattern in PATTERNS {
         assert_eq!(lines(pattern, "b\n"), [(2, 2)], "{pattern}");
         assert_eq!(lines(pattern, "\n"), [(0, 0), (1, 1)], "{pattern}");
     }
@@ -27,7 +27,7 @@ fn a_newline_at_the_end_begins_one_more_line() {
 
 #[test]
 fn an_empty_text_has_no_line_but_an_empty_line_can_match() {
-    for pattern in WAYS {
+    for pattern in PATTERNS {
         assert!(lines(pattern, "").is_empty(), "{pattern}");
         assert_eq!(Regex::new(pattern, Options::default()).unwrap().is_match(""), Ok(true), "{pattern}");
     }
@@ -65,9 +65,9 @@ fn a_line_that_takes_too_long_does_not_end_the_search() {
 }
 
 #[test]
-fn a_set_flag_ends_the_walk() {
+fn a_set_flag_ends_the_iteration() {
     let flag = AtomicBool::new(true);
-    for pattern in WAYS {
+    for pattern in PATTERNS {
         let regex = Regex::new(pattern, Options::default()).unwrap();
         let found: Vec<_> = regex.matching_lines(b"a\nb\na").interrupted_by(&flag).collect();
         assert_eq!(found, [Err(MatchError::Interrupted)], "{pattern}");
@@ -75,15 +75,15 @@ fn a_set_flag_ends_the_walk() {
 }
 
 #[test]
-fn lines_are_the_same_where_the_search_can_be_interrupted() {
+fn an_interruptible_search_finds_the_same_lines() {
     let flag = AtomicBool::new(false);
     let long = "x".repeat((1 << 20) + 1);
     let text = format!("b\n{long}\n{long}a\n\na é\n{}{long} a\n", "b\n".repeat(1 << 18));
-    for pattern in WAYS {
+    for pattern in PATTERNS {
         let regex = Regex::new(pattern, Options::default()).unwrap();
-        let walk = || regex.matching_lines(text.as_bytes());
-        let found: Vec<_> = walk().interrupted_by(&flag).collect();
+        let all_lines = || regex.matching_lines(text.as_bytes());
+        let found: Vec<_> = all_lines().interrupted_by(&flag).collect();
         assert!(found.iter().all(Result::is_ok), "{pattern}");
-        assert_eq!(found, walk().collect::<Vec<_>>(), "{pattern}");
+        assert_eq!(found, all_lines().collect::<Vec<_>>(), "{pattern}");
     }
 }

@@ -1,17 +1,17 @@
-//! An automaton of our own, for what `regex-automata` has no words for: look-around and PostgreSQL's word characters.
+//! An NFA for what `regex-automata` does not support: look-around and PostgreSQL's word characters.
 //!
-//! It reads characters, not bytes, in either direction, and takes time proportional to its size and the text's length.
-//! Look-around needs no backtracking: which places satisfy it is worked out for the whole line beforehand.
+//! It reads characters, not bytes, in either direction, and takes time proportional to its size times the length of the
+//! line. Look-around needs no backtracking: the positions at which it holds are computed for the whole line beforehand.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use regex_syntax::hir::ClassUnicode;
 
-use crate::ast::{Assertion, Bounds, Conditions, Direction, Look, Node, Polarity};
+use crate::ast::{Assertion, AssertionMode, Bounds, Direction, LookAround, Node, Polarity};
 use crate::error::ErrorKind;
 
-/// How many states the automata of one pattern may have: about where PostgreSQL finds a pattern too complex.
+/// Maximum number of states in all NFAs of one pattern. PostgreSQL refuses patterns as too complex at about this size.
 const STATES_MAX: usize = 45_000;
 
 pub(crate) type StateId = u32;
@@ -34,38 +34,38 @@ pub(crate) enum State {
         assertion: Assertion,
         next: StateId,
     },
-    /// Passes where the look-around with this number holds.
-    Look {
-        look: u32,
+    /// Continues where the look-around with this number holds.
+    LookAround {
+        look_around: u32,
         next: StateId,
     },
     Match,
 }
 
-/// States in the order in which they were made, read in one direction.
+/// An NFA that reads a line in one direction.
 #[derive(Debug)]
-pub(crate) struct Program {
+pub(crate) struct Nfa {
     pub(crate) states: Vec<State>,
     pub(crate) start: StateId,
     pub(crate) direction: Direction,
 }
 
-/// A look-around: the places where its program can end when it may start anywhere.
+/// A compiled look-around. A positive one holds at the positions at which its NFA can end when it may start anywhere.
 #[derive(Debug)]
-pub(crate) struct LookProgram {
-    pub(crate) program: Program,
+pub(crate) struct LookAroundNfa {
+    pub(crate) nfa: Nfa,
     pub(crate) polarity: Polarity,
 }
 
-/// What all programs of one pattern share.
+/// The character sets and look-arounds that all NFAs of one pattern share.
 #[derive(Debug, Default)]
-pub(crate) struct Shared {
+pub(crate) struct SharedParts {
     pub(crate) sets: Vec<CharacterSet>,
-    /// Each stands after those inside it.
-    pub(crate) looks: Vec<LookProgram>,
+    /// In an order in which nested look-arounds come before those that contain them.
+    pub(crate) look_arounds: Vec<LookAroundNfa>,
 }
 
-/// A set of characters that is quick to ask for ASCII.
+/// A set of characters, with a bit mask for fast tests of ASCII characters.
 #[derive(Debug)]
 pub(crate) struct CharacterSet {
     ascii: u128,
@@ -77,7 +77,7 @@ impl CharacterSet {
         let ranges: Box<[_]> = class.iter().map(|range| (range.start().into(), range.end().into())).collect();
         let mut ascii = 0;
         for code in 0..128u32 {
-            if find(&ranges, code) {
+            if contains(&ranges, code) {
                 ascii |= 1 << code;
             }
         }
@@ -85,44 +85,46 @@ impl CharacterSet {
     }
 
     pub(crate) fn contains(&self, code: u32) -> bool {
-        if code < 128 { self.ascii & (1 << code) != 0 } else { find(&self.ranges, code) }
+        if code < 128 { self.ascii & (1 << code) != 0 } else { contains(&self.ranges, code) }
     }
 }
 
-fn find(ranges: &[(u32, u32)], code: u32) -> bool {
+fn contains(ranges: &[(u32, u32)], code: u32) -> bool {
     let index = ranges.partition_point(|&(_, end)| end < code);
     ranges.get(index).is_some_and(|&(start, _)| start <= code)
 }
 
-/// Makes the programs of one pattern and counts their states.
+/// Compiles the NFAs of one pattern and limits the number of their states.
 #[derive(Debug, Default)]
-pub(crate) struct Compiler {
-    pub(crate) shared: Shared,
+pub(crate) struct NfaCompiler {
+    pub(crate) shared: SharedParts,
     set_numbers: HashMap<Vec<(char, char)>, u32>,
-    /// Look-around by the address of its node, so that each is compiled once however often it is repeated.
-    look_numbers: HashMap<(*const Node, Direction, bool), u32>,
+    /// Numbers of look-arounds by the address of their node, so that each is compiled once however often it is
+    /// repeated.
+    look_around_numbers: HashMap<(*const Node, Direction, bool), u32>,
     states: usize,
 }
 
-impl Compiler {
-    /// Counts one more state, or one more copy of what is repeated.
+impl NfaCompiler {
+    /// Counts one more state, or one more copy of a repeated node.
     fn count(&mut self) -> Result<(), ErrorKind> {
         self.states += 1;
         if self.states > STATES_MAX { Err(ErrorKind::TooComplex) } else { Ok(()) }
     }
 
-    /// Makes the program that matches what the node matches, back-references taken for their groups.
-    pub(crate) fn program(&mut self, node: &Node, direction: Direction) -> Result<Program, ErrorKind> {
-        let mut builder = Builder {
-            program: Program { states: vec![State::Match], start: 0, direction },
+    /// Compiles a node. Each back-reference is replaced by a copy of its group.
+    pub(crate) fn nfa(&mut self, node: &Node, direction: Direction) -> Result<Nfa, ErrorKind> {
+        let mut builder = NfaBuilder {
+            nfa: Nfa { states: vec![State::Match], start: 0, direction },
             compiler: self,
-            conditions: Conditions::Kept,
+            assertion_mode: AssertionMode::Checked,
         };
         let start = builder.node(node, 0)?;
-        builder.program.start = start;
-        Ok(builder.program)
+        builder.nfa.start = start;
+        Ok(builder.nfa)
     }
 
+    /// Returns the number of a character set.
     pub(crate) fn set(&mut self, class: &ClassUnicode) -> u32 {
         let ranges: Vec<_> = class.iter().map(|range| (range.start(), range.end())).collect();
         let sets = &mut self.shared.sets;
@@ -132,41 +134,42 @@ impl Compiler {
         })
     }
 
-    pub(crate) fn look(&mut self, look: &Look) -> Result<u32, ErrorKind> {
+    /// Returns the number of a look-around, which it compiles the first time.
+    pub(crate) fn look_around(&mut self, look: &LookAround) -> Result<u32, ErrorKind> {
         let key = (Arc::as_ptr(&look.node), look.direction, look.polarity == Polarity::Positive);
-        if let Some(&number) = self.look_numbers.get(&key) {
+        if let Some(&number) = self.look_around_numbers.get(&key) {
             return Ok(number);
         }
-        // A place satisfies a look ahead if its pattern, read backwards from some later place, can end there.
+        // A look-ahead holds at a position if its pattern, read backwards from some later position, can end there.
         let direction = match look.direction {
             Direction::Ahead => Direction::Behind,
             Direction::Behind => Direction::Ahead,
         };
-        let program = self.program(&look.node, direction)?;
-        self.shared.looks.push(LookProgram { program, polarity: look.polarity });
-        let number = number(self.shared.looks.len() - 1);
-        self.look_numbers.insert(key, number);
+        let nfa = self.nfa(&look.node, direction)?;
+        self.shared.look_arounds.push(LookAroundNfa { nfa, polarity: look.polarity });
+        let number = number(self.shared.look_arounds.len() - 1);
+        self.look_around_numbers.insert(key, number);
         Ok(number)
     }
 }
 
-/// Builds one program from its end to its start: each part is told where to go on.
-struct Builder<'c> {
-    program: Program,
-    compiler: &'c mut Compiler,
-    conditions: Conditions,
+/// Builds one NFA from its end to its start, because each state needs the number of the next one.
+struct NfaBuilder<'c> {
+    nfa: Nfa,
+    compiler: &'c mut NfaCompiler,
+    assertion_mode: AssertionMode,
 }
 
-impl Builder<'_> {
+impl NfaBuilder<'_> {
     fn add(&mut self, state: State) -> Result<StateId, ErrorKind> {
         self.compiler.count()?;
-        self.program.states.push(state);
-        Ok(number(self.program.states.len() - 1))
+        self.nfa.states.push(state);
+        Ok(number(self.nfa.states.len() - 1))
     }
 
-    /// Adds one copy of what is repeated or referred to.
+    /// Adds one copy of a node that is repeated or referred to.
     ///
-    /// Even a copy without states counts, since copies of copies would double the work with each.
+    /// A copy without states is counted as one state: copies of copies take exponential time even if they are empty.
     fn copy(&mut self, node: &Node, next: StateId) -> Result<StateId, ErrorKind> {
         let before = self.compiler.states;
         let start = self.node(node, next)?;
@@ -176,6 +179,7 @@ impl Builder<'_> {
         Ok(start)
     }
 
+    /// Adds the states of a node, which lead to the state `next`; returns the first of them.
     fn node(&mut self, node: &Node, next: StateId) -> Result<StateId, ErrorKind> {
         match node {
             Node::Empty => Ok(next),
@@ -184,7 +188,7 @@ impl Builder<'_> {
                 self.add(State::Set { set, next })
             }
             Node::Concat(nodes) => {
-                let forward = self.program.direction == Direction::Ahead;
+                let forward = self.nfa.direction == Direction::Ahead;
                 let mut next = next;
                 for index in 0..nodes.len() {
                     next = self.node(&nodes[if forward { nodes.len() - 1 - index } else { index }], next)?;
@@ -204,16 +208,16 @@ impl Builder<'_> {
             }
             Node::Repeat(repeat) => self.repeat(&repeat.node, repeat.bounds, next),
             Node::Group(_, node) => self.node(node, next),
-            Node::Assert(_) | Node::Look(_) if self.conditions == Conditions::Dropped => Ok(next),
+            Node::Assert(_) | Node::LookAround(_) if self.assertion_mode == AssertionMode::Ignored => Ok(next),
             Node::Assert(assertion) => self.add(State::Assert { assertion: *assertion, next }),
-            Node::Look(look) => {
-                let look = self.compiler.look(look)?;
-                self.add(State::Look { look, next })
+            Node::LookAround(look) => {
+                let look_around = self.compiler.look_around(look)?;
+                self.add(State::LookAround { look_around, next })
             }
             Node::BackReference(reference) => {
-                let outer = std::mem::replace(&mut self.conditions, Conditions::Dropped);
+                let outer = std::mem::replace(&mut self.assertion_mode, AssertionMode::Ignored);
                 let start = self.copy(&reference.node, next);
-                self.conditions = outer;
+                self.assertion_mode = outer;
                 start
             }
         }
@@ -223,10 +227,10 @@ impl Builder<'_> {
         let mut next = next;
         match bounds.max {
             None => {
-                // The loop needs its number before its body is there.
+                // The body needs the number of the loop state, so this is added first and completed afterwards.
                 let again = self.add(State::Jump { next })?;
                 let body = self.node(node, again)?;
-                self.program.states[again as usize] = State::Split { first: body, second: next };
+                self.nfa.states[again as usize] = State::Split { first: body, second: next };
                 if bounds.min == 0 {
                     return Ok(again);
                 }
@@ -248,7 +252,7 @@ impl Builder<'_> {
     }
 }
 
-/// Numbers states, sets and look-around; there are never more of them than states.
+/// Converts the index of a state, set or look-around to its number. There are at most `STATES_MAX` of each.
 fn number(index: usize) -> u32 {
     u32::try_from(index).unwrap_or(u32::MAX)
 }
