@@ -9,7 +9,7 @@ use toolrest_core::{
     WsPath,
 };
 use toolrest_edit::{
-    Edit, EditError, Leniency, Level, Limits, ReplacedInOrder, Which, diff, replace, replace_in_order,
+    Edit, EditError, Leniency, Limits, MatchLevel, Occurrences, ReplacedInOrder, diff, replace, replace_in_order,
 };
 
 /// The most bytes of an explanation: a model has to read it.
@@ -38,7 +38,7 @@ pub struct Replacement {
     /// The text to put in its place.
     pub new: String,
     /// Which occurrences.
-    pub which: Which,
+    pub which: Occurrences,
 }
 
 /// Whether a change is made.
@@ -61,7 +61,7 @@ pub struct Edited {
     /// How many places each replacement changed.
     pub counts: Vec<usize>,
     /// The loosest level at which a text was found.
-    pub matched_with: Level,
+    pub matched_with: MatchLevel,
     /// The change as a unified diff.
     pub diff: String,
 }
@@ -69,7 +69,7 @@ pub struct Edited {
 impl Edited {
     /// How the texts were found, where not all were exactly as given.
     pub fn matched_loosely(&self) -> Option<&'static str> {
-        (self.matched_with != Level::Exact).then(|| self.matched_with.name())
+        (self.matched_with != MatchLevel::Exact).then(|| self.matched_with.name())
     }
 }
 
@@ -123,7 +123,7 @@ pub(crate) fn changeable(entry: &Entry) -> Result<()> {
 struct Done {
     content: Content,
     counts: Vec<usize>,
-    matched_with: Level,
+    matched_with: MatchLevel,
     diff: String,
 }
 
@@ -140,7 +140,7 @@ async fn edited(entry: Entry, content: Content, options: &EditOptions, limit_byt
             .map(|edit| Edit {
                 old: edit.old.as_bytes(),
                 new: edit.new.as_bytes(),
-                which: edit.which,
+                occurrences: edit.which,
                 leniency: options.leniency,
             })
             .collect();
@@ -155,7 +155,7 @@ async fn edited(entry: Entry, content: Content, options: &EditOptions, limit_byt
         let name = entry.path.without_slash();
         Ok(Done {
             counts: replaced.edits.iter().map(|(count, _)| *count).collect(),
-            matched_with: replaced.edits.iter().map(|(_, level)| *level).max().unwrap_or(Level::Exact),
+            matched_with: replaced.edits.iter().map(|(_, level)| *level).max().unwrap_or(MatchLevel::Exact),
             diff: diff::unified(name.as_bytes(), Some(editable.text.as_bytes()), Some(text.as_bytes()), stop),
             content: editable.put_back(text)?,
         })
@@ -184,7 +184,7 @@ pub(crate) fn refused(error: &EditError, path: &WsPath, hash: Option<ContentHash
         E::AlreadyApplied => ErrorKind::AlreadyApplied,
         E::Syntax | E::Overlap => ErrorKind::PatchSyntax,
         E::TooLarge => ErrorKind::PayloadTooLarge,
-        E::OtherBase => ErrorKind::Stale,
+        E::BaseMismatch => ErrorKind::Stale,
         E::Stopped => ErrorKind::Cancelled,
     };
     // Failed hunks name their file themselves.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use toolrest_core::{Result, ToolError};
-use toolrest_edit::Stop;
+use toolrest_edit::StopFlag;
 
 /// Contents from here on are worked on away from the threads that serve requests: to compare two of this size line by
 /// line takes milliseconds.
@@ -14,14 +14,14 @@ const FROM_BYTES: usize = 16 << 10;
 pub async fn run<T, F>(bytes: usize, work: F) -> Result<T>
 where
     T: Send + 'static,
-    F: FnOnce(Stop<'_>) -> Result<T> + Send + 'static,
+    F: FnOnce(StopFlag<'_>) -> Result<T> + Send + 'static,
 {
     if bytes < FROM_BYTES {
-        return work(Stop::never());
+        return work(StopFlag::never());
     }
     let guard = StopOnDrop(Arc::default());
     let flag = Arc::clone(&guard.0);
-    tokio::task::spawn_blocking(move || work(Stop::when(&flag))).await.map_err(ToolError::internal)?
+    tokio::task::spawn_blocking(move || work(StopFlag::new(&flag))).await.map_err(ToolError::internal)?
 }
 
 /// Sets its flag when it is dropped.

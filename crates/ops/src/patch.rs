@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use toolrest_core::{CallCx, Change, Changeset, ContentHash, ErrorKind, Removal, Result, ToolError, WsPath};
 use toolrest_edit::patch::{FilePatch, parse};
-use toolrest_edit::{Limits, Stop};
+use toolrest_edit::{Limits, StopFlag};
 
 /// How to apply a patch.
 pub struct PatchOptions {
@@ -75,7 +75,7 @@ pub async fn patch(cx: &CallCx, text: &str, options: &PatchOptions) -> Result<Pa
             size += stage.load(cx, path, options.expected.get(path)).await?;
         }
         let patch = Arc::clone(&text);
-        let work = move |stop: Stop<'_>| {
+        let work = move |stop: StopFlag<'_>| {
             let limits = Limits { bytes: stage.limit_bytes, stop };
             stage.apply_all(&read(&patch)?, limits)?;
             stage.outcome(stop)

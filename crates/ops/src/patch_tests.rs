@@ -32,7 +32,7 @@ fn applied(files: &[(&str, &str)], patch: &str) -> Result<Done> {
 
 fn outcome(files: &[(&str, &str)], patch: &str) -> Outcome {
     let done = applied(files, patch).unwrap_or_else(|error| panic!("{}", error.message));
-    done.stage.outcome(Stop::never()).unwrap()
+    done.stage.outcome(StopFlag::never()).unwrap()
 }
 
 /// What is changed, in words.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use toolrest_core::{
     CallCx, Change, Content, ContentHash, ErrorKind, Expect, File, FileType, Parents, Put, Result, ToolError, WsPath,
 };
-use toolrest_edit::{Stop, diff};
+use toolrest_edit::{StopFlag, diff};
 
 /// How to write a file.
 #[derive(Clone, Copy)]
@@ -70,7 +70,8 @@ pub async fn write_text(cx: &CallCx, path: &WsPath, bytes: Vec<u8>, options: &Te
         let (limit_bytes, parents, given) = (cx.limits.response_bytes, options.parents, options.given);
         let size = bytes.len().saturating_add(old_size);
         let (path_of_it, new) = (path.clone(), Arc::clone(&bytes));
-        let work = move |stop: Stop<'_>| written(held.as_ref(), &path_of_it, &new, given, parents, limit_bytes, stop);
+        let work =
+            move |stop: StopFlag<'_>| written(held.as_ref(), &path_of_it, &new, given, parents, limit_bytes, stop);
         let (put, written) = heavy::run(size, work).await?;
         if options.run == Run::Dry {
             return Ok(written);
@@ -92,7 +93,7 @@ fn written(
     given: Given,
     parents: Parents,
     limit_bytes: usize,
-    stop: Stop<'_>,
+    stop: StopFlag<'_>,
 ) -> Result<(Put, Written)> {
     let put = match given {
         Given::Text => put_bytes(held, path, bytes, parents, limit_bytes)?,

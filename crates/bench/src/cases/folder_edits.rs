@@ -13,7 +13,7 @@ use toolrest_core::{
     AllowAll, Call, CallId, CallRecord, Caller, Engine, JsonText, Limits, Recorder, UserId, WorkspaceId,
 };
 use toolrest_directory::{Change, CommitOptions, Expect, Hash, Parents, Root};
-use toolrest_edit::{Stop, diff, patch};
+use toolrest_edit::{StopFlag, diff, patch};
 use toolrest_store::{
     AllowedRoot, FolderOptions, HistoryLimits, NewUser, Place, Scratch, Sqlite, Store, StoredWorkspaces,
 };
@@ -219,7 +219,7 @@ fn patches(effort: Effort, report: &mut Report) {
         .map(|(line, text)| if line % 200 == 50 { format!("changed {line}\n") } else { format!("{text}\n") })
         .collect::<Vec<_>>()
         .concat();
-    let made = diff::unified(b"file.txt", Some(before.as_bytes()), Some(after.as_bytes()), Stop::never());
+    let made = diff::unified(b"file.txt", Some(before.as_bytes()), Some(after.as_bytes()), StopFlag::never());
     let folder = Folder::new("folder");
     fs::create_dir_all(folder.path()).expect("a new folder");
     fs::write(folder.path().join("change.patch"), &made).expect("a patch");

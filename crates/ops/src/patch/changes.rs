@@ -5,7 +5,7 @@ use super::{PatchAction, Patched, PatchedFile};
 use crate::write_text::{Held, seen};
 use std::collections::{BTreeMap, BTreeSet};
 use toolrest_core::{CallId, Change, Changeset, Destination, Parents, Put, Removal, Result, WsPath};
-use toolrest_edit::Stop;
+use toolrest_edit::StopFlag;
 use toolrest_edit::diff::{FileChange, LIMIT_BYTES, Origin, Side};
 
 /// What an applied patch comes to.
@@ -17,7 +17,7 @@ pub(super) struct Outcome {
 
 impl Stage {
     /// Tells what has to change in the workspace, and what the caller is told of it.
-    pub(super) fn outcome(self, stop: Stop<'_>) -> Result<Outcome> {
+    pub(super) fn outcome(self, stop: StopFlag<'_>) -> Result<Outcome> {
         let moves = Moves::of(&self.places);
         let mut files = Vec::new();
         let mut named = BTreeSet::new();
@@ -30,7 +30,7 @@ impl Stage {
         Ok(Outcome { changes, patched: Patched { files, diff }, warnings: self.warnings })
     }
 
-    fn diff(&self, moves: &Moves, stop: Stop<'_>) -> Result<String> {
+    fn diff(&self, moves: &Moves, stop: StopFlag<'_>) -> Result<String> {
         let mut diff = String::new();
         for (path, place) in &self.places {
             if moves.action(path, place).is_none() {

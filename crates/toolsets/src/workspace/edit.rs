@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolrest_core::{Action, CallCx, ContentHash, ErrorKind, FileId, Result, Tool, ToolError, VersionId, WsPath};
-use toolrest_ops::{EditOptions, Replacement, Run, Which};
+use toolrest_ops::{EditOptions, Occurrences, Replacement, Run};
 
 pub(super) struct Edit;
 
@@ -47,7 +47,7 @@ pub(super) struct Output {
 }
 
 /// Edits as both tools do; they differ in which occurrences they mean.
-pub(super) async fn run(cx: &CallCx, args: Args, which: Which) -> Result<Output> {
+pub(super) async fn run(cx: &CallCx, args: Args, which: Occurrences) -> Result<Output> {
     let path = path(cx, "path", &args.path).await?;
     let run = arguments::run(args.dry_run);
     let options = EditOptions {
@@ -84,6 +84,6 @@ impl Tool for Edit {
     type Output = Output;
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
-        run(cx, args, Which::Only).await
+        run(cx, args, Occurrences::Single).await
     }
 }

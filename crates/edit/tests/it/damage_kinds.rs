@@ -1,4 +1,4 @@
-//! Ways in which patches come damaged, each done to a patch that git made.
+//! The kinds of damage that are done to patches created by git.
 
 use std::fmt::Write as _;
 
@@ -10,10 +10,10 @@ pub struct Sample {
     pub new: String,
 }
 
-/// Numbers that look random and are the same in every run.
-pub struct Seed(pub u64);
+/// A pseudo-random number generator with the same numbers in every run (xorshift).
+pub struct Random(pub u64);
 
-impl Seed {
+impl Random {
     pub fn below(&mut self, end: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -26,24 +26,25 @@ impl Seed {
     }
 }
 
-/// A way to damage a sample; nothing if it has nothing to damage.
-pub type Damage = fn(&Sample, &mut Seed) -> Option<Sample>;
+/// A function that damages a sample; it returns `None` if the sample has nothing to damage.
+pub type Damage = fn(&Sample, &mut Random) -> Option<Sample>;
 
-/// The kinds of damage, and the least share of patches, in percent, that are applied in spite of it.
+/// The kinds of damage: a description, the minimum percentage of patches that must still be applied right, and the
+/// function.
 pub const KINDS: [(&str, usize, Damage); 20] = [
-    ("random line numbers", 95, |sample, seed| {
-        Some(headers(sample, |numbers| {
+    ("random line numbers", 95, |sample, random| {
+        Some(with_header_ranges(sample, |numbers| {
             let ((_, old), (_, new)) = ranges(numbers);
-            format!("-{0},{old} +{0},{new}", 1 + seed.below(2_000))
+            format!("-{0},{old} +{0},{new}", 1 + random.below(2_000))
         }))
     }),
-    ("counts that are too small", 99, |sample, seed| {
-        Some(headers(sample, |numbers| {
+    ("counts that are too small", 99, |sample, random| {
+        Some(with_header_ranges(sample, |numbers| {
             let ((old_start, old), (new_start, new)) = ranges(numbers);
-            format!("-{old_start},{} +{new_start},{}", seed.below(old + 1), seed.below(new + 1))
+            format!("-{old_start},{} +{new_start},{}", random.below(old + 1), random.below(new + 1))
         }))
     }),
-    ("no numbers", 95, |sample, _| Some(headers(sample, |_| "...".to_owned()))),
+    ("no numbers", 95, |sample, _| Some(with_header_ranges(sample, |_| "...".to_owned()))),
     ("no prefixes", 99, |sample, _| {
         let patch = sample.patch.replace("--- a/", "--- ").replace("+++ b/", "+++ ");
         Some(Sample { patch: patch.split_once("\n--- ").map(|(_, rest)| format!("--- {rest}"))?, ..sample.clone() })
@@ -55,45 +56,47 @@ pub const KINDS: [(&str, usize, Damage); 20] = [
     ("CRLF patch for CRLF file", 99, |sample, _| {
         Some(Sample { patch: crlf(&sample.patch), old: crlf(&sample.old), new: crlf(&sample.new) })
     }),
-    ("one context space lost", 95, |sample, seed| {
-        one_line(sample, seed, ' ', |line, _| line.get(1..).map(str::to_owned))
+    ("one context space lost", 95, |sample, random| {
+        with_one_line(sample, random, ' ', |line, _| line.get(1..).map(str::to_owned))
     }),
     ("all context spaces lost", 88, |sample, _| {
-        lines(sample, |line| Some(line.strip_prefix(' ').unwrap_or(line).to_owned()))
+        with_lines(sample, |line| Some(line.strip_prefix(' ').unwrap_or(line).to_owned()))
     }),
-    ("blank context emptied", 99, |sample, _| {
-        lines(sample, |line| Some(if line == " " { "" } else { line }.to_owned()))
+    ("blank context lines without their space", 99, |sample, _| {
+        with_lines(sample, |line| Some(if line == " " { "" } else { line }.to_owned()))
     }),
-    ("context typo", 90, |sample, seed| one_line(sample, seed, ' ', |line, seed| Some(typo(line, seed)))),
-    ("context line dropped", 63, |sample, seed| {
-        one_line(sample, seed, ' ', |_, _| None).map(|sample| recounted(&sample))
+    ("context typo", 90, |sample, random| with_one_line(sample, random, ' ', |line, random| Some(typo(line, random)))),
+    ("context line dropped", 63, |sample, random| {
+        with_one_line(sample, random, ' ', |_, _| None).map(|sample| with_right_counts(&sample))
     }),
-    ("tabs for spaces", 92, |sample, _| {
-        // Nothing can tell how a file without any indentation would be indented.
-        if sample.old.contains("\n  ") { lines(sample, |line| Some(tabbed(line))) } else { None }
+    ("tabs instead of spaces", 92, |sample, _| {
+        // A file without indentation does not show how it would be indented.
+        if sample.old.contains("\n  ") { with_lines(sample, |line| Some(indent_with_tabs(line))) } else { None }
     }),
     ("dedented", 94, |sample, _| dedented(sample)),
-    ("trailing blanks in context", 99, |sample, _| {
-        lines(sample, |line| Some(if line.starts_with(' ') { format!("{line}  ") } else { line.to_owned() }))
+    ("trailing spaces in context", 99, |sample, _| {
+        with_lines(sample, |line| Some(if line.starts_with(' ') { format!("{line}  ") } else { line.to_owned() }))
     }),
     ("typographic quotes in context", 99, |sample, _| {
-        lines(sample, |line| Some(if line.starts_with(' ') { line.replace('"', "“") } else { line.to_owned() }))
+        with_lines(sample, |line| Some(if line.starts_with(' ') { line.replace('"', "“") } else { line.to_owned() }))
     }),
     ("prose and code fence", 99, |sample, _| {
         let patch = format!("Here it is:\n- a fix\n\n```diff\n{}```\n- done\n", sample.patch);
         Some(Sample { patch, ..sample.clone() })
     }),
     ("*** Begin Patch", 94, |sample, _| begin_patch(sample)),
-    ("cut off", 0, cut_off),
-    ("deleted line typo", 0, |sample, seed| one_line(sample, seed, '-', |line, seed| Some(typo(line, seed)))),
+    ("truncated", 0, truncated),
+    ("deleted line typo", 0, |sample, random| {
+        with_one_line(sample, random, '-', |line, random| Some(typo(line, random)))
+    }),
 ];
 
 fn crlf(text: &str) -> String {
     text.replace('\n', "\r\n")
 }
 
-/// The patch with the numbers of its hunks' headers replaced.
-fn headers(sample: &Sample, mut numbers: impl FnMut(&str) -> String) -> Sample {
+/// Replaces the ranges in the headers of all hunks.
+fn with_header_ranges(sample: &Sample, mut numbers: impl FnMut(&str) -> String) -> Sample {
     let mut patch = String::new();
     for line in sample.patch.split_inclusive('\n') {
         match line.strip_prefix("@@ ").and_then(|rest| rest.split_once(" @@")) {
@@ -104,7 +107,7 @@ fn headers(sample: &Sample, mut numbers: impl FnMut(&str) -> String) -> Sample {
     Sample { patch, ..sample.clone() }
 }
 
-/// The start and the count of both sides of a hunk's header.
+/// Parses the ranges in a hunk header: the start and the count of both sides.
 fn ranges(numbers: &str) -> ((usize, usize), (usize, usize)) {
     let range = |side: &str| {
         let (start, count) = side[1..].split_once(',').unwrap_or((&side[1..], "1"));
@@ -114,8 +117,8 @@ fn ranges(numbers: &str) -> ((usize, usize), (usize, usize)) {
     (range(old), range(new))
 }
 
-/// The patch with the counts that its lines have.
-fn recounted(sample: &Sample) -> Sample {
+/// Corrects the counts in the headers of all hunks.
+fn with_right_counts(sample: &Sample) -> Sample {
     let mut counts: Vec<(usize, usize)> = Vec::new();
     for line in sample.patch.lines() {
         match (line.chars().next(), counts.last_mut()) {
@@ -127,27 +130,27 @@ fn recounted(sample: &Sample) -> Sample {
         }
     }
     let mut counts = counts.into_iter();
-    headers(sample, |numbers| {
+    with_header_ranges(sample, |numbers| {
         let ((old_start, _), (new_start, _)) = ranges(numbers);
         let (old, new) = counts.next().expect("every hunk was counted");
         format!("-{old_start},{old} +{new_start},{new}")
     })
 }
 
-/// The patch without some of the last lines of its last hunk.
-fn cut_off(sample: &Sample, seed: &mut Seed) -> Option<Sample> {
+/// Removes some of the last lines of the last hunk.
+fn truncated(sample: &Sample, random: &mut Random) -> Option<Sample> {
     let all: Vec<&str> = sample.patch.split_inclusive('\n').collect();
     let last_header = all.iter().rposition(|line| line.starts_with("@@ "))?;
-    let mut kept = last_header + 1 + seed.below(all.len() - last_header - 1);
-    // A mark that a newline is missing is no line of the hunk.
+    let mut kept = last_header + 1 + random.below(all.len() - last_header - 1);
+    // `\ No newline at end of file` is not counted as a line of the hunk.
     while kept > last_header && all[kept].starts_with('\\') {
         kept -= 1;
     }
     Some(Sample { patch: all[..kept].concat(), ..sample.clone() })
 }
 
-/// The patch with the lines of its hunks replaced, or dropped; nothing if that changes nothing.
-fn lines(sample: &Sample, mut change: impl FnMut(&str) -> Option<String>) -> Option<Sample> {
+/// Replaces or removes the lines of all hunks; returns `None` if nothing changes.
+fn with_lines(sample: &Sample, mut change: impl FnMut(&str) -> Option<String>) -> Option<Sample> {
     let mut patch = String::new();
     let mut in_hunk = false;
     for line in sample.patch.lines() {
@@ -163,49 +166,49 @@ fn lines(sample: &Sample, mut change: impl FnMut(&str) -> Option<String>) -> Opt
     (patch != sample.patch).then(|| Sample { patch, ..sample.clone() })
 }
 
-/// The patch with one of the lines with a mark replaced, or dropped.
-fn one_line(
+/// Replaces or removes one of the lines with a prefix.
+fn with_one_line(
     sample: &Sample,
-    seed: &mut Seed,
-    mark: char,
-    change: impl Fn(&str, &mut Seed) -> Option<String>,
+    random: &mut Random,
+    prefix: char,
+    change: impl Fn(&str, &mut Random) -> Option<String>,
 ) -> Option<Sample> {
-    let eligible = |line: &str| line.starts_with(mark) && line.trim_matches(['-', ' ', '\t']).len() > 1;
+    let eligible = |line: &str| line.starts_with(prefix) && line.trim_matches(['-', ' ', '\t']).len() > 1;
     let mut all = 0;
-    lines(sample, |line| {
+    with_lines(sample, |line| {
         all += usize::from(eligible(line));
         None
     });
     if all == 0 {
         return None;
     }
-    let chosen = seed.below(all);
+    let chosen = random.below(all);
     let mut at = 0;
-    lines(sample, |line| {
+    with_lines(sample, |line| {
         let is_chosen = eligible(line) && at == chosen;
         at += usize::from(eligible(line));
-        if is_chosen { change(line, seed) } else { Some(line.to_owned()) }
+        if is_chosen { change(line, random) } else { Some(line.to_owned()) }
     })
 }
 
-/// The line with one letter or digit replaced by another.
-fn typo(line: &str, seed: &mut Seed) -> String {
+/// Replaces one letter or digit of a line by another.
+fn typo(line: &str, random: &mut Random) -> String {
     let letters: Vec<usize> =
         line.char_indices().skip(1).filter(|(_, c)| c.is_ascii_alphanumeric()).map(|(at, _)| at).collect();
-    let at = seed.pick(&letters).copied().unwrap_or(line.len());
+    let at = random.pick(&letters).copied().unwrap_or(line.len());
     let wrong = if line[at..].starts_with('q') { 'j' } else { 'q' };
     format!("{}{wrong}{}", &line[..at], line.get(at + 1..).unwrap_or_default())
 }
 
-/// The line with a tab for every four spaces of its indentation.
-fn tabbed(line: &str) -> String {
-    let (mark, text) = line.split_at_checked(1).unwrap_or((line, ""));
+/// Replaces every four spaces of a line's indentation by a tab.
+fn indent_with_tabs(line: &str) -> String {
+    let (prefix, text) = line.split_at_checked(1).unwrap_or((line, ""));
     let rest = text.trim_start_matches(' ');
     let width = text.len() - rest.len();
-    format!("{mark}{}{}{rest}", "\t".repeat(width / 4), " ".repeat(width % 4))
+    format!("{prefix}{}{}{rest}", "\t".repeat(width / 4), " ".repeat(width % 4))
 }
 
-/// The patch with all hunks moved left by four columns that can be.
+/// Removes four spaces of indentation from each hunk in which all lines have them.
 fn dedented(sample: &Sample) -> Option<Sample> {
     let mut hunks: Vec<String> = Vec::new();
     for line in sample.patch.split_inclusive('\n') {
@@ -235,7 +238,7 @@ fn dedented(sample: &Sample) -> Option<Sample> {
     (patch != sample.patch).then(|| Sample { patch, ..sample.clone() })
 }
 
-/// The patch in the other format. It cannot say that a newline is missing.
+/// Converts the patch to the `*** Begin Patch` format, which cannot say that a newline is missing.
 fn begin_patch(sample: &Sample) -> Option<Sample> {
     if sample.patch.contains("\n\\ ") {
         return None;

@@ -1,25 +1,27 @@
-//! How strictly a text was compared when it was found, and what each level overlooks.
+//! Match levels: how strictly a text is compared, and which differences each level ignores.
 
 use std::borrow::Cow;
 use std::fmt;
 
-/// How strictly a text had to be compared to be found. A difference in line endings alone is exact.
+/// How strictly two texts are compared, from the strictest level to the loosest. All levels ignore differences in line
+/// endings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Level {
+pub enum MatchLevel {
     /// Byte for byte.
     Exact,
-    /// Blanks at the ends of lines do not count.
+    /// Ignores whitespace at the ends of lines.
     TrailingWhitespace,
-    /// Also, typographic quotes, dashes, spaces and the ellipsis count as their ASCII forms.
+    /// Also treats typographic quotes, dashes, spaces and the ellipsis as their ASCII forms.
     Punctuation,
-    /// All lines are indented by the same amount more or less, or with tabs for spaces or the reverse.
+    /// Ignores indentation, if one change explains it for all lines: the same amount more or less, or tabs for spaces
+    /// or the reverse.
     Indentation,
-    /// One context line of a patch differs; deleted lines never do.
+    /// Ignores one context line of a patch that differs. Deleted lines must match.
     FaultyContext,
 }
 
-impl Level {
-    /// The level's name in replies (`matched_with`).
+impl MatchLevel {
+    /// Returns the name of the level in tool results (`matched_with`).
     pub fn name(self) -> &'static str {
         match self {
             Self::Exact => "exact",
@@ -30,8 +32,8 @@ impl Level {
         }
     }
 
-    /// What this level overlooks, in words.
-    pub(crate) fn overlooks(self) -> &'static str {
+    /// Describes the differences that this level ignores, for messages.
+    pub(crate) fn ignores(self) -> &'static str {
         match self {
             Self::Exact => "nothing but line endings",
             Self::TrailingWhitespace => "whitespace at the ends of lines",
@@ -41,8 +43,8 @@ impl Level {
         }
     }
 
-    /// What is left of a line to compare at this level.
-    pub(crate) fn key(self, body: &[u8]) -> Cow<'_, [u8]> {
+    /// Returns the part of a line that is compared at this level: two lines match if their keys are equal.
+    pub(crate) fn comparison_key(self, body: &[u8]) -> Cow<'_, [u8]> {
         match self {
             Self::Exact => Cow::Borrowed(body),
             Self::TrailingWhitespace | Self::FaultyContext => Cow::Borrowed(body.trim_ascii_end()),
@@ -55,13 +57,13 @@ impl Level {
     }
 }
 
-impl fmt::Display for Level {
+impl fmt::Display for MatchLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-/// The ASCII form of a typographic character, if it has one.
+/// Returns the ASCII form of a typographic character; `None` for other characters.
 pub(crate) fn ascii_form(character: char) -> Option<&'static str> {
     Some(match character {
         '\u{2010}'..='\u{2015}' | '\u{2212}' | '\u{FE58}' | '\u{FE63}' | '\u{FF0D}' => "-",
@@ -73,7 +75,7 @@ pub(crate) fn ascii_form(character: char) -> Option<&'static str> {
     })
 }
 
-/// A text with its typographic characters in their ASCII forms. Bytes that are no UTF-8 stay.
+/// Replaces typographic characters by their ASCII forms. Bytes that are not UTF-8 stay.
 fn plain_punctuation(text: &[u8]) -> Cow<'_, [u8]> {
     if text.is_ascii() {
         return Cow::Borrowed(text);
@@ -92,5 +94,5 @@ fn plain_punctuation(text: &[u8]) -> Cow<'_, [u8]> {
 }
 
 #[cfg(test)]
-#[path = "level_tests.rs"]
+#[path = "match_level_tests.rs"]
 mod tests;

@@ -5,11 +5,11 @@ const FILE: &[u8] = b"class A:\n    def f():\n        x\n    def g():\n        x
 
 fn under(headings: &[&[u8]]) -> Vec<usize> {
     let lines = split(FILE);
-    [2, 4, 7].into_iter().filter(|start| lies_under(&lines, *start, headings)).collect()
+    [2, 4, 7].into_iter().filter(|start| is_under_headings(&lines, *start, headings)).collect()
 }
 
 #[test]
-fn a_place_lies_under_the_nearest_heading_of_its_kind() {
+fn a_line_is_under_the_nearest_heading_of_its_kind() {
     assert_eq!(under(&[b"class A"]), [2, 4]);
     assert_eq!(under(&[b"class B"]), [7]);
     assert_eq!(under(&[b"def g"]), [4]);
@@ -25,7 +25,7 @@ fn headings_nest() {
 }
 
 #[test]
-fn hunks_on_both_sides_must_agree_on_the_offset() {
+fn neighbours_on_both_sides_must_have_the_same_offset() {
     let moved = |offset| Neighbour { edge: None, offset };
     assert_eq!(common_offset(moved(Some(3)), moved(Some(3))), Some(3));
     assert_eq!(common_offset(moved(Some(3)), moved(Some(4))), None);

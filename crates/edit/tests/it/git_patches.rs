@@ -1,6 +1,6 @@
-//! Patches made by git, applied by us: the result is the newer version, byte for byte.
+//! Applies patches created by git: the result is the newer version, byte for byte.
 
-use crate::pairs::{Pair, Tree, below_version, git, pairs, read_tree};
+use crate::version_pairs::{Pair, Tree, git, pairs, path_in_version, read_tree};
 use std::fs;
 use std::io::Write as _;
 use std::process::Stdio;
@@ -9,25 +9,25 @@ use toolrest_edit::patch::{self, Change};
 
 const LIMITS: Limits = Limits::of_bytes(64 << 20);
 
-/// The old version with the patch applied by us.
-fn patched(old: &Tree, patch: &[u8]) -> (Tree, usize) {
+/// Returns the old version with the patch applied by this crate, and the number of files in the patch.
+fn patch_with_this_crate(old: &Tree, patch: &[u8]) -> (Tree, usize) {
     let files = patch::parse(patch).unwrap_or_else(|error| panic!("{error}"));
     let mut tree = old.clone();
     for file in &files {
-        let base = file.source().map(|path| old[&below_version(path)].as_slice()).unwrap_or_default();
+        let base = file.source().map(|path| old[&path_in_version(path)].as_slice()).unwrap_or_default();
         let applied = patch::apply(file, base, LIMITS).unwrap_or_else(|error| panic!("{error}"));
         if let Change::Delete(path) | Change::Rename { from: path, .. } = &file.change {
-            tree.remove(&below_version(path));
+            tree.remove(&path_in_version(path));
         }
         if let Some(path) = file.target() {
-            tree.insert(below_version(path), applied.content);
+            tree.insert(path_in_version(path), applied.content);
         }
     }
     (tree, files.len())
 }
 
-/// The old version with the patch applied by git.
-fn patched_by_git(pair: &Pair, old: &Tree, patch: &[u8]) -> Tree {
+/// Returns the old version with the patch applied by git.
+fn patch_with_git(pair: &Pair, old: &Tree, patch: &[u8]) -> Tree {
     let folder = tempfile::tempdir().expect("a folder is made");
     for (path, content) in old {
         let file = folder.path().join(path);
@@ -44,15 +44,16 @@ fn patched_by_git(pair: &Pair, old: &Tree, patch: &[u8]) -> Tree {
     read_tree(folder.path())
 }
 
+/// Applies the diffs of all pairs, and compares the results with the newer version and with git's results.
 fn check(options: &[&str]) {
     let mut files_applied = 0;
     let pairs = pairs();
     for pair in &pairs {
         let (old, new) = (pair.old_tree(), pair.new_tree());
         let patch = pair.diff(options);
-        let (ours, files) = patched(&old, &patch);
+        let (ours, files) = patch_with_this_crate(&old, &patch);
         files_applied += files;
-        let gits = patched_by_git(pair, &old, &patch);
+        let from_git = patch_with_git(pair, &old, &patch);
         for (path, content) in &new {
             assert!(
                 ours.get(path) == Some(content),
@@ -62,7 +63,7 @@ fn check(options: &[&str]) {
             );
         }
         assert_eq!(ours.len(), new.len());
-        assert!(ours == gits, "git gives another result from {} to {}", pair.old, pair.new);
+        assert!(ours == from_git, "git gives another result from {} to {}", pair.old, pair.new);
     }
     println!("git diff {options:?}: {} pairs, {files_applied} files, all identical", pairs.len());
 }
@@ -99,16 +100,16 @@ fn reversed_patches_give_the_older_version() {
         let patch = pair.diff(&["-M"]);
         for file in patch::parse(&patch).unwrap_or_else(|error| panic!("{error}")) {
             let back = file.reversed();
-            let base = back.source().map(|path| new[&below_version(path)].as_slice()).unwrap_or_default();
+            let base = back.source().map(|path| new[&path_in_version(path)].as_slice()).unwrap_or_default();
             let applied = patch::apply(&back, base, LIMITS).unwrap_or_else(|error| panic!("{error}"));
-            let expected = back.target().map(|path| old[&below_version(path)].as_slice()).unwrap_or_default();
+            let expected = back.target().map(|path| old[&path_in_version(path)].as_slice()).unwrap_or_default();
             assert!(applied.content == expected, "{:?}", back.change);
         }
     }
 }
 
 #[test]
-fn binary_patches_give_the_new_bytes_whole_or_as_a_delta() {
+fn binary_patches_give_the_new_bytes_from_a_literal_or_a_delta() {
     let folder = tempfile::tempdir().expect("a folder is made");
     let mut state = 1_u32;
     let mut byte = || {

@@ -1,28 +1,29 @@
-//! Pairs of versions of the same crate, from the sources that Cargo keeps, and what git says about them.
+//! Pairs of versions of the same crate from Cargo's registry, and git's diffs between them.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The crates that are compared, so that every machine compares the same: the manifest asks for several versions of each.
+/// The crates that are compared. The manifest requires several versions of each, so that every machine has the same
+/// ones.
 const CRATES: [&str; 6] = ["base64", "bitflags", "heck", "itertools", "semver", "strsim"];
 
-/// Fewer pairs than this prove nothing.
-const FEWEST_PAIRS: usize = 7;
+/// Minimum number of pairs that a test needs.
+const PAIRS_MIN: usize = 7;
 
-/// Files by their paths below a folder.
+/// The contents of files by their paths in a folder.
 pub type Tree = BTreeMap<String, Vec<u8>>;
 
 /// Two versions of a crate.
 pub struct Pair {
-    /// The folder that both lie in.
+    /// The folder that contains both.
     pub folder: PathBuf,
     pub old: String,
     pub new: String,
 }
 
-/// The pairs of neighbouring versions in Cargo's registry.
+/// Returns the pairs of consecutive versions in Cargo's registry.
 pub fn pairs() -> Vec<Pair> {
     let home = std::env::var_os("CARGO_HOME").map_or_else(
         || PathBuf::from(std::env::var_os("HOME").expect("HOME or CARGO_HOME is set")).join(".cargo"),
@@ -48,7 +49,7 @@ pub fn pairs() -> Vec<Pair> {
         }
     }
     assert!(
-        pairs.len() >= FEWEST_PAIRS,
+        pairs.len() >= PAIRS_MIN,
         "only {} crates with two versions are in {}; `cargo fetch` the workspace first",
         pairs.len(),
         sources.display()
@@ -65,7 +66,7 @@ impl Pair {
         read_tree(&self.folder.join(&self.new))
     }
 
-    /// What `git diff` says, with further options.
+    /// Returns the output of `git diff` with additional options.
     pub fn diff(&self, options: &[&str]) -> Vec<u8> {
         let output = git(&self.folder)
             .args(["diff", "--no-index", "--no-ext-diff", "--no-color", "--binary"])
@@ -78,15 +79,15 @@ impl Pair {
     }
 }
 
-/// A git that sees no configuration.
-#[allow(clippy::disallowed_methods, reason = "git is the oracle of these tests")]
+/// Returns a git command that ignores the configuration of the user and the system.
+#[allow(clippy::disallowed_methods, reason = "these tests compare with git")]
 pub fn git(folder: &Path) -> Command {
     let mut command = Command::new("git");
     command.current_dir(folder).env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_CONFIG_GLOBAL", "/dev/null");
     command
 }
 
-/// The files below a folder.
+/// Reads all files in a folder and its subfolders.
 pub fn read_tree(folder: &Path) -> Tree {
     let mut tree = Tree::new();
     let mut folders = vec![folder.to_owned()];
@@ -107,8 +108,8 @@ pub fn read_tree(folder: &Path) -> Tree {
     tree
 }
 
-/// The path without the version's folder in front.
-pub fn below_version(path: &[u8]) -> String {
+/// Returns the path without its first folder, that of the version.
+pub fn path_in_version(path: &[u8]) -> String {
     let path = str::from_utf8(path).expect("a name is UTF-8");
     path.split_once('/').expect("a name has its version's folder in front").1.to_owned()
 }
