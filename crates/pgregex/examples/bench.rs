@@ -117,7 +117,7 @@ fn worst_delay(regex: &Regex, text: &[u8]) -> Option<Duration> {
     [3, 20, 60, 150, 300].into_iter().filter_map(|after| delay(regex, text, Duration::from_millis(after))).max()
 }
 
-/// Returns the time from setting the flag, `after` some time of searching, to the end of the search; `None` if the
+/// Sets the flag `after` some time of searching; returns the time from then to the end of the search, or `None` if the
 /// search had ended before.
 fn delay(regex: &Regex, text: &[u8], after: Duration) -> Option<Duration> {
     let flag = AtomicBool::new(false);

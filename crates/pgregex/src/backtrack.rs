@@ -186,8 +186,7 @@ impl Backtracker<'_> {
         }
     }
 
-    /// Returns the text that a group has matched; `None` if it has matched nothing yet. `start` is the first slot of
-    /// the group.
+    /// Returns the text that a group has matched; `None` if it has not matched. `start` is the first slot of the group.
     fn group_text(&self, start: Slot) -> Option<&[u32]> {
         let (start, end) = (self.slots[start as usize], self.slots[start as usize + 1]);
         (end != UNSET).then(|| &self.compared[start as usize..end as usize])

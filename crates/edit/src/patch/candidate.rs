@@ -194,7 +194,8 @@ impl<'a> IndexedFile<'a> {
             if starts.len() > UNINDENTED_MATCHES_MAX {
                 return Candidates::default();
             }
-            // A match that the inserted lines do not fit stays, because it makes the others ambiguous.
+            // Matches that the inserted lines do not fit are included in the total, because they make the others
+            // ambiguous.
             starts.retain(|start| indent_change_at(prepared, &self.lines[*start..]).is_some());
         }
         let total = starts.len();

@@ -15,15 +15,15 @@ const RARE_LINE_MAX: usize = 500;
 /// Minimum similarity of a mistyped line next to an insertion.
 const TYPO_SIMILARITY_PERCENT: usize = 80;
 
-/// Maximum number of faults by which one start can be explained.
+/// Maximum number of faults that are considered at one start.
 const EXPLANATIONS_MAX: usize = 16;
 
 /// Where a hunk inserts lines. A fault must not make those positions ambiguous.
 struct InsertionPoints {
     /// For each old line, whether lines are inserted directly before or after it.
-    is_adjacent: Vec<bool>,
+    next_to_insertion: Vec<bool>,
     /// For each old line, and for the end, whether lines are inserted directly before it.
-    is_before: Vec<bool>,
+    insertion_before: Vec<bool>,
 }
 
 /// Returns the candidates at which all lines but one context line match, and the change does not depend on that line.
@@ -93,8 +93,8 @@ fn possible_starts(file: &IndexedFile, old: &[OldLine], ids: &[Option<usize>]) -
 }
 
 /// Returns the faults each of which makes the lines match from a start on.
-fn faults_at(file: &[usize], old_ids: &[Option<usize>], start: usize) -> Vec<ContextFault> {
-    let same = |old: usize, line: usize| old_ids[old].is_some() && file.get(line).copied() == old_ids[old];
+fn faults_at(line_ids: &[usize], old_ids: &[Option<usize>], start: usize) -> Vec<ContextFault> {
+    let same = |old: usize, line: usize| old_ids[old].is_some() && line_ids.get(line).copied() == old_ids[old];
     let len = old_ids.len();
     let front = (0..len).take_while(|old| same(*old, start + old)).count();
     let back = |shift: isize| {
@@ -102,7 +102,7 @@ fn faults_at(file: &[usize], old_ids: &[Option<usize>], start: usize) -> Vec<Con
         (0..len).rev().take_while(|old| line(*old).is_some_and(|line| same(*old, line))).count()
     };
     let mut faults = Vec::new();
-    if front < len && front + 1 + back(0) >= len && start + front < file.len() {
+    if front < len && front + 1 + back(0) >= len && start + front < line_ids.len() {
         faults.push(ContextFault::Changed(front));
     }
     let last = front.min(len - 1);
@@ -130,12 +130,12 @@ fn is_harmless(
         ContextFault::Changed(at) => {
             let line = file.lines[start + at].body;
             let is_typo = || line.len() >= 6 && similarity_percent(old[at].body, line) >= TYPO_SIMILARITY_PERCENT;
-            old[at].kind == LineKind::Context && (!insertions.is_adjacent[at] || is_typo())
+            old[at].kind == LineKind::Context && (!insertions.next_to_insertion[at] || is_typo())
         }
-        ContextFault::MissingInFile(at) => old[at].kind == LineKind::Context && !insertions.is_adjacent[at],
+        ContextFault::MissingInFile(at) => old[at].kind == LineKind::Context && !insertions.next_to_insertion[at],
         ContextFault::ExtraInFile(at) => {
             let within_deletion = old[at - 1].kind == LineKind::Delete && old[at].kind == LineKind::Delete;
-            !insertions.is_before[at] && !within_deletion
+            !insertions.insertion_before[at] && !within_deletion
         }
     }
 }
@@ -143,18 +143,18 @@ fn is_harmless(
 impl InsertionPoints {
     fn new(prepared: &PreparedHunk) -> Self {
         let len = prepared.old.len();
-        let mut this = Self { is_adjacent: vec![false; len], is_before: vec![false; len + 1] };
+        let mut this = Self { next_to_insertion: vec![false; len], insertion_before: vec![false; len + 1] };
         let mut old = 0;
         for line in &prepared.hunk.lines {
             if line.kind == LineKind::Insert {
-                this.is_before[old] = true;
+                this.insertion_before[old] = true;
             } else {
                 old += 1;
             }
         }
-        for gap in (0..=len).filter(|gap| this.is_before[*gap]) {
+        for gap in (0..=len).filter(|gap| this.insertion_before[*gap]) {
             for line in [gap.checked_sub(1), Some(gap)].into_iter().flatten().filter(|line| *line < len) {
-                this.is_adjacent[line] = true;
+                this.next_to_insertion[line] = true;
             }
         }
         this
@@ -162,6 +162,6 @@ impl InsertionPoints {
 
     /// Returns the old lines whose positions in the file determine what the change does.
     fn touched<'o>(&'o self, old: &'o [OldLine]) -> impl Iterator<Item = usize> + 'o {
-        (0..old.len()).filter(|line| self.is_adjacent[*line] || old[*line].kind == LineKind::Delete)
+        (0..old.len()).filter(|line| self.next_to_insertion[*line] || old[*line].kind == LineKind::Delete)
     }
 }

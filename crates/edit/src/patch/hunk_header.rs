@@ -22,21 +22,21 @@ pub(super) fn parse(line: &[u8]) -> Option<HunkHeader<'_>> {
     let rest = line.strip_prefix(b"@@")?;
     if let Some((ranges, rest)) = parse_ranges(rest) {
         let heading = rest.trim_ascii().strip_prefix(b"@@").unwrap_or(rest).trim_ascii();
-        return Some(HunkHeader { ranges: Some(ranges), heading: meaningful(heading) });
+        return Some(HunkHeader { ranges: Some(ranges), heading: meaningful_heading(heading) });
     }
     let heading = match memchr::memmem::find(rest, b"@@") {
-        Some(at) => match meaningful(rest[at + 2..].trim_ascii()) {
+        Some(at) => match meaningful_heading(rest[at + 2..].trim_ascii()) {
             Some(after) => after,
             None => rest[..at].trim_ascii(),
         },
         None => rest.trim_ascii(),
     };
-    Some(HunkHeader { ranges: None, heading: meaningful(heading) })
+    Some(HunkHeader { ranges: None, heading: meaningful_heading(heading) })
 }
 
 /// Returns the heading if it has a meaning: `None` if it is empty, or consists of dots in place of ranges or of invalid
 /// ranges.
-fn meaningful(heading: &[u8]) -> Option<&[u8]> {
+fn meaningful_heading(heading: &[u8]) -> Option<&[u8]> {
     let is_placeholder = heading.is_empty()
         || heading.iter().all(|byte| matches!(byte, b'.' | b'-' | b'+' | b',' | b' ' | b'0'..=b'9'))
         || heading == "…".as_bytes();

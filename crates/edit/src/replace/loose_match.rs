@@ -38,11 +38,11 @@ pub(super) fn find<'a>(
 fn find_folded<'a>(text: &[u8], edit: &Edit<'a>, level: MatchLevel, stop: StopFlag) -> Option<Vec<Match<'a>>> {
     let haystack = Folded::new(text, level);
     let old = Folded::new(edit.old, level);
-    let joined = &haystack.bytes;
+    let folded = &haystack.bytes;
     let mut matches = Vec::new();
-    for start in find_all(&old.bytes, joined, CHECKED_MAX, stop)? {
+    for start in find_all(&old.bytes, folded, CHECKED_MAX, stop)? {
         let end = start + old.bytes.len();
-        let at_line_end = joined.get(end).is_none_or(|byte| *byte == b'\n');
+        let at_line_end = folded.get(end).is_none_or(|byte| *byte == b'\n');
         if old.ends_in_whitespace() && !at_line_end {
             continue;
         }
@@ -106,10 +106,11 @@ fn find_reindented<'a>(lines: &[Line], edit: &Edit<'a>, stop: StopFlag) -> Optio
             break;
         }
     }
+    // The new text does not fit the only match.
     if let [(_, None)] = matches.as_slice() {
         return Some(Vec::new());
     }
-    // A match that the new text does not fit is kept, because it makes the others ambiguous.
+    // Of several matches, one that the new text does not fit is kept, because it makes the others ambiguous.
     let found = |(range, new): (_, Option<Vec<u8>>)| Match { range, new: new.map_or(edit.new.into(), Cow::Owned) };
     Some(matches.into_iter().map(found).collect())
 }
