@@ -16,7 +16,7 @@ const RARE_LINE_MAX: usize = 500;
 const TYPO_SIMILARITY_PERCENT: usize = 80;
 
 /// Maximum number of faults that are considered at one start.
-const EXPLANATIONS_MAX: usize = 16;
+const FAULTS_MAX: usize = 16;
 
 /// Where a hunk inserts lines. A fault must not make those positions ambiguous.
 struct InsertionPoints {
@@ -109,7 +109,7 @@ fn faults_at(line_ids: &[usize], old_ids: &[Option<usize>], start: usize) -> Vec
     let missing_in_file = len.saturating_sub(1 + back(-1))..=last;
     let extra_in_file = len.saturating_sub(back(1)).max(1)..=last;
     // If many faults fit, the lines repeat themselves and no fault is better than another.
-    if missing_in_file.clone().count() + extra_in_file.clone().count() > EXPLANATIONS_MAX {
+    if missing_in_file.clone().count() + extra_in_file.clone().count() > FAULTS_MAX {
         return Vec::new();
     }
     faults.extend(missing_in_file.map(ContextFault::MissingInFile).chain(extra_in_file.map(ContextFault::ExtraInFile)));
