@@ -5,18 +5,21 @@ SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
 .PHONY: run test bench postgres ripgrep fd git sandbox-tools python-venv python docs clean
 
-# Builds the server and starts it with SQLite in ./data. Without a Python environment it does all but the data tools.
+# Builds the server quickly and starts it with SQLite in ./data. Without a Python environment all but the data tools work.
 run:
-	cargo build --release --package toolrest
-	@{ $(MAKE) --no-print-directory python-venv && \
-		cargo run --quiet --release --package toolrest -- setup python $(ARGS); } || \
-		echo "going on without the Python environment of the data tools" >&2
-	cargo run --release --package toolrest -- serve $(ARGS)
+	@[ -x target/fast-build/toolrest ] || echo "Building the server. The first build takes some minutes on two cores."
+	cargo build --locked --profile fast-build --package toolrest
+	@{ $(MAKE) --no-print-directory python-venv && target/fast-build/toolrest setup python $(ARGS); } || \
+		echo "continuing without the Python environment of the data tools" >&2
+	target/fast-build/toolrest serve $(ARGS)
 
-# Installs what is missing, then checks formatting, lints and behaviour.
-test: postgres git sandbox-tools python
+# Installs what is missing, then checks formatting, lints and behaviour. Everything is compiled twice: by clippy, which
+# generates no code, and for the tests, which the Python environment is set up with.
+test: postgres git sandbox-tools python-venv
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- --deny warnings
+	cargo test --workspace --locked --no-run
+	target/debug/toolrest setup python --to target/python
 	cargo test --workspace --locked
 
 # Measures the release build on this machine and writes docs/benchmarks.md. `make bench ARGS=--large` also searches a
@@ -71,7 +74,8 @@ python-venv:
 		$(SUDO) apt-get update -q && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -qy python3-venv; \
 	fi
 
-# The Python environment of the data tools, for the tests; the command leaves a complete one alone.
+# The Python environment of the data tools, for single tests; `make test` sets it up itself. The command does nothing if
+# the environment is complete.
 python: python-venv
 	cargo run --locked --package toolrest -- setup python --to target/python
 

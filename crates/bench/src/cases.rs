@@ -1,9 +1,9 @@
-//! The cases, each a workload of its own with the targets it is held to.
+//! The benchmark cases, each with its workload and its targets.
 
 use std::time::Duration;
 
 use crate::load::Round;
-use crate::report::{Figure, Target, median, number};
+use crate::report::{median, number};
 
 pub mod cpu;
 pub mod folder_edits;
@@ -11,7 +11,6 @@ pub mod memory;
 pub mod moves;
 pub mod programs;
 pub mod search;
-pub mod sql_writes;
 pub mod updates;
 
 /// How long and how often to measure.
@@ -19,7 +18,7 @@ pub mod updates;
 pub struct Effort {
     pub rounds: usize,
     pub round: Duration,
-    /// Load before the first round that is not measured.
+    /// Load before the first round, which is not measured.
     pub warm_up: Duration,
     pub moves: usize,
     pub searched_files: usize,
@@ -42,29 +41,18 @@ impl Effort {
     };
 }
 
-fn each(rounds: &[Round], value: impl Fn(&Round) -> f64) -> Vec<f64> {
+fn per_round(rounds: &[Round], value: impl Fn(&Round) -> f64) -> Vec<f64> {
     rounds.iter().map(value).collect()
 }
 
-fn middle(rounds: &[Round], value: impl Fn(&Round) -> f64) -> String {
-    number(median(&each(rounds, value)))
+fn median_of(rounds: &[Round], value: impl Fn(&Round) -> f64) -> String {
+    number(median(&per_round(rounds, value)))
 }
 
 fn latencies(rounds: &[Round]) -> String {
     format!(
         "p50 {} ms, p99 {} ms",
-        middle(rounds, |round| round.latency_ms(50)),
-        middle(rounds, |round| round.latency_ms(99))
+        median_of(rounds, |round| round.latency_ms(50)),
+        median_of(rounds, |round| round.latency_ms(99))
     )
-}
-
-/// What the disk gave at the time: no figure of a write means anything without it.
-fn fdatasync_figure(rounds: Vec<f64>) -> Figure {
-    Figure {
-        case: "fdatasync of 4 KB on this disk".to_owned(),
-        unit: "/s",
-        rounds,
-        target: Target::None,
-        beside: "one after the other, between the rounds above".to_owned(),
-    }
 }

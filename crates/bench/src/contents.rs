@@ -1,62 +1,16 @@
-//! What is written: texts that compress like prose and are never the same twice.
+//! Generated contents: texts that compress like prose, each with a unique stamp.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-const WORDS: [&str; 48] = [
-    "the",
-    "lathe",
-    "turns",
-    "a",
-    "piece",
-    "of",
-    "wood",
-    "while",
-    "hand",
-    "tool",
-    "rests",
-    "on",
-    "steady",
-    "iron",
-    "bar",
-    "and",
-    "chips",
-    "fall",
-    "to",
-    "floor",
-    "agent",
-    "reads",
-    "file",
-    "then",
-    "edits",
-    "one",
-    "line",
-    "before",
-    "it",
-    "runs",
-    "every",
-    "test",
-    "again",
-    "because",
-    "someone",
-    "changed",
-    "parser",
-    "yesterday",
-    "without",
-    "notice",
-    "version",
-    "history",
-    "keeps",
-    "both",
-    "texts",
-    "apart",
-    "until",
-    "merged",
-];
+const WORDS: &str = "\
+    the lathe turns a piece of wood while hand tool rests on steady iron bar and chips fall to floor agent reads \
+    file then edits one line before it runs every test again because someone changed parser yesterday without \
+    notice version history keeps both texts apart until merged";
 
-/// Digits of the stamp with which every text begins.
+/// Number of digits of the stamp at the start of each text.
 pub const STAMP_DIGITS: usize = 20;
 
-/// A small generator of repeatable numbers (xorshift64*): equal seeds give equal runs.
+/// A generator of pseudo-random numbers (xorshift64*); equal seeds give equal numbers.
 pub struct Numbers(u64);
 
 impl Numbers {
@@ -73,19 +27,20 @@ impl Numbers {
     }
 }
 
-/// A text of exactly `size` bytes that begins with a stamp of zeros.
+/// Generates a text of exactly `size` bytes that begins with a stamp of zeros.
 pub fn prose(seed: u64, size: usize) -> String {
+    let words: Vec<&str> = WORDS.split(' ').collect();
     let mut numbers = Numbers::from_seed(seed);
     let mut text = "0".repeat(STAMP_DIGITS);
     while text.len() < size {
         text.push(if numbers.below(12) == 0 { '\n' } else { ' ' });
-        text.push_str(WORDS[numbers.below(WORDS.len())]);
+        text.push_str(words[numbers.below(words.len())]);
     }
     text.truncate(size);
     text
 }
 
-/// Writes a stamp that no other call gets over the digits at the start of `digits`.
+/// Writes a new stamp, different from all others, over the first digits of `digits`.
 pub fn stamp(digits: &mut [u8]) {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     write_number(&mut digits[..STAMP_DIGITS], NEXT.fetch_add(1, Ordering::Relaxed));
@@ -104,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_have_the_size_asked_for_and_compress_by_about_half() {
+    fn texts_have_the_given_size_and_compress_by_about_half() {
         let text = prose(3, 4096);
         assert_eq!(text.len(), 4096);
         let compressed = zstd::bulk::compress(text.as_bytes(), 3).unwrap().len();

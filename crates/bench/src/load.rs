@@ -1,4 +1,4 @@
-//! The load: a thread for each connection, a request as soon as the answer before it is there.
+//! Load on a server: one thread per connection, each sending a request as soon as the last one is answered.
 
 use std::sync::Barrier;
 use std::thread;
@@ -10,16 +10,16 @@ use crate::contents::{self, Numbers, STAMP_DIGITS};
 use crate::process;
 use crate::server::{Cpu, Server};
 
-/// Records of reads are written behind, within a second. Their cost belongs to the requests that left them,
-/// so the clock of CPU time stops only when they are down.
-const SETTLING: Duration = Duration::from_millis(1200);
+/// The server writes the records of reads in batches, within a second. CPU time is measured until then, because that
+/// work belongs to the requests of the round.
+const BATCHED_WRITES: Duration = Duration::from_millis(1200);
 
-/// What one connection sends.
+/// The requests of one connection.
 pub trait Requests: Send {
     fn next(&mut self) -> &[u8];
 }
 
-/// The same request again and again.
+/// The same request every time.
 pub struct Repeated(pub Vec<u8>);
 
 impl Requests for Repeated {
@@ -28,21 +28,22 @@ impl Requests for Repeated {
     }
 }
 
-/// Writes of fresh contents to documents that exist, chosen at random.
+/// Writes of new contents to random existing documents.
 pub struct Updates {
     requests: Vec<Vec<u8>>,
+    /// Positions of the document's number and of the stamp in each request.
     digits_at: Vec<(usize, usize)>,
     documents: usize,
     numbers: Numbers,
-    turn: usize,
+    next_text: usize,
 }
 
 impl Updates {
-    /// Texts that a connection takes turns with; each gets a new stamp whenever it is sent.
+    /// Texts that a connection sends in turn, each time with a new stamp.
     const TEXTS: usize = 16;
     const DOCUMENT_DIGITS: usize = 6;
 
-    /// Makes the documents of a workspace that [`Updates::new`] will then write to.
+    /// Creates the documents that [`Updates::new`] writes to.
     pub fn prepare(server: &Server, workspace: &str, documents: usize, size: usize) {
         server.prepare(documents, |session, index| {
             let text = contents::prose(index as u64, size);
@@ -67,15 +68,15 @@ impl Updates {
         let name = &path.as_bytes()[path.len() - Self::DOCUMENT_DIGITS - ".md".len()..];
         let digits_at =
             requests.iter().map(|request| (find(request, name), find(request, &[b'0'; STAMP_DIGITS]))).collect();
-        Self { requests, digits_at, documents, numbers: Numbers::from_seed(seed + 7), turn: 0 }
+        Self { requests, digits_at, documents, numbers: Numbers::from_seed(seed + 7), next_text: 0 }
     }
 }
 
 impl Requests for Updates {
     fn next(&mut self) -> &[u8] {
-        self.turn = (self.turn + 1) % self.requests.len();
-        let request = &mut self.requests[self.turn];
-        let (name, stamp) = self.digits_at[self.turn];
+        self.next_text = (self.next_text + 1) % self.requests.len();
+        let request = &mut self.requests[self.next_text];
+        let (name, stamp) = self.digits_at[self.next_text];
         let document = self.numbers.below(self.documents) as u64;
         contents::write_number(&mut request[name..name + Self::DOCUMENT_DIGITS], document);
         contents::stamp(&mut request[stamp..]);
@@ -84,20 +85,20 @@ impl Requests for Updates {
 }
 
 fn find(bytes: &[u8], part: &[u8]) -> usize {
-    bytes.windows(part.len()).position(|window| window == part).expect("the request holds what was rendered into it")
+    bytes.windows(part.len()).position(|window| window == part).expect("the request contains it")
 }
 
-/// What one round measured.
+/// The measurements of one round.
 pub struct Round {
-    pub elapsed: Duration,
-    /// Latencies of all requests answered, ascending.
-    pub latencies: Vec<Duration>,
+    elapsed: Duration,
+    /// Latencies of all answered requests, ascending.
+    latencies: Vec<Duration>,
     pub cpu: Cpu,
     pub generator_cpu: Duration,
 }
 
 impl Round {
-    pub fn new(elapsed: Duration, mut latencies: Vec<Duration>, cpu: Cpu, generator_cpu: Duration) -> Self {
+    fn new(elapsed: Duration, mut latencies: Vec<Duration>, cpu: Cpu, generator_cpu: Duration) -> Self {
         assert!(!latencies.is_empty(), "no request was answered in a round");
         latencies.sort_unstable();
         Self { elapsed, latencies, cpu, generator_cpu }
@@ -107,7 +108,7 @@ impl Round {
         self.latencies.len() as f64 / self.elapsed.as_secs_f64()
     }
 
-    /// CPU time of server and database together for one request.
+    /// Returns the CPU time of server and database per request.
     pub fn cpu_ms(&self) -> f64 {
         self.per_request_ms(self.cpu.server + self.cpu.database)
     }
@@ -122,7 +123,7 @@ impl Round {
     }
 }
 
-/// Loads a server for `duration` from `connections` connections at once.
+/// Sends requests for `duration` on `connections` connections at once.
 pub fn run<R: Requests>(
     server: &Server,
     connections: usize,
@@ -130,27 +131,22 @@ pub fn run<R: Requests>(
     requests: impl Fn(usize) -> R,
 ) -> Round {
     let own = std::process::id();
-    // Rendering and connecting are no part of the round.
-    let ready: Vec<_> = (0..connections).map(|index| (requests(index), server.connect())).collect();
-    let start_line = Barrier::new(connections + 1);
+    // Requests are rendered before the round.
+    let prepared: Vec<_> = (0..connections).map(|index| (requests(index), server.session())).collect();
+    let start_barrier = Barrier::new(connections + 1);
     thread::scope(|scope| {
-        let workers: Vec<_> = ready
+        let workers: Vec<_> = prepared
             .into_iter()
-            .map(|(mut requests, mut connection)| {
-                let start_line = &start_line;
+            .map(|(mut requests, session)| {
+                let start_barrier = &start_barrier;
                 scope.spawn(move || {
                     let mut latencies = Vec::with_capacity(1 << 16);
-                    start_line.wait();
+                    start_barrier.wait();
                     let start = Instant::now();
                     let mut sent = start;
                     while sent - start < duration {
-                        let response = connection.exchange(requests.next());
-                        assert_eq!(
-                            response.status,
-                            200,
-                            "the server answered {}",
-                            String::from_utf8_lossy(response.body)
-                        );
+                        let reply = session.exchange(requests.next());
+                        assert_eq!(reply.status, 200, "{}", String::from_utf8_lossy(&reply.body));
                         let answered = Instant::now();
                         latencies.push(answered - sent);
                         sent = answered;
@@ -160,13 +156,12 @@ pub fn run<R: Requests>(
             })
             .collect();
         let (cpu, generator_cpu) = (server.cpu(), process::cpu(own));
-        start_line.wait();
+        start_barrier.wait();
         let start = Instant::now();
-        let latencies =
-            workers.into_iter().flat_map(|worker| worker.join().expect("a connection stays in order")).collect();
+        let latencies = workers.into_iter().flat_map(|worker| worker.join().expect("no worker panics")).collect();
         let elapsed = start.elapsed();
         let generator_cpu = process::cpu(own).saturating_sub(generator_cpu);
-        thread::sleep(SETTLING);
+        thread::sleep(BATCHED_WRITES);
         Round::new(elapsed, latencies, server.cpu().since(cpu), generator_cpu)
     })
 }

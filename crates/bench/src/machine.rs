@@ -1,4 +1,4 @@
-//! What the figures were measured on.
+//! Description of the machine on which the figures were measured.
 
 use std::path::Path;
 use std::process::Command;
@@ -15,7 +15,7 @@ pub fn describe(report: &mut Report) {
     report.describe_machine("kernel", format!("Linux {}", read("/proc/sys/kernel/osrelease").trim()));
     report.describe_machine("disk of the data", mount_of(&env::temp_dir(), &read("/proc/mounts")));
     let load = read("/proc/loadavg");
-    report.describe_machine("load of the machine before (1 minute)", load.split(' ').next().unwrap_or_default());
+    report.describe_machine("load average before the run (1 minute)", load.split(' ').next().unwrap_or_default());
 }
 
 fn command(program: &str, arguments: &[&str]) -> String {
@@ -30,7 +30,7 @@ fn cpu_model(cpuinfo: &str) -> &str {
         .map_or("unknown", |(_, name)| name)
 }
 
-/// Device and file system under `folder`. On tmpfs nothing is durable and every figure of a write is void.
+/// Returns device and file system of a folder. On tmpfs nothing is durable, so figures of writes mean nothing.
 fn mount_of(folder: &Path, mounts: &str) -> String {
     let found = mounts
         .lines()
@@ -41,7 +41,9 @@ fn mount_of(folder: &Path, mounts: &str) -> String {
         })
         .max_by_key(|(depth, ..)| *depth);
     match found {
-        Some((_, _, "tmpfs")) => "tmpfs: **not a disk, writes are not durable**; set TMPDIR".to_owned(),
+        Some((_, _, "tmpfs")) => {
+            "tmpfs: **not a disk, writes are not durable**; set TMPDIR to a folder on a disk".to_owned()
+        }
         Some((_, device, kind)) => format!("{device}, {kind}"),
         None => "unknown".to_owned(),
     }
@@ -54,7 +56,7 @@ mod tests {
     const MOUNTS: &str = "/dev/vda / ext4 rw 0 0\ntmpfs /mnt tmpfs rw 0 0\n/dev/vdb /mnt/disk xfs rw 0 0\n";
 
     #[test]
-    fn the_deepest_mount_point_counts() {
+    fn the_deepest_mount_point_is_chosen() {
         assert_eq!(mount_of(Path::new("/mnt/disk/x"), MOUNTS), "/dev/vdb, xfs");
         assert_eq!(mount_of(Path::new("/srv"), MOUNTS), "/dev/vda, ext4");
         assert!(mount_of(Path::new("/mnt/other"), MOUNTS).contains("not a disk"));

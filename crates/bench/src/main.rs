@@ -1,46 +1,45 @@
-//! Measures the release binary over loopback HTTP on SQLite and PostgreSQL, against the targets it is held to.
+//! Benchmarks of the release binary over HTTP on SQLite and PostgreSQL, and of work in folders, against fixed targets.
 //! `make bench` runs it.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
-    reason = "a bench stops at the first fault; what it has started is cleaned up while the panic unwinds"
+    reason = "a benchmark stops at the first error; destructors end the processes it has started"
 )]
-#![allow(clippy::cast_precision_loss, reason = "counts of requests stay far below 2^52")]
-#![allow(clippy::disallowed_methods, reason = "it starts what it measures, and leaves it idle on purpose")]
+#![allow(clippy::cast_precision_loss, reason = "counts of requests are far below 2^52")]
+#![allow(clippy::disallowed_methods, reason = "it starts the programs that it measures, and waits for idle servers")]
 
-use std::path::PathBuf;
-use std::process::ExitCode;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
 use std::{env, fs};
 
-use crate::cases::{Effort, cpu, folder_edits, memory, moves, programs, search, sql_writes, updates};
-use crate::postgres::Cluster;
+use toolrest_testkit::{Postgres, postgres_program};
+
+use crate::cases::{Effort, cpu, folder_edits, memory, moves, programs, search, updates};
 use crate::report::Report;
 use crate::server::{Backend, Server};
 
 mod cases;
-mod client;
 mod contents;
 mod load;
 mod machine;
-mod postgres;
 mod process;
 mod report;
 mod server;
 
 const USAGE: &str = "\
-usage: toolrest-bench --toolrest BINARY [--only sqlite|postgres|sql|search|folder|programs] [--large] [--out FILE.md] [--quick]
+usage: toolrest-bench --toolrest BINARY [--only sqlite|postgres|search|folder|programs] [--large] [--out FILE.md] [--quick]
   --toolrest  the release binary to measure
-  --only      one backend; `sql` is only the comparison of SQL statements, which needs no binary; `search` is search
-              on both backends, which needs ripgrep; `folder` is work in a folder, which needs git, ripgrep and fd;
-              `programs` is programs in the sandbox
-  --large     with search, also in a workspace of 2 GB, which takes some minutes to fill
-  --out       also write the document to this file
+  --only      one part: `sqlite` or `postgres` for calls over HTTP on that backend; `search` for searches on both,
+              compared with ripgrep; `folder` for work in a folder, compared with git, ripgrep and fd; `programs` for
+              programs in the sandbox
+  --large     with search, also search a workspace of 2 GB, which takes some minutes to fill
+  --out       also write the report to this file
   --quick     two short rounds, to see that everything runs
-Data goes to the folder for temporary files (TMPDIR), which should be on a real disk.";
+Data is written to the folder for temporary files (TMPDIR), which should be on a disk.";
 
 struct Options {
-    toolrest: Option<PathBuf>,
+    toolrest: PathBuf,
     only: Option<Part>,
     large: bool,
     out: Option<PathBuf>,
@@ -51,26 +50,18 @@ struct Options {
 enum Part {
     Sqlite,
     Postgres,
-    Sql,
     Search,
     Folder,
     Programs,
 }
 
-impl Part {
-    /// Whether the binary is measured.
-    fn needs_binary(self) -> bool {
-        !matches!(self, Self::Sql | Self::Folder)
-    }
-}
-
 impl Options {
     fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Self, String> {
-        let mut options = Self { toolrest: None, only: None, large: false, out: None, effort: Effort::FULL };
+        let mut options = Self { toolrest: PathBuf::new(), only: None, large: false, out: None, effort: Effort::FULL };
         while let Some(argument) = arguments.next() {
             let mut value = || arguments.next().ok_or(format!("{argument} needs a value"));
             match argument.as_str() {
-                "--toolrest" => options.toolrest = Some(value()?.into()),
+                "--toolrest" => options.toolrest = value()?.into(),
                 "--out" => options.out = Some(value()?.into()),
                 "--large" => options.large = true,
                 "--quick" => options.effort = Effort::QUICK,
@@ -78,30 +69,24 @@ impl Options {
                     options.only = Some(match value()?.as_str() {
                         "sqlite" => Part::Sqlite,
                         "postgres" => Part::Postgres,
-                        "sql" => Part::Sql,
                         "search" => Part::Search,
                         "folder" => Part::Folder,
                         "programs" => Part::Programs,
-                        other => return Err(format!("--only does not know \"{other}\"")),
+                        other => return Err(format!("--only does not accept \"{other}\"")),
                     });
                 }
                 other => return Err(format!("unknown argument \"{other}\"")),
             }
         }
-        match &options.toolrest {
-            None if options.only.is_none_or(Part::needs_binary) => Err("--toolrest is missing".to_owned()),
-            Some(binary) if !binary.is_file() => {
-                Err(format!("{} is not there; build it with `cargo build --release`", binary.display()))
-            }
-            _ => Ok(options),
+        if options.toolrest.is_file() {
+            Ok(options)
+        } else {
+            Err("--toolrest must name the binary; build it with `cargo build --release`".to_owned())
         }
     }
 
-    fn wants(&self, part: Part) -> bool {
-        match self.only {
-            None => true,
-            Some(only) => only == part,
-        }
+    fn includes(&self, part: Part) -> bool {
+        self.only.is_none_or(|only| only == part)
     }
 }
 
@@ -115,33 +100,8 @@ fn main() -> ExitCode {
     };
     let mut report = Report::default();
     machine::describe(&mut report);
-    if options.wants(Part::Sqlite) {
-        over_http(&options, Backend::Sqlite, &mut report);
-    }
-    if options.wants(Part::Folder) {
-        report.describe_machine("ripgrep", search::ripgrep::version());
-        report.describe_machine("fd", search::folder::fd_version());
-        report.describe_machine("git", folder_edits::git_version());
-        folder_edits::run(options.effort, &mut report);
-        search::folder::run(options.effort, &mut report);
-    }
-    if options.wants(Part::Programs) {
-        let toolrest = options.toolrest.as_deref().expect("parsing asked for the binary");
-        programs::run(toolrest, options.effort, &mut report);
-    }
-    if !matches!(options.only, Some(Part::Sqlite | Part::Folder | Part::Programs)) {
-        report.describe_machine("PostgreSQL", postgres::version());
-        let cluster = Cluster::start();
-        if options.wants(Part::Postgres) {
-            over_http(&options, Backend::Postgres(&cluster), &mut report);
-        }
-        if options.only != Some(Part::Search) {
-            sql_writes::run(&cluster, options.effort, &mut report);
-        }
-        if options.wants(Part::Search) {
-            searches(&options, &cluster, &mut report);
-        }
-    }
+    describe_programs(&options, &mut report);
+    run(&options, &mut report);
     let document = report.markdown();
     println!("{document}");
     if let Some(out) = &options.out {
@@ -150,24 +110,57 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn searches(options: &Options, cluster: &Cluster, report: &mut Report) {
-    if options.only.is_some() {
-        report.describe_machine("ripgrep", search::ripgrep::version());
+fn run(options: &Options, report: &mut Report) {
+    let Options { toolrest, effort, .. } = options;
+    if options.includes(Part::Sqlite) {
+        over_http(toolrest, Backend::Sqlite, *effort, report);
     }
-    let toolrest = options.toolrest.as_deref().expect("parsing asked for the binary");
-    search::run(toolrest, cluster, options.effort, report);
-    if options.large {
-        search::large::run(toolrest, options.effort, report);
+    if options.includes(Part::Folder) {
+        folder_edits::run(*effort, report);
+        search::folder::run(*effort, report);
+    }
+    if options.includes(Part::Programs) {
+        programs::run(toolrest, *effort, report);
+    }
+    if !options.includes(Part::Postgres) && !options.includes(Part::Search) {
+        return;
+    }
+    let postgres = Postgres::start();
+    if options.includes(Part::Postgres) {
+        over_http(toolrest, Backend::Postgres(&postgres), *effort, report);
+    }
+    if options.includes(Part::Search) {
+        search::run(toolrest, &postgres, *effort, report);
+        if options.large {
+            search::large::run(toolrest, *effort, report);
+        }
     }
 }
 
-fn over_http(options: &Options, backend: Backend, report: &mut Report) {
-    let toolrest = options.toolrest.as_deref().expect("parsing asked for the binary");
-    let server = Server::start(toolrest, backend, "load");
-    moves::run(&server, options.effort, report);
-    cpu::run(&server, options.effort, report);
-    updates::run(&server, options.effort, report);
+fn over_http(toolrest: &Path, backend: Backend, effort: Effort, report: &mut Report) {
+    let server = Server::start(toolrest, backend);
+    moves::run(&server, effort, report);
+    cpu::run(&server, effort, report);
+    updates::run(&server, effort, report);
     drop(server);
-    let server = Server::start(toolrest, backend, "memory");
+    let server = Server::start(toolrest, backend);
     memory::run(&server, report);
+}
+
+/// Adds the versions of the programs that the measured parts use.
+fn describe_programs(options: &Options, report: &mut Report) {
+    let programs: [(&str, PathBuf, &[Part]); 4] = [
+        ("PostgreSQL", postgres_program("postgres"), &[Part::Postgres, Part::Search]),
+        ("ripgrep", "rg".into(), &[Part::Search, Part::Folder]),
+        ("fd", "fdfind".into(), &[Part::Folder]),
+        ("git", "git".into(), &[Part::Folder]),
+    ];
+    for (name, program, parts) in programs {
+        if parts.iter().any(|part| options.includes(*part)) {
+            let output = Command::new(&program).arg("--version").output();
+            let output = output.unwrap_or_else(|error| panic!("{name} must be installed: {error}"));
+            let text = String::from_utf8_lossy(&output.stdout);
+            report.describe_machine(name, text.lines().next().unwrap_or_default());
+        }
+    }
 }

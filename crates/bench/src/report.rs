@@ -1,8 +1,8 @@
-//! What was measured, against what was promised, as a Markdown document.
+//! The measured figures and their targets, as a Markdown document.
 
 use std::fmt::Write as _;
 
-/// The bound that a figure's median has to keep.
+/// The limit for the median of a figure.
 #[derive(Clone, Copy)]
 pub enum Target {
     AtMost(f64),
@@ -26,8 +26,8 @@ pub struct Figure {
     pub unit: &'static str,
     pub rounds: Vec<f64>,
     pub target: Target,
-    /// What else there is to say about it.
-    pub beside: String,
+    /// Further values, for the last column.
+    pub notes: String,
 }
 
 #[derive(Default)]
@@ -43,17 +43,17 @@ struct Section {
 }
 
 impl Report {
-    pub fn describe_machine(&mut self, what: &str, value: impl Into<String>) {
-        self.machine.push((what.to_owned(), value.into()));
+    pub fn describe_machine(&mut self, name: &str, value: impl Into<String>) {
+        self.machine.push((name.to_owned(), value.into()));
     }
 
-    /// Begins a table; figures go into the one begun last.
+    /// Begins a section; figures are added to the last section.
     pub fn section(&mut self, title: impl Into<String>, explanation: impl Into<String>) {
         self.sections.push(Section { title: title.into(), explanation: explanation.into(), figures: Vec::new() });
     }
 
     pub fn add(&mut self, figure: Figure) {
-        let section = self.sections.last_mut().expect("a section is begun before its figures");
+        let section = self.sections.last_mut().expect("a section begins before its figures");
         eprintln!(
             "  {}: {} {} {}",
             figure.case,
@@ -80,15 +80,15 @@ impl Report {
         let mut text = String::from("# Benchmarks\n\n");
         let _ = writeln!(
             text,
-            "Made by `make bench`. Each figure is the median of its rounds. {met} of {} targets met.\n",
+            "Written by `make bench`. Each figure is the median of its rounds. {met} of {} targets met.\n",
             verdicts.len()
         );
-        for (what, value) in &self.machine {
-            let _ = writeln!(text, "- {what}: {value}");
+        for (name, value) in &self.machine {
+            let _ = writeln!(text, "- {name}: {value}");
         }
         for section in &self.sections {
             let _ = writeln!(text, "\n## {}\n\n{}\n", section.title, section.explanation);
-            text.push_str("| case | measured | rounds | target | met | beside |\n");
+            text.push_str("| case | measured | rounds | target | met | notes |\n");
             text.push_str("|---|---|---|---|---|---|\n");
             for figure in &section.figures {
                 text.push_str(&row(figure));
@@ -99,8 +99,8 @@ impl Report {
 }
 
 fn row(figure: &Figure) -> String {
-    let Figure { case, unit, rounds, target, beside } = figure;
-    let middle = median(rounds);
+    let Figure { case, unit, rounds, target, notes } = figure;
+    let measured = median(rounds);
     let range = if rounds.len() == 1 {
         String::new()
     } else {
@@ -113,12 +113,12 @@ fn row(figure: &Figure) -> String {
         Target::AtLeast(bound) => format!("≥ {} {unit}", number(bound)),
         Target::None => String::new(),
     };
-    let met = match target.met_by(middle) {
+    let met = match target.met_by(measured) {
         Some(true) => "yes",
         Some(false) => "**no**",
         None => "",
     };
-    format!("| {case} | {} {unit} | {range} | {bound} | {met} | {beside} |\n", number(middle))
+    format!("| {case} | {} {unit} | {range} | {bound} | {met} | {notes} |\n", number(measured))
 }
 
 pub fn median(values: &[f64]) -> f64 {
@@ -128,7 +128,7 @@ pub fn median(values: &[f64]) -> f64 {
     if sorted.len().is_multiple_of(2) { f64::midpoint(sorted[middle - 1], sorted[middle]) } else { sorted[middle] }
 }
 
-/// A number with three significant digits or all before the point, thousands apart.
+/// Formats a number with three significant digits, or all digits before the point, in groups of three.
 pub fn number(value: f64) -> String {
     let decimals = match value.abs() {
         size if size < 1.0 => 3,
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_median_of_an_even_count_lies_between_the_middle_two() {
+    fn the_median_of_an_even_count_is_between_the_two_in_the_middle() {
         assert!((median(&[4.0, 1.0, 3.0]) - 3.0).abs() < 1e-9);
         assert!((median(&[4.0, 1.0, 3.0, 2.0]) - 2.5).abs() < 1e-9);
     }
@@ -165,13 +165,13 @@ mod tests {
     }
 
     #[test]
-    fn the_document_says_which_targets_are_met() {
+    fn the_document_shows_which_targets_are_met() {
         let figure = |case: &str, value, target| Figure {
             case: case.to_owned(),
             unit: "ms",
             rounds: vec![value, value],
             target,
-            beside: String::new(),
+            notes: String::new(),
         };
         let mut report = Report::default();
         report.describe_machine("cores", "2");

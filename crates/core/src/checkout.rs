@@ -76,7 +76,13 @@ pub enum Ground {
     /// This folder, writable: a copy for this program alone.
     Folder(HeldFolder),
     /// The workspace's own folder, which others use too.
-    Shared(HeldFolder),
+    Shared {
+        /// The folder.
+        folder: HeldFolder,
+        /// What the program may not change in it: paths below the folder. All of them exist, and none is a symbolic link
+        /// or leads through one.
+        read_only: Vec<PathBuf>,
+    },
     /// A view of a folder that takes the program's changes aside.
     Overlay {
         /// What stays as it is.
@@ -176,6 +182,9 @@ pub enum LeftOutReason {
     Link,
     /// Part of a repository's configuration: git would run what it says. It stays as it was.
     GitConfig,
+    /// A git repository that was made or replaced while the process ran on the folder itself, which could write to it.
+    /// Check its hooks and its configuration before you run git there.
+    NewRepository,
     /// A pipe, a socket or a device.
     Special,
     /// A name that no path can have.

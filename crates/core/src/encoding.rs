@@ -4,6 +4,7 @@
 //! Text is UTF-8 without NUL, UTF-16 with a byte order mark, or else single bytes without control characters, read as
 //! Windows-1252, which holds all of Latin-1. Everything else is binary.
 
+use encoding_rs::{DecoderResult, EncoderResult};
 use std::{borrow::Cow, fmt};
 
 /// How a text is written as bytes.
@@ -37,12 +38,6 @@ impl fmt::Display for Encoding {
 const MAGIC: [&[u8]; 8] =
     [b"%PDF-", b"\x89PNG", b"GIF8", b"PK\x03\x04", b"\x1f\x8b", b"\xff\xd8\xff", b"\x7fELF", b"\xca\xfe\xba\xbe"];
 
-/// The characters of Windows-1252 for the bytes from 0x80 to 0x9f. The five that it leaves out stand for themselves.
-const WINDOWS_1252: [char; 32] = [
-    '€', '\u{81}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{8d}', 'Ž', '\u{8f}', '\u{90}', '‘', '’',
-    '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{9d}', 'ž', 'Ÿ',
-];
-
 /// Bytes that are not a text in the encoding in which they are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotText;
@@ -65,11 +60,7 @@ impl Encoding {
             let text = str::from_utf8(bytes).map_err(|_| NotText)?;
             return if text.contains('\0') { Err(NotText) } else { Ok(Cow::Borrowed(text)) };
         }
-        let mut text = String::with_capacity(bytes.len() + bytes.len() / 2);
-        let mut decoder = Decoder::new(self);
-        decoder.feed(bytes, &mut |part| text.push_str(part))?;
-        decoder.finish()?;
-        Ok(Cow::Owned(text))
+        Decoder::new(self).decode(bytes, true).map(Cow::Owned)
     }
 
     /// Writes a text so that it is read back as the same text; else says what stands in the way.
@@ -78,10 +69,7 @@ impl Encoding {
             Self::Utf8 => text.as_bytes().to_vec(),
             Self::Utf16Le => text.encode_utf16().flat_map(u16::to_le_bytes).collect(),
             Self::Utf16Be => text.encode_utf16().flat_map(u16::to_be_bytes).collect(),
-            Self::Windows1252 => {
-                let bytes: Result<_, char> = text.chars().map(|c| windows_1252(c).ok_or(c)).collect();
-                bytes.map_err(|c| format!("{c:?} is not in that encoding"))?
-            }
+            Self::Windows1252 => encode_windows_1252(text).map_err(|c| format!("{c:?} is not in that encoding"))?,
         };
         // A text of ASCII alone is the same in UTF-8 and Windows-1252.
         let is_same = match Self::of(&bytes) {
@@ -92,10 +80,17 @@ impl Encoding {
     }
 }
 
-/// The byte that stands for a character in Windows-1252.
-fn windows_1252(c: char) -> Option<u8> {
-    let high = || WINDOWS_1252.iter().position(|known| *known == c).and_then(|place| u8::try_from(place + 0x80).ok());
-    u8::try_from(c).ok().filter(|byte| !(0x80..0xa0).contains(byte)).or_else(high).filter(|byte| !is_control(*byte))
+/// Writes a text in Windows-1252; the error is a character that has no byte there, or that no text contains.
+fn encode_windows_1252(text: &str) -> Result<Vec<u8>, char> {
+    if let Some(control) = text.bytes().find(|byte| is_control(*byte)) {
+        return Err(char::from(control));
+    }
+    // Every character that can be encoded takes one byte.
+    let mut bytes = Vec::with_capacity(text.len());
+    match encoding_rs::WINDOWS_1252.new_encoder().encode_from_utf8_to_vec_without_replacement(text, &mut bytes, true) {
+        (EncoderResult::Unmappable(character), _) => Err(character),
+        _ => Ok(bytes),
+    }
 }
 
 /// Whether a byte stands in no text of single bytes: control characters other than white space.
@@ -104,7 +99,6 @@ fn is_control(byte: u8) -> bool {
 }
 
 /// Finds the encoding of a text that comes in pieces.
-#[derive(Debug)]
 pub struct EncodingDetector {
     /// The encoding that the byte order mark or the bytes so far speak for; none once they are binary.
     unicode: Option<Decoder>,
@@ -135,11 +129,9 @@ impl EncodingDetector {
     }
 
     /// The encoding of all that was fed; none if it is binary.
-    pub fn finish(mut self) -> Option<Encoding> {
-        match self.unicode.take() {
-            Some(decoder) if decoder.finish().is_ok() => Some(decoder.encoding),
-            _ => self.may_be_single_bytes.then_some(Encoding::Windows1252),
-        }
+    pub fn finish(self) -> Option<Encoding> {
+        let unicode = self.unicode.and_then(|mut decoder| decoder.finish().ok().map(|()| decoder.encoding));
+        unicode.or(self.may_be_single_bytes.then_some(Encoding::Windows1252))
     }
 
     /// The encoding of a text of which only the beginning was fed, which may have cut a character in two.
@@ -152,91 +144,45 @@ impl EncodingDetector {
 }
 
 /// Reads a text that comes in pieces.
-#[derive(Clone, Debug)]
 pub struct Decoder {
     encoding: Encoding,
-    /// The beginning of a character whose rest has not come yet.
-    held: Vec<u8>,
+    decoder: encoding_rs::Decoder,
 }
 
 impl Decoder {
     /// A decoder for a text in this encoding.
     pub fn new(encoding: Encoding) -> Self {
-        Self { encoding, held: Vec::new() }
+        let standard = match encoding {
+            Encoding::Utf8 => encoding_rs::UTF_8,
+            Encoding::Utf16Le => encoding_rs::UTF_16LE,
+            Encoding::Utf16Be => encoding_rs::UTF_16BE,
+            Encoding::Windows1252 => encoding_rs::WINDOWS_1252,
+        };
+        Self { encoding, decoder: standard.new_decoder_without_bom_handling() }
     }
 
     /// Takes the next piece and shows the text in it.
     pub fn feed(&mut self, bytes: &[u8], show: &mut dyn FnMut(&str)) -> Result<(), NotText> {
-        match self.encoding {
-            Encoding::Utf8 => self.feed_utf8(bytes, show),
-            Encoding::Utf16Le => self.feed_utf16(bytes, u16::from_le_bytes, show),
-            Encoding::Utf16Be => self.feed_utf16(bytes, u16::from_be_bytes, show),
-            Encoding::Windows1252 => {
-                if bytes.iter().any(|byte| is_control(*byte)) {
-                    return Err(NotText);
-                }
-                let high = |byte: u8| WINDOWS_1252.get(usize::from(byte).wrapping_sub(0x80)).copied();
-                let text: String = bytes.iter().map(|byte| high(*byte).unwrap_or(char::from(*byte))).collect();
-                show(&text);
-                Ok(())
-            }
-        }
-    }
-
-    /// Ends the text.
-    pub fn finish(&self) -> Result<(), NotText> {
-        if self.held.is_empty() { Ok(()) } else { Err(NotText) }
-    }
-
-    fn feed_utf8(&mut self, mut bytes: &[u8], show: &mut dyn FnMut(&str)) -> Result<(), NotText> {
-        if bytes.contains(&0) {
-            return Err(NotText);
-        }
-        while let (false, [next, rest @ ..]) = (self.held.is_empty(), bytes) {
-            self.held.push(*next);
-            bytes = rest;
-            match str::from_utf8(&self.held) {
-                Ok(character) => {
-                    show(character);
-                    self.held.clear();
-                }
-                Err(error) if error.error_len().is_none() => {}
-                Err(_) => return Err(NotText),
-            }
-        }
-        let whole = match str::from_utf8(bytes) {
-            Ok(text) => text,
-            Err(error) if error.error_len().is_none() => {
-                let (whole, cut) = bytes.split_at(error.valid_up_to());
-                self.held.extend_from_slice(cut);
-                str::from_utf8(whole).map_err(|_| NotText)?
-            }
-            Err(_) => return Err(NotText),
-        };
-        show(whole);
-        Ok(())
-    }
-
-    fn feed_utf16(
-        &mut self,
-        bytes: &[u8],
-        unit: fn([u8; 2]) -> u16,
-        show: &mut dyn FnMut(&str),
-    ) -> Result<(), NotText> {
-        let mut all = std::mem::take(&mut self.held);
-        all.extend_from_slice(bytes);
-        let (pairs, _) = all.as_chunks::<2>();
-        // The first half of a surrogate pair waits for the second.
-        let waits = pairs.last().is_some_and(|last| matches!(unit(*last), 0xd800..0xdc00));
-        let count = pairs.len() - usize::from(waits);
-        let units = pairs[..count].iter().map(|pair| unit(*pair));
-        let text = char::decode_utf16(units).collect::<Result<String, _>>().map_err(|_| NotText)?;
-        if text.contains('\0') {
-            return Err(NotText);
-        }
+        let text = self.decode(bytes, false)?;
         show(&text);
-        self.held = all.split_off(count * 2);
         Ok(())
+    }
+
+    /// Ends the text, which must not end within a character.
+    pub fn finish(&mut self) -> Result<(), NotText> {
+        self.decode(&[], true).map(drop)
+    }
+
+    fn decode(&mut self, bytes: &[u8], is_last: bool) -> Result<String, NotText> {
+        if self.encoding == Encoding::Windows1252 && bytes.iter().any(|byte| is_control(*byte)) {
+            return Err(NotText);
+        }
+        let capacity = self.decoder.max_utf8_buffer_length_without_replacement(bytes.len()).ok_or(NotText)?;
+        let mut text = String::with_capacity(capacity);
+        match self.decoder.decode_to_string_without_replacement(bytes, &mut text, is_last) {
+            (DecoderResult::InputEmpty, _) if !text.contains('\0') => Ok(text),
+            _ => Err(NotText),
+        }
     }
 }
 

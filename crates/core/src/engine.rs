@@ -1,6 +1,7 @@
 //! The one road from a call to its effect.
 
 use crate::gate::Gate;
+use crate::tool::too_long_answer;
 use crate::{
     Access, CallCx, CallId, CallRecord, Caller, CommitId, Dialect, DynTool, ErrorKind, FairQueue, JsonText, Places,
     Policy, Recorder, Result, Role, TakenPlace, Timestamp, ToolError, Toolset, Toolsets, Workspace, WorkspaceId,
@@ -10,6 +11,7 @@ use futures_util::FutureExt;
 use std::{
     panic::AssertUnwindSafe,
     sync::{Arc, Mutex, OnceLock},
+    thread,
     time::{Duration, Instant},
 };
 use tracing::Instrument;
@@ -96,6 +98,7 @@ pub struct Engine {
     recorder: Arc<dyn Recorder>,
     limits: Limits,
     calls: FairQueue,
+    heavy_work: FairQueue,
     turns: Arc<Turns>,
 }
 
@@ -118,6 +121,7 @@ impl Engine {
                 per_account: limits.calls_per_account,
                 per_workspace: limits.calls_per_workspace,
             }),
+            heavy_work: FairQueue::new(heavy_places()),
             turns: Arc::default(),
             limits,
         }
@@ -146,6 +150,7 @@ impl Engine {
             started_at: crate::now(),
             limits: self.limits,
             turns: Arc::clone(&self.turns),
+            heavy_work: self.heavy_work.clone(),
             committed: Arc::default(),
             warnings: Mutex::default(),
             paths: Mutex::default(),
@@ -193,8 +198,9 @@ impl Engine {
         result
     }
 
-    /// Waits until the call may begin. Only members wait: a stranger would keep them from their turn.
-    async fn enter(&self, workspace: WorkspaceId, caller: Caller) -> Result<TakenPlace> {
+    /// Waits until a call, of a tool or of the REST interface, may begin. Only members wait: a stranger would keep them
+    /// from their turn.
+    pub async fn enter(&self, workspace: WorkspaceId, caller: Caller) -> Result<TakenPlace> {
         if let Ok(place) = self.calls.try_enter(caller.user, workspace) {
             return Ok(place);
         }
@@ -232,21 +238,26 @@ impl Engine {
             started_at: crate::now(),
             limits: self.limits,
             turns: Arc::clone(&self.turns),
+            heavy_work: self.heavy_work.clone(),
             committed,
             warnings: Mutex::default(),
             paths: Mutex::default(),
         };
-        let output = tool.call(&cx, &*self.policy, &call.args).await?;
-        if output.len() > self.limits.response_bytes {
-            let message = format!(
-                "The answer is {} bytes, over the limit of {}; ask for less (one folder, one file, a narrower pattern)",
-                output.len(),
-                self.limits.response_bytes
-            );
-            return Err(ToolError::new(ErrorKind::ResponseTooLarge, message));
+        let answer = tool.call(&cx, &*self.policy, &call.args).await?;
+        let answer = cx.with_warnings(answer, toolset.dialect())?;
+        // The warnings count too.
+        if answer.len() > self.limits.response_bytes {
+            return Err(too_long_answer(self.limits.response_bytes, tool.input_schema()));
         }
-        Ok(output)
+        Ok(answer)
     }
+}
+
+/// How many computations that keep a processor busy run at once: two for each processor, and half of them for one
+/// account.
+fn heavy_places() -> Places {
+    let processors = thread::available_parallelism().map_or(2, usize::from);
+    Places { in_all: 2 * processors, per_account: processors, per_workspace: processors }
 }
 
 fn reply(dialect: &dyn Dialect, result: &Result<String>, correlation: &str) -> Reply {

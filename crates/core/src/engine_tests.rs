@@ -20,7 +20,7 @@ impl Workspace for Room {
         Ok(None)
     }
 
-    async fn read(&self, path: &WsPath) -> Result<File> {
+    async fn read(&self, path: &WsPath, _: u64) -> Result<File> {
         Err(ToolError::file_not_found(path))
     }
 
@@ -89,6 +89,7 @@ enum Order {
     Commit,
     CommitAndHang,
     Flood,
+    Warn,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -116,6 +117,10 @@ impl Tool for Puppet {
             Order::Panic => panic!("strings cut"),
             Order::Hang => std::future::pending().await,
             Order::Flood => "x".repeat(cx.limits.response_bytes),
+            Order::Warn => {
+                cx.warn("x".repeat(cx.limits.response_bytes));
+                "warned".to_owned()
+            }
             Order::Commit => {
                 cx.workspace.commit(Changeset::default(), cx).await?;
                 "committed".to_owned()
@@ -218,7 +223,11 @@ async fn a_stranger_does_not_wait_for_the_calls_of_a_workspace() {
 #[tokio::test]
 async fn an_answer_over_the_limit_says_how_to_narrow() {
     let (answer, records) = outcome(AllowAll, "puppet", r#"{"order":"flood"}"#).await;
-    assert!(answer.contains("over the limit of 1000; ask for less"), "{answer}");
+    assert!(answer.contains("over the limit of 1000 bytes; ask for less"), "{answer}");
+    assert_eq!(records, ["ResponseTooLarge"]);
+    // Warnings are part of the answer.
+    let (answer, records) = outcome(AllowAll, "puppet", r#"{"order":"warn"}"#).await;
+    assert!(answer.contains("over the limit of 1000 bytes; ask for less"), "{answer}");
     assert_eq!(records, ["ResponseTooLarge"]);
 }
 

@@ -150,6 +150,7 @@ pub struct ToolError {
 struct ErrorContext {
     hint: Option<String>,
     paths: Vec<WsPath>,
+    missing: Option<WsPath>,
 }
 
 impl ToolError {
@@ -164,8 +165,19 @@ impl ToolError {
     }
 
     /// The one sentence of every toolset for a missing file.
-    pub fn file_not_found(path: impl fmt::Display) -> Self {
-        Self::new(ErrorKind::NotFound, format!("File not found: {path}")).detail("path", path.to_string())
+    pub fn file_not_found(path: &WsPath) -> Self {
+        Self::not_found(path, format!("File not found: {path}"))
+    }
+
+    /// The refusal of a change that needs a folder which is missing.
+    pub fn folder_not_found(path: &WsPath) -> Self {
+        Self::not_found(path, format!("Folder not found: {path}; create it first"))
+    }
+
+    fn not_found(path: &WsPath, message: String) -> Self {
+        let mut error = Self::new(ErrorKind::NotFound, message).detail("path", path.as_str());
+        error.context.get_or_insert_default().missing = Some(path.clone());
+        error
     }
 
     /// The refusal of a change that was made against another content than the current one.
@@ -173,7 +185,7 @@ impl ToolError {
         let now = current.map_or("it has no content".to_owned(), |hash| format!("its hash is now {hash}"));
         let message =
             format!("{path} has changed since it was read ({now}); read it again and repeat. Nothing was written");
-        let error = Self::new(ErrorKind::Stale, message);
+        let error = Self::new(ErrorKind::Stale, message).detail("path", path.to_string());
         match current {
             Some(hash) => error.detail("current_hash", hash.to_string()),
             None => error,
@@ -235,14 +247,37 @@ impl ToolError {
         self.context.as_ref().and_then(|context| context.hint.as_deref())
     }
 
-    /// The paths of the call.
-    pub fn paths(&self) -> &[WsPath] {
-        self.context.as_ref().map_or(&[], |context| &context.paths)
+    /// The file or folder that is missing, if that is what went wrong.
+    pub fn missing(&self) -> Option<&WsPath> {
+        self.context.as_ref().and_then(|context| context.missing.as_ref())
+    }
+
+    /// The paths that the message may name, from the root: those of the call, the folders above them, and those in the
+    /// details.
+    pub fn named_paths(&self) -> Vec<String> {
+        let in_details = PATH_DETAILS.iter().filter_map(|name| self.details.get(*name)).flat_map(texts);
+        let mut paths: Vec<String> = in_details.filter(|path| path.starts_with('/')).map(str::to_owned).collect();
+        for path in self.context.iter().flat_map(|context| &context.paths) {
+            paths.push(path.to_string());
+            paths.extend(path.ancestors().iter().map(WsPath::to_string));
+        }
+        paths
     }
 
     /// The argument at fault, where one is.
     pub fn argument_at_fault(&self) -> Option<&str> {
         self.details.get("argument").and_then(Value::as_str)
+    }
+}
+
+/// The details that hold paths.
+pub const PATH_DETAILS: [&str; 4] = ["path", "from", "to", "near"];
+
+fn texts(value: &Value) -> Vec<&str> {
+    match value {
+        Value::String(text) => vec![text],
+        Value::Array(values) => values.iter().flat_map(texts).collect(),
+        _ => Vec::new(),
     }
 }
 

@@ -8,7 +8,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{self, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
-use std::{borrow::Cow, collections::HashSet, fmt};
+use std::{borrow::Cow, collections::HashSet, fmt, io};
 
 /// A JSON value as text, valid by construction.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -18,9 +18,11 @@ pub struct JsonText(Box<RawValue>);
 impl JsonText {
     /// Takes text that must be one JSON value.
     pub fn parse(text: String) -> Result<Self> {
-        RawValue::from_string(text)
-            .map(Self)
-            .map_err(|error| ToolError::new(ErrorKind::WrongType, format!("Content is not valid JSON: {error}")))
+        RawValue::from_string(text).map(Self).map_err(|error| {
+            let why = crate::without_position(&error.to_string());
+            let place = format!("line {}, column {} of the new text", error.line(), error.column());
+            ToolError::new(ErrorKind::WrongType, format!("Content is not valid JSON: {why} ({place})"))
+        })
     }
 
     /// Writes a value as JSON text.
@@ -83,7 +85,8 @@ impl JsonText {
     /// The value in the canonical form of RFC 8785, over which its hash is made.
     pub fn canonical(&self) -> Result<Vec<u8>> {
         let unfit = |error: &dyn fmt::Display| {
-            ToolError::new(ErrorKind::InvalidArgument, format!("JSON content has no canonical form: {error}"))
+            let why = crate::without_position(&error.to_string());
+            ToolError::new(ErrorKind::InvalidArgument, format!("JSON content has no canonical form: {why}"))
         };
         let value: serde_json::Value = serde_json::from_str(self.as_str()).map_err(|error| unfit(&error))?;
         serde_json_canonicalizer::to_vec(&value).map_err(|error| unfit(&error))
@@ -180,7 +183,7 @@ pub fn json_string_bytes(text: &str) -> usize {
 }
 
 /// How many bytes a byte of a text takes within a string of JSON.
-pub(crate) fn json_bytes_of(byte: u8) -> usize {
+pub fn json_bytes_of(byte: u8) -> usize {
     match byte {
         b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 2,
         0..0x20 => 6,
@@ -198,6 +201,36 @@ pub fn push_json_string(out: &mut String, text: &str) {
     } else {
         // A text always serialises.
         out.push_str(&serde_json::to_string(text).unwrap_or_default());
+    }
+}
+
+/// Writes a value as JSON; nothing if that takes more than so many bytes. No more than the limit is ever in memory.
+pub fn to_json_within(value: &impl Serialize, limit_bytes: usize) -> Result<Option<String>> {
+    let mut out = Bounded { json: Vec::new(), limit_bytes };
+    match serde_json::to_writer(&mut out, value) {
+        Ok(()) => String::from_utf8(out.json).map(Some).map_err(ToolError::internal),
+        Err(error) if error.is_io() => Ok(None),
+        Err(error) => Err(ToolError::internal(error)),
+    }
+}
+
+/// Takes so many bytes and fails at the next one.
+struct Bounded {
+    json: Vec<u8>,
+    limit_bytes: usize,
+}
+
+impl io::Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if bytes.len() > self.limit_bytes - self.json.len() {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.json.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -255,7 +288,7 @@ fn token_bytes(text: &str, first: char) -> usize {
 }
 
 /// Reads any JSON value and keeps nothing, but fails on an object that has a key twice.
-struct UniqueKeys;
+pub(crate) struct UniqueKeys;
 
 impl<'de> Deserialize<'de> for UniqueKeys {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

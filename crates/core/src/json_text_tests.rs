@@ -85,3 +85,11 @@ fn the_length_of_a_string_is_known_before_it_is_written() {
         assert_eq!(serde_json::to_string(text).unwrap().len(), written.len(), "{text:?}");
     }
 }
+
+#[test]
+fn what_is_no_json_is_told_by_its_place_in_the_words_of_people() {
+    let message = JsonText::parse("{\n  \"a\": oops\n}".to_owned()).unwrap_err().message;
+    assert_eq!(message, "Content is not valid JSON: expected value (line 2, column 8 of the new text)");
+    let message = json("{\"a\": 1e999}").canonical().unwrap_err().message;
+    assert!(!message.contains(" at line "), "{message}");
+}

@@ -4,6 +4,8 @@
 //! them, callers and their rights, errors. [`Engine::call`] is the only way from any surface to any tool. There is no
 //! input or output in this crate; what needs it stands behind a trait.
 
+mod binding;
+mod byte_budget;
 mod caller;
 mod change;
 mod chat;
@@ -18,6 +20,8 @@ mod find;
 mod gate;
 mod id;
 mod json_text;
+mod near;
+mod notice;
 mod path;
 mod policy;
 mod record;
@@ -28,6 +32,8 @@ mod tool;
 mod toolset;
 mod workspace;
 
+pub use binding::{bind, without_position};
+pub use byte_budget::{ByteBudget, HeldBytes};
 pub use caller::{Access, Caller, Role};
 pub use change::{Change, Changeset, Commit, Destination, Effect, EffectKind, Expect, Outcome, Parents, Put, Removal};
 pub use chat::chat_text;
@@ -38,12 +44,13 @@ pub use checkout::{
 pub use content::{Content, ContentHash, ContentHasher, EncodedText, FileType, Form};
 pub use encoding::{BYTE_ORDER_MARK, Decoder, Encoding, EncodingDetector, NotText};
 pub use engine::{Call, Engine, Limits, Reply};
-pub use error::{ErrorKind, Result, ToolError};
+pub use error::{ErrorKind, PATH_DETAILS, Result, ToolError};
 pub use event::{FileEvent, FileEvents};
 pub use fair_queue::{FairQueue, Full, Places, Scope, TakenPlace};
 pub use find::{FileFound, FilesFound, Find, IgnoredFiles};
 pub use id::{CallId, ChatId, CommitId, FileId, UserId, VersionId, WorkspaceId};
-pub use json_text::{JsonText, json_string_bytes, push_json_string};
+pub use json_text::{JsonText, json_bytes_of, json_string_bytes, push_json_string, to_json_within};
+pub use notice::Notice;
 pub use path::{MAX_NAME_BYTES, MAX_PATH_BYTES, WsPath};
 pub use policy::{AllowAll, Decision, Policy};
 pub use record::{CallRecord, Recorder};
@@ -53,7 +60,7 @@ pub use search::{
 };
 pub use settings::{RunSettings, RunSettingsPatch, WorkspaceSettings, WorkspaceSettingsPatch};
 pub use time::{Timestamp, now};
-pub use tool::{Action, Approval, CallCx, DynTool, Render, Tool, without_position};
+pub use tool::{Action, Approval, CallCx, DynTool, Render, Tool};
 pub use toolset::{CatalogueFormat, Dialect, Toolset, Toolsets};
 pub use workspace::{
     CommitInfo, Depth, Entry, File, Listed, Listing, OpenFile, ReadSeek, Version, WORKSPACE_MOUNT, Workspace,

@@ -1,9 +1,10 @@
 //! What a tool is.
 
+use crate::binding::bind_arguments;
 use crate::engine::Turns;
 use crate::{
-    CallId, Caller, CommitId, ErrorKind, JsonText, Limits, Policy, Result, Role, Timestamp, ToolError, Workspace,
-    WorkspaceId, WsPath,
+    CallId, Caller, CommitId, Dialect, ErrorKind, FairQueue, JsonText, Limits, Notice, Policy, Result, Role,
+    TakenPlace, Timestamp, ToolError, Workspace, WorkspaceId, WsPath,
 };
 use async_trait::async_trait;
 use schemars::{JsonSchema, Schema, generate::SchemaSettings};
@@ -67,8 +68,9 @@ pub struct CallCx {
     /// The limits in force.
     pub limits: Limits,
     pub(crate) turns: Arc<Turns>,
+    pub(crate) heavy_work: FairQueue,
     pub(crate) committed: Arc<OnceLock<CommitId>>,
-    pub(crate) warnings: Mutex<Vec<String>>,
+    pub(crate) warnings: Mutex<Vec<Notice>>,
     pub(crate) paths: Mutex<Vec<WsPath>>,
 }
 
@@ -83,9 +85,24 @@ impl CallCx {
         self.turns.take(self.workspace_id, path.clone()).await
     }
 
+    /// Waits for a place among the computations that keep a processor busy. It is held until the computation ends.
+    pub async fn heavy_place(&self) -> TakenPlace {
+        self.heavy_work.enter(self.caller.user, self.workspace_id).await
+    }
+
     /// Tells the caller something beside the answer, which gets it as one of its `warnings`.
-    pub fn warn(&self, warning: String) {
-        self.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(warning);
+    pub fn warn(&self, warning: impl Into<Notice>) {
+        self.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(warning.into());
+    }
+
+    /// Adds the warnings of the call to its answer, in the form of its toolset.
+    pub(crate) fn with_warnings(&self, answer: String, dialect: &dyn Dialect) -> Result<String> {
+        let warnings = std::mem::take(&mut *self.warnings.lock().unwrap_or_else(PoisonError::into_inner));
+        let Some(start) = answer.strip_suffix('}').filter(|_| !warnings.is_empty()) else { return Ok(answer) };
+        let comma = if start.ends_with('{') { "" } else { "," };
+        let shown: Vec<String> = warnings.iter().map(|warning| dialect.notice(warning)).collect();
+        let warnings = serde_json::to_string(&shown).map_err(ToolError::internal)?;
+        Ok(format!("{start}{comma}\"warnings\":{warnings}}}"))
     }
 
     /// The same circumstances for work that goes on when the call is over: what it commits carries the call's id.
@@ -101,6 +118,7 @@ impl CallCx {
             started_at: self.started_at,
             limits: self.limits,
             turns: Arc::clone(&self.turns),
+            heavy_work: self.heavy_work.clone(),
             committed: Arc::default(),
             warnings: Mutex::default(),
             paths: Mutex::default(),
@@ -173,13 +191,13 @@ pub trait DynTool: Send + Sync {
 /// An answer that can be written as JSON. All that `Serialize` can; an answer that is long and alike all over may do it
 /// in a faster way of its own.
 pub trait Render {
-    /// Writes the answer as JSON.
-    fn render(&self) -> Result<String>;
+    /// Writes the answer as JSON; nothing if that takes more bytes than the limit.
+    fn render(&self, limit_bytes: usize) -> Result<Option<String>>;
 }
 
 impl<T: Serialize> Render for T {
-    fn render(&self) -> Result<String> {
-        serde_json::to_string(self).map_err(ToolError::internal)
+    fn render(&self, limit_bytes: usize) -> Result<Option<String>> {
+        crate::to_json_within(self, limit_bytes)
     }
 }
 
@@ -219,7 +237,7 @@ fn optional_without_null(property: &mut Value) {
     }
 }
 
-/// The schema of what [`with_warnings`] adds to an answer.
+/// The schema of what [`CallCx::with_warnings`] adds to an answer.
 fn warnings_schema() -> Value {
     json!({
         "description": "What the caller should know beside the answer; left out if there is nothing.",
@@ -265,49 +283,35 @@ impl<T: Tool> DynTool for Erased<T> {
     }
 
     async fn call(&self, cx: &CallCx, policy: &dyn Policy, args: &JsonText) -> Result<String> {
-        let args = match bind(args, &self.input) {
+        let args = match bind_arguments(args, &self.input) {
             Ok(args) => args,
             Err(error) => return Err(first_authorise(cx, error).await),
         };
         crate::policy::require(policy, cx, T::ACTION, self.tool.approval(cx, &args).await?).await?;
         match self.tool.run(cx, args).await {
-            Ok(output) => with_warnings(output.render()?, &cx.warnings),
+            Ok(output) => {
+                let limit_bytes = cx.limits.response_bytes;
+                output.render(limit_bytes)?.ok_or_else(|| too_long_answer(limit_bytes, &self.input))
+            }
             Err(error) => {
                 let paths = std::mem::take(&mut *cx.paths.lock().unwrap_or_else(PoisonError::into_inner));
-                Err(first_authorise(cx, error.naming(paths)).await)
+                let error = first_authorise(cx, error.naming(paths)).await;
+                Err(cx.with_near_names(error).await)
             }
         }
     }
 }
 
-/// Binds arguments to the type that a tool takes.
-fn bind<T: DeserializeOwned>(args: &JsonText, schema: &Value) -> Result<T> {
-    args.check_unique_keys().map_err(|error| ToolError::new(ErrorKind::InvalidArgument, error.message))?;
-    let bound = |args: &str| serde_json::from_str::<T>(args).map_err(|error| without_position(&error.to_string()));
-    bound(args.as_str()).map_err(|message| {
-        // With the argument at fault left out, there is another error or none.
-        let is_at_fault = |args: &str| bound(args).err().as_ref() != Some(&message);
-        explain(&message, args, schema, &is_at_fault)
-    })
-}
-
-/// The message of a JSON error without where it is in the text: callers do not see the text as it is read.
-pub fn without_position(message: &str) -> String {
-    let position = message.rfind(" at line ").filter(|at| {
-        let mut words = message[at + " at line ".len()..].split(' ');
-        let is_number = |word: Option<&str>| word.is_some_and(|word| word.parse::<u64>().is_ok());
-        is_number(words.next()) && words.next() == Some("column") && is_number(words.next()) && words.next().is_none()
-    });
-    message[..position.unwrap_or(message.len())].to_owned()
-}
-
-/// Adds the warnings of a call to its answer.
-fn with_warnings(answer: String, warnings: &Mutex<Vec<String>>) -> Result<String> {
-    let warnings = std::mem::take(&mut *warnings.lock().unwrap_or_else(PoisonError::into_inner));
-    let Some(start) = answer.strip_suffix('}').filter(|_| !warnings.is_empty()) else { return Ok(answer) };
-    let comma = if start.ends_with('{') { "" } else { "," };
-    let warnings = serde_json::to_string(&warnings).map_err(ToolError::internal)?;
-    Ok(format!("{start}{comma}\"warnings\":{warnings}}}"))
+/// The refusal of an answer that is too long, with how to get a shorter one.
+pub(crate) fn too_long_answer(limit_bytes: usize, input: &Value) -> ToolError {
+    let takes = |name: &str| input["properties"].get(name).is_some();
+    let advice = if takes("offset") && takes("limit") {
+        "ask for a part of it with `offset` and `limit`"
+    } else {
+        "ask for less (one folder, one file, a narrower pattern)"
+    };
+    let message = format!("The answer is over the limit of {limit_bytes} bytes; {advice}");
+    ToolError::new(ErrorKind::ResponseTooLarge, message)
 }
 
 /// Who may not enter does not learn what is wrong with the arguments. Errors of other kinds come from the workspace,
@@ -321,77 +325,6 @@ async fn first_authorise(cx: &CallCx, error: ToolError) -> ToolError {
         | ErrorKind::PatchSyntax
         | ErrorKind::WrongType => cx.workspace.authorise().await.err().unwrap_or(error),
         _ => error,
-    }
-}
-
-/// Turns a binding error into one that names the argument at fault and, for an unknown one, the nearest known.
-fn explain(message: &str, args: &JsonText, schema: &Value, is_at_fault: &dyn Fn(&str) -> bool) -> ToolError {
-    let known: Vec<&str> =
-        schema["properties"].as_object().map(|names| names.keys().map(String::as_str).collect()).unwrap_or_default();
-    let given = args.members().unwrap_or_default();
-    if let Some((unknown, _)) = given.iter().find(|(name, _)| !known.contains(&name.as_str())) {
-        let nearest = known
-            .iter()
-            .map(|name| (strsim::damerau_levenshtein(name, unknown), name))
-            .filter(|(distance, name)| *distance <= name.len().max(unknown.len()) / 2)
-            .min();
-        let hint = match nearest {
-            Some((_, name)) => format!("did you mean `{name}`?"),
-            None if known.is_empty() => "this tool takes none".to_owned(),
-            None => format!("known: {}", known.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")),
-        };
-        return ToolError::argument(unknown, format!("unknown argument `{unknown}`; {hint}"));
-    }
-    let missing = message.strip_prefix("missing field `").and_then(|rest| rest.split('`').next());
-    let wrong = given.iter().find(|(name, value)| {
-        let value: Value = serde_json::from_str(value.as_str()).unwrap_or_default();
-        !fits(&value, &schema["properties"][name])
-    });
-    if let Some(name) = missing {
-        return ToolError::argument(name, message);
-    }
-    let without = |place: usize| {
-        let others = given.iter().enumerate().filter(|(other, _)| *other != place).map(|(_, member)| member.clone());
-        JsonText::from_members(&others.collect::<Vec<_>>())
-    };
-    let culprit = || (0..given.len()).find(|place| without(*place).is_ok_and(|args| is_at_fault(args.as_str())));
-    match wrong.or_else(|| culprit().map(|place| &given[place])) {
-        Some((name, _)) => ToolError::argument(name, format!("`{name}`: {}", in_plain_words(message))),
-        None => ToolError::new(ErrorKind::InvalidArgument, in_plain_words(message)),
-    }
-}
-
-/// The message of a JSON error without the names of Rust's types.
-fn in_plain_words(message: &str) -> String {
-    let mut message = message.to_owned();
-    for (name, words) in [
-        ("expected a nonzero usize", "expected a whole number from 1 on"),
-        ("expected a nonzero u64", "expected a whole number from 1 on"),
-        ("expected usize", "expected a whole number from 0 on"),
-        ("expected u64", "expected a whole number from 0 on"),
-        ("expected f64", "expected a number"),
-    ] {
-        message = message.replace(name, words);
-    }
-    message
-}
-
-/// Whether a value has the JSON type that a property's schema asks for.
-fn fits(value: &Value, schema: &Value) -> bool {
-    let is = |name: &str| match name {
-        "string" => value.is_string(),
-        "boolean" => value.is_boolean(),
-        "integer" => value.is_i64() || value.is_u64(),
-        "number" => value.is_number(),
-        "object" => value.is_object(),
-        "array" => value.is_array(),
-        "null" => value.is_null(),
-        _ => true,
-    };
-    match &schema["type"] {
-        Value::String(name) => is(name),
-        Value::Array(names) => names.iter().filter_map(Value::as_str).any(is),
-        _ => true,
     }
 }
 

@@ -1,7 +1,7 @@
 //! A set of tools that speak one dialect.
 
 use crate::tool::Erased;
-use crate::{Action, DynTool, Tool, ToolError};
+use crate::{Action, DynTool, Notice, Tool, ToolError};
 use serde_json::{Value, json};
 use std::{borrow::Cow, collections::BTreeMap, str::FromStr, sync::Arc};
 
@@ -13,6 +13,10 @@ pub trait Dialect: Send + Sync {
     fn failure(&self, error: &ToolError, correlation: &str) -> Vec<u8>;
     /// The HTTP status of an error.
     fn status(&self, error: &ToolError) -> u16;
+    /// What a notice says, with its paths in the form that the toolset takes.
+    fn notice(&self, notice: &Notice) -> String {
+        notice.text.clone()
+    }
     /// Whether every call has to bring a correlation id.
     fn needs_correlation(&self) -> bool {
         false

@@ -24,8 +24,15 @@ pub trait Workspace: Send + Sync {
     /// Tells what stands at the path.
     async fn stat(&self, path: &WsPath) -> Result<Option<Entry>>;
 
-    /// Reads the file at the path; a folder has no content.
-    async fn read(&self, path: &WsPath) -> Result<File>;
+    /// Reads the file at the path; a folder has no content. The content of a file of more than so many bytes is left out,
+    /// and is not read. What is read counts as memory that the call holds.
+    async fn read(&self, path: &WsPath, most_bytes: u64) -> Result<File>;
+
+    /// Waits for memory for contents of so many bytes, before the call reads them. What the call held until then is
+    /// returned first, so the contents that it has read must be dropped.
+    async fn make_room(&self, _bytes: u64) -> Result<()> {
+        Ok(())
+    }
 
     /// Opens a file of more than so many bytes, to be read piece by piece. None if it is smaller, or not in a folder:
     /// then it is read whole.
@@ -51,6 +58,12 @@ pub trait Workspace: Send + Sync {
 
     /// Lists a folder, sorted by path in byte order, up to `limit` entries.
     async fn list(&self, folder: &WsPath, depth: Depth, limit: usize) -> Result<Listing>;
+
+    /// The paths of what is directly in a folder, up to `limit`, without a look at the contents.
+    async fn names(&self, folder: &WsPath, limit: usize) -> Result<Vec<WsPath>> {
+        let listing = self.list(folder, Depth::Children, limit).await?;
+        Ok(listing.entries.into_iter().map(|entry| entry.path).collect())
+    }
 
     /// Finds files below a folder by their paths.
     async fn find(&self, find: Find) -> Result<FilesFound>;
@@ -220,7 +233,7 @@ pub struct CommitInfo {
     pub toolset: String,
     /// The tool of that call; for a folder which process ran.
     pub tool: String,
-    /// Who made it.
+    /// Whose call made it. In the toolset `folder` this is who started the process, whoever changed the files meanwhile.
     pub author: UserId,
     /// When it was made.
     #[schemars(with = "String")]

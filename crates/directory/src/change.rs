@@ -20,6 +20,9 @@ pub enum Change {
     Remove { path: PathBuf, expect: Expect },
     /// Removes a folder. Files that earlier changes of the same commit remove do not count as its contents.
     RemoveFolder { path: PathBuf, contents: Contents },
+    /// Removes whatever is at a path, with all that is below it, also a whole repository. What may not be deleted stays
+    /// under a temporary name.
+    Clear { path: PathBuf },
     /// Gives a file, link or folder another path.
     Move { from: PathBuf, to: PathBuf, replace: Replace, parents: Parents },
     /// Makes a folder that must not exist yet.
@@ -58,8 +61,6 @@ pub enum Replace {
 pub enum Contents {
     Nothing,
     Anything,
-    /// Anything, also what may not be removed: that stays, where nobody sees it.
-    Whatever,
 }
 
 /// How a commit is made, and what the caller gets back if it is interrupted and recovered.
@@ -70,10 +71,24 @@ pub struct CommitOptions {
     /// Whatever the caller needs to record the commit elsewhere.
     pub payload: Vec<u8>,
     pub hard_links: HardLinks,
+    pub symbolic_links: SymbolicLinks,
     pub repositories: Repositories,
 }
 
-/// Whether a commit may change git's repositories: `.git`, whatever stands there, and all that is below it.
+/// Whether the paths of a commit may lead through symbolic links.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum SymbolicLinks {
+    #[default]
+    Follow,
+    /// A path that leads through a link, or that is written and is one, fails with [`ErrorKind::Changed`]: the caller has
+    /// found no link there, so that somebody has made it since.
+    ///
+    /// [`ErrorKind::Changed`]: crate::ErrorKind::Changed
+    Refuse,
+}
+
+/// Whether a commit may change git's repositories: `.git`, whatever stands there, and all that is below it. A whole
+/// repository is removed by [`Change::Clear`] in any case.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Repositories {
     /// Git on the host runs what stands in there.

@@ -1,12 +1,15 @@
 //! Git repositories: which names lead into one, and what in there git on the host runs or follows.
 
 mod index;
+mod object_format;
 
 use std::{
     ffi::OsStr,
     os::unix::ffi::OsStrExt,
     path::{Component, Path},
 };
+
+pub(crate) use object_format::ObjectFormat;
 
 /// Names that say, at the top of a repository, which programs git runs or where it looks for that.
 const FIXED: [&str; 7] = ["config", "config.worktree", "commondir", "gitdir", "hooks", "branches", "remotes"];
@@ -28,32 +31,43 @@ const TODO_COMMANDS: &str = "pick p revert edit e reword r fixup f squash s labe
 const STRATEGIES: [&str; 6] = ["ort", "recursive", "resolve", "octopus", "ours", "subtree"];
 
 /// Whether a name is `.git` on any file system that git knows: where case does not matter, where some characters are
-/// ignored (HFS+), and where names have short forms, endings and streams (NTFS).
+/// ignored (HFS+, and folders of ext4 that fold case), and where names have short forms, endings and streams (NTFS).
 pub fn is_git(name: &OsStr) -> bool {
-    let name = name.as_bytes();
-    let stem = name.split(|byte| matches!(byte, b':' | b'\\')).next().unwrap_or_default();
-    let end = stem.iter().rposition(|byte| !matches!(byte, b' ' | b'.')).map_or(0, |last| last + 1);
-    let on_ntfs = &stem[..end];
-    on_ntfs.eq_ignore_ascii_case(b".git")
-        || on_ntfs.eq_ignore_ascii_case(b"git~1")
-        || without_ignored(name).eq_ignore_ascii_case(b".git")
+    matches!(&*folded(name), ".git" | "git~1")
 }
 
-/// A name without the characters that HFS+ ignores: joiners, marks of direction, a byte order mark.
-fn without_ignored(name: &[u8]) -> Vec<u8> {
-    let mut kept = Vec::with_capacity(name.len());
-    let mut rest = name;
-    while let Some((first, after)) = rest.split_first() {
-        let is_ignored = matches!(
-            rest,
-            [0xe2, 0x80, 0x8c..=0x8f | 0xaa..=0xae, ..] | [0xe2, 0x81, 0xaa..=0xaf, ..] | [0xef, 0xbb, 0xbf, ..]
-        );
-        if !is_ignored {
-            kept.push(*first);
-        }
-        rest = if is_ignored { &rest[3..] } else { after };
-    }
-    kept
+/// A name as the file systems compare it that take the most names for the same: without endings, streams and ignored
+/// characters, and without case.
+fn folded(name: &OsStr) -> String {
+    let name = name.to_string_lossy();
+    let stem = name.split([':', '\\']).next().unwrap_or_default();
+    let kept: String = stem.chars().filter(|char| !is_ignored(*char)).collect();
+    // By capitals first: some letters have the same capital, as the long s and the ordinary one.
+    kept.trim_end_matches([' ', '.']).to_uppercase().to_lowercase()
+}
+
+/// Whether some file system ignores a character in names: joiners, marks of direction, selectors of variants, fillers.
+const fn is_ignored(char: char) -> bool {
+    matches!(
+        char,
+        '\u{ad}'
+            | '\u{34f}'
+            | '\u{61c}'
+            | '\u{115f}'..='\u{1160}'
+            | '\u{17b4}'..='\u{17b5}'
+            | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{202a}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0f}'
+            | '\u{feff}'
+            | '\u{ffa0}'
+            | '\u{fff0}'..='\u{fff8}'
+            | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0000}'..='\u{e0fff}'
+    )
 }
 
 /// Whether a path leads to a repository or into one.
@@ -102,8 +116,9 @@ pub(crate) enum Check {
 }
 
 impl Check {
-    /// Whether git runs nothing by what a file says; `before` is what stands in its place.
-    pub(crate) fn is_harmless(self, text: &[u8], before: Option<&[u8]>) -> bool {
+    /// Whether git runs nothing by what a file says; `before` is what stands in its place, `format` that of the repository,
+    /// if it is known.
+    pub(crate) fn is_harmless(self, text: &[u8], before: Option<&[u8]>, format: Option<ObjectFormat>) -> bool {
         let lines = |text| <[u8]>::split(text, |byte| *byte == b'\n').map(<[u8]>::trim_ascii);
         match self {
             Self::Todo => lines(text).all(|line| {
@@ -123,7 +138,7 @@ impl Check {
                 line.starts_with(b"strategy-option") || !line.windows(8).any(|part| part == b"strategy")
             }),
             Self::Blank => text.trim_ascii().is_empty(),
-            Self::Index => index::is_harmless(text),
+            Self::Index => format.is_some_and(|format| index::is_harmless(text, format)),
         }
     }
 }
@@ -131,14 +146,14 @@ impl Check {
 /// What becomes of what stands at a path. Of repositories within a repository the path does not say where they begin, so
 /// that every such name counts there.
 pub(crate) fn rule(path: &Path) -> Rule {
-    let is_one_of = |known: &[&str], name: &OsStr| known.iter().any(|known| name.eq_ignore_ascii_case(known));
     let Some(names) = within_repository(path) else { return Rule::Free };
+    let names: Vec<String> = names.into_iter().map(folded).collect();
+    let is_one_of = |known: &[&str], name: &String| known.contains(&&**name);
     let [first, ..] = &names[..] else { return Rule::Free };
     let is_nested = is_one_of(&NESTED, first);
     let is_branch = |place: usize| place > 0 && names[place - 1] == "refs" && names[place] == "remotes";
-    let is_fixed = |place: usize| is_one_of(&FIXED, names[place]) && !is_branch(place);
-    let leads_to_alternates =
-        |part: &[&OsStr]| part.iter().zip(ALTERNATES).all(|(name, known)| name.eq_ignore_ascii_case(known));
+    let is_fixed = |place: usize| is_one_of(&FIXED, &names[place]) && !is_branch(place);
+    let leads_to_alternates = |part: &[String]| part.iter().eq(ALTERNATES);
     let alternates = if is_nested { names.len() } else { ALTERNATES.len() };
     if (0..if is_nested { names.len() } else { 1 }).any(is_fixed)
         || names[..alternates.min(names.len())].windows(ALTERNATES.len()).any(leads_to_alternates)
@@ -146,14 +161,13 @@ pub(crate) fn rule(path: &Path) -> Rule {
         return Rule::Fixed;
     }
     let (above, name) = match &names[..] {
-        [.., above, name] => (Some(*above), *name),
-        [name] => (None, *name),
+        [.., above, name] => (Some(above), name),
+        [name] => (None, name),
         [] => return Rule::Free,
     };
     let is_at_top = above.is_none() || is_nested;
-    let name = name.to_string_lossy().to_ascii_lowercase();
     let is_unfinished = above.is_some_and(|above| is_one_of(&UNFINISHED, above)) && (names.len() == 2 || is_nested);
-    match &*name {
+    match &**name {
         "todo" if is_unfinished => Rule::Checked(Check::Todo),
         name if is_unfinished && name.starts_with("git-rebase-todo") => Rule::Checked(Check::Todo),
         "author-script" if is_unfinished => Rule::Checked(Check::AuthorScript),

@@ -17,6 +17,7 @@ mod layer;
 mod list;
 mod metadata;
 mod read;
+mod repositories;
 mod root;
 mod sys;
 mod temporary;
@@ -26,16 +27,18 @@ mod workbench;
 
 pub use change::{
     Applied, AppliedChange, Change, CommitOptions, Contents, Effect, Expect, HardLinks, Parents, Replace, Repositories,
+    SymbolicLinks,
 };
 pub use commit::{Outcome, Record, Recovered, Turn};
 pub use error::{Error, ErrorKind, Result};
-pub use git::leads_into as leads_into_repository;
+pub use git::{is_git, leads_into as leads_into_repository};
 pub use hash::Hash;
 pub use layer::{Beginning, Difference, Differences, NotTaken, NotedFolders, Owner, PutThere, Staying, WhyNot};
 pub use list::{Entry, ListOptions, Listing, Skipped};
 pub use metadata::{Identity, Kind, Metadata};
 pub use read::{Content, Reader};
-pub use root::{Links, Root};
+pub use repositories::Repository;
+pub use root::{Links, Root, ToTouch};
 pub use temporary::is_temporary;
 pub use walk::{Files, Heed, IgnoreRules, PassedOver, Paths, Verdict, Visitor, WalkOptions};
 pub use watch::{Event, Watch};

@@ -16,9 +16,9 @@ use rustix::{
 };
 
 use crate::{
-    Error, ErrorKind, Identity, Metadata, Result,
+    Error, ErrorKind, Identity, Metadata, Repositories, Result,
     error::{At, found},
-    sys,
+    git, sys,
 };
 
 /// Whether a symbolic link at the end of a path is followed.
@@ -41,6 +41,18 @@ pub struct Root {
 pub(crate) struct Place {
     pub(crate) folder: OwnedFd,
     pub(crate) name: OsString,
+}
+
+/// A file or folder held open to renew its time.
+pub struct ToTouch {
+    file: OwnedFd,
+    real: PathBuf,
+}
+
+impl ToTouch {
+    pub fn touch(&self) -> Result<()> {
+        sys::touch(&self.file).at(&self.real)
+    }
 }
 
 impl Place {
@@ -150,10 +162,14 @@ impl Root {
         sys::read_link(&link, OsStr::new("")).at(path)
     }
 
-    /// Renews the time of a file or folder.
-    pub fn touch(&self, path: &Path) -> Result<()> {
+    /// Opens a file or folder whose time is to be renewed.
+    pub fn open_to_touch(&self, path: &Path, repositories: Repositories) -> Result<ToTouch> {
         let file = self.open_path(path, OFlags::PATH)?;
-        sys::touch(&file).at(path)
+        let real = self.real_path_of(&file, path)?;
+        if repositories == Repositories::ReadOnly && git::leads_into(&real) {
+            return Err(ErrorKind::Repository.at(real));
+        }
+        Ok(ToTouch { file, real })
     }
 
     /// Opens a path as the caller gave it: symbolic links that stay inside are followed.

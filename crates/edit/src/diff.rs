@@ -1,6 +1,6 @@
-//! Unified diffs of two contents.
+//! Creates unified diffs.
 
-use crate::limits::Stop;
+use crate::limits::StopFlag;
 use crate::lines::lines;
 use crate::patch::quoted_name;
 use memchr::{memchr, memchr_iter, memrchr};
@@ -10,22 +10,23 @@ use std::fmt::Write as _;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-/// A diff is cut after this many bytes, unless another limit is given.
+/// Default maximum size of a diff. A longer one is truncated.
 pub const LIMIT_BYTES: usize = 256 * 1024;
 
+/// Number of unchanged lines before and after each change.
 const CONTEXT_LINES: usize = 3;
-/// How long the shortest diff is searched for; a longer one that is right does as well.
-const SEARCHED_FOR: Duration = Duration::from_millis(300);
-/// Texts that differ in more lines than this are not compared line by line.
-const MOST_LINES: usize = 1_000_000;
-/// Contents with a NUL byte among their first bytes are binary.
+/// Maximum time to search for the shortest diff. After that a longer one is returned, which is correct as well.
+const DIFF_TIME_MAX: Duration = Duration::from_millis(300);
+/// Maximum number of lines that are compared; a longer differing part is omitted from the diff.
+const LINES_MAX: usize = 400_000;
+/// Number of bytes at the start of a content in which a NUL byte means that it is binary.
 const SNIFFED_BYTES: usize = 8_000;
 
-/// The unified diff that turns `old` into `new`, with three lines of context; empty if they are equal.
+/// Returns the unified diff that turns `old` into `new`, with three lines of context; empty if they are equal.
 ///
-/// Nothing in place of a content means that the file is not there: the diff then creates or deletes it. Contents that
-/// are no text give one line that says so. A diff beyond [`LIMIT_BYTES`] is cut after a hunk and says what is missing.
-pub fn unified(path: &[u8], old: Option<&[u8]>, new: Option<&[u8]>, stop: Stop) -> String {
+/// `None` means that the file does not exist: the diff then creates or deletes it. For binary contents the diff is one
+/// line that says so. A diff longer than [`LIMIT_BYTES`] is truncated after a hunk and says how much is omitted.
+pub fn unified(path: &[u8], old: Option<&[u8]>, new: Option<&[u8]>, stop: StopFlag) -> String {
     let side = |content| Side { path, content, mode: None };
     FileChange { old: old.map(side), new: new.map(side), origin: Origin::Renamed }.unified(LIMIT_BYTES, stop)
 }
@@ -35,32 +36,32 @@ pub fn unified(path: &[u8], old: Option<&[u8]>, new: Option<&[u8]>, stop: Stop) 
 pub struct Side<'a> {
     pub path: &'a [u8],
     pub content: &'a [u8],
-    /// The file mode, as git writes it (`100644`), where it matters.
+    /// The file mode, as git writes it (`100644`); `None` to leave it out of the diff.
     pub mode: Option<u32>,
 }
 
-/// What a file with another name before was made from that file by.
+/// How a file with a new name came from the file with the old name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     Renamed,
     Copied,
 }
 
-/// The change of one file: of its content, its name and its mode.
+/// The change of the content, the name and the mode of one file.
 #[derive(Clone, Copy, Debug)]
 pub struct FileChange<'a> {
-    /// Nothing if the file is new.
+    /// `None` if the file is created.
     pub old: Option<Side<'a>>,
-    /// Nothing if the file is deleted.
+    /// `None` if the file is deleted.
     pub new: Option<Side<'a>>,
-    /// Says how the new file came from the old one, where their names differ.
+    /// Used only if the names differ.
     pub origin: Origin,
 }
 
 impl FileChange<'_> {
-    /// The change as a unified diff, cut after `limit_bytes`. Another name and another mode are told in git's extended
-    /// header.
-    pub fn unified(&self, limit_bytes: usize, stop: Stop) -> String {
+    /// Returns the change as a unified diff, truncated after `limit_bytes`. Changes of the name and the mode are in
+    /// git's extended header.
+    pub fn unified(&self, limit_bytes: usize, stop: StopFlag) -> String {
         let mut diff = self.extended_header();
         let is_same = match (self.old, self.new) {
             (Some(old), Some(new)) => old.content == new.content,
@@ -85,7 +86,7 @@ impl FileChange<'_> {
         diff
     }
 
-    /// Git's lines about names and modes; nothing where neither changes.
+    /// Returns git's header lines about names and modes; empty if neither changes.
     fn extended_header(&self) -> String {
         let (old_mode, new_mode) = (self.old.and_then(|old| old.mode), self.new.and_then(|new| new.mode));
         let path = |side: Option<Side>, other: Option<Side>, prefix| {
@@ -119,65 +120,67 @@ impl FileChange<'_> {
     }
 }
 
-/// Appends the hunks that turn one text into the other.
-fn push_hunks(diff: &mut String, old: &str, new: &str, limit_bytes: usize, stop: Stop) {
+/// Appends the hunks that turn `old` into `new`.
+fn push_hunks(diff: &mut String, old: &str, new: &str, limit_bytes: usize, stop: StopFlag) {
     if stop.is_set() {
         return;
     }
-    let Middle { old, new, lines_before, context } = Middle::of(old, new);
-    let mut left_out = LeftOut::default();
+    let DifferingPart { old, new, lines_before, context } = DifferingPart::new(old, new);
+    let mut omitted = Omitted::default();
     let line_count = |text: &str| memchr_iter(b'\n', text.as_bytes()).count();
     let (old_count, new_count) = (line_count(old), line_count(new));
-    if old_count.max(new_count) > MOST_LINES {
-        left_out = LeftOut { hunks: 1, lines: old_count + new_count };
+    if old_count.max(new_count) > LINES_MAX {
+        omitted = Omitted { hunks: 1, lines: old_count + new_count };
     } else {
         let (old, new) = (lines_of(old), lines_of(new));
-        for ops in &group_diff_ops(changes(&old, &new, &context, stop), CONTEXT_LINES) {
+        for ops in &group_diff_ops(diff_with_context(&old, &new, &context, stop), CONTEXT_LINES) {
             if stop.is_set() {
                 return;
             }
-            let hunk = hunk(ops, &old, &new, lines_before);
-            if left_out.hunks > 0 || diff.len() + hunk.len() > limit_bytes {
-                left_out.hunks += 1;
-                left_out.lines += hunk.lines().count();
+            let header = hunk_header(ops, lines_before);
+            let HunkSize { bytes, lines } = HunkSize::of(&header, ops, &old, &new);
+            if omitted.hunks > 0 || diff.len() + bytes > limit_bytes {
+                omitted.hunks += 1;
+                omitted.lines += lines;
             } else {
-                diff.push_str(&hunk);
+                push_hunk(diff, &header, ops, &old, &new);
             }
         }
     }
-    if left_out.hunks > 0 {
-        _ = writeln!(diff, "# the diff is cut: {} more hunks of {} lines are left out", left_out.hunks, left_out.lines);
+    if omitted.hunks > 0 {
+        _ = writeln!(diff, "# the diff is cut: {} more hunks of {} lines are left out", omitted.hunks, omitted.lines);
     }
 }
 
-/// What is left of two texts without the lines that they share at their starts and ends, but for the context.
-struct Middle<'t> {
+/// The part of two texts in which they differ: without the lines that they share at their starts and ends, except for
+/// the context lines.
+struct DifferingPart<'t> {
     old: &'t str,
     new: &'t str,
-    /// How many lines stand before it.
+    /// Number of lines before this part.
     lines_before: usize,
-    context: Context,
+    context: SharedContext,
 }
 
-/// How many lines at the start and at the end of two texts are shared context.
-struct Context {
+/// Number of context lines at the start and at the end of a differing part; they are the same in both texts.
+struct SharedContext {
     before: usize,
     after: usize,
 }
 
-impl<'t> Middle<'t> {
-    fn of(old: &'t str, new: &'t str) -> Self {
+impl<'t> DifferingPart<'t> {
+    fn new(old: &'t str, new: &'t str) -> Self {
         let (old_bytes, new_bytes) = (old.as_bytes(), new.as_bytes());
-        let mut context = Context { before: 0, after: 0 };
-        let same = shared_start(old_bytes, new_bytes);
+        let mut context = SharedContext { before: 0, after: 0 };
+        let same = common_prefix_len(old_bytes, new_bytes);
         let first_difference = memrchr(b'\n', &old_bytes[..same]).map_or(0, |newline| newline + 1);
         let mut start = first_difference;
         while start > 0 && context.before < CONTEXT_LINES {
             start = memrchr(b'\n', &old_bytes[..start - 1]).map_or(0, |newline| newline + 1);
             context.before += 1;
         }
-        let same = shared_end(&old_bytes[first_difference..], &new_bytes[first_difference..]);
-        // A shared line begins behind a newline that is shared too.
+        let same = common_suffix_len(&old_bytes[first_difference..], &new_bytes[first_difference..]);
+        // A line is shared only if the newline before it is shared too.
         let shared = &old_bytes[old_bytes.len() - same..];
         let mut shared = memchr(b'\n', shared).map_or(&[][..], |newline| &shared[newline + 1..]);
         while !shared.is_empty() && context.after < CONTEXT_LINES {
@@ -194,16 +197,16 @@ impl<'t> Middle<'t> {
     }
 }
 
-/// How many bytes are the same from the start on.
-fn shared_start(one: &[u8], other: &[u8]) -> usize {
+/// Returns the number of equal bytes at the start.
+fn common_prefix_len(one: &[u8], other: &[u8]) -> usize {
     const CHUNK_BYTES: usize = 4_096;
     let chunks = one.chunks_exact(CHUNK_BYTES).zip(other.chunks_exact(CHUNK_BYTES));
     let whole = CHUNK_BYTES * chunks.take_while(|(one, other)| one == other).count();
     whole + one[whole..].iter().zip(&other[whole..]).take_while(|(one, other)| one == other).count()
 }
 
-/// How many bytes are the same from the end back.
-fn shared_end(one: &[u8], other: &[u8]) -> usize {
+/// Returns the number of equal bytes at the end.
+fn common_suffix_len(one: &[u8], other: &[u8]) -> usize {
     const CHUNK_BYTES: usize = 4_096;
     let chunks = one.rchunks_exact(CHUNK_BYTES).zip(other.rchunks_exact(CHUNK_BYTES));
     let whole = CHUNK_BYTES * chunks.take_while(|(one, other)| one == other).count();
@@ -212,26 +215,28 @@ fn shared_end(one: &[u8], other: &[u8]) -> usize {
     whole + one.iter().rev().zip(other.iter().rev()).take_while(|(one, other)| one == other).count()
 }
 
+/// What a truncated diff lacks.
 #[derive(Default)]
-struct LeftOut {
+struct Omitted {
     hunks: usize,
     lines: usize,
 }
 
+/// Returns the content as text; `None` if it is binary.
 fn as_text(content: &[u8]) -> Option<&str> {
     let start = &content[..content.len().min(SNIFFED_BYTES)];
     if start.contains(&0) { None } else { str::from_utf8(content).ok() }
 }
 
-/// The lines with their endings.
+/// Returns the lines with their endings.
 fn lines_of(text: &str) -> Vec<&str> {
     lines(text.as_bytes()).map(|line| &text[line.start..line.end()]).collect()
 }
 
-/// What changed between the lines of context.
-fn changes<'t>(old: &[&'t str], new: &[&'t str], context: &Context, stop: Stop) -> Vec<DiffOp> {
+/// Returns the changes between two differing parts, including the context lines around them.
+fn diff_with_context<'t>(old: &[&'t str], new: &[&'t str], context: &SharedContext, stop: StopFlag) -> Vec<DiffOp> {
     let between = |lines: &[&'t str]| context.before..lines.len() - context.after;
-    let found = changes_of_all(&old[between(old)], &new[between(new)], stop);
+    let found = diff_lines(&old[between(old)], &new[between(new)], stop);
     let mut all = vec![DiffOp::Equal { old_index: 0, new_index: 0, len: context.before }];
     let after = DiffOp::Equal {
         old_index: between(old).end - context.before,
@@ -239,7 +244,7 @@ fn changes<'t>(old: &[&'t str], new: &[&'t str], context: &Context, stop: Stop) 
         len: context.after,
     };
     for op in found.into_iter().chain([after]) {
-        match (all.last_mut(), moved(op, context.before)) {
+        match (all.last_mut(), shifted(op, context.before)) {
             (Some(DiffOp::Equal { len, .. }), DiffOp::Equal { len: more, .. }) => *len += more,
             (_, op) => all.push(op),
         }
@@ -247,8 +252,8 @@ fn changes<'t>(old: &[&'t str], new: &[&'t str], context: &Context, stop: Stop) 
     all
 }
 
-/// The same change so many lines further down.
-fn moved(op: DiffOp, lines: usize) -> DiffOp {
+/// Returns the same change, this many lines further down.
+fn shifted(op: DiffOp, lines: usize) -> DiffOp {
     let (old, new) = (op.old_range(), op.new_range());
     let (old_index, new_index) = (old.start + lines, new.start + lines);
     match op {
@@ -259,8 +264,9 @@ fn moved(op: DiffOp, lines: usize) -> DiffOp {
     }
 }
 
-/// What changed, found on numbers that stand for lines: comparing them costs nothing.
-fn changes_of_all<'t>(old: &[&'t str], new: &[&'t str], stop: Stop) -> Vec<DiffOp> {
+/// Returns the changes between two lists of lines. Each distinct line is replaced by a number, which is fast to
+/// compare.
+fn diff_lines<'t>(old: &[&'t str], new: &[&'t str], stop: StopFlag) -> Vec<DiffOp> {
     let mut numbers: HashMap<&'t str, usize> = HashMap::with_capacity(old.len());
     let mut numbered = |lines: &[&'t str]| -> Vec<usize> {
         let mut number = |line| {
@@ -274,31 +280,71 @@ fn changes_of_all<'t>(old: &[&'t str], new: &[&'t str], stop: Stop) -> Vec<DiffO
     if stop.is_set() {
         return Vec::new();
     }
-    capture_diff_slices_deadline(Algorithm::Myers, &old, &new, Some(Instant::now() + SEARCHED_FOR))
+    capture_diff_slices_deadline(Algorithm::Myers, &old, &new, Some(Instant::now() + DIFF_TIME_MAX))
 }
 
-fn hunk(ops: &[DiffOp], old: &[&str], new: &[&str], lines_before: usize) -> String {
+/// The size of a hunk, counted before it is written.
+struct HunkSize {
+    bytes: usize,
+    lines: usize,
+}
+
+impl HunkSize {
+    /// Counts what [`push_hunk`] appends.
+    fn of(header: &str, ops: &[DiffOp], old: &[&str], new: &[&str]) -> Self {
+        let mut size = Self { bytes: header.len(), lines: 1 };
+        for op in ops {
+            size.add(&old[op.old_range()]);
+            if !matches!(op, DiffOp::Equal { .. }) {
+                size.add(&new[op.new_range()]);
+            }
+        }
+        size
+    }
+
+    fn add(&mut self, lines: &[&str]) {
+        for line in lines {
+            self.bytes += 1 + line.len();
+            self.lines += 1;
+            if !line.ends_with('\n') {
+                self.bytes += NO_NEWLINE.len();
+                self.lines += 1;
+            }
+        }
+    }
+}
+
+/// What follows a line without a newline.
+const NO_NEWLINE: &str = "\n\\ No newline at end of file\n";
+
+/// Returns the first line of a hunk.
+fn hunk_header(ops: &[DiffOp], lines_before: usize) -> String {
     let span = |range: fn(&DiffOp) -> Range<usize>| {
         let (first, last) = (ops.first().map(range), ops.last().map(range));
         first.map_or(0, |range| range.start)..last.map_or(0, |range| range.end)
     };
     let (old_span, new_span) = (span(DiffOp::old_range), span(DiffOp::new_range));
-    let mut hunk = format!("@@ -{} +{} @@\n", numbers(&old_span, lines_before), numbers(&new_span, lines_before));
-    for op in ops {
-        if let DiffOp::Equal { .. } = op {
-            push_lines(&mut hunk, ' ', &old[op.old_range()]);
-        } else {
-            push_lines(&mut hunk, '-', &old[op.old_range()]);
-            push_lines(&mut hunk, '+', &new[op.new_range()]);
-        }
-    }
-    hunk
+    format!("@@ -{} +{} @@\n", header_range(&old_span, lines_before), header_range(&new_span, lines_before))
 }
 
-fn numbers(span: &Range<usize>, lines_before: usize) -> String {
+/// Appends a hunk.
+fn push_hunk(diff: &mut String, header: &str, ops: &[DiffOp], old: &[&str], new: &[&str]) {
+    diff.push_str(header);
+    for op in ops {
+        if let DiffOp::Equal { .. } = op {
+            push_lines(diff, ' ', &old[op.old_range()]);
+        } else {
+            push_lines(diff, '-', &old[op.old_range()]);
+            push_lines(diff, '+', &new[op.new_range()]);
+        }
+    }
+}
+
+/// Returns a range of lines as the header of a hunk has it.
+fn header_range(span: &Range<usize>, lines_before: usize) -> String {
     let start = lines_before + span.start;
     match span.len() {
-        // A span without lines is named by the line before it.
+        // For an empty range the header has the number of the line before it.
         0 => format!("{start},0"),
         1 => format!("{}", start + 1),
         len => format!("{},{len}", start + 1),
@@ -310,7 +356,7 @@ fn push_lines(hunk: &mut String, mark: char, lines: &[&str]) {
         hunk.push(mark);
         hunk.push_str(line);
         if !line.ends_with('\n') {
-            hunk.push_str("\n\\ No newline at end of file\n");
+            hunk.push_str(NO_NEWLINE);
         }
     }
 }

@@ -1,7 +1,7 @@
 use super::*;
 
 fn unified(path: &[u8], old: Option<&[u8]>, new: Option<&[u8]>) -> String {
-    super::unified(path, old, new, Stop::never())
+    super::unified(path, old, new, StopFlag::never())
 }
 
 fn change<'a>(path: &'a [u8], old: &'a [u8], new: &'a [u8]) -> FileChange<'a> {
@@ -10,7 +10,7 @@ fn change<'a>(path: &'a [u8], old: &'a [u8], new: &'a [u8]) -> FileChange<'a> {
 }
 
 #[test]
-fn a_diff_reads_as_git_writes_it() {
+fn a_diff_has_the_form_of_gits() {
     let diff = unified(b"src/x.rs", Some(b"a\nb\nc\nd\ne\n"), Some(b"a\nb\nc\nD\ne\n"));
     assert_eq!(diff, "--- a/src/x.rs\n+++ b/src/x.rs\n@@ -1,5 +1,5 @@\n a\n b\n c\n-d\n+D\n e\n");
 }
@@ -38,29 +38,29 @@ fn endings_and_missing_newlines_are_kept() {
 }
 
 #[test]
-fn contents_that_are_no_text_give_one_line() {
+fn binary_contents_give_one_line() {
     assert_eq!(unified(b"x", Some(b"a\0"), Some(b"b")), "Binary files a/x and b/x differ\n");
     assert_eq!(unified(b"x", None, Some(b"\xff")), "Binary files /dev/null and b/x differ\n");
 }
 
 #[test]
-fn odd_names_are_quoted() {
+fn names_with_special_characters_are_quoted() {
     let diff = unified("ü \"x\"".as_bytes(), Some(b"a"), Some(b"b"));
     assert!(diff.starts_with("--- \"a/\\303\\274 \\\"x\\\"\"\n"), "{diff}");
     assert!(unified(b"a b", Some(b"a"), Some(b"b")).starts_with("--- a/a b\t\n+++ b/a b\t\n"));
 }
 
 #[test]
-fn a_long_diff_is_cut_and_says_so() {
+fn a_long_diff_is_truncated_and_says_so() {
     let old: String = (0..1000).map(|n| n.to_string() + "\n").collect();
     let new: String = (0..1000).map(|n| if n % 100 == 50 { format!("{n}!\n") } else { format!("{n}\n") }).collect();
-    let diff = change(b"x", old.as_bytes(), new.as_bytes()).unified(300, Stop::never());
+    let diff = change(b"x", old.as_bytes(), new.as_bytes()).unified(300, StopFlag::never());
     assert!(diff.len() < 400, "{diff}");
     assert!(diff.ends_with("# the diff is cut: 6 more hunks of 54 lines are left out\n"), "{diff}");
 }
 
 #[test]
-fn a_hundred_thousand_changed_lines_are_no_trouble() {
+fn a_diff_of_a_hundred_thousand_changed_lines_stays_within_its_limit() {
     let old: String = (0..100_000).map(|n| n.to_string() + "\n").collect();
     let new: String = (0..100_000).map(|n| (n * 7919 % 100_003).to_string() + "\n").collect();
     let diff = unified(b"x", Some(old.as_bytes()), Some(new.as_bytes()));
@@ -68,7 +68,7 @@ fn a_hundred_thousand_changed_lines_are_no_trouble() {
 }
 
 #[test]
-fn a_change_far_into_a_long_text_has_its_line_numbers() {
+fn a_change_late_in_a_long_text_has_the_right_line_numbers() {
     let old: String = (0..50_000).map(|n| n.to_string() + "\n").collect();
     let new = old.replace("\n40000\n", "\nforty\nthousand\n").replace("\n40004\n", "\n");
     let diff = unified(b"x", Some(old.as_bytes()), Some(new.as_bytes()));
@@ -81,22 +81,22 @@ fn a_change_far_into_a_long_text_has_its_line_numbers() {
 }
 
 #[test]
-fn another_name_and_another_mode_are_told_in_gits_header() {
+fn changed_names_and_modes_are_in_gits_extended_header() {
     let side = |path, content, mode| Some(Side { path, content, mode });
-    let told = |old, new, origin| FileChange { old, new, origin }.unified(LIMIT_BYTES, Stop::never());
-    let (plain, program) = (Some(0o100_644), Some(0o100_755));
+    let unified = |old, new, origin| FileChange { old, new, origin }.unified(LIMIT_BYTES, StopFlag::never());
+    let (regular, executable) = (Some(0o100_644), Some(0o100_755));
     assert_eq!(
-        told(side(b"x", b"a", plain), side(b"x", b"a", program), Origin::Renamed),
+        unified(side(b"x", b"a", regular), side(b"x", b"a", executable), Origin::Renamed),
         "diff --git a/x b/x\nold mode 100644\nnew mode 100755\n"
     );
     assert_eq!(
-        told(side(b"x", b"a\n", None), side(b"d/y z", b"b\n", None), Origin::Renamed),
+        unified(side(b"x", b"a\n", None), side(b"d/y z", b"b\n", None), Origin::Renamed),
         "diff --git a/x b/d/y z\nrename from x\nrename to d/y z\n--- a/x\n+++ b/d/y z\t\n@@ -1 +1 @@\n-a\n+b\n"
     );
-    let copy = told(side(b"x", b"a\n", None), side(b"y", b"a\n", None), Origin::Copied);
+    let copy = unified(side(b"x", b"a\n", None), side(b"y", b"a\n", None), Origin::Copied);
     assert_eq!(copy, "diff --git a/x b/y\ncopy from x\ncopy to y\n");
     assert_eq!(
-        told(None, side(b"x", b"a\n", program), Origin::Renamed),
+        unified(None, side(b"x", b"a\n", executable), Origin::Renamed),
         "diff --git a/x b/x\nnew file mode 100755\n--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+a\n"
     );
 }
@@ -106,7 +106,7 @@ fn a_stopped_diff_ends_at_once() {
     let old: String = (0..300_000).map(|n| n.to_string() + "\n").collect();
     let new: String = (0..300_000_u64).map(|n| (n * 7_919 % 300_007).to_string() + "\n").collect();
     let stopped = std::sync::atomic::AtomicBool::new(true);
-    let begun = Instant::now();
-    super::unified(b"x", Some(old.as_bytes()), Some(new.as_bytes()), Stop::when(&stopped));
-    assert!(begun.elapsed() < SEARCHED_FOR, "{:?}", begun.elapsed());
+    let started = Instant::now();
+    super::unified(b"x", Some(old.as_bytes()), Some(new.as_bytes()), StopFlag::new(&stopped));
+    assert!(started.elapsed() < DIFF_TIME_MAX, "{:?}", started.elapsed());
 }

@@ -1,63 +1,64 @@
-//! What can go wrong, in words that a reader can act on.
+//! The errors of edits and patches. Their messages say what the caller can do about them.
 
-use crate::level::Level;
+use crate::match_level::MatchLevel;
 use std::fmt::Write as _;
 use thiserror::Error;
 
-/// No message is longer than this.
+/// Maximum length of a message.
 pub const MAX_MESSAGE_BYTES: usize = 4_000;
 
-/// Why an edit was refused. Nothing of it was done.
+/// Why an edit or a patch was refused. Nothing of it was applied.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum EditError {
     /// The text to find is empty.
     #[error("the text to find is empty; give the text to replace")]
     NothingToFind,
-    /// The text, or what a hunk deletes and keeps, is not there.
-    #[error("{}", fitted(lesson))]
+    /// The text, or the old lines of a hunk, were not found.
+    #[error("{}", limited(message))]
     NotFound {
-        /// The level at which there would be exactly one place.
-        looser: Option<Level>,
-        lesson: String,
+        /// The looser level at which exactly one match would be found.
+        looser_level: Option<MatchLevel>,
+        message: String,
     },
-    /// There are several places, and nothing tells which is meant.
-    #[error("{}", fitted(lesson))]
+    /// There are several matches, and nothing says which one is meant.
+    #[error("{}", limited(message))]
     NotUnique {
-        /// The first lines of the places, as far as they are listed.
+        /// The line numbers of the matches that the message lists.
         lines: Vec<usize>,
+        /// The number of all matches.
         count: usize,
-        lesson: String,
+        message: String,
     },
-    /// The result of the change is already there.
+    /// The file already has the result of the change.
     #[error("already applied: the result of this change is already there, at line {line}")]
     AlreadyApplied { line: usize },
-    /// The patch cannot be read.
-    #[error("patch line {line}: {}", fitted(problem))]
+    /// The patch cannot be parsed.
+    #[error("patch line {line}: {}", limited(problem))]
     Syntax { line: usize, problem: String },
-    /// Two hunks claim the same lines.
+    /// Two hunks change the same lines.
     #[error("hunks {first} and {second} overlap at line {line}; join them into one hunk")]
     Overlap { first: usize, second: usize, line: usize },
-    /// The result would be larger than allowed.
+    /// The result could be larger than allowed.
     #[error("the result could be larger than the limit of {limit_bytes} bytes; change less at once")]
     TooLarge { limit_bytes: usize },
-    /// The file has more lines than a patch is applied to.
-    #[error("the file has more than {most_lines} lines, which is too many to apply a patch to")]
-    TooManyLines { most_lines: usize },
-    /// The file is not the one the patch was made for.
-    #[error("{}", fitted(lesson))]
-    OtherBase { lesson: String },
-    /// The caller stopped the work.
+    /// The file has too many lines for a patch.
+    #[error("the file has more than {max_lines} lines, which is too many to apply a patch to")]
+    TooManyLines { max_lines: usize },
+    /// The patch was made for another content of the file.
+    #[error("{}", limited(message))]
+    BaseMismatch { message: String },
+    /// The caller set the stop flag.
     #[error("the work was stopped before it was done")]
     Stopped,
     /// One of several edits failed.
-    #[error("{}", fitted(&format!("edit {number} of {count}: {error}")))]
+    #[error("{}", limited(&format!("edit {number} of {count}: {error}")))]
     Edit {
-        /// Counted from 1, as hunks are.
+        /// Counted from 1.
         number: usize,
         count: usize,
         error: Box<EditError>,
     },
-    /// Hunks of a patch failed: all that did, not just the first.
+    /// Hunks of a patch failed. `failures` has all of them, not only the first.
     #[error("{}", hunks_message(file, failures))]
     Hunks { file: String, failures: Vec<HunkFailure> },
 }
@@ -67,12 +68,12 @@ pub enum EditError {
 pub struct HunkFailure {
     /// Counted from 1, within its file.
     pub hunk: usize,
-    /// Where the hunk begins in the patch.
+    /// The line of the patch at which the hunk starts.
     pub patch_line: usize,
     pub error: EditError,
 }
 
-/// The kinds of refusal a caller tells apart.
+/// The kind of an error, for callers that treat kinds differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
     InvalidArgument,
@@ -82,12 +83,12 @@ pub enum ErrorKind {
     Syntax,
     Overlap,
     TooLarge,
-    OtherBase,
+    BaseMismatch,
     Stopped,
 }
 
 impl EditError {
-    /// The kind of the refusal. Several failed hunks are already applied only if all of them are.
+    /// Returns the kind of the error. For failed hunks it is `AlreadyApplied` only if all of them are already applied.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::NothingToFind => ErrorKind::InvalidArgument,
@@ -97,7 +98,7 @@ impl EditError {
             Self::Syntax { .. } => ErrorKind::Syntax,
             Self::Overlap { .. } => ErrorKind::Overlap,
             Self::TooLarge { .. } | Self::TooManyLines { .. } => ErrorKind::TooLarge,
-            Self::OtherBase { .. } => ErrorKind::OtherBase,
+            Self::BaseMismatch { .. } => ErrorKind::BaseMismatch,
             Self::Stopped => ErrorKind::Stopped,
             Self::Edit { error, .. } => error.kind(),
             Self::Hunks { failures, .. } => {
@@ -112,34 +113,35 @@ impl EditError {
     }
 }
 
-/// Every failed hunk gets its share of the room, so that none is left unsaid.
+/// Builds the message about failed hunks. Each hunk gets an equal share of the length, so that all are mentioned.
 fn hunks_message(file: &str, failures: &[HunkFailure]) -> String {
-    const LEAST_SHARE: usize = 160;
-    let share = ((MAX_MESSAGE_BYTES - 500) / failures.len().max(1)).max(LEAST_SHARE);
-    let mut message = format!("{}: ", cut(file, 200));
+    const SHARE_MIN_BYTES: usize = 160;
+    let share = ((MAX_MESSAGE_BYTES - 500) / failures.len().max(1)).max(SHARE_MIN_BYTES);
+    let mut message = format!("{}: ", truncated(file, 200));
     match failures {
         [_] => {}
         several => _ = write!(message, "{} hunks cannot be applied. ", several.len()),
     }
     for (n, failure) in failures.iter().enumerate() {
-        if message.len() + LEAST_SHARE > MAX_MESSAGE_BYTES - 100 {
+        if message.len() + SHARE_MIN_BYTES > MAX_MESSAGE_BYTES - 100 {
             _ = write!(message, "\n(and {} more hunks)", failures.len() - n);
             break;
         }
         let separator = if n == 0 { "" } else { "\n" };
         let error = failure.error.to_string();
-        let shown = cut(&error, share - 60);
+        let shown = truncated(&error, share - 60);
         _ = write!(message, "{separator}hunk {} (patch line {}): {shown}", failure.hunk, failure.patch_line);
     }
-    fitted(&message)
+    limited(&message)
 }
 
-fn fitted(message: &str) -> String {
-    cut(message, MAX_MESSAGE_BYTES - 100)
+/// Shortens a message, and leaves room for what is added to it.
+fn limited(message: &str) -> String {
+    truncated(message, MAX_MESSAGE_BYTES - 100)
 }
 
-/// The text, cut at a character's boundary if it is longer than so many bytes.
-pub(crate) fn cut(text: &str, limit_bytes: usize) -> String {
+/// Returns the text, or its start up to a character boundary and `…` if it is longer than the limit.
+pub(crate) fn truncated(text: &str, limit_bytes: usize) -> String {
     if text.len() <= limit_bytes {
         return text.to_owned();
     }

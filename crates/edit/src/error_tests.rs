@@ -1,17 +1,21 @@
 use super::*;
 
-fn failure(hunk: usize, lesson: &str) -> HunkFailure {
-    HunkFailure { hunk, patch_line: hunk * 10, error: EditError::NotFound { looser: None, lesson: lesson.to_owned() } }
+fn failure(hunk: usize, message: &str) -> HunkFailure {
+    HunkFailure {
+        hunk,
+        patch_line: hunk * 10,
+        error: EditError::NotFound { looser_level: None, message: message.to_owned() },
+    }
 }
 
 #[test]
 fn no_message_is_longer_than_its_limit() {
     let long = "ä".repeat(10_000);
     let errors = [
-        EditError::NotFound { looser: None, lesson: long.clone() },
+        EditError::NotFound { looser_level: None, message: long.clone() },
         EditError::syntax(3, long.clone()),
         EditError::Hunks { file: long.clone(), failures: (1..=300).map(|hunk| failure(hunk, &long)).collect() },
-        EditError::Edit { number: 1, count: 2, error: Box::new(EditError::OtherBase { lesson: long }) },
+        EditError::Edit { number: 1, count: 2, error: Box::new(EditError::BaseMismatch { message: long }) },
     ];
     for error in errors {
         assert!(error.to_string().len() <= MAX_MESSAGE_BYTES, "{}", error.to_string().len());
@@ -19,7 +23,7 @@ fn no_message_is_longer_than_its_limit() {
 }
 
 #[test]
-fn every_failed_hunk_is_named() {
+fn every_failed_hunk_is_in_the_message() {
     let failures = (1..=5).map(|hunk| failure(hunk, &"x".repeat(3_000))).collect();
     let message = EditError::Hunks { file: "a.txt".to_owned(), failures }.to_string();
     for hunk in 1..=5 {

@@ -1,127 +1,133 @@
-//! Showing a reader why a text was not found, or why it was found too often.
+//! Builds the errors for a text that was not found, or was found several times.
 
-use crate::error::{EditError, cut};
+use crate::error::{EditError, truncated};
 use crate::indent::indent_of;
-use crate::level::{Level, ascii_form};
-use crate::limits::Stop;
-use crate::lines::{Line, is_solid};
+use crate::limits::StopFlag;
+use crate::lines::{Line, has_text};
+use crate::match_level::{MatchLevel, ascii_form};
 use crate::near_miss::NearMiss;
-use crate::similarity::{Region, nearest, similarity_percent};
+use crate::similarity::{LineRange, most_similar_range, similarity_percent};
 use memchr::{memchr_iter, memrchr};
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 use std::fmt::Write as _;
 
-const SHOWN_LINE_BYTES: usize = 120;
-const SHOWN_LINES: usize = 24;
-const SHOWN_PLACES: usize = 10;
-/// No more of a line is compared for a message.
-const COMPARED_BYTES: usize = 10_000;
-/// How far around a place something is sought that tells it from the others.
-const LOOKED_AROUND: usize = 30;
+/// Maximum length of a line in a message.
+const LINE_BYTES_MAX: usize = 120;
+/// Maximum number of lines in a comparison.
+const LINES_MAX: usize = 24;
+/// Maximum number of positions that a message lists.
+pub(crate) const POSITIONS_MAX: usize = 10;
+/// Maximum number of bytes of a line that are compared.
+const COMPARED_BYTES_MAX: usize = 10_000;
+/// Maximum distance from the positions at which a line is searched that distinguishes them.
+const DISTANCE_MAX: usize = 30;
 
-/// A line for a message: readable, and not too long.
-pub(crate) fn shown(body: &[u8]) -> String {
-    cut(&String::from_utf8_lossy(body), SHOWN_LINE_BYTES)
+/// Returns a line for a message: as text, and shortened if it is long.
+pub(crate) fn display_line(body: &[u8]) -> String {
+    truncated(&String::from_utf8_lossy(body), LINE_BYTES_MAX)
 }
 
-/// The refusal of a text that is not there: what looser level would find it, or what is most like it.
+/// Returns the error for a text that was not found. It shows the match at a looser level, or the most similar lines.
+///
+/// `what` names the text in the message, and `looser` is the only match that a looser level would find.
 pub(crate) fn not_found(
     what: &str,
     file: &[Line],
     wanted: &[&[u8]],
-    looser: Option<(Level, Region)>,
-    stop: Stop,
+    looser: Option<(MatchLevel, LineRange)>,
+    stop: StopFlag,
 ) -> EditError {
-    let mut lesson = format!("{what} not found");
-    let region = looser.map(|(_, region)| region).or_else(|| nearest(file, wanted, stop));
-    if let Some((level, region)) = looser {
-        let lines = line_numbers(region);
-        _ = write!(lesson, ", but {lines} would match if {} did not count.", level.overlooks());
+    let mut message = format!("{what} not found");
+    let range = looser.map(|(_, range)| range).or_else(|| most_similar_range(file, wanted, stop));
+    if let Some((level, range)) = looser {
+        let lines = line_numbers(range);
+        _ = write!(message, ", but {lines} would match if {} did not count.", level.ignores());
     }
-    match region {
-        Some(region) => {
+    match range {
+        Some(range) => {
             if looser.is_none() {
-                _ = write!(lesson, "; most similar: {}.", line_numbers(region));
+                _ = write!(message, "; most similar: {}.", line_numbers(range));
             }
-            let actual = file[region.start..region.start + region.len].iter().map(|line| line.body);
-            lesson.push_str(&compared(region.start, &actual.take(SHOWN_LINES).collect::<Vec<_>>(), wanted));
+            let actual = file[range.start..range.start + range.len].iter().map(|line| line.body);
+            message.push_str(&comparison(range.start, &actual.take(LINES_MAX).collect::<Vec<_>>(), wanted));
         }
-        None => lesson.push_str("; nothing similar is there. Read the file again and copy the text exactly"),
+        None => message.push_str("; nothing similar was found. Read the file again and copy the text exactly"),
     }
-    EditError::NotFound { looser: looser.map(|(level, _)| level), lesson }
+    EditError::NotFound { looser_level: looser.map(|(level, _)| level), message }
 }
 
-/// The refusal of a text that would be there if its case or its spaces did not count.
+/// Returns the error for a text that was found only with case or spaces ignored.
 pub(crate) fn not_found_but_near(what: &str, near: &NearMiss, wanted: &[&[u8]]) -> EditError {
-    let mut lesson = format!("{what} not found");
-    let region = Region { start: near.first_line, len: near.lines.len() };
-    _ = write!(lesson, ", but {} would match if {} did not count.", line_numbers(region), near.overlooks);
-    lesson.push_str(&compared(near.first_line, &near.lines[..near.lines.len().min(SHOWN_LINES)], wanted));
-    EditError::NotFound { looser: None, lesson }
+    let mut message = format!("{what} not found");
+    let range = LineRange { start: near.first_line, len: near.lines.len() };
+    _ = write!(message, ", but {} would match if {} did not count.", line_numbers(range), near.ignores);
+    message.push_str(&comparison(near.first_line, &near.lines[..near.lines.len().min(LINES_MAX)], wanted));
+    EditError::NotFound { looser_level: None, message }
 }
 
-/// A place that a text stands at, counted from 0: its line and, where the text is only a part of it, the character in
-/// that line.
+/// A position in a file, counted from 0: a line and, for a match within it, the character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Spot {
+pub(crate) struct Position {
     pub line: usize,
     pub column: Option<usize>,
 }
 
-/// The places of the first of some offsets in a text, as many as a message lists.
-pub(crate) fn spots(text: &[u8], offsets: impl IntoIterator<Item = usize>) -> Vec<Spot> {
+/// Converts offsets in a text to positions, as many as a message lists. The offsets are in ascending order.
+pub(crate) fn positions(text: &[u8], offsets: impl IntoIterator<Item = usize>) -> Vec<Position> {
     let (mut line, mut line_start, mut counted) = (0, 0, 0);
-    let spot = |offset: usize| {
+    let position = |offset: usize| {
         line += memchr_iter(b'\n', &text[counted..offset]).count();
         line_start = memrchr(b'\n', &text[counted..offset]).map_or(line_start, |newline| counted + newline + 1);
         counted = offset;
         let column = String::from_utf8_lossy(&text[line_start..offset]).chars().count();
-        Spot { line, column: Some(column) }
+        Position { line, column: Some(column) }
     };
-    offsets.into_iter().take(SHOWN_PLACES).map(spot).collect()
+    offsets.into_iter().take(POSITIONS_MAX).map(position).collect()
 }
 
-/// The refusal of a text that stands in `count` places, the first of which are given in order.
-pub(crate) fn not_unique(what: &str, file: &[Line], spots: &[Spot], count: usize, len: usize) -> EditError {
-    let listed = &spots[..spots.len().min(SHOWN_PLACES)];
-    let mut lesson = format!("{what} is found {count} times; add surrounding text until it is unique:");
-    let by_line: Vec<&[Spot]> = listed.chunk_by(|one, next| one.line == next.line).collect();
-    let lines: Vec<usize> = by_line.iter().map(|spots| spots[0].line).collect();
-    for (spots, mark) in by_line.iter().zip(tell_apart(file, &lines, len)) {
-        _ = write!(lesson, "\n  line {}{}{mark}", spots[0].line + 1, columns(spots));
+/// Returns the error for a text that was found `count` times.
+///
+/// `positions` are the first matches, in order, and `len` is the number of lines of each.
+pub(crate) fn not_unique(what: &str, file: &[Line], positions: &[Position], count: usize, len: usize) -> EditError {
+    let listed = &positions[..positions.len().min(POSITIONS_MAX)];
+    let mut message = format!("{what} is found {count} times; add surrounding text until it is unique:");
+    let by_line: Vec<&[Position]> = listed.chunk_by(|one, next| one.line == next.line).collect();
+    let lines: Vec<usize> = by_line.iter().map(|positions| positions[0].line).collect();
+    for (positions, mark) in by_line.iter().zip(distinguishing_lines(file, &lines, len)) {
+        _ = write!(message, "\n  line {}{}{mark}", positions[0].line + 1, columns(positions));
     }
     if count > listed.len() {
-        _ = write!(lesson, "\n  and {} more", count - listed.len());
+        _ = write!(message, "\n  and {} more", count - listed.len());
     }
-    EditError::NotUnique { lines: lines.iter().map(|line| line + 1).collect(), count, lesson }
+    EditError::NotUnique { lines: lines.iter().map(|line| line + 1).collect(), count, message }
 }
 
-/// Where in their line several places are.
-fn columns(spots: &[Spot]) -> String {
+/// Lists the columns, if several positions are on the same line.
+fn columns(positions: &[Position]) -> String {
     let columns: Vec<String> =
-        spots.iter().filter_map(|spot| spot.column).map(|column| (column + 1).to_string()).collect();
+        positions.iter().filter_map(|position| position.column).map(|column| (column + 1).to_string()).collect();
     match columns.as_slice() {
         [] | [_] => String::new(),
         [first @ .., last] => format!(", columns {} and {last}", first.join(", ")),
     }
 }
 
-fn line_numbers(region: Region) -> String {
-    match region.len {
-        0 | 1 => format!("line {}", region.start + 1),
-        len => format!("lines {} to {}", region.start + 1, region.start + len),
+fn line_numbers(range: LineRange) -> String {
+    match range.len {
+        0 | 1 => format!("line {}", range.start + 1),
+        len => format!("lines {} to {}", range.start + 1, range.start + len),
     }
 }
 
-/// For each place the nearest line around it that not all places share.
-fn tell_apart(file: &[Line], starts: &[usize], len: usize) -> Vec<String> {
+/// Describes for each start the nearest line above or below it that is not the same for all starts.
+fn distinguishing_lines(file: &[Line], starts: &[usize], len: usize) -> Vec<String> {
     if file.is_empty() || starts.len() < 2 {
         return vec![String::new(); starts.len()];
     }
     let above = |start: usize, far: usize| start.checked_sub(far).map(|at| file[at].body);
     let below = |start: usize, far: usize| file.get(start + len + far - 1).map(|line| line.body);
-    for far in 1..=LOOKED_AROUND {
-        for (place, lines) in [
+    for far in 1..=DISTANCE_MAX {
+        for (side, lines) in [
             ("above", starts.iter().map(|start| above(*start, far)).collect::<Vec<_>>()),
             ("below", starts.iter().map(|start| below(*start, far)).collect()),
         ] {
@@ -132,8 +138,8 @@ fn tell_apart(file: &[Line], starts: &[usize], len: usize) -> Vec<String> {
             return lines
                 .iter()
                 .map(|line| match line {
-                    Some(body) => format!(" ({far} {lines_away} {place}: `{}`)", shown(body.trim_ascii())),
-                    None => format!(" ({far} {lines_away} {place}: the file's edge)"),
+                    Some(body) => format!(" ({far} {lines_away} {side}: `{}`)", display_line(body.trim_ascii())),
+                    None => format!(" ({far} {lines_away} {side}: the file's edge)"),
                 })
                 .collect();
         }
@@ -141,10 +147,10 @@ fn tell_apart(file: &[Line], starts: &[usize], len: usize) -> Vec<String> {
     vec![String::new(); starts.len()]
 }
 
-/// What was expected against what is there: the first difference with its kind, and a small diff.
-fn compared(first_line: usize, actual: &[&[u8]], wanted: &[&[u8]]) -> String {
-    let expected: Vec<&[u8]> = wanted.iter().take(SHOWN_LINES).map(|line| start_of(line)).collect();
-    let found: Vec<&[u8]> = actual.iter().take(SHOWN_LINES).map(|line| start_of(line)).collect();
+/// Compares the wanted lines with those of the file: describes the first difference and appends a small diff.
+fn comparison(first_line: usize, actual: &[&[u8]], wanted: &[&[u8]]) -> String {
+    let expected: Vec<&[u8]> = wanted.iter().take(LINES_MAX).map(|line| compared_part(line)).collect();
+    let found: Vec<&[u8]> = actual.iter().take(LINES_MAX).map(|line| compared_part(line)).collect();
     let ops = capture_diff_slices(Algorithm::Myers, &expected, &found);
     let mut text = String::new();
     if let Some((line, kind)) = first_difference(&ops, &expected, &found) {
@@ -155,51 +161,58 @@ fn compared(first_line: usize, actual: &[&[u8]], wanted: &[&[u8]]) -> String {
         let (_, old, new) = op.as_tag_tuple();
         if let DiffOp::Equal { .. } = op {
             for at in new {
-                _ = write!(text, "\n {:>6} {}", first_line + at + 1, shown(found[at]));
+                _ = write!(text, "\n {:>6} {}", first_line + at + 1, display_line(found[at]));
             }
             continue;
         }
         for at in old {
-            _ = write!(text, "\n-       {}", shown(expected[at]));
+            _ = write!(text, "\n-       {}", display_line(expected[at]));
         }
         for at in new {
-            _ = write!(text, "\n+{:>6} {}", first_line + at + 1, shown(found[at]));
+            _ = write!(text, "\n+{:>6} {}", first_line + at + 1, display_line(found[at]));
         }
     }
-    if wanted.len() > SHOWN_LINES {
-        _ = write!(text, "\n ({} more lines expected)", wanted.len() - SHOWN_LINES);
+    if wanted.len() > LINES_MAX {
+        _ = write!(text, "\n ({} more lines expected)", wanted.len() - LINES_MAX);
     }
     text
 }
 
-/// As much of a line as is compared.
-fn start_of(line: &[u8]) -> &[u8] {
-    &line[..line.len().min(COMPARED_BYTES)]
+/// Returns the part of a line that is compared.
+fn compared_part(line: &[u8]) -> &[u8] {
+    &line[..line.len().min(COMPARED_BYTES_MAX)]
 }
 
 fn first_difference(ops: &[DiffOp], expected: &[&[u8]], found: &[&[u8]]) -> Option<(usize, String)> {
     let op = ops.iter().find(|op| !matches!(op, DiffOp::Equal { .. }))?;
     let (old, new) = (op.old_range(), op.new_range());
     let kind = match (expected[old].first(), found[new.clone()].first()) {
-        (Some(expected), Some(found)) => divergence(expected, found),
-        (Some(expected), None) => format!("the file lacks the line `{}`", shown(expected.trim_ascii())),
-        (None, _) => "the file has a line more".to_owned(),
+        (Some(expected), Some(found)) => describe_difference(expected, found),
+        (Some(expected), None) => format!("the file lacks the line `{}`", display_line(expected.trim_ascii())),
+        (None, _) => "the file has an extra line".to_owned(),
     };
     Some((new.start, kind))
 }
 
-/// In what respect two lines differ.
-pub(crate) fn divergence(expected: &[u8], found: &[u8]) -> String {
+/// Describes in what respect two lines differ.
+pub(crate) fn describe_difference(expected: &[u8], found: &[u8]) -> String {
     if expected.trim_ascii_end() == found.trim_ascii_end() {
         return "trailing whitespace".to_owned();
     }
     if expected.trim_ascii() == found.trim_ascii() {
-        return format!("{} vs {} in the indentation", blanks(indent_of(expected)), blanks(indent_of(found)));
+        return format!(
+            "{} vs {} in the indentation",
+            describe_indent(indent_of(expected)),
+            describe_indent(indent_of(found))
+        );
     }
     let (one, other) = (String::from_utf8_lossy(expected), String::from_utf8_lossy(found));
-    if Level::Punctuation.key(expected).trim_ascii() == Level::Punctuation.key(found).trim_ascii() {
+    if MatchLevel::Punctuation.comparison_key(expected).trim_ascii()
+        == MatchLevel::Punctuation.comparison_key(found).trim_ascii()
+    {
         let typographic = one.chars().chain(other.chars()).find(|character| ascii_form(*character).is_some());
-        return typographic.map_or_else(|| "punctuation".to_owned(), |character| different(character).to_owned());
+        return typographic
+            .map_or_else(|| "punctuation".to_owned(), |character| describe_typographic(character).to_owned());
     }
     if one.trim().to_lowercase() == other.trim().to_lowercase() {
         return "upper and lower case".to_owned();
@@ -207,15 +220,15 @@ pub(crate) fn divergence(expected: &[u8], found: &[u8]) -> String {
     if one.split_whitespace().eq(other.split_whitespace()) {
         return "spaces within the line".to_owned();
     }
-    if !is_solid(expected) || !is_solid(found) || similarity_percent(expected, found) < 40 {
-        return "another line".to_owned();
+    if !has_text(expected) || !has_text(found) || similarity_percent(expected, found) < 40 {
+        return "a different line".to_owned();
     }
     let column = one.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
     let from = |text: &str| text.chars().skip(column).take(12).collect::<String>();
     format!("column {}: `{}` vs `{}`", column + 1, from(&one), from(&other))
 }
 
-fn different(typographic: char) -> &'static str {
+fn describe_typographic(typographic: char) -> &'static str {
     match ascii_form(typographic) {
         Some("-") => "different dash character",
         Some(" ") => "different space character",
@@ -224,7 +237,7 @@ fn different(typographic: char) -> &'static str {
     }
 }
 
-fn blanks(indent: &[u8]) -> String {
+fn describe_indent(indent: &[u8]) -> String {
     let count = |byte, one: &str, many: &str| match memchr_iter(byte, indent).count() {
         0 => None,
         1 => Some(one.to_owned()),

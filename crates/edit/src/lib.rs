@@ -1,25 +1,25 @@
-//! The editing engine: finding and replacing text, reading and applying patches, making diffs.
+//! Finds and replaces text, parses and applies patches, and creates diffs.
 //!
-//! Bytes come in, and bytes or a lesson go out. Nothing here reads or writes files, and nothing here knows how a tool
-//! words its answers. Three promises hold everywhere:
+//! All functions take bytes and return bytes or an error with an explanation. Nothing here reads or writes files, and
+//! nothing here depends on the response format of a tool. Three rules hold everywhere:
 //!
-//! - What was not asked to change keeps its bytes: line endings, the final newline, encodings.
-//! - A place is found once or not at all: never the first of several, never the nearest.
-//! - A refusal says what was expected, what is there, and where.
+//! - Only what the caller asks for changes. All other bytes stay: line endings, the final newline, encodings.
+//! - A text has to be found exactly once: if it is found several times, neither the first nor the nearest is taken.
+//! - An error says what was expected, what is there, and where.
 
 pub mod diff;
 mod error;
 mod explain;
 mod indent;
-mod level;
 mod limits;
 mod lines;
+mod match_level;
 mod near_miss;
 pub mod patch;
 mod replace;
 mod similarity;
 
 pub use error::{EditError, ErrorKind, HunkFailure, MAX_MESSAGE_BYTES};
-pub use level::Level;
-pub use limits::{Limits, Stop};
-pub use replace::{Edit, Leniency, Replaced, ReplacedInOrder, Which, replace, replace_in_order};
+pub use limits::{Limits, StopFlag};
+pub use match_level::MatchLevel;
+pub use replace::{Edit, Leniency, Occurrences, Replaced, ReplacedInOrder, replace, replace_in_order};

@@ -1,41 +1,42 @@
-//! What one call of the engine may take.
+//! The limits of one call: the size of its result, and the caller's stop flag.
 
 use crate::error::EditError;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How many steps of a loop pass between two looks at the stop flag.
+/// Number of loop iterations between two checks of the stop flag.
 const STEPS_BETWEEN_CHECKS: usize = 4_096;
 
-/// A flag of the caller's: once it is set, nobody wants the result any more.
+/// A flag that the caller sets when it no longer needs the result.
 ///
-/// Loops that may take long look at it and end early. What they leave is not a result, so whoever called them checks
-/// the flag again before using it.
+/// Long loops check the flag and end early. They then return an incomplete result, so their caller has to check the
+/// flag again before using it.
 #[derive(Clone, Copy, Debug)]
-pub struct Stop<'s>(&'s AtomicBool);
+pub struct StopFlag<'s>(&'s AtomicBool);
 
-impl<'s> Stop<'s> {
-    /// Watches a flag.
-    pub const fn when(flag: &'s AtomicBool) -> Self {
+impl<'s> StopFlag<'s> {
+    /// Wraps the caller's flag.
+    pub const fn new(flag: &'s AtomicBool) -> Self {
         Self(flag)
     }
 
-    /// Whether the work is to end.
+    /// Returns whether the flag is set.
     pub fn is_set(self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Whether the work is to end, asked once in a while in a loop that has come to this step.
+    /// Returns whether the flag is set; checks it only once in `STEPS_BETWEEN_CHECKS` steps of a loop.
     pub(crate) fn is_set_at(self, step: usize) -> bool {
         step.is_multiple_of(STEPS_BETWEEN_CHECKS) && self.is_set()
     }
 
+    /// Fails if the flag is set.
     pub(crate) fn check(self) -> Result<(), EditError> {
         if self.is_set() { Err(EditError::Stopped) } else { Ok(()) }
     }
 }
 
-impl Stop<'static> {
-    /// A flag that nobody sets.
+impl StopFlag<'static> {
+    /// Returns a flag that is never set.
     pub const fn never() -> Self {
         static NEVER: AtomicBool = AtomicBool::new(false);
         Self(&NEVER)
@@ -45,15 +46,15 @@ impl Stop<'static> {
 /// The limits of one call.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits<'s> {
-    /// The largest result. One that could be larger is refused.
+    /// Maximum size of the result. A call whose result could be larger is refused.
     pub bytes: usize,
-    /// When to end early, with [`EditError::Stopped`].
-    pub stop: Stop<'s>,
+    /// Ends the call early with [`EditError::Stopped`].
+    pub stop: StopFlag<'s>,
 }
 
 impl Limits<'static> {
-    /// A limit of the result's size alone.
+    /// Returns limits with a maximum size and without a stop flag.
     pub const fn of_bytes(bytes: usize) -> Self {
-        Self { bytes, stop: Stop::never() }
+        Self { bytes, stop: StopFlag::never() }
     }
 }

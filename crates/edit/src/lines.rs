@@ -1,4 +1,4 @@
-//! A text as lines, each with the ending it has.
+//! Splits a text into lines and their endings.
 
 use memchr::memchr_iter;
 
@@ -21,18 +21,18 @@ impl Ending {
     }
 }
 
-/// A line and where it stands.
+/// A line of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Line<'a> {
     /// The line without its ending.
     pub body: &'a [u8],
     pub ending: Ending,
-    /// The offset of its first byte in the text.
+    /// Offset of the first byte of the line in the text.
     pub start: usize,
 }
 
 impl<'a> Line<'a> {
-    /// Takes a line apart that may end in a newline.
+    /// Splits the ending off a line. `start` is its offset in the text.
     pub fn new(bytes: &'a [u8], start: usize) -> Self {
         let (body, ending) = match bytes {
             [body @ .., b'\r', b'\n'] => (body, Ending::CrLf),
@@ -42,18 +42,18 @@ impl<'a> Line<'a> {
         Self { body, ending, start }
     }
 
-    /// The offset just after its body.
+    /// Returns the offset after the body.
     pub fn body_end(&self) -> usize {
         self.start + self.body.len()
     }
 
-    /// The offset just after its ending.
+    /// Returns the offset after the ending.
     pub fn end(&self) -> usize {
         self.body_end() + self.ending.bytes().len()
     }
 }
 
-/// The lines of a text, one after the other. A final newline does not count as one more line.
+/// Returns an iterator over the lines of a text. A final newline does not start one more line.
 pub(crate) fn lines(text: &[u8]) -> impl Iterator<Item = Line<'_>> {
     let mut start = 0;
     let ends = memchr_iter(b'\n', text).map(|newline| newline + 1).chain([text.len()]);
@@ -64,27 +64,27 @@ pub(crate) fn lines(text: &[u8]) -> impl Iterator<Item = Line<'_>> {
     })
 }
 
-/// The lines of a text. A final newline does not count as one more line.
+/// Returns the lines of a text. A final newline does not start one more line.
 pub(crate) fn split(text: &[u8]) -> Vec<Line<'_>> {
     let mut all = Vec::with_capacity(text.len() / 32 + 1);
     all.extend(lines(text));
     all
 }
 
-/// The lines of a text; nothing if there are more than so many.
-pub(crate) fn split_within(text: &[u8], most_lines: usize) -> Option<Vec<Line<'_>>> {
-    (memchr_iter(b'\n', text).count() < most_lines).then(|| split(text))
+/// Returns the lines of a text; `None` if there are more than `max_lines`.
+pub(crate) fn split_limited(text: &[u8], max_lines: usize) -> Option<Vec<Line<'_>>> {
+    (memchr_iter(b'\n', text).count() < max_lines).then(|| split(text))
 }
 
-/// The ending that all lines agree on, if they do.
-pub(crate) fn agreed(endings: impl Iterator<Item = Ending>) -> Option<Ending> {
+/// Returns the ending that all lines have; `None` if they differ. Missing endings are not counted.
+pub(crate) fn common_ending(endings: impl Iterator<Item = Ending>) -> Option<Ending> {
     let mut endings = endings.filter(|ending| *ending != Ending::Missing);
     let first = endings.next()?;
     endings.all(|ending| ending == first).then_some(first)
 }
 
-/// Whether a line says anything: blank lines are no evidence of a place.
-pub(crate) fn is_solid(body: &[u8]) -> bool {
+/// Returns whether a line has anything but whitespace. Blank lines do not help to identify a position.
+pub(crate) fn has_text(body: &[u8]) -> bool {
     !body.trim_ascii().is_empty()
 }
 

@@ -2,7 +2,7 @@ use super::*;
 use proptest::prelude::*;
 
 #[test]
-fn a_final_newline_is_no_line_of_its_own() {
+fn a_final_newline_does_not_start_a_line() {
     assert_eq!(split(b"").len(), 0);
     assert_eq!(split(b"a\n").len(), 1);
     assert_eq!(split(b"a\nb").len(), 2);
@@ -15,16 +15,16 @@ fn a_lone_carriage_return_belongs_to_the_line() {
 }
 
 #[test]
-fn endings_agree_only_if_all_do() {
-    let agreed_in = |text: &[u8]| agreed(split(text).iter().map(|line| line.ending));
-    assert_eq!(agreed_in(b"a\r\nb\r\nc"), Some(Ending::CrLf));
-    assert_eq!(agreed_in(b"a\r\nb\n"), None);
-    assert_eq!(agreed_in(b"a"), None);
+fn a_common_ending_is_one_that_all_lines_have() {
+    let common_in = |text: &[u8]| common_ending(split(text).iter().map(|line| line.ending));
+    assert_eq!(common_in(b"a\r\nb\r\nc"), Some(Ending::CrLf));
+    assert_eq!(common_in(b"a\r\nb\n"), None);
+    assert_eq!(common_in(b"a"), None);
 }
 
 proptest! {
     #[test]
-    fn the_lines_put_together_are_the_text(text in "[ab\r\n]{0,20}") {
+    fn the_lines_joined_are_the_text(text in "[ab\r\n]{0,20}") {
         let lines = split(text.as_bytes());
         let joined: Vec<u8> = lines.iter().flat_map(|line| [line.body, line.ending.bytes()].concat()).collect();
         prop_assert_eq!(joined, text.as_bytes());

@@ -1,31 +1,31 @@
-//! Finding a text and putting another in its place.
+//! Replaces a text in a file by another one.
 
 mod fold;
-mod looser;
+mod loose_match;
 
 use crate::error::EditError;
-use crate::level::Level;
-use crate::limits::{Limits, Stop};
-use crate::lines::{Ending, Line, agreed, split_within};
-use crate::similarity::Region;
+use crate::limits::{Limits, StopFlag};
+use crate::lines::{Ending, Line, common_ending, split_limited};
+use crate::match_level::MatchLevel;
+use crate::similarity::LineRange;
 use crate::{explain, near_miss};
 use fold::Folded;
 use memchr::memchr_iter;
-use memchr::memmem::Finder;
+use memchr::memmem::{self, Finder};
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// How a refusal calls what was sought.
-const WHAT: &str = "the text";
-/// In texts of more lines nothing is sought but the text itself: lines take more room than their bytes.
-const MOST_LINES: usize = 2_000_000;
+/// What error messages call the text to find.
+const TEXT_NAME: &str = "the text";
+/// Maximum number of lines for loose matching and explanations, because a split line takes more memory than its bytes.
+const LINES_MAX: usize = 2_000_000;
 
 /// Which occurrences of a text are replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Which {
-    /// The one there is. More than one is refused.
-    Only,
-    /// All there are.
+pub enum Occurrences {
+    /// The only one. An edit with several occurrences is refused.
+    Single,
+    /// All of them.
     All,
 }
 
@@ -33,45 +33,100 @@ pub enum Which {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leniency {
     Exact,
-    /// Looser levels are tried one after the other; each counts only if it gives exactly one place.
+    /// Looser levels are tried too, from the strictest to the loosest. The first one with a match must have exactly
+    /// one.
     Fuzzy,
 }
 
-/// A text to find and the one to put in its place, both literal.
+/// A literal text to find and the text that replaces it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Edit<'a> {
     pub old: &'a [u8],
     pub new: &'a [u8],
-    pub which: Which,
+    pub occurrences: Occurrences,
     pub leniency: Leniency,
 }
 
-/// A text after an edit.
+/// The result of an edit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replaced {
     pub text: Vec<u8>,
+    /// Number of occurrences that were replaced.
     pub count: usize,
-    pub level: Level,
+    /// The level at which they were found.
+    pub level: MatchLevel,
 }
 
-/// A text after several edits, and for each how often and how strictly it was found.
+/// The result of several edits, with the number of replaced occurrences and the match level of each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplacedInOrder {
     pub text: Vec<u8>,
-    pub edits: Vec<(usize, Level)>,
+    pub edits: Vec<(usize, MatchLevel)>,
 }
 
-/// A place in the text, and what goes there.
-struct Found<'a> {
+/// An occurrence of the text to find, and the text that replaces it.
+struct Match<'a> {
     range: Range<usize>,
     new: Cow<'a, [u8]>,
 }
 
+/// The matches to replace.
+enum Matches<'t, 'a> {
+    /// The exact matches. There can be as many as the text has bytes, so they are not collected.
+    Exact(ExactMatches<'t, 'a>),
+    /// The only match at a looser level.
+    Loose(Match<'a>),
+}
+
+/// The exact matches of a text, which do not overlap.
+struct ExactMatches<'t, 'a> {
+    folded: Folded<'t>,
+    old: Cow<'a, [u8]>,
+    new: &'a [u8],
+    count: usize,
+}
+
+impl ExactMatches<'_, '_> {
+    /// Returns the matches as ranges of the original text.
+    fn ranges(&self) -> impl Iterator<Item = Range<usize>> {
+        let range = |start: usize| self.folded.start(start)..self.folded.end(start + self.old.len());
+        memmem::find_iter(&self.folded.bytes, &*self.old).map(range)
+    }
+}
+
+impl Matches<'_, '_> {
+    fn count(&self) -> usize {
+        match self {
+            Self::Exact(exact) => exact.count,
+            Self::Loose(_) => 1,
+        }
+    }
+
+    /// Calls `replace` with the range and the new text of each match, in order.
+    fn for_each(&self, mut replace: impl FnMut(Range<usize>, &[u8])) {
+        match self {
+            Self::Exact(exact) => exact.ranges().for_each(|range| replace(range, exact.new)),
+            Self::Loose(found) => replace(found.range.clone(), &found.new),
+        }
+    }
+
+    /// Returns the maximum size of a text of `text_bytes` after all matches are replaced.
+    fn bytes_max(&self, text_bytes: usize) -> usize {
+        let (new, old_bytes) = match self {
+            // A match is at least as long as the text to find; it can also contain carriage returns.
+            Self::Exact(exact) => (exact.new, exact.old.len()),
+            Self::Loose(found) => (&*found.new, found.range.len()),
+        };
+        // Each new line may get a carriage return.
+        let new_bytes_max = new.len() + memchr_iter(b'\n', new).count();
+        (text_bytes - self.count() * old_bytes).saturating_add(self.count().saturating_mul(new_bytes_max))
+    }
+}
+
 /// Replaces occurrences of `old` by `new`; all other bytes stay.
 ///
-/// A difference in line endings alone does not keep `old` from being found, and every line keeps the ending it had,
-/// unless changing the endings is all that `new` does. A result that could be larger than the limit is refused before
-/// it is made.
+/// `old` is also found with different line endings. Every line keeps its ending, unless `new` differs from `old` only
+/// in line endings. An edit whose result could be larger than the limit is refused before anything is built.
 pub fn replace(text: &[u8], edit: &Edit, limits: Limits) -> Result<Replaced, EditError> {
     if edit.old.is_empty() {
         return Err(EditError::NothingToFind);
@@ -79,26 +134,29 @@ pub fn replace(text: &[u8], edit: &Edit, limits: Limits) -> Result<Replaced, Edi
     limits.stop.check()?;
     let found = find(text, edit, limits.stop);
     limits.stop.check()?;
-    let (found, level) = found?;
-    check_size(text, &found, limits.bytes)?;
-    let as_given = with_lf(edit.old) == with_lf(edit.new);
-    let own = if edit.new.contains(&b'\n') { agreed(endings(text)) } else { None };
-    let mut out = Vec::with_capacity(text.len() + edit.new.len());
+    let (matches, level) = found?;
+    let bytes_max = matches.bytes_max(text.len());
+    if bytes_max > limits.bytes {
+        return Err(EditError::TooLarge { limit_bytes: limits.bytes });
+    }
+    let changes_only_endings = with_lf(edit.old) == with_lf(edit.new);
+    let file_ending = if edit.new.contains(&b'\n') { common_ending(endings(text)) } else { None };
+    let mut out = Vec::with_capacity(bytes_max);
     let mut kept = 0;
-    for Found { range, new } in &found {
+    matches.for_each(|range, new| {
         out.extend_from_slice(&text[kept..range.start]);
-        if as_given {
+        kept = range.end;
+        if changes_only_endings {
             out.extend_from_slice(new);
         } else {
-            push_lines(&mut out, new, &text[range.clone()], own);
+            push_lines(&mut out, new, &text[range], file_ending);
         }
-        kept = range.end;
-    }
+    });
     out.extend_from_slice(&text[kept..]);
-    Ok(Replaced { text: out, count: found.len(), level })
+    Ok(Replaced { text: out, count: matches.count(), level })
 }
 
-/// Applies several edits, each to the result of the one before: all of them or none.
+/// Applies several edits, each to the result of the one before. Either all are applied or none.
 pub fn replace_in_order(text: &[u8], edits: &[Edit], limits: Limits) -> Result<ReplacedInOrder, EditError> {
     let mut done = ReplacedInOrder { text: text.to_vec(), edits: Vec::with_capacity(edits.len()) };
     let count = edits.len();
@@ -114,113 +172,130 @@ pub fn replace_in_order(text: &[u8], edits: &[Edit], limits: Limits) -> Result<R
     Ok(done)
 }
 
-/// The places to replace and the level that found them.
-fn find<'a>(text: &[u8], edit: &Edit<'a>, stop: Stop) -> Result<(Vec<Found<'a>>, Level), EditError> {
-    let exact = exact_places(text, edit)?;
-    if !exact.is_empty() {
-        return Ok((exact, Level::Exact));
+/// Returns the matches to replace and the level at which they were found.
+fn find<'t, 'a>(text: &'t [u8], edit: &Edit<'a>, stop: StopFlag) -> Result<(Matches<'t, 'a>, MatchLevel), EditError> {
+    if let Some(exact) = find_exact(text, edit)? {
+        return Ok((Matches::Exact(exact), MatchLevel::Exact));
     }
-    let (Some(lines), Some(wanted)) = (split_within(text, MOST_LINES), split_within(edit.old, MOST_LINES)) else {
-        return Err(explain::not_found(WHAT, &[], &[], None, stop));
+    let (Some(lines), Some(wanted)) = (split_limited(text, LINES_MAX), split_limited(edit.old, LINES_MAX)) else {
+        return Err(explain::not_found(TEXT_NAME, &[], &[], None, stop));
     };
     let wanted: Vec<&[u8]> = wanted.iter().map(|line| line.body).collect();
-    for level in [Level::TrailingWhitespace, Level::Punctuation, Level::Indentation] {
-        let Some(places) = looser::places(text, &lines, edit, level, stop) else { break };
-        match (edit.leniency, places.as_slice()) {
+    for level in [MatchLevel::TrailingWhitespace, MatchLevel::Punctuation, MatchLevel::Indentation] {
+        let Some(mut matches) = loose_match::find(text, &lines, edit, level, stop) else { break };
+        if let (Leniency::Fuzzy, 1) = (edit.leniency, matches.len())
+            && let Some(only) = matches.pop()
+        {
+            return Ok((Matches::Loose(only), level));
+        }
+        match (edit.leniency, matches.as_slice()) {
             (_, []) => {}
-            (Leniency::Fuzzy, [_]) => return Ok((places, level)),
             (Leniency::Fuzzy, several) => {
-                let what = format!("{WHAT} is not there exactly; if {} does not count, it", level.overlooks());
-                let spots = explain::spots(text, several.iter().map(|place| place.range.start));
-                return Err(explain::not_unique(&what, &lines, &spots, several.len(), wanted.len()));
+                let what = format!("{TEXT_NAME} is not found exactly; with {} ignored, it", level.ignores());
+                let positions = explain::positions(text, several.iter().map(|found| found.range.start));
+                return Err(explain::not_unique(&what, &lines, &positions, several.len(), wanted.len()));
             }
-            (Leniency::Exact, [place]) => {
-                let start = line_at(&lines, place.range.start);
-                let region = Region { start, len: wanted.len().min(lines.len() - start) };
-                return Err(explain::not_found(WHAT, &lines, &wanted, Some((level, region)), stop));
+            (Leniency::Exact, [only]) => {
+                let start = line_at(&lines, only.range.start);
+                let range = LineRange { start, len: wanted.len().min(lines.len() - start) };
+                return Err(explain::not_found(TEXT_NAME, &lines, &wanted, Some((level, range)), stop));
             }
-            // More places at this level are no fewer at the next.
+            // The next level would find these matches too.
             (Leniency::Exact, _) => break,
         }
     }
     if let Some(near) = near_miss::find(text, edit.old, stop) {
-        return Err(explain::not_found_but_near(WHAT, &near, &wanted));
+        return Err(explain::not_found_but_near(TEXT_NAME, &near, &wanted));
     }
-    Err(explain::not_found(WHAT, &lines, &wanted, None, stop))
+    Err(explain::not_found(TEXT_NAME, &lines, &wanted, None, stop))
 }
 
-/// Every exact place, none overlapping the one before. Where only one is wanted, one that overlaps it counts too: `aa`
-/// in `aaa` is not unique.
-fn exact_places<'a>(text: &[u8], edit: &Edit<'a>) -> Result<Vec<Found<'a>>, EditError> {
-    if edit.old.contains(&b'\n') {
-        let found = places_in(&Folded::new(text, Level::Exact), text, &with_lf(edit.old), edit)?;
-        // A text that ends between the two characters of an ending is there only as it is.
-        if !found.is_empty() || !edit.old.ends_with(b"\r") {
+/// Returns the exact matches, or `None` if there are none. If a single one is asked for, overlapping ones count too: `aa`
+/// is not unique in `aaa`.
+fn find_exact<'t, 'a>(text: &'t [u8], edit: &Edit<'a>) -> Result<Option<ExactMatches<'t, 'a>>, EditError> {
+    // Folding takes memory for each line.
+    if edit.old.contains(&b'\n') && memchr_iter(b'\n', text).count() < LINES_MAX {
+        let found = find_in(Folded::new(text, MatchLevel::Exact), text, with_lf(edit.old), edit)?;
+        // A text that ends between the two characters of a CRLF is found only without folding.
+        if found.is_some() || !edit.old.ends_with(b"\r") {
             return Ok(found);
         }
     }
-    places_in(&Folded::unchanged(text), text, edit.old, edit)
+    find_in(Folded::unchanged(text), text, Cow::Borrowed(edit.old), edit)
 }
 
-fn places_in<'a>(folded: &Folded, text: &[u8], old: &[u8], edit: &Edit<'a>) -> Result<Vec<Found<'a>>, EditError> {
-    let finder = Finder::new(old);
-    let mut starts: Vec<usize> = finder.find_iter(&folded.flat).collect();
-    if let (Which::Only, Some(first)) = (edit.which, starts.first()) {
+/// Returns the matches in the folded text, or `None` if there are none.
+fn find_in<'t, 'a>(
+    folded: Folded<'t>,
+    text: &[u8],
+    old: Cow<'a, [u8]>,
+    edit: &Edit<'a>,
+) -> Result<Option<ExactMatches<'t, 'a>>, EditError> {
+    let finder = Finder::new(&*old);
+    let Some(first) = finder.find(&folded.bytes) else { return Ok(None) };
+    let count = finder.find_iter(&folded.bytes).count();
+    if edit.occurrences == Occurrences::Single {
         let next = first + 1;
-        if starts.len() == 1
-            && let Some(overlapping) = finder.find(&folded.flat[next..])
-        {
-            starts.push(next + overlapping);
-        }
-        if starts.len() > 1 {
-            let lines = split_within(text, MOST_LINES).unwrap_or_default();
-            let spots = explain::spots(text, starts.iter().map(|start| folded.start(*start)));
-            let len = memchr_iter(b'\n', old).count().max(1);
-            return Err(explain::not_unique(WHAT, &lines, &spots, starts.len(), len));
+        let overlapping = finder.find(&folded.bytes[next..]).map(|start| next + start);
+        let starts: Vec<usize> = match (count, overlapping) {
+            (1, None) => Vec::new(),
+            (1, Some(overlapping)) => vec![first, overlapping],
+            _ => finder.find_iter(&folded.bytes).take(explain::POSITIONS_MAX).collect(),
+        };
+        if !starts.is_empty() {
+            let lines = split_limited(text, LINES_MAX).unwrap_or_default();
+            let positions = explain::positions(text, starts.iter().map(|start| folded.start(*start)));
+            let len = memchr_iter(b'\n', &old).count().max(1);
+            return Err(explain::not_unique(TEXT_NAME, &lines, &positions, count.max(2), len));
         }
     }
-    let range = |start: usize| folded.start(start)..folded.end(start + old.len());
-    Ok(starts.into_iter().map(|start| Found { range: range(start), new: Cow::Borrowed(edit.new) }).collect())
+    Ok(Some(ExactMatches { folded, old, new: edit.new, count }))
 }
 
-/// The index of the line that an offset is on.
+/// Returns the index of the line that contains an offset.
 fn line_at(lines: &[Line], offset: usize) -> usize {
     lines.partition_point(|line| line.start <= offset).saturating_sub(1)
 }
 
+/// Returns the text with LF line endings.
 fn with_lf(text: &[u8]) -> Cow<'_, [u8]> {
-    Folded::new(text, Level::Exact).flat
+    let mut crlf = memmem::find_iter(text, b"\r\n").peekable();
+    if crlf.peek().is_none() {
+        return Cow::Borrowed(text);
+    }
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut kept = 0;
+    for at in crlf {
+        bytes.extend_from_slice(&text[kept..at]);
+        kept = at + 1;
+    }
+    bytes.extend_from_slice(&text[kept..]);
+    Cow::Owned(bytes)
 }
 
-/// The endings of a text's lines, in order.
+/// Returns the endings of the lines of a text, in order.
 fn endings(text: &[u8]) -> impl Iterator<Item = Ending> {
     text.split_inclusive(|byte| *byte == b'\n').map(|line| Line::new(line, 0).ending)
 }
 
-/// Appends the new lines, each with the ending of the line whose place it takes; further ones with the file's own, or
-/// as they were given if it has none.
-fn push_lines(out: &mut Vec<u8>, new: &[u8], replaced: &[u8], own: Option<Ending>) {
+/// Appends the new lines, each with the ending of the line that it replaces. Additional lines get the ending that all
+/// lines of the file have, or keep their own if these differ.
+fn push_lines(out: &mut Vec<u8>, new: &[u8], replaced: &[u8], file_ending: Option<Ending>) {
     let mut replaced = endings(replaced);
     for line in new.split_inclusive(|byte| *byte == b'\n') {
         let line = Line::new(line, 0);
         out.extend_from_slice(line.body);
         if line.ending != Ending::Missing {
             out.extend_from_slice(
-                replaced.next().filter(|ending| *ending != Ending::Missing).or(own).unwrap_or(line.ending).bytes(),
+                replaced
+                    .next()
+                    .filter(|ending| *ending != Ending::Missing)
+                    .or(file_ending)
+                    .unwrap_or(line.ending)
+                    .bytes(),
             );
         }
     }
-}
-
-/// Refuses a result that could be too large, before any of it is made.
-fn check_size(text: &[u8], found: &[Found], limit_bytes: usize) -> Result<(), EditError> {
-    let mut size = text.len();
-    if let Some(Found { new, .. }) = found.first() {
-        // Each line that comes in may gain a carriage return.
-        let most = new.len() + memchr_iter(b'\n', new).count();
-        size = found.len().saturating_mul(most).saturating_add(size);
-    }
-    if size > limit_bytes { Err(EditError::TooLarge { limit_bytes }) } else { Ok(()) }
 }
 
 #[cfg(test)]

@@ -4,73 +4,73 @@ use proptest::prelude::*;
 
 const LIMIT: Limits = Limits::of_bytes(10_000);
 
-fn edit<'a>(old: &'a str, new: &'a str, which: Which, leniency: Leniency) -> Edit<'a> {
-    Edit { old: old.as_bytes(), new: new.as_bytes(), which, leniency }
+fn edit<'a>(old: &'a str, new: &'a str, occurrences: Occurrences, leniency: Leniency) -> Edit<'a> {
+    Edit { old: old.as_bytes(), new: new.as_bytes(), occurrences, leniency }
 }
 
 fn text(replaced: Result<Replaced, EditError>) -> Result<String, EditError> {
     replaced.map(|replaced| String::from_utf8(replaced.text).unwrap())
 }
 
-fn only(within: &str, old: &str, new: &str) -> Result<String, EditError> {
-    text(replace(within.as_bytes(), &edit(old, new, Which::Only, Leniency::Exact), LIMIT))
+fn single(within: &str, old: &str, new: &str) -> Result<String, EditError> {
+    text(replace(within.as_bytes(), &edit(old, new, Occurrences::Single, Leniency::Exact), LIMIT))
 }
 
 fn all(within: &str, old: &str, new: &str) -> Result<String, EditError> {
-    text(replace(within.as_bytes(), &edit(old, new, Which::All, Leniency::Exact), LIMIT))
+    text(replace(within.as_bytes(), &edit(old, new, Occurrences::All, Leniency::Exact), LIMIT))
 }
 
-fn fuzzy(within: &str, old: &str, new: &str) -> Result<(String, Level), EditError> {
-    let replaced = replace(within.as_bytes(), &edit(old, new, Which::Only, Leniency::Fuzzy), LIMIT)?;
+fn fuzzy(within: &str, old: &str, new: &str) -> Result<(String, MatchLevel), EditError> {
+    let replaced = replace(within.as_bytes(), &edit(old, new, Occurrences::Single, Leniency::Fuzzy), LIMIT)?;
     Ok((String::from_utf8(replaced.text).unwrap(), replaced.level))
 }
 
 #[test]
 fn the_replacement_is_literal() {
-    assert_eq!(only("a b c", "b", "$1 \\0 &").unwrap(), "a $1 \\0 & c");
+    assert_eq!(single("a b c", "b", "$1 \\0 &").unwrap(), "a $1 \\0 & c");
 }
 
 #[test]
 fn nothing_but_the_match_changes() {
-    assert_eq!(only("a\r\nb\nc\r", "b", "B").unwrap(), "a\r\nB\nc\r");
+    assert_eq!(single("a\r\nb\nc\r", "b", "B").unwrap(), "a\r\nB\nc\r");
 }
 
 #[test]
-fn a_difference_in_line_endings_alone_does_not_count() {
-    assert_eq!(only("one\r\ntwo\r\nthree\r\n", "one\ntwo", "1\n2").unwrap(), "1\r\n2\r\nthree\r\n");
-    assert_eq!(only("one\ntwo\n", "one\r\ntwo", "1").unwrap(), "1\n");
-    assert_eq!(only("é\r\nb\r\nc", "b\nc", "x").unwrap(), "é\r\nx");
-    assert_eq!(only("a\r\nb\nc\r\nd", "a\nb\nc\n", "A\nB\nC\n").unwrap(), "A\r\nB\nC\r\nd");
+fn a_difference_only_in_line_endings_is_ignored() {
+    assert_eq!(single("one\r\ntwo\r\nthree\r\n", "one\ntwo", "1\n2").unwrap(), "1\r\n2\r\nthree\r\n");
+    assert_eq!(single("one\ntwo\n", "one\r\ntwo", "1").unwrap(), "1\n");
+    assert_eq!(single("é\r\nb\r\nc", "b\nc", "x").unwrap(), "é\r\nx");
+    assert_eq!(single("a\r\nb\nc\r\nd", "a\nb\nc\n", "A\nB\nC\n").unwrap(), "A\r\nB\nC\r\nd");
 }
 
 #[test]
-fn lines_that_come_in_take_the_ending_of_the_file() {
-    assert_eq!(only("a\r\nb\r\n", "a", "a\nnew").unwrap(), "a\r\nnew\r\nb\r\n");
-    assert_eq!(only("a\r\nb\n", "b", "b\nnew").unwrap(), "a\r\nb\nnew\n", "mixed endings are left as given");
+fn new_lines_get_the_ending_of_the_file() {
+    assert_eq!(single("a\r\nb\r\n", "a", "a\nnew").unwrap(), "a\r\nnew\r\nb\r\n");
+    assert_eq!(single("a\r\nb\n", "b", "b\nnew").unwrap(), "a\r\nb\nnew\n", "mixed endings are left as given");
 }
 
 #[test]
-fn a_match_never_parts_a_carriage_return_from_its_newline() {
-    assert_eq!(only("a\r\nb\r\nc", "\nb", "").unwrap(), "a\r\nc");
-    assert_eq!(only("a\r\nb\r\nc", "b\n", "").unwrap(), "a\r\nc");
-    assert_eq!(only("a\r\r\nb", "\nb", "").unwrap(), "a\r");
+fn a_match_never_separates_a_carriage_return_from_its_newline() {
+    assert_eq!(single("a\r\nb\r\nc", "\nb", "").unwrap(), "a\r\nc");
+    assert_eq!(single("a\r\nb\r\nc", "b\n", "").unwrap(), "a\r\nc");
+    assert_eq!(single("a\r\r\nb", "\nb", "").unwrap(), "a\r");
 }
 
 #[test]
-fn places_that_differ_in_their_endings_alone_are_all_found() {
+fn matches_with_different_endings_are_all_found() {
     let within = "a\nb\n--\na\r\nb\r\n";
-    assert_eq!(only(within, "a\nb", "x").unwrap_err().kind(), ErrorKind::NotUnique);
+    assert_eq!(single(within, "a\nb", "x").unwrap_err().kind(), ErrorKind::NotUnique);
     assert_eq!(all(within, "a\nb", "x\ny").unwrap(), "x\ny\n--\nx\r\ny\r\n");
 }
 
 #[test]
-fn an_edit_of_nothing_but_endings_is_taken_as_given() {
-    assert_eq!(only("a\nb\n", "a\n", "a\r\n").unwrap(), "a\r\nb\n");
+fn an_edit_that_changes_only_endings_keeps_the_given_endings() {
+    assert_eq!(single("a\nb\n", "a\n", "a\r\n").unwrap(), "a\r\nb\n");
     assert_eq!(all("a\r\nb\r\n", "\r\n", "\n").unwrap(), "a\nb\n");
 }
 
 #[test]
-fn a_result_that_would_be_too_large_is_refused_before_it_is_made() {
+fn a_result_that_would_be_too_large_is_refused_before_it_is_built() {
     let within = "a".repeat(5_000);
     let error = all(&within, "a", &"b".repeat(20_000_000)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TooLarge);
@@ -78,25 +78,25 @@ fn a_result_that_would_be_too_large_is_refused_before_it_is_made() {
 }
 
 #[test]
-fn a_long_search_in_a_long_text_takes_no_time() {
+fn a_long_text_is_searched_for_in_a_long_file_in_linear_time() {
     let within = "a".repeat(4_000_000);
-    assert_eq!(only(&within, &within[..2_000_000], "b").unwrap_err().kind(), ErrorKind::NotUnique);
+    assert_eq!(single(&within, &within[..2_000_000], "b").unwrap_err().kind(), ErrorKind::NotUnique);
     let missing = format!("{}b", &within[..2_000_000]);
-    assert_eq!(only(&within, &missing, "b").unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(single(&within, &missing, "b").unwrap_err().kind(), ErrorKind::NotFound);
     assert_eq!(fuzzy(&within, &missing, "b").unwrap_err().kind(), ErrorKind::NotFound);
 }
 
 #[test]
-fn a_text_that_is_not_there_is_refused() {
-    assert_eq!(only("abc", "x", "y").unwrap_err().kind(), ErrorKind::NotFound);
-    assert_eq!(only("abc", "", "y").unwrap_err().kind(), ErrorKind::InvalidArgument);
+fn a_text_that_is_not_found_is_refused() {
+    assert_eq!(single("abc", "x", "y").unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(single("abc", "", "y").unwrap_err().kind(), ErrorKind::InvalidArgument);
 }
 
 #[test]
-fn an_ambiguous_text_is_refused_naming_the_lines() {
-    let error = only("x\ny\nx\n", "x", "z").unwrap_err();
+fn an_ambiguous_text_is_refused_with_the_lines_of_its_matches() {
+    let error = single("x\ny\nx\n", "x", "z").unwrap_err();
     assert!(matches!(&error, EditError::NotUnique { lines, count: 2, .. } if *lines == [1, 3]), "{error}");
-    assert_eq!(only("aaa", "aa", "b").unwrap_err().kind(), ErrorKind::NotUnique, "overlapping places count");
+    assert_eq!(single("aaa", "aa", "b").unwrap_err().kind(), ErrorKind::NotUnique, "overlapping matches count");
 }
 
 #[test]
@@ -108,44 +108,47 @@ fn all_occurrences_are_replaced_without_overlap() {
 }
 
 #[test]
-fn trailing_whitespace_is_overlooked_only_when_asked_to() {
+fn trailing_whitespace_is_ignored_only_by_a_fuzzy_edit() {
     let within = "one  \r\ntwo\t\r\nthree\r\n";
     let (result, level) = fuzzy(within, "one\ntwo\n", "1\n2\n").unwrap();
-    assert_eq!((result.as_str(), level), ("1\r\n2\r\nthree\r\n", Level::TrailingWhitespace));
-    let error = only(within, "one\ntwo\n", "1").unwrap_err();
-    assert!(matches!(&error, EditError::NotFound { looser: Some(Level::TrailingWhitespace), .. }), "{error}");
-    let lesson = error.to_string();
-    assert!(lesson.contains("lines 1 to 2 would match if whitespace at the ends of lines did not count"), "{lesson}");
-    assert!(lesson.contains("First difference at line 1: trailing whitespace"), "{lesson}");
+    assert_eq!((result.as_str(), level), ("1\r\n2\r\nthree\r\n", MatchLevel::TrailingWhitespace));
+    let error = single(within, "one\ntwo\n", "1").unwrap_err();
+    assert!(
+        matches!(&error, EditError::NotFound { looser_level: Some(MatchLevel::TrailingWhitespace), .. }),
+        "{error}"
+    );
+    let message = error.to_string();
+    assert!(message.contains("lines 1 to 2 would match if whitespace at the ends of lines did not count"), "{message}");
+    assert!(message.contains("First difference at line 1: trailing whitespace"), "{message}");
 }
 
 #[test]
-fn blanks_at_the_end_of_what_is_sought_stand_for_the_end_of_a_line() {
+fn whitespace_at_the_end_of_the_old_text_matches_only_at_the_end_of_a_line() {
     assert_eq!(fuzzy("a\nret xyz\n", "ret x  ", "y").unwrap_err().kind(), ErrorKind::NotFound);
     assert_eq!(fuzzy("a\nret x\n", "ret x  ", "y").unwrap().0, "a\ny\n");
 }
 
 #[test]
-fn typographic_characters_are_taken_for_ascii_ones() {
+fn typographic_characters_match_ascii_ones() {
     let (result, level) = fuzzy("say “hi” — now…\nbye\n", "\"hi\" - now...", "'ho'").unwrap();
-    assert_eq!((result.as_str(), level), ("say 'ho'\nbye\n", Level::Punctuation));
+    assert_eq!((result.as_str(), level), ("say 'ho'\nbye\n", MatchLevel::Punctuation));
     assert_eq!(fuzzy("a\u{A0}b\u{A0}\nc", "a b\nc", "x").unwrap().0, "x");
     assert_eq!(fuzzy("x = 'a'\n", "x = ‘a’", "y").unwrap().0, "y\n");
     assert_eq!(fuzzy("wait… now", "..", "x").unwrap_err().kind(), ErrorKind::NotFound, "no part of a character");
 }
 
 #[test]
-fn a_uniform_shift_is_followed_by_the_inserted_text() {
+fn the_new_text_is_indented_like_the_file() {
     let within = "fn a() {\n        if x {\n            y();\n        }\n}\n";
     let (result, level) = fuzzy(within, "if x {\n    y();\n}\n", "if z {\n    w();\n\n    v();\n}\n").unwrap();
-    assert_eq!(level, Level::Indentation);
+    assert_eq!(level, MatchLevel::Indentation);
     assert_eq!(result, "fn a() {\n        if z {\n            w();\n\n            v();\n        }\n}\n");
     let (result, _) = fuzzy("a\n  b\n", "    a\n      b", "    c").unwrap();
     assert_eq!(result, "c\n");
 }
 
 #[test]
-fn tabs_are_followed_where_spaces_were_given() {
+fn spaces_in_the_new_text_become_tabs_if_the_file_has_tabs() {
     let within = "{\n\tif x {\n\t\ty();\n\t}\n}\n";
     let (result, _) = fuzzy(within, "    if x {\n        y();\n    }", "    if x {\n        z();\n    }").unwrap();
     assert_eq!(result, "{\n\tif x {\n\t\tz();\n\t}\n}\n");
@@ -153,23 +156,27 @@ fn tabs_are_followed_where_spaces_were_given() {
 
 #[test]
 fn a_text_that_ends_within_a_line_ending_is_found() {
-    assert_eq!(only("a\nb\r\nc", "a\nb\r", "x").unwrap(), "x\nc");
+    assert_eq!(single("a\nb\r\nc", "a\nb\r", "x").unwrap(), "x\nc");
     assert_eq!(all("a\r\n\r\na\r\n\r\n", "\n\r", "x").unwrap(), "a\rx\na\rx\n");
 }
 
 #[test]
-fn a_looser_level_must_give_exactly_one_place() {
+fn a_looser_level_must_have_exactly_one_match() {
     let error = fuzzy("a \nb\n--\na  \nb\n", "a\nb", "x").unwrap_err();
     assert!(matches!(&error, EditError::NotUnique { lines, .. } if *lines == [1, 4]), "{error}");
     let neighbours = "  a\n  a\n";
     assert_eq!(fuzzy(neighbours, "      a\n", "      b\n").unwrap_err().kind(), ErrorKind::NotUnique);
-    assert_eq!(fuzzy("  \n \n", "   \n", "x").unwrap_err().kind(), ErrorKind::NotFound, "blanks alone are nowhere");
+    assert_eq!(
+        fuzzy("  \n \n", "   \n", "x").unwrap_err().kind(),
+        ErrorKind::NotFound,
+        "whitespace alone is not matched"
+    );
 }
 
 #[test]
-fn a_place_is_not_the_only_one_because_the_others_come_late() {
-    let look_alikes = "a\n    b\n".repeat(120);
-    let within = format!("{}  a\n    b\n{look_alikes}  a\n    b\n", &look_alikes[..8 * 99]);
+fn matches_beyond_the_limit_still_make_a_match_ambiguous() {
+    let similar_lines = "a\n    b\n".repeat(120);
+    let within = format!("{}  a\n    b\n{similar_lines}  a\n    b\n", &similar_lines[..8 * 99]);
     assert_eq!(fuzzy(&within, "a\n  b\n", "c\n").unwrap_err().kind(), ErrorKind::NotUnique);
     let everywhere = "a\n    b\n".repeat(20_000);
     let within = format!("  a\n    b\n{everywhere}");
@@ -177,27 +184,27 @@ fn a_place_is_not_the_only_one_because_the_others_come_late() {
 }
 
 #[test]
-fn a_place_is_not_the_only_one_because_the_new_text_does_not_fit_the_other() {
+fn a_match_that_the_new_text_does_not_fit_still_makes_the_other_ambiguous() {
     let within = "\ta\n--\na\n";
     assert_eq!(fuzzy(within, "  a\n", "b\n").unwrap_err().kind(), ErrorKind::NotUnique);
     assert_eq!(fuzzy("a\n", "  a\n", "b\n").unwrap_err().kind(), ErrorKind::NotFound, "b cannot be moved to the left");
 }
 
 #[test]
-fn bytes_that_are_no_utf8_are_found_and_kept() {
-    let edit = Edit { old: b"\xe9t", new: b"\xe8", which: Which::Only, leniency: Leniency::Exact };
+fn bytes_that_are_not_utf8_are_found_and_kept() {
+    let edit = Edit { old: b"\xe9t", new: b"\xe8", occurrences: Occurrences::Single, leniency: Leniency::Exact };
     assert_eq!(replace(b"caf\xe9t\xff", &edit, LIMIT).unwrap().text, b"caf\xe8\xff");
 }
 
 #[test]
 fn edits_in_order_see_the_ones_before_and_fail_together() {
     let edits = [
-        edit("a", "b", Which::Only, Leniency::Exact),
-        edit("b", "c", Which::All, Leniency::Exact),
-        edit("x", "y", Which::Only, Leniency::Exact),
+        edit("a", "b", Occurrences::Single, Leniency::Exact),
+        edit("b", "c", Occurrences::All, Leniency::Exact),
+        edit("x", "y", Occurrences::Single, Leniency::Exact),
     ];
     let done = replace_in_order(b"a b", &edits[..2], LIMIT).unwrap();
-    assert_eq!((done.text.as_slice(), done.edits), (&b"c c"[..], vec![(1, Level::Exact), (2, Level::Exact)]));
+    assert_eq!((done.text.as_slice(), done.edits), (&b"c c"[..], vec![(1, MatchLevel::Exact), (2, MatchLevel::Exact)]));
     let error = replace_in_order(b"a b", &edits, LIMIT).unwrap_err();
     assert!(matches!(&error, EditError::Edit { number: 3, count: 3, .. }), "{error}");
     assert_eq!(error.kind(), ErrorKind::NotFound);
@@ -219,7 +226,7 @@ proptest! {
     ) {
         let within = format!("{before}X{spread}“Y”{after}");
         for leniency in [Leniency::Exact, Leniency::Fuzzy] {
-            let edit = edit("X\n\"Y\"", "Z", Which::Only, leniency);
+            let edit = edit("X\n\"Y\"", "Z", Occurrences::Single, leniency);
             if let Ok(replaced) = replace(within.as_bytes(), &edit, LIMIT) {
                 prop_assert_eq!(String::from_utf8(replaced.text).unwrap(), format!("{}Z{}", before, after));
             }
@@ -228,9 +235,9 @@ proptest! {
 
     #[test]
     fn any_old_and_new_text_is_handled(within in "[ab \t\r\n“…]{0,20}", old in "[ab \t\r\n\"….]{1,6}", new in "[ab\r\n]{0,6}") {
-        for which in [Which::Only, Which::All] {
+        for occurrences in [Occurrences::Single, Occurrences::All] {
             for leniency in [Leniency::Exact, Leniency::Fuzzy] {
-                let replaced = replace(within.as_bytes(), &edit(&old, &new, which, leniency), LIMIT);
+                let replaced = replace(within.as_bytes(), &edit(&old, &new, occurrences, leniency), LIMIT);
                 if let Ok(replaced) = replaced {
                     prop_assert!(String::from_utf8(replaced.text).is_ok());
                 }

@@ -1,55 +1,56 @@
-//! Where a text that is not there would most likely have been meant.
+//! Finds the lines of a file that are most similar to a text that was not found.
 
-use crate::limits::Stop;
-use crate::lines::{Line, is_solid};
+use crate::limits::StopFlag;
+use crate::lines::{Line, has_text};
 use std::collections::HashMap;
 
-/// No more lines of the wanted text are looked at than this.
-const WANTED_LINES: usize = 200;
-/// A line that stands in more places than this says nothing about where.
-const RARE: usize = 20;
-/// A file of more bytes is not searched line by line for something similar.
-const SCANNED_BYTES: usize = 1_000_000;
+/// Maximum number of lines of the wanted text that are compared.
+const COMPARED_LINES_MAX: usize = 200;
+/// Maximum number of occurrences of a line in the file that still help to find the position.
+const RARE_LINE_MAX: usize = 20;
+/// Maximum size of a file in which similar lines are searched for, which compares each line.
+const SCANNED_BYTES_MAX: usize = 1_000_000;
 
-/// A stretch of the file's lines.
+/// A range of lines of a file, by index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Region {
+pub(crate) struct LineRange {
     pub start: usize,
     pub len: usize,
 }
 
-/// The stretch of the file most like the wanted lines: the one most rare lines of theirs point at, else the one with the
-/// most similar line.
-pub(crate) fn nearest(file: &[Line], wanted: &[&[u8]], stop: Stop) -> Option<Region> {
-    let looked_at = &wanted[..wanted.len().min(WANTED_LINES)];
-    let start = most_pointed_at(file, looked_at, stop).or_else(|| most_similar(file, looked_at, stop))?;
+/// Returns the range of the file that is most similar to the wanted lines: the one on which most equal, rare lines
+/// agree, or else the one with the most similar line.
+pub(crate) fn most_similar_range(file: &[Line], wanted: &[&[u8]], stop: StopFlag) -> Option<LineRange> {
+    let compared = &wanted[..wanted.len().min(COMPARED_LINES_MAX)];
+    let start = start_by_equal_lines(file, compared, stop).or_else(|| start_by_similar_line(file, compared, stop))?;
     let len = wanted.len().min(file.len() - start);
-    Some(Region { start, len })
+    Some(LineRange { start, len })
 }
 
-fn most_pointed_at(file: &[Line], wanted: &[&[u8]], stop: Stop) -> Option<usize> {
-    let mut places: HashMap<&[u8], Vec<usize>> = HashMap::new();
-    for line in wanted.iter().filter(|line| is_solid(line)) {
-        places.insert(line.trim_ascii(), Vec::new());
+/// Returns the start on which most lines that are equal in both texts agree.
+fn start_by_equal_lines(file: &[Line], wanted: &[&[u8]], stop: StopFlag) -> Option<usize> {
+    let mut occurrences: HashMap<&[u8], Vec<usize>> = HashMap::new();
+    for line in wanted.iter().filter(|line| has_text(line)) {
+        occurrences.insert(line.trim_ascii(), Vec::new());
     }
     for (at, line) in file.iter().enumerate() {
         if stop.is_set_at(at) {
             return None;
         }
-        if let Some(places) = places.get_mut(line.body.trim_ascii())
-            && places.len() <= RARE
+        if let Some(occurrences) = occurrences.get_mut(line.body.trim_ascii())
+            && occurrences.len() <= RARE_LINE_MAX
         {
-            places.push(at);
+            occurrences.push(at);
         }
     }
     let mut votes: HashMap<usize, usize> = HashMap::new();
     for (n, line) in wanted.iter().enumerate() {
-        let places = places.get(line.trim_ascii()).filter(|places| places.len() <= RARE);
-        for at in places.into_iter().flatten() {
+        let occurrences = occurrences.get(line.trim_ascii()).filter(|occurrences| occurrences.len() <= RARE_LINE_MAX);
+        for at in occurrences.into_iter().flatten() {
             *votes.entry(at.saturating_sub(n)).or_default() += 1;
         }
     }
-    // A line or two more or less in between moves the votes apart; neighbours count half.
+    // Added or missing lines in between spread the votes, so votes for the neighbouring starts count half.
     let weight = |start: usize| {
         let at = |start: usize| votes.get(&start).copied().unwrap_or(0);
         2 * at(start) + at(start + 1) + start.checked_sub(1).map_or(0, at)
@@ -57,13 +58,14 @@ fn most_pointed_at(file: &[Line], wanted: &[&[u8]], stop: Stop) -> Option<usize>
     votes.keys().copied().max_by_key(|start| (weight(*start), usize::MAX - start))
 }
 
-fn most_similar(file: &[Line], wanted: &[&[u8]], stop: Stop) -> Option<usize> {
-    const COMPARED_LINES: usize = 4;
-    if file.last().is_none_or(|line| line.end() > SCANNED_BYTES) {
+/// Returns the start at which one of the first wanted lines is most similar to the line of the file.
+fn start_by_similar_line(file: &[Line], wanted: &[&[u8]], stop: StopFlag) -> Option<usize> {
+    const SCANNED_LINES: usize = 4;
+    if file.last().is_none_or(|line| line.end() > SCANNED_BYTES_MAX) {
         return None;
     }
     let mut best = (0, 0);
-    for (n, line) in wanted.iter().enumerate().filter(|(_, line)| is_solid(line)).take(COMPARED_LINES) {
+    for (n, line) in wanted.iter().enumerate().filter(|(_, line)| has_text(line)).take(SCANNED_LINES) {
         for (at, candidate) in file.iter().enumerate() {
             if stop.is_set_at(at) {
                 return None;
@@ -77,7 +79,7 @@ fn most_similar(file: &[Line], wanted: &[&[u8]], stop: Stop) -> Option<usize> {
     (best.0 >= 50).then_some(best.1)
 }
 
-/// How much of two lines is the same from their two ends inwards, whatever their indentation and case.
+/// Returns the share of two lines that is equal, counted from both ends and without indentation and case.
 pub(crate) fn similarity_percent(one: &[u8], other: &[u8]) -> usize {
     let (one, other) = (one.trim_ascii(), other.trim_ascii());
     let longest = one.len().max(other.len());

@@ -1,22 +1,22 @@
 use super::*;
 use crate::lines::split;
 
-fn nearest_to(file: &str, wanted: &str) -> Option<Region> {
+fn most_similar(file: &str, wanted: &str) -> Option<LineRange> {
     let wanted: Vec<&[u8]> = wanted.lines().map(str::as_bytes).collect();
-    nearest(&split(file.as_bytes()), &wanted, Stop::never())
+    most_similar_range(&split(file.as_bytes()), &wanted, StopFlag::never())
 }
 
 #[test]
-fn rare_lines_point_at_the_place() {
+fn equal_rare_lines_determine_the_range() {
     let file = "x\n}\n}\nalpha\nbeta\ngamma\n}\n";
-    assert_eq!(nearest_to(file, "alpha\nBETA\ngamma"), Some(Region { start: 3, len: 3 }));
+    assert_eq!(most_similar(file, "alpha\nBETA\ngamma"), Some(LineRange { start: 3, len: 3 }));
 }
 
 #[test]
-fn a_similar_line_is_found_where_none_is_the_same() {
-    assert_eq!(nearest_to("one\nlet total = 1;\nthree\n", "let totals = 1;"), Some(Region { start: 1, len: 1 }));
-    assert_eq!(nearest_to("one\ntwo\n", "something else"), None);
-    assert_eq!(nearest_to("", "x"), None);
+fn a_similar_line_is_found_if_no_line_is_equal() {
+    assert_eq!(most_similar("one\nlet total = 1;\nthree\n", "let totals = 1;"), Some(LineRange { start: 1, len: 1 }));
+    assert_eq!(most_similar("one\ntwo\n", "something else"), None);
+    assert_eq!(most_similar("", "x"), None);
 }
 
 #[test]

@@ -1,21 +1,22 @@
 //! What a commit changed, as a unified diff.
 
 use crate::heavy;
-use crate::write_text::seen;
+use crate::write_text::seen_if_any;
 use std::collections::BTreeMap;
-use toolrest_core::{Content, Effect, EffectKind, FileType, Result, WsPath};
+use toolrest_core::{CallCx, Content, Effect, EffectKind, FileType, Result, WsPath};
 use toolrest_edit::diff::{FileChange, LIMIT_BYTES, Origin, Side};
 
 /// One effect of a commit as a part of a diff, with what the file held before and after, where it is a file. Another
 /// name and another mode are told in git's words.
 pub async fn effect_diff(
+    cx: &CallCx,
     effect: Effect,
     before: Option<Content>,
     after: Option<Content>,
-    limit_bytes: usize,
 ) -> Result<String> {
+    let limit_bytes = cx.limits.response_bytes;
     let bytes_of = |content: &Option<Content>| content.as_ref().map_or(0, |content| content.stored().len());
-    heavy::run(bytes_of(&before) + bytes_of(&after), move |stop| {
+    heavy::run(cx, bytes_of(&before) + bytes_of(&after), move |stop| {
         let path = effect.path.without_slash().as_bytes();
         if let (EffectKind::Move, Some(from)) = (effect.op, &effect.from) {
             let side = |path| Some(Side { path, content: b"", mode: None });
@@ -23,12 +24,13 @@ pub async fn effect_diff(
                 FileChange { old: side(from.without_slash().as_bytes()), new: side(path), origin: Origin::Renamed };
             return Ok(moved.unified(LIMIT_BYTES, stop));
         }
-        let shown = |content: Content| {
+        let held = |content: Content| {
             let is_document = matches!(&content, Content::Json(json) if json.document_text().is_some());
-            let file_type = if is_document { FileType::Document } else { FileType::Canvas };
-            seen(&(file_type, content), &effect.path, limit_bytes)
+            (if is_document { FileType::Document } else { FileType::Canvas }, content)
         };
-        let (before, after) = (before.map(shown).transpose()?, after.map(shown).transpose()?);
+        let (before, after) = (before.map(held), after.map(held));
+        let before = seen_if_any(before.as_ref(), &effect.path, limit_bytes)?;
+        let after = seen_if_any(after.as_ref(), &effect.path, limit_bytes)?;
         let side = |content, mode| Side { path, content, mode };
         let change = FileChange {
             old: before.as_deref().map(|content| side(content, effect.mode_before)),

@@ -3,7 +3,9 @@
 use crate::exec::{Asked, Executor, Language, Libraries, Program, Ran, WORKSPACE};
 use crate::read::read_bounded;
 use std::sync::Arc;
-use toolrest_core::{CallCx, Content, ErrorKind, FileType, LeftOut, LeftOutReason, Result, ToolError, WsPath};
+use toolrest_core::{
+    BYTE_ORDER_MARK, CallCx, Content, ErrorKind, FileType, LeftOut, LeftOutReason, Result, ToolError, WsPath,
+};
 
 /// Runs the script and sees to it that a plot was written.
 const WRAPPER: &str = include_str!("data/script.py");
@@ -37,11 +39,7 @@ pub async fn image_fault(cx: &CallCx, image: &WsPath, ran: &Ran) -> Result<Optio
         Err(error) if error.kind == ErrorKind::NotFound => return Ok(Some(missing(image, ran))),
         Err(error) => return Err(error),
     };
-    let is_image = match &file.content {
-        Some(Content::Bytes(bytes)) => is_image(bytes),
-        Some(Content::Text(text)) => is_image(text.as_bytes()),
-        Some(Content::Encoded(_) | Content::Json(_)) | None => false,
-    };
+    let is_image = file.content.as_ref().is_some_and(is_image_content);
     Ok((!is_image).then(|| format!("{image} is not an image: it is neither PNG, JPEG, GIF, WebP, SVG nor PDF")))
 }
 
@@ -82,6 +80,16 @@ fn program(input: &WsPath, image: Option<&WsPath>, script: &str) -> Result<Progr
     env.extend(image.clone().map(|image| ("OUTPUT_IMAGE".to_owned(), image)));
     let arguments = [Some(input), image].into_iter().flatten().collect();
     Ok(Program { language: Language::Python, code, arguments, env, libraries: Libraries::Needed })
+}
+
+/// Tells an image by its content. One that is a text may be in any encoding.
+fn is_image_content(content: &Content) -> bool {
+    match content {
+        Content::Bytes(bytes) => is_image(bytes),
+        Content::Text(text) => is_image(text.as_bytes()),
+        Content::Encoded(text) => is_image(text.text().trim_start_matches(BYTE_ORDER_MARK).as_bytes()),
+        Content::Json(_) => false,
+    }
 }
 
 /// Tells an image by its first bytes.

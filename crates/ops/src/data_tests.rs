@@ -1,5 +1,5 @@
-use super::{is_image, program};
-use toolrest_core::WsPath;
+use super::{is_image, is_image_content, program};
+use toolrest_core::{Content, WsPath};
 
 fn path(text: &str) -> WsPath {
     WsPath::relative(text).unwrap()
@@ -35,4 +35,15 @@ fn images_are_told_by_how_they_begin() {
     assert!(images.into_iter().all(is_image));
     let others: [&[u8]; 5] = [b"", b"PNG", b"RIFF\x10\0\0\0WAVE", b"<?xml version='1.0'?><html/>", b"hello"];
     assert!(!others.into_iter().any(is_image));
+}
+
+#[test]
+fn an_image_of_text_may_be_in_any_encoding() {
+    let svg = "<?xml version='1.0'?>\n<svg xmlns='x'><text>caf\u{e9}</text></svg>";
+    let utf16: Vec<u8> = format!("\u{feff}{svg}").encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let latin1: Vec<u8> = svg.chars().map(|c| u8::try_from(c).unwrap()).collect();
+    for bytes in [svg.into(), format!("\u{feff}{svg}").into_bytes(), latin1, utf16] {
+        assert!(is_image_content(&Content::of_bytes(bytes)));
+    }
+    assert!(!is_image_content(&Content::of_bytes(b"caf\xe9".to_vec())));
 }

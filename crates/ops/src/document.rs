@@ -112,6 +112,7 @@ impl Editable {
                 if !json.is_object() {
                     return Err(unfit("The file must still hold a JSON object after the edit; nothing was written"));
                 }
+                json.check_unique_keys().map_err(|error| unfit(format!("{error}; nothing was written")))?;
                 Ok(Content::Json(json.compact()))
             }
             Whole::Encoded(encoding) => match encoding.encode(&text) {

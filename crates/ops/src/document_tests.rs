@@ -76,3 +76,12 @@ fn a_nul_cannot_be_edited_into_a_document() {
         assert_eq!(editable.put_back("a\0".into()).unwrap_err().kind, ErrorKind::WrongType);
     }
 }
+
+#[test]
+fn an_edit_of_json_may_not_leave_a_key_twice() {
+    let editable =
+        Editable::of(Content::Json(json(r#"{"a":1,"b":2}"#)), FileType::Canvas, &WsPath::root(), 1_000).unwrap();
+    let error = editable.put_back(r#"{"a": 1, "a": 2}"#.to_owned()).unwrap_err();
+    assert_eq!((error.kind, error.argument_at_fault()), (ErrorKind::WrongType, Some("content")));
+    assert!(error.message.contains("\"a\" stands twice"), "{error}");
+}

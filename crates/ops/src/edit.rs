@@ -9,7 +9,7 @@ use toolrest_core::{
     WsPath,
 };
 use toolrest_edit::{
-    Edit, EditError, Leniency, Level, Limits, ReplacedInOrder, Which, diff, replace, replace_in_order,
+    Edit, EditError, Leniency, Limits, MatchLevel, Occurrences, ReplacedInOrder, diff, replace, replace_in_order,
 };
 
 /// The most bytes of an explanation: a model has to read it.
@@ -38,7 +38,7 @@ pub struct Replacement {
     /// The text to put in its place.
     pub new: String,
     /// Which occurrences.
-    pub which: Which,
+    pub which: Occurrences,
 }
 
 /// Whether a change is made.
@@ -61,7 +61,7 @@ pub struct Edited {
     /// How many places each replacement changed.
     pub counts: Vec<usize>,
     /// The loosest level at which a text was found.
-    pub matched_with: Level,
+    pub matched_with: MatchLevel,
     /// The change as a unified diff.
     pub diff: String,
 }
@@ -69,7 +69,7 @@ pub struct Edited {
 impl Edited {
     /// How the texts were found, where not all were exactly as given.
     pub fn matched_loosely(&self) -> Option<&'static str> {
-        (self.matched_with != Level::Exact).then(|| self.matched_with.name())
+        (self.matched_with != MatchLevel::Exact).then(|| self.matched_with.name())
     }
 }
 
@@ -85,7 +85,7 @@ pub async fn edit(cx: &CallCx, path: &WsPath, options: &EditOptions) -> Result<E
         }
         let (file_type, file, version) = (entry.file_type, entry.id, entry.version);
         let unchanged = Expect::unchanged(&entry);
-        let done = edited(entry, content, options, cx.limits.response_bytes).await?;
+        let done = edited(cx, entry, content, options).await?;
         let mut edited = Edited {
             file,
             version,
@@ -123,15 +123,16 @@ pub(crate) fn changeable(entry: &Entry) -> Result<()> {
 struct Done {
     content: Content,
     counts: Vec<usize>,
-    matched_with: Level,
+    matched_with: MatchLevel,
     diff: String,
 }
 
-async fn edited(entry: Entry, content: Content, options: &EditOptions, limit_bytes: usize) -> Result<Done> {
+async fn edited(cx: &CallCx, entry: Entry, content: Content, options: &EditOptions) -> Result<Done> {
+    let limit_bytes = cx.limits.response_bytes;
     let given = options.edits.iter().map(|edit| edit.old.len() + edit.new.len()).sum::<usize>();
     let size = usize::try_from(entry.size).unwrap_or(usize::MAX).saturating_add(given);
     let options = options.clone();
-    heavy::run(size, move |stop| {
+    heavy::run(cx, size, move |stop| {
         let limits = Limits { bytes: limit_bytes, stop };
         let editable = Editable::of(content, entry.file_type, &entry.path, limit_bytes)?;
         let edits: Vec<Edit<'_>> = options
@@ -140,7 +141,7 @@ async fn edited(entry: Entry, content: Content, options: &EditOptions, limit_byt
             .map(|edit| Edit {
                 old: edit.old.as_bytes(),
                 new: edit.new.as_bytes(),
-                which: edit.which,
+                occurrences: edit.which,
                 leniency: options.leniency,
             })
             .collect();
@@ -155,7 +156,7 @@ async fn edited(entry: Entry, content: Content, options: &EditOptions, limit_byt
         let name = entry.path.without_slash();
         Ok(Done {
             counts: replaced.edits.iter().map(|(count, _)| *count).collect(),
-            matched_with: replaced.edits.iter().map(|(_, level)| *level).max().unwrap_or(Level::Exact),
+            matched_with: replaced.edits.iter().map(|(_, level)| *level).max().unwrap_or(MatchLevel::Exact),
             diff: diff::unified(name.as_bytes(), Some(editable.text.as_bytes()), Some(text.as_bytes()), stop),
             content: editable.put_back(text)?,
         })
@@ -184,7 +185,7 @@ pub(crate) fn refused(error: &EditError, path: &WsPath, hash: Option<ContentHash
         E::AlreadyApplied => ErrorKind::AlreadyApplied,
         E::Syntax | E::Overlap => ErrorKind::PatchSyntax,
         E::TooLarge => ErrorKind::PayloadTooLarge,
-        E::OtherBase => ErrorKind::Stale,
+        E::BaseMismatch => ErrorKind::Stale,
         E::Stopped => ErrorKind::Cancelled,
     };
     // Failed hunks name their file themselves.

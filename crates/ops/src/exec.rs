@@ -22,10 +22,10 @@ use std::{
     collections::BTreeSet,
     ffi::OsString,
     path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
 };
-use tokio::sync::oneshot;
+use tokio::sync::{OnceCell, oneshot};
 use toolrest_core::{
     CallCx, CheckedIn, Checkout, CheckoutMode, CheckoutOptions, ErrorKind, FairQueue, Ground, HeldFolder, KeepLimits,
     Places, Result, TakenPlace, ToolError,
@@ -38,8 +38,6 @@ use tracing::Instrument;
 
 /// Where a program finds the workspace's files, and starts.
 pub const WORKSPACE: &str = toolrest_core::WORKSPACE_MOUNT;
-/// Where git keeps what it knows of a folder, and what it is to run.
-const REPOSITORY: &str = ".git";
 /// Where a program finds the Python environment with the libraries for data.
 pub const PYTHON: &str = "/opt/toolrest/python";
 
@@ -94,8 +92,21 @@ pub enum WithoutOverlay {
 /// Runs programs, or says why it cannot.
 pub struct Executor {
     options: ExecOptions,
-    state: std::result::Result<Ready, String>,
+    ready: OnceCell<Ready>,
+    refusal: Mutex<Refusal>,
 }
+
+/// Why programs cannot be run.
+#[derive(Default)]
+struct Refusal {
+    reason: String,
+    /// When it is tried again whether they can; never, if the operator wants none.
+    next_try: Option<Instant>,
+}
+
+/// How long it takes at least until it is tried again whether programs can be run: a disk that was full may have room by
+/// then, or the operator may have changed the machine.
+const TRY_AGAIN_AFTER: Duration = Duration::from_secs(10);
 
 /// What it takes to run programs.
 struct Ready {
@@ -104,6 +115,7 @@ struct Ready {
     python: Option<Interpreter>,
     bash: Option<Interpreter>,
     runs: FairQueue,
+    shared: Vec<&'static str>,
 }
 
 /// On which terms a program runs.
@@ -176,16 +188,39 @@ pub struct Ran {
 impl Executor {
     /// Starts the sandbox and proves that it holds. Where it does not, every program is refused.
     pub async fn start(options: ExecOptions) -> Self {
-        let state = Ready::new(&options).await.map_err(|error| error.to_string());
-        if let Err(reason) = &state {
+        let executor = Self { options, ready: OnceCell::new(), refusal: Mutex::default() };
+        if let Err(reason) = executor.try_start().await {
             tracing::error!(reason, "programs cannot be run");
         }
-        Self { options, state }
+        executor
+    }
+
+    /// Starts the sandbox, unless it runs. Remembers why it does not.
+    async fn try_start(&self) -> std::result::Result<&Ready, String> {
+        // Until it is known how this ends, nobody else tries.
+        self.refusal().next_try = Some(Instant::now() + TRY_AGAIN_AFTER);
+        let started = self.ready.get_or_try_init(|| Ready::new(&self.options)).await;
+        started.map_err(|error| {
+            let reason = error.to_string();
+            *self.refusal() = Refusal { reason: reason.clone(), next_try: Some(Instant::now() + TRY_AGAIN_AFTER) };
+            reason
+        })
+    }
+
+    fn refusal(&self) -> MutexGuard<'_, Refusal> {
+        self.refusal.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Refuses every program.
     pub fn refusing(options: ExecOptions, reason: impl Into<String>) -> Self {
-        Self { options, state: Err(reason.into()) }
+        let refusal = Refusal { reason: reason.into(), next_try: None };
+        Self { options, ready: OnceCell::new(), refusal: Mutex::new(refusal) }
+    }
+
+    /// What programs share with each other or with the server, so that tenants are not kept apart. Empty where they are, and
+    /// where no program runs.
+    pub fn shared(&self) -> &[&'static str] {
+        self.ready.get().map_or(&[], |ready| &ready.shared)
     }
 
     /// How long a call may take that runs a program, waiting included.
@@ -201,7 +236,7 @@ impl Executor {
                            `toolrest setup python` and start the server again";
             return Err(self.refuse(cx, ToolError::new(ErrorKind::NotConfigured, message)).await);
         }
-        if let Err(error) = self.ready() {
+        if let Err(error) = self.ready().await {
             return Err(self.refuse(cx, error).await);
         }
         // It is seen through whether the caller stays or not: nobody gets the files before the program is dead.
@@ -222,11 +257,17 @@ impl Executor {
     }
 
     async fn see_through(&self, cx: &CallCx, program: &Program, asked: Asked, mut gone: Gone) -> Result<(Ran, After)> {
-        let ready = self.ready()?;
+        let ready = self.ready().await?;
         let _place = ready.place(cx, &mut gone).await?;
         let mut checkout = self.check_out(cx, CheckoutMode::Aside).await?;
         let terms = self.terms(cx, &*checkout, asked);
-        let ended = match ready.run(&self.options, &checkout.ground(), program, &terms, &mut gone).await {
+        let mut ended = ready.run(&self.options, &checkout.ground(), program, &terms, &mut gone).await;
+        if let Err(toolrest_sandbox::Error::SetUp(_)) = ended {
+            // The program did not start. Its interpreter may have waited since a moment at which the program before had
+            // closed the folder to itself; another one is set up now.
+            ended = ready.run(&self.options, &checkout.ground(), program, &terms, &mut gone).await;
+        }
+        let ended = match ended {
             Err(error) if lacks_overlay(&error) && self.options.without_overlay == WithoutOverlay::RunInPlace => {
                 checkout = self.check_out(cx, CheckoutMode::InPlace).await?;
                 ready.run(&self.options, &checkout.ground(), program, &terms, &mut gone).await
@@ -254,11 +295,19 @@ impl Executor {
         cx.workspace.authorise().await.err().unwrap_or(error)
     }
 
-    fn ready(&self) -> Result<&Ready> {
-        self.state.as_ref().map_err(|reason| {
-            let message = format!("Programs cannot be run here: {reason}");
-            ToolError::new(ErrorKind::SandboxUnavailable, message).detail("missing", reason.as_str())
-        })
+    /// What it takes to run programs. Where that was missing it is looked for again from time to time.
+    async fn ready(&self) -> Result<&Ready> {
+        if let Some(ready) = self.ready.get() {
+            return Ok(ready);
+        }
+        let is_due = self.refusal().next_try.is_some_and(|next| Instant::now() >= next);
+        if is_due && let Ok(ready) = self.try_start().await {
+            tracing::info!("programs can be run now");
+            return Ok(ready);
+        }
+        let reason = self.refusal().reason.clone();
+        let message = format!("Programs cannot be run here: {reason}");
+        Err(ToolError::new(ErrorKind::SandboxUnavailable, message).detail("missing", reason))
     }
 
     async fn check_out(&self, cx: &CallCx, mode: CheckoutMode) -> Result<Box<dyn Checkout>> {
@@ -270,13 +319,15 @@ impl Ready {
     async fn new(options: &ExecOptions) -> toolrest_sandbox::Result<Self> {
         let start = Options { accept_missing: options.accept_missing.clone(), ..Options::default() };
         let sandbox = Sandbox::start(start)?;
-        sandbox.probe().await?.verify()?;
+        let probe = sandbox.probe().await?;
+        probe.verify()?;
         let pool = Pool::new(sandbox, PoolOptions { waiting: options.waiting, ..PoolOptions::default() });
         let python = match &options.python {
             Some(_) => Some(Interpreter::new(Language::Python, format!("{PYTHON}/bin/python3"))),
             None => Interpreter::find(Language::Python).ok(),
         };
-        Ok(Self { pool, python, bash: Interpreter::find(Language::Bash).ok(), runs: FairQueue::new(options.at_once) })
+        let (bash, runs) = (Interpreter::find(Language::Bash).ok(), FairQueue::new(options.at_once));
+        Ok(Self { pool, python, bash, runs, shared: probe.shared })
     }
 
     /// Waits for a place among the programs that run at once. The files are checked out only then: a check-out takes
@@ -361,11 +412,11 @@ impl Ready {
 fn place(ground: &Ground, python: Option<&Path>, limits: &Limits) -> toolrest_sandbox::Result<Place> {
     let mut place = match ground {
         Ground::Folder(folder) => Place::new(source(folder)?, WORKSPACE),
-        Ground::Shared(folder) => {
+        Ground::Shared { folder, read_only } => {
             let (folder, target) = (source(folder)?, WORKSPACE.into());
             let (source, access) = (folder.clone(), Access::ReadWrite);
-            // Git on the host runs what stands in there.
-            let mount = Mount::Folder { source, target, access, frozen: vec![REPOSITORY.into()] };
+            let frozen = read_only.iter().map(|path| path.clone().into_os_string()).collect();
+            let mount = Mount::Folder { source, target, access, frozen };
             Place { mounts: vec![mount], ..Place::new(folder, WORKSPACE) }
         }
         Ground::Overlay { lower, private } => {

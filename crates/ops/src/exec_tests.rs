@@ -16,10 +16,11 @@ fn frozen(ground: &Ground) -> Vec<String> {
 }
 
 #[test]
-fn only_the_repository_of_a_folder_that_others_use_is_kept_from_programs() {
+fn only_the_repositories_of_a_folder_that_others_use_are_kept_from_programs() {
     let path = PathBuf::from("/");
     let folder = HeldFolder { descriptor: Arc::new(File::open(&path).unwrap().into()), path };
-    assert_eq!(frozen(&Ground::Shared(folder.clone())), [".git"]);
+    let read_only = vec![".git".into(), "sub/.git".into()];
+    assert_eq!(frozen(&Ground::Shared { folder: folder.clone(), read_only }), [".git", "sub/.git"]);
     assert!(frozen(&Ground::Folder(folder)).is_empty());
 }
 
@@ -28,7 +29,7 @@ fn failures_do_not_name_folders_of_the_host() {
     let path = PathBuf::from("/usr");
     let folder = HeldFolder { descriptor: Arc::new(File::open(&path).unwrap().into()), path };
     let overlay = Ground::Overlay { lower: folder.clone(), private: folder.clone() };
-    for ground in [Ground::Folder(folder.clone()), Ground::Shared(folder), overlay] {
+    for ground in [Ground::Folder(folder.clone()), Ground::Shared { folder, read_only: Vec::new() }, overlay] {
         let place = place(&ground, None, &Limits::default()).unwrap();
         let sources: Vec<&Source> = place
             .mounts
@@ -38,6 +39,6 @@ fn failures_do_not_name_folders_of_the_host() {
                 Mount::Overlay { lower, private, .. } => lower.iter().chain([private]).collect(),
             })
             .collect();
-        assert!(!sources.is_empty() && sources.iter().all(|source| source.path() == Path::new(WORKSPACE)));
+        assert!(!sources.is_empty() && sources.iter().all(|source| source.label() == Path::new(WORKSPACE)));
     }
 }

@@ -1,16 +1,24 @@
 use super::*;
 use std::time::Duration;
+use toolrest_core::{FairQueue, Places, UserId, WorkspaceId};
 
 #[tokio::test]
-async fn work_is_told_to_stop_when_nobody_waits_for_it() {
-    let (ended, end) = tokio::sync::oneshot::channel();
-    let work = run(FROM_BYTES, move |stop| {
+async fn work_is_told_to_stop_when_nobody_waits_for_it_and_holds_its_place_until_it_ends() {
+    let (account, workspace) = (UserId::new(), WorkspaceId::new());
+    let queue = FairQueue::new(Places { in_all: 1, per_account: 1, per_workspace: 1 });
+    let (go_on, may_end) = std::sync::mpsc::channel::<()>();
+    let (stopped, stop) = tokio::sync::oneshot::channel();
+    let work = run_at(queue.enter(account, workspace).await, move |stop| {
         while !stop.is_set() {
             std::thread::yield_now();
         }
-        _ = ended.send(());
+        _ = stopped.send(());
+        _ = may_end.recv();
         Ok(())
     });
     assert!(tokio::time::timeout(Duration::from_millis(20), work).await.is_err(), "it goes on until it is stopped");
-    tokio::time::timeout(Duration::from_secs(10), end).await.unwrap().unwrap();
+    tokio::time::timeout(Duration::from_secs(10), stop).await.unwrap().unwrap();
+    assert!(queue.try_enter(account, workspace).is_err(), "its thread is still busy");
+    drop(go_on);
+    tokio::time::timeout(Duration::from_secs(10), queue.enter(account, workspace)).await.unwrap();
 }

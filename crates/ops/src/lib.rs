@@ -13,7 +13,6 @@ mod glob;
 mod heavy;
 mod list;
 mod locate;
-mod near;
 pub mod outside;
 mod patch;
 mod place;
@@ -35,7 +34,7 @@ pub use place::{Overwrite, make_dir, move_to, remove, remove_tree, rename, touch
 pub use read::{open, read};
 pub use search::{Below, Case, Extent, PathPattern, Pattern, SearchOptions, Syntax, TreeSearch, search, search_tree};
 pub use text::{FilePage, LinePage, PageLimits, read_page};
-pub use toolrest_edit::{Leniency, Level, Which};
+pub use toolrest_edit::{Leniency, MatchLevel, Occurrences};
 pub use undo::{Force, undo};
 pub use write::{WriteOptions, write};
 pub use write_text::{Given, TextOptions, Written, write_text};

@@ -32,6 +32,19 @@ pub async fn locate_absolute(cx: &CallCx, text: &str) -> Result<WsPath> {
     noted(cx, cx.workspace.locate(text))
 }
 
+/// Reads a path with blanks around it that may be padding: the path of the file that has them in its name, if there is
+/// one, else the path without them.
+pub(crate) async fn locate_padded(cx: &CallCx, text: &str) -> Result<WsPath> {
+    let trimmed = text.trim_ascii();
+    if trimmed != text
+        && let Ok(untrimmed) = locate_absolute(cx, text).await
+        && cx.workspace.stat(&untrimmed).await?.is_some()
+    {
+        return Ok(untrimmed);
+    }
+    locate_absolute(cx, trimmed).await
+}
+
 /// Reads a path from the workspace's root, as specification 000 does: `..` stops at the root, and white space around the
 /// path is dropped, unless a file has the name with it.
 pub async fn locate_posix(cx: &CallCx, text: &str) -> Result<WsPath> {

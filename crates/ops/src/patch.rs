@@ -5,14 +5,14 @@ mod stage;
 
 use crate::edit::{EXPLANATION_BYTES, Run, shortened};
 use crate::heavy;
-use crate::locate::locate_absolute;
+use crate::locate::{locate_absolute, locate_padded};
 use changes::Outcome;
-use stage::Stage;
-use std::collections::{BTreeMap, BTreeSet};
+use stage::{Part, Stage};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use toolrest_core::{CallCx, Change, Changeset, ContentHash, ErrorKind, Removal, Result, ToolError, WsPath};
-use toolrest_edit::patch::{FilePatch, parse};
-use toolrest_edit::{Limits, Stop};
+use toolrest_edit::patch::{Blanks, FilePatch, parse};
+use toolrest_edit::{Limits, StopFlag};
 
 /// How to apply a patch.
 pub struct PatchOptions {
@@ -58,9 +58,17 @@ pub async fn patch(cx: &CallCx, text: &str, options: &PatchOptions) -> Result<Pa
     let text: Arc<str> = text.into();
     let patch = Arc::clone(&text);
     let mut names = Names::new();
-    for name in heavy::run(text.len(), move |_| names_in(&read(&patch)?)).await? {
-        let located = file_path(locate_absolute(cx, &name).await)?;
-        names.insert(name.into_bytes(), located);
+    let parse = move |_: StopFlag<'_>| {
+        let files = read(&patch)?;
+        Ok((names_in(&files)?, files.iter().map(Part::of).collect::<Vec<_>>()))
+    };
+    let (patch_names, parts) = heavy::run(cx, text.len(), parse).await?;
+    for (name, blanks) in patch_names {
+        let located = match blanks {
+            Blanks::PartOfName => locate_absolute(cx, &name).await,
+            Blanks::MaybePadding => locate_padded(cx, &name).await,
+        };
+        names.insert(name.into_bytes(), file_path(located)?);
     }
     let names = Arc::new(names);
     if let Some(path) = options.expected.keys().find(|path| !names.values().any(|named| named == *path)) {
@@ -69,18 +77,15 @@ pub async fn patch(cx: &CallCx, text: &str, options: &PatchOptions) -> Result<Pa
     }
     loop {
         let mut stage = Stage::new(Arc::clone(&names), cx.limits.response_bytes);
-        let mut size = text.len();
-        for path in names.values() {
-            cx.note_path(path);
-            size += stage.load(cx, path, options.expected.get(path)).await?;
-        }
+        stage.load(cx, &parts, &options.expected, text.len()).await?;
+        let size = text.len().saturating_add(stage.bytes());
         let patch = Arc::clone(&text);
-        let work = move |stop: Stop<'_>| {
+        let work = move |stop: StopFlag<'_>| {
             let limits = Limits { bytes: stage.limit_bytes, stop };
             stage.apply_all(&read(&patch)?, limits)?;
             stage.outcome(stop)
         };
-        let Outcome { changes, patched, warnings } = heavy::run(size, work).await?;
+        let Outcome { changes, patched, warnings } = heavy::run(cx, size, work).await?;
         let done = if options.run == Run::Dry { Ok(()) } else { commit(cx, changes).await };
         match done {
             Ok(()) => {
@@ -127,17 +132,23 @@ fn read(text: &str) -> Result<Vec<FilePatch<'_>>> {
 /// The paths that the names in a patch mean.
 type Names = BTreeMap<Vec<u8>, WsPath>;
 
-/// Every name in a patch.
-fn names_in(files: &[FilePatch<'_>]) -> Result<BTreeSet<String>> {
-    let names = files.iter().flat_map(|file| [file.source(), file.target()]).flatten();
-    let text = |name: &[u8]| {
-        String::from_utf8(name.to_vec()).map_err(|_| {
-            let shown = String::from_utf8_lossy(name);
-            let message = format!("The patch names a file in bytes that are no text: {shown}");
-            short(ToolError::new(ErrorKind::InvalidPath, message))
-        })
-    };
-    names.map(text).collect()
+/// Every name in a patch. Blanks around one are part of it if any place says so.
+fn names_in(files: &[FilePatch<'_>]) -> Result<BTreeMap<String, Blanks>> {
+    let mut names = BTreeMap::new();
+    for file in files {
+        for name in [file.source(), file.target()].into_iter().flatten() {
+            let Ok(text) = String::from_utf8(name.to_vec()) else {
+                let shown = String::from_utf8_lossy(name);
+                let message = format!("The patch names a file in bytes that are no text: {shown}");
+                return Err(short(ToolError::new(ErrorKind::InvalidPath, message)));
+            };
+            let blanks = names.entry(text).or_insert(file.blanks);
+            if file.blanks == Blanks::PartOfName {
+                *blanks = Blanks::PartOfName;
+            }
+        }
+    }
+    Ok(names)
 }
 
 /// The path that a name of the patch means, which may not be the root.

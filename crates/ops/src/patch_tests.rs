@@ -12,7 +12,7 @@ fn path(text: &str) -> WsPath {
 /// The names of a patch as paths of a workspace in a database.
 fn located(parts: &[FilePatch<'_>]) -> Result<Names> {
     let path = |name: String| file_path(WsPath::within(&name)).map(|path| (name.into_bytes(), path));
-    names_in(parts)?.into_iter().map(path).collect()
+    names_in(parts)?.into_keys().map(path).collect()
 }
 
 /// A patch applied to texts.
@@ -32,7 +32,7 @@ fn applied(files: &[(&str, &str)], patch: &str) -> Result<Done> {
 
 fn outcome(files: &[(&str, &str)], patch: &str) -> Outcome {
     let done = applied(files, patch).unwrap_or_else(|error| panic!("{}", error.message));
-    done.stage.outcome(Stop::never()).unwrap()
+    done.stage.outcome(StopFlag::never()).unwrap()
 }
 
 /// What is changed, in words.
@@ -60,7 +60,8 @@ fn told(files: &[(&str, &str)], patch: &str) -> Vec<(String, PatchAction)> {
 
 /// The names and texts of all files after a patch.
 fn tree(stage: &Stage) -> Vec<(&str, String)> {
-    let text = |held: &Held, path: &WsPath| String::from_utf8(seen(held, path, LIMIT_BYTES).unwrap()).unwrap();
+    let text =
+        |held: &Held, path: &WsPath| String::from_utf8(seen(held, path, LIMIT_BYTES).unwrap().into_owned()).unwrap();
     let held = stage.places.iter().filter_map(|(path, place)| Some((path, place.now.as_ref()?)));
     held.map(|(path, now)| (path.without_slash(), text(&now.held, path))).collect()
 }

@@ -1,9 +1,9 @@
 //! Changes of place rather than of content: folders, moves, removal.
 
-use crate::{list, near};
+use crate::list;
 use toolrest_core::{
-    CallCx, Change, Changeset, ContentHash, Depth, Destination, Entry, ErrorKind, Expect, FileType, Outcome, Removal,
-    Result, ToolError, WsPath,
+    CallCx, Change, Changeset, ContentHash, Depth, Destination, ErrorKind, Expect, FileType, Outcome, Removal, Result,
+    ToolError, WsPath,
 };
 
 /// Makes a folder and those above it.
@@ -19,13 +19,12 @@ pub async fn touch(cx: &CallCx, path: &WsPath, expected: Option<ContentHash>) ->
 /// Moves a file, or a folder with all that is below it.
 pub async fn move_to(cx: &CallCx, from: &WsPath, to: Destination, expected: Option<ContentHash>) -> Result<Outcome> {
     let moved = commit_one(cx, Change::Move { from: from.clone(), to }, expecting(from, expected)).await;
-    or_near(cx, from, moved).await
+    or_path_at_fault(cx, from, moved).await
 }
 
 /// Moves a file or folder to the trash.
 pub async fn remove(cx: &CallCx, path: &WsPath, removal: Removal, expected: Option<ContentHash>) -> Result<Outcome> {
-    let removed = commit_one(cx, Change::Remove { path: path.clone(), removal }, expecting(path, expected)).await;
-    or_near(cx, path, removed).await
+    commit_one(cx, Change::Remove { path: path.clone(), removal }, expecting(path, expected)).await
 }
 
 /// How often a folder that others write into is looked at anew before its removal is given up.
@@ -35,13 +34,9 @@ const TRIES: usize = 5;
 pub async fn remove_tree(cx: &CallCx, path: &WsPath, expected: Option<ContentHash>) -> Result<Vec<WsPath>> {
     let mut tries = 1;
     loop {
-        // A link goes by itself: what it leads to stays.
-        let is_folder = |entry: Entry| entry.file_type == FileType::Folder && !entry.is_link;
-        let is_folder = cx.workspace.stat(path).await?.is_some_and(is_folder);
-        let mut paths = vec![path.clone()];
-        if is_folder {
-            paths.extend(list(cx, path, Depth::Descendants).await?.entries.into_iter().map(|entry| entry.path));
-        }
+        let below = below(cx, path).await?;
+        let is_folder = below.is_some();
+        let paths: Vec<WsPath> = std::iter::once(path.clone()).chain(below.into_iter().flatten()).collect();
         // What lies in a folder goes before it.
         let removals = paths.iter().rev().map(|path| Change::Remove { path: path.clone(), removal: Removal::Single });
         let changes = Changeset { changes: removals.collect(), ..Changeset::default() };
@@ -51,6 +46,20 @@ pub async fn remove_tree(cx: &CallCx, path: &WsPath, expected: Option<ContentHas
             Err(error) if is_folder && meanwhile(error.kind) && tries < TRIES => tries += 1,
             Err(error) => return Err(error),
         }
+    }
+}
+
+/// The paths below a folder; none for what is removed by itself.
+async fn below(cx: &CallCx, path: &WsPath) -> Result<Option<Vec<WsPath>>> {
+    let entry = cx.workspace.stat(path).await?;
+    // What a link leads to stays.
+    if entry.as_ref().is_some_and(|entry| entry.file_type != FileType::Folder || entry.is_link) {
+        return Ok(None);
+    }
+    match list(cx, path, Depth::Descendants).await {
+        // A link that leads nowhere. A folder of virtual files is not on disk either, but can be listed.
+        Err(error) if entry.is_none() && error.kind == ErrorKind::NotFound => Ok(None),
+        listing => Ok(Some(listing?.entries.into_iter().map(|entry| entry.path).collect())),
     }
 }
 
@@ -79,20 +88,37 @@ pub async fn rename(
     if overwrite == Overwrite::File && from != to && cx.workspace.stat(to).await?.is_some() {
         let make_way = Change::Remove { path: to.clone(), removal: Removal::File };
         let changes = Changeset { changes: vec![make_way, move_it], ..Changeset::default() };
-        let commit = cx.workspace.commit(changes.expecting(expecting(from, expected)), cx).await?;
-        return commit.outcomes.into_iter().last().ok_or_else(no_outcome);
+        let commit = cx.workspace.commit(changes.expecting(expecting(from, expected)), cx).await;
+        let moved = commit.and_then(|commit| commit.outcomes.into_iter().last().ok_or_else(no_outcome));
+        return or_path_at_fault(cx, from, moved).await;
     }
-    or_near(cx, from, commit_one(cx, move_it, expecting(from, expected)).await).await
+    or_path_at_fault(cx, from, commit_one(cx, move_it, expecting(from, expected)).await).await
 }
 
-/// What came of a change, with names like that of the file if it is not there.
-async fn or_near(cx: &CallCx, path: &WsPath, done: Result<Outcome>) -> Result<Outcome> {
-    match done {
-        Err(error) if error.kind == ErrorKind::NotFound => match cx.workspace.stat(path).await {
-            Ok(None) => Err(near::with_names(cx, path, error).await),
-            _ => Err(error),
-        },
-        done => done,
+/// The result of a move. An error names the path at fault as `source` or `destination`.
+async fn or_path_at_fault(cx: &CallCx, from: &WsPath, moved: Result<Outcome>) -> Result<Outcome> {
+    use ErrorKind::{AlreadyExists, InvalidPath, IsDirectory, NotADirectory, NotFound, OutsideWorkspace, ThroughFile};
+    match moved {
+        Err(error)
+            if error.argument_at_fault().is_none()
+                && matches!(
+                    error.kind,
+                    AlreadyExists
+                        | InvalidPath
+                        | IsDirectory
+                        | NotADirectory
+                        | NotFound
+                        | OutsideWorkspace
+                        | ThroughFile
+                ) =>
+        {
+            Err(match cx.workspace.stat(from).await {
+                // The source is there, so it is the destination that cannot be.
+                Ok(Some(_)) => error.about("destination"),
+                Ok(None) | Err(_) => error.about("source"),
+            })
+        }
+        moved => moved,
     }
 }
 

@@ -1,30 +1,41 @@
 //! Reading a file.
 
 use crate::document::Editable;
-use crate::near;
 use std::io::Cursor;
 use toolrest_core::{CallCx, Content, Entry, ErrorKind, File, OpenFile, Result, ToolError, WsPath};
 
 /// Reads a file that is small enough to be worked on in memory. A larger one is refused by its size, before it is read.
 pub(crate) async fn read_bounded(cx: &CallCx, path: &WsPath) -> Result<File> {
-    let limit = cx.limits.response_bytes;
-    if let Some(large) = cx.workspace.open(path, limit as u64).await? {
-        let message = format!(
-            "{path} has {} bytes, over the limit of {limit} for a file that is read as a whole; read a part of it with \
-             a tool that takes an offset and a limit, or work on it with a program",
-            large.entry.size
-        );
-        return Err(ToolError::new(ErrorKind::ResponseTooLarge, message).detail("size", large.entry.size));
+    read_within(cx, path, cx.limits.response_bytes).await
+}
+
+/// Reads a file that has no more than so many bytes. A larger one is refused by its size, before it is read.
+async fn read_within(cx: &CallCx, path: &WsPath, most_bytes: usize) -> Result<File> {
+    let file = cx.workspace.read(path, most_bytes as u64).await?;
+    let size = file.entry.size;
+    if file.content.is_none() && u64::try_from(size).is_ok_and(|size| size > most_bytes as u64) {
+        return Err(too_large(path, size, most_bytes));
     }
-    cx.workspace.read(path).await
+    Ok(file)
+}
+
+/// The refusal of a file that is too large to be read as a whole.
+pub(crate) fn too_large(path: &WsPath, size: i64, limit_bytes: usize) -> ToolError {
+    let message = format!(
+        "{path} has {size} bytes, over the limit of {limit_bytes} for a file that is read as a whole; read a part of it \
+         with a tool that takes an offset and a limit, or work on it with a program"
+    );
+    ToolError::new(ErrorKind::ResponseTooLarge, message).detail("size", size)
 }
 
 /// Reads a file. A folder has no content to read.
 pub async fn read(cx: &CallCx, path: &WsPath) -> Result<(Entry, Content)> {
-    let file = match read_bounded(cx, path).await {
-        Err(error) if error.kind == ErrorKind::NotFound => return Err(near::with_names(cx, path, error).await),
-        read => read?,
-    };
+    read_up_to(cx, path, cx.limits.response_bytes).await
+}
+
+/// Reads a file of up to so many bytes. A folder has no content to read.
+pub(crate) async fn read_up_to(cx: &CallCx, path: &WsPath, most_bytes: usize) -> Result<(Entry, Content)> {
+    let file = read_within(cx, path, most_bytes).await?;
     match file.content {
         Some(content) => Ok((file.entry, content)),
         None => Err(ToolError::new(ErrorKind::IsDirectory, format!("{path} is a folder; list it instead"))),
@@ -36,7 +47,7 @@ pub async fn open(cx: &CallCx, path: &WsPath) -> Result<OpenFile> {
     if let Some(open) = cx.workspace.open(path, 0).await? {
         return Ok(open);
     }
-    let (mut entry, content) = read(cx, path).await?;
+    let (mut entry, content) = read_up_to(cx, path, usize::MAX).await?;
     let bytes = match content {
         Content::Text(text) => text.into_bytes(),
         Content::Encoded(text) => text.into_bytes(),

@@ -57,7 +57,11 @@ pub async fn write(cx: &CallCx, path: &WsPath, value: &JsonText, options: &Write
 
 /// Writes a text over one that has a byte order mark or is not UTF-8, and keeps both; none if the file is no such text.
 async fn put_encoded(cx: &CallCx, path: &WsPath, value: &JsonText, options: &WriteOptions) -> Result<Option<Outcome>> {
-    let Ok(Content::Text(text)) = fit(value, FileType::Document) else { return Ok(None) };
+    let text = match fit(value, FileType::Document) {
+        Ok(Content::Text(text)) => text,
+        Ok(Content::Encoded(text)) => text.text().into_owned(),
+        _ => return Ok(None),
+    };
     loop {
         let (entry, before) = match read(cx, path).await {
             Ok(read) => read,
@@ -101,9 +105,9 @@ async fn put(
     content: Content,
     options: &WriteOptions,
 ) -> Result<Outcome> {
-    let is_plain = content.form() == Form::Text;
+    let is_text = matches!(content.form(), Form::Text | Form::Encoded);
     let put = Put { path: path.clone(), file_type, content, parents: options.parents, executable: None };
     let expected = options.expected.map(|hash| Expect::Hash(path.clone(), hash));
-    let not_encoded = is_plain.then(|| Expect::NotEncoded(path.clone()));
+    let not_encoded = is_text.then(|| Expect::NotEncoded(path.clone()));
     commit_expecting(cx, Change::Put(put), expected.into_iter().chain(not_encoded)).await
 }

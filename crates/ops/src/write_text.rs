@@ -5,11 +5,12 @@ use crate::edit::{Run, changeable};
 use crate::heavy;
 use crate::place::commit_one;
 use crate::read::read_bounded;
+use std::borrow::Cow;
 use std::sync::Arc;
 use toolrest_core::{
     CallCx, Change, Content, ContentHash, ErrorKind, Expect, File, FileType, Parents, Put, Result, ToolError, WsPath,
 };
-use toolrest_edit::{Stop, diff};
+use toolrest_edit::{StopFlag, diff};
 
 /// How to write a file.
 #[derive(Clone, Copy)]
@@ -70,8 +71,9 @@ pub async fn write_text(cx: &CallCx, path: &WsPath, bytes: Vec<u8>, options: &Te
         let (limit_bytes, parents, given) = (cx.limits.response_bytes, options.parents, options.given);
         let size = bytes.len().saturating_add(old_size);
         let (path_of_it, new) = (path.clone(), Arc::clone(&bytes));
-        let work = move |stop: Stop<'_>| written(held.as_ref(), &path_of_it, &new, given, parents, limit_bytes, stop);
-        let (put, written) = heavy::run(size, work).await?;
+        let work =
+            move |stop: StopFlag<'_>| written(held.as_ref(), &path_of_it, &new, given, parents, limit_bytes, stop);
+        let (put, written) = heavy::run(cx, size, work).await?;
         if options.run == Run::Dry {
             return Ok(written);
         }
@@ -92,21 +94,23 @@ fn written(
     given: Given,
     parents: Parents,
     limit_bytes: usize,
-    stop: Stop<'_>,
+    stop: StopFlag<'_>,
 ) -> Result<(Put, Written)> {
     let put = match given {
         Given::Text => put_bytes(held, path, bytes, parents, limit_bytes)?,
         Given::Bytes => put_exactly(held, path, bytes, parents, limit_bytes)?,
     };
-    let old = held.map(|held| seen(held, path, limit_bytes)).transpose()?;
-    let new = seen(&(put.file_type, put.content.clone()), path, limit_bytes)?;
+    let old = seen_if_any(held, path, limit_bytes)?;
+    let new = (put.file_type, put.content);
+    let shown = seen(&new, path, limit_bytes)?;
     let written = Written {
         created: held.is_none(),
-        bytes: put.content.clone().shown(put.file_type).len(),
-        hash: put.content.hash()?,
-        diff: diff::unified(path.without_slash().as_bytes(), old.as_deref(), Some(&new), stop),
+        bytes: new.1.shown_bytes(new.0),
+        hash: new.1.hash()?,
+        diff: diff::unified(path.without_slash().as_bytes(), old.as_deref(), Some(&shown), stop),
     };
-    Ok((put, written))
+    drop(shown);
+    Ok((Put { content: new.1, ..put }, written))
 }
 
 async fn existing(cx: &CallCx, path: &WsPath) -> Result<Option<File>> {
@@ -173,12 +177,21 @@ fn put_exactly(
     Err(ToolError::new(ErrorKind::WrongType, message).about("content"))
 }
 
+/// [`seen`] of a file that may not be there.
+pub(crate) fn seen_if_any<'c>(
+    held: Option<&'c Held>,
+    path: &WsPath,
+    limit_bytes: usize,
+) -> Result<Option<Cow<'c, [u8]>>> {
+    held.map(|held| seen(held, path, limit_bytes)).transpose()
+}
+
 /// What programs and diffs see of a content: texts in UTF-8, other bytes as they are, JSON as its text.
-pub(crate) fn seen((file_type, content): &Held, path: &WsPath, limit_bytes: usize) -> Result<Vec<u8>> {
+pub(crate) fn seen<'c>((file_type, content): &'c Held, path: &WsPath, limit_bytes: usize) -> Result<Cow<'c, [u8]>> {
     match content {
-        Content::Text(text) => Ok(text.as_bytes().to_vec()),
-        Content::Encoded(encoded) => Ok(encoded.text().into_owned().into_bytes()),
-        Content::Bytes(bytes) => Ok(bytes.clone()),
-        Content::Json(_) => Ok(Editable::of(content.clone(), *file_type, path, limit_bytes)?.text.into_bytes()),
+        Content::Text(text) => Ok(text.as_bytes().into()),
+        Content::Encoded(encoded) => Ok(encoded.text().into_owned().into_bytes().into()),
+        Content::Bytes(bytes) => Ok(bytes.into()),
+        Content::Json(_) => Ok(Editable::of(content.clone(), *file_type, path, limit_bytes)?.text.into_bytes().into()),
     }
 }

@@ -1,4 +1,5 @@
-//! Prints how fast kinds of patterns are searched for in a generated text, and how soon a search can be interrupted.
+//! Prints the search speed for kinds of patterns in a generated text, and how soon a search ends when it is
+//! interrupted.
 //!
 //! `cargo run --release -p pgregex --example bench`
 #![allow(clippy::cast_precision_loss)]
@@ -11,13 +12,14 @@ use pgregex::{MatchError, Options, Regex};
 
 const TEXT_BYTES: usize = 16 << 20;
 
-/// A text is searched as often as fits in here.
-const TIME_EACH: Duration = Duration::from_millis(300);
+/// How long each pattern is searched for, again and again, to measure its speed.
+const MEASURED_TIME: Duration = Duration::from_millis(300);
 
+/// Kinds of patterns: a description, the pattern, and whether case is ignored.
 const KINDS: &[(&str, &str, bool)] = &[
     ("literal", "needle_in_hay", false),
-    ("literal without case", "needle_in_hay", true),
-    ("literal that many lines hold", "return", false),
+    ("literal, case-insensitive", "needle_in_hay", true),
+    ("literal in many lines", "return", false),
     ("class", r"\d{4}-\d{2}-\d{2}", false),
     ("words of any script", r"\w+\s+\w+\s+=>", false),
     ("alternatives", "panic|unwrap|expect|todo", false),
@@ -30,8 +32,8 @@ const KINDS: &[(&str, &str, bool)] = &[
     ("back-reference in quotes", r#"(["']).*\1"#, false),
 ];
 
-/// Patterns of many states or many ways, for texts of `a` in which none of them matches.
-const HARD: &[&str] = &[
+/// Patterns with many states or many ways to match, none of which matches a text of `a`.
+const HARD_PATTERNS: &[&str] = &[
     "[n-z]eedle",
     "(a{1,255}){1,20}[c-z]",
     "((a{1,20}){1,20}){1,20}[c-z]",
@@ -66,20 +68,20 @@ fn main() -> Result<(), Box<dyn Error>> {
     let short = format!("{}\n", "a".repeat(99)).repeat(1 << 20);
     let random: String =
         text(&["a", "b"], TEXT_BYTES).chars().map(|c| if c == '\n' || c == 'b' { c } else { 'a' }).collect();
-    for pattern in HARD {
+    for pattern in HARD_PATTERNS {
         let started = Instant::now();
         let regex = Regex::new(pattern, Options { step_limit: u64::MAX, ..Options::default() })?;
         let compiled = started.elapsed().as_secs_f64() * 1e3;
         let delays = [&long, &short, &random].map(|text| match worst_delay(&regex, text.as_bytes()) {
             Some(delay) => format!("{:.1} ms", delay.as_secs_f64() * 1e3),
-            None => "done before".to_owned(),
+            None => "finished".to_owned(),
         });
         println!("{pattern:32} {:>12} {:>16} {:>14} {compiled:>9.1} ms", delays[0], delays[1], delays[2]);
     }
     Ok(())
 }
 
-/// Makes lines that look like source code.
+/// Generates lines that look like source code.
 fn text(words: &[&str], bytes: usize) -> String {
     let mut text = String::with_capacity(bytes + 200);
     let mut seed = 1u64;
@@ -99,23 +101,24 @@ fn text(words: &[&str], bytes: usize) -> String {
     text
 }
 
-/// Gives megabytes in a second.
+/// Returns the search speed in megabytes per second.
 fn speed(regex: &Regex, text: &[u8]) -> f64 {
     let flag = AtomicBool::new(false);
-    let (started, mut rounds) = (Instant::now(), 0);
-    while started.elapsed() < TIME_EACH {
+    let (started, mut searches) = (Instant::now(), 0);
+    while started.elapsed() < MEASURED_TIME {
         std::hint::black_box(regex.matching_lines(text).interrupted_by(&flag).count());
-        rounds += 1;
+        searches += 1;
     }
-    text.len() as f64 * f64::from(rounds) / started.elapsed().as_secs_f64() / 1e6
+    text.len() as f64 * f64::from(searches) / started.elapsed().as_secs_f64() / 1e6
 }
 
-/// Gives the longest of the delays after some times of searching; none if every search had ended before.
+/// Returns the longest delay for interruptions at several times; `None` if every search had ended before.
 fn worst_delay(regex: &Regex, text: &[u8]) -> Option<Duration> {
     [3, 20, 60, 150, 300].into_iter().filter_map(|after| delay(regex, text, Duration::from_millis(after))).max()
 }
 
-/// Gives the time from setting the flag to the end of the search; none if the search had ended before.
+/// Sets the flag `after` some time of searching; returns the time from then to the end of the search, or `None` if the
+/// search had ended before.
 fn delay(regex: &Regex, text: &[u8], after: Duration) -> Option<Duration> {
     let flag = AtomicBool::new(false);
     std::thread::scope(|scope| {

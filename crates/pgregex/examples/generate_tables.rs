@@ -1,4 +1,4 @@
-//! Prints `src/tables.rs` from a running PostgreSQL 15 whose database has the locale C.UTF-8:
+//! Generates `src/tables.rs` from a running PostgreSQL 15 whose database has the locale C.UTF-8:
 //!
 //! ```text
 //! cargo run -p pgregex --example generate_tables -- postgres://user@host/database > tables.rs
@@ -12,7 +12,7 @@ const CLASSES: [&str; 14] = [
     "xdigit",
 ];
 
-/// Every code point that text of PostgreSQL can hold.
+/// Every code point that a text in PostgreSQL can contain.
 const CODE_POINTS: &str = "generate_series(1, 1114111) AS code WHERE code NOT BETWEEN 55296 AND 57343";
 
 #[tokio::main(flavor = "current_thread")]
@@ -34,7 +34,7 @@ async fn main() {
         println!("];");
     }
     println!(
-        "\n/// Runs of characters that have another case: first, last, step, distance to lower case, to upper case."
+        "\n/// Runs of characters that have another case: first, last, step, distance to lower case, distance to upper case."
     );
     println!("pub(crate) const CASES: &[(u32, u32, u32, i32, i32)] = &[");
     print_rows(
@@ -62,7 +62,7 @@ async fn class_ranges(client: &Client, class: &str) -> Vec<(u32, u32)> {
     let sql = format!("SELECT code FROM {CODE_POINTS} AND chr(code) ~ '[[:{class}:]]' ORDER BY code");
     let rows = client.query(&sql, &[]).await.expect("the class");
     let mut ranges: Vec<(u32, u32)> = Vec::new();
-    // Text of PostgreSQL cannot hold NUL, but files can: C counts it as a control character of ASCII.
+    // A text in PostgreSQL cannot contain NUL, but a file can. In C it is an ASCII control character.
     if ["ascii", "cntrl"].contains(&class) {
         ranges.push((0, 0));
     }
@@ -76,6 +76,7 @@ async fn class_ranges(client: &Client, class: &str) -> Vec<(u32, u32)> {
     ranges
 }
 
+/// Characters at equal distances from each other, each at the same distance from its lower and upper case form.
 struct CaseRun {
     first: u32,
     last: u32,
@@ -93,7 +94,8 @@ async fn case_runs(client: &Client) -> Vec<CaseRun> {
     for row in client.query(&sql, &[]).await.expect("the case pairs") {
         let code = u32::try_from(row.get::<_, i32>(0)).unwrap();
         let (to_lower, to_upper) = (row.get(1), row.get(2));
-        // Many alphabets alternate capital and small letters, so the run to extend may be the one before the last.
+        // In many alphabets upper and lower case letters alternate, so the run to extend may be the one before the
+        // last.
         let extended = runs.iter_mut().rev().take(2).find(|run| {
             (run.to_lower, run.to_upper) == (to_lower, to_upper)
                 && code > run.last

@@ -1,4 +1,4 @@
-//! The syntax tree of a pattern: what PostgreSQL's three flavours have in common.
+//! The syntax tree of a pattern, the same for all of PostgreSQL's flavours.
 
 use std::sync::Arc;
 
@@ -8,9 +8,9 @@ use regex_syntax::hir::ClassUnicode;
 #[derive(Debug)]
 pub(crate) struct Pattern {
     pub(crate) root: Node,
-    /// Whether back-references compare without case.
+    /// Whether back-references ignore case.
     pub(crate) case_insensitive: bool,
-    /// For each group, by its number, whether a back-reference names it.
+    /// For each group, by its number, whether a back-reference refers to it.
     pub(crate) referenced: Vec<bool>,
     pub(crate) has_look_around: bool,
     pub(crate) has_word_boundary: bool,
@@ -22,19 +22,19 @@ impl Pattern {
     }
 }
 
-/// A part of a pattern.
+/// A node of the syntax tree.
 #[derive(Debug, Clone)]
 pub(crate) enum Node {
     Empty,
-    /// One character of a set; a set may be empty and then matches nothing.
+    /// One character of a set; an empty set matches nothing.
     Set(Arc<ClassUnicode>),
     Concat(Vec<Node>),
     Alternate(Vec<Node>),
     Repeat(Repeat),
-    /// A group with its number, or none if it does not capture.
+    /// A group with its number, or with `None` if it does not capture.
     Group(Option<usize>, Arc<Node>),
     Assert(Assertion),
-    Look(Look),
+    LookAround(LookAround),
     BackReference(BackReference),
 }
 
@@ -44,14 +44,14 @@ pub(crate) struct Repeat {
     pub(crate) bounds: Bounds,
 }
 
-/// How often something is repeated; no maximum means any number.
+/// The minimum and maximum number of repetitions; without a maximum the number is unlimited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Bounds {
     pub(crate) min: u32,
     pub(crate) max: Option<u32>,
 }
 
-/// A condition on the place between two characters.
+/// A zero-width condition on a position between two characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Assertion {
     LineStart,
@@ -63,7 +63,9 @@ pub(crate) enum Assertion {
 }
 
 impl Assertion {
-    /// Tells whether the condition holds, given whether the neighbours are word characters; none at a line's end.
+    /// Returns whether the assertion holds between two characters.
+    ///
+    /// Each argument says whether that neighbour is a word character; it is `None` at the start or end of the line.
     pub(crate) fn holds(self, before: Option<bool>, after: Option<bool>) -> bool {
         let (word_before, word_after) = (before.unwrap_or(false), after.unwrap_or(false));
         match self {
@@ -77,14 +79,15 @@ impl Assertion {
     }
 }
 
+/// A look-ahead or look-behind.
 #[derive(Debug, Clone)]
-pub(crate) struct Look {
+pub(crate) struct LookAround {
     pub(crate) direction: Direction,
     pub(crate) polarity: Polarity,
     pub(crate) node: Arc<Node>,
 }
 
-/// Where look-around looks, and which way an automaton reads.
+/// The direction of a look-around, and the direction in which an NFA reads a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Direction {
     Ahead,
@@ -100,13 +103,13 @@ pub(crate) enum Polarity {
 #[derive(Debug, Clone)]
 pub(crate) struct BackReference {
     pub(crate) group: usize,
-    /// What the group can match: the reference matches some of it, regardless of the group's conditions on its place.
+    /// The content of the group. What the reference matches also matches this node with its assertions ignored.
     pub(crate) node: Arc<Node>,
 }
 
-/// Whether conditions on the place count; inside what stands for a back-reference they do not.
+/// Whether a translation keeps assertions. Those in the copy of a group that replaces a back-reference are ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Conditions {
-    Kept,
-    Dropped,
+pub(crate) enum AssertionMode {
+    Checked,
+    Ignored,
 }

@@ -1,98 +1,102 @@
-//! Back-references: tries all ways to divide a line until one makes every reference equal what its group holds.
+//! Matches patterns with back-references by backtracking: tries all ways to match the groups until one makes every
+//! reference equal to the text of its group.
 //!
-//! The stack is a vector of bounded length, so long lines are safe.
+//! The backtrack stack is a vector of limited length, so a long line cannot overflow the stack of the thread.
 
-mod code;
+mod instructions;
 
 use std::collections::HashSet;
 
-pub(crate) use code::Code;
-use code::{Address, Instruction, Slot};
+pub(crate) use instructions::Instructions;
+use instructions::{Address, Instruction, Slot};
 
 use crate::classes;
 use crate::error::MatchError;
-use crate::simulate::{Line, Steps};
+use crate::simulate::{DecodedLine, StepBudget};
 
-/// How many forks may be met from one start before they are remembered; most searches end long before.
-const FORKS_FORGOTTEN: usize = 1 << 12;
+/// Number of splits executed from one start position before visited ones are recorded. Most searches end long before,
+/// and recording takes time.
+const SPLITS_BEFORE_RECORDING: usize = 1 << 12;
 
-/// How many numbers are remembered at most.
-const REMEMBERED_MAX: usize = 1 << 22;
+/// Maximum size of the recorded splits, in numbers of four bytes.
+const RECORDED_MAX: usize = 1 << 22;
 
-/// How long the stack may become: some 64 MB.
+/// Maximum length of the backtrack stack: about 64 MB.
 const STACK_MAX: usize = 1 << 22;
 
-/// What a slot holds that is not marked.
-const UNMARKED: u32 = u32::MAX;
+/// The value of a slot without a position.
+const UNSET: u32 = u32::MAX;
 
-/// How characters are compared.
+/// How a back-reference compares characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Comparison {
-    WithCase,
-    WithoutCase,
+    Exact,
+    IgnoreCase,
 }
 
-/// Tells whether the code matches some part of the line.
+/// Returns whether the pattern matches some part of the line.
 pub(crate) fn is_match(
-    code: &Code,
+    instructions: &Instructions,
     comparison: Comparison,
-    line: &Line,
-    steps: &mut Steps,
+    line: &DecodedLine,
+    steps: &mut StepBudget,
 ) -> Result<bool, MatchError> {
     let folded = match comparison {
-        Comparison::WithCase => None,
-        Comparison::WithoutCase => Some(lower(&line.codes, steps)?),
+        Comparison::Exact => None,
+        Comparison::IgnoreCase => Some(to_lower(&line.codes, steps)?),
     };
-    let mut machine = Machine {
-        code,
+    let mut backtracker = Backtracker {
+        instructions,
         line,
         compared: folded.as_deref().unwrap_or(&line.codes),
-        slots: vec![UNMARKED; code.slots],
+        slots: vec![UNSET; instructions.slot_count],
         stack: Vec::new(),
-        forks: 0,
-        tried: HashSet::new(),
-        remembered: 0,
+        splits: 0,
+        visited: HashSet::new(),
+        recorded: 0,
     };
     for start in 0..=line.codes.len() {
-        if machine.run(start, steps)? {
+        if backtracker.run(start, steps)? {
             return Ok(true);
         }
     }
     Ok(false)
 }
 
-/// What is done when a way has failed.
+/// An entry of the backtrack stack: what to do when the current attempt has failed.
 #[derive(Debug)]
-enum Retreat {
-    TryFrom { address: Address, place: usize },
-    Restore { slot: Slot, value: u32 },
+enum Frame {
+    /// Try another alternative.
+    Resume { address: Address, position: usize },
+    /// Undo a change of a slot.
+    RestoreSlot { slot: Slot, value: u32 },
 }
 
-struct Machine<'m> {
-    code: &'m Code,
-    line: &'m Line<'m>,
-    /// The line as back-references see it.
+struct Backtracker<'m> {
+    instructions: &'m Instructions,
+    line: &'m DecodedLine<'m>,
+    /// The line as back-references compare it: in lower case if case is ignored.
     compared: &'m [u32],
     slots: Vec<u32>,
-    stack: Vec<Retreat>,
-    /// How many forks were met from the present start.
-    forks: usize,
-    /// The forks that were tried: address, place and slots, on which all that follows depends.
-    tried: HashSet<Box<[u32]>>,
-    /// How many numbers stand in them.
-    remembered: usize,
+    stack: Vec<Frame>,
+    /// Number of splits executed from the current start position.
+    splits: usize,
+    /// The splits executed so far, each as its address, position and slots: all that its result depends on.
+    visited: HashSet<Box<[u32]>>,
+    /// The total size of the entries in `visited`.
+    recorded: usize,
 }
 
-impl Machine<'_> {
-    /// Tries all ways that start at a place.
-    fn run(&mut self, start: usize, steps: &mut Steps) -> Result<bool, MatchError> {
-        self.forks = 0;
-        self.stack.push(Retreat::TryFrom { address: self.code.start, place: start });
-        while let Some(retreat) = self.stack.pop() {
-            match retreat {
-                Retreat::Restore { slot, value } => self.slots[slot as usize] = value,
-                Retreat::TryFrom { address, place } => {
-                    if self.advance(address, place, steps)? {
+impl Backtracker<'_> {
+    /// Returns whether there is a match that starts at a position.
+    fn run(&mut self, start: usize, steps: &mut StepBudget) -> Result<bool, MatchError> {
+        self.splits = 0;
+        self.stack.push(Frame::Resume { address: self.instructions.start, position: start });
+        while let Some(frame) = self.stack.pop() {
+            match frame {
+                Frame::RestoreSlot { slot, value } => self.slots[slot as usize] = value,
+                Frame::Resume { address, position } => {
+                    if self.execute(address, position, steps)? {
                         return Ok(true);
                     }
                 }
@@ -101,46 +105,57 @@ impl Machine<'_> {
         Ok(false)
     }
 
-    /// Follows one way to its end, and leaves the others on the stack.
-    fn advance(&mut self, mut address: Address, mut place: usize, steps: &mut Steps) -> Result<bool, MatchError> {
+    /// Executes instructions until a match or a failure; alternatives are pushed on the stack.
+    fn execute(
+        &mut self,
+        mut address: Address,
+        mut position: usize,
+        steps: &mut StepBudget,
+    ) -> Result<bool, MatchError> {
         loop {
             steps.take(1)?;
             if self.stack.len() > STACK_MAX {
                 return Err(steps.exceeded());
             }
-            let next = match self.code.instructions[address as usize] {
+            let next = match self.instructions.list[address as usize] {
                 Instruction::Match => return Ok(true),
                 Instruction::Set { set, next } => {
-                    let is_member = self.line.is_member(set, place);
-                    place += 1;
+                    let is_member = self.line.is_member(set, position);
+                    position += 1;
                     is_member.then_some(next)
                 }
                 Instruction::Split { first, second } => {
-                    let is_new = self.is_new(address, place);
+                    let is_new = self.visit(address, position);
                     if is_new {
-                        self.stack.push(Retreat::TryFrom { address: second, place });
+                        self.stack.push(Frame::Resume { address: second, position });
                     }
                     is_new.then_some(first)
                 }
-                Instruction::Assert { assertion, next } => self.line.holds(assertion, place).then_some(next),
-                Instruction::Look { look, next } => self.line.look_holds(look, place).then_some(next),
-                Instruction::Mark { slot, next } => {
-                    self.set(slot, number(place));
+                Instruction::Assert { assertion, next } => {
+                    self.line.assertion_holds(assertion, position).then_some(next)
+                }
+                Instruction::LookAround { look_around, next } => {
+                    self.line.look_around_holds(look_around, position).then_some(next)
+                }
+                Instruction::SavePosition { slot, next } => {
+                    self.set_slot(slot, slot_value(position));
                     Some(next)
                 }
-                Instruction::Forget { first, last, next } => {
-                    for slot in first..last {
-                        self.set(slot, UNMARKED);
+                Instruction::ClearSlots { start, end, next } => {
+                    for slot in start..end {
+                        self.set_slot(slot, UNSET);
                     }
                     Some(next)
                 }
-                Instruction::Progress { slot, next } => (self.slots[slot as usize] as usize != place).then_some(next),
-                Instruction::Held { start, next } => self.held(start).map(|_| next),
-                Instruction::Again { start, next } => {
-                    let held = self.held(start);
-                    steps.take(held.map_or(0, <[u32]>::len))?;
-                    let length = held.filter(|held| self.compared[place..].starts_with(held)).map(<[u32]>::len);
-                    place += length.unwrap_or(0);
+                Instruction::RequireProgress { slot, next } => {
+                    (self.slots[slot as usize] as usize != position).then_some(next)
+                }
+                Instruction::RequireGroup { start, next } => self.group_text(start).map(|_| next),
+                Instruction::BackReference { start, next } => {
+                    let text = self.group_text(start);
+                    steps.take(text.map_or(0, <[u32]>::len))?;
+                    let length = text.filter(|text| self.compared[position..].starts_with(text)).map(<[u32]>::len);
+                    position += length.unwrap_or(0);
                     length.map(|_| next)
                 }
             };
@@ -151,38 +166,39 @@ impl Machine<'_> {
         }
     }
 
-    /// Tells whether a fork is worth trying: it is not if it was tried before, for it failed or will be gone on with.
-    fn is_new(&mut self, address: Address, place: usize) -> bool {
-        self.forks += 1;
-        if self.forks <= FORKS_FORGOTTEN || self.remembered >= REMEMBERED_MAX {
+    /// Records a split; returns whether to execute it. One that was recorded before has failed already, or the
+    /// alternative that is left of it is still on the stack.
+    fn visit(&mut self, address: Address, position: usize) -> bool {
+        self.splits += 1;
+        if self.splits <= SPLITS_BEFORE_RECORDING || self.recorded >= RECORDED_MAX {
             return true;
         }
-        let slots: &[u32] = if self.code.depends_on_groups[address as usize] { &self.slots } else { &[] };
-        let fork: Box<[u32]> = [address, number(place)].into_iter().chain(slots.iter().copied()).collect();
-        self.remembered += fork.len();
-        self.tried.insert(fork)
+        let slots: &[u32] = if self.instructions.depends_on_groups[address as usize] { &self.slots } else { &[] };
+        let split: Box<[u32]> = [address, slot_value(position)].into_iter().chain(slots.iter().copied()).collect();
+        self.recorded += split.len();
+        self.visited.insert(split)
     }
 
-    fn set(&mut self, slot: Slot, value: u32) {
+    fn set_slot(&mut self, slot: Slot, value: u32) {
         let before = std::mem::replace(&mut self.slots[slot as usize], value);
         if before != value {
-            self.stack.push(Retreat::Restore { slot, value: before });
+            self.stack.push(Frame::RestoreSlot { slot, value: before });
         }
     }
 
-    /// Gives what a group holds, if it took part.
-    fn held(&self, start: Slot) -> Option<&[u32]> {
+    /// Returns the text that a group has matched; `None` if it has not matched. `start` is the first slot of the group.
+    fn group_text(&self, start: Slot) -> Option<&[u32]> {
         let (start, end) = (self.slots[start as usize], self.slots[start as usize + 1]);
-        (end != UNMARKED).then(|| &self.compared[start as usize..end as usize])
+        (end != UNSET).then(|| &self.compared[start as usize..end as usize])
     }
 }
 
-/// Gives a place as slots hold it; a line beyond four billion characters would exceed any limit of steps.
-fn number(place: usize) -> u32 {
-    u32::try_from(place).unwrap_or(UNMARKED)
+/// Converts a position to the value of a slot. A line of more than four billion characters would exceed any step limit.
+fn slot_value(position: usize) -> u32 {
+    u32::try_from(position).unwrap_or(UNSET)
 }
 
-fn lower(codes: &[u32], steps: &mut Steps) -> Result<Vec<u32>, MatchError> {
+fn to_lower(codes: &[u32], steps: &mut StepBudget) -> Result<Vec<u32>, MatchError> {
     let mut lower = Vec::with_capacity(codes.len());
     for &code in codes {
         steps.take(1)?;

@@ -1,40 +1,41 @@
-//! Bracket expressions: `[...]` in all flavours.
+//! Bracket expressions (`[...]`) of all flavours.
 
 use regex_syntax::hir::ClassUnicode;
 
 use crate::classes::{self, Class};
-use crate::cursor::{Cursor, Fault, Parsed};
+use crate::cursor::{Cursor, ParseResult, SyntaxError};
 use crate::error::ErrorKind;
 use crate::escape::{self, Escape};
 
-/// What a backslash in brackets is.
+/// The meaning of a backslash in a bracket expression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Backslash {
-    /// The start of an escape, in a pattern with so many groups opened.
+    /// It starts an escape. `groups_opened` is the number of groups that the pattern has opened so far.
     Escapes {
         groups_opened: usize,
     },
     Literal,
 }
 
-/// How the members of a bracket expression are understood.
+/// The parts of the syntax that depend on the flavour and the options.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rules {
     pub(crate) backslash: Backslash,
     pub(crate) case_insensitive: bool,
 }
 
-/// A member of a bracket expression: only a character can be the end of a range.
+/// A member of a bracket expression. Only a single character can be the end of a range.
 enum Member {
     Character(u32),
-    /// `[.x.]`, which PostgreSQL takes for a range of one: without case, a title case letter stays in it.
+    /// `[.x.]`. PostgreSQL treats it as the range from `x` to `x`, which makes a difference for title case letters: a
+    /// case-insensitive range contains the letter itself, a case-insensitive character only its two other forms.
     Element(u32),
     Set(ClassUnicode),
 }
 
-/// Reads a bracket expression; the cursor stands on its `[`.
-pub(crate) fn read(cursor: &mut Cursor, rules: Rules) -> Parsed<ClassUnicode> {
-    Bracket { start: cursor.place, cursor, rules }.read()
+/// Parses a bracket expression; the cursor is at its `[`.
+pub(crate) fn read(cursor: &mut Cursor, rules: Rules) -> ParseResult<ClassUnicode> {
+    Bracket { start: cursor.position, cursor, rules }.read()
 }
 
 struct Bracket<'c, 'p> {
@@ -44,10 +45,10 @@ struct Bracket<'c, 'p> {
 }
 
 impl Bracket<'_, '_> {
-    fn read(mut self) -> Parsed<ClassUnicode> {
-        self.cursor.place += 1;
+    fn read(mut self) -> ParseResult<ClassUnicode> {
+        self.cursor.position += 1;
         let is_negated = self.cursor.eat("^");
-        // Right at the start, `]` and `-` are members like any other.
+        // As the first member, `]` and `-` are ordinary characters.
         let mut set = self.member_or_range()?;
         while !self.cursor.eat("]") {
             if self.cursor.is_at("-") && !self.cursor.is_at("-]") {
@@ -61,13 +62,14 @@ impl Bracket<'_, '_> {
         Ok(set)
     }
 
-    /// Tells what is wrong with what was just read; where the pattern ends behind it, the missing end comes first.
-    fn wrong(&self, kind: ErrorKind) -> Fault {
+    /// Returns the error for what was just read. If the pattern ends here, a missing `]` is reported instead, as in
+    /// PostgreSQL.
+    fn error(&self, kind: ErrorKind) -> SyntaxError {
         let kind = if self.cursor.peek().is_none() { ErrorKind::Brackets } else { kind };
         (kind, self.start)
     }
 
-    fn member_or_range(&mut self) -> Parsed<ClassUnicode> {
+    fn member_or_range(&mut self) -> ParseResult<ClassUnicode> {
         let case_insensitive = self.rules.case_insensitive;
         let member = self.member()?;
         let (Member::Character(first) | Member::Element(first)) = member else {
@@ -82,21 +84,21 @@ impl Bracket<'_, '_> {
         match self.member()? {
             Member::Set(_) => Err(self.invalid_range()),
             Member::Character(last) | Member::Element(last) if first <= last => {
-                Ok(classes::range(first, last, case_insensitive))
+                Ok(classes::range_set(first, last, case_insensitive))
             }
-            _ => Err(self.wrong(ErrorKind::CharacterRange)),
+            _ => Err(self.error(ErrorKind::CharacterRange)),
         }
     }
 
     fn set(&self, member: Member) -> ClassUnicode {
         match member {
-            Member::Character(code) => classes::one(code, self.rules.case_insensitive),
-            Member::Element(code) => classes::range(code, code, self.rules.case_insensitive),
+            Member::Character(code) => classes::character_set(code, self.rules.case_insensitive),
+            Member::Element(code) => classes::range_set(code, code, self.rules.case_insensitive),
             Member::Set(set) => set,
         }
     }
 
-    fn member(&mut self) -> Parsed<Member> {
+    fn member(&mut self) -> ParseResult<Member> {
         for kind in ['.', '=', ':'] {
             if self.cursor.eat(&format!("[{kind}")) {
                 return self.named(kind);
@@ -108,24 +110,24 @@ impl Bracket<'_, '_> {
         }
     }
 
-    /// Reads `name.]`, `name=]` or `name:]`.
-    fn named(&mut self, kind: char) -> Parsed<Member> {
+    /// Parses the rest of a named member: `name.]`, `name=]` or `name:]`.
+    fn named(&mut self, kind: char) -> ParseResult<Member> {
         let rest = self.cursor.rest();
         let length = rest.windows(2).position(|pair| pair == [kind, ']']).ok_or(self.unbalanced())?;
         let name: String = rest[..length].iter().collect();
-        self.cursor.place += length + 2;
+        self.cursor.position += length + 2;
         let case_insensitive = self.rules.case_insensitive;
         Ok(match (kind, Class::named(&name), classes::collating_element(&name)) {
             (':', Some(class), _) => Member::Set(class.set(case_insensitive)),
-            (':', None, _) => return Err(self.wrong(ErrorKind::CharacterClass)),
+            (':', None, _) => return Err(self.error(ErrorKind::CharacterClass)),
             ('.', _, Some(code)) => Member::Element(code),
-            (_, _, Some(code)) => Member::Set(classes::one(code, case_insensitive)),
-            (_, _, None) => return Err(self.wrong(ErrorKind::CollatingElement)),
+            (_, _, Some(code)) => Member::Set(classes::character_set(code, case_insensitive)),
+            (_, _, None) => return Err(self.error(ErrorKind::CollatingElement)),
         })
     }
 
-    fn escape(&mut self, groups_opened: usize) -> Parsed<Member> {
-        let start = self.cursor.place;
+    fn escape(&mut self, groups_opened: usize) -> ParseResult<Member> {
+        let start = self.cursor.position;
         let case_insensitive = self.rules.case_insensitive;
         match escape::read(self.cursor, groups_opened)? {
             Escape::Character(code) => Ok(Member::Character(code)),
@@ -139,11 +141,11 @@ impl Bracket<'_, '_> {
         }
     }
 
-    fn invalid_range(&self) -> Fault {
+    fn invalid_range(&self) -> SyntaxError {
         (ErrorKind::CharacterRange, self.start)
     }
 
-    fn unbalanced(&self) -> Fault {
+    fn unbalanced(&self) -> SyntaxError {
         (ErrorKind::Brackets, self.start)
     }
 }

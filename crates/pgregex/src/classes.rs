@@ -1,10 +1,10 @@
-//! Character classes and case pairs, as PostgreSQL sees them under C.UTF-8.
+//! Character classes and case conversion of PostgreSQL with the locale C.UTF-8.
 
 use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
 
 use crate::tables;
 
-/// A class that `[[:name:]]`, `\d`, `\s` or `\w` names.
+/// A character class: `[[:name:]]`, `\d`, `\s` or `\w`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Class {
     Alnum,
@@ -24,6 +24,7 @@ pub(crate) enum Class {
 }
 
 impl Class {
+    /// Returns the class of `[[:name:]]`.
     pub(crate) fn named(name: &str) -> Option<Self> {
         Some(match name {
             "alnum" => Self::Alnum,
@@ -69,7 +70,7 @@ impl Class {
         ranges.get(index).is_some_and(|&(start, _)| start <= code)
     }
 
-    /// Gives the members; without case, the two classes of one case mean all letters.
+    /// Returns the members. If case is ignored, `lower` and `upper` contain all letters.
     pub(crate) fn set(self, case_insensitive: bool) -> ClassUnicode {
         let class = match self {
             Self::Lower | Self::Upper if case_insensitive => Self::Alpha,
@@ -77,13 +78,13 @@ impl Class {
         };
         let mut set = ClassUnicode::empty();
         for &(start, end) in class.ranges() {
-            push(&mut set, start, end);
+            push_range(&mut set, start, end);
         }
         set
     }
 }
 
-/// Tells whether a code point is a word character.
+/// Returns whether a code point is a word character.
 pub(crate) fn is_word(code: u32) -> bool {
     if let Ok(byte) = u8::try_from(code)
         && byte.is_ascii()
@@ -93,8 +94,8 @@ pub(crate) fn is_word(code: u32) -> bool {
     Class::Word.contains(code)
 }
 
-/// Adds a range of code points; those that no text can hold are left out.
-fn push(set: &mut ClassUnicode, start: u32, end: u32) {
+/// Adds a range of code points. Surrogates and code points beyond Unicode are left out, as no text contains them.
+fn push_range(set: &mut ClassUnicode, start: u32, end: u32) {
     const SURROGATES: std::ops::RangeInclusive<u32> = 0xd800..=0xdfff;
     let start = if SURROGATES.contains(&start) { 0xe000 } else { start };
     let end = if SURROGATES.contains(&end) { 0xd7ff } else { end.min(u32::from(char::MAX)) };
@@ -105,26 +106,28 @@ fn push(set: &mut ClassUnicode, start: u32, end: u32) {
     }
 }
 
-/// Gives the set of all characters.
-pub(crate) fn any() -> ClassUnicode {
+/// Returns the set of all characters.
+pub(crate) fn any_character() -> ClassUnicode {
     ClassUnicode::new([ClassUnicodeRange::new('\0', char::MAX)])
 }
 
-/// Gives the set for one character of a pattern.
+/// Returns the set that one character of a pattern matches.
 ///
-/// Without case it is the lower and the upper form, which leaves out a title case letter itself, as PostgreSQL does.
-pub(crate) fn one(code: u32, case_insensitive: bool) -> ClassUnicode {
+/// If case is ignored, the set has the lower and upper case forms only, and so not a title case letter itself, as in
+/// PostgreSQL.
+pub(crate) fn character_set(code: u32, case_insensitive: bool) -> ClassUnicode {
     let mut set = ClassUnicode::empty();
     for code in if case_insensitive { [lower(code), upper(code)] } else { [code; 2] } {
-        push(&mut set, code, code);
+        push_range(&mut set, code, code);
     }
     set
 }
 
-/// Gives the set for a range; without case, all forms of its characters and those themselves.
-pub(crate) fn range(start: u32, end: u32, case_insensitive: bool) -> ClassUnicode {
+/// Returns the set that a range matches. If case is ignored, it also has the lower and upper case forms of all
+/// characters in the range.
+pub(crate) fn range_set(start: u32, end: u32, case_insensitive: bool) -> ClassUnicode {
     let mut set = ClassUnicode::empty();
-    push(&mut set, start, end);
+    push_range(&mut set, start, end);
     if case_insensitive {
         for &(first, last, step, to_lower, to_upper) in tables::CASES {
             if last < start || end < first {
@@ -132,7 +135,7 @@ pub(crate) fn range(start: u32, end: u32, case_insensitive: bool) -> ClassUnicod
             }
             for code in (first..=last).step_by(step as usize).filter(|code| (start..=end).contains(code)) {
                 for code in [code.wrapping_add_signed(to_lower), code.wrapping_add_signed(to_upper)] {
-                    push(&mut set, code, code);
+                    push_range(&mut set, code, code);
                 }
             }
         }
@@ -140,18 +143,19 @@ pub(crate) fn range(start: u32, end: u32, case_insensitive: bool) -> ClassUnicod
     set
 }
 
-/// Gives the lower case form of a code point, which may be itself.
+/// Returns the lower case form of a code point, or the code point itself if it has none.
 pub(crate) fn lower(code: u32) -> u32 {
-    code.wrapping_add_signed(distances(code).0)
+    code.wrapping_add_signed(case_distances(code).0)
 }
 
 fn upper(code: u32) -> u32 {
-    code.wrapping_add_signed(distances(code).1)
+    code.wrapping_add_signed(case_distances(code).1)
 }
 
-/// Gives the distances to the lower and the upper case form.
-fn distances(code: u32) -> (i32, i32) {
-    // Runs of step two overlap with the next one, so the run may lie one before the place where it would be expected.
+/// Returns the distances from a code point to its lower and its upper case form.
+fn case_distances(code: u32) -> (i32, i32) {
+    // A run of step two may overlap the next run, so the code point may be in the last run that starts before it or in
+    // the one before that.
     let index = tables::CASES.partition_point(|&(first, ..)| first <= code);
     for &(first, last, step, to_lower, to_upper) in tables::CASES[..index].iter().rev().take(2) {
         if code <= last && (code - first).is_multiple_of(step) {
@@ -161,16 +165,17 @@ fn distances(code: u32) -> (i32, i32) {
     (0, 0)
 }
 
-/// Gives the character that POSIX calls `name`, for `[[.name.]]`.
+/// Returns the character of `[[.name.]]`: `name` is a single character or a POSIX name.
 pub(crate) fn collating_element(name: &str) -> Option<u32> {
     let mut characters = name.chars();
     if let (Some(only), None) = (characters.next(), characters.next()) {
         return Some(only.into());
     }
-    NAMES.iter().find(|(known, _)| *known == name).map(|&(_, character)| character.into())
+    CHARACTER_NAMES.iter().find(|(known, _)| *known == name).map(|&(_, character)| character.into())
 }
 
-const NAMES: [(&str, char); 95] = [
+/// The POSIX names of ASCII characters.
+const CHARACTER_NAMES: [(&str, char); 95] = [
     ("NUL", '\0'),
     ("SOH", '\x01'),
     ("STX", '\x02'),

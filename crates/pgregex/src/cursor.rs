@@ -1,62 +1,65 @@
-//! A place in a pattern, and the ways to move it on.
+//! A cursor over the characters of a pattern.
 
 use crate::error::ErrorKind;
 
-/// What is wrong with a pattern, and at which character.
-pub(crate) type Fault = (ErrorKind, usize);
+/// The kind of a syntax error and the index of the character at which it was found.
+pub(crate) type SyntaxError = (ErrorKind, usize);
 
-pub(crate) type Parsed<T> = Result<T, Fault>;
+pub(crate) type ParseResult<T> = Result<T, SyntaxError>;
 
 /// Reads a pattern character by character.
 #[derive(Debug)]
 pub(crate) struct Cursor<'p> {
     pattern: &'p [char],
-    pub(crate) place: usize,
+    pub(crate) position: usize,
 }
 
 impl<'p> Cursor<'p> {
-    pub(crate) fn new(pattern: &'p [char], place: usize) -> Self {
-        Self { pattern, place }
+    pub(crate) fn new(pattern: &'p [char], position: usize) -> Self {
+        Self { pattern, position }
     }
 
-    /// Gives what has not been read yet.
+    /// Returns the characters that have not been read yet.
     pub(crate) fn rest(&self) -> &'p [char] {
-        self.pattern.get(self.place..).unwrap_or_default()
+        self.pattern.get(self.position..).unwrap_or_default()
     }
 
+    /// Returns the next character without reading it.
     pub(crate) fn peek(&self) -> Option<char> {
         self.rest().first().copied()
     }
 
+    /// Reads the next character.
     pub(crate) fn take(&mut self) -> Option<char> {
         let character = self.peek()?;
-        self.place += 1;
+        self.position += 1;
         Some(character)
     }
 
+    /// Returns whether the text comes next.
     pub(crate) fn is_at(&self, text: &str) -> bool {
         let mut rest = self.rest().iter();
         text.chars().all(|expected| rest.next() == Some(&expected))
     }
 
-    /// Moves behind the text if it stands here.
+    /// Reads the text if it comes next; returns whether it does.
     pub(crate) fn eat(&mut self, text: &str) -> bool {
         let found = self.is_at(text);
         if found {
-            self.place += text.chars().count();
+            self.position += text.chars().count();
         }
         found
     }
 
-    /// Moves behind the next such character, or to the end.
+    /// Reads up to and including the next `end`, or everything if there is none.
     pub(crate) fn skip_past(&mut self, end: char) {
         while self.take().is_some_and(|character| character != end) {}
     }
 
-    /// Takes one digit of a number in this base.
+    /// Reads one digit in this base, if one comes next.
     pub(crate) fn digit(&mut self, base: u32) -> Option<u32> {
         let digit = self.peek()?.to_digit(base)?;
-        self.place += 1;
+        self.position += 1;
         Some(digit)
     }
 }

@@ -1,33 +1,33 @@
-//! What can go wrong: a pattern that PostgreSQL refuses, or a search that takes too long.
+//! The errors of this crate: a pattern is refused, or a search is given up.
 
 use thiserror::Error;
 
-/// Why a pattern is refused, in PostgreSQL's own words.
+/// Why a pattern is refused. The messages are PostgreSQL's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// `***?`, which asks for the version of the library.
+    /// `***?`, by which the regular expression library is asked for its version.
     #[error("invalid regexp (reg version 0.8)")]
     Version,
-    /// `[[.name.]]` or `[[=name=]]` with a name that is not one of a character.
+    /// `[[.name.]]` or `[[=name=]]` with a name that is not the name of a character.
     #[error("invalid collating element")]
     CollatingElement,
     /// `[[:name:]]` with an unknown name.
     #[error("invalid character class")]
     CharacterClass,
-    /// A backslash at the end, or one with a letter or digits that mean nothing.
+    /// A backslash at the end, or before a letter or digits that have no meaning.
     #[error("invalid escape \\ sequence")]
     Escape,
-    /// A back-reference to a group that is not complete, or one inside look-around.
+    /// A back-reference to a group that is not closed yet, or a back-reference inside look-around.
     #[error("invalid backreference number")]
     BackReference,
-    /// A bracket expression without its end.
+    /// A bracket expression without `]`.
     #[error("brackets [] not balanced")]
     Brackets,
-    /// A group without its end, or an end without its group.
+    /// A group without `)`, or a `)` without a group.
     #[error("parentheses () not balanced")]
     Parentheses,
-    /// A bound without its end.
+    /// A bound without `}`.
     #[error("braces {{}} not balanced")]
     Braces,
     /// A bound above 255, with its numbers in the wrong order, or with other characters in it.
@@ -36,13 +36,13 @@ pub enum ErrorKind {
     /// A range with its ends in the wrong order, or with an end that is a class.
     #[error("invalid character range")]
     CharacterRange,
-    /// A quantifier with nothing that it could repeat.
+    /// A quantifier that has nothing to repeat.
     #[error("quantifier operand invalid")]
     QuantifierOperand,
     /// An unknown letter in `(?letters)` at the start.
     #[error("invalid embedded option")]
     EmbeddedOption,
-    /// Nested or repeated too much.
+    /// The pattern has too many nested groups or too many repetitions.
     #[error("regular expression is too complex")]
     TooComplex,
 }
@@ -57,40 +57,40 @@ pub struct Error {
 }
 
 impl Error {
-    /// Makes the error for a place counted in characters from zero.
+    /// Creates the error for the character with this index, counted from zero.
     pub(crate) fn at(kind: ErrorKind, pattern: &[char], index: usize) -> Self {
         let index = index.min(pattern.len());
         let offset = pattern[..index].iter().map(|character| character.len_utf8()).sum();
         Self { kind, offset, character: index + 1 }
     }
 
-    /// Gives the reason; its `Display` is PostgreSQL's message without the leading "invalid regular expression".
+    /// Returns the reason. Its `Display` is PostgreSQL's message without "invalid regular expression: " at the start.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// Gives the byte offset in the pattern at which the reading stopped.
+    /// Returns the byte offset in the pattern at which parsing stopped.
     pub fn offset(&self) -> usize {
         self.offset
     }
 
-    /// Gives the number of the character at which the reading stopped, counted from one.
+    /// Returns the number of the character at which parsing stopped, counted from one.
     pub fn character(&self) -> usize {
         self.character
     }
 }
 
-/// A search that was given up.
+/// Why a search was given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum MatchError {
     /// Look-around or back-references needed more steps than the options allow for one line.
     #[error("the search took more than {limit} steps on one line; simplify the look-around or back-references")]
     StepLimit {
-        /// The limit that was reached.
+        /// The limit that was exceeded.
         limit: u64,
     },
-    /// The caller's flag was set.
+    /// The caller set the interrupt flag.
     #[error("the search was interrupted")]
     Interrupted,
 }

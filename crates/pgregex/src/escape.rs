@@ -1,14 +1,14 @@
-//! Backslash and what follows it, in the advanced flavour.
+//! Backslash escapes of the advanced flavour.
 
 use crate::ast::Assertion;
 use crate::classes::Class;
-use crate::cursor::{Cursor, Parsed};
+use crate::cursor::{Cursor, ParseResult};
 use crate::error::ErrorKind;
 
-/// The largest code that PostgreSQL accepts; codes beyond Unicode stand for characters that no text has.
+/// The largest code point that PostgreSQL accepts. Those beyond Unicode match nothing, as no text contains them.
 const CODE_MAX: u32 = 0x7fff_fffe;
 
-/// What an escape means.
+/// The meaning of an escape.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Escape {
     Character(u32),
@@ -18,28 +18,29 @@ pub(crate) enum Escape {
     BackReference(usize),
 }
 
-/// Reads an escape; the cursor stands on its backslash.
+/// Parses an escape; the cursor is at its backslash.
 ///
-/// A number of several digits is a back-reference if so many groups were opened before it, and otherwise octal.
-pub(crate) fn read(cursor: &mut Cursor, groups_opened: usize) -> Parsed<Escape> {
-    let start = cursor.place;
-    cursor.place += 1;
-    let fault = (ErrorKind::Escape, start);
-    let letter = cursor.take().ok_or(fault)?;
+/// `groups_opened` is the number of groups opened so far. A number of several digits is a back-reference if it is not
+/// larger than that, and otherwise an octal code.
+pub(crate) fn read(cursor: &mut Cursor, groups_opened: usize) -> ParseResult<Escape> {
+    let start = cursor.position;
+    cursor.position += 1;
+    let error = (ErrorKind::Escape, start);
+    let letter = cursor.take().ok_or(error)?;
     let escape = match letter {
         'a' => Escape::Character(0x07),
         'b' => Escape::Character(0x08),
         'B' => Escape::Character('\\'.into()),
-        'c' => Escape::Character(u32::from(cursor.take().ok_or(fault)?) & 0x1f),
+        'c' => Escape::Character(u32::from(cursor.take().ok_or(error)?) & 0x1f),
         'e' => Escape::Character(0x1b),
         'f' => Escape::Character(0x0c),
         'n' => Escape::Character('\n'.into()),
         'r' => Escape::Character('\r'.into()),
         't' => Escape::Character('\t'.into()),
         'v' => Escape::Character(0x0b),
-        'u' => Escape::Character(hexadecimal(cursor, 4, 4).ok_or(fault)?),
-        'U' => Escape::Character(hexadecimal(cursor, 8, 8).ok_or(fault)?),
-        'x' => Escape::Character(hexadecimal(cursor, 1, usize::MAX).ok_or(fault)?),
+        'u' => Escape::Character(hexadecimal(cursor, 4, 4).ok_or(error)?),
+        'U' => Escape::Character(hexadecimal(cursor, 8, 8).ok_or(error)?),
+        'x' => Escape::Character(hexadecimal(cursor, 1, usize::MAX).ok_or(error)?),
         'd' => Escape::Class(Class::Digit),
         'D' => Escape::NotClass(Class::Digit),
         's' => Escape::Class(Class::Space),
@@ -53,26 +54,26 @@ pub(crate) fn read(cursor: &mut Cursor, groups_opened: usize) -> Parsed<Escape> 
         'y' => Escape::Assertion(Assertion::WordBoundary),
         'Y' => Escape::Assertion(Assertion::NotWordBoundary),
         '0' => {
-            cursor.place -= 1;
-            Escape::Character(octal(cursor).ok_or(fault)?)
+            cursor.position -= 1;
+            Escape::Character(octal(cursor).ok_or(error)?)
         }
         '1'..='9' => {
-            cursor.place -= 1;
+            cursor.position -= 1;
             match back_reference(cursor, groups_opened) {
                 Some(group) => Escape::BackReference(group),
-                None => Escape::Character(octal(cursor).ok_or(fault)?),
+                None => Escape::Character(octal(cursor).ok_or(error)?),
             }
         }
-        _ if letter.is_ascii_alphabetic() => return Err(fault),
+        _ if letter.is_ascii_alphabetic() => return Err(error),
         _ => Escape::Character(letter.into()),
     };
     match escape {
-        Escape::Character(code) if code > CODE_MAX => Err(fault),
+        Escape::Character(code) if code > CODE_MAX => Err(error),
         escape => Ok(escape),
     }
 }
 
-/// Reads a number as PostgreSQL does, which keeps its last 32 bits.
+/// Reads a hexadecimal number. Of a longer one the last 32 bits are kept, as in PostgreSQL.
 fn hexadecimal(cursor: &mut Cursor, min: usize, max: usize) -> Option<u32> {
     let (mut code, mut digits) = (0u32, 0);
     while digits < max
@@ -84,30 +85,30 @@ fn hexadecimal(cursor: &mut Cursor, min: usize, max: usize) -> Option<u32> {
     (digits >= min).then_some(code)
 }
 
-/// Reads the number of a group; moves nothing if it is none.
+/// Reads the number of a group; returns `None` and reads nothing if it is an octal code instead.
 fn back_reference(cursor: &mut Cursor, groups_opened: usize) -> Option<usize> {
-    let start = cursor.place;
+    let start = cursor.position;
     let mut group = 0usize;
     while let Some(digit) = cursor.digit(10) {
         group = group.saturating_mul(10).saturating_add(digit as usize);
     }
-    let is_single = cursor.place == start + 1;
+    let is_single = cursor.position == start + 1;
     if is_single || group <= groups_opened {
         return Some(group);
     }
-    cursor.place = start;
+    cursor.position = start;
     None
 }
 
-/// Reads up to three octal digits, but no more than make one byte.
+/// Reads up to three octal digits whose value fits in one byte.
 fn octal(cursor: &mut Cursor) -> Option<u32> {
     let mut code = cursor.digit(8)?;
     for _ in 0..2 {
-        let before = cursor.place;
+        let before = cursor.position;
         match cursor.digit(8) {
             Some(digit) if code << 3 | digit <= 0xff => code = code << 3 | digit,
             _ => {
-                cursor.place = before;
+                cursor.position = before;
                 break;
             }
         }

@@ -1,26 +1,27 @@
-//! A compiled pattern and the engines that answer for it.
+//! A compiled pattern and the automata that search for it.
 
 use std::sync::atomic::AtomicBool;
 
 use regex_automata::Input;
 
 use crate::ast::{Direction, Pattern};
-use crate::backtrack::{self, Code, Comparison};
-use crate::engine::Engine;
+use crate::automaton::Automaton;
+use crate::backtrack::{self, Comparison, Instructions};
 use crate::error::{Error, ErrorKind, MatchError};
-use crate::hir::{self, Words};
-use crate::lines::MatchingLines;
-use crate::literal::{self, Requirement};
-use crate::program::{Compiler, Program, Shared};
-use crate::simulate::{Line, Steps};
+use crate::hir::{self, WordBoundaries};
+use crate::matching_lines::MatchingLines;
+use crate::nfa::{Nfa, NfaCompiler, SharedParts};
+use crate::required_literals::{self, Requirement};
+use crate::simulate::{DecodedLine, StepBudget};
 use crate::syntax;
 
-/// How a pattern is to be understood and searched for.
+/// Options for compiling and searching a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// Whether case is ignored, as with `~*`; `(?i)` and `(?c)` in the pattern overrule it.
+    /// Whether case is ignored, as with `~*`. `(?i)` and `(?c)` in the pattern override this.
     pub case_insensitive: bool,
-    /// How many steps look-around and back-references may take on one line; a million take some milliseconds.
+    /// Maximum number of steps that a pattern with look-around or back-references may take on one line. A million steps
+    /// take a few milliseconds.
     pub step_limit: u64,
 }
 
@@ -30,40 +31,40 @@ impl Default for Options {
     }
 }
 
-/// A pattern, ready to be searched for from any thread.
+/// A compiled pattern, which any thread can search for.
 #[derive(Debug)]
 pub struct Regex {
     pattern: String,
-    finder: Finder,
-    slow: Slow,
+    fast_path: FastPath,
+    exact_matcher: ExactMatcher,
     requirements: Vec<Requirement>,
 }
 
-/// What `regex-automata` can say about a pattern.
+/// The automata of `regex-automata` for a pattern, which are fast.
 #[derive(Debug)]
-pub(crate) enum Finder {
-    /// Everything.
-    Exact(Engine),
-    /// Everything where the text is ASCII; elsewhere which lines may match.
-    Words { ascii: Option<Engine>, filter: Option<Engine> },
-    /// Which lines may match, if the automaton was not too large.
-    Filter(Option<Engine>),
+pub(crate) enum FastPath {
+    /// The automaton finds exactly the lines that match.
+    Exact(Automaton),
+    /// `ascii` finds exactly the lines that match in a text that is all ASCII; `filter` finds those that may match.
+    WordBoundaries { ascii: Option<Automaton>, filter: Option<Automaton> },
+    /// The automaton finds lines that may match; `None` if it would be too large.
+    Filter(Option<Automaton>),
 }
 
-/// The engines of this crate, which are always exact.
+/// The matchers of this crate, which are exact for every pattern, and slower.
 #[derive(Debug)]
-struct Slow {
-    shared: Shared,
-    /// What the line must match before back-references are looked at; none if a filter has seen to it already.
-    program: Option<Program>,
+struct ExactMatcher {
+    shared: SharedParts,
+    /// Matched before back-references are tried; `None` if it would decide no more than the filter has decided already.
+    nfa: Option<Nfa>,
     back_references: Option<BackReferences>,
-    /// None for patterns that take linear time.
+    /// `None` for patterns that take linear time.
     step_limit: Option<u64>,
 }
 
 #[derive(Debug)]
 struct BackReferences {
-    code: Code,
+    instructions: Instructions,
     comparison: Comparison,
 }
 
@@ -75,95 +76,107 @@ impl Regex {
             let characters: Vec<char> = pattern.chars().collect();
             Error::at(kind, &characters, 0)
         };
-        // This comes first because it bounds the size: what passes here is safe to translate.
-        let slow = Slow::new(&parsed, options.step_limit).map_err(too_complex)?;
+        // Compiled first because it limits the size: a pattern that passes is safe to translate.
+        let exact_matcher = ExactMatcher::new(&parsed, options.step_limit).map_err(too_complex)?;
         let root = &parsed.root;
-        let engine = |words| Engine::new(hir::hir(root, words));
-        let finder = if parsed.has_look_around || parsed.has_back_reference() {
-            Finder::Filter(engine(Words::Ignored))
+        let automaton = |word_boundaries| Automaton::new(hir::translate(root, word_boundaries));
+        let fast_path = if parsed.has_look_around || parsed.has_back_reference() {
+            FastPath::Filter(automaton(WordBoundaries::Ignored))
         } else if parsed.has_word_boundary {
-            Finder::Words { ascii: engine(Words::Ascii), filter: engine(Words::Ignored) }
+            FastPath::WordBoundaries {
+                ascii: automaton(WordBoundaries::Ascii),
+                filter: automaton(WordBoundaries::Ignored),
+            }
         } else {
-            engine(Words::Ignored).map_or(Finder::Filter(None), Finder::Exact)
+            automaton(WordBoundaries::Ignored).map_or(FastPath::Filter(None), FastPath::Exact)
         };
-        Ok(Self { pattern: pattern.to_owned(), finder, slow, requirements: literal::required(root) })
+        Ok(Self {
+            pattern: pattern.to_owned(),
+            fast_path,
+            exact_matcher,
+            requirements: required_literals::requirements(root),
+        })
     }
 
-    /// Gives the pattern as it was written.
+    /// Returns the pattern as it was written.
     pub fn as_str(&self) -> &str {
         &self.pattern
     }
 
-    /// Tells whether a line matches; if the text has several, whether one of them does.
+    /// Returns whether a line matches; for a text of several lines, whether one of them does.
     ///
-    /// Only look-around and back-references can fail, by the limit of steps.
+    /// Only patterns with look-around or back-references can fail, when they exceed the step limit.
     pub fn is_match(&self, line: impl AsRef<[u8]>) -> Result<bool, MatchError> {
         let line = line.as_ref();
         if line.is_empty() {
-            return self.slow.is_match(line, None);
+            return self.exact_matcher.is_match(line, None);
         }
         Ok(self.matching_lines(line).next().transpose()?.is_some())
     }
 
-    /// Finds the lines of a text that match, in their order.
+    /// Returns the matching lines of a text, in order.
     ///
-    /// A newline at the end begins one more line, which is empty; an empty text has no line.
+    /// A newline at the end starts one more line, which is empty. An empty text has no lines.
     pub fn matching_lines<'r, 't>(&'r self, text: &'t [u8]) -> MatchingLines<'r, 't> {
         MatchingLines::new(self, text)
     }
 
-    /// Gives literals that a line must hold to match, all of the requirements at once; empty if nothing is known.
+    /// Returns requirements that every matching line meets, all of them; empty if none are known.
     pub fn requirements(&self) -> &[Requirement] {
         &self.requirements
     }
 
-    pub(crate) fn finder(&self) -> &Finder {
-        &self.finder
+    pub(crate) fn fast_path(&self) -> &FastPath {
+        &self.fast_path
     }
 
-    /// Decides about a single line that a filter let through.
+    /// Returns whether a single line that a filter has found matches.
     pub(crate) fn verify(&self, line: &[u8], interrupt: Option<&AtomicBool>) -> Result<bool, MatchError> {
-        match &self.finder {
-            Finder::Words { ascii: Some(engine), .. } if line.len() <= engine.text_in_one_go && line.is_ascii() => {
-                Ok(engine.find(Input::new(line)).is_some())
+        match &self.fast_path {
+            FastPath::WordBoundaries { ascii: Some(automaton), .. }
+                if line.len() <= automaton.chunk_bytes && line.is_ascii() =>
+            {
+                Ok(automaton.find(Input::new(line)).is_some())
             }
-            _ => self.slow.is_match(line, interrupt),
+            _ => self.exact_matcher.is_match(line, interrupt),
         }
     }
 }
 
-impl Slow {
+impl ExactMatcher {
     fn new(pattern: &Pattern, step_limit: u64) -> Result<Self, ErrorKind> {
-        let mut compiler = Compiler::default();
-        let program = compiler.program(&pattern.root, Direction::Ahead)?;
+        let mut compiler = NfaCompiler::default();
+        let nfa = compiler.nfa(&pattern.root, Direction::Ahead)?;
         let back_references = if pattern.has_back_reference() {
             Some(BackReferences {
-                code: Code::new(pattern, &mut compiler)?,
-                comparison: if pattern.case_insensitive { Comparison::WithoutCase } else { Comparison::WithCase },
+                instructions: Instructions::new(pattern, &mut compiler)?,
+                comparison: if pattern.case_insensitive { Comparison::IgnoreCase } else { Comparison::Exact },
             })
         } else {
             None
         };
         let is_limited = pattern.has_look_around || back_references.is_some();
-        let knows_more_than_filter = pattern.has_look_around || pattern.has_word_boundary || back_references.is_none();
+        let is_stricter_than_filter = pattern.has_look_around || pattern.has_word_boundary || back_references.is_none();
         Ok(Self {
             shared: compiler.shared,
-            program: knows_more_than_filter.then_some(program),
+            nfa: is_stricter_than_filter.then_some(nfa),
             back_references,
             step_limit: is_limited.then_some(step_limit),
         })
     }
 
     fn is_match(&self, line: &[u8], interrupt: Option<&AtomicBool>) -> Result<bool, MatchError> {
-        let mut steps = Steps::new(self.step_limit, interrupt);
-        let line = Line::new(line, &self.shared, &mut steps)?;
-        if let Some(program) = &self.program
-            && !line.is_match(program, &mut steps)?
+        let mut steps = StepBudget::new(self.step_limit, interrupt);
+        let line = DecodedLine::new(line, &self.shared, &mut steps)?;
+        if let Some(nfa) = &self.nfa
+            && !line.is_match(nfa, &mut steps)?
         {
             return Ok(false);
         }
         match &self.back_references {
-            Some(found) => backtrack::is_match(&found.code, found.comparison, &line, &mut steps),
+            Some(BackReferences { instructions, comparison }) => {
+                backtrack::is_match(instructions, *comparison, &line, &mut steps)
+            }
             None => Ok(true),
         }
     }

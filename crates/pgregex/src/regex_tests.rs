@@ -4,7 +4,7 @@ fn compile(pattern: &str) -> Regex {
     Regex::new(pattern, Options::default()).unwrap_or_else(|error| panic!("{pattern}: {error}"))
 }
 
-fn compile_without_case(pattern: &str) -> Regex {
+fn compile_case_insensitive(pattern: &str) -> Regex {
     let options = Options { case_insensitive: true, ..Options::default() };
     Regex::new(pattern, options).unwrap_or_else(|error| panic!("{pattern}: {error}"))
 }
@@ -30,14 +30,14 @@ fn assert_refused(pattern: &str, kind: ErrorKind, offset: usize) {
 }
 
 #[test]
-fn backslash_b_is_a_backspace_and_its_capital_a_backslash() {
+fn lower_case_b_escapes_a_backspace_and_upper_case_b_a_backslash() {
     assert_matches(r"a\bc", &["a\u{8}c"]);
     assert_misses(r"\ba", &["a"]);
     assert_matches(r"^\B$", &["\\"]);
 }
 
 #[test]
-fn word_boundaries_are_conditions() {
+fn word_boundaries_match_at_the_edges_of_words() {
     assert_matches(r"\mfoo\M", &["a foo b", "foo"]);
     assert_misses(r"\mfoo\M", &["foobar", "xfoo"]);
     assert_matches(r"[[:<:]]foo[[:>:]]", &["(foo)"]);
@@ -48,9 +48,9 @@ fn word_boundaries_are_conditions() {
 }
 
 #[test]
-fn word_boundaries_know_the_letters_of_postgresql() {
+fn word_boundaries_use_postgresqls_word_characters() {
     assert_misses(r"\mb", &["äb", "漢b"]);
-    // An accent that combines is no word character in C.UTF-8, though it is one in Unicode.
+    // A combining accent is a word character in Unicode, but not in C.UTF-8.
     assert_matches(r"\mb", &["x\u{300}b"]);
     assert_matches(r"\mä\M", &["a ä b"]);
 }
@@ -63,7 +63,7 @@ fn a_brace_without_a_digit_is_literal() {
 }
 
 #[test]
-fn bounds_end_at_255() {
+fn bounds_up_to_255_are_accepted() {
     assert_matches("a{255}", &["a".repeat(255).as_str()]);
     assert_refused("a{256}", ErrorKind::RepetitionCount, 5);
     assert_refused("a{2,1}", ErrorKind::RepetitionCount, 5);
@@ -71,7 +71,7 @@ fn bounds_end_at_255() {
 }
 
 #[test]
-fn a_quantifier_cannot_repeat_a_quantifier_or_a_condition() {
+fn a_quantifier_cannot_repeat_a_quantifier_or_an_assertion() {
     assert_refused("a**", ErrorKind::QuantifierOperand, 2);
     assert_refused("*a", ErrorKind::QuantifierOperand, 0);
     assert_refused("^*", ErrorKind::QuantifierOperand, 1);
@@ -88,7 +88,7 @@ fn set_operators_of_other_languages_are_literal_in_brackets() {
 }
 
 #[test]
-fn the_start_chooses_flavour_and_options() {
+fn the_prefix_selects_flavour_and_options() {
     assert_matches("***=a.b", &["a.b"]);
     assert_misses("***=a.b", &["axb"]);
     assert_matches("***:(?i)A", &["a"]);
@@ -112,19 +112,19 @@ fn classes_are_those_of_the_locale() {
 
 #[test]
 fn case_folds_as_in_postgresql() {
-    assert_eq!(compile_without_case("k").is_match("K"), Ok(true));
-    assert_eq!(compile_without_case("k").is_match("\u{212A}"), Ok(false));
-    assert_eq!(compile_without_case("s").is_match("ſ"), Ok(false));
-    assert_eq!(compile_without_case("σ").is_match("ς"), Ok(false));
-    assert_eq!(compile_without_case("É").is_match("é"), Ok(true));
-    assert_eq!(compile_without_case("(?c)a").is_match("A"), Ok(false));
+    assert_eq!(compile_case_insensitive("k").is_match("K"), Ok(true));
+    assert_eq!(compile_case_insensitive("k").is_match("\u{212A}"), Ok(false));
+    assert_eq!(compile_case_insensitive("s").is_match("ſ"), Ok(false));
+    assert_eq!(compile_case_insensitive("σ").is_match("ς"), Ok(false));
+    assert_eq!(compile_case_insensitive("É").is_match("é"), Ok(true));
+    assert_eq!(compile_case_insensitive("(?c)a").is_match("A"), Ok(false));
 }
 
 #[test]
-fn a_class_of_one_case_means_letters_without_case() {
-    assert_eq!(compile_without_case("^[[:upper:]]$").is_match("漢"), Ok(true));
+fn upper_and_lower_classes_match_all_letters_if_case_is_ignored() {
+    assert_eq!(compile_case_insensitive("^[[:upper:]]$").is_match("漢"), Ok(true));
     assert_eq!(compile("^[[:upper:]]$").is_match("漢"), Ok(false));
-    assert_eq!(compile_without_case("^[[:lower:]]$").is_match("A"), Ok(true));
+    assert_eq!(compile_case_insensitive("^[[:lower:]]$").is_match("A"), Ok(true));
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn a_line_does_not_end_before_a_carriage_return() {
 }
 
 #[test]
-fn look_around_looks_without_taking() {
+fn look_around_reads_nothing() {
     assert_matches("^(?=.*a)(?=.*b)", &["xbya"]);
     assert_misses("^(?=.*a)(?=.*b)", &["xa"]);
     assert_matches("(?<=a+b)c", &["aabc"]);
@@ -142,10 +142,10 @@ fn look_around_looks_without_taking() {
 }
 
 #[test]
-fn a_back_reference_is_what_its_group_matched() {
+fn a_back_reference_matches_the_text_of_its_group() {
     assert_matches(r"^(a|b)\1$", &["aa", "bb"]);
     assert_misses(r"^(a|b)\1$", &["ab"]);
-    assert_eq!(compile_without_case(r"^(a)\1$").is_match("aA"), Ok(true));
+    assert_eq!(compile_case_insensitive(r"^(a)\1$").is_match("aA"), Ok(true));
     assert_misses(r"(a)|b\1", &["b"]);
     assert_refused(r"\1", ErrorKind::BackReference, 0);
     assert_refused(r"(a\1)", ErrorKind::BackReference, 2);
@@ -153,7 +153,7 @@ fn a_back_reference_is_what_its_group_matched() {
 }
 
 #[test]
-fn an_error_tells_postgresqls_words_and_the_place() {
+fn an_error_has_postgresqls_message_and_the_position() {
     let error = Regex::new("é(a", Options::default()).expect_err("unbalanced");
     assert_eq!(error.to_string(), "invalid regular expression: parentheses () not balanced (at character 4)");
     assert_eq!(error.offset(), "é(a".len());
@@ -166,7 +166,7 @@ fn an_error_tells_postgresqls_words_and_the_place() {
 }
 
 #[test]
-fn the_limit_of_steps_is_an_error_of_its_own() {
+fn exceeding_the_step_limit_is_an_error() {
     let options = Options { step_limit: 100, ..Options::default() };
     let regex = Regex::new(r"^(a*)(a*)\1\2b$", options).unwrap();
     let error = regex.is_match("a".repeat(100) + "b").expect_err("too many steps");
@@ -182,10 +182,10 @@ fn bytes_that_are_not_utf8_match_nothing() {
 }
 
 #[test]
-fn a_required_literal_is_folded_and_stands_in_every_match() {
+fn requirements_are_literals_in_lower_case() {
     let literals = |pattern: &str| -> Vec<Vec<String>> {
         let text = |literal: &Vec<u8>| String::from_utf8_lossy(literal).into_owned();
-        let regex = compile_without_case(pattern);
+        let regex = compile_case_insensitive(pattern);
         regex.requirements().iter().map(|requirement| requirement.literals.iter().map(text).collect()).collect()
     };
     assert_eq!(literals(r"fn Poll_\w+\("), [vec!["fn poll_"], vec!["("]]);

@@ -1,52 +1,54 @@
-//! Runs the automata of `program` over one line.
+//! Simulates the NFAs of `crate::nfa` on one line.
 
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::ast::{Assertion, Direction, Polarity};
 use crate::classes;
 use crate::error::MatchError;
-use crate::program::{Program, Shared, State, StateId};
+use crate::nfa::{Nfa, SharedParts, State, StateId};
 
-/// Stands for a byte that is not UTF-8; no set has it.
+/// The code of a byte that is not UTF-8; no set contains it.
 const INVALID: u32 = u32::MAX;
 
-/// How many steps are taken between two looks at the flag; they take some milliseconds at most.
-const STEPS_BETWEEN_LOOKS: u64 = 1 << 18;
+/// Number of steps between two checks of the interrupt flag; they take a few milliseconds at most.
+const STEPS_BETWEEN_CHECKS: u64 = 1 << 18;
 
-/// How many characters are decoded between two looks at the flag.
-const CHARACTERS_BETWEEN_LOOKS: usize = 1 << 18;
+/// Number of characters decoded between two checks of the interrupt flag.
+const CHARACTERS_BETWEEN_CHECKS: usize = 1 << 18;
 
-/// Counts what a search does, and ends it at the limit or when it is interrupted.
+/// The steps that a search may still take. It ends at the limit or when it is interrupted.
 #[derive(Debug)]
-pub(crate) struct Steps<'i> {
-    /// What is left until the next look at the flag.
-    until_look: u64,
-    /// What is left after that.
-    left: u64,
+pub(crate) struct StepBudget<'i> {
+    /// Steps left until the next check of the interrupt flag.
+    until_check: u64,
+    /// Steps left after that check.
+    remaining: u64,
     limit: Option<u64>,
     interrupt: Option<&'i AtomicBool>,
 }
 
-impl<'i> Steps<'i> {
+impl<'i> StepBudget<'i> {
     pub(crate) fn new(limit: Option<u64>, interrupt: Option<&'i AtomicBool>) -> Self {
-        Self { until_look: 0, left: limit.unwrap_or(u64::MAX), limit, interrupt }
+        Self { until_check: 0, remaining: limit.unwrap_or(u64::MAX), limit, interrupt }
     }
 
+    /// Takes this many steps from the budget.
     pub(crate) fn take(&mut self, count: usize) -> Result<(), MatchError> {
         let count = count as u64;
-        if let Some(until_look) = self.until_look.checked_sub(count) {
-            self.until_look = until_look;
+        if let Some(until_check) = self.until_check.checked_sub(count) {
+            self.until_check = until_check;
             return Ok(());
         }
-        self.look(count - self.until_look)
+        self.check_and_refill(count - self.until_check)
     }
 
-    /// Gives the error for a search that needs too much of something.
+    /// Returns the error for a search that exceeds its limit of steps or memory.
     pub(crate) fn exceeded(&self) -> MatchError {
         MatchError::StepLimit { limit: self.limit.unwrap_or(u64::MAX) }
     }
 
-    /// Fails if the search is to end.
+    /// Fails if the search was interrupted.
     pub(crate) fn check(&self) -> Result<(), MatchError> {
         match self.interrupt {
             Some(interrupt) if interrupt.load(Ordering::Relaxed) => Err(MatchError::Interrupted),
@@ -55,70 +57,79 @@ impl<'i> Steps<'i> {
     }
 
     #[cold]
-    fn look(&mut self, missing: u64) -> Result<(), MatchError> {
+    fn check_and_refill(&mut self, missing: u64) -> Result<(), MatchError> {
         self.check()?;
-        match (self.left.checked_sub(missing), self.limit) {
-            (Some(left), _) => self.left = left,
+        match (self.remaining.checked_sub(missing), self.limit) {
+            (Some(remaining), _) => self.remaining = remaining,
             (None, Some(_)) => return Err(self.exceeded()),
             (None, None) => {}
         }
-        self.until_look = self.left.min(STEPS_BETWEEN_LOOKS);
-        self.left -= self.until_look;
+        self.until_check = self.remaining.min(STEPS_BETWEEN_CHECKS);
+        self.remaining -= self.until_check;
         Ok(())
     }
 }
 
-/// One line as characters, with the places where each look-around holds.
+/// One line as code points, with the positions at which each look-around holds.
 #[derive(Debug)]
-pub(crate) struct Line<'r> {
-    shared: &'r Shared,
+pub(crate) struct DecodedLine<'r> {
+    shared: &'r SharedParts,
     pub(crate) codes: Vec<u32>,
-    looks: Vec<Vec<bool>>,
+    /// For each look-around, by its number, whether it holds at each position.
+    look_arounds: Vec<Vec<bool>>,
 }
 
-impl<'r> Line<'r> {
-    pub(crate) fn new(line: &[u8], shared: &'r Shared, steps: &mut Steps) -> Result<Self, MatchError> {
-        let mut line = Self { shared, codes: codes(line, steps)?, looks: Vec::with_capacity(shared.looks.len()) };
-        for look in &shared.looks {
+impl<'r> DecodedLine<'r> {
+    pub(crate) fn new(line: &[u8], shared: &'r SharedParts, steps: &mut StepBudget) -> Result<Self, MatchError> {
+        let look_arounds = Vec::with_capacity(shared.look_arounds.len());
+        let mut line = Self { shared, codes: decode(line, steps)?, look_arounds };
+        for look in &shared.look_arounds {
             let mut holds = vec![look.polarity == Polarity::Negative; line.codes.len() + 1];
-            line.run(&look.program, steps, |place| {
-                holds[place] = look.polarity == Polarity::Positive;
-                Go::On
+            line.run(&look.nfa, steps, |position| {
+                holds[position] = look.polarity == Polarity::Positive;
+                ControlFlow::Continue(())
             })?;
-            line.looks.push(holds);
+            line.look_arounds.push(holds);
         }
         Ok(line)
     }
 
-    /// Tells whether the program matches some part of the line.
-    pub(crate) fn is_match(&self, program: &Program, steps: &mut Steps) -> Result<bool, MatchError> {
+    /// Returns whether the NFA matches some part of the line.
+    pub(crate) fn is_match(&self, nfa: &Nfa, steps: &mut StepBudget) -> Result<bool, MatchError> {
         let mut found = false;
-        self.run(program, steps, |_| {
+        self.run(nfa, steps, |_| {
             found = true;
-            Go::Stop
+            ControlFlow::Break(())
         })?;
         Ok(found)
     }
 
-    /// Runs a program that may start anywhere; tells each place where it can end, in the order of its direction.
-    fn run(&self, program: &Program, steps: &mut Steps, mut found: impl FnMut(usize) -> Go) -> Result<(), MatchError> {
+    /// Runs an NFA that may start anywhere; calls `on_match` with each position at which it can end, in the order in
+    /// which it reads the line.
+    fn run(
+        &self,
+        nfa: &Nfa,
+        steps: &mut StepBudget,
+        mut on_match: impl FnMut(usize) -> ControlFlow<()>,
+    ) -> Result<(), MatchError> {
         let length = self.codes.len();
-        let mut place = match program.direction {
+        let mut position = match nfa.direction {
             Direction::Ahead => 0,
             Direction::Behind => length,
         };
-        let mut active = Active::new(program.states.len());
+        let mut active = StateSet::new(nfa.states.len());
         let mut reading: Vec<(u32, StateId)> = Vec::new();
-        let mut pending: Vec<StateId> = vec![program.start];
+        let mut pending: Vec<StateId> = vec![nfa.start];
         loop {
             active.clear();
-            if self.settle(program, place, &mut pending, &mut active, &mut reading) && found(place) == Go::Stop {
+            let can_end = self.epsilon_closure(nfa, position, &mut pending, &mut active, &mut reading);
+            if can_end && on_match(position).is_break() {
                 return Ok(());
             }
             steps.take(1 + active.count)?;
-            let code = match program.direction {
-                Direction::Ahead if place < length => self.codes[place],
-                Direction::Behind if place > 0 => self.codes[place - 1],
+            let code = match nfa.direction {
+                Direction::Ahead if position < length => self.codes[position],
+                Direction::Behind if position > 0 => self.codes[position - 1],
                 _ => return Ok(()),
             };
             for (set, next) in reading.drain(..) {
@@ -126,18 +137,19 @@ impl<'r> Line<'r> {
                     pending.push(next);
                 }
             }
-            pending.push(program.start);
-            place = if program.direction == Direction::Ahead { place + 1 } else { place - 1 };
+            pending.push(nfa.start);
+            position = if nfa.direction == Direction::Ahead { position + 1 } else { position - 1 };
         }
     }
 
-    /// Follows the states that read nothing; collects those that read and tells whether the program can end here.
-    fn settle(
+    /// Follows the transitions that read nothing, and collects the states that read a character. Returns whether the
+    /// NFA can end here.
+    fn epsilon_closure(
         &self,
-        program: &Program,
-        place: usize,
+        nfa: &Nfa,
+        position: usize,
         pending: &mut Vec<StateId>,
-        active: &mut Active,
+        active: &mut StateSet,
         reading: &mut Vec<(u32, StateId)>,
     ) -> bool {
         let mut is_match = false;
@@ -145,83 +157,81 @@ impl<'r> Line<'r> {
             if !active.insert(state) {
                 continue;
             }
-            match program.states[state as usize] {
+            match nfa.states[state as usize] {
                 State::Match => is_match = true,
                 State::Set { set, next } => reading.push((set, next)),
                 State::Jump { next } => pending.push(next),
                 State::Split { first, second } => pending.extend([first, second]),
-                State::Assert { assertion, next } if self.holds(assertion, place) => pending.push(next),
-                State::Look { look, next } if self.looks[look as usize][place] => pending.push(next),
-                State::Assert { .. } | State::Look { .. } => {}
+                State::Assert { assertion, next } if self.assertion_holds(assertion, position) => pending.push(next),
+                State::LookAround { look_around, next } if self.look_around_holds(look_around, position) => {
+                    pending.push(next);
+                }
+                State::Assert { .. } | State::LookAround { .. } => {}
             }
         }
         is_match
     }
 
-    /// Tells whether the character behind a place is in the set with this number.
-    pub(crate) fn is_member(&self, set: u32, place: usize) -> bool {
-        self.codes.get(place).is_some_and(|&code| self.shared.sets[set as usize].contains(code))
+    /// Returns whether the character after a position is in the set with this number.
+    pub(crate) fn is_member(&self, set: u32, position: usize) -> bool {
+        self.codes.get(position).is_some_and(|&code| self.shared.sets[set as usize].contains(code))
     }
 
-    pub(crate) fn look_holds(&self, look: u32, place: usize) -> bool {
-        self.looks[look as usize][place]
+    pub(crate) fn look_around_holds(&self, look_around: u32, position: usize) -> bool {
+        self.look_arounds[look_around as usize][position]
     }
 
-    pub(crate) fn holds(&self, assertion: Assertion, place: usize) -> bool {
+    pub(crate) fn assertion_holds(&self, assertion: Assertion, position: usize) -> bool {
         let is_word = |code: &u32| classes::is_word(*code);
-        let before = place.checked_sub(1).and_then(|place| self.codes.get(place)).map(is_word);
-        assertion.holds(before, self.codes.get(place).map(is_word))
+        let before = position.checked_sub(1).and_then(|position| self.codes.get(position)).map(is_word);
+        assertion.holds(before, self.codes.get(position).map(is_word))
     }
 }
 
-/// Decodes a line; each byte that is not UTF-8 stands for itself.
-fn codes(line: &[u8], steps: &mut Steps) -> Result<Vec<u32>, MatchError> {
-    // A line that cannot be read within the limit is not even copied.
+/// Decodes a line; each byte that is not UTF-8 becomes one `INVALID`.
+fn decode(line: &[u8], steps: &mut StepBudget) -> Result<Vec<u32>, MatchError> {
+    // Checked first, so that a line too long for the limit is not even copied.
     steps.take(line.len())?;
     let mut codes = Vec::with_capacity(line.len());
     for chunk in line.utf8_chunks() {
         let mut characters = chunk.valid().chars();
         while !characters.as_str().is_empty() {
             steps.check()?;
-            codes.extend(characters.by_ref().take(CHARACTERS_BETWEEN_LOOKS).map(u32::from));
+            codes.extend(characters.by_ref().take(CHARACTERS_BETWEEN_CHECKS).map(u32::from));
         }
         codes.extend(chunk.invalid().iter().map(|_| INVALID));
     }
     Ok(codes)
 }
 
-/// Whether a run goes on after a place where it can end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Go {
-    On,
-    Stop,
-}
-
-/// The states seen at one place; clearing costs nothing.
+/// A set of states that can be cleared in constant time.
 #[derive(Debug)]
-struct Active {
-    seen_in: Vec<u32>,
-    round: u32,
+struct StateSet {
+    /// For each state, the generation in which it was inserted last. It is a member if that is the current one.
+    inserted_in: Vec<u32>,
+    generation: u32,
     count: usize,
 }
 
-impl Active {
+impl StateSet {
     fn new(states: usize) -> Self {
-        Self { seen_in: vec![0; states], round: 0, count: 0 }
+        Self { inserted_in: vec![0; states], generation: 0, count: 0 }
     }
 
     fn clear(&mut self) {
         self.count = 0;
-        self.round = self.round.wrapping_add(1);
-        if self.round == 0 {
-            self.seen_in.fill(0);
-            self.round = 1;
+        self.generation = self.generation.wrapping_add(1);
+        if self.generation == 0 {
+            self.inserted_in.fill(0);
+            self.generation = 1;
         }
     }
 
+    /// Inserts a state; returns whether it was not a member before.
     fn insert(&mut self, state: StateId) -> bool {
-        let seen = std::mem::replace(&mut self.seen_in[state as usize], self.round) == self.round;
-        self.count += usize::from(!seen);
-        !seen
+        let before = std::mem::replace(&mut self.inserted_in[state as usize], self.generation);
+        let is_new = before != self.generation;
+        self.count += usize::from(is_new);
+        is_new
     }
 }

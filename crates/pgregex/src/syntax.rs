@@ -1,77 +1,78 @@
-//! Reads a pattern into its tree, by recursive descent over its characters.
+//! Parses a pattern into its syntax tree, by recursive descent.
 
 use std::sync::Arc;
 
-use crate::ast::{Assertion, BackReference, Bounds, Direction, Look, Node, Pattern, Polarity, Repeat};
+use crate::ast::{Assertion, BackReference, Bounds, Direction, LookAround, Node, Pattern, Polarity, Repeat};
 use crate::bracket::{self, Backslash};
 use crate::classes::{self, Class};
-use crate::cursor::{Cursor, Parsed};
+use crate::cursor::{Cursor, ParseResult};
 use crate::error::{Error, ErrorKind};
 use crate::escape::{self, Escape};
-use crate::flavor::{self, Flavor, Head};
+use crate::prefix::{self, Flavor, Prefix};
 
-/// How often something can be repeated at most.
+/// Maximum count in a bound.
 const COUNT_MAX: u32 = 255;
 
-/// How deep groups may be nested, so that walks over the tree are safe on any stack.
+/// Maximum nesting of groups, so that recursion over the tree does not overflow the stack.
 const DEPTH_MAX: usize = 250;
 
-/// Parses a pattern, including what its start says about flavour and options.
+/// Parses a pattern, including the prefix that selects flavour and options.
 pub(crate) fn parse(pattern: &str, case_insensitive: bool) -> Result<Pattern, Error> {
     let characters: Vec<char> = pattern.chars().collect();
-    read(&characters, case_insensitive).map_err(|(kind, place)| Error::at(kind, &characters, place))
+    parse_characters(&characters, case_insensitive).map_err(|(kind, position)| Error::at(kind, &characters, position))
 }
 
-fn read(pattern: &[char], case_insensitive: bool) -> Parsed<Pattern> {
-    let head = flavor::head(pattern, case_insensitive)?;
+fn parse_characters(pattern: &[char], case_insensitive: bool) -> ParseResult<Pattern> {
+    let prefix = prefix::parse(pattern, case_insensitive)?;
     let mut parser = Parser {
-        cursor: Cursor::new(pattern, head.length),
-        head,
+        cursor: Cursor::new(pattern, prefix.length),
+        prefix,
         depth: 0,
-        look_depth: 0,
+        look_around_depth: 0,
         groups: Vec::new(),
         pattern: Pattern {
             root: Node::Empty,
-            case_insensitive: head.case_insensitive,
+            case_insensitive: prefix.case_insensitive,
             referenced: Vec::new(),
             has_look_around: false,
             has_word_boundary: false,
         },
     };
-    let root = if head.flavor == Flavor::Literal {
-        sequence(parser.cursor.rest().iter().map(|character| parser.one(*character)).collect())
+    let root = if prefix.flavor == Flavor::Literal {
+        sequence(parser.cursor.rest().iter().map(|character| parser.character(*character)).collect())
     } else {
         parser.alternation()?
     };
-    if head.flavor != Flavor::Literal && parser.cursor.peek().is_some() {
-        return Err((ErrorKind::Parentheses, parser.cursor.place));
+    if prefix.flavor != Flavor::Literal && parser.cursor.peek().is_some() {
+        return Err((ErrorKind::Parentheses, parser.cursor.position));
     }
     Ok(Pattern { root, ..parser.pattern })
 }
 
 struct Parser<'p> {
     cursor: Cursor<'p>,
-    head: Head,
-    /// How many groups and look-arounds are open.
+    prefix: Prefix,
+    /// Number of open groups and look-arounds.
     depth: usize,
-    look_depth: usize,
-    /// What each capturing group holds, by its number less one; none while it is open.
+    /// Number of open look-arounds.
+    look_around_depth: usize,
+    /// The content of each capturing group, by its number minus one; `None` while the group is open.
     groups: Vec<Option<Arc<Node>>>,
     pattern: Pattern,
 }
 
 impl Parser<'_> {
-    fn alternation(&mut self) -> Parsed<Node> {
+    fn alternation(&mut self) -> ParseResult<Node> {
         let mut branches = vec![self.branch()?];
-        while self.head.flavor != Flavor::Basic && self.cursor.eat("|") {
+        while self.prefix.flavor != Flavor::Basic && self.cursor.eat("|") {
             branches.push(self.branch()?);
         }
         Ok(if branches.len() == 1 { branches.swap_remove(0) } else { Node::Alternate(branches) })
     }
 
-    fn branch(&mut self) -> Parsed<Node> {
+    fn branch(&mut self) -> ParseResult<Node> {
         let mut parts = Vec::new();
-        if self.head.flavor == Flavor::Basic {
+        if self.prefix.flavor == Flavor::Basic {
             self.basic_start(&mut parts)?;
         }
         loop {
@@ -80,29 +81,30 @@ impl Parser<'_> {
                 return Ok(sequence(parts));
             }
             if self.is_at_quantifier() {
-                return Err((ErrorKind::QuantifierOperand, self.cursor.place));
+                return Err((ErrorKind::QuantifierOperand, self.cursor.position));
             }
             let atom = self.atom()?;
             parts.push(self.quantified(atom)?);
         }
     }
 
-    /// Reads what has a meaning of its own at the start: `^` is an anchor only there, and `*` then a character.
-    fn basic_start(&mut self, parts: &mut Vec<Node>) -> Parsed<()> {
+    /// Parses what has a special meaning at the start of a branch in the basic flavour: only there `^` is an anchor and
+    /// `*` an ordinary character.
+    fn basic_start(&mut self, parts: &mut Vec<Node>) -> ParseResult<()> {
         self.skip();
         if self.cursor.eat("^") {
             parts.push(Node::Assert(Assertion::LineStart));
             self.skip();
         }
         if self.cursor.eat("*") {
-            let star = self.one('*');
+            let star = self.character('*');
             parts.push(self.quantified(star)?);
         }
         Ok(())
     }
 
     fn is_at_branch_end(&self) -> bool {
-        match self.head.flavor {
+        match self.prefix.flavor {
             _ if self.cursor.peek().is_none() => true,
             Flavor::Basic => self.cursor.is_at(r"\)"),
             Flavor::Extended if self.depth == 0 => self.cursor.is_at("|"),
@@ -110,11 +112,11 @@ impl Parser<'_> {
         }
     }
 
-    /// Passes over comments, and over white space where the pattern is expanded.
+    /// Skips comments and, in an expanded pattern, white space.
     fn skip(&mut self) {
         loop {
             self.skip_blank();
-            if self.head.flavor != Flavor::Advanced || !self.cursor.eat("(?#") {
+            if self.prefix.flavor != Flavor::Advanced || !self.cursor.eat("(?#") {
                 return;
             }
             self.cursor.skip_past(')');
@@ -122,63 +124,63 @@ impl Parser<'_> {
     }
 
     fn skip_blank(&mut self) {
-        if !self.head.expanded {
+        if !self.prefix.expanded {
             return;
         }
         loop {
             if self.cursor.eat("#") {
                 self.cursor.skip_past('\n');
             } else if self.cursor.peek().is_some_and(|character| Class::Space.contains(character.into())) {
-                self.cursor.place += 1;
+                self.cursor.position += 1;
             } else {
                 return;
             }
         }
     }
 
-    fn atom(&mut self) -> Parsed<Node> {
+    fn atom(&mut self) -> ParseResult<Node> {
         if self.cursor.eat("[[:<:]]") {
             return Ok(self.assertion(Assertion::WordStart));
         }
         if self.cursor.eat("[[:>:]]") {
             return Ok(self.assertion(Assertion::WordEnd));
         }
-        let start = self.cursor.place;
-        let is_basic = self.head.flavor == Flavor::Basic;
+        let start = self.cursor.position;
+        let is_basic = self.prefix.flavor == Flavor::Basic;
         match self.cursor.take() {
             Some('[') => {
-                self.cursor.place = start;
-                let backslash = match self.head.flavor {
+                self.cursor.position = start;
+                let backslash = match self.prefix.flavor {
                     Flavor::Advanced => Backslash::Escapes { groups_opened: self.groups.len() },
                     _ => Backslash::Literal,
                 };
-                let rules = bracket::Rules { backslash, case_insensitive: self.head.case_insensitive };
+                let rules = bracket::Rules { backslash, case_insensitive: self.prefix.case_insensitive };
                 Ok(Node::Set(Arc::new(bracket::read(&mut self.cursor, rules)?)))
             }
             Some('\\') => {
-                self.cursor.place = start;
+                self.cursor.position = start;
                 self.backslash()
             }
-            Some('.') => Ok(Node::Set(Arc::new(classes::any()))),
+            Some('.') => Ok(Node::Set(Arc::new(classes::any_character()))),
             Some('(') if !is_basic => self.group(),
             Some('^') if !is_basic => Ok(self.assertion(Assertion::LineStart)),
-            Some('$') if self.is_anchor() => Ok(self.assertion(Assertion::LineEnd)),
-            Some(character) => Ok(self.one(character)),
+            Some('$') if self.is_dollar_anchor() => Ok(self.assertion(Assertion::LineEnd)),
+            Some(character) => Ok(self.character(character)),
             None => Ok(Node::Empty),
         }
     }
 
-    /// Tells whether the `$` just read is one that ends a line: in the basic flavour it has to end its branch.
-    fn is_anchor(&mut self) -> bool {
-        if self.head.flavor != Flavor::Basic {
+    /// Returns whether the `$` just read is an anchor. In the basic flavour it is one only at the end of a branch.
+    fn is_dollar_anchor(&mut self) -> bool {
+        if self.prefix.flavor != Flavor::Basic {
             return true;
         }
         self.skip();
         self.is_at_branch_end()
     }
 
-    fn one(&self, character: char) -> Node {
-        Node::Set(Arc::new(classes::one(character.into(), self.head.case_insensitive)))
+    fn character(&self, character: char) -> Node {
+        Node::Set(Arc::new(classes::character_set(character.into(), self.prefix.case_insensitive)))
     }
 
     fn assertion(&mut self, assertion: Assertion) -> Node {
@@ -186,30 +188,30 @@ impl Parser<'_> {
         Node::Assert(assertion)
     }
 
-    fn backslash(&mut self) -> Parsed<Node> {
-        let start = self.cursor.place;
-        if self.head.flavor == Flavor::Advanced {
+    fn backslash(&mut self) -> ParseResult<Node> {
+        let start = self.cursor.position;
+        if self.prefix.flavor == Flavor::Advanced {
             return self.escape();
         }
-        self.cursor.place += 1;
+        self.cursor.position += 1;
         let character = self.cursor.take().ok_or((ErrorKind::Escape, start))?;
-        if self.head.flavor == Flavor::Extended {
-            return Ok(self.one(character));
+        if self.prefix.flavor == Flavor::Extended {
+            return Ok(self.character(character));
         }
         match character {
             '(' => self.group(),
             '<' => Ok(self.assertion(Assertion::WordStart)),
             '>' => Ok(self.assertion(Assertion::WordEnd)),
             '1'..='9' => self.back_reference(character.to_digit(10).unwrap_or_default() as usize, start),
-            _ => Ok(self.one(character)),
+            _ => Ok(self.character(character)),
         }
     }
 
-    fn escape(&mut self) -> Parsed<Node> {
-        let start = self.cursor.place;
-        let case_insensitive = self.head.case_insensitive;
+    fn escape(&mut self) -> ParseResult<Node> {
+        let start = self.cursor.position;
+        let case_insensitive = self.prefix.case_insensitive;
         Ok(match escape::read(&mut self.cursor, self.groups.len())? {
-            Escape::Character(code) => Node::Set(Arc::new(classes::one(code, case_insensitive))),
+            Escape::Character(code) => Node::Set(Arc::new(classes::character_set(code, case_insensitive))),
             Escape::Class(class) => Node::Set(Arc::new(class.set(case_insensitive))),
             Escape::NotClass(class) => {
                 let mut set = class.set(case_insensitive);
@@ -221,10 +223,10 @@ impl Parser<'_> {
         })
     }
 
-    fn back_reference(&mut self, group: usize, start: usize) -> Parsed<Node> {
-        let held = group.checked_sub(1).and_then(|index| self.groups.get(index)).and_then(Option::as_ref);
-        match held {
-            Some(node) if self.look_depth == 0 => {
+    fn back_reference(&mut self, group: usize, start: usize) -> ParseResult<Node> {
+        let content = group.checked_sub(1).and_then(|index| self.groups.get(index)).and_then(Option::as_ref);
+        match content {
+            Some(node) if self.look_around_depth == 0 => {
                 self.pattern.referenced.resize(self.pattern.referenced.len().max(group + 1), false);
                 self.pattern.referenced[group] = true;
                 Ok(Node::BackReference(BackReference { group, node: Arc::clone(node) }))
@@ -233,9 +235,9 @@ impl Parser<'_> {
         }
     }
 
-    /// Reads a group or look-around, whose opening parenthesis has just been read.
-    fn group(&mut self) -> Parsed<Node> {
-        if self.head.flavor == Flavor::Advanced {
+    /// Parses a group or look-around whose opening parenthesis has just been read.
+    fn group(&mut self) -> ParseResult<Node> {
+        if self.prefix.flavor == Flavor::Advanced {
             for (sign, direction, polarity) in [
                 ("?=", Direction::Ahead, Polarity::Positive),
                 ("?!", Direction::Ahead, Polarity::Negative),
@@ -243,14 +245,14 @@ impl Parser<'_> {
                 ("?<!", Direction::Behind, Polarity::Negative),
             ] {
                 if self.cursor.eat(sign) {
-                    return self.look(direction, polarity);
+                    return self.look_around(direction, polarity);
                 }
             }
             if self.cursor.eat("?:") {
                 return Ok(Node::Group(None, Arc::new(self.parenthesised()?)));
             }
         }
-        if self.look_depth > 0 {
+        if self.look_around_depth > 0 {
             return Ok(Node::Group(None, Arc::new(self.parenthesised()?)));
         }
         self.groups.push(None);
@@ -260,52 +262,52 @@ impl Parser<'_> {
         Ok(Node::Group(Some(number), node))
     }
 
-    fn look(&mut self, direction: Direction, polarity: Polarity) -> Parsed<Node> {
+    fn look_around(&mut self, direction: Direction, polarity: Polarity) -> ParseResult<Node> {
         self.pattern.has_look_around = true;
-        self.look_depth += 1;
+        self.look_around_depth += 1;
         let node = Arc::new(self.parenthesised()?);
-        self.look_depth -= 1;
-        Ok(Node::Look(Look { direction, polarity, node }))
+        self.look_around_depth -= 1;
+        Ok(Node::LookAround(LookAround { direction, polarity, node }))
     }
 
-    /// Reads what stands in parentheses, and the closing one.
-    fn parenthesised(&mut self) -> Parsed<Node> {
+    /// Parses the content of parentheses and the closing parenthesis.
+    fn parenthesised(&mut self) -> ParseResult<Node> {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
-            return Err((ErrorKind::TooComplex, self.cursor.place));
+            return Err((ErrorKind::TooComplex, self.cursor.position));
         }
         let node = self.alternation()?;
         self.depth -= 1;
-        if self.cursor.eat(if self.head.flavor == Flavor::Basic { r"\)" } else { ")" }) {
+        if self.cursor.eat(if self.prefix.flavor == Flavor::Basic { r"\)" } else { ")" }) {
             Ok(node)
         } else {
-            Err((ErrorKind::Parentheses, self.cursor.place))
+            Err((ErrorKind::Parentheses, self.cursor.position))
         }
     }
 
     fn is_at_quantifier(&mut self) -> bool {
         match self.cursor.peek() {
             Some('*') => true,
-            _ if self.head.flavor == Flavor::Basic => self.cursor.is_at(r"\{"),
+            _ if self.prefix.flavor == Flavor::Basic => self.cursor.is_at(r"\{"),
             Some('+' | '?') => true,
             Some('{') => self.is_at_bounds(),
             _ => false,
         }
     }
 
-    /// Tells whether a digit follows on the brace here; without one it is a character like any other.
+    /// Returns whether a digit follows the `{` here. Without one the brace is an ordinary character.
     fn is_at_bounds(&mut self) -> bool {
-        let start = self.cursor.place;
-        self.cursor.place += 1;
+        let start = self.cursor.position;
+        self.cursor.position += 1;
         self.skip_blank();
         let found = self.cursor.peek().is_some_and(|character| character.is_ascii_digit());
-        self.cursor.place = start;
+        self.cursor.position = start;
         found
     }
 
-    /// Adds the quantifier that follows on an atom, if there is one; conditions cannot have any.
-    fn quantified(&mut self, atom: Node) -> Parsed<Node> {
-        if matches!(atom, Node::Assert(_) | Node::Look(_)) {
+    /// Applies the quantifier that follows an atom, if there is one. Assertions cannot have a quantifier.
+    fn quantified(&mut self, atom: Node) -> ParseResult<Node> {
+        if matches!(atom, Node::Assert(_) | Node::LookAround(_)) {
             return Ok(atom);
         }
         self.skip();
@@ -318,33 +320,34 @@ impl Parser<'_> {
             Some('?') => Bounds { min: 0, max: Some(1) },
             _ => self.bounds()?,
         };
-        // Which match would be preferred makes no difference to whether there is one.
-        if self.head.flavor == Flavor::Advanced {
+        // Non-greedy quantifiers prefer another match, which makes no difference to whether there is one.
+        if self.prefix.flavor == Flavor::Advanced {
             self.cursor.eat("?");
         }
         Ok(Node::Repeat(Repeat { node: Arc::new(atom), bounds }))
     }
 
-    /// Reads `m}`, `m,}` or `m,n}`, of the basic flavour with the brace that `\` announced.
-    fn bounds(&mut self) -> Parsed<Bounds> {
-        let end = if self.head.flavor == Flavor::Basic { r"\}" } else { "}" };
+    /// Parses `m}`, `m,}` or `m,n}`. In the basic flavour only the backslash of `\{` has been read, so the brace comes
+    /// first.
+    fn bounds(&mut self) -> ParseResult<Bounds> {
+        let end = if self.prefix.flavor == Flavor::Basic { r"\}" } else { "}" };
         self.cursor.eat("{");
-        // Only in the basic flavour can the first number be missing.
+        // The first number can be missing only in the basic flavour.
         let min = self.count().unwrap_or(0);
         let max = if self.cursor.eat(",") { self.count() } else { Some(min) };
-        let place = self.cursor.place;
+        let position = self.cursor.position;
         if self.cursor.peek().is_none() {
-            return Err((ErrorKind::Braces, place));
+            return Err((ErrorKind::Braces, position));
         }
         let in_order = min <= COUNT_MAX && max.is_none_or(|max| (min..=COUNT_MAX).contains(&max));
         if in_order && self.cursor.eat(end) {
             Ok(Bounds { min, max })
         } else {
-            Err((ErrorKind::RepetitionCount, place))
+            Err((ErrorKind::RepetitionCount, position))
         }
     }
 
-    /// Reads a number, up to the digit that makes it too large.
+    /// Reads a number; stops after the digit that makes it too large.
     fn count(&mut self) -> Option<u32> {
         let mut count = None;
         loop {

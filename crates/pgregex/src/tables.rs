@@ -1006,7 +1006,7 @@ pub(crate) const XDIGIT: &[(u32, u32)] = &[
     (0x30, 0x39), (0x41, 0x46), (0x61, 0x66),
 ];
 
-/// Runs of characters that have another case: first, last, step, distance to lower case, to upper case.
+/// Runs of characters that have another case: first, last, step, distance to lower case, distance to upper case.
 pub(crate) const CASES: &[(u32, u32, u32, i32, i32)] = &[
     (0x41, 0x5a, 1, 32, 0), (0x61, 0x7a, 1, 0, -32), (0xb5, 0xb5, 1, 0, 743), (0xc0, 0xd6, 1, 32, 0),
     (0xd8, 0xde, 1, 32, 0), (0xe0, 0xf6, 1, 0, -32), (0xf8, 0xfe, 1, 0, -32), (0xff, 0xff, 1, 0, 121),

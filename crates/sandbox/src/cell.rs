@@ -2,6 +2,7 @@
 //!
 //! It is a fork of the launcher, which has one thread, so that all of Rust may be used in it.
 
+mod certainty;
 mod disk;
 mod filter;
 mod ground;
@@ -16,6 +17,7 @@ mod quotas;
 mod reaper;
 mod root;
 mod rules;
+mod stop;
 mod watch;
 
 use std::{

@@ -23,6 +23,9 @@ pub enum Error {
     /// The order could not be carried out: a folder that is missing, a path that cannot be a mount point.
     #[error("the job could not be set up: {0}")]
     SetUp(Failure),
+    /// Something that the job needs was moved, removed or replaced by a link meanwhile.
+    #[error("the job could not be set up, because something was moved meanwhile; try again ({0})")]
+    Moved(Failure),
     /// The job ran, and was ended because its watchdog could not see any more what it used.
     #[error("the job was ended because its limits could not be watched: {0}")]
     Unwatched(Failure),
@@ -60,6 +63,7 @@ impl From<Failure> for Error {
         match failure.step {
             Step::Program => {}
             Step::Watch => return Self::Unwatched(failure),
+            Step::Mount if failure.errno == rustix::io::Errno::STALE.raw_os_error() => return Self::Moved(failure),
             _ => return Self::SetUp(failure),
         }
         let program = failure.subject.clone();

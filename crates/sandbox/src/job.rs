@@ -124,8 +124,8 @@ pub enum Mount {
         #[serde(with = "bytes")]
         target: PathBuf,
         access: Access,
-        /// Names of entries directly in the folder that stay as they are, whatever else is written to. One that is not
-        /// there when the job begins, or is a link, is like any other.
+        /// Paths below the folder that stay as they are, whatever else is written to. All must exist when the job begins;
+        /// none may be a link or lead through one.
         frozen: Vec<OsString>,
     },
     /// Folders that stay as they are beneath one that takes what the job changes.

@@ -5,7 +5,7 @@
 mod interpreter;
 
 use std::{
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::{Duration, Instant},
 };
@@ -97,7 +97,9 @@ impl Pool {
 
     /// Lets go of everything that waits in a place that uses the folder.
     pub fn forget(&self, folder: &Path) {
-        let uses = |waiting: &Waiting| waiting.place.sources().iter().any(|(source, _)| source.path() == folder);
+        let is_it = |path: &PathBuf| path == folder;
+        let uses =
+            |waiting: &Waiting| waiting.place.sources().iter().any(|(source, _)| source.paths().iter().any(is_it));
         self.shared.lock().retain(|waiting| !uses(waiting));
     }
 

@@ -35,7 +35,8 @@ pub struct Options {
     /// one that is running.
     pub program: PathBuf,
     pub arguments: Vec<OsString>,
-    /// As root, jobs run as this user and group of the host. It should own nothing and run nothing else.
+    /// As root, each job runs as a user and group of the host of its own, of which this is the first. They should own
+    /// nothing and run nothing else. There are as many as jobs at once, 4096 at most.
     pub host_id: u32,
     /// How many cells are made ready before there is an order.
     pub ready_cells: usize,
@@ -241,12 +242,12 @@ fn check(job: &Job) -> Result<()> {
     if targets.iter().any(|target| !plain(target) || *target == Path::new("/")) {
         return Err(Error::Invalid("a folder can be mounted neither on / nor through .."));
     }
-    let single = |name: &OsString| {
-        !name.as_encoded_bytes().iter().any(|byte| matches!(byte, 0 | b'/'))
-            && matches!(Path::new(name).components().next(), Some(Component::Normal(_)))
+    let is_below = |path: &OsString| {
+        let names = path.as_encoded_bytes().split(|byte| *byte == b'/');
+        names.into_iter().all(|name| !matches!(name, b"" | b"." | b"..") && !name.contains(&0))
     };
-    if !place.mounts.iter().flat_map(crate::Mount::frozen).all(single) {
-        return Err(Error::Invalid("what is frozen in a folder is not the name of an entry in it"));
+    if !place.mounts.iter().flat_map(crate::Mount::frozen).all(is_below) {
+        return Err(Error::Invalid("what is frozen in a folder is not a path below it"));
     }
     for (index, mount) in place.mounts.iter().enumerate() {
         let later = place.mounts[index + 1..].iter().map(crate::Mount::target).chain(proxy);
@@ -255,10 +256,8 @@ fn check(job: &Job) -> Result<()> {
             return Err(Error::Invalid("nothing can be mounted within a folder that jobs write to"));
         }
     }
-    let mut writable =
-        sources.iter().filter(|(_, access)| *access == Access::ReadWrite).map(|(source, _)| source.path());
-    let is_within = |folder: &Path, path: &Path| path != folder && path.starts_with(folder);
-    if writable.any(|folder| sources.iter().any(|(source, _)| is_within(folder, source.path()))) {
+    let mut writable = sources.iter().filter(|(_, access)| *access == Access::ReadWrite);
+    if writable.any(|(folder, _)| sources.iter().any(|(source, _)| source.is_within(folder))) {
         // The same for what is mounted: whoever opened it may have followed a link that an earlier job has put there.
         return Err(Error::Invalid("nothing can be mounted from within a folder that jobs write to"));
     }

@@ -11,7 +11,7 @@ use std::{
 
 use rustix::{
     io::{Errno, Result},
-    process::Pid,
+    process::{Pid, Signal},
 };
 use tokio::io::unix::AsyncFd;
 
@@ -224,10 +224,10 @@ pub(crate) fn inherited(number: RawFd) -> Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
-/// Sends SIGKILL to every process that this one may signal: for PID 1, to all of its namespace.
-pub(crate) fn kill_all() -> Result<()> {
+/// Sends a signal to every process that this one may signal: for PID 1, to all others of its namespace.
+pub(crate) fn signal_all(signal: Signal) -> Result<()> {
     // SAFETY: it has no conditions. Only PID 1 of a namespace calls it.
-    check(unsafe { libc::kill(-1, libc::SIGKILL) }.into()).map(drop)
+    check(unsafe { libc::kill(-1, signal.as_raw()) }.into()).map(drop)
 }
 
 /// Whether two threads have the same table of descriptors; false where the kernel does not say.

@@ -39,7 +39,7 @@ pub(crate) enum Request {
 /// How the launcher works.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Configuration {
-    /// As root: the user of the host that jobs run as.
+    /// As root: the first of the users of the host that jobs run as.
     pub(crate) host_id: u32,
     /// How many cells wait for orders.
     pub(crate) ready_cells: usize,

@@ -9,9 +9,9 @@ use toolrest_store::{NewUser, Place};
 
 /// The account that owns the workspaces of folders that a server is started for. No address, so that nobody can register
 /// it.
-pub(crate) const ACCOUNT: &str = "local";
+pub const ACCOUNT: &str = "local";
 
-/// How long the token is good for; the next start gives another.
+/// How long the token is good for, unless the server stops before; the next start gives another.
 pub(crate) const TOKEN_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A local workspace.
@@ -40,6 +40,6 @@ pub(crate) async fn open(app: &App, folder: &Path) -> Result<Local> {
         let name = folder.file_name().map_or_else(|| "local".into(), |name| name.to_string_lossy().into_owned());
         app.store.create_workspace(owner.id, name, place).await?.id
     };
-    let (token, _) = app.tokens.issue_for(owner.id, owner.token_epoch, TOKEN_LIFETIME)?;
+    let token = app.tokens.issue_local(owner.id, owner.token_epoch, TOKEN_LIFETIME)?;
     Ok(Local { workspace, token })
 }

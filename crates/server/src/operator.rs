@@ -1,7 +1,8 @@
 //! Accounts as an operator manages them: on the database itself, whether servers run on it or not.
 
-use crate::accounts::{check_email, check_password};
+use crate::accounts::{check_email, check_password, normal_email};
 use crate::auth::Passwords;
+pub use crate::local::ACCOUNT as LOCAL_ACCOUNT;
 use crate::server::{StartError, open_existing_store};
 use crate::settings::Settings;
 use std::sync::Arc;
@@ -47,9 +48,13 @@ impl Accounts {
         Ok(user)
     }
 
-    /// Ends an account's sessions; tells how many there were.
+    /// Ends an account's sessions; tells how many there were. The account of `serve --dir` has none, but a token.
     pub async fn end_sessions(&self, email: &str) -> Result<u64> {
-        let user = self.find(email).await?;
+        let user = if normal_email(email) == LOCAL_ACCOUNT {
+            self.known(LOCAL_ACCOUNT).await?
+        } else {
+            self.find(email).await?
+        };
         self.store.end_sessions(user.id).await
     }
 
@@ -63,8 +68,11 @@ impl Accounts {
 
     /// The account with this address. The one of `serve --dir` has none: it is nobody's but the local user's.
     async fn find(&self, email: &str) -> Result<User> {
-        let email = check_email(email)?;
-        let found = self.store.credentials(&email).await?;
+        self.known(&check_email(email)?).await
+    }
+
+    async fn known(&self, email: &str) -> Result<User> {
+        let found = self.store.credentials(email).await?;
         let missing = || ToolError::new(ErrorKind::NotFound, format!("There is no account with the email '{email}'"));
         found.map(|found| found.user).ok_or_else(missing)
     }

@@ -1,12 +1,12 @@
 //! The server: its parts put together, and the loop that accepts connections.
 
-use crate::auth::{AccessTokens, Limited, Passwords, fresh_secret};
+use crate::auth::{AccessTokens, AttemptsInMemory, Limited, Passwords, fresh_secret};
 use crate::connection::{self, Connections, Impatient};
 use crate::http::{self, App, Budget, host::Names};
 use crate::local::{self, Local};
 use crate::programs;
 use crate::python;
-use crate::settings::{Settings, account_root};
+use crate::settings::Settings;
 use crate::upkeep;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -24,14 +24,16 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use toolrest_core::{AllowAll, Engine, FairQueue, Limits, Places, ToolError};
 use toolrest_store::{Postgres, PostgresOptions, Quotas, Sqlite, Store, WriteBehind};
-use toolrest_workspaces::{AllowedRoot, FolderOptions, HistoryLimits, Repositories, Scratch, StoredWorkspaces};
+use toolrest_workspaces::{
+    AllowedRoot, FolderOptions, Guarded, HistoryLimits, Repositories, Scratch, StoredWorkspaces,
+};
 
 /// How long a connection may take to send a request's head.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A server that is bound to its address and ready to run.
 pub struct Server {
-    app: Arc<App>,
+    pub(crate) app: Arc<App>,
     records: Arc<WriteBehind>,
     listener: TcpListener,
     address: SocketAddr,
@@ -97,9 +99,13 @@ impl Server {
         };
         let workspaces =
             StoredWorkspaces::new(Arc::clone(&store), folder_options(&settings)?, open_scratch(&settings)?);
-        let workspaces = Arc::new(workspaces.reading_at_most(settings.limits.in_flight_bytes));
+        let workspaces = workspaces
+            .reading_at_most(settings.limits.in_flight_bytes, settings.limits.response_bytes)
+            .checking_in_at_most(settings.run.keep_bytes);
+        let workspaces = Arc::new(workspaces);
         let records = Arc::new(WriteBehind::start(Arc::clone(&store)));
         let services = programs::start(&settings).await;
+        warn_of_shared_programs(&settings, services.executor.shared());
         let engine = Engine::new(
             toolrest_toolsets::all(&services),
             Arc::<StoredWorkspaces>::clone(&workspaces),
@@ -125,6 +131,7 @@ impl Server {
             passwords: Passwords::new()?,
             limited_sign_ins: Limited::default(),
             limited_registrations: Limited::default(),
+            attempts: AttemptsInMemory::default(),
             budget: Budget::new(
                 settings.limits.in_flight_bytes,
                 settings.limits.body_bytes.max(settings.limits.response_bytes),
@@ -139,6 +146,7 @@ impl Server {
         });
         // Tokens that were revoked while no server ran.
         upkeep::learn_revocations(&app).await?;
+        upkeep::begin_to_renew_versions(&*app.store).await;
         let upkeep = tokio::spawn(upkeep::run(Arc::clone(&app)));
         warn_of_open_folders(&app.settings);
         let local = match &app.settings.folders.local_dir {
@@ -211,8 +219,9 @@ impl Server {
         // Answers are small and complete; waiting to fill a packet only delays them.
         let _ = stream.set_nodelay(true);
         let (app, router) = (Arc::clone(&self.app), router.clone());
-        let service = hyper::service::service_fn(move |request| {
+        let service = hyper::service::service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
             let (app, router) = (Arc::clone(&app), router.clone());
+            let request = request.map(axum::body::Body::new);
             async move { Ok::<_, std::convert::Infallible>(http::answer(&app, router, request, peer).await) }
         });
         let connection = http1::Builder::new()
@@ -283,6 +292,17 @@ fn warn_of_open_folders(settings: &Settings) {
     }
 }
 
+/// Warns where anybody can register and programs of different accounts are not kept apart.
+fn warn_of_shared_programs(settings: &Settings, shared: &[&str]) {
+    if settings.auth.registration_open && !shared.is_empty() {
+        tracing::warn!(
+            "this server is for one tenant, and anybody who reaches it can register: {}; close auth.registration_open, \
+             turn programs off with run.enabled, or run the server as root where it may make control groups",
+            shared.join("; ")
+        );
+    }
+}
+
 /// The folders that may be workspaces, by their real paths.
 fn folder_options(settings: &Settings) -> Result<FolderOptions, StartError> {
     let folders = &settings.folders;
@@ -294,7 +314,7 @@ fn folder_options(settings: &Settings) -> Result<FolderOptions, StartError> {
         allowed_roots.push(AllowedRoot::for_all(real(folder)?));
     }
     let mut of_accounts: BTreeMap<PathBuf, Vec<String>> = BTreeMap::new();
-    let listed = folders.account_roots.iter().filter_map(|entry| account_root(entry));
+    let listed = settings.account_roots();
     let local = folders.local_dir.iter().map(|folder| (local::ACCOUNT.to_owned(), folder.clone()));
     for (account, folder) in listed.chain(local) {
         of_accounts.entry(real(&folder)?).or_default().push(account);
@@ -305,9 +325,30 @@ fn folder_options(settings: &Settings) -> Result<FolderOptions, StartError> {
     Ok(FolderOptions {
         allowed_roots,
         journal_dir: settings.server.data_dir.join("journals"),
-        // What is in the Python environment runs in the programs of all workspaces.
-        guarded: vec![settings.server.data_dir.clone(), python::folder(settings)],
-        history: HistoryLimits { file_bytes: folders.history_file_bytes, commit_bytes: folders.history_commit_bytes },
+        guarded: guarded(settings),
+        history: HistoryLimits {
+            file_bytes: folders.history_file_bytes,
+            commit_bytes: folders.history_commit_bytes,
+            total_bytes: Some(folders.history_total_bytes).filter(|limit| *limit > 0),
+        },
         repositories: if folders.git_writable { Repositories::Writable } else { Repositories::ReadOnly },
     })
+}
+
+/// The files and folders of the server's own that no workspace may show.
+fn guarded(settings: &Settings) -> Vec<Guarded> {
+    let data = Guarded::data(settings.server.data_dir.clone());
+    // Programs of all workspaces run what is in it.
+    let python = Guarded {
+        path: python::folder(settings),
+        what: "the Python environment of all programs",
+        setting: "the setting run.python_dir",
+    };
+    // It may hold secrets, and who changes it decides what the next start allows.
+    let file = settings.file.as_ref().map(|file| Guarded {
+        path: file.clone(),
+        what: "the server's settings file",
+        setting: "the option --config",
+    });
+    [data, python].into_iter().chain(file).collect()
 }

@@ -40,10 +40,14 @@ macro_rules! settings {
     )+) => {
         /// Holds the value of every setting, grouped by section as in the file.
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
-        pub struct Settings {$(
-            $(#[doc = $section_about])+
-            pub $section: $Section,
-        )+}
+        pub struct Settings {
+            $(
+                $(#[doc = $section_about])+
+                pub $section: $Section,
+            )+
+            /// Absolute path of the settings file that was read, or that the next start would read.
+            pub file: Option<PathBuf>,
+        }
 
         $(
             $(#[doc = $section_about])+
@@ -145,7 +149,7 @@ settings! {
         body_bytes: usize = 32 << 20, Accepts::Whole(1, GIB);
         /// Largest response body.
         response_bytes: usize = 32 << 20, Accepts::Whole(1, GIB);
-        /// Bytes of requests and answers in memory at once, over all callers; a request for which there is no room waits, then gets 503. One account can hold a quarter.
+        /// Bytes of requests and answers in memory at once, over all callers; a request for which there is no room waits, then gets 503. One account can hold a quarter; a sixteenth is kept for small bodies. As many bytes of large files can be read at once.
         in_flight_bytes: usize = 256 << 20, Accepts::Whole(1 << 20, 1024 * GIB);
         /// Connections open at once; half of them from one address, unless that is a trusted proxy.
         connections: usize = 4096, Accepts::Whole(2, 1_000_000);
@@ -219,7 +223,7 @@ settings! {
         waiting_interpreters: usize = 8, Accepts::Whole(0, 1000);
         /// Largest file that is kept of what a program wrote; larger ones are left out.
         keep_file_bytes: u64 = 64 << 20, Accepts::Whole(0, GIB);
-        /// Most that is kept of what one program wrote; the rest is left out.
+        /// Most that is kept of what one program wrote; the rest is left out. Programs that end at once hold twice as much in memory, those of one account as much.
         keep_bytes: u64 = 256 << 20, Accepts::Whole(0, 1024 * GIB);
         /// Most files and folders that are kept of what one program changed; the rest is left out.
         keep_files: usize = 20_000, Accepts::Whole(0, 1_000_000);
@@ -417,7 +421,7 @@ fn all_texts(entries: &[Value], passes: impl Fn(&str) -> bool) -> bool {
 }
 
 /// The account, in lower case, and the folder of an entry `account=/folder`.
-pub(crate) fn account_root(entry: &str) -> Option<(String, PathBuf)> {
+fn account_root(entry: &str) -> Option<(String, PathBuf)> {
     let (account, _) = entry.split_once("=/")?;
     let folder = PathBuf::from(entry.get(account.len() + 1..)?);
     (!account.trim().is_empty()).then(|| (account.trim().to_lowercase(), folder))
@@ -445,8 +449,8 @@ fn without_password(url: &str) -> String {
 /// Everything that settings are read from. It has no `Debug`, because it holds secrets in the clear.
 #[derive(Clone, Default)]
 pub struct Sources {
-    /// Name and text of the TOML file.
-    pub file: Option<(String, String)>,
+    /// Path and text of the TOML file.
+    pub file: Option<(PathBuf, String)>,
     /// Names and values of all variables; those that are not ours are passed over.
     pub environment: Vec<(String, String)>,
     /// Key of the setting, the flag as it is typed (`--listen`), and its value.
@@ -457,6 +461,11 @@ impl Settings {
     /// The file of the embedded database.
     pub fn database_file(&self) -> PathBuf {
         self.server.data_dir.join("toolrest.db")
+    }
+
+    /// The accounts that `folders.account_roots` gives folders to, in lower case, with the folders.
+    pub(crate) fn account_roots(&self) -> impl Iterator<Item = (String, PathBuf)> {
+        self.folders.account_roots.iter().filter_map(|entry| account_root(entry))
     }
 }
 
@@ -524,8 +533,10 @@ pub struct Effective {
 /// a stronger one overrides the value: it would come to light on the day the stronger one goes.
 pub fn load(sources: Sources) -> Result<Loaded, SettingsError> {
     let mut loaded = Loaded::default();
-    if let Some((name, text)) = sources.file {
-        loaded.read_file(&name, &text)?;
+    if let Some((path, text)) = sources.file {
+        loaded.read_file(&path.display().to_string(), &text)?;
+        // Only an empty path has no absolute form, and the text was read from somewhere.
+        loaded.settings.file = Some(std::path::absolute(&path).unwrap_or(path));
     }
     loaded.read_environment(&sources.environment)?;
     for (key, flag, text) in sources.flags {

@@ -3,7 +3,7 @@ use super::*;
 const LONG_SECRET: &str = "0123456789abcdef0123456789abcdef";
 
 fn file(text: &str) -> Sources {
-    Sources { file: Some(("toolrest.toml".to_owned(), text.to_owned())), ..Sources::default() }
+    Sources { file: Some((PathBuf::from("toolrest.toml"), text.to_owned())), ..Sources::default() }
 }
 
 fn environment(variables: &[(&str, &str)]) -> Sources {
@@ -49,9 +49,16 @@ fn every_default_would_be_accepted_from_a_file() {
     for setting in TABLE {
         if let Some(value) = (setting.get)(&settings) {
             let sources = file(&format!("{} = {value}", setting.key));
-            assert_eq!(loaded(sources).settings, settings, "{}", setting.key);
+            assert_eq!(Settings { file: None, ..loaded(sources).settings }, settings, "{}", setting.key);
         }
     }
+}
+
+#[test]
+fn the_settings_know_the_file_that_they_were_read_from() {
+    let path = std::env::current_dir().unwrap().join("toolrest.toml");
+    assert_eq!(loaded(file("")).settings.file, Some(path));
+    assert_eq!(loaded(Sources::default()).settings.file, None);
 }
 
 #[test]

@@ -64,6 +64,7 @@ pub enum Rotation {
 }
 
 /// Something whose sign-in attempts are counted.
+#[derive(Clone, Debug)]
 pub struct Attempt {
     /// What is counted: an account or an address.
     pub key: String,
@@ -89,6 +90,9 @@ pub trait AccountStore: Send + Sync {
 
     /// Spends a token and keeps its successor, in one step.
     async fn rotate_session(&self, token_hash: [u8; 32], next: Session) -> Result<Rotation>;
+
+    /// Finds the account of a token that is good, and when the token ends, without spending it.
+    async fn session(&self, token_hash: [u8; 32]) -> Result<Option<(UserId, Timestamp)>>;
 
     /// Ends the session that the token belongs to; false if there is none.
     async fn close_session(&self, token_hash: [u8; 32]) -> Result<bool>;

@@ -1,7 +1,7 @@
 //! How contents are stored.
 
 use crate::signature::Signature;
-use std::{borrow::Cow, cell::RefCell};
+use std::{borrow::Cow, cell::RefCell, io::Read};
 use toolrest_core::{Change, Changeset, Content, ContentHash, ErrorKind, Form, Result, ToolError};
 use zstd::bulk::{Compressor, Decompressor};
 
@@ -165,6 +165,20 @@ pub fn stored_bytes(encoding: i16, size: i64, data: &[u8]) -> Result<Cow<'_, [u8
         Some(Encoding::Dropped) => Err(not_kept(size)),
         None => Err(ToolError::internal(format!("unknown encoding {encoding}"))),
     }
+}
+
+/// The first bytes of a content, of which at least the beginning is given as it is stored.
+pub(crate) fn decoded_beginning(encoding: i16, data: &[u8]) -> Result<[u8; 3]> {
+    let mut beginning = [0; 3];
+    let read = match Encoding::from_code(encoding) {
+        Some(Encoding::Zstd) => {
+            let mut decoder = zstd::stream::read::Decoder::new(data).map_err(ToolError::internal)?;
+            decoder.read(&mut beginning)
+        }
+        _ => (&mut &*data).read(&mut beginning),
+    };
+    read.map_err(ToolError::internal)?;
+    Ok(beginning)
 }
 
 /// Gives back the content that was stored.

@@ -20,9 +20,9 @@ pub trait FileList: Send + Sync {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment(pub Cursor);
 
-/// What a workspace holds, and what its owner has set for it, as of a moment.
+/// What a workspace holds, and what its owner has set for it if that can be read, as of a moment.
 pub struct ListedSince {
-    pub settings: WorkspaceSettings,
+    pub settings: Option<WorkspaceSettings>,
     pub moment: Moment,
     pub listed: Rows,
 }

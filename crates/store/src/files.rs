@@ -110,6 +110,11 @@ impl Chat {
         Err(ToolError::new(ErrorKind::PayloadTooLarge, message))
     }
 
+    /// The virtual file without its content, for a chat whose messages have more bytes than are wanted.
+    pub(crate) fn too_large(row: FileRow, size: i64) -> File {
+        File { entry: Entry { size, ..row.into() }, content: None }
+    }
+
     /// The chat that a virtual file shows.
     pub(crate) fn of(row: &FileRow, messages: Vec<Message>) -> Self {
         Self {
@@ -194,14 +199,20 @@ pub trait FileStore: Send + Sync {
     /// Applies all of the changes or none, and records the call with them.
     async fn commit(&self, access: Access, changes: Changeset, call: CallInfo) -> Result<Commit>;
 
-    /// Reads a file by its id, in the trash or not.
-    async fn file(&self, access: Access, file: FileId) -> Result<File>;
+    /// Reads a file by its id, in the trash or not. The content of one that has more than so many bytes is left out.
+    async fn file(&self, access: Access, file: FileId, most_bytes: i64) -> Result<File>;
 
     /// Lists a file's versions, newest first.
     async fn versions(&self, access: Access, file: FileId, page: Page<i64>) -> Result<Vec<Version>>;
 
-    /// Reads one version of a file.
-    async fn version(&self, access: Access, file: FileId, version: VersionId) -> Result<(Version, Content)>;
+    /// Reads one version of a file. The content of one that has more than so many bytes is left out.
+    async fn version(
+        &self,
+        access: Access,
+        file: FileId,
+        version: VersionId,
+        most_bytes: i64,
+    ) -> Result<(Version, Option<Content>)>;
 
     /// Lists what is in the trash, newest first.
     async fn trash(&self, access: Access, page: Page<FileId>) -> Result<Vec<Entry>>;

@@ -27,8 +27,20 @@ pub trait FolderHistory: Send + Sync {
     /// Checks the caller's rights and tells how many bytes the history takes.
     async fn history_bytes(&self, access: Access) -> Result<u64>;
 
+    /// Drops the oldest contents of a history, as long as it takes more bytes than this. What files hold now stays.
+    async fn limit_history(&self, workspace: WorkspaceId, limit_bytes: u64) -> Result<Limited>;
+
     /// Checks the caller's rights and lists the files that are not on disk because the system makes them.
     async fn virtual_files(&self, access: Access) -> Result<Vec<Listed>>;
+}
+
+/// What is left of a history that was brought to its limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limited {
+    /// How many contents were dropped.
+    pub dropped: u64,
+    /// How many bytes the history takes.
+    pub left_bytes: u64,
 }
 
 /// How many of the oldest contents have to go, so that no more than the limit is left.

@@ -14,6 +14,7 @@ pub mod plan;
 mod postgres;
 mod quota;
 mod recorder;
+mod renewal;
 pub mod search;
 mod signature;
 mod sqlite;
@@ -24,11 +25,12 @@ pub use accounts::{
 };
 pub use file_list::{FileList, ListedSince, Moment};
 pub use files::{CallInfo, Chat, FileStore, Message, Page};
-pub use history::{FolderCommit, FolderHistory, Recorded};
+pub use history::{FolderCommit, FolderHistory, Limited, Recorded};
 pub use postgres::{Postgres, PostgresOptions};
 pub use quota::Quotas;
 pub use recorder::WriteBehind;
 pub use sqlite::{Sqlite, check_database, copy_database};
 pub use store::{
     CallStore, Member, Place, Purge, Purged, Store, WorkspaceChange, WorkspaceInfo, WorkspaceStore, not_a_folder,
+    unreadable_settings,
 };

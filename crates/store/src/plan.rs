@@ -272,7 +272,7 @@ impl Planner {
     fn make_room(&mut self, path: &WsPath, parents: Parents) -> Result<()> {
         for folder in self.missing_above(path)? {
             if parents == Parents::Require {
-                return Err(folder_not_found(&folder));
+                return Err(ToolError::folder_not_found(&folder));
             }
             let row = self.new_row(&folder, FileType::Folder, None);
             self.insert(row);
@@ -320,7 +320,7 @@ impl Planner {
         if is_folder {
             let below = self.view.below.get(from).copied().unwrap_or_default();
             if below.holds_virtual {
-                return Err(protected(&format!("{from} holds files that are managed by the system")));
+                return Err(protected(from, "holds files that are managed by the system"));
             }
             let growth = signed(target.as_str().len()) - signed(from.as_str().len());
             if below.longest_path_bytes + growth > signed(MAX_PATH_BYTES) {
@@ -378,7 +378,7 @@ impl Planner {
             Destination::Into(folder) => match kind(folder) {
                 Some(FileType::Folder) => folder.join(from.name()),
                 Some(_) => Err(through_file(folder)),
-                None => Err(folder_not_found(folder)),
+                None => Err(ToolError::folder_not_found(folder)),
             },
         }
     }
@@ -571,13 +571,14 @@ fn outcome(row: &FileRow) -> Outcome {
 
 fn changeable(row: &FileRow) -> Result<()> {
     if row.is_virtual {
-        return Err(protected(&format!("{} is managed by the system", row.path)));
+        return Err(protected(&row.path, "is managed by the system"));
     }
     Ok(())
 }
 
-fn protected(what: &str) -> ToolError {
-    ToolError::new(ErrorKind::Protected, format!("{what} and cannot be changed with file tools; use the chat API"))
+fn protected(path: &WsPath, why: &str) -> ToolError {
+    let message = format!("{path} {why} and cannot be changed with file tools; use the chat API");
+    ToolError::new(ErrorKind::Protected, message).detail("path", path.as_str())
 }
 
 /// Whether the type only says if the content is text, so that it follows the content.
@@ -591,10 +592,6 @@ fn is_folder(path: &WsPath) -> ToolError {
 
 fn through_file(path: &WsPath) -> ToolError {
     ToolError::new(ErrorKind::ThroughFile, format!("{path} is a file, not a folder"))
-}
-
-fn folder_not_found(path: &WsPath) -> ToolError {
-    ToolError::new(ErrorKind::NotFound, format!("Folder not found: {path}; create it first"))
 }
 
 fn already_exists(path: &WsPath) -> ToolError {

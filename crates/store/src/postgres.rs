@@ -8,6 +8,7 @@ mod file_list;
 mod files;
 mod folders;
 mod put;
+mod renewal;
 mod row;
 mod search;
 mod statements;
@@ -38,6 +39,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/postgres/0004_workspace_settings.sql"),
     include_str!("../migrations/postgres/0005_account_control.sql"),
     include_str!("../migrations/postgres/0006_storage_used.sql"),
+    include_str!("../migrations/postgres/0007_folders_uncounted.sql"),
+    include_str!("../migrations/postgres/0008_renewal.sql"),
 ];
 
 /// The advisory lock under which replicas take turns to migrate. Any number that no other program uses.

@@ -9,9 +9,11 @@ mod file_list;
 mod files;
 mod folders;
 mod history;
+mod renewal;
 mod row;
 mod search;
 mod slices;
+mod staging;
 mod storage;
 mod upkeep;
 mod workspaces;
@@ -24,6 +26,7 @@ use crate::search::{Searchable, Searcher};
 use crossbeam_channel::{Receiver, Sender};
 use rusqlite::{Connection, OpenFlags, config::DbConfig};
 use search::{SearchConnections, SqliteTexts};
+use staging::Staging;
 use std::{
     fs::OpenOptions,
     os::unix::fs::OpenOptionsExt,
@@ -44,6 +47,9 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/sqlite/0005_account_control.sql"),
     include_str!("../migrations/sqlite/0006_storage_used.sql"),
     include_str!("../migrations/sqlite/0007_blob_slices.sql"),
+    include_str!("../migrations/sqlite/0008_removal_in_turns.sql"),
+    include_str!("../migrations/sqlite/0009_folders_uncounted.sql"),
+    include_str!("../migrations/sqlite/0010_renewal.sql"),
 ];
 
 /// The most writes that share one transaction, and so one fsync.
@@ -63,6 +69,7 @@ pub struct Sqlite {
     searcher: Searcher,
     texts: Arc<SqliteTexts>,
     usage: Arc<Usage>,
+    staging: Arc<Staging>,
 }
 
 type ReadJob = Box<dyn FnOnce(&Connection) + Send>;
@@ -117,6 +124,7 @@ impl Sqlite {
             searcher,
             texts,
             usage: Arc::default(),
+            staging: Arc::default(),
         })
     }
 
@@ -171,6 +179,16 @@ impl Sqlite {
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T> + Send + 'static,
     {
+        self.write_then(change, |_| ()).await
+    }
+
+    /// As `write`. The result is also given to `then`, even if the caller goes away while the change is made.
+    async fn write_then<T, F, N>(&self, change: F, then: N) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T> + Send + 'static,
+        N: FnOnce(&Result<T>) + Send + 'static,
+    {
         let (reply, answer) = oneshot::channel();
         let job: WriteJob = Box::new(move |connection| {
             if reply.is_closed() {
@@ -179,7 +197,9 @@ impl Sqlite {
             let result = connection.and_then(|connection| in_savepoint(connection, change));
             let failure = result.as_ref().err().cloned();
             let answer = Box::new(move |committed: Result<()>| {
-                let _ = reply.send(committed.and(result));
+                let result = committed.and(result);
+                then(&result);
+                let _ = reply.send(result);
             });
             Some(Written { failure, answer })
         });

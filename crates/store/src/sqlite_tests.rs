@@ -50,3 +50,30 @@ async fn a_store_that_is_closed_leaves_nothing_in_its_log() {
     let count = |db: &Connection| db.query_row("SELECT count(*) FROM probe", [], |row| row.get::<_, i64>(0));
     assert_eq!(count(&Connection::open(copied).unwrap()).unwrap(), 0);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_write_is_noted_though_its_caller_goes_away_while_it_is_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Arc::new(Sqlite::open(&folder.path().join("database"), 0).unwrap());
+    let (begun, wait_begun) = std::sync::mpsc::channel();
+    let (go_on, wait_go_on) = std::sync::mpsc::channel::<()>();
+    let (noted, wait_noted) = std::sync::mpsc::channel();
+    let caller = tokio::spawn({
+        let store = Arc::clone(&store);
+        async move {
+            let change = move |_: &Connection| {
+                begun.send(()).unwrap();
+                wait_go_on.recv().unwrap();
+                Ok(7)
+            };
+            let note = move |written: &Result<i32>| noted.send(written.clone()).unwrap();
+            store.write_then(change, note).await
+        }
+    });
+    tokio::task::spawn_blocking(move || wait_begun.recv().unwrap()).await.unwrap();
+    caller.abort();
+    assert!(caller.await.unwrap_err().is_cancelled());
+    go_on.send(()).unwrap();
+    let written = tokio::task::spawn_blocking(move || wait_noted.recv().unwrap()).await.unwrap();
+    assert_eq!(written.unwrap(), 7);
+}

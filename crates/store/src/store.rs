@@ -19,6 +19,9 @@ pub trait Store:
     /// Does what a store needs done every few seconds to stay quick.
     async fn tend(&self) -> Result<()>;
 
+    /// Renews some of the versions that an earlier release has written; false if none is left.
+    async fn renew_versions(&self) -> Result<bool>;
+
     /// Removes for good what is past its time. Run by several replicas at once, only one works.
     async fn purge(&self, purge: Purge) -> Result<Purged>;
 }
@@ -63,8 +66,8 @@ pub struct WorkspaceInfo {
     /// Where its files are.
     #[serde(flatten)]
     pub place: Place,
-    /// What its owner has set for it.
-    pub settings: WorkspaceSettings,
+    /// What its owner has set for it; none if that cannot be read.
+    pub settings: Option<WorkspaceSettings>,
     /// When it was made.
     pub created_at: Timestamp,
     /// When its name or its settings last changed.
@@ -87,12 +90,18 @@ impl WorkspaceChange {
     }
 }
 
-/// Settings that a database kept. Those that a later version wrote and this one does not know are as if not set.
-pub(crate) fn settings_of(json: &str) -> WorkspaceSettings {
-    serde_json::from_str(json).unwrap_or_else(|error| {
-        tracing::error!(%error, "the settings of a workspace cannot be read");
-        WorkspaceSettings::default()
-    })
+/// Settings that a database kept; none if they cannot be read, as those that a later version wrote. They may hold limits
+/// that must not be taken for absent.
+pub(crate) fn settings_of(json: &str) -> Option<WorkspaceSettings> {
+    let read = serde_json::from_str(json);
+    read.inspect_err(|error| tracing::error!(%error, "the settings of a workspace cannot be read")).ok()
+}
+
+/// The refusal to run programs where it is not known what they may use.
+pub fn unreadable_settings() -> ToolError {
+    let message = "Programs cannot be run in this workspace: its settings cannot be read. Its owner can set them anew with \
+                   PATCH /workspaces/{id}, which replaces all of them";
+    ToolError::new(ErrorKind::NotConfigured, message)
 }
 
 /// Where the files of a workspace are. It never changes.

@@ -1,4 +1,4 @@
-//! A signed-in user and a workspace, as a test drives them.
+//! A signed-in user and a workspace, with the calls that tests need.
 
 use std::io;
 use std::path::Path;
@@ -9,15 +9,15 @@ use uuid::Uuid;
 use crate::client::{Client, Request};
 use crate::reply::Reply;
 
-/// The password of every account made here.
+/// The password of all accounts registered here.
 pub const PASSWORD: &str = "a lathe needs a steady rest 1";
 
-/// Gives an address that no other test uses.
+/// Returns an email address that no other test uses.
 pub fn unique_email(name: &str) -> String {
     format!("{name}-{}@example.com", Uuid::new_v4().simple())
 }
 
-/// A registered user, signed in.
+/// A registered and signed-in user.
 #[derive(Clone)]
 pub struct Account {
     pub client: Client,
@@ -28,7 +28,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// Registers a user under this address and signs in.
+    /// Registers a user with this email address and signs in.
     pub async fn register(client: &Client, email: &str) -> Self {
         client
             .send(Request::new("POST", "/api/v1/auth/register").json(&json!({
@@ -57,7 +57,7 @@ impl Account {
         }
     }
 
-    /// The same user through another client: another server, or connections of its own.
+    /// Returns the same user with another client: of another server, or with separate connections.
     #[must_use]
     pub fn through(&self, client: &Client) -> Self {
         Self { client: client.clone(), ..self.clone() }
@@ -84,27 +84,27 @@ impl Account {
         self.send("POST", path, Some(body)).await
     }
 
-    /// Makes a workspace and gives it.
+    /// Creates a workspace in the database.
     pub async fn workspace(&self, name: &str) -> Workspace {
         let made = self.post("/workspaces", &json!({"name": name})).await.success();
         let id = made["workspace"]["id"].as_str().expect("an id");
         self.in_workspace(id)
     }
 
-    /// Makes a folder a workspace and gives it.
+    /// Creates a workspace from a folder.
     pub async fn folder_workspace(&self, name: &str, root: &Path) -> Workspace {
         let made = self.post("/workspaces", &json!({"name": name, "kind": "directory", "root": root})).await.success();
         let id = made["workspace"]["id"].as_str().expect("an id");
         self.in_workspace(id)
     }
 
-    /// Gives this user's view of a workspace, a member or not.
+    /// Returns a workspace for requests by this user, who need not be a member.
     pub fn in_workspace(&self, id: &str) -> Workspace {
         Workspace { account: self.clone(), id: id.to_owned() }
     }
 }
 
-/// A workspace as one user sees it.
+/// A workspace, for requests by one user.
 #[derive(Clone)]
 pub struct Workspace {
     pub account: Account,
@@ -112,13 +112,13 @@ pub struct Workspace {
 }
 
 impl Workspace {
-    /// The same workspace as another user sees it.
+    /// Returns the same workspace for requests by another user.
     #[must_use]
     pub fn seen_by(&self, account: &Account) -> Self {
         account.in_workspace(&self.id)
     }
 
-    /// The same workspace through another client: another server, or connections of its own.
+    /// Returns the same workspace with another client: of another server, or with separate connections.
     #[must_use]
     pub fn through(&self, client: &Client) -> Self {
         self.account.through(client).in_workspace(&self.id)
@@ -129,7 +129,7 @@ impl Workspace {
         self.post("/members", &json!({"email": account.email, "role": role})).await.success();
     }
 
-    /// Calls a tool of specification 000.
+    /// Calls a tool of the workspace toolset.
     pub async fn call(&self, tool: &str, args: &Value) -> Reply {
         self.post("/tools", &json!({"tool": tool, "args": args})).await
     }
@@ -138,23 +138,23 @@ impl Workspace {
     pub async fn call_of(&self, toolset: &str, tool: &str, args: &Value) -> Reply {
         let mut body = json!({"tool": tool, "args": args});
         if toolset == "backend" {
-            body["correlationId"] = json!("a call of a test");
+            body["correlationId"] = json!("test");
         }
         self.post(&format!("/toolsets/{toolset}"), &body).await
     }
 
-    /// Calls a tool; an error is a connection that broke.
+    /// Calls a tool; an error is a broken connection.
     pub async fn try_call(&self, tool: &str, args: &Value) -> io::Result<Reply> {
         self.try_post("/tools", &json!({"tool": tool, "args": args})).await
     }
 
-    /// Sends a request as [`Workspace::post`] does; an error is a connection that broke.
+    /// Sends a request like [`Workspace::post`]; an error is a broken connection.
     pub async fn try_post(&self, path: &str, body: &Value) -> io::Result<Reply> {
         let path = format!("/workspaces/{}{path}", self.id);
         self.account.client.try_send(&self.account.request("POST", &path, Some(body))).await
     }
 
-    /// Calls a tool with a body given as text, for what a JSON value cannot hold (order, spelling of numbers).
+    /// Calls a tool with a body given as text, for what a JSON value does not keep (order, spelling of numbers).
     pub async fn call_text(&self, body: &str) -> Reply {
         let path = format!("/workspaces/{}/tools", self.id);
         let request = self.account.request("POST", &path, None);
@@ -162,22 +162,22 @@ impl Workspace {
         self.account.client.send(request.body(body)).await
     }
 
-    /// Calls a tool that must succeed and gives its result.
+    /// Calls a tool that must succeed and returns its result.
     pub async fn ok(&self, tool: &str, args: Value) -> Value {
         self.call(tool, &args).await.result()
     }
 
-    /// Calls a tool that must be refused with this status and code, and gives the body.
+    /// Calls a tool that must be refused with this status and code, and returns the body.
     pub async fn refused(&self, status: u16, code: &str, tool: &str, args: Value) -> Value {
         self.call(tool, &args).await.refused(status, code)
     }
 
-    /// Writes a document and gives the result.
+    /// Writes a document and returns the result.
     pub async fn write(&self, path: &str, text: &str) -> Value {
         self.ok("write", json!({"path": path, "content": text})).await
     }
 
-    /// Reads a file and gives the result.
+    /// Reads a file and returns the result.
     pub async fn read(&self, path: &str) -> Value {
         self.ok("read", json!({"path": path})).await
     }

@@ -1,4 +1,4 @@
-//! A small HTTP/1.1 client, so that tests see exactly what is on the wire.
+//! A small HTTP/1.1 client that shows tests exactly what is sent and received.
 
 use std::fmt::Write as _;
 use std::io;
@@ -12,10 +12,10 @@ use tokio::net::TcpStream;
 use crate::reply::Reply;
 use crate::schemas::check_tool_call;
 
-/// Longer than any deadline of the server: past it the server hangs.
-const HANG: Duration = Duration::from_secs(60);
+/// The longest wait for an answer. Longer than any deadline of the server.
+const ANSWER_LIMIT: Duration = Duration::from_secs(60);
 
-/// A request to be sent.
+/// An HTTP request.
 #[derive(Debug, Clone)]
 pub struct Request {
     method: String,
@@ -54,7 +54,7 @@ impl Request {
         self
     }
 
-    /// Sends the body in chunks, without saying its length first.
+    /// Sends the body in chunks, without a Content-Length.
     #[must_use]
     pub fn chunked(mut self) -> Self {
         self.chunked = true;
@@ -68,7 +68,7 @@ impl Request {
         format!("{} {} {body}", self.method, self.path)
     }
 
-    /// Gives the bytes that go over the wire.
+    /// Returns the bytes that are sent.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut head = format!("{} {} HTTP/1.1\r\n", self.method, self.path);
         if !self.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
@@ -99,24 +99,31 @@ impl Request {
     }
 }
 
-/// A client with keep-alive connections; clones share them, each request in flight has one of its own.
+/// A client with a pool of keep-alive connections, which clones share.
 #[derive(Clone)]
 pub struct Client {
     address: String,
     idle: Arc<Mutex<Vec<TcpStream>>>,
+    checks_schemas: bool,
 }
 
 impl Client {
     /// `address` is `HOST:PORT`.
     pub fn new(address: &str) -> Self {
-        Self { address: address.to_owned(), idle: Arc::default() }
+        Self { address: address.to_owned(), idle: Arc::default(), checks_schemas: true }
+    }
+
+    /// Returns a client that does not validate tool calls against their schemas, which would take time in a benchmark.
+    #[must_use]
+    pub fn without_schema_checks(self) -> Self {
+        Self { checks_schemas: false, ..self }
     }
 
     pub fn address(&self) -> &str {
         &self.address
     }
 
-    /// Sends a request and reads the answer; panics when there is none.
+    /// Sends a request and reads the answer; panics if there is none.
     #[track_caller]
     pub fn send(&self, request: Request) -> impl Future<Output = Reply> {
         let caller = std::panic::Location::caller();
@@ -127,21 +134,39 @@ impl Client {
         }
     }
 
-    /// Sends a request and reads the answer; never sends it twice.
+    /// Sends a request once and reads the answer; an error is a broken connection.
     pub async fn try_send(&self, request: &Request) -> io::Result<Reply> {
-        let reply = tokio::time::timeout(HANG, self.exchange(request))
-            .await
-            .unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, format!("no answer within {HANG:?}"))))?;
-        let body = request.body.as_deref().unwrap_or_default();
-        check_tool_call(self, &request.method, &request.path, body, &reply).await;
+        let reply = self.exchange(request).await?;
+        if self.checks_schemas {
+            let body = request.body.as_deref().unwrap_or_default();
+            check_tool_call(self, &request.method, &request.path, body, &reply).await;
+        }
         Ok(reply)
     }
 
     pub(crate) async fn exchange(&self, request: &Request) -> io::Result<Reply> {
+        let answer = self.exchange_bytes(&request.to_bytes()).await?;
+        let text = String::from_utf8(answer.body).map_err(|_| io::Error::other("the body is not UTF-8"))?;
+        assert!(
+            !text.contains("password_hash") && !text.contains("$argon2"),
+            "{} {} returned a password hash: {text}",
+            request.method,
+            request.path
+        );
+        Ok(Reply { status: answer.status, headers: answer.headers, text, request: request.summary() })
+    }
+
+    /// Sends a request as it is and reads the answer, without any check of either.
+    pub async fn exchange_bytes(&self, request: &[u8]) -> io::Result<RawReply> {
+        tokio::time::timeout(ANSWER_LIMIT, self.exchange_unbounded(request)).await.unwrap_or_else(|_| {
+            Err(io::Error::new(io::ErrorKind::TimedOut, format!("no answer within {ANSWER_LIMIT:?}")))
+        })
+    }
+
+    async fn exchange_unbounded(&self, request: &[u8]) -> io::Result<RawReply> {
         let mut stream = self.connection().await?;
-        let bytes = request.to_bytes();
         let (mut reader, mut writer) = stream.split();
-        // An answer may come before the request is read whole (a body that is too long).
+        // The answer may come before the whole request is sent, e.g. if the body is too long.
         let mut is_written = false;
         let answer = {
             let read = read_answer(&mut reader);
@@ -149,7 +174,7 @@ impl Client {
             tokio::select! {
                 biased;
                 answer = &mut read => answer,
-                written = writer.write_all(&bytes) => {
+                written = writer.write_all(request) => {
                     is_written = written.is_ok();
                     read.await
                 }
@@ -158,21 +183,14 @@ impl Client {
         if is_written && answer.keeps_alive {
             self.idle.lock().unwrap().push(stream);
         }
-        let text = String::from_utf8(answer.body).map_err(|_| io::Error::other("the body is not UTF-8"))?;
-        assert!(
-            !text.contains("password_hash") && !text.contains("$argon2"),
-            "{} {} gave away a password hash: {text}",
-            request.method,
-            request.path
-        );
-        Ok(Reply { status: answer.status, headers: answer.headers, text, request: request.summary() })
+        Ok(answer)
     }
 
     async fn connection(&self) -> io::Result<TcpStream> {
         loop {
             let idle = self.idle.lock().unwrap().pop();
             let Some(stream) = idle else { break };
-            // A closed connection shows it before use, so that no request needs to be sent a second time.
+            // Reading shows whether the server has closed the connection, so that no request has to be sent twice.
             let state = stream.try_read(&mut [0; 1]);
             if matches!(&state, Err(error) if error.kind() == io::ErrorKind::WouldBlock) {
                 return Ok(stream);
@@ -184,14 +202,17 @@ impl Client {
     }
 }
 
-struct Answer {
-    status: u16,
-    headers: Vec<(String, String)>,
-    body: Vec<u8>,
+/// An answer as received.
+#[derive(Debug)]
+pub struct RawReply {
+    pub status: u16,
+    /// Names in lower case, in the order received.
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
     keeps_alive: bool,
 }
 
-async fn read_answer(reader: &mut (impl AsyncRead + Unpin)) -> io::Result<Answer> {
+async fn read_answer(reader: &mut (impl AsyncRead + Unpin)) -> io::Result<RawReply> {
     let mut buffer = Buffer::new(reader);
     loop {
         let (status, headers) = read_head(&mut buffer).await?;
@@ -212,7 +233,7 @@ async fn read_answer(reader: &mut (impl AsyncRead + Unpin)) -> io::Result<Answer
             keeps_alive = false;
             buffer.take_to_end().await?
         };
-        return Ok(Answer { status, headers, body, keeps_alive });
+        return Ok(RawReply { status, headers, body, keeps_alive });
     }
 }
 
@@ -256,7 +277,7 @@ fn malformed(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("malformed answer: {what}"))
 }
 
-/// Bytes of an answer as they arrive.
+/// The bytes of an answer that were received and not parsed yet.
 struct Buffer<'a, R> {
     reader: &'a mut R,
     bytes: Vec<u8>,
@@ -268,7 +289,7 @@ impl<'a, R: AsyncRead + Unpin> Buffer<'a, R> {
         Self { reader, bytes: Vec::with_capacity(8192), start: 0 }
     }
 
-    /// Reads more; false at the end of the stream.
+    /// Reads more; returns false at the end of the stream.
     async fn fill(&mut self) -> io::Result<bool> {
         self.bytes.drain(..self.start);
         self.start = 0;
@@ -280,7 +301,7 @@ impl<'a, R: AsyncRead + Unpin> Buffer<'a, R> {
         if self.fill().await? {
             Ok(())
         } else {
-            Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the connection was closed before the answer was whole"))
+            Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the connection was closed before the end of the answer"))
         }
     }
 

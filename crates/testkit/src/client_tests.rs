@@ -55,5 +55,5 @@ async fn an_answer_that_comes_before_the_body_was_sent_is_read() {
 async fn a_connection_cut_amid_the_answer_is_an_error() {
     let client = scripted(&["HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n{}"]).await;
     let answer = client.try_send(&Request::new("GET", "/")).await;
-    assert_eq!(answer.unwrap_err().kind(), io::ErrorKind::UnexpectedEof, "half an answer is none");
+    assert_eq!(answer.unwrap_err().kind(), io::ErrorKind::UnexpectedEof, "half an answer is an error");
 }

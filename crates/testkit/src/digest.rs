@@ -1,10 +1,10 @@
-//! The hash that the API promises, computed independently of the server.
+//! The content hash of the API, computed independently of the server.
 
 use std::fmt::Write as _;
 
 use sha2::{Digest as _, Sha256};
 
-/// Gives the SHA-256 of some bytes in lower-case hex, as `sha256sum` prints it.
+/// Returns the SHA-256 of some bytes in lower-case hex, as `sha256sum` prints it.
 pub fn sha256_hex(bytes: impl AsRef<[u8]>) -> String {
     Sha256::digest(bytes.as_ref()).iter().fold(String::with_capacity(64), |mut hex, byte| {
         write!(hex, "{byte:02x}").expect("writing to a string");

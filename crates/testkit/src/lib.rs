@@ -1,8 +1,8 @@
-//! Harness for tests: real servers on free ports, a private PostgreSQL, and an HTTP client of its own.
+//! Harness for tests and benchmarks: real servers on free ports, a private PostgreSQL, and a small HTTP client.
 //!
-//! Everything that is started here ends with the test process, however that ends, and leaves no folder behind.
+//! Every process started here ends with the test process, also if that is killed, and its folders are removed.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
-// The product never spawns, polls or loosens its JSON like this; a harness must.
+// Calls that are forbidden in the product: a harness spawns processes, polls and parses any JSON.
 #![allow(clippy::disallowed_methods)]
 
 mod account;
@@ -14,13 +14,15 @@ mod process;
 mod reply;
 mod schemas;
 mod server;
+mod temp_folder;
 mod wait;
 mod watchdog;
 
 pub use account::{Account, PASSWORD, Workspace, unique_email};
-pub use client::{Client, Request};
+pub use client::{Client, RawReply, Request};
 pub use digest::sha256_hex;
 pub use postgres::{Postgres, program as postgres_program};
 pub use reply::Reply;
-pub use server::{Backend, Port, Refusal, Server, ServerOptions, data_folder, new_home};
+pub use server::{Backend, Port, Server, ServerOptions, StartFailure, data_folder, new_home};
+pub use temp_folder::temp_folder;
 pub use wait::{eventually, wait_until};

@@ -1,4 +1,4 @@
-//! What a child process printed, drained by threads so that it never blocks on a full pipe.
+//! The output of a child process, read by threads so that the child never blocks on a full pipe.
 
 use std::io::{BufRead as _, BufReader, Read};
 use std::sync::{Arc, Condvar, Mutex};
@@ -10,14 +10,14 @@ struct State {
     open_pipes: usize,
 }
 
-/// The growing text of one or more pipes, line by line.
+/// The text read so far from one or more pipes.
 #[derive(Clone, Default)]
 pub struct Output {
     shared: Arc<(Mutex<State>, Condvar)>,
 }
 
 impl Output {
-    /// Adds a pipe; each of its lines is kept behind `prefix`.
+    /// Adds a pipe; each of its lines is stored with `prefix` in front.
     pub fn drain(&self, pipe: impl Read + Send + 'static, prefix: &'static str) {
         self.shared.0.lock().unwrap().open_pipes += 1;
         let output = self.clone();
@@ -40,14 +40,13 @@ impl Output {
         self.shared.1.notify_all();
     }
 
-    /// Waits for a line that begins with `start` and gives the rest of it.
-    ///
-    /// `None` when every pipe was closed or `limit` passed before it came.
+    /// Waits for a line that begins with `start` and returns the rest of it; `None` if all pipes are closed, or after
+    /// `limit`.
     pub fn wait_for_line(&self, start: &str, limit: Duration) -> Option<String> {
         self.wait_for(limit, |text| text.lines().find_map(|line| line.strip_prefix(start)).map(str::to_owned))
     }
 
-    /// Waits until `find` gives something from the text so far.
+    /// Waits until `find` returns something for the text so far.
     pub fn wait_for<T>(&self, limit: Duration, find: impl Fn(&str) -> Option<T>) -> Option<T> {
         let deadline = Instant::now() + limit;
         let mut state = self.shared.0.lock().unwrap();
@@ -63,10 +62,9 @@ impl Output {
         }
     }
 
-    /// Gives all text once every pipe is closed, or what there is after `limit`.
-    pub fn wait_for_end(&self, limit: Duration) -> String {
+    /// Waits until all pipes are closed, but not longer than `limit`.
+    pub fn wait_for_end(&self, limit: Duration) {
         self.wait_for::<()>(limit, |_| None);
-        self.text()
     }
 
     pub fn text(&self) -> String {

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::net::TcpListener;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -13,8 +13,9 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use crate::process::{Process, Program};
+use crate::temp_folder::temp_folder;
 use crate::wait::wait_until;
-use crate::watchdog::{self, LastSignal};
+use crate::watchdog::LastSignal;
 
 const START_LIMIT: Duration = Duration::from_secs(30);
 const PORT_TRIES: usize = 20;
@@ -26,7 +27,7 @@ enum Fsync {
     Off,
 }
 
-/// A running cluster; it ends, and its folder goes, with the value or with the test process.
+/// A running cluster; it is stopped, and its folder removed, with the value or with the test process.
 pub struct Postgres {
     folder: TempDir,
     cluster: String,
@@ -37,24 +38,20 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// Gives the one cluster of this test process, started when first asked for; without fsync, for speed.
+    /// Returns the cluster that all tests of this process share. It is started on first use, without fsync for speed.
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<Postgres> = OnceLock::new();
         SHARED.get_or_init(|| Self::create(Fsync::Off))
     }
 
-    /// Starts a cluster of the caller's own, with fsync, that may be killed.
+    /// Starts another cluster, with fsync, which the caller may kill.
     pub fn start() -> Self {
         Self::create(Fsync::On)
     }
 
     fn create(fsync: Fsync) -> Self {
-        let folder = tempfile::Builder::new()
-            .prefix("toolrest-postgres-")
-            .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755))
-            .tempdir()
-            .expect("a temporary folder");
-        watchdog::owns_folder(folder.path());
+        let folder = temp_folder("postgres");
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("permissions of a new folder");
         let cluster = folder.path().file_name().expect("the folder has a name").to_string_lossy().into_owned();
         let mut postgres = Self { folder, cluster, port: 0, fsync, postmaster: None, databases: AtomicUsize::new(0) };
         postgres.init();
@@ -94,7 +91,7 @@ impl Postgres {
         run(Command::new(&initdb[0]).args(&initdb[1..]).current_dir(home));
     }
 
-    /// Runs the postmaster and waits until it accepts connections; the error is its log.
+    /// Starts the postmaster and waits until it accepts connections; the error is its log.
     fn launch(&self) -> Result<Process, String> {
         let mut command = vec![program("postgres").into_os_string(), "-D".into(), self.data().into_os_string()];
         let sockets = self.folder.path().display().to_string();
@@ -106,6 +103,7 @@ impl Postgres {
             ("cluster_name", &self.cluster),
             ("max_connections", "300"),
             ("fsync", fsync),
+            ("shared_buffers", "256MB"),
             ("log_min_messages", "warning"),
             ("logging_collector", "off"),
         ] {
@@ -117,6 +115,7 @@ impl Postgres {
             folder: self.folder.path(),
             env: Vec::new(),
             env_removed: &["PG"],
+            stderr_file: None,
             last_signal: LastSignal::Quit,
         });
         let ready =
@@ -129,7 +128,12 @@ impl Postgres {
         }
     }
 
-    /// Makes a fresh database and gives its address.
+    /// Returns the process id of the postmaster, the parent of all other processes of the cluster.
+    pub fn pid(&self) -> u32 {
+        self.postmaster.as_ref().expect("it runs").pid()
+    }
+
+    /// Creates an empty database and returns its address.
     pub fn create_database(&self) -> String {
         let name = format!("db{}", self.databases.fetch_add(1, Ordering::Relaxed) + 1);
         self.execute(&self.url("postgres"), &format!("CREATE DATABASE {name}"));
@@ -140,7 +144,7 @@ impl Postgres {
         format!("postgres://postgres@127.0.0.1:{}/{database}", self.port)
     }
 
-    /// Runs SQL in the database at `url`, from any thread, inside a runtime or not.
+    /// Runs SQL in the database at `url`. May be called inside and outside of a runtime.
     pub fn execute(&self, url: &str, sql: &str) {
         let work = async {
             let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await?;
@@ -169,17 +173,17 @@ impl Postgres {
     pub fn kill(&mut self) {
         self.postmaster.as_mut().expect("it runs").kill();
         self.postmaster = None;
-        // Children notice the death of the postmaster by themselves; a start before that would be refused.
+        // Its children exit when they notice that it is gone; until then a new start is refused.
         wait_until("PostgreSQL's children ended", START_LIMIT, || !has_process_titled(&self.cluster));
     }
 
-    /// Starts the killed cluster again, on the same port and data; returns when it accepts connections.
+    /// Starts the killed cluster again, on the same port and data, and waits until it accepts connections.
     pub fn restart(&mut self) {
         assert!(self.postmaster.is_none(), "kill it first");
         self.postmaster = Some(self.launch().unwrap_or_else(|log| panic!("PostgreSQL did not start again:\n{log}")));
     }
 
-    /// Gives what PostgreSQL logged since it was last started.
+    /// Returns the log since the last start.
     pub fn log(&self) -> String {
         self.postmaster.as_ref().map_or_else(String::new, |process| process.output.text())
     }
@@ -223,11 +227,11 @@ fn newest_debian_program(name: &str) -> Option<PathBuf> {
     found.pop().map(|(_, file)| file)
 }
 
-fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
 }
 
-/// PostgreSQL refuses to run as root: then it runs as its own user.
+/// Returns the command, run as the user `postgres` if this process runs as root, which PostgreSQL refuses.
 fn as_postgres(command: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let switch: &[&str] =
         if is_root() { &["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups", "--"] } else { &[] };
@@ -249,7 +253,7 @@ fn free_port() -> u16 {
     TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr()).expect("a free port").port()
 }
 
-/// Looks for a living process with `title` in its command line; PostgreSQL's children carry the cluster's name there.
+/// Whether a process with `title` in its command line runs. PostgreSQL's children show the cluster's name there.
 fn has_process_titled(title: &str) -> bool {
     let has_title = |process: &Path| {
         fs::read(process.join("cmdline")).is_ok_and(|line| {

@@ -11,7 +11,7 @@ fn a_killed_cluster_comes_back_with_what_it_had() {
     postgres.execute(&url, "INSERT INTO kept SELECT one FROM kept");
     let folder = postgres.folder.path().to_owned();
     drop(postgres);
-    assert!(!folder.exists(), "the folder goes with the cluster");
+    assert!(!folder.exists(), "the folder is removed with the cluster");
 }
 
 #[test]

@@ -1,9 +1,10 @@
-//! A child process that cannot outlive the test process.
+//! A child process that ends with the test process.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -13,17 +14,19 @@ use crate::watchdog::{self, LastSignal};
 pub const STDOUT: &str = "out| ";
 pub const STDERR: &str = "err| ";
 
-/// What to run.
+/// A command with its environment.
 pub struct Program<'a> {
     pub command: Vec<OsString>,
     pub folder: &'a Path,
     pub env: Vec<(String, String)>,
-    /// Variables whose names begin with one of these are not handed down.
+    /// Variables whose names begin with one of these are not inherited.
     pub env_removed: &'a [&'a str],
+    /// A file to append stderr to, instead of reading it into [`Process::output`].
+    pub stderr_file: Option<PathBuf>,
     pub last_signal: LastSignal,
 }
 
-/// A running (or ended) child and what it printed.
+/// A child process, running or ended, and its output.
 pub struct Process {
     child: Child,
     status: Option<ExitStatus>,
@@ -33,8 +36,8 @@ pub struct Process {
 impl Process {
     /// Starts the program.
     ///
-    /// A shell waits for a word on its stdin before it becomes the program, and the word is given once the watchdog
-    /// knows its id: there is no moment in which the program runs and nobody would end it.
+    /// A shell waits for a line on stdin and then replaces itself with the program. The line is sent after the watchdog
+    /// has the process id, so that the watchdog can end the program at any time.
     pub fn start(program: &Program) -> Self {
         let mut command = Command::new("sh");
         command
@@ -43,7 +46,7 @@ impl Process {
             .current_dir(program.folder)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
+            .stderr(program.stderr_file.as_deref().map_or_else(Stdio::piped, append_to))
             .process_group(0);
         for (name, _) in std::env::vars_os() {
             if is_removed(&name, program.env_removed) {
@@ -52,10 +55,12 @@ impl Process {
         }
         command.envs(program.env.iter().map(|(name, value)| (name, value)));
         let mut child = command.spawn().expect("sh starts");
-        watchdog::process_runs(child.id(), program.last_signal);
+        watchdog::end_process_at_end(child.id(), program.last_signal);
         let output = Output::default();
         output.drain(child.stdout.take().expect("stdout is piped"), STDOUT);
-        output.drain(child.stderr.take().expect("stderr is piped"), STDERR);
+        if let Some(stderr) = child.stderr.take() {
+            output.drain(stderr, STDERR);
+        }
         child.stdin.take().expect("stdin is piped").write_all(b"go\n").expect("the shell reads");
         Self { child, status: None, output }
     }
@@ -64,12 +69,12 @@ impl Process {
         self.child.id()
     }
 
-    /// Tells whether the process has ended, and how.
+    /// Returns the exit status if the process has ended.
     pub fn status(&mut self) -> Option<ExitStatus> {
         if self.status.is_none() {
             self.status = self.child.try_wait().expect("the child can be waited for");
             if self.status.is_some() {
-                watchdog::process_ended(self.child.id());
+                watchdog::forget_process(self.child.id());
             }
         }
         self.status
@@ -87,17 +92,17 @@ impl Process {
         }
     }
 
-    /// Ends the process at once and waits for it.
+    /// Kills the process and waits for it.
     pub fn kill(&mut self) {
         if self.status().is_none() {
-            // The child is our own and not waited for yet, so its id cannot be another's.
+            // Nobody has waited for the child yet, so its id cannot belong to another process.
             let _ = self.child.kill();
             self.status = self.child.wait().ok();
-            watchdog::process_ended(self.child.id());
+            watchdog::forget_process(self.child.id());
         }
     }
 
-    /// Waits for the end; `None` when `limit` passed first.
+    /// Waits for the end; returns `None` after `limit`.
     pub fn wait(&mut self, limit: Duration) -> Option<ExitStatus> {
         let deadline = Instant::now() + limit;
         while self.status().is_none() && Instant::now() < deadline {
@@ -111,6 +116,10 @@ impl Drop for Process {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+fn append_to(path: &Path) -> Stdio {
+    OpenOptions::new().create(true).append(true).open(path).expect("a log file").into()
 }
 
 fn is_removed(name: &OsStr, prefixes: &[&str]) -> bool {

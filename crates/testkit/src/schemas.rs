@@ -1,4 +1,4 @@
-//! Holds every tool call of every test to the schemas that the server publishes.
+//! Validates every tool call of every test against the schemas that the server publishes.
 
 use std::collections::HashMap;
 
@@ -9,37 +9,38 @@ use tokio::sync::OnceCell;
 use crate::client::{Client, Request};
 use crate::reply::Reply;
 
-/// The schemas of all tools. Every server of a test process runs the same build, so they are read once.
+/// The schemas of all tools. All servers of a test process run the same build, so they are read once.
 static SCHEMAS: OnceCell<HashMap<(String, String), ToolSchemas>> = OnceCell::const_new();
 
 /// The published schemas of one tool.
 struct ToolSchemas {
     input: Value,
-    accepts: Validator,
-    answers: Validator,
+    arguments: Validator,
+    result: Validator,
 }
 
-/// Asserts that a tool call that was answered with success fits the tool's schemas: its arguments the input schema, its
-/// result the output schema. Everything but a tool call passes.
+/// Asserts that a successful tool call is valid by the tool's schemas: its arguments by the input schema, its result by
+/// the output schema. Does nothing for other requests.
 pub(crate) async fn check_tool_call(client: &Client, method: &str, path: &str, body: &[u8], reply: &Reply) {
     let Some(toolset) = toolset_of(path).filter(|_| method == "POST" && reply.status == 200) else { return };
-    let call: Value = serde_json::from_slice(body).unwrap_or_else(|error| panic!("accepted without JSON: {error}"));
-    let tool = call["tool"].as_str().unwrap_or_else(|| panic!("accepted without a tool: {}", reply.request));
+    let call: Value =
+        serde_json::from_slice(body).unwrap_or_else(|error| panic!("accepted a body that is not JSON: {error}"));
+    let tool = call["tool"].as_str().unwrap_or_else(|| panic!("accepted a body without a tool: {}", reply.request));
     let schemas = SCHEMAS.get_or_init(|| read_catalogues(client)).await;
     let known = schemas
         .get(&(toolset.to_owned(), spelling_for_models(tool)))
-        .unwrap_or_else(|| panic!("`{tool}` of `{toolset}` answered, but is not in the catalogue"));
-    assert_fits(&known.accepts, &coerced(&call["args"], &known.input), "the arguments", "input_schema", reply);
-    assert_fits(&known.answers, result_of(toolset, &reply.json()), "the answer", "output_schema", reply);
+        .unwrap_or_else(|| panic!("`{tool}` of `{toolset}` succeeded, but is not in the catalogue"));
+    assert_valid(&known.arguments, &coerced(&call["args"], &known.input), "the arguments", "input_schema", reply);
+    assert_valid(&known.result, result_of(toolset, &reply.json()), "the result", "output_schema", reply);
 }
 
-/// The toolset that a route of the API calls, if it calls one.
+/// The toolset that a route calls, if it calls one.
 fn toolset_of(path: &str) -> Option<&str> {
     let below = path.strip_prefix("/api/v1/workspaces/")?.split_once('/')?.1;
     if below == "tools" { Some("workspace") } else { below.strip_prefix("toolsets/") }
 }
 
-/// The tool's own result within a toolset's success body.
+/// The tool's result within the body of a successful call.
 fn result_of<'a>(toolset: &str, body: &'a Value) -> &'a Value {
     match toolset {
         "workspace" | "backend" => &body["result"],
@@ -69,13 +70,13 @@ fn coerced(args: &Value, schema: &Value) -> Value {
 }
 
 #[track_caller]
-fn assert_fits(validator: &Validator, value: &Value, what: &str, schema: &str, reply: &Reply) {
+fn assert_valid(validator: &Validator, value: &Value, what: &str, schema: &str, reply: &Reply) {
     let faults: Vec<String> =
         validator.iter_errors(value).map(|fault| format!("at `{}`: {fault}", fault.instance_path())).collect();
-    assert!(faults.is_empty(), "{what} breaks the tool's {schema}:\n{}\n{reply}", faults.join("\n"));
+    assert!(faults.is_empty(), "{what}: invalid by the tool's {schema}:\n{}\n{reply}", faults.join("\n"));
 }
 
-/// The schemas by toolset and by name of the tool.
+/// Returns the schemas by toolset and tool.
 async fn read_catalogues(client: &Client) -> HashMap<(String, String), ToolSchemas> {
     let mut schemas = HashMap::new();
     for toolset in list(&get(client, "/api/v1/toolsets").await["toolsets"]) {
@@ -85,14 +86,14 @@ async fn read_catalogues(client: &Client) -> HashMap<(String, String), ToolSchem
                 jsonschema::validator_for(schema).unwrap_or_else(|error| panic!("{toolset}: {error} in {schema}"))
             };
             let (input, output) = (&tool["input_schema"], &tool["output_schema"]);
-            let of_tool = ToolSchemas { accepts: compile(input), answers: compile(output), input: input.clone() };
+            let of_tool = ToolSchemas { arguments: compile(input), result: compile(output), input: input.clone() };
             schemas.insert((toolset.clone(), spelling_for_models(&text(&tool["name"]))), of_tool);
         }
     }
     schemas
 }
 
-/// Routes take both spellings of a name; the schemas are kept by this one.
+/// The name with `_` instead of `.`. Routes accept both spellings; the schemas are stored under this one.
 fn spelling_for_models(name: &str) -> String {
     name.replace('.', "_")
 }
@@ -106,7 +107,7 @@ fn list(value: &Value) -> Vec<Value> {
 }
 
 fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_else(|| panic!("not a text: {value}")).to_owned()
+    value.as_str().unwrap_or_else(|| panic!("not a string: {value}")).to_owned()
 }
 
 #[cfg(test)]

@@ -17,15 +17,15 @@ fn validator() -> Validator {
 }
 
 #[test]
-#[should_panic(expected = "the answer breaks the tool's output_schema")]
-fn an_answer_without_a_required_field_fails() {
-    assert_fits(&validator(), &json!({"limit": 1}), "the answer", "output_schema", &reply());
+#[should_panic(expected = "the result: invalid by the tool's output_schema")]
+fn a_result_without_a_required_field_fails() {
+    assert_valid(&validator(), &json!({"limit": 1}), "the result", "output_schema", &reply());
 }
 
 #[test]
-#[should_panic(expected = "the arguments break")]
+#[should_panic(expected = "the arguments: invalid by")]
 fn an_argument_of_another_type_fails() {
-    assert_fits(&validator(), &json!({"path": 1}), "the arguments", "input_schema", &reply());
+    assert_valid(&validator(), &json!({"path": 1}), "the arguments", "input_schema", &reply());
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn only_the_routes_that_call_tools_are_checked() {
 }
 
 #[test]
-fn a_number_that_was_given_as_a_text_counts_as_a_number() {
+fn a_string_that_contains_a_number_counts_as_a_number() {
     let schema = json!({"properties": {"limit": {"type": "integer"}, "path": {"type": "string"}}});
     assert_eq!(coerced(&json!({"limit": "10", "path": "10"}), &schema), json!({"limit": 10, "path": "10"}));
 }

@@ -1,15 +1,18 @@
-//! The real binary, run as a user runs it.
+//! The real `toolrest` binary, started as a user starts it.
 
-use std::os::unix::fs::DirBuilderExt;
+use std::ffi::OsString;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, lchown};
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tempfile::TempDir;
 
 use crate::client::Client;
 use crate::process::{Process, Program, STDOUT};
-use crate::watchdog::{self, LastSignal};
+use crate::temp_folder::temp_folder;
+use crate::watchdog::LastSignal;
 
 const START_LIMIT: Duration = Duration::from_secs(30);
 const STOP_LIMIT: Duration = Duration::from_secs(30);
@@ -37,9 +40,35 @@ pub struct ServerOptions {
     binary: PathBuf,
     backend: Backend,
     env: Vec<(String, String)>,
+    log_to_file: bool,
+    user: User,
 }
 
+/// The user that a server runs as.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum User {
+    OfTheTests,
+    Nobody,
+}
+
+/// The user, and the group, that owns nothing.
+const NOBODY: u32 = 65_534;
+
 impl ServerOptions {
+    /// Options with the product's default settings.
+    pub fn new(binary: impl Into<PathBuf>, backend: Backend) -> Self {
+        Self { binary: binary.into(), backend, env: Vec::new(), log_to_file: false, user: User::OfTheTests }
+    }
+
+    /// Has the server run as an ordinary user, also where the tests run as root.
+    #[must_use]
+    pub fn as_ordinary_user(mut self) -> Self {
+        if std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0) {
+            self.user = User::Nobody;
+        }
+        self
+    }
+
     /// Sets an environment variable; the last setting of a name wins.
     #[must_use]
     pub fn env(mut self, name: &str, value: &str) -> Self {
@@ -48,72 +77,86 @@ impl ServerOptions {
         self
     }
 
-    /// Starts the server and waits until it listens; panics with its output when it does not.
+    /// Writes the log to a file instead of a pipe that this process reads, which would take part of the CPU time that a
+    /// benchmark measures.
+    #[must_use]
+    pub fn log_to_file(mut self) -> Self {
+        self.log_to_file = true;
+        self
+    }
+
+    /// Starts the server and waits until it listens; panics with its output if it does not.
     pub fn start(self) -> Server {
-        self.try_start().unwrap_or_else(|refusal| panic!("the server did not start: {refusal:?}"))
+        self.try_start().unwrap_or_else(|failure| panic!("the server did not start: {failure:?}"))
     }
 
-    /// Starts the server; gives its exit and its words when it refuses to.
-    pub fn try_start(self) -> Result<Server, Refusal> {
-        self.try_start_in(new_home())
+    /// Starts the server; returns its exit status and its output if it does not listen.
+    pub fn try_start(self) -> Result<Server, StartFailure> {
+        self.try_start_in(Arc::new(new_home()))
     }
 
-    /// Starts the server in a home with data that is there already.
+    /// Starts the server on the data in an existing home folder.
     pub fn start_in(self, home: TempDir) -> Server {
-        self.try_start_in(home).unwrap_or_else(|refusal| panic!("the server did not start: {refusal:?}"))
+        self.try_start_in(Arc::new(home)).unwrap_or_else(|failure| panic!("the server did not start: {failure:?}"))
     }
 
-    fn try_start_in(self, home: TempDir) -> Result<Server, Refusal> {
+    fn try_start_in(self, home: Arc<TempDir>) -> Result<Server, StartFailure> {
         let (process, address) = launch(&self, home.path(), "127.0.0.1:0")?;
         let data_folder = data_folder(home.path());
         Ok(Server { options: self, home, data_folder, process, address })
     }
 }
 
-/// Makes a home for a server, with an empty data folder and one for workspaces; it goes with the value or with the test
-/// process.
+/// Makes a home folder for a server: an empty data folder and a folder for workspaces. It is removed with the value or
+/// with the test process.
 pub fn new_home() -> TempDir {
-    let home = tempfile::Builder::new().prefix("toolrest-data-").tempdir().expect("a temporary folder");
-    watchdog::owns_folder(home.path());
+    let home = temp_folder("data");
     make_folders(home.path());
     home
 }
 
-/// A server that ended instead of listening.
+/// A server that ended, or did not listen in time.
 #[derive(Debug)]
-pub struct Refusal {
-    /// `None` when it neither listened nor ended in time.
+pub struct StartFailure {
+    /// `None` if it still ran when the time was up.
     pub status: Option<ExitStatus>,
     /// Everything it printed, stdout and stderr.
     pub output: String,
 }
 
-/// A running server; it is killed, and its data folder goes, with the value or with the test process.
+/// A running server; it is killed, and its home folder removed, with the value or with the test process.
 pub struct Server {
-    // Before `home`: fields are dropped in order, and a running server would write into the folder as it goes.
+    // Before `home`: fields are dropped in order, and a running server would still write into the folder.
     process: Process,
-    home: TempDir,
+    home: Arc<TempDir>,
     data_folder: PathBuf,
     options: ServerOptions,
     address: String,
 }
 
 impl Server {
-    /// Options with limits on sign-in lifted, since every test signs in from one address.
+    /// Options for a test: no limits on sign-in, since all tests sign in from one address, and only warnings logged.
     pub fn options(binary: impl Into<PathBuf>, backend: Backend) -> ServerOptions {
-        ServerOptions { binary: binary.into(), backend, env: Vec::new() }
+        ServerOptions::new(binary, backend)
             .env("TOOLREST__AUTH__ATTEMPTS_PER_ADDRESS", "100000")
             .env("TOOLREST__AUTH__REGISTRATIONS_PER_ADDRESS", "100000")
             .env("TOOLREST__LOG__LEVEL", "warn")
             .env("TOOLREST__RUN__PYTHON_DIR", concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/python"))
     }
 
-    /// Gives the address as `http://127.0.0.1:PORT`.
+    /// Starts one more server process on the same data, with further environment variables.
+    #[must_use]
+    pub fn replica(&self, env: &[(&str, &str)]) -> Self {
+        let options = env.iter().fold(self.options.clone(), |options, (name, value)| options.env(name, value));
+        options.try_start_in(Arc::clone(&self.home)).unwrap_or_else(|failure| panic!("no replica: {failure:?}"))
+    }
+
+    /// Returns the address as `http://127.0.0.1:PORT`.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Gives the address as `127.0.0.1:PORT`.
+    /// Returns the address as `127.0.0.1:PORT`.
     pub fn address(&self) -> &str {
         &self.address
     }
@@ -122,14 +165,14 @@ impl Server {
         self.process.pid()
     }
 
-    /// The most memory that it has held since it was started.
+    /// Returns the highest resident memory since the process was started.
     pub fn peak_memory_bytes(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("the server runs");
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("its peak");
         line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") * 1024
     }
 
-    /// The folder in which it keeps its data.
+    /// Returns the folder in which the server keeps its data.
     pub fn data_folder(&self) -> &Path {
         &self.data_folder
     }
@@ -138,30 +181,38 @@ impl Server {
     pub fn new_folder(&self) -> PathBuf {
         let folder = folders(self.home.path()).join(uuid::Uuid::new_v4().simple().to_string());
         std::fs::create_dir(&folder).expect("a new folder");
+        self.hand_over(&folder);
         folder
     }
 
-    /// Gives a client of this server with no connection open yet.
+    /// Gives what a test has made in a folder to the user that the server runs as.
+    pub fn hand_over(&self, folder: &Path) {
+        if self.options.user == User::Nobody {
+            hand_over(folder);
+        }
+    }
+
+    /// Returns a client of this server, with no connection open yet.
     pub fn client(&self) -> Client {
         Client::new(&self.address)
     }
 
-    /// Gives everything it printed since it was last started, for the message of a failing test.
+    /// Returns everything the server printed since it was last started, for the message of a failing test.
     pub fn output(&self) -> String {
-        self.process.output.text()
+        output_of(&self.process, self.home.path())
     }
 
-    /// Ends the server with SIGKILL and waits until it is gone.
+    /// Ends the server with SIGKILL and waits until the process is gone.
     pub fn kill9(&mut self) {
         self.process.kill();
     }
 
-    /// Asks the server to stop with SIGTERM, without waiting for it.
+    /// Sends SIGTERM without waiting for the end.
     pub fn ask_to_stop(&mut self) {
         self.process.signal("TERM");
     }
 
-    /// Asks the server to stop with SIGTERM, and waits until it did.
+    /// Sends SIGTERM and waits for the end.
     pub fn stop(&mut self) -> ExitStatus {
         self.ask_to_stop();
         self.process
@@ -174,13 +225,13 @@ impl Server {
         self.options = self.options.clone().env(name, value);
     }
 
-    /// Starts the ended (or still running, then killed) server again on the same data.
+    /// Starts the server again on the same data; one that still runs is killed first.
     pub fn restart(&mut self, port: Port) {
-        self.try_restart(port).unwrap_or_else(|refusal| panic!("the server did not start again: {refusal:?}"));
+        self.try_restart(port).unwrap_or_else(|failure| panic!("the server did not start again: {failure:?}"));
     }
 
-    /// Starts the server again on the same data; gives its exit and its words when it refuses to.
-    pub fn try_restart(&mut self, port: Port) -> Result<(), Refusal> {
+    /// Starts the server again on the same data; returns its exit status and its output if it does not listen.
+    pub fn try_restart(&mut self, port: Port) -> Result<(), StartFailure> {
         self.process.kill();
         let listen = match port {
             Port::Same => self.address.as_str(),
@@ -191,12 +242,12 @@ impl Server {
     }
 }
 
-/// Where the server keeps its data, in the folder of the test.
+/// Returns the data folder in a home folder.
 pub fn data_folder(home: &Path) -> PathBuf {
     home.join("data")
 }
 
-/// Where folders may lie that are to be workspaces: not in the data, which no workspace may show.
+/// Returns the folder for workspaces in a home folder. It is outside the data folder, which no workspace may contain.
 fn folders(home: &Path) -> PathBuf {
     home.join("folders")
 }
@@ -207,10 +258,50 @@ fn make_folders(home: &Path) {
     }
 }
 
-fn launch(options: &ServerOptions, home: &Path, listen: &str) -> Result<(Process, String), Refusal> {
+fn log_file(home: &Path) -> PathBuf {
+    home.join("log")
+}
+
+fn output_of(process: &Process, home: &Path) -> String {
+    process.output.text() + &std::fs::read_to_string(log_file(home)).unwrap_or_default()
+}
+
+/// The beginning of a command that runs a program as nobody, to whom the home belongs from then on. The program is put
+/// there too: others may not get into the folder that it was built in.
+fn as_nobody(binary: &Path, home: &Path) -> Vec<OsString> {
+    let copy = home.join("server");
+    if !copy.exists() {
+        std::fs::hard_link(binary, &copy)
+            .or_else(|_| std::fs::copy(binary, &copy).map(drop))
+            .expect("a copy of the server");
+    }
+    hand_over(home);
+    let ids =
+        ["--reuid", "65534", "--regid", "65534", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all", "--"];
+    std::iter::once("setpriv").chain(ids).map(OsString::from).chain([copy.into_os_string()]).collect()
+}
+
+/// Gives a folder, with all that is in it except programs, to nobody.
+fn hand_over(path: &Path) {
+    let kind = std::fs::symlink_metadata(path).expect("what is handed over");
+    if kind.is_dir() {
+        for entry in std::fs::read_dir(path).expect("a folder of the test").flatten() {
+            hand_over(&entry.path());
+        }
+    }
+    // The program may be another name of the one that was built.
+    if !(kind.is_file() && kind.nlink() > 1) {
+        lchown(path, Some(NOBODY), Some(NOBODY)).expect("root gives files away");
+    }
+}
+
+fn launch(options: &ServerOptions, home: &Path, listen: &str) -> Result<(Process, String), StartFailure> {
     make_folders(home);
-    let mut command = vec![
-        options.binary.clone().into_os_string(),
+    let mut command = match options.user {
+        User::OfTheTests => vec![options.binary.clone().into_os_string()],
+        User::Nobody => as_nobody(&options.binary, home),
+    };
+    let arguments: [OsString; 7] = [
         "serve".into(),
         "--listen".into(),
         listen.into(),
@@ -219,16 +310,18 @@ fn launch(options: &ServerOptions, home: &Path, listen: &str) -> Result<(Process
         "--allow-root".into(),
         folders(home).into(),
     ];
+    command.extend(arguments);
     if let Backend::Postgres(url) = &options.backend {
         command.push("--database-url".into());
         command.push(url.into());
     }
     let mut process = Process::start(&Program {
         command,
-        // Not the repository, where a toolrest.toml of a developer may lie.
+        // Not the repository, which may contain a developer's toolrest.toml.
         folder: home,
         env: options.env.clone(),
         env_removed: &["TOOLREST_", "BUILDSCALE_"],
+        stderr_file: options.log_to_file.then(|| log_file(home)),
         last_signal: LastSignal::Kill,
     });
     let line = process.output.wait_for_line(&format!("{STDOUT}{LISTENING}"), START_LIMIT);
@@ -237,5 +330,6 @@ fn launch(options: &ServerOptions, home: &Path, listen: &str) -> Result<(Process
     }
     let status = process.wait(Duration::from_secs(5));
     process.kill();
-    Err(Refusal { status, output: process.output.wait_for_end(Duration::from_secs(5)) })
+    process.output.wait_for_end(Duration::from_secs(5));
+    Err(StartFailure { status, output: output_of(&process, home) })
 }

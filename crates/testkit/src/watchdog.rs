@@ -1,6 +1,7 @@
-//! A small shell that outlives the test process just long enough to clean up after it.
+//! A shell script that cleans up after the test process has ended: it ends child processes and removes folders.
 //!
-//! Destructors do not run for statics, nor after an abort or a `kill -9`; the end of a pipe is always noticed.
+//! Destructors do not run for statics, nor after an abort or a `kill -9`. The script notices the end of the test process
+//! by the end of a pipe, which works in all of these cases.
 
 use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
@@ -8,7 +9,7 @@ use std::path::Path;
 use std::process::{ChildStdin, Command, Stdio};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
-#[allow(clippy::zombie_processes, reason = "it ends after this process does, so nobody here can wait for it")]
+#[allow(clippy::zombie_processes, reason = "it ends after this process, which therefore cannot wait for it")]
 static WATCHDOG: LazyLock<Mutex<ChildStdin>> = LazyLock::new(|| {
     let mut shell = Command::new("sh")
         .args(["-c", include_str!("watchdog.sh")])
@@ -16,14 +17,14 @@ static WATCHDOG: LazyLock<Mutex<ChildStdin>> = LazyLock::new(|| {
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
-        // A group of its own: an interrupt from the keyboard must not reach it before it has cleaned up.
+        // In its own process group, so that Ctrl-C does not end it before it has cleaned up.
         .process_group(0)
         .spawn()
         .expect("sh starts");
     Mutex::new(shell.stdin.take().expect("stdin is piped"))
 });
 
-/// How a process is ended when the test process is gone.
+/// The signal that ends a process after the test process has ended.
 #[derive(Clone, Copy)]
 pub enum LastSignal {
     Kill,
@@ -31,8 +32,8 @@ pub enum LastSignal {
     Quit,
 }
 
-/// Registers a process to be ended with the test process.
-pub fn process_runs(pid: u32, last_signal: LastSignal) {
+/// Registers a process to be ended after the test process.
+pub fn end_process_at_end(pid: u32, last_signal: LastSignal) {
     let signal = match last_signal {
         LastSignal::Kill => "KILL",
         LastSignal::Quit => "QUIT",
@@ -40,13 +41,13 @@ pub fn process_runs(pid: u32, last_signal: LastSignal) {
     order(&format!("run {pid} {signal}"));
 }
 
-/// Forgets a process, before its id can be given to another.
-pub fn process_ended(pid: u32) {
+/// Removes a process from the list, before the system can reuse its id.
+pub fn forget_process(pid: u32) {
     order(&format!("ended {pid}"));
 }
 
-/// Registers a folder to be removed with the test process.
-pub fn owns_folder(path: &Path) {
+/// Registers a folder to be removed after the test process.
+pub fn remove_folder_at_end(path: &Path) {
     order(&format!("folder {}", path.display()));
 }
 

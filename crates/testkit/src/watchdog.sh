@@ -1,5 +1,5 @@
-# Reads orders until the test process ends (its end of the pipe closes, however it died),
-# then ends the processes that are still registered, by their ids, and removes the folders.
+# Reads commands until the test process ends and its end of the pipe closes. Then ends the processes that are still
+# registered, by their ids, and removes the folders.
 #   run PID SIGNAL   ended PID   folder PATH
 trap '' INT TERM HUP
 running= folders=

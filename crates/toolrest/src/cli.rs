@@ -150,8 +150,8 @@ impl Options {
     }
 }
 
-/// The text of a settings file, with its name.
-type ConfigFile = (String, String);
+/// The text of a settings file, with its path.
+type ConfigFile = (PathBuf, String);
 
 impl DataOptions {
     /// Loads the settings, with further flags than those about data.
@@ -179,7 +179,13 @@ impl DataOptions {
             environment: environment()?,
             flags: flags.filter_map(|(key, flag, value)| Some((key, flag.to_owned(), value?))).collect(),
         };
-        Ok(settings::load(sources)?)
+        let mut loaded = settings::load(sources)?;
+        // Whoever can write this file decides what the next start allows. In the folder of `--dir` it may be missing: one
+        // that is put there makes the next start refuse the folder.
+        if loaded.settings.file.is_none() && loaded.settings.folders.local_dir.is_none() {
+            loaded.settings.file = Some(std::path::absolute(DEFAULT_CONFIG)?);
+        }
+        Ok(loaded)
     }
 }
 
@@ -199,14 +205,22 @@ fn environment() -> Result<Vec<(String, String)>, String> {
 fn read_config(named: Option<&Path>) -> Result<Option<ConfigFile>, String> {
     let path = named.unwrap_or(Path::new(DEFAULT_CONFIG));
     match std::fs::read_to_string(path) {
-        Ok(text) => Ok(Some((path.display().to_string(), text))),
+        Ok(text) => Ok(Some((path.to_owned(), text))),
         Err(error) if error.kind() == ErrorKind::NotFound && named.is_none() => Ok(None),
         Err(error) => Err(format!("cannot read the settings file {}: {error}", path.display())),
     }
 }
 
-#[tokio::main]
-async fn serve(settings: Settings) -> Result<(), Box<dyn Error>> {
+/// Threads for work that blocks: files, computations, commits to folders. Most of it is short, so that more of it waits
+/// rather than takes more threads; what takes long (computations, searches, commits to folders) is limited to far fewer.
+const BLOCKING_THREADS: usize = 256;
+
+fn serve(settings: Settings) -> Result<(), Box<dyn Error>> {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    runtime.enable_all().max_blocking_threads(BLOCKING_THREADS).build()?.block_on(run_server(settings))
+}
+
+async fn run_server(settings: Settings) -> Result<(), Box<dyn Error>> {
     start_logging(&settings.log);
     let kept = match &settings.database.url {
         Some(_) => "PostgreSQL".to_owned(),
@@ -221,7 +235,7 @@ async fn serve(settings: Settings) -> Result<(), Box<dyn Error>> {
     match server.local() {
         Some(local) => {
             println!("  folder  {base}/api/v1/workspaces/{}", local.workspace);
-            println!("  token   {} (good for a day)", local.token);
+            println!("  token   {} (good until this server stops, a day at most)", local.token);
             println!("Stop with Ctrl-C.");
         }
         None => println!("Next: register with POST {base}/api/v1/auth/register (see README.md). Stop with Ctrl-C."),

@@ -61,7 +61,7 @@ async fn examine_sandbox(table: &mut Table, settings: &Settings) -> bool {
         return false;
     }
     if probe.shared.is_empty() {
-        table.row("tenants", State::Present, "many: programs have a user and control groups of their own");
+        table.row("tenants", State::Present, "many: each program has a user and a control group of its own");
     } else {
         table.row("tenants", State::Present, format!("one only: {}", probe.shared.join("; ")));
         table

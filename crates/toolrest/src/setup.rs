@@ -5,10 +5,13 @@
 use std::{
     ffi::{OsStr, OsString},
     fs::{self, DirBuilder, File},
-    io,
+    io::{self, IsTerminal, Write},
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
     process::Command,
+    sync::mpsc::{self, RecvTimeoutError},
+    thread,
+    time::Duration,
 };
 
 use toolrest::python::{MOUNTED_AT, STAMP, is_complete, site_packages};
@@ -26,6 +29,9 @@ const PYTHONS: [&str; 2] = ["/usr/bin/python3", "/usr/local/bin/python3"];
 
 /// Versions that there are wheels for among the requirements.
 const VERSIONS: [&str; 3] = ["3.11", "3.12", "3.13"];
+
+/// Interval between two dots that show progress.
+const DOT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How much is shown of what a failed step has printed.
 const SHOWN_LINES: usize = 20;
@@ -77,7 +83,7 @@ fn renew(parent: &Path, name: &OsStr) -> Result<(), SetupError> {
     // What a command has left that was ended before.
     remove(&new)?;
     remove(&old)?;
-    make(&turn, &system, &new)?;
+    with_dots(|| make(&turn, &system, &new))?;
     match fs::rename(&folder, &old) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(on(&folder)(error)),
         _ => fs::rename(&new, &folder).map_err(on(&folder))?,
@@ -153,6 +159,25 @@ fn find_python(turn: &Turn) -> Result<PathBuf, SetupError> {
         Err(SetupError::Step { .. }) => Err(SetupError::NoVenv(python)),
         Err(error) => Err(error),
     }
+}
+
+/// Shows a dot a second on a terminal until the work is done.
+fn with_dots<T>(work: impl FnOnce() -> T) -> T {
+    if !io::stderr().is_terminal() {
+        return work();
+    }
+    let (done, is_done) = mpsc::channel::<()>();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            while is_done.recv_timeout(DOT_INTERVAL) == Err(RecvTimeoutError::Timeout) {
+                let _ = write!(io::stderr(), ".");
+            }
+            let _ = writeln!(io::stderr());
+        });
+        let result = work();
+        drop(done);
+        result
+    })
 }
 
 fn make(turn: &Turn, system: &Path, new: &Path) -> Result<(), SetupError> {

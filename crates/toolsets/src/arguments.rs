@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 use toolrest_core::{CallCx, ContentHash, Depth, ErrorKind, IgnoredFiles, Result, ToolError, WsPath};
-use toolrest_ops::{Leniency, Run, Which, exec::Asked};
+use toolrest_ops::{Leniency, Occurrences, Run, exec::Asked};
 
 /// Reads a path relative to the workspace's root, which it may not leave.
 pub(crate) fn relative_path(cx: &CallCx, argument: &str, text: &str) -> Result<WsPath> {
@@ -43,8 +43,8 @@ pub(crate) fn ignored_files(include_ignored: Option<bool>) -> IgnoredFiles {
 }
 
 /// Reads whether a text is replaced wherever it stands, or must stand in one place only.
-pub(crate) fn which(replace_all: Option<bool>) -> Which {
-    if replace_all.unwrap_or(false) { Which::All } else { Which::Only }
+pub(crate) fn which(replace_all: Option<bool>) -> Occurrences {
+    if replace_all.unwrap_or(false) { Occurrences::All } else { Occurrences::Single }
 }
 
 /// Reads how long something may take.

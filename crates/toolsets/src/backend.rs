@@ -5,12 +5,12 @@ mod data_visualize;
 mod execute_shell_command;
 
 use crate::aftermath::Printed;
-use crate::told::{DOWNLOAD, PathForm, tell};
+use crate::told::{DOWNLOAD, PathForm, relative_notice, tell};
 use crate::{Services, errors};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use toolrest_core::{Dialect, ErrorKind, Result, ToolError, Toolset, push_json_string};
+use toolrest_core::{Dialect, ErrorKind, Notice, Result, ToolError, Toolset, push_json_string};
 
 /// The toolset with its tools.
 pub fn toolset(services: &Services) -> Toolset {
@@ -62,6 +62,10 @@ impl Dialect for BackendDialect {
         serde_json::to_vec(&Failure { error: inside, correlation_id: correlation }).unwrap_or_default()
     }
 
+    fn notice(&self, notice: &Notice) -> String {
+        relative_notice(notice)
+    }
+
     fn status(&self, error: &ToolError) -> u16 {
         errors::row(error.kind).status
     }
@@ -80,3 +84,7 @@ fn succeeded(printed: Printed) -> Result<Printed> {
     let message = format!("The script ended with exit code {}: {last}", printed.exit_code);
     Err(printed.failed(ErrorKind::ExecutionFailed, message))
 }
+
+#[cfg(test)]
+#[path = "backend_tests.rs"]
+mod tests;

@@ -10,7 +10,9 @@ mod write;
 
 use crate::plain::Plain;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::de::{self, Visitor};
+use serde::{Deserializer, Serialize};
+use std::fmt;
 use std::sync::Arc;
 use toolrest_core::{CallCx, ContentHash, ErrorKind, Result, ToolError, Toolset, WsPath};
 use toolrest_ops::{EditOptions, Edited, Replacement};
@@ -41,9 +43,11 @@ fn cannot<'a>(operation: &'a str, file: &'a str) -> impl FnOnce(ToolError) -> To
 fn sentence(error: &ToolError) -> String {
     let detail = |name: &str| error.details.get(name).and_then(|value| value.as_str());
     let file = detail(NAMED).or_else(|| detail("path").map(|path| path.trim_start_matches('/')));
+    // What failed besides stands on the lines after the first.
+    let others = error.message.find('\n').map_or("", |at| &error.message[at..]);
     match (error.kind, file) {
-        (ErrorKind::NotFound, Some(file)) => format!("File not found: {file}"),
-        (ErrorKind::Binary, Some(file)) => format!("Cannot read binary file: {file}"),
+        (ErrorKind::NotFound, Some(file)) => format!("File not found: {file}{others}"),
+        (ErrorKind::Binary, Some(file)) => format!("Cannot read binary file: {file}{others}"),
         (ErrorKind::Forbidden | ErrorKind::Protected, file) => match (detail(OPERATION), file) {
             (Some(operation), Some(file)) => format!("Permission denied: Cannot {operation} {file}\n{}", error.message),
             (Some(operation), None) => format!("Permission denied: Cannot {operation}\n{}", error.message),
@@ -100,24 +104,50 @@ fn string_not_found(mut error: ToolError, edits: &[Replacement]) -> ToolError {
 }
 
 /// Reads a number that may be given as a string, as 004's `coerce` does.
-fn coerced<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, D::Error> {
-    use serde::Deserialize;
-    use serde::de::Error;
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Given {
-        Number(f64),
-        Text(String),
-        Nothing(()),
+fn coerced<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, D::Error> {
+    deserializer.deserialize_any(Coerced)
+}
+
+struct Coerced;
+
+impl Coerced {
+    /// Takes a number without a fraction that is exact in JSON, in which all numbers may be floats.
+    fn whole<E: de::Error>(self, number: f64, given: de::Unexpected<'_>) -> Result<Option<usize>, E> {
+        const EXACT_MOST: f64 = 9_007_199_254_740_992.0;
+        if !(0.0..=EXACT_MOST).contains(&number) || number.fract() != 0.0 {
+            return Err(E::invalid_value(given, &self));
+        }
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "just checked")]
+        Ok(Some(number as usize))
     }
-    let number = match Given::deserialize(deserializer)? {
-        Given::Nothing(()) => return Ok(None),
-        Given::Number(number) => number,
-        Given::Text(text) => text.trim().parse().map_err(|_| Error::custom(format!("\"{text}\" is not a number")))?,
-    };
-    if number < 0.0 || number.fract() != 0.0 || number > 9_007_199_254_740_992.0 {
-        return Err(Error::custom(format!("{number} is not a whole number from 0 on")));
+}
+
+impl Visitor<'_> for Coerced {
+    type Value = Option<usize>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a whole number from 0 on")
     }
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "just checked")]
-    Ok(Some(number as usize))
+
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<Option<usize>, E> {
+        #[allow(clippy::cast_precision_loss, reason = "what is not exact is refused")]
+        self.whole(number as f64, de::Unexpected::Unsigned(number))
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<Option<usize>, E> {
+        #[allow(clippy::cast_precision_loss, reason = "what is not exact is refused")]
+        self.whole(number as f64, de::Unexpected::Signed(number))
+    }
+
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<Option<usize>, E> {
+        self.whole(number, de::Unexpected::Float(number))
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Option<usize>, E> {
+        self.whole(text.trim().parse().unwrap_or(f64::NAN), de::Unexpected::Str(text))
+    }
+
+    fn visit_unit<E>(self) -> Result<Option<usize>, E> {
+        Ok(None)
+    }
 }

@@ -1,5 +1,6 @@
 //! The one table of errors: what each kind is called in each dialect. A missing cell does not compile.
 
+use crate::told::DOWNLOAD;
 use std::fmt::Write;
 use toolrest_core::ErrorKind;
 
@@ -44,7 +45,7 @@ pub fn row(kind: ErrorKind) -> ErrorRow {
         E::NotADirectory        => cells((400, false), ["VALIDATION_ERROR",    "not_a_directory",        "INVALID_PATH",         "INVALID_ARGUMENT",    "NOT_A_DIRECTORY"],       "Name a folder, or read the file"),
         E::ThroughFile          => cells((409, false), ["CONFLICT",            "not_a_directory",        "INVALID_PATH",         "CONFLICT",            "NOT_A_DIRECTORY"],       "Choose a path that does not lead through a file"),
         E::NotEmpty             => cells((409, false), ["CONFLICT",            "conflict",               "NOT_EMPTY",            "CONFLICT",            "NOT_EMPTY"],             "Remove what is in the folder first"),
-        E::Binary               => cells((400, false), ["VALIDATION_ERROR",    "binary_file",            "BINARY_FILE",          "INVALID_ARGUMENT",    "BINARY_FILE"],           "Read the file as base64"),
+        E::Binary               => cells((400, false), ["VALIDATION_ERROR",    "binary_file",            "BINARY_FILE",          "INVALID_ARGUMENT",    "BINARY_FILE"],           DOWNLOAD),
         E::WrongType            => cells((400, false), ["VALIDATION_ERROR",    "invalid_argument",       "INVALID_ARGUMENT",     "INVALID_ARGUMENT",    "INVALID_ARGUMENT"],      "Give content that fits the file's type"),
         E::Protected            => cells((400, false), ["VALIDATION_ERROR",    "invalid_argument",       "PERMISSION_DENIED",    "FORBIDDEN",           "PERMISSION_DENIED"],     "Use the API that manages this file"),
         E::FindNotFound         => cells((400, false), ["VALIDATION_ERROR",    "find_not_found",         "INVALID_ARGUMENT",     "INVALID_ARGUMENT",    "STRING_NOT_FOUND"],      "Read the file and copy the text exactly"),
@@ -56,14 +57,14 @@ pub fn row(kind: ErrorKind) -> ErrorRow {
         E::Unauthenticated      => cells((401, false), ["INVALID_TOKEN",       "unauthenticated",        "PERMISSION_DENIED",    "AUTH_REQUIRED",       "UNAUTHENTICATED"],       "Sign in, or refresh the access token"),
         E::Forbidden            => cells((403, false), ["FORBIDDEN",           "forbidden",              "PERMISSION_DENIED",    "FORBIDDEN",           "PERMISSION_DENIED"],     "Ask an owner of the workspace for the role that is needed"),
         E::ApprovalRequired     => cells((403, true),  ["FORBIDDEN",           "approval_required",      "APPROVAL_REQUIRED",    "APPROVAL_REQUIRED",   "APPROVAL_REQUIRED"],     "Have a person approve the call, then repeat it"),
-        E::ApprovalDenied       => cells((403, false), ["FORBIDDEN",           "approval_denied",        "PERMISSION_DENIED",    "APPROVAL_DENIED",     "APPROVAL_DENIED"],       "Do not repeat the call; ask the person why"),
+        E::ApprovalDenied       => cells((403, false), ["FORBIDDEN",           "approval_denied",        "APPROVAL_DENIED",      "APPROVAL_DENIED",     "APPROVAL_DENIED"],       "Do not repeat the call; ask the person why"),
         E::RateLimited          => cells((429, true),  ["RATE_LIMITED",        "unavailable",            "RATE_LIMITED",         "RATE_LIMITED",        "UNAVAILABLE"],           "Wait as long as Retry-After says, then repeat the call"),
         E::QuotaExceeded        => cells((429, false), ["QUOTA_EXCEEDED",      "quota_exceeded",         "QUOTA_EXCEEDED",       "QUOTA_EXCEEDED",      "QUOTA_EXCEEDED"],        "Remove or stop what is not needed any more, or have the operator raise the setting that is named"),
         E::Timeout              => cells((504, true),  ["TIMEOUT",             "timeout",                "TIMEOUT",              "TIMEOUT",             "TIMEOUT"],               "Repeat the call, or ask for less at once"),
         E::Cancelled            => cells((499, true),  ["TIMEOUT",             "timeout",                "TIMEOUT",              "TIMEOUT",             "TIMEOUT"],               "Repeat the call if its effect is still wanted"),
         E::ExecutionFailed      => cells((422, false), ["VALIDATION_ERROR",    "execution_failed",       "EXECUTION_ERROR",      "COMMAND_FAILED",      "EXECUTION_FAILED"],      "Read what the program printed, correct the program and call again"),
         E::SandboxUnavailable   => cells((503, false), ["UNAVAILABLE",         "sandbox_unavailable",    "SANDBOX_UNAVAILABLE",  "SANDBOX_UNAVAILABLE", "SANDBOX_UNAVAILABLE"],   "Have the operator run `toolrest doctor`, which says what is missing and how to get it"),
-        E::NotConfigured        => cells((501, false), ["UNAVAILABLE",         "not_configured",         "EXECUTION_ERROR",      "NOT_CONFIGURED",      "NOT_CONFIGURED"],        "Have the operator set up what is named"),
+        E::NotConfigured        => cells((501, false), ["UNAVAILABLE",         "not_configured",         "NOT_CONFIGURED",       "NOT_CONFIGURED",      "NOT_CONFIGURED"],        "Have the operator set up what is named"),
         E::StorageFull          => cells((507, true),  ["STORAGE_FULL",        "write_failed",           "STORAGE_FULL",         "STORAGE_FULL",        "STORAGE_FULL"],          "Have the operator make room on the server's disk, then repeat the call"),
         E::WriteFailed          => cells((503, true),  ["UNAVAILABLE",         "write_failed",           "UNAVAILABLE",          "INTERNAL",            "UNAVAILABLE"],           "Have the operator look at the server's disk, then repeat the call"),
         E::Unavailable          => cells((503, true),  ["UNAVAILABLE",         "unavailable",            "UNAVAILABLE",          "INTERNAL",            "UNAVAILABLE"],           "Repeat the call in a moment"),
@@ -93,3 +94,7 @@ fn cells((status, retryable): (u16, bool), codes: [&'static str; 5], remediation
     let [workspace, file, system, backend, coding] = codes;
     ErrorRow { status, retryable, remediation, workspace, file, system, backend, coding }
 }
+
+#[cfg(test)]
+#[path = "errors_tests.rs"]
+mod tests;

@@ -1,9 +1,9 @@
 //! The dialect that 001 and 004 share.
 
 use crate::errors::{self, ErrorRow};
-use crate::told::{DOWNLOAD, PathForm, Told, tell};
+use crate::told::{DOWNLOAD, PathForm, Told, relative_notice, tell};
 use serde::Serialize;
-use toolrest_core::{Dialect, ToolError};
+use toolrest_core::{Dialect, Notice, ToolError};
 
 /// Wraps a result not at all, and an error as `{"error", "message"}`.
 pub(crate) struct Plain {
@@ -31,6 +31,10 @@ impl Dialect for Plain {
         let body = Failure { error: (self.code)(&errors::row(error.kind)), message: told.message_with_hint() };
         // Strings always serialise.
         serde_json::to_vec(&body).unwrap_or_default()
+    }
+
+    fn notice(&self, notice: &Notice) -> String {
+        relative_notice(notice)
     }
 
     fn status(&self, error: &ToolError) -> u16 {

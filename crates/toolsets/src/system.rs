@@ -14,12 +14,12 @@ mod wait_process;
 mod write_file;
 mod write_input;
 
-use crate::told::{PathForm, tell};
+use crate::told::{PathForm, relative_notice, tell};
 use crate::{Services, errors};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use toolrest_core::{Dialect, ToolError, Toolset};
+use toolrest_core::{Dialect, Notice, ToolError, Toolset};
 
 /// The toolset with its tools.
 pub fn toolset(services: &Services) -> Toolset {
@@ -65,6 +65,10 @@ impl Dialect for SystemDialect {
         let inside = Inside { code, message: told.message_with_hint(), details: &told.details };
         // Strings and maps of JSON values always serialise.
         serde_json::to_vec(&Failure { ok: false, error: inside }).unwrap_or_default()
+    }
+
+    fn notice(&self, notice: &Notice) -> String {
+        relative_notice(notice)
     }
 
     fn status(&self, error: &ToolError) -> u16 {

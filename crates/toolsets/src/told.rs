@@ -1,7 +1,7 @@
 //! Errors as a toolset tells them: paths in the form that it takes, and what else may help.
 
 use serde_json::{Map, Value};
-use toolrest_core::{ErrorKind, ToolError, WsPath};
+use toolrest_core::{ErrorKind, Notice, PATH_DETAILS, ToolError};
 
 /// How a toolset writes paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,9 +30,6 @@ impl Told {
     }
 }
 
-/// The details that hold paths.
-const PATHS: [&str; 4] = ["path", "from", "to", "near"];
-
 /// Where the bytes of a file are to be had, whatever the toolset.
 pub(crate) const DOWNLOAD: &str = "Download its bytes with GET /api/v1/workspaces/{id}/content/{path}";
 
@@ -41,19 +38,8 @@ pub(crate) fn tell(error: &ToolError, form: PathForm, binary: &str) -> Told {
     let mut details = error.details.clone();
     let mut message = error.message.clone();
     if form == PathForm::Relative {
-        let named = PATHS.iter().filter_map(|name| details.get(*name)).flat_map(texts);
-        let mut paths: Vec<String> = named.filter(|path| path.starts_with('/')).collect();
-        for path in error.paths() {
-            paths.push(path.to_string());
-            paths.extend(path.ancestors().iter().map(WsPath::to_string));
-        }
-        // What stands in another one is looked for after it.
-        paths.sort_unstable_by_key(|path| std::cmp::Reverse(path.len()));
-        paths.dedup();
-        for path in &paths {
-            message = with_relative(&message, path);
-        }
-        for name in PATHS {
+        message = with_relative_paths(message, error.named_paths());
+        for name in PATH_DETAILS {
             if let Some(value) = details.get_mut(name) {
                 make_relative(value);
             }
@@ -61,11 +47,31 @@ pub(crate) fn tell(error: &ToolError, form: PathForm, binary: &str) -> Told {
     }
     let near: Vec<String> = details.get("near").into_iter().flat_map(texts).collect();
     let hint = match error.kind {
-        _ if !near.is_empty() => Some(format!("Did you mean {}?", near.join(" or "))),
         ErrorKind::Binary => Some(binary.to_owned()),
         _ => error.hint().map(str::to_owned),
     };
+    let near = if near.is_empty() { None } else { Some(format!("Did you mean {}?", near.join(" or "))) };
+    let hint = match (near, hint) {
+        (Some(near), Some(hint)) => Some(format!("{near}\n{hint}")),
+        (near, hint) => near.or(hint),
+    };
     Told { message, details, hint }
+}
+
+/// What a notice says, with its paths relative to the root.
+pub(crate) fn relative_notice(notice: &Notice) -> String {
+    with_relative_paths(notice.text.clone(), notice.paths.clone())
+}
+
+/// The text with the paths that it names relative to the root.
+fn with_relative_paths(mut text: String, mut paths: Vec<String>) -> String {
+    // What stands in another one is looked for after it.
+    paths.sort_unstable_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+    paths.dedup();
+    for path in &paths {
+        text = with_relative(&text, path);
+    }
+    text
 }
 
 fn texts(value: &Value) -> Vec<String> {

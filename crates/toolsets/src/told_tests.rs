@@ -1,4 +1,5 @@
 use super::*;
+use toolrest_core::WsPath;
 
 fn path(text: &str) -> WsPath {
     WsPath::posix(text).unwrap()
@@ -32,9 +33,18 @@ fn what_a_file_holds_is_shown_as_it_is() {
 
 #[test]
 fn details_hold_paths_in_the_same_form() {
-    let error = ToolError::file_not_found("/a/b").detail("near", vec!["/a/c".to_owned()]);
+    let error = ToolError::file_not_found(&path("/a/b")).detail("near", vec!["/a/c".to_owned()]);
     let told = tell(&error, PathForm::Relative, "");
     assert_eq!((told.message.as_str(), &told.details["path"]), ("File not found: a/b", &Value::from("a/b")));
     assert_eq!(told.hint.as_deref(), Some("Did you mean a/c?"));
     assert_eq!(tell(&error, PathForm::FromRoot, "").hint.as_deref(), Some("Did you mean /a/c?"));
+}
+
+#[test]
+fn notices_show_paths_in_the_same_form() {
+    let error = ToolError::file_not_found(&path("/a/b"));
+    let notice = Notice::of_error(&error, |why| format!("What it changed last is not kept: {why}"));
+    assert_eq!(relative_notice(&notice), "What it changed last is not kept: File not found: a/b");
+    assert_eq!(relative_notice(&Notice::about(&path("/a"), "/a was changed in place")), "a was changed in place");
+    assert_eq!(relative_notice(&"/a is no path here".to_owned().into()), "/a is no path here");
 }

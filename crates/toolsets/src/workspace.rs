@@ -16,7 +16,7 @@ use crate::told::{DOWNLOAD, PathForm, tell};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use toolrest_core::{CallCx, Dialect, ErrorKind, Result, ToolError, Toolset, WsPath};
+use toolrest_core::{CallCx, ContentHash, Dialect, ErrorKind, Result, ToolError, Toolset, WsPath};
 
 /// The toolset with its tools.
 pub fn toolset() -> Toolset {
@@ -72,11 +72,15 @@ pub fn failure(error: &ToolError) -> Vec<u8> {
     serde_json::to_vec(&body).unwrap_or_default()
 }
 
-/// Names the argument that holds the path in an error about what stands there, unless another is named.
+/// Names the argument that holds the path in an error about what is there, unless another is named.
 fn about_path(argument: &'static str) -> impl FnOnce(ToolError) -> ToolError {
     move |error| match error.kind {
-        ErrorKind::IsDirectory
+        ErrorKind::NotFound
+        | ErrorKind::IsDirectory
         | ErrorKind::NotADirectory
+        | ErrorKind::ThroughFile
+        | ErrorKind::AlreadyExists
+        | ErrorKind::NotEmpty
         | ErrorKind::Binary
         | ErrorKind::Protected
         | ErrorKind::WrongType
@@ -86,6 +90,14 @@ fn about_path(argument: &'static str) -> impl FnOnce(ToolError) -> ToolError {
         {
             error.about(argument)
         }
+        _ => error,
+    }
+}
+
+/// Names the hash in the refusal of a change to a file that has another, if the caller gave one.
+fn about_hash(given: Option<ContentHash>) -> impl FnOnce(ToolError) -> ToolError {
+    move |error| match error.kind {
+        ErrorKind::Stale if given.is_some() => error.about("last_read_hash"),
         _ => error,
     }
 }

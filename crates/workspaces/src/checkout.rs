@@ -19,6 +19,7 @@ mod tree;
 pub use desks::CheckoutsKept;
 pub(crate) use desks::Desks;
 
+use crate::check_in_room::CheckInBudget;
 use async_trait::async_trait;
 use desk::{Desk, Seen, Wanted};
 use desks::TakenDesk;
@@ -29,7 +30,7 @@ use toolrest_core::{
     Ground, HeldFolder, KeepLimits, Result, ToolError, WorkspaceSettings,
 };
 use toolrest_store::file_list::ListedSince;
-use toolrest_store::{CallInfo, Store};
+use toolrest_store::{CallInfo, Store, unreadable_settings};
 use tree::Version;
 
 /// How many bytes of contents are read at a time, and how many contents.
@@ -43,6 +44,7 @@ const TRIES: usize = 10;
 pub(crate) async fn check_out(
     store: Arc<dyn Store>,
     desks: &Arc<Desks>,
+    check_ins: Arc<CheckInBudget>,
     access: Access,
     options: CheckoutOptions,
 ) -> Result<Box<dyn Checkout>> {
@@ -54,10 +56,11 @@ pub(crate) async fn check_out(
         desks.take(access.workspace).await?
     };
     let mut listed = store.listed_since(access, desk.moment().await?).await?;
-    let (folder, settings, keep) = (desk.folder()?, std::mem::take(&mut listed.settings), options.keep);
+    let settings = listed.settings.take().ok_or_else(unreadable_settings)?;
+    let (folder, keep) = (desk.folder()?, options.keep);
     // From here on, whoever goes away leaves a doubt behind.
     let is_doubtful = desk.take_doubt();
-    let checkout = DatabaseCheckout { store, desk, folder, access, settings, keep, is_settled: false };
+    let checkout = DatabaseCheckout { store, check_ins, desk, folder, access, settings, keep, is_settled: false };
     let wanted = checkout.with_listed(listed, move |desk| desk.make_ready(is_doubtful)).await?;
     if !wanted.is_empty() {
         checkout.write_all(wanted).await?;
@@ -69,6 +72,7 @@ pub(crate) async fn check_out(
 /// A folder with the files of a workspace.
 struct DatabaseCheckout {
     store: Arc<dyn Store>,
+    check_ins: Arc<CheckInBudget>,
     desk: TakenDesk,
     folder: HeldFolder,
     access: Access,
@@ -132,10 +136,12 @@ impl DatabaseCheckout {
 
     /// Commits what a program did; again, if others came between.
     async fn commit(&self, cx: &CallCx) -> Result<(Option<CommitId>, Proposal)> {
-        let call = cx.id;
+        let (call, keep) = (cx.id, self.keep);
         let mut tries = 1;
+        // What the program wrote is in memory until it is committed.
+        let bytes = self.desk.quickly(|_| true, move |desk| Ok(desk.work_bytes(keep))).await?;
+        let _room = self.check_ins.reserve(self.access.user, bytes).await;
         loop {
-            let keep = self.keep;
             let needed = self.up_to_date(move |desk| Ok(desk.read_work(keep))).await?;
             let originals = self.originals(needed).await?;
             let mut proposal = self.desk.with(move |desk| desk.propose(&originals, call)).await?;

@@ -1,8 +1,9 @@
 //! A workspace whose files live in the store.
 
+use crate::check_in_room::CheckInBudget;
 use crate::checkout::{self, Desks};
 use crate::discovery;
-use crate::read_room::{ReadRoom, SMALL_BYTES};
+use crate::read_room::ReadRoom;
 use async_trait::async_trait;
 use std::sync::Arc;
 use toolrest_core::{
@@ -17,6 +18,7 @@ pub(crate) struct DatabaseWorkspace {
     pub(crate) desks: Arc<Desks>,
     pub(crate) access: Access,
     pub(crate) room: Arc<ReadRoom>,
+    pub(crate) check_ins: Arc<CheckInBudget>,
 }
 
 #[async_trait]
@@ -29,13 +31,13 @@ impl Workspace for DatabaseWorkspace {
         self.store.stat(self.access, path).await
     }
 
-    async fn read(&self, path: &WsPath) -> Result<File> {
-        let file = FileStore::read(&*self.store, self.access, path, SMALL_BYTES).await?;
-        if file.content.is_some() || file.entry.size <= SMALL_BYTES {
-            return Ok(file);
-        }
-        self.room.take(file.entry.size).await?;
-        FileStore::read(&*self.store, self.access, path, i64::MAX).await
+    async fn read(&self, path: &WsPath, most_bytes: u64) -> Result<File> {
+        let read = |free| FileStore::read(&*self.store, self.access, path, i64::try_from(free).unwrap_or(i64::MAX));
+        self.room.read(path, most_bytes, read).await
+    }
+
+    async fn make_room(&self, bytes: u64) -> Result<()> {
+        self.room.make_room(bytes).await
     }
 
     async fn list(&self, folder: &WsPath, depth: Depth, limit: usize) -> Result<Listing> {
@@ -51,7 +53,8 @@ impl Workspace for DatabaseWorkspace {
     }
 
     async fn check_out(&self, options: CheckoutOptions) -> Result<Box<dyn Checkout>> {
-        checkout::check_out(Arc::clone(&self.store), &self.desks, self.access, options).await
+        let (store, check_ins) = (Arc::clone(&self.store), Arc::clone(&self.check_ins));
+        checkout::check_out(store, &self.desks, check_ins, self.access, options).await
     }
 
     async fn commit(&self, changes: Changeset, cx: &CallCx) -> Result<Commit> {

@@ -53,10 +53,12 @@ pub(crate) async fn find(store: &dyn Store, access: Access, find: Find) -> Resul
 /// Finds lines in the files that a search chooses.
 pub(crate) async fn search(store: &dyn Store, access: Access, mut search: Search) -> Result<Found> {
     let rules = match search.ignored {
-        IgnoredFiles::Include if search.within.is_root() => return store.search(access, search).await,
         IgnoredFiles::Include => None,
-        IgnoredFiles::LeaveOut => Some(rules(store, access, search.deadline).await?),
+        IgnoredFiles::LeaveOut => Some(rules(store, access, search.deadline).await?).filter(|rules| !rules.is_empty()),
     };
+    if rules.is_none() && search.within.is_root() {
+        return store.search(access, search).await;
+    }
     let chosen = Arc::new(Chosen::new(search.within.clone(), search.paths.take(), rules));
     search.paths = Some(Arc::<Chosen>::clone(&chosen));
     let mut found = store.search(access, search).await?;

@@ -16,6 +16,7 @@ mod everywhere;
 mod explorer;
 mod find;
 mod guarded;
+mod history_limit;
 mod overlay;
 mod search;
 mod steps;
@@ -24,13 +25,16 @@ mod watching;
 
 pub(crate) use explorer::Explorer;
 pub use find::find;
+pub use guarded::Guarded;
 pub use search::search;
 
 use crate::Scratch;
+use crate::check_in_room::CheckInBudget;
 use crate::read_room::ReadRoom;
 use async_trait::async_trait;
 use commit::Besides;
 use disk::Disk;
+use history_limit::HistoryUse;
 use std::{
     os::unix::fs::DirBuilderExt,
     path::{Component, Path, PathBuf},
@@ -53,8 +57,8 @@ pub struct FolderOptions {
     pub allowed_roots: Vec<AllowedRoot>,
     /// Where the journals of commits are: a folder that all processes share that change the same folders.
     pub journal_dir: PathBuf,
-    /// Folders that no workspace may show, beside that of the journals: the server keeps its own data in them.
-    pub guarded: Vec<PathBuf>,
+    /// Files and folders of the server's own that no workspace may show, besides the folder of the journals.
+    pub guarded: Vec<Guarded>,
     /// How much of their history is kept.
     pub history: HistoryLimits,
     /// Whether tools may change git's own files in them.
@@ -102,11 +106,13 @@ pub struct HistoryLimits {
     pub file_bytes: u64,
     /// The most that one commit adds of what was there before.
     pub commit_bytes: u64,
+    /// The most that the history of one folder takes; the oldest contents are dropped. No limit where there is none.
+    pub total_bytes: Option<u64>,
 }
 
 impl Default for HistoryLimits {
     fn default() -> Self {
-        Self { file_bytes: 64 << 20, commit_bytes: 256 << 20 }
+        Self { file_bytes: 64 << 20, commit_bytes: 256 << 20, total_bytes: None }
     }
 }
 
@@ -118,6 +124,7 @@ pub(crate) struct Folder {
     turn: Arc<Mutex<()>>,
     journal_dir: PathBuf,
     watching: std::sync::Mutex<Weak<Watching>>,
+    history: HistoryUse,
 }
 
 impl Folder {
@@ -139,14 +146,22 @@ impl Folder {
         // They tell what files hold, so they are for the server's own eyes.
         let own = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&options.journal_dir);
         own.map_err(disk_fault)?;
-        let guarded: Vec<PathBuf> = options.guarded.iter().chain([&options.journal_dir]).cloned().collect();
-        if guarded::shows_guarded(root.real_path(), &guarded).map_err(ToolError::internal)? {
-            return Err(holds_secrets(path));
+        let journals = Guarded::data(options.journal_dir.clone());
+        let guarded = options.guarded.iter().chain([&journals]);
+        if let Some(shown) = guarded::shown_by(root.real_path(), guarded).map_err(ToolError::internal)? {
+            return Err(shows_guarded(path, shown));
         }
         let disk = Disk { root: Arc::new(root), limits: options.history };
         let journal_dir = options.journal_dir.clone();
         let repositories = options.repositories;
-        Ok(Self { disk, repositories, turn: Arc::default(), journal_dir, watching: std::sync::Mutex::default() })
+        Ok(Self {
+            disk,
+            repositories,
+            turn: Arc::default(),
+            journal_dir,
+            watching: std::sync::Mutex::default(),
+            history: HistoryUse::default(),
+        })
     }
 
     /// The folder's real path.
@@ -186,12 +201,12 @@ pub(crate) fn not_allowed(path: &Path) -> ToolError {
     ToolError::new(ErrorKind::Forbidden, message)
 }
 
-/// The refusal of a folder that shows where the server keeps its database, with the secret that signs tokens, and the
-/// files of other workspaces.
-fn holds_secrets(path: &Path) -> ToolError {
+/// The refusal of a folder that shows what only the server may see or change, such as its database with the secret that
+/// signs tokens.
+fn shows_guarded(path: &Path, shown: &Guarded) -> ToolError {
+    let Guarded { what, setting, .. } = shown;
     let message = format!(
-        "The folder {} holds the server's own data or lies in it, and no workspace may show that; keep the data \
-         elsewhere with the setting server.data_dir (--data-dir)",
+        "The folder {} shows {what}, which no workspace may show; keep that elsewhere with {setting}",
         path.display()
     );
     ToolError::new(ErrorKind::Forbidden, message)
@@ -206,6 +221,7 @@ pub(crate) struct FolderWorkspace {
     pub(crate) scratch: Arc<Scratch>,
     pub(crate) access: Access,
     pub(crate) room: Arc<ReadRoom>,
+    pub(crate) check_ins: Arc<CheckInBudget>,
 }
 
 impl FolderWorkspace {
@@ -231,17 +247,24 @@ impl Workspace for FolderWorkspace {
         self.on_disk(move |disk| disk.stat(&path, recorded)).await
     }
 
-    async fn read(&self, path: &WsPath) -> Result<File> {
+    async fn read(&self, path: &WsPath, most_bytes: u64) -> Result<File> {
         let recorded = self.store.stat(self.access, path).await?;
         if recorded.as_ref().is_some_and(|entry| entry.is_virtual) {
-            return FileStore::read(&*self.store, self.access, path, i64::MAX).await;
+            let read = |free| FileStore::read(&*self.store, self.access, path, i64::try_from(free).unwrap_or(i64::MAX));
+            return self.room.read(path, most_bytes, read).await;
         }
-        if let Some(file) = self.folder.disk.read_cached(path, recorded.as_ref()) {
+        if let Some(file) = self.folder.disk.read_cached(path, recorded.as_ref(), most_bytes) {
             return Ok(file);
         }
-        self.room.take(self.folder.disk.cached_size(path).unwrap_or(0)).await?;
-        let path = path.clone();
-        self.on_disk(move |disk| disk.read(&path, recorded)).await
+        let read = |free| {
+            let (path, recorded) = (path.clone(), recorded.clone());
+            self.on_disk(move |disk| disk.read(&path, recorded, free))
+        };
+        self.room.read(path, most_bytes, read).await
+    }
+
+    async fn make_room(&self, bytes: u64) -> Result<()> {
+        self.room.make_room(bytes).await
     }
 
     async fn open(&self, path: &WsPath, more_than_bytes: u64) -> Result<Option<OpenFile>> {
@@ -289,6 +312,12 @@ impl Workspace for FolderWorkspace {
             disk.list(&folder, depth, limit, made_by_the_system)
         })
         .await
+    }
+
+    async fn names(&self, folder: &WsPath, limit: usize) -> Result<Vec<WsPath>> {
+        let made_by_the_system = self.store.virtual_files(self.access).await?;
+        let folder = folder.clone();
+        self.on_disk(move |disk| disk.names(&folder, limit, made_by_the_system)).await
     }
 
     async fn find(&self, find: Find) -> Result<FilesFound> {

@@ -24,10 +24,15 @@ impl Ignored {
         Self { rules: texts.into_iter().map(|(folder, text)| (folder, IgnoreRules::parse(text.as_bytes()))).collect() }
     }
 
+    /// Whether there are no rules at all.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
     /// Whether a file is left out that was found below a folder: by a rule for itself or for a folder on the way to it.
     /// The rules of the folder that is nearest decide.
     pub(crate) fn leaves_out(&self, path: &WsPath, found_below: &WsPath) -> bool {
-        if self.rules.is_empty() {
+        if self.is_empty() {
             return false;
         }
         let mut way = path.ancestors();

@@ -1,6 +1,7 @@
 //! Workspaces of every kind, as operations use them: files in the database, or in a real folder with their history in
 //! the database; and checkouts, through which programs work on either.
 
+mod check_in_room;
 mod checkout;
 mod conflict_name;
 mod database_workspace;
@@ -12,7 +13,7 @@ mod scratch;
 mod stored_workspaces;
 
 pub use checkout::CheckoutsKept;
-pub use folder::{AllowedRoot, FolderOptions, HistoryLimits, find as find_in_folder, search as search_folder};
+pub use folder::{AllowedRoot, FolderOptions, Guarded, HistoryLimits, find as find_in_folder, search as search_folder};
 pub use scratch::Scratch;
 pub use stored_workspaces::StoredWorkspaces;
 pub use toolrest_directory::Repositories;

@@ -1,69 +1,126 @@
 //! Bounds the bytes of large files that are in memory at once because calls read them.
 
-use std::sync::{Arc, Mutex, PoisonError};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use toolrest_core::{Result, ToolError};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+use toolrest_core::{ByteBudget, ErrorKind, File, HeldBytes, Result, ToolError, UserId, WsPath};
 
 /// Files up to this size are read without asking for room.
-pub(crate) const SMALL_BYTES: i64 = 1 << 20;
-
-/// Bytes are counted in units of this size.
-const UNIT_BYTES: u64 = 1 << 10;
+const SMALL_BYTES: u64 = 256 << 10;
 
 /// How often a content is in memory while a call works on it: itself, as JSON, and in the answer.
 const COPIES: u64 = 3;
 
 /// The room for large files that calls read, over all workspaces.
-pub(crate) struct ReadBudget {
-    room: Arc<Semaphore>,
-    units: u32,
-}
+pub(crate) struct ReadBudget(ByteBudget<UserId>);
 
 impl ReadBudget {
-    pub(crate) fn new(bytes: usize) -> Self {
-        let units = units(bytes as u64).max(1);
-        Self { room: Arc::new(Semaphore::new(units as usize)), units }
+    /// A budget of so many bytes, of which an account holds a quarter at most. A file of the largest size always fits.
+    pub(crate) fn new(bytes: usize, largest_file_bytes: usize) -> Self {
+        Self(ByteBudget::new(bytes, memory_of(largest_file_bytes as u64)))
     }
 }
 
 impl Default for ReadBudget {
     fn default() -> Self {
-        Self::new(256 << 20)
+        Self::new(256 << 20, 32 << 20)
     }
 }
 
-/// The room that the reads of one call take. It is given back with the call's workspace.
+/// The room that the reads of one call take. It is returned with the call's workspace.
 pub(crate) struct ReadRoom {
     budget: Arc<ReadBudget>,
-    held: Mutex<Vec<OwnedSemaphorePermit>>,
+    account: UserId,
+    held: Mutex<Held>,
+}
+
+#[derive(Default)]
+struct Held {
+    rooms: Vec<HeldBytes<UserId>>,
+    /// Bytes of contents that there is room for.
+    bytes: u64,
+    /// Sizes of the large files that the call has read. One that is read again takes the place of the first.
+    files: HashMap<WsPath, u64>,
 }
 
 impl ReadRoom {
-    pub(crate) fn new(budget: Arc<ReadBudget>) -> Arc<Self> {
-        Arc::new(Self { budget, held: Mutex::default() })
+    pub(crate) fn new(budget: Arc<ReadBudget>, account: UserId) -> Arc<Self> {
+        Arc::new(Self { budget, account, held: Mutex::default() })
     }
 
     /// Waits until a file of this size may be read. The call's deadline bounds the wait.
-    pub(crate) async fn take(&self, bytes: i64) -> Result<()> {
+    async fn take(&self, path: &WsPath, bytes: u64) -> Result<()> {
         if bytes <= SMALL_BYTES {
             return Ok(());
         }
-        let units = units(u64::try_from(bytes).unwrap_or(0) * COPIES).min(self.budget.units);
-        let room = Arc::clone(&self.budget.room);
-        let holds_some = !self.held.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
-        let permit = if holds_some {
-            // A call that holds room does not wait for more: two of them could wait for each other.
-            room.try_acquire_many_owned(units).ok()
-        } else {
-            Some(room.acquire_many_owned(units).await.map_err(ToolError::internal)?)
+        let needed = {
+            let mut held = self.held();
+            let known = held.files.entry(path.clone()).or_default();
+            *known = bytes.max(*known);
+            held.files.values().sum()
         };
-        self.held.lock().unwrap_or_else(PoisonError::into_inner).extend(permit);
+        self.hold(needed).await
+    }
+
+    /// Reads a file of up to so many bytes with `read`, which leaves out the content of one that has more bytes than it
+    /// is given. Room is taken before a large content is read.
+    pub(crate) async fn read<R: Future<Output = Result<File>>>(
+        &self,
+        path: &WsPath,
+        most_bytes: u64,
+        read: impl Fn(u64) -> R,
+    ) -> Result<File> {
+        let mut free = most_bytes.min(SMALL_BYTES);
+        loop {
+            let file = read(free).await?;
+            let size = u64::try_from(file.entry.size).unwrap_or(0);
+            if file.content.is_some() || size <= free || size > most_bytes {
+                return Ok(file);
+            }
+            self.take(path, size).await?;
+            free = size;
+        }
+    }
+
+    /// Returns what the call held, and waits for room for contents of so many bytes together.
+    pub(crate) async fn make_room(&self, bytes: u64) -> Result<()> {
+        *self.held() = Held::default();
+        if bytes <= SMALL_BYTES { Ok(()) } else { self.hold(bytes).await }
+    }
+
+    /// Waits until there is room for so many bytes of contents in all.
+    async fn hold(&self, bytes: u64) -> Result<()> {
+        let held = self.held().bytes;
+        let missing = bytes.saturating_sub(held);
+        if missing == 0 {
+            return Ok(());
+        }
+        let budget = &self.budget.0;
+        let room = if held == 0 {
+            budget.reserve(self.account, memory_of(missing)).await
+        } else {
+            // A call that holds room does not wait for more: two such calls could wait for each other.
+            budget.try_reserve(self.account, memory_of(missing)).ok_or_else(busy)?
+        };
+        let mut held = self.held();
+        held.rooms.push(room);
+        held.bytes += missing;
         Ok(())
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn units(bytes: u64) -> u32 {
-    u32::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX).min(u32::MAX >> 3)
+fn memory_of(bytes: u64) -> usize {
+    usize::try_from(bytes.saturating_mul(COPIES)).unwrap_or(usize::MAX)
+}
+
+fn busy() -> ToolError {
+    let message = "Too many large files are being read (limits.in_flight_bytes); try again in a second";
+    ToolError::new(ErrorKind::Unavailable, message).detail("retry_after_seconds", 1)
 }
 
 #[cfg(test)]

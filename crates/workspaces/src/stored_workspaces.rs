@@ -1,6 +1,7 @@
 //! Opening workspaces, whichever kind they are.
 
 use crate::Scratch;
+use crate::check_in_room::CheckInBudget;
 use crate::checkout::{CheckoutsKept, Desks};
 use crate::database_workspace::DatabaseWorkspace;
 use crate::folder::{Explorer, Folder, FolderOptions, FolderWorkspace, not_allowed};
@@ -12,7 +13,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 use tokio::runtime::Handle;
-use toolrest_core::{Access, ErrorKind, Result, ToolError, Workspace, WorkspaceId, Workspaces};
+use toolrest_core::{Access, ErrorKind, KeepLimits, Result, ToolError, Workspace, WorkspaceId, Workspaces};
 use toolrest_store::{Place, Store};
 
 /// How many workspaces are remembered: enough to be asked of each once, few enough to weigh nothing.
@@ -26,6 +27,7 @@ pub struct StoredWorkspaces {
     scratch: Arc<Scratch>,
     desks: Arc<Desks>,
     reads: Arc<ReadBudget>,
+    check_ins: Arc<CheckInBudget>,
     known: Mutex<HashMap<WorkspaceId, Known>>,
 }
 
@@ -48,6 +50,7 @@ impl StoredWorkspaces {
             scratch,
             desks,
             reads: Arc::default(),
+            check_ins: Arc::new(CheckInBudget::new(KeepLimits::default().commit_bytes)),
             known: Mutex::default(),
         }
     }
@@ -59,10 +62,17 @@ impl StoredWorkspaces {
         self
     }
 
-    /// Bounds the bytes of large files that calls hold in memory at once.
+    /// Bounds the bytes of large files that calls hold in memory at once. A file of the largest size always fits.
     #[must_use]
-    pub fn reading_at_most(mut self, bytes: usize) -> Self {
-        self.reads = Arc::new(ReadBudget::new(bytes));
+    pub fn reading_at_most(mut self, bytes: usize, largest_file_bytes: usize) -> Self {
+        self.reads = Arc::new(ReadBudget::new(bytes, largest_file_bytes));
+        self
+    }
+
+    /// Bounds the bytes that check-ins of programs hold in memory at once, by the size of the largest check-in.
+    #[must_use]
+    pub fn checking_in_at_most(mut self, largest_bytes: u64) -> Self {
+        self.check_ins = Arc::new(CheckInBudget::new(largest_bytes));
         self
     }
 
@@ -151,12 +161,16 @@ fn leads_elsewhere(root: &str) -> ToolError {
 impl Workspaces for StoredWorkspaces {
     async fn open(&self, access: Access) -> Result<Arc<dyn Workspace>> {
         let (store, scratch) = (Arc::clone(&self.store), Arc::clone(&self.scratch));
-        let room = ReadRoom::new(Arc::clone(&self.reads));
+        let room = ReadRoom::new(Arc::clone(&self.reads), access.user);
+        let check_ins = Arc::clone(&self.check_ins);
         Ok(match self.find(access.workspace).await {
-            Ok(Known::Database) => Arc::new(DatabaseWorkspace { store, desks: Arc::clone(&self.desks), access, room }),
+            Ok(Known::Database) => {
+                let desks = Arc::clone(&self.desks);
+                Arc::new(DatabaseWorkspace { store, desks, access, room, check_ins })
+            }
             Ok(Known::Folder { open, .. }) => {
                 let explorer = Arc::clone(&self.explorer);
-                Arc::new(FolderWorkspace { store, folder: open, explorer, scratch, access, room })
+                Arc::new(FolderWorkspace { store, folder: open, explorer, scratch, access, room, check_ins })
             }
             Err(error) => {
                 // Only members may learn that it is there.

@@ -1,11 +1,11 @@
-//! CPU time of server and database for one request.
+//! CPU time of server and database per request.
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use serde_json::json;
 
-use super::{Effort, each, latencies, middle};
+use super::{Effort, latencies, median_of, per_round};
 use crate::contents;
 use crate::load::{self, Repeated, Round, Updates};
 use crate::report::{Figure, Report, Target, median, number};
@@ -45,7 +45,7 @@ impl Case {
         }
     }
 
-    /// What the original implementation of this API took on PostgreSQL, on the same kind of machine.
+    /// CPU time of the original implementation of this API on PostgreSQL, on the same kind of machine.
     fn original_ms(self) -> f64 {
         match self {
             Self::Read => 0.89,
@@ -77,8 +77,8 @@ pub fn run(server: &Server, effort: Effort, report: &mut Report) {
     report.section(
         format!("CPU per request, {}", backend.name()),
         format!(
-            "CPU time (user and system) of the server and all database processes, divided by requests answered; \
-             {CONNECTIONS} keep-alive connections. What is written behind a request counts for it."
+            "CPU time (user and system) of the server and all database processes, divided by the number of requests; \
+             {CONNECTIONS} keep-alive connections. It includes the writes that follow an answer in batches."
         ),
     );
     let workspace = prepare(server);
@@ -98,7 +98,7 @@ pub fn run(server: &Server, effort: Effort, report: &mut Report) {
 }
 
 fn prepare(server: &Server) -> String {
-    let mut session = server.session();
+    let session = server.session();
     let workspace = session.create_workspace("cpu");
     let text = contents::prose(1, CONTENT_BYTES);
     session.write(&workspace, "/read.md", &text);
@@ -114,9 +114,9 @@ fn prepare(server: &Server) -> String {
     workspace
 }
 
-/// A server that answers without writing would look fast.
+/// Checks that the updates were really written.
 fn check_updates(server: &Server, workspace: &str) {
-    let mut session = server.session();
+    let session = server.session();
     let changed = (0..DOCUMENTS)
         .filter(|&index| {
             let now = session.read(workspace, &Updates::path(index));
@@ -128,19 +128,19 @@ fn check_updates(server: &Server, workspace: &str) {
 }
 
 fn figure(case: Case, backend: Backend, rounds: &[Round]) -> Figure {
-    let cpu_ms = each(rounds, Round::cpu_ms);
-    let mut beside = format!("{}/s, {}", middle(rounds, Round::requests_per_second), latencies(rounds));
+    let cpu_ms = per_round(rounds, Round::cpu_ms);
+    let mut notes = format!("{}/s, {}", median_of(rounds, Round::requests_per_second), latencies(rounds));
     if let Backend::Postgres(_) = backend {
         let ratio = case.original_ms() / median(&cpu_ms);
-        let database = middle(rounds, |round| round.per_request_ms(round.cpu.database));
+        let database = median_of(rounds, |round| round.per_request_ms(round.cpu.database));
         let _ = write!(
-            beside,
+            notes,
             "; database {database} ms of it; the original takes {} ms, {}× as much",
             number(case.original_ms()),
             number(ratio)
         );
     }
-    let generator = middle(rounds, |round| round.per_request_ms(round.generator_cpu));
-    let _ = write!(beside, "; generator {generator} ms on top");
-    Figure { case: case.name().to_owned(), unit: "ms", rounds: cpu_ms, target: case.target(backend), beside }
+    let generator = median_of(rounds, |round| round.per_request_ms(round.generator_cpu));
+    let _ = write!(notes, "; generator {generator} ms on top");
+    Figure { case: case.name().to_owned(), unit: "ms", rounds: cpu_ms, target: case.target(backend), notes }
 }

@@ -1,4 +1,4 @@
-//! Reading, editing and patching in a folder: by the engine, in the process, against what a person would do by hand.
+//! Reading, editing and patching in a folder, by the engine in the process, compared with plain system calls and git.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -8,17 +8,18 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
+use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use toolrest_core::{
     AllowAll, Call, CallId, CallRecord, Caller, Engine, JsonText, Limits, Recorder, UserId, WorkspaceId,
 };
 use toolrest_directory::{Change, CommitOptions, Expect, Hash, Parents, Root};
-use toolrest_edit::{Stop, diff, patch};
+use toolrest_edit::{StopFlag, diff, patch};
 use toolrest_store::{NewUser, Place, Sqlite, Store};
+use toolrest_testkit::temp_folder;
 use toolrest_workspaces::{AllowedRoot, FolderOptions, HistoryLimits, Scratch, StoredWorkspaces};
 
 use super::Effort;
-use crate::process::Folder;
 use crate::report::{Figure, Report, Target, median, number};
 
 const FILE_BYTES: usize = 10_000;
@@ -27,49 +28,43 @@ const EDITS: usize = 200;
 const PATCHES: usize = 500;
 const GIT_RUNS: usize = 20;
 
-pub fn git_version() -> String {
-    let output = Command::new("git").arg("--version").output().expect("git is installed (Debian: apt-get install git)");
-    String::from_utf8_lossy(&output.stdout).trim().trim_start_matches("git version ").to_owned()
-}
-
 pub fn run(effort: Effort, report: &mut Report) {
     eprintln!("reading, editing and patching in a folder");
-    let room = Room::new();
+    let folders = Folders::new();
     report.section(
         "Reading and editing in a folder",
-        "In the process: calls of tools through the engine, with rights checked and history kept in SQLite on the same \
-         disk. By hand: the new file written, synced and renamed over the old one, and the folder synced, in turns with \
-         ours.",
+        "Tool calls through the engine in the process, with access checks and history in SQLite on the same disk. Plain: \
+         the new file is written, synced and renamed over the old one, and the folder synced, in turns with ours.",
     );
     let mut reads = Vec::new();
     let mut ratios = [Vec::new(), Vec::new()];
-    let mut by_hand_ms = Vec::new();
+    let mut plain_ms = Vec::new();
     for _ in 0..effort.rounds {
-        reads.push(room.read_us());
-        let measured = room.edits();
+        reads.push(folders.read_us());
+        let measured = folders.edits();
         for (all, ratio) in ratios.iter_mut().zip(measured.ratios) {
             all.push(ratio);
         }
-        by_hand_ms.push(measured.by_hand_ms);
+        plain_ms.push(measured.plain_ms);
     }
     report.add(Figure {
         case: format!("read of {FILE_BYTES} bytes (`file.read`)"),
         unit: "µs",
         rounds: reads,
         target: Target::AtMost(30.0),
-        beside: "median of a round".to_owned(),
+        notes: format!("median of {READS} reads"),
     });
     let [commit, edit] = ratios;
-    let beside = format!("times the work by hand, which took {} ms", number(median(&by_hand_ms)));
+    let notes = format!("times the plain replacement, which took {} ms", number(median(&plain_ms)));
     let case = "one-file commit on disk, without history".to_owned();
-    report.add(Figure { case, unit: "×", rounds: commit, target: Target::AtMost(1.3), beside: beside.clone() });
-    let case = "one-file edit (`edit` of coding), history kept durably".to_owned();
-    report.add(Figure { case, unit: "×", rounds: edit, target: Target::AtMost(1.3), beside });
+    report.add(Figure { case, unit: "×", rounds: commit, target: Target::AtMost(1.3), notes: notes.clone() });
+    let case = "one-file edit (`edit` of coding), with durable history".to_owned();
+    report.add(Figure { case, unit: "×", rounds: edit, target: Target::AtMost(1.3), notes });
     patches(effort, report);
 }
 
-fn text(lines: usize, salt: usize) -> String {
-    (0..lines).map(|line| format!("line {line} of {salt}, as long as lines are\n")).collect::<Vec<_>>().concat()
+fn text(lines: usize, seed: usize) -> String {
+    (0..lines).map(|line| format!("line {line} of {seed}, as long as lines are\n")).collect::<Vec<_>>().concat()
 }
 
 fn median_of(times: &mut [Duration]) -> f64 {
@@ -78,9 +73,9 @@ fn median_of(times: &mut [Duration]) -> f64 {
 }
 
 fn timed(work: impl FnOnce()) -> Duration {
-    let begun = Instant::now();
+    let start = Instant::now();
     work();
-    begun.elapsed()
+    start.elapsed()
 }
 
 struct NoRecords;
@@ -89,42 +84,42 @@ impl Recorder for NoRecords {
     fn record(&self, _: CallRecord) {}
 }
 
-/// A folder that is a workspace, and one that is not.
-struct Room {
+/// A folder that is a workspace, one that is not, and the engine.
+struct Folders {
     runtime: Runtime,
     engine: Engine,
     user: UserId,
     workspace: WorkspaceId,
-    folder: Folder,
+    home: TempDir,
 }
 
 struct Edits {
-    /// Of a commit on disk, and of a whole edit.
+    /// Times of a commit on disk and of a whole edit, divided by the time of a plain replacement.
     ratios: [f64; 2],
-    by_hand_ms: f64,
+    plain_ms: f64,
 }
 
-impl Room {
+impl Folders {
     fn new() -> Self {
-        let folder = Folder::new("folder");
+        let home = temp_folder("folder-edits");
         for name in ["root", "plain", "journals"] {
-            fs::create_dir_all(folder.path().join(name)).expect("a new folder");
+            fs::create_dir_all(home.path().join(name)).expect("a new folder");
         }
         let runtime = Runtime::new().expect("a runtime");
         let (engine, user, workspace) = runtime.block_on(async {
             let store: Arc<dyn Store> =
-                Arc::new(Sqlite::open(&folder.path().join("toolrest.db"), 0).expect("a database"));
+                Arc::new(Sqlite::open(&home.path().join("toolrest.db"), 0).expect("a database"));
             let new = NewUser { email: "bench@example.com".into(), password_hash: "none".into(), full_name: None };
             let user = store.create_user(new).await.expect("a user").id;
-            let root = folder.path().join("root").canonicalize().expect("the folder is there");
+            let root = home.path().join("root").canonicalize().expect("the folder is there");
             let options = FolderOptions {
                 allowed_roots: vec![AllowedRoot::for_all(root.clone())],
-                journal_dir: folder.path().join("journals"),
+                journal_dir: home.path().join("journals"),
                 guarded: Vec::new(),
                 history: HistoryLimits::default(),
                 ..FolderOptions::default()
             };
-            let scratch = Scratch::open(&folder.path().join("checkouts")).expect("a folder for checkouts");
+            let scratch = Scratch::open(&home.path().join("checkouts")).expect("a folder for checkouts");
             let workspaces = StoredWorkspaces::new(Arc::clone(&store), options, scratch);
             let place =
                 Place::Directory { root: workspaces.allowed_root(&root, "anyone").await.expect("it is allowed") };
@@ -138,13 +133,13 @@ impl Room {
             );
             (engine, user, workspace)
         });
-        let room = Self { runtime, engine, user, workspace, folder };
-        fs::write(room.path("root/read.txt"), &text(300, 0)[..FILE_BYTES]).expect("a file");
-        room
+        let folders = Self { runtime, engine, user, workspace, home };
+        fs::write(folders.path("root/read.txt"), &text(300, 0)[..FILE_BYTES]).expect("a file");
+        folders
     }
 
     fn path(&self, name: &str) -> std::path::PathBuf {
-        self.folder.path().join(name)
+        self.home.path().join(name)
     }
 
     fn call(&self, toolset: &str, tool: &str, args: &serde_json::Value) {
@@ -167,7 +162,7 @@ impl Room {
         median_of(&mut times) * 1e6
     }
 
-    /// Edits of a file by hand, by a commit on disk, and by a tool, in turns.
+    /// Replaces a file by plain system calls, by a commit on disk, and by a tool, in turns.
     fn edits(&self) -> Edits {
         let body = &text(300, 0)[..FILE_BYTES];
         let content = |round: usize| format!("round {round}\n{body}");
@@ -175,10 +170,10 @@ impl Room {
             fs::write(self.path(name), content(0)).expect("a file");
         }
         let root = Root::open(&self.path("plain")).expect("the folder can be opened");
-        let (mut by_hand, mut commits, mut edits) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut plain, mut commits, mut edits) = (Vec::new(), Vec::new(), Vec::new());
         for round in 0..EDITS {
             let (old, new) = (content(round), content(round + 1));
-            by_hand.push(timed(|| replace_by_hand(&self.path("plain"), new.as_bytes())));
+            plain.push(timed(|| replace_plainly(&self.path("plain"), new.as_bytes())));
             let change = Change::Write {
                 path: "edited.txt".into(),
                 bytes: new.into_bytes(),
@@ -196,20 +191,20 @@ impl Room {
             });
             edits.push(timed(|| self.call("coding", "edit", &args)));
         }
-        let hand = median_of(&mut by_hand);
-        Edits { ratios: [median_of(&mut commits) / hand, median_of(&mut edits) / hand], by_hand_ms: hand * 1e3 }
+        let plain = median_of(&mut plain);
+        Edits { ratios: [median_of(&mut commits) / plain, median_of(&mut edits) / plain], plain_ms: plain * 1e3 }
     }
 }
 
-fn replace_by_hand(folder: &Path, bytes: &[u8]) {
+fn replace_plainly(folder: &Path, bytes: &[u8]) {
     let mut file = File::create(folder.join("temporary")).expect("a temporary file");
     file.write_all(bytes).expect("it is written");
     file.sync_all().expect("it is synced");
-    fs::rename(folder.join("temporary"), folder.join("by-hand.txt")).expect("it is renamed");
+    fs::rename(folder.join("temporary"), folder.join("replaced.txt")).expect("it is renamed");
     File::open(folder).and_then(|folder| folder.sync_all()).expect("the folder is synced");
 }
 
-/// Patches of three hunks, in memory, and by `git apply`.
+/// Applies patches of three hunks in memory, and with `git apply`.
 fn patches(effort: Effort, report: &mut Report) {
     let before = text(500, 1);
     let after: String = before
@@ -218,16 +213,15 @@ fn patches(effort: Effort, report: &mut Report) {
         .map(|(line, text)| if line % 200 == 50 { format!("changed {line}\n") } else { format!("{text}\n") })
         .collect::<Vec<_>>()
         .concat();
-    let made = diff::unified(b"file.txt", Some(before.as_bytes()), Some(after.as_bytes()), Stop::never());
-    let folder = Folder::new("folder");
-    fs::create_dir_all(folder.path()).expect("a new folder");
+    let made = diff::unified(b"file.txt", Some(before.as_bytes()), Some(after.as_bytes()), StopFlag::never());
+    let folder = temp_folder("patches");
     fs::write(folder.path().join("change.patch"), &made).expect("a patch");
     let (mut ours, mut ratios) = (Vec::new(), Vec::new());
     for _ in 0..effort.rounds {
         let apply = || {
             let files = patch::parse(made.as_bytes()).expect("a patch");
             let applied = patch::apply(&files[0], before.as_bytes(), toolrest_edit::Limits::of_bytes(usize::MAX))
-                .expect("it fits");
+                .expect("the patch applies");
             assert_eq!(applied.content.len(), after.len());
         };
         let mut times: Vec<Duration> = (0..PATCHES).map(|_| timed(apply)).collect();
@@ -247,10 +241,10 @@ fn patches(effort: Effort, report: &mut Report) {
     }
     report.section(
         "Patches",
-        "A patch of three hunks for a file of 500 lines: parsed and applied in memory, and by `git apply` as a command.",
+        "A patch of three hunks for a file of 500 lines: parsed and applied in memory, and by the command `git apply`.",
     );
     let case = "parse and apply, p50".to_owned();
-    report.add(Figure { case, unit: "ms", rounds: ours, target: Target::AtMost(0.5), beside: String::new() });
-    let case = "the same, as a part of the time of `git apply`".to_owned();
-    report.add(Figure { case, unit: "×", rounds: ratios, target: Target::AtMost(1.0), beside: String::new() });
+    report.add(Figure { case, unit: "ms", rounds: ours, target: Target::AtMost(0.5), notes: String::new() });
+    let case = "the same, as a fraction of the time of `git apply`".to_owned();
+    report.add(Figure { case, unit: "×", rounds: ratios, target: Target::AtMost(1.0), notes: String::new() });
 }

@@ -1,4 +1,4 @@
-//! Memory of a server with many workspaces and nothing to do.
+//! Memory of an idle server with many workspaces.
 
 use std::sync::Mutex;
 use std::thread;
@@ -12,7 +12,7 @@ const WORKSPACES: usize = 10_000;
 const IDLE: Duration = Duration::from_secs(2);
 const TARGET: Target = Target::AtMost(60.0);
 
-/// Takes a server that has done nothing else, so that nothing else has left caches behind.
+/// Needs a server that was just started, so that its caches are empty.
 pub fn run(server: &Server, report: &mut Report) {
     let backend = server.backend();
     eprintln!("memory on {}", backend.name());
@@ -40,12 +40,12 @@ pub fn run(server: &Server, report: &mut Report) {
 
 fn figure(case: &str, server: &Server, target: Target) -> Figure {
     thread::sleep(IDLE);
-    let resident = server.resident();
+    let resident = server.resident_memory();
     Figure {
         case: case.to_owned(),
         unit: "MB",
         rounds: vec![resident.total_mb],
         target,
-        beside: format!("{} MB without mapped files", number(resident.anonymous_mb)),
+        notes: format!("{} MB without mapped files", number(resident.anonymous_mb)),
     }
 }

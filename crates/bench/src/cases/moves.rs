@@ -1,4 +1,4 @@
-//! Moving a folder with all that is below it.
+//! Moving a folder with all its descendants.
 
 use std::time::Instant;
 
@@ -17,9 +17,9 @@ pub fn run(server: &Server, effort: Effort, report: &mut Report) {
     eprintln!("mv on {}", backend.name());
     report.section(
         format!("Moving a folder, {}", backend.name()),
-        "`mv` over HTTP of a folder with 10,000 descendants (100 folders of 99 files), to and fro.",
+        "`mv` over HTTP of a folder with 10,000 descendants (100 folders of 99 files), there and back.",
     );
-    let mut session = server.session();
+    let session = server.session();
     let workspace = session.create_workspace("moves");
     server.prepare(FOLDERS, |session, folder| {
         session.tool(&workspace, "mkdir", &json!({"path": format!("/here/folder-{folder:03}")}));
@@ -52,6 +52,6 @@ pub fn run(server: &Server, effort: Effort, report: &mut Report) {
             Backend::Sqlite => Target::AtMost(100.0),
             Backend::Postgres(_) => Target::AtMost(350.0),
         },
-        beside: format!("{} moves, wall time", effort.moves),
+        notes: format!("{} moves, wall time", effort.moves),
     });
 }

@@ -1,8 +1,8 @@
-//! Durable updates a second, beside what the disk can sync.
+//! Durable updates per second, compared with what the disk can sync.
 
 use std::time::Duration;
 
-use super::{Effort, each, fdatasync_figure, latencies, middle};
+use super::{Effort, latencies, median_of, per_round};
 use crate::load::{self, Round, Updates};
 use crate::process;
 use crate::report::{Figure, Report, Target};
@@ -19,7 +19,7 @@ pub fn run(server: &Server, effort: Effort, report: &mut Report) {
     };
     report.section(
         format!("Durable updates over HTTP, {}", backend.name()),
-        format!("Writes of fresh contents to {DOCUMENTS} documents; an answer means that the write is on disk."),
+        format!("Writes of new contents to {DOCUMENTS} documents; an answer means that the write is on disk."),
     );
     let workspace = server.session().create_workspace("updates");
     let mut syncs = Vec::new();
@@ -32,7 +32,7 @@ pub fn run(server: &Server, effort: Effort, report: &mut Report) {
     Updates::prepare(server, &workspace, DOCUMENTS, 1024);
     update(1024, effort.warm_up);
     for _ in 0..effort.rounds {
-        syncs.push(process::fdatasync_per_second(server.folder(), Duration::from_secs(1)));
+        syncs.push(process::fdatasync_per_second(server.data_folder(), Duration::from_secs(1)));
         for (_, size, rounds) in &mut measured {
             rounds.push(update(*size, effort.round));
         }
@@ -41,10 +41,17 @@ pub fn run(server: &Server, effort: Effort, report: &mut Report) {
         report.add(Figure {
             case: format!("updates with {name} from {connections} connections"),
             unit: "/s",
-            rounds: each(&rounds, Round::requests_per_second),
+            rounds: per_round(&rounds, Round::requests_per_second),
             target,
-            beside: format!("{}, CPU {} ms a write", latencies(&rounds), middle(&rounds, Round::cpu_ms)),
+            notes: format!("{}, CPU {} ms per write", latencies(&rounds), median_of(&rounds, Round::cpu_ms)),
         });
     }
-    report.add(fdatasync_figure(syncs));
+    // Figures of writes depend on the speed of the disk at that time.
+    report.add(Figure {
+        case: "fdatasync of 4 KB on this disk".to_owned(),
+        unit: "/s",
+        rounds: syncs,
+        target: Target::None,
+        notes: "one after the other, between the rounds above".to_owned(),
+    });
 }

@@ -6,7 +6,7 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use rustix::fs::OFlags;
+use rustix::{fs::OFlags, io::Errno};
 
 use crate::{ErrorKind, Kind, Links, Result, Root, error::At, is_temporary, sys};
 
@@ -36,6 +36,28 @@ pub(super) fn locate(root: &Root, path: &Path, links: Links, is_gone: impl Fn(&P
         }
     }
     Err(ErrorKind::Loop.at(path))
+}
+
+/// Checks that no symbolic link is on a path, except where `is_gone` says that it will have been taken away. With
+/// [`Links::Keep`] the path itself may be one.
+pub(super) fn locate_without_links(
+    root: &Root,
+    path: &Path,
+    links: Links,
+    is_gone: impl Fn(&Path) -> bool,
+) -> Result<PathBuf> {
+    check_name(path, path)?;
+    let changed = || ErrorKind::Changed { actual: None }.at(path);
+    for folder in path.ancestors().skip(1).filter(|folder| !is_gone(folder)) {
+        match root.open_real_folder(folder, OFlags::PATH) {
+            Ok(_) => break,
+            Err(Errno::NOENT | Errno::NOTDIR) => {}
+            Err(Errno::LOOP) => return Err(changed()),
+            Err(errno) => return Err(ErrorKind::from(errno).at(path)),
+        }
+    }
+    let is_link = || Ok(root.stat_real(path)?.is_some_and(|there| there.kind == Kind::Symlink));
+    if links == Links::Follow && !is_gone(path) && is_link()? { Err(changed()) } else { Ok(path.to_owned()) }
 }
 
 /// Opens the deepest folder above a path that exists and stays, and gives its real path and the rest.

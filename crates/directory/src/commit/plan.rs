@@ -10,7 +10,7 @@ use rustix::fs::OFlags;
 use super::{locate, paths::Paths, step::Step};
 use crate::{
     AppliedChange, Change, CommitOptions, Contents, Effect, ErrorKind, Expect, HardLinks, Hash, Identity, Kind, Links,
-    ListOptions, Metadata, Parents, Replace, Repositories, Result, Root,
+    ListOptions, Metadata, Parents, Replace, Repositories, Result, Root, SymbolicLinks,
     error::{At, found},
     git, read, sys,
     temporary::temporary_in,
@@ -116,6 +116,7 @@ impl<'a> Planner<'a, '_> {
             }
             Change::Remove { path, expect } => (self.remove(path, *expect)?, Effect::Removed),
             Change::RemoveFolder { path, contents } => (self.remove_folder(path, *contents)?, Effect::Removed),
+            Change::Clear { path } => (self.clear(path)?, Effect::Removed),
             Change::Move { from, to, replace, parents } => (self.move_to(from, to, *replace, *parents)?, Effect::Moved),
             Change::MakeFolder { path, mode, parents } => (self.make_folder(path, *mode, *parents)?, Effect::Created),
         };
@@ -260,9 +261,14 @@ impl<'a> Planner<'a, '_> {
                 self.check_deletable(&real, path)?;
                 Demand::Same(metadata.identity)
             }
-            Contents::Whatever => Demand::Same(metadata.identity),
         };
         self.take_away(real, demand)
+    }
+
+    fn clear(&mut self, path: &Path) -> Result<PathBuf> {
+        let real = self.locate_anywhere(path, Links::Keep)?;
+        let metadata = self.look_to_take_away(&real, path)?;
+        self.take_away(real, Demand::Same(metadata.identity))
     }
 
     /// Checks that all folders below can be emptied. That happens only after the commit counts, when it is too late
@@ -378,23 +384,37 @@ impl<'a> Planner<'a, '_> {
         missing.into_iter().rev().try_for_each(|folder| self.plan_folder(folder, None))
     }
 
-    /// Finds where a path of a change really leads to. Every change passes here.
+    /// Finds where a path of a change really leads to. Every change passes here, except those that clear a path.
     fn locate(&self, path: &Path, links: Links) -> Result<PathBuf> {
-        let real = locate::locate(self.root, path, links, |real| self.gone.cover(real))?;
+        let real = self.locate_anywhere(path, links)?;
         if self.options.repositories == Repositories::ReadOnly && git::leads_into(&real) {
             return Err(ErrorKind::Repository.at(path));
         }
         Ok(real)
     }
 
-    /// Finds what a change takes away, and refuses where an earlier one has something to do with it.
+    /// Finds where a path really leads to, be it into a repository.
+    fn locate_anywhere(&self, path: &Path, links: Links) -> Result<PathBuf> {
+        let is_gone = |real: &Path| self.gone.cover(real);
+        match self.options.symbolic_links {
+            SymbolicLinks::Follow => locate::locate(self.root, path, links, is_gone),
+            SymbolicLinks::Refuse => locate::locate_without_links(self.root, path, links, is_gone),
+        }
+    }
+
+    /// Finds what a change takes away.
     fn locate_to_take_away(&self, path: &Path) -> Result<(PathBuf, Metadata)> {
         let real = self.locate(path, Links::Keep)?;
-        if self.written.touch(&real) || self.arrived.touch(&real) || self.made.touch(&real) {
+        let metadata = self.look_to_take_away(&real, path)?;
+        Ok((real, metadata))
+    }
+
+    /// Describes what a change takes away, and refuses where an earlier one has something to do with it.
+    fn look_to_take_away(&self, real: &Path, path: &Path) -> Result<Metadata> {
+        if self.written.touch(real) || self.arrived.touch(real) || self.made.touch(real) {
             return Err(ErrorKind::Overlap.at(path));
         }
-        let (_, metadata) = self.look(&real, path)?.ok_or_else(|| ErrorKind::NotFound.at(path))?;
-        Ok((real, metadata))
+        self.look(real, path)?.map(|(_, metadata)| metadata).ok_or_else(|| ErrorKind::NotFound.at(path))
     }
 
     /// Checks an expectation, and gives the hash where it had to be found out.

@@ -19,6 +19,14 @@ fn what_git_runs_or_follows_is_known_wherever_a_repository_lies() {
         ".git/worktrees/w/gitdir",
         "node_modules/x/.git/config",
         "git~1/config",
+        ".git/con\u{200c}fig",
+        ".git/CONFIG.",
+        ".git/hoo\u{212a}s/x",
+        ".git/hook\u{17f}/pre-commit",
+        ".git/commondir::$DATA",
+        ".git/objects/inf\u{ad}o/alternate\u{17f}",
+        ".git/modules/a/hook\u{17f}/x",
+        ".git/Worktree\u{17f}/w/config.worktree",
     ] {
         assert_eq!(rule(Path::new(path)), Rule::Fixed, "{path}");
     }
@@ -52,7 +60,10 @@ fn what_is_left_to_do_runs_nothing_new() {
     assert_eq!(rule(Path::new(".git/sequencer/todo")), Rule::Checked(Check::Todo));
     assert_eq!(rule(Path::new(".git/index")), Rule::Checked(Check::Index));
     assert_eq!(rule(Path::new(".git/modules/m/index")), Rule::Checked(Check::Index));
-    let todo = |text: &str, before: Option<&str>| Check::Todo.is_harmless(text.as_bytes(), before.map(str::as_bytes));
+    assert_eq!(rule(Path::new(".git/in\u{200d}dex")), Rule::Checked(Check::Index));
+    assert_eq!(rule(Path::new(".git/\u{17f}equencer/todo ")), Rule::Checked(Check::Todo));
+    let todo =
+        |text: &str, before: Option<&str>| Check::Todo.is_harmless(text.as_bytes(), before.map(str::as_bytes), None);
     assert!(todo(
         "pick 0123 subject\n\tfixup -C 45 x\n# Rebase exec\n\nmerge -C 1 two # it\nupdate-ref refs/heads/x\n",
         None
@@ -62,7 +73,7 @@ fn what_is_left_to_do_runs_nothing_new() {
     }
     assert!(todo("exec make test\npick 2", Some("pick 1\nexec make test\npick 2\n")));
     assert!(!todo("exec make tests", Some("exec make test\n")));
-    let is_harmless = |check: Check, text: &str| check.is_harmless(text.as_bytes(), None);
+    let is_harmless = |check: Check, text: &str| check.is_harmless(text.as_bytes(), None, None);
     assert!(is_harmless(
         Check::AuthorScript,
         "GIT_AUTHOR_NAME='A'\\''B'\nGIT_AUTHOR_EMAIL='a@b'\nGIT_AUTHOR_DATE='@1 +0'\n"
@@ -80,7 +91,7 @@ fn a_repository_has_many_names() {
     for name in [".git", ".GIT", ".Git ", ".git.", ".git. .", "git~1", "GIT~1", ".git::$INDEX_ALLOCATION", ".git\\x"] {
         assert!(is_git(OsStr::new(name)), "{name}");
     }
-    for name in [".g\u{200c}it", "\u{feff}.git", ".gi\u{206a}T", ".git\u{202e}"] {
+    for name in [".g\u{200c}it", "\u{feff}.git", ".gi\u{206a}T", ".git\u{202e}", ".gi\u{ad}t", "\u{e0001}.git"] {
         assert!(is_git(OsStr::new(name)), "{name}");
     }
     for name in ["git", ".gitignore", ".github", ".gitmodules", "x.git", "git~10", "..git", ".git-x", ".g\u{e9}it"] {

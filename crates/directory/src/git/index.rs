@@ -2,17 +2,17 @@
 
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
 
-use super::is_git;
+use super::{ObjectFormat, is_git};
 
 /// Before the hash of an entry stand its times, identity, mode, owner and size.
 const STAT_BYTES: usize = 40;
 const LENGTH: u16 = 0x0fff;
 const EXTENDED: u16 = 0x4000;
 
-/// Whether no path of an index leads out of the folder or into a repository. An index does not say how long its hashes are:
-/// it is taken for one of SHA-1 if it can be read so, else for one of SHA-256.
-pub(super) fn is_harmless(index: &[u8]) -> bool {
-    [20, 32].into_iter().find_map(|hash_bytes| has_harmless_paths(index, hash_bytes)).unwrap_or(false)
+/// Whether no path of an index leads out of the folder or into a repository. An index does not say how long its hashes are,
+/// and can be made such that it has other paths by another length: git goes by the configuration.
+pub(super) fn is_harmless(index: &[u8], format: ObjectFormat) -> bool {
+    has_harmless_paths(index, format.hash_bytes()).unwrap_or(false)
 }
 
 /// The same by one length of hashes; none if it cannot be read so.

@@ -1,7 +1,10 @@
 use super::*;
 
-/// An index of a version, with hashes of a size and these paths.
-fn index(version: u32, hash_bytes: usize, paths: &[&str]) -> Vec<u8> {
+use ObjectFormat::{Sha1, Sha256};
+
+/// An index of a version, with hashes of a format and these paths.
+fn index(version: u32, format: ObjectFormat, paths: &[&str]) -> Vec<u8> {
+    let hash_bytes = format.hash_bytes();
     let mut index = b"DIRC".to_vec();
     index.extend(version.to_be_bytes());
     index.extend(u32::try_from(paths.len()).unwrap().to_be_bytes());
@@ -28,10 +31,10 @@ fn index(version: u32, hash_bytes: usize, paths: &[&str]) -> Vec<u8> {
 
 #[test]
 fn an_index_of_ordinary_paths_is_harmless() {
-    for (version, hash_bytes) in [(2, 20), (3, 20), (4, 20), (2, 32), (4, 32)] {
-        assert!(is_harmless(&index(version, hash_bytes, &[])), "{version}");
+    for (version, format) in [(2, Sha1), (3, Sha1), (4, Sha1), (2, Sha256), (4, Sha256)] {
+        assert!(is_harmless(&index(version, format, &[]), format), "{version}");
         let paths = [".gitignore", "a", "src/lib.rs", "src/long/path/to/some/file.rs", "src/main.rs", "x.git/y"];
-        assert!(is_harmless(&index(version, hash_bytes, &paths)), "{version} {hash_bytes}");
+        assert!(is_harmless(&index(version, format, &paths), format), "{version} {format:?}");
     }
 }
 
@@ -40,16 +43,52 @@ fn an_index_that_leads_into_a_repository_or_out_of_the_folder_is_not() {
     for path in
         [".git/hooks/post-checkout", "sub/.git/config", ".GIT/x", "../x", "a/../../x", "/etc/x", "a//b", "git~1/config"]
     {
-        for (version, hash_bytes) in [(2, 20), (4, 20), (2, 32), (4, 32)] {
-            assert!(!is_harmless(&index(version, hash_bytes, &["a", path, "z"])), "{path} {version}");
+        for (version, format) in [(2, Sha1), (4, Sha1), (2, Sha256), (4, Sha256)] {
+            assert!(!is_harmless(&index(version, format, &["a", path, "z"]), format), "{path} {version}");
         }
     }
 }
 
 #[test]
 fn what_is_no_index_is_not_harmless() {
-    let whole = index(2, 20, &["a", "b"]);
+    let whole = index(2, Sha1, &["a", "b"]);
     for text in [&b""[..], b"DIRC", b"DIRC\0\0\0\x05\0\0\0\0", b"text", &whole[..60]] {
-        assert!(!is_harmless(text), "{text:?}");
+        assert!(!is_harmless(text, Sha1), "{text:?}");
     }
+}
+
+#[test]
+fn an_index_is_read_by_the_hashes_of_its_repository_alone() {
+    // The path of the entry by SHA-1 is ordinary. By SHA-256 it begins twelve bytes later, and is another one.
+    let mut both = b"DIRC".to_vec();
+    both.extend(2_u32.to_be_bytes());
+    both.extend(1_u32.to_be_bytes());
+    both.extend(vec![1; STAT_BYTES + 20]);
+    both.extend(12_u16.to_be_bytes());
+    both.extend(b"aaaaaaaaaa");
+    let hidden = b".git/hooks/x";
+    both.extend(u16::try_from(hidden.len()).unwrap().to_be_bytes());
+    both.extend(hidden);
+    both.extend(vec![0; 64]);
+    assert!(is_harmless(&both, Sha1));
+    assert!(!is_harmless(&both, Sha256));
+}
+
+#[test]
+fn the_configuration_says_which_hashes_there_are() {
+    for (config, expected) in [
+        ("", Some(Sha1)),
+        ("[core]\n\trepositoryformatversion = 0\n", Some(Sha1)),
+        ("[core]\n\trepositoryformatversion = 1\n[extensions]\n\tobjectformat = sha256\n", Some(Sha256)),
+        ("[Extensions] ObjectFormat=\"SHA256\"", Some(Sha256)),
+        ("[extensions]\nobjectformat = sha1\n[remote \"objectformat\"]\n", Some(Sha1)),
+        ("[other]\nobjectformat = sha256\n", Some(Sha1)),
+        ("[extensions]\nobjectformat = sha256\nobjectformat = sha1\n", Some(Sha1)),
+        ("[extensions]\nobjectformat = sha512\n", None),
+        ("[extensions]\nobjectformat = sha\\\n256\n", None),
+        ("[extensions]\nobjectformat\n", None),
+    ] {
+        assert_eq!(ObjectFormat::of_config(config.as_bytes()), expected, "{config:?}");
+    }
+    assert_eq!(ObjectFormat::of_config(b"[user]\nname = \xff\n[extensions]\nobjectformat = sha256"), Some(Sha256));
 }

@@ -28,7 +28,7 @@ use crate::{
     ErrorKind, Kind, Metadata, Result, Root, Turn,
     commit::{Leftovers, settle::discard},
     error::{At, found},
-    git::{self, Check, Rule},
+    git::{self, Check, ObjectFormat, Rule},
     root::Place,
     sys,
     temporary::temporary_in,
@@ -316,13 +316,29 @@ impl TakeOver<'_> {
             let is_harmless = match rule {
                 Rule::Free => is_repository && git::leads_to_nested(&text),
                 Rule::Fixed => git::is_usual_in_worktree(to, &text),
-                Rule::Checked(check) => check.is_harmless(&text, before.as_deref()),
+                Rule::Checked(check) => check.is_harmless(&text, before.as_deref(), self.object_format(to)?),
             };
             let adds_no_right = |there: &Metadata| there.mode & !0o111 | left.mode & 0o111 == there.mode;
             let is_same = before == Some(text) && there.is_some_and(adds_no_right);
             return Ok(!is_harmless && !is_same);
         }
         Ok(true)
+    }
+
+    /// The format of the repository that a path lies in, by the configuration in the folder, which no program writes. None
+    /// if it cannot be told.
+    fn object_format(&self, path: &Path) -> rustix::io::Result<Option<ObjectFormat>> {
+        for folder in path.ancestors().skip(1).take_while(|folder| git::leads_into(folder)) {
+            let Some(place) = found(self.root.place(&folder.join("config")))? else { continue };
+            match place.stat()? {
+                None => {}
+                Some(there) if there.kind == Kind::File => {
+                    return Ok(read_small(&place)?.and_then(|config| ObjectFormat::of_config(&config)));
+                }
+                Some(_) => return Ok(None),
+            }
+        }
+        Ok(Some(ObjectFormat::Sha1))
     }
 
     /// Takes over what is in a folder to one that is there. If it hides what is there, that goes.

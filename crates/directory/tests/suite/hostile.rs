@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use toolrest_directory::{ErrorKind, Expect, Links, ListOptions};
+use toolrest_directory::{Change, CommitOptions, ErrorKind, Expect, Links, ListOptions, SymbolicLinks};
 
 use crate::scene::{Scene, make_folder, moving, remove, tree, write, write_deep};
 
@@ -150,4 +150,39 @@ fn a_folder_swapped_for_a_link_during_calls_never_leads_out() {
     println!("{read} read, {refused} refused, {written} commits written");
     assert!(read > 0 && refused > 0 && written > 0);
     assert_eq!(tree(&scene.outside()), before);
+}
+
+#[test]
+fn a_commit_that_follows_no_links_finds_every_link_on_its_paths() {
+    let scene = Scene::with(&[("folder/file", "inside"), (".git/hooks/sample", "s")]);
+    symlink("folder", scene.path("link")).unwrap();
+    symlink("folder/file", scene.path("to-file")).unwrap();
+    symlink(".git/hooks/new", scene.path("dangling")).unwrap();
+    let options = CommitOptions { symbolic_links: SymbolicLinks::Refuse, ..CommitOptions::default() };
+    let commit = |changes: &[Change]| scene.root.commit(changes, &scene.journal(), &options);
+    let before = scene.tree();
+    for change in [
+        write("to-file", "x", Expect::Anything),
+        write("dangling", "x", Expect::Absent),
+        write_deep("link/new", "x", Expect::Absent),
+        write_deep("link/deep/new", "x", Expect::Absent),
+        remove("link/file", Expect::Anything),
+        moving("link/file", "elsewhere"),
+        moving("folder/file", "link/elsewhere"),
+        make_folder("link/made"),
+        Change::Clear { path: "link/file".into() },
+    ] {
+        let error = commit(std::slice::from_ref(&change)).unwrap_err();
+        assert!(matches!(error.kind, ErrorKind::Changed { .. }), "{change:?}: {error}");
+    }
+    let error = commit(&[write(".git/hooks/new", "x", Expect::Absent)]).unwrap_err();
+    assert!(matches!(error.kind, ErrorKind::Repository), "{error}");
+    assert_eq!(scene.tree(), before);
+    // A link itself can be taken away, and something else be put in its place by the same commit.
+    let clear = |path: &str| Change::Clear { path: path.into() };
+    commit(&[clear("to-file"), write("to-file", "own", Expect::Absent), remove("dangling", Expect::Anything)]).unwrap();
+    commit(&[clear("link"), write_deep("link/new", "own", Expect::Absent), clear(".git")]).unwrap();
+    assert_eq!((scene.text("to-file"), scene.text("link/new")), ("own".into(), "own".into()));
+    assert_eq!(scene.text("folder/file"), "inside");
+    assert!(!scene.path(".git").exists() && !scene.path("folder/new").exists());
 }

@@ -43,6 +43,7 @@ fn change() -> impl Strategy<Value = (Change, Hope, Impossible)> {
         2 => path().prop_map(move |path| Change::Remove { path, expect }),
         1 => (path(), prop::sample::select(vec![Contents::Nothing, Contents::Anything]))
             .prop_map(|(path, contents)| Change::RemoveFolder { path, contents }),
+        1 => path().prop_map(|path| Change::Clear { path }),
         2 => (path(), path(), prop::sample::select(vec![Replace::Refuse, Replace::File]), parents())
             .prop_map(|(from, to, replace, parents)| Change::Move { from, to, replace, parents }),
         1 => (path(), parents()).prop_map(|(path, parents)| Change::MakeFolder { path, mode: None, parents }),
@@ -76,6 +77,10 @@ fn apply(tree: &Tree, change: &Change) -> Option<Tree> {
             if tree.get(path) != Some(&Node::Folder) || refused {
                 return None;
             }
+            tree.retain(|other, _| !other.starts_with(path));
+        }
+        Change::Clear { path } => {
+            tree.get(path)?;
             tree.retain(|other, _| !other.starts_with(path));
         }
         Change::Move { from, to, replace, parents } => {

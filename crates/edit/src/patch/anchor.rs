@@ -1,70 +1,68 @@
-//! Hunks that lie at the start or the end of their file.
+//! Hunks that belong at the start or the end of their file.
 //!
 //! A diff has context on both sides of a change, unless the file starts or ends there. So a hunk without context after
-//! its change goes to the end of the file, and one that begins at line 1 with less context before than after it goes to
-//! the start. Git holds hunks to that. Here a hunk may also stand elsewhere if its lines leave no doubt, with a warning,
-//! because people and models leave context out.
+//! its change belongs at the end of the file, and a hunk whose header has line number 1 belongs at the start. Git applies
+//! such hunks nowhere else, unless they have no context at all (`--unidiff-zero`). Here a hunk is also applied elsewhere,
+//! with a warning, if its lines identify the position, because people and models leave context out and make up line
+//! numbers.
 
-use super::place::{Place, Wanted, taken_apart};
-use super::{Counts, Role};
+use super::candidate::{Candidate, PreparedHunk, split_ending};
+use super::{Counts, LineKind};
 
-/// So many lines that say something are enough to be sure of a place.
-const TELLING_LINES: usize = 2;
+/// Minimum number of old lines with letters or digits that identify a position.
+const LINES_WITH_WORDS_MIN: usize = 2;
 
-/// Whether a hunk without context after its change says that the file ends there. One without any context says nothing.
-pub(super) fn ends_file(wanted: &Wanted) -> bool {
-    let (leading, trailing) = context_around(wanted);
-    has_right_counts(wanted) && leading > 0 && trailing == 0
+/// Returns whether a hunk indicates the end of the file: it has context before its change and none after it.
+pub(super) fn indicates_file_end(prepared: &PreparedHunk) -> bool {
+    let (leading, trailing) = context_around(prepared);
+    has_right_counts(prepared) && leading > 0 && trailing == 0
 }
 
-/// Whether a hunk says that the file begins with it.
-pub(super) fn starts_file(wanted: &Wanted) -> bool {
-    let (leading, trailing) = context_around(wanted);
-    names_line_1(wanted) && leading < trailing
+/// Returns whether a hunk indicates the start of the file: its header has line number 1, and it has context.
+pub(super) fn indicates_file_start(prepared: &PreparedHunk) -> bool {
+    names_line_1(prepared) && context_around(prepared) != (0, 0)
 }
 
-/// Whether the header of a hunk names the first line.
-pub(super) fn names_line_1(wanted: &Wanted) -> bool {
-    has_right_counts(wanted) && wanted.hunk.claim.is_some_and(|claim| claim.old_start <= 1)
+/// Returns whether the header of a hunk has the line number 1.
+pub(super) fn names_line_1(prepared: &PreparedHunk) -> bool {
+    has_right_counts(prepared) && prepared.hunk.header_position.is_some_and(|header| header.old_start <= 1)
 }
 
-fn has_right_counts(wanted: &Wanted) -> bool {
-    wanted.hunk.claim.is_some_and(|claim| claim.counts == Counts::Right)
+fn has_right_counts(prepared: &PreparedHunk) -> bool {
+    prepared.hunk.header_position.is_some_and(|header| header.counts == Counts::Right)
 }
 
-/// How many lines of context a hunk begins and ends with.
-pub(super) fn context_around(wanted: &Wanted) -> (usize, usize) {
-    let lines = &wanted.hunk.lines;
-    let leading = lines.iter().take_while(|line| line.role == Role::Context).count();
-    let trailing = lines.iter().rev().take_while(|line| line.role == Role::Context).count();
+/// Returns the number of context lines at the start and at the end of a hunk.
+pub(super) fn context_around(prepared: &PreparedHunk) -> (usize, usize) {
+    let lines = &prepared.hunk.lines;
+    let leading = lines.iter().take_while(|line| line.kind == LineKind::Context).count();
+    let trailing = lines.iter().rev().take_while(|line| line.kind == LineKind::Context).count();
     (leading, trailing)
 }
 
-/// Checks the place of a hunk that says it lies at the start or the end of its file, of so many places that it could
-/// have. Gives a warning, or why the place is refused.
+/// Checks the candidate of a hunk that indicates the start or the end of the file. `candidates` is the number of
+/// candidates that the hunk has. Returns a warning, or the reason why the candidate is refused.
 pub(super) fn check(
-    wanted: &Wanted,
-    place: &Place,
+    prepared: &PreparedHunk,
+    candidate: &Candidate,
     file_lines: usize,
-    places: usize,
+    candidates: usize,
 ) -> Result<Option<String>, String> {
-    let end = place.start + place.fault.covered(wanted.old.len());
-    let (line, advice) = (place.start + 1, "add the lines around the change to the hunk");
-    let claim = if ends_file(wanted) && end < file_lines {
-        "it has no lines after its change, as at the end of a file, but the file goes on after its old lines"
-    } else if ends_file(wanted) && names_line_1(wanted) && place.start > 0 && places > 1 {
-        "its header names line 1, and it has no lines after its change, as at the end of a file"
-    } else if starts_file(wanted) && place.start > 0 {
-        "it begins at line 1 and has fewer lines before its change than after it, as at the start of a file"
+    let end = candidate.start + candidate.fault.covered(prepared.old.len());
+    let (line, advice) = (candidate.start + 1, "add the lines around the change to the hunk");
+    let reason = if indicates_file_end(prepared) && end < file_lines {
+        "it has no lines after its change, as at the end of a file, but the file continues after its old lines"
+    } else if indicates_file_start(prepared) && candidate.start > 0 {
+        "its header has line number 1, as at the start of a file"
     } else {
         return Ok(None);
     };
-    let claim = format!("{claim}; its old lines stand at line {line}");
-    let is_at_claim = wanted.hunk.claim.is_some_and(|claim| claim.old_start == line);
-    let says_something = |body: &[u8]| body.iter().any(|byte| byte.is_ascii_alphanumeric() || !byte.is_ascii());
-    let telling = wanted.hunk.before().filter(|line| says_something(taken_apart(line).0)).count();
-    if places == 1 && (is_at_claim || telling >= TELLING_LINES) {
-        return Ok(Some(format!("{claim}. If that is not the place, {advice}")));
+    let reason = format!("{reason}; its old lines match at line {line}");
+    let is_at_header_line = prepared.hunk.header_position.is_some_and(|header| header.old_start == line);
+    let has_word = |body: &[u8]| body.iter().any(|byte| byte.is_ascii_alphanumeric() || !byte.is_ascii());
+    let lines_with_words = prepared.hunk.old_lines().filter(|line| has_word(split_ending(line).0)).count();
+    if candidates == 1 && (is_at_header_line || lines_with_words >= LINES_WITH_WORDS_MIN) {
+        return Ok(Some(format!("{reason}. If that is not the right place, {advice}")));
     }
-    Err(format!("{claim}, but not only there or not surely enough; {advice}"))
+    Err(format!("{reason}, which may not be the right place; {advice}"))
 }

@@ -1,57 +1,59 @@
-//! Applying the patch of one file to its content.
+//! Applies the patch of one file to its content.
 
 use super::anchor;
-use super::doubt::{Indents, doubts};
-use super::narrow::{Candidates, lies_under, move_insertions, narrow};
-use super::place::{Endings, Indexed, Place, Places, Wanted, taken_apart};
+use super::candidate::{Candidate, Candidates, Endings, IndexedFile, PreparedHunk, split_ending};
+use super::select::{Selection, is_under_headings, move_insertions, select};
 use super::splice::{created, splice};
-use super::{Change, Content, FilePatch, Hunk, Reach, Role};
+use super::warnings::{IndentStyle, warnings_about};
+use super::{Change, Content, EndConstraint, FilePatch, Hunk, LineKind};
 use crate::error::{EditError, HunkFailure};
-use crate::explain::{self, Spot};
-use crate::indent::{Shift, indent_of};
-use crate::level::Level;
-use crate::limits::{Limits, Stop};
-use crate::lines::{Line, split_within};
+use crate::explain::{self, Position};
+use crate::indent::{IndentChange, indent_of};
+use crate::limits::{Limits, StopFlag};
+use crate::lines::{Line, split_limited};
+use crate::match_level::MatchLevel;
 use std::cell::LazyCell;
 use std::fmt::Write as _;
 
-const LOOSER: [Level; 4] = [Level::TrailingWhitespace, Level::Punctuation, Level::Indentation, Level::FaultyContext];
+/// The match levels below exact, in the order in which they are tried.
+const LOOSER_LEVELS: [MatchLevel; 4] =
+    [MatchLevel::TrailingWhitespace, MatchLevel::Punctuation, MatchLevel::Indentation, MatchLevel::FaultyContext];
 
-/// What some editors put at the start of a text to say how it is encoded. Patches are mostly written without it.
+/// The byte order mark, which some editors write at the start of a text. Most patches do not contain it.
 const BYTE_ORDER_MARK: &[u8] = "\u{FEFF}".as_bytes();
 
-/// Files of more lines are not patched: lines take more room than their bytes.
-const MOST_LINES: usize = 4_000_000;
+/// Maximum number of lines of a file, because a split line takes more memory than its bytes.
+const LINES_MAX: usize = 4_000_000;
 
-/// For so many failed hunks it is shown what is most like them.
-const EXPLAINED_HUNKS: usize = 20;
+/// Maximum number of failed hunks for which the error shows the most similar lines.
+const EXPLAINED_HUNKS_MAX: usize = 20;
 
-/// A file's content after its patch.
+/// The result of applying a patch to a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Applied {
     pub content: Vec<u8>,
-    /// Where the hunks went, in the order of the patch. Hunks that change nothing are left out.
+    /// Where each hunk was applied, in the order of the patch. Hunks that change nothing are left out.
     pub placements: Vec<Placement>,
-    /// What could not be decided for certain, and how it was decided.
+    /// Decisions that were not certain.
     pub warnings: Vec<String>,
 }
 
 /// Where a hunk was applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Placement {
-    /// Counted from 1, within its file.
+    /// The number of the hunk within its file, counted from 1.
     pub hunk: usize,
-    /// The first line it covers in the old content, counted from 1.
+    /// The first line of the old content that it covers, counted from 1.
     pub line: usize,
-    /// The line its header names.
-    pub claimed_line: Option<usize>,
-    pub level: Level,
+    /// The old line number in its header.
+    pub header_line: Option<usize>,
+    pub level: MatchLevel,
 }
 
 /// Applies the patch of one file: all its hunks or none.
 ///
-/// `base` is the content the patch starts from: of the source for a rename or a copy, anything for a new file. A result
-/// that could be larger than the limit is refused.
+/// `base` is the content before the change: that of the source for a rename or a copy; for a new file it is not used. A
+/// patch whose result could be larger than the limit is refused.
 pub fn apply(patch: &FilePatch, base: &[u8], limits: Limits) -> Result<Applied, EditError> {
     limits.stop.check()?;
     let limit_bytes = limits.bytes;
@@ -62,19 +64,19 @@ pub fn apply(patch: &FilePatch, base: &[u8], limits: Limits) -> Result<Applied, 
         }
         Content::Text(hunks) => hunks,
     };
-    let inserted = hunks.iter().flat_map(Hunk::inserts).map(|line| line.text.len() + 2).sum::<usize>();
+    let inserted = hunks.iter().flat_map(Hunk::inserted_lines).map(|line| line.text.len() + 2).sum::<usize>();
     if base.len().saturating_add(inserted) > limit_bytes {
         return Err(EditError::TooLarge { limit_bytes });
     }
     let applied = match &patch.change {
         Change::Create(_) => create(patch, hunks)?,
-        // Git tells what it deletes line by line, so a file without any is meant to be empty.
+        // Git's diff of a deleted file has all its lines, so without hunks the file is expected to be empty.
         Change::Delete(_) if hunks.is_empty() => {
             let content = if patch.old_mode.is_some() { base.to_vec() } else { Vec::new() };
             Applied { content, placements: Vec::new(), warnings: Vec::new() }
         }
         _ => {
-            let applied = apply_behind_mark(patch, hunks, base, limits.stop);
+            let applied = apply_after_byte_order_mark(patch, hunks, base, limits.stop);
             limits.stop.check()?;
             applied?
         }
@@ -83,18 +85,19 @@ pub fn apply(patch: &FilePatch, base: &[u8], limits: Limits) -> Result<Applied, 
         return Err(EditError::TooLarge { limit_bytes });
     }
     if let (Change::Delete(_), false) = (&patch.change, applied.content.is_empty()) {
-        let lesson = format!(
-            "{}: the patch deletes the file but its hunks leave {} bytes of it; read the file and delete it anew",
+        let message = format!(
+            "{}: the patch deletes the file but its hunks leave {} bytes of it; read the file and create the patch again",
             patch.shown_name(),
             applied.content.len()
         );
-        return Err(EditError::OtherBase { lesson });
+        return Err(EditError::BaseMismatch { message });
     }
     Ok(applied)
 }
 
+/// Creates the content of a new file.
 fn create(patch: &FilePatch, hunks: &[Hunk]) -> Result<Applied, EditError> {
-    if let Some(hunk) = hunks.iter().find(|hunk| hunk.before().next().is_some()) {
+    if let Some(hunk) = hunks.iter().find(|hunk| hunk.old_lines().next().is_some()) {
         let problem = format!("{}: a new file has inserted lines only", patch.shown_name());
         return Err(EditError::syntax(hunk.patch_line, problem));
     }
@@ -102,15 +105,20 @@ fn create(patch: &FilePatch, hunks: &[Hunk]) -> Result<Applied, EditError> {
 }
 
 /// A hunk that changes something, with its number.
-struct Numbered<'h, 'a> {
+struct NumberedHunk<'h, 'a> {
     number: usize,
     hunk: &'h Hunk<'a>,
 }
 
-/// Applies hunks to what stands behind a byte order mark, unless they speak of the mark themselves.
-fn apply_behind_mark(patch: &FilePatch, hunks: &[Hunk], base: &[u8], stop: Stop) -> Result<Applied, EditError> {
-    let names_mark = || hunks.iter().flat_map(|hunk| &hunk.lines).any(|line| line.text.starts_with(BYTE_ORDER_MARK));
-    let Some(text) = base.strip_prefix(BYTE_ORDER_MARK).filter(|_| !names_mark()) else {
+/// Applies hunks to the text after a byte order mark, unless their lines contain the mark themselves.
+fn apply_after_byte_order_mark(
+    patch: &FilePatch,
+    hunks: &[Hunk],
+    base: &[u8],
+    stop: StopFlag,
+) -> Result<Applied, EditError> {
+    let contains_mark = || hunks.iter().flat_map(|hunk| &hunk.lines).any(|line| line.text.starts_with(BYTE_ORDER_MARK));
+    let Some(text) = base.strip_prefix(BYTE_ORDER_MARK).filter(|_| !contains_mark()) else {
         return apply_hunks(patch, hunks, base, stop);
     };
     let mut applied = apply_hunks(patch, hunks, text, stop)?;
@@ -121,125 +129,130 @@ fn apply_behind_mark(patch: &FilePatch, hunks: &[Hunk], base: &[u8], stop: Stop)
     Ok(applied)
 }
 
-fn apply_hunks(patch: &FilePatch, hunks: &[Hunk], base: &[u8], stop: Stop) -> Result<Applied, EditError> {
-    let file = split_within(base, MOST_LINES).ok_or(EditError::TooManyLines { most_lines: MOST_LINES })?;
-    let numbered: Vec<Numbered> = hunks
+fn apply_hunks(patch: &FilePatch, hunks: &[Hunk], base: &[u8], stop: StopFlag) -> Result<Applied, EditError> {
+    let file = split_limited(base, LINES_MAX).ok_or(EditError::TooManyLines { max_lines: LINES_MAX })?;
+    let numbered: Vec<NumberedHunk> = hunks
         .iter()
         .enumerate()
-        .filter(|(_, hunk)| hunk.lines.iter().any(|line| line.role != Role::Context))
-        .map(|(n, hunk)| Numbered { number: n + 1, hunk })
+        .filter(|(_, hunk)| hunk.lines.iter().any(|line| line.kind != LineKind::Context))
+        .map(|(n, hunk)| NumberedHunk { number: n + 1, hunk })
         .collect();
-    let wanted: Vec<Wanted> = numbered.iter().map(|numbered| Wanted::new(numbered.hunk)).collect();
+    let prepared: Vec<PreparedHunk> = numbered.iter().map(|numbered| PreparedHunk::new(numbered.hunk)).collect();
     let mut warnings = Vec::new();
-    let at_claims: Option<Vec<Place>> = wanted.iter().map(|wanted| wanted.at_claim(&file)).collect();
-    let places = match at_claims.filter(|places| first_overlap(&wanted, places).is_none()) {
-        Some(places) => places,
-        None => place_all(patch, &numbered, &wanted, &file, &mut warnings, stop)?,
+    let at_header_positions: Option<Vec<Candidate>> =
+        prepared.iter().map(|hunk| hunk.at_header_position(&file)).collect();
+    let chosen = match at_header_positions.filter(|chosen| first_overlap(&prepared, chosen).is_none()) {
+        Some(chosen) => chosen,
+        None => find_positions(patch, &numbered, &prepared, &file, &mut warnings, stop)?,
     };
     stop.check()?;
-    let indents = LazyCell::new(|| Indents::of(&file));
-    for ((numbered, wanted), place) in numbered.iter().zip(&wanted).zip(&places) {
-        let doubts = doubts(&file, wanted, place, &indents).into_iter();
-        warnings.extend(doubts.map(|doubt| format!("hunk {}: {doubt}", numbered.number)));
+    let indent_style = LazyCell::new(|| IndentStyle::new(&file));
+    for ((numbered, prepared), candidate) in numbered.iter().zip(&prepared).zip(&chosen) {
+        let about_hunk = warnings_about(&file, prepared, candidate, &indent_style).into_iter();
+        warnings.extend(about_hunk.map(|warning| format!("hunk {}: {warning}", numbered.number)));
     }
-    let mut order: Vec<(&Hunk, &Place)> = numbered.iter().map(|numbered| numbered.hunk).zip(&places).collect();
-    order.sort_by_key(|(_, place)| place.start);
+    let mut order: Vec<(&Hunk, &Candidate)> = numbered.iter().map(|numbered| numbered.hunk).zip(&chosen).collect();
+    order.sort_by_key(|(_, candidate)| candidate.start);
     let content = splice(base, &file, &order);
     let placements = numbered
         .iter()
-        .zip(&places)
-        .map(|(numbered, place)| Placement {
+        .zip(&chosen)
+        .map(|(numbered, candidate)| Placement {
             hunk: numbered.number,
-            line: place.start + 1,
-            claimed_line: numbered.hunk.claim.map(|claim| claim.old_start),
-            level: place.level,
+            line: candidate.start + 1,
+            header_line: numbered.hunk.header_position.map(|header| header.old_start),
+            level: candidate.level,
         })
         .collect();
     Ok(Applied { content, placements, warnings })
 }
 
-/// Finds the places of all hunks, or says for each that has none why.
-fn place_all(
+/// Finds the chosen of all hunks; the error says for each hunk without one why.
+fn find_positions(
     patch: &FilePatch,
-    numbered: &[Numbered],
-    wanted: &[Wanted],
+    numbered: &[NumberedHunk],
+    prepared: &[PreparedHunk],
     file: &[Line],
     warnings: &mut Vec<String>,
-    stop: Stop,
-) -> Result<Vec<Place>, EditError> {
-    let indexed = Indexed::new(file, stop);
-    let mut errors: Vec<Option<EditError>> = vec![None; wanted.len()];
-    let mut all: Vec<Candidates> = Vec::with_capacity(wanted.len());
+    stop: StopFlag,
+) -> Result<Vec<Candidate>, EditError> {
+    let indexed = IndexedFile::new(file, stop);
+    let mut errors: Vec<Option<EditError>> = vec![None; prepared.len()];
+    let mut all: Vec<Selection> = Vec::with_capacity(prepared.len());
     let mut explained = 0;
-    for (n, hunk) in wanted.iter().enumerate() {
-        let found = if indexed.work.is_too_much() {
-            Err(not_looked_for())
+    for (n, hunk) in prepared.iter().enumerate() {
+        let found = if indexed.work.is_exhausted() {
+            Err(not_searched())
         } else if hunk.old.is_empty() {
-            insertion_place(hunk, &indexed).map(|place| Places { kept: vec![place], total: 1 })
+            insertion_position(hunk, &indexed).map(|candidate| Candidates { kept: vec![candidate], total: 1 })
         } else {
-            candidate_places(&indexed, hunk)
+            find_candidates(&indexed, hunk)
         };
-        let found = found.and_then(|places| {
-            if places.total > 0 {
-                return Ok(places);
+        let found = found.and_then(|candidates| {
+            if candidates.total > 0 {
+                return Ok(candidates);
             }
-            // Looking for what is similar takes long, and a message has no room for more.
+            // Searching for similar lines takes long, and a message has no room for more of them.
             explained += 1;
-            let shown = if explained <= EXPLAINED_HUNKS { file } else { &[] };
+            let shown = if explained <= EXPLAINED_HUNKS_MAX { file } else { &[] };
             Err(explain::not_found("the hunk's old lines", shown, &hunk.bodies(), None, stop))
         });
-        let places = found.unwrap_or_else(|error| {
+        let candidates = found.unwrap_or_else(|error| {
             errors[n] = Some(error);
-            Places::default()
+            Candidates::default()
         });
-        all.push(Candidates::new(places));
+        all.push(Selection::new(candidates));
     }
-    narrow(&indexed, wanted, &mut all);
-    for n in move_insertions(file, wanted, &mut all) {
-        let lesson =
-            "the hunk has inserted lines only, and those beside it stand elsewhere than their line numbers say; \
-                      add a line above or below that is in the file"
+    select(&indexed, prepared, &mut all);
+    for n in move_insertions(file, prepared, &mut all) {
+        let message =
+            "the hunk has inserted lines only, and the hunks before and after it match at different distances from \
+                      their line numbers; add a line above or below that is in the file"
                 .to_owned();
-        errors[n] = Some(EditError::NotFound { looser: None, lesson });
+        errors[n] = Some(EditError::NotFound { looser_level: None, message });
     }
-    for (n, hunk) in wanted.iter().enumerate() {
-        let Some(place) = &all[n].chosen else { continue };
-        match section_of(&indexed, hunk, place) {
+    for (n, hunk) in prepared.iter().enumerate() {
+        let Some(candidate) = &all[n].selected else { continue };
+        match section(&indexed, hunk, candidate) {
             Section::Named => {}
-            Section::Unknown => errors[n] = Some(not_looked_for()),
+            Section::Unknown => errors[n] = Some(not_searched()),
             Section::Above => {
-                errors[n] = Some(EditError::NotFound { looser: None, lesson: outside_section(hunk, place) });
+                errors[n] =
+                    Some(EditError::NotFound { looser_level: None, message: outside_section_message(hunk, candidate) });
             }
-            Section::Other => warnings.push(format!("hunk {}: {}", numbered[n].number, outside_section(hunk, place))),
+            Section::Other => {
+                warnings.push(format!("hunk {}: {}", numbered[n].number, outside_section_message(hunk, candidate)));
+            }
         }
     }
-    for (n, hunk) in wanted.iter().enumerate() {
-        let Some(place) = &all[n].chosen else { continue };
-        match anchor::check(hunk, place, file.len(), all[n].total) {
-            Ok(doubt) => warnings.extend(doubt.map(|doubt| format!("hunk {}: {doubt}", numbered[n].number))),
-            Err(lesson) => errors[n] = Some(EditError::NotFound { looser: None, lesson }),
+    for (n, hunk) in prepared.iter().enumerate() {
+        let Some(candidate) = &all[n].selected else { continue };
+        match anchor::check(hunk, candidate, file.len(), all[n].total) {
+            Ok(warning) => warnings.extend(warning.map(|warning| format!("hunk {}: {warning}", numbered[n].number))),
+            Err(message) => errors[n] = Some(EditError::NotFound { looser_level: None, message }),
         }
     }
-    let mut places = Vec::with_capacity(all.len());
-    for (n, candidates) in all.iter().enumerate() {
-        if let Some(place) = &candidates.chosen {
-            if let Some(reason) = candidates.reason {
-                warnings.push(choice_warning(numbered[n].number, candidates, place, reason));
+    let mut chosen = Vec::with_capacity(all.len());
+    for (n, selection) in all.iter().enumerate() {
+        if let Some(candidate) = &selection.selected {
+            if let Some(reason) = selection.reason {
+                warnings.push(selection_warning(numbered[n].number, selection, candidate, reason));
             }
-            places.push(place.clone());
+            chosen.push(candidate.clone());
         } else if errors[n].is_none() {
-            let starts: Vec<Spot> = candidates.places.iter().map(|place| at_line(place.start)).collect();
-            let (total, len) = (candidates.total, wanted[n].old.len());
-            errors[n] = Some(explain::not_unique("the hunk's old lines", file, &starts, total, len));
+            let positions: Vec<Position> =
+                selection.candidates.iter().map(|candidate| at_line(candidate.start)).collect();
+            let (total, len) = (selection.total, prepared[n].old.len());
+            errors[n] = Some(explain::not_unique("the hunk's old lines", file, &positions, total, len));
         }
     }
     if errors.iter().all(Option::is_none) {
-        share_conversion(wanted, &mut places);
+        share_tab_conversion(prepared, &mut chosen);
     }
     if errors.iter().all(Option::is_none)
-        && let Some((first, second)) = first_overlap(wanted, &places)
+        && let Some((first, second)) = first_overlap(prepared, &chosen)
     {
-        let line = places[first].start.max(places[second].start) + 1;
+        let line = chosen[first].start.max(chosen[second].start) + 1;
         errors[second] =
             Some(EditError::Overlap { first: numbered[first].number, second: numbered[second].number, line });
     }
@@ -250,108 +263,110 @@ fn place_all(
             Some(HunkFailure { hunk: numbered.number, patch_line: numbered.hunk.patch_line, error: error? })
         })
         .collect();
-    if failures.is_empty() { Ok(places) } else { Err(EditError::Hunks { file: patch.shown_name(), failures }) }
+    if failures.is_empty() { Ok(chosen) } else { Err(EditError::Hunks { file: patch.shown_name(), failures }) }
 }
 
-fn at_line(line: usize) -> Spot {
-    Spot { line, column: None }
+fn at_line(line: usize) -> Position {
+    Position { line, column: None }
 }
 
-fn not_looked_for() -> EditError {
-    let lesson = "it was not looked for: the hunks stand in too many places; give right line numbers, or more lines \
+fn not_searched() -> EditError {
+    let message =
+        "it was not searched for: the hunks match in too many places; give correct line numbers, or more lines \
                   around each change, or fewer hunks at once"
-        .to_owned();
-    EditError::NotFound { looser: None, lesson }
+            .to_owned();
+    EditError::NotFound { looser_level: None, message }
 }
 
-fn choice_warning(hunk: usize, candidates: &Candidates, place: &Place, reason: &str) -> String {
+fn selection_warning(hunk: usize, selection: &Selection, candidate: &Candidate, reason: &str) -> String {
     const LISTED: usize = 8;
-    let mut warning = format!("hunk {hunk}: its old lines stand in {} places (lines", candidates.total);
-    for (n, other) in candidates.places.iter().take(LISTED).enumerate() {
+    let mut warning = format!("hunk {hunk}: its old lines match in {} places (lines", selection.total);
+    for (n, other) in selection.candidates.iter().take(LISTED).enumerate() {
         let separator = if n == 0 { "" } else { "," };
         _ = write!(warning, "{separator} {}", other.start + 1);
     }
-    let more = if candidates.total > LISTED { ", …" } else { "" };
-    _ = write!(warning, "{more}); line {} was taken because {reason}", place.start + 1);
+    let more = if selection.total > LISTED { ", …" } else { "" };
+    _ = write!(warning, "{more}); line {} was chosen because {reason}", candidate.start + 1);
     warning
 }
 
-/// If some hunks have tabs where the file has spaces, or the reverse, then so do those whose old lines do not show it.
-fn share_conversion(wanted: &[Wanted], places: &mut [Place]) {
-    let Some(shift) = places.iter().map(|place| &place.shift).find(|shift| shift.is_conversion()).cloned() else {
-        return;
-    };
-    for (wanted, place) in wanted.iter().zip(places.iter_mut()).filter(|(_, place)| place.shift == Shift::None) {
-        if wanted.old.iter().all(|line| shift.keeps(indent_of(line.body))) {
-            place.shift = shift.clone();
+/// Applies the conversion between tabs and spaces of some hunks also to the hunks whose old lines have no indentation
+/// to show it.
+fn share_tab_conversion(prepared: &[PreparedHunk], chosen: &mut [Candidate]) {
+    let mut changes = chosen.iter().map(|candidate| &candidate.indent_change);
+    let Some(change) = changes.find(|change| change.is_conversion()).cloned() else { return };
+    let unchanged = |(_, candidate): &(_, &mut Candidate)| candidate.indent_change == IndentChange::None;
+    for (hunk, candidate) in prepared.iter().zip(chosen.iter_mut()).filter(unchanged) {
+        if hunk.old.iter().all(|line| change.keeps(indent_of(line.body))) {
+            candidate.indent_change = change.clone();
         }
     }
 }
 
-/// The first two places, in the file's order, that cover the same lines.
-fn first_overlap(wanted: &[Wanted], places: &[Place]) -> Option<(usize, usize)> {
-    let mut order: Vec<usize> = (0..places.len()).collect();
-    order.sort_by_key(|n| places[*n].start);
-    let end = |n: usize| places[n].start + places[n].fault.covered(wanted[n].old.len());
-    order.windows(2).map(|pair| (pair[0], pair[1])).find(|(first, second)| places[*second].start < end(*first))
+/// Returns the first two hunks, in the order of the file, that cover the same lines.
+fn first_overlap(prepared: &[PreparedHunk], chosen: &[Candidate]) -> Option<(usize, usize)> {
+    let mut order: Vec<usize> = (0..chosen.len()).collect();
+    order.sort_by_key(|n| chosen[*n].start);
+    let end = |n: usize| chosen[n].start + chosen[n].fault.covered(prepared[n].old.len());
+    order.windows(2).map(|pair| (pair[0], pair[1])).find(|(first, second)| chosen[*second].start < end(*first))
 }
 
-/// The places of a hunk at the strictest level that gives any; none if none does.
-fn candidate_places(file: &Indexed, wanted: &Wanted) -> Result<Places, EditError> {
-    let exact = file.places(wanted, Level::Exact);
+/// Returns the candidates of a hunk at the strictest level that has any.
+fn find_candidates(file: &IndexedFile, prepared: &PreparedHunk) -> Result<Candidates, EditError> {
+    let exact = file.candidates(prepared, MatchLevel::Exact);
     if exact.total > 0 {
         return Ok(exact);
     }
-    // Before looser levels: a hunk that changes nothing but blanks would be found again in its own result.
-    already_applied(file, wanted, Level::Exact)?;
-    for level in LOOSER {
-        let places = file.places(wanted, level);
-        if places.total > 0 {
-            return Ok(places);
+    // Checked before looser levels, at which a hunk that changes only whitespace would match its own result.
+    check_not_applied(file, prepared, MatchLevel::Exact)?;
+    for level in LOOSER_LEVELS {
+        let candidates = file.candidates(prepared, level);
+        if candidates.total > 0 {
+            return Ok(candidates);
         }
     }
-    already_applied(file, wanted, Level::TrailingWhitespace)?;
-    Ok(Places::default())
+    check_not_applied(file, prepared, MatchLevel::TrailingWhitespace)?;
+    Ok(Candidates::default())
 }
 
-/// Refuses a hunk whose result is there, once, with enough of it to be sure.
-fn already_applied(file: &Indexed, wanted: &Wanted, level: Level) -> Result<(), EditError> {
-    let after: Vec<&[u8]> = wanted.hunk.after().map(|line| taken_apart(line).0).collect();
-    // Braces alone are in every file.
-    let says_something = |body: &[u8]| body.iter().any(|byte| byte.is_ascii_alphanumeric() || !byte.is_ascii());
-    let inserts_something = wanted.hunk.inserts().any(|line| says_something(line.text));
-    let saying = after.iter().filter(|body| says_something(body)).count();
-    if after.is_empty() || !(inserts_something || saying >= 2) {
+/// Refuses a hunk whose new lines are found exactly once and have enough words to be sure.
+fn check_not_applied(file: &IndexedFile, prepared: &PreparedHunk, level: MatchLevel) -> Result<(), EditError> {
+    let new_lines: Vec<&[u8]> = prepared.hunk.new_lines().map(|line| split_ending(line).0).collect();
+    // Lines without words, such as braces, are in every file.
+    let has_word = |body: &[u8]| body.iter().any(|byte| byte.is_ascii_alphanumeric() || !byte.is_ascii());
+    let inserts_something = prepared.hunk.inserted_lines().any(|line| has_word(line.text));
+    let lines_with_words = new_lines.iter().filter(|body| has_word(body)).count();
+    if new_lines.is_empty() || !(inserts_something || lines_with_words >= 2) {
         return Ok(());
     }
-    match file.starts(&after, level).as_slice() {
+    match file.starts(&new_lines, level).as_slice() {
         [start] => Err(EditError::AlreadyApplied { line: start + 1 }),
         _ => Ok(()),
     }
 }
 
-/// Where a place lies as seen from the headings of its hunk.
+/// Whether a candidate is in the section that the headings of its hunk name.
 enum Section {
-    /// In the section they name, or they name none that is there, or line numbers locate the hunk.
+    /// It is, or the file has no such section, or line numbers locate the hunk.
     Named,
-    /// Below the heading, but in what seems to be another section.
+    /// It is below the heading, but seems to be in another section.
     Other,
-    /// Above the heading.
+    /// It is above the heading.
     Above,
-    /// It would take too long to tell.
+    /// The search for the heading would take too long.
     Unknown,
 }
 
-fn section_of(indexed: &Indexed, wanted: &Wanted, place: &Place) -> Section {
-    let Hunk { claim: None, headings, .. } = wanted.hunk else { return Section::Named };
-    let Some(last) = headings.last().filter(|_| !wanted.old.is_empty()) else { return Section::Named };
-    let (file, end) = (indexed.lines, place.start + place.fault.covered(wanted.old.len()));
-    // The heading may be one of the hunk's own lines.
-    if lies_under(file, place.start, headings) || lies_under(file, end - 1, headings) {
+fn section(indexed: &IndexedFile, prepared: &PreparedHunk, candidate: &Candidate) -> Section {
+    let Hunk { header_position: None, headings, .. } = prepared.hunk else { return Section::Named };
+    let Some(last) = headings.last().filter(|_| !prepared.old.is_empty()) else { return Section::Named };
+    let (file, end) = (indexed.lines, candidate.start + candidate.fault.covered(prepared.old.len()));
+    // The heading may be one of the lines of the hunk.
+    if is_under_headings(file, candidate.start, headings) || is_under_headings(file, end - 1, headings) {
         return Section::Named;
     }
     indexed.work.add(file.len());
-    if indexed.work.is_too_much() {
+    if indexed.work.is_exhausted() {
         return Section::Unknown;
     }
     let is_heading = |line: &Line| line.body.trim_ascii_start().starts_with(last.trim_ascii());
@@ -362,34 +377,34 @@ fn section_of(indexed: &Indexed, wanted: &Wanted, place: &Place) -> Section {
     }
 }
 
-fn outside_section(wanted: &Wanted, place: &Place) -> String {
-    let headings: Vec<String> = wanted.hunk.headings.iter().map(|heading| explain::shown(heading)).collect();
-    let (headings, line) = (headings.join("` / `"), place.start + 1);
+fn outside_section_message(prepared: &PreparedHunk, candidate: &Candidate) -> String {
+    let headings: Vec<String> = prepared.hunk.headings.iter().map(|heading| explain::display_line(heading)).collect();
+    let (headings, line) = (headings.join("` / `"), candidate.start + 1);
     format!("its old lines are at line {line}, which does not seem to be in the section `{headings}`")
 }
 
-/// Where a hunk goes that has inserted lines only: nothing but its header can tell.
-fn insertion_place(wanted: &Wanted, file: &Indexed) -> Result<Place, EditError> {
-    let (hunk, lines) = (wanted.hunk, file.lines);
-    if let Some(place) = wanted.at_claim(lines) {
-        return Ok(place);
+/// Returns the candidate of a hunk that has inserted lines only, which only its header can determine.
+fn insertion_position(prepared: &PreparedHunk, file: &IndexedFile) -> Result<Candidate, EditError> {
+    let (hunk, lines) = (prepared.hunk, file.lines);
+    if let Some(candidate) = prepared.at_header_position(lines) {
+        return Ok(candidate);
     }
-    let place = |start: usize| Place::exact(start, Endings::Different);
-    if lines.is_empty() || hunk.reach == Reach::EndOfFile {
-        return Ok(place(lines.len()));
+    let candidate = |start: usize| Candidate::exact(start, Endings::Different);
+    if lines.is_empty() || hunk.end_constraint == EndConstraint::EndOfFile {
+        return Ok(candidate(lines.len()));
     }
     let Some(heading) = hunk.headings.last() else {
-        let lesson = "the hunk has inserted lines only; add a line above or below that is in the file".to_owned();
-        return Err(EditError::NotFound { looser: None, lesson });
+        let message = "the hunk has inserted lines only; add a line above or below that is in the file".to_owned();
+        return Err(EditError::NotFound { looser_level: None, message });
     };
     let is_heading = |line: &Line| line.body.trim_ascii_start().starts_with(heading.trim_ascii());
     let found: Vec<usize> = (0..lines.len()).filter(|at| is_heading(&lines[*at])).collect();
     match found.as_slice() {
-        [at] => Ok(place(at + 1)),
+        [at] => Ok(candidate(at + 1)),
         [] => Err(explain::not_found("the hunk's heading", lines, &[*heading], None, file.work.stop)),
         several => {
-            let spots: Vec<Spot> = several.iter().copied().map(at_line).collect();
-            Err(explain::not_unique("the hunk's heading", lines, &spots, spots.len(), 1))
+            let listed: Vec<Position> = several.iter().copied().map(at_line).collect();
+            Err(explain::not_unique("the hunk's heading", lines, &listed, listed.len(), 1))
         }
     }
 }

@@ -22,12 +22,12 @@ fn a_literal_is_the_new_content() {
 
 #[test]
 fn the_file_must_be_the_one_the_patch_was_made_for() {
-    assert_eq!(applied(PATCH, b"other").unwrap_err().kind(), ErrorKind::OtherBase);
+    assert_eq!(applied(PATCH, b"other").unwrap_err().kind(), ErrorKind::BaseMismatch);
     assert_eq!(applied(PATCH, NEW).unwrap_err().kind(), ErrorKind::AlreadyApplied);
 }
 
 #[test]
-fn damaged_data_is_refused_by_its_line() {
+fn damaged_data_is_refused_with_its_line() {
     let cut = PATCH.replace("UcmV+l0QLU>0RjUA1qKHQ2>`DEE&u=k", "DcmV+b");
     let garbled = PATCH.replace("UcmV", "Uc\"V");
     let announced_too_small = PATCH.replace("literal 10", "literal 9");
@@ -38,7 +38,7 @@ fn damaged_data_is_refused_by_its_line() {
 }
 
 #[test]
-fn what_would_unpack_to_too_much_is_refused_before_it_does() {
+fn a_block_that_announces_too_much_is_refused_before_it_is_decompressed() {
     let bomb = PATCH.replace("literal 10", "literal 99999999999");
     assert_eq!(applied(&bomb, b"").unwrap_err().kind(), ErrorKind::TooLarge);
 }

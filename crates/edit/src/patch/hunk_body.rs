@@ -1,53 +1,66 @@
-//! The lines of a hunk: read by the counts of its header if they are right, else by how the lines look.
+//! Parses the lines of a hunk: by the counts in its header if they are right, otherwise by the prefixes of the lines.
 
-use super::hunk_header::{HunkHeader, Numbers};
+use super::hunk_header::{HeaderRanges, HunkHeader};
 use super::parse::PatchLines;
-use super::{Claim, Counts, Hunk, HunkLine, Newline, Reach, Role, begin_patch};
+use super::{Counts, EndConstraint, HeaderPosition, Hunk, HunkLine, LineKind, Newline, begin_patch};
 use crate::error::EditError;
 
-/// Reads the hunk whose header stands at `header_at`, and gives where it ends. One that is shorter than its header says
-/// is refused.
-pub(super) fn read<'a>(
+/// Parses the hunk whose header is at `header_at`; returns it with the line at which it ends. A hunk with fewer lines
+/// than its header announces is refused.
+pub(super) fn parse<'a>(
     lines: &PatchLines<'a>,
     header_at: usize,
     header: &HunkHeader<'a>,
 ) -> Result<(Hunk<'a>, usize), EditError> {
     let start = header_at + 1;
-    let counted = header.numbers.and_then(|numbers| read_by_counts(lines, start, numbers));
+    let counted = header.ranges.and_then(|ranges| parse_by_counts(lines, start, ranges));
     let counts = if counted.is_some() { Counts::Right } else { Counts::Wrong };
-    let (body, end) = match (counted, header.numbers) {
+    let (body, end) = match (counted, header.ranges) {
         (Some(counted), _) => counted,
-        (None, numbers) => {
-            let Looks { mut body, solid, end } = read_by_looks(lines, start);
-            if let Some(numbers) = numbers {
-                refuse_short(&body, numbers, header_at + 1)?;
+        (None, ranges) => {
+            let BodyByPrefixes { mut body, nonblank_len, end } = parse_by_prefixes(lines, start);
+            if let Some(ranges) = ranges {
+                check_is_complete(&body, ranges, header_at + 1)?;
             }
-            body.truncate(solid);
+            body.truncate(nonblank_len);
             (body, end)
         }
     };
-    let claim = header.numbers.map(|numbers| Claim {
-        // A hunk without old lines names the line before it.
-        old_start: if counts == Counts::Right && numbers.old_count == 0 {
-            numbers.old_start.saturating_add(1)
+    let header_position = header.ranges.map(|ranges| HeaderPosition {
+        // The header of a hunk without old lines has the number of the line before it.
+        old_start: if counts == Counts::Right && ranges.old_count == 0 {
+            ranges.old_start.saturating_add(1)
         } else {
-            numbers.old_start
+            ranges.old_start
         },
-        new_start: if counts == Counts::Right && numbers.new_count == 0 {
-            numbers.new_start.saturating_add(1)
+        new_start: if counts == Counts::Right && ranges.new_count == 0 {
+            ranges.new_start.saturating_add(1)
         } else {
-            numbers.new_start
+            ranges.new_start
         },
         counts,
     });
     let headings = header.heading.into_iter().collect();
-    Ok((Hunk { claim, headings, lines: body, reach: Reach::Anywhere, patch_line: header_at + 1 }, end))
+    Ok((
+        Hunk {
+            header_position,
+            headings,
+            lines: body,
+            end_constraint: EndConstraint::Anywhere,
+            patch_line: header_at + 1,
+        },
+        end,
+    ))
 }
 
-/// Refuses a hunk with fewer lines than its header announces: the rest of it may be lost.
-pub(super) fn refuse_short(lines: &[HunkLine], announced: Numbers, patch_line: usize) -> Result<(), EditError> {
-    let old = lines.iter().filter(|line| line.role != Role::Insert).count();
-    let new = lines.iter().filter(|line| line.role != Role::Delete).count();
+/// Refuses a hunk with fewer lines than its header announces, because the rest of it may be lost.
+pub(super) fn check_is_complete(
+    lines: &[HunkLine],
+    announced: HeaderRanges,
+    patch_line: usize,
+) -> Result<(), EditError> {
+    let old = lines.iter().filter(|line| line.kind != LineKind::Insert).count();
+    let new = lines.iter().filter(|line| line.kind != LineKind::Delete).count();
     if old >= announced.old_count && new >= announced.new_count {
         return Ok(());
     }
@@ -59,24 +72,25 @@ pub(super) fn refuse_short(lines: &[HunkLine], announced: Numbers, patch_line: u
     Err(EditError::syntax(patch_line, problem))
 }
 
-/// Reads a hunk that has no header.
-pub(super) fn read_headless<'a>(lines: &PatchLines<'a>, start: usize) -> (Hunk<'a>, usize) {
-    let Looks { mut body, solid, end } = read_by_looks(lines, start);
-    body.truncate(solid);
+/// Parses a hunk that has no header.
+pub(super) fn parse_without_header<'a>(lines: &PatchLines<'a>, start: usize) -> (Hunk<'a>, usize) {
+    let BodyByPrefixes { mut body, nonblank_len, end } = parse_by_prefixes(lines, start);
+    body.truncate(nonblank_len);
     (Hunk { lines: body, patch_line: start + 1, ..Hunk::default() }, end)
 }
 
-/// A line of a hunk, by its first byte. A line that begins with none of the marks is context that lost its space.
-pub(super) fn read_line(line: &[u8]) -> HunkLine<'_> {
-    let (role, text) = match line {
-        [b'+', text @ ..] => (Role::Insert, text),
-        [b'-', text @ ..] => (Role::Delete, text),
-        [b' ', text @ ..] | text => (Role::Context, text),
+/// Parses a line of a hunk by its first byte. A line without one of the prefixes is context that lost its leading
+/// space.
+pub(super) fn parse_line(line: &[u8]) -> HunkLine<'_> {
+    let (kind, text) = match line {
+        [b'+', text @ ..] => (LineKind::Insert, text),
+        [b'-', text @ ..] => (LineKind::Delete, text),
+        [b' ', text @ ..] | text => (LineKind::Context, text),
     };
-    HunkLine { role, text, newline: Newline::Present }
+    HunkLine { kind, text, newline: Newline::Present }
 }
 
-/// Marks the last line as one without a newline, if this is the line that says so.
+/// If this line is `\ No newline at end of file`, marks the line before it, and returns true.
 pub(super) fn mark_missing_newline(line: &[u8], body: &mut [HunkLine]) -> bool {
     let is_mark = line.starts_with(b"\\ ");
     if let (true, Some(last)) = (is_mark, body.last_mut()) {
@@ -85,25 +99,29 @@ pub(super) fn mark_missing_newline(line: &[u8], body: &mut [HunkLine]) -> bool {
     is_mark
 }
 
-/// The hunk's lines by its counts, unless these do not fit the lines.
-fn read_by_counts<'a>(lines: &PatchLines<'a>, start: usize, numbers: Numbers) -> Option<(Vec<HunkLine<'a>>, usize)> {
-    let (mut old_left, mut new_left) = (numbers.old_count, numbers.new_count);
+/// Parses the lines by the counts in the header; returns `None` if the counts do not fit the lines.
+fn parse_by_counts<'a>(
+    lines: &PatchLines<'a>,
+    start: usize,
+    ranges: HeaderRanges,
+) -> Option<(Vec<HunkLine<'a>>, usize)> {
+    let (mut old_left, mut new_left) = (ranges.old_count, ranges.new_count);
     let mut body = Vec::new();
     let mut at = start;
     while old_left > 0 || new_left > 0 {
         let line = lines.get(at)?;
-        let may_be_lost_context =
-            !line.starts_with(b"@@") && !line.starts_with(b"diff --git ") && !begin_patch::is_mark(line);
+        let may_be_context =
+            !line.starts_with(b"@@") && !line.starts_with(b"diff --git ") && !begin_patch::is_marker(line);
         if !mark_missing_newline(line, &mut body) {
-            let line = read_line(line);
-            match line.role {
-                Role::Context if may_be_lost_context => {
+            let line = parse_line(line);
+            match line.kind {
+                LineKind::Context if may_be_context => {
                     old_left = old_left.checked_sub(1)?;
                     new_left = new_left.checked_sub(1)?;
                 }
-                Role::Context => return None,
-                Role::Delete => old_left = old_left.checked_sub(1)?,
-                Role::Insert => new_left = new_left.checked_sub(1)?,
+                LineKind::Context => return None,
+                LineKind::Delete => old_left = old_left.checked_sub(1)?,
+                LineKind::Insert => new_left = new_left.checked_sub(1)?,
             }
             body.push(line);
         }
@@ -115,7 +133,7 @@ fn read_by_counts<'a>(lines: &PatchLines<'a>, start: usize, numbers: Numbers) ->
     is_plausible_end(lines, at).then_some((body, at))
 }
 
-/// Whether a hunk may end here: nothing that looks like one more of its lines follows before the next header.
+/// Returns whether a hunk may end here: no line that looks like one more of its lines comes before the next header.
 fn is_plausible_end(lines: &PatchLines, end: usize) -> bool {
     let stops = |at: usize| lines.ends_hunk(at) || lines.ends_diff(at) || lines.is_between_diffs(at);
     let next_is_context = !stops(end) && lines.get(end).is_some_and(|line| line.starts_with(b" "));
@@ -123,27 +141,27 @@ fn is_plausible_end(lines: &PatchLines, end: usize) -> bool {
     !next_is_context && !rest.any(|line| matches!(line, [b'+' | b'-', ..]))
 }
 
-/// A hunk's lines by their looks.
-struct Looks<'a> {
+/// The lines of a hunk parsed by their prefixes.
+struct BodyByPrefixes<'a> {
     body: Vec<HunkLine<'a>>,
-    /// How many of them there are without the empty ones at the end, which part the hunk from what follows.
-    solid: usize,
-    /// Where they end in the patch.
+    /// Number of lines without the empty ones at the end, which only separate the hunk from what follows.
+    nonblank_len: usize,
+    /// The line of the patch at which the hunk ends.
     end: usize,
 }
 
-/// The hunk's lines by their looks: all up to the next header.
-fn read_by_looks<'a>(lines: &PatchLines<'a>, start: usize) -> Looks<'a> {
+/// Parses the lines by their prefixes: all lines up to the next header.
+fn parse_by_prefixes<'a>(lines: &PatchLines<'a>, start: usize) -> BodyByPrefixes<'a> {
     let end = (start..lines.len()).find(|at| lines.ends_hunk(*at) || lines.ends_diff(*at)).unwrap_or(lines.len());
     let mut body: Vec<HunkLine> = Vec::with_capacity(end - start);
-    let mut solid = 0;
+    let mut nonblank_len = 0;
     for line in (start..end).filter_map(|at| lines.get(at)) {
         if !mark_missing_newline(line, &mut body) {
-            body.push(read_line(line));
+            body.push(parse_line(line));
         }
         if !line.is_empty() {
-            solid = body.len();
+            nonblank_len = body.len();
         }
     }
-    Looks { body, solid, end }
+    BodyByPrefixes { body, nonblank_len, end }
 }

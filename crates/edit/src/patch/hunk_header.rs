@@ -1,66 +1,67 @@
-//! The line that begins a hunk.
+//! Parses the header line of a hunk.
 
-/// What a hunk's first line says.
+/// The header line of a hunk.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct HunkHeader<'a> {
-    pub numbers: Option<Numbers>,
-    /// The text of a line above the hunk.
+    pub ranges: Option<HeaderRanges>,
+    /// The start of a line above the hunk, such as that of its function.
     pub heading: Option<&'a [u8]>,
 }
 
-/// The numbers of `@@ -old_start,old_count +new_start,new_count @@`.
+/// The ranges in `@@ -old_start,old_count +new_start,new_count @@`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Numbers {
+pub(super) struct HeaderRanges {
     pub old_start: usize,
     pub old_count: usize,
     pub new_start: usize,
     pub new_count: usize,
 }
 
-/// Reads a line that starts with `@@`, with numbers or without.
-pub(super) fn read(line: &[u8]) -> Option<HunkHeader<'_>> {
+/// Parses a line that starts with `@@`, with ranges or without; returns `None` for other lines.
+pub(super) fn parse(line: &[u8]) -> Option<HunkHeader<'_>> {
     let rest = line.strip_prefix(b"@@")?;
-    if let Some((numbers, rest)) = read_numbers(rest) {
+    if let Some((ranges, rest)) = parse_ranges(rest) {
         let heading = rest.trim_ascii().strip_prefix(b"@@").unwrap_or(rest).trim_ascii();
-        return Some(HunkHeader { numbers: Some(numbers), heading: solid(heading) });
+        return Some(HunkHeader { ranges: Some(ranges), heading: meaningful_heading(heading) });
     }
     let heading = match memchr::memmem::find(rest, b"@@") {
-        Some(at) => match solid(rest[at + 2..].trim_ascii()) {
+        Some(at) => match meaningful_heading(rest[at + 2..].trim_ascii()) {
             Some(after) => after,
             None => rest[..at].trim_ascii(),
         },
         None => rest.trim_ascii(),
     };
-    Some(HunkHeader { numbers: None, heading: solid(heading) })
+    Some(HunkHeader { ranges: None, heading: meaningful_heading(heading) })
 }
 
-/// A heading that names something: not empty, no dots for left out numbers, no numbers that make no sense.
-fn solid(heading: &[u8]) -> Option<&[u8]> {
-    let says_nothing = heading.is_empty()
+/// Returns the heading if it has a meaning: `None` if it is empty, or consists of dots in place of ranges or of invalid
+/// ranges.
+fn meaningful_heading(heading: &[u8]) -> Option<&[u8]> {
+    let is_placeholder = heading.is_empty()
         || heading.iter().all(|byte| matches!(byte, b'.' | b'-' | b'+' | b',' | b' ' | b'0'..=b'9'))
         || heading == "…".as_bytes();
-    (!says_nothing).then_some(heading)
+    (!is_placeholder).then_some(heading)
 }
 
-fn read_numbers(rest: &[u8]) -> Option<(Numbers, &[u8])> {
-    let (old_start, old_count, rest) = read_range(rest, b'-')?;
-    let (new_start, new_count, rest) = read_range(rest, b'+')?;
-    Some((Numbers { old_start, old_count, new_start, new_count }, rest))
+fn parse_ranges(rest: &[u8]) -> Option<(HeaderRanges, &[u8])> {
+    let (old_start, old_count, rest) = parse_range(rest, b'-')?;
+    let (new_start, new_count, rest) = parse_range(rest, b'+')?;
+    Some((HeaderRanges { old_start, old_count, new_start, new_count }, rest))
 }
 
-fn read_range(rest: &[u8], sign: u8) -> Option<(usize, usize, &[u8])> {
+fn parse_range(rest: &[u8], sign: u8) -> Option<(usize, usize, &[u8])> {
     let rest = rest.trim_ascii_start().strip_prefix(&[sign])?;
-    let (start, rest) = read_number(rest)?;
+    let (start, rest) = parse_number(rest)?;
     match rest.strip_prefix(b",") {
         Some(rest) => {
-            let (count, rest) = read_number(rest)?;
+            let (count, rest) = parse_number(rest)?;
             Some((start, count, rest))
         }
         None => Some((start, 1, rest)),
     }
 }
 
-fn read_number(rest: &[u8]) -> Option<(usize, &[u8])> {
+fn parse_number(rest: &[u8]) -> Option<(usize, &[u8])> {
     let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let number = str::from_utf8(&rest[..digits]).ok()?.parse().ok()?;
     Some((number, &rest[digits..]))

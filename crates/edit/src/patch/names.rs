@@ -1,38 +1,41 @@
-//! File names as diffs write them.
+//! Parses and formats file names in diffs.
 
+use super::Blanks;
 use memchr::memchr;
 use std::fmt::Write as _;
 
-/// The single letters that git puts before names, so that `a/x` and `b/x` are the same file.
+/// The single letters that git writes before names: `a/x` and `b/x` are the same file.
 const PREFIXES: &[u8] = b"abciow";
 
-/// Names longer than a file system takes are not told apart.
-const LONGEST_GIT_LINE: usize = 10_000;
+/// Maximum length of a `diff --git` line that is split: longer than any two names that a file system accepts.
+const GIT_LINE_BYTES_MAX: usize = 10_000;
 
-/// A name from a `---` or `+++` line: unquoted, without a time stamp. Nothing for `/dev/null`.
-pub(super) fn from_header(rest: &[u8]) -> Option<Vec<u8>> {
+/// Returns the name in a `---` or `+++` line, unquoted and without a timestamp; `None` for `/dev/null`. Whitespace around
+/// the name is kept if it is part of it, and trimmed if it is padding, unless quotes or a tab set it off.
+pub(super) fn from_header(rest: &[u8], blanks: Blanks) -> Option<Vec<u8>> {
     let name = match rest.trim_ascii_start() {
         quoted @ [b'"', ..] => unquote(quoted).0,
-        plain => match memchr(b'\t', plain) {
-            Some(tab) => plain[..tab].to_vec(),
-            None => plain.trim_ascii_end().to_vec(),
+        plain => match (memchr(b'\t', plain), blanks) {
+            (Some(tab), _) => plain[..tab].to_vec(),
+            (None, Blanks::PartOfName) => rest.to_vec(),
+            (None, Blanks::MaybePadding) => plain.trim_ascii_end().to_vec(),
         },
     };
-    (name != b"/dev/null").then_some(name)
+    (name.trim_ascii() != b"/dev/null").then_some(name)
 }
 
-/// The time stamp of a `---` or `+++` line, if it has one.
-pub(super) fn stamp_of(rest: &[u8]) -> Option<&[u8]> {
-    let stamp = rest[memchr(b'\t', rest)? + 1..].trim_ascii();
-    (!stamp.is_empty()).then_some(stamp)
+/// Returns the timestamp of a `---` or `+++` line, if it has one.
+pub(super) fn timestamp(rest: &[u8]) -> Option<&[u8]> {
+    let timestamp = rest[memchr(b'\t', rest)? + 1..].trim_ascii();
+    (!timestamp.is_empty()).then_some(timestamp)
 }
 
-/// Whether a time stamp is that of a file that is not there: the first moment of 1970, in some time zone.
-pub(super) fn is_epoch(stamp: &[u8]) -> bool {
-    stamp.starts_with(b"1970-01-01 ") || stamp.starts_with(b"1969-12-31 ")
+/// Returns whether a timestamp is the Unix epoch in some time zone, which stands for a file that does not exist.
+pub(super) fn is_epoch(timestamp: &[u8]) -> bool {
+    timestamp.starts_with(b"1970-01-01 ") || timestamp.starts_with(b"1969-12-31 ")
 }
 
-/// A name as `rename from` and its like give it: it has no prefix.
+/// Returns the name in a line of git's extended header, such as `rename from`. It has no prefix.
 pub(super) fn from_extended(rest: &[u8]) -> Vec<u8> {
     match rest {
         [b'"', ..] => unquote(rest).0,
@@ -40,9 +43,9 @@ pub(super) fn from_extended(rest: &[u8]) -> Vec<u8> {
     }
 }
 
-/// The two names of a `diff --git` line, if it can be told where one ends.
+/// Returns the two names in a `diff --git` line; `None` if it is not clear where the first one ends.
 pub(super) fn from_git_line(rest: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
-    if rest.len() > LONGEST_GIT_LINE {
+    if rest.len() > GIT_LINE_BYTES_MAX {
         return None;
     }
     if rest.starts_with(b"\"") {
@@ -52,7 +55,7 @@ pub(super) fn from_git_line(rest: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     if let Some(quote) = rest.windows(2).position(|pair| pair == b" \"") {
         return Some((rest[..quote].to_vec(), unquote(&rest[quote + 1..]).0));
     }
-    // Names may hold spaces. Where nothing is renamed, both halves are the same but for the prefix.
+    // Names may contain spaces. Without a rename both names are the same except for the prefix.
     let spaces = rest.iter().enumerate().filter(|(_, byte)| **byte == b' ').map(|(at, _)| at);
     let splits: Vec<_> = spaces.map(|at| (&rest[..at], &rest[at + 1..])).collect();
     let same = |(old, new): &&(&[u8], &[u8])| match (prefix_of(old), prefix_of(new)) {
@@ -65,14 +68,14 @@ pub(super) fn from_git_line(rest: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     Some((found.0.to_vec(), found.1.to_vec()))
 }
 
-/// The name that two names have in common below different folders, as `old/x` and `new/x` have `x`.
+/// Returns the name that two names share below different first folders: `x` for `old/x` and `new/x`.
 pub(super) fn name_below_roots<'a>(old: &[u8], new: &'a [u8]) -> Option<&'a [u8]> {
     let (old_root, old_name) = old.split_at(memchr(b'/', old)?);
     let (new_root, new_name) = new.split_at(memchr(b'/', new)?);
     (old_root != new_root && old_name == new_name && new_name.len() > 1).then(|| &new_name[1..])
 }
 
-/// Whether a name is this one, with one more folder before it or not.
+/// Returns whether a name is the expected one, with or without one more folder before it.
 pub(super) fn is_below_root(name: &[u8], expected: &[u8]) -> bool {
     let below = memchr(b'/', name).map(|slash| &name[slash + 1..]);
     name == expected || below == Some(expected)
@@ -85,7 +88,7 @@ fn prefix_of(name: &[u8]) -> Option<u8> {
     }
 }
 
-/// Takes the prefixes off a pair of names, if they have them: both, and different ones.
+/// Removes the prefixes of a pair of names if both have one and these are different, and `a/` or `b/` of a single name.
 pub(super) fn without_prefixes(old: Option<Vec<u8>>, new: Option<Vec<u8>>) -> (Option<Vec<u8>>, Option<Vec<u8>>) {
     let stripped = match (old.as_deref().map(prefix_of), new.as_deref().map(prefix_of)) {
         (Some(Some(old)), Some(Some(new))) => old != new,
@@ -96,7 +99,7 @@ pub(super) fn without_prefixes(old: Option<Vec<u8>>, new: Option<Vec<u8>>) -> (O
     (strip(old), strip(new))
 }
 
-/// A quoted name without its quotes and escapes, and how many bytes it took.
+/// Returns a quoted name without its quotes and escapes, and the number of bytes that it takes.
 fn unquote(quoted: &[u8]) -> (Vec<u8>, usize) {
     let mut name = Vec::with_capacity(quoted.len());
     let mut at = 1;
@@ -132,11 +135,12 @@ fn unescape(rest: &[u8]) -> (u8, usize) {
     }
 }
 
-/// A name as git writes it in a header: quoted if it holds quotes, backslashes, control characters or no UTF-8.
+/// Formats a name as git does in a header: quoted if it contains quotes, backslashes, control characters or bytes that
+/// are not UTF-8.
 pub(crate) fn quoted(prefix: &str, name: &[u8]) -> String {
     let plain = str::from_utf8(name).ok();
     if let Some(plain) = plain.filter(|name| !name.chars().any(|c| c.is_control() || c == '"' || c == '\\')) {
-        // A name with a space is set off by a tab, as git does, so that no time stamp is read into it.
+        // As git does, write a tab after a name with a space, so that nothing after it is read as a part of the name.
         let tab = if plain.contains(' ') { "\t" } else { "" };
         return format!("{prefix}{plain}{tab}");
     }

@@ -1,4 +1,4 @@
-//! Reading a patch in either format, as it comes: with prose around, in a code fence, with foreign line endings.
+//! Parses a patch in any supported format, also with prose around it, in a code fence, or with other line endings.
 
 use super::{FilePatch, begin_patch, unified};
 use crate::error::EditError;
@@ -7,28 +7,34 @@ use std::ops::Range;
 /// The lines of a patch.
 pub(super) struct PatchLines<'a> {
     lines: Vec<&'a [u8]>,
-    /// Whether the patch stands in a code fence, so that a closing one ends it.
+    /// Whether the patch is in a code fence, so that the closing fence ends it.
     fenced: bool,
-    /// The word that ends the here-document in which the patch stands, as in `apply_patch <<'EOF'`.
+    /// The delimiter of the here-document that contains the patch, as in `apply_patch <<'EOF'`.
     delimiter: Option<Vec<u8>>,
 }
 
-/// Reads a patch: a unified diff, with or without git's extended headers, the `*** Begin Patch` format, or several of
+/// Parses a patch: a unified diff, with or without git's extended headers, the `*** Begin Patch` format, or several of
 /// them one after the other.
 ///
-/// Wrong line numbers, counts that are too small, missing numbers and prefixes, prose and code fences around, and blank
-/// context lines without their space are all accepted; a line that makes no sense is refused by its number. So is what
-/// seems to be cut off: a hunk with fewer lines than its header announces, and a block without `*** End Patch`.
+/// These mistakes are accepted: wrong line numbers, counts that are too small, missing numbers and prefixes, prose and
+/// code fences around the patch, and context lines without their leading space. A line that cannot be parsed is refused
+/// with its number. A patch that seems to be truncated is refused too: a hunk with fewer lines than its header
+/// announces, or a block without `*** End Patch`.
 pub fn parse(patch: &[u8]) -> Result<Vec<FilePatch<'_>>, EditError> {
     let lines = PatchLines::new(patch.strip_prefix("\u{FEFF}".as_bytes()).unwrap_or(patch));
     let mut files = Vec::new();
-    let mut at = 0;
+    let (mut at, mut follows_block) = (0, false);
     while at < lines.len() {
-        at = if begin_patch::starts(&lines, at) {
-            begin_patch::parse(&lines, at, &mut files)?
-        } else {
-            unified::parse(&lines, at, &mut files)?
-        };
+        if begin_patch::starts(&lines, at) {
+            at = begin_patch::parse(&lines, at, &mut files)?;
+            follows_block = true;
+            continue;
+        }
+        let (start, before) = (at, files.len());
+        at = unified::parse(&lines, start, &mut files)?;
+        if follows_block && files.len() == before {
+            return Err(begin_patch::no_patch_follows(&lines, start));
+        }
     }
     if files.is_empty() {
         let problem = "no file header found; a patch names its files by `--- a/path` and `+++ b/path` lines, \
@@ -45,7 +51,7 @@ impl<'a> PatchLines<'a> {
             lines.pop();
         }
         let mut this = Self { lines, fenced: false, delimiter: None };
-        this.strip_foreign_endings();
+        this.strip_carriage_returns();
         let first_header = (0..this.lines.len()).find(|at| this.starts_file(*at)).unwrap_or(this.lines.len());
         this.fenced = this.lines[..first_header].iter().any(|line| is_fence(line));
         this.delimiter = this.lines[..first_header].iter().find_map(|line| {
@@ -56,8 +62,9 @@ impl<'a> PatchLines<'a> {
         this
     }
 
-    /// A patch whose headers end in carriage returns was translated as a whole, so they mean nothing in it.
-    fn strip_foreign_endings(&mut self) {
+    /// Removes carriage returns if all file headers end in one: then the whole patch was converted to CRLF, and they
+    /// are no part of its lines.
+    fn strip_carriage_returns(&mut self) {
         let mut headers = (0..self.lines.len()).filter(|at| self.starts_file(*at)).peekable();
         if headers.peek().is_none() || !headers.all(|at| self.lines[at].ends_with(b"\r")) {
             return;
@@ -75,52 +82,53 @@ impl<'a> PatchLines<'a> {
         self.lines.len()
     }
 
-    /// Whether a `---` line stands here, followed by its `+++` line.
+    /// Returns whether a `---` line is here, followed by its `+++` line.
     pub fn is_file_header(&self, at: usize) -> bool {
         let starts = |at: usize, with: &[u8]| self.get(at).is_some_and(|line| line.starts_with(with));
         starts(at, b"--- ") && starts(at + 1, b"+++ ")
     }
 
-    /// Whether a file's part of the patch begins here.
+    /// Returns whether the part of the patch for a file starts here.
     pub fn starts_file(&self, at: usize) -> bool {
         let line = self.get(at).unwrap_or_default();
         line.starts_with(b"diff --git ") || line.starts_with(b"*** ") || self.is_file_header(at)
     }
 
-    /// Whether a hunk cannot go on here, whatever its header says.
+    /// Returns whether a hunk ends before this line, whatever its counts are.
     pub fn ends_hunk(&self, at: usize) -> bool {
         let Some(line) = self.get(at) else { return true };
         line.starts_with(b"@@") || line.starts_with(b"diff --git ") || self.is_file_header(at)
     }
 
-    /// Whether what follows is no part of a hunk: a closing fence, the signature of a mail, the end of the patch.
+    /// Returns whether a diff ends before this line: at a closing fence, the signature of a mail, a marker of the
+    /// `*** Begin Patch` format, or the end of the patch.
     pub fn ends_diff(&self, at: usize) -> bool {
         let Some(line) = self.get(at) else { return true };
         let names_version = self.get(at + 1).is_none_or(|next| next.first().is_none_or(u8::is_ascii_digit));
         let signature = line == b"-- " && names_version;
-        signature || (self.fenced && is_fence(line)) || begin_patch::is_mark(line)
+        signature || (self.fenced && is_fence(line)) || begin_patch::is_marker(line)
     }
 
-    /// Whether nothing but blank lines and what closes a fence or a here-document stands between two lines.
+    /// Returns whether a range of lines has only blank lines, fences, and the delimiter of the here-document.
     pub fn is_blank(&self, between: Range<usize>) -> bool {
         self.lines[between].iter().map(|line| line.trim_ascii()).all(|line| {
             line.is_empty() || is_fence(line) || self.delimiter.as_deref().is_some_and(|delimiter| delimiter == line)
         })
     }
 
-    /// Whether this line, after a hunk that has all its lines, begins what tools write between the diffs of files:
-    /// a mail, its signature, what the next diff is of.
+    /// Returns whether this line, after a complete hunk, starts text that tools write between the diffs of files: a
+    /// mail, its signature, or a description of the next diff.
     pub fn is_between_diffs(&self, at: usize) -> bool {
-        const BEGINNINGS: [&[u8]; 5] = [b"From ", b"Index: ", b"Property changes on: ", b"Only in ", b"diff "];
+        const STARTS: [&[u8]; 5] = [b"From ", b"Index: ", b"Property changes on: ", b"Only in ", b"diff "];
         let line = self.get(at).unwrap_or_default();
-        line == b"-- " || BEGINNINGS.iter().any(|beginning| line.starts_with(beginning))
+        line == b"-- " || STARTS.iter().any(|start| line.starts_with(start))
     }
 
-    /// Whether one of the two lines that name a file stands here without the other, before a hunk or at the end.
+    /// Returns whether one of the two lines that name a file is here without the other, before a hunk or at the end.
     pub fn is_lone_header(&self, at: usize) -> bool {
-        const BEGINNINGS: [&[u8]; 4] = [b"--- a/", b"+++ b/", b"--- /dev/null", b"+++ /dev/null"];
+        const STARTS: [&[u8]; 4] = [b"--- a/", b"+++ b/", b"--- /dev/null", b"+++ /dev/null"];
         let starts = |at: usize, with: &[u8]| self.get(at).is_some_and(|line| line.starts_with(with));
-        BEGINNINGS.iter().any(|beginning| starts(at, beginning)) && (at + 1 == self.len() || starts(at + 1, b"@@"))
+        STARTS.iter().any(|start| starts(at, start)) && (at + 1 == self.len() || starts(at + 1, b"@@"))
     }
 }
 

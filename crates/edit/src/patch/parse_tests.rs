@@ -1,6 +1,6 @@
 use super::*;
 use crate::error::ErrorKind;
-use crate::patch::{Change, Content, Counts, Hunk, Newline, Reach, Role};
+use crate::patch::{Blanks, Change, Content, Counts, EndConstraint, Hunk, LineKind, Newline};
 
 fn one(patch: &str) -> FilePatch<'_> {
     let mut files = parse(patch.as_bytes()).unwrap();
@@ -18,10 +18,10 @@ fn hunks<'a>(file: &FilePatch<'a>) -> Vec<Hunk<'a>> {
 fn shown(hunk: &Hunk) -> String {
     let mut shown = String::new();
     for line in &hunk.lines {
-        shown.push(match line.role {
-            Role::Context => ' ',
-            Role::Delete => '-',
-            Role::Insert => '+',
+        shown.push(match line.kind {
+            LineKind::Context => ' ',
+            LineKind::Delete => '-',
+            LineKind::Insert => '+',
         });
         shown.push_str(&String::from_utf8_lossy(line.text));
         shown.push('\n');
@@ -39,17 +39,17 @@ fn syntax_line(patch: &str) -> usize {
 const BODY: &str = " a\n-b\n+c\n";
 
 #[test]
-fn a_plain_diff_is_read() {
+fn a_plain_diff_is_parsed() {
     let file = one("--- a/x.rs\t2024-01-01\n+++ b/x.rs\t2024-01-02\n@@ -1,2 +1,2 @@ fn f() {\n a\n-b\n+c\n");
     assert_eq!(file.change, Change::Modify(b"x.rs".to_vec()));
     let hunk = &hunks(&file)[0];
     assert_eq!((shown(hunk).as_str(), hunk.patch_line), (BODY, 3));
     assert_eq!(hunk.headings, [b"fn f() {"]);
-    assert_eq!(hunk.claim.unwrap().counts, Counts::Right);
+    assert_eq!(hunk.header_position.unwrap().counts, Counts::Right);
 }
 
 #[test]
-fn the_extended_headers_of_git_are_read() {
+fn gits_extended_headers_are_parsed() {
     let created = one("diff --git a/n b/n\nnew file mode 100755\nindex 0000000..e69de29\n");
     assert_eq!((created.change, created.new_mode), (Change::Create(b"n".to_vec()), Some(0o100_755)));
     let deleted = one("diff --git a/d b/d\ndeleted file mode 100644\n--- a/d\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n");
@@ -70,7 +70,7 @@ fn the_extended_headers_of_git_are_read() {
 }
 
 #[test]
-fn many_files_may_be_in_one_patch() {
+fn a_patch_can_have_many_files() {
     let patch = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n--- a/y\n+++ b/y\n@@ -1 +1 @@\n-a\n+b\n\
                  diff --git a/z b/z\nindex 1..2 100644\n--- a/z\n+++ b/z\n@@ -1 +1 @@\n-a\n+b\n";
     let files = parse(patch.as_bytes()).unwrap();
@@ -80,7 +80,7 @@ fn many_files_may_be_in_one_patch() {
 }
 
 #[test]
-fn prose_and_fences_around_are_no_part_of_it() {
+fn prose_and_code_fences_are_not_part_of_the_patch() {
     let patch = format!("I changed:\n- this\n\n```diff\n--- a/x\n+++ b/x\n@@ -1,1 +1,1 @@\n{BODY}```\n- and that\n");
     assert_eq!(shown(&hunks(&one(&patch))[0]), BODY);
     let mail = format!("From x\n---\n x | 2 +-\n\n--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n{BODY}-- \n2.47.3\n\n");
@@ -90,7 +90,7 @@ fn prose_and_fences_around_are_no_part_of_it() {
 }
 
 #[test]
-fn any_prefix_that_git_was_told_to_write_is_taken_off() {
+fn every_prefix_that_git_can_write_is_removed() {
     let hunk = "@@ -0,0 +1 @@\n+a\n";
     for (line, name) in
         [("i/n w/n", "w/n"), ("c/n i/n", "i/n"), ("old/n new/n", "new/n"), ("n n", "n"), ("a/n b/n", "b/n")]
@@ -105,7 +105,7 @@ fn any_prefix_that_git_was_told_to_write_is_taken_off() {
 }
 
 #[test]
-fn folders_compared_by_diff_are_no_part_of_the_names() {
+fn folders_compared_by_diff_are_not_part_of_the_names() {
     let (then, now) = ("2024-01-01 10:00:00.000000000 +0000", "2024-01-02 10:00:00.000000000 +0000");
     let epoch = "1970-01-01 01:00:00.000000000 +0100";
     let header = |old, new| format!("diff -ruN p-1/s/x p-2/s/x\n--- p-1/s/x\t{old}\n+++ p-2/s/x\t{new}\n");
@@ -121,7 +121,7 @@ fn folders_compared_by_diff_are_no_part_of_the_names() {
 }
 
 #[test]
-fn what_tools_write_between_diffs_is_no_part_of_a_hunk() {
+fn text_between_diffs_is_not_part_of_a_hunk() {
     for between in [
         "\nFrom 1234567 Mon Sep 17 00:00:00 2001\nSubject: two\n\n- a bullet\n---\n x | 2 +-\n\n",
         "-- \nBest regards\n\nFrom 1234567 Mon Sep 17 00:00:00 2001\n---\n",
@@ -150,34 +150,34 @@ fn half_of_a_file_header_is_refused() {
 }
 
 #[test]
-fn wrong_counts_are_corrected_by_the_looks_of_the_lines() {
+fn wrong_counts_are_corrected_by_the_prefixes_of_the_lines() {
     for counts in ["-1,1 +1,1", "-1,2 +1,1", "-1,0 +1,2"] {
         let file = format!("--- a/x\n+++ b/x\n@@ {counts} @@\n{BODY}@@ -9,2 +9,2 @@\n{BODY}\n");
         let file = one(&file);
         let hunks = hunks(&file);
         assert_eq!(hunks.len(), 2, "{counts}");
         assert_eq!(shown(&hunks[0]), BODY, "{counts}");
-        assert_eq!(hunks[0].claim.unwrap().counts, Counts::Wrong);
-        assert_eq!(hunks[1].claim.unwrap().counts, Counts::Right);
+        assert_eq!(hunks[0].header_position.unwrap().counts, Counts::Wrong);
+        assert_eq!(hunks[1].header_position.unwrap().counts, Counts::Right);
     }
 }
 
 #[test]
-fn hunks_need_no_numbers_and_the_first_no_header() {
+fn hunks_need_no_line_numbers_and_the_first_hunk_no_header() {
     let patch = format!("--- a/x\n+++ b/x\n{BODY}@@ ... @@\n{BODY}@@\n{BODY}");
     let file = one(&patch);
     assert_eq!(hunks(&file).iter().map(shown).collect::<Vec<_>>(), [BODY; 3]);
-    assert!(hunks(&file).iter().all(|hunk| hunk.claim.is_none()));
+    assert!(hunks(&file).iter().all(|hunk| hunk.header_position.is_none()));
 }
 
 #[test]
-fn lines_that_look_like_headers_are_content_where_the_counts_say_so() {
+fn lines_that_look_like_headers_are_content_within_the_counts() {
     let file = one("--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n a\n--- b\n+++ c\n");
     assert_eq!(shown(&hunks(&file)[0]), " a\n--- b\n+++ c\n");
 }
 
 #[test]
-fn blank_context_may_have_lost_its_space_and_other_context_too() {
+fn context_lines_may_lack_their_leading_space() {
     let file = one("--- a/x\n+++ b/x\n@@ -1,4 +1,4 @@\na\n\n-b\n+c\n d\n");
     assert_eq!(shown(&hunks(&file)[0]), " a\n \n-b\n+c\n d\n");
 }
@@ -190,7 +190,7 @@ fn a_missing_newline_is_marked() {
 }
 
 #[test]
-fn a_patch_translated_to_crlf_as_a_whole_loses_its_carriage_returns() {
+fn carriage_returns_are_removed_from_a_patch_converted_to_crlf() {
     let translated = one("--- a/x\r\n+++ b/x\r\n@@ -1,2 +1,2 @@\r\n a\r\n-b\r\n+c\r\n");
     assert_eq!(shown(&hunks(&translated)[0]), BODY);
     let genuine = one("--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n a\r\n-b\r\n+c\r\n");
@@ -198,7 +198,7 @@ fn a_patch_translated_to_crlf_as_a_whole_loses_its_carriage_returns() {
 }
 
 #[test]
-fn the_begin_patch_format_is_read() {
+fn the_begin_patch_format_is_parsed() {
     let patch = "*** Begin Patch\n*** Add File: new.txt\n+a\n\n+b\n\n*** Update File: x.py\n*** Move to: y.py\n@@ class A\n\
                  @@ def f\n a\n-b\n+c\n*** End of File\n*** Delete File: z\n*** End Patch\n";
     let files = parse(patch.as_bytes()).unwrap();
@@ -206,18 +206,18 @@ fn the_begin_patch_format_is_read() {
     assert_eq!(shown(&hunks(&files[0])[0]), "+a\n+\n+b\n");
     assert_eq!(files[1].change, Change::Rename { from: b"x.py".to_vec(), to: b"y.py".to_vec() });
     let hunk = &hunks(&files[1])[0];
-    assert_eq!((shown(hunk).as_str(), hunk.reach), (BODY, Reach::EndOfFile));
+    assert_eq!((shown(hunk).as_str(), hunk.end_constraint), (BODY, EndConstraint::EndOfFile));
     assert_eq!(hunk.headings, [&b"class A"[..], b"def f"]);
     assert_eq!(files[2].change, Change::Delete(b"z".to_vec()));
 }
 
 #[test]
-fn the_state_before_may_be_named_by_a_backup() {
+fn the_old_file_may_be_a_backup_of_the_new_one() {
     assert_eq!(one("--- x.c.orig\n+++ x.c\n@@ -1 +1 @@\n-a\n+b\n").change, Change::Modify(b"x.c".to_vec()));
 }
 
 #[test]
-fn marks_behind_a_space_are_text_of_the_file() {
+fn markers_after_a_space_are_text_of_the_file() {
     let file =
         one("*** Begin Patch\n*** Update File: x\n@@\n *** End Patch\n-a\n+b\n *** Delete File: y\n*** End Patch\n");
     assert_eq!(shown(&hunks(&file)[0]), " *** End Patch\n-a\n+b\n *** Delete File: y\n");
@@ -247,7 +247,7 @@ fn a_block_without_its_end_is_refused() {
 }
 
 #[test]
-fn what_follows_a_block_is_more_of_the_patch_or_refused() {
+fn only_another_patch_may_follow_a_block() {
     let block = |name: &str| format!("*** Begin Patch\n*** Add File: {name}\n+a\n*** End Patch\n");
     let diff = |name: &str| format!("--- a/{name}\n+++ b/{name}\n@@ -1,2 +1,2 @@\n{BODY}");
     let names = |patch: &str| -> Vec<String> {
@@ -275,22 +275,66 @@ fn what_follows_a_block_is_more_of_the_patch_or_refused() {
     assert_eq!(syntax_line(&format!("{}That is all.\n", block("x"))), 5);
     assert_eq!(syntax_line(&format!("{}+b\n", block("x"))), 5);
     assert_eq!(syntax_line(&format!("{}\n@@ -1 +1 @@\n-a\n+b\n", block("x"))), 6);
+    for line in ["From me", "diff of nothing", "Index: x", "Only in a: x", "-- "] {
+        assert_eq!(syntax_line(&format!("{}\n{line}\n", block("x"))), 6, "{line}");
+        assert_eq!(syntax_line(&format!("{}{line}\n{}", block("x"), block("y"))), 5, "{line}");
+        assert_eq!(names(&format!("{}{line}\n{}", block("x"), diff("y"))), ["x", "y"], "{line}");
+    }
 }
 
 #[test]
-fn padded_marks_are_accepted() {
+fn blanks_around_a_name_are_kept_for_the_file_that_has_them() {
+    for (header, expected) in [
+        ("--- a/x \n+++ b/x \n", (Change::Modify(b"x ".to_vec()), Blanks::MaybePadding)),
+        ("---  x\n+++  x\n", (Change::Modify(b" x".to_vec()), Blanks::MaybePadding)),
+        ("--- a/x \n+++ /dev/null \n", (Change::Delete(b"x ".to_vec()), Blanks::MaybePadding)),
+        ("--- a/x \n+++ b/x\n", (Change::Modify(b"x".to_vec()), Blanks::PartOfName)),
+        ("---  a/x\n+++  b/x\n", (Change::Modify(b"x".to_vec()), Blanks::PartOfName)),
+        ("--- a/x \t\n+++ b/x \t\n", (Change::Modify(b"x ".to_vec()), Blanks::PartOfName)),
+        ("--- \"a/x \"\n+++ \"b/x \"\n", (Change::Modify(b"x ".to_vec()), Blanks::PartOfName)),
+    ] {
+        let patch = format!("{header}@@ -1,2 +1,2 @@\n{BODY}");
+        let file = one(&patch);
+        assert_eq!((file.change, file.blanks), expected, "{header}");
+    }
+    let moved = one("*** Begin Patch\n*** Update File:  x \n*** Move to: y \t\n@@\n-a\n+b\n*** End Patch\n");
+    assert_eq!(moved.change, Change::Rename { from: b" x ".to_vec(), to: b"y \t".to_vec() });
+    assert_eq!(syntax_line("*** Begin Patch\n*** Update File: x\n*** Move to:  \n@@\n-a\n+b\n*** End Patch\n"), 3);
+}
+
+#[test]
+fn a_change_that_is_named_but_not_given_is_refused_by_its_line() {
+    let diff = format!("--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n{BODY}");
+    for line in [
+        "Submodule s 1234567..89abcde:\n  > a commit",
+        "Submodule path of s 1234567...89abcde (rewind):",
+        "Submodule s 0000000...89abcde (new submodule)",
+        "Submodule s contains modified content",
+        "Binary files a/y and b/y differ",
+    ] {
+        assert_eq!(syntax_line(&format!("{diff}{line}\n")), 7, "{line}");
+        assert_eq!(syntax_line(&format!("{line}\n{diff}")), 1, "{line}");
+    }
+    let message = parse(format!("{diff}Submodule s 1234567..89abcde:\n").as_bytes()).unwrap_err().to_string();
+    assert!(message.contains("`Submodule s 1234567..89abcde:`"), "{message}");
+    assert_eq!(parse(format!("Submodule s is changed below\n{diff}").as_bytes()).unwrap().len(), 1, "it is prose");
+}
+
+#[test]
+fn markers_with_whitespace_around_them_are_accepted() {
     let patch = " *** Begin Patch\n  *** Update File: x \n\t*** Move to: y\n@@\n-a\n+b\n *** Update File: z\n@@\n-a\n+b\n\
                  *** Delete File: d\n *** Add File: n\n+a\n *** End Patch \n\n";
     let files = parse(patch.as_bytes()).unwrap();
     let names: Vec<_> = files.iter().map(|file| (file.source(), file.target())).collect();
     let name = |name: &'static str| Some(name.as_bytes());
-    assert_eq!(names, [(name("x"), name("y")), (name("z"), name("z")), (name("d"), None), (None, name("n"))]);
+    assert_eq!(names, [(name("x "), name("y")), (name("z"), name("z")), (name("d"), None), (None, name("n"))]);
+    assert!(files.iter().all(|file| file.blanks == Blanks::MaybePadding));
     let last = one("*** Begin Patch\n*** Update File: x\n@@\n-a\n+b\n *** End Patch\n");
     assert_eq!(shown(&hunks(&last)[0]), "-a\n+b\n");
 }
 
 #[test]
-fn the_mode_of_a_submodule_stands_with_its_hashes() {
+fn the_mode_of_a_submodule_is_read_from_its_index_line() {
     let file = one(
         "diff --git a/s b/s\nindex 1234567..89abcde 160000\n--- a/s\n+++ b/s\n@@ -1 +1 @@\n-Subproject commit 1\n+Subproject commit 2\n",
     );
@@ -298,7 +342,7 @@ fn the_mode_of_a_submodule_stands_with_its_hashes() {
 }
 
 #[test]
-fn a_line_of_blanks_takes_no_time_to_read() {
+fn a_long_line_of_spaces_is_parsed_in_linear_time() {
     let begun = std::time::Instant::now();
     let patch = format!("diff --git {}\n", " ".repeat(1_000_000));
     assert!(parse(patch.as_bytes()).is_err());
@@ -306,7 +350,7 @@ fn a_line_of_blanks_takes_no_time_to_read() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_by_its_line() {
+fn an_invalid_line_is_refused_with_its_number() {
     assert_eq!(syntax_line("hello\n"), 1);
     assert_eq!(syntax_line("hello\n@@ -1 +1 @@\n-a\n+b\n"), 2);
     assert_eq!(syntax_line("--- a/x\n+++ b/x\n"), 3);

@@ -1,63 +1,64 @@
-//! Making the new content: what no hunk touches is copied as it stands.
+//! Builds the new content of a file: lines that no hunk touches are copied unchanged.
 
-use super::place::{Endings, Fault, Place, taken_apart};
-use super::{Hunk, HunkLine, Role};
-use crate::lines::{Ending, Line, agreed};
+use super::candidate::{Candidate, ContextFault, Endings, split_ending};
+use super::{Hunk, HunkLine, LineKind};
+use crate::lines::{Ending, Line, common_ending};
 use std::collections::VecDeque;
 
-/// The new content as it grows.
-struct Spliced<'a> {
+/// Builds the new content from the start to the end.
+struct ContentBuilder<'a> {
     text: &'a [u8],
     file: &'a [Line<'a>],
-    agreed: Option<Ending>,
+    /// The ending that all lines of the file have.
+    common_ending: Option<Ending>,
     out: Vec<u8>,
-    /// The first line of the file not yet copied or dropped.
+    /// The first line of the file that is not yet copied or deleted.
     next: usize,
-    last: Last,
+    last_written: LastWritten,
 }
 
-/// What was written last.
+/// The line that was written last.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Last {
+enum LastWritten {
     /// A line of the file, or nothing yet.
-    Own,
-    /// An inserted line that ends as the patch says.
-    AsGiven,
-    /// An inserted line that ends as the file's lines do.
-    Adapted,
+    FileLine,
+    /// An inserted line with the ending that the patch gives it.
+    InsertedAsGiven,
+    /// An inserted line with the ending of the file's lines.
+    InsertedAdapted,
 }
 
-/// Applies hunks at their places, which are in order and do not overlap.
-pub(super) fn splice(text: &[u8], file: &[Line], hunks: &[(&Hunk, &Place)]) -> Vec<u8> {
-    let inserted: usize = hunks.iter().flat_map(|(hunk, _)| hunk.inserts()).map(|line| line.text.len() + 2).sum();
-    let mut spliced = Spliced {
+/// Applies hunks at their positions, which are in order and do not overlap.
+pub(super) fn splice(text: &[u8], file: &[Line], hunks: &[(&Hunk, &Candidate)]) -> Vec<u8> {
+    let inserted = hunks.iter().flat_map(|(hunk, _)| hunk.inserted_lines()).map(|line| line.text.len() + 2);
+    let mut builder = ContentBuilder {
         text,
         file,
-        agreed: agreed(file.iter().map(|line| line.ending)),
-        out: Vec::with_capacity(text.len() + inserted),
+        common_ending: common_ending(file.iter().map(|line| line.ending)),
+        out: Vec::with_capacity(text.len() + inserted.sum::<usize>()),
         next: 0,
-        last: Last::Own,
+        last_written: LastWritten::FileLine,
     };
-    for (hunk, place) in hunks {
-        spliced.apply(hunk, place);
+    for (hunk, candidate) in hunks {
+        builder.apply(hunk, candidate);
     }
-    spliced.finish()
+    builder.finish()
 }
 
-impl Spliced<'_> {
-    fn apply(&mut self, hunk: &Hunk, place: &Place) {
-        self.copy_to(place.start);
+impl ContentBuilder<'_> {
+    fn apply(&mut self, hunk: &Hunk, candidate: &Candidate) {
+        self.copy_to(candidate.start);
         let mut deleted = VecDeque::new();
         let mut old = 0;
-        let speaks_of_newline = hunk.speaks_of_newline();
+        let has_missing_newline = hunk.has_missing_newline();
         for line in &hunk.lines {
-            if line.role == Role::Insert {
-                self.insert(line, place, deleted.pop_front(), speaks_of_newline);
+            if line.kind == LineKind::Insert {
+                self.insert(line, candidate, deleted.pop_front(), has_missing_newline);
                 continue;
             }
-            if let Some(offset) = place.fault.offset(old) {
-                let at = place.start + offset;
-                if line.role == Role::Delete {
+            if let Some(offset) = candidate.fault.offset(old) {
+                let at = candidate.start + offset;
+                if line.kind == LineKind::Delete {
                     self.copy_to(at);
                     deleted.push_back(self.file[at].ending);
                     self.next = at + 1;
@@ -68,50 +69,52 @@ impl Spliced<'_> {
             }
             old += 1;
         }
-        if let Fault::Skipped(_) = place.fault {
-            self.copy_to(place.start + place.fault.covered(old));
+        if let ContextFault::ExtraInFile(_) = candidate.fault {
+            self.copy_to(candidate.start + candidate.fault.covered(old));
         }
     }
 
-    /// Copies the file's lines up to this one.
+    /// Copies the file's lines up to, but without, this one.
     fn copy_to(&mut self, line: usize) {
         let Some(first) = self.file.get(self.next).filter(|_| self.next < line) else { return };
         let end = self.file[line - 1].end();
-        self.close_line();
+        self.end_line();
         self.out.extend_from_slice(&self.text[first.start..end]);
         self.next = line;
-        self.last = Last::Own;
+        self.last_written = LastWritten::FileLine;
     }
 
-    fn insert(&mut self, line: &HunkLine, place: &Place, deleted: Option<Ending>, speaks_of_newline: bool) {
-        self.close_line();
-        let (body, given) = taken_apart(line);
-        let shifted = place.shift.line(body).unwrap_or(body.into());
-        self.out.extend_from_slice(&shifted);
-        let (ending, last) = match (place.endings, given) {
-            (Endings::Same, given) => (given, Last::AsGiven),
-            (Endings::Different, Ending::Missing) => (Ending::Missing, Last::AsGiven),
+    /// Inserts a line. `deleted` is the ending of the deleted line that it replaces.
+    fn insert(&mut self, line: &HunkLine, candidate: &Candidate, deleted: Option<Ending>, has_missing_newline: bool) {
+        self.end_line();
+        let (body, given) = split_ending(line);
+        let indented = candidate.indent_change.apply_to_line(body).unwrap_or(body.into());
+        self.out.extend_from_slice(&indented);
+        let (ending, last_written) = match (candidate.endings, given) {
+            (Endings::Same, given) => (given, LastWritten::InsertedAsGiven),
+            (Endings::Different, Ending::Missing) => (Ending::Missing, LastWritten::InsertedAsGiven),
             (Endings::Different, _) => {
-                let own = deleted.filter(|ending| *ending != Ending::Missing).or(self.agreed);
-                let last = if speaks_of_newline { Last::AsGiven } else { Last::Adapted };
-                (own.unwrap_or_else(|| self.neighbour_ending()), last)
+                let file_ending = deleted.filter(|ending| *ending != Ending::Missing).or(self.common_ending);
+                let last_written =
+                    if has_missing_newline { LastWritten::InsertedAsGiven } else { LastWritten::InsertedAdapted };
+                (file_ending.unwrap_or_else(|| self.neighbour_ending()), last_written)
             }
         };
         self.out.extend_from_slice(ending.bytes());
-        self.last = last;
+        self.last_written = last_written;
     }
 
-    /// The ending of the line before, or of the one after.
+    /// Returns the ending of the line before or, if that has none, of the line after.
     fn neighbour_ending(&self) -> Ending {
-        let beside = [self.next.checked_sub(1), Some(self.next)].into_iter().flatten();
-        let mut endings = beside.filter_map(|at| self.file.get(at)).map(|line| line.ending);
+        let neighbours = [self.next.checked_sub(1), Some(self.next)].into_iter().flatten();
+        let mut endings = neighbours.filter_map(|at| self.file.get(at)).map(|line| line.ending);
         endings.find(|ending| *ending != Ending::Missing).unwrap_or(Ending::Lf)
     }
 
-    /// A line that was the last one and is not any more gets an ending.
-    fn close_line(&mut self) {
+    /// Adds an ending to the last line if it has none, because another line follows.
+    fn end_line(&mut self) {
         if !self.out.is_empty() && !self.out.ends_with(b"\n") {
-            let ending = self.agreed.unwrap_or(Ending::Lf);
+            let ending = self.common_ending.unwrap_or(Ending::Lf);
             self.out.extend_from_slice(ending.bytes());
         }
     }
@@ -119,7 +122,7 @@ impl Spliced<'_> {
     fn finish(mut self) -> Vec<u8> {
         self.copy_to(self.file.len());
         let had_no_newline = self.file.last().is_some_and(|line| line.ending == Ending::Missing);
-        if self.last == Last::Adapted && had_no_newline {
+        if self.last_written == LastWritten::InsertedAdapted && had_no_newline {
             let kept = self.out.strip_suffix(b"\r\n").or(self.out.strip_suffix(b"\n")).unwrap_or(&self.out).len();
             self.out.truncate(kept);
         }
@@ -127,9 +130,9 @@ impl Spliced<'_> {
     }
 }
 
-/// The content of a new file.
+/// Returns the content of a new file.
 pub(super) fn created(hunks: &[Hunk]) -> Vec<u8> {
-    let place = Place::exact(0, Endings::Same);
-    let places: Vec<(&Hunk, &Place)> = hunks.iter().map(|hunk| (hunk, &place)).collect();
-    splice(b"", &[], &places)
+    let candidate = Candidate::exact(0, Endings::Same);
+    let hunks: Vec<(&Hunk, &Candidate)> = hunks.iter().map(|hunk| (hunk, &candidate)).collect();
+    splice(b"", &[], &hunks)
 }

@@ -1,91 +1,95 @@
-//! A text with what a level overlooks taken out, and the way back from places in it.
+//! Folds a text: removes the differences that a match level ignores, and maps offsets back to the original text.
 
-use crate::level::{Level, ascii_form};
 use crate::lines::{Line, lines};
+use crate::match_level::{MatchLevel, ascii_form};
 use std::borrow::Cow;
 
-/// A text made ready to be searched at a level: every line ends in `\n`.
+/// A text without the differences that a match level ignores. Every line ends in `\n`.
 pub(super) struct Folded<'a> {
     text: &'a [u8],
-    pub flat: Cow<'a, [u8]>,
-    seams: Vec<Seam>,
-    ends_in_blanks: bool,
+    pub bytes: Cow<'a, [u8]>,
+    sync_points: Vec<SyncPoint>,
+    ends_in_whitespace: bool,
 }
 
-/// A place in the flat text around which the text is longer or shorter.
-struct Seam {
-    flat: usize,
-    /// The offset in the text before what was taken out here.
+/// An offset in the folded text and the corresponding offsets in the original text. After a sync point
+/// both texts are equal up to the next difference.
+struct SyncPoint {
+    folded: usize,
+    /// The offset in the original text before the removed bytes.
     before: usize,
-    /// The offset in the text after it.
+    /// The offset in the original text after the removed bytes.
     after: usize,
 }
 
 impl<'a> Folded<'a> {
-    /// The text as it is.
+    /// Returns the text without folding.
     pub fn unchanged(text: &'a [u8]) -> Self {
-        Self { text, flat: Cow::Borrowed(text), seams: Vec::new(), ends_in_blanks: false }
+        Self { text, bytes: Cow::Borrowed(text), sync_points: Vec::new(), ends_in_whitespace: false }
     }
 
-    /// The text as seen at a level. Indentation is no matter of folding.
-    pub fn new(text: &'a [u8], level: Level) -> Self {
-        if level == Level::Exact && memchr::memmem::find(text, b"\r\n").is_none() {
+    /// Folds a text for a level. Indentation stays; `loose_match` handles it.
+    pub fn new(text: &'a [u8], level: MatchLevel) -> Self {
+        if level == MatchLevel::Exact && memchr::memmem::find(text, b"\r\n").is_none() {
             return Self::unchanged(text);
         }
-        let mut flat = Vec::with_capacity(text.len());
-        let mut seams = Vec::new();
-        let mut ends_in_blanks = false;
+        let mut folded = Vec::with_capacity(text.len());
+        let mut sync_points = Vec::new();
+        let mut ends_in_whitespace = false;
         for line in lines(text) {
-            let kept = without_trailing_blanks(line.body, level);
-            push_body(&mut flat, &mut seams, kept, &line, level);
+            let kept = without_trailing_whitespace(line.body, level);
+            push_body(&mut folded, &mut sync_points, kept, &line, level);
             let before = line.start + kept.len();
-            ends_in_blanks = kept.len() < line.body.len();
+            ends_in_whitespace = kept.len() < line.body.len();
             if line.end() > line.body_end() {
                 let after = line.end() - 1;
                 if before < after {
-                    seams.push(Seam { flat: flat.len(), before, after });
+                    sync_points.push(SyncPoint { folded: folded.len(), before, after });
                 }
-                flat.push(b'\n');
-                ends_in_blanks = false;
+                folded.push(b'\n');
+                ends_in_whitespace = false;
             }
         }
-        Self { text, flat: Cow::Owned(flat), seams, ends_in_blanks }
+        Self { text, bytes: Cow::Owned(folded), sync_points, ends_in_whitespace }
     }
 
-    /// Whether blanks were taken off the end of a last line that has no newline.
-    pub fn ends_in_blanks(&self) -> bool {
-        self.ends_in_blanks
+    /// Returns whether whitespace was removed from the end of a last line that has no newline.
+    pub fn ends_in_whitespace(&self) -> bool {
+        self.ends_in_whitespace
     }
 
-    /// Where a match that starts here starts in the text: at a line's end it takes in the carriage return.
-    pub fn start(&self, flat: usize) -> usize {
-        match self.seam(flat) {
-            Some(seam) if seam.flat == flat && self.text[seam.before..seam.after].ends_with(b"\r") => seam.after - 1,
-            Some(seam) => seam.after + flat - seam.flat,
-            None => flat,
+    /// Maps the start of a match to the original text. A match that starts at a line ending includes the carriage
+    /// return.
+    pub fn start(&self, folded: usize) -> usize {
+        match self.sync_point_before(folded) {
+            Some(point) if point.folded == folded && self.text[point.before..point.after].ends_with(b"\r") => {
+                point.after - 1
+            }
+            Some(point) => point.after + folded - point.folded,
+            None => folded,
         }
     }
 
-    /// Where a match that ends here ends in the text: before anything that was taken out.
-    pub fn end(&self, flat: usize) -> usize {
-        match self.seam(flat) {
-            Some(seam) if seam.flat == flat => seam.before,
-            Some(seam) => seam.after + flat - seam.flat,
-            None => flat,
+    /// Maps the end of a match to the original text. The match ends before bytes removed here.
+    pub fn end(&self, folded: usize) -> usize {
+        match self.sync_point_before(folded) {
+            Some(point) if point.folded == folded => point.before,
+            Some(point) => point.after + folded - point.folded,
+            None => folded,
         }
     }
 
-    fn seam(&self, flat: usize) -> Option<&Seam> {
-        self.seams[..self.seams.partition_point(|seam| seam.flat <= flat)].last()
+    fn sync_point_before(&self, folded: usize) -> Option<&SyncPoint> {
+        self.sync_points[..self.sync_points.partition_point(|point| point.folded <= folded)].last()
     }
 }
 
-fn without_trailing_blanks(body: &[u8], level: Level) -> &[u8] {
+fn without_trailing_whitespace(body: &[u8], level: MatchLevel) -> &[u8] {
     match level {
-        Level::Exact => body,
-        Level::Punctuation => {
+        MatchLevel::Exact => body,
+        MatchLevel::Punctuation => {
             let mut kept = body.trim_ascii_end();
-            // The last character may be a space that is not ASCII: at most three bytes long.
+            // The last character may be a space that is not ASCII, which takes at most three bytes.
             while let Some((start, ' ')) = last_character(kept) {
                 kept = kept[..start].trim_ascii_end();
             }
@@ -95,7 +99,7 @@ fn without_trailing_blanks(body: &[u8], level: Level) -> &[u8] {
     }
 }
 
-/// Where the last character starts, and what it is in ASCII if it is typographic.
+/// Returns the start of the last character and its ASCII form, if it is a typographic character.
 fn last_character(body: &[u8]) -> Option<(usize, char)> {
     let start =
         (body.len().saturating_sub(3)..body.len()).rev().find(|start| str::from_utf8(&body[*start..]).is_ok())?;
@@ -104,9 +108,9 @@ fn last_character(body: &[u8]) -> Option<(usize, char)> {
     Some((start, form.chars().next()?))
 }
 
-fn push_body(flat: &mut Vec<u8>, seams: &mut Vec<Seam>, kept: &[u8], line: &Line, level: Level) {
-    if level != Level::Punctuation || kept.is_ascii() {
-        flat.extend_from_slice(kept);
+fn push_body(folded: &mut Vec<u8>, sync_points: &mut Vec<SyncPoint>, kept: &[u8], line: &Line, level: MatchLevel) {
+    if level != MatchLevel::Punctuation || kept.is_ascii() {
+        folded.extend_from_slice(kept);
         return;
     }
     let mut at = line.start;
@@ -114,13 +118,13 @@ fn push_body(flat: &mut Vec<u8>, seams: &mut Vec<Seam>, kept: &[u8], line: &Line
         for character in chunk.valid().chars() {
             at += character.len_utf8();
             if let Some(form) = ascii_form(character) {
-                flat.extend_from_slice(form.as_bytes());
-                seams.push(Seam { flat: flat.len(), before: at, after: at });
+                folded.extend_from_slice(form.as_bytes());
+                sync_points.push(SyncPoint { folded: folded.len(), before: at, after: at });
             } else {
-                flat.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+                folded.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
             }
         }
-        flat.extend_from_slice(chunk.invalid());
+        folded.extend_from_slice(chunk.invalid());
         at += chunk.invalid().len();
     }
 }

@@ -1,11 +1,11 @@
-//! What a diff says, its application does.
+//! Properties of diffs and patches: applying a diff of two texts to the first gives the second.
 
 use proptest::prelude::*;
-use toolrest_edit::{Limits, Stop, diff, patch};
+use toolrest_edit::{Limits, StopFlag, diff, patch};
 
 const LIMITS: Limits = Limits::of_bytes(1 << 20);
 
-/// Texts with many equal lines and all kinds of endings, so that places are easily confused.
+/// Generates texts with many equal lines and all kinds of endings, so that many positions match.
 fn text() -> impl Strategy<Value = String> {
     let line =
         prop_oneof![4 => "[ab]{0,2}", 1 => "[-+ @\\\\]{1,3}[ab]?", 1 => "\t? {0,4}[a-d\r]{0,3}", 1 => "[“é]{1,2}"];
@@ -16,7 +16,7 @@ fn text() -> impl Strategy<Value = String> {
     })
 }
 
-/// A text and the same with some lines changed.
+/// Generates a text and the same text with some lines changed.
 fn texts() -> impl Strategy<Value = (String, String)> {
     let change = (any::<prop::sample::Index>(), 0..3_u8, "[xy]{0,2}");
     let edited = (text(), prop::collection::vec(change, 0..6)).prop_map(|(old, changes)| {
@@ -40,7 +40,7 @@ proptest! {
 
     #[test]
     fn applying_a_diff_gives_the_new_text_and_its_reverse_the_old_one((old, new) in texts()) {
-        let diff = diff::unified(b"some file", Some(old.as_bytes()), Some(new.as_bytes()), Stop::never());
+        let diff = diff::unified(b"some file", Some(old.as_bytes()), Some(new.as_bytes()), StopFlag::never());
         if old == new {
             prop_assert_eq!(diff, "");
             return Ok(());
@@ -55,8 +55,8 @@ proptest! {
     }
 
     #[test]
-    fn creating_and_deleting_are_diffs_too(new in text()) {
-        let diff = diff::unified(b"x", None, Some(new.as_bytes()), Stop::never());
+    fn diffs_that_create_and_delete_a_file_can_be_applied(new in text()) {
+        let diff = diff::unified(b"x", None, Some(new.as_bytes()), StopFlag::never());
         if !new.is_empty() {
             let files = patch::parse(diff.as_bytes()).unwrap();
             prop_assert_eq!(&files[0].change, &patch::Change::Create(b"x".to_vec()));
@@ -66,7 +66,7 @@ proptest! {
     }
 
     #[test]
-    fn no_patch_and_no_file_makes_the_engine_panic(patch in "(@@|--- a/x|\\+\\+\\+ b/x|[-+ \\\\]|[ab \t\r]|\\*\\*\\* (Begin Patch|Update File: x|End Patch)|[0-9, ]|\n){0,60}", file in "[ab \t\r\n]{0,30}") {
+    fn no_patch_and_no_file_cause_a_panic(patch in "(@@|--- a/x|\\+\\+\\+ b/x|[-+ \\\\]|[ab \t\r]|\\*\\*\\* (Begin Patch|Update File: x|End Patch)|[0-9, ]|\n){0,60}", file in "[ab \t\r\n]{0,30}") {
         let whole = format!("--- a/x\n+++ b/x\n@@ -1 +1 @@\n{patch}");
         for patch in [patch.as_bytes(), whole.as_bytes()] {
             for part in patch::parse(patch).into_iter().flatten() {

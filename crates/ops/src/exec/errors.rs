@@ -13,7 +13,7 @@ pub(super) fn explain(error: &Error) -> ToolError {
     let kind = match error {
         error if error.is_unavailable() => ErrorKind::SandboxUnavailable,
         Error::Invalid(_) => ErrorKind::InvalidArgument,
-        Error::LauncherGone | Error::Io(_) => ErrorKind::Unavailable,
+        Error::LauncherGone | Error::Io(_) | Error::Moved(_) => ErrorKind::Unavailable,
         _ => ErrorKind::ExecutionFailed,
     };
     if matches!(error, Error::LauncherGone) {

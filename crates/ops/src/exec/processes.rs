@@ -6,7 +6,7 @@
 use super::output_log::{OutputLog, OutputPiece};
 use super::{Asked, Executor, Program, Started, explain};
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     time::Duration,
 };
@@ -15,7 +15,7 @@ use tokio::{
     time::{Instant, MissedTickBehavior},
 };
 use toolrest_core::{
-    CallCx, CheckedIn, Checkout, CheckoutMode, ErrorKind, FairQueue, Full, Places, Result, Scope, TakenPlace,
+    CallCx, CheckedIn, Checkout, CheckoutMode, ErrorKind, FairQueue, Full, Notice, Places, Result, Scope, TakenPlace,
     Timestamp, ToolError, UserId, WorkspaceId, now,
 };
 use toolrest_sandbox::{Input, Limit, Stdin};
@@ -46,6 +46,9 @@ impl Default for ProcessOptions {
         }
     }
 }
+
+/// Why the processes of an account end that may not change the workspace any more.
+const WITHOUT_RIGHTS: &str = "Who started it may not change the workspace any more";
 
 /// How many programs that have ended are remembered for each workspace, and for each account that started them.
 const REMEMBERED: usize = 16;
@@ -119,7 +122,7 @@ pub struct Ended {
     /// The limit that ended it.
     pub limit: Option<Limit>,
     /// What else there is to say about its end.
-    pub reason: Option<String>,
+    pub reason: Option<Notice>,
     /// What became of what it changed; the commit is the last one.
     pub checked_in: CheckedIn,
 }
@@ -148,7 +151,7 @@ impl Processes {
     /// Starts a program. What it changes is committed at intervals and when it ends.
     pub async fn start(&self, cx: &CallCx, command: String, program: Program, asked: Asked) -> Result<ProcessInfo> {
         cx.workspace.authorise().await?;
-        let ready = self.executor.ready()?;
+        let ready = self.executor.ready().await?;
         let place = self.places.try_enter(cx.caller.user, cx.workspace_id).map_err(no_place)?;
         let lease = self.room(cx.workspace_id, |room| Arc::clone(&room.lease));
         let checkout = self.executor.check_out(cx, CheckoutMode::InPlace).await?;
@@ -184,7 +187,22 @@ impl Processes {
             told: CheckedIn::default(),
         };
         tokio::spawn(attended.see_through(self.options.commit_every));
+        // Who lost the right meanwhile was not found among those whose processes are ended for that.
+        if let Err(error) = cx.workspace.authorise().await {
+            process.stop(WITHOUT_RIGHTS);
+            process.over(longest_wait(cx)).await;
+            return Err(error);
+        }
         Ok(process.info())
+    }
+
+    /// The workspaces in which processes run, each with an account that started some.
+    pub fn starters(&self) -> BTreeSet<(WorkspaceId, UserId)> {
+        let rooms = self.rooms();
+        let all = rooms.iter().flat_map(|(id, room)| room.processes.values().map(move |process| (*id, process)));
+        all.filter(|(_, process)| !process.state.borrow().is_over())
+            .map(|(id, process)| (id, process.starter))
+            .collect()
     }
 
     /// The programs of a workspace, in the order of their starts.
@@ -272,7 +290,7 @@ impl Processes {
     /// committed yet is refused.
     pub async fn stop_those_of(&self, workspace: WorkspaceId, starter: UserId, patience: Duration) {
         let is_of = |id: WorkspaceId, process: &Process| id == workspace && process.starter == starter;
-        self.stop_where(is_of, "Who started it may not change the workspace any more", patience).await;
+        self.stop_where(is_of, WITHOUT_RIGHTS, patience).await;
     }
 
     /// Ends the programs that a disabled account started, without waiting for their ends.
@@ -479,13 +497,13 @@ impl Attended {
                 () = self.process.stop.notified() => {
                     self.started.running.kill();
                     let why = self.process.stop_reason.get().copied().unwrap_or_default();
-                    reason.get_or_insert_with(|| why.to_owned());
+                    reason.get_or_insert_with(|| why.to_owned().into());
                 }
                 // It may have been renewed meanwhile.
                 () = tokio::time::sleep_until(self.lease.until()), if reason.is_none() => {
                     if self.lease.until() <= Instant::now() {
                         self.started.running.kill();
-                        reason = Some("Nobody asked after it for too long".to_owned());
+                        reason = Some("Nobody asked after it for too long".to_owned().into());
                     }
                 }
             }
@@ -494,14 +512,14 @@ impl Attended {
     }
 
     /// Commits what it has changed so far; gives the reason why it cannot go on, if it cannot.
-    async fn commit(&mut self) -> Option<String> {
+    async fn commit(&mut self) -> Option<Notice> {
         match self.checkout.check_in(&self.cx).await {
             Ok(checked_in) => {
                 add(&mut self.told, checked_in);
                 None
             }
             // Who started it is no member any more, or the workspace is gone.
-            Err(error) if error.kind == ErrorKind::Forbidden => Some(error.message),
+            Err(error) if error.kind == ErrorKind::Forbidden => Some(Notice::of_error(&error, str::to_owned)),
             Err(error) => {
                 tracing::warn!(%error, "what a background process changed could not be committed yet");
                 None
@@ -509,7 +527,7 @@ impl Attended {
         }
     }
 
-    async fn end(self, reason: Option<String>) {
+    async fn end(self, reason: Option<Notice>) {
         let Self { place, process, started: Started { running, proxy: _proxy }, checkout, cx, mut told, .. } = self;
         let report = running.wait().await;
         let (checked_in, not_kept) = match checkout.finish(&cx).await {
@@ -517,7 +535,10 @@ impl Attended {
                 add(&mut told, checked_in);
                 (told, None)
             }
-            Err(error) => (told, Some(format!("What it changed last is not kept: {error}"))),
+            Err(error) => {
+                let not_kept = |why: &str| format!("What it changed last is not kept: {why}");
+                (told, Some(Notice::of_error(&error, not_kept)))
+            }
         };
         let ended = match report {
             Ok(report) => Ended {
@@ -531,7 +552,7 @@ impl Attended {
                 exit_code: None,
                 duration: process.begun.elapsed(),
                 limit: None,
-                reason: Some(error.to_string()),
+                reason: Some(error.to_string().into()),
                 checked_in,
             },
         };

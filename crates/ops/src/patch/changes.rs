@@ -2,11 +2,15 @@
 
 use super::stage::{Now, Place, Stage};
 use super::{PatchAction, Patched, PatchedFile};
-use crate::write_text::{Held, seen};
+use crate::write_text::{Held, seen_if_any};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use toolrest_core::{CallId, Change, Changeset, Destination, Parents, Put, Removal, Result, WsPath};
-use toolrest_edit::Stop;
+use toolrest_edit::StopFlag;
 use toolrest_edit::diff::{FileChange, LIMIT_BYTES, Origin, Side};
+
+/// The diff of all files takes at most this fraction of an answer, which must hold it as JSON.
+const DIFFS_IN_ANSWER: usize = 8;
 
 /// What an applied patch comes to.
 pub(super) struct Outcome {
@@ -17,7 +21,7 @@ pub(super) struct Outcome {
 
 impl Stage {
     /// Tells what has to change in the workspace, and what the caller is told of it.
-    pub(super) fn outcome(self, stop: Stop<'_>) -> Result<Outcome> {
+    pub(super) fn outcome(self, stop: StopFlag<'_>) -> Result<Outcome> {
         let moves = Moves::of(&self.places);
         let mut files = Vec::new();
         let mut named = BTreeSet::new();
@@ -26,11 +30,13 @@ impl Stage {
             files.extend(action.map(|action| PatchedFile { path: path.clone(), action }));
         }
         let diff = self.diff(&moves, stop)?;
-        let changes = Changeset { changes: changes(&self.places, &moves), expect: self.expect, undoes: None };
-        Ok(Outcome { changes, patched: Patched { files, diff }, warnings: self.warnings })
+        let Self { places, expect, warnings, .. } = self;
+        let changes = Changeset { changes: changes(places, &moves), expect, undoes: None };
+        Ok(Outcome { changes, patched: Patched { files, diff }, warnings })
     }
 
-    fn diff(&self, moves: &Moves, stop: Stop<'_>) -> Result<String> {
+    fn diff(&self, moves: &Moves, stop: StopFlag<'_>) -> Result<String> {
+        let most_bytes = self.limit_bytes / DIFFS_IN_ANSWER;
         let mut diff = String::new();
         for (path, place) in &self.places {
             if moves.action(path, place).is_none() {
@@ -44,8 +50,8 @@ impl Stage {
                 None => (path, place.before.as_ref(), Origin::Renamed),
             };
             let mode_change = place.now.as_ref().and_then(|now| now.modes);
-            let bytes = |held: Option<&Held>| held.map(|held| seen(held, path, self.limit_bytes)).transpose();
-            let (old, new) = (bytes(old)?, bytes(place.now.as_ref().map(|now| &now.held))?);
+            let old = seen_if_any(old.map(Arc::as_ref), path, self.limit_bytes)?;
+            let new = seen_if_any(place.now.as_ref().map(|now| &*now.held), path, self.limit_bytes)?;
             let change = FileChange {
                 old: old.as_deref().map(|content| Side {
                     path: old_path.without_slash().as_bytes(),
@@ -59,7 +65,7 @@ impl Stage {
                 }),
                 origin: kind,
             };
-            diff.push_str(&change.unified(LIMIT_BYTES, stop));
+            diff.push_str(&change.unified(LIMIT_BYTES.min(most_bytes.saturating_sub(diff.len())), stop));
         }
         Ok(diff)
     }
@@ -96,7 +102,7 @@ impl Moves {
         match (&place.before, &place.now) {
             (_, Some(_)) if self.is_target(path) => Some(PatchAction::Move),
             (Some(_), Some(_)) if self.targets.contains_key(path) => Some(PatchAction::Add),
-            (Some(before), Some(now)) => (*before != now.held || now.modes.is_some()).then_some(PatchAction::Update),
+            (Some(before), Some(now)) => (is_other(before, now) || now.modes.is_some()).then_some(PatchAction::Update),
             (None, Some(_)) => Some(PatchAction::Add),
             (Some(_), None) => (!self.targets.contains_key(path)).then_some(PatchAction::Delete),
             (None, None) => None,
@@ -106,10 +112,10 @@ impl Moves {
 
 /// The changes in an order in which each finds its path free. A file whose new path is not free yet waits under another
 /// name.
-fn changes(places: &BTreeMap<WsPath, Place>, moves: &Moves) -> Vec<Change> {
+fn changes(places: BTreeMap<WsPath, Place>, moves: &Moves) -> Vec<Change> {
     let (mut make_way, mut removals, mut direct, mut arrivals) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (from, to) in &moves.targets {
-        if is_free(to, places) {
+        if is_free(to, &places) {
             direct.extend(moved(from.clone(), to));
         } else {
             let aside = aside(from, to);
@@ -117,8 +123,8 @@ fn changes(places: &BTreeMap<WsPath, Place>, moves: &Moves) -> Vec<Change> {
             arrivals.extend(moved(aside, to));
         }
     }
-    let mut puts = Vec::new();
-    for (path, place) in places {
+    let mut written = BTreeSet::new();
+    for (path, place) in &places {
         let stays = place.now.is_some() && !moves.is_target(path);
         if place.before.is_some() && !stays && !moves.targets.contains_key(path) {
             removals.push(Change::Remove { path: path.clone(), removal: Removal::File });
@@ -128,9 +134,13 @@ fn changes(places: &BTreeMap<WsPath, Place>, moves: &Moves) -> Vec<Change> {
             None if moves.targets.contains_key(path) => None,
             None => place.before.as_ref(),
         };
-        puts.extend(place.now.as_ref().and_then(|now| put(path, now, base)));
+        if place.now.as_ref().is_some_and(|now| now.modes.is_some() || base.is_none_or(|base| is_other(base, now))) {
+            written.insert(path.clone());
+        }
     }
     let emptied = emptied(&removals, moves);
+    let puts = places.into_iter().filter(|(path, _)| written.contains(path));
+    let puts = puts.filter_map(|(path, place)| place.now.map(|now| put(path, now))).collect();
     [make_way, removals, direct, emptied, arrivals, puts].concat()
 }
 
@@ -155,12 +165,16 @@ fn aside(from: &WsPath, to: &WsPath) -> WsPath {
     folder.join(&name).unwrap_or_else(|_| WsPath::from_normal(format!("/{name}")))
 }
 
-/// Gives a file its new content and mode, if they are others.
-fn put(path: &WsPath, now: &Now, base: Option<&Held>) -> Option<Change> {
-    let (file_type, content) = now.held.clone();
+/// Whether a file has another content or type than before.
+fn is_other(before: &Arc<Held>, now: &Now) -> bool {
+    !Arc::ptr_eq(before, &now.held) && *before != now.held
+}
+
+/// Gives a file its new content and mode.
+fn put(path: WsPath, now: Now) -> Change {
+    let (file_type, content) = Arc::unwrap_or_clone(now.held);
     let executable = now.modes.map(|(_, mode)| mode & 0o111 != 0);
-    let is_needed = executable.is_some() || base.is_none_or(|base| *base != now.held);
-    is_needed.then(|| Change::Put(Put { path: path.clone(), file_type, content, parents: Parents::Create, executable }))
+    Change::Put(Put { path, file_type, content, parents: Parents::Create, executable })
 }
 
 /// The removal of all folders that files leave, the deepest first. Those that are not empty then stay.

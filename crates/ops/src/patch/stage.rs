@@ -3,12 +3,13 @@
 use super::{Names, short};
 use crate::document::Editable;
 use crate::edit::{EXPLANATION_BYTES, changeable, refused};
-use crate::read::read_bounded;
+use crate::read::{read_bounded, too_large};
 use crate::write_text::{Held, put_bytes, seen};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::string::FromUtf8Error;
 use std::sync::Arc;
-use toolrest_core::{CallCx, Content, ContentHash, ErrorKind, Expect, Form, Parents, Result, ToolError, WsPath};
+use toolrest_core::{CallCx, Content, ContentHash, ErrorKind, Expect, File, Form, Parents, Result, ToolError, WsPath};
 use toolrest_edit::Limits;
 use toolrest_edit::diff::Origin;
 use toolrest_edit::patch::{Change as NameChange, Content as PatchContent, FilePatch, apply};
@@ -19,8 +20,18 @@ const MOST_WARNINGS: usize = 100;
 /// The mode of a file of which a patch says nothing else.
 const PLAIN_MODE: u32 = 0o100_644;
 
+/// The contents of a patch's files, as they are and as they will be, may take so many times the size of an answer.
+const MOST_ANSWERS: usize = 3;
+
+/// Files are read at once until they have so many bytes together; more of them once there is room for all.
+const FREE_BYTES: u64 = 256 << 10;
+
 pub(super) struct Stage {
     pub(super) limit_bytes: usize,
+    /// How many bytes the contents of all files have, as they are.
+    loaded_bytes: usize,
+    /// How many bytes those contents have that the patch makes anew.
+    made_bytes: usize,
     pub(super) names: Arc<Names>,
     pub(super) places: BTreeMap<WsPath, Place>,
     pub(super) expect: Vec<Expect>,
@@ -33,7 +44,7 @@ pub(super) struct Stage {
 /// What stood at a path, and what will.
 #[derive(Default)]
 pub(super) struct Place {
-    pub(super) before: Option<Held>,
+    pub(super) before: Option<Arc<Held>>,
     pub(super) now: Option<Now>,
     pub(super) is_folder: bool,
     /// Why a patch cannot change what is here.
@@ -43,7 +54,7 @@ pub(super) struct Place {
 /// A file as the patch leaves it.
 #[derive(Clone)]
 pub(super) struct Now {
-    pub(super) held: Held,
+    pub(super) held: Arc<Held>,
     /// The file that it was before the patch, or was copied from, where that had another path.
     pub(super) origin: Option<(WsPath, Origin)>,
     /// The mode before and after, where the patch changes it.
@@ -62,10 +73,31 @@ struct Step {
     arriving: BTreeSet<WsPath>,
 }
 
+/// A part of a patch, as far as it tells how much memory the patch takes.
+pub(super) struct Part {
+    source: Option<Vec<u8>>,
+    target: Option<Vec<u8>>,
+    /// Whether the target gets a content of its own.
+    is_rewritten: bool,
+}
+
+impl Part {
+    pub(super) fn of(file: &FilePatch<'_>) -> Self {
+        let has_hunks = !matches!(&file.content, PatchContent::Text(hunks) if hunks.is_empty());
+        Self {
+            source: file.source().map(<[u8]>::to_vec),
+            target: file.target().map(<[u8]>::to_vec),
+            is_rewritten: has_hunks || matches!(file.change, NameChange::Copy { .. }),
+        }
+    }
+}
+
 impl Stage {
     pub(super) fn new(names: Arc<Names>, limit_bytes: usize) -> Self {
         Self {
             limit_bytes,
+            loaded_bytes: 0,
+            made_bytes: 0,
             names,
             places: BTreeMap::new(),
             expect: Vec::new(),
@@ -75,13 +107,67 @@ impl Stage {
         }
     }
 
-    /// Looks at a path that the patch names, and expects it to stay as it is; tells how much is there.
-    pub(super) async fn load(&mut self, cx: &CallCx, path: &WsPath, expected: Option<&ContentHash>) -> Result<usize> {
-        if self.places.contains_key(path) {
-            return Ok(0);
+    /// How many bytes the contents of all files have, as they are and as the patch makes them.
+    pub(super) fn bytes(&self) -> usize {
+        self.loaded_bytes.saturating_add(self.made_bytes)
+    }
+
+    /// Reads the files that the patch names, and expects them to stay as they are. Large ones are read when it is known
+    /// that all of them, and what the patch makes of them, are not too much.
+    pub(super) async fn load(
+        &mut self,
+        cx: &CallCx,
+        parts: &[Part],
+        expected: &BTreeMap<WsPath, ContentHash>,
+        patch_bytes: usize,
+    ) -> Result<()> {
+        let names = Arc::clone(&self.names);
+        let paths: BTreeSet<&WsPath> = names.values().collect();
+        let (mut sizes, mut large, mut free) = (BTreeMap::new(), Vec::new(), FREE_BYTES);
+        for path in paths {
+            cx.note_path(path);
+            let found = cx.workspace.read(path, free).await;
+            let size = found.as_ref().map_or(0, |file| u64::try_from(file.entry.size).unwrap_or(0));
+            sizes.insert(path, size);
+            if size > self.limit_bytes as u64 {
+                return Err(too_large(path, size.try_into().unwrap_or(i64::MAX), self.limit_bytes));
+            }
+            if size > free && found.as_ref().is_ok_and(|file| file.content.is_none()) {
+                large.push(path);
+            } else {
+                free = free.saturating_sub(size);
+                self.put_down(path, found, expected.get(path))?;
+            }
         }
-        let (mut size, mut hash) = (0, None);
-        let place = match read_bounded(cx, path).await {
+        let made = bytes_made(sizes.clone(), parts, &self.names).saturating_add(patch_bytes as u64);
+        let loaded: u64 = sizes.values().sum();
+        self.check_bytes(loaded.saturating_add(made))?;
+        let most = loaded.max(made);
+        cx.workspace.make_room(if most > FREE_BYTES { most } else { 0 }).await?;
+        for path in large {
+            self.put_down(path, read_bounded(cx, path).await, expected.get(path))?;
+            self.check_bytes(self.loaded_bytes as u64)?;
+        }
+        Ok(())
+    }
+
+    /// Refuses contents that take too many bytes together.
+    fn check_bytes(&self, bytes: u64) -> Result<()> {
+        let most = self.limit_bytes.saturating_mul(MOST_ANSWERS);
+        if bytes <= most as u64 {
+            return Ok(());
+        }
+        let message = format!(
+            "The files of the patch have {bytes} bytes together, before and after it, over the limit of {most}; apply it \
+             in several parts. Nothing was written"
+        );
+        Err(ToolError::new(ErrorKind::PayloadTooLarge, message))
+    }
+
+    /// Keeps what was found at a path that the patch names.
+    fn put_down(&mut self, path: &WsPath, found: Result<File>, expected: Option<&ContentHash>) -> Result<()> {
+        let mut hash = None;
+        let place = match found {
             Err(error) if error.kind == ErrorKind::NotFound => {
                 self.expect.push(Expect::Absent(path.clone()));
                 Place::default()
@@ -94,7 +180,7 @@ impl Stage {
                     (Err(refusal), _) => Place { refusal: Some(refusal), ..Place::default() },
                     (Ok(()), None) => Place::folder(path),
                     (Ok(()), Some(content)) => {
-                        size = content.stored().len();
+                        self.loaded_bytes = self.loaded_bytes.saturating_add(content.stored().len());
                         self.expect.extend(Expect::unchanged(&entry));
                         Place::of((entry.file_type, content))
                     }
@@ -105,7 +191,7 @@ impl Stage {
             return Err(ToolError::stale(path, hash));
         }
         self.places.insert(path.clone(), place);
-        Ok(size)
+        Ok(())
     }
 
     /// Applies the patch of every file, and tells of all that fail.
@@ -115,7 +201,7 @@ impl Stage {
             self.step = self.step_of(step)?;
             for file in step {
                 let Err(error) = self.apply_one(file, limits) else { continue };
-                if limits.stop.is_set() {
+                if limits.stop.is_set() || self.check_bytes(self.bytes() as u64).is_err() {
                     return Err(error);
                 }
                 match &mut failed {
@@ -160,6 +246,7 @@ impl Stage {
             return Err(ToolError::new(ErrorKind::PatchSyntax, "A part of the patch names no file"));
         };
         refuse_links(file, &path)?;
+        self.refuse_submodule(file, &path)?;
         let base = source.as_ref().map(|path| self.source(file, path)).transpose()?;
         let held = self.applied(file, base.as_ref().map(|base| &base.held), &path, limits)?;
         if target.is_some() && target != source {
@@ -196,49 +283,64 @@ impl Stage {
         }
         self.order.extend(target);
         self.order.extend(source);
-        Ok(())
+        self.check_bytes(self.bytes() as u64)
+    }
+
+    /// Refuses what git writes of a submodule, where no mode says so. A file may hold such a line too.
+    fn refuse_submodule(&self, file: &FilePatch<'_>, path: &WsPath) -> Result<()> {
+        let is_file = self.places.get(path).is_some_and(|place| place.now.is_some());
+        if is_file || !file.is_of_submodule() {
+            return Ok(());
+        }
+        let message = format!("{path} is a submodule in the patch; a patch can only change files. Nothing was written");
+        Err(ToolError::new(ErrorKind::WrongType, message))
     }
 
     /// What a file holds after its part of the patch.
     fn applied(
         &mut self,
         file: &FilePatch<'_>,
-        base: Option<&Held>,
+        base: Option<&Arc<Held>>,
         path: &WsPath,
         limits: Limits<'_>,
-    ) -> Result<Held> {
+    ) -> Result<Arc<Held>> {
         // A binary patch is about the bytes, whatever text they may be.
         let is_binary = matches!(file.content, PatchContent::Binary(_));
-        let as_bytes = match base {
-            Some((_, content)) if is_binary && content.form() != Form::Json => Some(content.stored().into_owned()),
+        let as_bytes = match base.map(Arc::as_ref) {
+            Some((_, content)) if is_binary && content.form() != Form::Json => Some(content.stored()),
             _ => None,
         };
         let is_raw = as_bytes.is_some();
         let bytes = match (as_bytes, base) {
             (Some(bytes), _) => bytes,
             (None, Some(held)) => seen(held, path, self.limit_bytes)?,
-            (None, None) => Vec::new(),
+            (None, None) => Cow::Borrowed(&[][..]),
         };
         let applied = apply(file, &bytes, limits).map_err(|error| refused(&error, path, None))?;
         self.warnings.extend(applied.warnings.iter().map(|warning| format!("{}: {warning}", path.without_slash())));
         if is_raw {
             let content = Content::of_bytes(applied.content);
-            return Ok((content.form().plain_type(), content));
+            return Ok(Arc::new((content.form().plain_type(), content)));
         }
         // A copy does not take over more than the text.
         let base = base.filter(|_| !matches!(file.change, NameChange::Copy { .. }));
-        match (base, String::from_utf8(applied.content)) {
-            (Some(held), Ok(text)) if text.as_bytes() == bytes => Ok(held.clone()),
+        let text = String::from_utf8(applied.content);
+        if let (Some(held), Ok(text)) = (base, &text)
+            && text.as_bytes() == &*bytes
+        {
+            return Ok(Arc::clone(held));
+        }
+        match (base.map(Arc::as_ref), text) {
             // What a text is written in stays, but a byte order mark may come and go.
             (Some((file_type, content @ (Content::Json(_) | Content::Encoded(_)))), Ok(text)) => {
                 let content = Editable::of(content.clone(), *file_type, path, self.limit_bytes)?.put_back(text)?;
                 let is_json = content.form() == Form::Json;
-                Ok((if is_json { *file_type } else { content.form().plain_type() }, content))
+                Ok(Arc::new((if is_json { *file_type } else { content.form().plain_type() }, content)))
             }
             (base, text) => {
                 let bytes = text.map_or_else(FromUtf8Error::into_bytes, String::into_bytes);
                 let put = put_bytes(base, path, &bytes, Parents::Create, self.limit_bytes)?;
-                Ok((put.file_type, put.content))
+                Ok(Arc::new((put.file_type, put.content)))
             }
         }
     }
@@ -300,7 +402,10 @@ impl Stage {
     }
 
     fn set(&mut self, path: &WsPath, now: Option<Now>) {
-        let before = std::mem::replace(&mut self.places.entry(path.clone()).or_default().now, now);
+        let place = self.places.entry(path.clone()).or_default();
+        let made_before = place.made_bytes();
+        let before = std::mem::replace(&mut place.now, now);
+        self.made_bytes = (self.made_bytes + place.made_bytes()).saturating_sub(made_before);
         self.step.before.entry(path.clone()).or_insert(before);
     }
 }
@@ -308,8 +413,16 @@ impl Stage {
 impl Place {
     /// A file that is there.
     pub(super) fn of(held: Held) -> Self {
-        let now = Now { held: held.clone(), origin: None, modes: None };
+        let held = Arc::new(held);
+        let now = Now { held: Arc::clone(&held), origin: None, modes: None };
         Self { before: Some(held), now: Some(now), ..Self::default() }
+    }
+
+    /// How many bytes of content the patch has made here.
+    fn made_bytes(&self) -> usize {
+        let Some(now) = &self.now else { return 0 };
+        let is_as_before = self.before.as_ref().is_some_and(|before| Arc::ptr_eq(before, &now.held));
+        if is_as_before { 0 } else { now.held.1.stored().len() }
     }
 
     /// A folder that is there.
@@ -318,6 +431,21 @@ impl Place {
         let refusal = Some(ToolError::new(ErrorKind::IsDirectory, message));
         Self { refusal, is_folder: true, ..Self::default() }
     }
+}
+
+/// How many bytes the contents have that a patch makes of files of these sizes, without what it adds to them.
+fn bytes_made<'p>(mut sizes: BTreeMap<&'p WsPath, u64>, parts: &[Part], names: &'p Names) -> u64 {
+    let mut made: BTreeMap<&WsPath, u64> = BTreeMap::new();
+    for part in parts {
+        let path = |name: &Option<Vec<u8>>| names.get(name.as_deref()?);
+        let size = path(&part.source).and_then(|path| sizes.get(path)).copied().unwrap_or(0);
+        let Some(target) = path(&part.target) else { continue };
+        sizes.insert(target, size);
+        if part.is_rewritten {
+            made.insert(target, size);
+        }
+    }
+    made.values().sum()
 }
 
 /// The modes before and after, where the patch changes the mode.

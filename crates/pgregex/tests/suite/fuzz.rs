@@ -1,69 +1,72 @@
-//! Random patterns and lines against the real thing.
+//! Compares random patterns and lines with PostgreSQL.
 
 use crate::generator::{self, Random};
-use crate::oracle::{self, Answer, Oracle, Question};
+use crate::oracle::{self, Oracle, Outcome, TestCase};
 
-/// Seeds that once found something stay; each is asked for as many patterns as its number says.
+/// Seeds and the number of patterns to generate from each. A seed that has found a bug is kept.
 const SEEDS: &[(u64, usize)] = &[(1, 4_000), (2, 4_000), (77, 4_000), (2002, 4_000)];
 
+/// Number of lines that each pattern is matched with.
 const LINES: usize = 30;
 
-/// Of so many answers about back-references, at most one may be a match that PostgreSQL does not see.
-const ANSWERS_PER_UNSEEN_MATCH: usize = 200;
+/// At most one in this many results of patterns with back-references may be a match that PostgreSQL does not find.
+const RESULTS_PER_EXTRA_MATCH: usize = 200;
 
-/// `PGREGEX_FUZZ=seed:patterns` asks other questions than the usual ones.
+/// Returns the usual seeds, or the one that `PGREGEX_FUZZ=seed:patterns` sets.
 fn seeds() -> Vec<(u64, usize)> {
-    let Ok(wish) = std::env::var("PGREGEX_FUZZ") else { return SEEDS.to_vec() };
-    let (seed, patterns) = wish.split_once(':').expect("PGREGEX_FUZZ is seed:patterns");
+    let Ok(value) = std::env::var("PGREGEX_FUZZ") else { return SEEDS.to_vec() };
+    let (seed, patterns) = value.split_once(':').expect("PGREGEX_FUZZ is seed:patterns");
     vec![(seed.parse().expect("a seed"), patterns.parse().expect("a number of patterns"))]
 }
 
-/// What came of all questions.
+/// Counts over all test cases.
 #[derive(Debug, Default)]
 struct Tally {
     patterns: usize,
     refused: usize,
-    /// Refused by both for different reasons: the pattern has several.
-    other_reason: usize,
-    gave_up: usize,
-    answers: usize,
-    answers_with_references: usize,
-    unseen_matches: usize,
-    unseen_patterns: usize,
-    wrong: Vec<String>,
+    /// Refused by both with different messages, which is possible if a pattern has several errors.
+    refused_with_other_message: usize,
+    timed_out: usize,
+    results: usize,
+    results_with_references: usize,
+    /// Matches that PostgreSQL does not find.
+    extra_matches: usize,
+    patterns_with_extra_matches: usize,
+    /// Descriptions of all other differences.
+    differences: Vec<String>,
 }
 
 impl Tally {
-    fn add(&mut self, question: &Question, theirs: &Answer, ours: &Answer) {
+    fn add(&mut self, case: &TestCase, theirs: &Outcome, ours: &Outcome) {
         self.patterns += 1;
-        if oracle::gave_up(theirs) {
-            self.gave_up += 1;
+        if oracle::timed_out(theirs) {
+            self.timed_out += 1;
             return;
         }
         match (theirs, ours) {
             (Err(theirs), Err(ours)) => {
                 self.refused += 1;
-                self.other_reason += usize::from(theirs != ours);
+                self.refused_with_other_message += usize::from(theirs != ours);
             }
-            (Ok(theirs), Ok(ours)) if may_refer(&question.pattern) => {
-                self.answers_with_references += ours.len();
-                let unseen = theirs.iter().zip(ours).filter(|(theirs, ours)| !**theirs && **ours).count();
-                self.unseen_matches += unseen;
-                self.unseen_patterns += usize::from(unseen > 0);
+            (Ok(theirs), Ok(ours)) if may_have_back_reference(&case.pattern) => {
+                self.results_with_references += ours.len();
+                let extra = theirs.iter().zip(ours).filter(|(theirs, ours)| !**theirs && **ours).count();
+                self.extra_matches += extra;
+                self.patterns_with_extra_matches += usize::from(extra > 0);
                 if theirs.iter().zip(ours).any(|(theirs, ours)| *theirs && !*ours) {
-                    self.wrong.extend(oracle::difference(question, &Ok(theirs.clone()), &Ok(ours.clone())));
+                    self.differences.extend(oracle::difference(case, &Ok(theirs.clone()), &Ok(ours.clone())));
                 }
             }
             _ => {
-                self.answers += ours.as_ref().map_or(0, Vec::len);
-                self.wrong.extend(oracle::difference(question, theirs, ours));
+                self.results += ours.as_ref().map_or(0, Vec::len);
+                self.differences.extend(oracle::difference(case, theirs, ours));
             }
         }
     }
 }
 
-/// Tells whether a pattern may hold a back-reference; some of these are octal escapes.
-fn may_refer(pattern: &str) -> bool {
+/// Returns whether a pattern may have a back-reference; some of those it accepts have only octal escapes.
+fn may_have_back_reference(pattern: &str) -> bool {
     pattern.as_bytes().windows(2).any(|pair| pair[0] == b'\\' && matches!(pair[1], b'1'..=b'9'))
 }
 
@@ -74,26 +77,26 @@ async fn random_patterns_find_the_lines_that_postgresql_finds() {
     for (seed, patterns) in seeds() {
         let mut random = Random::new(seed);
         for _ in 0..patterns {
-            let question = generator::question(&mut random, LINES);
-            let theirs = oracle.ask(&question).await;
-            tally.add(&question, &theirs, &oracle::answer(&question));
+            let case = generator::test_case(&mut random, LINES);
+            let theirs = oracle.run(&case).await;
+            tally.add(&case, &theirs, &oracle::run_pgregex(&case));
         }
     }
     println!(
-        "{} patterns, {} refused ({} for another reason), {} given up by PostgreSQL; {} answers compared, and {} about \
-         back-references, of which {} in {} patterns are matches that PostgreSQL does not see",
+        "{} patterns, {} refused ({} with another message), {} timed out in PostgreSQL; {} results compared, and {} of \
+         patterns with back-references, of which {} in {} patterns are matches that PostgreSQL does not find",
         tally.patterns,
         tally.refused,
-        tally.other_reason,
-        tally.gave_up,
-        tally.answers,
-        tally.answers_with_references,
-        tally.unseen_matches,
-        tally.unseen_patterns
+        tally.refused_with_other_message,
+        tally.timed_out,
+        tally.results,
+        tally.results_with_references,
+        tally.extra_matches,
+        tally.patterns_with_extra_matches
     );
-    assert!(tally.wrong.is_empty(), "{} differences:\n{}", tally.wrong.len(), tally.wrong.join("\n"));
+    assert!(tally.differences.is_empty(), "{} differences:\n{}", tally.differences.len(), tally.differences.join("\n"));
     assert!(
-        tally.unseen_matches * ANSWERS_PER_UNSEEN_MATCH <= tally.answers_with_references,
-        "more than the documented share"
+        tally.extra_matches * RESULTS_PER_EXTRA_MATCH <= tally.results_with_references,
+        "more extra matches than documented"
     );
 }

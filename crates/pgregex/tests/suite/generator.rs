@@ -1,8 +1,8 @@
-//! Makes patterns and lines at random, the same ones for the same seed.
+//! Generates random patterns and lines, the same ones for the same seed.
 
-use crate::oracle::Question;
+use crate::oracle::TestCase;
 
-/// A small generator of numbers that look random (SplitMix64).
+/// A pseudo-random number generator (SplitMix64).
 pub struct Random(u64);
 
 impl Random {
@@ -17,7 +17,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// Gives a number below the limit.
+    /// Returns a number below the limit.
     pub fn below(&mut self, limit: usize) -> usize {
         usize::try_from(self.next() % limit.max(1) as u64).unwrap_or(0)
     }
@@ -31,10 +31,10 @@ impl Random {
     }
 }
 
-/// How deep the rules nest before each takes its first choice only.
+/// Depth beyond which each rule takes its first choice, so that the expansion ends.
 const DEPTH_MAX: usize = 9;
 
-/// The alphabets that patterns and lines are made of.
+/// The characters that patterns and lines are made of; each test case uses one of these alphabets.
 const ALPHABETS: [&str; 4] = [
     "ab",
     "abAB_1 é",
@@ -44,8 +44,8 @@ const ALPHABETS: [&str; 4] = [
 
 type Rule = (&'static str, &'static [(usize, &'static str)]);
 
-/// The grammar: each rule has choices with weights, the first one being the plainest. `‹name›` stands for a rule and
-/// `‹c›` for a character of the alphabet.
+/// The grammar of patterns: each rule has choices with weights, the simplest choice first. `‹name›` is replaced by the
+/// expansion of another rule and `‹c›` by a character of the alphabet.
 const RULES: &[Rule] = &[
     (
         "regular",
@@ -284,32 +284,32 @@ const DAMAGE: &[&str] = &[
     "(?:",
 ];
 
-/// What a question is meant to be about.
+/// The feature that a pattern is meant to test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Theme {
+pub enum Feature {
     Regular,
     LookAround,
     BackReference,
 }
 
-/// Makes one question with so many lines.
-pub fn question(random: &mut Random, lines: usize) -> Question {
-    let theme = match random.below(10) {
-        0..=4 => Theme::Regular,
-        5..=6 => Theme::LookAround,
-        _ => Theme::BackReference,
+/// Generates one test case with this many lines.
+pub fn test_case(random: &mut Random, lines: usize) -> TestCase {
+    let feature = match random.below(10) {
+        0..=4 => Feature::Regular,
+        5..=6 => Feature::LookAround,
+        _ => Feature::BackReference,
     };
-    // Few letters make references and look-around meet their match.
-    let alphabet = match theme {
-        Theme::Regular => random.choice(&ALPHABETS),
+    // With few letters, back-references and look-around match often.
+    let alphabet = match feature {
+        Feature::Regular => random.choice(&ALPHABETS),
         _ if random.percent(70) => ALPHABETS[0],
         _ => random.choice(&ALPHABETS),
     };
     let alphabet: Vec<char> = alphabet.chars().collect();
-    let rule = match theme {
-        Theme::Regular => "regular",
-        Theme::LookAround => "look",
-        Theme::BackReference => "reference",
+    let rule = match feature {
+        Feature::Regular => "regular",
+        Feature::LookAround => "look",
+        Feature::BackReference => "reference",
     };
     let mut pattern = String::new();
     expand(random, rule, &alphabet, 0, &mut pattern);
@@ -317,32 +317,35 @@ pub fn question(random: &mut Random, lines: usize) -> Question {
         pattern = damaged(random, &pattern);
     }
     let lines = (0..lines).map(|_| line(random, &alphabet, &pattern)).collect();
-    Question { pattern, case_insensitive: random.percent(40), lines }
+    TestCase { pattern, case_insensitive: random.percent(40), lines }
 }
 
+/// Appends a random expansion of a rule to the pattern.
 fn expand(random: &mut Random, name: &str, alphabet: &[char], depth: usize, pattern: &mut String) {
     if name == "c" {
         return pattern.push(*random.choice(alphabet));
     }
     let (_, choices) = RULES.iter().find(|(rule, _)| *rule == name).unwrap_or_else(|| panic!("no rule {name}"));
-    let mut ticket = if depth > DEPTH_MAX { 0 } else { random.below(choices.iter().map(|(weight, _)| weight).sum()) };
+    let mut remaining =
+        if depth > DEPTH_MAX { 0 } else { random.below(choices.iter().map(|(weight, _)| weight).sum()) };
     let mut template = choices[0].1;
     for (weight, choice) in *choices {
         template = choice;
-        match ticket.checked_sub(*weight) {
-            Some(rest) => ticket = rest,
+        match remaining.checked_sub(*weight) {
+            Some(rest) => remaining = rest,
             None => break,
         }
     }
-    let mut pieces = template.split('‹');
-    pattern.push_str(pieces.next().unwrap_or_default());
-    for piece in pieces {
-        let (rule, literal) = piece.split_once('›').expect("a rule's name ends");
+    let mut parts = template.split('‹');
+    pattern.push_str(parts.next().unwrap_or_default());
+    for part in parts {
+        let (rule, literal) = part.split_once('›').expect("a rule's name ends");
         expand(random, rule, alphabet, depth + 1, pattern);
         pattern.push_str(literal);
     }
 }
 
+/// Returns the pattern with characters removed or inserted, so that it may be invalid.
 fn damaged(random: &mut Random, pattern: &str) -> String {
     let mut characters: Vec<char> = pattern.chars().collect();
     for _ in 0..=random.below(2) {
@@ -361,7 +364,7 @@ fn damaged(random: &mut Random, pattern: &str) -> String {
     characters.into_iter().collect()
 }
 
-/// Makes a line of the alphabet, now and then with a piece of the pattern in it.
+/// Generates a line of characters of the alphabet, sometimes with a part of the pattern in it.
 fn line(random: &mut Random, alphabet: &[char], pattern: &str) -> String {
     let mut line = String::new();
     for _ in 0..random.below(9) {

@@ -1,33 +1,33 @@
-//! Asks PostgreSQL and this crate the same questions and compares the answers.
+//! Runs test cases with PostgreSQL and with this crate and compares the outcomes.
 
 use pgregex::{Options, Regex};
 use tokio_postgres::{Client, NoTls, Statement};
 use toolrest_testkit::Postgres;
 
-/// What somebody says about a pattern: for each line whether it matches, or why the pattern is refused.
-pub type Answer = Result<Vec<bool>, String>;
+/// The outcome of a test case: for each line whether it matches, or why the pattern is refused.
+pub type Outcome = Result<Vec<bool>, String>;
 
-/// How long PostgreSQL may think about one question.
-const PATIENCE: &str = "5s";
+/// Maximum time that PostgreSQL may take for one test case.
+const STATEMENT_TIMEOUT: &str = "5s";
 
-/// Tells whether PostgreSQL gave up, which says nothing about the pattern.
-pub fn gave_up(answer: &Answer) -> bool {
-    answer.as_ref().is_err_and(|message| message.contains("timeout"))
+/// Returns whether PostgreSQL timed out. Such an outcome cannot be compared.
+pub fn timed_out(outcome: &Outcome) -> bool {
+    outcome.as_ref().is_err_and(|message| message.contains("timeout"))
 }
 
-/// A question: a pattern, whether case counts, and the lines.
+/// A pattern and the lines to match.
 #[derive(Debug, Clone)]
-pub struct Question {
+pub struct TestCase {
     pub pattern: String,
     pub case_insensitive: bool,
     pub lines: Vec<String>,
 }
 
-/// A connection to a database with the locale C.UTF-8.
+/// A connection to a PostgreSQL database with the locale C.UTF-8, whose outcomes are the expected ones.
 pub struct Oracle {
     client: Client,
-    with_case: Statement,
-    without_case: Statement,
+    case_sensitive_query: Statement,
+    case_insensitive_query: Statement,
 }
 
 impl Oracle {
@@ -35,65 +35,66 @@ impl Oracle {
         let url = Postgres::shared().create_database();
         let (client, connection) = tokio_postgres::connect(&url, NoTls).await.expect("a connection");
         tokio::spawn(connection);
-        client.batch_execute(&format!("SET statement_timeout = '{PATIENCE}'")).await.expect("a setting");
+        client.batch_execute(&format!("SET statement_timeout = '{STATEMENT_TIMEOUT}'")).await.expect("a setting");
         let sql = |operator: &str| {
             format!(
                 "SELECT array(SELECT line {operator} $1 FROM unnest($2::text[]) WITH ORDINALITY AS lines(line, n) ORDER BY n)"
             )
         };
-        let with_case = client.prepare(&sql("~")).await.expect("a statement");
-        let without_case = client.prepare(&sql("~*")).await.expect("a statement");
-        Self { client, with_case, without_case }
+        let case_sensitive_query = client.prepare(&sql("~")).await.expect("a statement");
+        let case_insensitive_query = client.prepare(&sql("~*")).await.expect("a statement");
+        Self { client, case_sensitive_query, case_insensitive_query }
     }
 
     pub fn client(&self) -> &Client {
         &self.client
     }
 
-    pub async fn ask(&self, question: &Question) -> Answer {
-        let statement = if question.case_insensitive { &self.without_case } else { &self.with_case };
-        match self.client.query_one(statement, &[&question.pattern, &question.lines]).await {
+    pub async fn run(&self, case: &TestCase) -> Outcome {
+        let statement = if case.case_insensitive { &self.case_insensitive_query } else { &self.case_sensitive_query };
+        match self.client.query_one(statement, &[&case.pattern, &case.lines]).await {
             Ok(row) => Ok(row.get(0)),
-            Err(error) => Err(error.as_db_error().expect("an answer of the server").message().to_owned()),
+            Err(error) => Err(error.as_db_error().expect("an error of the server").message().to_owned()),
         }
     }
 }
 
-/// Answers with this crate: each line alone, and all lines as one text, which has to say the same.
-pub fn answer(question: &Question) -> Answer {
-    let options = Options { case_insensitive: question.case_insensitive, ..Options::default() };
-    let regex = Regex::new(&question.pattern, options)
-        .map_err(|error| format!("invalid regular expression: {}", error.kind()))?;
-    let single: Vec<bool> = question.lines.iter().map(|line| regex.is_match(line).expect("within the limit")).collect();
-    let text = question.lines.join("\n");
+/// Runs a test case with this crate. Asserts that matching each line alone and all lines as one text gives the same
+/// result, and that each matching line meets the requirements.
+pub fn run_pgregex(case: &TestCase) -> Outcome {
+    let options = Options { case_insensitive: case.case_insensitive, ..Options::default() };
+    let regex =
+        Regex::new(&case.pattern, options).map_err(|error| format!("invalid regular expression: {}", error.kind()))?;
+    let single: Vec<bool> = case.lines.iter().map(|line| regex.is_match(line).expect("within the limit")).collect();
+    let text = case.lines.join("\n");
     if !text.is_empty() {
         let starts: Vec<usize> =
             regex.matching_lines(text.as_bytes()).map(|line| line.expect("within").start).collect();
         let mut start = 0;
-        for (line, matches) in question.lines.iter().zip(&single) {
-            assert_eq!(starts.contains(&start), *matches, "{question:?}: {line:?} within the text");
+        for (line, matches) in case.lines.iter().zip(&single) {
+            assert_eq!(starts.contains(&start), *matches, "{case:?}: {line:?} within the text");
             start += line.len() + 1;
         }
     }
-    for (line, matches) in question.lines.iter().zip(&single) {
-        assert!(!matches || holds_required(&regex, line), "{question:?}: {line:?} lacks {:?}", regex.requirements());
+    for (line, matches) in case.lines.iter().zip(&single) {
+        assert!(!matches || meets_requirements(&regex, line), "{case:?}: {line:?} lacks {:?}", regex.requirements());
     }
     Ok(single)
 }
 
-fn holds_required(regex: &Regex, line: &str) -> bool {
+fn meets_requirements(regex: &Regex, line: &str) -> bool {
     let line = line.to_ascii_lowercase().into_bytes();
     regex.requirements().iter().all(|requirement| {
         requirement.literals.iter().any(|literal| line.windows(literal.len()).any(|window| window == literal))
     })
 }
 
-/// Describes where two answers differ.
-pub fn difference(question: &Question, theirs: &Answer, ours: &Answer) -> Option<String> {
+/// Describes the difference between two outcomes; returns `None` if there is none.
+pub fn difference(case: &TestCase, theirs: &Outcome, ours: &Outcome) -> Option<String> {
     if theirs == ours {
         return None;
     }
-    let Question { pattern, case_insensitive, lines } = question;
+    let TestCase { pattern, case_insensitive, lines } = case;
     let detail = match (theirs, ours) {
         (Ok(theirs), Ok(ours)) => lines
             .iter()
@@ -105,5 +106,5 @@ pub fn difference(question: &Question, theirs: &Answer, ours: &Answer) -> Option
     let detail = detail.unwrap_or_else(|| {
         format!("PostgreSQL: {:?}, here: {:?}", theirs.as_ref().map(|_| "accepted"), ours.as_ref().map(|_| "accepted"))
     });
-    Some(format!("{pattern:?} (without case: {case_insensitive}): {detail}"))
+    Some(format!("{pattern:?} (case-insensitive: {case_insensitive}): {detail}"))
 }

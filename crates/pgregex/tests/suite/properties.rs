@@ -1,4 +1,4 @@
-//! What holds for any input: no panic, and an answer or a typed error within the limit.
+//! Properties that hold for any input: no panic, and a result or a typed error within a limited time.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 3_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_pattern_and_no_line_make_it_panic(
+    fn no_pattern_and_no_line_cause_a_panic(
         pattern in r"(\*\*\*[:=?]|\(\?[a-z]{1,3}\))?([\[\](){}*+?|^$.\\:=!<>#,&-]|[a-z0-9]|\PC|\\[a-zA-Z0-9]|\[\[:[a-z]{4,5}:\]\]){0,24}",
         line in any::<Vec<u8>>(),
         case_insensitive in any::<bool>(),
@@ -30,8 +30,9 @@ fn regex(pattern: &str) -> Regex {
     Regex::new(pattern, Options::default()).unwrap_or_else(|error| panic!("{pattern}: {error}"))
 }
 
-/// Long enough for a debug build on a busy machine, and far below what a catastrophe takes.
-const SOON: Duration = Duration::from_secs(20);
+/// Maximum time of a test: enough for a debug build on a busy machine, and far less than catastrophic backtracking
+/// takes.
+const TIME_MAX: Duration = Duration::from_secs(20);
 
 #[test]
 fn catastrophic_regular_patterns_take_linear_time() {
@@ -48,7 +49,7 @@ fn catastrophic_regular_patterns_take_linear_time() {
     ] {
         assert_eq!(regex(pattern).is_match(&line), Ok(expected), "{pattern}");
     }
-    assert!(started.elapsed() < SOON, "{:?}", started.elapsed());
+    assert!(started.elapsed() < TIME_MAX, "{:?}", started.elapsed());
 }
 
 #[test]
@@ -60,11 +61,11 @@ fn look_around_over_long_lines_takes_linear_time() {
     {
         assert_eq!(regex(pattern).is_match(&line), Ok(expected), "{pattern}");
     }
-    assert!(started.elapsed() < SOON, "{:?}", started.elapsed());
+    assert!(started.elapsed() < TIME_MAX, "{:?}", started.elapsed());
 }
 
 #[test]
-fn back_references_over_long_lines_answer_or_stop_at_the_limit() {
+fn back_references_over_long_lines_end_with_a_result_or_at_the_step_limit() {
     let line = format!("{}b", "a".repeat(20_000));
     let options = Options { step_limit: 1_000_000, ..Options::default() };
     let started = Instant::now();
@@ -72,11 +73,11 @@ fn back_references_over_long_lines_answer_or_stop_at_the_limit() {
         let answer = Regex::new(pattern, options).unwrap().is_match(&line);
         assert!(matches!(answer, Ok(false) | Err(MatchError::StepLimit { limit: 1_000_000 })), "{pattern}: {answer:?}");
     }
-    assert!(started.elapsed() < SOON, "{:?}", started.elapsed());
+    assert!(started.elapsed() < TIME_MAX, "{:?}", started.elapsed());
 }
 
-/// How soon an interrupted search ends at the latest, in a debug build on a busy machine.
-const AT_ONCE: Duration = Duration::from_secs(3);
+/// Maximum time from an interruption to the end of the search, in a debug build on a busy machine.
+const INTERRUPT_DELAY_MAX: Duration = Duration::from_secs(3);
 
 #[test]
 fn a_search_ends_soon_after_it_is_interrupted() {
@@ -91,14 +92,14 @@ fn a_search_ends_soon_after_it_is_interrupted() {
     ] {
         let regex = Regex::new(pattern, Options { step_limit: u64::MAX, ..Options::default() }).unwrap();
         for text in [&long_line, &short_lines] {
-            let delay = delay_of_interruption(&regex, text.as_bytes());
-            assert!(delay < AT_ONCE, "{pattern}: {delay:?}");
+            let delay = interrupt_delay(&regex, text.as_bytes());
+            assert!(delay < INTERRUPT_DELAY_MAX, "{pattern}: {delay:?}");
         }
     }
 }
 
-/// Gives the time from the interruption of a search to its end.
-fn delay_of_interruption(regex: &Regex, text: &[u8]) -> Duration {
+/// Returns the time from the interruption of a search to its end.
+fn interrupt_delay(regex: &Regex, text: &[u8]) -> Duration {
     let flag = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let search = scope.spawn(|| {
@@ -129,11 +130,11 @@ fn patterns_that_grow_without_bound_are_refused() {
         let kind = Regex::new(&pattern, Options::default()).err().map(|error| error.kind());
         assert_eq!(kind, Some(ErrorKind::TooComplex), "{}", &pattern[..20]);
     }
-    assert!(started.elapsed() < SOON, "{:?}", started.elapsed());
+    assert!(started.elapsed() < TIME_MAX, "{:?}", started.elapsed());
 }
 
 #[test]
-fn bounds_of_large_classes_are_searched_for_even_where_bytes_would_take_too_many_states() {
+fn repeated_large_classes_are_matched_even_if_an_automaton_over_bytes_would_be_too_large() {
     let line = "ä".repeat(6_000);
     assert_eq!(regex(r"^(\w{255}){20}").is_match(&line), Ok(true));
     assert_eq!(regex(r"^(\w{255}){24}").is_match(&line), Ok(false));
@@ -153,5 +154,5 @@ fn patterns_just_within_the_limits_are_compiled_and_searched_for() {
     let sequence = "(a)".repeat(120) + r"\1";
     assert_eq!(regex(&sequence).is_match("a".repeat(121)), Ok(true));
     assert_eq!(regex(&sequence).is_match("a".repeat(120)), Ok(false));
-    assert!(started.elapsed() < SOON, "{:?}", started.elapsed());
+    assert!(started.elapsed() < TIME_MAX, "{:?}", started.elapsed());
 }

@@ -13,17 +13,18 @@ use std::{
 };
 
 use rustix::{
-    fs::{Access, AtFlags, FileType, Mode, OFlags, StatxFlags},
+    fs::{Access, AtFlags, FileType, Mode, OFlags, StatxFlags, StatxTimestamp},
     io::{Errno, Result},
 };
 
 use super::{
-    hidden::Hidden,
-    processes::{Processes, entries, is_gone},
+    certainty::{Certainty, Uncertainty},
+    hidden::{Held, Hidden},
+    processes::{Processes, Seen, entries, is_gone},
 };
-use crate::{Limit, Limits};
+use crate::{Limit, Limits, sys};
 
-/// How often in a row a walk may lose its way before the job is taken to move its folders about on purpose.
+/// How often in a row a walk may lose its way while the job is stopped: others use the folder too.
 const LOST_LIMIT: u32 = 20;
 
 /// How long the walks may take, as a part of all time.
@@ -44,8 +45,9 @@ pub(super) struct Disk {
     before: Option<Usage>,
     free: Vec<Usage>,
     /// The most that each file system has had free.
-    free_most: Vec<u64>,
+    free_most: Vec<Usage>,
     next_walk: Instant,
+    uncertainty: Uncertainty,
     lost: u32,
 }
 
@@ -62,6 +64,16 @@ impl AddAssign for Usage {
     }
 }
 
+impl AddAssign for Count {
+    fn add_assign(&mut self, other: Self) {
+        self.all += other.all;
+        self.old += other.old;
+        self.closed |= other.closed;
+        self.is_uncertain |= other.is_uncertain;
+        self.is_lost |= other.is_lost;
+    }
+}
+
 /// What a walk has found, and what of it is older than the job.
 #[derive(Debug, Clone, Copy, Default)]
 struct Count {
@@ -69,13 +81,27 @@ struct Count {
     old: Usage,
     /// Whether there is a folder that the job can get into, and PID 1 cannot read.
     closed: bool,
+    /// Whether something was moved or changed during the walk, so that there may be more.
+    is_uncertain: bool,
+    /// Whether a folder was moved away while it was walked through, which ended the walk.
+    is_lost: bool,
 }
 
-enum Walk {
-    Done(Count),
-    Interrupted,
-    /// A folder was moved away while it was walked through.
-    Lost,
+/// What was found in the folders and in the hands of processes.
+struct Scan {
+    count: Count,
+    held: Held,
+}
+
+impl Scan {
+    fn is_uncertain(&self) -> bool {
+        self.count.is_uncertain || self.held.is_uncertain
+    }
+
+    /// Whether there can be more than PID 1 is able to see.
+    fn hides_more(&self) -> bool {
+        self.count.closed || self.held.more
+    }
 }
 
 impl Disk {
@@ -90,6 +116,7 @@ impl Disk {
             free: Vec::new(),
             free_most: Vec::new(),
             next_walk: Instant::now(),
+            uncertainty: Uncertainty::default(),
             lost: 0,
         })
     }
@@ -99,7 +126,8 @@ impl Disk {
         self.started = i128::try_from(since.as_nanos()).unwrap_or(i128::MAX);
         self.before = None;
         self.free = self.free_now()?;
-        self.free_most = self.free.iter().map(|free| free.bytes).collect();
+        self.free_most = self.free.clone();
+        self.uncertainty = Uncertainty::default();
         self.next_walk = Instant::now() + WALK_INTERVAL;
         Ok(())
     }
@@ -109,43 +137,77 @@ impl Disk {
             return Ok(None);
         }
         let begun = Instant::now();
+        let Some(scan) = self.scan(interrupted)? else { return Ok(None) };
+        self.free = self.free_now()?;
+        self.next_walk = Instant::now() + WALK_INTERVAL.max(begun.elapsed() * WALKING_SHARE);
+        let shrunk = self.shrunk();
+        let limit = self.judge(&scan, shrunk);
+        let has_shrunk = shrunk.bytes > self.limit.bytes || shrunk.files > self.limit.files;
+        self.uncertainty.note(match (scan.is_uncertain(), has_shrunk) {
+            (false, _) => Certainty::Certain,
+            (true, false) => Certainty::Uncertain,
+            (true, true) => Certainty::Suspicious,
+        });
+        Ok(limit)
+    }
+
+    /// Whether the job has to be stopped for the next look.
+    pub(super) fn is_uncertain(&self) -> bool {
+        self.uncertainty.is_over()
+    }
+
+    /// Looks while the job is stopped.
+    pub(super) fn look_at_rest(&mut self, interrupted: &dyn Fn() -> bool) -> Result<Option<Limit>> {
+        let Some(scan) = self.scan(interrupted)? else { return Ok(None) };
+        self.free = self.free_now()?;
+        let shrunk = self.shrunk();
+        self.lost = if scan.count.is_lost { self.lost + 1 } else { 0 };
+        if self.lost > LOST_LIMIT {
+            return Ok(Some(Limit::Disk));
+        }
+        if !scan.hides_more() && !scan.count.is_lost {
+            // What is missing by now, others have taken.
+            self.free_most = self.free.clone();
+        }
+        self.uncertainty.note(Certainty::Certain);
+        Ok(self.judge(&scan, shrunk))
+    }
+
+    /// Counts what is in the folders and what processes hold; nothing where the program has ended meanwhile.
+    fn scan(&self, interrupted: &dyn Fn() -> bool) -> Result<Option<Scan>> {
         let mut count = Count::default();
         for folder in &self.folders {
-            match walk(folder, self.started, interrupted)? {
-                Walk::Done(found) => {
-                    count.all += found.all;
-                    count.old += found.old;
-                    count.closed |= found.closed;
-                }
-                Walk::Interrupted => return Ok(None),
-                Walk::Lost => {
-                    self.lost += 1;
-                    return Ok((self.lost > LOST_LIMIT).then_some(Limit::Disk));
-                }
-            }
+            let Some(found) = walk(folder, self.started, interrupted)? else { return Ok(None) };
+            count += found;
         }
-        self.lost = 0;
         let held = self.hidden.look()?;
         count.all.bytes += held.bytes();
-        self.free = self.free_now()?;
-        let lost = self.lost_bytes();
-        self.next_walk = Instant::now() + WALK_INTERVAL.max(begun.elapsed() * WALKING_SHARE);
-        let before = *self.before.get_or_insert(count.old);
+        Ok(Some(Scan { count, held }))
+    }
+
+    /// Whether the job has more than it may have. `shrunk` is what the file systems have lost.
+    fn judge(&mut self, scan: &Scan, shrunk: Usage) -> Option<Limit> {
+        let Count { all, old, is_lost, .. } = scan.count;
+        if !is_lost {
+            self.before.get_or_insert(old);
+        }
+        let before = self.before.unwrap_or(old);
         // Others use the file system too; but who holds what cannot be measured answers for all that is gone.
-        let grown = count.all.bytes.saturating_sub(before.bytes) > self.limit.bytes
-            || (held.more || count.closed) && lost > self.limit.bytes
-            || count.all.files.saturating_sub(before.files) > self.limit.files;
-        Ok(grown.then_some(Limit::Disk))
+        let grown = all.bytes.saturating_sub(before.bytes) > self.limit.bytes
+            || scan.hides_more() && shrunk.bytes > self.limit.bytes
+            || all.files.saturating_sub(before.files) > self.limit.files;
+        grown.then_some(Limit::Disk)
     }
 
     /// How much the file systems have lost of what was free.
-    fn lost_bytes(&mut self) -> u64 {
-        let mut lost = 0;
+    fn shrunk(&mut self) -> Usage {
+        let mut shrunk = Usage::default();
         for (most, now) in self.free_most.iter_mut().zip(&self.free) {
-            *most = (*most).max(now.bytes);
-            lost = lost.max(*most - now.bytes);
+            *most = Usage { bytes: most.bytes.max(now.bytes), files: most.files.max(now.files) };
+            shrunk.bytes = shrunk.bytes.max(most.bytes - now.bytes);
+            shrunk.files = shrunk.files.max(most.files - now.files);
         }
-        lost
+        shrunk
     }
 
     /// Whether the file system has lost so much of its free space that the job could be near its limit.
@@ -167,19 +229,23 @@ fn free(folder: &OwnedFd) -> Result<Usage> {
     Ok(Usage { bytes: stat.f_bfree * stat.f_frsize, files: stat.f_ffree })
 }
 
-/// Counts everything beneath a folder. Only one folder is open at a time, so that no tree is too deep; the way back up
-/// is checked, since the job can move what is walked through.
-fn walk(top: &OwnedFd, started: i128, interrupted: &dyn Fn() -> bool) -> Result<Walk> {
+/// Counts everything beneath a folder; nothing where the program has ended meanwhile. Only one folder is open at a time,
+/// so that no tree is too deep; the way back up is checked, since the job can move what is walked through.
+fn walk(top: &OwnedFd, started: i128, interrupted: &dyn Fn() -> bool) -> Result<Option<Count>> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mut counter = Counter { count: Count::default(), linked: HashSet::new(), started, interrupted };
+    let begun = i128::try_from(sys::time_of_files().as_nanos()).unwrap_or(i128::MAX);
+    let mut counter = Counter { count: Count::default(), linked: HashSet::new(), started, begun, interrupted };
     let mut current = rustix::fs::openat(top, c".", flags, Mode::empty())?;
-    let Some(level) = counter.read(&current)? else { return Ok(Walk::Interrupted) };
+    let Some(level) = counter.read(&current)? else { return Ok(None) };
     let mut levels = vec![level];
     while let Some(level) = levels.last_mut() {
         if let Some(name) = level.pending.pop() {
             let folder = match rustix::fs::openat(&current, &name, flags, Mode::empty()) {
                 Ok(folder) => folder,
-                Err(errno) if is_gone(errno) => continue,
+                Err(errno) if is_gone(errno) => {
+                    counter.count.is_uncertain = true;
+                    continue;
+                }
                 Err(Errno::ACCESS) => {
                     // Somebody else's. The job has no more rights to it than PID 1 without its capabilities.
                     let enter = rustix::fs::accessat(&current, &name, Access::EXEC_OK, AtFlags::empty());
@@ -188,7 +254,7 @@ fn walk(top: &OwnedFd, started: i128, interrupted: &dyn Fn() -> bool) -> Result<
                 }
                 Err(errno) => return Err(errno),
             };
-            let Some(level) = counter.read(&folder)? else { return Ok(Walk::Interrupted) };
+            let Some(level) = counter.read(&folder)? else { return Ok(None) };
             current = folder;
             levels.push(level);
         } else {
@@ -196,13 +262,15 @@ fn walk(top: &OwnedFd, started: i128, interrupted: &dyn Fn() -> bool) -> Result<
             let Some(above) = levels.last() else { break };
             match rustix::fs::openat(&current, c"..", flags, Mode::empty()) {
                 Ok(folder) if identity(&folder)? == above.identity => current = folder,
-                Ok(_) | Err(Errno::ACCESS) => return Ok(Walk::Lost),
-                Err(errno) if is_gone(errno) => return Ok(Walk::Lost),
-                Err(errno) => return Err(errno),
+                Err(errno) if !is_gone(errno) && errno != Errno::ACCESS => return Err(errno),
+                Ok(_) | Err(_) => {
+                    (counter.count.is_uncertain, counter.count.is_lost) = (true, true);
+                    break;
+                }
             }
         }
     }
-    Ok(Walk::Done(counter.count))
+    Ok(Some(counter.count))
 }
 
 /// A folder on the way down.
@@ -217,6 +285,8 @@ struct Counter<'a> {
     /// Files with several names that have been counted.
     linked: HashSet<(u32, u32, u64)>,
     started: i128,
+    /// When the walk began, by the clock of files.
+    begun: i128,
     interrupted: &'a dyn Fn() -> bool,
 }
 
@@ -230,7 +300,14 @@ impl Counter<'_> {
             if name == c"." || name == c".." {
                 continue;
             }
-            let Some(found) = look_at(folder, name)? else { continue };
+            let found = match look_at(folder, name)? {
+                Seen::There(found) => found,
+                Seen::Gone => {
+                    self.count.is_uncertain = true;
+                    continue;
+                }
+                Seen::Closed => continue,
+            };
             let counted = found.links < 2 || found.is_folder || self.linked.insert(found.identity);
             let usage = Usage { bytes: if counted { found.bytes } else { 0 }, files: 1 };
             self.count.all += usage;
@@ -244,8 +321,20 @@ impl Counter<'_> {
                 return Ok(None);
             }
         }
+        // Whatever was moved out of it since the walk began may be where the walk has been before.
+        self.count.is_uncertain |= changed(folder)? >= self.begun;
         Ok(Some(level))
     }
+}
+
+/// When names in a folder last changed. No program can set that.
+fn changed(folder: &OwnedFd) -> Result<i128> {
+    let stat = rustix::fs::statx(folder, c"", AtFlags::EMPTY_PATH, StatxFlags::CTIME)?;
+    Ok(nanoseconds(stat.stx_ctime))
+}
+
+fn nanoseconds(time: StatxTimestamp) -> i128 {
+    i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec)
 }
 
 fn identity(folder: &OwnedFd) -> Result<(u64, u64)> {
@@ -260,22 +349,23 @@ struct Found {
     born: i128,
 }
 
-/// What an entry of a folder takes up; nothing where it has been removed, or the job cannot get at it either.
-fn look_at(folder: &OwnedFd, name: &CStr) -> Result<Option<Found>> {
+/// What an entry of a folder takes up. One that is closed to PID 1 is so to the job too.
+fn look_at(folder: &OwnedFd, name: &CStr) -> Result<Seen<Found>> {
     let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
     let stat = match rustix::fs::statx(folder, name, AtFlags::SYMLINK_NOFOLLOW, wanted) {
         Ok(stat) => stat,
-        Err(errno) if is_gone(errno) || errno == Errno::ACCESS => return Ok(None),
+        Err(errno) if is_gone(errno) => return Ok(Seen::Gone),
+        Err(Errno::ACCESS) => return Ok(Seen::Closed),
         Err(errno) => return Err(errno),
     };
     // Where birth is not recorded, the last change will do: only a file that is touched early counts as new then.
     let has_birth = StatxFlags::from_bits_retain(stat.stx_mask).contains(StatxFlags::BTIME);
     let born = if has_birth { stat.stx_btime } else { stat.stx_ctime };
-    Ok(Some(Found {
+    Ok(Seen::There(Found {
         bytes: stat.stx_blocks * 512,
         links: stat.stx_nlink,
         identity: (stat.stx_dev_major, stat.stx_dev_minor, stat.stx_ino),
         is_folder: FileType::from_raw_mode(stat.stx_mode.into()) == FileType::Directory,
-        born: i128::from(born.tv_sec) * 1_000_000_000 + i128::from(born.tv_nsec),
+        born: nanoseconds(born),
     }))
 }

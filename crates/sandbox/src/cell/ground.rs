@@ -23,6 +23,9 @@ const ETC: [&str; 8] = [
     "ssl/openssl.cnf",
 ];
 
+/// The buffers of a new socket on an unchanged system.
+const SOCKET_BUFFER_BYTES: u64 = 212_992;
+
 /// What all cells have in common.
 pub(crate) struct Ground {
     /// Whether the launcher is root, so that jobs run as a user of their own.
@@ -61,7 +64,7 @@ impl Ground {
 /// The size of the buffers of a new socket; that of an unchanged system where it is not told.
 fn buffer_bytes(name: &str) -> u64 {
     let text = fs::read_to_string(Path::new("/proc/sys/net/core").join(name)).unwrap_or_default();
-    text.trim().parse().unwrap_or(TCP_BUFFER_BYTES)
+    text.trim().parse().unwrap_or(SOCKET_BUFFER_BYTES)
 }
 
 fn kind(name: &Path) -> Option<Kind> {

@@ -24,6 +24,8 @@ pub(super) struct Held {
     /// mapping only, one on its way through a socket not at all, and neither is what a process holds that the kernel
     /// does not let PID 1 look into.
     pub(super) more: bool,
+    /// Whether a file can have passed from one process to another while they were looked at.
+    pub(super) is_uncertain: bool,
 }
 
 impl Held {
@@ -40,22 +42,29 @@ impl Hidden {
 
     pub(super) fn look(&self) -> Result<Held> {
         let mut held = Held::default();
+        let last_made = self.processes.last_made()?;
         let processes = self.processes.all()?;
         for pid in &processes {
-            for thread in self.processes.descriptor_tables(*pid)? {
+            let tables = self.processes.descriptor_tables(*pid)?;
+            held.is_uncertain |= tables.is_empty();
+            for thread in tables {
                 self.open(&thread, &mut held)?;
             }
         }
         for pid in processes {
             self.mapped(&self.maps(pid, &mut held)?, &mut held);
         }
+        held.is_uncertain |= self.processes.last_made()? != last_made;
         Ok(held)
     }
 
     fn open(&self, thread: &str, held: &mut Held) -> Result<()> {
         let folder = match self.processes.descriptors(thread)? {
             Seen::There(folder) => folder,
-            Seen::Gone => return Ok(()),
+            Seen::Gone => {
+                held.is_uncertain |= !self.processes.is_dead(thread)?;
+                return Ok(());
+            }
             Seen::Closed => {
                 held.more = true;
                 return Ok(());
@@ -65,7 +74,10 @@ impl Hidden {
             let entry = entry?;
             let stat = match rustix::fs::statat(&folder, entry.file_name(), AtFlags::empty()) {
                 Ok(stat) => stat,
-                Err(errno) if is_gone(errno) => continue,
+                Err(errno) if is_gone(errno) => {
+                    held.is_uncertain = true;
+                    continue;
+                }
                 Err(errno) => return Err(errno),
             };
             match FileType::from_raw_mode(stat.st_mode) {

@@ -7,7 +7,10 @@ use rustix::{
     io::{Errno, Result},
 };
 
-use super::processes::{Processes, Seen, field};
+use super::{
+    certainty::{Certainty, Uncertainty},
+    processes::{Processes, Seen, field},
+};
 use crate::{Limit, Limits, wire::Watched};
 
 /// How much memory a job could take in a second.
@@ -28,6 +31,9 @@ pub(super) struct Memory {
     count_peak: u64,
     /// The least shared memory that the whole system has had.
     shared_least: u64,
+    /// The least anonymous memory that the whole system has had in use.
+    anonymous_least: u64,
+    uncertainty: Uncertainty,
     /// What was still free at the last look.
     room_bytes: u64,
 }
@@ -66,6 +72,8 @@ impl Memory {
             count_limit: if watched.processes { limits.processes } else { u64::MAX },
             count_peak: 0,
             shared_least: u64::MAX,
+            anonymous_least: u64::MAX,
+            uncertainty: Uncertainty::default(),
             room_bytes: 0,
         })
     }
@@ -78,9 +86,13 @@ impl Memory {
 
     /// Looks whether the job has more than it may have. `pipe_bytes` is what its pipes can hold.
     pub(super) fn look(&mut self, pipe_bytes: u64) -> Result<Option<Limit>> {
+        let last_made = self.processes.last_made()?;
         let count = self.count()?;
+        let is_uncertain = self.processes.last_made()? != last_made;
+        self.note_certainty(is_uncertain)?;
         let temporary = self.temporary_bytes()?;
-        let fixed = count.table_bytes + pipe_bytes + self.sockets()? * self.socket_bytes;
+        // What is in sockets cannot be seen, so that each counts with what it can hold.
+        let fixed = count.table_bytes + pipe_bytes + self.processes.sockets()? * self.socket_bytes;
         let used = count.own_bytes + fixed + count.shared_bytes.max(temporary);
         self.room_bytes = self.bytes_limit.saturating_sub(used);
         if self.hides_shared_memory(&count)? {
@@ -97,6 +109,32 @@ impl Memory {
             shared += proportional.1;
         }
         Ok((own + fixed + shared.max(temporary) > self.bytes_limit).then_some(Limit::Memory))
+    }
+
+    /// Whether the job has to be stopped for the next look.
+    pub(super) fn is_uncertain(&self) -> bool {
+        self.uncertainty.is_over()
+    }
+
+    /// Looks while the job is stopped.
+    pub(super) fn look_at_rest(&mut self, pipe_bytes: u64) -> Result<Option<Limit>> {
+        let limit = self.look(pipe_bytes)?;
+        self.uncertainty.note(Certainty::Certain);
+        // What is in use by now, others use.
+        self.anonymous_least = u64::MAX;
+        Ok(limit)
+    }
+
+    /// A process that forks and ends again and again may never be seen. The system knows how much memory is in use in all.
+    fn note_certainty(&mut self, is_uncertain: bool) -> Result<()> {
+        let all = field(&self.processes.read_text("meminfo")?, "AnonPages:").ok_or(Errno::IO)? << 10;
+        self.anonymous_least = self.anonymous_least.min(all);
+        self.uncertainty.note(match is_uncertain {
+            false => Certainty::Certain,
+            true if all - self.anonymous_least > self.bytes_limit => Certainty::Suspicious,
+            true => Certainty::Uncertain,
+        });
+        Ok(())
     }
 
     /// Shared memory without a file stays as long as any page of it is mapped, and only what is mapped can be seen. The
@@ -177,12 +215,6 @@ impl Memory {
         let bytes = |name| field(&rollup, name).map(|kilobytes| kilobytes << 10);
         // It is empty where the process has just ended.
         Ok((bytes("Pss_Anon:").unwrap_or(0) + bytes("SwapPss:").unwrap_or(0), bytes("Pss_Shmem:").unwrap_or(0)))
-    }
-
-    /// How many sockets there are in the network of the job, also those that only hold what was not read yet. What is in
-    /// them cannot be seen, so that each counts with what it can hold.
-    fn sockets(&self) -> Result<u64> {
-        field(&self.processes.read_text("self/net/sockstat")?, "sockets: used").ok_or(Errno::IO)
     }
 
     fn temporary_bytes(&self) -> Result<u64> {

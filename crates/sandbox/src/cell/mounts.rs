@@ -69,13 +69,13 @@ struct Trees {
 
 impl Trees {
     fn next(&mut self, source: &Source, access: Access) -> Result<OwnedFd, Failure> {
-        let passed = self.passed.next().ok_or(Errno::BADMSG).on(Step::Order, source.path())?;
+        let passed = self.passed.next().ok_or(Errno::BADMSG).on(Step::Order, source.label())?;
         if self.are_clones {
             return Ok(passed);
         }
-        let tree = clone_held(&passed).on(Step::Mount, source.path())?;
+        let tree = clone_held(&passed).on(Step::Mount, source.label())?;
         let attributes = MountAttributes { set: attributes(access), id_map: None };
-        sys::set_mount(&tree, c"", Depth::All, attributes).on(Step::Mount, source.path())?;
+        sys::set_mount(&tree, c"", Depth::All, attributes).on(Step::Mount, source.label())?;
         Ok(tree)
     }
 }
@@ -146,16 +146,18 @@ fn overlay(trees: &mut Trees, lower: &[Source], private: &Source, target: &Path)
     Ok(upper)
 }
 
-/// Mounts an entry of a folder on itself, read-only: it can be neither written to nor replaced then. No link is ever
-/// followed, since an earlier job could have put it there.
-fn freeze(folder: &OwnedFd, name: &OsStr) -> rustix::io::Result<()> {
-    let entry = match rustix::fs::openat(folder, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
-    {
-        Err(Errno::NOENT) => return Ok(()),
+/// Mounts an entry below a folder on itself, read-only: it can be neither written to nor replaced then. No link is ever
+/// followed, since another job could have put it there.
+fn freeze(folder: &OwnedFd, path: &OsStr) -> rustix::io::Result<()> {
+    let opening = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let resolving = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    let entry = match rustix::fs::openat2(folder, path, opening, Mode::empty(), resolving) {
+        // It was there when the order was given: whoever has moved it could move it back.
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Err(Errno::STALE),
         entry => entry?,
     };
     if FileType::from_raw_mode(rustix::fs::fstat(&entry)?.st_mode) == FileType::Symlink {
-        return Ok(());
+        return Err(Errno::STALE);
     }
     let flags = OpenTreeFlags::OPEN_TREE_CLONE
         | OpenTreeFlags::OPEN_TREE_CLOEXEC

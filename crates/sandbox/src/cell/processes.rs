@@ -22,13 +22,24 @@ pub(super) struct Processes {
     folder: OwnedFd,
 }
 
-/// What became of an attempt to look into a process.
+/// What the kernel holds for a descriptor.
+#[derive(Default)]
+pub(super) struct DescriptorInfo {
+    /// Locks on the file, of the process or of the descriptor itself.
+    pub(super) locks: u64,
+    /// Files that an epoll instance watches.
+    pub(super) epoll_watches: u64,
+    /// Descriptors that wait in a socket to be received.
+    pub(super) in_flight: u64,
+}
+
+/// What became of an attempt to look into a process, or at a file.
 pub(super) enum Seen<T> {
     There(T),
-    /// It has ended.
+    /// It has ended, or is gone.
     Gone,
-    /// The kernel does not let PID 1 look into it, as happens where its executable belongs to somebody else and may not
-    /// be read.
+    /// The kernel does not let PID 1 look, as happens where the executable of a process belongs to somebody else and may
+    /// not be read.
     Closed,
 }
 
@@ -60,6 +71,13 @@ impl Processes {
         let mount = rustix::mount::fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         Ok(Self { folder: rustix::fs::openat(&mount, c".", flags, Mode::empty())? })
+    }
+
+    /// The number of the last process or thread that was made in the job: another one than before says that there may be
+    /// processes that no list shows.
+    pub(super) fn last_made(&self) -> Result<u64> {
+        let load = self.read_text("loadavg")?;
+        load.split_whitespace().last().and_then(|number| number.parse().ok()).ok_or(Errno::IO)
     }
 
     pub(super) fn all(&self) -> Result<Vec<u32>> {
@@ -110,6 +128,21 @@ impl Processes {
         }
     }
 
+    /// The letter by which the kernel tells the state of a process or thread; nothing where it is gone.
+    pub(super) fn state(&self, path: &str) -> Result<Option<char>> {
+        match self.read(&format!("{path}/stat"))? {
+            // The name of the program, in parentheses, can hold anything.
+            Seen::There(stat) => Ok(stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next())),
+            Seen::Gone => Ok(None),
+            Seen::Closed => Err(Errno::ACCESS),
+        }
+    }
+
+    /// Whether a thread has ended and waits to be buried. It holds nothing.
+    pub(super) fn is_dead(&self, thread: &str) -> Result<bool> {
+        Ok(matches!(self.state(thread)?, Some('Z' | 'X')))
+    }
+
     fn open_folder(&self, path: &str) -> Result<Seen<OwnedFd>> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         Seen::of(rustix::fs::openat(&self.folder, path, flags, Mode::empty()))
@@ -127,18 +160,25 @@ impl Processes {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// Counts the lines of a file of a process that begin with a word, up to a number: a job can make it very long.
-    pub(super) fn count_lines(&self, path: &str, word: &str, at_most: u64) -> Result<Seen<u64>> {
+    /// What the kernel tells of a descriptor. Reading ends after so many lines: a job can make it very long.
+    pub(super) fn descriptor_info(&self, path: &str, lines_most: usize) -> Result<Seen<DescriptorInfo>> {
         Seen::of(self.open(path).and_then(|file| {
-            let mut count = 0;
-            for line in BufReader::new(file).split(b'\n') {
-                count += u64::from(line.map_err(|error| to_errno(&error))?.starts_with(word.as_bytes()));
-                if count >= at_most {
-                    break;
+            let mut info = DescriptorInfo::default();
+            for line in BufReader::new(file).split(b'\n').take(lines_most) {
+                let line = line.map_err(|error| to_errno(&error))?;
+                info.locks += u64::from(line.starts_with(b"lock:"));
+                info.epoll_watches += u64::from(line.starts_with(b"tfd:"));
+                if line.starts_with(b"scm_fds:") {
+                    info.in_flight += field(&String::from_utf8_lossy(&line), "scm_fds:").unwrap_or(0);
                 }
             }
-            Ok(count)
+            Ok(info)
         }))
+    }
+
+    /// How many sockets there are in the network of the job, also those that only hold what was not read yet.
+    pub(super) fn sockets(&self) -> Result<u64> {
+        field(&self.read_text("self/net/sockstat")?, "sockets: used").ok_or(Errno::IO)
     }
 
     fn open(&self, path: &str) -> Result<File> {

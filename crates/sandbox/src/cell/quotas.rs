@@ -8,8 +8,9 @@ use rustix::{
     io::{Errno, Result},
 };
 
-/// The largest buffer of each direction of a TCP connection. Buffers grow to it by themselves.
-pub(super) const TCP_BUFFER_BYTES: u64 = 212_992;
+/// The largest buffer of each direction of a TCP connection. Buffers grow to it by themselves, out of memory that the whole
+/// host has for TCP.
+pub(super) const TCP_BUFFER_BYTES: u64 = 65_536;
 
 /// Settings beneath `/proc/sys`, all of which count for the namespaces of the one who writes them.
 const QUOTAS: [(&str, &str); 6] = [
@@ -32,7 +33,7 @@ pub(super) fn set() -> Result<()> {
         }
     }
     write("net/ipv4/tcp_wmem", &format!("4096 16384 {TCP_BUFFER_BYTES}"))?;
-    write("net/ipv4/tcp_rmem", &format!("4096 131072 {TCP_BUFFER_BYTES}"))
+    write("net/ipv4/tcp_rmem", &format!("4096 {TCP_BUFFER_BYTES} {TCP_BUFFER_BYTES}"))
 }
 
 fn write(name: &str, value: &str) -> Result<()> {

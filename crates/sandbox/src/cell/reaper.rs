@@ -5,7 +5,7 @@ use std::{os::fd::OwnedFd, time::Duration};
 use rustix::{
     event::{PollFd, PollFlags, Timespec},
     io::Errno,
-    process::{Pid, WaitId, WaitIdOptions, WaitOptions, WaitStatus},
+    process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, WaitStatus},
 };
 
 use super::watch::Watch;
@@ -46,7 +46,7 @@ pub(super) fn reap(
             limit_hit = watch.look(|| has_ended(program))?;
             if limit_hit.is_some() {
                 // It fails only where there is nobody left to kill.
-                let _ = sys::kill_all();
+                let _ = sys::signal_all(Signal::KILL);
             }
         }
     };
@@ -102,7 +102,7 @@ fn end_all(signals: &OwnedFd) -> rustix::io::Result<()> {
             Err(Errno::CHILD) => return Ok(()),
             Ok(None) => {
                 // It fails only where there is nobody left to kill.
-                let _ = sys::kill_all();
+                let _ = sys::signal_all(Signal::KILL);
                 rest(None, signals, BURIAL)?;
             }
             Err(errno) => return Err(errno),

@@ -21,6 +21,10 @@ const DISK_INTERVAL: Duration = Duration::from_millis(50);
 /// scripts before have left in the folder for it to run when it starts.
 const WAITING_INTERVAL: Duration = Duration::from_secs(1);
 
+/// How long a job runs at least between two stops, and how much longer than it was stopped.
+const STOP_INTERVAL: Duration = Duration::from_millis(250);
+const STOPPED_SHARE: u32 = 20;
+
 /// What is watched.
 pub(super) struct Watched<'a> {
     pub(super) place: &'a Place,
@@ -33,12 +37,15 @@ pub(super) struct Watched<'a> {
 
 /// The watch over one job. A look that fails is an error, which ends the job.
 pub(super) struct Watch {
+    processes: Rc<Processes>,
     memory: Option<Memory>,
     disk: Disk,
     objects: KernelObjects,
     begun: bool,
     memory_next: Instant,
     disk_next: Instant,
+    /// When the job may be stopped again.
+    stop_next: Instant,
 }
 
 impl Watch {
@@ -53,8 +60,9 @@ impl Watch {
         };
         let now = Instant::now();
         let disk = Disk::new(limits, folders, Rc::clone(&processes)).at(Step::Limits)?;
-        let objects = KernelObjects::new(processes);
-        let mut watch = Self { memory, disk, objects, begun: false, memory_next: now, disk_next: now };
+        let objects = KernelObjects::new(Rc::clone(&processes));
+        let (memory_next, disk_next, stop_next) = (now, now, now);
+        let mut watch = Self { processes, memory, disk, objects, begun: false, memory_next, disk_next, stop_next };
         match clock {
             Clock::Now => watch.begin(sys::time_of_files())?,
             Clock::OnBegin => watch.disk.begin(sys::time_of_files()).on(Step::Watch, "disk")?,
@@ -91,6 +99,28 @@ impl Watch {
             limit = self.disk.look(&interrupted).on(Step::Watch, "disk")?;
             self.disk_next = Instant::now() + if self.begun { DISK_INTERVAL } else { WAITING_INTERVAL };
         }
+        let is_uncertain = self.objects.is_uncertain()
+            || self.disk.is_uncertain()
+            || self.memory.as_ref().is_some_and(Memory::is_uncertain);
+        if limit.is_none() && is_uncertain && self.stop_next <= Instant::now() {
+            limit = self.look_at_rest(&interrupted)?;
+        }
+        Ok(limit)
+    }
+
+    /// Looks at everything while all processes are stopped.
+    fn look_at_rest(&mut self, interrupted: &dyn Fn() -> bool) -> Result<Option<Limit>, Failure> {
+        let begun = Instant::now();
+        let stopped = self.processes.stop_all().on(Step::Watch, "processes")?;
+        let mut limit = self.objects.look_at_rest().on(Step::Watch, "descriptors")?;
+        if let Some(memory) = self.memory.as_mut().filter(|_| limit.is_none()) {
+            limit = memory.look_at_rest(self.objects.pipe_bytes()).on(Step::Watch, "memory")?;
+        }
+        if limit.is_none() {
+            limit = self.disk.look_at_rest(interrupted).on(Step::Watch, "disk")?;
+        }
+        drop(stopped);
+        self.stop_next = Instant::now() + STOP_INTERVAL.max(begun.elapsed() * STOPPED_SHARE);
         Ok(limit)
     }
 

@@ -1,6 +1,7 @@
 //! Makes cells, some of them before they are asked for.
 
 use std::{
+    collections::BTreeSet,
     fs,
     os::fd::{AsFd, OwnedFd},
 };
@@ -12,7 +13,11 @@ use rustix::{
     process::{Pid, Signal, WaitId, WaitIdOptions},
 };
 
-use super::{group::Group, hierarchy::Groups, id_map::IdMaps};
+use super::{
+    group::Group,
+    hierarchy::Groups,
+    id_map::{IdMaps, clone_tree},
+};
 use crate::{
     Limits, Place,
     cell::{self, Ground, INSIDE_ID},
@@ -24,8 +29,13 @@ use crate::{
 /// How many groups may turn out to be of no use before a job is refused.
 const GROUPS_TRIED: usize = 4;
 
+/// How many users of the host cells can have, so many cells there can be at once.
+const USERS: u32 = 4_096;
+
 /// A process that waits for an order, or carries one out.
 pub(super) struct Cell {
+    /// The user of the host that it runs as, which no other cell has: the kernel limits some things for each user.
+    host_id: u32,
     pub(super) pidfd: OwnedFd,
     pub(super) socket: OwnedFd,
     pub(super) group: Option<Group>,
@@ -50,7 +60,10 @@ impl Cell {
 
 pub(super) struct Cells {
     ground: Ground,
+    /// The first user that jobs can run as.
     host_id: u32,
+    /// The users that cells have.
+    taken: BTreeSet<u32>,
     id_maps: IdMaps,
     groups: Option<Groups>,
     ready: Vec<Cell>,
@@ -65,7 +78,8 @@ impl Cells {
         Ok(Self {
             ground: Ground::survey(privileged, configuration.without_landlock)?,
             host_id: configuration.host_id,
-            id_maps: IdMaps::new(configuration.host_id),
+            taken: BTreeSet::new(),
+            id_maps: IdMaps::default(),
             groups: Groups::find(configuration.group.as_deref()),
             ready: Vec::new(),
             ready_wanted: configuration.ready_cells,
@@ -100,10 +114,11 @@ impl Cells {
             }
             // More is left in the group of the jobs before than this one may have: it is used no more.
             cell.kill();
-            cell.bury();
-            if let Some(group) = cell.group {
+            if let Some(group) = cell.group.take() {
+                cell.bury();
                 group.remove();
             }
+            self.dismiss(cell);
         }
         Err(failure.unwrap_or_else(|| Failure::new(Step::Group, Errno::BUSY)))
     }
@@ -122,7 +137,7 @@ impl Cells {
 
     /// Clones of the sources that a cell can mount without having a right to them itself; nothing where the cell is to
     /// clone them.
-    pub(super) fn trees(&mut self, place: &Place, held: &[OwnedFd]) -> Result<Vec<OwnedFd>, Failure> {
+    pub(super) fn clone_trees(&self, place: &Place, held: &[OwnedFd]) -> Result<Vec<OwnedFd>, Failure> {
         let sources = place.sources();
         if sources.len() != held.len() {
             return Err(Failure::new(Step::Order, Errno::BADMSG));
@@ -130,15 +145,20 @@ impl Cells {
         if !self.ground.privileged {
             return Ok(Vec::new());
         }
-        let sources = sources.into_iter().zip(held);
-        sources.map(|((source, access), held)| self.id_maps.tree(held, access, source.path())).collect()
+        sources.into_iter().zip(held).map(|((source, _), held)| clone_tree(held, source.label())).collect()
+    }
+
+    /// Maps the owners of the clones to the user of a cell.
+    pub(super) fn map_trees(&mut self, cell: &Cell, place: &Place, trees: &[OwnedFd]) -> Result<(), Failure> {
+        let mut sources = place.sources().into_iter().zip(trees);
+        sources.try_for_each(|((source, access), tree)| self.id_maps.map(tree, access, source.label(), cell.host_id))
     }
 
     /// Lets the job open its own streams by name, as shells do with `/dev/stderr`.
-    pub(super) fn hand_over(&self, streams: &[OwnedFd]) -> rustix::io::Result<()> {
+    pub(super) fn hand_over(&self, cell: &Cell, streams: &[OwnedFd]) -> rustix::io::Result<()> {
         use rustix::fs::{Gid, Uid};
         if self.ground.privileged {
-            let (user, group) = (Uid::from_raw(self.host_id), Gid::from_raw(self.host_id));
+            let (user, group) = (Uid::from_raw(cell.host_id), Gid::from_raw(cell.host_id));
             for stream in streams {
                 rustix::fs::fchown(stream, Some(user), Some(group))?;
             }
@@ -149,9 +169,16 @@ impl Cells {
     /// Takes back a cell that has died.
     pub(super) fn dismiss(&mut self, mut cell: Cell) {
         cell.bury();
+        self.taken.remove(&cell.host_id);
         if let (Some(groups), Some(group)) = (&mut self.groups, cell.group.take()) {
             groups.give_back(group);
         }
+    }
+
+    /// The user of the host for another cell.
+    fn free_user(&self) -> Result<u32, Failure> {
+        let mut users = self.host_id..self.host_id.saturating_add(USERS);
+        users.find(|user| !self.taken.contains(user)).ok_or(Errno::AGAIN).at(Step::Identity)
     }
 
     /// A job has run: making cells is worth trying.
@@ -162,16 +189,18 @@ impl Cells {
     fn make(&mut self) -> Result<Cell, Failure> {
         let (ours, theirs) = wire::pair(SocketFlags::empty()).at(Step::Fork)?;
         rustix::io::ioctl_fionbio(&ours, true).at(Step::Fork)?;
+        let host_id = self.free_user()?;
         let forked = if self.ground.privileged {
             // What the kernel charges to the owner of namespaces is not to be root's.
-            sys::clone_as(self.host_id, sys::ALL_NAMESPACES)
+            sys::clone_as(host_id, sys::ALL_NAMESPACES)
         } else {
             sys::clone(sys::ALL_NAMESPACES)
         };
         match forked.at(Step::Namespaces)? {
             Forked::Child => cell::live(&theirs, &self.ground),
             Forked::Parent { pid, pidfd } => {
-                let mut cell = Cell { pidfd, socket: ours, group: None };
+                self.taken.insert(host_id);
+                let mut cell = Cell { host_id, pidfd, socket: ours, group: None };
                 let ready = self.admit(pid, &mut cell);
                 if let Err(failure) = ready {
                     cell.kill();
@@ -186,7 +215,7 @@ impl Cells {
     fn admit(&mut self, pid: Pid, cell: &mut Cell) -> Result<(), Failure> {
         let pid = pid.as_raw_nonzero();
         let (user, group) = if self.ground.privileged {
-            (self.host_id, self.host_id)
+            (cell.host_id, cell.host_id)
         } else {
             (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw())
         };

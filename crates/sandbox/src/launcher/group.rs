@@ -18,6 +18,9 @@ use crate::{Enforcer, Limits};
 /// How often it is tried to remove a group in which a process has just ended.
 const REMOVALS_TRIED: u32 = 100;
 
+/// The part of its memory that a job may have in the buffers of TCP sockets, where they are counted apart.
+const TCP_SHARE: u64 = 8;
+
 /// A group of our own making.
 #[derive(Debug)]
 pub(super) struct Group {
@@ -95,8 +98,9 @@ impl Group {
                 let _ = write(swap.clone(), "-1");
                 write(self.folders[0].join("memory.limit_in_bytes"), &memory)?;
                 let _ = write(swap, &memory);
-                // The buffers of TCP and UDP sockets are counted apart in version 1.
-                let _ = write(self.folders[0].join("memory.kmem.tcp.limit_in_bytes"), &memory);
+                // The buffers of TCP sockets are counted apart in version 1, and come out of what the whole host has.
+                let tcp = (limits.memory_bytes / TCP_SHARE).to_string();
+                let _ = write(self.folders[0].join("memory.kmem.tcp.limit_in_bytes"), &tcp);
             }
             Version::Two => {
                 write(self.folders[0].join("memory.max"), &memory)?;

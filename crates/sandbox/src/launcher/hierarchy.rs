@@ -48,12 +48,13 @@ impl Groups {
     /// The same, if a process can really enter a group.
     fn tried(mut self) -> Option<Self> {
         let group = self.take().ok()?;
-        let entered = match sys::clone(0).ok()? {
-            Forked::Child => {
+        let entered = match sys::clone(0) {
+            Ok(Forked::Child) => {
                 let entered = group.doors().iter().all(|door| rustix::io::write(door, b"0") == Ok(1));
                 sys::exit(i32::from(!entered))
             }
-            Forked::Parent { pidfd, .. } => {
+            Err(_) => false,
+            Ok(Forked::Parent { pidfd, .. }) => {
                 let status = rustix::process::waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED);
                 status.is_ok_and(|status| status.is_some_and(|status| status.exit_status() == Some(0)))
             }

@@ -24,45 +24,51 @@ use crate::{
     sys::{self, Depth, Forked, MountAttributes},
 };
 
+/// How many namespaces are kept to be used again.
+const KEPT: usize = 1_024;
+
+#[derive(Default)]
 pub(super) struct IdMaps {
-    host_id: u32,
-    /// User namespaces by the user and group they map.
-    namespaces: HashMap<(u32, u32), OwnedFd>,
+    /// User namespaces by the user and group they map, and the user that they map them to.
+    namespaces: HashMap<(u32, u32, u32), OwnedFd>,
 }
 
 impl IdMaps {
-    pub(super) fn new(host_id: u32) -> Self {
-        Self { host_id, namespaces: HashMap::new() }
-    }
-
-    /// Clones what is held open, ready to be mounted in a cell. The path only names it in failures.
-    pub(super) fn tree(&mut self, held: &OwnedFd, access: Access, path: &Path) -> Result<OwnedFd, Failure> {
-        let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH;
-        let tree = match rustix::mount::open_tree(held, "", flags) {
-            // Root in name only: in a container, without the capability to mount.
-            Err(Errno::PERM) => Err(Errno::PERM).on(Step::IdMap, path)?,
-            tree => tree.on(Step::Mount, path)?,
-        };
-        let owner = rustix::fs::fstat(&tree).on(Step::Mount, path)?;
-        let map = self.namespace(owner.st_uid, owner.st_gid)?;
+    /// Has a clone of a mount show what belongs to its owner as that of the user of the host that a cell runs as. The path
+    /// only names it in failures.
+    pub(super) fn map(&mut self, tree: &OwnedFd, access: Access, path: &Path, host_id: u32) -> Result<(), Failure> {
+        let owner = rustix::fs::fstat(tree).on(Step::Mount, path)?;
+        let map = self.namespace(owner.st_uid, owner.st_gid, host_id)?;
         let set = mount_attributes(access);
         let mapped = MountAttributes { set, id_map: Some(map) };
-        match sys::set_mount(&tree, c"", Depth::One, mapped) {
+        match sys::set_mount(tree, c"", Depth::One, mapped) {
             // What is only read needs no owner: on a file system that knows no maps, what others may read will do.
             Err(Errno::INVAL) if access == Access::ReadOnly => {
-                sys::set_mount(&tree, c"", Depth::One, MountAttributes { set, id_map: None }).on(Step::Mount, path)?;
+                sys::set_mount(tree, c"", Depth::One, MountAttributes { set, id_map: None }).on(Step::Mount, path)
             }
-            done => done.on(Step::IdMap, path)?,
+            done => done.on(Step::IdMap, path),
         }
-        Ok(tree)
     }
 
-    fn namespace(&mut self, user: u32, group: u32) -> Result<BorrowedFd<'_>, Failure> {
-        let namespace = match self.namespaces.entry((user, group)) {
+    fn namespace(&mut self, user: u32, group: u32, host_id: u32) -> Result<BorrowedFd<'_>, Failure> {
+        if self.namespaces.len() > KEPT {
+            self.namespaces.clear();
+        }
+        let namespace = match self.namespaces.entry((user, group, host_id)) {
             Entry::Occupied(entry) => entry.into_mut(),
-            Entry::Vacant(entry) => entry.insert(make(user, group, self.host_id).at(Step::IdMap)?),
+            Entry::Vacant(entry) => entry.insert(make(user, group, host_id).at(Step::IdMap)?),
         };
         Ok((*namespace).as_fd())
+    }
+}
+
+/// Clones what is held open, to be mounted in a cell. The path only names it in failures.
+pub(super) fn clone_tree(held: &OwnedFd, path: &Path) -> Result<OwnedFd, Failure> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH;
+    match rustix::mount::open_tree(held, "", flags) {
+        // Root in name only: in a container, without the capability to mount.
+        Err(Errno::PERM) => Err(Errno::PERM).on(Step::IdMap, path),
+        tree => tree.on(Step::Mount, path),
     }
 }
 

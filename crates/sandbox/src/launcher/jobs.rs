@@ -113,10 +113,15 @@ impl Jobs {
     fn try_start(&mut self, server: &OwnedFd, mut parcel: Parcel, cells: &mut Cells) -> Result<(), Failure> {
         let Parcel { file, order, streams, sources, .. } = &parcel;
         let place = &order.job.place;
-        let trees = cells.trees(place, sources)?;
-        cells.hand_over(streams).at(Step::Streams)?;
         let server = rustix::io::fcntl_dupfd_cloexec(server, 10).at(Step::Order)?;
+        let trees = cells.clone_trees(place, sources)?;
         let cell = cells.take(&place.limits)?;
+        let handed_over = cells.hand_over(&cell, streams).at(Step::Streams);
+        if let Err(failure) = handed_over.and_then(|()| cells.map_trees(&cell, place, &trees)) {
+            cell.kill();
+            cells.dismiss(cell);
+            return Err(failure);
+        }
         let (memory, processes) = enforcers(&cell);
         let watch = Watched { memory: memory == Enforcer::Watchdog, processes: processes == Enforcer::Rlimit };
         let mounted = if trees.is_empty() { sources } else { &trees };

@@ -192,22 +192,32 @@ async fn what_is_frozen_can_be_read_and_neither_written_nor_replaced() {
 }
 
 #[tokio::test]
-async fn what_is_frozen_but_missing_or_a_link_is_like_any_other() {
+async fn what_is_frozen_at_any_depth_stays_where_folders_above_it_are_moved() {
     let scene = Scene::new();
-    let outside = scene.home.path().join("outside");
-    fs::create_dir(&outside).unwrap();
-    fs::write(outside.join("secret"), "secret").unwrap();
-    std::os::unix::fs::symlink(&outside, scene.folder().join("link")).unwrap();
-    let code =
-        "print(attempt(lambda: os.listdir('link')), attempt(lambda: os.mkdir('.git')), os.readlink('link') != '')";
-    let report = scene.python_in(frozen(&scene, &[".git", "link"]), code).await;
-    assert_eq!(report.stdout.text(), "ENOENT ok True\n", "{}", report.stderr.text());
+    fs::create_dir_all(scene.folder().join("a/b/.git")).unwrap();
+    fs::write(scene.folder().join("a/b/.git/config"), "text").unwrap();
+    let code = "print(*[attempt(deed) for deed in (lambda: open('a/b/.git/config', 'w'), lambda: os.rename('a/b', 'c'), \
+                lambda: open('c/.git/config', 'w'), lambda: os.rename('c/.git', 'd'), lambda: open('c/new', 'w'))])";
+    let report = scene.python_in(frozen(&scene, &["a/b/.git"]), code).await;
+    assert_eq!(report.stdout.text(), "EROFS ok EROFS EBUSY ok\n", "{}", report.stderr.text());
 }
 
 #[tokio::test]
-async fn only_an_entry_of_the_folder_itself_can_be_frozen() {
+async fn no_job_starts_where_what_is_to_be_frozen_is_gone_or_reached_by_a_link() {
     let scene = Scene::new();
-    for name in ["", ".", "..", "a/b", "/a", "a/", "a\0b"] {
+    fs::create_dir_all(scene.folder().join("real/.git")).unwrap();
+    std::os::unix::fs::symlink("real", scene.folder().join("link")).unwrap();
+    std::os::unix::fs::symlink(scene.home.path(), scene.folder().join("out")).unwrap();
+    for path in [".git", "missing/.git", "link", "link/.git", "out", "out/x"] {
+        let refused = scene.sandbox.spawn(Job::new(frozen(&scene, &[path]), ["true"])).await.unwrap().wait().await;
+        assert!(matches!(refused, Err(Error::Moved(_))), "{path}: {refused:?}");
+    }
+}
+
+#[tokio::test]
+async fn only_what_is_below_the_folder_can_be_frozen() {
+    let scene = Scene::new();
+    for name in ["", ".", "..", "a/../b", "/a", "a/", "a//b", "a\0b"] {
         let refused = scene.sandbox.spawn(Job::new(frozen(&scene, &[name]), ["true"])).await;
         assert!(matches!(refused, Err(Error::Invalid(_))), "{name:?}");
     }

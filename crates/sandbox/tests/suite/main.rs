@@ -9,6 +9,7 @@ mod files;
 mod kernel;
 mod lifetime;
 mod mounts;
+mod moving;
 mod network;
 mod overlay;
 mod pool;

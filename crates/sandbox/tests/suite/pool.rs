@@ -176,13 +176,15 @@ async fn a_folder_that_was_replaced_is_seen_anew() {
 }
 
 #[tokio::test]
-async fn what_was_made_while_an_interpreter_waited_is_frozen_too() {
+async fn what_was_replaced_while_an_interpreter_waited_is_frozen_too() {
     let warm = Warm::new();
+    fs::create_dir(warm.scene.folder().join(".git")).unwrap();
     let (source, target) = (source(warm.scene.folder()), "/workspace".into());
     let mount = Mount::Folder { source, target, access: Access::ReadWrite, frozen: vec![".git".into()] };
     let place = Place { mounts: vec![mount], ..warm.scene.place() };
     let interpreter = Interpreter::find(Language::Bash).unwrap();
     warm.pool.warm(&place, &interpreter).await.unwrap();
+    fs::rename(warm.scene.folder().join(".git"), warm.scene.folder().join("before")).unwrap();
     fs::create_dir(warm.scene.folder().join(".git")).unwrap();
     let running = warm.pool.run(&place, &interpreter, script("touch .git/config || echo refused")).await.unwrap();
     assert_eq!(running.wait().await.unwrap().stdout.text(), "refused\n");

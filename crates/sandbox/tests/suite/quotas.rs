@@ -1,10 +1,10 @@
 //! Programs that take what the kernel gives to a user of the host, and not to a job.
 
-use std::time::Duration;
+use std::{fs, os::unix::fs::MetadataExt, time::Duration};
 
 use toolrest_sandbox::{Exit, Job, Limit, Limits, Report};
 
-use crate::scene::{PYTHON, Scene, is_root, limits};
+use crate::scene::{PYTHON, Scene, is_root, limits, mark, options, program_named, user_of};
 
 const MEMORY_BYTES: u64 = 128 << 20;
 
@@ -44,6 +44,29 @@ async fn jobs_leave_root_what_inotify_allows() {
         all.push(running);
     }
     rustix::fs::inotify::init(rustix::fs::inotify::CreateFlags::CLOEXEC).unwrap();
+    // Nor do they take it from each other: each has another user of the host.
+    let code = "print(sum(libc.inotify_init1(0) >= 0 for _ in range(20)))";
+    assert_eq!(scene.told(code).await, "8");
+}
+
+#[tokio::test]
+async fn jobs_at_once_run_as_different_users_of_the_host() {
+    if !is_root() {
+        return;
+    }
+    let scene = Scene::new();
+    let mut running = Vec::new();
+    let mut users = std::collections::BTreeSet::new();
+    for number in 0..4 {
+        let name = mark(&format!("user-{number}"));
+        let code = format!("echo x > file-{number}; exec -a {name} sleep 100");
+        running.push(scene.sandbox.spawn(Job::new(scene.place(), ["bash", "-c", &code])).await.unwrap());
+        users.insert(user_of(program_named(&name).await));
+        // What it writes belongs to the owner of the folder all the same.
+        assert_eq!(fs::metadata(scene.folder().join(format!("file-{number}"))).unwrap().uid(), 0);
+    }
+    assert_eq!(users.len(), 4);
+    assert!(users.iter().all(|user| *user >= options().host_id), "{users:?}");
 }
 
 #[tokio::test]
@@ -61,6 +84,35 @@ async fn locks_on_files_have_a_limit() {
 }
 
 #[tokio::test]
+async fn locks_on_whatever_can_be_opened_have_a_limit() {
+    for open in ["os.mkdir(f'd{i}') or os.open(f'd{i}', os.O_RDONLY)", "os.pipe()[0]"] {
+        let code = format!(
+            "import fcntl, time\nfiles = [{open} for i in range(20)]\nfor i in range(2500):\n    \
+             for f in files: fcntl.lockf(f, fcntl.LOCK_SH, 1, 2 * i)\ntime.sleep(10)"
+        );
+        out_of_memory(&run(&Scene::new(), &code).await);
+    }
+}
+
+#[tokio::test]
+async fn epoll_instances_that_wait_in_sockets_count() {
+    let code = "import select, time\nfiles = [os.eventfd(0) for _ in range(500)]\na, b = socket.socketpair()\nfor _ in range(COUNT):\n    \
+                p = select.epoll()\n    for f in files: p.register(f)\n    socket.send_fds(a, [b'x'], [p.fileno()]); p.close()\n\
+                time.sleep(1.5); print('ok')";
+    out_of_memory(&run(&Scene::new(), &code.replace("COUNT", "100")).await);
+    let report = run(&Scene::new(), &code.replace("COUNT", "20")).await;
+    assert_eq!(report.stdout.text(), "ok\n", "{report:?}");
+}
+
+#[tokio::test]
+async fn a_job_has_a_limited_number_of_sockets() {
+    let code = "import time\nos.fork()\nheld = [socket.socket() for _ in range(600)]\ntime.sleep(5)";
+    let scene = Scene::new();
+    let limits = Limits { memory_bytes: 2 << 30, open_files: 1024, ..limits() };
+    out_of_memory(&scene.python_in(scene.place().limits(limits), code).await);
+}
+
+#[tokio::test]
 async fn locks_that_outlive_the_process_that_took_them_count() {
     // A process that shares its descriptors with another one, and ends.
     let code = "#define _GNU_SOURCE\n#include <sched.h>\n#include <fcntl.h>\n#include <unistd.h>\n#include <stdlib.h>\n#include <signal.h>\n#include <sys/wait.h>\n\
@@ -69,7 +121,7 @@ async fn locks_that_outlive_the_process_that_took_them_count() {
                 int main(void) { for (int j = 0; j < 20; j++) { char n[] = {'f', 'a' + j, 0}; d[j] = open(n, O_CREAT|O_RDWR, 0600); } \
                 clone(f, (char *)malloc(1 << 20) + (1 << 20), CLONE_FILES | CLONE_VM | SIGCHLD, 0); wait(0); sleep(10); }";
     let scene = Scene::new();
-    std::fs::write(scene.folder().join("m.c"), code).unwrap();
+    fs::write(scene.folder().join("m.c"), code).unwrap();
     out_of_memory(&scene.bash("gcc -w m.c -o m && exec ./m").await);
 }
 

@@ -1,8 +1,8 @@
 //! What cannot be run is refused, with what is missing.
 
-use std::{collections::BTreeSet, fs, os::unix::fs::PermissionsExt, path::PathBuf};
+use std::{collections::BTreeSet, fs, os::unix::fs::PermissionsExt, path::PathBuf, sync::Arc};
 
-use toolrest_sandbox::{Access, Error, Job, Layer, Limits, Mount, Options, Sandbox, Source, State, Step};
+use toolrest_sandbox::{Access, Error, Job, Layer, Limits, Mount, Options, Place, Sandbox, Source, State, Step};
 
 use crate::scene::{Scene, is_root, limits, options, source};
 
@@ -100,6 +100,18 @@ async fn nothing_can_be_mounted_from_where_a_job_can_have_put_a_link() {
         frozen: Vec::new(),
     };
     let refused = scene.sandbox.spawn(Job::new(scene.place().mount(mount), ["true"])).await;
+    assert!(matches!(refused, Err(Error::Invalid(_))));
+}
+
+#[tokio::test]
+async fn nothing_can_be_mounted_from_a_folder_that_the_job_writes_to_whatever_it_is_called() {
+    let scene = Scene::new();
+    fs::create_dir(scene.folder().join("sub")).unwrap();
+    let held = |path: PathBuf| Source::held(Arc::new(fs::File::open(path).unwrap().into()), "/workspace").unwrap();
+    let (target, access) = ("/opt/tools".into(), Access::ReadOnly);
+    let mount = Mount::Folder { source: held(scene.folder().join("sub")), target, access, frozen: Vec::new() };
+    let place = Place::new(held(scene.folder()), "/workspace").limits(limits()).mount(mount);
+    let refused = scene.sandbox.spawn(Job::new(place, ["true"])).await;
     assert!(matches!(refused, Err(Error::Invalid(_))));
 }
 

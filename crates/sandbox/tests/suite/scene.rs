@@ -16,6 +16,7 @@ pub const PYTHON: &str = "/usr/bin/python3";
 const PRELUDE: &str = r"
 import ctypes, errno, os, socket, sys
 libc = ctypes.CDLL(None, use_errno=True)
+libc.syscall.restype = ctypes.c_long
 def call(number, *arguments):
     ctypes.set_errno(0)
     result = libc.syscall(number, *arguments)
@@ -143,4 +144,11 @@ pub fn parent(pid: Pid) -> Pid {
     let status = fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("PPid:")).unwrap();
     Pid::from_raw(line.trim().parse().unwrap()).unwrap()
+}
+
+/// The user of the host that a process runs as.
+pub fn user_of(pid: u32) -> u32 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap();
+    line.split_whitespace().next().unwrap().parse().unwrap()
 }

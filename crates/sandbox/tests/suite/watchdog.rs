@@ -5,7 +5,7 @@ use std::{fs, os::unix::process::CommandExt, time::Duration};
 use rustix::process::Pid;
 use toolrest_sandbox::{Error, Job, Limit, Limits, Step};
 
-use crate::scene::{PYTHON, Scene, is_root, limits, mark, options, parent, program_named};
+use crate::scene::{PYTHON, Scene, limits, mark, parent, program_named, user_of};
 
 #[tokio::test]
 async fn the_limits_of_pid_1_cannot_be_set() {
@@ -49,7 +49,7 @@ async fn a_job_ends_when_its_watchdog_cannot_read() {
     let watchdog = parent(Pid::from_raw(program.cast_signed()).unwrap()).as_raw_nonzero();
     // By the user that jobs run as, so that no capability is needed.
     let set = format!("import resource; resource.prlimit({watchdog}, resource.RLIMIT_NOFILE, (3, 3))");
-    let user = if is_root() { options().host_id } else { rustix::process::geteuid().as_raw() };
+    let user = user_of(program);
     #[allow(clippy::disallowed_methods, reason = "stands for whatever keeps the watchdog from reading")]
     let status =
         std::process::Command::new(PYTHON).args(["-c", &set]).uid(user).gid(user).current_dir("/").status().unwrap();

@@ -21,15 +21,15 @@ impl Revoked {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = known;
     }
 
-    /// Refuses a token that was issued in an earlier epoch.
-    pub(crate) fn check(&self, user: UserId, epoch: i64) -> Result<()> {
+    /// Refuses a token that was issued in an earlier epoch, and says how to get another.
+    pub(crate) fn check(&self, user: UserId, epoch: i64, remedy: &str) -> Result<()> {
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
         match known.get(&user) {
             // A later epoch than the one that is known: the account was enabled again, and has signed in since.
             Some(revocation) if revocation.is_disabled && epoch <= revocation.token_epoch => Err(disabled()),
             Some(revocation) if epoch < revocation.token_epoch => Err(ToolError::new(
                 ErrorKind::Unauthenticated,
-                "This access token was revoked: the account's sessions were ended. Sign in again",
+                format!("This access token was revoked: the account's sessions were ended. {remedy}"),
             )),
             _ => Ok(()),
         }

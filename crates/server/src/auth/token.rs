@@ -5,13 +5,14 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit, Mac};
 use jsonwebtoken::crypto::{CryptoProvider, JwtSigner, JwtVerifier, KeyUtils};
-use jsonwebtoken::errors::ErrorKind::{ExpiredSignature, InvalidAlgorithm, InvalidKeyFormat};
+use jsonwebtoken::errors::ErrorKind::{InvalidAlgorithm, InvalidKeyFormat};
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use signature::{Signer, Verifier};
 use std::time::Duration;
 use toolrest_core::{Caller, ErrorKind, Result, Timestamp, ToolError, UserId, now};
+use uuid::Uuid;
 
 /// Makes and checks access tokens.
 pub(crate) struct AccessTokens {
@@ -20,6 +21,8 @@ pub(crate) struct AccessTokens {
     validation: Validation,
     lifetime: Duration,
     revoked: Revoked,
+    /// Differs with each start of a server.
+    start: Uuid,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -30,6 +33,9 @@ struct Claims {
     /// Epoch of the account's tokens; those of earlier versions have none.
     #[serde(default)]
     epoch: i64,
+    /// For a token that `serve --dir` prints: the start of the server that printed it, which alone takes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    start: Option<Uuid>,
 }
 
 impl AccessTokens {
@@ -37,19 +43,26 @@ impl AccessTokens {
         // A second installation is the same provider.
         let _ = HS256_ONLY.install_default();
         let mut validation = Validation::new(Algorithm::HS256);
-        validation.leeway = 0;
+        // Checked by `check`, which has to know whose token has expired.
+        validation.validate_exp = false;
         Self {
             encoding: EncodingKey::from_secret(secret.as_bytes()),
             decoding: DecodingKey::from_secret(secret.as_bytes()),
             validation,
             lifetime: Duration::from_secs(u64::from(lifetime_minutes) * 60),
             revoked: Revoked::default(),
+            start: Uuid::new_v4(),
         }
     }
 
     /// Makes a token for the user; gives it with the time of its end.
     pub(crate) fn issue(&self, user: UserId, epoch: i64) -> Result<(String, Timestamp)> {
-        self.issue_for(user, epoch, self.lifetime)
+        self.sign(user, epoch, self.lifetime, None)
+    }
+
+    /// Makes a token that is good for another time than usual, and at this server only, until it stops.
+    pub(crate) fn issue_local(&self, user: UserId, epoch: i64, lifetime: Duration) -> Result<String> {
+        Ok(self.sign(user, epoch, lifetime, Some(self.start))?.0)
     }
 
     /// How long tokens are good for.
@@ -62,11 +75,10 @@ impl AccessTokens {
         &self.revoked
     }
 
-    /// Makes a token that is good for another time than usual.
-    pub(crate) fn issue_for(&self, user: UserId, epoch: i64, lifetime: Duration) -> Result<(String, Timestamp)> {
+    fn sign(&self, user: UserId, epoch: i64, lifetime: Duration, start: Option<Uuid>) -> Result<(String, Timestamp)> {
         let issued = now().as_second();
         let expires = issued.saturating_add_unsigned(lifetime.as_secs());
-        let claims = Claims { sub: user, iat: issued, exp: expires, epoch };
+        let claims = Claims { sub: user, iat: issued, exp: expires, epoch, start };
         let token = jsonwebtoken::encode(&Header::new(Algorithm::HS256), &claims, &self.encoding)
             .map_err(ToolError::internal)?;
         Ok((token, Timestamp::from_second(expires).map_err(ToolError::internal)?))
@@ -74,26 +86,35 @@ impl AccessTokens {
 
     /// The caller that a token stands for.
     pub(crate) fn check(&self, token: Option<&str>) -> Result<Caller> {
-        let refuse = |message: &str| Err(ToolError::new(ErrorKind::Unauthenticated, message));
         let Some(token) = token.filter(|token| !token.is_empty()) else {
-            return refuse("No valid token found in Authorization header or cookie");
+            return Err(refusal("No valid token found in Authorization header or cookie"));
         };
-        match jsonwebtoken::decode::<Claims>(token, &self.decoding, &self.validation) {
-            Ok(data) => {
-                self.revoked.check(data.claims.sub, data.claims.epoch)?;
-                Ok(Caller { user: data.claims.sub })
-            }
-            Err(error) if *error.kind() == ExpiredSignature => refuse(
-                "The access token has expired; send the refresh token to POST /api/v1/auth/refresh for a new one, or \
-                 sign in again with POST /api/v1/auth/login",
-            ),
-            Err(_) => refuse(
-                "The access token is not one of this server's, or not whole; send `Authorization: Bearer TOKEN` with \
-                 the access_token that POST /api/v1/auth/login gave",
-            ),
+        let decoded = jsonwebtoken::decode::<Claims>(token, &self.decoding, &self.validation);
+        let claims = decoded.map_err(|_| refusal(NOT_OURS))?.claims;
+        let has_expired = claims.exp <= now().as_second();
+        match claims.start {
+            Some(_) if has_expired => return Err(refusal(&format!("The access token has expired. {RESTART}"))),
+            Some(start) if start != self.start => return Err(refusal(OF_ANOTHER_START)),
+            None if has_expired => return Err(refusal(EXPIRED)),
+            _ => {}
         }
+        let remedy = if claims.start.is_some() { RESTART } else { "Sign in again" };
+        self.revoked.check(claims.sub, claims.epoch, remedy)?;
+        Ok(Caller { user: claims.sub })
     }
 }
+
+fn refusal(message: &str) -> ToolError {
+    ToolError::new(ErrorKind::Unauthenticated, message)
+}
+
+const NOT_OURS: &str = "The access token is not one of this server's, or not whole; send `Authorization: Bearer TOKEN` \
+                        with the access_token that POST /api/v1/auth/login gave";
+const EXPIRED: &str = "The access token has expired; send the refresh token to POST /api/v1/auth/refresh for a new one, or \
+                       sign in again with POST /api/v1/auth/login";
+const OF_ANOTHER_START: &str = "The access token is one that another start of `toolrest serve --dir` printed; use the one \
+                                that this server printed when it started";
+const RESTART: &str = "Restart `toolrest serve --dir`, which prints a new one";
 
 /// Makes a refresh token that nobody can guess.
 pub(crate) fn fresh_token() -> Result<String> {

@@ -24,7 +24,7 @@ fn a_token_in_the_standard_form_is_verified() {
 #[test]
 fn an_expired_a_foreign_and_an_unsigned_token_are_refused() {
     let tokens = AccessTokens::new(SECRET, 15);
-    let claims = Claims { sub: UserId::new(), iat: 0, exp: now().as_second() - 1, epoch: 0 };
+    let claims = Claims { sub: UserId::new(), iat: 0, exp: now().as_second() - 1, epoch: 0, start: None };
     let expired = jsonwebtoken::encode(&Header::new(Algorithm::HS256), &claims, &tokens.encoding).unwrap();
     let foreign = AccessTokens::new("another secret of at least thirty-two", 15).issue(UserId::new(), 0).unwrap().0;
     let payload = foreign.split('.').nth(1).unwrap();
@@ -52,6 +52,31 @@ fn a_token_of_an_earlier_epoch_or_a_disabled_account_is_refused() {
     tokens.revoked().set(&[revocation(true)]);
     assert!(tokens.check(Some(&after)).unwrap_err().message.contains("disabled"));
     assert_eq!(tokens.check(Some(&enabled)).unwrap().user, user, "it has been enabled since the server asked");
+}
+
+#[test]
+fn a_token_of_serve_dir_is_good_at_the_server_that_printed_it_only() {
+    let (here, elsewhere, user) = (AccessTokens::new(SECRET, 15), AccessTokens::new(SECRET, 15), UserId::new());
+    let token = here.issue_local(user, 0, Duration::from_secs(60)).unwrap();
+    assert_eq!(here.check(Some(&token)).unwrap().user, user);
+    let refusal = elsewhere.check(Some(&token)).unwrap_err();
+    assert_eq!(refusal.kind, ErrorKind::Unauthenticated);
+    assert!(refusal.message.contains("another start of `toolrest serve --dir`"), "{refusal}");
+    let (of_login, _) = here.issue(user, 0).unwrap();
+    assert_eq!(elsewhere.check(Some(&of_login)).unwrap().user, user, "others are good at every replica");
+}
+
+#[test]
+fn an_expired_or_revoked_token_of_serve_dir_is_answered_with_how_to_get_another() {
+    let (tokens, user) = (AccessTokens::new(SECRET, 15), UserId::new());
+    let expired = tokens.issue_local(user, 0, Duration::ZERO).unwrap();
+    let token = tokens.issue_local(user, 0, Duration::from_secs(60)).unwrap();
+    tokens.revoked().set(&[toolrest_store::Revocation { user, token_epoch: 1, is_disabled: false }]);
+    for (token, word) in [(expired, "expired"), (token, "revoked")] {
+        let message = tokens.check(Some(&token)).unwrap_err().message;
+        assert!(message.contains(word) && message.contains("Restart `toolrest serve --dir`"), "{message}");
+        assert!(!message.contains("/auth/"), "there is no password to sign in with: {message}");
+    }
 }
 
 #[test]

@@ -47,7 +47,8 @@ struct Presented {
 /// made.
 const REGISTRATION_STEP: Duration = Duration::from_millis(100);
 
-/// Registers an account. The answer is the same whether or not the address had an account before.
+/// Registers an account. The answer is the same whether or not an account was made: the address may have one already, or
+/// be reserved by the operator.
 pub(crate) async fn register(
     State(app): State<Arc<App>>,
     Extension(peer): Extension<Peer>,
@@ -72,15 +73,31 @@ pub(crate) async fn register(
     }
     let begun = Instant::now();
     let password_hash = app.passwords.hash(body.password).await?;
-    let made = app.store.create_user(NewUser { email, password_hash, full_name }).await;
+    let made = if is_reserved(&app, &email) {
+        tracing::warn!(account = %email, "refused a registration: folders.account_roots lists the address");
+        Ok(())
+    } else {
+        app.store.create_user(NewUser { email, password_hash, full_name }).await.map(drop)
+    };
     let steps = begun.elapsed().as_millis() / REGISTRATION_STEP.as_millis() + 1;
     tokio::time::sleep_until((begun + REGISTRATION_STEP * u32::try_from(steps).unwrap_or(1)).into()).await;
     match made {
         Err(error) if error.kind != ErrorKind::AlreadyExists => Err(error.into()),
         _ => ok(&json!({
-            "message": "The address can sign in now. If it had an account before, that one and its password are unchanged",
+            "message": "The address can sign in now, unless the operator has reserved it. If it had an account before, that \
+                        one and its password are unchanged",
         })),
     }
+}
+
+/// Told to those who sign in while the disk is full.
+const NO_SESSION: &str = "The server's disk is full, so there is no refresh token; sign in again when the access token \
+                          has ended";
+
+/// Whether only the operator makes an account for this address: it comes with folders, and registering does not prove
+/// that an address is one's own.
+fn is_reserved(app: &App, email: &str) -> bool {
+    app.settings.account_roots().any(|(account, _)| account == email)
 }
 
 /// The time in which attempts are counted.
@@ -100,18 +117,27 @@ pub(crate) async fn login(State(app): State<Arc<App>>, Extension(peer): Extensio
     let (user, hash) = known.map(|known| (known.user, known.password_hash)).unzip();
     let right = app.passwords.verify(body.password, hash).await?;
     let Some(user) = user.filter(|_| right) else { return Err(wrong_credentials().into()) };
-    app.store.forgive_attempts(attempts).await?;
+    forgive_attempts(&app, attempts).await?;
     // Only who knows the password learns it.
     if user.disabled_at.is_some() {
         return Err(disabled().into());
     }
     let (session, token) = new_session(&app)?;
-    let expires = session.expires_at;
-    if !app.store.open_session(user.id, user.token_epoch, session).await? {
+    let expires_at = session.expires_at;
+    let session = match app.store.open_session(user.id, user.token_epoch, session).await {
+        Ok(true) => Some(RefreshToken { token, expires_at }),
+        Err(error) if error.kind == ErrorKind::StorageFull && is_unchanged(&app, &user).await? => None,
         // The operator came between: the password that was right may not be any more.
-        return Err(wrong_credentials().into());
-    }
-    signed_in(&app, &user, &token, expires)
+        Ok(false) => return Err(wrong_credentials().into()),
+        Err(error) => return Err(error.into()),
+    };
+    signed_in(&app, &user, session)
+}
+
+/// Whether the operator has neither disabled an account nor ended its sessions since it was looked up.
+async fn is_unchanged(app: &App, user: &User) -> Result<bool> {
+    let now = app.store.user(user.id).await?;
+    Ok(now.is_some_and(|now| now.disabled_at.is_none() && now.token_epoch == user.token_epoch))
 }
 
 /// Counts a sign-in against its limits, before it is judged. Gives what was counted, to be taken back if it is good.
@@ -127,30 +153,53 @@ async fn count_attempts(app: &App, email: &str, peer: &Peer) -> Result<Vec<Strin
     ];
     let keys = address.iter().chain(&account).map(|attempt| attempt.key.clone()).collect();
     // The address first: one that is over its limit leaves no trace for each account it tries.
-    if let Some(wait) = app.store.count_attempts(address, window(app)).await? {
+    if let Some(wait) = count(app, address).await? {
         return Err(app.limited_sign_ins.refuse(&peer.0, wait));
     }
-    match app.store.count_attempts(account, window(app)).await? {
+    match count(app, account).await? {
         Some(wait) => Err(too_many(wait)),
         None => Ok(keys),
+    }
+}
+
+/// Counts attempts; in memory, if the disk of the database is full.
+async fn count(app: &App, attempts: Vec<Attempt>) -> Result<Option<Duration>> {
+    match app.store.count_attempts(attempts.clone(), window(app)).await {
+        Err(error) if error.kind == ErrorKind::StorageFull => Ok(app.attempts.count(&attempts, window(app))),
+        counted => counted,
+    }
+}
+
+async fn forgive_attempts(app: &App, keys: Vec<String>) -> Result<()> {
+    app.attempts.forgive(&keys);
+    match app.store.forgive_attempts(keys).await {
+        Err(error) if error.kind == ErrorKind::StorageFull => Ok(()),
+        forgiven => forgiven,
     }
 }
 
 pub(crate) async fn refresh(State(app): State<Arc<App>>, request: Request) -> Answer {
     let presented = refresh_token(&app, request).await?;
     let (session, token) = new_session(&app)?;
-    let expires = session.expires_at;
-    let user = match app.store.rotate_session(token_hash(&presented), session).await? {
-        Rotation::Rotated(user) => user,
-        Rotation::Reused => {
+    let expires_at = session.expires_at;
+    let (user, session) = match app.store.rotate_session(token_hash(&presented), session).await {
+        Ok(Rotation::Rotated(user)) => (user, RefreshToken { token, expires_at }),
+        Ok(Rotation::Reused) => {
             tracing::warn!("a spent refresh token was presented; its session was ended");
             let message = "This refresh token was used before; its session was ended for safety. Sign in again";
             return Err(ToolError::new(ErrorKind::Unauthenticated, message).into());
         }
-        Rotation::Invalid => return Err(invalid_refresh_token().into()),
+        Ok(Rotation::Invalid) => return Err(invalid_refresh_token().into()),
+        // Where it cannot be spent, it stays good.
+        Err(error) if error.kind == ErrorKind::StorageFull => {
+            let found = app.store.session(token_hash(&presented)).await?;
+            let (user, expires_at) = found.ok_or_else(invalid_refresh_token)?;
+            (user, RefreshToken { token: presented, expires_at })
+        }
+        Err(error) => return Err(error.into()),
     };
     let user = app.store.user(user).await?.ok_or_else(invalid_refresh_token)?;
-    signed_in(&app, &user, &token, expires)
+    signed_in(&app, &user, Some(session))
 }
 
 pub(crate) async fn logout(State(app): State<Arc<App>>, request: Request) -> Answer {
@@ -178,20 +227,33 @@ fn new_session(app: &App) -> Result<(Session, String)> {
     Ok((Session { token_hash: token_hash(&token), expires_at }, token))
 }
 
-/// Answers with the tokens, in the body for programs and in cookies for browsers.
-fn signed_in(app: &App, user: &User, refresh_token: &str, refresh_expires: Timestamp) -> Answer<Response> {
+/// A refresh token that a session knows.
+struct RefreshToken {
+    token: String,
+    expires_at: Timestamp,
+}
+
+/// Answers with the tokens, in the body for programs and in cookies for browsers. Where the disk is full there is no
+/// session, and so no refresh token.
+fn signed_in(app: &App, user: &User, session: Option<RefreshToken>) -> Answer<Response> {
     let (access_token, access_expires) = app.tokens.issue(user.id, user.token_epoch)?;
-    let mut response = ok(&json!({
+    let mut body = json!({
         "user": user,
         "access_token": access_token,
-        "refresh_token": refresh_token,
+        "refresh_token": session.as_ref().map(|session| &session.token),
         "access_token_expires_at": access_expires,
-        "refresh_token_expires_at": refresh_expires,
-    }))?;
+        "refresh_token_expires_at": session.as_ref().map(|session| session.expires_at),
+    });
+    if session.is_none() {
+        body["warnings"] = json!([NO_SESSION]);
+    }
+    let mut response = ok(&body)?;
     let seconds_left = |end: Timestamp| end.as_second() - now().as_second();
     let headers = response.headers_mut();
     set_cookie(app, headers, "access_token", &access_token, seconds_left(access_expires))?;
-    set_cookie(app, headers, "refresh_token", refresh_token, seconds_left(refresh_expires))?;
+    if let Some(RefreshToken { token, expires_at }) = session {
+        set_cookie(app, headers, "refresh_token", &token, seconds_left(expires_at))?;
+    }
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(response)
 }

@@ -1,22 +1,20 @@
 //! Bounds the bytes of requests and answers that are in memory at once, over all callers and for each of them.
 
+use super::request::SMALL_BYTES;
 use axum::body::{Body, Bytes};
 use hyper::body::{Frame, SizeHint};
 use std::{
-    collections::HashMap,
     pin::Pin,
     sync::{Arc, Mutex, OnceLock, PoisonError},
     task::{Context, Poll, ready},
     time::Duration,
 };
-use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
-use toolrest_core::{ErrorKind, Result, ToolError, UserId};
+use tokio::sync::Semaphore;
+use toolrest_core::{ByteBudget, ErrorKind, HeldBytes, Result, ToolError, UserId};
 
-/// Bytes are counted in units of this size.
-const UNIT_BYTES: usize = 1 << 10;
-
-/// The part of the whole budget that one caller can hold.
-const SHARES: usize = 4;
+/// The part of the budget that is kept for small bodies: with it callers can sign in and make ordinary calls, whatever
+/// large bodies and answers are under way.
+const SMALL_PART: usize = 16;
 
 /// How long a request waits for room.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -30,57 +28,42 @@ const SMALL_ANSWER_BYTES: u64 = 64 << 10;
 /// How much of an answer is handed over at a time, so that its room is held until nearly all of it was sent.
 const PIECE_BYTES: usize = 64 << 10;
 
+/// Room for some bytes, given back when dropped.
+pub(crate) type Held = HeldBytes<String>;
+
 /// The bytes that may be in memory at once.
 pub(crate) struct Budget {
-    shared: Arc<Shared>,
+    large: ByteBudget<String>,
+    small: ByteBudget<String>,
     waiting_answers: Semaphore,
     patience: Duration,
-}
-
-struct Shared {
-    all: Arc<Semaphore>,
-    share: u32,
-    callers: Mutex<HashMap<String, Arc<Semaphore>>>,
-}
-
-/// Room for some bytes, given back when dropped.
-pub(crate) struct Held {
-    shared: Arc<Shared>,
-    caller: String,
-    room: Option<[OwnedSemaphorePermit; 2]>,
 }
 
 impl Budget {
     /// A budget of so many bytes. One request or answer of the largest size always fits, into each caller's share too.
     pub(crate) fn new(bytes: usize, largest_bytes: usize) -> Self {
-        let largest = units(largest_bytes);
-        let all = units(bytes).max(largest);
-        let share = (all / u32::try_from(SHARES).unwrap_or(1)).max(largest);
-        let shared = Shared { all: Arc::new(Semaphore::new(all as usize)), share, callers: Mutex::default() };
-        Self { shared: Arc::new(shared), waiting_answers: Semaphore::new(ANSWERS_WAITING), patience: PATIENCE }
+        let small = bytes / SMALL_PART;
+        Self {
+            large: ByteBudget::new(bytes - small, largest_bytes),
+            small: ByteBudget::new(small, SMALL_BYTES),
+            waiting_answers: Semaphore::new(ANSWERS_WAITING),
+            patience: PATIENCE,
+        }
     }
 
     /// Waits for room.
     pub(crate) async fn reserve(&self, caller: &str, bytes: usize) -> Result<Held> {
-        let units = units(bytes).min(self.shared.share);
-        let share = {
-            let mut callers = self.shared.callers.lock().unwrap_or_else(PoisonError::into_inner);
-            let full = || Arc::new(Semaphore::new(self.shared.share as usize));
-            Arc::clone(callers.entry(caller.to_owned()).or_insert_with(full))
-        };
-        // Made before the wait, so that a caller who gives up waiting also tidies up.
-        let mut held = Held { shared: Arc::clone(&self.shared), caller: caller.to_owned(), room: None };
-        let all = Arc::clone(&self.shared.all);
-        // The own share first: who has used it up does not stand in the way of others.
-        let room = async {
-            Ok::<_, AcquireError>([share.acquire_many_owned(units).await?, all.acquire_many_owned(units).await?])
-        };
-        match tokio::time::timeout(self.patience, room).await {
-            Ok(Ok(room)) => held.room = Some(room),
-            Ok(Err(closed)) => return Err(ToolError::internal(closed)),
-            Err(_) => return Err(busy()),
-        }
-        Ok(held)
+        self.patiently(self.large.reserve(caller.to_owned(), bytes)).await
+    }
+
+    /// Waits until the caller's share has room for a body, as long as it is announced. The room is taken from the whole
+    /// budget only as the bytes arrive.
+    pub(crate) async fn body_room(&self, caller: &str, announced_bytes: Option<usize>) -> Result<BodyRoom<'_>> {
+        let claimed = announced_bytes.unwrap_or(SMALL_BYTES);
+        let pool = if claimed <= SMALL_BYTES { &self.small } else { &self.large };
+        let mut held = pool.nothing_for(caller.to_owned());
+        self.patiently(held.claim(claimed)).await?;
+        Ok(BodyRoom { budget: self, caller: caller.to_owned(), held, claimed })
     }
 
     /// Counts an answer against the caller's share until it was sent. Refused if there is no room for long.
@@ -93,27 +76,49 @@ impl Budget {
         let held = self.reserve(caller, usize::try_from(size).unwrap_or(usize::MAX)).await?;
         Ok(Body::new(Charged { answer, rest: Bytes::new(), _held: held }))
     }
+
+    async fn patiently<T>(&self, room: impl Future<Output = T>) -> Result<T> {
+        tokio::time::timeout(self.patience, room).await.map_err(|_| busy())
+    }
 }
 
-fn units(bytes: usize) -> u32 {
-    u32::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX).min(u32::MAX >> 3)
+/// Room for a body that is arriving.
+pub(crate) struct BodyRoom<'b> {
+    budget: &'b Budget,
+    caller: String,
+    held: Held,
+    /// How much of the caller's share it has.
+    claimed: usize,
+}
+
+impl BodyRoom<'_> {
+    /// Waits until there is room for so many bytes in all.
+    pub(crate) async fn grow(&mut self, bytes: usize) -> Result<()> {
+        // Only a body of unknown length has more bytes than it has claimed.
+        if bytes > self.claimed {
+            let claimed = self.claimed.saturating_mul(2).max(bytes);
+            if self.claimed <= SMALL_BYTES {
+                let mut large = self.budget.large.nothing_for(self.caller.clone());
+                self.budget.patiently(large.claim(claimed)).await?;
+                self.budget.patiently(large.fill(bytes)).await?;
+                self.held = large;
+            } else {
+                self.budget.patiently(self.held.claim(claimed)).await?;
+            }
+            self.claimed = claimed;
+        }
+        self.budget.patiently(self.held.fill(bytes)).await
+    }
+
+    pub(crate) fn into_held(self) -> Held {
+        self.held
+    }
 }
 
 fn busy() -> ToolError {
     let message =
         "Too many bytes of requests and answers are under way (limits.in_flight_bytes); try again in a second";
     ToolError::new(ErrorKind::Unavailable, message).detail("retry_after_seconds", 1)
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        self.room = None;
-        let mut callers = self.shared.callers.lock().unwrap_or_else(PoisonError::into_inner);
-        // The map's own handle is the last one: nobody holds room or waits for it.
-        if callers.get(&self.caller).is_some_and(|share| Arc::strong_count(share) == 1) {
-            callers.remove(&self.caller);
-        }
-    }
 }
 
 /// An answer that holds its room until it was sent.

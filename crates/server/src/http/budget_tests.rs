@@ -7,36 +7,49 @@ fn impatient(bytes: usize, largest_bytes: usize) -> Budget {
 }
 
 #[tokio::test]
-async fn a_caller_holds_no_more_than_its_share_and_others_get_theirs() {
+async fn who_has_used_up_a_share_is_told_to_come_back() {
     let budget = impatient(40 * MB, MB);
-    let first = budget.reserve("ada", 10 * MB).await.unwrap();
+    let held = budget.reserve("ada", 10 * MB).await.unwrap();
     assert_eq!(budget.reserve("ada", MB).await.err().unwrap().kind, ErrorKind::Unavailable);
-    let others = [budget.reserve("bob", 10 * MB).await.unwrap(), budget.reserve("eve", 10 * MB).await.unwrap()];
-    drop(first);
+    drop(budget.reserve("bob", 10 * MB).await.unwrap());
+    drop(held);
     drop(budget.reserve("ada", 10 * MB).await.unwrap());
-    drop(others);
-    assert!(budget.shared.callers.lock().unwrap().is_empty(), "nothing is kept of callers that hold nothing");
+    assert!(budget.large.is_idle());
 }
 
 #[tokio::test]
-async fn one_request_of_the_largest_size_always_fits() {
-    let budget = impatient(MB, 32 * MB);
-    let held = budget.reserve("ada", 64 * MB).await.unwrap();
-    assert_eq!(budget.reserve("bob", 1).await.err().unwrap().kind, ErrorKind::Unavailable);
-    drop(held);
-    budget.reserve("bob", 1).await.unwrap();
-}
-
-#[tokio::test]
-async fn a_caller_that_gives_up_waiting_leaves_nothing() {
-    let budget = impatient(4 * MB, MB);
-    let held = budget.reserve("ada", MB).await.unwrap();
-    for caller in ["ada", "bob"] {
-        let waiting = budget.reserve(caller, MB);
-        drop(tokio::time::timeout(Duration::from_millis(1), waiting).await);
+async fn bodies_that_have_not_arrived_leave_room_for_others() {
+    let budget = impatient(16 * MB, 4 * MB);
+    let mut slow = Vec::new();
+    for caller in ["ada", "bob", "eve", "dan"] {
+        let mut room = budget.body_room(caller, Some(4 * MB)).await.unwrap();
+        room.grow(1).await.unwrap();
+        slow.push(room);
     }
-    drop(held);
-    assert!(budget.shared.callers.lock().unwrap().is_empty());
+    let mut body = budget.body_room("fay", Some(4 * MB)).await.unwrap();
+    body.grow(4 * MB).await.unwrap();
+    drop(body);
+    // When all of them have arrived, small bodies still have room of their own.
+    for room in &mut slow[..3] {
+        room.grow(4 * MB).await.unwrap();
+    }
+    assert_eq!(slow[3].grow(4 * MB).await.unwrap_err().kind, ErrorKind::Unavailable);
+    let mut small = budget.body_room("fay", Some(SMALL_BYTES)).await.unwrap();
+    small.grow(SMALL_BYTES).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_body_of_unknown_length_takes_room_as_it_grows() {
+    let budget = impatient(16 * MB, 4 * MB);
+    let mut body = budget.body_room("ada", None).await.unwrap();
+    for bytes in [1, SMALL_BYTES, SMALL_BYTES + 1, MB, 3 * MB] {
+        body.grow(bytes).await.unwrap();
+    }
+    assert!(budget.small.is_idle() && !budget.large.is_idle());
+    // It has claimed as much again.
+    assert_eq!(budget.reserve("ada", 2 * MB).await.err().unwrap().kind, ErrorKind::Unavailable);
+    drop(body);
+    assert!(budget.large.is_idle());
 }
 
 #[tokio::test]
@@ -51,11 +64,11 @@ async fn an_answer_is_sent_whole_and_holds_its_room_until_then() {
         let data = frame.unwrap().into_data().unwrap();
         assert!(data.len() <= PIECE_BYTES);
         sent.extend_from_slice(&data);
-        assert!(budget.shared.callers.lock().unwrap().contains_key("ada"));
+        assert!(!budget.large.is_idle());
     }
     drop(body);
-    assert!(sent == text && budget.shared.callers.lock().unwrap().is_empty());
+    assert!(sent == text && budget.large.is_idle());
     let small = budget.charge("ada", Body::from("small")).await.unwrap();
-    assert!(budget.shared.callers.lock().unwrap().is_empty());
+    assert!(budget.large.is_idle());
     drop(small);
 }

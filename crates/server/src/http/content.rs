@@ -20,13 +20,17 @@ const PIECE_BYTES: u64 = 256 << 10;
 
 pub(crate) async fn download(State(app): State<Arc<App>>, at: At, headers: HeaderMap) -> Answer {
     let path = at.file_path(&app).await?;
+    let _place = app.engine.enter(at.workspace, at.caller).await?;
     let cx = app.engine.outside_tools("content", at.workspace, at.caller, Role::Viewer).await?;
     let on_disk = cx.workspace.open(&path, 0).await?;
     let (OpenFile { entry, bytes }, held) = if let Some(on_disk) = on_disk {
         (on_disk, None)
     } else {
         // It is in memory as a whole until it was sent.
-        let open = toolrest_ops::open(&cx, &path).await?;
+        let open = match toolrest_ops::open(&cx, &path).await {
+            Ok(open) => open,
+            Err(error) => return Err(cx.with_near_names(error).await.into()),
+        };
         let size = usize::try_from(open.entry.size).unwrap_or(0);
         (open, Some(app.budget.reserve(&of_user(at.caller.user), size).await?))
     };

@@ -14,8 +14,11 @@ use std::{
 use tokio::sync::watch;
 use toolrest_core::{CallCx, FileEvents, Full, Role, TakenPlace, ToolError};
 
-/// How often a quiet connection is kept alive, and the listener's rights looked at again.
+/// How often a quiet connection is kept alive.
 const QUIET: Duration = Duration::from_secs(15);
+/// How long the listener's rights are taken for granted once they were checked. Events come in bursts, and a check for
+/// each would be many.
+const CHECKED: Duration = Duration::from_millis(500);
 
 pub(crate) async fn listen(State(app): State<Arc<App>>, at: At) -> Answer {
     let cx = app.engine.outside_tools("events", at.workspace, at.caller, Role::Viewer).await?;
@@ -55,8 +58,9 @@ impl Listener {
             event = tokio::time::timeout(QUIET, self.events.next()) => event,
             _ = self.stopping.wait_for(|stopping| *stopping) => return None,
         };
-        // Who is no member any more hears nothing more, also where something happens all the time.
-        if self.checked_at.elapsed() >= QUIET {
+        // The rights are checked when there is something to tell, after it has happened: who is no member any more
+        // hears nothing more.
+        if self.checked_at.elapsed() >= CHECKED {
             self.cx.workspace.authorise().await.ok()?;
             self.checked_at = Instant::now();
         }

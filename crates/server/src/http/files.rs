@@ -1,7 +1,7 @@
 //! Files by their ids, their history, the trash, commits and the records of calls.
 
 use super::App;
-use super::reply::{Answer, ok};
+use super::reply::{Answer, ok, ok_within};
 use super::request::At;
 use axum::extract::{Query, Request, State};
 use base64::Engine as _;
@@ -11,13 +11,16 @@ use serde_json::json;
 use std::{collections::HashMap, sync::Arc};
 use toolrest_core::{
     CallCx, CallId, Change, Changeset, Commit, CommitId, Content, ContentHash, Effect, EffectKind, Entry, ErrorKind,
-    FileId, FileType, JsonText, Result, Role, Timestamp, ToolError, Version, VersionId, WsPath,
+    FileId, FileType, JsonText, Result, Role, TakenPlace, Timestamp, ToolError, Version, VersionId, WsPath,
 };
 use toolrest_ops::Force;
 use toolrest_store::Page;
 use toolrest_toolsets::errors;
 
 type Params = Query<HashMap<String, String>>;
+
+/// Contents up to this size are read without asking for room.
+const SMALL_BYTES: i64 = 256 << 10;
 
 /// How many commits are read at a time.
 const COMMITS_AT_ONCE: u32 = 32;
@@ -87,9 +90,38 @@ pub(crate) async fn show(State(app): State<Arc<App>>, at: At) -> Answer {
         #[serde(flatten)]
         shown: Shown,
     }
-    let file = app.store.file(at.access(Role::Viewer), at.id(&app, "file").await?).await?;
-    within_limit(&app, file.entry.size)?;
-    ok(&Body { file: file.entry.into(), shown: Shown::of(file.content)? })
+    let (id, access) = (at.id(&app, "file").await?, at.access(Role::Viewer));
+    let reading = Reading::begin(&app, &at).await?;
+    let mut file = app.store.file(access, id, SMALL_BYTES).await?;
+    if file.content.is_none() && file.entry.size > SMALL_BYTES {
+        let most_bytes = reading.make_room(&[file.entry.size]).await?;
+        file = app.store.file(access, id, most_bytes).await?;
+    }
+    let limit = app.settings.limits.response_bytes;
+    ok_within(&Body { shown: Shown::of(file.content)?, file: file.entry.into() }, limit)
+}
+
+/// A request of the REST interface that reads contents: it takes its turn among the calls, and room for what it reads.
+struct Reading {
+    cx: CallCx,
+    _place: TakenPlace,
+}
+
+impl Reading {
+    async fn begin(app: &App, at: &At) -> Result<Self> {
+        let place = app.engine.enter(at.workspace, at.caller).await?;
+        let cx = app.engine.outside_tools("read", at.workspace, at.caller, Role::Viewer).await?;
+        Ok(Self { cx, _place: place })
+    }
+
+    /// Waits for room for contents of these sizes, unless one is larger than an answer. Gives the largest size.
+    async fn make_room(&self, sizes: &[i64]) -> Result<i64> {
+        let largest = sizes.iter().copied().max().unwrap_or(0);
+        check_size(largest, self.cx.limits.response_bytes)?;
+        let all = sizes.iter().map(|size| u64::try_from(*size).unwrap_or(0)).sum();
+        self.cx.workspace.make_room(all).await?;
+        Ok(largest)
+    }
 }
 
 pub(crate) async fn versions(State(app): State<Arc<App>>, at: At, query: Params) -> Answer {
@@ -107,9 +139,14 @@ pub(crate) async fn version(State(app): State<Arc<App>>, at: At) -> Answer {
         shown: Shown,
     }
     let (file, version) = (at.id(&app, "file").await?, at.id(&app, "version").await?);
-    let (version, content) = app.store.version(at.access(Role::Viewer), file, version).await?;
-    within_limit(&app, version.size)?;
-    ok(&Body { version, shown: Shown::of(Some(content))? })
+    let access = at.access(Role::Viewer);
+    let reading = Reading::begin(&app, &at).await?;
+    let (mut version, mut content) = app.store.version(access, file, version, SMALL_BYTES).await?;
+    if content.is_none() {
+        let most_bytes = reading.make_room(&[version.size]).await?;
+        (version, content) = app.store.version(access, file, version.id, most_bytes).await?;
+    }
+    ok_within(&Body { version, shown: Shown::of(content)? }, app.settings.limits.response_bytes)
 }
 
 pub(crate) async fn trash(State(app): State<Arc<App>>, at: At, query: Params) -> Answer {
@@ -122,7 +159,8 @@ pub(crate) async fn trash(State(app): State<Arc<App>>, at: At, query: Params) ->
 pub(crate) async fn restore(State(app): State<Arc<App>>, at: At) -> Answer {
     let file: FileId = at.id(&app, "file").await?;
     commit(&app, &at, "restore", Changeset::one(Change::Restore(file))).await?;
-    let restored = app.store.file(at.access(Role::Viewer), file).await?;
+    // Only the entry is shown.
+    let restored = app.store.file(at.access(Role::Viewer), file, 0).await?;
     ok(&json!({ "file": FileInfo::from(restored.entry) }))
 }
 
@@ -159,42 +197,60 @@ pub(crate) async fn commits(State(app): State<Arc<App>>, at: At, query: Params) 
 
 pub(crate) async fn diff(State(app): State<Arc<App>>, at: At) -> Answer {
     let id: CommitId = at.id(&app, "commit").await?;
+    let reading = Reading::begin(&app, &at).await?;
     let commit = app.store.commit_info(at.access(Role::Viewer), id).await?;
     let limit = app.settings.limits.response_bytes;
     let mut text = String::new();
     for effect in toolrest_ops::without_detours(commit.changes) {
         let path = effect.path.clone();
-        match contents(&app, &at, &effect).await {
-            Ok((before, after)) => text += &toolrest_ops::effect_diff(effect, before, after, limit).await?,
+        match contents(&app, &at, &reading, &effect).await {
+            Ok((before, after)) => text += &toolrest_ops::effect_diff(&reading.cx, effect, before, after).await?,
             // The rest is worth showing, but not as if this were all.
-            Err(error) if error.kind == ErrorKind::NotFound => {
+            Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::ResponseTooLarge) => {
                 text.extend(["# ", path.as_str(), ": ", &error.message, "\n"]);
             }
             Err(error) => return Err(error.into()),
         }
-        within_limit(&app, i64::try_from(text.len()).unwrap_or(i64::MAX))?;
+        check_size(i64::try_from(text.len()).unwrap_or(i64::MAX), limit)?;
     }
-    ok(&json!({ "diff": text }))
+    ok_within(&json!({ "diff": text }), limit)
 }
 
 /// What a file held before an effect and after it.
-async fn contents(app: &App, at: &At, effect: &Effect) -> Result<(Option<Content>, Option<Content>)> {
+async fn contents(
+    app: &App,
+    at: &At,
+    reading: &Reading,
+    effect: &Effect,
+) -> Result<(Option<Content>, Option<Content>)> {
     let access = at.access(Role::Viewer);
-    let read = async |version: VersionId| Ok(app.store.version(access, effect.file_id, version).await?.1);
-    let told = match (effect.op, effect.version_id) {
-        (EffectKind::Touch | EffectKind::Move, _) | (_, None) => return Ok((None, None)),
-        (_, Some(version)) => Some(read(version).await?),
+    let (EffectKind::Create | EffectKind::Update | EffectKind::Remove | EffectKind::Restore, Some(version)) =
+        (effect.op, effect.version_id)
+    else {
+        return Ok((None, None));
     };
-    Ok(match effect.op {
-        EffectKind::Remove => (told, None),
+    let (before, after) = match effect.op {
+        EffectKind::Remove => (Some(version), None),
         EffectKind::Update => {
             let page = Page { before: effect.after, limit: 1 };
             let earlier = app.store.versions(access, effect.file_id, page).await?;
             let before = earlier.first().map(|version| version.id);
-            (Some(read(before.ok_or_else(|| ToolError::file_not_found(&effect.path))?).await?), told)
+            (Some(before.ok_or_else(|| ToolError::file_not_found(&effect.path))?), Some(version))
         }
-        _ => (None, told),
-    })
+        _ => (None, Some(version)),
+    };
+    // Contents that are small are read at once; of others the size is asked first.
+    let read = async |version: Option<VersionId>, most_bytes: i64| -> Result<_> {
+        let Some(version) = version else { return Ok((0, None)) };
+        let (version, content) = app.store.version(access, effect.file_id, version, most_bytes).await?;
+        Ok((version.size, content))
+    };
+    let (mut old, mut new) = (read(before, SMALL_BYTES).await?, read(after, SMALL_BYTES).await?);
+    if old.0.max(new.0) > SMALL_BYTES {
+        let most_bytes = reading.make_room(&[old.0, new.0]).await?;
+        (old, new) = (read(before, most_bytes).await?, read(after, most_bytes).await?);
+    }
+    Ok((old.1, new.1))
 }
 
 /// What an undo is told.
@@ -239,8 +295,8 @@ pub(crate) async fn calls(State(app): State<Arc<App>>, at: At, query: Params) ->
     ok(&json!({ "calls": calls, "truncated": truncated }))
 }
 
-fn within_limit(app: &App, size: i64) -> Result<()> {
-    let limit = app.settings.limits.response_bytes;
+/// Refuses a content that no answer can hold.
+fn check_size(size: i64, limit: usize) -> Result<()> {
     if usize::try_from(size).is_ok_and(|size| size <= limit) {
         return Ok(());
     }
@@ -262,6 +318,7 @@ fn cut<T>(limit: u32, mut entries: Vec<T>) -> (Vec<T>, bool) {
 }
 
 async fn commit(app: &App, at: &At, name: &'static str, changes: Changeset) -> Result<Commit> {
+    let _place = app.engine.enter(at.workspace, at.caller).await?;
     let cx: CallCx = app.engine.outside_tools(name, at.workspace, at.caller, Role::Editor).await?;
     cx.workspace.commit(changes, &cx).await
 }

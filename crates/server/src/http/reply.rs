@@ -3,7 +3,7 @@
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
-use toolrest_core::{Reply, ToolError};
+use toolrest_core::{ErrorKind, Reply, ToolError, to_json_within};
 use toolrest_toolsets::{errors, workspace};
 
 /// An error of the REST interface, in the shape of specification 000.
@@ -43,6 +43,15 @@ pub(crate) fn reply(reply: Reply) -> Response {
 pub(crate) fn ok(value: &impl Serialize) -> Answer {
     let body = serde_json::to_vec(value).map_err(ToolError::internal)?;
     Ok(json(200, body))
+}
+
+/// Sends a value as JSON, unless that takes more bytes than the limit.
+pub(crate) fn ok_within(value: &impl Serialize, limit_bytes: usize) -> Answer {
+    let body = to_json_within(value, limit_bytes)?.ok_or_else(|| {
+        let message = format!("The answer is over the limit of {limit_bytes} bytes");
+        ToolError::new(ErrorKind::ResponseTooLarge, message)
+    })?;
+    Ok(json(200, body.into_bytes()))
 }
 
 fn json(status: u16, body: Vec<u8>) -> Response {

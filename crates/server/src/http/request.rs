@@ -15,9 +15,8 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use toolrest_core::{
-    Access, Caller, ErrorKind, JsonText, Result, Role, ToolError, WorkspaceId, WsPath, without_position,
-};
+use tokio::time::Instant;
+use toolrest_core::{Access, Caller, ErrorKind, Result, Role, ToolError, WorkspaceId, WsPath, bind, without_position};
 use toolrest_ops::outside::AddressRange;
 use toolrest_store::Page;
 
@@ -232,29 +231,23 @@ pub(crate) async fn json<T: DeserializeOwned>(request: Request, app: &App, limit
     }
     let patience = Duration::from_millis(app.settings.limits.call_timeout_ms);
     let scope = scope(request.extensions());
-    let body = tokio::time::timeout(patience, collect(request.into_body(), limit_bytes, &app.budget, &scope));
+    let window = STEADY_WINDOW.min(patience / 2);
+    let body = collect(request.into_body(), limit_bytes, window, &app.budget, &scope);
     let late = |_| ToolError::new(ErrorKind::Timeout, "The body did not arrive in time");
-    let body = body.await.map_err(late)??;
+    let body = tokio::time::timeout(patience, body).await.map_err(late)??;
     if body.trim_ascii_start().first() != Some(&b'{') && serde_json::from_slice::<IgnoredAny>(&body).is_ok() {
         return Err(ToolError::new(ErrorKind::InvalidArgument, "The body must be a JSON object"));
     }
-    // Larger bodies are those of tools, whose arguments are looked at when they are bound.
-    if body.len() <= SMALL_BYTES
-        && let Ok(text) = str::from_utf8(&body)
-        && let Ok(json) = JsonText::parse(text.to_owned())
-    {
-        json.check_unique_keys().map_err(|error| bad_request(error.message))?;
+    match serde_json::from_slice(&body) {
+        Ok(read) => Ok(read),
+        // Read once more, to tell JSON that is broken from JSON that does not fit.
+        Err(_) => bind(&serde_json::from_slice(&body).map_err(|error| not_json(&error))?),
     }
-    serde_json::from_slice(&body).map_err(|error| {
-        let message = without_position(&error.to_string());
-        if error.is_syntax() || error.is_eof() {
-            let place = format!("line {}, column {}", error.line(), error.column());
-            return bad_request(format!("The body is not valid JSON: {message} ({place} of the body)"));
-        }
-        let missing = message.strip_prefix("missing field `").and_then(|rest| rest.split('`').next());
-        let error = ToolError::new(ErrorKind::InvalidArgument, message.clone());
-        if let Some(name) = missing { error.about(name) } else { error }
-    })
+}
+
+fn not_json(error: &serde_json::Error) -> ToolError {
+    let (message, line, column) = (without_position(&error.to_string()), error.line(), error.column());
+    bad_request(format!("The body is not valid JSON: {message} (line {line}, column {column} of the body)"))
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
@@ -266,38 +259,55 @@ fn is_json(headers: &HeaderMap) -> bool {
 /// How much of a body that is too long is read at least.
 const DRAINED_BYTES: usize = 64 << 20;
 
+/// A body must keep arriving: in each window of this time so many bytes, or its end.
+const STEADY_WINDOW: Duration = Duration::from_secs(15);
+const STEADY_BYTES: usize = 64 << 10;
+
 /// Collects a body, in room that the request holds until it is answered. One that is too long is read to its end, within
-/// reason, so that the sender gets to see the answer.
-async fn collect(mut body: Body, limit: usize, budget: &Budget, scope: &Scope) -> Result<Vec<u8>> {
+/// reason, so that the sender gets to see the answer. One that hardly arrives is given up: it holds room of others.
+async fn collect(mut body: Body, limit: usize, window: Duration, budget: &Budget, scope: &Scope) -> Result<Vec<u8>> {
     let announced = hyper::body::Body::size_hint(&body).exact().and_then(|size| usize::try_from(size).ok());
-    let caller = scope.caller();
-    let mut room = announced.unwrap_or(SMALL_BYTES).min(limit);
-    scope.hold(budget.reserve(&caller, room).await?);
-    let mut bytes = Vec::with_capacity(room);
+    let announced = announced.map(|size| size.min(limit));
+    let mut room = budget.body_room(&scope.caller(), announced).await?;
+    let mut bytes = Vec::with_capacity(announced.unwrap_or(SMALL_BYTES).min(limit));
     let mut total = 0_usize;
-    while let Some(frame) = body.frame().await {
+    let (mut window_end, mut wanted) = (Instant::now() + window, STEADY_BYTES);
+    loop {
+        let frame = tokio::time::timeout_at(window_end, body.frame()).await;
+        let frame = frame.map_err(|_| too_slow(window))?;
+        let Some(frame) = frame else { break };
         let frame = frame.map_err(|error| bad_request(format!("The body could not be read: {error}")))?;
         let Some(data) = frame.data_ref() else { continue };
         total = total.saturating_add(data.len());
         if total <= limit {
-            // Only a body of unknown length outgrows its room.
-            while total > room {
-                let more = room.min(limit - room).max(1);
-                scope.hold(budget.reserve(&caller, more).await?);
-                room += more;
-            }
+            let before = Instant::now();
+            room.grow(total).await?;
+            // The sender is not to blame for this wait.
+            window_end += before.elapsed();
             bytes.extend_from_slice(data);
         } else if total > limit.saturating_mul(4).max(DRAINED_BYTES) {
             break;
         } else {
             bytes = Vec::new();
         }
+        if total >= wanted {
+            (window_end, wanted) = (Instant::now() + window, total.saturating_add(STEADY_BYTES));
+        }
     }
+    scope.hold(room.into_held());
     if total > limit {
         let message = format!("The body is over the limit of {limit} bytes");
         return Err(ToolError::new(ErrorKind::PayloadTooLarge, message));
     }
     Ok(bytes)
+}
+
+fn too_slow(window: Duration) -> ToolError {
+    let message = format!(
+        "The body arrives too slowly: {STEADY_BYTES} bytes, or its end, must arrive every {} seconds",
+        window.as_secs_f64()
+    );
+    ToolError::new(ErrorKind::Timeout, message)
 }
 
 fn bad_request(message: String) -> ToolError {

@@ -78,6 +78,13 @@ impl AccountStore for Postgres {
         })
     }
 
+    async fn session(&self, token_hash: [u8; 32]) -> Result<Option<(UserId, Timestamp)>> {
+        let sql = "SELECT user_id, expires_at FROM sessions
+                   WHERE token_hash = $1 AND spent_at IS NULL AND expires_at > $2";
+        let rows = self.look(sql, &[&&token_hash[..], &now()]).await?;
+        Ok(rows.first().map(|row| (UserId(row.get(0)), row.get(1))))
+    }
+
     async fn close_session(&self, token_hash: [u8; 32]) -> Result<bool> {
         let sql = "DELETE FROM sessions WHERE family = (SELECT family FROM sessions WHERE token_hash = $1)
                    RETURNING 1";

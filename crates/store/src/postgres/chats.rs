@@ -23,6 +23,10 @@ static CHAT: LazyLock<String> = LazyLock::new(|| {
 pub(super) const MESSAGES: &str =
     "SELECT id, role, content, created_at FROM chat_messages WHERE ws = $1 AND chat_id = $2 ORDER BY seq";
 
+/// How many bytes the messages of a chat have.
+const BYTES: &str =
+    "SELECT coalesce(sum(octet_length(content)), 0)::bigint FROM chat_messages WHERE ws = $1 AND chat_id = $2";
+
 pub(super) async fn create(store: &Postgres, access: Access, title: String) -> Result<Chat> {
     let folder = WsPath::posix("/chats")?;
     make_folder(store, access, &folder).await?;
@@ -100,9 +104,7 @@ pub(super) async fn add_message(
         transaction.rollback().await?;
         return Err(error);
     }
-    let size =
-        "SELECT coalesce(sum(octet_length(content)), 0)::bigint FROM chat_messages WHERE ws = $1 AND chat_id = $2";
-    let rows = transaction.query(size, &[&access.workspace.0, &chat.0]).await?;
+    let rows = transaction.query(BYTES, &[&access.workspace.0, &chat.0]).await?;
     let size: i64 = rows.first().map_or(0, |row| row.get(0));
     if let Err(error) = Chat::check_room(size, &message) {
         transaction.rollback().await?;
@@ -129,6 +131,11 @@ pub(super) async fn read(store: &Postgres, access: Access, chat: ChatId) -> Resu
 }
 
 impl Postgres {
+    /// How many bytes the messages of a chat have.
+    pub(super) async fn chat_bytes(&self, ws: WorkspaceId, chat: FileId) -> Result<i64> {
+        Ok(self.look(BYTES, &[&ws.0, &chat.0]).await?.first().map_or(0, |row| row.get(0)))
+    }
+
     /// What was said in a chat, in order.
     pub(super) async fn messages(&self, ws: WorkspaceId, chat: FileId) -> Result<Vec<Message>> {
         Ok(self.look(MESSAGES, &[&ws.0, &chat.0]).await?.iter().map(|row| message(row, 0)).collect())

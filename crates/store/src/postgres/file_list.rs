@@ -37,7 +37,7 @@ static ALL: LazyLock<String> =
 /// What a look at the changes tells.
 struct Look {
     moment: Moment,
-    settings: WorkspaceSettings,
+    settings: Option<WorkspaceSettings>,
     /// None if that is not known.
     changed: Option<Rows>,
 }

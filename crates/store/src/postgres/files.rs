@@ -88,6 +88,10 @@ impl Postgres {
         match found {
             None => Ok(None),
             Some(found) if found.is_virtual => {
+                let size = self.chat_bytes(access.workspace, found.id).await?;
+                if size > most_bytes {
+                    return Ok(Some(Chat::too_large(found, size)));
+                }
                 let messages = self.messages(access.workspace, found.id).await?;
                 Chat::of(&found, messages).into_file(found).map(Some)
             }
@@ -168,8 +172,8 @@ impl FileStore for Postgres {
         self.searcher.search(Arc::new(self.clone()), access, search).await
     }
 
-    async fn file(&self, access: Access, id: FileId) -> Result<File> {
-        self.read_one(&READ_BY_ID, access, &id.0, i64::MAX).await?.ok_or_else(|| no_such_file(id))
+    async fn file(&self, access: Access, id: FileId, most_bytes: i64) -> Result<File> {
+        self.read_one(&READ_BY_ID, access, &id.0, most_bytes).await?.ok_or_else(|| no_such_file(id))
     }
 
     async fn versions(&self, access: Access, id: FileId, page: Page<i64>) -> Result<Vec<Version>> {
@@ -190,17 +194,25 @@ impl FileStore for Postgres {
         rows.iter().filter(|row| has_id(row, 2)).map(|row| version(row, 2)).collect()
     }
 
-    async fn version(&self, access: Access, id: FileId, version_id: VersionId) -> Result<(Version, Content)> {
+    async fn version(
+        &self,
+        access: Access,
+        id: FileId,
+        version_id: VersionId,
+        most_bytes: i64,
+    ) -> Result<(Version, Option<Content>)> {
         let sql = "SELECT m.role, v.id, v.seq, v.hash, v.size, v.author, v.commit_id, v.created_at,
-                       v.form, b.encoding, b.size, b.data
+                       v.form, b.encoding, b.size, CASE WHEN v.size <= $5 THEN b.data END
                    FROM members m
                    LEFT JOIN versions v ON v.ws = m.ws AND v.file_id = $3 AND v.id = $4
                    LEFT JOIN blobs b ON b.ws = v.ws AND b.key = v.blob
                    WHERE m.ws = $1 AND m.user_id = $2";
-        let rows = self.look(sql, &[&access.workspace.0, &access.user.0, &id.0, &version_id.0]).await?;
+        let rows = self.look(sql, &[&access.workspace.0, &access.user.0, &id.0, &version_id.0, &most_bytes]).await?;
         authorised(access, &rows, 0)?;
         let row = rows.first().filter(|row| has_id(row, 1)).ok_or_else(|| no_such_version(version_id))?;
-        Ok((version(row, 1)?, decode(row.get(8), row.get(9), row.get(10), row.get(11))?))
+        let data: Option<&[u8]> = row.get(11);
+        let content = data.map(|data| decode(row.get(8), row.get(9), row.get(10), data)).transpose()?;
+        Ok((version(row, 1)?, content))
     }
 
     async fn trash(&self, access: Access, page: Page<FileId>) -> Result<Vec<Entry>> {

@@ -3,10 +3,9 @@
 use super::Postgres;
 use super::row::{authorised, listed};
 use crate::blob::stored_bytes;
-use crate::history::{FolderCommit, FolderHistory, Recorded, excess};
+use crate::history::{FolderCommit, FolderHistory, Limited, Recorded, excess};
 use async_trait::async_trait;
 use toolrest_core::{Access, Changeset, ContentHash, Listed, Result, ToolError, WorkspaceId, WsPath};
-use uuid::Uuid;
 
 const VIRTUAL_FILES: &str = "SELECT path, display_name, kind, is_virtual, CASE WHEN is_virtual THEN octet_length(coalesce(display_name, name))::bigint + 1 + (
         SELECT coalesce(sum(octet_length(m.role) + octet_length(m.content) + 4), 0)::bigint FROM chat_messages m
@@ -28,21 +27,11 @@ impl Postgres {
     /// Keeps the history of each folder within its limit.
     pub(super) async fn limit_folder_history(&self, limit_bytes: u64) -> Result<u64> {
         let limit = i64::try_from(limit_bytes).unwrap_or(i64::MAX);
-        let sql = "SELECT w.id, sum(octet_length(b.data))::bigint FROM workspaces w JOIN blobs b ON b.ws = w.id
+        let sql = "SELECT w.id FROM workspaces w JOIN blobs b ON b.ws = w.id
                    WHERE w.kind = 1 AND w.deleted_at IS NULL GROUP BY w.id HAVING sum(octet_length(b.data)) > $1";
         let mut dropped = 0;
         for row in self.look(sql, &[&limit]).await? {
-            let (ws, mut total): (Uuid, i64) = (row.get(0), row.get(1));
-            while total > limit {
-                let oldest = self.look(OLDEST, &[&ws]).await?;
-                let count = excess(oldest.iter().map(|row| row.get::<_, i64>(1)), total, limit);
-                let keys: Vec<&[u8]> = oldest[..count].iter().map(|row| row.get(0)).collect();
-                if keys.is_empty() {
-                    break;
-                }
-                dropped += self.change(DROP, &[&ws, &keys]).await?.len() as u64;
-                total -= oldest[..count].iter().map(|row| row.get::<_, i64>(1)).sum::<i64>();
-            }
+            dropped += self.limit_history(WorkspaceId(row.get(0)), limit_bytes).await?.dropped;
         }
         Ok(dropped)
     }
@@ -71,6 +60,25 @@ impl FolderHistory for Postgres {
         let rows = self.look(sql, &[&access.workspace.0, &access.user.0]).await?;
         authorised(access, &rows, 0)?;
         Ok(rows.first().map_or(0, |row| row.get::<_, i64>(1).unsigned_abs()))
+    }
+
+    async fn limit_history(&self, workspace: WorkspaceId, limit_bytes: u64) -> Result<Limited> {
+        let limit = i64::try_from(limit_bytes).unwrap_or(i64::MAX);
+        let sql = "SELECT coalesce(sum(octet_length(data)), 0)::bigint FROM blobs WHERE ws = $1";
+        let rows = self.look(sql, &[&workspace.0]).await?;
+        let mut total: i64 = rows.first().map_or(0, |row| row.get(0));
+        let mut dropped = 0;
+        while total > limit {
+            let oldest = self.look(OLDEST, &[&workspace.0]).await?;
+            let count = excess(oldest.iter().map(|row| row.get::<_, i64>(1)), total, limit);
+            let keys: Vec<&[u8]> = oldest[..count].iter().map(|row| row.get(0)).collect();
+            if keys.is_empty() {
+                break;
+            }
+            dropped += self.change(DROP, &[&workspace.0, &keys]).await?.len() as u64;
+            total -= oldest[..count].iter().map(|row| row.get::<_, i64>(1)).sum::<i64>();
+        }
+        Ok(Limited { dropped, left_bytes: total.unsigned_abs() })
     }
 
     async fn virtual_files(&self, access: Access) -> Result<Vec<Listed>> {

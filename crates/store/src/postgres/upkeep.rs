@@ -114,6 +114,10 @@ impl Store for Postgres {
         Ok(())
     }
 
+    async fn renew_versions(&self) -> Result<bool> {
+        self.renew_some().await
+    }
+
     async fn purge(&self, purge: Purge) -> Result<Purged> {
         let mut purged = Purged::default();
         self.change("DELETE FROM sessions WHERE expires_at < $1", &[&now()]).await?;
@@ -214,8 +218,10 @@ impl Postgres {
         // One pass over the versions of these workspaces; an index for this alone would make every write dearer.
         let blobs = transaction
             .query(
-                "DELETE FROM blobs b WHERE b.ws = ANY($1)
-                 AND NOT EXISTS (SELECT 1 FROM versions v WHERE v.ws = b.ws AND v.blob = b.key) RETURNING b.ws, b.size",
+                // Those of folders are not counted.
+                "DELETE FROM blobs b USING workspaces w WHERE b.ws = ANY($1) AND w.id = b.ws
+                 AND NOT EXISTS (SELECT 1 FROM versions v WHERE v.ws = b.ws AND v.blob = b.key)
+                 RETURNING b.ws, CASE w.kind WHEN 0 THEN b.size ELSE 0 END",
                 &[&workspaces],
             )
             .await?;

@@ -82,7 +82,7 @@ impl WorkspaceStore for Postgres {
         }
         transaction.commit().await?;
         transaction.finished();
-        let (role, settings) = (Role::Owner, WorkspaceSettings::default());
+        let (role, settings) = (Role::Owner, Some(WorkspaceSettings::default()));
         Ok(WorkspaceInfo { id, name, owner_id: owner, role, place, settings, created_at: at, updated_at: at })
     }
 
@@ -110,20 +110,23 @@ impl WorkspaceStore for Postgres {
 
     async fn change_workspace(&self, access: Access, change: WorkspaceChange) -> Result<WorkspaceInfo> {
         let settings = change.settings_json()?;
+        // Settings that cannot be read are replaced.
+        let is_readable = settings.is_none() || self.workspace(access).await?.settings.is_some();
         let sql = "WITH me AS (SELECT role FROM members WHERE ws = $1 AND user_id = $2), changed AS (
                 UPDATE workspaces w SET name = coalesce($4, name), updated_at = $6, settings = CASE
-                    WHEN $5::text::jsonb -> 'run' IS NULL THEN settings
+                    WHEN $5::text::jsonb -> 'run' IS NULL THEN CASE WHEN $7 THEN settings ELSE '{}' END
                     WHEN jsonb_typeof($5::text::jsonb -> 'run') = 'null' THEN '{}'
                     ELSE jsonb_build_object('run', jsonb_strip_nulls(
-                        coalesce(settings::jsonb -> 'run', '{}') || ($5::text::jsonb -> 'run')))::text
+                        coalesce((CASE WHEN $7 THEN settings ELSE '{}' END)::jsonb -> 'run', '{}')
+                            || ($5::text::jsonb -> 'run')))::text
                 END
                 FROM me WHERE w.id = $1 AND me.role >= $3
                 RETURNING w.id, w.name, w.owner_id, w.created_at, w.updated_at, w.kind, w.root, w.settings
             )
             SELECT c.id, c.name, c.owner_id, me.role, c.created_at, c.updated_at, c.kind, c.root, c.settings
             FROM me LEFT JOIN changed c ON true";
-        let params: [&(dyn ToSql + Sync); 6] =
-            [&access.workspace.0, &access.user.0, &access.need.code(), &change.name, &settings, &now()];
+        let params: [&(dyn ToSql + Sync); 7] =
+            [&access.workspace.0, &access.user.0, &access.need.code(), &change.name, &settings, &now(), &is_readable];
         let rows = self.change(sql, &params).await?;
         authorised(access, &rows, 3)?;
         rows.first().map(info).ok_or_else(|| ToolError::internal("a workspace vanished"))

@@ -6,7 +6,7 @@ use crate::accounts::{AccountStore, Attempt, Credentials, NewUser, Rotation, Ses
 use async_trait::async_trait;
 use rusqlite::{Connection, ErrorCode, Row};
 use std::time::Duration;
-use toolrest_core::{Result, ToolError, UserId, now};
+use toolrest_core::{Result, Timestamp, ToolError, UserId, now};
 use uuid::Uuid;
 
 pub(super) const USER_COLUMNS: &str = "id, email, full_name, created_at, updated_at, disabled_at, token_epoch";
@@ -107,6 +107,15 @@ impl AccountStore for Sqlite {
             run(db, "UPDATE sessions SET spent_at = ?2 WHERE token_hash = ?1", (token_hash, now))?;
             insert_session(db, user, family, &next)?;
             Ok(Rotation::Rotated(UserId(user)))
+        })
+        .await
+    }
+
+    async fn session(&self, token_hash: [u8; 32]) -> Result<Option<(UserId, Timestamp)>> {
+        self.read(move |db| {
+            let sql = "SELECT user_id, expires_at FROM sessions
+                       WHERE token_hash = ?1 AND spent_at IS NULL AND expires_at > ?2";
+            find(db, sql, (token_hash, micros(now())), |row| Ok((UserId(row.get(0)?), time(row, 1)?)))
         })
         .await
     }

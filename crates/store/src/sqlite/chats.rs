@@ -38,11 +38,9 @@ pub(super) fn add_message(
     find_chat(db, access.workspace, chat)?;
     let message = Message { id: Uuid::now_v7(), role, content, created_at: now() };
     let at = micros(message.created_at);
-    let sql = "SELECT coalesce(max(seq), 0) + 1, coalesce(sum(octet_length(content)), 0) FROM chat_messages
-               WHERE ws = ?1 AND chat_id = ?2";
-    let found: Option<(i64, i64)> = find(db, sql, (ws, chat.0), |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let (seq, size) = found.unwrap_or((1, 0));
-    Chat::check_room(size, &message)?;
+    let sql = "SELECT coalesce(max(seq), 0) + 1 FROM chat_messages WHERE ws = ?1 AND chat_id = ?2";
+    let seq: i64 = find(db, sql, (ws, chat.0), |row| row.get(0))?.unwrap_or(1);
+    Chat::check_room(bytes(db, access.workspace, FileId(chat.0))?, &message)?;
     run(
         db,
         "INSERT INTO chat_messages (ws, chat_id, seq, id, role, content, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
@@ -58,6 +56,12 @@ pub(super) fn read(db: &Connection, access: Access, chat: ChatId) -> Result<Chat
     let row = find_chat(db, access.workspace, chat)?;
     let messages = messages(db, access.workspace, row.id)?;
     Ok(Chat::of(&row, messages))
+}
+
+/// How many bytes the messages of a chat have.
+pub(super) fn bytes(db: &Connection, ws: WorkspaceId, chat: FileId) -> Result<i64> {
+    let sql = "SELECT coalesce(sum(octet_length(content)), 0) FROM chat_messages WHERE ws = ?1 AND chat_id = ?2";
+    Ok(find(db, sql, (ws.0, chat.0), |row| row.get(0))?.unwrap_or(0))
 }
 
 /// What was said in a chat, in order.

@@ -14,11 +14,11 @@ use toolrest_core::{
     WsPath, now,
 };
 
-/// Keeps a commit that was made in a folder, unless it is kept already.
-pub(super) fn record(db: &Connection, commit: &FolderCommit) -> Result<()> {
+/// Keeps a commit that was made in a folder, unless it is kept already; tells whether it was not.
+pub(super) fn record(db: &Connection, commit: &FolderCommit) -> Result<bool> {
     let known = "SELECT 1 FROM commits WHERE ws = ?1 AND id = ?2";
     if find(db, known, (commit.workspace.0, commit.id.0), |_| Ok(()))?.is_some() {
-        return Ok(());
+        return Ok(false);
     }
     let writer = Writer { db, ws: commit.workspace, at: commit.at, commit: commit.id, call: &commit.call };
     for content in &commit.contents {
@@ -33,7 +33,8 @@ pub(super) fn record(db: &Connection, commit: &FolderCommit) -> Result<()> {
     for op in &commit.plan.ops {
         writer.op(op)?;
     }
-    writer.record(&commit.plan, commit.undoes)
+    writer.record(&commit.plan, commit.undoes)?;
+    Ok(true)
 }
 
 /// Plans and applies a changeset inside the writer's transaction. Tells also how many bytes are stored by it.

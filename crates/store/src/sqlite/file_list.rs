@@ -17,7 +17,7 @@ const CHANGES_MOST: Cursor = 5_000;
 
 /// What can be told of a workspace without its files.
 struct Glimpse {
-    settings: WorkspaceSettings,
+    settings: Option<WorkspaceSettings>,
     oldest: Cursor,
     newest: Cursor,
 }

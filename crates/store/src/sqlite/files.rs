@@ -1,11 +1,12 @@
 //! Reading files and their history.
 
 use super::row::{FILE_COLUMNS, LISTED_COLUMNS, authorised, collect, file, find, hash, listed, version};
+use super::staging::Staged;
 use super::{Sqlite, chats, slices};
-use crate::blob::{Compression, decode, prepare};
+use crate::blob::{Compression, Prepared, decode, prepare};
 use crate::files::{CallInfo, Chat, FileStore, Message, Page};
 use crate::plan::{FileRow, no_such_file};
-use crate::quota;
+use crate::quota::{self, Reserved};
 use crate::store::{no_such_commit, no_such_version, not_a_folder};
 use async_trait::async_trait;
 use rusqlite::{Connection, Row};
@@ -29,6 +30,10 @@ pub(super) fn by_id(db: &Connection, ws: WorkspaceId, id: FileId) -> Result<Opti
 
 fn with_content(db: &Connection, ws: WorkspaceId, row: FileRow, most_bytes: i64) -> Result<File> {
     if row.is_virtual {
+        let size = chats::bytes(db, ws, row.id)?;
+        if size > most_bytes {
+            return Ok(Chat::too_large(row, size));
+        }
         let messages = chats::messages(db, ws, row.id)?;
         return Chat::of(&row, messages).into_file(row);
     }
@@ -64,7 +69,38 @@ fn with_changes((mut info, changes): (CommitInfo, String)) -> Result<CommitInfo>
     Ok(info)
 }
 
+/// Counts what a write has stored, once it is made.
+fn settle<T>(reserved: Reserved, bytes: i64) -> impl FnOnce(&Result<T>) {
+    move |written| {
+        if written.is_ok() {
+            reserved.settle(bytes);
+        }
+    }
+}
+
 const COMMIT: &str = "SELECT id, call_id, toolset, tool, author, created_at, undoes, changes FROM commits";
+
+impl Sqlite {
+    /// Stores large contents ahead, then commits.
+    async fn commit_staged(
+        &self,
+        access: Access,
+        changes: Changeset,
+        contents: Vec<Option<Prepared>>,
+        call: CallInfo,
+        staged: Staged,
+    ) -> Result<Commit> {
+        let contents = Arc::new(contents);
+        self.stage(access.workspace, Some(access), &contents, |contents| contents.iter().flatten().collect()).await?;
+        let apply = move |db: &Connection| super::commits::apply(db, access, &changes, &contents, &call);
+        let note = move |committed: &Result<(Commit, i64)>| {
+            if let Ok((Commit { id: Some(_), .. }, stored)) = committed {
+                staged.committed(*stored);
+            }
+        };
+        Ok(self.write_then(apply, note).await?.0)
+    }
+}
 
 #[async_trait]
 impl FileStore for Sqlite {
@@ -128,24 +164,24 @@ impl FileStore for Sqlite {
 
     async fn commit(&self, access: Access, changes: Changeset, call: CallInfo) -> Result<Commit> {
         let (changes, contents) = prepare(changes, Compression::Off).await?;
-        let reserved = quota::reserve(self, access, quota::most(&changes, &contents)).await?;
-        let contents = Arc::new(contents);
-        self.stage(access.workspace, Some(access), &contents, |contents| contents.iter().flatten().collect()).await?;
-        let apply = move |db: &Connection| super::commits::apply(db, access, &changes, &contents, &call);
-        let (commit, stored) = self.write(apply).await?;
-        reserved.settle(stored);
-        Ok(commit)
+        let room = quota::reserve(self, access, quota::most(&changes, &contents)).await?;
+        let staged = self.staging.begin(access.workspace, &contents.iter().flatten().collect::<Vec<_>>(), Some(room));
+        let committed = self.commit_staged(access, changes, contents, call, staged).await;
+        if committed.is_err() {
+            self.remove_abandoned(access.workspace).await;
+        }
+        committed
     }
 
     async fn search(&self, access: Access, search: Search) -> Result<Found> {
         self.searcher.search(self.searchable(), access, search).await
     }
 
-    async fn file(&self, access: Access, id: FileId) -> Result<File> {
+    async fn file(&self, access: Access, id: FileId, most_bytes: i64) -> Result<File> {
         Sqlite::read(self, move |db| {
             authorised(db, access)?;
             let row = by_id(db, access.workspace, id)?.ok_or_else(|| no_such_file(id))?;
-            with_content(db, access.workspace, row, i64::MAX)
+            with_content(db, access.workspace, row, most_bytes)
         })
         .await
     }
@@ -162,7 +198,13 @@ impl FileStore for Sqlite {
         .await
     }
 
-    async fn version(&self, access: Access, id: FileId, version_id: VersionId) -> Result<(Version, Content)> {
+    async fn version(
+        &self,
+        access: Access,
+        id: FileId,
+        version_id: VersionId,
+        most_bytes: i64,
+    ) -> Result<(Version, Option<Content>)> {
         Sqlite::read(self, move |db| {
             authorised(db, access)?;
             let sql = "SELECT id, seq, hash, size, author, commit_id, created_at, blob, form FROM versions
@@ -171,7 +213,9 @@ impl FileStore for Sqlite {
                 Ok((version(row)?, hash(row, 7)?, row.get::<_, i16>(8)?))
             })?;
             let (version, key, form) = found.ok_or_else(|| no_such_version(version_id))?;
-            Ok((version, blob(db, access.workspace, key, form)?))
+            let is_wanted = version.size <= most_bytes;
+            let content = is_wanted.then(|| blob(db, access.workspace, key, form)).transpose()?;
+            Ok((version, content))
         })
         .await
     }
@@ -227,17 +271,14 @@ impl FileStore for Sqlite {
     async fn create_chat(&self, access: Access, title: String) -> Result<Chat> {
         let bytes = quota::cost(0, 2);
         let reserved = quota::reserve(self, access, bytes).await?;
-        let chat = self.write(move |db| chats::create(db, access, title)).await?;
-        reserved.settle(bytes);
-        Ok(chat)
+        self.write_then(move |db| chats::create(db, access, title), settle(reserved, bytes)).await
     }
 
     async fn add_message(&self, access: Access, chat: ChatId, role: String, content: String) -> Result<Message> {
         let bytes = quota::cost(i64::try_from(content.len()).map_err(ToolError::internal)?, 1);
         let reserved = quota::reserve(self, access, bytes).await?;
-        let message = self.write(move |db| chats::add_message(db, access, chat, role, content)).await?;
-        reserved.settle(bytes);
-        Ok(message)
+        let add = move |db: &Connection| chats::add_message(db, access, chat, role, content);
+        self.write_then(add, settle(reserved, bytes)).await
     }
 
     async fn chat(&self, access: Access, chat: ChatId) -> Result<Chat> {

@@ -2,40 +2,69 @@
 
 use super::commits::{record, view};
 use super::row::{LISTED_COLUMNS, authorised, collect, find, listed, run};
+use super::staging::{Staged, TURN_BYTES};
 use super::{Sqlite, slices};
-use crate::history::{FolderCommit, FolderHistory, Recorded, excess};
+use crate::history::{FolderCommit, FolderHistory, Limited, Recorded, excess};
 use async_trait::async_trait;
 use rusqlite::Connection;
 use std::sync::Arc;
 use toolrest_core::{Access, Changeset, ContentHash, Listed, Result, ToolError, WorkspaceId};
 use uuid::Uuid;
 
-/// How many contents are dropped at a time.
-const TURN: i64 = 500;
+/// How many contents are found at a time that can be dropped.
+const FOUND: i64 = 500;
+/// How often it is looked for such contents in vain, because somebody changed the folder meanwhile.
+const TRIES: usize = 3;
 
 fn total_bytes(db: &Connection, ws: Uuid) -> Result<i64> {
     let sql = "SELECT (SELECT coalesce(sum(length(data)), 0) FROM blobs WHERE ws = ?1)
-                    + (SELECT coalesce(sum(length(data)), 0) FROM blob_slices WHERE ws = ?1)";
+                    + (SELECT coalesce(sum(length(data)), 0) FROM blob_slices WHERE ws = ?1
+                       AND key IN (SELECT key FROM blobs WHERE ws = ?1 AND encoding >= 3))";
     Ok(find(db, sql, [ws], |row| row.get(0))?.unwrap_or(0))
 }
 
-/// Drops some of the oldest contents of a folder whose history is over the limit; tells how many. What a file holds now
-/// stays: it is what the next change is compared with.
-fn drop_oldest(db: &Connection, ws: Uuid, limit: i64) -> Result<usize> {
-    let total = total_bytes(db, ws)?;
+fn last_change(db: &Connection, ws: Uuid) -> Result<Option<i64>> {
+    Ok(find(db, "SELECT max(place) FROM changes WHERE ws = ?1", [ws], |row| row.get(0))?.flatten())
+}
+
+/// What can be dropped from the history of a folder.
+struct Droppable {
+    /// How many bytes the history takes.
+    total: i64,
+    /// The contents that have to go, the oldest first, with how many bytes each takes.
+    oldest: Vec<([u8; 32], i64)>,
+    /// The last change of the folder that is known.
+    last_change: Option<i64>,
+}
+
+/// Finds the oldest contents of a history that is over the limit. What a file holds now stays: it is what the next
+/// change is compared with.
+fn droppable(db: &Connection, ws: Uuid, limit: i64) -> Result<Droppable> {
+    let (total, last_change) = (total_bytes(db, ws)?, last_change(db, ws)?);
     if total <= limit {
-        return Ok(0);
+        return Ok(Droppable { total, oldest: Vec::new(), last_change });
     }
     let sql = "SELECT b.key, length(b.data) + coalesce((
-                   SELECT sum(length(s.data)) FROM blob_slices s WHERE s.ws = b.ws AND s.key = b.key), 0) FROM blobs b JOIN (
+                   SELECT sum(length(s.data)) FROM blob_slices s
+                   WHERE s.ws = b.ws AND s.key = b.key AND b.encoding >= 3), 0) FROM blobs b JOIN (
                    SELECT blob, max(created_at) AS last FROM versions WHERE ws = ?1 GROUP BY blob
                ) v ON v.blob = b.key
                WHERE b.ws = ?1 AND b.encoding <> 2 AND b.key NOT IN (
                    SELECT head_blob FROM files WHERE ws = ?1 AND deleted_at IS NULL AND head_blob IS NOT NULL)
                ORDER BY v.last LIMIT ?2";
-    let oldest: Vec<([u8; 32], i64)> = collect(db, sql, (ws, TURN), |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let count = excess(oldest.iter().map(|(_, bytes)| *bytes), total, limit);
-    for (key, _) in &oldest[..count] {
+    let mut oldest: Vec<([u8; 32], i64)> = collect(db, sql, (ws, FOUND), |row| Ok((row.get(0)?, row.get(1)?)))?;
+    oldest.truncate(excess(oldest.iter().map(|(_, bytes)| *bytes), total, limit));
+    Ok(Droppable { total, oldest, last_change })
+}
+
+/// Drops the first of these contents, as many as one transaction may; tells how many. None if the folder was changed
+/// since they were found: a file may hold one of them by now.
+fn drop_some(db: &Connection, ws: Uuid, found: &Droppable, from: usize) -> Result<usize> {
+    if last_change(db, ws)? != found.last_change {
+        return Ok(0);
+    }
+    let count = excess(found.oldest[from..].iter().map(|(_, bytes)| *bytes), TURN_BYTES, 0);
+    for (key, _) in &found.oldest[from..from + count] {
         run(db, "UPDATE blobs SET encoding = 2, data = x'' WHERE ws = ?1 AND key = ?2", (ws, key))?;
     }
     Ok(count)
@@ -44,18 +73,40 @@ fn drop_oldest(db: &Connection, ws: Uuid, limit: i64) -> Result<usize> {
 impl Sqlite {
     /// Keeps the history of each folder within its limit.
     pub(super) async fn limit_folder_history(&self, limit_bytes: u64) -> Result<u64> {
-        let limit = i64::try_from(limit_bytes).unwrap_or(i64::MAX);
         let sql = "SELECT id FROM workspaces WHERE kind = 1 AND deleted_at IS NULL";
         let mut dropped = 0;
         for ws in self.read(move |db| collect(db, sql, [], |row| row.get::<_, Uuid>(0))).await? {
-            loop {
-                match self.write(move |db| drop_oldest(db, ws, limit)).await? {
-                    0 => break,
-                    count => dropped += count as u64,
-                }
+            dropped += self.limit_history(WorkspaceId(ws), limit_bytes).await?.dropped;
+        }
+        Ok(dropped)
+    }
+
+    /// Drops the contents that were found; tells how many it could.
+    async fn drop_found(&self, ws: Uuid, found: Droppable) -> Result<usize> {
+        let found = Arc::new(found);
+        let mut dropped = 0;
+        while dropped < found.oldest.len() {
+            let found = Arc::clone(&found);
+            match self.write(move |db| drop_some(db, ws, &found, dropped)).await? {
+                0 => break,
+                count => dropped += count,
             }
         }
         Ok(dropped)
+    }
+}
+
+impl Sqlite {
+    /// Stores large contents ahead, then records the commit.
+    async fn record_staged(&self, commit: FolderCommit, staged: Staged) -> Result<()> {
+        let commit = Arc::new(commit);
+        self.stage(commit.workspace, None, &commit, |commit| commit.contents.iter().collect()).await?;
+        let note = move |recorded: &Result<bool>| {
+            if matches!(recorded, Ok(true)) {
+                staged.committed(0);
+            }
+        };
+        self.write_then(move |db| record(db, &commit), note).await.map(drop)
     }
 }
 
@@ -71,9 +122,13 @@ impl FolderHistory for Sqlite {
     }
 
     async fn record(&self, commit: FolderCommit) -> Result<()> {
-        let commit = Arc::new(commit);
-        self.stage(commit.workspace, None, &commit, |commit| commit.contents.iter().collect()).await?;
-        self.write(move |db| record(db, &commit)).await
+        let ws = commit.workspace;
+        let staged = self.staging.begin(ws, &commit.contents.iter().collect::<Vec<_>>(), None);
+        let recorded = self.record_staged(commit, staged).await;
+        if recorded.is_err() {
+            self.remove_abandoned(ws).await;
+        }
+        recorded
     }
 
     async fn kept(&self, workspace: WorkspaceId, content: ContentHash) -> Result<Vec<u8>> {
@@ -87,6 +142,22 @@ impl FolderHistory for Sqlite {
             total_bytes(db, access.workspace.0).map(i64::unsigned_abs)
         })
         .await
+    }
+
+    async fn limit_history(&self, workspace: WorkspaceId, limit_bytes: u64) -> Result<Limited> {
+        let limit = i64::try_from(limit_bytes).unwrap_or(i64::MAX);
+        let (mut dropped, mut vain) = (0, 0);
+        loop {
+            let found = self.read(move |db| droppable(db, workspace.0, limit)).await?;
+            let left_bytes = found.total.unsigned_abs();
+            if found.oldest.is_empty() || vain == TRIES {
+                return Ok(Limited { dropped, left_bytes });
+            }
+            match self.drop_found(workspace.0, found).await? {
+                0 => vain += 1,
+                count => (dropped, vain) = (dropped + count as u64, 0),
+            }
+        }
     }
 
     async fn virtual_files(&self, access: Access) -> Result<Vec<Listed>> {

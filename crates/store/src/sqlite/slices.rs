@@ -3,7 +3,7 @@
 //! There is one writer: a commit of hundreds of megabytes in one transaction would hold up the writes of all workspaces for
 //! seconds. So its contents are written before, a little in each transaction, and the commit itself only refers to them.
 
-use super::row::{authorised, collect, find, micros, run};
+use super::row::{authorised, find, micros, run};
 use super::{Sqlite, fault};
 use crate::blob::{Prepared, stored_bytes};
 use crate::signature::Signature;
@@ -15,13 +15,16 @@ use uuid::Uuid;
 /// Added to the encoding of a content that lies in `blob_slices`.
 const SLICED: i16 = 3;
 /// Size of a slice, and the most that one transaction writes, more or less.
-const SLICE_BYTES: usize = 1 << 20;
+pub(super) const SLICE_BYTES: usize = 1 << 20;
 /// Contents from here on are stored in slices.
 const SLICED_FROM_BYTES: usize = 2 * SLICE_BYTES;
 /// Commits from here on are stored ahead.
 const STAGED_FROM_BYTES: usize = 2 * SLICE_BYTES;
-/// How long a content waits for its commit; no commit takes as long.
-const STAGED_FOR_MICROS: i64 = 24 * 60 * 60 * 1_000_000;
+
+/// Whether the contents of a commit are stored ahead of it.
+pub(super) fn are_staged(contents: &[&Prepared]) -> bool {
+    contents.iter().map(|content| content.data.len()).sum::<usize>() >= STAGED_FROM_BYTES
+}
 
 impl Sqlite {
     /// Stores the contents of a commit ahead of it, if they are large; whoever is named must be a member.
@@ -32,7 +35,7 @@ impl Sqlite {
         commit: &Arc<C>,
         contents: fn(&C) -> Vec<&Prepared>,
     ) -> Result<()> {
-        if contents(commit).iter().map(|content| content.data.len()).sum::<usize>() < STAGED_FROM_BYTES {
+        if !are_staged(&contents(commit)) {
             return Ok(());
         }
         for batch in batches(&contents(commit)) {
@@ -44,28 +47,6 @@ impl Sqlite {
                 let contents = contents(&commit);
                 for piece in batch {
                     piece.store(db, ws.0, contents[piece.content])?;
-                }
-                Ok(())
-            })
-            .await?;
-        }
-        Ok(())
-    }
-
-    /// Removes contents whose commit never came.
-    pub(super) async fn purge_staged(&self) -> Result<()> {
-        let before = micros(now()) - STAGED_FOR_MICROS;
-        let sql = "SELECT ws, key FROM staged_blobs WHERE staged_at < ?1";
-        let stale: Vec<(Uuid, [u8; 32])> =
-            self.read(move |db| collect(db, sql, [before], |row| Ok((row.get(0)?, row.get(1)?)))).await?;
-        for (ws, key) in stale {
-            self.write(move |db| {
-                // It may have been staged again meanwhile.
-                let is_stale = "DELETE FROM staged_blobs WHERE ws = ?1 AND key = ?2 AND staged_at < ?3";
-                let needed = "SELECT 1 FROM versions WHERE ws = ?1 AND blob = ?2 LIMIT 1";
-                if run(db, is_stale, (ws, key, before))? > 0 && find(db, needed, (ws, key), |_| Ok(()))?.is_none() {
-                    run(db, "DELETE FROM blobs WHERE ws = ?1 AND key = ?2", (ws, key))?;
-                    run(db, "DELETE FROM blob_slices WHERE ws = ?1 AND key = ?2", (ws, key))?;
                 }
                 Ok(())
             })
@@ -131,7 +112,8 @@ impl Piece {
     }
 }
 
-fn number(n: usize) -> Result<i64> {
+/// A count as the database takes it.
+pub(super) fn number(n: usize) -> Result<i64> {
     i64::try_from(n).map_err(ToolError::internal)
 }
 
@@ -144,9 +126,17 @@ pub(super) fn insert(db: &Connection, ws: Uuid, content: &Prepared) -> Result<bo
     insert_row(db, ws, content, content.encoding.code(), &content.data)
 }
 
-/// Notes that a content has the commit that it was stored for; tells whether it was waiting for one.
+/// Takes away the mark of a content that has its commit now; tells whether no commit had it before.
 pub(super) fn unstage(db: &Connection, ws: Uuid, content: &Prepared) -> Result<bool> {
-    Ok(run(db, "DELETE FROM staged_blobs WHERE ws = ?1 AND key = ?2", (ws, content.key.0))? > 0)
+    let mark = "DELETE FROM staged_blobs WHERE ws = ?1 AND key = ?2 RETURNING staged_at >= 0";
+    let Some(is_unused) = find(db, mark, (ws, content.key.0), |row| row.get(0))? else { return Ok(false) };
+    // Slices that were about to be removed, of a content that is stored whole now, have no mark any more.
+    let unused = "DELETE FROM blob_slices WHERE ws = ?1 AND key = ?2
+                  AND NOT EXISTS (SELECT 1 FROM blobs WHERE ws = ?1 AND key = ?2 AND encoding >= ?3)";
+    if content.data.len() >= SLICED_FROM_BYTES {
+        run(db, unused, (ws, content.key.0, SLICED))?;
+    }
+    Ok(is_unused)
 }
 
 fn exists(db: &Connection, ws: Uuid, key: ContentHash) -> Result<bool> {
@@ -203,6 +193,23 @@ fn taken<T>(
         return Ok(Err(ToolError::internal(cause)));
     }
     Ok(Ok(take(encoding - SLICED, size, &joined)))
+}
+
+/// Reads how a content begins, as it is stored in this way: at most so many bytes. Gives also its encoding.
+pub(super) fn beginning(
+    db: &Connection,
+    ws: Uuid,
+    key: ContentHash,
+    encoding: i16,
+    most_bytes: i64,
+) -> Result<(i16, Vec<u8>)> {
+    let (sql, encoding) = if encoding < SLICED {
+        ("SELECT substr(data, 1, ?3) FROM blobs WHERE ws = ?1 AND key = ?2", encoding)
+    } else {
+        ("SELECT substr(data, 1, ?3) FROM blob_slices WHERE ws = ?1 AND key = ?2 AND n = 0", encoding - SLICED)
+    };
+    let found = find(db, sql, (ws, key.0, most_bytes), |row| row.get(0))?;
+    Ok((encoding, found.unwrap_or_default()))
 }
 
 /// Reads the bytes of a content.

@@ -27,7 +27,7 @@ fn no_batch_is_much_larger_than_a_slice_and_nothing_is_left_out() {
 }
 
 #[tokio::test]
-async fn a_content_in_slices_reads_as_one_and_goes_with_its_row() {
+async fn a_content_in_slices_reads_as_one_and_goes_when_no_commit_needs_it() {
     let folder = tempfile::tempdir().unwrap();
     let store = Sqlite::open(&folder.path().join("database"), 0).unwrap();
     let ws = WorkspaceId::new();
@@ -44,11 +44,14 @@ async fn a_content_in_slices_reads_as_one_and_goes_with_its_row() {
     let (key, expected) = (contents[0].key, contents[0].data.clone());
     let found = store.read(move |db| bytes(db, ws.0, key)).await.unwrap().unwrap();
     assert!(found == expected);
-    // Nobody committed them: after a day they go.
-    store.purge_staged().await.unwrap();
-    assert_eq!(count("blob_slices").await.unwrap(), 6);
-    store.write(|db| run(db, "UPDATE staged_blobs SET staged_at = 0", [])).await.unwrap();
-    store.purge_staged().await.unwrap();
+    // A commit under way keeps them; once it is given up they go.
+    let first = store.staging.begin(ws, &contents.iter().collect::<Vec<_>>(), None);
+    let second = store.staging.begin(ws, &contents.iter().collect::<Vec<_>>(), None);
+    drop(first);
+    store.remove_unused_contents().await.unwrap();
+    assert_eq!((count("blobs").await.unwrap(), count("blob_slices").await.unwrap()), (2, 6));
+    drop(second);
+    store.remove_unused_contents().await.unwrap();
     for table in ["blobs", "blob_slices", "staged_blobs"] {
         assert_eq!(count(table).await.unwrap(), 0, "{table}");
     }

@@ -58,3 +58,10 @@ pub(super) fn add(db: &Connection, ws: Uuid, bytes: i64) -> Result<()> {
                ON CONFLICT (ws) DO UPDATE SET bytes = max(0, storage_used.bytes + ?2)";
     run(db, sql, (ws, bytes)).map(drop)
 }
+
+/// Counts contents that nothing needs any more. Those of folders were never counted.
+pub(super) fn free_contents(db: &Connection, ws: Uuid, bytes: i64) -> Result<()> {
+    let sql = "UPDATE storage_used SET bytes = max(0, bytes - ?2)
+               WHERE ws = (SELECT id FROM workspaces WHERE id = ?1 AND kind = 0)";
+    run(db, sql, (ws, bytes)).map(drop)
+}

@@ -1,18 +1,21 @@
 //! The records of calls, and what is past its time.
 
 use super::row::{authorised, collect, find, micros, run, time};
+use super::slices::number;
+use super::staging::{self, TURN_BYTES};
 use super::{Sqlite, storage};
 use crate::files::Page;
 use crate::quota;
 use crate::store::{CallStore, Purge, Purged, Store};
 use async_trait::async_trait;
 use rusqlite::{Connection, Row};
-use std::collections::BTreeSet;
 use toolrest_core::{Access, CallId, CallRecord, CommitId, Result, UserId, WorkspaceId, now};
 use uuid::Uuid;
 
 /// How many rows one turn of a purge takes, so that writers wait milliseconds for it and not minutes.
 const TURN: i64 = 500;
+/// How many versions and messages one turn takes.
+const TURN_ROWS: usize = 5_000;
 
 /// No window in which sign-in attempts are counted is longer.
 const DAY_MICROS: i64 = 24 * 60 * 60 * 1_000_000;
@@ -77,10 +80,15 @@ impl Store for Sqlite {
         self.read(|db| find(db, "SELECT 1", [], |_| Ok(())).map(drop)).await
     }
 
-    /// Compresses contents that are history by now, and counts what was stored.
+    /// Compresses contents that are history by now, counts what was stored, and removes contents that nothing needs.
     async fn tend(&self) -> Result<()> {
         quota::synchronise(self).await?;
+        self.remove_unused_contents().await?;
         self.compress_history().await
+    }
+
+    async fn renew_versions(&self) -> Result<bool> {
+        self.renew_some().await
     }
 
     async fn purge(&self, purge: Purge) -> Result<Purged> {
@@ -104,19 +112,15 @@ impl Store for Sqlite {
                 .await?;
         }
         if let Some(before) = purge.trash_before {
-            loop {
-                let (files, blobs) = self.write(move |db| purge_trash(db, micros(before))).await?;
+            while let Some(files) = self.write(move |db| purge_trash(db, micros(before))).await? {
                 purged.files += files;
-                purged.blobs += blobs;
-                if files == 0 {
-                    break;
-                }
             }
         }
+        purged.blobs = self.judge_doubtful().await?;
         if let Some(limit_bytes) = purge.folder_history_bytes {
             purged.dropped = self.limit_folder_history(limit_bytes).await?;
         }
-        self.purge_staged().await?;
+        self.remove_unused_contents().await?;
         self.forget_changes().await?;
         purged.workspaces = self.purge_workspaces().await?;
         Ok(purged)
@@ -163,25 +167,30 @@ impl Sqlite {
             find(db, "SELECT id FROM workspaces WHERE deleted_at IS NOT NULL LIMIT 1", [], |row| row.get::<_, Uuid>(0))
         };
         while let Some(ws) = self.read(dead).await? {
-            for (table, key) in [
-                ("files", "id"),
-                ("versions", "file_id, seq"),
-                ("blobs", "key"),
-                ("blob_slices", "key, n"),
-                ("staged_blobs", "key"),
-                ("superseded", "place"),
-                ("changes", "place"),
-                ("commits", "id"),
-                ("calls", "id"),
-                ("chat_messages", "chat_id, seq"),
-                ("suspended_members", "user_id"),
+            for (table, key, bytes) in [
+                ("files", "id", "0"),
+                ("versions", "file_id, seq", "0"),
+                ("blobs", "key", "length(data)"),
+                ("blob_slices", "key, n", "length(data)"),
+                ("staged_blobs", "key", "0"),
+                ("superseded", "place", "0"),
+                ("changes", "place", "0"),
+                ("commits", "id", "octet_length(changes)"),
+                ("calls", "id", "0"),
+                ("chat_messages", "chat_id, seq", "octet_length(content)"),
+                ("suspended_members", "user_id", "0"),
             ] {
+                // The first rows, and the others as long as those before them have no more bytes than one turn may take.
                 let sql = format!(
-                    "DELETE FROM {table} WHERE (ws, {key}) IN (SELECT ws, {key} FROM {table} WHERE ws = ?1 LIMIT ?2)"
+                    "DELETE FROM {table} WHERE (ws, {key}) IN (SELECT ws, {key} FROM (
+                         SELECT ws, {key}, sum(bytes) OVER (ROWS UNBOUNDED PRECEDING) - bytes AS before FROM (
+                             SELECT ws, {key}, {bytes} AS bytes FROM {table} WHERE ws = ?1 LIMIT ?2
+                         )
+                     ) WHERE before < ?3)"
                 );
                 while {
                     let sql = sql.clone();
-                    self.write(move |db| run(db, &sql, (ws, TURN))).await? > 0
+                    self.write(move |db| run(db, &sql, (ws, TURN, TURN_BYTES))).await? > 0
                 } {}
             }
             self.write(move |db| {
@@ -199,25 +208,46 @@ impl Sqlite {
 /// one that has not looked for longer reads the whole list anew.
 const CHANGES_KEPT: i64 = 10_000;
 
-/// Takes a few files out of the trash for good: their versions with them, and the contents that nothing else needs.
-fn purge_trash(db: &Connection, before: i64) -> Result<(u64, u64)> {
+/// Takes a few files out of the trash for good, with their versions, and marks the contents of those as doubtful. Gives
+/// nothing if there was none.
+fn purge_trash(db: &Connection, before: i64) -> Result<Option<u64>> {
     let sql = "SELECT ws, id FROM files WHERE deleted_at IS NOT NULL AND deleted_at < ?1 LIMIT ?2";
     let files: Vec<(Uuid, Uuid)> = collect(db, sql, (before, TURN), |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let (mut rows, mut purged) = (0, 0);
     for (ws, file) in &files {
-        run(db, "DELETE FROM versions WHERE ws = ?1 AND file_id = ?2", (ws, file))?;
-        let messages = "DELETE FROM chat_messages WHERE ws = ?1 AND chat_id = ?2 RETURNING octet_length(content)";
-        let sizes: Vec<i64> = collect(db, messages, (ws, file), |row| row.get(0))?;
-        storage::add(db, *ws, -sizes.iter().sum::<i64>())?;
+        let of_it = match TURN_ROWS - rows {
+            0 => None,
+            most => purge_file(db, *ws, *file, most)?,
+        };
+        let Some(of_it) = of_it else { break };
+        rows += of_it;
+        purged += 1;
+    }
+    Ok((!files.is_empty()).then_some(purged))
+}
+
+/// Removes a file with its versions and messages; tells how many those were. If there are so many or more, removes only
+/// as many, the oldest, and gives nothing: the file itself and what it holds stay for the next turn.
+fn purge_file(db: &Connection, ws: Uuid, file: Uuid, most: usize) -> Result<Option<usize>> {
+    let versions = "DELETE FROM versions WHERE ws = ?1 AND file_id = ?2 AND seq IN (
+                        SELECT seq FROM versions WHERE ws = ?1 AND file_id = ?2
+                        AND seq < (SELECT max(seq) FROM versions WHERE ws = ?1 AND file_id = ?2)
+                        ORDER BY seq LIMIT ?3)
+                    RETURNING blob";
+    let messages = "DELETE FROM chat_messages WHERE ws = ?1 AND chat_id = ?2 AND seq IN (
+                        SELECT seq FROM chat_messages WHERE ws = ?1 AND chat_id = ?2 ORDER BY seq LIMIT ?3)
+                    RETURNING octet_length(content)";
+    let newest = "DELETE FROM versions WHERE ws = ?1 AND file_id = ?2 RETURNING blob";
+    let mut blobs: Vec<[u8; 32]> = collect(db, versions, (ws, file, number(most)?), |row| row.get(0))?;
+    let sizes: Vec<i64> = collect(db, messages, (ws, file, number(most)?), |row| row.get(0))?;
+    let is_all = blobs.len() < most && sizes.len() < most;
+    if is_all {
+        blobs.extend(collect(db, newest, (ws, file), |row| row.get::<_, [u8; 32]>(0))?);
         run(db, "DELETE FROM files WHERE ws = ?1 AND id = ?2", (ws, file))?;
     }
-    let mut blobs = 0;
-    for ws in files.iter().map(|(ws, _)| ws).collect::<BTreeSet<_>>() {
-        // One pass over the workspace's versions; an index for this alone would make every write dearer.
-        let sql = "DELETE FROM blobs WHERE ws = ?1 AND key NOT IN (SELECT blob FROM versions WHERE ws = ?1)
-                   AND key NOT IN (SELECT key FROM staged_blobs WHERE ws = ?1) RETURNING size";
-        let sizes: Vec<i64> = collect(db, sql, [ws], |row| row.get(0))?;
-        storage::add(db, *ws, -sizes.iter().sum::<i64>())?;
-        blobs += sizes.len();
+    for blob in &blobs {
+        staging::mark_doubtful(db, ws, blob)?;
     }
-    Ok((files.len() as u64, blobs as u64))
+    storage::add(db, ws, -sizes.iter().sum::<i64>())?;
+    Ok(is_all.then_some((blobs.len() + sizes.len()).min(most)))
 }

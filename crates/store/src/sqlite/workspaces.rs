@@ -87,7 +87,7 @@ impl WorkspaceStore for Sqlite {
                  VALUES (?1, ?2, '/', '', '', ?3, ?4, ?4)",
                 (id.0, FileId::new().0, FileType::Folder.code(), micros(at)),
             )?;
-            let (role, settings) = (Role::Owner, WorkspaceSettings::default());
+            let (role, settings) = (Role::Owner, Some(WorkspaceSettings::default()));
             Ok(WorkspaceInfo { id, name, owner_id: owner, role, place, settings, created_at: at, updated_at: at })
         })
         .await
@@ -113,9 +113,13 @@ impl WorkspaceStore for Sqlite {
         let settings = change.settings_json()?;
         self.write(move |db| {
             authorised(db, access)?;
-            let sql = "UPDATE workspaces SET name = coalesce(?2, name),
-                       settings = json_patch(settings, coalesce(?3, '{}')), updated_at = ?4 WHERE id = ?1";
-            run(db, sql, (access.workspace.0, change.name, settings, micros(now())))?;
+            // Settings that cannot be read are replaced.
+            let is_readable = info_of(db, access)?.settings.is_some();
+            let sql = "UPDATE workspaces SET name = coalesce(?2, name), updated_at = ?4, settings = CASE
+                           WHEN ?3 IS NULL THEN settings
+                           ELSE json_patch(CASE WHEN ?5 THEN settings ELSE '{}' END, ?3)
+                       END WHERE id = ?1";
+            run(db, sql, (access.workspace.0, change.name, settings, micros(now()), is_readable))?;
             info_of(db, access)
         })
         .await

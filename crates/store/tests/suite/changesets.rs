@@ -170,9 +170,12 @@ async fn old_versions_are_readable_after_the_store_was_tended(room: Room) {
     let page = toolrest_store::Page { before: None, limit: 1000 };
     let versions = room.store.versions(room.access(), file, page).await.unwrap();
     for (n, version) in versions.iter().rev().take(250).enumerate() {
-        let (read, content) = room.store.version(room.access(), file, version.id).await.unwrap();
+        let (read, content) = room.store.version(room.access(), file, version.id, i64::MAX).await.unwrap();
+        let content = content.unwrap();
         assert_eq!(content, Content::Text(text(n)));
         assert_eq!(read.hash, content.hash().unwrap());
+        let (_, left_out) = room.store.version(room.access(), file, version.id, read.size - 1).await.unwrap();
+        assert_eq!(left_out, None);
     }
     room.put("/a", &text(7)).await;
     assert_eq!(room.text("/a").await, text(7), "a content of old that is current again");

@@ -38,9 +38,9 @@ async fn trash_goes_with_its_versions_and_the_contents_nobody_else_needs(room: R
     assert_eq!((purged.files, purged.blobs), (1, 1));
     assert_eq!(room.text("/kept").await, "shared");
     let access = room.access();
-    assert_eq!(room.store.file(access, gone.id).await.unwrap_err().kind, ErrorKind::NotFound);
+    assert_eq!(room.store.file(access, gone.id, i64::MAX).await.unwrap_err().kind, ErrorKind::NotFound);
     let version: VersionId = gone.version.unwrap();
-    assert_eq!(room.store.version(access, gone.id, version).await.unwrap_err().kind, ErrorKind::NotFound);
+    assert_eq!(room.store.version(access, gone.id, version, i64::MAX).await.unwrap_err().kind, ErrorKind::NotFound);
     assert_eq!(room.all(vec![Change::Restore(gone.id)]).await.unwrap_err().kind, ErrorKind::NotFound);
 }
 

@@ -15,7 +15,7 @@ use toolrest::store::{check_database, copy_database};
 use super::archive::{BackupError, Checksum, DATABASE, FORMAT, MANIFEST, Manifest, SETTINGS, create_private, on, sync};
 
 /// Makes a backup in a folder, and prints where it is.
-pub(crate) fn run(settings: &Settings, config: Option<&(String, String)>, to: &Path) -> Result<(), BackupError> {
+pub(crate) fn run(settings: &Settings, config: Option<&(PathBuf, String)>, to: &Path) -> Result<(), BackupError> {
     if settings.database.url.is_some() {
         return Err(BackupError::Postgres);
     }

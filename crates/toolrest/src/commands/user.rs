@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use clap::Subcommand;
-use toolrest::operator::Accounts;
+use toolrest::operator::{Accounts, LOCAL_ACCOUNT};
 use toolrest::settings::Settings;
 
 use super::password;
@@ -29,7 +29,7 @@ pub(crate) enum Action {
     },
     /// Sign an account out everywhere.
     EndSessions {
-        /// Address of the account
+        /// Address of the account, or `local` for the one of `serve --dir`
         email: String,
     },
     /// Give an account another password, which is asked for or read from standard input, and sign it out everywhere.
@@ -68,6 +68,9 @@ pub(crate) async fn run(action: Action, settings: &Settings) -> Result<(), Box<d
         Action::EndSessions { email } => {
             let ended = accounts.end_sessions(&email).await?;
             eprintln!("Ended {ended} sessions of {email}. {SERVERS_KNOW}");
+            if email.trim().eq_ignore_ascii_case(LOCAL_ACCOUNT) {
+                eprintln!("Restart `toolrest serve --dir` for a new token.");
+            }
         }
         Action::ResetPassword { email } => {
             let user = accounts.reset_password(&email, password::read()?).await?;

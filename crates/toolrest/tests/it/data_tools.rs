@@ -86,7 +86,7 @@ async fn a_script_that_leaves_no_image_is_an_error(on: On) {
     let reply = workspace.call_of("backend", "data_visualize", &plot(PLOT, "ignored.png")).await;
     match on {
         On::Sqlite | On::Postgres => assert!(text_at(&reply.json(), "/error/message").contains("not kept"), "{reply}"),
-        On::Folder | On::FolderOnPostgres => assert_eq!(reply.status, 200, "{reply}"),
+        On::Folder | On::FolderOnPostgres | On::FolderOfUser => assert_eq!(reply.status, 200, "{reply}"),
     }
 }
 

@@ -1,6 +1,12 @@
 //! What `toolrest doctor` tells an operator.
 
-use std::{fs, os::unix::fs::MetadataExt, path::Path, process::Command};
+use std::{
+    fs,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    process::Command,
+    time::{Duration, Instant},
+};
 
 use crate::command::{BINARY, stderr, stdout, toolrest};
 
@@ -38,6 +44,43 @@ fn the_doctor_leaves_nothing_behind() {
     let home = tempfile::tempdir().unwrap();
     doctor(home.path());
     assert_eq!(fs::read_dir(home.path()).unwrap().count(), 0);
+}
+
+/// The control groups of launchers that have ended.
+fn groups_left_behind() -> Vec<PathBuf> {
+    let mut left = Vec::new();
+    let mut waiting = vec![PathBuf::from("/sys/fs/cgroup")];
+    while let Some(folder) = waiting.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                continue;
+            }
+            let name = entry.file_name().to_string_lossy().into_owned();
+            match name.strip_prefix("toolrest-").and_then(|rest| rest.split_once('-')) {
+                Some((launcher, _)) if !Path::new("/proc").join(launcher).exists() => left.push(entry.path()),
+                Some(_) => {}
+                None => waiting.push(entry.path()),
+            }
+        }
+    }
+    left
+}
+
+#[test]
+fn the_doctor_leaves_no_control_group_behind() {
+    let home = tempfile::tempdir().unwrap();
+    let before = groups_left_behind();
+    doctor(home.path());
+    // Other tests kill launchers meanwhile; the next launcher removes what they leave.
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        let left = groups_left_behind();
+        if left.iter().all(|group| before.contains(group)) {
+            break;
+        }
+        assert!(Instant::now() < deadline, "{left:?}");
+        std::thread::yield_now();
+    }
 }
 
 #[test]

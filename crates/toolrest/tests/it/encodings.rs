@@ -12,6 +12,7 @@ on_every_backend![
     every_tool_agrees_on_what_is_text,
     an_edit_keeps_the_encoding,
     a_whole_text_is_written_in_the_encoding_of_the_file,
+    what_the_workspace_toolset_reads_it_writes_back_byte_for_byte,
     base64_means_exactly_these_bytes,
     a_text_that_the_encoding_cannot_hold_is_refused;
     base64_over_json_is_refused_unless_it_is_kept
@@ -65,8 +66,25 @@ fn decoded(read: &Value) -> Vec<u8> {
     STANDARD.decode(text_at(read, "/content")).unwrap()
 }
 
-async fn bytes_of(workspace: &Workspace, name: &str) -> Vec<u8> {
+/// The bytes of a file.
+pub async fn bytes_of(workspace: &Workspace, name: &str) -> Vec<u8> {
     decoded(&SYSTEM.ok(workspace, "read_file", json!({"path": name, "encoding": "base64"})).await)
+}
+
+async fn what_the_workspace_toolset_reads_it_writes_back_byte_for_byte(on: On) {
+    let workspace = on.workspace().await;
+    for Sample { name, bytes, .. } in samples().into_iter().filter(|sample| sample.text.is_some()) {
+        write_bytes(&workspace, name, &bytes).await;
+        let read = workspace.read(&format!("/{name}")).await;
+        let text = text_at(&read, "/content");
+        workspace.write(&format!("/{name}"), text).await;
+        assert!(bytes_of(&workspace, name).await == bytes, "{name}");
+        let args = json!({"path": format!("/{name}"), "content": text, "last_read_hash": read["hash"]});
+        workspace.ok("write", args).await;
+        assert!(bytes_of(&workspace, name).await == bytes, "{name}");
+    }
+    workspace.write("/new", "\u{feff}first\n").await;
+    assert_eq!(bytes_of(&workspace, "new").await, "\u{feff}first\n".as_bytes());
 }
 
 async fn every_tool_agrees_on_what_is_text(on: On) {

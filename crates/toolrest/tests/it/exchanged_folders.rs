@@ -11,8 +11,9 @@ use crate::on::{On, text_at};
 use crate::processes::{read_until, start, stop};
 use crate::toolset::SYSTEM;
 
-on!(folder, Folder: programs_never_get_a_folder_that_a_link_leads_to);
-on!(folder_on_postgres, FolderOnPostgres: programs_never_get_a_folder_that_a_link_leads_to);
+on!(folder, Folder: programs_never_get_a_folder_that_a_link_leads_to, programs_plant_nothing_in_a_repository_by_a_link);
+on!(folder_of_user, FolderOfUser: programs_never_get_a_folder_that_a_link_leads_to, programs_plant_nothing_in_a_repository_by_a_link);
+on!(folder_on_postgres, FolderOnPostgres: programs_never_get_a_folder_that_a_link_leads_to, programs_plant_nothing_in_a_repository_by_a_link);
 
 /// How long the attack goes on. Folders that were opened by path gave way within two seconds.
 const ATTACK: Duration = Duration::from_secs(8);
@@ -45,6 +46,7 @@ async fn programs_never_get_a_folder_that_a_link_leads_to(on: On) {
     let (account, outer) = (on.account().await, on.shared().new_folder());
     fs::create_dir(outer.join("sub")).unwrap();
     fs::write(outer.join("sub/file"), "its own").unwrap();
+    on.shared().hand_over(&outer);
     let around = account.folder_workspace("Around", &outer).await;
     let within = account.folder_workspace("Within", &outer.join("sub")).await;
     let attacker = exchange_for_ever(&around, foreign.path()).await;
@@ -69,4 +71,31 @@ async fn programs_never_get_a_folder_that_a_link_leads_to(on: On) {
     }
     assert!(succeeded > 0, "no program ran on its own folder");
     stop(&around, &attacker).await;
+}
+
+/// Makes links into the repository and removes them, again and again.
+const LINKS: &str = "import os\nprint('begun', flush=True)\n\
+                     while True:\n    for target, link in (('.git/hooks/pre-commit', 'x'), ('.git/hooks', 'd')):\n        \
+                     try: os.symlink(target, link)\n        except FileExistsError: pass\n        \
+                     try: os.remove(link)\n        except OSError: pass\n";
+
+async fn programs_plant_nothing_in_a_repository_by_a_link(on: On) {
+    let folder = on.shared().new_folder();
+    fs::create_dir_all(folder.join(".git/hooks")).unwrap();
+    on.shared().hand_over(&folder);
+    let workspace = on.account().await.folder_workspace("Attacked", &folder).await;
+    SYSTEM.ok(&workspace, "write_file", json!({"path": "links.py", "content": LINKS})).await;
+    let attacker = start(&workspace, "python3 links.py").await;
+    read_until(&workspace, &attacker, "begun").await;
+    let hook = "printf '#!/bin/sh\\ntouch pwned\\n'";
+    let code = format!(
+        "rm -rf x d pre-commit*; {hook} > x; chmod +x x; mkdir d; {hook} > d/pre-commit; chmod +x d/pre-commit; true"
+    );
+    let until = Instant::now() + ATTACK;
+    while Instant::now() < until {
+        harmless(&workspace.call_of("system", "run_code", &json!({"language": "bash", "code": code})).await);
+        let planted: Vec<_> = fs::read_dir(folder.join(".git/hooks")).unwrap().collect();
+        assert!(planted.is_empty(), "a program has planted a hook: {planted:?}");
+    }
+    stop(&workspace, &attacker).await;
 }

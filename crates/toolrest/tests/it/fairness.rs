@@ -1,6 +1,8 @@
 //! Shares of the server: no account and no workspace takes what others need.
 
 use std::{
+    fs,
+    path::Path,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -154,4 +156,37 @@ async fn processes_of_an_editor_who_becomes_a_viewer_end_at_once(on: On) {
     let (owners, editor, id) = with_writing_editor(on, &server).await;
     owners.patch(&format!("/members/{}", editor.id), &json!({"role": "viewer"})).await.success();
     ended_for_want_of_rights(&owners, &id).await;
+}
+
+on!(folder_meanwhile, Folder: a_process_does_not_start_for_an_editor_who_is_removed_meanwhile);
+on!(folder_on_postgres_meanwhile, FolderOnPostgres: a_process_does_not_start_for_an_editor_who_is_removed_meanwhile);
+
+async fn a_process_does_not_start_for_an_editor_who_is_removed_meanwhile(on: On) {
+    let server = on.options().env("TOOLREST__RUN__BACKGROUND_COMMIT_MS", "600000").start();
+    let folder = server.new_folder();
+    // To look at all of it takes some time.
+    for number in 0..20_000 {
+        fs::write(folder.join(format!("{number}")), "text").unwrap();
+    }
+    let owners = account_at(&server).await.folder_workspace("Large", &folder).await;
+    let editor = account_at(&server).await;
+    owners.admit(&editor, "editor").await;
+    let editors = owners.seen_by(&editor);
+    let args = json!({"command": "echo ran > ran; exec sleep 100"});
+    let starting = tokio::spawn(async move { editors.call_of("system", "start_process", &args).await });
+    let checkouts = server.data_folder().join("checkouts");
+    come_true("the check-out's beginning", || has_file(&checkouts, "pack-0")).await;
+    owners.delete(&format!("/members/{}", editor.id)).await.success();
+    let reply = starting.await.unwrap();
+    assert_eq!(reply.status, 403, "{reply}");
+    let list = SYSTEM.ok(&owners, "list_processes", json!({})).await;
+    assert!(!list.to_string().contains("running"), "{list}");
+}
+
+/// Whether a file of a name is anywhere below a folder.
+fn has_file(folder: &Path, name: &str) -> bool {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.into_iter().any(|entry| {
+        entry.file_name() == name || entry.file_type().is_ok_and(|kind| kind.is_dir()) && has_file(&entry.path(), name)
+    })
 }

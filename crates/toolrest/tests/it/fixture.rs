@@ -319,7 +319,7 @@ struct Room {
 async fn room(on: On, owner: &Account) -> Room {
     match on {
         On::Sqlite | On::Postgres => Room { workspace: owner.workspace("Examples").await, root: String::new() },
-        On::Folder | On::FolderOnPostgres => {
+        On::Folder | On::FolderOnPostgres | On::FolderOfUser => {
             let folder = on.shared().new_folder();
             let root = folder.to_str().unwrap().to_owned();
             Room { workspace: owner.folder_workspace("Examples", &folder).await, root }

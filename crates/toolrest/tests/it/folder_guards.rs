@@ -11,6 +11,7 @@ use crate::on::{On, list_at, text_at};
 use crate::toolset::{CODING, FILE, SYSTEM};
 
 on!(folder, Folder: a_build_that_links_what_it_made_leaves_nothing_stale, no_tool_and_no_route_changes_a_repository, what_people_change_while_a_process_runs_is_not_undone_unasked);
+on!(folder_of_user, FolderOfUser: a_build_that_links_what_it_made_leaves_nothing_stale, no_tool_and_no_route_changes_a_repository, what_people_change_while_a_process_runs_is_not_undone_unasked);
 on!(folder_on_postgres, FolderOnPostgres: a_build_that_links_what_it_made_leaves_nothing_stale, no_tool_and_no_route_changes_a_repository, what_people_change_while_a_process_runs_is_not_undone_unasked);
 
 async fn folder(on: On) -> (Workspace, PathBuf) {
@@ -48,6 +49,7 @@ async fn no_tool_and_no_route_changes_a_repository(on: On) {
     fs::write(folder.join(".git/config"), "[core]\n").unwrap();
     fs::write(folder.join("plain"), "plain\n").unwrap();
     symlink(".git/hooks", folder.join("scripts")).unwrap();
+    on.shared().hand_over(&folder);
     let patch = "*** Begin Patch\n*** Add File: .git/hooks/pre-commit\n+touch pwned\n*** End Patch\n";
     let diff = "--- a/.git/config\n+++ b/.git/config\n@@ -1 +1,2 @@\n [core]\n+fsmonitor = evil\n";
     let coding = [
@@ -103,6 +105,7 @@ async fn what_people_change_while_a_process_runs_is_not_undone_unasked(on: On) {
     let id = text_at(&started, "/id").to_owned();
     fs::write(folder.join("notes"), "by hand\n").unwrap();
     fs::write(folder.join("draft"), "by hand\n").unwrap();
+    on.shared().hand_over(&folder);
     let stopped = SYSTEM.ok(&workspace, "stop_process", json!({"id": id})).await;
     assert_eq!(text_at(&stopped, "/changesBy"), "folder", "{stopped}");
     let commit = text_at(&stopped, "/commitId").to_owned();

@@ -32,6 +32,7 @@ on!(folder, Folder:
     an_absolute_path_inside_the_folder_is_accepted,
     changes_are_told_as_they_happen,
     changes_are_told_in_order_and_without_what_git_keeps,
+    a_removed_member_hears_of_nothing_more,
     a_large_file_is_read_in_parts_and_in_little_memory
 );
 
@@ -303,7 +304,7 @@ async fn an_absolute_path_inside_the_folder_is_accepted(on: On) {
 async fn listen(server: &Server, account: &Account, workspace: &Workspace) -> (Lines, std::thread::JoinHandle<()>) {
     let mut listener = TcpStream::connect(server.address()).unwrap();
     let request = format!(
-        "GET /api/v1/workspaces/{}/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\r\n",
+        "GET /api/v1/workspaces/{}/events HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer {}\r\n\r\n",
         workspace.id, account.access_token
     );
     listener.write_all(request.as_bytes()).unwrap();
@@ -377,6 +378,32 @@ async fn changes_are_told_as_they_happen(on: On) {
     let begun = std::time::Instant::now();
     server.stop();
     assert!(begun.elapsed() < Duration::from_secs(10));
+    lines.join().unwrap();
+}
+
+async fn a_removed_member_hears_of_nothing_more(on: On) {
+    let server = on.options().start();
+    let client = server.client();
+    let account = Account::register(&client, &unique_email("someone")).await;
+    let member = Account::register(&client, &unique_email("member")).await;
+    let folder = server.new_folder();
+    let workspace = account.folder_workspace("Bench", &folder).await;
+    workspace.admit(&member, "viewer").await;
+    let (mut told, lines) = listen(&server, &member, &workspace).await;
+    fs::write(folder.join("heard"), "").unwrap();
+    while !told.recv().await.expect("a member hears of it").contains("/heard") {}
+    workspace.delete(&format!("/members/{}", member.id)).await.success();
+    let removed_at = std::time::Instant::now();
+    // Something happens all the time.
+    for n in 0.. {
+        fs::write(folder.join("busy"), n.to_string()).unwrap();
+        while told.try_recv().is_ok() {}
+        if told.is_closed() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        assert!(removed_at.elapsed() < Duration::from_secs(8), "the stream goes on");
+    }
     lines.join().unwrap();
 }
 

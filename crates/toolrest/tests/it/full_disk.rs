@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::{Value, json};
-use toolrest_testkit::{Backend, Port, Postgres, Server, Workspace};
+use toolrest_testkit::{Account, Backend, PASSWORD, Port, Postgres, Reply, Request, Server, Workspace};
 
-use crate::on::{On, options_on, workspace_at};
+use crate::on::{On, options_on, text_at, workspace_at};
 
 /// Where the small disk is, for a test that is started once more to run on it.
 const SMALL_DISK: &str = "TOOLREST_TEST_SMALL_DISK";
@@ -78,6 +78,27 @@ async fn expect_full(workspace: &Workspace) {
     assert!(found.to_string().contains("/a.txt"), "{found}");
 }
 
+async fn login(server: &Server, account: &Account, password: &str) -> Reply {
+    let body = json!({"email": account.email, "password": password});
+    server.client().send(Request::new("POST", "/api/v1/auth/login").json(&body)).await
+}
+
+async fn refresh(server: &Server, token: &str) -> Reply {
+    let body = json!({"refresh_token": token});
+    server.client().send(Request::new("POST", "/api/v1/auth/refresh").json(&body)).await
+}
+
+/// Those who have an account can sign in and refresh their tokens. Gives the refresh token that is good afterwards.
+async fn expect_sign_in(server: &Server, account: &Account, refresh_token: &str) -> String {
+    let refreshed = refresh(server, refresh_token).await.success();
+    for signed_in in [&login(server, account, PASSWORD).await.success(), &refreshed] {
+        let request = Request::new("GET", "/api/v1/workspaces").bearer(text_at(signed_in, "/access_token"));
+        server.client().send(request).await.success();
+    }
+    login(server, account, "not the password").await.refused(401, "INVALID_TOKEN");
+    text_at(&refreshed, "/refresh_token").to_owned()
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_on_a_full_disk_starts_serves_reads_and_says_what_is_wrong() {
     let Some(disk) = small_disk("a_server_on_a_full_disk_starts_serves_reads_and_says_what_is_wrong") else { return };
@@ -87,25 +108,62 @@ async fn a_server_on_a_full_disk_starts_serves_reads_and_says_what_is_wrong() {
     for workspace in [&in_database, &in_folder] {
         workspace.write("/a.txt", "text").await;
     }
+    let account = &in_database.account;
+    let mut refresh_token = account.refresh_token.clone();
     let filler = fill(&disk);
-    for workspace in [&in_database, &in_folder] {
-        expect_full(workspace).await;
+    for restarts in 0..3 {
+        match restarts {
+            0 => {}
+            1 => drop(server.stop()),
+            _ => server.kill9(),
+        }
+        if restarts > 0 {
+            server.restart(Port::Same);
+        }
+        for workspace in [&in_database, &in_folder] {
+            expect_full(workspace).await;
+        }
+        refresh_token = expect_sign_in(&server, account, &refresh_token).await;
     }
-    server.stop();
-    server.restart(Port::Same);
-    for workspace in [&in_database, &in_folder] {
-        expect_full(workspace).await;
-    }
-    server.kill9();
-    server.restart(Port::Same);
-    expect_full(&in_database).await;
     fs::remove_dir_all(filler).unwrap();
+    refresh(&server, &refresh_token).await.success();
     for workspace in [&in_database, &in_folder] {
         for (toolset, tool, args, _) in writes("room again") {
             workspace.call_of(toolset, tool, &args).await.success();
         }
         assert_eq!(workspace.text("/new.txt").await, "room again");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sign_in_on_a_full_disk_gives_no_session_and_is_limited() {
+    let postgres = Postgres::shared();
+    let url = postgres.create_database();
+    let server = options_on(Backend::Postgres(url.clone())).start();
+    let account = workspace_at(&server).await.account;
+    let full = "CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS
+                    'BEGIN RAISE ''No space left on device'' USING ERRCODE = ''53100''; END';
+                CREATE TRIGGER full_disk BEFORE INSERT OR UPDATE OR DELETE ON sessions EXECUTE FUNCTION full_disk();
+                CREATE TRIGGER full_disk BEFORE INSERT OR UPDATE ON sign_in_attempts EXECUTE FUNCTION full_disk()";
+    postgres.execute(&url, full);
+    let before = &account.refresh_token;
+    assert_eq!(&expect_sign_in(&server, &account, before).await, before, "it is not spent");
+    let signed_in = login(&server, &account, PASSWORD).await.success();
+    assert!(signed_in["refresh_token"].is_null() && signed_in["refresh_token_expires_at"].is_null(), "{signed_in}");
+    assert!(text_at(&signed_in, "/warnings/0").contains("disk is full"), "{signed_in}");
+    refresh(&server, "no such token").await.refused(401, "INVALID_TOKEN");
+    // Passwords cannot be guessed without limit either.
+    let wrong = async || login(&server, &account, "not the password").await.status;
+    let mut tries = 0;
+    while wrong().await == 401 {
+        tries += 1;
+        assert!(tries < 20, "no limit is reached");
+    }
+    assert_eq!(login(&server, &account, PASSWORD).await.status, 429);
+    postgres.execute(&url, "DROP TRIGGER full_disk ON sessions; DROP TRIGGER full_disk ON sign_in_attempts");
+    let refreshed = refresh(&server, before).await.success();
+    assert_ne!(text_at(&refreshed, "/refresh_token"), before);
+    refresh(&server, before).await.refused(401, "INVALID_TOKEN");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

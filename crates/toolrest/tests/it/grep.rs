@@ -28,7 +28,9 @@ on_every_backend![
     answers_are_the_same_with_any_cache,
     a_search_that_nobody_waits_for_ends,
     a_restarted_server_finds_what_was_written_before,
-    what_postgresql_would_say_is_said;
+    what_postgresql_would_say_is_said,
+    what_gitignore_leaves_out_is_counted_and_searched_only_if_asked_for,
+    a_pattern_with_a_backspace_is_answered_with_the_word_boundary;
     documents_are_searched_in_their_text,
     a_search_that_runs_out_of_time_says_so,
 ];
@@ -470,6 +472,37 @@ async fn what_postgresql_would_say_is_said(on: On) {
         let numbers: Vec<u64> =
             list_at(&result, "/matches").iter().map(|one| one["line_number"].as_u64().unwrap()).collect();
         assert_eq!(numbers, lines, "{pattern}");
+    }
+}
+
+async fn what_gitignore_leaves_out_is_counted_and_searched_only_if_asked_for(on: On) {
+    let workspace = on.workspace().await;
+    workspace.write("/.gitignore", "target/\n*.log\n!keep.log\n").await;
+    for path in ["/.hidden", "/a.rs", "/keep.log", "/sub/x.log", "/target/b.rs"] {
+        workspace.write(path, "needle").await;
+    }
+    let result = workspace.ok("grep", json!({"pattern": "needle"})).await;
+    assert_eq!(shown(&result), ["/.hidden:1:needle", "/a.rs:1:needle", "/keep.log:1:needle"]);
+    assert_eq!(result["skipped"], json!({"ignored": 2}), "{result}");
+    let result = workspace.ok("grep", json!({"pattern": "needle", "path_pattern": "/target/*"})).await;
+    assert!(shown(&result).is_empty() && result["skipped"]["ignored"].as_u64() >= Some(1), "{result}");
+    let all = json!({"pattern": "needle", "path_pattern": "*", "include_ignored": true});
+    let result = workspace.ok("grep", all).await;
+    assert_eq!(list_at(&result, "/matches").len(), 5, "{result}");
+    assert!(result.get("skipped").is_none(), "{result}");
+}
+
+async fn a_pattern_with_a_backspace_is_answered_with_the_word_boundary(on: On) {
+    let workspace = on.workspace().await;
+    workspace.write("/a.txt", "a word\na\\b").await;
+    let result = workspace.ok("grep", json!({"pattern": r"\bword\b"})).await;
+    assert!(shown(&result).is_empty(), "{result}");
+    assert!(text_at(&result, "/warnings/0").contains(r"`\y`"), "{result}");
+    for (pattern, line) in [(r"\yword\y", "/a.txt:1:a word"), (r"a\\b", r"/a.txt:2:a\b"), (r"***=a\b", r"/a.txt:2:a\b")]
+    {
+        let result = workspace.ok("grep", json!({"pattern": pattern})).await;
+        assert_eq!(shown(&result), [line], "{pattern}");
+        assert!(result.get("warnings").is_none(), "{result}");
     }
 }
 

@@ -1,15 +1,16 @@
 //! A server that is started for one folder (`--dir`), and who may open which folder.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, Output, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolrest_testkit::{Account, Port, Request, Server, Workspace, eventually, unique_email};
+use toolrest_testkit::{Account, Client, Port, Request, Server, Workspace, eventually, unique_email};
 
-use crate::command::toolrest;
+use crate::command::{stderr, toolrest};
 use crate::on::{On, text_at};
 
 /// The local workspace that a server tells of when it starts, used with its token.
@@ -53,6 +54,64 @@ async fn a_server_started_for_a_folder_gives_a_token_for_it() {
         server.restart(Port::New);
     }
     assert_eq!(ids[0], ids[1], "the workspace of a folder stays the same");
+}
+
+/// Runs `toolrest user` on the data of a server, with a password on its standard input.
+fn user_command(server: &Server, arguments: &[&str]) -> Output {
+    let data = ["--data-dir", server.data_folder().to_str().unwrap()];
+    let mut command = toolrest(Path::new("/"), &[&["user"], arguments, &data].concat());
+    let mut running = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    writeln!(running.stdin.take().unwrap(), "{}", toolrest_testkit::PASSWORD).unwrap();
+    running.wait_with_output().unwrap()
+}
+
+/// The refusal of a token.
+async fn token_refused(workspace: &Workspace) -> Option<String> {
+    let reply = workspace.call("ls", &json!({})).await;
+    (reply.status == 401).then(|| text_at(&reply.json(), "/error").to_owned())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_token_for_a_folder_ends_with_its_server_or_when_the_operator_ends_it() {
+    let folder = On::Sqlite.shared().new_folder();
+    let mut server = On::Sqlite.options().env("TOOLREST__FOLDERS__LOCAL_DIR", folder.to_str().unwrap()).start();
+    let earlier = local_workspace(&server).await;
+    earlier.ok("ls", json!({})).await;
+    server.restart(Port::Same);
+    let refused = token_refused(&earlier).await.unwrap();
+    assert!(refused.contains("another start of `toolrest serve --dir`"), "{refused}");
+    let workspace = local_workspace(&server).await;
+    workspace.ok("ls", json!({})).await;
+
+    let output = user_command(&server, &["end-sessions", "local"]);
+    assert!(output.status.success() && stderr(&output).contains("Restart `toolrest serve --dir`"), "{output:?}");
+    let refused =
+        eventually("the server knows", Duration::from_secs(5), async || token_refused(&workspace).await).await;
+    assert!(refused.contains("revoked") && refused.contains("Restart `toolrest serve --dir`"), "{refused}");
+    server.restart(Port::Same);
+    local_workspace(&server).await.ok("ls", json!({})).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_address_that_account_roots_lists_gets_an_account_from_the_operator_only() {
+    let (folder, ada) = (On::Sqlite.shared().new_folder(), unique_email("ada"));
+    let roots = format!("{}={}", ada.to_uppercase(), folder.display());
+    let server = On::Sqlite.options().env("TOOLREST__FOLDERS__ACCOUNT_ROOTS", &roots).start();
+    let send = async |path: &str, body: Value| server.client().send(Request::new("POST", path).json(&body)).await;
+    let register = async |email: &str| send("/api/v1/auth/register", registration(email)).await.success();
+    let (reserved, free) = (register(&ada).await, register(&unique_email("bob")).await);
+    assert_eq!(reserved, free, "nobody learns which addresses are reserved");
+    let sign_in = json!({"email": ada, "password": toolrest_testkit::PASSWORD});
+    send("/api/v1/auth/login", sign_in).await.refused(401, "INVALID_TOKEN");
+    eventually("the refusal is logged", Duration::from_secs(5), async || {
+        server.output().contains("folders.account_roots lists the address").then_some(())
+    })
+    .await;
+
+    let added = user_command(&server, &["add", &ada]);
+    assert!(added.status.success(), "{added:?}");
+    let account = Account::login(&server.client(), &ada).await;
+    open_folder(&account, &folder).await.success();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -162,4 +221,43 @@ async fn serving_the_folder_one_stands_in_keeps_the_data_in_the_users_own_folder
     let database: PathBuf = own.join("toolrest/toolrest.db");
     eventually("the database is made", Duration::from_secs(20), async || database.exists().then_some(())).await;
     assert_eq!(fs::read_dir(project.path()).unwrap().count(), 0, "nothing is left in the project");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_folder_from_which_the_next_start_would_read_its_settings_is_no_workspace() {
+    let (data, project) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    fs::create_dir(project.path().join("sub")).unwrap();
+    let data_dir = data.path().to_str().unwrap();
+    let arguments = ["serve", "--allow-root", ".", "--data-dir", data_dir, "--listen", "127.0.0.1:0"];
+    let mut command = toolrest(project.path(), &arguments);
+    let mut running = Running(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap());
+    let mut listening = String::new();
+    BufReader::new(running.0.stdout.as_mut().unwrap()).read_line(&mut listening).unwrap();
+    let client = Client::new(listening.trim().rsplit('/').next().unwrap());
+    let account = Account::register(&client, &unique_email("someone")).await;
+    let refusal = open_folder(&account, project.path()).await.refused(403, "FORBIDDEN");
+    assert!(text_at(&refusal, "/error").contains("--config"), "{refusal}");
+    open_folder(&account, &project.path().join("sub")).await.success();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_folder_that_shows_the_settings_file_or_the_python_environment_to_be_is_not_served() {
+    let (home, project) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let file = project.path().join("toolrest.toml");
+    let python = format!("[run]\npython_dir = {:?}\n", project.path().join("later/python"));
+    let elsewhere = home.path().join("toolrest.toml");
+    for (file, text, word) in [(&file, "", "--config"), (&elsewhere, python.as_str(), "run.python_dir")] {
+        fs::write(file, text).unwrap();
+        let arguments = ["serve", "--dir", ".", "--listen", "127.0.0.1:0", "--config", file.to_str().unwrap()];
+        let mut command = toolrest(project.path(), &arguments);
+        command.env("XDG_DATA_HOME", home.path()).env("HOME", home.path()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut running = Running(command.spawn().unwrap());
+        let ended = async || running.0.try_wait().unwrap();
+        let ended = eventually("the server refuses to start", Duration::from_secs(20), ended).await;
+        let mut refusal = String::new();
+        running.0.stderr.take().unwrap().read_to_string(&mut refusal).unwrap();
+        assert!(!ended.success() && refusal.contains(word), "{refusal}");
+        assert!(!refusal.contains("server.data_dir"), "{refusal}");
+        fs::remove_file(file).unwrap();
+    }
 }

@@ -63,3 +63,4 @@ mod toolset_system;
 mod undo;
 mod upgrade;
 mod user_command;
+mod workspace_settings;

@@ -5,16 +5,24 @@ use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use toolrest_testkit::{Account, PASSWORD, Request, Server, Workspace, unique_email};
 
-use crate::on::On;
+use crate::on::{On, list_at, text_at};
+use crate::programs::bash;
+use crate::toolset::{FILE, SYSTEM};
 
 on_both_databases![
     bodies_of_strangers_are_not_kept,
     a_caller_takes_no_more_than_its_share_of_the_bytes_in_flight,
+    slow_bodies_of_some_accounts_leave_room_for_others,
+    small_bodies_have_room_of_their_own,
+    a_body_that_hardly_arrives_is_given_up,
+    contents_that_no_answer_holds_are_refused_by_their_size,
     answers_that_nobody_takes_are_bounded,
     large_reads_take_turns,
     commits_are_listed_as_far_as_they_fit,
@@ -22,7 +30,22 @@ on_both_databases![
 ];
 
 on!(folder, Folder:
-    a_large_text_is_refused_by_its_size
+    a_large_text_is_refused_by_its_size,
+    a_file_of_nothing_but_newlines_is_refused_as_soon_as_its_page_is_too_long,
+    a_page_that_is_too_long_is_refused_with_how_to_get_a_part_of_it,
+    a_patch_of_more_than_fits_into_memory_is_refused,
+    replacing_everything_takes_no_more_than_the_texts,
+    large_check_ins_take_turns
+);
+on!(sqlite_files, Sqlite:
+    a_file_of_nothing_but_newlines_is_refused_as_soon_as_its_page_is_too_long,
+    a_page_that_is_too_long_is_refused_with_how_to_get_a_part_of_it,
+    a_patch_of_more_than_fits_into_memory_is_refused,
+    replacing_everything_takes_no_more_than_the_texts,
+    large_check_ins_take_turns
+);
+on!(postgres_files, Postgres:
+    a_patch_of_more_than_fits_into_memory_is_refused
 );
 
 const MB: usize = 1 << 20;
@@ -89,12 +112,7 @@ async fn bodies_of_strangers_are_not_kept(on: On) {
 }
 
 async fn a_caller_takes_no_more_than_its_share_of_the_bytes_in_flight(on: On) {
-    let server = on
-        .options()
-        .env("TOOLREST__LIMITS__IN_FLIGHT_BYTES", &(8 * MB).to_string())
-        .env("TOOLREST__LIMITS__BODY_BYTES", &(4 * MB).to_string())
-        .env("TOOLREST__LIMITS__RESPONSE_BYTES", &(4 * MB).to_string())
-        .start();
+    let server = tight(on);
     let (slow, other) = (on.workspace_at(&server).await, on.workspace_at(&server).await);
     // Slow bodies that use up the share of their sender.
     let mut begun = Vec::new();
@@ -126,6 +144,241 @@ async fn a_caller_takes_no_more_than_its_share_of_the_bytes_in_flight(on: On) {
         drop(reader.await);
     }
     slow.write("/again.txt", &content).await;
+}
+
+/// Begins calls of tools whose bodies are announced with one length and arrive as far as another.
+async fn begin_bodies(server: &Server, of: &[Workspace], announced: usize, arrive: usize) -> Vec<TcpStream> {
+    let mut begun = Vec::new();
+    for workspace in of {
+        let mut stream = TcpStream::connect(server.address()).await.unwrap();
+        stream.write_all(head(workspace, "system", Some(announced)).as_bytes()).await.unwrap();
+        stream.write_all(&vec![b' '; arrive]).await.unwrap();
+        begun.push(stream);
+    }
+    begun
+}
+
+/// A server with room for 8 MB of requests and answers.
+fn tight(on: On) -> Server {
+    on.options()
+        .env("TOOLREST__LIMITS__IN_FLIGHT_BYTES", &(8 * MB).to_string())
+        .env("TOOLREST__LIMITS__BODY_BYTES", &(4 * MB).to_string())
+        .env("TOOLREST__LIMITS__RESPONSE_BYTES", &(4 * MB).to_string())
+        .start()
+}
+
+async fn slow_bodies_of_some_accounts_leave_room_for_others(on: On) {
+    let server = tight(on);
+    let other = on.workspace_at(&server).await;
+    let mut slow = Vec::new();
+    for _ in 0..4 {
+        let workspace = on.workspace_at(&server).await;
+        slow.extend([workspace.clone(), workspace]);
+    }
+    // All of them together announce three times what there is room for.
+    let begun = begin_bodies(&server, &slow, 3 * MB, 1).await;
+    Account::login(&server.client(), &other.account.email).await;
+    let content = "x".repeat(3 * MB);
+    other.write("/large.txt", &content).await;
+    assert_eq!(other.text("/large.txt").await.len(), content.len());
+    drop(begun);
+}
+
+async fn small_bodies_have_room_of_their_own(on: On) {
+    let server = tight(on);
+    let other = on.workspace_at(&server).await;
+    let mut slow = Vec::new();
+    for _ in 0..3 {
+        slow.push(on.workspace_at(&server).await);
+    }
+    // Nearly all of them is there, which is all that there is room for.
+    let begun = begin_bodies(&server, &slow, 3 * MB, 3 * MB - 1).await;
+    Account::login(&server.client(), &other.account.email).await;
+    other.write("/small.txt", "x").await;
+    assert_eq!(other.text("/small.txt").await, "x");
+    drop(begun);
+}
+
+async fn a_body_that_hardly_arrives_is_given_up(on: On) {
+    let server = on.options().env("TOOLREST__LIMITS__CALL_TIMEOUT_MS", "8000").start();
+    let workspace = on.workspace_at(&server).await;
+    for stream in &mut begin_bodies(&server, &[workspace.clone(), workspace], MB, 70_000).await {
+        let answer = answer(stream).await;
+        assert!(answer.contains("arrives too slowly"), "{answer}");
+    }
+}
+
+async fn contents_that_no_answer_holds_are_refused_by_their_size(on: On) {
+    const SIZE: usize = 20 * MB;
+    let server = on.options().env("TOOLREST__LIMITS__RESPONSE_BYTES", &MB.to_string()).start();
+    let workspace = on.workspace_at(&server).await;
+    let file = workspace.write("/large.txt", &"x".repeat(SIZE)).await;
+    let id = text_at(&file, "/file_id").to_owned();
+    let versions = workspace.get(&format!("/files/{id}/versions")).await.success();
+    let version = text_at(&versions, "/versions/0/id").to_owned();
+    let commit = text_at(&versions, "/versions/0/commit_id").to_owned();
+    let before = server.peak_memory_bytes();
+    let mut requests = tokio::task::JoinSet::new();
+    for _ in 0..8 {
+        for path in
+            [format!("/files/{id}"), format!("/files/{id}/versions/{version}"), format!("/commits/{commit}/diff")]
+        {
+            let workspace = workspace.clone();
+            requests.spawn(async move { (workspace.get(&path).await, path) });
+        }
+        for (toolset, tool) in [("workspace", "read"), ("system", "read_file")] {
+            let workspace = workspace.clone();
+            let call =
+                async move { (workspace.call_of(toolset, tool, &json!({"path": "large.txt"})).await, tool.to_owned()) };
+            requests.spawn(call);
+        }
+    }
+    while let Some(done) = requests.join_next().await {
+        let (reply, what) = done.unwrap();
+        if what.ends_with("/diff") {
+            assert!(reply.success()["diff"].as_str().unwrap().contains("over the limit"), "{reply}");
+        } else {
+            assert_eq!(reply.status, 413, "{what}: {reply}");
+        }
+    }
+    let more = usize::try_from(server.peak_memory_bytes() - before).unwrap();
+    assert!(more < 2 * SIZE, "{} MB more", more / MB);
+    // A part of it can be read all the same, and a restored file is not read at all.
+    let page = workspace.call_of("coding", "read", &json!({"filePath": "large.txt"})).await;
+    assert_eq!(page.status, 200, "{page}");
+    workspace.ok("rm", json!({"path": "/large.txt"})).await;
+    workspace.post(&format!("/files/{id}/restore"), &json!({})).await.success();
+}
+
+/// Puts bytes into a file without sending them as text.
+async fn put(workspace: &Workspace, path: &str, bytes: &[u8]) {
+    let args = json!({"path": path, "content": STANDARD.encode(bytes), "encoding": "base64"});
+    let reply = workspace.call_of("system", "write_file", &args).await;
+    assert_eq!(reply.status, 200, "{reply}");
+}
+
+async fn a_file_of_nothing_but_newlines_is_refused_as_soon_as_its_page_is_too_long(on: On) {
+    let server = on.options().env("TOOLREST__LIMITS__BODY_BYTES", &(64 * MB).to_string()).start();
+    let workspace = on.workspace_at(&server).await;
+    put(&workspace, "newlines.txt", &vec![b'\n'; 31 * MB]).await;
+    let before = server.peak_memory_bytes();
+    for (toolset, tool, args) in [
+        ("file", "file.read", json!({"path": "newlines.txt"})),
+        ("workspace", "read", json!({"path": "/newlines.txt"})),
+        ("system", "read_file", json!({"path": "newlines.txt"})),
+    ] {
+        let reply = workspace.call_of(toolset, tool, &args).await;
+        assert_eq!(reply.status, 413, "{tool}: {reply}");
+    }
+    let part = json!({"path": "newlines.txt", "offset": 32_000_000, "limit": 100});
+    let page = FILE.ok(&workspace, "file.read", part).await;
+    assert_eq!(page["total_lines"], 31 * MB, "{page}");
+    let more = usize::try_from(server.peak_memory_bytes() - before).unwrap();
+    assert!(more < 150 * MB, "{} MB more", more / MB);
+}
+
+async fn a_page_that_is_too_long_is_refused_with_how_to_get_a_part_of_it(on: On) {
+    let server = on.options().env("TOOLREST__LIMITS__RESPONSE_BYTES", "10000").start();
+    let workspace = on.workspace_at(&server).await;
+    // In the answer a line takes more bytes than it has: for its number, a tab and the escapes.
+    let texts = ["x\n".repeat(2_000), "\"\"\"\"\n".repeat(600), format!("{}\n", "x".repeat(9_990)), "x".repeat(9_995)];
+    for text in texts {
+        workspace.write("/a.txt", &text).await;
+        let reply = workspace.call_of("file", "file.read", &json!({"path": "a.txt"})).await;
+        assert_eq!(reply.status, 413, "{reply}");
+        assert!(reply.text.contains("`offset`") && reply.text.contains("`limit`"), "{reply}");
+        let part = json!({"path": "a.txt", "offset": 2, "limit": 100});
+        assert_eq!(workspace.call_of("file", "file.read", &part).await.status, 200);
+    }
+}
+
+async fn a_patch_of_more_than_fits_into_memory_is_refused(on: On) {
+    const FILES: usize = 30;
+    const SIZE: usize = 3 * MB;
+    let server = on.options().env("TOOLREST__LIMITS__RESPONSE_BYTES", &(4 * MB).to_string()).start();
+    let workspace = on.workspace_at(&server).await;
+    let text = "a line of some text\n".repeat(SIZE / 20);
+    for n in 0..FILES {
+        workspace.write(&format!("/{n}.txt"), &text).await;
+    }
+    let change = |n: usize| format!("--- a/{n}.txt\n+++ b/{n}.txt\n@@ -1,1 +1,2 @@\n+new\n a line of some text\n");
+    let copy = |n: usize| format!("diff --git a/0.txt b/c{n}.txt\ncopy from 0.txt\ncopy to c{n}.txt\n");
+    let chain = |n: usize| format!("diff --git a/{n}.txt b/{n}x.txt\ncopy from {n}.txt\ncopy to {n}x.txt\n");
+    let many: String = (0..FILES).map(change).collect();
+    let copies: String = (0..200).map(copy).collect();
+    let chains: String = (0..FILES).map(chain).collect();
+    let before = server.peak_memory_bytes();
+    for patch in [many, copies, chains] {
+        let calls: Vec<_> = (0..4)
+            .map(|_| {
+                let (workspace, args) = (workspace.clone(), json!({"patchText": patch}));
+                tokio::spawn(async move { workspace.call_of("coding", "apply_patch", &args).await })
+            })
+            .collect();
+        for call in calls {
+            let reply = call.await.unwrap();
+            assert_eq!(reply.status, 413, "{reply}");
+            assert!(reply.text.contains("in several parts"), "{reply}");
+        }
+    }
+    let more = usize::try_from(server.peak_memory_bytes() - before).unwrap();
+    assert!(more < 20 * SIZE, "{} MB more", more / MB);
+    assert_eq!(workspace.paths_in("/").await.len(), FILES, "nothing was written");
+    // One that fits is applied, with more than is read without asking for room.
+    let reply = workspace.call_of("coding", "apply_patch", &json!({"patchText": change(0) + &copy(1)})).await;
+    assert_eq!(reply.status, 200, "{reply}");
+    assert_eq!(workspace.text("/0.txt").await, format!("new\n{text}"));
+}
+
+async fn replacing_everything_takes_no_more_than_the_texts(on: On) {
+    const SIZE: usize = 16 * MB;
+    let server = on.options().start();
+    let workspace = on.workspace_at(&server).await;
+    let text = "a".repeat(SIZE);
+    workspace.write("/a.txt", &text).await;
+    let before = server.peak_memory_bytes();
+    let args = json!({"path": "/a.txt", "old_string": "a", "new_string": "b"});
+    let reply = workspace.call("edit-many", &args).await;
+    assert_eq!(reply.status, 200, "{reply}");
+    let more = usize::try_from(server.peak_memory_bytes() - before).unwrap();
+    assert!(more < 12 * SIZE, "{} MB more", more / MB);
+    let args = json!({"path": "/a.txt", "old_string": "b", "new_string": "bbb"});
+    assert_eq!(workspace.call("edit-many", &args).await.status, 413);
+    assert_eq!(workspace.text("/a.txt").await, "b".repeat(SIZE));
+}
+
+async fn large_check_ins_take_turns(on: On) {
+    const PROGRAMS: usize = 8;
+    const SIZE: usize = 20 * MB;
+    let options = on.options().env("TOOLREST__RUN__KEEP_BYTES", &(24 * MB).to_string());
+    let server = options.env("TOOLREST__RUN__AT_ONCE_PER_WORKSPACE", "8").start();
+    let account = Account::register(&server.client(), &unique_email("someone")).await;
+    let before = server.peak_memory_bytes();
+    let mut programs = tokio::task::JoinSet::new();
+    for n in 0..PROGRAMS {
+        let workspace = on.workspace_of(&account, &server).await;
+        programs.spawn(async move {
+            let code = format!("head -c {SIZE} /dev/urandom > large.{n}");
+            let ran = bash(&workspace, &code).await;
+            (workspace, ran)
+        });
+    }
+    let mut workspaces = Vec::new();
+    while let Some(done) = programs.join_next().await {
+        let (workspace, ran) = done.unwrap();
+        assert_eq!(list_at(&ran, "/changes").len(), 1, "{ran}");
+        workspaces.push(workspace);
+    }
+    let more = usize::try_from(server.peak_memory_bytes() - before).unwrap();
+    // All at once takes a half more than this in a database, and as much again in a folder, whose commits go through a
+    // journal.
+    let most = if on == On::Sqlite { 12 * SIZE } else { 45 * SIZE };
+    assert!(more < most, "{} MB more", more / MB);
+    // A process in the background that works on the folder itself takes its turn too.
+    let args = json!({"command": format!("head -c {SIZE} /dev/urandom > more; head -c {SIZE} /dev/urandom > large.0")});
+    let process = SYSTEM.ok(&workspaces[0], "start_process", args).await;
+    let ended = SYSTEM.ok(&workspaces[0], "wait_process", json!({"id": process["id"], "timeout": 20})).await;
+    assert_eq!(ended["state"], "ended", "{ended}");
 }
 
 async fn answers_that_nobody_takes_are_bounded(on: On) {

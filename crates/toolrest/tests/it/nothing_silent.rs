@@ -3,7 +3,8 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use serde_json::{Value, json};
+use serde_json::json;
+use toolrest_testkit::{Account, unique_email};
 
 use crate::on::{On, list_at};
 use crate::toolset::{CODING, FILE, SYSTEM};
@@ -68,16 +69,21 @@ async fn an_empty_regular_expression_matches_every_line(on: On) {
 /// What only folders can hold: folders that nobody may enter, and names that are not text.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_recursive_listing_names_the_folders_that_it_could_not_enter() {
-    let server = On::Folder.shared();
+    let server = On::Folder.options().as_ordinary_user().start();
     let folder = server.new_folder();
-    let workspace = On::Folder.account().await.folder_workspace("Bench", &folder).await;
+    let account = Account::register(&server.client(), &unique_email("someone")).await;
+    let workspace = account.folder_workspace("Bench", &folder).await;
     fs::create_dir_all(folder.join("open/closed")).unwrap();
     fs::write(folder.join("open/closed/a.txt"), "").unwrap();
+    fs::write(folder.join("open/secret.txt"), "text\n").unwrap();
+    fs::set_permissions(folder.join("open/secret.txt"), fs::Permissions::from_mode(0o000)).unwrap();
     let odd = std::os::unix::ffi::OsStringExt::from_vec(b"caf\xe9".to_vec());
     fs::write(folder.join::<std::ffi::OsString>(odd), "").unwrap();
     let closed = folder.join("open/closed");
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
-    let is_root = fs::read_dir(&closed).is_ok();
+    let grep = workspace.ok("grep", json!({"pattern": "text"})).await;
+    let search = FILE.ok(&workspace, "file.search", json!({"pattern": "text"})).await;
+    let files = FILE.ok(&workspace, "file.list", json!({"pattern": "**"})).await;
     let listings = [
         (workspace.ok("ls", json!({"recursive": true})).await, "/open/closed"),
         (SYSTEM.ok(&workspace, "list_directory", json!({"path": ".", "recursive": true})).await, "open/closed"),
@@ -85,9 +91,11 @@ async fn a_recursive_listing_names_the_folders_that_it_could_not_enter() {
     ];
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o755)).unwrap();
     for (listing, path) in listings {
-        // The permissions of a folder keep out everybody but root.
-        let unreadable = if is_root { Value::Null } else { json!([path]) };
-        assert_eq!(listing["skipped"]["unreadable"], unreadable, "{listing}");
+        assert_eq!(listing["skipped"]["unreadable"], json!([path]), "{listing}");
         assert_eq!(listing["skipped"]["unnamed"], 1, "{listing}");
     }
+    for found in [grep, search] {
+        assert_eq!(found["skipped"]["unreadable"], 2, "a folder and a file: {found}");
+    }
+    assert_eq!(files["unreadable"], 1, "{files}");
 }

@@ -44,27 +44,32 @@ pub enum On {
     Postgres,
     Folder,
     FolderOnPostgres,
+    /// A folder, at a server that runs as an ordinary user.
+    FolderOfUser,
 }
 
 impl On {
     /// Options for a server of the test's own, on fresh data.
     pub fn options(self) -> ServerOptions {
         let backend = match self {
-            Self::Sqlite | Self::Folder => Backend::Sqlite,
+            Self::Sqlite | Self::Folder | Self::FolderOfUser => Backend::Sqlite,
             Self::Postgres | Self::FolderOnPostgres => Backend::Postgres(Postgres::shared().create_database()),
         };
-        options_on(backend)
+        let options = options_on(backend);
+        if self == Self::FolderOfUser { options.as_ordinary_user() } else { options }
     }
 
     /// Gives the server of this backend that tests share; each makes its own users and workspaces on it.
     pub fn shared(self) -> &'static Server {
         static SQLITE: OnceLock<Server> = OnceLock::new();
         static POSTGRES: OnceLock<Server> = OnceLock::new();
+        static OF_USER: OnceLock<Server> = OnceLock::new();
         static HOOK: Once = Once::new();
-        HOOK.call_once(|| show_on_panic([&SQLITE, &POSTGRES]));
+        HOOK.call_once(|| show_on_panic([&SQLITE, &POSTGRES, &OF_USER]));
         let shared = match self {
             Self::Sqlite | Self::Folder => &SQLITE,
             Self::Postgres | Self::FolderOnPostgres => &POSTGRES,
+            Self::FolderOfUser => &OF_USER,
         };
         shared.get_or_init(|| self.options().start())
     }
@@ -89,7 +94,9 @@ impl On {
     pub async fn workspace_of(self, account: &Account, server: &Server) -> Workspace {
         match self {
             Self::Sqlite | Self::Postgres => account.workspace("Bench").await,
-            Self::Folder | Self::FolderOnPostgres => account.folder_workspace("Bench", &server.new_folder()).await,
+            Self::Folder | Self::FolderOnPostgres | Self::FolderOfUser => {
+                account.folder_workspace("Bench", &server.new_folder()).await
+            }
         }
     }
 }
@@ -105,7 +112,7 @@ pub async fn workspace_at(server: &Server) -> Workspace {
 }
 
 /// Adds what the shared servers logged to the message of a failing test.
-fn show_on_panic(servers: [&'static OnceLock<Server>; 2]) {
+fn show_on_panic(servers: [&'static OnceLock<Server>; 3]) {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         usual(panic);

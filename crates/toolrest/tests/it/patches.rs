@@ -17,6 +17,11 @@ on_every_backend![
     what_follows_the_end_of_a_patch_is_applied_too_or_refused,
     a_patch_that_is_cut_off_is_refused,
     padded_marks_are_accepted,
+    blanks_around_a_name_mean_the_file_that_has_them,
+    submodules_are_refused_as_what_they_are,
+    a_change_that_is_named_but_not_given_is_refused,
+    all_parts_that_fail_are_told_at_once,
+    a_hunk_at_line_1_is_anchored_at_the_start_of_the_file,
     the_first_line_of_a_file_with_a_byte_order_mark_is_matched,
     files_are_expected_to_have_their_hashes,
     a_hunk_at_the_end_of_the_file_is_anchored_there,
@@ -65,6 +70,10 @@ async fn what_follows_the_end_of_a_patch_is_applied_too_or_refused(on: On) {
     assert_eq!(apply(&workspace, &after_a_diff).await["filesModified"], 2);
     let message = refused(&workspace, 400, "INVALID_PATCH", &format!("{}and this\n", block("w"))).await;
     assert!(message.contains("patch line 5") && message.contains("`and this` follows `*** End Patch`"), "{message}");
+    for line in ["From here on", "diff of nothing", "Index: x", "Only in a: x", "-- "] {
+        let message = refused(&workspace, 400, "INVALID_PATCH", &format!("{}{line}\n", block("w"))).await;
+        assert!(message.contains(&format!("`{line}` follows `*** End Patch`")), "{message}");
+    }
     // One part that does not fit keeps all others from being applied.
     let stale = "--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n-uno\n+1\n two\n";
     refused(&workspace, 400, "STRING_NOT_FOUND", &format!("{}{stale}", block("w"))).await;
@@ -89,6 +98,89 @@ async fn padded_marks_are_accepted(on: On) {
     let patch = " *** Begin Patch\n  *** Update File: a.txt \n@@\n-one\n+1\n *** End Patch \n";
     apply(&workspace, patch).await;
     assert_eq!(workspace.text("/a.txt").await, "1\ntwo\n");
+}
+
+async fn blanks_around_a_name_mean_the_file_that_has_them(on: On) {
+    let workspace = on.workspace().await;
+    let write = async |path: &str| {
+        SYSTEM.ok(&workspace, "write_file", json!({"path": path, "content": "one\n"})).await;
+    };
+    for name in ["x", "x ", " x"] {
+        write(name).await;
+    }
+    let delete = "*** Begin Patch\n*** Delete File: x \n*** End Patch\n";
+    apply(&workspace, delete).await;
+    assert_eq!(workspace.paths_below("/").await, ["/ x", "/x"]);
+    apply(&workspace, "*** Begin Patch\n*** Update File:  x\n*** Move to:  y \n@@\n-one\n+1\n*** End Patch\n").await;
+    assert_eq!(workspace.paths_below("/").await, ["/x", "/y"], "no file is named like the target with its blanks");
+    write("x ").await;
+    let diff = |old: &str, new: &str| format!("--- a/x \n+++ b/x \n@@ -1 +1 @@\n-{old}\n+{new}\n");
+    apply(&workspace, &diff("one", "two")).await;
+    let text = async |path: &str| SYSTEM.ok(&workspace, "read_file", json!({"path": path})).await["content"].clone();
+    assert_eq!((text("x ").await, text("x").await), (json!("two\n"), json!("one\n")));
+    apply(&workspace, delete).await;
+    apply(&workspace, &diff("one", "three")).await;
+    assert_eq!(text("x").await, "three\n", "without such a file blanks are padding");
+    apply(&workspace, delete).await;
+    assert_eq!(workspace.paths_below("/").await, ["/y"]);
+    apply(&workspace, "--- /dev/null\n+++ b/z \t\n@@ -0,0 +1 @@\n+new\n").await;
+    assert_eq!(workspace.paths_below("/").await, ["/y", "/z "], "git sets blanks of a name off by a tab");
+}
+
+async fn submodules_are_refused_as_what_they_are(on: On) {
+    let workspace = on.workspace().await;
+    workspace.write("/a.txt", "one\n").await;
+    workspace.write("/dir/kept.txt", "one\n").await;
+    let (old, new) = ("1".repeat(40), "2".repeat(40));
+    let lines = format!("@@ -1 +1 @@\n-Subproject commit {old}\n+Subproject commit {new}\n");
+    let other = "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-one\n+1\n";
+    let mode = "diff --git a/s b/s\nindex 1111111..2222222 160000\n";
+    let added = format!("--- /dev/null\n+++ b/s\n@@ -0,0 +1 @@\n+Subproject commit {new}\n");
+    for part in [
+        format!("{mode}--- a/s\n+++ b/s\n{lines}"),
+        format!("--- a/s\n+++ b/s\n{lines}"),
+        format!("--- a/dir\n+++ b/dir\n{lines}"),
+        added,
+    ] {
+        let message = refused(&workspace, 400, "INVALID_ARGUMENT", &format!("{other}{part}")).await;
+        assert!(message.contains("is a submodule in the patch"), "{part}: {message}");
+    }
+    assert_eq!(workspace.text("/a.txt").await, "one\n");
+    // A file may hold such a line.
+    workspace.write("/s", &format!("Subproject commit {old}\n")).await;
+    apply(&workspace, &format!("--- a/s\n+++ b/s\n{lines}")).await;
+    assert_eq!(workspace.text("/s").await, format!("Subproject commit {new}\n"));
+}
+
+async fn a_change_that_is_named_but_not_given_is_refused(on: On) {
+    let workspace = on.workspace().await;
+    workspace.write("/a.txt", "one\n").await;
+    let diff = "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-one\n+1\n";
+    for line in ["Submodule s 1234567..89abcde:", "Binary files a/x.png and b/x.png differ"] {
+        let message = refused(&workspace, 400, "INVALID_PATCH", &format!("{diff}{line}\n")).await;
+        assert!(message.contains("patch line 6") && message.contains(line), "{message}");
+    }
+    assert_eq!(workspace.text("/a.txt").await, "one\n");
+}
+
+async fn all_parts_that_fail_are_told_at_once(on: On) {
+    let workspace = on.workspace().await;
+    workspace.write("/config.rs", "one\n").await;
+    let part = |name: &str| format!("--- a/{name}\n+++ b/{name}\n@@ -1 +1 @@\n-uno\n+1\n");
+    let parts = format!("{}{}", part("confg.rs"), part("config.rs"));
+    let message = refused(&workspace, 404, "FILE_NOT_FOUND", &parts).await;
+    assert!(message.starts_with("File not found: confg.rs\nconfig.rs: hunk 1"), "{message}");
+    assert!(message.ends_with("Did you mean config.rs?"), "{message}");
+}
+
+async fn a_hunk_at_line_1_is_anchored_at_the_start_of_the_file(on: On) {
+    let workspace = on.workspace().await;
+    let hunk = "--- a/a.rs\n+++ b/a.rs\n@@ -1,3 +1,3 @@\n {\n-  a\n+  b\n }\n";
+    workspace.write("/a.rs", "{\n  a\n}\n{\n  a\n}\n").await;
+    apply(&workspace, hunk).await;
+    assert_eq!(workspace.text("/a.rs").await, "{\n  b\n}\n{\n  a\n}\n");
+    let message = refused(&workspace, 400, "STRING_NOT_FOUND", hunk).await;
+    assert!(message.contains("its header has line number 1, as at the start of a file"), "{message}");
 }
 
 async fn the_first_line_of_a_file_with_a_byte_order_mark_is_matched(on: On) {
@@ -120,6 +212,9 @@ async fn files_are_expected_to_have_their_hashes(on: On) {
     assert!(message.contains("c.txt") && message.contains("does not name"), "{message}");
     CODING.ok(&workspace, "apply_patch", args(json!({"./a.txt": a, "b.txt": b}))).await;
     assert_eq!(workspace.text("/b.txt").await, "2\n");
+    let twice = args(json!({"a.txt": a, "./a.txt": b}));
+    let message = CODING.refused(&workspace, 400, "INVALID_ARGUMENT", "apply_patch", twice).await;
+    assert!(message.contains("`expectedHashes` names a.txt twice"), "{message}");
     let new = json!({"patchText": "*** Begin Patch\n*** Add File: n\n+x\n*** End Patch", "expectedHashes": {"n": a}});
     CODING.refused(&workspace, 409, "CONFLICT", "apply_patch", new).await;
 }

@@ -1,9 +1,10 @@
 //! Programs in the background: started, listened to, fed, waited for, stopped.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use toolrest_testkit::Workspace;
+use toolrest_testkit::{Workspace, eventually};
 
 use crate::on::{On, list_at, text_at};
 use crate::programs::bash;
@@ -100,34 +101,42 @@ async fn what_a_process_changed_is_committed_when_it_ends(on: On) {
 async fn what_a_process_changes_is_committed_while_it_runs(on: On) {
     let server = on.options().env("TOOLREST__RUN__BACKGROUND_COMMIT_MS", "200").start();
     let workspace = on.workspace_at(&server).await;
-    let id = start(&workspace, "echo first > file; read line; cat theirs; read line").await;
-    let until = Instant::now() + Duration::from_secs(20);
-    let made = async || workspace.get("/commits").await.success();
-    while list_at(&made().await, "/commits").is_empty() {
-        assert!(Instant::now() < until, "nothing was committed while it ran");
-    }
+    let script = "echo first > file; read line; until [ -e theirs ]; do sleep 0.05; done; cat theirs; \
+                  echo second > other; read line";
+    let id = start(&workspace, script).await;
+    let commits = async || workspace.get("/commits").await.success();
+    // Waits until there are this many commits.
+    let committed = async |count: usize| {
+        eventually("a change is committed while the process runs", Duration::from_secs(20), async || {
+            (list_at(&commits().await, "/commits").len() >= count).then_some(())
+        })
+        .await;
+    };
+    committed(1).await;
     assert_eq!(workspace.text("/file").await, "first\n");
     // What a tool writes meanwhile reaches the program.
     workspace.write("/theirs", "from a tool\n").await;
-    let commits = list_at(&made().await, "/commits").len();
-    tokio::time::sleep(Duration::from_millis(600)).await;
+    let before = list_at(&commits().await, "/commits").len();
     SYSTEM.ok(&workspace, "write_input", json!({"id": id, "input": "\n"})).await;
     assert_eq!(read_until(&workspace, &id, "tool\n").await, "from a tool\n");
-    assert_eq!(list_at(&made().await, "/commits").len(), commits, "what the tool wrote is not recorded twice");
+    // The commit of the next change of the process is made from a scan that also finds what the tool wrote.
+    committed(before + 1).await;
+    assert_eq!(workspace.text("/other").await, "second\n");
     stop(&workspace, &id).await;
+    let commits = commits().await;
+    assert_eq!(list_at(&commits, "/commits").len(), before + 1, "what the tool wrote is not recorded twice: {commits}");
 }
 
 async fn stopping_a_process_ends_all_that_it_started(on: On) {
     let workspace = on.workspace().await;
-    let code = "trap '' TERM HUP; setsid sh -c 'while true; do sleep 0.05; echo tick >> ticks; done' & echo up; wait";
-    let id = start(&workspace, code).await;
+    let pause = unique_pause();
+    let code = format!("trap '' TERM HUP; setsid sh -c 'while true; do sleep {pause}; done' & echo up; wait");
+    let id = start(&workspace, &code).await;
     read_until(&workspace, &id, "up\n").await;
+    come_true("the descendant runs", || is_running(&pause)).await;
     let stopped = stop(&workspace, &id).await;
     assert_eq!(stopped["state"], "ended", "{stopped}");
-    let size = async || text_at(&bash(&workspace, "wc -c < ticks 2>/dev/null || echo 0").await, "/stdout").to_owned();
-    let before = size().await;
-    tokio::time::sleep(Duration::from_millis(300)).await;
-    assert_eq!(size().await, before, "something still writes");
+    come_true("the descendant ends", || !is_running(&pause)).await;
 }
 
 async fn a_process_is_waited_for(on: On) {
@@ -197,6 +206,30 @@ async fn a_process_in_a_folder_cannot_change_what_git_would_run() {
 }
 
 #[tokio::test]
+async fn a_process_in_a_folder_cannot_change_nested_repositories_and_new_ones_are_told() {
+    let server = On::Folder.shared();
+    let folder = server.new_folder();
+    for repository in ["sub", "ignored/deep"] {
+        std::fs::create_dir_all(folder.join(repository).join(".git/hooks")).unwrap();
+        std::fs::write(folder.join(repository).join(".git/config"), "[core]\n").unwrap();
+    }
+    std::fs::write(folder.join(".gitignore"), "ignored\n").unwrap();
+    let workspace = On::Folder.account().await.folder_workspace("Nested", &folder).await;
+    let code = "for d in sub ignored/deep; do echo x >> $d/.git/config; echo x > $d/.git/hooks/pre-commit; rm -rf $d/.git; \
+                mv $d moved; echo x >> moved/.git/config; mv moved $d; done; git init -q made; echo free > file";
+    let id = start(&workspace, code).await;
+    let ended = wait(&workspace, &id).await;
+    for repository in ["sub", "ignored/deep"] {
+        let git = folder.join(repository).join(".git");
+        assert_eq!(std::fs::read_to_string(git.join("config")).unwrap(), "[core]\n");
+        assert_eq!(std::fs::read_dir(git.join("hooks")).unwrap().count(), 0);
+    }
+    let new = json!({"path": "made/.git", "reason": "new_repository"});
+    assert!(list_at(&ended, "/leftOut").contains(&new), "{ended}");
+    assert_eq!(workspace.text("/file").await, "free\n");
+}
+
+#[tokio::test]
 async fn processes_end_when_nobody_asks_after_them() {
     let server = On::Sqlite.options().env("TOOLREST__RUN__BACKGROUND_LEASE_MS", "400").start();
     let workspace = On::Sqlite.workspace_at(&server).await;
@@ -246,19 +279,36 @@ async fn processes_end_with_their_workspace() {
 
 /// Waits for something to become true.
 pub async fn come_true(what: &str, is_true: impl Fn() -> bool) {
-    let until = Instant::now() + Duration::from_secs(20);
-    while !is_true() {
-        assert!(Instant::now() < until, "{what}: not so");
-        tokio::time::sleep(Duration::from_millis(20)).await;
+    eventually(what, Duration::from_secs(20), async || is_true().then_some(())).await;
+}
+
+/// Returns an argument for `sleep` that no other test uses, of some minutes.
+pub fn unique_pause() -> String {
+    static NEXT: AtomicUsize = AtomicUsize::new(1);
+    format!("300.{}{:04}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// Ends every `sleep` with this argument, so that the programs that wait for it go on.
+pub fn end_pause(argument: &str) {
+    for process in with_argument(argument) {
+        let process = rustix::process::Pid::from_raw(process).unwrap();
+        rustix::process::kill_process(process, rustix::process::Signal::TERM).unwrap();
     }
 }
 
 /// How many processes of the machine have the text among their arguments.
 pub fn running(argument: &str) -> usize {
-    let processes = std::fs::read_dir("/proc").unwrap().flatten();
-    let arguments = processes.filter_map(|process| std::fs::read(process.path().join("cmdline")).ok());
-    let has = |arguments: &Vec<u8>| arguments.split(|byte| *byte == 0).any(|one| one == argument.as_bytes());
-    arguments.filter(has).count()
+    with_argument(argument).count()
+}
+
+/// The ids of all processes of the machine with this argument.
+fn with_argument(argument: &str) -> impl Iterator<Item = i32> {
+    let ids = std::fs::read_dir("/proc").unwrap().flatten();
+    let ids = ids.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    ids.filter(move |id| {
+        let arguments = std::fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+        arguments.split(|byte| *byte == 0).any(|one| one == argument.as_bytes())
+    })
 }
 
 fn is_running(argument: &str) -> bool {

@@ -4,11 +4,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use toolrest_testkit::{Backend, Server, Workspace};
+use toolrest_testkit::{Backend, Server, Workspace, eventually};
 
 use crate::command::BINARY;
 use crate::on::{On, list_at, text_at};
-use crate::processes::{come_true, running};
+use crate::processes::{come_true, end_pause, running, unique_pause};
 use crate::toolset::{BACKEND, SYSTEM};
 
 on_every_backend![
@@ -256,12 +256,17 @@ async fn a_link_that_leads_out_helps_nobody(on: On) {
 async fn two_programs_at_once_both_keep_their_results(on: On) {
     let workspace = on.workspace().await;
     workspace.write("/shared", "before\n").await;
+    let pause = unique_pause();
     let run = async |name: &str| {
-        let code = format!("cat shared > {name}; mkdir -p folder; sleep 0.7; echo {name} > folder/{name}");
+        let code = format!("cat shared > {name}; mkdir -p folder; sleep {pause}; echo {name} > folder/{name}");
         bash(&workspace, &code).await
     };
     let names: Vec<String> = (0..4).map(|number| format!("file{number}")).collect();
-    let ran = tokio::join!(run(&names[0]), run(&names[1]), run(&names[2]), run(&names[3]));
+    let go_on = async {
+        come_true("all four run at once", || running(&pause) == 4).await;
+        end_pause(&pause);
+    };
+    let ran = tokio::join!(run(&names[0]), run(&names[1]), run(&names[2]), run(&names[3]), go_on);
     for ran in [&ran.0, &ran.1, &ran.2, &ran.3] {
         assert_eq!(ran.get("conflicts"), None, "{ran}");
     }
@@ -275,12 +280,14 @@ async fn two_programs_at_once_both_keep_their_results(on: On) {
 async fn what_two_programs_changed_at_once_is_reported_and_kept(on: On) {
     let workspace = on.workspace().await;
     workspace.write("/shared.txt", "before\n").await;
-    let slow = async {
-        bash(&workspace, "echo started > /tmp/x; echo slow >> shared.txt; sleep 1.5; echo more >> shared.txt").await
-    };
+    let pause = unique_pause();
+    let code = format!("echo slow >> shared.txt; sleep {pause}; echo more >> shared.txt");
+    let slow = bash(&workspace, &code);
     let quick = async {
-        tokio::time::sleep(Duration::from_millis(500)).await;
-        bash(&workspace, "echo quick >> shared.txt").await
+        come_true("the slow program runs", || running(&pause) == 1).await;
+        let quick = bash(&workspace, "echo quick >> shared.txt").await;
+        end_pause(&pause);
+        quick
     };
     let (slow, quick) = tokio::join!(slow, quick);
     assert_eq!(quick.get("conflicts"), None, "{quick}");
@@ -361,10 +368,12 @@ async fn git_works(on: On) {
 async fn a_cancelled_call_changes_nothing(on: On) {
     let workspace = on.workspace().await;
     workspace.write("/file", "before").await;
-    let args = json!({"language": "bash", "code": "echo half > file; echo new > other; sleep 60"});
-    let patience = Duration::from_millis(800);
-    let call = workspace.call_of("system", "run_code", &args);
-    assert!(tokio::time::timeout(patience, call).await.is_err(), "it was meant to take long");
+    let pause = unique_pause();
+    let args = json!({"language": "bash", "code": format!("echo half > file; echo new > other; sleep {pause}")});
+    tokio::select! {
+        reply = workspace.call_of("system", "run_code", &args) => panic!("the program did not wait: {reply}"),
+        () = come_true("the program has changed its files", || running(&pause) == 1) => {}
+    }
     let workspace = workspace.through(&on.shared().client());
     assert_eq!(workspace.text("/file").await, "before");
     assert_eq!(printed(&workspace, "cat file; ls").await, "beforefile\n");
@@ -467,4 +476,22 @@ async fn refusal(server: &Server) -> String {
     assert_eq!(body["error"]["retryable"], false, "{reply}");
     assert!(text_at(&body, "/error/remediation").contains("toolrest doctor"), "{reply}");
     text_at(&body, "/error/message").to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn programs_can_be_run_once_the_sandbox_can_be_proved() {
+    let home = tempfile::tempdir().unwrap();
+    // As on a full disk, there is no folder for what proves the sandbox.
+    let temporary = home.path().join("temporary");
+    let server = On::Sqlite.options().env("TMPDIR", temporary.to_str().unwrap()).start();
+    let workspace = On::Sqlite.workspace_at(&server).await;
+    let run = async || {
+        let args = json!({"language": "bash", "code": "echo ran"});
+        workspace.call_of("system", "run_code", &args).await
+    };
+    let refused = run().await;
+    assert_eq!((refused.status, text_at(&refused.json(), "/error/code")), (503, "SANDBOX_UNAVAILABLE"), "{refused}");
+    std::fs::create_dir(&temporary).unwrap();
+    let ran = async || Some(run().await).filter(|reply| reply.status == 200);
+    eventually("programs can be run", Duration::from_secs(60), ran).await;
 }

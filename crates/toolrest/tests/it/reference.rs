@@ -60,7 +60,13 @@ fn limits_of_programs() -> String {
         format!("temporary files | {} in `/tmp`, as much in `/dev/shm` | the kernel", mib(sandbox.temporary_bytes)),
         format!("open files | {} for each process | the kernel", sandbox.open_files),
         "inotify | 8 instances and 16,384 watches | the kernel".to_owned(),
-        "epoll and locks | 65,536 watched files, 32,768 locks on files | a watchdog that looks every 250 ms".to_owned(),
+        "epoll | 65,536 watched files; a descriptor that waits in a socket counts as 1,024 | a watchdog that looks every 250 ms"
+            .to_owned(),
+        "locks | 32,768 on files, folders, pipes and whatever else can be opened | a watchdog that looks every 250 ms"
+            .to_owned(),
+        "sockets | 1,024 of all kinds; each direction of a TCP connection holds 64 KiB | a watchdog that looks every 250 ms; \
+         the kernel"
+            .to_owned(),
         format!(
             "output | {} printed (`run.output_bytes`); of each stream {} KiB are kept, the beginning and the end \
              (`run.output_kept_bytes`) | the server",
@@ -114,5 +120,33 @@ fn every_tool_refuses_arguments_it_does_not_know() {
                 assert!(property["description"].is_string(), "{} does not describe `{name}`", tool.name());
             }
         }
+    }
+}
+
+#[test]
+fn the_time_limit_in_descriptions_is_that_of_the_settings() {
+    let seconds = settings::Settings::default().run.timeout_ms / 1000;
+    let default = format!("Default: the server's `run.timeout_ms`, {seconds} seconds unless the operator sets it.");
+    let toolsets = toolsets::all(&toolsets::Services::none());
+    for name in ["run_code", "executeShellCommand", "data_analyze", "data_visualize"] {
+        let tool = toolsets.iter().flat_map(toolrest::core::Toolset::tools).find(|tool| tool.name() == name).unwrap();
+        let about = tool.input_schema()["properties"]["timeout"]["description"].as_str().unwrap();
+        assert!(about.ends_with(&default), "{name}: {about}");
+    }
+}
+
+#[test]
+fn the_tests_show_what_they_build() {
+    let makefile = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Makefile")).unwrap();
+    let rule = |target: &str| {
+        let start = makefile.split(&format!("\n{target}:")).nth(1).unwrap_or_else(|| panic!("no rule for {target}"));
+        start.split("\n\n").next().unwrap().to_owned()
+    };
+    let mut targets = vec!["test".to_owned()];
+    while let Some(target) = targets.pop() {
+        let rule = rule(&target);
+        let (needed, commands) = rule.split_once('\n').unwrap_or((&rule, ""));
+        assert!(!commands.contains("--quiet") && !commands.contains("cargo -q"), "make {target}: {commands}");
+        targets.extend(needed.split_whitespace().map(str::to_owned));
     }
 }

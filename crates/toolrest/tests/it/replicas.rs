@@ -3,9 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use toolrest_testkit::{Backend, Port, Postgres, Server};
+use serde_json::json;
+use toolrest_testkit::{Account, Backend, Port, Postgres, Server, unique_email};
 
-use crate::on::{options_on, workspace_at};
+use crate::on::{options_on, text_at, workspace_at};
+use crate::processes::start;
+use crate::toolset::SYSTEM;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn replicas_started_together_on_an_empty_database_all_come_up() {
@@ -23,6 +26,23 @@ async fn replicas_started_together_on_an_empty_database_all_come_up() {
             seen.write("/a.txt", "written by the first").await;
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_ends_soon_when_another_replica_removes_who_started_it() {
+    let backend = Backend::Postgres(Postgres::shared().create_database());
+    let start_server = || options_on(backend.clone()).env("TOOLREST__RUN__BACKGROUND_COMMIT_MS", "600000").start();
+    let (first, second) = (start_server(), start_server());
+    let owners = workspace_at(&first).await;
+    let editor = Account::register(&first.client(), &unique_email("editor")).await;
+    owners.admit(&editor, "editor").await;
+    let code = "while true; do echo tick >> ticks; sleep 0.05; done";
+    let id = start(&owners.seen_by(&editor), code).await;
+    owners.through(&second.client()).delete(&format!("/members/{}", editor.id)).await.success();
+    let ended = SYSTEM.ok(&owners, "wait_process", json!({"id": id, "timeout": 9})).await;
+    assert_eq!(ended["state"], "ended", "{ended}");
+    assert!(text_at(&ended, "/reason").contains("may not change the workspace any more"), "{ended}");
+    assert_eq!(ended.get("commitId"), None, "{ended}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

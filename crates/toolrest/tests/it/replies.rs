@@ -1,5 +1,8 @@
 //! Replies and errors: in the form that the toolset takes, naming what is at fault and what to do.
 
+use std::fs;
+use std::os::unix::fs::symlink;
+
 use serde_json::{Value, json};
 use toolrest_testkit::{Request, Workspace};
 
@@ -10,6 +13,7 @@ on_every_backend![
     errors_show_paths_as_the_toolset_takes_them,
     programs_tell_of_changes_by_paths_that_the_toolset_takes,
     a_missing_file_is_answered_with_names_like_it,
+    a_missing_folder_is_answered_with_names_like_it,
     a_binary_file_is_refused_with_the_way_to_its_bytes,
     an_unknown_tool_is_answered_with_the_tools_there_are,
     a_folder_that_is_not_empty_is_refused_with_the_way_to_remove_it,
@@ -17,10 +21,17 @@ on_every_backend![
     a_missing_directory_is_refused_without_a_tool_that_is_not_there,
     numbers_out_of_range_are_told_with_their_argument,
     errors_of_the_workspace_toolset_name_the_argument_at_fault,
+    errors_about_what_is_at_a_path_name_the_argument_that_holds_it,
+    a_path_that_gets_too_long_below_the_destination_is_the_destinations_fault,
     a_commit_that_was_undone_already_is_told_as_such,
-    a_chat_has_the_same_lines_for_searches_and_readers;
-    sizes_agree_between_listings_and_reads
+    a_chat_has_the_same_lines_for_searches_and_readers,
+    what_stops_a_whole_tree_is_told_by_a_path_that_the_toolset_takes;
+    sizes_agree_between_listings_and_reads,
+    an_edit_of_json_is_refused_for_a_key_that_stands_twice,
+    an_edit_that_breaks_json_is_told_by_its_place_in_the_new_text,
+    what_a_program_wrote_over_json_is_told_by_its_place
 ];
+on!(on_disk, Folder: warnings_show_paths_as_the_toolset_takes_them, a_link_has_the_size_of_what_it_leads_to);
 
 /// The body of a refusal.
 async fn refusal(workspace: &Workspace, toolset: &str, tool: &str, args: Value) -> Value {
@@ -96,9 +107,111 @@ async fn a_missing_file_is_answered_with_names_like_it(on: On) {
     assert!(file.ends_with("Did you mean src/config.rs?"), "{file}");
     let coding = CODING.refused(&workspace, 404, "FILE_NOT_FOUND", "read", json!({"filePath": "src/confg.rs"})).await;
     assert!(coding.ends_with("Did you mean src/config.rs?"), "{coding}");
+    let args = json!({"input_file_path": "src/confg.rs", "analysis_script": ""});
+    let backend = BACKEND.refused(&workspace, 404, "FILE_NOT_FOUND", "data_analyze", args).await;
+    assert!(backend.ends_with("Did you mean src/config.rs?"), "{backend}");
+    let args = json!({"pattern": "x", "path": "src/confg.rs"});
+    let search = FILE.refused(&workspace, 404, "file_not_found", "file.search", args).await;
+    assert!(search.ends_with("Did you mean src/config.rs?"), "{search}");
+    let args = json!({"path": "src/confg.rs", "recursive": true});
+    let removed = SYSTEM.refused(&workspace, 404, "FILE_NOT_FOUND", "delete_file", args).await;
+    assert!(removed.ends_with("Did you mean src/config.rs?"), "{removed}");
+    workspace.write("/taken", "").await;
+    let args = json!({"from": "src/confg.rs", "to": "taken", "overwrite": true});
+    let moved = SYSTEM.refused(&workspace, 404, "FILE_NOT_FOUND", "move_file", args).await;
+    assert!(moved.ends_with("Did you mean src/config.rs?"), "{moved}");
     let exact = workspace.refused(404, "NOT_FOUND", "read", json!({"path": "/src/confg.rs"})).await;
     assert_eq!(exact["error"], "File not found: /src/confg.rs", "the words of the specification");
     assert!(text_at(&exact, "/fields/path").ends_with("Did you mean /src/config.rs?"), "{exact}");
+}
+
+async fn a_missing_folder_is_answered_with_names_like_it(on: On) {
+    let workspace = on.workspace().await;
+    workspace.write("/sources/config.rs", "").await;
+    let listed = SYSTEM.refused(&workspace, 404, "FILE_NOT_FOUND", "list_directory", json!({"path": "source"})).await;
+    assert_eq!(listed, "File not found: source\nDid you mean sources?");
+    let listed = FILE.refused(&workspace, 404, "file_not_found", "file.list", json!({"path": "source"})).await;
+    assert!(listed.ends_with("Did you mean sources?"), "{listed}");
+    let listed = workspace.refused(404, "NOT_FOUND", "ls", json!({"path": "/source"})).await;
+    assert!(text_at(&listed, "/fields/path").ends_with("Did you mean /sources?"), "{listed}");
+    let listed = CODING.ok(&workspace, "ls", json!({"dirPath": "source"})).await;
+    assert_eq!((&listed["missing"], &listed["count"]), (&json!(true), &json!(0)), "{listed}");
+    assert_eq!(listed["warnings"], json!(["Directory not found: source. Did you mean sources?"]));
+    let args = json!({"from": "sources/config.rs", "to": "source/config.rs"});
+    let moved = SYSTEM.refused(&workspace, 404, "FILE_NOT_FOUND", "move_file", args).await;
+    assert!(moved.contains("Folder not found: source") && moved.contains("Did you mean sources?"), "{moved}");
+}
+
+async fn what_stops_a_whole_tree_is_told_by_a_path_that_the_toolset_takes(on: On) {
+    let workspace = on.workspace().await;
+    let chat = workspace.post("/chats", &json!({"title": "Plans"})).await.success();
+    let path = text_at(&chat, "/chat/path").trim_start_matches('/').to_owned();
+    let body = refusal(&workspace, "system", "delete_file", json!({"path": "chats", "recursive": true})).await;
+    let message = text_at(&body, "/error/message");
+    assert!(message.starts_with(&format!("{path} is managed by the system")), "{body}");
+    assert_eq!(body["error"]["details"]["path"], path, "{body}");
+    let body = refusal(&workspace, "system", "move_file", json!({"from": "chats", "to": "talks"})).await;
+    assert!(!body.to_string().contains("/chats"), "{body}");
+}
+
+async fn warnings_show_paths_as_the_toolset_takes_them(on: On) {
+    let folder = on.shared().new_folder();
+    let workspace = on.account().await.folder_workspace("Bench", &folder).await;
+    fs::create_dir(folder.join("dir")).unwrap();
+    fs::write(folder.join("dir/x"), "one\n").unwrap();
+    fs::hard_link(folder.join("dir/x"), folder.join("dir/y")).unwrap();
+    let written = SYSTEM.ok(&workspace, "write_file", json!({"path": "dir/x", "content": "two\n"})).await;
+    assert!(text_at(&written, "/warnings/0").starts_with("dir/x was changed in place"), "{written}");
+    let written = FILE.ok(&workspace, "file.write", json!({"path": "dir/x", "content": "three\n"})).await;
+    assert!(text_at(&written, "/warnings/0").starts_with("dir/x was changed in place"), "{written}");
+    let written = workspace.write("/dir/x", "four\n").await;
+    assert!(text_at(&written, "/warnings/0").starts_with("/dir/x was changed in place"), "{written}");
+}
+
+async fn a_link_has_the_size_of_what_it_leads_to(on: On) {
+    let folder = on.shared().new_folder();
+    let workspace = on.account().await.folder_workspace("Bench", &folder).await;
+    fs::create_dir(folder.join("dir")).unwrap();
+    fs::write(folder.join("dir/target"), "twelve bytes").unwrap();
+    symlink("dir/target", folder.join("to-file")).unwrap();
+    symlink("dir", folder.join("to-folder")).unwrap();
+    symlink("nowhere", folder.join("to-nothing")).unwrap();
+    let listed = SYSTEM.ok(&workspace, "list_directory", json!({"path": "."})).await;
+    let sizes: Vec<_> = list_at(&listed, "/entries").iter().map(|entry| (&entry["name"], &entry["size"])).collect();
+    let read = SYSTEM.ok(&workspace, "read_file", json!({"path": "to-file"})).await;
+    assert_eq!(read["size"], 12);
+    let size = |name: &str| sizes.iter().find(|(found, _)| *found == name).map(|(_, size)| (*size).clone());
+    assert_eq!((size("to-file"), size("to-folder")), (Some(json!(12)), Some(json!(0))), "{listed}");
+    assert_eq!(size("to-nothing"), Some(json!("nowhere".len())), "{listed}");
+}
+
+async fn an_edit_of_json_is_refused_for_a_key_that_stands_twice(on: On) {
+    let workspace = on.workspace().await;
+    workspace.ok("write", json!({"path": "/c", "content": {"a": 1, "b": 2}, "file_type": "canvas"})).await;
+    let edit = json!({"path": "/c", "old_string": "\"b\"", "new_string": "\"a\""});
+    let refused = workspace.refused(400, "VALIDATION_ERROR", "edit", edit).await;
+    assert!(text_at(&refused, "/error").contains("\"a\" stands twice"), "{refused}");
+    let twice = "{\"a\": 1, \"a\": 2}";
+    SYSTEM.refused(&workspace, 400, "INVALID_ARGUMENT", "write_file", json!({"path": "c", "content": twice})).await;
+    let patch = "--- a/c\n+++ b/c\n@@ -2,2 +2,2 @@\n   \"a\": 1,\n-  \"b\": 2\n+  \"a\": 2\n";
+    CODING.refused(&workspace, 400, "INVALID_ARGUMENT", "apply_patch", json!({"patchText": patch})).await;
+    assert_eq!(workspace.read("/c").await["content"], json!({"a": 1, "b": 2}));
+}
+
+async fn an_edit_that_breaks_json_is_told_by_its_place_in_the_new_text(on: On) {
+    let workspace = on.workspace().await;
+    workspace.ok("write", json!({"path": "/c", "content": {"a": 1, "b": 2}, "file_type": "canvas"})).await;
+    let edit = json!({"filePath": "c", "oldString": "\"b\": 2", "newString": "\"b\": oops"});
+    let refused = CODING.refused(&workspace, 400, "INVALID_ARGUMENT", "edit", edit).await;
+    assert!(refused.contains("(line 3, column 8 of the new text)") && !refused.contains(" at line "), "{refused}");
+}
+
+async fn what_a_program_wrote_over_json_is_told_by_its_place(on: On) {
+    let workspace = on.workspace().await;
+    workspace.ok("write", json!({"path": "/c", "content": {"a": 1}, "file_type": "canvas"})).await;
+    let ran = SYSTEM.ok(&workspace, "run_code", json!({"language": "bash", "code": "echo '{oops' > c"})).await;
+    let reason = text_at(&ran, "/conflicts/0/reason");
+    assert!(reason.contains("(line 1, column 2 of the new text)") && !reason.contains(" at line "), "{reason}");
 }
 
 async fn a_binary_file_is_refused_with_the_way_to_its_bytes(on: On) {
@@ -147,6 +260,14 @@ async fn a_missing_directory_is_refused_without_a_tool_that_is_not_there(on: On)
     let args = json!({"path": "no/x.txt", "content": ""});
     let refused = SYSTEM.refused(&workspace, 404, "FILE_NOT_FOUND", "write_file", args).await;
     assert!(refused.contains("createDirs") && !refused.contains("mkdir"), "{refused}");
+    workspace.write("/a.txt", "").await;
+    let refused = SYSTEM
+        .refused(&workspace, 404, "FILE_NOT_FOUND", "move_file", json!({"from": "a.txt", "to": "no/x.txt"}))
+        .await;
+    assert!(refused.starts_with("Folder not found: no") && refused.contains("\"createDirs\": true"), "{refused}");
+    let refused =
+        SYSTEM.refused(&workspace, 404, "FILE_NOT_FOUND", "move_file", json!({"from": "none", "to": "x.txt"})).await;
+    assert!(!refused.contains("createDirs"), "{refused}");
 }
 
 async fn numbers_out_of_range_are_told_with_their_argument(on: On) {
@@ -163,9 +284,17 @@ async fn numbers_out_of_range_are_told_with_their_argument(on: On) {
         assert!(refused.contains(argument), "{refused}");
         assert!(!refused.contains("usize") && !refused.contains("column"), "{refused}");
     }
-    let args = json!({"filePath": "a.txt", "limit": "many"});
-    let refused = CODING.refused(&workspace, 400, "INVALID_ARGUMENT", "read", args).await;
-    assert!(refused.contains("`limit`") && refused.contains("many"), "{refused}");
+    for (limit, shown) in
+        [(json!("many"), "\"many\""), (json!(true), "`true`"), (json!(-1), "`-1`"), (json!([]), "sequence")]
+    {
+        let args = json!({"filePath": "a.txt", "limit": limit});
+        let refused = CODING.refused(&workspace, 400, "INVALID_ARGUMENT", "read", args).await;
+        assert!(refused.starts_with("`limit`: invalid ") && refused.contains(shown), "{refused}");
+        assert!(refused.ends_with(", expected a whole number from 0 on"), "{refused}");
+    }
+    for limit in [json!("1"), json!(1), json!(1.0)] {
+        CODING.ok(&workspace, "read", json!({"filePath": "a.txt", "limit": limit})).await;
+    }
 }
 
 async fn errors_of_the_workspace_toolset_name_the_argument_at_fault(on: On) {
@@ -191,6 +320,58 @@ async fn errors_of_the_workspace_toolset_name_the_argument_at_fault(on: On) {
         assert!(refused["fields"][argument].is_string(), "{tool} {args}: {refused}");
         assert!(!text_at(&refused, "/error").contains(" at line "), "{refused}");
     }
+}
+
+async fn errors_about_what_is_at_a_path_name_the_argument_that_holds_it(on: On) {
+    let workspace = on.workspace().await;
+    workspace.write("/dir/a.txt", "x").await;
+    workspace.write("/b.txt", "x").await;
+    let edit = |path: &str| json!({"path": path, "old_string": "x", "new_string": "y"});
+    let mv = |source: &str, destination: &str| json!({"source": source, "destination": destination});
+    let stale = |args: Value| {
+        let mut args = args;
+        args["last_read_hash"] = "0".repeat(64).into();
+        args
+    };
+    for (status, tool, args, argument) in [
+        (404, "read", json!({"path": "/no"}), "path"),
+        (404, "ls", json!({"path": "/no"}), "path"),
+        (404, "edit", edit("/no"), "path"),
+        (404, "rm", json!({"path": "/no"}), "path"),
+        (404, "mv", mv("/no", "/x"), "source"),
+        (404, "mv", mv("/b.txt", "/no/x"), "destination"),
+        (404, "mv", mv("/b.txt", "/no/"), "destination"),
+        (409, "write", json!({"path": "/b.txt/x", "content": ""}), "path"),
+        (409, "touch", json!({"path": "/b.txt/x"}), "path"),
+        (409, "mkdir", json!({"path": "/b.txt"}), "path"),
+        (409, "mv", mv("/dir", "/b.txt/x"), "destination"),
+        (409, "mv", mv("/b.txt", "/b.txt"), "destination"),
+        (409, "mv", mv("/dir", "/b.txt"), "destination"),
+        (409, "rm", json!({"path": "/dir"}), "path"),
+        (409, "write", stale(json!({"path": "/b.txt", "content": ""})), "last_read_hash"),
+        (409, "edit", stale(edit("/b.txt")), "last_read_hash"),
+        (409, "rm", stale(json!({"path": "/b.txt"})), "last_read_hash"),
+        (409, "touch", stale(json!({"path": "/b.txt"})), "last_read_hash"),
+        (409, "mv", stale(mv("/b.txt", "/c.txt")), "last_read_hash"),
+    ] {
+        let code = if status == 404 { "NOT_FOUND" } else { "CONFLICT" };
+        let refused = workspace.refused(status, code, tool, args.clone()).await;
+        assert!(refused["fields"][argument].is_string(), "{tool} {args}: {refused}");
+        assert_eq!(refused["fields"].as_object().unwrap().len(), 1, "{tool} {args}: {refused}");
+    }
+    let args = json!({"from": "b.txt", "to": "dir/a.txt"});
+    let body = refusal(&workspace, "system", "move_file", args).await;
+    assert_eq!(body["error"]["details"]["argument"], "to", "{body}");
+}
+
+async fn a_path_that_gets_too_long_below_the_destination_is_the_destinations_fault(on: On) {
+    let workspace = on.workspace().await;
+    let deep = |name: &str, levels: usize| format!("/{}", vec![name.repeat(200); levels].join("/"));
+    workspace.write(&format!("/dir{}", deep("a", 6)), "x").await;
+    workspace.ok("mkdir", json!({"path": deep("b", 5)})).await;
+    let args = json!({"source": "/dir", "destination": deep("b", 5)});
+    let refused = workspace.refused(400, "VALIDATION_ERROR", "mv", args).await;
+    assert!(refused["fields"]["destination"].is_string(), "{refused}");
 }
 
 async fn a_commit_that_was_undone_already_is_told_as_such(on: On) {
@@ -260,14 +441,19 @@ async fn sizes_agree_between_listings_and_reads(on: On) {
 async fn a_key_that_stands_twice_is_refused_everywhere() {
     let workspace = On::Sqlite.workspace().await;
     workspace.write("/a.txt", "x").await;
-    for body in [
-        r#"{"tool": "read", "args": {"path": "/a.txt", "path": "/b.txt"}}"#,
-        r#"{"tool": "read", "tool": "ls", "args": {}}"#,
-        r#"{"tool": "read", "args": {"path": "/a.txt"}, "args": {}}"#,
-        r#"{"tool": "write", "args": {"path": "/b", "content": {"text": "x", "a": {"b": 1, "b": 2}}}}"#,
+    let long = "x".repeat(100_000);
+    for (body, argument) in [
+        (r#"{"tool": "read", "args": {"path": "/a.txt", "path": "/b.txt"}}"#, "path"),
+        (r#"{"tool": "read", "tool": "ls", "args": {}}"#, "tool"),
+        (r#"{"tool": "read", "args": {"path": "/a.txt"}, "args": {}}"#, "args"),
+        (r#"{"tool": "write", "args": {"path": "/b", "content": {"text": "x", "a": {"b": 1, "b": 2}}}}"#, "content"),
+        (&format!(r#"{{"tool": "write", "args": {{"path": "/b", "content": {{"t": "{long}", "t": 1}}}}}}"#), "content"),
+        (r#"{"tool": "write", "args": {"path": "/b", "content": {"text": "x", "a": 1e400}}}"#, "content"),
+        (r#"{"tool": "ls", "args": {"path": "/", "recursive": 1e400}}"#, "recursive"),
     ] {
         let refused = workspace.call_text(body).await.refused(400, "VALIDATION_ERROR");
         assert!(!text_at(&refused, "/error").contains(" at line "), "{refused}");
+        assert!(refused["fields"][argument].is_string(), "{argument}: {refused}");
     }
     let path = format!("/api/v1/workspaces/{}/toolsets/system", workspace.id);
     let body = r#"{"tool": "run_code", "args": {"language": "bash", "code": "true", "env": {"A": "1", "A": "2"}}}"#;
@@ -285,4 +471,32 @@ async fn a_call_of_the_backend_needs_a_correlation_id() {
     assert!(text_at(&reply.json(), "/error/message").contains("correlationId"), "{reply}");
     assert!(!text_at(&reply.json(), "/correlationId").is_empty(), "{reply}");
     BACKEND.ok(&workspace, "executeShellCommand", json!({"command": "true"})).await;
+}
+
+#[tokio::test]
+async fn a_body_that_does_not_fit_is_refused_with_the_member_at_fault() {
+    let workspace = On::Sqlite.workspace().await;
+    for (body, name, words) in [
+        (r#"{"settings": {"run": {"timeout_ms": "x"}}}"#, "settings", "`settings.run.timeout_ms`: invalid type"),
+        (
+            r#"{"settings": {"run": {"timeout_ms": 1e400}}}"#,
+            "settings",
+            "`settings.run.timeout_ms`: number out of range",
+        ),
+        (r#"{"settings": {"run": {"processes": -1}}}"#, "settings", "expected a whole number from 0 on"),
+        (r#"{"settings": 5}"#, "settings", "expected an object"),
+        (r#"{"name": 5}"#, "name", "`name`: invalid type: integer `5`, expected a string"),
+        (r#"{"nam": "x"}"#, "nam", "unknown field `nam`, expected `name` or `settings`"),
+        (r#"{"name": "x", "name": "y"}"#, "name", "duplicate field `name`"),
+    ] {
+        let path = format!("/api/v1/workspaces/{}", workspace.id);
+        let request = Request::new("PATCH", &path).bearer(&workspace.account.access_token);
+        let reply = workspace.account.client.send(request.header("Content-Type", "application/json").body(body)).await;
+        let refused = reply.refused(400, "VALIDATION_ERROR");
+        assert!(text_at(&refused, "/error").contains(words), "{body}: {refused}");
+        assert!(refused["fields"][name].is_string(), "{body}: {refused}");
+        assert!(!refused.to_string().contains("u64"), "{body}: {refused}");
+    }
+    let broken = workspace.call_text(r#"{"tool": 5, "args": {}"#).await.refused(400, "VALIDATION_ERROR");
+    assert!(text_at(&broken, "/error").starts_with("The body is not valid JSON"), "{broken}");
 }

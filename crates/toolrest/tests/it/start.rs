@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use toolrest_testkit::{Port, Refusal, ServerOptions};
+use toolrest_testkit::{Port, ServerOptions, StartFailure};
 
 use crate::on::{On, workspace_at};
 
@@ -16,7 +16,7 @@ on_both_databases![
 ];
 
 #[track_caller]
-fn refusal(options: ServerOptions) -> Refusal {
+fn refusal(options: ServerOptions) -> StartFailure {
     let Err(refusal) = options.try_start() else {
         panic!("the server started");
     };
@@ -99,4 +99,14 @@ async fn a_restart_on_the_same_port_serves_the_same_data(on: On) {
     server.restart(Port::Same);
     assert_eq!(server.address(), address);
     assert_eq!(workspace.text("/a.txt").await, "text");
+}
+
+#[test]
+fn a_server_for_one_tenant_that_is_open_to_all_says_so() {
+    let warns = |options: ServerOptions| options.start().output().contains("this server is for one tenant");
+    // An ordinary user's programs run as that user.
+    let ordinary = || On::Sqlite.options().as_ordinary_user();
+    assert!(warns(ordinary()));
+    assert!(!warns(ordinary().env("TOOLREST__AUTH__REGISTRATION_OPEN", "false")));
+    assert!(!warns(ordinary().env("TOOLREST__RUN__ENABLED", "false")));
 }

@@ -4,13 +4,18 @@
 //! of PostgreSQL (`pg_dump --inserts --no-owner`). Both hold the accounts ada@example.com and grace@example.com, and the
 //! workspaces `Archive` and `Folder` of the first. Never change them; add the next.
 
+mod old_rows;
+
 use std::fs;
 use std::path::Path;
 
+use old_rows::{FILES, IN_JOURNAL, LATIN_1, interrupt_commit, record};
 use serde_json::{Value, json};
 use toolrest_testkit::{Account, Backend, Postgres, Server, Workspace, data_folder, new_home};
 
+use crate::encodings::bytes_of;
 use crate::on::{list_at, options_on, text_at};
+use crate::toolset::{FILE, SYSTEM};
 
 const SQLITE_4: &[u8] = include_bytes!("upgrade/schema-4.db.zst");
 const POSTGRES_4: &str = include_str!("upgrade/schema-4.sql");
@@ -20,6 +25,7 @@ fn make_folder(home: &Path) -> String {
     let root = home.join("folders/folder");
     fs::create_dir_all(&root).unwrap();
     fs::write(root.join("a.txt"), "folder 2\n").unwrap();
+    fs::write(root.join(&LATIN_1.path[1..]), LATIN_1.bytes).unwrap();
     root.canonicalize().unwrap().to_str().unwrap().to_owned()
 }
 
@@ -29,12 +35,32 @@ async fn a_database_file_of_schema_4_is_upgraded_and_works() {
     let database = data_folder(home.path()).join("toolrest.db");
     fs::write(&database, zstd::decode_all(SQLITE_4).unwrap()).unwrap();
     let root = make_folder(home.path());
-    let connection = rusqlite::Connection::open(database).unwrap();
-    connection.execute("UPDATE workspaces SET root = ?1 WHERE kind = 1", [root]).unwrap();
+    let connection = rusqlite::Connection::open(&database).unwrap();
+    connection.execute("UPDATE workspaces SET root = ?1 WHERE kind = 1", [&root]).unwrap();
+    let find = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, String>(0)).unwrap();
+    let [archive, folder] =
+        ["Archive", "Folder"].map(|name| find(&format!("SELECT hex(id) FROM workspaces WHERE name = '{name}'")));
+    let [archive, folder, ada] =
+        [archive, folder, find("SELECT hex(id) FROM users WHERE email = 'ada@example.com'")].map(|hex| dashed(&hex));
+    connection.execute_batch(&record(&old_rows::SQLITE, &archive, &ada, &FILES, 1)).unwrap();
+    connection.execute_batch(&record(&old_rows::SQLITE, &folder, &ada, &[LATIN_1], 2)).unwrap();
     connection.close().unwrap();
+    interrupt_commit(&data_folder(home.path()).join("journals"), Path::new(&root), &folder, &ada);
     // What is older than the retention would go.
     let options = options_on(Backend::Sqlite).env("TOOLREST__RETENTION__TRASH_DAYS", "0");
-    expect_upgraded(&options.start_in(home)).await;
+    let server = options.start_in(home);
+    let connection = rusqlite::Connection::open(server.data_folder().join("toolrest.db")).unwrap();
+    let counted =
+        "SELECT count(*) FROM storage_used u JOIN workspaces w ON w.id = u.ws WHERE w.kind = 1 AND u.bytes > 0";
+    let counted: i64 = connection.query_row(counted, [], |row| row.get(0)).unwrap();
+    assert_eq!(counted, 0, "the history of folders is not counted");
+    expect_upgraded(&server).await;
+}
+
+/// An id as it is written, from its 32 digits.
+fn dashed(hex: &str) -> String {
+    let hex = hex.to_lowercase();
+    [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -45,8 +71,20 @@ async fn a_postgres_of_schema_4_is_upgraded_and_works() {
     let root = make_folder(home.path());
     postgres.execute(&url, POSTGRES_4);
     postgres.execute(&url, &format!("UPDATE workspaces SET root = '{root}' WHERE kind = 1"));
-    let options = options_on(Backend::Postgres(url)).env("TOOLREST__RETENTION__TRASH_DAYS", "0");
-    expect_upgraded(&options.start_in(home)).await;
+    let [archive, folder, ada] = ["'Archive'", "'Folder'", "'ada@example.com'"].map(|name| {
+        let line = POSTGRES_4.lines().find(|line| line.starts_with("INSERT") && line.contains(name)).unwrap();
+        line.split('\'').nth(1).unwrap()
+    });
+    postgres.execute(&url, &record(&old_rows::POSTGRES, archive, ada, &FILES, 1));
+    postgres.execute(&url, &record(&old_rows::POSTGRES, folder, ada, &[LATIN_1], 2));
+    interrupt_commit(&data_folder(home.path()).join("journals"), Path::new(&root), folder, ada);
+    let options = options_on(Backend::Postgres(url.clone())).env("TOOLREST__RETENTION__TRASH_DAYS", "0");
+    let server = options.start_in(home);
+    let counted = "DO $$ BEGIN IF EXISTS (
+                       SELECT 1 FROM storage_used u JOIN workspaces w ON w.id = u.ws WHERE w.kind = 1 AND u.bytes > 0
+                   ) THEN RAISE 'the history of folders is counted'; END IF; END $$";
+    postgres.execute(&url, counted);
+    expect_upgraded(&server).await;
 }
 
 async fn expect_upgraded(server: &Server) {
@@ -56,12 +94,49 @@ async fn expect_upgraded(server: &Server) {
         let found = list_at(&listed, "/workspaces").iter().find(|workspace| workspace["name"] == name);
         text_at(found.unwrap(), "/id").to_owned()
     };
-    expect_archive(&ada.in_workspace(&id("Archive"))).await;
-    expect_folder(&ada.in_workspace(&id("Folder"))).await;
+    let (archive, folder) = (ada.in_workspace(&id("Archive")), ada.in_workspace(&id("Folder")));
+    expect_renewed(&archive).await;
+    expect_archive(&archive).await;
+    expect_folder(&folder).await;
     let grace = Account::login(&server.client(), "grace@example.com").await;
     let seen = grace.in_workspace(&id("Archive"));
     assert_eq!(seen.text("/moved.txt").await, "moved\n");
     seen.refused(403, "FORBIDDEN", "write", json!({"path": "/no.txt", "content": "a viewer"})).await;
+}
+
+/// What the old version took for bytes, or for plain text, is the text that it is.
+async fn expect_renewed(workspace: &Workspace) {
+    let listed = workspace.ok("ls", json!({"path": "/"})).await;
+    let type_of = |path: &str| {
+        let entry = list_at(&listed, "/entries").iter().find(|entry| entry["path"] == path);
+        text_at(entry.unwrap(), "/file_type").to_owned()
+    };
+    for (path, file_type) in [
+        ("/latin1.txt", "Document"),
+        ("/utf16.txt", "Document"),
+        ("/marked.txt", "Document"),
+        ("/bytes.old", "File"),
+        ("/old.canvas", "Canvas"),
+    ] {
+        assert_eq!(type_of(path), file_type, "{path}");
+    }
+    let found = workspace.ok("grep", json!({"pattern": "of old"})).await.to_string();
+    for path in ["/latin1.txt", "/utf16.txt", "/marked.txt"] {
+        assert!(found.contains(path), "{path}: {found}");
+    }
+    let found = workspace.ok("grep", json!({"pattern": "^of old"})).await.to_string();
+    assert!(found.contains("/marked.txt"), "behind the byte order mark: {found}");
+    let shown = SYSTEM.ok(workspace, "read_file", json!({"path": "old.canvas"})).await;
+    let sizes = FILE.ok(workspace, "file.list", json!({})).await;
+    let size = list_at(&sizes, "/files").iter().find(|entry| entry["path"] == "old.canvas").unwrap()["size"].clone();
+    assert_eq!(size, text_at(&shown, "/content").len(), "{sizes}");
+    expect_encoding_kept(workspace, "/latin1.txt").await;
+}
+
+/// A text in Latin-1 stays one when it is written.
+async fn expect_encoding_kept(workspace: &Workspace, path: &str) {
+    workspace.write(path, "th\u{e9}\n").await;
+    assert_eq!(bytes_of(workspace, path).await, b"th\xe9\n");
 }
 
 async fn expect_archive(workspace: &Workspace) {
@@ -116,6 +191,15 @@ async fn expect_archive(workspace: &Workspace) {
 async fn expect_folder(workspace: &Workspace) {
     assert_eq!(workspace.text("/a.txt").await, "folder 2\n");
     let commits = workspace.get("/commits").await.success();
+    // The journal has told of a commit that was interrupted.
+    assert_eq!(text_at(&commits, "/commits/0/changes/0/path"), IN_JOURNAL.0, "{commits}");
+    assert_eq!(bytes_of(workspace, IN_JOURNAL.0).await, IN_JOURNAL.1);
+    for path in [LATIN_1.path, IN_JOURNAL.0] {
+        expect_encoding_kept(workspace, path).await;
+    }
+    let rewritten = text_at(&workspace.get("/commits").await.success(), "/commits/0/id").to_owned();
+    workspace.post(&format!("/commits/{rewritten}/undo"), &json!({})).await.success();
+    assert_eq!(bytes_of(workspace, IN_JOURNAL.0).await, IN_JOURNAL.1);
     let undo = async |path: &str, tool: &str| {
         let mut found = list_at(&commits, "/commits").iter();
         let commit = found.find(|commit| commit["tool"] == tool && commit["changes"].to_string().contains(path));

@@ -32,7 +32,7 @@ struct Scene {
 impl Scene {
     fn new(on: On) -> Self {
         let backend = match on {
-            On::Sqlite | On::Folder => Backend::Sqlite,
+            On::Sqlite | On::Folder | On::FolderOfUser => Backend::Sqlite,
             On::Postgres | On::FolderOnPostgres => Backend::Postgres(Postgres::shared().create_database()),
         };
         let server = options_on(backend.clone()).start();

@@ -18,7 +18,7 @@ pub(super) struct Args {
     /// A Python script with pandas at hand. It gets the file's path as its first argument and as `INPUT_FILE` in its
     /// environment.
     analysis_script: String,
-    /// Seconds after which it is ended. Default: 60.
+    /// Seconds after which it is ended. Default: the server's `run.timeout_ms`, 60 seconds unless the operator sets it.
     timeout: Option<f64>,
 }
 

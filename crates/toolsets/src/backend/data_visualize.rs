@@ -20,7 +20,7 @@ pub(super) struct Args {
     visualization_script: String,
     /// Path of the image that the script writes, relative to the workspace root.
     output_image_path: String,
-    /// Seconds after which it is ended. Default: 60.
+    /// Seconds after which it is ended. Default: the server's `run.timeout_ms`, 60 seconds unless the operator sets it.
     timeout: Option<f64>,
 }
 

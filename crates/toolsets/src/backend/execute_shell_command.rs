@@ -14,7 +14,7 @@ pub(super) struct ExecuteShellCommand(pub(super) Arc<Executor>);
 pub(super) struct Args {
     /// The command, as bash understands it. It starts in the workspace's root folder.
     command: String,
-    /// Seconds after which it is ended. Default: 60.
+    /// Seconds after which it is ended. Default: the server's `run.timeout_ms`, 60 seconds unless the operator sets it.
     timeout: Option<f64>,
 }
 

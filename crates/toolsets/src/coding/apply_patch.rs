@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use toolrest_core::{Action, CallCx, ContentHash, Result, Tool};
+use toolrest_core::{Action, CallCx, ContentHash, Result, Tool, ToolError};
 use toolrest_ops::{PatchAction, PatchOptions, patch};
 
 const EXPECTED_HASHES: &str = "expectedHashes";
@@ -75,7 +75,12 @@ impl Tool for ApplyPatch {
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
         let mut expected = BTreeMap::new();
         for (file, hash) in args.expected_hashes.iter().flatten() {
-            expected.insert(path(cx, EXPECTED_HASHES, file).await?, ContentHash::claimed(hash));
+            let located = path(cx, EXPECTED_HASHES, file).await?;
+            if expected.contains_key(&located) {
+                let message = format!("`{EXPECTED_HASHES}` names {located} twice; give one hash for each file");
+                return Err(ToolError::argument(EXPECTED_HASHES, message));
+            }
+            expected.insert(located, ContentHash::claimed(hash));
         }
         let options = PatchOptions { expected, run: arguments::run(args.dry_run) };
         let patched = patch(cx, &args.patch_text, &options).await;

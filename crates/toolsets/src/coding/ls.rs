@@ -4,7 +4,7 @@ use crate::not_listed::NotListed;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolrest_core::{Action, CallCx, ErrorKind, FileType, Listed, Result, Tool};
+use toolrest_core::{Action, CallCx, ErrorKind, FileType, Listed, Notice, Result, Tool};
 
 pub(super) struct Ls;
 
@@ -67,7 +67,14 @@ impl Tool for Ls {
         let depth = arguments::depth(args.recursive);
         let (listing, missing) = match toolrest_ops::list(cx, &folder, depth).await {
             Ok(listing) => (Some(listing), false),
-            Err(error) if error.kind == ErrorKind::NotFound => (None, true),
+            Err(error) if error.kind == ErrorKind::NotFound => {
+                let near = cx.near_names(&folder).await;
+                if !near.is_empty() {
+                    let text = format!("Directory not found: {folder}. Did you mean {}?", near.join(" or "));
+                    cx.warn(Notice { text, paths: near.into_iter().chain([folder.to_string()]).collect() });
+                }
+                (None, true)
+            }
             Err(error) => return Err(cannot("list", &args.dir_path)(error)),
         };
         let skipped = listing.as_ref().and_then(|it| NotListed::of(it, |path| path.without_slash().to_owned()));

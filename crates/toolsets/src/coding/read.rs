@@ -65,10 +65,11 @@ impl Tool for Read {
             skip: args.offset.unwrap_or(0),
             lines: args.limit.unwrap_or(LINES_MOST).min(LINES_MOST),
             bytes: BYTES_MOST,
+            separator: '→',
         };
         let read = read_page(cx, &path, limits).await.map_err(cannot("read", &args.file_path))?;
         let FilePage { page, hash } = read;
-        let mut content = page.numbered('→');
+        let mut content = page.text;
         if page.cut_bytes > 0 {
             write!(content, "… ({} more bytes in this line)", page.cut_bytes).map_err(ToolError::internal)?;
         }

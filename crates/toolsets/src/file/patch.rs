@@ -3,7 +3,7 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolrest_core::{Action, CallCx, ContentHash, Result, Tool, ToolError};
-use toolrest_ops::{EditOptions, Replacement, Which};
+use toolrest_ops::{EditOptions, Occurrences, Replacement};
 
 pub(super) struct Patch;
 
@@ -60,7 +60,7 @@ impl Tool for Patch {
             return Err(ToolError::argument("patches", "patches is empty; give at least one"));
         }
         let path = arguments::relative_path(cx, "path", &args.path)?;
-        let edit = |patch: FindReplace| Replacement { old: patch.find, new: patch.replace, which: Which::Only };
+        let edit = |patch: FindReplace| Replacement { old: patch.find, new: patch.replace, which: Occurrences::Single };
         let options = EditOptions {
             edits: args.patches.into_iter().map(edit).collect(),
             leniency: arguments::leniency(args.fuzzy),

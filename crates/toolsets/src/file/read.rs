@@ -45,9 +45,9 @@ impl Tool for Read {
             skip: args.offset.map_or(0, |offset| offset.get() - 1),
             lines: args.limit.map_or(usize::MAX, NonZeroUsize::get),
             bytes: usize::MAX,
+            separator: '\t',
         };
         let FilePage { page, hash } = read_page(cx, &path, limits).await?;
-        let content = page.numbered('\t');
-        Ok(Output { content, total_lines: page.total, truncated: page.is_truncated, hash })
+        Ok(Output { content: page.text, total_lines: page.total, truncated: page.is_truncated, hash })
     }
 }

@@ -3,7 +3,7 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroUsize;
-use toolrest_core::{Action, CallCx, IgnoredFiles, LineMatch, Result, Tool, ToolError};
+use toolrest_core::{Action, CallCx, LineMatch, Result, Tool, ToolError};
 use toolrest_ops::{Case, Extent, TreeSearch, search_tree};
 
 /// How many matches are returned where the caller does not say.
@@ -99,8 +99,7 @@ impl Tool for Search {
             let message = format!("`context_lines` must be from 0 to {CONTEXT_MOST}, not {context}");
             return Err(ToolError::argument("context_lines", message));
         }
-        let ignored =
-            if args.include_ignored.unwrap_or(false) { IgnoredFiles::Include } else { IgnoredFiles::LeaveOut };
+        let ignored = arguments::ignored_files(args.include_ignored);
         let extent = Extent { hidden: args.include_hidden.unwrap_or(false), ignored };
         let tree = TreeSearch {
             pattern: args.pattern,

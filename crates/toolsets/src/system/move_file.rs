@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 use toolrest_core::{Action, CallCx, Result, Tool, ToolError};
 use toolrest_ops::Overwrite;
 
+/// How a directory is made in this toolset.
+const MAKE_DIRECTORY: &str = "Call write_file with \"createDirs\": true to make the directory with a first file in it";
+
 pub(super) struct MoveFile;
 
 #[derive(Deserialize, JsonSchema)]
@@ -45,6 +48,10 @@ impl Tool for MoveFile {
             let error = match error.argument_at_fault() {
                 Some("source") => error.about("from"),
                 Some("destination") => error.about("to"),
+                _ => error,
+            };
+            let error = match error.missing() {
+                Some(missing) if *missing != from => error.hinting(MAKE_DIRECTORY),
                 _ => error,
             };
             error.detail("from", from.as_str()).detail("to", to.as_str())

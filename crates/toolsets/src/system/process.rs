@@ -2,6 +2,7 @@
 
 use crate::aftermath::Changes;
 use crate::arguments;
+use crate::told::relative_notice;
 use schemars::JsonSchema;
 use serde::Serialize;
 use toolrest_ops::exec::{ProcessInfo, ProcessState};
@@ -57,7 +58,7 @@ impl From<ProcessInfo> for Process {
             process.exit_code = ended.exit_code;
             process.duration = Some(arguments::milliseconds(ended.duration));
             process.limit = ended.limit.map(|limit| limit.to_string());
-            process.reason = ended.reason;
+            process.reason = ended.reason.as_ref().map(relative_notice);
             process.changes = Changes::of(ended.checked_in);
         }
         process

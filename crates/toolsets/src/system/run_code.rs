@@ -20,7 +20,7 @@ pub(super) struct Args {
     args: Option<Vec<String>>,
     /// Environment variables.
     env: Option<BTreeMap<String, String>>,
-    /// Seconds after which it is ended. Default: 60.
+    /// Seconds after which it is ended. Default: the server's `run.timeout_ms`, 60 seconds unless the operator sets it.
     timeout: Option<f64>,
     /// Memory that it may use in all, in bytes. Default and ceiling are the server's.
     memory_bytes: Option<u64>,

@@ -1,10 +1,10 @@
-use super::{about_path, path};
+use super::{about_hash, about_path, path};
 use crate::arguments;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolrest_core::{Action, CallCx, ContentHash, ErrorKind, FileId, Result, Tool, ToolError, VersionId, WsPath};
-use toolrest_ops::{EditOptions, Replacement, Run, Which};
+use toolrest_ops::{EditOptions, Occurrences, Replacement, Run};
 
 pub(super) struct Edit;
 
@@ -47,17 +47,18 @@ pub(super) struct Output {
 }
 
 /// Edits as both tools do; they differ in which occurrences they mean.
-pub(super) async fn run(cx: &CallCx, args: Args, which: Which) -> Result<Output> {
+pub(super) async fn run(cx: &CallCx, args: Args, which: Occurrences) -> Result<Output> {
     let path = path(cx, "path", &args.path).await?;
     let run = arguments::run(args.dry_run);
+    let expected = arguments::expected_hash(args.last_read_hash.as_deref());
     let options = EditOptions {
         edits: vec![Replacement { old: args.old_string, new: args.new_string, which }],
         leniency: arguments::leniency(args.fuzzy),
-        expected: arguments::expected_hash(args.last_read_hash.as_deref()),
+        expected,
         run,
     };
     let edited = toolrest_ops::edit(cx, &path, &options).await.map_err(about_old_string);
-    let edited = edited.map_err(about_path("path"))?;
+    let edited = edited.map_err(about_path("path")).map_err(about_hash(expected))?;
     Ok(Output {
         path,
         file_id: edited.file,
@@ -84,6 +85,6 @@ impl Tool for Edit {
     type Output = Output;
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
-        run(cx, args, Which::Only).await
+        run(cx, args, Occurrences::Single).await
     }
 }

@@ -1,7 +1,7 @@
 use super::edit::{self, Args, Output};
 use async_trait::async_trait;
 use toolrest_core::{Action, CallCx, Result, Tool};
-use toolrest_ops::Which;
+use toolrest_ops::Occurrences;
 
 pub(super) struct EditMany;
 
@@ -14,6 +14,6 @@ impl Tool for EditMany {
     type Output = Output;
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
-        edit::run(cx, args, Which::All).await
+        edit::run(cx, args, Occurrences::All).await
     }
 }

@@ -53,9 +53,9 @@ struct Shown {
 impl Render for Output {
     /// Writes a listing straight into its text: it may have thousands of entries, and serialising them field by field
     /// takes several times as long.
-    fn render(&self) -> Result<String> {
+    fn render(&self, limit_bytes: usize) -> Result<Option<String>> {
         const ENTRY_BYTES: usize = 200;
-        let mut out = String::with_capacity(100 + self.entries.len() * ENTRY_BYTES);
+        let mut out = String::with_capacity((100 + self.entries.len() * ENTRY_BYTES).min(limit_bytes));
         out.push_str(r#"{"path":"#);
         push_json_string(&mut out, self.path.as_str());
         out.push_str(r#","entries":["#);
@@ -72,6 +72,9 @@ impl Render for Output {
             out.push_str(r#"","is_virtual":"#);
             out.push_str(if entry.is_virtual { "true" } else { "false" });
             write!(out, r#","updated_at":"{}"}}"#, entry.updated_at).map_err(ToolError::internal)?;
+            if out.len() > limit_bytes {
+                return Ok(None);
+            }
         }
         out.push(']');
         if let Some(skipped) = &self.skipped {
@@ -79,7 +82,7 @@ impl Render for Output {
             out.push_str(&serde_json::to_string(skipped).map_err(ToolError::internal)?);
         }
         out.push('}');
-        Ok(out)
+        Ok((out.len() <= limit_bytes).then_some(out))
     }
 }
 

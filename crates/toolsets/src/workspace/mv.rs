@@ -1,4 +1,4 @@
-use super::{about_path, path};
+use super::{about_hash, about_path, path};
 use crate::arguments;
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -41,7 +41,8 @@ impl Tool for Mv {
         let into = to.is_root() || given.ends_with('/') || given.ends_with("/.");
         let to = if into { Destination::Into(to) } else { Destination::At(to) };
         let hash = arguments::expected_hash(args.last_read_hash.as_deref());
-        let moved = toolrest_ops::move_to(cx, &from_path, to, hash).await.map_err(about_path("source"))?;
+        let moved = toolrest_ops::move_to(cx, &from_path, to, hash).await;
+        let moved = moved.map_err(about_path("source")).map_err(about_hash(hash))?;
         Ok(Output { from_path, to_path: moved.path })
     }
 }

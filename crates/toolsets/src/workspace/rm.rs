@@ -1,4 +1,4 @@
-use super::{about_path, path};
+use super::{about_hash, about_path, path};
 use crate::arguments;
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -35,7 +35,8 @@ impl Tool for Rm {
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
         let path = path(cx, "path", &args.path).await?;
         let hash = arguments::expected_hash(args.last_read_hash.as_deref());
-        let removed = toolrest_ops::remove(cx, &path, Removal::Single, hash).await.map_err(about_path("path"))?;
+        let removed = toolrest_ops::remove(cx, &path, Removal::Single, hash).await;
+        let removed = removed.map_err(about_path("path")).map_err(about_hash(hash))?;
         Ok(Output { path, file_id: removed.file })
     }
 }

@@ -1,4 +1,4 @@
-use super::{about_path, path};
+use super::{about_hash, about_path, path};
 use crate::arguments;
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -35,7 +35,8 @@ impl Tool for Touch {
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
         let path = path(cx, "path", &args.path).await?;
         let hash = arguments::expected_hash(args.last_read_hash.as_deref());
-        let touched = toolrest_ops::touch(cx, &path, hash).await.map_err(about_path("path"))?;
+        let touched = toolrest_ops::touch(cx, &path, hash).await;
+        let touched = touched.map_err(about_path("path")).map_err(about_hash(hash))?;
         Ok(Output { path, file_id: touched.file })
     }
 }

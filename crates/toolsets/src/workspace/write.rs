@@ -1,4 +1,4 @@
-use super::{about_path, path};
+use super::{about_hash, about_path, path};
 use crate::arguments;
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -61,12 +61,10 @@ impl Tool for Write {
         let path = path(cx, "path", &args.path).await?;
         let file_type = args.file_type.as_deref().map(str::parse).transpose();
         let file_type: Option<FileType> = file_type.map_err(|error: ToolError| error.about("file_type"))?;
-        let options = WriteOptions {
-            file_type,
-            expected: arguments::expected_hash(args.last_read_hash.as_deref()),
-            parents: Parents::Create,
-        };
-        let written = toolrest_ops::write(cx, &path, &args.content, &options).await.map_err(about_path("path"))?;
+        let expected = arguments::expected_hash(args.last_read_hash.as_deref());
+        let options = WriteOptions { file_type, expected, parents: Parents::Create };
+        let written = toolrest_ops::write(cx, &path, &args.content, &options).await;
+        let written = written.map_err(about_path("path")).map_err(about_hash(expected))?;
         Ok(Output { path, file_id: written.file, version_id: written.version, hash: written.hash })
     }
 }

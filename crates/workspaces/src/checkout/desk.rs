@@ -231,6 +231,12 @@ impl Desk {
         Ok(())
     }
 
+    /// The most bytes that [`Desk::read_work`] reads.
+    pub(super) fn work_bytes(&self, keep: KeepLimits) -> u64 {
+        let sizes = self.work.sight.files.values().map(Stamp::size_bytes);
+        sizes.filter(|size| *size <= keep.file_bytes).sum::<u64>().min(keep.commit_bytes)
+    }
+
     /// Reads what a program wrote. Tells of which contents the originals are needed to understand it.
     pub(super) fn read_work(&mut self, keep: KeepLimits) -> Vec<Version> {
         // What was read for a commit that others came before went with it.

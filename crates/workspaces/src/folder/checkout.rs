@@ -11,10 +11,11 @@ use super::FolderWorkspace;
 use aside::Aside;
 use in_place::InPlace;
 use toolrest_core::{Checkout, CheckoutMode, CheckoutOptions, Result, ToolError};
+use toolrest_store::unreadable_settings;
 
 impl FolderWorkspace {
     pub(super) async fn check_out_folder(&self, options: CheckoutOptions) -> Result<Box<dyn Checkout>> {
-        let settings = self.store.workspace(self.access).await?.settings;
+        let settings = self.store.workspace(self.access).await?.settings.ok_or_else(unreadable_settings)?;
         let (workspace, keep) = (self.clone(), options.keep);
         let open = move || -> Result<Box<dyn Checkout>> {
             Ok(match options.mode {

@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 use toolrest_core::{Result, WsPath};
-use toolrest_directory::{Change, Contents, Expect, Kind, Links, Root, Turn};
+use toolrest_directory::{Change, Links, Root, Turn};
 use toolrest_store::plan::FileRow;
 
 /// Paths that are cleared, with all that is below them, if and only if the commit stands.
@@ -33,11 +33,9 @@ impl Cleared {
     pub(super) fn changes(&self, root: &Root) -> Result<Vec<Change>> {
         let mut changes = Vec::new();
         for path in self.outermost() {
-            let path = path.clone();
-            changes.extend(root.stat_real(&path).map_err(|error| failed(&error))?.map(|there| match there.kind {
-                Kind::Folder => Change::RemoveFolder { path, contents: Contents::Whatever },
-                Kind::File | Kind::Symlink | Kind::Other => Change::Remove { path, expect: Expect::Anything },
-            }));
+            if root.stat_real(path).map_err(|error| failed(&error))?.is_some() {
+                changes.push(Change::Clear { path: path.clone() });
+            }
         }
         Ok(changes)
     }

@@ -1,8 +1,9 @@
 //! Changing a folder.
 
 use super::cleared::{Cleared, WithoutCleared};
-use super::disk::{below_root, path_of};
+use super::disk::{below_root, path_of, shown};
 use super::errors::{Attempt, told};
+use super::history_limit::kept_bytes;
 use super::overlay::{Overlay, Standing, overlay};
 use super::steps::Steps;
 use super::{Folder, FolderWorkspace};
@@ -14,12 +15,12 @@ use std::{
 };
 use tokio::runtime::Handle;
 use toolrest_core::{
-    Access, CallCx, Change, Changeset, Commit, CommitId, Content, ContentHash, ErrorKind, FileType, Result, Timestamp,
-    ToolError, WsPath, now,
+    Access, CallCx, Change, Changeset, Commit, CommitId, Content, ContentHash, ErrorKind, FileType, Notice, Result,
+    Timestamp, ToolError, WsPath, now,
 };
 use toolrest_directory::{
     Applied, CommitOptions, Effect, Error, ErrorKind as DiskError, HardLinks, Kind, Record, Recovered, Repositories,
-    Turn, leads_into_repository,
+    SymbolicLinks, ToTouch, Turn, leads_into_repository,
 };
 use toolrest_store::CallInfo;
 use toolrest_store::Store;
@@ -48,6 +49,7 @@ impl FolderWorkspace {
         work: impl FnOnce(&Job, &mut Turn<'_>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let own_turn = Arc::clone(&self.folder.turn).lock_owned().await;
+        let place = self.explorer.commit_place().await;
         let job = Job {
             store: Arc::clone(&self.store),
             folder: Arc::clone(&self.folder),
@@ -56,7 +58,7 @@ impl FolderWorkspace {
             runtime: Handle::current(),
         };
         let work = move || {
-            let _turn = own_turn;
+            let _turn = (own_turn, place);
             let mut turn = job.folder.turn(&*job.store, &job.runtime)?;
             work(&job, &mut turn)
         };
@@ -65,16 +67,6 @@ impl FolderWorkspace {
 }
 
 impl Folder {
-    /// Refuses a path that leads into a repository, where those are read-only. Commits check that themselves.
-    fn check_outside_repositories(&self, path: &WsPath) -> Result<()> {
-        let told = |error: &Error| told(error, path, Attempt::Write);
-        let real = self.disk.root.resolve(below_root(path)).map_err(|error| told(&error))?;
-        if self.repositories == Repositories::ReadOnly && leads_into_repository(&real) {
-            return Err(told(&Error { path: real, kind: DiskError::Repository }));
-        }
-        Ok(())
-    }
-
     /// Waits until nobody else changes the folder, in this process or another; what was interrupted is settled.
     fn turn(&self, store: &dyn Store, runtime: &Handle) -> Result<Turn<'_>> {
         let fail = |error: Error| failed(&error);
@@ -143,7 +135,7 @@ pub(super) enum MadeBy {
 /// A commit whose turn it is.
 pub(super) struct Job {
     pub(super) store: Arc<dyn Store>,
-    folder: Arc<Folder>,
+    pub(super) folder: Arc<Folder>,
     pub(super) access: Access,
     call: CallInfo,
     pub(super) runtime: Handle,
@@ -157,11 +149,11 @@ impl Job {
         changes: &Changeset,
         contents: Vec<Option<Prepared>>,
         Besides { mut cleared, made_by }: Besides,
-    ) -> Result<(Commit, Vec<String>)> {
+    ) -> Result<(Commit, Vec<Notice>)> {
         let (disk, root) = (&self.folder.disk, &self.folder.disk.root);
         let at = now();
         let links = self.links_in_the_way(changes)?;
-        let mut warnings: Vec<String> = links.iter().map(|path| gave_way(path)).collect();
+        let mut warnings: Vec<Notice> = links.iter().map(|path| gave_way(path)).collect();
         cleared.add(links);
         let (seen, mut planned) = self.plan(&WithoutCleared { disk, cleared: &cleared }, changes, &contents, at)?;
         let Some(id) = planned.commit_id() else {
@@ -184,28 +176,44 @@ impl Job {
                 missing.insert(Prepared::of(&Content::of_bytes(bytes.to_vec()), Compression::WherePays)?);
             }
         }
+        let added_bytes = kept_bytes(kept.values());
         let mut commit = self.commit(id, at, changes, planned, kept);
         warnings.extend(seen.too_large.iter().map(not_kept));
-        let touch = |path: &WsPath| root.touch(below_root(path)).map_err(|error| told(&error, path, Attempt::Write));
-        for path in &touched {
-            self.folder.check_outside_repositories(path)?;
-        }
+        let open = |path: WsPath| match root.open_to_touch(below_root(&path), self.folder.repositories) {
+            Ok(file) => Ok((path, file)),
+            Err(error) => Err(told(&error, &path, Attempt::Write)),
+        };
+        let touched = touched.into_iter().map(open).collect::<Result<Vec<_>>>()?;
+        let touch = |(path, file): &(WsPath, ToTouch)| file.touch().map_err(|error| told(&error, path, Attempt::Write));
         if only_touches {
             touched.iter().try_for_each(touch)?;
             self.runtime.block_on(self.store.record(commit))?;
+            self.limit_history(added_bytes);
         } else {
-            let (hard_links, repositories) = match made_by {
-                MadeBy::Tool => (HardLinks::Keep, self.folder.repositories),
-                // What it did in repositories is judged when it is taken over.
-                MadeBy::Program => (HardLinks::Break, Repositories::Writable),
+            let options = match made_by {
+                MadeBy::Tool => CommitOptions { repositories: self.folder.repositories, ..CommitOptions::default() },
+                // A program's changes have real paths. What it did in repositories is judged when it is taken over.
+                MadeBy::Program => CommitOptions {
+                    hard_links: HardLinks::Break,
+                    symbolic_links: SymbolicLinks::Refuse,
+                    repositories: Repositories::ReadOnly,
+                    ..CommitOptions::default()
+                },
             };
-            let options =
-                CommitOptions { id: id.0.as_bytes().to_vec(), payload: commit.encode()?, hard_links, repositories };
-            let applied =
-                turn.commit(&disk_changes, &options, |_| self.record(commit)).map_err(|error| failed(&error))?;
+            let options = CommitOptions { id: id.0.as_bytes().to_vec(), payload: commit.encode()?, ..options };
+            let mut kept = Record::Failed;
+            let record = |_: &_| {
+                kept = self.record(commit);
+                kept
+            };
+            let applied = turn.commit(&disk_changes, &options, record).map_err(|error| failed(&error))?;
+            if kept == Record::Kept {
+                self.limit_history(added_bytes);
+            }
             warnings.extend(rewritten_in_place(&applied));
             // The commit stands, whatever becomes of a time.
-            warnings.extend(touched.iter().filter_map(|path| touch(path).err()).map(|error| error.message));
+            let failures = touched.iter().filter_map(|touched| touch(touched).err());
+            warnings.extend(failures.map(|error| Notice::of_error(&error, str::to_owned)));
         }
         Ok((Commit { id: Some(id), created_at: at, outcomes }, warnings))
     }
@@ -220,6 +228,9 @@ impl Job {
         let recorded = self.runtime.block_on(self.store.recorded(self.access, changes))?.0;
         for row in recorded.ids.values().filter(|row| row.deleted_at.is_some()) {
             let path = below_root(&row.path);
+            if self.folder.repositories == Repositories::ReadOnly && leads_into_repository(path) {
+                continue;
+            }
             let there = self.folder.disk.root.stat_real(path).map_err(|error| failed(&error))?;
             if there.is_some_and(|there| there.kind == Kind::Symlink) {
                 links.push(path.to_owned());
@@ -236,9 +247,11 @@ impl Job {
         let Some(id) = planned.commit_id() else { return Ok(None) };
         planned.ops = with_emptied_folders(seen.ops, planned.ops);
         let kept = once_each(seen.contents.into_iter().chain(contents.into_iter().flatten()));
+        let added_bytes = kept_bytes(kept.values());
         let mut commit = self.commit(id, at, &changes, planned, kept);
         commit.call = commit.call.while_process_ran();
         self.runtime.block_on(self.store.record(commit))?;
+        self.limit_history(added_bytes);
         Ok(Some(id))
     }
 
@@ -353,21 +366,24 @@ fn with_emptied_folders(due: Vec<RowOp>, planned: Vec<RowOp>) -> Vec<RowOp> {
 }
 
 /// Says which files were changed in place, because they have other names too.
-fn rewritten_in_place(applied: &Applied) -> impl Iterator<Item = String> {
+fn rewritten_in_place(applied: &Applied) -> impl Iterator<Item = Notice> {
     let in_place = applied.changes.iter().filter(|change| change.effect == Effect::RewrittenInPlace);
     in_place.map(|change| {
         let path = path_of(&change.path).unwrap_or_else(WsPath::root);
-        format!(
+        let text = format!(
             "{path} was changed in place, because it has several names (hard links), which all show the change, or \
              because its folder lets nobody else put another file there"
-        )
+        );
+        Notice::about(&path, text)
     })
 }
 
-fn gave_way(link: &Path) -> String {
-    format!("The symbolic link at /{} gave way to what stood there before", link.display())
+fn gave_way(link: &Path) -> Notice {
+    let path = shown(link);
+    Notice { text: format!("The symbolic link at {path} gave way to what stood there before"), paths: vec![path] }
 }
 
-fn not_kept(path: &WsPath) -> String {
-    format!("What {path} held before is over the limits of the history: this change of it cannot be undone")
+fn not_kept(path: &WsPath) -> Notice {
+    let text = format!("What {path} held before is over the limits of the history: this change of it cannot be undone");
+    Notice::about(path, text)
 }

@@ -15,12 +15,9 @@ use toolrest_core::{
     Content, ContentHash, Depth, Encoding, EncodingDetector, Entry, ErrorKind, File, FileId, FileType, Form, Listed,
     Listing, ReadSeek, Result, Timestamp, ToolError, WsPath,
 };
-use toolrest_directory::{ErrorKind as DiskError, Kind, Links, ListOptions, Metadata, Root};
+use toolrest_directory::{Error, ErrorKind as DiskError, Kind, Links, ListOptions, Metadata, Root};
 use toolrest_store::not_a_folder;
 use toolrest_store::plan::{FileRow, MODE_OF_LINK};
-
-/// The most that is read of a file at once.
-const READ_MOST_BYTES: u64 = 512 << 20;
 
 /// Files up to here are read where the request is served, if they are in memory: that takes less than going elsewhere.
 const CACHED_MOST_BYTES: usize = 64 << 10;
@@ -92,10 +89,16 @@ impl Disk {
         Ok(Some(Entry { is_link, ..entry(path, file_type, &metadata, None, recorded) }))
     }
 
-    pub(super) fn read(&self, path: &WsPath, recorded: Option<Entry>) -> Result<File> {
+    /// Reads a file. The content of one that has more than so many bytes is left out.
+    pub(super) fn read(&self, path: &WsPath, recorded: Option<Entry>, most_bytes: u64) -> Result<File> {
         let fail = |error| told(&error, path, Attempt::Read);
-        let found = match self.root.read(below_root(path), READ_MOST_BYTES) {
+        let found = match self.root.read(below_root(path), most_bytes) {
             Ok(found) => found,
+            Err(Error { kind: DiskError::TooLarge { size_bytes, .. }, .. }) => {
+                let metadata = self.root.stat(below_root(path), Links::Follow).map_err(fail)?;
+                let metadata = Metadata { size_bytes, ..metadata };
+                return Ok(File { entry: entry(path, FileType::Document, &metadata, None, recorded), content: None });
+            }
             Err(error) if matches!(error.kind, DiskError::IsFolder) => {
                 let metadata = self.root.stat(below_root(path), Links::Follow).map_err(fail)?;
                 return Ok(File { entry: entry(path, FileType::Folder, &metadata, None, recorded), content: None });
@@ -114,14 +117,10 @@ impl Disk {
     }
 
     /// Reads a small file if that takes no waiting, so that it need not be done elsewhere.
-    pub(super) fn read_cached(&self, path: &WsPath, recorded: Option<&Entry>) -> Option<File> {
-        let found = self.root.read_cached(below_root(path), CACHED_MOST_BYTES)?;
+    pub(super) fn read_cached(&self, path: &WsPath, recorded: Option<&Entry>, most_bytes: u64) -> Option<File> {
+        let most_bytes = usize::try_from(most_bytes).unwrap_or(usize::MAX);
+        let found = self.root.read_cached(below_root(path), CACHED_MOST_BYTES.min(most_bytes))?;
         Some(file(path, found, recorded.cloned()))
-    }
-
-    /// The size of a file, if that is known without waiting.
-    pub(super) fn cached_size(&self, path: &WsPath) -> Option<i64> {
-        self.root.stat_cached(below_root(path)).map(|metadata| size_of(metadata.size_bytes))
     }
 
     /// Whether a file is known, without waiting, to have no more than so many bytes.
@@ -160,20 +159,26 @@ impl Disk {
                 unnamed += 1;
                 continue;
             };
-            let file_type = match found.kind {
+            let is_link = found.kind == Kind::Symlink;
+            // A link is read as what it leads to; one that leads nowhere is a file that cannot be read.
+            let behind = if is_link { self.metadata(&path).ok().flatten() } else { None };
+            let (kind, size_bytes, modified) = match behind {
+                Some(target) => (target.kind, target.size_bytes, target.modified),
+                None => (found.kind, found.size_bytes, found.modified),
+            };
+            let file_type = match kind {
                 Kind::Folder => FileType::Folder,
-                Kind::Symlink => self.type_behind(&path),
                 Kind::File => self.sniffed(below_root(&path)).plain_type(),
-                Kind::Other => FileType::File,
+                Kind::Symlink | Kind::Other => FileType::File,
             };
             entries.push(Listed {
                 path,
                 display_name: None,
                 file_type,
                 is_virtual: false,
-                is_link: found.kind == Kind::Symlink,
-                size: if file_type == FileType::Folder { 0 } else { size_of(found.size_bytes) },
-                updated_at: timestamp(found.modified),
+                is_link,
+                size: if file_type == FileType::Folder { 0 } else { size_of(size_bytes) },
+                updated_at: timestamp(modified),
             });
         }
         if !shown.is_empty() {
@@ -185,6 +190,18 @@ impl Disk {
         entries.truncate(limit);
         let unreadable = skipped.iter().filter_map(|skipped| named(folder, &skipped.path)).collect();
         Ok(Listing { entries, truncated, unreadable, unnamed })
+    }
+
+    /// The paths of what is in a folder, with what the system shows in it besides.
+    pub(super) fn names(&self, folder: &WsPath, limit: usize, made_by_the_system: Vec<Listed>) -> Result<Vec<WsPath>> {
+        let shown = with_folders(made_by_the_system).into_iter().map(|shown| shown.path);
+        let mut names: BTreeSet<WsPath> = shown.filter(|path| path.parent().as_ref() == Some(folder)).collect();
+        match self.root.list(below_root(folder), ListOptions { depth: 1, limit }) {
+            Ok(listing) => names.extend(listing.entries.iter().filter_map(|found| named(folder, &found.path))),
+            Err(error) if matches!(error.kind, DiskError::NotFound) && !names.is_empty() => {}
+            Err(error) => return Err(told(&error, folder, Attempt::Read)),
+        }
+        Ok(names.into_iter().take(limit).collect())
     }
 
     fn content(&self, path: &WsPath, budget: &mut Budget) -> Result<SeenContent> {
@@ -212,15 +229,6 @@ impl Disk {
             Ok(metadata) => Ok(Some(metadata)),
             Err(error) if matches!(error.kind, DiskError::NotFound | DiskError::NotAFolder) => Ok(None),
             Err(error) => Err(told(&error, path, Attempt::Read)),
-        }
-    }
-
-    /// The type of what a link leads to; one that leads nowhere is a file that cannot be read.
-    fn type_behind(&self, link: &WsPath) -> FileType {
-        match self.metadata(link) {
-            Ok(Some(metadata)) if metadata.kind == Kind::Folder => FileType::Folder,
-            Ok(Some(metadata)) if metadata.kind == Kind::File => self.sniffed(below_root(link)).plain_type(),
-            _ => FileType::File,
         }
     }
 
@@ -332,6 +340,11 @@ impl Disk {
 /// A path beneath the root as the workspace's; none where no path can name it.
 pub(super) fn path_of(path: &Path) -> Option<WsPath> {
     if path.as_os_str().is_empty() { Some(WsPath::root()) } else { named(&WsPath::root(), path) }
+}
+
+/// A path beneath the root as reports have it. Names that are not text are made readable.
+pub(super) fn shown(path: &Path) -> String {
+    format!("/{}", path.to_string_lossy())
 }
 
 /// The path of something in a folder; none where its name is one that no path can have.

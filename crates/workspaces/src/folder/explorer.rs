@@ -1,4 +1,4 @@
-//! Searching and finding in folders, away from the threads that serve requests.
+//! Searching and finding in folders, away from the threads that serve requests, and how many are changed at once.
 
 use super::{find, search};
 use std::{
@@ -6,9 +6,14 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use toolrest_core::{Access, FilesFound, Find, Found, Interrupt, Result, Search, ToolError};
 use toolrest_directory::Root;
 use toolrest_store::search::{StopOnDrop, Turn, Turns, until};
+
+/// How many folders are changed at once. Each takes a blocking thread that waits for others, so there must be fewer than
+/// the runtime has.
+const COMMITS_AT_ONCE: usize = 64;
 
 /// No call is given longer.
 const LONGEST_CALL: Duration = Duration::from_secs(24 * 60 * 60);
@@ -16,13 +21,14 @@ const LONGEST_CALL: Duration = Duration::from_secs(24 * 60 * 60);
 /// Searches folders, so many at once and no more. One is shared by all folders.
 pub(crate) struct Explorer {
     turns: Turns,
+    commits: Arc<Semaphore>,
     threads: usize,
 }
 
 impl Default for Explorer {
     fn default() -> Self {
         let threads = thread::available_parallelism().map_or(2, usize::from);
-        Self { turns: Turns::new(threads), threads }
+        Self { turns: Turns::new(threads), commits: Arc::new(Semaphore::new(COMMITS_AT_ONCE)), threads }
     }
 }
 
@@ -47,6 +53,12 @@ impl Explorer {
     /// Waits to look through a folder in another way. The deadline of the call ends the wait.
     pub(crate) async fn turn(&self, access: Access) -> Result<Turn> {
         self.turns.wait(access, Instant::now() + LONGEST_CALL).await
+    }
+
+    /// Waits for a place among the folders that are changed at once.
+    pub(super) async fn commit_place(&self) -> Option<OwnedSemaphorePermit> {
+        // The semaphore is never closed.
+        Arc::clone(&self.commits).acquire_owned().await.ok()
     }
 
     async fn run<T: Send + 'static>(

@@ -1,11 +1,11 @@
-//! Folders that no workspace may show, because the server keeps its own data in them.
+//! Files and folders that no workspace may show, because they are the server's own.
 //!
 //! A folder can be seen at several paths at once: bind mounts show it, or a part of it, somewhere else. So the paths of
-//! all mounts that show a guarded folder are compared with the folder that is to be opened, not only its own path.
+//! all mounts that show a guarded one are compared with the folder that is to be opened, not only its own path.
 
+use rustix::fs::{Mode, OFlags};
 use std::{
-    fs::{self, File},
-    io,
+    fs, io,
     os::fd::{AsFd, AsRawFd},
     path::{Path, PathBuf},
 };
@@ -22,24 +22,83 @@ struct Mount {
     point: PathBuf,
 }
 
-/// Whether the folder at `opened` shows one of the guarded folders: is the same, lies in it, or holds it.
+/// A file or folder of the server's own that no workspace may show.
+#[derive(Clone, Debug)]
+pub struct Guarded {
+    /// Where it is, or will be once it is made.
+    pub path: PathBuf,
+    /// What it is, for the refusal: "the server's own data".
+    pub what: &'static str,
+    /// The setting or option that keeps it elsewhere, for the refusal.
+    pub setting: &'static str,
+}
+
+impl Guarded {
+    /// A folder in which the server keeps its data.
+    pub fn data(path: PathBuf) -> Self {
+        Self { path, what: "the server's own data", setting: "the setting server.data_dir (--data-dir)" }
+    }
+}
+
+/// The first of the guarded files and folders that the folder at `opened` shows: is the same, lies in it, or holds it.
 ///
-/// A guarded folder that does not exist cannot be shown. Any other failure to look is an error.
-pub(super) fn shows_guarded(opened: &Path, guarded: &[PathBuf]) -> io::Result<bool> {
+/// One that does not exist yet is guarded where it would be made. Any failure to look is an error.
+pub(super) fn shown_by<'a>(
+    opened: &Path,
+    guarded: impl IntoIterator<Item = &'a Guarded>,
+) -> io::Result<Option<&'a Guarded>> {
     let mounts = mounts(&fs::read_to_string("/proc/self/mountinfo")?)?;
-    for folder in guarded {
-        let folder = match File::open(folder) {
-            Ok(folder) => folder,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            Err(error) => return Err(error),
-        };
-        let path = fs::read_link(format!("/proc/self/fd/{}", folder.as_raw_fd()))?;
-        let seen = seen_at(&path, mount_id(folder.as_fd())?, &mounts);
-        if seen.iter().any(|seen| seen.starts_with(opened) || opened.starts_with(seen)) {
-            return Ok(true);
+    for guarded in guarded {
+        for Located { path, mount } in locations(&guarded.path)? {
+            let seen = seen_at(&path, mount, &mounts);
+            if seen.iter().any(|seen| seen.starts_with(opened) || opened.starts_with(seen)) {
+                return Ok(Some(guarded));
+            }
         }
     }
-    Ok(false)
+    Ok(None)
+}
+
+/// A real path, and the mount that it is on.
+struct Located {
+    path: PathBuf,
+    mount: u64,
+}
+
+/// Where a path leads, and where its last name is: a symbolic link there could be replaced.
+fn locations(path: &Path) -> io::Result<Vec<Located>> {
+    let mut locations = vec![locate(path)?];
+    locations.extend(named_in(path)?);
+    Ok(locations)
+}
+
+/// The real path of what is at a path, or of what would be made there.
+fn locate(path: &Path) -> io::Result<Located> {
+    // Not to be read: that could block, or not be allowed.
+    let opened = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).map_err(io::Error::from);
+    let missing = match opened {
+        Ok(file) => {
+            let path = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
+            return Ok(Located { path, mount: mount_id(file.as_fd())? });
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => error,
+        Err(error) => return Err(error),
+    };
+    if let Ok(target) = fs::read_link(path) {
+        return locate(&parent(path).join(target));
+    }
+    named_in(path)?.ok_or(missing)
+}
+
+/// The last name of a path in the real path of the folder that it is in; none for a path without such a name.
+fn named_in(path: &Path) -> io::Result<Option<Located>> {
+    let Some(name) = path.file_name() else { return Ok(None) };
+    let folder = locate(parent(path))?;
+    Ok(Some(Located { path: folder.path.join(name), ..folder }))
+}
+
+fn parent(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// The paths at which a folder, or a part of it, can be seen.

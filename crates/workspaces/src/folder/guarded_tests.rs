@@ -27,19 +27,56 @@ fn a_table_that_cannot_be_read_is_an_error() {
     assert!(mounts("one 1 8:1 / / rw").is_err());
 }
 
+/// Whether a folder shows something that is guarded.
+fn shows(opened: &Path, guarded: &Path) -> bool {
+    shown_by(opened, [&Guarded::data(guarded.to_owned())]).unwrap().is_some()
+}
+
+/// A folder with `data/checkouts` and `other` in it.
+fn home() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().canonicalize().unwrap();
+    for name in ["data/checkouts", "other"] {
+        fs::create_dir_all(home.join(name)).unwrap();
+    }
+    (folder, home)
+}
+
 #[test]
 fn at_below_and_above_a_guarded_folder_is_shown_by_whichever_path() {
-    let home = tempfile::tempdir().unwrap();
-    let home = home.path().canonicalize().unwrap();
-    let (data, beside) = (home.join("data"), home.join("beside"));
-    for folder in [&data.join("checkouts"), &beside] {
-        fs::create_dir_all(folder).unwrap();
-    }
+    let (_folder, home) = home();
+    let data = home.join("data");
     std::os::unix::fs::symlink(&data, home.join("link")).unwrap();
     for guarded in [&data, &home.join("link")] {
-        let shows = |path: &Path| shows_guarded(path, std::slice::from_ref(guarded)).unwrap();
-        assert!(shows(&data) && shows(&data.join("checkouts")) && shows(&home) && shows(Path::new("/")));
-        assert!(!shows(&beside));
+        for opened in [&data, &data.join("checkouts"), &home, Path::new("/")] {
+            assert!(shows(opened, guarded), "{opened:?} {guarded:?}");
+        }
+        assert!(!shows(&home.join("other"), guarded), "{guarded:?}");
     }
-    assert!(!shows_guarded(&beside, &[home.join("missing")]).unwrap());
+}
+
+#[test]
+fn a_folder_that_does_not_exist_yet_is_guarded_where_it_would_be_made() {
+    let (_folder, home) = home();
+    let other = home.join("other");
+    for missing in [other.join("python"), other.join("some/python")] {
+        assert!(shows(&other, &missing) && shows(&home, &missing), "{missing:?}");
+        assert!(!shows(&home.join("data"), &missing), "{missing:?}");
+    }
+    // A link that leads nowhere is followed when the folder is made.
+    std::os::unix::fs::symlink("../other/python", home.join("data/link")).unwrap();
+    assert!(shows(&other, &home.join("data/link")));
+    assert!(shows(&home.join("data"), &home.join("data/link")), "the link could be replaced");
+}
+
+#[test]
+fn a_guarded_file_is_shown_by_the_folders_that_hold_it_or_a_link_to_it() {
+    let (_folder, home) = home();
+    let file = home.join("data/toolrest.toml");
+    fs::write(&file, "").unwrap();
+    assert!(shows(&home.join("data"), &file) && shows(&home, &file));
+    assert!(!shows(&home.join("data/checkouts"), &file) && !shows(&home.join("other"), &file));
+    let link = home.join("other/toolrest.toml");
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    assert!(shows(&home.join("other"), &link) && shows(&home.join("data"), &link));
 }

@@ -174,6 +174,9 @@ impl Layer<'_> {
                 self.done.ops.push(RowOp::AddVersion { file, path, file_type, head, replaced: Some(old.blob) });
             }
             (row.head, row.file_type) = (head, seen.file_type);
+        } else if let (Some(seen_content), Some(old)) = (&seen.content, &mut row.head) {
+            // An earlier release may have recorded the same bytes in another form.
+            (old.form, row.file_type) = (seen_content.form, seen.file_type);
         }
         self.note(&row.path, seen);
         if row.mode != Some(seen.mode) {

@@ -49,7 +49,17 @@ fn told(event: Event) -> Option<FileEvent> {
         Event::Created(path) => FileEvent::Created { path: path_of(&path)? },
         Event::Changed(path) => FileEvent::Changed { path: path_of(&path)? },
         Event::Removed(path) => FileEvent::Removed { path: path_of(&path)? },
-        Event::Moved { from, to } => FileEvent::Moved { from: path_of(&from)?, path: path_of(&to)? },
+        // What has a name at one end only came there from nowhere, or went away.
+        Event::Moved { from, to } => match (path_of(&from), path_of(&to)) {
+            (Some(from), Some(path)) => FileEvent::Moved { from, path },
+            (Some(path), None) => FileEvent::Removed { path },
+            (None, Some(path)) => FileEvent::Created { path },
+            (None, None) => return None,
+        },
         Event::Unknown => FileEvent::Unknown,
     })
 }
+
+#[cfg(test)]
+#[path = "watching_tests.rs"]
+mod tests;

@@ -5,11 +5,13 @@ use crate::folders::Pair;
 use crate::programs::{left_out, run, run_in, tree, write};
 use crate::room::{Room, put};
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::sync::Arc;
+use tokio::task::yield_now;
 use toolrest_core::{
-    Change, Changeset, Destination, ErrorKind, KeepLimits, LeftOutReason, Removal, Result, Role, WsPath,
+    Change, Changeset, CheckedIn, Destination, ErrorKind, KeepLimits, LeftOutReason, Removal, Result, Role, WsPath,
 };
+use toolrest_directory::Root;
 use toolrest_store::Page;
 use toolrest_workspaces::{AllowedRoot, FolderOptions, Repositories, Scratch, StoredWorkspaces};
 
@@ -206,6 +208,16 @@ EOF"#;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_index_is_judged_by_the_hashes_of_its_repository() {
+    let pair = on_sqlite().await;
+    let root = pair.root.path();
+    run_in(root, &format!("git init -q --object-format=sha256 . && {AUTHOR} git commit -q --allow-empty -m first"));
+    let done = pair.runs(&format!("{AUTHOR} echo more > new; git add new; git commit -qm more")).await;
+    assert!(!left_out(&done).iter().any(|(_, reason)| *reason == LeftOutReason::GitConfig), "{done:?}");
+    run_in(root, "test -z \"$(git status --porcelain)\" && git show HEAD:new | grep -q more");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_git_follows_stays_in_the_view() {
     let pair = on_sqlite().await;
     let root = pair.root.path();
@@ -233,4 +245,81 @@ async fn what_git_follows_stays_in_the_view() {
     }
     // Filters are what the configuration says, which stays as it is.
     assert!(pair.path(".git/info/attributes").exists());
+}
+
+/// Runs a script on a view, with another one in the folder itself when what the first did has been looked at, but not
+/// committed yet.
+async fn between_scan_and_commit(pair: &Pair, script: &str, theirs: &str) -> CheckedIn {
+    let mut checkout = pair.check_out(KeepLimits::default()).await;
+    run(&checkout.ground(), script);
+    let root = Root::open(pair.root.path()).unwrap();
+    let turn = root.turn(pair.journals.path()).unwrap();
+    let cx = pair.cx(pair.in_folder).await;
+    let check_in = tokio::spawn(async move { checkout.check_in(&cx).await.unwrap() });
+    while !is_lock_waited_for(pair) {
+        yield_now().await;
+    }
+    run_in(pair.root.path(), theirs);
+    drop(turn);
+    check_in.await.unwrap()
+}
+
+/// Whether somebody waits for the lock of one of the folder's journals.
+fn is_lock_waited_for(pair: &Pair) -> bool {
+    let journals = fs::read_dir(pair.journals.path()).unwrap().map(|entry| entry.unwrap().metadata().unwrap().ino());
+    let journals: Vec<String> = journals.map(|inode| format!(":{inode} ")).collect();
+    let locks = fs::read_to_string("/proc/locks").unwrap();
+    locks.lines().any(|lock| lock.contains("->") && journals.iter().any(|journal| lock.contains(journal)))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_link_that_appears_before_the_commit_leads_no_program_into_a_repository() {
+    let planted = "printf '#!/bin/sh\ntouch pwned\n' > HERE; chmod +x HERE";
+    for (here, theirs) in [
+        ("x", "ln -s .git/hooks/pre-commit x"),
+        ("d/pre-commit", "ln -s .git/hooks d"),
+        ("kept/pre-commit", "mv kept away; ln -s .git/hooks kept"),
+        ("kept/file", "rm kept/file; ln -s ../.git/hooks/pre-commit kept/file"),
+        ("kept/deep/hooks/pre-commit", "ln -s ../.git kept/deep"),
+    ] {
+        let pair = on_sqlite().await;
+        let root = pair.root.path();
+        write(root, &[(".git/config", "own"), (".git/hooks/sample", "s"), ("kept/file", "f")]);
+        let before = tree(&root.join(".git"));
+        let folder = here.rsplit_once('/').map_or(".", |(folder, _)| folder);
+        let script = format!("mkdir -p {folder}; {}", planted.replace("HERE", here));
+        let done = between_scan_and_commit(&pair, &script, theirs).await;
+        assert_eq!(tree(&root.join(".git")), before, "{theirs}: {done:?}");
+        assert!(!done.conflicts.is_empty(), "{theirs}: {done:?}");
+        // Nothing is lost: what the program wrote is beside the link.
+        let kept = tree(root).into_iter().any(|(path, text)| text.contains("pwned") && path.contains("conflict"));
+        assert!(kept, "{theirs}: {done:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_program_that_exchanges_links_and_files_is_followed() {
+    let pair = on_sqlite().await;
+    let root = pair.root.path();
+    write(root, &[("target/file", "t"), ("file", "f")]);
+    symlink("target", root.join("link")).unwrap();
+    symlink("file", root.join("to-file")).unwrap();
+    pair.runs("rm link; mkdir link; echo new > link/file; rm to-file; echo own > to-file; rm -r target").await;
+    assert_eq!(
+        (pair.text("link/file"), pair.text("to-file"), pair.text("file")),
+        ("new\n".into(), "own\n".into(), "f".into())
+    );
+    assert!(!pair.path("target").exists());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_program_can_remove_whole_repositories() {
+    let pair = on_sqlite().await;
+    let root = pair.root.path();
+    write(
+        root,
+        &[(".git/config", "own"), ("sub/.git/config", "own"), ("sub/f", "f"), ("file/.git", "gitdir: x"), ("f", "f")],
+    );
+    pair.runs("rm -r .git sub; rm file/.git; echo changed > f").await;
+    assert_eq!(crate::programs::named(&tree(root)), ["f", "file/"]);
 }

@@ -4,9 +4,11 @@ use crate::folders::Pair;
 use crate::programs::{changes, left_out, run_in, tree, write};
 use crate::room::{Room, on_both_stores, path, put};
 use std::fs::{self, Permissions};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
 use toolrest_core::{
-    Attribution, Change, Changeset, CheckedIn, Destination, Ground, KeepLimits, LeftOutReason, Removal,
+    Attribution, Change, Changeset, CheckedIn, CheckoutMode, CheckoutOptions, Destination, Ground, KeepLimits,
+    LeftOutReason, Removal,
 };
 
 on_both_stores![
@@ -40,8 +42,9 @@ async fn what_a_program_did_in_place_is_recorded_and_can_be_undone(room: Room) {
     write(folder, &files);
     let before = tree(folder);
     let mut checkout = pair.check_out_in_place(KeepLimits::default()).await;
-    let Ground::Shared(ground) = checkout.ground() else { panic!("it is not the folder itself") };
+    let Ground::Shared { folder: ground, read_only } = checkout.ground() else { panic!("it is not the folder itself") };
     assert_eq!(ground.path, folder.canonicalize().unwrap());
+    assert_eq!(read_only, [Path::new(".git")]);
     assert_eq!(pair.check_in(&mut checkout).await, nothing());
 
     let made =
@@ -194,4 +197,87 @@ async fn what_there_was_no_room_for_is_told_and_not_recorded() {
     pair.undo(pair.in_folder).await.unwrap();
     assert_eq!((pair.text("large"), pair.text("small")), ("less".into(), "s".into()));
     assert_eq!(pair.check_in(&mut checkout).await, nothing());
+}
+
+/// What a program that works on the folder itself may not change.
+fn read_only(ground: Ground) -> Vec<PathBuf> {
+    let Ground::Shared { read_only, .. } = ground else { panic!("it is not the folder itself") };
+    read_only
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_repository_is_kept_from_programs_in_place() {
+    let pair = Pair::of(&Room::on_sqlite().await).await;
+    let root = pair.root.path();
+    let files = [
+        (".gitignore", "ignored\n"),
+        (".git/HEAD", "x"),
+        ("sub/.git/HEAD", "x"),
+        ("sub/deep/.GIT/HEAD", "x"),
+        ("ignored/dep/.git/HEAD", "x"),
+        ("store/HEAD", "x"),
+        ("elsewhere/.git", "gitdir: ../store\n"),
+        ("bare/worktrees/w/commondir", "../..\n"),
+        ("worktree/.git", "gitdir: ../bare/worktrees/w"),
+        ("linked-to/HEAD", "x"),
+        ("module/.git", "gitdir: ../.git/modules/m"),
+        // These name no repository of theirs.
+        ("above/.git", "gitdir: ..\n"),
+        ("out/.git", "gitdir: ../../../../etc\n"),
+        ("gone/.git", "gitdir: ../nowhere\n"),
+    ];
+    write(root, &files);
+    symlink("../linked-to", root.join("above/git")).unwrap();
+    fs::create_dir(root.join("link")).unwrap();
+    symlink("../linked-to", root.join("link/.git")).unwrap();
+    symlink("/etc", root.join("bare/.git")).unwrap();
+    let checkout = pair.check_out_in_place(KeepLimits::default()).await;
+    let expected = [
+        ".git",
+        "above/.git",
+        "bare",
+        "elsewhere/.git",
+        "gone/.git",
+        "ignored/dep/.git",
+        "linked-to",
+        "module/.git",
+        "out/.git",
+        "store",
+        "sub/.git",
+        "sub/deep/.GIT",
+        "worktree/.git",
+    ];
+    assert_eq!(read_only(checkout.ground()), expected.map(PathBuf::from));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn repositories_that_appear_while_a_program_works_in_place_are_told_at_its_end() {
+    let pair = Pair::of(&Room::on_sqlite().await).await;
+    let root = pair.root.path();
+    write(root, &[(".git/HEAD", "x"), ("sub/.git/HEAD", "x"), (".gitignore", "ignored\n"), ("store/HEAD", "x")]);
+    fs::create_dir(root.join("link")).unwrap();
+    symlink("../store", root.join("link/.git")).unwrap();
+    let checkout = pair.check_out_in_place(KeepLimits::default()).await;
+    run_in(
+        root,
+        "mv sub moved; echo y > .git/HEAD; git init -q ignored/new; echo 'gitdir: x' > .gitignore.d; \
+                  rm link/.git; ln -s ../other link/.git; mkdir f; echo 'gitdir: ../x' > f/.git",
+    );
+    let done = checkout.finish(&pair.cx(pair.in_folder).await).await.unwrap();
+    let new: Vec<_> =
+        left_out(&done).into_iter().filter(|(_, reason)| *reason == LeftOutReason::NewRepository).collect();
+    let expected = ["/f/.git", "/ignored/new/.git", "/link/.git"];
+    assert_eq!(new, expected.map(|path| (path, LeftOutReason::NewRepository)), "{done:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_folder_of_more_repositories_than_can_be_kept_from_programs_runs_none_in_place() {
+    let pair = Pair::of(&Room::on_sqlite().await).await;
+    for number in 0..=1_000 {
+        fs::create_dir_all(pair.path(&format!("{number}/.git"))).unwrap();
+    }
+    let options = CheckoutOptions { mode: CheckoutMode::InPlace, keep: KeepLimits::default() };
+    let refused = pair.cx(pair.in_folder).await.workspace.check_out(options).await;
+    let error = refused.err().unwrap();
+    assert!(error.message.contains("repositories"), "{error:?}");
 }

@@ -211,7 +211,7 @@ fn postgres_patterns_find_the_same_lines_in_large_files() {
 fn the_same_lines_are_found_as_by_ripgrep() {
     let scene = Scene::with(&[]);
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    for entry in fs::read_dir(&source).unwrap().chain(fs::read_dir(source.join("search")).unwrap()) {
+    for entry in fs::read_dir(&source).unwrap().chain(fs::read_dir(source.join("folder")).unwrap()) {
         let path = entry.unwrap().path();
         if path.is_file() {
             scene.put(&path.strip_prefix(&source).unwrap().to_string_lossy(), &fs::read(&path).unwrap());

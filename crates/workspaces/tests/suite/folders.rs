@@ -13,12 +13,13 @@ use toolrest_core::{
     Workspaces, WsPath,
 };
 use toolrest_store::{Page, Place, Purge, Store};
-use toolrest_workspaces::{AllowedRoot, FolderOptions, HistoryLimits, Scratch, StoredWorkspaces};
+use toolrest_workspaces::{AllowedRoot, FolderOptions, Guarded, HistoryLimits, Scratch, StoredWorkspaces};
 
 on_both_stores![
     a_folder_and_a_database_agree_about_any_changes,
     every_commit_in_a_folder_can_be_undone,
     the_oldest_history_goes_first_and_what_files_hold_stays,
+    a_commit_that_exceeds_the_limit_of_history_drops_the_oldest_at_once,
 ];
 
 const ROUNDS: u64 = 1000;
@@ -31,7 +32,7 @@ pub(crate) struct Pair {
     in_database: WorkspaceId,
     pub(crate) in_folder: WorkspaceId,
     pub(crate) root: TempDir,
-    journals: TempDir,
+    pub(crate) journals: TempDir,
 }
 
 fn engine(
@@ -107,7 +108,7 @@ impl Pair {
         let listing = cx.workspace.list(&WsPath::root(), Depth::Descendants, 10_000).await.unwrap();
         let mut tree = BTreeMap::new();
         for entry in listing.entries {
-            let file = cx.workspace.read(&entry.path).await.unwrap();
+            let file = cx.workspace.read(&entry.path, u64::MAX).await.unwrap();
             tree.insert(entry.path.to_string(), file.content);
         }
         tree
@@ -265,15 +266,54 @@ async fn every_commit_in_a_folder_can_be_undone(room: Room) {
     assert!(undone > 50 && tangled < 50, "{undone} undone, {tangled} tangled");
 }
 
+/// A text that does not compress well.
+fn long_text(version: usize) -> String {
+    let mut dice = Dice(version as u64);
+    (0..500).map(|_| format!("{:08x}", dice.roll(1 << 30))).collect::<Vec<_>>().concat()
+}
+
+async fn a_commit_that_exceeds_the_limit_of_history_drops_the_oldest_at_once(room: Room) {
+    const LIMIT: u64 = 20_000;
+    let history = HistoryLimits { total_bytes: Some(LIMIT), ..HistoryLimits::default() };
+    let options = FolderOptions { history, ..FolderOptions::default() };
+    let pair = Pair::with(tempfile::tempdir().unwrap(), &room, options).await;
+    let access = Access { workspace: pair.in_folder, user: pair.user, need: Role::Viewer };
+    let write = async |name: &str, version: usize| {
+        let put = Put {
+            path: WsPath::posix(name).unwrap(),
+            file_type: FileType::Document,
+            content: Content::Text(long_text(version)),
+            parents: Parents::Require,
+            executable: None,
+        };
+        let commit = pair.commit(pair.in_folder, Changeset::one(Change::Put(put))).await.unwrap();
+        (commit.outcomes[0].file, pair.store.history_bytes(access).await.unwrap())
+    };
+    let mut kept = 0;
+    for version in 1..=40 {
+        let (file, bytes) = write("a.txt", version).await;
+        assert!(bytes <= LIMIT, "version {version}: {bytes}");
+        let versions = pair.store.versions(access, file, Page { before: None, limit: 100 }).await.unwrap();
+        assert_eq!(versions.len(), version);
+        let first = pair.store.version(access, file, versions[versions.len() - 1].id, i64::MAX).await;
+        kept += usize::from(first.is_ok());
+    }
+    assert!((2..20).contains(&kept), "the first version was there after {kept} commits");
+    pair.undo(pair.in_folder).await.unwrap();
+    assert_eq!(fs::read_to_string(pair.root.path().join("a.txt")).unwrap(), long_text(39));
+    // What files hold stays, also where it is more than the limit.
+    for n in 0..10 {
+        write(&format!("{n}.txt"), 100 + n).await;
+    }
+    pair.undo(pair.in_folder).await.unwrap();
+    assert!(!pair.root.path().join("9.txt").exists());
+}
+
 async fn the_oldest_history_goes_first_and_what_files_hold_stays(room: Room) {
     const VERSIONS: usize = 20;
     let pair = Pair::of(&room).await;
     let file = WsPath::posix("a.txt").unwrap();
-    let text = |version: usize| {
-        // Nothing that compresses well.
-        let mut dice = Dice(version as u64);
-        (0..500).map(|_| format!("{:08x}", dice.roll(1 << 30))).collect::<Vec<_>>().concat()
-    };
+    let text = long_text;
     let mut id = None;
     for version in 1..=VERSIONS {
         let content = Content::Text(text(version));
@@ -298,11 +338,11 @@ async fn the_oldest_history_goes_first_and_what_files_hold_stays(room: Room) {
     let versions = pair.store.versions(access, id.unwrap(), Page { before: None, limit: 100 }).await.unwrap();
     assert_eq!(versions.len(), VERSIONS, "the versions stay, with their hashes");
     for version in versions {
-        let read = pair.store.version(access, id.unwrap(), version.id).await;
+        let read = pair.store.version(access, id.unwrap(), version.id, i64::MAX).await;
         let seq = usize::try_from(version.seq).unwrap();
         match read {
             Ok((_, content)) => {
-                assert_eq!((seq > usize::try_from(dropped).unwrap(), content), (true, Content::Text(text(seq))));
+                assert_eq!((seq > usize::try_from(dropped).unwrap(), content), (true, Some(Content::Text(text(seq)))));
             }
             Err(error) => {
                 assert_eq!((seq <= usize::try_from(dropped).unwrap(), error.kind), (true, ErrorKind::NotFound));
@@ -361,29 +401,38 @@ async fn what_a_database_cannot_keep_now_is_kept_later() {
 #[tokio::test]
 async fn the_servers_own_data_is_in_no_workspace() {
     let (room, allowed) = (Room::on_sqlite().await, tempfile::tempdir().unwrap());
-    let (data, beside) = (allowed.path().join("data"), allowed.path().join("beside"));
-    let python = allowed.path().join("python");
+    let (data, free) = (allowed.path().join("data"), allowed.path().join("free"));
+    // The environment is made later, by which time the folder around it must not be a workspace.
+    let project = allowed.path().join("project");
+    let python = Guarded { path: project.join("python"), what: "the environment", setting: "run.python_dir" };
     let options = FolderOptions {
         allowed_roots: vec![AllowedRoot::for_all(allowed.path().canonicalize().unwrap())],
         journal_dir: data.join("journals"),
-        guarded: vec![data.clone(), python.clone()],
+        guarded: vec![Guarded::data(data.clone()), python],
         history: HistoryLimits::default(),
         ..FolderOptions::default()
     };
     fs::create_dir_all(&options.journal_dir).unwrap();
-    for folder in [&beside, &python] {
+    for folder in [&free, &project] {
         fs::create_dir(folder).unwrap();
     }
     let scratch = Scratch::open(&data.join("checkouts")).unwrap();
     let workspaces = StoredWorkspaces::new(Arc::clone(&room.store), options, scratch);
     let link = allowed.path().join("link");
     std::os::unix::fs::symlink(data.join("checkouts"), &link).unwrap();
-    for folder in [allowed.path(), &data, &data.join("journals"), &data.join("checkouts"), &link, &python] {
+    for (folder, setting) in [
+        (allowed.path(), "server.data_dir"),
+        (&data, "server.data_dir"),
+        (&data.join("journals"), "server.data_dir"),
+        (&data.join("checkouts"), "server.data_dir"),
+        (&link, "server.data_dir"),
+        (&project, "run.python_dir"),
+    ] {
         let refusal = workspaces.allowed_root(folder, "anyone").await.unwrap_err();
         assert_eq!(refusal.kind, ErrorKind::Forbidden, "{folder:?}");
-        assert!(refusal.message.contains("server.data_dir"), "{folder:?}: {}", refusal.message);
+        assert!(refusal.message.contains(setting), "{folder:?}: {}", refusal.message);
     }
-    workspaces.allowed_root(&beside, "anyone").await.unwrap();
+    workspaces.allowed_root(&free, "anyone").await.unwrap();
 }
 
 #[tokio::test]

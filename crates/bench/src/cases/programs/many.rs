@@ -1,4 +1,4 @@
-//! Many jobs: at once, and one after the other.
+//! Many jobs, at once and one after the other.
 
 use std::fs;
 use std::thread;
@@ -6,26 +6,27 @@ use std::time::{Duration, Instant};
 
 use toolrest_sandbox::Interpreter;
 
-use super::Cold;
+use super::Jobs;
 use crate::report::{Figure, Report, Target};
 
 const AT_ONCE: usize = 32;
 const IN_A_ROW: usize = 2000;
 
-/// How often, and how far apart, the same processes must be seen for everything to be at rest.
-const AT_REST: (usize, Duration) = (10, Duration::from_millis(10));
-/// How often it is looked in all before that is given up.
-const LOOKS: usize = 500;
+/// Interval between two samples of the child processes.
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(10);
+/// Number of equal samples after which the child processes count as idle.
+const EQUAL_SAMPLES: usize = 10;
+const MAX_SAMPLES: usize = 500;
 
-pub(super) fn run(cold: &Cold, bash: &Interpreter, report: &mut Report) {
-    let begun = Instant::now();
-    let failed = cold.runtime.block_on(async {
-        let mut jobs = Vec::new();
+pub(super) fn run(jobs: &Jobs, bash: &Interpreter, report: &mut Report) {
+    let start = Instant::now();
+    let failed = jobs.runtime.block_on(async {
+        let mut started = Vec::new();
         for _ in 0..AT_ONCE {
-            jobs.push(cold.sandbox.spawn(cold.job(bash, "echo x")).await);
+            started.push(jobs.sandbox.spawn(jobs.job(bash, "echo x")).await);
         }
         let mut failed = 0;
-        for job in jobs {
+        for job in started {
             let ended = match job {
                 Ok(job) => job.wait().await,
                 Err(error) => Err(error),
@@ -39,26 +40,26 @@ pub(super) fn run(cold: &Cold, bash: &Interpreter, report: &mut Report) {
         unit: "",
         rounds: vec![f64::from(failed)],
         target: Target::AtMost(0.0),
-        beside: format!("all together {:.0} ms", begun.elapsed().as_secs_f64() * 1e3),
+        notes: format!("{:.0} ms in total", start.elapsed().as_secs_f64() * 1e3),
     });
-    let (mut early, mut begun) = (Held::default(), Instant::now());
+    let (mut early, mut start) = (ChildProcesses::default(), Instant::now());
     for number in 0..IN_A_ROW {
         if number == IN_A_ROW / 10 {
-            (early, begun) = (Held::at_rest(), Instant::now());
+            (early, start) = (ChildProcesses::when_idle(), Instant::now());
         }
-        let job = cold.job(bash, "true");
-        let ended = cold.runtime.block_on(async { cold.sandbox.spawn(job).await?.wait().await });
+        let job = jobs.job(bash, "true");
+        let ended = jobs.runtime.block_on(async { jobs.sandbox.spawn(job).await?.wait().await });
         assert!(ended.is_ok_and(|report| report.success()));
     }
-    let each = begun.elapsed().as_secs_f64() * 1e3 / (IN_A_ROW * 9 / 10) as f64;
-    let late = Held::at_rest();
+    let each = start.elapsed().as_secs_f64() * 1e3 / (IN_A_ROW * 9 / 10) as f64;
+    let late = ChildProcesses::when_idle();
     report.add(Figure {
-        case: format!("{IN_A_ROW} jobs in a row: memory after all of them, times that after a tenth"),
+        case: format!("{IN_A_ROW} jobs in a row: memory after all, divided by memory after a tenth"),
         unit: "×",
         rounds: vec![late.memory_kib as f64 / early.memory_kib as f64],
         target: Target::AtMost(1.05),
-        beside: format!(
-            "launcher and waiting cells {} KiB, then {} KiB; {} processes, then {}; {each:.2} ms each",
+        notes: format!(
+            "child processes {} KiB, then {} KiB; {} processes, then {}; {each:.2} ms per job",
             early.memory_kib,
             late.memory_kib,
             early.processes.len(),
@@ -67,50 +68,50 @@ pub(super) fn run(cold: &Cold, bash: &Interpreter, report: &mut Report) {
     });
 }
 
-/// What descends from this process: the launcher and the cells that wait.
+/// The descendants of this process: mostly the launcher and its idle cells.
 #[derive(Default)]
-struct Held {
+struct ChildProcesses {
     memory_kib: u64,
     processes: Vec<String>,
 }
 
-impl Held {
-    /// Looks when the cell of the last job is gone and another one has taken its place: until then there are fewer
-    /// processes or more, and each has about as much memory as the launcher.
-    fn at_rest() -> Self {
-        let mut held = Self::now();
-        let mut same = 0;
-        for _ in 0..LOOKS {
-            thread::sleep(AT_REST.1);
+impl ChildProcesses {
+    /// Waits until the processes no longer change, and returns them. After a job its cell ends and another one is
+    /// started; until then the number of processes, and so their memory, differs.
+    fn when_idle() -> Self {
+        let mut current = Self::now();
+        let mut equal = 0;
+        for _ in 0..MAX_SAMPLES {
+            thread::sleep(SAMPLE_INTERVAL);
             let next = Self::now();
-            same = if next.processes == held.processes { same + 1 } else { 0 };
-            held = next;
-            if same == AT_REST.0 {
+            equal = if next.processes == current.processes { equal + 1 } else { 0 };
+            current = next;
+            if equal == EQUAL_SAMPLES {
                 break;
             }
         }
-        held
+        current
     }
 
     fn now() -> Self {
-        let mut held = Self::default();
+        let mut all = Self::default();
         let mut parents = vec![std::process::id().to_string()];
         while let Some(parent) = parents.pop() {
             for thread in fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten().flatten() {
                 let children = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
                 for child in children.split_whitespace() {
-                    held.memory_kib += own_memory_kib(child);
-                    held.processes.push(child.to_owned());
+                    all.memory_kib += anonymous_memory_kib(child);
+                    all.processes.push(child.to_owned());
                     parents.push(child.to_owned());
                 }
             }
         }
-        held
+        all
     }
 }
 
-/// Memory of a process that is no file's; what it shares with the one that it was forked from counts for both.
-fn own_memory_kib(process: &str) -> u64 {
+/// Anonymous memory of a process. Pages shared with its parent after a fork are counted for both.
+fn anonymous_memory_kib(process: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap_or("0");
     line.split_whitespace().next().unwrap_or("0").parse().unwrap_or(0)

@@ -1,21 +1,20 @@
-//! The first search of a replica that has just started, against a plain statement over the same rows.
+//! The first search of a replica that was just started, compared with a plain statement over the same rows.
 
 use std::time::{Duration, Instant};
 
-use tokio_postgres::Client;
+use tokio_postgres::{Client, NoTls};
+use toolrest_testkit::Postgres;
 
 use super::patterns::{Case, PATTERNS, Pattern};
 use super::{Files, LIMIT, Loaded, Searcher, Times, milliseconds};
 use crate::cases::Effort;
-use crate::cases::sql_writes::connect;
-use crate::postgres::Cluster;
 use crate::report::{Report, Target};
 
-/// Plain statements that take longer than this are not measured again.
-const ONCE_IS_ENOUGH: Duration = Duration::from_millis(700);
+/// Plain statements that take longer than this are measured only once.
+const MEASURED_ONCE_FROM: Duration = Duration::from_millis(700);
 const BATCH: usize = 500;
 
-/// The statement that comes to mind. The primary key gives the order, so that it can stop at the limit.
+/// The simplest statement for a search. The primary key gives the order, so that it can stop at the limit.
 fn plain_statement(pattern: &Pattern) -> String {
     let operator = match pattern.case {
         Case::Ignored => "~*",
@@ -27,26 +26,26 @@ fn plain_statement(pattern: &Pattern) -> String {
     )
 }
 
-pub fn run(cluster: &Cluster, files: &Files, loaded: &Loaded, effort: Effort, report: &mut Report) {
+pub fn run(postgres: &Postgres, files: &Files, loaded: &Loaded, effort: Effort, report: &mut Report) {
     eprintln!("search on a cold replica");
     report.section(
         "Search on a cold replica, PostgreSQL",
         format!(
-            "The first `grep` of a server process that has just started, over HTTP, as a part of the time of the plain \
+            "The first `grep` of a server process that was just started, over HTTP, as a fraction of the time of the plain \
              statement (`regexp_split_to_table`, `~` on each line, in the order of an index on the path, the same \
              limit) over the same {}. Plain statements that take longer than {} ms are measured once.",
-            files.described(),
-            ONCE_IS_ENOUGH.as_millis()
+            files.description(),
+            MEASURED_ONCE_FROM.as_millis()
         ),
     );
     let runtime = tokio::runtime::Runtime::new().expect("a runtime starts");
-    let client = runtime.block_on(connect(&cluster.create_database("plain")));
+    let client = runtime.block_on(connect(&postgres.create_database()));
     runtime.block_on(fill(&client, files));
     let mut times = Times::default();
     for _ in 0..effort.rounds {
         for (index, pattern) in PATTERNS.iter().enumerate() {
             let theirs = &mut times.theirs[index];
-            let rows = if theirs.last().is_none_or(|last| *last < milliseconds(ONCE_IS_ENOUGH)) {
+            let rows = if theirs.last().is_none_or(|last| *last < milliseconds(MEASURED_ONCE_FROM)) {
                 let start = Instant::now();
                 let rows = runtime.block_on(client.query(&plain_statement(pattern), &[&pattern.text]));
                 theirs.push(milliseconds(start.elapsed()));
@@ -62,6 +61,12 @@ pub fn run(cluster: &Cluster, files: &Files, loaded: &Loaded, effort: Effort, re
     }
     times.figures(|_| Target::AtMost(1.0), |_| " of the plain statement".to_owned(), report);
     report.add(times.geometric_mean(Target::AtMost(0.2)));
+}
+
+async fn connect(address: &str) -> Client {
+    let (client, connection) = tokio_postgres::connect(address, NoTls).await.expect("PostgreSQL accepts connections");
+    tokio::spawn(connection);
+    client
 }
 
 async fn fill(client: &Client, files: &Files) {

@@ -1,4 +1,4 @@
-//! Generated source code: names as frequent as names are, lines as long as lines are, the same at every run.
+//! Generated source code with realistic names and line lengths, the same in every run.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::{fs, thread};
 
 use crate::contents::Numbers;
 
-/// The words that names are most often made of; rarer ones are made of syllables.
+/// The words of frequent names; rarer names are built from syllables.
 const WORDS: &str = "\
     self value index name path error state buffer len data key node entry context config count size offset id item \
     list map token request response stream reader writer client server session frame header body block page table \
@@ -26,17 +26,17 @@ const PROSE: &str = "\
     before because has have one each no more than until may used called returns caller value since already while both \
     already empty whole never always without another same other first last time order bytes lock held waits sent read";
 
-/// Words with letters beyond ASCII turn up in comments of real code, seldom.
+/// Words with letters beyond ASCII, which are rare in comments of real code.
 const FOREIGN: [&str; 6] = ["café", "naïve", "größer", "façade", "данные", "日本語"];
 
 const STEMS: usize = 3000;
 const NAMES: usize = 20_000;
-/// The names that a file uses again and again; of all names it uses some.
+/// Number of names that a file uses repeatedly; it uses other names rarely.
 const OWN_NAMES: usize = 40;
 const FILES_PER_FOLDER: usize = 50;
 
-/// Lines that a few files have, spread evenly over all: how many files, and the line, where `#` is the file's number.
-const PLANTED: [(usize, &str); 7] = [
+/// Lines in a few evenly distributed files: the number of files, and the line, in which `#` is the file's number.
+const RARE_LINES: [(usize, &str); 7] = [
     (5, "    // See quizzical_lathe for how the chips are counted."),
     (3, "    const QUIZZICAL_LATHE: u32 = #;"),
     (6, "    let ledger = QuarryLedger::open(#);"),
@@ -46,11 +46,11 @@ const PLANTED: [(usize, &str); 7] = [
     (6, "    // Built from 7391045ab2, run #."),
 ];
 
-/// So many files of so many bytes on average.
+/// A number of files with a mean size.
 pub struct Corpus {
     pub files: usize,
     file_bytes: usize,
-    /// Most frequent first, as the next three.
+    /// The most frequent names first; the same for `types` and `prose`.
     names: Vec<String>,
     types: Vec<String>,
     prose: Vec<&'static str>,
@@ -82,7 +82,7 @@ impl Corpus {
         }
     }
 
-    /// Where a file lies, from the root: three folders deep.
+    /// Returns the path of a file, three folders deep.
     pub fn path(&self, index: usize) -> String {
         let folder = index / FILES_PER_FOLDER;
         let name = &self.names[(index * 7) % 5000];
@@ -91,28 +91,28 @@ impl Corpus {
 
     pub fn text(&self, index: usize) -> String {
         let mut numbers = Numbers::from_seed(index as u64 + 1_000_003);
-        // Numbers of neighbouring seeds begin alike.
+        // The first numbers of similar seeds are similar.
         (0..8).for_each(|_| _ = numbers.below(2));
         let size = self.file_bytes / 4 + numbers.below(self.file_bytes * 3 / 2);
-        let own = (0..OWN_NAMES).map(|_| self.name_ranks.pick(&mut numbers)).collect();
-        let mut page = Page { corpus: self, numbers, own, text: String::with_capacity(size + 1024) };
-        page.imports();
-        let mut planted = PLANTED.iter().filter(|(files, _)| self.is_planted(index, *files));
-        while page.text.len() < size {
-            page.item();
-            if let Some((_, line)) = planted.next() {
-                let _ = writeln!(page.text, "{}", line.replace('#', &index.to_string()));
+        let own_names = (0..OWN_NAMES).map(|_| self.name_ranks.pick(&mut numbers)).collect();
+        let mut file = SourceFile { corpus: self, numbers, own_names, text: String::with_capacity(size + 1024) };
+        file.imports();
+        let mut rare_lines = RARE_LINES.iter().filter(|(files, _)| self.has_rare_line(index, *files));
+        while file.text.len() < size {
+            file.item();
+            if let Some((_, line)) = rare_lines.next() {
+                let _ = writeln!(file.text, "{}", line.replace('#', &index.to_string()));
             }
         }
-        page.text
+        file.text
     }
 
-    fn is_planted(&self, index: usize, files: usize) -> bool {
+    fn has_rare_line(&self, index: usize, files: usize) -> bool {
         let distance = self.files / files;
         index % distance == distance / 2 && index / distance < files
     }
 
-    /// Writes all files below a folder and tells how many bytes they have.
+    /// Writes all files below a folder and returns their total size in bytes.
     pub fn write_to(&self, folder: &Path) -> usize {
         let (next, bytes) = (AtomicUsize::new(0), AtomicUsize::new(0));
         thread::scope(|scope| {
@@ -160,7 +160,7 @@ fn camel_case(name: &str) -> String {
     name.split('_').map(capitalised).collect()
 }
 
-/// Picks from a list so that the n-th is n times as rare as the first, about.
+/// Picks ranks by Zipf's law: the n-th about n times less often than the first.
 struct Ranks(Vec<usize>);
 
 impl Ranks {
@@ -179,37 +179,37 @@ impl Ranks {
     }
 }
 
-/// A file that is being written.
-struct Page<'a> {
+/// A generated file.
+struct SourceFile<'a> {
     corpus: &'a Corpus,
     numbers: Numbers,
-    /// The places of the names that the file uses most.
-    own: Vec<usize>,
+    /// Ranks of the names that the file uses repeatedly.
+    own_names: Vec<usize>,
     text: String,
 }
 
-impl<'a> Page<'a> {
+impl<'a> SourceFile<'a> {
     fn one_in(&mut self, count: usize) -> bool {
         self.numbers.below(count) == 0
     }
 
-    fn place_of_name(&mut self) -> usize {
+    fn name_rank(&mut self) -> usize {
         if self.one_in(5) {
             self.corpus.name_ranks.pick(&mut self.numbers)
         } else {
-            self.own[self.numbers.below(self.own.len())]
+            self.own_names[self.numbers.below(self.own_names.len())]
         }
     }
 
     fn name(&mut self) -> &'a str {
-        &self.corpus.names[self.place_of_name()]
+        &self.corpus.names[self.name_rank()]
     }
 
     fn type_name(&mut self) -> &'a str {
-        &self.corpus.types[self.place_of_name()]
+        &self.corpus.types[self.name_rank()]
     }
 
-    /// A number; small ones are more frequent.
+    /// Returns a random number; small numbers are more frequent.
     fn number(&mut self) -> usize {
         let bits = self.numbers.below(18);
         self.numbers.below(1 << bits)
@@ -276,7 +276,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Writes a line and tells how much deeper the next one stands.
+    /// Writes a line and returns by how much deeper the next line is indented.
     fn statement(&mut self, depth: usize) -> usize {
         let (one, other, third) = (self.name(), self.name(), self.name());
         let number = self.number();
@@ -322,7 +322,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_corpora_have_equal_texts_and_no_two_files_are_alike() {
+    fn equal_corpora_have_equal_texts_and_all_files_differ() {
         let (one, other) = (Corpus::new(400, 10_000), Corpus::new(400, 10_000));
         assert_eq!(one.text(7), other.text(7));
         assert_ne!(one.text(7), one.text(8));
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn files_have_the_size_asked_for_on_average_and_compress_like_code() {
+    fn files_have_the_given_mean_size_and_compress_like_code() {
         let corpus = Corpus::new(400, 10_000);
         let texts: Vec<String> = (0..400).map(|index| corpus.text(index)).collect();
         let mean = texts.iter().map(String::len).sum::<usize>() / texts.len();
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn rare_lines_are_in_as_many_files_as_they_should_be() {
+    fn rare_lines_are_in_the_given_number_of_files() {
         let corpus = Corpus::new(400, 10_000);
         let all: String = (0..400).map(|index| corpus.text(index)).collect();
         assert_eq!(all.matches("quizzical_lathe").count(), 5);

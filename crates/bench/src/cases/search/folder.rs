@@ -1,4 +1,4 @@
-//! A folder on disk: searching it against ripgrep, finding files in it against fd.
+//! A folder on disk: searching compared with ripgrep, finding files compared with fd.
 
 use std::fs;
 use std::path::Path;
@@ -10,32 +10,26 @@ use std::time::{Duration, Instant};
 use toolrest_core::{Depth, Find, IgnoredFiles, Interrupt, PathFilter, Search, WsPath};
 use toolrest_directory::Root;
 use toolrest_ops::{Bare, Below, Case as OpsCase, Extent, Glob, Pattern as OpsPattern, Syntax};
+use toolrest_testkit::temp_folder;
 use toolrest_workspaces::{find_in_folder, search_folder};
 
 use super::patterns::{Case, PATTERNS, Pattern};
-use super::ripgrep::{self, MODES};
+use super::ripgrep::RipgrepTimes;
 use super::{Files, LIMIT, Times, milliseconds};
 use crate::cases::Effort;
-use crate::process::Folder;
 use crate::report::{Figure, Report, Target, median, number};
 
-/// Folders with files of two kinds in them: all together 40,000 entries.
+/// Folders with files of two types: 40,000 entries in total.
 const FOLDERS: usize = 2000;
 const FILES_PER_FOLDER: usize = 19;
-/// The ways to ask fd for the same, of which the fastest counts.
+/// Equivalent arguments for fd, of which the fastest is compared.
 const FD_MODES: [&[&str]; 3] = [
     &["--type=f", "--extension=rs"],
     &["--type=f", "--extension=rs", "--no-ignore", "--hidden"],
     &["--type=f", "--extension=rs", "--no-ignore", "--hidden", "--threads=1"],
 ];
-/// One round is short, and a machine has its moods.
+/// Rounds here are short and vary, so there are more of them.
 const ROUNDS: usize = 4;
-
-pub fn fd_version() -> String {
-    let output =
-        Command::new("fdfind").arg("--version").output().expect("fd is installed (Debian: apt-get install fd-find)");
-    String::from_utf8_lossy(&output.stdout).trim().to_owned()
-}
 
 pub fn run(effort: Effort, report: &mut Report) {
     eprintln!("search in a folder");
@@ -55,37 +49,26 @@ fn deadline() -> Instant {
 
 fn against_ripgrep(files: &Files, effort: Effort, report: &mut Report) {
     let folder = files.folder.path();
-    let root = Root::open(&folder).expect("the folder can be opened");
+    let root = Root::open(folder).expect("the folder can be opened");
     let mut times = Times::default();
-    let mut lines = [0; PATTERNS.len()];
-    // By pattern, mode and round.
-    let mut theirs: [[Vec<f64>; MODES.len()]; PATTERNS.len()] = Default::default();
+    let mut theirs = RipgrepTimes::default();
     for _ in 0..effort.rounds * ROUNDS {
         for (index, pattern) in PATTERNS.iter().enumerate() {
-            for (mode, measured) in MODES.iter().zip(&mut theirs[index]) {
-                let answer = ripgrep::search(&folder, pattern, mode);
-                measured.push(milliseconds(answer.elapsed));
-                lines[index] = answer.lines;
-            }
+            let lines = theirs.measure(folder, index);
             let (elapsed, matches) = search(&root, pattern);
-            assert_eq!(matches, lines[index], "ours and rg's matches of {}", pattern.text);
+            assert_eq!(matches, lines, "ours and rg's matches of {}", pattern.text);
             times.ours[index].push(milliseconds(elapsed));
         }
     }
-    let fastest = theirs.each_ref().map(|modes| {
-        let by_median = |one: &usize, other: &usize| median(&modes[*one]).total_cmp(&median(&modes[*other]));
-        (0..MODES.len()).min_by(by_median).expect("there are modes")
-    });
-    times.theirs = theirs.iter().zip(fastest).map(|(modes, mode)| modes[mode].clone()).collect();
+    times.theirs = theirs.fastest();
     let explanation = format!(
-        "What `file.search` does in a folder, in the process, with `.gitignore` heeded and hidden files passed over, as a \
-         part of the wall time of `rg` (of its four modes, without ignore files and with hidden files, the one with the \
-         fastest median), in turns, files in the page cache. {}; both stop at {LIMIT} lines; ours are the first by path.",
-        files.described()
+        "What `file.search` does in a folder, in the process, respecting `.gitignore` and skipping hidden files, as a \
+         fraction of the wall time of `rg` (of its four modes, without ignore files and with hidden files, the one with \
+         the fastest median), in turns, files in the page cache. {}; both stop at {LIMIT} lines; ours are the first by path.",
+        files.description()
     );
     report.section("Search in a folder", explanation);
-    let beside = |index: usize| format!(" of `rg {}`; {} lines", MODES[fastest[index]], lines[index]);
-    times.figures(|_| Target::AtMost(1.0), beside, report);
+    times.figures(|_| Target::AtMost(1.0), |index| theirs.notes(index), report);
     report.add(times.geometric_mean(Target::AtMost(1.0)));
 }
 
@@ -111,16 +94,16 @@ fn search(root: &Root, pattern: &Pattern) -> (Duration, usize) {
 }
 
 fn against_fd(effort: Effort, report: &mut Report) {
-    let place = Folder::new("tree");
-    let folder = place.path();
-    make_tree(&folder);
-    let root = Root::open(&folder).expect("the folder can be opened");
+    let folder = temp_folder("tree");
+    let folder = folder.path();
+    make_tree(folder);
+    let root = Root::open(folder).expect("the folder can be opened");
     let expected = FOLDERS * FILES_PER_FOLDER.div_ceil(2);
     let mut theirs: [Vec<f64>; FD_MODES.len()] = Default::default();
     let mut ours: [Vec<f64>; 2] = Default::default();
     for _ in 0..effort.rounds * ROUNDS {
         for (mode, measured) in FD_MODES.iter().zip(&mut theirs) {
-            let (elapsed, found) = by_fd(&folder, mode);
+            let (elapsed, found) = by_fd(folder, mode);
             assert_eq!(found, expected, "what fd found");
             measured.push(milliseconds(elapsed));
         }
@@ -134,14 +117,14 @@ fn against_fd(effort: Effort, report: &mut Report) {
     report.section(
         "Files of a folder by a glob",
         format!(
-            "`**/*.rs` in a tree of {FOLDERS} folders with {FILES_PER_FOLDER} files each, half of them chosen, in the \
-             process, as a part of the wall time of `fdfind --extension rs` (of three ways to ask it the one with the \
-             fastest median), in turns. Ours come sorted."
+            "`**/*.rs` in a tree of {FOLDERS} folders with {FILES_PER_FOLDER} files each, of which half match, in \
+             the process, as a fraction of the wall time of `fdfind --extension rs` (of three equivalent commands the \
+             one with the fastest median), in turns. Our results are sorted."
         ),
     );
     for (case, ours, target) in [
-        ("`glob`, 1,000 given, all counted", &ours[0], Target::AtMost(1.2)),
-        // fd looks at no sizes and times.
+        ("`glob`, 1,000 returned, all counted", &ours[0], Target::AtMost(1.2)),
+        // fd does not read sizes and times.
         ("`file.list`, all with size and time", &ours[1], Target::None),
     ] {
         report.add(Figure {
@@ -149,7 +132,7 @@ fn against_fd(effort: Effort, report: &mut Report) {
             unit: "×",
             rounds: ours.iter().zip(fastest).map(|(ours, theirs)| ours / theirs).collect(),
             target,
-            beside: format!("{} ms against {} ms of `fdfind`", number(median(ours)), number(median(fastest))),
+            notes: format!("{} ms against {} ms of `fdfind`", number(median(ours)), number(median(fastest))),
         });
     }
     report.add(Figure {
@@ -157,7 +140,7 @@ fn against_fd(effort: Effort, report: &mut Report) {
         unit: "ms",
         rounds: ours[0].clone(),
         target: Target::AtMost(300.0),
-        beside: String::new(),
+        notes: String::new(),
     });
 }
 

@@ -1,4 +1,4 @@
-//! A workspace that is many times larger than the memory that searches may use.
+//! A workspace many times larger than the search cache.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::server::{Backend, Server};
 const FILES: usize = 100_000;
 const FILE_BYTES: usize = 20_000;
 const CACHE_MIB: usize = 256;
-/// What a server may use beyond its cache and what it has when it starts.
+/// Memory that a server may use beyond its cache and its memory after the start.
 const MARGIN_MB: f64 = 150.0;
 
 pub fn run(toolrest: &Path, effort: Effort, report: &mut Report) {
@@ -22,23 +22,23 @@ pub fn run(toolrest: &Path, effort: Effort, report: &mut Report) {
         "Search in a very large workspace, SQLite",
         format!(
             "{} files of {} KB on average, {} GB together; `search.cache_bytes` is {CACHE_MIB} MiB. Memory is that of \
-             the server process (RSS) in MB (10⁶ bytes), after the searches; the pages of the database file that it \
-             maps are in it, and can be taken back by the kernel at any time.",
+             the server process (RSS) in MB (10⁶ bytes), after the searches. It includes the mapped pages of the \
+             database file, which the kernel can reclaim at any time.",
             number(FILES as f64),
             FILE_BYTES / 1000,
             FILES * FILE_BYTES / 1_000_000_000
         ),
     );
     let corpus = Corpus::new(FILES, FILE_BYTES);
-    let writer = Server::start(toolrest, Backend::Sqlite, "large");
+    let writer = Server::start(toolrest, Backend::Sqlite);
     let workspace = writer.session().create_workspace("large");
     writer.prepare(FILES, |session, index| session.write(&workspace, &corpus.path(index), &corpus.text(index)));
 
-    // A process of its own, so that what writing has left in memory does not count.
+    // Another process, so that memory used for writing is not measured.
     let cache_bytes = (CACHE_MIB << 20).to_string();
     let server = writer.replica(&[("TOOLREST__SEARCH__CACHE_BYTES", &cache_bytes)]);
-    let base = server.resident();
-    let mut searcher = Searcher::new(&server, &workspace);
+    let base = server.resident_memory();
+    let searcher = Searcher::new(&server, &workspace);
     let cases: [(&str, Value); 3] = [
         ("rare literal", json!({"pattern": "quizzical_lathe"})),
         ("common literal", json!({"pattern": "return"})),
@@ -62,10 +62,10 @@ pub fn run(toolrest: &Path, effort: Effort, report: &mut Report) {
             unit: "ms",
             rounds: times[index].clone(),
             target: Target::None,
-            beside: format!("{} lines", lines[index]),
+            notes: format!("{} lines", lines[index]),
         });
     }
-    let resident = server.resident();
+    let resident = server.resident_memory();
     let bound = |base: f64| base + (CACHE_MIB << 20) as f64 / 1e6 + MARGIN_MB;
     let bounds = [
         ("memory", resident.total_mb, base.total_mb),
@@ -77,7 +77,7 @@ pub fn run(toolrest: &Path, effort: Effort, report: &mut Report) {
             unit: "MB",
             rounds: vec![after],
             target: Target::AtMost(bound(before)),
-            beside: format!("{} MB just started", number(before)),
+            notes: format!("{} MB after the start", number(before)),
         });
     }
 }

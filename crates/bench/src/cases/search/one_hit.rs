@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::cases::{Effort, each, latencies, middle};
+use crate::cases::{Effort, latencies, median_of, per_round};
 use crate::contents;
 use crate::load::{self, Repeated, Round};
 use crate::report::{Figure, Report, Target};
@@ -18,8 +18,8 @@ const NEEDLE: &str = "quizzical_lathe";
 
 pub fn run(toolrest: &Path, backend: Backend, effort: Effort, report: &mut Report) {
     eprintln!("CPU per search on {}", backend.name());
-    let server = Server::start(toolrest, backend, "one_hit");
-    let mut session = server.session();
+    let server = Server::start(toolrest, backend);
+    let session = server.session();
     let workspace = session.create_workspace("one hit");
     server.prepare(DOCUMENTS, |session, index| {
         let mut text = contents::prose(index as u64, CONTENT_BYTES);
@@ -38,20 +38,20 @@ pub fn run(toolrest: &Path, backend: Backend, effort: Effort, report: &mut Repor
     report.section(
         format!("CPU per search, {}", backend.name()),
         format!(
-            "CPU time (user and system) of the server and all database processes, divided by searches answered; \
+            "CPU time (user and system) of the server and all database processes, divided by the number of searches; \
              {CONNECTIONS} keep-alive connections, in memory."
         ),
     );
     report.add(Figure {
         case: "one line in 5,000 documents of 4 KB".to_owned(),
         unit: "ms",
-        rounds: each(&rounds, Round::cpu_ms),
+        rounds: per_round(&rounds, Round::cpu_ms),
         target: Target::AtMost(2.0),
-        beside: format!(
+        notes: format!(
             "{}/s, {}; database {} ms of it",
-            middle(&rounds, Round::requests_per_second),
+            median_of(&rounds, Round::requests_per_second),
             latencies(&rounds),
-            middle(&rounds, |round| round.per_request_ms(round.cpu.database))
+            median_of(&rounds, |round| round.per_request_ms(round.cpu.database))
         ),
     });
 }

@@ -1,17 +1,17 @@
-//! What is searched for: thirteen patterns that mean the same to PostgreSQL and to ripgrep.
+//! Thirteen search patterns with the same meaning in PostgreSQL and in ripgrep.
 
 use serde_json::{Value, json};
 
 use crate::report::Target;
 
-/// What of a pattern decides how fast it can be found.
+/// The property of a pattern that decides how fast a search is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Few files have it or none, and at least three characters of it are always the same.
+    /// Few or no files match, and every match contains a literal of at least three characters.
     Rare,
-    /// There are more than the limit of it, so a search stops early.
+    /// There are more matches than the limit, so a search stops early.
     Common,
-    /// No three characters of it are always the same.
+    /// Matches share no literal of three characters.
     NoLiteral,
 }
 
@@ -20,7 +20,6 @@ pub struct Pattern {
     pub kind: Kind,
     pub text: &'static str,
     pub case: Case,
-    /// Whether the text stands for itself.
     pub syntax: Syntax,
 }
 
@@ -55,7 +54,7 @@ pub const PATTERNS: [Pattern; 13] = [
     expression("common prefix and class, exact", Kind::Common, Case::Kept, r"fn poll_\w+\("),
     expression("rare prefix and class, any case", Kind::Rare, Case::Ignored, r"fn unwind_\w+\("),
     expression(
-        "rare literals to choose from, any case",
+        "one of several rare literals, any case",
         Kind::Rare,
         Case::Ignored,
         "quizzical_lathe|QuarryLedger|gantry_",
@@ -66,17 +65,17 @@ pub const PATTERNS: [Pattern; 13] = [
 ];
 
 impl Pattern {
-    /// The pattern in a cell of a table.
+    /// Formats the pattern for a cell of a table.
     pub fn shown(&self) -> String {
         format!("{}: `{}`", self.name, self.text.replace('|', r"\|"))
     }
 
-    /// The arguments of the tool `grep`.
+    /// Returns the arguments of the tool `grep`.
     pub fn args(&self) -> Value {
         json!({"pattern": self.text, "case_sensitive": self.case == Case::Kept})
     }
 
-    /// The bound of a search in memory, against ripgrep.
+    /// The target of a search in memory, compared with ripgrep.
     pub fn warm_target(&self) -> Target {
         Target::AtMost(match self.kind {
             Kind::Rare => 0.12,

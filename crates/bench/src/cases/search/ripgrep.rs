@@ -1,30 +1,52 @@
-//! ripgrep on the same files: the fastest way it has, stopped where our answer stops.
+//! ripgrep on the same files, in its fastest mode, stopped at the same limit.
 
 use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::LIMIT;
-use super::patterns::{Case, Pattern, Syntax};
+use super::patterns::{Case, PATTERNS, Pattern, Syntax};
+use super::{LIMIT, milliseconds};
+use crate::report::median;
 
-/// What can make it faster, or slower, by pattern.
-pub const MODES: [&str; 4] = ["--mmap", "--no-mmap", "--mmap --threads=1", "--no-mmap --threads=1"];
+/// Modes of which each is the fastest for some patterns.
+const MODES: [&str; 4] = ["--mmap", "--no-mmap", "--mmap --threads=1", "--no-mmap --threads=1"];
 
-pub fn version() -> String {
-    let output =
-        Command::new("rg").arg("--version").output().expect("rg is installed (Debian: apt-get install ripgrep)");
-    String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or_default().to_owned()
+/// Times of ripgrep in milliseconds, by pattern, mode and round.
+#[derive(Default)]
+pub struct RipgrepTimes {
+    times: [[Vec<f64>; MODES.len()]; PATTERNS.len()],
+    lines: [usize; PATTERNS.len()],
 }
 
-pub struct Answer {
-    pub elapsed: Duration,
-    /// Lines found, at most [`LIMIT`].
-    pub lines: usize,
+impl RipgrepTimes {
+    /// Measures one round of a pattern in all modes and returns the number of lines found, at most [`LIMIT`].
+    pub fn measure(&mut self, folder: &Path, pattern: usize) -> usize {
+        for (mode, times) in MODES.iter().zip(&mut self.times[pattern]) {
+            let (elapsed, lines) = search(folder, &PATTERNS[pattern], mode);
+            times.push(milliseconds(elapsed));
+            self.lines[pattern] = lines;
+        }
+        self.lines[pattern]
+    }
+
+    /// Returns the times of the fastest mode by pattern and round.
+    pub fn fastest(&self) -> Vec<Vec<f64>> {
+        (0..PATTERNS.len()).map(|pattern| self.times[pattern][self.fastest_mode(pattern)].clone()).collect()
+    }
+
+    pub fn notes(&self, pattern: usize) -> String {
+        format!(" of `rg {}`; {} lines", MODES[self.fastest_mode(pattern)], self.lines[pattern])
+    }
+
+    fn fastest_mode(&self, pattern: usize) -> usize {
+        let time = |mode: usize| median(&self.times[pattern][mode]);
+        (0..MODES.len()).min_by(|one, other| time(*one).total_cmp(&time(*other))).expect("there are modes")
+    }
 }
 
-/// Searches, until it has ended or enough is found.
-pub fn search(folder: &Path, pattern: &Pattern, mode: &str) -> Answer {
+/// Searches until the limit or the end; returns the time and the number of lines.
+fn search(folder: &Path, pattern: &Pattern, mode: &str) -> (Duration, usize) {
     let mut command = Command::new("rg");
     command.args(["--no-config", "--no-ignore", "--hidden", "--line-number", "--no-heading", "--color=never"]);
     command.args(mode.split(' '));
@@ -50,9 +72,9 @@ pub fn search(folder: &Path, pattern: &Pattern, mode: &str) -> Answer {
     if lines < LIMIT {
         let status = child.wait().expect("rg ends");
         assert!(matches!(status.code(), Some(0 | 1)), "rg failed on {}: {status}", pattern.text);
-        return Answer { elapsed: start.elapsed(), lines };
+        return (start.elapsed(), lines);
     }
     let elapsed = start.elapsed();
     child.kill().and_then(|()| child.wait()).expect("rg can be stopped");
-    Answer { elapsed, lines: LIMIT }
+    (elapsed, LIMIT)
 }

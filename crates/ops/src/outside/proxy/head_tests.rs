@@ -1,13 +1,21 @@
 use super::*;
 use proptest::prelude::*;
 
-fn parsed(head: &str) -> Head {
-    parse(head.as_bytes()).unwrap_or_else(|answer| panic!("{head:?}: {}", answer.reason))
+/// Parses a head given without the empty line at its end.
+fn parse_lines(lines: &str) -> Result<Option<(Head, usize)>, Answer> {
+    parse(format!("{lines}\r\n\r\n").as_bytes())
 }
 
-fn refused(head: &str) -> u16 {
-    match parse(head.as_bytes()) {
-        Ok(head) => panic!("{head:?}"),
+fn parsed(lines: &str) -> Head {
+    match parse_lines(lines) {
+        Ok(parsed) => parsed.unwrap_or_else(|| panic!("{lines:?} has no end")).0,
+        Err(answer) => panic!("{lines:?}: {}", answer.reason),
+    }
+}
+
+fn refused(lines: &str) -> u16 {
+    match parse_lines(lines) {
+        Ok(parsed) => panic!("{parsed:?}"),
         Err(answer) => answer.status,
     }
 }
@@ -19,7 +27,7 @@ fn connect_opens_a_tunnel() {
 }
 
 #[test]
-fn a_request_is_passed_on_as_the_host_itself_expects_it() {
+fn a_request_is_forwarded_in_the_form_that_the_host_expects() {
     let head = "GET http://example.com/a?b=c#d HTTP/1.1\r\nHost: evil.com\r\nAccept:  text/html \r\nProxy-Connection: x\r\n\
                 Connection: keep-alive, X-Mine\r\nX-Mine: 1\r\nUpgrade: websocket\r\nProxy-Authorization: Basic eA==";
     let head = parsed(head);
@@ -39,7 +47,7 @@ fn a_target_without_a_path_means_the_root() {
 }
 
 #[test]
-fn the_length_of_a_body_is_told_once() {
+fn the_length_of_a_body_is_sent_once() {
     let head = parsed("POST http://a.com/ HTTP/1.1\r\ncontent-length: 7");
     assert_eq!(head.body_bytes, 7);
     assert_eq!(head.to_origin().matches("Content-Length: 7\r\n").count(), 1);
@@ -47,7 +55,7 @@ fn the_length_of_a_body_is_told_once() {
 }
 
 #[test]
-fn what_could_be_understood_in_two_ways_is_refused() {
+fn a_head_that_servers_could_understand_differently_is_refused() {
     let with = |headers: &str| refused(&format!("POST http://a.com/ HTTP/1.1\r\n{headers}"));
     assert_eq!(with("Content-Length: 1\r\nContent-Length: 2"), 400);
     assert_eq!(with("Content-Length: 1\r\nContent-Length: 1"), 400);
@@ -64,12 +72,15 @@ fn what_could_be_understood_in_two_ways_is_refused() {
     assert_eq!(with("X: \0"), 400);
     assert_eq!(with("no colon"), 400);
     assert_eq!(with(": no name"), 400);
+    assert_eq!(with("X: \u{7f}"), 400);
+    assert_eq!(refused("POST http://a.com/ HTTP/1.1\nX: y"), 400);
+    assert_eq!(with("X: y\n"), 400);
 }
 
 #[test]
-fn what_is_no_request_of_a_proxy_is_refused() {
+fn a_head_that_is_not_a_proxy_request_is_refused() {
     for head in [
-        "",
+        "GET",
         "GET / HTTP/1.1",
         "GET https://example.com/ HTTP/1.1",
         "GET ftp://example.com/ HTTP/1.1",
@@ -84,6 +95,7 @@ fn what_is_no_request_of_a_proxy_is_refused() {
         "GET http://a.com/ b HTTP/1.1",
         "GET  http://a.com/ HTTP/1.1",
         "G(T http://a.com/ HTTP/1.1",
+        "GET http://a.com/\tb HTTP/1.1",
         "CONNECT example.com HTTP/1.1",
         "CONNECT example.com: HTTP/1.1",
         "CONNECT http://example.com:443 HTTP/1.1",
@@ -95,13 +107,30 @@ fn what_is_no_request_of_a_proxy_is_refused() {
 
 #[tokio::test]
 async fn a_head_without_an_end_is_refused_once_it_is_too_long() {
-    let endless = vec![b'a'; HEAD_BYTES * 2];
+    let endless = [b"GET http://a.com/".as_slice(), &vec![b'a'; MAX_HEAD_BYTES * 2]].concat();
     let Err(answer) = read(&mut endless.as_slice()).await.unwrap() else { panic!("it was read") };
     assert_eq!(answer.status, 431);
 }
 
+#[test]
+fn a_head_with_too_many_headers_is_refused() {
+    let head = format!("GET http://a.com/ HTTP/1.1{}", "\r\nX: y".repeat(MAX_HEADERS + 1));
+    assert_eq!(refused(&head), 431);
+}
+
 #[tokio::test]
-async fn what_comes_after_the_head_is_kept() {
+async fn a_head_that_arrives_byte_by_byte_is_read() {
+    let (mut client, mut proxy) = tokio::io::duplex(1);
+    let sent = tokio::spawn(async move {
+        tokio::io::AsyncWriteExt::write_all(&mut client, b"CONNECT a.com:443 HTTP/1.1\r\n\r\n").await
+    });
+    let (head, rest) = read(&mut proxy).await.unwrap().unwrap_or_else(|answer| panic!("{}", answer.reason));
+    sent.await.unwrap().unwrap();
+    assert_eq!((head.target, head.port, rest), (Target::Tunnel, 443, Vec::new()));
+}
+
+#[tokio::test]
+async fn bytes_after_the_head_are_kept() {
     let mut bytes: &[u8] = b"POST http://a.com/ HTTP/1.1\r\nContent-Length: 4\r\n\r\nbody";
     let (_, rest) = read(&mut bytes).await.unwrap().unwrap_or_else(|answer| panic!("{}", answer.reason));
     assert_eq!(rest, b"body");
@@ -109,8 +138,8 @@ async fn what_comes_after_the_head_is_kept() {
 
 proptest! {
     #[test]
-    fn what_is_passed_on_is_one_request_to_one_host(head in "(GET|POST) http://a\\.com/[ -~\r\n\t:]{0,60}( HTTP/1.1)?(\r\n[ -~\r\n\t:]{0,60})?") {
-        if let Ok(head) = parse(head.as_bytes()) {
+    fn a_forwarded_head_is_one_request_to_one_host(head in "(GET|POST) http://a\\.com/[ -~\r\n\t:]{0,60}( HTTP/1.1)?(\r\n[ -~\r\n\t:]{0,60})?") {
+        if let Ok(Some((head, _))) = parse_lines(&head) {
             let text = head.to_origin();
             prop_assert_eq!(text.matches("\r\n\r\n").count(), 1);
             prop_assert!(text.ends_with("\r\n\r\n"));

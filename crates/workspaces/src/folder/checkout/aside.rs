@@ -7,11 +7,12 @@
 use super::findings::{Findings, Keeper};
 use super::moves::Moves;
 use super::private::Private;
+use crate::check_in_room::CheckInRoom;
 use crate::conflict_name::beside;
 use crate::folder::FolderWorkspace;
 use crate::folder::cleared::Cleared;
 use crate::folder::commit::{Besides, Job, MadeBy, failed};
-use crate::folder::disk::{Disk, below_root, path_of};
+use crate::folder::disk::{Disk, below_root, path_of, shown};
 use crate::folder::errors::{Attempt, told};
 use crate::scratch::held;
 use async_trait::async_trait;
@@ -22,10 +23,10 @@ use std::{
 };
 use toolrest_core::{
     Attribution, CallCx, CheckedIn, Checkout, CommitId, Depth, ErrorKind, FileType, Ground, KeepLimits, LeftOutReason,
-    Result, ToolError, WorkspaceSettings, WsPath,
+    Notice, Result, ToolError, WorkspaceSettings, WsPath,
 };
 use toolrest_directory::{
-    Beginning, Difference, Differences, NotTaken, Root, Staying, Turn, WhyNot, leads_into_repository,
+    Beginning, Difference, Differences, Kind, NotTaken, Root, Staying, Turn, WhyNot, leads_into_repository,
 };
 use toolrest_store::disk_fault::disk_fault;
 
@@ -56,14 +57,15 @@ impl Aside {
         Ok(Self { workspace, settings, keep, private, beginning })
     }
 
-    /// Looks at what the program has changed, and decides what becomes of it.
-    async fn look(&self, upper: &Arc<Root>, cx: &CallCx) -> Result<Findings> {
+    /// Looks at what the program has changed, and decides what becomes of it. Gives also the room for the contents.
+    async fn look(&self, upper: &Arc<Root>, cx: &CallCx) -> Result<(Findings, CheckInRoom)> {
         let made_by_the_system = self.workspace.store.virtual_files(self.workspace.access).await?;
         let (above, beginning) = (Arc::clone(upper), Arc::clone(&self.beginning));
         let compare = move |disk: &Disk| disk.root.differences(&above, &beginning).map_err(|error| failed(&error));
         let Differences { found: mut differences, put_there } = self.workspace.on_disk(compare).await?;
         let tracked = self.tracked(&differences).await?;
-
+        let bytes = contents_bytes(&differences, self.keep);
+        let room = self.workspace.check_ins.reserve(self.workspace.access.user, bytes).await;
         let keeper = Keeper {
             disk: self.workspace.folder.disk.clone(),
             upper: Arc::clone(upper),
@@ -81,7 +83,8 @@ impl Aside {
             }
             keeper.decide(differences)
         };
-        tokio::task::spawn_blocking(decide).await.map_err(ToolError::internal)?
+        let findings = tokio::task::spawn_blocking(decide).await.map_err(ToolError::internal)??;
+        Ok((findings, room))
     }
 
     /// The files among what is ignored that history knows all the same.
@@ -127,7 +130,8 @@ impl Aside {
                 Ok(not_taken) => tell(findings, not_taken, cx),
                 Err(error) if commit.is_none() => return Err(error),
                 Err(error) => {
-                    cx.warn(format!("What has no versions may not have reached the folder: {}", error.message));
+                    let not_taken = |why: &str| format!("What has no versions may not have reached the folder: {why}");
+                    cx.warn(Notice::of_error(&error, not_taken));
                     for path in &targets {
                         findings.leave_out(path, LeftOutReason::Unreadable);
                     }
@@ -143,7 +147,7 @@ impl Aside {
         let upper = Arc::new(self.private.open()?);
         let mut tries = 1;
         loop {
-            let mut findings = self.look(&upper, cx).await?;
+            let (mut findings, _room) = self.look(&upper, cx).await?;
             match self.carry_out(&upper, &mut findings, cx).await {
                 Ok(commit) => return Ok(findings.into_checked_in(commit, Attribution::Program)),
                 Err(error) if is_refused(error.kind) && tries < TRIES => tries += 1,
@@ -216,6 +220,13 @@ impl Checkout for Aside {
     }
 }
 
+/// The most bytes that are read of a program's changes and of what they take the place of.
+fn contents_bytes(differences: &[Difference], keep: KeepLimits) -> u64 {
+    let sides = differences.iter().filter(|found| !found.is_ignored).flat_map(|found| [found.upper, found.lower]);
+    let files = sides.flatten().filter(|side| side.kind == Kind::File && side.size_bytes <= keep.file_bytes);
+    files.map(|file| file.size_bytes).sum::<u64>().min(keep.commit_bytes)
+}
+
 /// How the folder stands now, before a program works on a view of it.
 fn begin(workspace: &FolderWorkspace, private: &Private) -> Result<Beginning> {
     let folders = workspace.folder.disk.root.note_folders();
@@ -257,29 +268,25 @@ fn tell(findings: &mut Findings, all: Vec<NotTaken>, cx: &CallCx) {
             WhyNot::Failed(error) => {
                 findings.leave_out(&path, LeftOutReason::Unreadable);
                 let name = shown(&path);
-                failures.push(format!("{name} could not be brought to the folder, or only a part of it: {error}"));
+                let text = format!("{name} could not be brought to the folder, or only a part of it: {error}");
+                failures.push(Notice { text, paths: vec![name] });
             }
         }
     }
     for warning in the_first_of(failures) {
-        tracing::warn!(warning, "what a program left could not be taken over");
+        tracing::warn!(warning = warning.text, "what a program left could not be taken over");
         cx.warn(warning);
     }
 }
 
 /// No more warnings than anybody reads, and how many there are beside them.
-fn the_first_of(mut warnings: Vec<String>) -> Vec<String> {
+fn the_first_of(mut warnings: Vec<Notice>) -> Vec<Notice> {
     let unsaid = warnings.len().saturating_sub(MOST_WARNINGS);
     if unsaid > 0 {
         warnings.truncate(MOST_WARNINGS);
-        warnings.push(format!("and {unsaid} more that could not be brought to the folder"));
+        warnings.push(format!("and {unsaid} more that could not be brought to the folder").into());
     }
     warnings
-}
-
-/// A path as reports have it. Names that are not text are made readable.
-pub(super) fn shown(path: &Path) -> String {
-    format!("/{}", path.to_string_lossy())
 }
 
 #[cfg(test)]

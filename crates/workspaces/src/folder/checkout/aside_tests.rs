@@ -1,11 +1,11 @@
-use super::{MOST_WARNINGS, the_first_of};
+use super::{MOST_WARNINGS, Notice, the_first_of};
 
 #[test]
 fn many_failures_are_told_by_the_first_and_their_number() {
-    let all: Vec<String> = (0..1_000).map(|number| format!("/{number}")).collect();
+    let all: Vec<Notice> = (0..1_000).map(|number| format!("/{number}").into()).collect();
     let few = all[..MOST_WARNINGS].to_vec();
     assert_eq!(the_first_of(few.clone()), few);
     let told = the_first_of(all);
     assert_eq!(told[..MOST_WARNINGS], few);
-    assert_eq!(told[MOST_WARNINGS..], ["and 990 more that could not be brought to the folder"]);
+    assert_eq!(told[MOST_WARNINGS..], ["and 990 more that could not be brought to the folder".to_owned().into()]);
 }

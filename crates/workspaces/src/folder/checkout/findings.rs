@@ -1,9 +1,8 @@
 //! What becomes of each thing that a program has changed.
 
-use super::aside::shown;
 use crate::conflict_name::beside;
 use crate::folder::commit::failed;
-use crate::folder::disk::{Disk, below_root, path_of};
+use crate::folder::disk::{Disk, below_root, path_of, shown};
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     ops::Bound,

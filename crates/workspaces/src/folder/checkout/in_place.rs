@@ -8,21 +8,23 @@ use super::findings::{Before, Findings, Written};
 use super::moves::Moves;
 use super::private::Private;
 use super::snapshot::{Kept, Noted, Snapshot};
+use crate::check_in_room::{CheckInRoom, NoRoom};
 use crate::folder::FolderWorkspace;
-use crate::folder::commit::Job;
-use crate::folder::disk::{Disk, below_root};
+use crate::folder::commit::{Job, failed};
+use crate::folder::disk::{Disk, below_root, shown};
 use crate::scratch::held;
 use async_trait::async_trait;
 use std::{
     collections::BTreeMap,
+    path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
     time::SystemTime,
 };
 use toolrest_core::{
     Attribution, CallCx, Changeset, CheckedIn, Checkout, CommitId, Content, ContentHash, Effect, EffectKind, Expect,
-    Ground, KeepLimits, LeftOutReason, Result, Timestamp, WorkspaceSettings, WsPath, now,
+    Ground, KeepLimits, LeftOut, LeftOutReason, Result, Timestamp, WorkspaceSettings, WsPath, now,
 };
-use toolrest_directory::{Kind, Links, Metadata};
+use toolrest_directory::{Kind, Links, Metadata, Repository};
 use toolrest_store::Page;
 use toolrest_store::plan::FileRow;
 
@@ -37,21 +39,54 @@ pub(super) struct InPlace {
     private: Private,
     /// Shared with a check-in that goes on when its caller has gone.
     snapshot: Arc<Mutex<Snapshot>>,
+    /// The repositories that were there at the beginning, which the program cannot change.
+    repositories: Vec<Repository>,
 }
 
 impl InPlace {
     pub(super) fn open(workspace: FolderWorkspace, settings: WorkspaceSettings, keep: KeepLimits) -> Result<Self> {
         let private = Private::new(&workspace.scratch)?;
+        let repositories = find_repositories(&workspace.folder.disk)?;
         let disk = workspace.folder.disk.clone();
         let snapshot = Snapshot::take(disk, private.path(), &keep, private.moment()?)?;
-        Ok(Self { workspace, settings, keep, private, snapshot: Arc::new(Mutex::new(snapshot)) })
+        Ok(Self { workspace, settings, keep, private, snapshot: Arc::new(Mutex::new(snapshot)), repositories })
     }
+
+    /// The repositories that are there now and were not at the beginning: the whole folder where they cannot be listed.
+    async fn new_repositories(&self) -> Vec<PathBuf> {
+        let Ok(found) = self.workspace.on_disk(find_repositories).await else { return vec![PathBuf::new()] };
+        let is_known = |found: &Repository| self.repositories.iter().any(|known| is_same(known, found));
+        found.into_iter().filter(|found| !is_known(found)).map(|found| found.path).collect()
+    }
+}
+
+/// How many repositories in one folder can be kept from a program that works on it.
+const REPOSITORIES_MOST: usize = 1_000;
+
+fn find_repositories(disk: &Disk) -> Result<Vec<Repository>> {
+    disk.root.repositories(REPOSITORIES_MOST).map_err(|error| failed(&error))
+}
+
+/// Whether a repository is the one that was there before, wherever it is by now. Links cannot be kept from being replaced,
+/// and another one may get the same inode.
+fn is_same(before: &Repository, now: &Repository) -> bool {
+    let (before, now) = (before.metadata, now.metadata);
+    let is_link = before.kind == Kind::Symlink;
+    (before.identity, before.kind) == (now.identity, now.kind) && (!is_link || before.changed == now.changed)
 }
 
 #[async_trait]
 impl Checkout for InPlace {
     fn ground(&self) -> Ground {
-        Ground::Shared(held(&self.workspace.folder.disk.root))
+        let kept = self.repositories.iter().filter(|found| found.metadata.kind != Kind::Symlink);
+        let mut read_only: Vec<PathBuf> = Vec::new();
+        // They are sorted, so that what lies in another one follows it.
+        for path in kept.map(|found| &found.path) {
+            if !read_only.last().is_some_and(|above| path.starts_with(above)) {
+                read_only.push(path.clone());
+            }
+        }
+        Ground::Shared { folder: held(&self.workspace.folder.disk.root), read_only }
     }
 
     fn settings(&self) -> &WorkspaceSettings {
@@ -60,19 +95,16 @@ impl Checkout for InPlace {
 
     async fn check_in(&mut self, cx: &CallCx) -> Result<CheckedIn> {
         self.workspace.store.authorise(self.workspace.access).await?;
-        let (snapshot, disk, keep) = (Arc::clone(&self.snapshot), self.workspace.folder.disk.clone(), self.keep);
-        let moment = self.private.moment()?;
-        let record = move |job: &Job, _: &mut toolrest_directory::Turn<'_>| {
-            let mut snapshot = snapshot.lock().unwrap_or_else(PoisonError::into_inner);
-            match record(job, &disk, &mut snapshot, &keep, moment, Moves::Told) {
-                // What tools did meanwhile can be in the way of a move. What is there now can be recorded all the same.
-                Err(error) if is_refused(error.kind) => {
-                    record(job, &disk, &mut snapshot, &keep, moment, Moves::AsFiles)
+        let mut room = None;
+        let checked_in = loop {
+            match self.try_check_in(room, cx).await? {
+                Recorded::Done(checked_in) => break checked_in,
+                // It is waited for out of turn: a check-in that holds the room may be waiting for the turn.
+                Recorded::NeedsRoom(bytes) => {
+                    room = Some(self.workspace.check_ins.reserve(self.workspace.access.user, bytes).await);
                 }
-                recorded => recorded,
             }
         };
-        let checked_in = self.workspace.in_turn(cx, record).await?;
         if let Some(id) = checked_in.commit {
             cx.recorded_with(id);
         }
@@ -80,8 +112,42 @@ impl Checkout for InPlace {
     }
 
     async fn finish(mut self: Box<Self>, cx: &CallCx) -> Result<CheckedIn> {
-        self.check_in(cx).await
+        let mut checked_in = self.check_in(cx).await?;
+        let new = self.new_repositories().await;
+        let left_out = new.iter().map(|path| LeftOut { path: shown(path), reason: LeftOutReason::NewRepository });
+        checked_in.left_out.extend(left_out);
+        checked_in.left_out.sort_by(|one, other| one.path.cmp(&other.path));
+        Ok(checked_in)
     }
+}
+
+impl InPlace {
+    /// Records what is different, in room that is held already or is free at this moment.
+    async fn try_check_in(&self, held: Option<CheckInRoom>, cx: &CallCx) -> Result<Recorded> {
+        let (snapshot, disk, keep) = (Arc::clone(&self.snapshot), self.workspace.folder.disk.clone(), self.keep);
+        let (check_ins, account) = (Arc::clone(&self.workspace.check_ins), self.workspace.access.user);
+        let moment = self.private.moment()?;
+        let record = move |job: &Job, _: &mut toolrest_directory::Turn<'_>| {
+            let mut snapshot = snapshot.lock().unwrap_or_else(PoisonError::into_inner);
+            let has_room = held.is_some();
+            let take_room = |bytes| if has_room { Ok(None) } else { check_ins.try_reserve(account, bytes) };
+            match record(job, &disk, &mut snapshot, &keep, moment, Moves::Told, &take_room) {
+                // What tools did meanwhile can be in the way of a move. What is there now can be recorded all the same.
+                Err(error) if is_refused(error.kind) => {
+                    record(job, &disk, &mut snapshot, &keep, moment, Moves::AsFiles, &take_room)
+                }
+                recorded => recorded,
+            }
+        };
+        self.workspace.in_turn(cx, record).await
+    }
+}
+
+/// What came of an attempt to record what is different.
+enum Recorded {
+    Done(CheckedIn),
+    /// Contents of so many bytes are to be read, and there is no room for them at this moment.
+    NeedsRoom(u64),
 }
 
 /// Records what is different from the snapshot, and brings that up to date.
@@ -92,7 +158,8 @@ fn record(
     keep: &KeepLimits,
     moment: SystemTime,
     moves: Moves,
-) -> Result<CheckedIn> {
+    take_room: &dyn Fn(u64) -> std::result::Result<CheckInRoom, NoRoom>,
+) -> Result<Recorded> {
     let at = now();
     let walked = snapshot.walk()?;
     let present: BTreeMap<&WsPath, &Metadata> = walked.files.iter().map(|(path, looks)| (path, looks)).collect();
@@ -102,6 +169,8 @@ fn record(
         .filter(|(path, looks)| !snapshot.is_unchanged(path, looks))
         .collect();
     let gone: Vec<WsPath> = snapshot.files.keys().filter(|path| !present.contains_key(path)).cloned().collect();
+    let bytes = contents_bytes(snapshot, &different, &gone, keep);
+    let Ok(_room) = take_room(bytes) else { return Ok(Recorded::NeedsRoom(bytes)) };
     let made: Vec<&WsPath> = walked.folders.difference(&snapshot.folders).collect();
     let left: Vec<WsPath> = snapshot.folders.difference(&walked.folders).cloned().collect();
     let asked = different.iter().map(|(path, _)| *path).chain(&gone).chain(made.iter().copied()).chain(&left);
@@ -136,7 +205,18 @@ fn record(
     let commit: Option<CommitId> =
         if changes.changes.is_empty() { None } else { job.record_made(&*snapshot, changes)? };
     snapshot.follow(notes, walked, at, moment);
-    Ok(found.into_checked_in(commit, Attribution::Folder))
+    Ok(Recorded::Done(found.into_checked_in(commit, Attribution::Folder)))
+}
+
+/// The most bytes that are read of files that are different or gone, as they are and as they were.
+fn contents_bytes(snapshot: &Snapshot, different: &[(&WsPath, &Metadata)], gone: &[WsPath], keep: &KeepLimits) -> u64 {
+    let before = |path: &WsPath| snapshot.files.get(path).map_or(0, |noted| noted.looks.size_bytes);
+    let is_kept = |bytes: u64| bytes <= keep.file_bytes;
+    let changed = different.iter().map(|(path, looks)| (looks.size_bytes, before(path)));
+    let changed: u64 =
+        changed.filter(|(now, before)| is_kept(*now.max(before))).map(|(now, before)| now + before).sum();
+    let gone: u64 = gone.iter().map(before).filter(|bytes| is_kept(*bytes)).sum();
+    changed.min(keep.commit_bytes).saturating_add(gone)
 }
 
 impl Job {

@@ -259,7 +259,7 @@ impl Folders {
 
 /// Whether a path leads to git's own.
 fn is_git(path: &str) -> bool {
-    path.ends_with("/.git")
+    path.rsplit('/').next().is_some_and(|name| toolrest_directory::is_git(name.as_ref()))
 }
 
 /// Looks only for what is there.

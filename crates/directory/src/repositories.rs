@@ -1,0 +1,110 @@
+//! Finding the git repositories in a folder, with all that git on the host follows from them.
+
+use std::{
+    collections::BTreeMap,
+    ffi::OsStr,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
+
+use rustix::fs::{Dir, FileType, OFlags};
+
+use crate::{
+    ErrorKind, Kind, Links, Metadata, Result, Root,
+    error::{At, found},
+    git::is_git,
+    sys,
+};
+
+/// A file `.git` and a file `commondir` hold one path.
+const NAMED_PATH_BYTES: u64 = 4096 + 64;
+
+/// A `.git`, whatever it is, or a folder elsewhere that one leads to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repository {
+    pub path: PathBuf,
+    pub metadata: Metadata,
+}
+
+impl Root {
+    /// Finds every `.git` at any depth, also in what is ignored, and what each of them leads to beneath the root. Folders
+    /// that cannot be read are left out. Fails if there are more than `limit`.
+    pub fn repositories(&self, limit: usize) -> Result<Vec<Repository>> {
+        let mut repositories = BTreeMap::new();
+        let mut waiting = vec![PathBuf::new()];
+        while let Some(folder) = waiting.pop() {
+            let Some(names) = self.names_for_git(&folder)? else { continue };
+            for (name, is_folder) in names {
+                let path = folder.join(&name);
+                if !is_git(&name) {
+                    waiting.extend(is_folder.then_some(path));
+                    continue;
+                }
+                for path in self.led_to(&path, &folder).into_iter().chain([path]) {
+                    if let Ok(metadata) = self.stat(&path, Links::Keep) {
+                        repositories.insert(path, metadata);
+                    }
+                }
+                if repositories.len() > limit {
+                    return Err(ErrorKind::Unsupported("the folder holds too many git repositories").at(&folder));
+                }
+            }
+        }
+        Ok(repositories.into_iter().map(|(path, metadata)| Repository { path, metadata }).collect())
+    }
+
+    /// The folders in a folder and what is named `.git`, each with whether it is a folder. None for a folder that is gone
+    /// or cannot be read; the root itself must be readable.
+    fn names_for_git(&self, folder: &Path) -> Result<Option<Vec<(std::ffi::OsString, bool)>>> {
+        let opened = match self.open_real_folder(folder, OFlags::RDONLY).and_then(Dir::new) {
+            Err(_) if !folder.as_os_str().is_empty() => return Ok(None),
+            opened => opened.at(folder)?,
+        };
+        let mut names = Vec::new();
+        let mut entries = opened;
+        while let Some(entry) = entries.read() {
+            let entry = entry.at(folder)?;
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            if name == "." || name == ".." {
+                continue;
+            }
+            let is_folder = match entry.file_type() {
+                FileType::Unknown => {
+                    let stat = found(entries.fd().and_then(|fd| sys::stat_name(fd, name))).at(folder)?;
+                    stat.is_some_and(|stat| Metadata::from(stat).kind == Kind::Folder)
+                }
+                kind => kind == FileType::Directory,
+            };
+            if is_folder || is_git(name) {
+                names.push((name.to_owned(), is_folder));
+            }
+        }
+        Ok(Some(names))
+    }
+
+    /// The real paths that a `.git` in a folder leads to, if they are elsewhere beneath the root: by a symbolic link, by
+    /// `gitdir:` in a file, and from there by `commondir`. One that holds the folder itself is no repository of it.
+    fn led_to(&self, git: &Path, folder: &Path) -> Vec<PathBuf> {
+        let Ok(mut real) = self.resolve(git) else { return Vec::new() };
+        let mut led_to = vec![real.clone()];
+        if let Some(named) = self.path_named_in(&real, b"gitdir: ") {
+            let Ok(target) = self.resolve(&named) else { return led_to };
+            real = target;
+            led_to.push(real.clone());
+        }
+        let common = self.path_named_in(&real.join("commondir"), b"").and_then(|named| self.resolve(&named).ok());
+        led_to.extend(common);
+        led_to.retain(|path| !folder.starts_with(path));
+        led_to
+    }
+
+    /// The path beneath the root that a file names, relative to the folder that the file is in.
+    fn path_named_in(&self, file: &Path, prefix: &[u8]) -> Option<PathBuf> {
+        let text = self.read(file, NAMED_PATH_BYTES).ok()?.bytes;
+        let named = text.strip_prefix(prefix)?;
+        let end = named.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r'))?;
+        let named = Path::new(OsStr::from_bytes(&named[..=end]));
+        let folder = file.parent().unwrap_or(Path::new(""));
+        if named.is_absolute() { self.relative(named).ok() } else { Some(folder.join(named)) }
+    }
+}

@@ -1,0 +1,116 @@
+//! Renewing the versions of earlier releases.
+
+use super::Postgres;
+use super::row::hash;
+use crate::blob::Encoding;
+use crate::renewal::{BATCH, BEGINNING_BYTES, OldVersion, Position, Renewed, batch};
+use std::collections::HashMap;
+use tokio_postgres::{Row, types::ToSql};
+use toolrest_core::{ContentHash, FileType, Form, Result, ToolError};
+use uuid::Uuid;
+
+const NEXT: &str = "SELECT v.ws, v.file_id, v.seq, v.form, v.size, v.blob, f.kind, b.encoding,
+        octet_length(b.data)::bigint
+    FROM versions v JOIN files f ON f.ws = v.ws AND f.id = v.file_id JOIN blobs b ON b.ws = v.ws AND b.key = v.blob
+    WHERE (v.ws, v.file_id, v.seq) > ($1, $2, $3) ORDER BY v.ws, v.file_id, v.seq LIMIT $4";
+
+const CONTENTS: &str = "SELECT b.ws, b.key, b.encoding, b.size,
+        CASE WHEN w.whole THEN b.data ELSE substring(b.data FROM 1 FOR $4::bigint::integer) END
+    FROM unnest($1::uuid[], $2::bytea[], $3::boolean[]) AS w (ws, key, whole)
+    JOIN blobs b ON b.ws = w.ws AND b.key = w.key";
+
+const RENEW: &str = "WITH new AS (
+        SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::smallint[], $5::bigint[], $6::smallint[])
+            AS n (ws, file_id, seq, form, size, plain)
+    ), of_versions AS (
+        UPDATE versions v SET form = n.form, size = n.size FROM new n
+        WHERE v.ws = n.ws AND v.file_id = n.file_id AND v.seq = n.seq
+    ), of_files AS (
+        UPDATE files f SET head_form = n.form, size = n.size,
+            kind = CASE WHEN f.kind IN ($7, $8) THEN n.plain ELSE f.kind END
+        FROM new n WHERE f.ws = n.ws AND f.id = n.file_id AND f.head_seq = n.seq
+        RETURNING f.ws, f.id
+    )
+    INSERT INTO changes (ws, file_id) SELECT ws, id FROM of_files";
+
+fn position(row: &Row) -> Position {
+    Position { ws: row.get(0), file: row.get(1), seq: row.get(2) }
+}
+
+fn old_version(row: &Row) -> Result<OldVersion> {
+    let unknown = |what: &str| ToolError::internal(format!("a version of an unknown {what}"));
+    Ok(OldVersion {
+        at: position(row),
+        form: Form::from_code(row.get(3)).ok_or_else(|| unknown("form"))?,
+        size: row.get(4),
+        blob: hash(row, 5)?,
+        file_type: FileType::from_code(row.get(6)).ok_or_else(|| unknown("type"))?,
+        encoding: row.get(7),
+        stored_bytes: row.get(8),
+    })
+}
+
+impl Postgres {
+    /// Renews some versions; false if none is left. Replicas that do the same at once do no harm.
+    pub(super) async fn renew_some(&self) -> Result<bool> {
+        let rows = self.look("SELECT ws, file_id, seq FROM renewal", &[]).await?;
+        let Some(from) = rows.first().map(position) else { return Ok(false) };
+        let rows = self.look(NEXT, &[&from.ws, &from.file, &from.seq, &BATCH]).await?;
+        let mut versions: Vec<OldVersion> = rows.iter().map(old_version).collect::<Result<_>>()?;
+        let is_all = i64::try_from(versions.len()).is_ok_and(|count| count < BATCH);
+        let count = batch(&versions);
+        let is_last = is_all && count == versions.len();
+        versions.truncate(count);
+        let end = versions.last().map(|version| version.at).filter(|_| !is_last);
+        let renewed = self.judged(versions).await?;
+        if !renewed.is_empty() {
+            self.renew(&renewed).await?;
+        }
+        match end {
+            Some(Position { ws, file, seq }) => {
+                let sql = "UPDATE renewal SET ws = $1, file_id = $2, seq = $3";
+                self.change(sql, &[&ws, &file, &seq]).await?;
+            }
+            None => drop(self.change("DELETE FROM renewal", &[]).await?),
+        }
+        Ok(end.is_some())
+    }
+
+    /// Those of the versions that are to be renewed.
+    async fn judged(&self, mut versions: Vec<OldVersion>) -> Result<Vec<Renewed>> {
+        // Of a content that history has dropped nothing can be told.
+        versions.retain(|version| version.encoding != Encoding::Dropped.code() && version.form != Form::Encoded);
+        let workspaces: Vec<Uuid> = versions.iter().map(|version| version.at.ws).collect();
+        let keys: Vec<&[u8]> = versions.iter().map(|version| &version.blob.0[..]).collect();
+        let whole: Vec<bool> = versions.iter().map(OldVersion::needs_whole).collect();
+        let rows = self.look(CONTENTS, &[&workspaces, &keys, &whole, &BEGINNING_BYTES]).await?;
+        let judge = move || {
+            let mut contents: HashMap<(Uuid, ContentHash), Vec<&Row>> = HashMap::new();
+            for row in &rows {
+                contents.entry((row.get(0), hash(row, 1)?)).or_default().push(row);
+            }
+            let judged = versions.iter().filter_map(|version| {
+                // A content that versions of two forms share is there twice, once with all of its bytes.
+                let found = contents.get(&(version.at.ws, version.blob))?;
+                let row = found.iter().max_by_key(|row| row.get::<_, &[u8]>(4).len())?;
+                version.renewed(row.get(2), row.get(3), row.get(4))
+            });
+            Ok(judged.collect())
+        };
+        tokio::task::spawn_blocking(judge).await.map_err(ToolError::internal)?
+    }
+
+    async fn renew(&self, renewed: &[Renewed]) -> Result<()> {
+        let params: [&(dyn ToSql + Sync); 8] = [
+            &renewed.iter().map(|version| version.at.ws).collect::<Vec<_>>(),
+            &renewed.iter().map(|version| version.at.file).collect::<Vec<_>>(),
+            &renewed.iter().map(|version| version.at.seq).collect::<Vec<_>>(),
+            &renewed.iter().map(|version| version.form.code()).collect::<Vec<_>>(),
+            &renewed.iter().map(|version| version.size).collect::<Vec<_>>(),
+            &renewed.iter().map(|version| version.form.plain_type().code()).collect::<Vec<_>>(),
+            &FileType::Document.code(),
+            &FileType::File.code(),
+        ];
+        self.change(RENEW, &params).await.map(drop)
+    }
+}

@@ -1,0 +1,265 @@
+//! Contents that were stored ahead of a commit, and their removal where none came.
+//!
+//! A row of `staged_blobs` marks a content that no version refers to. A commit that needs the content takes the mark away.
+//! What is marked and needed by no commit under way is removed: contents of commits that were refused or given up, and
+//! those that a purge has left without a version. Only so many bytes go in each transaction, because the writer is one for
+//! all workspaces.
+//!
+//! A purge does not know whether other versions refer to a content. It marks the content as doubtful; a reader, which
+//! nobody waits for, goes through all versions later.
+
+use super::row::{collect, find, run};
+use super::slices::{SLICE_BYTES, number};
+use super::{Sqlite, slices, storage};
+use crate::blob::Prepared;
+use crate::quota::Reserved;
+use rusqlite::Connection;
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+use toolrest_core::{ContentHash, Result, WorkspaceId};
+use uuid::Uuid;
+
+/// The most bytes that one transaction removes, more or less.
+pub(super) const TURN_BYTES: i64 = 8 << 20;
+/// The most contents that one transaction removes.
+const TURN: usize = 500;
+
+/// Stands in place of the time in the mark of a content that other versions may refer to.
+const DOUBTFUL: i64 = -1;
+
+/// A content of a workspace.
+type Key = (Uuid, ContentHash);
+
+/// What commits under way have stored ahead.
+#[derive(Default)]
+pub(super) struct Staging(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    /// How many commits under way need a content.
+    in_use: HashMap<Key, usize>,
+    abandoned: Vec<Abandoned>,
+}
+
+/// Contents of a commit that was refused or given up.
+struct Abandoned {
+    ws: Uuid,
+    keys: Arc<[ContentHash]>,
+    /// Counts the contents until they are removed.
+    room: Option<Reserved>,
+}
+
+/// The contents of a commit under way. Dropped before the commit is made, they are abandoned.
+pub(super) struct Staged {
+    staging: Arc<Staging>,
+    contents: Option<Abandoned>,
+}
+
+impl Staged {
+    /// Notes that the commit was made and has stored so many bytes.
+    pub(super) fn committed(mut self, stored: i64) {
+        if let Some(Abandoned { ws, keys, room }) = self.contents.take() {
+            self.staging.lock().release(ws, &keys);
+            if let Some(room) = room {
+                room.settle(stored);
+            }
+        }
+    }
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        if let Some(contents) = self.contents.take() {
+            let mut state = self.staging.lock();
+            state.release(contents.ws, &contents.keys);
+            if !contents.keys.is_empty() {
+                state.abandoned.push(contents);
+            }
+        }
+    }
+}
+
+impl Staging {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps the contents of a commit from being removed, and room for them in the quotas.
+    pub(super) fn begin(self: &Arc<Self>, ws: WorkspaceId, contents: &[&Prepared], room: Option<Reserved>) -> Staged {
+        let keys: Arc<[ContentHash]> = if slices::are_staged(contents) {
+            contents.iter().map(|content| content.key).collect()
+        } else {
+            Arc::default()
+        };
+        let mut state = self.lock();
+        for key in &*keys {
+            *state.in_use.entry((ws.0, *key)).or_default() += 1;
+        }
+        Staged { staging: Arc::clone(self), contents: Some(Abandoned { ws: ws.0, keys, room }) }
+    }
+
+    fn is_in_use(&self, key: Key) -> bool {
+        self.lock().in_use.contains_key(&key)
+    }
+
+    fn take_abandoned(&self, ws: Option<Uuid>) -> Vec<Abandoned> {
+        let mut state = self.lock();
+        let (taken, left) = std::mem::take(&mut state.abandoned)
+            .into_iter()
+            .partition(|contents| ws.is_none_or(|ws| ws == contents.ws));
+        state.abandoned = left;
+        taken
+    }
+}
+
+impl State {
+    fn release(&mut self, ws: Uuid, keys: &[ContentHash]) {
+        for key in keys {
+            if let Some(count) = self.in_use.get_mut(&(ws, *key)) {
+                *count -= 1;
+                if *count == 0 {
+                    self.in_use.remove(&(ws, *key));
+                }
+            }
+        }
+    }
+}
+
+impl Sqlite {
+    /// Removes what commits to a workspace have left behind that were refused or given up. What fails is tried again
+    /// later.
+    pub(super) async fn remove_abandoned(&self, ws: WorkspaceId) {
+        if let Err(error) = self.remove_abandoned_of(Some(ws.0)).await {
+            tracing::debug!(%error, "could not remove contents that were stored ahead; will try again");
+        }
+    }
+
+    /// Removes all contents that are marked and that no commit under way needs.
+    pub(super) async fn remove_unused_contents(&self) -> Result<()> {
+        self.remove_abandoned_of(None).await?;
+        let mut last = (Uuid::nil(), [0; 32]);
+        loop {
+            let sql = "SELECT ws, key FROM staged_blobs WHERE (ws, key) > (?1, ?2) AND staged_at >= 0
+                       ORDER BY ws, key LIMIT ?3";
+            let marked: Vec<(Uuid, [u8; 32])> = self
+                .read(move |db| collect(db, sql, (last.0, last.1, number(TURN)?), |row| Ok((row.get(0)?, row.get(1)?))))
+                .await?;
+            let Some(end) = marked.last() else { return Ok(()) };
+            last = *end;
+            self.remove_contents(marked.into_iter().map(|(ws, key)| (ws, ContentHash(key))).collect()).await?;
+        }
+    }
+
+    /// Finds out which contents that are marked as doubtful no version refers to; tells how many. They no longer count.
+    pub(super) async fn judge_doubtful(&self) -> Result<u64> {
+        let doubtful = "SELECT DISTINCT ws FROM staged_blobs WHERE staged_at = ?1";
+        let mut unused = 0;
+        for ws in self.read(move |db| collect(db, doubtful, [DOUBTFUL], |row| row.get::<_, Uuid>(0))).await? {
+            let sql = "SELECT key, key IN (SELECT blob FROM versions WHERE ws = ?1) FROM staged_blobs
+                       WHERE ws = ?1 AND staged_at = ?2";
+            let judged: Vec<([u8; 32], bool)> =
+                self.read(move |db| collect(db, sql, (ws, DOUBTFUL), |row| Ok((row.get(0)?, row.get(1)?)))).await?;
+            for some in judged.chunks(TURN) {
+                let some = some.to_vec();
+                unused += self.write(move |db| settle_doubtful(db, ws, &some)).await?;
+            }
+        }
+        Ok(unused)
+    }
+
+    async fn remove_abandoned_of(&self, ws: Option<Uuid>) -> Result<()> {
+        let abandoned = self.staging.take_abandoned(ws);
+        let keys = abandoned.iter().flat_map(|contents| contents.keys.iter().map(|key| (contents.ws, *key))).collect();
+        let removed = self.remove_contents(keys).await;
+        if removed.is_err() {
+            self.staging.lock().abandoned.extend(abandoned);
+        }
+        removed
+    }
+
+    async fn remove_contents(&self, keys: Vec<Key>) -> Result<()> {
+        let keys = Arc::new(keys);
+        let mut removed = 0;
+        while removed < keys.len() {
+            let (keys, staging) = (Arc::clone(&keys), Arc::clone(&self.staging));
+            removed += self.write(move |db| remove_some(db, &staging, &keys[removed..])).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Marks a content that a version has referred to, and perhaps another does.
+pub(super) fn mark_doubtful(db: &Connection, ws: Uuid, key: &[u8; 32]) -> Result<()> {
+    let sql = "INSERT INTO staged_blobs (ws, key, staged_at) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+    run(db, sql, (ws, key, DOUBTFUL)).map(drop)
+}
+
+/// Settles the marks of doubtful contents, each with whether a version refers to it; tells how many are unused.
+/// A commit that has come to need a content meanwhile has taken its mark away.
+fn settle_doubtful(db: &Connection, ws: Uuid, judged: &[([u8; 32], bool)]) -> Result<u64> {
+    let (mut unused, mut bytes) = (0, 0);
+    for (key, is_needed) in judged {
+        if *is_needed {
+            let sql = "DELETE FROM staged_blobs WHERE ws = ?1 AND key = ?2 AND staged_at = ?3";
+            run(db, sql, (ws, key, DOUBTFUL))?;
+            continue;
+        }
+        let sql = "UPDATE staged_blobs SET staged_at = 0 WHERE ws = ?1 AND key = ?2 AND staged_at = ?3";
+        if run(db, sql, (ws, key, DOUBTFUL))? > 0 {
+            // Rows of contents that history has dropped go too: no version tells of them.
+            run(db, "DELETE FROM blobs WHERE ws = ?1 AND key = ?2 AND encoding = 2", (ws, key))?;
+            let size = "SELECT size FROM blobs WHERE ws = ?1 AND key = ?2";
+            bytes += find(db, size, (ws, key), |row| row.get::<_, i64>(0))?.unwrap_or(0);
+            unused += 1;
+        }
+    }
+    storage::free_contents(db, ws, bytes)?;
+    Ok(unused)
+}
+
+/// Removes the first of these contents, as many as one transaction may; tells how many need nothing more.
+fn remove_some(db: &Connection, staging: &Staging, keys: &[Key]) -> Result<usize> {
+    let mut bytes = 0;
+    for (removed, key) in keys.iter().take(TURN).enumerate() {
+        if bytes >= TURN_BYTES {
+            return Ok(removed);
+        }
+        match remove(db, staging, *key, TURN_BYTES - bytes)? {
+            Some(of_it) => bytes += of_it,
+            None => return Ok(removed),
+        }
+    }
+    Ok(keys.len().min(TURN))
+}
+
+/// Removes a content that is marked, unless a commit under way needs it; tells how many bytes that were. Gives nothing
+/// if there are more than so many, of which only some are removed.
+fn remove(db: &Connection, staging: &Staging, key: Key, most_bytes: i64) -> Result<Option<i64>> {
+    let (ws, hash) = (key.0, key.1.0);
+    let mark = "SELECT 1 FROM staged_blobs WHERE ws = ?1 AND key = ?2 AND staged_at >= 0";
+    if staging.is_in_use(key) || find(db, mark, (ws, hash), |_| Ok(()))?.is_none() {
+        return Ok(Some(0));
+    }
+    // The row of a content that history has dropped stays: versions refer to it.
+    let size = "SELECT length(data) FROM blobs WHERE ws = ?1 AND key = ?2 AND encoding <> 2";
+    let bytes: Option<i64> = find(db, size, (ws, hash), |row| row.get(0))?;
+    if bytes.is_some() {
+        run(db, "DELETE FROM blobs WHERE ws = ?1 AND key = ?2", (ws, hash))?;
+    }
+    let slice_bytes = number(SLICE_BYTES)?;
+    let most = (most_bytes / slice_bytes).max(1);
+    let slices = "DELETE FROM blob_slices WHERE rowid IN
+                      (SELECT rowid FROM blob_slices WHERE ws = ?1 AND key = ?2 LIMIT ?3)";
+    let removed = number(run(db, slices, (ws, hash, most))?)?;
+    if removed == most {
+        return Ok(None);
+    }
+    run(db, "DELETE FROM staged_blobs WHERE ws = ?1 AND key = ?2", (ws, hash))?;
+    Ok(Some(bytes.unwrap_or(0) + removed * slice_bytes))
+}
+
+#[cfg(test)]
+#[path = "staging_tests.rs"]
+mod tests;

@@ -1,0 +1,39 @@
+use super::*;
+
+/// The codes of specification 002, those that the contract adds, and those for the limits of a server.
+const SYSTEM_CODES: [&str; 17] = [
+    "INVALID_PATH",
+    "FILE_NOT_FOUND",
+    "PERMISSION_DENIED",
+    "TIMEOUT",
+    "EXECUTION_ERROR",
+    "CONFLICT",
+    "NOT_EMPTY",
+    "BINARY_FILE",
+    "INVALID_ARGUMENT",
+    "SANDBOX_UNAVAILABLE",
+    "UNAVAILABLE",
+    "APPROVAL_REQUIRED",
+    "APPROVAL_DENIED",
+    "NOT_CONFIGURED",
+    "RATE_LIMITED",
+    "QUOTA_EXCEEDED",
+    "STORAGE_FULL",
+];
+
+#[test]
+fn the_system_toolset_has_the_codes_of_its_specification_and_uses_each() {
+    let used: Vec<&str> = ErrorKind::ALL.map(|kind| row(kind).system).to_vec();
+    assert_eq!(used.iter().find(|code| !SYSTEM_CODES.contains(code)), None);
+    assert_eq!(SYSTEM_CODES.iter().find(|code| !used.contains(code)), None);
+    assert_eq!(row(ErrorKind::NotConfigured).system, "NOT_CONFIGURED");
+    assert_eq!(row(ErrorKind::ApprovalDenied).system, "APPROVAL_DENIED");
+}
+
+#[test]
+fn the_page_of_errors_has_the_codes_for_the_limits_of_a_server() {
+    let page = reference();
+    for code in ["`QUOTA_EXCEEDED`", "`STORAGE_FULL`"] {
+        assert!(page.contains(code), "{code}");
+    }
+}

@@ -1,0 +1,64 @@
+//! Keeping the history of a folder within its limit, commit by commit.
+//!
+//! How much a history takes is counted in memory: to ask the database means to go through all of its contents. The count
+//! is too high where contents were there before, and does not know what other processes add; it is set right whenever it
+//! exceeds the limit, and a purge by the hour looks after all folders.
+
+use super::commit::Job;
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+};
+use toolrest_core::{Result, WorkspaceId};
+use toolrest_store::blob::Prepared;
+
+/// Bytes that the histories of a folder's workspaces take.
+#[derive(Default)]
+pub(super) struct HistoryUse(Mutex<HashMap<WorkspaceId, Use>>);
+
+#[derive(Clone, Copy)]
+struct Use {
+    bytes: u64,
+    /// From here on the oldest contents are dropped.
+    most_bytes: u64,
+}
+
+/// How many bytes contents take in a history.
+pub(super) fn kept_bytes<'a>(contents: impl IntoIterator<Item = &'a Prepared>) -> u64 {
+    contents.into_iter().map(|content| content.data.len() as u64).sum()
+}
+
+impl Job {
+    /// Drops the oldest contents of the history, if what a commit has added brings it over its limit. A failure is
+    /// left to the next commit or purge: the commit stands.
+    pub(super) fn limit_history(&self, added_bytes: u64) {
+        let Some(limit) = self.folder.disk.limits.total_bytes else { return };
+        if let Err(error) = self.count_history(added_bytes, limit) {
+            tracing::warn!(%error, "could not bring the history of a folder to its limit; will try again");
+        }
+    }
+
+    fn count_history(&self, added_bytes: u64, limit: u64) -> Result<()> {
+        let workspace = self.access.workspace;
+        let known = self.folder.history.lock().get(&workspace).copied();
+        let mut now = match known {
+            Some(known) => Use { bytes: known.bytes.saturating_add(added_bytes), ..known },
+            None => Use { bytes: self.runtime.block_on(self.store.history_bytes(self.access))?, most_bytes: limit },
+        };
+        if now.bytes > now.most_bytes {
+            // Some more goes, so that not every commit has to go through the history.
+            let reserve = limit / 16;
+            let left = self.runtime.block_on(self.store.limit_history(workspace, limit - reserve))?.left_bytes;
+            // What files hold now is not dropped, and may be more than the limit.
+            now = Use { bytes: left, most_bytes: limit.max(left.saturating_add(reserve)) };
+        }
+        self.folder.history.lock().insert(workspace, now);
+        Ok(())
+    }
+}
+
+impl HistoryUse {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<WorkspaceId, Use>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
