@@ -68,7 +68,8 @@ fn decoded(read: &Value) -> Vec<u8> {
 
 /// The bytes of a file.
 pub async fn bytes_of(workspace: &Workspace, name: &str) -> Vec<u8> {
-    decoded(&SYSTEM.ok(workspace, "read_file", json!({"path": name, "encoding": "base64"})).await)
+    let path = name.trim_start_matches('/');
+    decoded(&SYSTEM.ok(workspace, "read_file", json!({"path": path, "encoding": "base64"})).await)
 }
 
 async fn what_the_workspace_toolset_reads_it_writes_back_byte_for_byte(on: On) {

@@ -176,7 +176,7 @@ async fn a_patch_that_does_not_fit_is_explained(on: On) {
     assert!(message.contains("patch line"), "{message}");
     let absent = "--- a/b.txt\n+++ b/b.txt\n@@ -1 +1 @@\n-x\n+y\n";
     let message = CODING.refused(&workspace, 404, "FILE_NOT_FOUND", "apply_patch", json!({"patchText": absent})).await;
-    assert_eq!(message, "File not found: b.txt");
+    assert_eq!(message, "File not found: b.txt\nDid you mean a.txt?");
     assert_eq!(workspace.text("/a.txt").await, "alpha\nbeta\ngamma\n");
 }
 
