@@ -19,7 +19,7 @@ pub struct CheckoutOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckoutMode {
     /// Aside: nobody sees what it does before it is checked in.
-    Aside,
+    Isolated,
     /// On the folder itself, if the workspace is one: others and the program see each other's changes at once. Files in
     /// a database are checked out aside all the same.
     InPlace,
@@ -48,7 +48,7 @@ impl Default for KeepLimits {
 #[async_trait]
 pub trait Checkout: Send + Sync {
     /// Where the program is to run.
-    fn ground(&self) -> Ground;
+    fn execution_root(&self) -> ExecutionRoot;
 
     /// What the owner of the workspace had set for it when it was checked out.
     fn settings(&self) -> &WorkspaceSettings;
@@ -63,7 +63,7 @@ pub trait Checkout: Send + Sync {
 
 /// A folder that is held open. It is used by its descriptor: by now its path may lead elsewhere.
 #[derive(Clone, Debug)]
-pub struct HeldFolder {
+pub struct FolderHandle {
     /// The folder.
     pub descriptor: Arc<OwnedFd>,
     /// The path that it had when it was opened, for messages.
@@ -72,13 +72,13 @@ pub struct HeldFolder {
 
 /// A real folder that a program can be run in.
 #[derive(Clone, Debug)]
-pub enum Ground {
+pub enum ExecutionRoot {
     /// This folder, writable: a copy for this program alone.
-    Folder(HeldFolder),
+    Folder(FolderHandle),
     /// The workspace's own folder, which others use too.
     Shared {
         /// The folder.
-        folder: HeldFolder,
+        folder: FolderHandle,
         /// What the program may not change in it: paths below the folder. All of them exist, and none is a symbolic link
         /// or leads through one.
         read_only: Vec<PathBuf>,
@@ -86,9 +86,9 @@ pub enum Ground {
     /// A view of a folder that takes the program's changes aside.
     Overlay {
         /// What stays as it is.
-        lower: HeldFolder,
+        lower: FolderHandle,
         /// A folder with an `upper`, which takes the changes, and a `work` for the kernel.
-        private: HeldFolder,
+        private: FolderHandle,
     },
 }
 

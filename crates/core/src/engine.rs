@@ -3,8 +3,8 @@
 use crate::gate::Gate;
 use crate::tool::too_long_answer;
 use crate::{
-    Access, CallCx, CallId, CallRecord, Caller, CommitId, Dialect, DynTool, ErrorKind, FairQueue, JsonText, Places,
-    Policy, Recorder, Result, Role, TakenPlace, Timestamp, ToolError, Toolset, Toolsets, Workspace, WorkspaceId,
+    Access, CallCx, CallId, CallRecord, Caller, CommitId, Dialect, DynTool, ErrorKind, FairQueue, JsonText, Policy,
+    QueueLimits, QueueSlot, Recorder, Result, Role, Timestamp, ToolError, Toolset, Toolsets, Workspace, WorkspaceId,
     Workspaces, WsPath,
 };
 use futures_util::FutureExt;
@@ -116,7 +116,7 @@ impl Engine {
             workspaces,
             policy,
             recorder,
-            calls: FairQueue::new(Places {
+            calls: FairQueue::new(QueueLimits {
                 in_all: usize::MAX,
                 per_account: limits.calls_per_account,
                 per_workspace: limits.calls_per_workspace,
@@ -133,7 +133,7 @@ impl Engine {
     }
 
     /// The circumstances of a call that is not one of a tool, as of the REST interface.
-    pub async fn outside_tools(
+    pub async fn rest_context(
         &self,
         name: &'static str,
         workspace: WorkspaceId,
@@ -184,13 +184,13 @@ impl Engine {
 
     async fn recorded(&self, toolset: &Toolset, call: Call) -> Result<String> {
         let mut record = OpenRecord::new(&*self.recorder, &call);
-        let longest = toolset.find(&call.tool).map_or(self.limits.call_timeout, |tool| tool.longest(&self.limits));
+        let timeout = toolset.find(&call.tool).map_or(self.limits.call_timeout, |tool| tool.timeout(&self.limits));
         let work = AssertUnwindSafe(self.run(toolset, call, Arc::clone(&record.committed))).catch_unwind();
-        let result = match tokio::time::timeout(longest, work).await {
+        let result = match tokio::time::timeout(timeout, work).await {
             Ok(Ok(result)) => result,
             Ok(Err(panic)) => Err(ToolError::internal(format!("panic: {}", panic_text(&*panic)))),
             Err(_) => {
-                let message = format!("Timed out after {} ms", longest.as_millis());
+                let message = format!("Timed out after {} ms", timeout.as_millis());
                 Err(ToolError::new(ErrorKind::Timeout, message))
             }
         };
@@ -200,7 +200,7 @@ impl Engine {
 
     /// Waits until a call, of a tool or of the REST interface, may begin. Only members wait: a stranger would keep them
     /// from their turn.
-    pub async fn enter(&self, workspace: WorkspaceId, caller: Caller) -> Result<TakenPlace> {
+    pub async fn enter(&self, workspace: WorkspaceId, caller: Caller) -> Result<QueueSlot> {
         if let Ok(place) = self.calls.try_enter(caller.user, workspace) {
             return Ok(place);
         }
@@ -255,9 +255,9 @@ impl Engine {
 
 /// How many computations that keep a processor busy run at once: two for each processor, and half of them for one
 /// account.
-fn heavy_places() -> Places {
+fn heavy_places() -> QueueLimits {
     let processors = thread::available_parallelism().map_or(2, usize::from);
-    Places { in_all: 2 * processors, per_account: processors, per_workspace: processors }
+    QueueLimits { in_all: 2 * processors, per_account: processors, per_workspace: processors }
 }
 
 fn reply(dialect: &dyn Dialect, result: &Result<String>, correlation: &str) -> Reply {

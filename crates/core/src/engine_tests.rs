@@ -28,8 +28,8 @@ impl Workspace for Room {
         Ok(Listing { entries: Vec::new(), truncated: false, unreadable: Vec::new(), unnamed: 0 })
     }
 
-    async fn find(&self, _: crate::Find) -> Result<crate::FilesFound> {
-        Ok(crate::FilesFound::default())
+    async fn find(&self, _: crate::Find) -> Result<crate::FindResult> {
+        Ok(crate::FindResult::default())
     }
 
     async fn search(&self, _: crate::Search) -> Result<crate::Found> {

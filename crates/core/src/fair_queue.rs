@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 /// How many places there are, and how many of them one account and one workspace may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Places {
+pub struct QueueLimits {
     /// All places.
     pub in_all: usize,
     /// Most places of one account, over all workspaces that it works in.
@@ -46,12 +46,12 @@ pub enum Scope {
 /// memory only while they hold a place or wait.
 #[derive(Clone)]
 pub struct FairQueue {
-    places: Places,
+    places: QueueLimits,
     state: Arc<Mutex<State>>,
 }
 
 /// A place, returned when dropped.
-pub struct TakenPlace {
+pub struct QueueSlot {
     /// None if nobody received it: then whoever tried to hand it over returns it.
     queue: Option<FairQueue>,
     account: UserId,
@@ -83,18 +83,18 @@ struct Line {
 
 struct Waiting {
     ticket: u64,
-    grant: oneshot::Sender<TakenPlace>,
+    grant: oneshot::Sender<QueueSlot>,
 }
 
 impl FairQueue {
     /// Makes a queue for so many places.
     #[must_use]
-    pub fn new(places: Places) -> Self {
+    pub fn new(places: QueueLimits) -> Self {
         Self { places, state: Arc::default() }
     }
 
     /// Takes a place if one is free, or tells which limit is reached.
-    pub fn try_enter(&self, account: UserId, workspace: WorkspaceId) -> Result<TakenPlace, Full> {
+    pub fn try_enter(&self, account: UserId, workspace: WorkspaceId) -> Result<QueueSlot, Full> {
         let mut state = self.lock();
         state.check(&self.places, account, workspace)?;
         // Nobody is passed by: whoever waits, waits because of a limit of its own account or workspace.
@@ -103,7 +103,7 @@ impl FairQueue {
     }
 
     /// Waits for a place.
-    pub async fn enter(&self, account: UserId, workspace: WorkspaceId) -> TakenPlace {
+    pub async fn enter(&self, account: UserId, workspace: WorkspaceId) -> QueueSlot {
         let (leave, granted) = {
             let mut state = self.lock();
             if state.check(&self.places, account, workspace).is_ok() {
@@ -119,11 +119,11 @@ impl FairQueue {
         let place = granted.await;
         drop(leave);
         // The sender is dropped without a place only by `leave`, after the wait.
-        place.unwrap_or_else(|_| TakenPlace { queue: None, account, workspace })
+        place.unwrap_or_else(|_| QueueSlot { queue: None, account, workspace })
     }
 
-    fn place(&self, account: UserId, workspace: WorkspaceId) -> TakenPlace {
-        TakenPlace { queue: Some(self.clone()), account, workspace }
+    fn place(&self, account: UserId, workspace: WorkspaceId) -> QueueSlot {
+        QueueSlot { queue: Some(self.clone()), account, workspace }
     }
 
     /// Gives free places to those who wait, until no more fit.
@@ -150,7 +150,7 @@ impl FairQueue {
 }
 
 impl State {
-    fn check(&self, places: &Places, account: UserId, workspace: WorkspaceId) -> Result<(), Full> {
+    fn check(&self, places: &QueueLimits, account: UserId, workspace: WorkspaceId) -> Result<(), Full> {
         let of_workspace = self.workspaces.get(&workspace).copied().unwrap_or(0);
         let of_account = self.accounts.get(&account).map_or(0, |account| account.taken);
         let full = |scope, limit| Err(Full { scope, limit });
@@ -163,7 +163,7 @@ impl State {
     }
 
     /// Takes the one whose turn it is out of the queue, if a place is free for anybody.
-    fn next(&mut self, places: &Places) -> Option<(UserId, WorkspaceId, oneshot::Sender<TakenPlace>)> {
+    fn next(&mut self, places: &QueueLimits) -> Option<(UserId, WorkspaceId, oneshot::Sender<QueueSlot>)> {
         if self.taken >= places.in_all {
             return None;
         }
@@ -226,7 +226,7 @@ impl State {
     }
 }
 
-impl Drop for TakenPlace {
+impl Drop for QueueSlot {
     fn drop(&mut self) {
         if let Some(queue) = self.queue.take() {
             let mut state = queue.lock();

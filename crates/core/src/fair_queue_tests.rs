@@ -2,10 +2,10 @@ use super::*;
 use futures_util::FutureExt;
 use std::{future::Future, pin::Pin};
 
-type Entering<'a> = Pin<Box<dyn Future<Output = TakenPlace> + Send + 'a>>;
+type Entering<'a> = Pin<Box<dyn Future<Output = QueueSlot> + Send + 'a>>;
 
 fn queue(in_all: usize, per_account: usize, per_workspace: usize) -> FairQueue {
-    FairQueue::new(Places { in_all, per_account, per_workspace })
+    FairQueue::new(QueueLimits { in_all, per_account, per_workspace })
 }
 
 /// Begins to wait; the order of these calls is the order of arrival.
@@ -15,7 +15,7 @@ fn arrive(queue: &FairQueue, account: UserId, workspace: WorkspaceId) -> Enterin
     entering
 }
 
-fn is_in(entering: &mut Entering<'_>) -> Option<TakenPlace> {
+fn is_in(entering: &mut Entering<'_>) -> Option<QueueSlot> {
     entering.now_or_never()
 }
 
@@ -23,14 +23,14 @@ fn is_in(entering: &mut Entering<'_>) -> Option<TakenPlace> {
 async fn a_newcomer_gets_the_next_free_place_before_all_that_an_account_waits_for() {
     let queue = queue(2, 2, 2);
     let (attacker, stranger) = (UserId::new(), UserId::new());
-    let mut held: Vec<TakenPlace> =
+    let mut held: Vec<QueueSlot> =
         (0..2).map(|_| queue.try_enter(attacker, WorkspaceId::new()).ok().unwrap()).collect();
     let mut crowd: Vec<Entering<'_>> = (0..77).map(|_| arrive(&queue, attacker, WorkspaceId::new())).collect();
     let mut newcomer = arrive(&queue, stranger, WorkspaceId::new());
     held.pop();
     let place = is_in(&mut newcomer).expect("it had to wait for the crowd");
     drop(place);
-    let served: Vec<TakenPlace> = crowd.iter_mut().filter_map(is_in).collect();
+    let served: Vec<QueueSlot> = crowd.iter_mut().filter_map(is_in).collect();
     assert_eq!(served.len(), 1, "then the crowd goes on");
 }
 

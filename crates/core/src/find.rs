@@ -33,7 +33,7 @@ pub enum IgnoredFiles {
 
 /// Files that were found.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct FilesFound {
+pub struct FindResult {
     /// The files, sorted by path in byte order.
     pub files: Vec<FileFound>,
     /// How many there are, also those past the limit.

@@ -38,7 +38,7 @@ pub use caller::{Access, Caller, Role};
 pub use change::{Change, Changeset, Commit, Destination, Effect, EffectKind, Expect, Outcome, Parents, Put, Removal};
 pub use chat::chat_text;
 pub use checkout::{
-    Attribution, CheckedIn, Checkout, CheckoutMode, CheckoutOptions, Ground, HeldFolder, KeepLimits, LeftOut,
+    Attribution, CheckedIn, Checkout, CheckoutMode, CheckoutOptions, ExecutionRoot, FolderHandle, KeepLimits, LeftOut,
     LeftOutReason, ProgramChange, ProgramChangeKind, ProgramConflict,
 };
 pub use content::{Content, ContentHash, ContentHasher, EncodedText, FileType, Form};
@@ -46,8 +46,8 @@ pub use encoding::{BYTE_ORDER_MARK, Decoder, Encoding, EncodingDetector, NotText
 pub use engine::{Call, Engine, Limits, Reply};
 pub use error::{ErrorKind, PATH_DETAILS, Result, ToolError};
 pub use event::{FileEvent, FileEvents};
-pub use fair_queue::{FairQueue, Full, Places, Scope, TakenPlace};
-pub use find::{FileFound, FilesFound, Find, IgnoredFiles};
+pub use fair_queue::{FairQueue, Full, QueueLimits, QueueSlot, Scope};
+pub use find::{FileFound, Find, FindResult, IgnoredFiles};
 pub use id::{CallId, ChatId, CommitId, FileId, UserId, VersionId, WorkspaceId};
 pub use json_text::{JsonText, json_bytes_of, json_string_bytes, push_json_string, to_json_within};
 pub use notice::Notice;

@@ -3,8 +3,8 @@
 use crate::binding::bind_arguments;
 use crate::engine::Turns;
 use crate::{
-    CallId, Caller, CommitId, Dialect, ErrorKind, FairQueue, JsonText, Limits, Notice, Policy, Result, Role,
-    TakenPlace, Timestamp, ToolError, Workspace, WorkspaceId, WsPath,
+    CallId, Caller, CommitId, Dialect, ErrorKind, FairQueue, JsonText, Limits, Notice, Policy, QueueSlot, Result, Role,
+    Timestamp, ToolError, Workspace, WorkspaceId, WsPath,
 };
 use async_trait::async_trait;
 use schemars::{JsonSchema, Schema, generate::SchemaSettings};
@@ -86,7 +86,7 @@ impl CallCx {
     }
 
     /// Waits for a place among the computations that keep a processor busy. It is held until the computation ends.
-    pub async fn heavy_place(&self) -> TakenPlace {
+    pub async fn heavy_place(&self) -> QueueSlot {
         self.heavy_work.enter(self.caller.user, self.workspace_id).await
     }
 
@@ -126,7 +126,7 @@ impl CallCx {
     }
 
     /// Takes over what detached work has to tell its call.
-    pub fn learn_from(&self, detached: Self) {
+    pub fn absorb(&self, detached: Self) {
         if let Some(commit) = detached.committed.get() {
             self.recorded_with(*commit);
         }
@@ -161,7 +161,7 @@ pub trait Tool: Send + Sync + 'static {
     }
 
     /// How long a call may take, waiting included.
-    fn longest(&self, limits: &Limits) -> Duration {
+    fn timeout(&self, limits: &Limits) -> Duration {
         limits.call_timeout
     }
 
@@ -179,7 +179,7 @@ pub trait DynTool: Send + Sync {
     /// What it mainly does.
     fn action(&self) -> Action;
     /// How long a call may take, waiting included.
-    fn longest(&self, limits: &Limits) -> Duration;
+    fn timeout(&self, limits: &Limits) -> Duration;
     /// The JSON Schema of its arguments.
     fn input_schema(&self) -> &Value;
     /// The JSON Schema of its answer.
@@ -270,8 +270,8 @@ impl<T: Tool> DynTool for Erased<T> {
         T::ACTION
     }
 
-    fn longest(&self, limits: &Limits) -> Duration {
-        self.tool.longest(limits)
+    fn timeout(&self, limits: &Limits) -> Duration {
+        self.tool.timeout(limits)
     }
 
     fn input_schema(&self) -> &Value {

@@ -2,7 +2,7 @@
 
 use crate::{
     Access, CallCx, CallId, Changeset, Checkout, CheckoutOptions, Commit, CommitId, Content, ContentHash, Effect,
-    ErrorKind, FileEvents, FileId, FileType, FilesFound, Find, Found, Result, Search, Timestamp, ToolError, UserId,
+    ErrorKind, FileEvents, FileId, FileType, Find, FindResult, Found, Result, Search, Timestamp, ToolError, UserId,
     VersionId, WsPath,
 };
 use async_trait::async_trait;
@@ -66,7 +66,7 @@ pub trait Workspace: Send + Sync {
     }
 
     /// Finds files below a folder by their paths.
-    async fn find(&self, find: Find) -> Result<FilesFound>;
+    async fn find(&self, find: Find) -> Result<FindResult>;
 
     /// Finds lines in the text of its files, as they are at one moment.
     async fn search(&self, search: Search) -> Result<Found>;

@@ -4,13 +4,13 @@
 //! folder, the upper one. The kernel keeps there what was written; a device with the number 0 for what was removed; and
 //! a mark on folders that hide what lies below them. Here the two are compared, and what needs no versions is taken over.
 
-mod beginning;
+mod baseline;
 mod links;
 mod placing;
-mod take_over;
+mod transfer;
 
-pub use beginning::{Beginning, NotedFolders, PutThere};
-pub use take_over::{NotTaken, Owner, Staying, WhyNot};
+pub use baseline::{Baseline, DirIdentities, ReplacedDirs};
+pub use transfer::{NotTransferred, NotTransferredReason, Owner, PreserveRules};
 
 use std::{
     collections::BTreeMap,
@@ -58,7 +58,7 @@ pub struct Differences {
     /// Sorted by path.
     pub found: Vec<Difference>,
     /// The folders among them, or above them, that others have put there.
-    pub put_there: PutThere,
+    pub replaced_dirs: ReplacedDirs,
 }
 
 impl Root {
@@ -68,19 +68,19 @@ impl Root {
     /// Of what is ignored only the topmost is given. What is new is judged by the rules of the view. What stands in this
     /// folder must be ignored by its own rules too, so that no program can rob it of its history by writing some. What
     /// the program has closed to everybody is opened for the owner.
-    pub fn differences(&self, upper: &Self, beginning: &Beginning) -> Result<Differences> {
+    pub fn differences(&self, upper: &Self, baseline: &Baseline) -> Result<Differences> {
         let mut comparison =
-            Comparison { lower: self, upper, beginning, waiting: Vec::new(), all: Differences::default() };
-        comparison.waiting.push(Waiting {
+            Comparison { lower: self, upper, baseline, pending: Vec::new(), all: Differences::default() };
+        comparison.pending.push(PendingDir {
             path: PathBuf::new(),
             shown: "/".to_owned(),
             changed: Metadata::from(sys::stat(self.folder()).at(self.real_path())?).changed,
-            view: Judge::default(),
-            before: Judge::default(),
+            view: IgnoreState::default(),
+            before: IgnoreState::default(),
             sides: Sides::Both,
         });
-        while let Some(folder) = comparison.waiting.pop() {
-            comparison.look_into(&folder)?;
+        while let Some(folder) = comparison.pending.pop() {
+            comparison.compare_dir(&folder)?;
         }
         comparison.all.found.sort_unstable_by(|one, other| one.path.cmp(&other.path));
         Ok(comparison.all)
@@ -147,7 +147,7 @@ fn names_that(folder: &OwnedFd, is_wanted: impl Fn(&OsStr) -> bool) -> rustix::i
 }
 
 /// Opens a folder of the program's, which is given to its owner again if it was closed.
-fn opened_up(upper: &Root, path: &Path) -> rustix::io::Result<OwnedFd> {
+fn open_for_owner(upper: &Root, path: &Path) -> rustix::io::Result<OwnedFd> {
     if path.file_name().is_some() {
         let place = upper.place(path)?;
         let mode = Metadata::from(sys::stat_name(&place.folder, &place.name)?).mode;
@@ -169,28 +169,28 @@ enum Sides {
 }
 
 /// A folder that is to be compared.
-struct Waiting {
+struct PendingDir {
     path: PathBuf,
     /// The path as rules see it, with a slash at the end.
     shown: String,
     /// The ctime of the folder below.
     changed: SystemTime,
     /// The rules of the view.
-    view: Judge,
+    view: IgnoreState,
     /// Those of the folder below.
-    before: Judge,
+    before: IgnoreState,
     sides: Sides,
 }
 
 /// What the rules of one side say.
 #[derive(Clone, Default)]
-struct Judge {
+struct IgnoreState {
     rules: Option<Arc<Rules>>,
     /// Whether a folder above is left out, and so all that is in it.
     leaves_all_out: bool,
 }
 
-impl Judge {
+impl IgnoreState {
     fn leaves_out(&self, path: &str, is_folder: bool) -> bool {
         self.leaves_all_out || self.rules.as_ref().is_some_and(|rules| rules.leave_out(path, is_folder))
     }
@@ -203,25 +203,25 @@ impl Judge {
 struct Comparison<'a> {
     lower: &'a Root,
     upper: &'a Root,
-    beginning: &'a Beginning,
-    waiting: Vec<Waiting>,
+    baseline: &'a Baseline,
+    pending: Vec<PendingDir>,
     all: Differences,
 }
 
 /// A folder that is being compared.
 struct Here<'a> {
-    waiting: &'a Waiting,
-    view: Judge,
-    before: Judge,
+    pending: &'a PendingDir,
+    view: IgnoreState,
+    before: IgnoreState,
     hides: bool,
 }
 
 impl Comparison<'_> {
-    fn look_into(&mut self, waiting: &Waiting) -> Result<()> {
-        let path = &waiting.path;
-        let upper = match waiting.sides {
+    fn compare_dir(&mut self, pending: &PendingDir) -> Result<()> {
+        let path = &pending.path;
+        let upper = match pending.sides {
             Sides::Gone => None,
-            Sides::Both | Sides::Hiding => match opened_up(self.upper, path) {
+            Sides::Both | Sides::Hiding => match open_for_owner(self.upper, path) {
                 // No path in the folder below could be so long either.
                 Err(Errno::NAMETOOLONG) => return Ok(()),
                 opened => Some(opened.at(path)?),
@@ -229,7 +229,7 @@ impl Comparison<'_> {
         };
         // Of what nobody may look into, the program has seen nothing either.
         let lower = self.lower.open_real_folder(path, OFlags::RDONLY).ok();
-        let hides = waiting.sides == Sides::Hiding || upper.as_ref().map_or(Ok(false), is_opaque).at(path)?;
+        let hides = pending.sides == Sides::Hiding || upper.as_ref().map_or(Ok(false), is_opaque).at(path)?;
 
         let mut in_upper: BTreeMap<OsString, Stat> = BTreeMap::new();
         for name in upper.as_ref().map_or(Ok(Vec::new()), names).at(path)? {
@@ -250,16 +250,16 @@ impl Comparison<'_> {
             layers.extend(in_lower(name).filter(|_| !is_gone && (own.is_none() || name == GIT)));
             layers
         };
-        let judge = |above: &Judge, layers: &Layers<'_>| Judge {
-            rules: Rules::of_layers(layers, above.rules.clone(), waiting.shown.len()),
+        let judge = |above: &IgnoreState, layers: &Layers<'_>| IgnoreState {
+            rules: Rules::of_layers(layers, above.rules.clone(), pending.shown.len()),
             ..*above
         };
         let of_lower = |name: &str| in_lower(name).into_iter().collect();
-        let before = judge(&waiting.before, &Layers { rules: of_lower(RULES), git: of_lower(GIT) });
-        let view = judge(&waiting.view, &Layers { rules: in_view(RULES), git: in_view(GIT) });
-        let here = Here { waiting, view, before, hides };
+        let before = judge(&pending.before, &Layers { rules: of_lower(RULES), git: of_lower(GIT) });
+        let view = judge(&pending.view, &Layers { rules: in_view(RULES), git: in_view(GIT) });
+        let here = Here { pending, view, before, hides };
 
-        if let Some(folder) = lower.as_ref().filter(|_| hides || waiting.sides == Sides::Gone) {
+        if let Some(folder) = lower.as_ref().filter(|_| hides || pending.sides == Sides::Gone) {
             for name in names(folder).at(path)? {
                 if in_upper.contains_key(&name) {
                     continue;
@@ -278,7 +278,7 @@ impl Comparison<'_> {
                 _ => self.left(&here, name, Metadata::from(*stat), below)?,
             }
             if let Some(folder) = upper.as_ref().filter(|_| stat.st_mode & 0o400 == 0 && !is_whiteout(stat)) {
-                open_file_up(folder, name, stat).at(path)?;
+                open_file_for_owner(folder, name, stat).at(path)?;
             }
         }
         Ok(())
@@ -288,12 +288,12 @@ impl Comparison<'_> {
     fn removed(&mut self, here: &Here<'_>, name: &OsStr, lower: Metadata) {
         let is_folder = lower.kind == Kind::Folder;
         let is_ignored = here.ignored_before(name, is_folder);
-        let path = here.waiting.path.join(name);
+        let path = here.pending.path.join(name);
         if is_folder {
-            self.note_if_put_there(&path, &lower, here.waiting.changed);
+            self.note_if_replaced(&path, &lower, here.pending.changed);
         }
         if is_folder && !is_ignored {
-            self.waiting.push(here.below(name, &lower, Sides::Gone));
+            self.pending.push(here.below(name, &lower, Sides::Gone));
         }
         self.all.found.push(Difference { path, upper: None, lower: Some(lower), is_ignored });
     }
@@ -305,11 +305,11 @@ impl Comparison<'_> {
         let on_folder = folder_below.is_some();
         let is_ignored = here.ignores(name, is_folder) && (lower.is_none() || here.ignored_before(name, on_folder));
         let is_same_folder = is_folder && folder_below.is_some_and(|lower| lower.mode == upper.mode);
-        let path = here.waiting.path.join(name);
+        let path = here.pending.path.join(name);
         if let Some(folder_below) = folder_below {
-            self.note_if_put_there(&path, &folder_below, here.waiting.changed);
+            self.note_if_replaced(&path, &folder_below, here.pending.changed);
             if is_ignored && is_folder {
-                self.note_put_there_below(&path, folder_below.changed)?;
+                self.note_replaced_below(&path, folder_below.changed)?;
             }
         }
         if is_ignored || !is_same_folder {
@@ -320,26 +320,26 @@ impl Comparison<'_> {
         }
         let below = lower.as_ref().unwrap_or(&upper);
         match (is_folder, on_folder) {
-            (true, true) if !here.hides => self.waiting.push(here.below(name, below, Sides::Both)),
-            (true, _) => self.waiting.push(here.below(name, below, Sides::Hiding)),
-            (false, true) => self.waiting.push(here.below(name, below, Sides::Gone)),
+            (true, true) if !here.hides => self.pending.push(here.below(name, below, Sides::Both)),
+            (true, _) => self.pending.push(here.below(name, below, Sides::Hiding)),
+            (false, true) => self.pending.push(here.below(name, below, Sides::Gone)),
             (false, false) => {}
         }
         Ok(())
     }
 
     /// Notes a folder if others have put it there; `above` is the ctime of the one that it lies in.
-    fn note_if_put_there(&mut self, path: &Path, there: &Metadata, above: SystemTime) {
-        if self.beginning.is_put_there(path, there, Some(above)) {
-            self.all.put_there.0.insert(path.to_owned());
+    fn note_if_replaced(&mut self, path: &Path, there: &Metadata, above: SystemTime) {
+        if self.baseline.is_replaced(path, there, Some(above)) {
+            self.all.replaced_dirs.0.insert(path.to_owned());
         }
     }
 
     /// Notes which folders others have put there, of those in an ignored tree that the program has changed something in.
-    fn note_put_there_below(&mut self, path: &Path, changed: SystemTime) -> Result<()> {
-        let mut waiting = vec![(path.to_owned(), changed)];
-        while let Some((folder, changed)) = waiting.pop() {
-            let upper = match opened_up(self.upper, &folder) {
+    fn note_replaced_below(&mut self, path: &Path, changed: SystemTime) -> Result<()> {
+        let mut pending = vec![(path.to_owned(), changed)];
+        while let Some((folder, changed)) = pending.pop() {
+            let upper = match open_for_owner(self.upper, &folder) {
                 // No path in the folder below could be so long either.
                 Err(Errno::NAMETOOLONG) => continue,
                 opened => opened.at(&folder)?,
@@ -350,9 +350,9 @@ impl Comparison<'_> {
                 let is_folder = |stat: Stat| Some(Metadata::from(stat)).filter(|there| there.kind == Kind::Folder);
                 let there = found(sys::stat_name(&lower, &name)).at(&path)?.and_then(is_folder);
                 let Some(there) = there else { continue };
-                self.note_if_put_there(&path, &there, changed);
+                self.note_if_replaced(&path, &there, changed);
                 if found(sys::stat_name(&upper, &name)).at(&path)?.and_then(is_folder).is_some() {
-                    waiting.push((path, there.changed));
+                    pending.push((path, there.changed));
                 }
             }
         }
@@ -371,19 +371,19 @@ impl Here<'_> {
     }
 
     fn shown(&self, name: &OsStr) -> String {
-        format!("{}{}", self.waiting.shown, name.to_string_lossy())
+        format!("{}{}", self.pending.shown, name.to_string_lossy())
     }
 
-    fn below(&self, name: &OsStr, folder: &Metadata, sides: Sides) -> Waiting {
+    fn below(&self, name: &OsStr, folder: &Metadata, sides: Sides) -> PendingDir {
         let shown = self.shown(name);
         let (view, before) = (self.view.below(&shown), self.before.below(&shown));
-        let (path, changed) = (self.waiting.path.join(name), folder.changed);
-        Waiting { path, shown: format!("{shown}/"), changed, view, before, sides }
+        let (path, changed) = (self.pending.path.join(name), folder.changed);
+        PendingDir { path, shown: format!("{shown}/"), changed, view, before, sides }
     }
 }
 
 /// Lets the owner read a file of the program's.
-fn open_file_up(folder: &OwnedFd, name: &OsStr, stat: &Stat) -> rustix::io::Result<()> {
+fn open_file_for_owner(folder: &OwnedFd, name: &OsStr, stat: &Stat) -> rustix::io::Result<()> {
     let metadata = Metadata::from(*stat);
     if metadata.kind == Kind::File { sys::change_mode_of(folder, name, metadata.mode | 0o400) } else { Ok(()) }
 }

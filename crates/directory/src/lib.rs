@@ -9,6 +9,7 @@
 //! All calls block. Paths are bytes: names that are not UTF-8 survive.
 
 mod change;
+mod checkout_dir;
 mod commit;
 mod error;
 mod git;
@@ -23,17 +24,20 @@ mod sys;
 mod temporary;
 mod walk;
 mod watch;
-mod workbench;
 
 pub use change::{
     Applied, AppliedChange, Change, CommitOptions, Contents, Effect, Expect, HardLinks, Parents, Replace, Repositories,
     SymbolicLinks,
 };
+pub use checkout_dir::{CheckoutDir, IgnoreStatus, ScanVisitor, remove_tree};
 pub use commit::{Outcome, Record, Recovered, Turn};
 pub use error::{Error, ErrorKind, Result};
 pub use git::{is_git, leads_into as leads_into_repository};
 pub use hash::Hash;
-pub use layer::{Beginning, Difference, Differences, NotTaken, NotedFolders, Owner, PutThere, Staying, WhyNot};
+pub use layer::{
+    Baseline, Difference, Differences, DirIdentities, NotTransferred, NotTransferredReason, Owner, PreserveRules,
+    ReplacedDirs,
+};
 pub use list::{Entry, ListOptions, Listing, Skipped};
 pub use metadata::{Identity, Kind, Metadata};
 pub use read::{Content, Reader};
@@ -42,4 +46,3 @@ pub use root::{Links, Root, ToTouch};
 pub use temporary::is_temporary;
 pub use walk::{Files, Heed, IgnoreRules, PassedOver, Paths, Verdict, Visitor, WalkOptions};
 pub use watch::{Event, Watch};
-pub use workbench::{Standing, Surveyor, Workbench, remove_tree};

@@ -65,8 +65,8 @@ impl Root {
     pub fn list(&self, folder: &Path, options: ListOptions) -> Result<Listing> {
         let top = self.open_path(folder, OFlags::PATH | OFlags::DIRECTORY)?;
         let mut listing = Listing { entries: Vec::new(), total: 0, skipped: Vec::new() };
-        let mut waiting = if options.depth > 0 { vec![(PathBuf::new(), 1)] } else { Vec::new() };
-        while let Some((path, depth)) = waiting.pop() {
+        let mut pending = if options.depth > 0 { vec![(PathBuf::new(), 1)] } else { Vec::new() };
+        while let Some((path, depth)) = pending.pop() {
             let first = listing.entries.len();
             let read = open_below(&top, &path).and_then(|opened| read_folder(opened, &path, &mut listing.entries));
             match read {
@@ -80,7 +80,7 @@ impl Root {
             }
             if depth < options.depth {
                 let folders = listing.entries[first..].iter().filter(|entry| entry.kind == Kind::Folder);
-                waiting.extend(folders.map(|entry| (entry.path.clone(), depth + 1)));
+                pending.extend(folders.map(|entry| (entry.path.clone(), depth + 1)));
             }
         }
         listing.total = listing.entries.len();

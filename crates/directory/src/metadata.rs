@@ -40,7 +40,7 @@ pub struct Metadata {
 
 impl Metadata {
     /// Whether the owner may run the file as a program.
-    pub fn is_runnable(&self) -> bool {
+    pub fn is_executable(&self) -> bool {
         self.mode & 0o100 != 0
     }
 }

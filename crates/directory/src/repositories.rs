@@ -31,13 +31,13 @@ impl Root {
     /// that cannot be read are left out. Fails if there are more than `limit`.
     pub fn repositories(&self, limit: usize) -> Result<Vec<Repository>> {
         let mut repositories = BTreeMap::new();
-        let mut waiting = vec![PathBuf::new()];
-        while let Some(folder) = waiting.pop() {
+        let mut pending = vec![PathBuf::new()];
+        while let Some(folder) = pending.pop() {
             let Some(names) = self.names_for_git(&folder)? else { continue };
             for (name, is_folder) in names {
                 let path = folder.join(&name);
                 if !is_git(&name) {
-                    waiting.extend(is_folder.then_some(path));
+                    pending.extend(is_folder.then_some(path));
                     continue;
                 }
                 for path in self.led_to(&path, &folder).into_iter().chain([path]) {

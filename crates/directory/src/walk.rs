@@ -114,7 +114,7 @@ impl Root {
         };
         let walk = Walk { top, options, visitor, queue: Queue::default() };
         let mut worker = Worker::new(&walk);
-        worker.read_folder(&Waiting { path: format!("{}/", options.shown_as), depth: 1, rules }).at(folder)?;
+        worker.read_folder(&PendingDir { path: format!("{}/", options.shown_as), depth: 1, rules }).at(folder)?;
         walk.queue.add(&mut worker.found);
         // A small folder is not worth a second thread.
         while walk.queue.is_short() && worker.take_one() {}
@@ -144,12 +144,12 @@ struct Walk<'a, V> {
 
 /// What waits to be done.
 enum Task {
-    Read(Waiting),
+    Read(PendingDir),
     Visit(Arc<Names>, Range<usize>),
 }
 
 /// A folder that is to be read.
-struct Waiting {
+struct PendingDir {
     /// As it is shown, with a slash at the end.
     path: String,
     depth: usize,
@@ -204,12 +204,12 @@ impl<'a, V: Visitor> Worker<'a, V> {
                     let mut files = Files::new(&names, range, &mut self.open, &open_folder);
                     walk.visitor.visit(&mut files, &mut self.kept);
                 }
-                Task::Read(waiting) => match self.read_folder(&waiting) {
+                Task::Read(pending) => match self.read_folder(&pending) {
                     // Gone since its parent was read, or no folder any more.
                     Ok(()) | Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
                     Err(_) => {
                         let unreadable = PassedOver { unreadable: 1, ..PassedOver::default() };
-                        self.walk.visitor.passed_over(&waiting.path, unreadable, &mut self.kept);
+                        self.walk.visitor.passed_over(&pending.path, unreadable, &mut self.kept);
                     }
                 },
             }

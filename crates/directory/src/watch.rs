@@ -64,7 +64,7 @@ impl Root {
         })?;
         let (ended, end) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).at(self.real_path())?;
         let teller = thread::Builder::new().name("directory-watch".to_owned());
-        let teller = teller.spawn(move || tell(tree, &ended, sink));
+        let teller = teller.spawn(move || report(tree, &ended, sink));
         teller.map_err(|error| ErrorKind::Io(error).at(self.real_path()))?;
         Ok(Watch { _end: end })
     }
@@ -77,7 +77,7 @@ enum Next {
     End,
 }
 
-fn tell(mut tree: Tree, ended: &OwnedFd, mut sink: impl FnMut(Vec<Event>)) {
+fn report(mut tree: Tree, ended: &OwnedFd, mut sink: impl FnMut(Vec<Event>)) {
     while matches!(wait(&tree, ended, None), Next::Events) {
         let mut batch = Batch::default();
         let first = Instant::now();

@@ -7,7 +7,7 @@ mod limits;
 mod network;
 mod output_log;
 mod processes;
-mod seen_through;
+mod run_to_completion;
 
 pub use limits::{Asked, ExecLimits};
 pub use network::NetworkOptions;
@@ -16,7 +16,7 @@ pub use processes::{EndOfInput, Ended, ProcessInfo, ProcessOptions, ProcessState
 pub use toolrest_sandbox::{Enforced, Language, Layer, Limit, Limits as SandboxLimits};
 
 use crate::exec::errors::{explain, lacks_overlay};
-use crate::exec::seen_through::SeenThrough;
+use crate::exec::run_to_completion::RunToCompletion;
 use crate::outside::{AllowList, proxy::Proxy};
 use std::{
     collections::BTreeSet,
@@ -27,8 +27,8 @@ use std::{
 };
 use tokio::sync::{OnceCell, oneshot};
 use toolrest_core::{
-    CallCx, CheckedIn, Checkout, CheckoutMode, CheckoutOptions, ErrorKind, FairQueue, Ground, HeldFolder, KeepLimits,
-    Places, Result, TakenPlace, ToolError,
+    CallCx, CheckedIn, Checkout, CheckoutMode, CheckoutOptions, ErrorKind, ExecutionRoot, FairQueue, FolderHandle,
+    KeepLimits, QueueLimits, QueueSlot, Result, ToolError,
 };
 use toolrest_sandbox::{
     Access, After, Interpreter, Limits, Mount, Options, Place, Pool, PoolOptions, Report, Running, Sandbox, Script,
@@ -52,7 +52,7 @@ pub struct ExecOptions {
     /// How much of what it changes is kept.
     pub keep: KeepLimits,
     /// How many run at once, in all, per account and per workspace; more wait.
-    pub at_once: Places,
+    pub at_once: QueueLimits,
     /// How many interpreters wait for a script.
     pub waiting: usize,
     /// What programs may reach, where their workspace allows it.
@@ -70,7 +70,7 @@ impl Default for ExecOptions {
         Self {
             limits: ExecLimits::default(),
             keep: KeepLimits::default(),
-            at_once: Places { in_all: 32, per_account: 16, per_workspace: 8 },
+            at_once: QueueLimits { in_all: 32, per_account: 16, per_workspace: 8 },
             waiting: 8,
             network: NetworkOptions::default(),
             without_overlay: WithoutOverlay::Refuse,
@@ -224,7 +224,7 @@ impl Executor {
     }
 
     /// How long a call may take that runs a program, waiting included.
-    pub fn longest(&self, limits: &toolrest_core::Limits) -> Duration {
+    pub fn timeout(&self, limits: &toolrest_core::Limits) -> Duration {
         self.options.limits.ceiling.wall + limits.call_timeout
     }
 
@@ -243,11 +243,11 @@ impl Executor {
         let (_caller, gone) = oneshot::channel::<()>();
         let (executor, own) = (Arc::clone(self), cx.detached());
         let work = async move {
-            let ran = executor.see_through(&own, &program, asked, gone).await;
+            let ran = executor.run_to_completion(&own, &program, asked, gone).await;
             (ran, own)
         };
-        let (ran, own) = SeenThrough::new(work.in_current_span()).await;
-        cx.learn_from(own);
+        let (ran, own) = RunToCompletion::new(work.in_current_span()).await;
+        cx.absorb(own);
         let (ran, after) = ran?;
         tokio::spawn(async move {
             tokio::time::sleep(ANSWERING).await;
@@ -256,21 +256,27 @@ impl Executor {
         Ok(ran)
     }
 
-    async fn see_through(&self, cx: &CallCx, program: &Program, asked: Asked, mut gone: Gone) -> Result<(Ran, After)> {
+    async fn run_to_completion(
+        &self,
+        cx: &CallCx,
+        program: &Program,
+        asked: Asked,
+        mut gone: Gone,
+    ) -> Result<(Ran, After)> {
         let ready = self.ready().await?;
         let _place = ready.place(cx, &mut gone).await?;
-        let mut checkout = self.check_out(cx, CheckoutMode::Aside).await?;
+        let mut checkout = self.check_out(cx, CheckoutMode::Isolated).await?;
         let terms = self.terms(cx, &*checkout, asked);
-        let mut ended = ready.run(&self.options, &checkout.ground(), program, &terms, &mut gone).await;
+        let mut ended = ready.run(&self.options, &checkout.execution_root(), program, &terms, &mut gone).await;
         if let Err(toolrest_sandbox::Error::SetUp(_)) = ended {
             // The program did not start. Its interpreter may have waited since a moment at which the program before had
             // closed the folder to itself; another one is set up now.
-            ended = ready.run(&self.options, &checkout.ground(), program, &terms, &mut gone).await;
+            ended = ready.run(&self.options, &checkout.execution_root(), program, &terms, &mut gone).await;
         }
         let ended = match ended {
             Err(error) if lacks_overlay(&error) && self.options.without_overlay == WithoutOverlay::RunInPlace => {
                 checkout = self.check_out(cx, CheckoutMode::InPlace).await?;
-                ready.run(&self.options, &checkout.ground(), program, &terms, &mut gone).await
+                ready.run(&self.options, &checkout.execution_root(), program, &terms, &mut gone).await
             }
             ended => ended,
         };
@@ -332,7 +338,7 @@ impl Ready {
 
     /// Waits for a place among the programs that run at once. The files are checked out only then: a check-out takes
     /// disk and time, of which an account gets no more than its share either.
-    async fn place(&self, cx: &CallCx, gone: &mut Gone) -> Result<TakenPlace> {
+    async fn place(&self, cx: &CallCx, gone: &mut Gone) -> Result<QueueSlot> {
         let (account, workspace) = (cx.caller.user, cx.workspace_id);
         if let Ok(place) = self.runs.try_enter(account, workspace) {
             return Ok(place);
@@ -349,7 +355,7 @@ impl Ready {
     async fn run(
         &self,
         options: &ExecOptions,
-        ground: &Ground,
+        root: &ExecutionRoot,
         program: &Program,
         terms: &Terms,
         gone: &mut Gone,
@@ -357,7 +363,7 @@ impl Ready {
         if gone.is_terminated() {
             return Ok(None);
         }
-        let started = self.start(options, ground, program, terms, Stdin::Empty).await?;
+        let started = self.start(options, root, program, terms, Stdin::Empty).await?;
         let Started { mut running, proxy: _proxy } = started;
         let after = running.take_after();
         let mut is_wanted = true;
@@ -378,7 +384,7 @@ impl Ready {
     async fn start(
         &self,
         options: &ExecOptions,
-        ground: &Ground,
+        root: &ExecutionRoot,
         program: &Program,
         terms: &Terms,
         stdin: Stdin,
@@ -398,7 +404,7 @@ impl Ready {
             env: program.env.iter().map(|(name, value)| (name.into(), value.into())).collect(),
             stdin,
         };
-        let place = place(ground, python, &terms.limits)?;
+        let place = place(root, python, &terms.limits)?;
         let Some(hosts) = &terms.hosts else {
             return Ok(Started { running: self.pool.run(&place, &interpreter, script).await?, proxy: None });
         };
@@ -409,17 +415,17 @@ impl Ready {
 }
 
 /// Where a program runs: on the workspace's files, with the libraries for data if there are any.
-fn place(ground: &Ground, python: Option<&Path>, limits: &Limits) -> toolrest_sandbox::Result<Place> {
-    let mut place = match ground {
-        Ground::Folder(folder) => Place::new(source(folder)?, WORKSPACE),
-        Ground::Shared { folder, read_only } => {
+fn place(root: &ExecutionRoot, python: Option<&Path>, limits: &Limits) -> toolrest_sandbox::Result<Place> {
+    let mut place = match root {
+        ExecutionRoot::Folder(folder) => Place::new(source(folder)?, WORKSPACE),
+        ExecutionRoot::Shared { folder, read_only } => {
             let (folder, target) = (source(folder)?, WORKSPACE.into());
             let (source, access) = (folder.clone(), Access::ReadWrite);
             let frozen = read_only.iter().map(|path| path.clone().into_os_string()).collect();
             let mount = Mount::Folder { source, target, access, frozen };
             Place { mounts: vec![mount], ..Place::new(folder, WORKSPACE) }
         }
-        Ground::Overlay { lower, private } => {
+        ExecutionRoot::Overlay { lower, private } => {
             let (lower, private) = (vec![source(lower)?], source(private)?);
             let mount = Mount::Overlay { lower, private: private.clone(), target: WORKSPACE.into() };
             Place { mounts: vec![mount], ..Place::new(private, WORKSPACE) }
@@ -447,7 +453,7 @@ fn place(ground: &Ground, python: Option<&Path>, limits: &Limits) -> toolrest_sa
 }
 
 /// A folder as the sandbox gets it. Failures name it as programs see it, because callers read them.
-fn source(folder: &HeldFolder) -> toolrest_sandbox::Result<Source> {
+fn source(folder: &FolderHandle) -> toolrest_sandbox::Result<Source> {
     Source::held(Arc::clone(&folder.descriptor), WORKSPACE)
 }
 

@@ -4,7 +4,7 @@ use crate::glob::{Bare, Glob};
 use crate::list::{entries_most, too_many};
 use crate::locate::locate_glob;
 use std::{sync::Arc, time::Instant};
-use toolrest_core::{CallCx, Depth, FilesFound, Find, IgnoredFiles, PathFilter, Result, WsPath};
+use toolrest_core::{CallCx, Depth, Find, FindResult, IgnoredFiles, PathFilter, Result, WsPath};
 
 /// Which files to find.
 pub struct FilesOptions<'a> {
@@ -19,7 +19,7 @@ pub struct FilesOptions<'a> {
 }
 
 /// Finds files. What git keeps for itself is never found.
-pub async fn files(cx: &CallCx, options: &FilesOptions<'_>) -> Result<FilesFound> {
+pub async fn files(cx: &CallCx, options: &FilesOptions<'_>) -> Result<FindResult> {
     let folder = options.folder.clone();
     let glob = match options.glob {
         Some(glob) => Some(Glob::new(&locate_glob(cx, glob, &folder)?, folder.clone(), Bare::Path)?),
@@ -34,7 +34,7 @@ pub async fn files(cx: &CallCx, options: &FilesOptions<'_>) -> Result<FilesFound
 }
 
 /// Finds files, all of them or none.
-pub async fn all_files(cx: &CallCx, folder: &WsPath, glob: Option<&str>, ignored: IgnoredFiles) -> Result<FilesFound> {
+pub async fn all_files(cx: &CallCx, folder: &WsPath, glob: Option<&str>, ignored: IgnoredFiles) -> Result<FindResult> {
     let limit = entries_most(cx);
     let found = files(cx, &FilesOptions { folder, glob, ignored, limit }).await?;
     if found.total > limit { Err(too_many(folder, limit)) } else { Ok(found) }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use toolrest_core::{CallCx, Result, TakenPlace, ToolError};
+use toolrest_core::{CallCx, QueueSlot, Result, ToolError};
 use toolrest_edit::StopFlag;
 
 /// Contents from here on are worked on away from the threads that serve requests: to compare two of this size line by
@@ -23,7 +23,7 @@ where
 }
 
 /// Runs work on a thread of its own. It holds its place until it ends, also after its caller went away.
-async fn run_at<T, F>(place: TakenPlace, work: F) -> Result<T>
+async fn run_at<T, F>(place: QueueSlot, work: F) -> Result<T>
 where
     T: Send + 'static,
     F: FnOnce(StopFlag<'_>) -> Result<T> + Send + 'static,

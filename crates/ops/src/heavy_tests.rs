@@ -1,11 +1,11 @@
 use super::*;
 use std::time::Duration;
-use toolrest_core::{FairQueue, Places, UserId, WorkspaceId};
+use toolrest_core::{FairQueue, QueueLimits, UserId, WorkspaceId};
 
 #[tokio::test]
 async fn work_is_told_to_stop_when_nobody_waits_for_it_and_holds_its_place_until_it_ends() {
     let (account, workspace) = (UserId::new(), WorkspaceId::new());
-    let queue = FairQueue::new(Places { in_all: 1, per_account: 1, per_workspace: 1 });
+    let queue = FairQueue::new(QueueLimits { in_all: 1, per_account: 1, per_workspace: 1 });
     let (go_on, may_end) = std::sync::mpsc::channel::<()>();
     let (stopped, stop) = tokio::sync::oneshot::channel();
     let work = run_at(queue.enter(account, workspace).await, move |stop| {

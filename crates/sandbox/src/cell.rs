@@ -33,7 +33,7 @@ use rustix::{
     thread::{CapabilitySet, CapabilitySets},
 };
 
-pub(crate) use ground::Ground;
+pub(crate) use ground::ExecutionRoot;
 pub(crate) use mounts::attributes as mount_attributes;
 
 use crate::{
@@ -52,7 +52,7 @@ pub(crate) const INSIDE_ID: u32 = 1000;
 const WATCHING: CapabilitySet = CapabilitySet::SYS_PTRACE.union(CapabilitySet::DAC_READ_SEARCH);
 
 /// Lives as a cell, from the first instruction in its namespaces to the end of its job.
-pub(crate) fn live(socket: &OwnedFd, ground: &Ground) -> ! {
+pub(crate) fn live(socket: &OwnedFd, ground: &ExecutionRoot) -> ! {
     let end = panic::catch_unwind(AssertUnwindSafe(|| serve(socket, ground)));
     let failure = match end {
         Ok(Ok(())) => sys::exit(0),
@@ -64,7 +64,7 @@ pub(crate) fn live(socket: &OwnedFd, ground: &Ground) -> ! {
     sys::exit(1)
 }
 
-fn serve(socket: &OwnedFd, ground: &Ground) -> Result<(), Failure> {
+fn serve(socket: &OwnedFd, ground: &ExecutionRoot) -> Result<(), Failure> {
     sys::close_all_but(socket.as_fd()).at(Step::Streams)?;
     let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).at(Step::Streams)?;
     for number in 0..3 {
@@ -149,7 +149,7 @@ impl Parcel {
 }
 
 /// Becomes the sandbox's user, keeps all capabilities within the namespaces and dies with the launcher.
-fn take_identity(ground: &Ground) -> Result<(), Failure> {
+fn take_identity(ground: &ExecutionRoot) -> Result<(), Failure> {
     use rustix::{
         fs::{Gid, Uid},
         process, thread,

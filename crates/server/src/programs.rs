@@ -3,7 +3,7 @@
 use crate::python;
 use crate::settings::{Run, Settings, WithoutOverlay};
 use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
-use toolrest_core::{KeepLimits, Places};
+use toolrest_core::{KeepLimits, QueueLimits};
 use toolrest_ops::exec::{
     self, ExecLimits, ExecOptions, Executor, Layer, NetworkOptions, ProcessOptions, Processes, SandboxLimits,
 };
@@ -49,7 +49,7 @@ fn options(settings: &Settings) -> ExecOptions {
             commit_bytes: run.keep_bytes,
             commit_files: run.keep_files,
         },
-        at_once: Places {
+        at_once: QueueLimits {
             in_all: run.at_once,
             per_account: run.at_once_per_account,
             per_workspace: run.at_once_per_workspace,
@@ -79,7 +79,7 @@ fn environment(settings: &Settings) -> Option<PathBuf> {
 
 fn process_options(run: &Run) -> ProcessOptions {
     ProcessOptions {
-        at_once: Places {
+        at_once: QueueLimits {
             in_all: run.background_at_once_in_all,
             per_account: run.background_at_once_per_account,
             per_workspace: run.background_at_once,

@@ -22,7 +22,7 @@ use std::{
 };
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
-use toolrest_core::{AllowAll, Engine, FairQueue, Limits, Places, ToolError};
+use toolrest_core::{AllowAll, Engine, FairQueue, Limits, QueueLimits, ToolError};
 use toolrest_store::{Postgres, PostgresOptions, Quotas, Sqlite, Store, WriteBehind};
 use toolrest_workspaces::{
     AllowedRoot, FolderOptions, Guarded, HistoryLimits, Repositories, Scratch, StoredWorkspaces,
@@ -118,7 +118,7 @@ impl Server {
         let listener = TcpListener::bind(address).await.map_err(listen)?;
         let address = listener.local_addr().map_err(listen)?;
         let grace = Duration::from_millis(settings.server.shutdown_grace_ms);
-        let event_streams = FairQueue::new(Places {
+        let event_streams = FairQueue::new(QueueLimits {
             in_all: usize::MAX,
             per_account: settings.quotas.event_streams_per_account,
             per_workspace: usize::MAX,
@@ -198,7 +198,7 @@ impl Server {
         self.upkeep.abort();
         self.records.close().await;
         // What was stored since the last time is counted.
-        if let Err(error) = self.app.store.tend().await {
+        if let Err(error) = self.app.store.maintain().await {
             tracing::warn!(%error, "what was stored last could not be counted");
         }
     }

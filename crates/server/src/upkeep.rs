@@ -19,8 +19,8 @@ const REVOCATIONS_EVERY: Duration = Duration::from_secs(1);
 
 /// Tends the store every few seconds, learns which tokens were revoked, and removes what is past its time every hour.
 pub(crate) async fn run(app: Arc<App>) {
-    let tend = || async {
-        if let Err(error) = app.store.tend().await {
+    let maintain = || async {
+        if let Err(error) = app.store.maintain().await {
             tracing::debug!(%error, "could not tend the store; will try again");
         }
     };
@@ -30,7 +30,7 @@ pub(crate) async fn run(app: Arc<App>) {
         }
     };
     let purge = || remove_what_is_past(&*app.store, &app.settings);
-    tokio::join!(renew_versions(&*app.store), run_jobs(tend, revocations, purge));
+    tokio::join!(renew_versions(&*app.store), run_jobs(maintain, revocations, purge));
 }
 
 /// Renews the versions of an earlier release for as long as a server may wait for it.
@@ -53,13 +53,13 @@ async fn renew_versions(store: &dyn Store) {
 }
 
 /// Repeats each of the jobs. None waits for another: a purge may take long, and revocations must not.
-async fn run_jobs<T, R, P>(tend: impl Fn() -> T, revocations: impl Fn() -> R, purge: impl Fn() -> P)
+async fn run_jobs<T, R, P>(maintain: impl Fn() -> T, revocations: impl Fn() -> R, purge: impl Fn() -> P)
 where
     T: Future<Output = ()>,
     R: Future<Output = ()>,
     P: Future<Output = ()>,
 {
-    tokio::join!(repeat(TEND_EVERY, tend), repeat(REVOCATIONS_EVERY, revocations), repeat(PURGE_EVERY, purge));
+    tokio::join!(repeat(TEND_EVERY, maintain), repeat(REVOCATIONS_EVERY, revocations), repeat(PURGE_EVERY, purge));
 }
 
 async fn repeat<J: Future<Output = ()>>(period: Duration, job: impl Fn() -> J) {

@@ -10,7 +10,7 @@ use toolrest_core::{Access, ContentHash, FileId, Result, WorkspaceId, WorkspaceS
 #[async_trait]
 pub trait FileList: Send + Sync {
     /// Checks the caller's rights and tells what changed since a moment; all there is, if that is not known any more.
-    async fn listed_since(&self, access: Access, since: Option<Moment>) -> Result<ListedSince>;
+    async fn listed_since(&self, access: Access, since: Option<Moment>) -> Result<FilesSince>;
 
     /// The bytes of contents as they are stored, of those that are still there.
     async fn stored(&self, workspace: WorkspaceId, keys: Vec<ContentHash>) -> Result<HashMap<ContentHash, Vec<u8>>>;
@@ -21,13 +21,13 @@ pub trait FileList: Send + Sync {
 pub struct Moment(pub Cursor);
 
 /// What a workspace holds, and what its owner has set for it if that can be read, as of a moment.
-pub struct ListedSince {
+pub struct FilesSince {
     pub settings: Option<WorkspaceSettings>,
     pub moment: Moment,
     pub listed: Rows,
 }
 
-impl ListedSince {
+impl FilesSince {
     /// Whether nothing has changed.
     pub fn is_nothing(&self) -> bool {
         matches!(&self.listed, Rows::Changed(rows) if rows.is_empty())

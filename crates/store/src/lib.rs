@@ -23,7 +23,7 @@ mod store;
 pub use accounts::{
     AccountAdmin, AccountStore, Attempt, Credentials, NewUser, Revocation, Rotation, Session, User, no_such_account,
 };
-pub use file_list::{FileList, ListedSince, Moment};
+pub use file_list::{FileList, FilesSince, Moment};
 pub use files::{CallInfo, Chat, FileStore, Message, Page};
 pub use history::{FolderCommit, FolderHistory, Limited, Recorded};
 pub use postgres::{Postgres, PostgresOptions};

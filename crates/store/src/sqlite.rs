@@ -104,11 +104,11 @@ impl Sqlite {
         let read_only = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let (mut glances, mut readers) = (Vec::with_capacity(count), Vec::with_capacity(count));
         for _ in 0..count {
-            let glance = connect(path, read_only)?;
+            let read_inline = connect(path, read_only)?;
             // Whoever glances does not wait, and sees little.
             let pragmas = "PRAGMA busy_timeout = 0; PRAGMA cache_size = -512;";
-            glance.execute_batch(pragmas).map_err(|error| cannot_open(path, &error))?;
-            glances.push(glance);
+            read_inline.execute_batch(pragmas).map_err(|error| cannot_open(path, &error))?;
+            glances.push(read_inline);
             let reader = connect(path, read_only)?;
             let queue: Receiver<ReadJob> = queued_reads.clone();
             readers.push(spawn("sqlite-reader", move || queue.iter().for_each(|job| run_read(&reader, job)))?);
@@ -152,19 +152,19 @@ impl Sqlite {
 
     /// Runs a query for a few small rows, on the thread that asks: to wake a reader takes longer than that. As `read`,
     /// where it would have to wait.
-    async fn glance<T, F>(&self, query: F) -> Result<T>
+    async fn read_inline<T, F>(&self, query: F) -> Result<T>
     where
         T: Send + 'static,
         F: Fn(&Connection) -> Result<T> + Send + 'static,
     {
-        match self.try_glance(&query) {
+        match self.try_read_inline(&query) {
             Some(Ok(found)) => Ok(found),
             Some(Err(error)) if error.kind != ErrorKind::Unavailable => Err(error),
             Some(Err(_)) | None => self.read(query).await,
         }
     }
 
-    fn try_glance<T>(&self, query: impl Fn(&Connection) -> Result<T>) -> Option<Result<T>> {
+    fn try_read_inline<T>(&self, query: impl Fn(&Connection) -> Result<T>) -> Option<Result<T>> {
         let connection = self.glances.lock().unwrap_or_else(PoisonError::into_inner).pop()?;
         let found = in_snapshot(&connection, query);
         if connection.is_autocommit() {

@@ -24,15 +24,15 @@ async fn a_glance_sees_what_was_written_last_whoever_has_to_look() {
     let count =
         |db: &Connection| db.query_row("SELECT count(*) FROM probe", [], |row| row.get::<_, i64>(0)).map_err(fault);
     let connections = store.glances.lock().unwrap().len();
-    assert!(store.glance(count).await.is_err(), "there is no such table yet");
+    assert!(store.read_inline(count).await.is_err(), "there is no such table yet");
     store.write(|db| db.execute_batch("CREATE TABLE probe (x)").map_err(fault)).await.unwrap();
     for written in 1..=20 {
         store.write(|db| db.execute_batch("INSERT INTO probe VALUES (1)").map_err(fault)).await.unwrap();
-        assert_eq!(store.glance(count).await.unwrap(), written);
+        assert_eq!(store.read_inline(count).await.unwrap(), written);
     }
     assert_eq!(store.glances.lock().unwrap().len(), connections, "a failure costs no connection");
     store.glances.lock().unwrap().clear();
-    assert_eq!(store.glance(count).await.unwrap(), 20, "a reader looks where nobody else can");
+    assert_eq!(store.read_inline(count).await.unwrap(), 20, "a reader looks where nobody else can");
 }
 
 #[tokio::test]
@@ -40,7 +40,7 @@ async fn a_store_that_is_closed_leaves_nothing_in_its_log() {
     let folder = tempfile::tempdir().unwrap();
     let store = Sqlite::open(&folder.path().join("database"), 0).unwrap();
     store.write(|db| db.execute_batch("CREATE TABLE probe (x)").map_err(fault)).await.unwrap();
-    store.glance(|db| db.query_row("SELECT count(*) FROM probe", [], |_| Ok(())).map_err(fault)).await.unwrap();
+    store.read_inline(|db| db.query_row("SELECT count(*) FROM probe", [], |_| Ok(())).map_err(fault)).await.unwrap();
     drop(store);
     let size = |name: &str| std::fs::metadata(folder.path().join(name)).unwrap().len();
     assert!(size("database") > 0);

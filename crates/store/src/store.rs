@@ -17,7 +17,7 @@ pub trait Store:
     async fn ready(&self) -> Result<()>;
 
     /// Does what a store needs done every few seconds to stay quick.
-    async fn tend(&self) -> Result<()>;
+    async fn maintain(&self) -> Result<()>;
 
     /// Renews some of the versions that an earlier release has written; false if none is left.
     async fn renew_versions(&self) -> Result<bool>;

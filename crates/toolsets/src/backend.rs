@@ -5,7 +5,7 @@ mod data_visualize;
 mod execute_shell_command;
 
 use crate::aftermath::Printed;
-use crate::told::{DOWNLOAD, PathForm, relative_notice, tell};
+use crate::error_text::{DOWNLOAD, PathForm, describe_error, relative_notice};
 use crate::{Services, errors};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -50,13 +50,13 @@ impl Dialect for BackendDialect {
             details: &'a Map<String, Value>,
         }
         let row = errors::row(error.kind);
-        let told = tell(error, PathForm::Relative, DOWNLOAD);
+        let error_text = describe_error(error, PathForm::Relative, DOWNLOAD);
         let inside = Inside {
             code: row.backend,
-            message: told.message_with_hint(),
+            message: error_text.message_with_hint(),
             retryable: row.retryable,
             remediation: row.remediation,
-            details: &told.details,
+            details: &error_text.details,
         };
         // Strings and maps of JSON values always serialise.
         serde_json::to_vec(&Failure { error: inside, correlation_id: correlation }).unwrap_or_default()

@@ -1,6 +1,6 @@
 //! The one table of errors: what each kind is called in each dialect. A missing cell does not compile.
 
-use crate::told::DOWNLOAD;
+use crate::error_text::DOWNLOAD;
 use std::fmt::Write;
 use toolrest_core::ErrorKind;
 

@@ -4,13 +4,13 @@ mod aftermath;
 mod arguments;
 mod backend;
 mod coding;
+mod error_text;
 pub mod errors;
 mod file;
 mod not_listed;
 mod plain;
 mod reference;
 mod system;
-mod told;
 pub mod workspace;
 
 pub use reference::reference;

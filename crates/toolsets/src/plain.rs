@@ -1,7 +1,7 @@
 //! The dialect that 001 and 004 share.
 
+use crate::error_text::{DOWNLOAD, ErrorText, PathForm, describe_error, relative_notice};
 use crate::errors::{self, ErrorRow};
-use crate::told::{DOWNLOAD, PathForm, Told, relative_notice, tell};
 use serde::Serialize;
 use toolrest_core::{Dialect, Notice, ToolError};
 
@@ -24,11 +24,11 @@ impl Dialect for Plain {
             error: &'static str,
             message: String,
         }
-        let told = tell(error, PathForm::Relative, DOWNLOAD);
+        let error_text = describe_error(error, PathForm::Relative, DOWNLOAD);
         let mut error = error.clone();
-        (error.message, error.details) = (told.message.clone(), told.details.clone());
-        let told = Told { message: (self.message)(&error), ..told };
-        let body = Failure { error: (self.code)(&errors::row(error.kind)), message: told.message_with_hint() };
+        (error.message, error.details) = (error_text.message.clone(), error_text.details.clone());
+        let error_text = ErrorText { message: (self.message)(&error), ..error_text };
+        let body = Failure { error: (self.code)(&errors::row(error.kind)), message: error_text.message_with_hint() };
         // Strings always serialise.
         serde_json::to_vec(&body).unwrap_or_default()
     }

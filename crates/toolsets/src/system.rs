@@ -14,7 +14,7 @@ mod wait_process;
 mod write_file;
 mod write_input;
 
-use crate::told::{PathForm, relative_notice, tell};
+use crate::error_text::{PathForm, describe_error, relative_notice};
 use crate::{Services, errors};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -61,8 +61,8 @@ impl Dialect for SystemDialect {
             details: &'a Map<String, Value>,
         }
         let code = errors::row(error.kind).system;
-        let told = tell(error, PathForm::Relative, "Call read_file with \"encoding\": \"base64\"");
-        let inside = Inside { code, message: told.message_with_hint(), details: &told.details };
+        let error_text = describe_error(error, PathForm::Relative, "Call read_file with \"encoding\": \"base64\"");
+        let inside = Inside { code, message: error_text.message_with_hint(), details: &error_text.details };
         // Strings and maps of JSON values always serialise.
         serde_json::to_vec(&Failure { ok: false, error: inside }).unwrap_or_default()
     }

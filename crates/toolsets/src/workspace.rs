@@ -11,8 +11,8 @@ mod rm;
 mod touch;
 mod write;
 
+use crate::error_text::{DOWNLOAD, PathForm, describe_error};
 use crate::errors;
-use crate::told::{DOWNLOAD, PathForm, tell};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -64,9 +64,10 @@ pub fn failure(error: &ToolError) -> Vec<u8> {
         fields: Option<Map<String, Value>>,
     }
     // The messages of the specification are exact, so what else may help stands with the argument.
-    let told = tell(error, PathForm::FromRoot, DOWNLOAD);
-    let at_fault = error.argument_at_fault().or_else(|| told.hint.as_ref().map(|_| "path"));
-    let fields = at_fault.map(|name| Map::from_iter([(name.to_owned(), Value::String(told.message_with_hint()))]));
+    let error_text = describe_error(error, PathForm::FromRoot, DOWNLOAD);
+    let at_fault = error.argument_at_fault().or_else(|| error_text.hint.as_ref().map(|_| "path"));
+    let fields =
+        at_fault.map(|name| Map::from_iter([(name.to_owned(), Value::String(error_text.message_with_hint()))]));
     let body = Failure { error: &error.message, code: errors::row(error.kind).workspace, fields };
     // Strings and maps of JSON values always serialise.
     serde_json::to_vec(&body).unwrap_or_default()

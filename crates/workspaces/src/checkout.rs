@@ -5,33 +5,33 @@
 //! After a program, what differs from what was there becomes one commit, which expects every file as it was checked
 //! out.
 
-mod beside;
-mod desk;
-mod desks;
+mod conflict_paths;
 mod edits;
+mod file_state;
 mod merge;
-mod notes;
 mod paths;
 mod renames;
-mod sight;
+mod scan_result;
 mod tree;
+mod working_copy;
+mod working_copy_pool;
 
-pub use desks::CheckoutsKept;
-pub(crate) use desks::Desks;
+pub use working_copy_pool::CheckoutRetention;
+pub(crate) use working_copy_pool::WorkingCopyPool;
 
 use crate::check_in_room::CheckInBudget;
 use async_trait::async_trait;
-use desk::{Desk, Seen, Wanted};
-use desks::TakenDesk;
-use merge::Proposal;
+use merge::MergeOutcome;
 use std::{collections::HashMap, sync::Arc};
 use toolrest_core::{
     Access, Attribution, CallCx, CheckedIn, Checkout, CheckoutOptions, CommitId, Content, ContentHash, ErrorKind,
-    Ground, HeldFolder, KeepLimits, Result, ToolError, WorkspaceSettings,
+    ExecutionRoot, FolderHandle, KeepLimits, Result, ToolError, WorkspaceSettings,
 };
-use toolrest_store::file_list::ListedSince;
+use toolrest_store::file_list::FilesSince;
 use toolrest_store::{CallInfo, Store, unreadable_settings};
 use tree::Version;
+use working_copy::{FileToWrite, ScanOutcome, WorkingCopy};
+use working_copy_pool::LeasedCopy;
 
 /// How many bytes of contents are read at a time, and how many contents.
 const BATCH_BYTES: i64 = 4 << 20;
@@ -43,28 +43,28 @@ const TRIES: usize = 10;
 /// Puts the files of a workspace into a folder.
 pub(crate) async fn check_out(
     store: Arc<dyn Store>,
-    desks: &Arc<Desks>,
+    working_copies: &Arc<WorkingCopyPool>,
     check_ins: Arc<CheckInBudget>,
     access: Access,
     options: CheckoutOptions,
 ) -> Result<Box<dyn Checkout>> {
     // Whoever may not have one that is free is refused by what comes next; for a stranger none is made.
-    let desk = if let Some(desk) = desks.take_free(access.workspace) {
-        desk
+    let working_copy = if let Some(working_copy) = working_copies.take_free(access.workspace) {
+        working_copy
     } else {
         store.authorise(access).await?;
-        desks.take(access.workspace).await?
+        working_copies.take(access.workspace).await?
     };
-    let mut listed = store.listed_since(access, desk.moment().await?).await?;
+    let mut listed = store.listed_since(access, working_copy.synced_to().await?).await?;
     let settings = listed.settings.take().ok_or_else(unreadable_settings)?;
-    let (folder, keep) = (desk.folder()?, options.keep);
+    let (folder, keep) = (working_copy.folder()?, options.keep);
     // From here on, whoever goes away leaves a doubt behind.
-    let is_doubtful = desk.take_doubt();
-    let checkout = DatabaseCheckout { store, check_ins, desk, folder, access, settings, keep, is_settled: false };
-    let wanted = checkout.with_listed(listed, move |desk| desk.make_ready(is_doubtful)).await?;
-    if !wanted.is_empty() {
-        checkout.write_all(wanted).await?;
-        checkout.desk.with(Desk::hand_over).await?;
+    let is_dirty = working_copy.take_dirty_flag();
+    let checkout = DatabaseCheckout { store, check_ins, working_copy, folder, access, settings, keep, is_clean: false };
+    let to_write = checkout.with_listed(listed, move |working_copy| working_copy.prepare(is_dirty)).await?;
+    if !to_write.is_empty() {
+        checkout.write_all(to_write).await?;
+        checkout.working_copy.with(WorkingCopy::hand_to_program).await?;
     }
     Ok(Box::new(checkout))
 }
@@ -73,19 +73,19 @@ pub(crate) async fn check_out(
 struct DatabaseCheckout {
     store: Arc<dyn Store>,
     check_ins: Arc<CheckInBudget>,
-    desk: TakenDesk,
-    folder: HeldFolder,
+    working_copy: LeasedCopy,
+    folder: FolderHandle,
     access: Access,
     settings: WorkspaceSettings,
     keep: KeepLimits,
     /// Whether nothing changes in the folder any more that is not known.
-    is_settled: bool,
+    is_clean: bool,
 }
 
 #[async_trait]
 impl Checkout for DatabaseCheckout {
-    fn ground(&self) -> Ground {
-        Ground::Folder(self.folder.clone())
+    fn execution_root(&self) -> ExecutionRoot {
+        ExecutionRoot::Folder(self.folder.clone())
     }
 
     fn settings(&self) -> &WorkspaceSettings {
@@ -93,18 +93,19 @@ impl Checkout for DatabaseCheckout {
     }
 
     async fn check_in(&mut self, cx: &CallCx) -> Result<CheckedIn> {
-        self.desk.with(Desk::look).await?;
-        self.keep_work(cx).await.map(|(checked_in, _)| checked_in)
+        self.working_copy.with(WorkingCopy::scan).await?;
+        self.commit_work(cx).await.map(|(checked_in, _)| checked_in)
     }
 
     async fn finish(mut self: Box<Self>, cx: &CallCx) -> Result<CheckedIn> {
-        if self.desk.quickly(Desk::is_small, Desk::look_for_the_last_time).await? == Seen::Nothing {
+        if self.working_copy.with_inline(WorkingCopy::is_small, WorkingCopy::final_scan).await? == ScanOutcome::Nothing
+        {
             // What others did is brought in for the next program.
-            self.is_settled = true;
+            self.is_clean = true;
             return Ok(CheckedIn::default());
         }
-        let (checked_in, is_up_to_date) = self.keep_work(cx).await?;
-        self.is_settled = is_up_to_date;
+        let (checked_in, is_up_to_date) = self.commit_work(cx).await?;
+        self.is_clean = is_up_to_date;
         Ok(checked_in)
     }
 }
@@ -112,18 +113,18 @@ impl Checkout for DatabaseCheckout {
 impl Drop for DatabaseCheckout {
     /// What a program may have gone on with, or what was never looked at, is looked at before the next one.
     fn drop(&mut self) {
-        if !self.is_settled {
-            self.desk.doubt();
+        if !self.is_clean {
+            self.working_copy.mark_dirty();
         }
     }
 }
 
 impl DatabaseCheckout {
     /// Commits what a program did; tells also whether the folder is what the workspace is after that.
-    async fn keep_work(&mut self, cx: &CallCx) -> Result<(CheckedIn, bool)> {
+    async fn commit_work(&mut self, cx: &CallCx) -> Result<(CheckedIn, bool)> {
         let (commit, proposal) = self.commit(cx).await?;
-        let left_out = self.desk.with(|desk| Ok(desk.left_out())).await?;
-        let brought_in = self.bring_in(commit).await;
+        let left_out = self.working_copy.with(|working_copy| Ok(working_copy.left_out())).await?;
+        let brought_in = self.update_working_copy(commit).await;
         if let Err(error) = &brought_in {
             // What was committed stays so. The next program's files are made sure of before it runs.
             tracing::warn!(%error, "a checkout could not be brought up to date");
@@ -135,16 +136,18 @@ impl DatabaseCheckout {
     }
 
     /// Commits what a program did; again, if others came between.
-    async fn commit(&self, cx: &CallCx) -> Result<(Option<CommitId>, Proposal)> {
+    async fn commit(&self, cx: &CallCx) -> Result<(Option<CommitId>, MergeOutcome)> {
         let (call, keep) = (cx.id, self.keep);
         let mut tries = 1;
         // What the program wrote is in memory until it is committed.
-        let bytes = self.desk.quickly(|_| true, move |desk| Ok(desk.work_bytes(keep))).await?;
+        let bytes =
+            self.working_copy.with_inline(|_| true, move |working_copy| Ok(working_copy.work_bytes(keep))).await?;
         let _room = self.check_ins.reserve(self.access.user, bytes).await;
         loop {
-            let needed = self.up_to_date(move |desk| Ok(desk.read_work(keep))).await?;
+            let needed = self.up_to_date(move |working_copy| Ok(working_copy.read_changes(keep))).await?;
             let originals = self.originals(needed).await?;
-            let mut proposal = self.desk.with(move |desk| desk.propose(&originals, call)).await?;
+            let mut proposal =
+                self.working_copy.with(move |working_copy| working_copy.merge_work(&originals, call)).await?;
             if proposal.changes.changes.is_empty() {
                 return Ok((None, proposal));
             }
@@ -156,56 +159,58 @@ impl DatabaseCheckout {
                     }
                     return Ok((commit.id, proposal));
                 }
-                Err(error) if is_about_others(&error) && tries < TRIES => tries += 1,
+                Err(error) if is_retryable(&error) && tries < TRIES => tries += 1,
                 Err(error) => return Err(error),
             }
         }
     }
 
     /// Brings the folder to what the workspace is after a commit.
-    async fn bring_in(&self, commit: Option<CommitId>) -> Result<()> {
-        let wanted = match commit {
-            Some(_) => self.up_to_date(Desk::accept_work).await?,
-            None => self.desk.with(Desk::accept_work).await?,
+    async fn update_working_copy(&self, commit: Option<CommitId>) -> Result<()> {
+        let to_write = match commit {
+            Some(_) => self.up_to_date(WorkingCopy::accept_changes).await?,
+            None => self.working_copy.with(WorkingCopy::accept_changes).await?,
         };
-        self.write_all(wanted).await
+        self.write_all(to_write).await
     }
 
     /// Does something with the folder that knows the workspace as it is now.
     async fn up_to_date<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&mut Desk) -> Result<T> + Send + 'static,
+        work: impl FnOnce(&mut WorkingCopy) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let listed = self.store.listed_since(self.access, self.desk.moment().await?).await?;
+        let listed = self.store.listed_since(self.access, self.working_copy.synced_to().await?).await?;
         self.with_listed(listed, work).await
     }
 
     async fn with_listed<T: Send + 'static>(
         &self,
-        listed: ListedSince,
-        work: impl FnOnce(&mut Desk) -> Result<T> + Send + 'static,
+        listed: FilesSince,
+        work: impl FnOnce(&mut WorkingCopy) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let is_news = !listed.is_nothing();
-        let work = move |desk: &mut Desk| {
-            desk.learn(listed);
-            work(desk)
+        let work = move |working_copy: &mut WorkingCopy| {
+            working_copy.update_tree(listed);
+            work(working_copy)
         };
-        self.desk.quickly(|desk| !is_news && desk.is_small() && desk.has_nothing_to_do(), work).await
+        self.working_copy
+            .with_inline(|working_copy| !is_news && working_copy.is_small() && working_copy.has_nothing_to_do(), work)
+            .await
     }
 
     /// Writes the files that the folder needs, and settles it.
-    async fn write_all(&self, mut wanted: Vec<Wanted>) -> Result<()> {
+    async fn write_all(&self, mut to_write: Vec<FileToWrite>) -> Result<()> {
         let mut tries = 1;
-        while !wanted.is_empty() {
+        while !to_write.is_empty() {
             let mut missing = Vec::new();
-            let mut rest = wanted.as_slice();
+            let mut rest = to_write.as_slice();
             while !rest.is_empty() {
-                let (batch, after) = rest.split_at(batch_of(rest, |wanted| wanted.version.size));
+                let (batch, after) = rest.split_at(batch_of(rest, |to_write| to_write.version.size));
                 rest = after;
-                let keys = batch.iter().map(|wanted| wanted.version.blob).collect();
+                let keys = batch.iter().map(|to_write| to_write.version.blob).collect();
                 let stored = self.store.stored(self.access.workspace, keys).await?;
                 let batch = batch.to_vec();
-                missing.extend(self.desk.with(move |desk| desk.write(&batch, &stored)).await?);
+                missing.extend(self.working_copy.with(move |working_copy| working_copy.write(&batch, &stored)).await?);
             }
             if missing.is_empty() {
                 break;
@@ -215,9 +220,9 @@ impl DatabaseCheckout {
             }
             // They were removed for good after the list was read; the next list does not have them.
             tries += 1;
-            wanted = self.up_to_date(Desk::arrange).await?;
+            to_write = self.up_to_date(WorkingCopy::apply_tree_changes).await?;
         }
-        self.desk.with(Desk::settle).await
+        self.working_copy.with(WorkingCopy::mark_clean).await
     }
 
     /// Reads the contents of versions.
@@ -250,7 +255,7 @@ fn batch_of<T>(things: &[T], size: impl Fn(&T) -> i64) -> usize {
 }
 
 /// Whether a commit was refused because of what others did.
-fn is_about_others(error: &ToolError) -> bool {
+fn is_retryable(error: &ToolError) -> bool {
     use ErrorKind::{
         AlreadyExists, Conflict, IsDirectory, NotADirectory, NotEmpty, NotFound, Protected, Stale, ThroughFile,
         WrongType,

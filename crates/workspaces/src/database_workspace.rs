@@ -1,13 +1,13 @@
 //! A workspace whose files live in the store.
 
 use crate::check_in_room::CheckInBudget;
-use crate::checkout::{self, Desks};
+use crate::checkout::{self, WorkingCopyPool};
 use crate::discovery;
 use crate::read_room::ReadRoom;
 use async_trait::async_trait;
 use std::sync::Arc;
 use toolrest_core::{
-    Access, CallCx, Changeset, Checkout, CheckoutOptions, Commit, Depth, Entry, File, FilesFound, Find, Found, Listing,
+    Access, CallCx, Changeset, Checkout, CheckoutOptions, Commit, Depth, Entry, File, Find, FindResult, Found, Listing,
     Result, Search, Workspace, WsPath,
 };
 use toolrest_store::{CallInfo, FileStore, Store};
@@ -15,7 +15,7 @@ use toolrest_store::{CallInfo, FileStore, Store};
 /// A workspace of the store, opened for one caller.
 pub(crate) struct DatabaseWorkspace {
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) desks: Arc<Desks>,
+    pub(crate) working_copies: Arc<WorkingCopyPool>,
     pub(crate) access: Access,
     pub(crate) room: Arc<ReadRoom>,
     pub(crate) check_ins: Arc<CheckInBudget>,
@@ -44,7 +44,7 @@ impl Workspace for DatabaseWorkspace {
         self.store.list(self.access, folder, depth, limit).await
     }
 
-    async fn find(&self, find: Find) -> Result<FilesFound> {
+    async fn find(&self, find: Find) -> Result<FindResult> {
         discovery::find(&*self.store, self.access, find).await
     }
 
@@ -54,7 +54,7 @@ impl Workspace for DatabaseWorkspace {
 
     async fn check_out(&self, options: CheckoutOptions) -> Result<Box<dyn Checkout>> {
         let (store, check_ins) = (Arc::clone(&self.store), Arc::clone(&self.check_ins));
-        checkout::check_out(store, &self.desks, check_ins, self.access, options).await
+        checkout::check_out(store, &self.working_copies, check_ins, self.access, options).await
     }
 
     async fn commit(&self, changes: Changeset, cx: &CallCx) -> Result<Commit> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 use toolrest_core::{
-    Access, ErrorKind, FileFound, FileType, FilesFound, Find, Found, IgnoredFiles, Listed, PathFilter, Result, Search,
+    Access, ErrorKind, FileFound, FileType, Find, FindResult, Found, IgnoredFiles, Listed, PathFilter, Result, Search,
     ToolError, WsPath,
 };
 use toolrest_store::Store;
@@ -20,7 +20,7 @@ const RULES_MOST_BYTES: usize = 4 << 20;
 const LISTED_MOST: usize = 500_000;
 
 /// Finds files by their paths.
-pub(crate) async fn find(store: &dyn Store, access: Access, find: Find) -> Result<FilesFound> {
+pub(crate) async fn find(store: &dyn Store, access: Access, find: Find) -> Result<FindResult> {
     let listing = store.list(access, &find.folder, find.depth, LISTED_MOST).await?;
     if listing.truncated {
         let folder = &find.folder;
@@ -45,7 +45,7 @@ pub(crate) async fn find(store: &dyn Store, access: Access, find: Find) -> Resul
                 files.push(FileFound { path, size, updated_at });
             }
         }
-        FilesFound { files, total, ignored: chosen.left_out(), ..FilesFound::default() }
+        FindResult { files, total, ignored: chosen.left_out(), ..FindResult::default() }
     };
     tokio::task::spawn_blocking(choose).await.map_err(ToolError::internal)
 }

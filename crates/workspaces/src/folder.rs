@@ -6,33 +6,33 @@
 //! newer version.
 
 mod checkout;
-mod cleared;
 mod commit;
 mod contents;
 mod decoded;
 mod disk;
 mod errors;
 mod everywhere;
-mod explorer;
 mod find;
 mod guarded;
 mod history_limit;
-mod overlay;
+mod reconcile;
 mod search;
 mod steps;
+mod unversioned_removals;
 mod walk;
+mod walk_pool;
 mod watching;
 
-pub(crate) use explorer::Explorer;
 pub use find::find;
 pub use guarded::Guarded;
 pub use search::search;
+pub(crate) use walk_pool::WalkPool;
 
 use crate::Scratch;
 use crate::check_in_room::CheckInBudget;
 use crate::read_room::ReadRoom;
 use async_trait::async_trait;
-use commit::Besides;
+use commit::CommitExtras;
 use disk::Disk;
 use history_limit::HistoryUse;
 use std::{
@@ -43,7 +43,7 @@ use std::{
 use tokio::sync::Mutex;
 use toolrest_core::{
     Access, CallCx, Changeset, Checkout, CheckoutOptions, Commit, Depth, Entry, ErrorKind, File, FileEvents, FileType,
-    FilesFound, Find, Found, Listing, OpenFile, Result, Search, ToolError, Workspace, WsPath, below_workspace_mount,
+    Find, FindResult, Found, Listing, OpenFile, Result, Search, ToolError, Workspace, WsPath, below_workspace_mount,
 };
 use toolrest_directory::{Repositories, Root, leads_into_repository};
 use toolrest_store::disk_fault::disk_fault;
@@ -217,7 +217,7 @@ fn shows_guarded(path: &Path, shown: &Guarded) -> ToolError {
 pub(crate) struct FolderWorkspace {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) folder: Arc<Folder>,
-    pub(crate) explorer: Arc<Explorer>,
+    pub(crate) walk_pool: Arc<WalkPool>,
     pub(crate) scratch: Arc<Scratch>,
     pub(crate) access: Access,
     pub(crate) room: Arc<ReadRoom>,
@@ -226,9 +226,12 @@ pub(crate) struct FolderWorkspace {
 
 impl FolderWorkspace {
     /// Looks at the disk, away from the threads that serve requests.
-    async fn on_disk<T: Send + 'static>(&self, look: impl FnOnce(&Disk) -> Result<T> + Send + 'static) -> Result<T> {
+    async fn on_disk<T: Send + 'static>(
+        &self,
+        read_state: impl FnOnce(&Disk) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
         let folder = Arc::clone(&self.folder);
-        tokio::task::spawn_blocking(move || look(&folder.disk)).await.map_err(ToolError::internal)?
+        tokio::task::spawn_blocking(move || read_state(&folder.disk)).await.map_err(ToolError::internal)?
     }
 }
 
@@ -300,27 +303,27 @@ impl Workspace for FolderWorkspace {
     }
 
     async fn list(&self, folder: &WsPath, depth: Depth, limit: usize) -> Result<Listing> {
-        let made_by_the_system = self.store.virtual_files(self.access).await?;
+        let virtual_paths = self.store.virtual_files(self.access).await?;
         let folder = folder.clone();
         // All that lies below may be much to hold, so that only some may do so at a time.
         let turn = match depth {
             Depth::Children => None,
-            Depth::Descendants => Some(self.explorer.turn(self.access).await?),
+            Depth::Descendants => Some(self.walk_pool.turn(self.access).await?),
         };
         self.on_disk(move |disk| {
             let _turn = turn;
-            disk.list(&folder, depth, limit, made_by_the_system)
+            disk.list(&folder, depth, limit, virtual_paths)
         })
         .await
     }
 
     async fn names(&self, folder: &WsPath, limit: usize) -> Result<Vec<WsPath>> {
-        let made_by_the_system = self.store.virtual_files(self.access).await?;
+        let virtual_paths = self.store.virtual_files(self.access).await?;
         let folder = folder.clone();
-        self.on_disk(move |disk| disk.names(&folder, limit, made_by_the_system)).await
+        self.on_disk(move |disk| disk.names(&folder, limit, virtual_paths)).await
     }
 
-    async fn find(&self, find: Find) -> Result<FilesFound> {
+    async fn find(&self, find: Find) -> Result<FindResult> {
         self.find_everywhere(find).await
     }
 
@@ -339,7 +342,7 @@ impl Workspace for FolderWorkspace {
     }
 
     async fn commit(&self, changes: Changeset, cx: &CallCx) -> Result<Commit> {
-        let commit = self.commit_on_disk(changes, Besides::default(), cx).await?;
+        let commit = self.commit_on_disk(changes, CommitExtras::default(), cx).await?;
         if let Some(id) = commit.id {
             cx.recorded_with(id);
         }

@@ -12,7 +12,7 @@ mod read_room;
 mod scratch;
 mod stored_workspaces;
 
-pub use checkout::CheckoutsKept;
+pub use checkout::CheckoutRetention;
 pub use folder::{AllowedRoot, FolderOptions, Guarded, HistoryLimits, find as find_in_folder, search as search_folder};
 pub use scratch::Scratch;
 pub use stored_workspaces::StoredWorkspaces;

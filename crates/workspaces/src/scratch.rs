@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
 };
-use toolrest_core::HeldFolder;
+use toolrest_core::FolderHandle;
 use toolrest_directory::Root;
 use toolrest_store::disk_fault::is_full;
 use uuid::Uuid;
@@ -108,8 +108,8 @@ fn sweep(parent: &Path) {
 }
 
 /// A folder as programs get it.
-pub(crate) fn held(root: &Root) -> HeldFolder {
-    HeldFolder { descriptor: root.descriptor(), path: root.real_path().to_owned() }
+pub(crate) fn held(root: &Root) -> FolderHandle {
+    FolderHandle { descriptor: root.descriptor(), path: root.real_path().to_owned() }
 }
 
 /// Removes a folder with all that is in it, also what programs or the kernel have made unreadable.

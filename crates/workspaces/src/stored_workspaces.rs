@@ -2,9 +2,9 @@
 
 use crate::Scratch;
 use crate::check_in_room::CheckInBudget;
-use crate::checkout::{CheckoutsKept, Desks};
+use crate::checkout::{CheckoutRetention, WorkingCopyPool};
 use crate::database_workspace::DatabaseWorkspace;
-use crate::folder::{Explorer, Folder, FolderOptions, FolderWorkspace, not_allowed};
+use crate::folder::{Folder, FolderOptions, FolderWorkspace, WalkPool, not_allowed};
 use crate::read_room::{ReadBudget, ReadRoom};
 use async_trait::async_trait;
 use std::{
@@ -23,9 +23,9 @@ const REMEMBERED: usize = 100_000;
 pub struct StoredWorkspaces {
     store: Arc<dyn Store>,
     folders: FolderOptions,
-    explorer: Arc<Explorer>,
+    walk_pool: Arc<WalkPool>,
     scratch: Arc<Scratch>,
-    desks: Arc<Desks>,
+    working_copies: Arc<WorkingCopyPool>,
     reads: Arc<ReadBudget>,
     check_ins: Arc<CheckInBudget>,
     known: Mutex<HashMap<WorkspaceId, Known>>,
@@ -42,13 +42,13 @@ impl StoredWorkspaces {
     /// Opens workspaces of this store, and those whose folders the operator allows.
     pub fn new(store: Arc<dyn Store>, folders: FolderOptions, scratch: Scratch) -> Self {
         let scratch = Arc::new(scratch);
-        let desks = Arc::new(Desks::new(Arc::clone(&scratch), CheckoutsKept::default()));
+        let working_copies = Arc::new(WorkingCopyPool::new(Arc::clone(&scratch), CheckoutRetention::default()));
         Self {
             store,
             folders,
-            explorer: Arc::default(),
+            walk_pool: Arc::default(),
             scratch,
-            desks,
+            working_copies,
             reads: Arc::default(),
             check_ins: Arc::new(CheckInBudget::new(KeepLimits::default().commit_bytes)),
             known: Mutex::default(),
@@ -57,8 +57,8 @@ impl StoredWorkspaces {
 
     /// Keeps the folders that programs work in for as long as this, and so many.
     #[must_use]
-    pub fn keeping(mut self, kept: CheckoutsKept) -> Self {
-        self.desks = Arc::new(Desks::new(Arc::clone(&self.scratch), kept));
+    pub fn keeping(mut self, kept: CheckoutRetention) -> Self {
+        self.working_copies = Arc::new(WorkingCopyPool::new(Arc::clone(&self.scratch), kept));
         self
     }
 
@@ -165,12 +165,12 @@ impl Workspaces for StoredWorkspaces {
         let check_ins = Arc::clone(&self.check_ins);
         Ok(match self.find(access.workspace).await {
             Ok(Known::Database) => {
-                let desks = Arc::clone(&self.desks);
-                Arc::new(DatabaseWorkspace { store, desks, access, room, check_ins })
+                let working_copies = Arc::clone(&self.working_copies);
+                Arc::new(DatabaseWorkspace { store, working_copies, access, room, check_ins })
             }
             Ok(Known::Folder { open, .. }) => {
-                let explorer = Arc::clone(&self.explorer);
-                Arc::new(FolderWorkspace { store, folder: open, explorer, scratch, access, room, check_ins })
+                let walk_pool = Arc::clone(&self.walk_pool);
+                Arc::new(FolderWorkspace { store, folder: open, walk_pool, scratch, access, room, check_ins })
             }
             Err(error) => {
                 // Only members may learn that it is there.

@@ -77,14 +77,14 @@ impl Scene {
 
     fn snapshot(&self) -> Snapshot {
         let mut snapshot = Snapshot::new();
-        let mut waiting = vec![PathBuf::new()];
-        while let Some(folder) = waiting.pop() {
+        let mut pending = vec![PathBuf::new()];
+        while let Some(folder) = pending.pop() {
             for entry in fs::read_dir(self.root.real_path().join(&folder)).unwrap() {
                 let entry = entry.unwrap();
                 let path = folder.join(entry.file_name());
                 let metadata = entry.metadata().unwrap();
                 let bytes = if metadata.is_dir() {
-                    waiting.push(path.clone());
+                    pending.push(path.clone());
                     Vec::new()
                 } else if metadata.is_symlink() {
                     fs::read_link(entry.path()).unwrap().into_os_string().into_encoded_bytes()

@@ -153,15 +153,15 @@ impl Journal {
     }
 
     /// Gives the body, of which the beginning is read already.
-    fn body(&self, beginning: &[u8], length: u64) -> Result<Option<Vec<u8>>> {
+    fn body(&self, baseline: &[u8], length: u64) -> Result<Option<Vec<u8>>> {
         let size = u64::try_from(sys::stat(&self.file).at(&self.path)?.st_size).unwrap_or(0);
         if length > size {
             return Ok(None);
         }
         let Ok(length) = usize::try_from(length) else { return Ok(None) };
         let mut body = vec![0; length];
-        let known = beginning.len().min(length);
-        body[..known].copy_from_slice(&beginning[..known]);
+        let known = baseline.len().min(length);
+        body[..known].copy_from_slice(&baseline[..known]);
         if known < length {
             let offset = INTENT_AT + (HEAD_BYTES + known) as u64;
             let count = sys::read_at(&self.file, &mut body[known..], offset).at(&self.path)?;

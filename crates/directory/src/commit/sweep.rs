@@ -44,8 +44,8 @@ fn moved_along(path: &Path, moved: &BTreeMap<&Path, &Path>) -> PathBuf {
 /// All temporary files of this root, and not what is in those that are folders.
 fn temporaries(root: &Root) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
-    let mut waiting = vec![PathBuf::new()];
-    while let Some(folder) = waiting.pop() {
+    let mut pending = vec![PathBuf::new()];
+    while let Some(folder) = pending.pop() {
         let opened = match root.open_real_folder(&folder, OFlags::RDONLY) {
             // Where this process cannot look, it has not written.
             Err(Errno::ACCESS | Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NAMETOOLONG) => continue,
@@ -68,13 +68,13 @@ fn temporaries(root: &Root) -> Result<Vec<PathBuf>> {
                 FileType::Unknown => root.place(&path).and_then(|place| sys::stat_name(&place.folder, name)),
                 kind => {
                     if Kind::of(kind) == Kind::Folder {
-                        waiting.push(path);
+                        pending.push(path);
                     }
                     continue;
                 }
             };
             if kind.is_ok_and(|stat| Kind::of(FileType::from_raw_mode(stat.st_mode)) == Kind::Folder) {
-                waiting.push(path);
+                pending.push(path);
             }
         }
     }

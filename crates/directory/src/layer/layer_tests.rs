@@ -25,9 +25,9 @@ fn an_ignored_tree_too_deep_for_any_path_is_compared_as_far_as_paths_lead() {
         fs::create_dir(root.path().join("out")).unwrap();
         dig(&root.path().join("out"));
     }
-    let beginning = Beginning::new(SystemTime::now(), NotedFolders::default());
+    let baseline = Baseline::new(SystemTime::now(), DirIdentities::default());
     let (lower, upper) = (Root::open(lower.path()).unwrap(), Root::open(upper.path()).unwrap());
-    let found = lower.differences(&upper, &beginning).unwrap().found;
+    let found = lower.differences(&upper, &baseline).unwrap().found;
     assert_eq!(
         found.iter().map(|found| (found.path.as_path(), found.is_ignored)).collect::<Vec<_>>(),
         [(Path::new("out"), true)]

@@ -8,7 +8,7 @@ use rustix::{
 };
 
 use super::{
-    Heed, PassedOver, Task, Visitor, Waiting, Worker,
+    Heed, PassedOver, PendingDir, Task, Visitor, Worker,
     files::{Names, Open},
     rules::{self, Rules},
 };
@@ -38,29 +38,29 @@ struct Seen {
 
 impl<V: Visitor> Worker<'_, V> {
     /// Reads a folder: what is in it and wanted waits from then on.
-    pub(super) fn read_folder(&mut self, waiting: &Waiting) -> rustix::io::Result<()> {
+    pub(super) fn read_folder(&mut self, pending: &PendingDir) -> rustix::io::Result<()> {
         let walk = self.walk;
-        let folder = walk.open_folder(&waiting.path, OFlags::RDONLY)?;
-        walk.visitor.reads(&waiting.path);
-        let longest_name_bytes = walk.options.longest_path_bytes.saturating_sub(waiting.path.len());
+        let folder = walk.open_folder(&pending.path, OFlags::RDONLY)?;
+        walk.visitor.reads(&pending.path);
+        let longest_name_bytes = walk.options.longest_path_bytes.saturating_sub(pending.path.len());
         let seen = self.scratch.read(&folder, longest_name_bytes)?;
         let mut passed_over = PassedOver { unnamed: seen.unnamed, ..PassedOver::default() };
         let rules = match walk.options.rules {
             Heed::Nothing => None,
             Heed::Rules => {
                 let here = rules::Here { has_rules: seen.rules, has_git: seen.git };
-                let read = Rules::of_folder(&folder, here, waiting.rules.clone(), waiting.path.len());
+                let read = Rules::of_folder(&folder, here, pending.rules.clone(), pending.path.len());
                 passed_over.unreadable += u64::from(read.is_unreadable);
                 read.rules
             }
         };
-        let is_deepest = waiting.depth >= walk.options.depth;
+        let is_deepest = pending.depth >= walk.options.depth;
         let Scratch { text, entries, path, .. } = &mut self.scratch;
         path.clear();
-        path.push_str(&waiting.path);
+        path.push_str(&pending.path);
         entries.retain(|entry| {
             let name = &text[entry.clone()];
-            path.truncate(waiting.path.len());
+            path.truncate(pending.path.len());
             path.push_str(name.trim_end_matches('/'));
             let is_folder = name.ends_with('/');
             let is_wanted =
@@ -70,17 +70,17 @@ impl<V: Visitor> Worker<'_, V> {
             is_wanted && !is_ignored
         });
         if passed_over != PassedOver::default() {
-            walk.visitor.passed_over(&waiting.path, passed_over, &mut self.kept);
+            walk.visitor.passed_over(&pending.path, passed_over, &mut self.kept);
         }
         entries.sort_unstable_by(|one, other| text[one.clone()].cmp(&text[other.clone()]));
-        self.let_wait(waiting, folder, rules.as_ref());
+        self.enqueue(pending, folder, rules.as_ref());
         Ok(())
     }
 
     /// Lets files wait together as far as no folder comes between.
-    fn let_wait(&mut self, waiting: &Waiting, folder: OwnedFd, rules: Option<&Arc<Rules>>) {
+    fn enqueue(&mut self, pending: &PendingDir, folder: OwnedFd, rules: Option<&Arc<Rules>>) {
         let Scratch { text, entries, .. } = &self.scratch;
-        let mut names = Names { folder: waiting.path.clone(), ..Names::default() };
+        let mut names = Names { folder: pending.path.clone(), ..Names::default() };
         let mut runs: Vec<Range<usize>> = Vec::new();
         let mut run_start = 0;
         let mut end_run = |start: &mut usize, end: usize| {
@@ -92,8 +92,8 @@ impl<V: Visitor> Worker<'_, V> {
         for name in entries.iter().map(|entry| &text[entry.clone()]) {
             if name.ends_with('/') {
                 end_run(&mut run_start, names.ends.len());
-                let path = [&waiting.path, name].concat();
-                let below = Waiting { path: path.clone(), depth: waiting.depth + 1, rules: rules.cloned() };
+                let path = [&pending.path, name].concat();
+                let below = PendingDir { path: path.clone(), depth: pending.depth + 1, rules: rules.cloned() };
                 self.found.push((path, Task::Read(below)));
             } else {
                 names.push(name);

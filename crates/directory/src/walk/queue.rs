@@ -12,7 +12,7 @@ pub(super) struct Queue<T> {
 }
 
 struct State<T> {
-    waiting: BTreeMap<String, T>,
+    pending: BTreeMap<String, T>,
     /// How many threads do something of which more may come.
     at_work: usize,
     has_ended: bool,
@@ -20,7 +20,7 @@ struct State<T> {
 
 impl<T> Default for Queue<T> {
     fn default() -> Self {
-        let state = State { waiting: BTreeMap::new(), at_work: 0, has_ended: false };
+        let state = State { pending: BTreeMap::new(), at_work: 0, has_ended: false };
         Self { state: Mutex::new(state), news: Condvar::new() }
     }
 }
@@ -28,12 +28,12 @@ impl<T> Default for Queue<T> {
 impl<T> Queue<T> {
     /// Whether one thread can do all that waits.
     pub(super) fn is_short(&self) -> bool {
-        self.state().waiting.len() < 2
+        self.state().pending.len() < 2
     }
 
     /// Lets the first things wait.
     pub(super) fn add(&self, found: &mut Vec<(String, T)>) {
-        self.state().waiting.extend(found.drain(..));
+        self.state().pending.extend(found.drain(..));
     }
 
     /// Takes the first of all, once there is one; none if nothing is left and nothing can come.
@@ -43,7 +43,7 @@ impl<T> Queue<T> {
             if state.has_ended {
                 return None;
             }
-            if let Some(first) = state.waiting.pop_first() {
+            if let Some(first) = state.pending.pop_first() {
                 state.at_work += 1;
                 return Some(first);
             }
@@ -58,9 +58,9 @@ impl<T> Queue<T> {
     pub(super) fn finish(&self, found: &mut Vec<(String, T)>) {
         let mut state = self.state();
         let more = found.len();
-        state.waiting.extend(found.drain(..));
+        state.pending.extend(found.drain(..));
         state.at_work -= 1;
-        let is_all_done = state.at_work == 0 && state.waiting.is_empty();
+        let is_all_done = state.at_work == 0 && state.pending.is_empty();
         drop(state);
         match more {
             _ if is_all_done => self.news.notify_all(),
@@ -72,7 +72,7 @@ impl<T> Queue<T> {
 
     /// Forgets what waits.
     pub(super) fn clear(&self) {
-        self.state().waiting.clear();
+        self.state().pending.clear();
     }
 
     fn state(&self) -> MutexGuard<'_, State<T>> {

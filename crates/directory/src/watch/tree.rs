@@ -95,11 +95,11 @@ impl Tree {
 
     /// Stops watching the folders that were moved out of the root.
     pub(super) fn forget_moved_away(&mut self) {
-        let mut waiting: Vec<i32> = self.leaving.drain().map(|(_, watch)| watch).collect();
-        while let Some(watch) = waiting.pop() {
+        let mut pending: Vec<i32> = self.leaving.drain().map(|(_, watch)| watch).collect();
+        while let Some(watch) = pending.pop() {
             let first = Place { above: Some(watch), name: OsString::new() };
             let below = self.by_place.range(first..).take_while(|(place, _)| place.above == Some(watch));
-            waiting.extend(below.map(|(_, watch)| *watch));
+            pending.extend(below.map(|(_, watch)| *watch));
             self.forget(watch);
             // It is gone already where the folder is.
             let _ = inotify::remove_watch(&self.inotify, watch);
@@ -176,8 +176,8 @@ impl Tree {
 
     /// Watches a folder and all that are below it. Those that are gone by now, or that nobody may read, are left out.
     fn watch_below(&mut self, top: Place, path: PathBuf, mut entry_found: impl FnMut(PathBuf)) -> Result<()> {
-        let mut waiting = vec![(top, path)];
-        while let Some((place, path)) = waiting.pop() {
+        let mut pending = vec![(top, path)];
+        while let Some((place, path)) = pending.pop() {
             let (watch, folder) = match self.watch_folder(place, &path) {
                 Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS | Errno::NAMETOOLONG)
                     if !path.as_os_str().is_empty() =>
@@ -200,7 +200,7 @@ impl Tree {
                 };
                 let path = path.join(name);
                 if is_folder {
-                    waiting.push((Place { above: Some(watch), name: name.to_owned() }, path.clone()));
+                    pending.push((Place { above: Some(watch), name: name.to_owned() }, path.clone()));
                 }
                 entry_found(path);
             }

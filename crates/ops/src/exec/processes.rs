@@ -15,8 +15,8 @@ use tokio::{
     time::{Instant, MissedTickBehavior},
 };
 use toolrest_core::{
-    CallCx, CheckedIn, Checkout, CheckoutMode, ErrorKind, FairQueue, Full, Notice, Places, Result, Scope, TakenPlace,
-    Timestamp, ToolError, UserId, WorkspaceId, now,
+    CallCx, CheckedIn, Checkout, CheckoutMode, ErrorKind, FairQueue, Full, Notice, QueueLimits, QueueSlot, Result,
+    Scope, Timestamp, ToolError, UserId, WorkspaceId, now,
 };
 use toolrest_sandbox::{Input, Limit, Stdin};
 
@@ -24,7 +24,7 @@ use toolrest_sandbox::{Input, Limit, Stdin};
 #[derive(Clone, Copy, Debug)]
 pub struct ProcessOptions {
     /// How many may run at once, in all, per account and per workspace.
-    pub at_once: Places,
+    pub at_once: QueueLimits,
     /// How long they go on without anybody asking after them.
     pub lease: Duration,
     /// How long one may run.
@@ -38,7 +38,7 @@ pub struct ProcessOptions {
 impl Default for ProcessOptions {
     fn default() -> Self {
         Self {
-            at_once: Places { in_all: 64, per_account: 16, per_workspace: 8 },
+            at_once: QueueLimits { in_all: 64, per_account: 16, per_workspace: 8 },
             lease: Duration::from_secs(30 * 60),
             longest: Duration::from_secs(24 * 60 * 60),
             commit_every: Duration::from_secs(10),
@@ -158,7 +158,8 @@ impl Processes {
         let mut terms = self.executor.terms(cx, &*checkout, Asked { wall: None, ..asked });
         terms.limits.wall = asked.wall.unwrap_or(self.options.longest).min(self.options.longest);
         terms.limits.cpu = self.options.longest;
-        let started = ready.start(&self.executor.options, &checkout.ground(), &program, &terms, Stdin::Open).await;
+        let started =
+            ready.start(&self.executor.options, &checkout.execution_root(), &program, &terms, Stdin::Open).await;
         let mut started = started.map_err(|error| explain(&error))?;
         let process = Arc::new(Process {
             id: cx.id.short(),
@@ -186,7 +187,7 @@ impl Processes {
             lease,
             told: CheckedIn::default(),
         };
-        tokio::spawn(attended.see_through(self.options.commit_every));
+        tokio::spawn(attended.run_to_completion(self.options.commit_every));
         // Who lost the right meanwhile was not found among those whose processes are ended for that.
         if let Err(error) = cx.workspace.authorise().await {
             process.stop(WITHOUT_RIGHTS);
@@ -467,7 +468,7 @@ fn add(told: &mut CheckedIn, later: CheckedIn) {
 
 /// A program with what is needed to see it through.
 struct Attended {
-    place: TakenPlace,
+    place: QueueSlot,
     process: Arc<Process>,
     started: Started,
     checkout: Box<dyn Checkout>,
@@ -478,7 +479,7 @@ struct Attended {
 }
 
 impl Attended {
-    async fn see_through(mut self, commit_every: Duration) {
+    async fn run_to_completion(mut self, commit_every: Duration) {
         let mut commits = tokio::time::interval_at(Instant::now() + commit_every, commit_every);
         commits.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut reason = None;

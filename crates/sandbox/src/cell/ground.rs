@@ -27,7 +27,7 @@ const ETC: [&str; 8] = [
 const SOCKET_BUFFER_BYTES: u64 = 212_992;
 
 /// What all cells have in common.
-pub(crate) struct Ground {
+pub(crate) struct ExecutionRoot {
     /// Whether the launcher is root, so that jobs run as a user of their own.
     pub(crate) privileged: bool,
     pub(crate) without_landlock: bool,
@@ -46,7 +46,7 @@ pub(super) enum Kind {
     Link(PathBuf),
 }
 
-impl Ground {
+impl ExecutionRoot {
     pub(crate) fn survey(privileged: bool, without_landlock: bool) -> Result<Self, seccompiler::BackendError> {
         let mut names: Vec<PathBuf> = SYSTEM.map(PathBuf::from).into();
         names.extend(ETC.map(|name| Path::new("etc").join(name)));

@@ -18,7 +18,7 @@ use rustix::{
     thread::CapabilitySet,
 };
 
-use super::{Ground, keep_only, rules};
+use super::{ExecutionRoot, keep_only, rules};
 use crate::{
     Job, Limits, Place, canary,
     step::{At, Failure, Step},
@@ -39,7 +39,7 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    pub(super) fn start(cell: &OwnedFd, ground: &Ground) -> Result<Self, Failure> {
+    pub(super) fn start(cell: &OwnedFd, ground: &ExecutionRoot) -> Result<Self, Failure> {
         let (ours, theirs) = wire::pair(SocketFlags::empty()).at(Step::Fork)?;
         if let Forked::Parent { pid, .. } = sys::clone(sys::SHARED_ROOT).at(Step::Fork)? {
             return Ok(Self { pid, socket: ours });
@@ -62,7 +62,7 @@ impl Waiting {
 }
 
 /// Takes the steps that are the same for all programs. What comes after them must be possible without any right.
-fn give_up_rights(ground: &Ground) -> Result<(), Failure> {
+fn give_up_rights(ground: &ExecutionRoot) -> Result<(), Failure> {
     sys::reset_signals();
     process::setsid().at(Step::Fork)?;
     process::umask(Mode::from_raw_mode(0o022));
@@ -85,7 +85,7 @@ fn give_up_memory_first() -> rustix::io::Result<()> {
     rustix::io::write(file, b"1000").map(drop)
 }
 
-fn become_program(ground: &Ground, socket: &OwnedFd) -> Result<Infallible, Failure> {
+fn become_program(ground: &ExecutionRoot, socket: &OwnedFd) -> Result<Infallible, Failure> {
     let Some((ToProgram::Go, descriptors)) = wire::receive::<ToProgram>(socket).at(Step::Order)? else {
         // PID 1 has given up, and says why.
         sys::exit(1)

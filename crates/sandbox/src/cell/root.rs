@@ -10,7 +10,7 @@ use rustix::{
 
 use super::{
     INSIDE_ID,
-    ground::{Ground, Kind},
+    ground::{ExecutionRoot, Kind},
     masks, quotas,
 };
 use crate::{
@@ -27,7 +27,7 @@ const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
 const TEMPORARY_FILES: u64 = 50_000;
 
 /// Builds what does not depend on the order. The working folder is the new root from here on.
-pub(super) fn build(ground: &Ground) -> Result<(), Failure> {
+pub(super) fn build(ground: &ExecutionRoot) -> Result<(), Failure> {
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     mount::mount_change("/", private).at(Step::PrivateMounts)?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV;

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     Limits, Place,
-    cell::{self, Ground, INSIDE_ID},
+    cell::{self, ExecutionRoot, INSIDE_ID},
     step::{At, Failure, Step},
     sys::{self, Forked},
     wire::{self, Configuration, ToCell},
@@ -59,7 +59,7 @@ impl Cell {
 }
 
 pub(super) struct Cells {
-    ground: Ground,
+    ground: ExecutionRoot,
     /// The first user that jobs can run as.
     host_id: u32,
     /// The users that cells have.
@@ -76,7 +76,7 @@ impl Cells {
     pub(super) fn new(configuration: &Configuration) -> Result<Self, seccompiler::BackendError> {
         let privileged = rustix::process::geteuid().is_root();
         Ok(Self {
-            ground: Ground::survey(privileged, configuration.without_landlock)?,
+            ground: ExecutionRoot::survey(privileged, configuration.without_landlock)?,
             host_id: configuration.host_id,
             taken: BTreeSet::new(),
             id_maps: IdMaps::default(),

@@ -21,7 +21,7 @@ const PIECE_BYTES: u64 = 256 << 10;
 pub(crate) async fn download(State(app): State<Arc<App>>, at: At, headers: HeaderMap) -> Answer {
     let path = at.file_path(&app).await?;
     let _place = app.engine.enter(at.workspace, at.caller).await?;
-    let cx = app.engine.outside_tools("content", at.workspace, at.caller, Role::Viewer).await?;
+    let cx = app.engine.rest_context("content", at.workspace, at.caller, Role::Viewer).await?;
     let on_disk = cx.workspace.open(&path, 0).await?;
     let (OpenFile { entry, bytes }, held) = if let Some(on_disk) = on_disk {
         (on_disk, None)

@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tokio::sync::watch;
-use toolrest_core::{CallCx, FileEvents, Full, Role, TakenPlace, ToolError};
+use toolrest_core::{CallCx, FileEvents, Full, QueueSlot, Role, ToolError};
 
 /// How often a quiet connection is kept alive.
 const QUIET: Duration = Duration::from_secs(15);
@@ -21,7 +21,7 @@ const QUIET: Duration = Duration::from_secs(15);
 const CHECKED: Duration = Duration::from_millis(500);
 
 pub(crate) async fn listen(State(app): State<Arc<App>>, at: At) -> Answer {
-    let cx = app.engine.outside_tools("events", at.workspace, at.caller, Role::Viewer).await?;
+    let cx = app.engine.rest_context("events", at.workspace, at.caller, Role::Viewer).await?;
     cx.workspace.authorise().await?;
     let place = app.event_streams.try_enter(at.caller.user, at.workspace).map_err(too_many)?;
     let events = cx.workspace.watch().await?;
@@ -48,7 +48,7 @@ struct Listener {
     cx: CallCx,
     stopping: watch::Receiver<bool>,
     checked_at: Instant,
-    _place: TakenPlace,
+    _place: QueueSlot,
 }
 
 impl Listener {

@@ -11,7 +11,7 @@ use serde_json::json;
 use std::{collections::HashMap, sync::Arc};
 use toolrest_core::{
     CallCx, CallId, Change, Changeset, Commit, CommitId, Content, ContentHash, Effect, EffectKind, Entry, ErrorKind,
-    FileId, FileType, JsonText, Result, Role, TakenPlace, Timestamp, ToolError, Version, VersionId, WsPath,
+    FileId, FileType, JsonText, QueueSlot, Result, Role, Timestamp, ToolError, Version, VersionId, WsPath,
 };
 use toolrest_ops::Force;
 use toolrest_store::Page;
@@ -104,13 +104,13 @@ pub(crate) async fn show(State(app): State<Arc<App>>, at: At) -> Answer {
 /// A request of the REST interface that reads contents: it takes its turn among the calls, and room for what it reads.
 struct Reading {
     cx: CallCx,
-    _place: TakenPlace,
+    _place: QueueSlot,
 }
 
 impl Reading {
     async fn begin(app: &App, at: &At) -> Result<Self> {
         let place = app.engine.enter(at.workspace, at.caller).await?;
-        let cx = app.engine.outside_tools("read", at.workspace, at.caller, Role::Viewer).await?;
+        let cx = app.engine.rest_context("read", at.workspace, at.caller, Role::Viewer).await?;
         Ok(Self { cx, _place: place })
     }
 
@@ -319,6 +319,6 @@ fn cut<T>(limit: u32, mut entries: Vec<T>) -> (Vec<T>, bool) {
 
 async fn commit(app: &App, at: &At, name: &'static str, changes: Changeset) -> Result<Commit> {
     let _place = app.engine.enter(at.workspace, at.caller).await?;
-    let cx: CallCx = app.engine.outside_tools(name, at.workspace, at.caller, Role::Editor).await?;
+    let cx: CallCx = app.engine.rest_context(name, at.workspace, at.caller, Role::Editor).await?;
     cx.workspace.commit(changes, &cx).await
 }

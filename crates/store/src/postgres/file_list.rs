@@ -3,7 +3,7 @@
 use super::Postgres;
 use super::row::{FILE_COLUMNS, FILE_WIDTH, authorised, file, file_if_any};
 use crate::blob::stored_bytes;
-use crate::file_list::{FileList, ListedSince, Moment, Rows};
+use crate::file_list::{FileList, FilesSince, Moment, Rows};
 use crate::search::Cursor;
 use crate::store::settings_of;
 use async_trait::async_trait;
@@ -62,18 +62,18 @@ fn look_of(access: Access, since: Option<Moment>, rows: &[Row]) -> Result<Look> 
 
 #[async_trait]
 impl FileList for Postgres {
-    async fn listed_since(&self, access: Access, since: Option<Moment>) -> Result<ListedSince> {
+    async fn listed_since(&self, access: Access, since: Option<Moment>) -> Result<FilesSince> {
         let (ws, user) = (access.workspace.0, access.user.0);
         if let Some(Moment(cursor)) = since {
             let rows = self.look(&CHANGES, &[&ws, &user, &Some(cursor)]).await?;
             if let Look { moment, settings, changed: Some(listed) } = look_of(access, since, &rows)? {
-                return Ok(ListedSince { settings, moment, listed });
+                return Ok(FilesSince { settings, moment, listed });
             }
         }
         let nothing: Option<Cursor> = None;
         let (first, all) = self.look_twice((&CHANGES, &[&ws, &user, &nothing]), (&ALL, &[&ws])).await?;
         let Look { moment, settings, .. } = look_of(access, None, &first)?;
-        Ok(ListedSince { settings, moment, listed: Rows::All(all.iter().map(file).collect::<Result<_>>()?) })
+        Ok(FilesSince { settings, moment, listed: Rows::All(all.iter().map(file).collect::<Result<_>>()?) })
     }
 
     async fn stored(&self, workspace: WorkspaceId, keys: Vec<ContentHash>) -> Result<HashMap<ContentHash, Vec<u8>>> {

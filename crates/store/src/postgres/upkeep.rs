@@ -101,7 +101,7 @@ impl Store for Postgres {
     ///
     /// Autovacuum would, but looks once a minute. Until then a young table is searched as it was planned for when it
     /// was empty: by whichever index came first, many times as slow.
-    async fn tend(&self) -> Result<()> {
+    async fn maintain(&self) -> Result<()> {
         quota::synchronise(self).await?;
         let sql = "SELECT relname::text FROM pg_stat_user_tables
                    WHERE schemaname = current_schema() AND relname = ANY($1)

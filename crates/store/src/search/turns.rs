@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
-use toolrest_core::{Access, ErrorKind, FairQueue, Interrupt, Places, Result, TakenPlace, ToolError};
+use toolrest_core::{Access, ErrorKind, FairQueue, Interrupt, QueueLimits, QueueSlot, Result, ToolError};
 
 /// How many searches run at once, for each core; more wait. Each has threads of its own, so that a slow one does not
 /// hold up the others.
@@ -15,12 +15,12 @@ const SEARCHES_PER_CORE: usize = 4;
 pub struct Turns(FairQueue);
 
 /// The right to search now, given back when dropped.
-pub type Turn = TakenPlace;
+pub type Turn = QueueSlot;
 
 impl Turns {
     pub fn new(cores: usize) -> Self {
         let turns = cores * SEARCHES_PER_CORE;
-        Self(FairQueue::new(Places { in_all: turns, per_account: turns / 2, per_workspace: turns / 2 }))
+        Self(FairQueue::new(QueueLimits { in_all: turns, per_account: turns / 2, per_workspace: turns / 2 }))
     }
 
     /// Whether an account could search a workspace without waiting.

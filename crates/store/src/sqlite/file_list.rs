@@ -3,7 +3,7 @@
 use super::Sqlite;
 use super::row::{FILE_COLUMNS, authorised, collect, file, find};
 use super::slices;
-use crate::file_list::{FileList, ListedSince, Moment, Rows};
+use crate::file_list::{FileList, FilesSince, Moment, Rows};
 use crate::search::Cursor;
 use crate::store::settings_of;
 use async_trait::async_trait;
@@ -35,7 +35,7 @@ fn glimpse(db: &Connection, access: Access) -> Result<Glimpse> {
     seen.ok_or_else(|| ToolError::internal("a member of no workspace"))
 }
 
-fn listed_since(db: &Connection, access: Access, since: Option<Moment>) -> Result<ListedSince> {
+fn listed_since(db: &Connection, access: Access, since: Option<Moment>) -> Result<FilesSince> {
     let Glimpse { settings, oldest, newest } = glimpse(db, access)?;
     let ws = access.workspace.0;
     let listed = match since {
@@ -55,16 +55,16 @@ fn listed_since(db: &Connection, access: Access, since: Option<Moment>) -> Resul
             Rows::All(collect(db, &sql, [ws], file)?)
         }
     };
-    Ok(ListedSince { settings, moment: Moment(newest), listed })
+    Ok(FilesSince { settings, moment: Moment(newest), listed })
 }
 
 #[async_trait]
 impl FileList for Sqlite {
-    async fn listed_since(&self, access: Access, since: Option<Moment>) -> Result<ListedSince> {
+    async fn listed_since(&self, access: Access, since: Option<Moment>) -> Result<FilesSince> {
         if let Some(moment) = since {
-            let Glimpse { settings, newest, .. } = self.glance(move |db| glimpse(db, access)).await?;
+            let Glimpse { settings, newest, .. } = self.read_inline(move |db| glimpse(db, access)).await?;
             if newest == moment.0 {
-                return Ok(ListedSince { settings, moment, listed: Rows::Changed(Vec::new()) });
+                return Ok(FilesSince { settings, moment, listed: Rows::Changed(Vec::new()) });
             }
         }
         self.read(move |db| listed_since(db, access, since)).await

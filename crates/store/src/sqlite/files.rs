@@ -105,7 +105,7 @@ impl Sqlite {
 #[async_trait]
 impl FileStore for Sqlite {
     async fn authorise(&self, access: Access) -> Result<()> {
-        self.glance(move |db| authorised(db, access).map(drop)).await
+        self.read_inline(move |db| authorised(db, access).map(drop)).await
     }
 
     async fn stat(&self, access: Access, path: &WsPath) -> Result<Option<Entry>> {

@@ -22,7 +22,7 @@ impl Sqlite {
 #[async_trait]
 impl UseStore for Sqlite {
     async fn stored_use(&self, workspaces: Vec<WorkspaceId>) -> Result<Vec<StoredUse>> {
-        self.glance(move |db| {
+        self.read_inline(move |db| {
             let sql = "SELECT w.owner_id, coalesce(u.bytes, 0), (
                            SELECT coalesce(sum(x.bytes), 0) FROM workspaces o JOIN storage_used x ON x.ws = o.id
                            WHERE o.owner_id = w.owner_id

@@ -81,7 +81,7 @@ impl Store for Sqlite {
     }
 
     /// Compresses contents that are history by now, counts what was stored, and removes contents that nothing needs.
-    async fn tend(&self) -> Result<()> {
+    async fn maintain(&self) -> Result<()> {
         quota::synchronise(self).await?;
         self.remove_unused_contents().await?;
         self.compress_history().await

@@ -98,7 +98,7 @@ impl WorkspaceStore for Sqlite {
             "SELECT w.kind, w.root, coalesce(u.email, '') FROM workspaces w LEFT JOIN users u ON u.id = w.owner_id
                    WHERE w.id = ?1";
         let placed = |row: &Row<'_>| Ok((Place::from_row(row.get(0)?, row.get(1)?), row.get(2)?));
-        self.glance(move |db| find(db, sql, [workspace.0], placed)).await
+        self.read_inline(move |db| find(db, sql, [workspace.0], placed)).await
     }
 
     async fn workspaces_of(&self, user: UserId) -> Result<Vec<WorkspaceInfo>> {
@@ -106,7 +106,7 @@ impl WorkspaceStore for Sqlite {
     }
 
     async fn workspace(&self, access: Access) -> Result<WorkspaceInfo> {
-        self.glance(move |db| info_of(db, access)).await
+        self.read_inline(move |db| info_of(db, access)).await
     }
 
     async fn change_workspace(&self, access: Access, change: WorkspaceChange) -> Result<WorkspaceInfo> {

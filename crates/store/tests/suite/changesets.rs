@@ -165,7 +165,7 @@ async fn old_versions_are_readable_after_the_store_was_tended(room: Room) {
         room.put("/a", &text(n)).await;
     }
     room.put("/a", "short").await;
-    room.store.tend().await.unwrap();
+    room.store.maintain().await.unwrap();
     let file = room.read("/a").await.unwrap().entry.id;
     let page = toolrest_store::Page { before: None, limit: 1000 };
     let versions = room.store.versions(room.access(), file, page).await.unwrap();

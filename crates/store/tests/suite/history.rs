@@ -10,7 +10,7 @@ async fn sqlite_compresses_contents_once_they_are_history() {
     for n in 0..3 {
         room.put("/a", &text(n)).await;
     }
-    room.store.tend().await.unwrap();
+    room.store.maintain().await.unwrap();
     let db = Connection::open(room.file().unwrap()).unwrap();
     let mut query = db.prepare("SELECT encoding, size, length(data) FROM blobs ORDER BY rowid").unwrap();
     let blobs: Vec<(i64, i64, i64)> =

@@ -164,7 +164,7 @@ async fn a_large_write_whose_caller_goes_away_leaves_nothing_stored() {
     }
     writing.abort();
     assert!(writing.await.unwrap_err().is_cancelled());
-    room.store.tend().await.unwrap();
+    room.store.maintain().await.unwrap();
     assert_eq!((rows(&room, "blobs"), rows(&room, "staged_blobs"), rows(&room, "blob_slices")), (0, 0, 0));
 }
 
@@ -199,7 +199,7 @@ async fn a_large_content_is_read_searched_and_kept_as_any_other() {
     assert!(found.matches.len() == 1 || found.truncated, "{found:?}");
     room.put("/a.txt", "replaced").await;
     // What waits to be compressed is left as it is.
-    room.store.tend().await.unwrap();
+    room.store.maintain().await.unwrap();
     room.undo().await.unwrap();
     assert!(room.text("/a.txt").await == text_of(&first));
     // The same content twice is kept once, and refused contents leave nothing in the way.

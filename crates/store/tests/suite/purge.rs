@@ -50,7 +50,7 @@ async fn purged_contents_make_room(room: Room) {
     room.put("/a", &text("a")).await;
     let write = async || room.all(vec![put("/b", &text("b"))]).await;
     assert_eq!(write().await.unwrap_err().kind, ErrorKind::QuotaExceeded);
-    room.store.tend().await.unwrap();
+    room.store.maintain().await.unwrap();
     remove(&room, "/a").await;
     assert_eq!(write().await.unwrap_err().kind, ErrorKind::QuotaExceeded, "the trash counts");
     room.store.purge(trash_before(later())).await.unwrap();
@@ -60,7 +60,7 @@ async fn purged_contents_make_room(room: Room) {
         assert!(Instant::now() < until, "{error}");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    room.store.tend().await.unwrap();
+    room.store.maintain().await.unwrap();
     assert_eq!(room.all(vec![put("/c", &text("c"))]).await.unwrap_err().kind, ErrorKind::QuotaExceeded);
 }
 

@@ -41,8 +41,8 @@ impl Tool for DataAnalyze {
     type Args = Args;
     type Output = Output;
 
-    fn longest(&self, limits: &Limits) -> Duration {
-        self.0.longest(limits)
+    fn timeout(&self, limits: &Limits) -> Duration {
+        self.0.timeout(limits)
     }
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {

@@ -2,7 +2,7 @@
 
 use crate::aftermath::Changes;
 use crate::arguments;
-use crate::told::relative_notice;
+use crate::error_text::relative_notice;
 use schemars::JsonSchema;
 use serde::Serialize;
 use toolrest_ops::exec::{ProcessInfo, ProcessState};

@@ -2,13 +2,13 @@
 //!
 //! What others did stands. Where a program changed the same file, its version goes beside.
 
-use super::beside::{Beside, Occupied};
-use super::desk::Base;
+use super::conflict_paths::{ConflictPaths, OccupiedPaths};
 use super::edits::Edit;
 use super::paths::Paths;
 use super::renames::Renames;
-use super::sight::Sight;
-use super::tree::{Row, Version, What};
+use super::scan_result::ScanResult;
+use super::tree::{Row, RowKind, Version};
+use super::working_copy::MergeBase;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use toolrest_core::{
     CallId, Change, Changeset, Content, ContentHash, Destination, Expect, FileType, Parents, ProgramChange,
@@ -17,39 +17,44 @@ use toolrest_core::{
 
 /// How many files are followed to another path in one commit. Others are removed here and made there, if they are not too
 /// large for that.
-const MOVES_MOST: usize = 256;
+const MAX_MOVES: usize = 256;
 
 /// What becomes of a program's changes.
 #[derive(Debug, Default)]
-pub(super) struct Proposal {
+pub(super) struct MergeOutcome {
     pub(super) changes: Changeset,
     pub(super) changed: Vec<ProgramChange>,
     pub(super) conflicts: Vec<ProgramConflict>,
 }
 
 /// Borrows only what it needs, so that names can be given meanwhile.
-macro_rules! occupants {
+macro_rules! occupied {
     ($merge:ident) => {
-        Occupants { base: $merge.base, renames: $merge.renames, sight: $merge.sight, going: &$merge.going }
+        OccupiedNow {
+            base: $merge.base,
+            renames: $merge.renames,
+            scan_result: $merge.scan_result,
+            removed: &$merge.removed,
+        }
     };
 }
 
 pub(super) struct Merge<'a> {
-    base: Base<'a>,
-    sight: &'a Sight,
+    base: MergeBase<'a>,
+    scan_result: &'a ScanResult,
     /// Where files were that cannot be written anew.
     moved: &'a BTreeMap<WsPath, WsPath>,
     renames: &'a Renames,
     /// Contents of which programs see something else than what is stored, by their keys.
     originals: &'a HashMap<ContentHash, Content>,
-    beside: Beside,
+    conflict_paths: ConflictPaths,
     /// What goes, by where it is in the workspace.
-    going: BTreeSet<WsPath>,
+    removed: BTreeSet<WsPath>,
     /// Changes that come before all others.
-    first: Vec<Change>,
+    leading_changes: Vec<Change>,
     removed_files: BTreeMap<WsPath, Row>,
     /// Those that may have gone elsewhere, by what they held.
-    leavers: HashMap<ContentHash, Vec<WsPath>>,
+    move_sources: HashMap<ContentHash, Vec<WsPath>>,
     removed_folders: BTreeMap<WsPath, Row>,
     made_folders: BTreeSet<WsPath>,
     moves: Vec<(WsPath, WsPath)>,
@@ -58,13 +63,13 @@ pub(super) struct Merge<'a> {
     changed: Vec<ProgramChange>,
     conflicts: Vec<ProgramConflict>,
     /// The paths of the conflicts.
-    told: Paths<()>,
+    conflict_index: Paths<()>,
 }
 
 impl<'a> Merge<'a> {
     pub(super) fn new(
-        base: Base<'a>,
-        sight: &'a Sight,
+        base: MergeBase<'a>,
+        scan_result: &'a ScanResult,
         moved: &'a BTreeMap<WsPath, WsPath>,
         renames: &'a Renames,
         originals: &'a HashMap<ContentHash, Content>,
@@ -72,15 +77,15 @@ impl<'a> Merge<'a> {
     ) -> Self {
         Self {
             base,
-            sight,
+            scan_result,
             moved,
             renames,
             originals,
-            beside: Beside::new(call),
-            going: BTreeSet::new(),
-            first: Vec::new(),
+            conflict_paths: ConflictPaths::new(call),
+            removed: BTreeSet::new(),
+            leading_changes: Vec::new(),
             removed_files: BTreeMap::new(),
-            leavers: HashMap::new(),
+            move_sources: HashMap::new(),
             removed_folders: BTreeMap::new(),
             made_folders: BTreeSet::new(),
             moves: Vec::new(),
@@ -88,54 +93,56 @@ impl<'a> Merge<'a> {
             expect: Vec::new(),
             changed: Vec::new(),
             conflicts: Vec::new(),
-            told: Paths::default(),
+            conflict_index: Paths::default(),
         }
     }
 
     /// Takes the contents of the files, so that they are held once.
-    pub(super) fn propose(mut self, files: &mut BTreeMap<WsPath, Edit>) -> Result<Proposal> {
+    pub(super) fn merge_work(mut self, files: &mut BTreeMap<WsPath, Edit>) -> Result<MergeOutcome> {
         self.move_folders();
         self.remove_files();
         self.remove_folders();
         self.make_folders()?;
         for (path, from) in self.moved {
-            self.carry(path, from)?;
+            self.move_large_file(path, from)?;
         }
         for (path, edit) in files {
             self.put(path, edit)?;
         }
-        Ok(self.put_together())
+        Ok(self.into_outcome())
     }
 
     fn move_folders(&mut self) {
         for rename in self.renames.iter() {
             if let Some(above) = rename.to.parent().filter(|above| !above.is_root()) {
-                self.first.push(Change::MakeDir(above));
+                self.leading_changes.push(Change::MakeDir(above));
             }
             let to = Destination::Exactly(rename.to.clone());
-            self.first.push(Change::Move { from: rename.from.clone(), to });
+            self.leading_changes.push(Change::Move { from: rename.from.clone(), to });
             if let Some(row) = self.base.tree.get(&rename.origin) {
                 self.expect.push(Expect::At(row.id, rename.origin.clone()));
             }
             self.expect.push(Expect::Absent(rename.to.clone()));
-            self.tell(&rename.to, ProgramChangeKind::Moved, Some(&rename.origin));
+            self.report(&rename.to, ProgramChangeKind::Moved, Some(&rename.origin));
         }
     }
 
     fn remove_files(&mut self) {
-        for path in &self.sight.vanished {
+        for path in &self.scan_result.removed_paths {
             let Some(before) = self.base.row(path).filter(|row| row.file().is_some()) else { continue };
             let now = self.renames.destination(path);
-            if now != *path && self.sight.files.contains_key(&now) {
+            if now != *path && self.scan_result.files.contains_key(&now) {
                 continue;
             }
             match self.base.tree.get(path) {
                 None => {}
                 Some(row) if row == before => {
-                    self.going.insert(path.clone());
+                    self.removed.insert(path.clone());
                     self.removed_files.insert(path.clone(), *row);
-                    if let Some(hash) = self.base.noted_hash(path).filter(|_| !self.sight.folders.contains_key(path)) {
-                        self.leavers.entry(hash).or_default().push(path.clone());
+                    if let Some(hash) =
+                        self.base.known_hash(path).filter(|_| !self.scan_result.folders.contains_key(path))
+                    {
+                        self.move_sources.entry(hash).or_default().push(path.clone());
                     }
                 }
                 Some(_) => self.conflict(path, None, "somebody else changed it, so it was not removed"),
@@ -145,15 +152,15 @@ impl<'a> Merge<'a> {
 
     /// A folder goes only if all that is in it does.
     fn remove_folders(&mut self) {
-        for path in self.sight.vanished.iter().rev() {
+        for path in self.scan_result.removed_paths.iter().rev() {
             let Some(before) = self.base.row(path).filter(|row| row.is_folder()) else { continue };
             let now = self.renames.destination(path);
-            if now != *path && self.sight.folders.contains_key(&now) || self.base.tree.get(path) != Some(before) {
+            if now != *path && self.scan_result.folders.contains_key(&now) || self.base.tree.get(path) != Some(before) {
                 continue;
             }
             if self.is_left_empty(path, &now) {
                 self.removed_folders.insert(path.clone(), *before);
-                self.going.insert(path.clone());
+                self.removed.insert(path.clone());
             }
         }
     }
@@ -164,26 +171,26 @@ impl<'a> Merge<'a> {
             return false;
         }
         // With a folder goes all that is in it.
-        let mut below = self.base.tree.below_but_within(folder, |inner| self.going.contains(inner));
-        below.all(|path| self.going.contains(path) || !self.renames.destination(path).is_below(now))
+        let mut below = self.base.tree.below_but_within(folder, |inner| self.removed.contains(inner));
+        below.all(|path| self.removed.contains(path) || !self.renames.destination(path).is_below(now))
     }
 
     fn make_folders(&mut self) -> Result<()> {
-        for path in self.sight.folders.keys() {
-            let occupants = occupants!(self);
-            let there = occupants.at(path);
-            if there == Some(What::Folder) {
+        for path in self.scan_result.folders.keys() {
+            let occupied = occupied!(self);
+            let there = occupied.at(path);
+            if there == Some(RowKind::Folder) {
                 continue;
             }
             let place = if there.is_some() {
-                self.beside.beside(path, &occupants)?
+                self.conflict_paths.conflict_copy(path, &occupied)?
             } else {
-                self.beside.place_of(path, &occupants)?
+                self.conflict_paths.usable_path(path, &occupied)?
             };
-            if place != *path && self.told.at_or_above(path).is_none() {
+            if place != *path && self.conflict_index.at_or_above(path).is_none() {
                 self.conflict(path, Some(&place), "a file of somebody else stands there");
             }
-            self.tell(&place, ProgramChangeKind::Created, None);
+            self.report(&place, ProgramChangeKind::Created, None);
             self.made_folders.insert(place);
         }
         Ok(())
@@ -197,22 +204,22 @@ impl<'a> Merge<'a> {
                 return self.change(path, origin, edit, before, version);
             }
             if let Some((row, now)) = self.shows(there, edit) {
-                return self.keep_bits(path, origin, edit, version.is_executable, row, now);
+                return self.keep_mode(path, origin, edit, version.is_executable, row, now);
             }
             let reason = if there.is_some() { "somebody else changed it" } else { "somebody else removed or moved it" };
-            return self.keep_beside(path, edit, reason);
+            return self.put_conflict_copy(path, edit, reason);
         }
-        let Some(origin) = origin.as_ref().filter(|origin| there.is_some() && !self.going.contains(*origin)) else {
+        let Some(origin) = origin.as_ref().filter(|origin| there.is_some() && !self.removed.contains(*origin)) else {
             return self.create(path, origin.as_ref(), edit);
         };
         if let Some((row, now)) = self.shows(there, edit) {
-            return self.keep_bits(path, origin, edit, false, row, now);
+            return self.keep_mode(path, origin, edit, false, row, now);
         }
-        self.keep_beside(path, edit, "somebody else made something of that name")
+        self.put_conflict_copy(path, edit, "somebody else made something of that name")
     }
 
     /// Lets a file be run or not as the program has it, where somebody else wrote the same content.
-    fn keep_bits(
+    fn keep_mode(
         &mut self,
         path: &WsPath,
         origin: &WsPath,
@@ -221,7 +228,7 @@ impl<'a> Merge<'a> {
         row: Row,
         now: Version,
     ) -> Result<()> {
-        let is_executable = edit.stamp.is_executable();
+        let is_executable = edit.fingerprint.is_executable();
         if is_executable == was_executable || is_executable == now.is_executable {
             return Ok(());
         }
@@ -230,8 +237,8 @@ impl<'a> Merge<'a> {
 
     /// What a file was made from, if it is one of the workspace.
     fn tracked<'o>(&self, path: &WsPath, origin: Option<&'o WsPath>) -> Option<(&'o WsPath, Row, Version)> {
-        let origin = origin.filter(|origin| *origin == path || self.sight.vanished.contains(*origin))?;
-        let row = self.base.row(origin).filter(|_| self.base.is_noted_file(origin))?;
+        let origin = origin.filter(|origin| *origin == path || self.scan_result.removed_paths.contains(*origin))?;
+        let row = self.base.row(origin).filter(|_| self.base.is_known_file(origin))?;
         row.file().map(|version| (origin, *row, *version))
     }
 
@@ -249,11 +256,11 @@ impl<'a> Merge<'a> {
             Err(error) => {
                 let reason =
                     format!("it is a {} and cannot hold what was written: {}", version.file_type, error.message);
-                return self.keep_beside(path, edit, &reason);
+                return self.put_conflict_copy(path, edit, &reason);
             }
         };
         self.expect_unchanged(origin, row, version);
-        let is_executable = edit.stamp.is_executable();
+        let is_executable = edit.fingerprint.is_executable();
         let file_type = if version.is_plain() { plain_type(&content) } else { version.file_type };
         self.puts.push(Put {
             path: path.clone(),
@@ -262,12 +269,12 @@ impl<'a> Merge<'a> {
             parents: Parents::Create,
             executable: (is_executable != version.is_executable).then_some(is_executable),
         });
-        self.tell(path, ProgramChangeKind::Changed, None);
+        self.report(path, ProgramChangeKind::Changed, None);
         Ok(())
     }
 
     fn create(&mut self, path: &WsPath, origin: Option<&WsPath>, edit: &mut Edit) -> Result<()> {
-        let place = self.place_of(path)?;
+        let place = self.usable_path(path)?;
         if place == *path
             && let Some(from) = self.moved_from(path, edit)
         {
@@ -280,26 +287,26 @@ impl<'a> Merge<'a> {
     }
 
     /// Moves a file that cannot be written anew.
-    fn carry(&mut self, path: &WsPath, from: &WsPath) -> Result<()> {
-        if let Some(leavers) = self.base.noted_hash(from).and_then(|hash| self.leavers.get_mut(&hash)) {
-            leavers.retain(|leaver| leaver != from);
+    fn move_large_file(&mut self, path: &WsPath, from: &WsPath) -> Result<()> {
+        if let Some(move_sources) = self.base.known_hash(from).and_then(|hash| self.move_sources.get_mut(&hash)) {
+            move_sources.retain(|leaver| leaver != from);
         }
         let origin = self.renames.origin(path);
-        let there = origin.as_ref().filter(|origin| !self.going.contains(*origin));
+        let there = origin.as_ref().filter(|origin| !self.removed.contains(*origin));
         let there = there.and_then(|origin| self.base.tree.get(origin)).copied();
         let place = match (there, self.tracked(path, origin.as_ref())) {
             (Some(row), Some((origin, before, version))) if row == before => {
-                self.going.insert(origin.clone());
+                self.removed.insert(origin.clone());
                 self.expect_unchanged(origin, row, version);
-                self.first.push(Change::Remove { path: path.clone(), removal: Removal::File });
+                self.leading_changes.push(Change::Remove { path: path.clone(), removal: Removal::File });
                 path.clone()
             }
             (Some(_), _) => {
-                let place = self.beside.beside(path, &occupants!(self))?;
+                let place = self.conflict_paths.conflict_copy(path, &occupied!(self))?;
                 self.conflict(path, Some(&place), "somebody else changed or made something of that name");
                 place
             }
-            (None, _) => self.place_of(path)?,
+            (None, _) => self.usable_path(path)?,
         };
         self.move_file(from, place, origin.as_ref());
         Ok(())
@@ -312,13 +319,13 @@ impl<'a> Merge<'a> {
         }
         self.expect_absent(&place, origin);
         self.make_above(&place);
-        self.tell(&place, ProgramChangeKind::Moved, Some(from));
+        self.report(&place, ProgramChangeKind::Moved, Some(from));
         self.moves.push((self.renames.destination(from), place));
     }
 
     /// Where something can be made: at its path, unless a file has come to stand where a folder was.
-    fn place_of(&mut self, path: &WsPath) -> Result<WsPath> {
-        let place = self.beside.place_of(path, &occupants!(self))?;
+    fn usable_path(&mut self, path: &WsPath) -> Result<WsPath> {
+        let place = self.conflict_paths.usable_path(path, &occupied!(self))?;
         if place != *path {
             self.conflict(path, Some(&place), "a file of somebody else stands where a folder was");
         }
@@ -330,27 +337,27 @@ impl<'a> Merge<'a> {
         let Some(above) = path.parent().filter(|above| !above.is_root()) else { return };
         let is_missing = self.renames.origin(&above).is_none_or(|origin| self.base.tree.get(&origin).is_none());
         if is_missing && self.made_folders.insert(above.clone()) {
-            self.tell(&above, ProgramChangeKind::Created, None);
+            self.report(&above, ProgramChangeKind::Created, None);
         }
     }
 
     /// Takes the file that went from its path with the content that came to this one.
     fn moved_from(&mut self, path: &WsPath, edit: &Edit) -> Option<WsPath> {
-        if edit.bytes.is_empty() || self.moves.len() >= MOVES_MOST || self.base.tree.get(path).is_some() {
+        if edit.bytes.is_empty() || self.moves.len() >= MAX_MOVES || self.base.tree.get(path).is_some() {
             return None;
         }
-        let leavers = self.leavers.get_mut(&edit.hash)?;
-        let notes = self.base.notes;
+        let move_sources = self.move_sources.get_mut(&edit.hash)?;
+        let states = self.base.states;
         let is_alike = |from: &WsPath| {
-            notes.get(from).is_some_and(|note| note.stamp.is_executable() == edit.stamp.is_executable())
+            states.get(from).is_some_and(|state| state.fingerprint.is_executable() == edit.fingerprint.is_executable())
         };
-        let same_name = leavers.iter().position(|from| from.name() == path.name() && is_alike(from));
-        let place = same_name.or_else(|| leavers.iter().position(is_alike))?;
-        Some(leavers.remove(place))
+        let same_name = move_sources.iter().position(|from| from.name() == path.name() && is_alike(from));
+        let place = same_name.or_else(|| move_sources.iter().position(is_alike))?;
+        Some(move_sources.remove(place))
     }
 
-    fn keep_beside(&mut self, path: &WsPath, edit: &mut Edit, reason: &str) -> Result<()> {
-        let place = self.beside.beside(path, &occupants!(self))?;
+    fn put_conflict_copy(&mut self, path: &WsPath, edit: &mut Edit, reason: &str) -> Result<()> {
+        let place = self.conflict_paths.conflict_copy(path, &occupied!(self))?;
         self.conflict(path, Some(&place), reason);
         self.expect.push(Expect::Absent(place.clone()));
         self.put_new(place, edit);
@@ -359,13 +366,13 @@ impl<'a> Merge<'a> {
 
     fn put_new(&mut self, path: WsPath, edit: &mut Edit) {
         let content = Content::of_bytes(std::mem::take(&mut edit.bytes));
-        self.tell(&path, ProgramChangeKind::Created, None);
+        self.report(&path, ProgramChangeKind::Created, None);
         self.puts.push(Put {
             path,
             file_type: plain_type(&content),
             content,
             parents: Parents::Create,
-            executable: Some(edit.stamp.is_executable()),
+            executable: Some(edit.fingerprint.is_executable()),
         });
     }
 
@@ -376,7 +383,7 @@ impl<'a> Merge<'a> {
 
     fn expect_absent(&mut self, path: &WsPath, origin: Option<&WsPath>) {
         for path in std::iter::once(path).chain(origin) {
-            if !self.going.contains(path) && self.base.tree.get(path).is_none() {
+            if !self.removed.contains(path) && self.base.tree.get(path).is_none() {
                 self.expect.push(Expect::Absent(path.clone()));
             }
         }
@@ -395,57 +402,57 @@ impl<'a> Merge<'a> {
         is_shown.then_some((row, version))
     }
 
-    fn tell(&mut self, path: &WsPath, change: ProgramChangeKind, from: Option<&WsPath>) {
+    fn report(&mut self, path: &WsPath, change: ProgramChangeKind, from: Option<&WsPath>) {
         self.changed.push(ProgramChange { path: path.clone(), change, from: from.cloned() });
     }
 
     fn conflict(&mut self, path: &WsPath, kept_as: Option<&WsPath>, reason: &str) {
         let (path, kept_as, reason) = (path.clone(), kept_as.cloned(), reason.to_owned());
-        self.told.insert(&path, ());
+        self.conflict_index.insert(&path, ());
         self.conflicts.push(ProgramConflict { path, kept_as, reason });
     }
 
     /// Puts the changes in an order in which each finds what it needs: names first, then contents.
-    fn put_together(mut self) -> Proposal {
+    fn into_outcome(mut self) -> MergeOutcome {
         for (path, row) in std::mem::take(&mut self.removed_files) {
             if let Some(version) = row.file() {
                 self.expect_unchanged(&path, row, *version);
             }
             let path = self.renames.destination(&path);
-            self.tell(&path, ProgramChangeKind::Removed, None);
-            self.first.push(Change::Remove { path, removal: Removal::File });
+            self.report(&path, ProgramChangeKind::Removed, None);
+            self.leading_changes.push(Change::Remove { path, removal: Removal::File });
         }
-        let mut changes = std::mem::take(&mut self.first);
+        let mut changes = std::mem::take(&mut self.leading_changes);
         changes.extend(self.made_folders.iter().cloned().map(Change::MakeDir));
         let moves = self.moves.iter().cloned();
         changes.extend(moves.map(|(from, to)| Change::Move { from, to: Destination::Exactly(to) }));
         for (path, row) in std::mem::take(&mut self.removed_folders).into_iter().rev() {
             self.expect.push(Expect::At(row.id, path.clone()));
             let path = self.renames.destination(&path);
-            self.tell(&path, ProgramChangeKind::Removed, None);
+            self.report(&path, ProgramChangeKind::Removed, None);
             changes.push(Change::Remove { path, removal: Removal::Single });
         }
         changes.extend(self.puts.into_iter().map(Change::Put));
         self.changed.sort_by(|one, other| one.path.cmp(&other.path));
         self.conflicts.sort_by(|one, other| one.path.cmp(&other.path));
         let changes = Changeset { changes, expect: self.expect, undoes: None };
-        Proposal { changes, changed: self.changed, conflicts: self.conflicts }
+        MergeOutcome { changes, changed: self.changed, conflicts: self.conflicts }
     }
 }
 
 /// What stands at a path after the moves, and stays there.
-struct Occupants<'a> {
-    base: Base<'a>,
+struct OccupiedNow<'a> {
+    base: MergeBase<'a>,
     renames: &'a Renames,
-    sight: &'a Sight,
-    going: &'a BTreeSet<WsPath>,
+    scan_result: &'a ScanResult,
+    removed: &'a BTreeSet<WsPath>,
 }
 
-impl Occupied for Occupants<'_> {
-    fn at(&self, path: &WsPath) -> Option<What> {
-        let origin = self.renames.origin(path).filter(|origin| !self.going.contains(origin));
+impl OccupiedPaths for OccupiedNow<'_> {
+    fn at(&self, path: &WsPath) -> Option<RowKind> {
+        let origin = self.renames.origin(path).filter(|origin| !self.removed.contains(origin));
         let row = origin.and_then(|origin| self.base.tree.get(&origin));
-        row.map(|row| row.what).or_else(|| self.sight.files.contains_key(path).then_some(What::Unseen))
+        row.map(|row| row.what).or_else(|| self.scan_result.files.contains_key(path).then_some(RowKind::Unseen))
     }
 }
 

@@ -1,9 +1,9 @@
 //! Which folders a program gave another path.
 
-use super::desk::Base;
 use super::paths::Paths;
-use super::sight::Sight;
-use super::tree::{Row, What};
+use super::scan_result::ScanResult;
+use super::tree::{Row, RowKind};
+use super::working_copy::MergeBase;
 use std::collections::{HashMap, HashSet};
 use toolrest_core::{MAX_PATH_BYTES, WsPath};
 
@@ -27,16 +27,16 @@ pub(super) struct Rename {
 
 impl Renames {
     /// Finds folders that are gone from one path and stand at another, if they can move in the workspace too.
-    pub(super) fn find(sight: &Sight, base: &Base<'_>) -> Self {
+    pub(super) fn find(scan_result: &ScanResult, base: &MergeBase<'_>) -> Self {
         let mut gone = HashMap::new();
-        for path in &sight.vanished {
-            if let Some(note) = base.notes.get(path).filter(|_| base.is_noted_folder(path)) {
-                gone.insert(note.stamp.identity, path);
+        for path in &scan_result.removed_paths {
+            if let Some(state) = base.states.get(path).filter(|_| base.is_known_folder(path)) {
+                gone.insert(state.fingerprint.identity, path);
             }
         }
-        let mut finder = Finder { sight, base, renames: Self::default(), passable: HashSet::new() };
-        for (to, stamp) in &sight.folders {
-            let Some(origin) = gone.get(&stamp.identity) else { continue };
+        let mut finder = Finder { scan_result, base, renames: Self::default(), passable: HashSet::new() };
+        for (to, fingerprint) in &scan_result.folders {
+            let Some(origin) = gone.get(&fingerprint.identity) else { continue };
             let from = finder.renames.destination(origin);
             if from != *to && finder.can_move(origin, &from, to) {
                 finder.passable.insert(to.as_str());
@@ -77,8 +77,8 @@ impl Renames {
 
 /// Finds the moves, from the first path to the last: what is above a folder comes before it.
 struct Finder<'a> {
-    sight: &'a Sight,
-    base: &'a Base<'a>,
+    scan_result: &'a ScanResult,
+    base: &'a MergeBase<'a>,
     renames: Renames,
     /// Where folders stand or nothing does, and will after later moves too: those lead to later paths.
     passable: HashSet<&'a str>,
@@ -100,13 +100,14 @@ impl<'a> Finder<'a> {
 
     /// Whether it is the folder that was there. The file system gives the numbers of what is gone to what is new.
     fn is_the_same(&self, origin: &WsPath, to: &WsPath) -> bool {
-        let Self { sight, base, .. } = self;
+        let Self { scan_result, base, .. } = self;
         base.tree.below(origin).any(|(path, _)| {
             let moved = path.moved(origin, to);
-            let found = moved.and_then(|moved| sight.files.get(&moved).or_else(|| sight.folders.get(&moved)));
+            let found =
+                moved.and_then(|moved| scan_result.files.get(&moved).or_else(|| scan_result.folders.get(&moved)));
             found.is_some_and(|found| {
-                let known = base.notes.get(path).filter(|note| note.what.is_tracked());
-                known.is_some_and(|known| found.identity == known.stamp.identity)
+                let known = base.states.get(path).filter(|state| state.what.is_tracked());
+                known.is_some_and(|known| found.identity == known.fingerprint.identity)
             })
         })
     }
@@ -130,14 +131,14 @@ impl<'a> Finder<'a> {
         tree.get(to).is_none()
             && tree.below(to).next().is_none()
             && self.renames.origin(to).is_none_or(|origin| tree.get(&origin).is_none())
-            && !self.base.notes.contains_key(to)
+            && !self.base.states.contains_key(to)
     }
 }
 
 /// Whether programs see all that is in a folder, and no path gets too long where it is moved to.
-fn fits(base: &Base<'_>, origin: &WsPath, to: &WsPath) -> bool {
+fn fits(base: &MergeBase<'_>, origin: &WsPath, to: &WsPath) -> bool {
     base.tree.below(origin).all(|(path, row)| {
         let grown = path.as_str().len() + to.as_str().len();
-        row.what != What::Unseen && grown <= MAX_PATH_BYTES + origin.as_str().len()
+        row.what != RowKind::Unseen && grown <= MAX_PATH_BYTES + origin.as_str().len()
     })
 }

@@ -20,11 +20,11 @@ pub(super) struct Tree {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Row {
     pub(super) id: FileId,
-    pub(super) what: What,
+    pub(super) what: RowKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum RowKind {
     Folder,
     File(Version),
     /// What the system keeps, and programs do not see.
@@ -45,10 +45,10 @@ pub(super) struct Version {
 impl Row {
     fn of(row: &FileRow) -> Self {
         let what = match row.head {
-            _ if row.is_virtual => What::Unseen,
-            None if row.file_type == FileType::Folder => What::Folder,
-            None => What::Unseen,
-            Some(Head { version, blob, form, size, .. }) => What::File(Version {
+            _ if row.is_virtual => RowKind::Unseen,
+            None if row.file_type == FileType::Folder => RowKind::Folder,
+            None => RowKind::Unseen,
+            Some(Head { version, blob, form, size, .. }) => RowKind::File(Version {
                 id: version,
                 blob,
                 form,
@@ -61,11 +61,11 @@ impl Row {
     }
 
     pub(super) fn file(&self) -> Option<&Version> {
-        if let What::File(version) = &self.what { Some(version) } else { None }
+        if let RowKind::File(version) = &self.what { Some(version) } else { None }
     }
 
     pub(super) fn is_folder(&self) -> bool {
-        self.what == What::Folder
+        self.what == RowKind::Folder
     }
 }
 
@@ -89,7 +89,7 @@ impl Tree {
 
     /// What programs see at the path.
     pub(super) fn seen(&self, path: &WsPath) -> Option<&Row> {
-        self.rows.get(path).filter(|row| row.what != What::Unseen && !self.hidden.contains(path))
+        self.rows.get(path).filter(|row| row.what != RowKind::Unseen && !self.hidden.contains(path))
     }
 
     /// What lies below a folder.
@@ -149,7 +149,7 @@ impl Tree {
             }
             let now = Row::of(&row);
             self.places.insert(row.id, row.path.clone());
-            if now.what == What::Unseen {
+            if now.what == RowKind::Unseen {
                 self.unseen.insert(row.path.clone());
             }
             let old = self.rows.insert(row.path.clone(), now);
@@ -165,7 +165,8 @@ impl Tree {
     fn hide(&mut self, before: &mut HashMap<WsPath, Option<Row>>) {
         let above: HashSet<WsPath> = self.unseen.iter().flat_map(WsPath::ancestors).collect();
         let is_for_unseen = |folder: &WsPath| {
-            !folder.is_root() && self.below(folder).all(|(path, row)| row.what == What::Unseen || above.contains(path))
+            !folder.is_root()
+                && self.below(folder).all(|(path, row)| row.what == RowKind::Unseen || above.contains(path))
         };
         let hidden: HashSet<WsPath> = above.iter().filter(|folder| is_for_unseen(folder)).cloned().collect();
         for changed in hidden.symmetric_difference(&self.hidden) {

@@ -1,15 +1,15 @@
 //! Running programs in a folder.
 
-mod aside;
-mod findings;
 mod in_place;
+mod isolated;
+mod merge_result;
 mod moves;
-mod private;
+mod private_dir;
 mod snapshot;
 
 use super::FolderWorkspace;
-use aside::Aside;
-use in_place::InPlace;
+use in_place::InPlaceCheckout;
+use isolated::IsolatedCheckout;
 use toolrest_core::{Checkout, CheckoutMode, CheckoutOptions, Result, ToolError};
 use toolrest_store::unreadable_settings;
 
@@ -19,8 +19,8 @@ impl FolderWorkspace {
         let (workspace, keep) = (self.clone(), options.keep);
         let open = move || -> Result<Box<dyn Checkout>> {
             Ok(match options.mode {
-                CheckoutMode::Aside => Box::new(Aside::open(workspace, settings, keep)?),
-                CheckoutMode::InPlace => Box::new(InPlace::open(workspace, settings, keep)?),
+                CheckoutMode::Isolated => Box::new(IsolatedCheckout::open(workspace, settings, keep)?),
+                CheckoutMode::InPlace => Box::new(InPlaceCheckout::open(workspace, settings, keep)?),
             })
         };
         tokio::task::spawn_blocking(open).await.map_err(ToolError::internal)?

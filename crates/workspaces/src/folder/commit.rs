@@ -1,11 +1,11 @@
 //! Changing a folder.
 
-use super::cleared::{Cleared, WithoutCleared};
 use super::disk::{below_root, path_of, shown};
-use super::errors::{Attempt, told};
+use super::errors::{Attempt, to_tool_error};
 use super::history_limit::kept_bytes;
-use super::overlay::{Overlay, Standing, overlay};
+use super::reconcile::{BaseState, Reconciled, reconcile};
 use super::steps::Steps;
+use super::unversioned_removals::{UnversionedRemovals, WithoutCleared};
 use super::{Folder, FolderWorkspace};
 use std::{
     collections::{BTreeMap, btree_map::Entry},
@@ -33,9 +33,15 @@ const RECORD_PATIENCE: Duration = Duration::from_secs(5);
 
 impl FolderWorkspace {
     /// Makes the changes, to the end, also if the caller goes away meanwhile.
-    pub(super) async fn commit_on_disk(&self, changes: Changeset, besides: Besides, cx: &CallCx) -> Result<Commit> {
+    pub(super) async fn commit_on_disk(
+        &self,
+        changes: Changeset,
+        besides: CommitExtras,
+        cx: &CallCx,
+    ) -> Result<Commit> {
         let (changes, contents) = prepare(as_files(changes), Compression::WherePays).await?;
-        let (commit, warnings) = self.in_turn(cx, move |job, turn| job.run(turn, &changes, contents, besides)).await?;
+        let (commit, warnings) =
+            self.with_folder_lock(cx, move |job, turn| job.run(turn, &changes, contents, besides)).await?;
         for warning in warnings {
             cx.warn(warning);
         }
@@ -43,13 +49,13 @@ impl FolderWorkspace {
     }
 
     /// Waits until nobody else changes the folder, and works on it to the end.
-    pub(super) async fn in_turn<T: Send + 'static>(
+    pub(super) async fn with_folder_lock<T: Send + 'static>(
         &self,
         cx: &CallCx,
         work: impl FnOnce(&Job, &mut Turn<'_>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let own_turn = Arc::clone(&self.folder.turn).lock_owned().await;
-        let place = self.explorer.commit_place().await;
+        let place = self.walk_pool.commit_place().await;
         let job = Job {
             store: Arc::clone(&self.store),
             folder: Arc::clone(&self.folder),
@@ -79,7 +85,7 @@ impl Folder {
 
     /// Keeps what a crash interrupted, if its changes were made.
     pub(crate) fn recover(&self, store: &dyn Store, runtime: &Handle) -> Result<()> {
-        let fail = |error: Error| told(&error, &WsPath::root(), Attempt::Write);
+        let fail = |error: Error| to_tool_error(&error, &WsPath::root(), Attempt::Write);
         let mut turn = self.disk.root.turn(&self.journal_dir).map_err(fail)?;
         settle(&mut turn, store, runtime)
     }
@@ -103,7 +109,7 @@ fn settle(turn: &mut Turn<'_>, store: &dyn Store, runtime: &Handle) -> Result<()
             Ok(()) => Record::Kept,
         }
     };
-    let recovered = turn.recover(keep).map_err(|error| told(&error, &WsPath::root(), Attempt::Write))?;
+    let recovered = turn.recover(keep).map_err(|error| to_tool_error(&error, &WsPath::root(), Attempt::Write))?;
     if let Some(recovered) = recovered {
         tracing::info!(outcome = ?recovered.outcome, kept = ?recovered.kept, "settled an interrupted commit");
     }
@@ -118,8 +124,8 @@ fn will_pass(kind: ErrorKind) -> bool {
 
 /// What goes with a changeset, but is no change that history knows.
 #[derive(Default)]
-pub(super) struct Besides {
-    pub(super) cleared: Cleared,
+pub(super) struct CommitExtras {
+    pub(super) unversioned_removals: UnversionedRemovals,
     pub(super) made_by: MadeBy,
 }
 
@@ -148,16 +154,17 @@ impl Job {
         turn: &mut Turn<'_>,
         changes: &Changeset,
         contents: Vec<Option<Prepared>>,
-        Besides { mut cleared, made_by }: Besides,
+        CommitExtras { mut unversioned_removals, made_by }: CommitExtras,
     ) -> Result<(Commit, Vec<Notice>)> {
         let (disk, root) = (&self.folder.disk, &self.folder.disk.root);
         let at = now();
         let links = self.links_in_the_way(changes)?;
         let mut warnings: Vec<Notice> = links.iter().map(|path| gave_way(path)).collect();
-        cleared.add(links);
-        let (seen, mut planned) = self.plan(&WithoutCleared { disk, cleared: &cleared }, changes, &contents, at)?;
+        unversioned_removals.add(links);
+        let (seen, mut planned) =
+            self.plan(&WithoutCleared { disk, unversioned_removals: &unversioned_removals }, changes, &contents, at)?;
         let Some(id) = planned.commit_id() else {
-            cleared.clear(turn)?;
+            unversioned_removals.clear(turn)?;
             return Ok((planned.into_commit(None, at), Vec::new()));
         };
 
@@ -166,7 +173,7 @@ impl Job {
         planned.ops = with_emptied_folders(seen.ops, planned.ops);
         let touched = steps.touched.clone();
         let only_touches = steps.is_empty();
-        let mut disk_changes = cleared.changes(root)?;
+        let mut disk_changes = unversioned_removals.changes(root)?;
         disk_changes.extend(steps.into_changes(&written)?);
         let outcomes = std::mem::take(&mut planned.outcomes);
         let mut kept = once_each(seen.contents.into_iter().chain(contents.into_iter().flatten()));
@@ -181,10 +188,12 @@ impl Job {
         warnings.extend(seen.too_large.iter().map(not_kept));
         let open = |path: WsPath| match root.open_to_touch(below_root(&path), self.folder.repositories) {
             Ok(file) => Ok((path, file)),
-            Err(error) => Err(told(&error, &path, Attempt::Write)),
+            Err(error) => Err(to_tool_error(&error, &path, Attempt::Write)),
         };
         let touched = touched.into_iter().map(open).collect::<Result<Vec<_>>>()?;
-        let touch = |(path, file): &(WsPath, ToTouch)| file.touch().map_err(|error| told(&error, path, Attempt::Write));
+        let touch = |(path, file): &(WsPath, ToTouch)| {
+            file.touch().map_err(|error| to_tool_error(&error, path, Attempt::Write))
+        };
         if only_touches {
             touched.iter().try_for_each(touch)?;
             self.runtime.block_on(self.store.record(commit))?;
@@ -240,7 +249,7 @@ impl Job {
     }
 
     /// Records changes that are on disk already, made to what stood there before by a process or by others while it ran.
-    pub(super) fn record_made(&self, before: &dyn Standing, changes: Changeset) -> Result<Option<CommitId>> {
+    pub(super) fn record_made(&self, before: &dyn BaseState, changes: Changeset) -> Result<Option<CommitId>> {
         let (changes, contents) = self.runtime.block_on(prepare(as_files(changes), Compression::WherePays))?;
         let at = now();
         let (seen, mut planned) = self.plan(before, &changes, &contents, at)?;
@@ -258,15 +267,15 @@ impl Job {
     /// Plans changes to what stood in the folder before.
     fn plan(
         &self,
-        before: &dyn Standing,
+        before: &dyn BaseState,
         changes: &Changeset,
         contents: &[Option<Prepared>],
         at: Timestamp,
-    ) -> Result<(Overlay, Plan)> {
+    ) -> Result<(Reconciled, Plan)> {
         let mut view = self.runtime.block_on(self.store.recorded(self.access, changes))?.0;
         let mut needs = Needs::of(changes);
         needs.learn(&view.ids);
-        let seen = overlay(before, changes, &needs, &mut view, at)?;
+        let seen = reconcile(before, changes, &needs, &mut view, at)?;
         let planned = plan(changes, contents, view, at)?;
         Ok((seen, planned))
     }
@@ -324,7 +333,7 @@ pub(super) fn failed(error: &Error) -> ToolError {
     match &error.kind {
         // Somebody else came between looking and doing.
         DiskError::NotFound | DiskError::Exists => ToolError::stale(&path, None),
-        _ => told(error, &path, Attempt::Write),
+        _ => to_tool_error(error, &path, Attempt::Write),
     }
 }
 

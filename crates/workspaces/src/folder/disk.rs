@@ -1,8 +1,8 @@
 //! What stands in the folder.
 
 use super::HistoryLimits;
-use super::errors::{Attempt, told};
-use super::overlay::Standing;
+use super::errors::{Attempt, to_tool_error};
+use super::reconcile::BaseState;
 use std::{
     collections::BTreeSet,
     io::{self, Read},
@@ -50,17 +50,17 @@ pub(super) struct Budget {
 }
 
 /// What was seen at a path, with all that a changeset may need to know of it.
-pub(super) struct Seen {
+pub(super) struct DiskState {
     pub(super) file_type: FileType,
     /// Its type and permissions.
     pub(super) mode: u32,
     pub(super) modified: Timestamp,
     /// Of what is not a folder.
-    pub(super) content: Option<SeenContent>,
+    pub(super) content: Option<DiskContent>,
 }
 
 /// The content of a file, or what a link says.
-pub(super) struct SeenContent {
+pub(super) struct DiskContent {
     pub(super) hash: ContentHash,
     pub(super) form: Form,
     pub(super) size: i64,
@@ -91,7 +91,7 @@ impl Disk {
 
     /// Reads a file. The content of one that has more than so many bytes is left out.
     pub(super) fn read(&self, path: &WsPath, recorded: Option<Entry>, most_bytes: u64) -> Result<File> {
-        let fail = |error| told(&error, path, Attempt::Read);
+        let fail = |error| to_tool_error(&error, path, Attempt::Read);
         let found = match self.root.read(below_root(path), most_bytes) {
             Ok(found) => found,
             Err(Error { kind: DiskError::TooLarge { size_bytes, .. }, .. }) => {
@@ -134,13 +134,13 @@ impl Disk {
         folder: &WsPath,
         depth: Depth,
         limit: usize,
-        made_by_the_system: Vec<Listed>,
+        virtual_paths: Vec<Listed>,
     ) -> Result<Listing> {
         let fits = |listed: &Listed| match depth {
             Depth::Children => listed.path.parent().as_ref() == Some(folder),
             Depth::Descendants => listed.path.is_below(folder),
         };
-        let shown: Vec<Listed> = with_folders(made_by_the_system).into_iter().filter(fits).collect();
+        let shown: Vec<Listed> = with_folders(virtual_paths).into_iter().filter(fits).collect();
         let depth = if depth == Depth::Children { 1 } else { usize::MAX };
         let more = limit.saturating_add(1);
         let (listing, skipped) = match self.root.list(below_root(folder), ListOptions { depth, limit: more }) {
@@ -150,7 +150,7 @@ impl Disk {
                 let is_there = self.metadata(folder)?.is_some();
                 return Err(if is_there { not_a_folder(folder) } else { ToolError::file_not_found(folder) });
             }
-            Err(error) => return Err(told(&error, folder, Attempt::Read)),
+            Err(error) => return Err(to_tool_error(&error, folder, Attempt::Read)),
         };
         let mut entries: Vec<Listed> = Vec::with_capacity(listing.len() + shown.len());
         let mut unnamed = 0;
@@ -193,19 +193,19 @@ impl Disk {
     }
 
     /// The paths of what is in a folder, with what the system shows in it besides.
-    pub(super) fn names(&self, folder: &WsPath, limit: usize, made_by_the_system: Vec<Listed>) -> Result<Vec<WsPath>> {
-        let shown = with_folders(made_by_the_system).into_iter().map(|shown| shown.path);
+    pub(super) fn names(&self, folder: &WsPath, limit: usize, virtual_paths: Vec<Listed>) -> Result<Vec<WsPath>> {
+        let shown = with_folders(virtual_paths).into_iter().map(|shown| shown.path);
         let mut names: BTreeSet<WsPath> = shown.filter(|path| path.parent().as_ref() == Some(folder)).collect();
         match self.root.list(below_root(folder), ListOptions { depth: 1, limit }) {
             Ok(listing) => names.extend(listing.entries.iter().filter_map(|found| named(folder, &found.path))),
             Err(error) if matches!(error.kind, DiskError::NotFound) && !names.is_empty() => {}
-            Err(error) => return Err(told(&error, folder, Attempt::Read)),
+            Err(error) => return Err(to_tool_error(&error, folder, Attempt::Read)),
         }
         Ok(names.into_iter().take(limit).collect())
     }
 
-    fn content(&self, path: &WsPath, budget: &mut Budget) -> Result<SeenContent> {
-        let fail = |error| told(&error, path, Attempt::Read);
+    fn content(&self, path: &WsPath, budget: &mut Budget) -> Result<DiskContent> {
+        let fail = |error| to_tool_error(&error, path, Attempt::Read);
         let mut reader = self.root.open_reader(below_root(path)).map_err(fail)?;
         let size = reader.metadata().size_bytes;
         budget.read_bytes = budget.read_bytes.checked_sub(size).ok_or_else(|| too_much(path, size))?;
@@ -217,7 +217,7 @@ impl Disk {
         }
         let hash = reader.hash().map_err(ToolError::internal)?;
         let form = self.sniffed(below_root(path));
-        Ok(SeenContent { hash: ContentHash(hash.0), form, size: size_of(size), content: None })
+        Ok(DiskContent { hash: ContentHash(hash.0), form, size: size_of(size), content: None })
     }
 
     fn metadata(&self, path: &WsPath) -> Result<Option<Metadata>> {
@@ -228,7 +228,7 @@ impl Disk {
         match self.root.stat(below_root(path), links) {
             Ok(metadata) => Ok(Some(metadata)),
             Err(error) if matches!(error.kind, DiskError::NotFound | DiskError::NotAFolder) => Ok(None),
-            Err(error) => Err(told(&error, path, Attempt::Read)),
+            Err(error) => Err(to_tool_error(&error, path, Attempt::Read)),
         }
     }
 
@@ -260,13 +260,13 @@ fn sniff(reader: impl Read) -> io::Result<Option<Form>> {
     Ok(encoding.map(|encoding| if encoding == Encoding::Utf8 && !has_mark { Form::Text } else { Form::Encoded }))
 }
 
-impl Standing for Disk {
+impl BaseState for Disk {
     fn budget(&self) -> Budget {
         Budget { kept_bytes: self.limits.commit_bytes, read_bytes: READ_FOR_COMMIT_MOST_BYTES }
     }
 
     /// A link that is about to be taken away is seen as what it is; otherwise, as what it leads to.
-    fn look(&self, path: &WsPath, links: Links, budget: &mut Budget) -> Result<Option<Seen>> {
+    fn read_state(&self, path: &WsPath, links: Links, budget: &mut Budget) -> Result<Option<DiskState>> {
         let Some(own) = self.metadata_with(path, Links::Keep)? else { return Ok(None) };
         let behind = match own.kind {
             Kind::Symlink if links == Links::Follow => self.root.stat(below_root(path), Links::Follow).ok(),
@@ -274,7 +274,7 @@ impl Standing for Disk {
         };
         let metadata = behind.unwrap_or(own);
         let modified = timestamp(metadata.modified);
-        let seen = |file_type, kind, content| Seen { file_type, mode: kind | metadata.mode, modified, content };
+        let seen = |file_type, kind, content| DiskState { file_type, mode: kind | metadata.mode, modified, content };
         Ok(Some(match metadata.kind {
             Kind::Folder => seen(FileType::Folder, TYPE_FOLDER, None),
             Kind::File => {
@@ -283,15 +283,17 @@ impl Standing for Disk {
                 seen(file_type, TYPE_FILE, Some(content))
             }
             Kind::Symlink => {
-                let target =
-                    self.root.read_link(below_root(path)).map_err(|error| told(&error, path, Attempt::Read))?;
+                let target = self
+                    .root
+                    .read_link(below_root(path))
+                    .map_err(|error| to_tool_error(&error, path, Attempt::Read))?;
                 seen(FileType::File, MODE_OF_LINK, Some(small(Content::Bytes(target))?))
             }
             Kind::Other => seen(FileType::File, 0, Some(small(Content::Bytes(Vec::new()))?)),
         }))
     }
 
-    fn look_at_kind(&self, path: &WsPath) -> Result<Option<Seen>> {
+    fn stat_kind(&self, path: &WsPath) -> Result<Option<DiskState>> {
         // A link that leads nowhere is in the way as a file is.
         let metadata = match self.metadata(path)? {
             None => self.metadata_with(path, Links::Keep)?,
@@ -303,7 +305,7 @@ impl Standing for Disk {
             Kind::Folder => (FileType::Folder, TYPE_FOLDER),
             _ => (FileType::File, TYPE_FILE),
         };
-        Ok(Some(Seen { file_type, mode: kind | metadata.mode, modified, content: None }))
+        Ok(Some(DiskState { file_type, mode: kind | metadata.mode, modified, content: None }))
     }
 
     fn paths_below(&self, folder: &WsPath) -> Result<(Vec<WsPath>, usize)> {
@@ -328,7 +330,7 @@ impl Disk {
             Err(error) if matches!(error.kind, DiskError::NotFound | DiskError::NotAFolder) => {
                 return Ok((Vec::new(), 0));
             }
-            Err(error) => return Err(told(&error, folder, Attempt::Read)),
+            Err(error) => return Err(to_tool_error(&error, folder, Attempt::Read)),
         };
         let counted = || listing.entries.iter().filter(|entry| counts(&below_root(folder).join(&entry.path)));
         let paths: Vec<WsPath> = counted().filter_map(|entry| named(folder, &entry.path)).collect();
@@ -376,7 +378,7 @@ fn with_folders(files: Vec<Listed>) -> Vec<Listed> {
     listed
 }
 
-pub(super) fn small(content: Content) -> Result<SeenContent> {
+pub(super) fn small(content: Content) -> Result<DiskContent> {
     let size = match &content {
         Content::Text(text) => text.len(),
         Content::Encoded(text) => text.as_bytes().len(),
@@ -384,7 +386,7 @@ pub(super) fn small(content: Content) -> Result<SeenContent> {
         Content::Json(json) => json.as_str().len(),
     };
     let size = i64::try_from(size).map_err(ToolError::internal)?;
-    Ok(SeenContent { hash: content.hash()?, form: content.form(), size, content: Some(content) })
+    Ok(DiskContent { hash: content.hash()?, form: content.form(), size, content: Some(content) })
 }
 
 fn file(path: &WsPath, found: toolrest_directory::Content, recorded: Option<Entry>) -> File {
@@ -395,7 +397,7 @@ fn file(path: &WsPath, found: toolrest_directory::Content, recorded: Option<Entr
 
 fn too_much(path: &WsPath, size: u64) -> ToolError {
     let message = format!(
-        "{path} has {size} bytes, and a commit can look at {READ_FOR_COMMIT_MOST_BYTES} at most to record what it \
+        "{path} has {size} bytes, and a commit can read_state at {READ_FOR_COMMIT_MOST_BYTES} at most to record what it \
          changes; change fewer files at once, or this one without the server. Nothing was written"
     );
     ToolError::new(ErrorKind::PayloadTooLarge, message).detail("path", path.as_str())

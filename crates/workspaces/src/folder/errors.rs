@@ -11,7 +11,7 @@ pub(super) enum Attempt {
 }
 
 /// Tells of a failure at a path.
-pub(super) fn told(error: &Error, path: &WsPath, attempt: Attempt) -> ToolError {
+pub(super) fn to_tool_error(error: &Error, path: &WsPath, attempt: Attempt) -> ToolError {
     let say = |kind, message: String| ToolError::new(kind, message).detail("path", path.as_str());
     match &error.kind {
         DiskError::Outside => {

@@ -3,14 +3,14 @@
 use super::FolderWorkspace;
 use std::{collections::BTreeSet, sync::Arc};
 use toolrest_core::{
-    Depth, ErrorKind, FileFound, FileType, FilesFound, Find, Found, IgnoredFiles, Listed, PathFilter, Result, Search,
+    Depth, ErrorKind, FileFound, FileType, Find, FindResult, Found, IgnoredFiles, Listed, PathFilter, Result, Search,
     WsPath,
 };
 use toolrest_store::search::FoundLines;
 
 impl FolderWorkspace {
     /// Finds files on disk and among those that the system shows.
-    pub(super) async fn find_everywhere(&self, find: Find) -> Result<FilesFound> {
+    pub(super) async fn find_everywhere(&self, find: Find) -> Result<FindResult> {
         let fits = |path: &WsPath| match find.depth {
             Depth::Children => path.parent().as_ref() == Some(&find.folder),
             Depth::Descendants => path.is_below(&find.folder),
@@ -20,7 +20,7 @@ impl FolderWorkspace {
         let shown: Vec<Listed> = shown.into_iter().filter(|file| fits(&file.path)).collect();
         let limit = find.limit;
         let root = Arc::clone(&self.folder.disk.root);
-        let found = self.explorer.find(self.access, root, find).await;
+        let found = self.walk_pool.find(self.access, root, find).await;
         let mut found = or_nothing(found, is_shown)?;
         if !shown.is_empty() {
             found.total += shown.len();
@@ -39,7 +39,7 @@ impl FolderWorkspace {
         let shown: BTreeSet<String> =
             shown.into_iter().filter(|file| is_within(&file.path)).map(|file| file.path.as_str().to_owned()).collect();
         let root = Arc::clone(&self.folder.disk.root);
-        let found = self.explorer.search(self.access, root, search.clone()).await;
+        let found = self.walk_pool.search(self.access, root, search.clone()).await;
         let found = or_nothing(found, !shown.is_empty())?;
         if shown.is_empty() {
             return Ok(found);

@@ -3,11 +3,11 @@
 use super::disk::{below_root, timestamp};
 use super::walk;
 use std::sync::atomic::{AtomicBool, Ordering};
-use toolrest_core::{ErrorKind, FileFound, FilesFound, Find, Interrupt, Result, ToolError, WsPath};
+use toolrest_core::{ErrorKind, FileFound, Find, FindResult, Interrupt, Result, ToolError, WsPath};
 use toolrest_directory::{Files, Metadata, PassedOver, Paths, Root, Visitor};
 
 /// Finds files.
-pub fn find(root: &Root, find: &Find, interrupt: &Interrupt, threads: usize) -> Result<FilesFound> {
+pub fn find(root: &Root, find: &Find, interrupt: &Interrupt, threads: usize) -> Result<FindResult> {
     let options = walk::options(&find.folder, find.depth, find.ignored, threads);
     let failed = |error| walk::failed(&error, &find.folder);
     let finding = Finding { find, interrupt, was_stopped: AtomicBool::new(false) };
@@ -15,7 +15,7 @@ pub fn find(root: &Root, find: &Find, interrupt: &Interrupt, threads: usize) -> 
     if finding.was_stopped.into_inner() {
         return Err(ToolError::new(ErrorKind::Cancelled, "Looking for files was stopped"));
     }
-    let mut found = FilesFound::default();
+    let mut found = FindResult::default();
     let mut files: Vec<Paths> = Vec::new();
     for Kept { files: more, passed_over } in kept {
         files.extend(more);

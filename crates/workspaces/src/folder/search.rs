@@ -2,7 +2,7 @@
 
 use super::contents::{Contents, Outcome};
 use super::disk::below_root;
-use super::errors::{Attempt, told};
+use super::errors::{Attempt, to_tool_error};
 use super::walk;
 use std::{
     collections::BTreeMap,
@@ -42,12 +42,13 @@ pub fn search(
     match root.walk(below_root(within), options, &searching) {
         Ok(_) => searching.result(),
         Err(error) if matches!(error.kind, DiskError::NotAFolder) => {
-            let file = root.open_reader(below_root(within)).map_err(|error| told(&error, within, Attempt::Read))?;
+            let file =
+                root.open_reader(below_root(within)).map_err(|error| to_tool_error(&error, within, Attempt::Read))?;
             let mut found = FoundLines::default();
             searching.search_file(file, || within.clone(), &mut found, &mut Contents::default())?;
             Ok(FoundLines::together([found], search))
         }
-        Err(error) => Err(told(&error, within, Attempt::Read)),
+        Err(error) => Err(to_tool_error(&error, within, Attempt::Read)),
     }
 }
 

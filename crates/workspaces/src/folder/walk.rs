@@ -1,6 +1,6 @@
 //! How walks through a folder are made for searching it and finding files in it.
 
-use super::errors::{Attempt, told};
+use super::errors::{Attempt, to_tool_error};
 use toolrest_core::{Depth, IgnoredFiles, MAX_PATH_BYTES, ToolError, WsPath};
 use toolrest_directory::{Error, ErrorKind as DiskError, Heed, WalkOptions};
 use toolrest_store::not_a_folder;
@@ -27,6 +27,6 @@ pub(super) fn options(folder: &WsPath, depth: Depth, ignored: IgnoredFiles, thre
 pub(super) fn failed(error: &Error, folder: &WsPath) -> ToolError {
     match error.kind {
         DiskError::NotAFolder => not_a_folder(folder),
-        _ => told(error, folder, Attempt::Read),
+        _ => to_tool_error(error, folder, Attempt::Read),
     }
 }

@@ -26,7 +26,7 @@ impl Folder {
             let (sender, _) = broadcast::channel(BEHIND_MOST);
             let tell = sender.clone();
             let sink = move |events: Vec<Event>| {
-                for event in events.into_iter().filter_map(told) {
+                for event in events.into_iter().filter_map(to_tool_error) {
                     // Nobody listening is no fault.
                     let _ = tell.send(event);
                 }
@@ -44,7 +44,7 @@ impl Folder {
 }
 
 /// An event by the paths of the workspace; none where no path can name what it is about.
-fn told(event: Event) -> Option<FileEvent> {
+fn to_tool_error(event: Event) -> Option<FileEvent> {
     Some(match event {
         Event::Created(path) => FileEvent::Created { path: path_of(&path)? },
         Event::Changed(path) => FileEvent::Changed { path: path_of(&path)? },

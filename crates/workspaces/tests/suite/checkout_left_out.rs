@@ -6,7 +6,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use toolrest_core::{CheckedIn, KeepLimits, LeftOutReason};
-use toolrest_workspaces::CheckoutsKept;
+use toolrest_workspaces::CheckoutRetention;
 
 on_both_stores!(
     ignored_files_stay_in_the_folder_without_versions,
@@ -219,7 +219,7 @@ async fn names_that_no_path_can_have_are_left_out(room: Room) {
 }
 
 async fn a_deep_tree_is_left_out_and_removed(room: Room) {
-    let kept = CheckoutsKept { folders: 0, ..CheckoutsKept::default() };
+    let kept = CheckoutRetention { folders: 0, ..CheckoutRetention::default() };
     let scene = Scene::keeping(&room, kept);
     let checked_in = scene
         .run(|folder| {

@@ -9,10 +9,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
 use toolrest_core::{
-    AllowAll, CallCx, Caller, Change, CheckedIn, Checkout, CheckoutMode, CheckoutOptions, Content, Engine, FileType,
-    Ground, JsonText, KeepLimits, LeftOutReason, Limits, Parents, ProgramChangeKind, Put, Role, Toolsets, UserId,
+    AllowAll, CallCx, Caller, Change, CheckedIn, Checkout, CheckoutMode, CheckoutOptions, Content, Engine,
+    ExecutionRoot, FileType, JsonText, KeepLimits, LeftOutReason, Limits, Parents, ProgramChangeKind, Put, Role,
+    Toolsets, UserId,
 };
-use toolrest_workspaces::{CheckoutsKept, FolderOptions, Scratch, StoredWorkspaces};
+use toolrest_workspaces::{CheckoutRetention, FolderOptions, Scratch, StoredWorkspaces};
 
 pub(crate) struct Scene {
     pub(crate) room: Room,
@@ -22,10 +23,10 @@ pub(crate) struct Scene {
 
 impl Scene {
     pub(crate) fn of(room: &Room) -> Self {
-        Self::keeping(room, CheckoutsKept::default())
+        Self::keeping(room, CheckoutRetention::default())
     }
 
-    pub(crate) fn keeping(room: &Room, kept: CheckoutsKept) -> Self {
+    pub(crate) fn keeping(room: &Room, kept: CheckoutRetention) -> Self {
         let scratch = tempfile::tempdir().unwrap();
         let own = Scratch::open(scratch.path()).unwrap();
         let workspaces = StoredWorkspaces::new(Arc::clone(&room.store), FolderOptions::default(), own).keeping(kept);
@@ -39,7 +40,7 @@ impl Scene {
     }
 
     pub(crate) async fn cx_of(&self, user: UserId, need: Role) -> CallCx {
-        self.engine.outside_tools("test", self.room.workspace, Caller { user }, need).await.unwrap()
+        self.engine.rest_context("test", self.room.workspace, Caller { user }, need).await.unwrap()
     }
 
     pub(crate) async fn check_out(&self) -> Program {
@@ -48,8 +49,8 @@ impl Scene {
 
     pub(crate) async fn check_out_keeping(&self, keep: KeepLimits) -> Program {
         let cx = self.cx().await;
-        let checkout = cx.workspace.check_out(CheckoutOptions { mode: CheckoutMode::Aside, keep }).await.unwrap();
-        let Ground::Folder(folder) = checkout.ground() else { panic!("no folder") };
+        let checkout = cx.workspace.check_out(CheckoutOptions { mode: CheckoutMode::Isolated, keep }).await.unwrap();
+        let ExecutionRoot::Folder(folder) = checkout.execution_root() else { panic!("no folder") };
         Program { cx, checkout, folder: folder.path }
     }
 

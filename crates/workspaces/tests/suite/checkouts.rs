@@ -11,7 +11,7 @@ use std::time::Duration;
 use toolrest_core::{
     Change, CheckedIn, CheckoutMode, CheckoutOptions, Content, ErrorKind, FileType, KeepLimits, Removal, Role,
 };
-use toolrest_workspaces::CheckoutsKept;
+use toolrest_workspaces::CheckoutRetention;
 
 on_both_stores!(
     programs_see_each_type_of_file_as_its_text,
@@ -244,7 +244,7 @@ async fn strangers_are_refused_before_anything_is_made(room: Room) {
     let scene = Scene::of(&room);
     let stranger = new_user(&*room.store).await;
     let cx = scene.cx_of(stranger, Role::Editor).await;
-    let options = CheckoutOptions { mode: CheckoutMode::Aside, keep: KeepLimits::default() };
+    let options = CheckoutOptions { mode: CheckoutMode::Isolated, keep: KeepLimits::default() };
     let refused = cx.workspace.check_out(options).await.err().unwrap();
     assert_eq!((refused.kind, scene.folders()), (ErrorKind::Forbidden, 0));
 }
@@ -278,7 +278,7 @@ async fn a_free_folder_is_used_again(room: Room) {
 }
 
 async fn folders_that_are_not_used_are_removed(room: Room) {
-    let kept = CheckoutsKept { idle: Duration::from_millis(20), ..CheckoutsKept::default() };
+    let kept = CheckoutRetention { idle: Duration::from_millis(20), ..CheckoutRetention::default() };
     let scene = Scene::keeping(&room, kept);
     scene.run(|_| ()).await;
     until(|| scene.folders() == 0).await;
@@ -368,7 +368,7 @@ async fn who_is_refused_leaves_no_doubt_behind(room: Room) {
     // What is in doubt is looked at before the next program, and this would be found.
     fs::write(path.join("unseen"), "u").unwrap();
     let stranger = new_user(&*room.store).await;
-    let options = CheckoutOptions { mode: CheckoutMode::Aside, keep: KeepLimits::default() };
+    let options = CheckoutOptions { mode: CheckoutMode::Isolated, keep: KeepLimits::default() };
     let refused = scene.cx_of(stranger, Role::Editor).await.workspace.check_out(options).await;
     assert_eq!(refused.err().unwrap().kind, ErrorKind::Forbidden);
     let next = scene.check_out().await;

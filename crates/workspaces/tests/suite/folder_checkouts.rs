@@ -5,7 +5,7 @@ use crate::programs::{changes, left_out, named, run, tree, write};
 use crate::room::{Room, on_both_stores, path, put};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, chown};
-use toolrest_core::{Changeset, CheckedIn, Ground, HeldFolder, KeepLimits, LeftOutReason};
+use toolrest_core::{Changeset, CheckedIn, ExecutionRoot, FolderHandle, KeepLimits, LeftOutReason};
 
 on_both_stores![
     what_a_program_did_becomes_one_commit_that_can_be_undone,
@@ -113,7 +113,7 @@ async fn what_somebody_else_changed_stands_and_the_programs_version_is_beside_it
     let mut checkout = pair.check_out(KeepLimits::default()).await;
     let script = "echo mine > both; echo agreed > same; rm removed; rm -r d; echo mine > new; rm t; mkdir t; echo in > t/in; \
                   rm -r f; echo file > f";
-    run(&checkout.ground(), script);
+    run(&checkout.execution_root(), script);
     let theirs = [
         ("both", "theirs"),
         ("same", "agreed\n"),
@@ -154,8 +154,8 @@ async fn two_programs_at_once_both_keep_their_results(room: Room) {
     write(pair.root.path(), &[("shared", "old"), ("d/a", "a"), ("d/b", "b")]);
     let (mut one, mut other) =
         (pair.check_out(KeepLimits::default()).await, pair.check_out(KeepLimits::default()).await);
-    run(&one.ground(), "echo one > shared; echo one > d/a; echo one > one");
-    run(&other.ground(), "echo other > shared; echo other > d/b; echo other > other");
+    run(&one.execution_root(), "echo one > shared; echo one > d/a; echo one > one");
+    run(&other.execution_root(), "echo other > shared; echo other > d/b; echo other > other");
     let (first, second) = tokio::join!(pair.check_in(&mut one), pair.check_in(&mut other));
     assert_eq!(
         (pair.text("d/a"), pair.text("d/b"), pair.text("one"), pair.text("other")),
@@ -253,10 +253,10 @@ async fn a_view_that_is_dropped_leaves_no_trace() {
     let pair = on_sqlite().await;
     write(pair.root.path(), &[("f", "f")]);
     let checkout = pair.check_out(KeepLimits::default()).await;
-    let Ground::Overlay { private: HeldFolder { path: private, .. }, .. } = checkout.ground() else {
+    let ExecutionRoot::Overlay { private: FolderHandle { path: private, .. }, .. } = checkout.execution_root() else {
         panic!("no view")
     };
-    run(&checkout.ground(), "echo new > f; mkdir closed; chmod 000 closed");
+    run(&checkout.execution_root(), "echo new > f; mkdir closed; chmod 000 closed");
     assert!(private.join("upper/f").exists());
     drop(checkout);
     assert!(!private.exists());
@@ -281,10 +281,10 @@ async fn checking_in_twice_changes_nothing_more() {
     let pair = on_sqlite().await;
     write(pair.root.path(), &[("f", "f"), ("g", "g")]);
     let mut checkout = pair.check_out(KeepLimits::default()).await;
-    run(&checkout.ground(), "echo new > f; rm g");
+    run(&checkout.execution_root(), "echo new > f; rm g");
     assert!(pair.check_in(&mut checkout).await.commit.is_some());
     assert_eq!(pair.check_in(&mut checkout).await, CheckedIn::default());
-    run(&checkout.ground(), "test ! -e g; echo newer >> f");
+    run(&checkout.execution_root(), "test ! -e g; echo newer >> f");
     assert_eq!(changes(&pair.check_in(&mut checkout).await), ["M /f"]);
     assert_eq!(pair.text("f"), "new\nnewer\n");
 }
@@ -310,7 +310,7 @@ async fn what_a_program_made_belongs_to_the_owner_of_the_folder() {
     write(pair.root.path(), &[(".gitignore", "out\n")]);
     chown(pair.root.path(), Some(owner), None).unwrap();
     let mut checkout = pair.check_out(KeepLimits::default()).await;
-    let Ground::Overlay { private: HeldFolder { path: private, .. }, .. } = checkout.ground() else {
+    let ExecutionRoot::Overlay { private: FolderHandle { path: private, .. }, .. } = checkout.execution_root() else {
         panic!("no view")
     };
     for part in ["", "upper", "work"] {

@@ -9,7 +9,7 @@ use toolrest_core::{CheckedIn, KeepLimits};
 /// Runs a script on a view, with another one in the folder itself before what the first did is checked in.
 async fn meanwhile(pair: &Pair, script: &str, theirs: &str) -> CheckedIn {
     let mut checkout = pair.check_out(KeepLimits::default()).await;
-    run(&checkout.ground(), script);
+    run(&checkout.execution_root(), script);
     run_in(pair.root.path(), theirs);
     pair.check_in(&mut checkout).await
 }

@@ -51,7 +51,7 @@ async fn a_commit_that_finds_the_disk_full_changes_nothing_and_can_be_done_later
     let before = tree(folder);
     let mut checkout = pair.check_out(KeepLimits::default()).await;
     let script = "echo new > changed; rm gone; mv d/moved moved; head -c 400000 /dev/zero > large; rm -r out";
-    run(&checkout.ground(), script);
+    run(&checkout.execution_root(), script);
     let error = checkout.check_in(&pair.cx(pair.in_folder).await).await.unwrap_err();
     assert_eq!(error.kind, ErrorKind::StorageFull, "{error:?}");
     assert_eq!((tree(folder), pair.commits().await.len()), (before, 0));
@@ -71,7 +71,7 @@ async fn a_commit_that_may_not_write_everywhere_changes_nothing() {
     write(folder, &[("changed", "old"), ("gone", "old"), ("closed/f", "old"), ("z/last", "old")]);
     let before = tree(folder);
     let mut checkout = pair.check_out(KeepLimits::default()).await;
-    run(&checkout.ground(), "echo new > changed; rm gone; echo new > closed/f; echo new > closed/new; rm -r z");
+    run(&checkout.execution_root(), "echo new > changed; rm gone; echo new > closed/f; echo new > closed/new; rm -r z");
     run_in(folder, "mount --bind closed closed; mount -o remount,bind,ro closed");
     let error = checkout.check_in(&pair.cx(pair.in_folder).await).await.unwrap_err();
     assert_eq!(error.kind, ErrorKind::Forbidden, "{error:?}");
@@ -89,7 +89,7 @@ async fn what_has_no_versions_and_finds_the_disk_full_is_told_with_the_commit() 
     let pair = pair_at(&disk).await;
     write(pair.root.path(), &[(".gitignore", "out*\n"), ("f", "old"), ("out/x", "old")]);
     let mut checkout = pair.check_out(KeepLimits::default()).await;
-    run(&checkout.ground(), "echo new > f; head -c 400000 /dev/zero > out/large; mkdir out2; echo y > out2/y");
+    run(&checkout.execution_root(), "echo new > f; head -c 400000 /dev/zero > out/large; mkdir out2; echo y > out2/y");
     let done = pair.check_in(&mut checkout).await;
     assert_eq!((changes(&done), done.commit), (vec!["M /f".to_owned()], Some(pair.commits().await[0].id)));
     assert!(left_out(&done).contains(&("/out/large", LeftOutReason::Unreadable)), "{done:?}");

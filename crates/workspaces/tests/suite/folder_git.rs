@@ -228,7 +228,7 @@ async fn what_git_follows_stays_in_the_view() {
         echo --unsafe-paths > .git/rebase-apply/apply-opt; printf \"LD_PRELOAD='x'\\n\" > .git/rebase-apply/author-script; \
         printf '[options]\\n strategy = ../x\\n' > .git/sequencer/opts; echo 'x y' > .git/BISECT_NAMES; \
         echo '* filter=x' > .git/info/attributes; mkdir .GIT; echo x > .GIT/config";
-    run(&checkout.ground(), script);
+    run(&checkout.execution_root(), script);
     let done = pair.check_in(&mut checkout).await;
     for name in [
         ".git/objects/info/alternates",
@@ -251,7 +251,7 @@ async fn what_git_follows_stays_in_the_view() {
 /// committed yet.
 async fn between_scan_and_commit(pair: &Pair, script: &str, theirs: &str) -> CheckedIn {
     let mut checkout = pair.check_out(KeepLimits::default()).await;
-    run(&checkout.ground(), script);
+    run(&checkout.execution_root(), script);
     let root = Root::open(pair.root.path()).unwrap();
     let turn = root.turn(pair.journals.path()).unwrap();
     let cx = pair.cx(pair.in_folder).await;

@@ -7,7 +7,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use toolrest_core::{
-    Attribution, Change, Changeset, CheckedIn, CheckoutMode, CheckoutOptions, Destination, Ground, KeepLimits,
+    Attribution, Change, Changeset, CheckedIn, CheckoutMode, CheckoutOptions, Destination, ExecutionRoot, KeepLimits,
     LeftOutReason, Removal,
 };
 
@@ -42,7 +42,9 @@ async fn what_a_program_did_in_place_is_recorded_and_can_be_undone(room: Room) {
     write(folder, &files);
     let before = tree(folder);
     let mut checkout = pair.check_out_in_place(KeepLimits::default()).await;
-    let Ground::Shared { folder: ground, read_only } = checkout.ground() else { panic!("it is not the folder itself") };
+    let ExecutionRoot::Shared { folder: ground, read_only } = checkout.execution_root() else {
+        panic!("it is not the folder itself")
+    };
     assert_eq!(ground.path, folder.canonicalize().unwrap());
     assert_eq!(read_only, [Path::new(".git")]);
     assert_eq!(pair.check_in(&mut checkout).await, nothing());
@@ -200,8 +202,8 @@ async fn what_there_was_no_room_for_is_told_and_not_recorded() {
 }
 
 /// What a program that works on the folder itself may not change.
-fn read_only(ground: Ground) -> Vec<PathBuf> {
-    let Ground::Shared { read_only, .. } = ground else { panic!("it is not the folder itself") };
+fn read_only(ground: ExecutionRoot) -> Vec<PathBuf> {
+    let ExecutionRoot::Shared { read_only, .. } = ground else { panic!("it is not the folder itself") };
     read_only
 }
 
@@ -247,7 +249,7 @@ async fn every_repository_is_kept_from_programs_in_place() {
         "sub/deep/.GIT",
         "worktree/.git",
     ];
-    assert_eq!(read_only(checkout.ground()), expected.map(PathBuf::from));
+    assert_eq!(read_only(checkout.execution_root()), expected.map(PathBuf::from));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

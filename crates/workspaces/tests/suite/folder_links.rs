@@ -162,7 +162,7 @@ async fn what_others_write_to_a_linked_file_stays() {
     write(pair.root.path(), &[(".gitignore", "out\n")]);
     run_in(pair.root.path(), "echo a > x; ln x y; mkdir out; echo a > out/x; ln out/x out/y");
     let mut checkout = pair.check_out(KeepLimits::default()).await;
-    run(&checkout.ground(), "rm x y out/x out/y; echo mine > x; ln x y; echo mine > out/x; ln out/x out/y");
+    run(&checkout.execution_root(), "rm x y out/x out/y; echo mine > x; ln x y; echo mine > out/x; ln out/x out/y");
     run_in(pair.root.path(), "sleep 0.02; echo theirs > x; echo theirs > out/y");
     let done = pair.check_in(&mut checkout).await;
     let mut kept: Vec<String> = done.conflicts.iter().map(|conflict| conflict.path.to_string()).collect();
@@ -171,7 +171,7 @@ async fn what_others_write_to_a_linked_file_stays() {
     assert_eq!(["x", "y", "out/x", "out/y"].map(|name| pair.text(name)), ["theirs\n"; 4]);
     // One of the two names is another file by now: only that one is theirs.
     let mut checkout = pair.check_out(KeepLimits::default()).await;
-    run(&checkout.ground(), "rm x y; echo mine > x; ln x y");
+    run(&checkout.execution_root(), "rm x y; echo mine > x; ln x y");
     run_in(pair.root.path(), "sleep 0.02; rm y; echo other > y");
     let done = pair.check_in(&mut checkout).await;
     assert!(done.conflicts.iter().any(|conflict| conflict.path.as_str() == "/y"));

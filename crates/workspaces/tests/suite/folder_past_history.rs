@@ -156,7 +156,7 @@ async fn what_is_over_the_limits_is_there_without_versions() {
     let keep = KeepLimits { file_bytes: 1000, commit_bytes: 2500, commit_files: 4 };
     let mut checkout = pair.check_out(keep).await;
     run(
-        &checkout.ground(),
+        &checkout.execution_root(),
         "echo less > large; head -c 1500 /dev/zero > huge; for i in 1 2 3; do head -c 900 /dev/zero > d$i; done; mkdir m; for i in $(seq 5); do echo $i > m/$i; done",
     );
     let done = pair.check_in(&mut checkout).await;
@@ -204,7 +204,7 @@ async fn what_is_ignored_goes_along_with_a_folder_that_has_to_go_elsewhere() {
     let folder = pair.root.path();
     write(folder, &[(".gitignore", "out\n"), ("t", "old")]);
     let mut checkout = pair.check_out(KeepLimits::default()).await;
-    run(&checkout.ground(), "rm t; mkdir -p t/out; echo in > t/in; echo built > t/out/x");
+    run(&checkout.execution_root(), "rm t; mkdir -p t/out; echo in > t/in; echo built > t/out/x");
     write(folder, &[("t", "theirs")]);
     let done = pair.check_in(&mut checkout).await;
     let kept_as = done.conflicts[0].kept_as.as_ref().unwrap().without_slash();
@@ -290,7 +290,7 @@ async fn what_somebody_else_changed_stands_though_it_is_ignored() {
     let mut checkout = pair.check_out(KeepLimits::default()).await;
     let script = "echo mine > .env; echo mine > out/both; echo same > out/same; echo mine > out/mine; rm out/removed; \
                   rm -r gone; rm -r again; mkdir again; echo mine > again/z";
-    run(&checkout.ground(), script);
+    run(&checkout.execution_root(), script);
     let theirs = [
         (".env", "theirs"),
         ("out/both", "theirs"),
@@ -323,7 +323,10 @@ async fn a_repository_that_both_changed_is_left_as_the_other_made_it() {
         let folder = pair.root.path();
         write(folder, &[(".git/HEAD", "old"), (".git/refs/a", "old"), (".git/objects/1", "1"), ("f", "f")]);
         let mut checkout = pair.check_out(KeepLimits::default()).await;
-        run(&checkout.ground(), "echo mine > .git/HEAD; echo mine > .git/refs/a; echo 2 > .git/objects/2; echo g > f");
+        run(
+            &checkout.execution_root(),
+            "echo mine > .git/HEAD; echo mine > .git/refs/a; echo 2 > .git/objects/2; echo g > f",
+        );
         write(folder, &[(theirs, "theirs"), (".git/objects/2", "2\n")]);
         let done = pair.check_in(&mut checkout).await;
         assert_eq!((pair.text(theirs), pair.text("f")), ("theirs".into(), "g\n".into()));

@@ -13,7 +13,7 @@ use std::{
 };
 use tempfile::TempDir;
 use toolrest_core::{
-    Depth, ErrorKind, FilesFound, Find, Found, IgnoredFiles, Interrupt, PathFilter, Result, Search, WsPath,
+    Depth, ErrorKind, Find, FindResult, Found, IgnoredFiles, Interrupt, PathFilter, Result, Search, WsPath,
 };
 use toolrest_directory::Root;
 use toolrest_ops::{Bare, Below, Case, Extent, Glob, Pattern, Syntax};
@@ -56,7 +56,7 @@ impl Scene {
         search_folder(&self.root, search, &*matcher, &Interrupt::at(search.deadline), threads)
     }
 
-    fn find(&self, glob: &str, limit: usize, ignored: IgnoredFiles) -> Result<FilesFound> {
+    fn find(&self, glob: &str, limit: usize, ignored: IgnoredFiles) -> Result<FindResult> {
         let paths: Arc<dyn PathFilter> = Arc::new(Glob::new(glob, WsPath::root(), Bare::Path).unwrap());
         let find = Find {
             folder: WsPath::root(),

@@ -43,7 +43,7 @@ async fn any_program(seed: u64, links: Links) {
         let before = (tree(folder), runnable(folder));
         let copy = tempfile::tempdir().unwrap();
         let mut checkout = pair.check_out(KeepLimits::default()).await;
-        run(&checkout.ground(), &format!("{script}; cp -a . {}", copy.path().display()));
+        run(&checkout.execution_root(), &format!("{script}; cp -a . {}", copy.path().display()));
         let done = checkout.check_in(&pair.cx(pair.in_folder).await).await;
         let done = done.unwrap_or_else(|error| panic!("round {round}: {error:?} of {script} on {before:?}"));
         assert_eq!(tree(folder), tree(copy.path()), "round {round}: {script} on {before:?}: {done:?}");

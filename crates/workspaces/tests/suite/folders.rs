@@ -87,7 +87,7 @@ impl Pair {
     }
 
     pub(crate) async fn cx(&self, workspace: WorkspaceId) -> CallCx {
-        self.engine.outside_tools("test", workspace, Caller { user: self.user }, Role::Editor).await.unwrap()
+        self.engine.rest_context("test", workspace, Caller { user: self.user }, Role::Editor).await.unwrap()
     }
 
     pub(crate) async fn commit(&self, workspace: WorkspaceId, changes: Changeset) -> Result<Commit> {

@@ -7,15 +7,15 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use toolrest_core::{
-    Access, CheckedIn, Checkout, CheckoutMode, CheckoutOptions, CommitInfo, Ground, KeepLimits, LeftOutReason,
+    Access, CheckedIn, Checkout, CheckoutMode, CheckoutOptions, CommitInfo, ExecutionRoot, KeepLimits, LeftOutReason,
     ProgramChangeKind, Role,
 };
 use toolrest_store::Page;
 
 /// Runs a script on a view of the folder, as the sandbox mounts it.
 #[allow(clippy::disallowed_methods, reason = "the sandbox is not at hand here, and the kernel's overlay has to be")]
-pub(crate) fn run(ground: &Ground, script: &str) {
-    let Ground::Overlay { lower, private } = ground else { panic!("{ground:?}") };
+pub(crate) fn run(ground: &ExecutionRoot, script: &str) {
+    let ExecutionRoot::Overlay { lower, private } = ground else { panic!("{ground:?}") };
     let view = tempfile::tempdir().unwrap();
     let mount =
         "mount -t overlay overlay -o userxattr,lowerdir=$LOWER,upperdir=$PRIVATE/upper,workdir=$PRIVATE/work $VIEW";
@@ -72,7 +72,7 @@ pub(crate) fn named(tree: &BTreeMap<String, String>) -> Vec<&str> {
 
 impl Pair {
     pub(crate) async fn check_out(&self, keep: KeepLimits) -> Box<dyn Checkout> {
-        let options = CheckoutOptions { mode: CheckoutMode::Aside, keep };
+        let options = CheckoutOptions { mode: CheckoutMode::Isolated, keep };
         self.cx(self.in_folder).await.workspace.check_out(options).await.unwrap()
     }
 
@@ -88,7 +88,7 @@ impl Pair {
     /// Runs a script on a view and checks in what it did.
     pub(crate) async fn runs(&self, script: &str) -> CheckedIn {
         let mut checkout = self.check_out(KeepLimits::default()).await;
-        run(&checkout.ground(), script);
+        run(&checkout.execution_root(), script);
         self.check_in(&mut checkout).await
     }
 

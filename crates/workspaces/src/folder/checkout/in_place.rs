@@ -3,11 +3,11 @@
 //! Nothing is written to the folder. What is different from the snapshot is recorded as made, by whoever: what tools have
 //! changed meanwhile is in the history already and is only followed.
 
-use super::aside::is_refused;
-use super::findings::{Before, Findings, Written};
+use super::isolated::is_refused;
+use super::merge_result::{Before, MergeResult, Written};
 use super::moves::Moves;
-use super::private::Private;
-use super::snapshot::{Kept, Noted, Snapshot};
+use super::private_dir::PrivateDir;
+use super::snapshot::{KeptContent, Snapshot, SnapshotFile};
 use crate::check_in_room::{CheckInRoom, NoRoom};
 use crate::folder::FolderWorkspace;
 use crate::folder::commit::{Job, failed};
@@ -21,8 +21,8 @@ use std::{
     time::SystemTime,
 };
 use toolrest_core::{
-    Attribution, CallCx, Changeset, CheckedIn, Checkout, CommitId, Content, ContentHash, Effect, EffectKind, Expect,
-    Ground, KeepLimits, LeftOut, LeftOutReason, Result, Timestamp, WorkspaceSettings, WsPath, now,
+    Attribution, CallCx, Changeset, CheckedIn, Checkout, CommitId, Content, ContentHash, Effect, EffectKind,
+    ExecutionRoot, Expect, KeepLimits, LeftOut, LeftOutReason, Result, Timestamp, WorkspaceSettings, WsPath, now,
 };
 use toolrest_directory::{Kind, Links, Metadata, Repository};
 use toolrest_store::Page;
@@ -32,24 +32,24 @@ use toolrest_store::plan::FileRow;
 const COMMITS_AT_A_TIME: u32 = 100;
 
 /// A folder that a program works on.
-pub(super) struct InPlace {
+pub(super) struct InPlaceCheckout {
     workspace: FolderWorkspace,
     settings: WorkspaceSettings,
     keep: KeepLimits,
-    private: Private,
+    private_dir: PrivateDir,
     /// Shared with a check-in that goes on when its caller has gone.
     snapshot: Arc<Mutex<Snapshot>>,
     /// The repositories that were there at the beginning, which the program cannot change.
     repositories: Vec<Repository>,
 }
 
-impl InPlace {
+impl InPlaceCheckout {
     pub(super) fn open(workspace: FolderWorkspace, settings: WorkspaceSettings, keep: KeepLimits) -> Result<Self> {
-        let private = Private::new(&workspace.scratch)?;
+        let private_dir = PrivateDir::new(&workspace.scratch)?;
         let repositories = find_repositories(&workspace.folder.disk)?;
         let disk = workspace.folder.disk.clone();
-        let snapshot = Snapshot::take(disk, private.path(), &keep, private.moment()?)?;
-        Ok(Self { workspace, settings, keep, private, snapshot: Arc::new(Mutex::new(snapshot)), repositories })
+        let snapshot = Snapshot::take(disk, private_dir.path(), &keep, private_dir.moment()?)?;
+        Ok(Self { workspace, settings, keep, private_dir, snapshot: Arc::new(Mutex::new(snapshot)), repositories })
     }
 
     /// The repositories that are there now and were not at the beginning: the whole folder where they cannot be listed.
@@ -76,8 +76,8 @@ fn is_same(before: &Repository, now: &Repository) -> bool {
 }
 
 #[async_trait]
-impl Checkout for InPlace {
-    fn ground(&self) -> Ground {
+impl Checkout for InPlaceCheckout {
+    fn execution_root(&self) -> ExecutionRoot {
         let kept = self.repositories.iter().filter(|found| found.metadata.kind != Kind::Symlink);
         let mut read_only: Vec<PathBuf> = Vec::new();
         // They are sorted, so that what lies in another one follows it.
@@ -86,7 +86,7 @@ impl Checkout for InPlace {
                 read_only.push(path.clone());
             }
         }
-        Ground::Shared { folder: held(&self.workspace.folder.disk.root), read_only }
+        ExecutionRoot::Shared { folder: held(&self.workspace.folder.disk.root), read_only }
     }
 
     fn settings(&self) -> &WorkspaceSettings {
@@ -121,12 +121,12 @@ impl Checkout for InPlace {
     }
 }
 
-impl InPlace {
+impl InPlaceCheckout {
     /// Records what is different, in room that is held already or is free at this moment.
     async fn try_check_in(&self, held: Option<CheckInRoom>, cx: &CallCx) -> Result<Recorded> {
         let (snapshot, disk, keep) = (Arc::clone(&self.snapshot), self.workspace.folder.disk.clone(), self.keep);
         let (check_ins, account) = (Arc::clone(&self.workspace.check_ins), self.workspace.access.user);
-        let moment = self.private.moment()?;
+        let moment = self.private_dir.moment()?;
         let record = move |job: &Job, _: &mut toolrest_directory::Turn<'_>| {
             let mut snapshot = snapshot.lock().unwrap_or_else(PoisonError::into_inner);
             let has_room = held.is_some();
@@ -139,7 +139,7 @@ impl InPlace {
                 recorded => recorded,
             }
         };
-        self.workspace.in_turn(cx, record).await
+        self.workspace.with_folder_lock(cx, record).await
     }
 }
 
@@ -162,11 +162,11 @@ fn record(
 ) -> Result<Recorded> {
     let at = now();
     let walked = snapshot.walk()?;
-    let present: BTreeMap<&WsPath, &Metadata> = walked.files.iter().map(|(path, looks)| (path, looks)).collect();
+    let present: BTreeMap<&WsPath, &Metadata> = walked.files.iter().map(|(path, metadata)| (path, metadata)).collect();
     let different: Vec<(&WsPath, &Metadata)> = present
         .iter()
-        .map(|(path, looks)| (*path, *looks))
-        .filter(|(path, looks)| !snapshot.is_unchanged(path, looks))
+        .map(|(path, metadata)| (*path, *metadata))
+        .filter(|(path, metadata)| !snapshot.is_unchanged(path, metadata))
         .collect();
     let gone: Vec<WsPath> = snapshot.files.keys().filter(|path| !present.contains_key(path)).cloned().collect();
     let bytes = contents_bytes(snapshot, &different, &gone, keep);
@@ -180,14 +180,14 @@ fn record(
         keep,
         recorded: job.heads(asked.cloned())?,
         by_tools: job.effects_since(snapshot.taken_at)?,
-        found: Findings::default(),
+        found: MergeResult::default(),
         notes: Vec::new(),
         forgotten: Vec::new(),
         bytes_left: keep.commit_bytes,
         files_left: keep.commit_files,
     };
-    for (path, looks) in different {
-        difference.changed(path, looks)?;
+    for (path, metadata) in different {
+        difference.changed(path, metadata)?;
     }
     for path in &gone {
         difference.gone(path)?;
@@ -210,9 +210,9 @@ fn record(
 
 /// The most bytes that are read of files that are different or gone, as they are and as they were.
 fn contents_bytes(snapshot: &Snapshot, different: &[(&WsPath, &Metadata)], gone: &[WsPath], keep: &KeepLimits) -> u64 {
-    let before = |path: &WsPath| snapshot.files.get(path).map_or(0, |noted| noted.looks.size_bytes);
+    let before = |path: &WsPath| snapshot.files.get(path).map_or(0, |noted| noted.metadata.size_bytes);
     let is_kept = |bytes: u64| bytes <= keep.file_bytes;
-    let changed = different.iter().map(|(path, looks)| (looks.size_bytes, before(path)));
+    let changed = different.iter().map(|(path, metadata)| (metadata.size_bytes, before(path)));
     let changed: u64 =
         changed.filter(|(now, before)| is_kept(*now.max(before))).map(|(now, before)| now + before).sum();
     let gone: u64 = gone.iter().map(before).filter(|bytes| is_kept(*bytes)).sum();
@@ -221,13 +221,14 @@ fn contents_bytes(snapshot: &Snapshot, different: &[(&WsPath, &Metadata)], gone:
 
 impl Job {
     /// What is recorded of files.
-    fn heads(&self, paths: impl Iterator<Item = WsPath>) -> Result<BTreeMap<WsPath, Head>> {
+    fn heads(&self, paths: impl Iterator<Item = WsPath>) -> Result<BTreeMap<WsPath, RecordedHead>> {
         let asked = Changeset { expect: paths.map(Expect::Absent).collect(), ..Changeset::default() };
         if asked.expect.is_empty() {
             return Ok(BTreeMap::new());
         }
         let view = self.runtime.block_on(self.store.recorded(self.access, &asked))?.0;
-        let head = |row: FileRow| Head { hash: row.head.map(|head| head.hash), mode: row.mode, since: row.updated_at };
+        let head =
+            |row: FileRow| RecordedHead { hash: row.head.map(|head| head.hash), mode: row.mode, since: row.updated_at };
         Ok(view.live.into_iter().map(|(path, row)| (path, head(row))).collect())
     }
 
@@ -251,7 +252,7 @@ impl Job {
 }
 
 /// What is recorded of a file.
-struct Head {
+struct RecordedHead {
     hash: Option<ContentHash>,
     mode: Option<u32>,
     since: Timestamp,
@@ -263,12 +264,12 @@ struct Difference<'a> {
     snapshot: &'a Snapshot,
     keep: &'a KeepLimits,
     /// What history knows of what looks different.
-    recorded: BTreeMap<WsPath, Head>,
+    recorded: BTreeMap<WsPath, RecordedHead>,
     /// What commits have done since.
     by_tools: Vec<Effect>,
-    found: Findings,
+    found: MergeResult,
     /// What the snapshot is to hold from then on.
-    notes: Vec<(WsPath, Option<Noted>)>,
+    notes: Vec<(WsPath, Option<SnapshotFile>)>,
     /// What the snapshot is not to hold even for what is recorded now.
     forgotten: Vec<WsPath>,
     bytes_left: u64,
@@ -276,12 +277,12 @@ struct Difference<'a> {
 }
 
 impl Difference<'_> {
-    fn changed(&mut self, path: &WsPath, looks: &Metadata) -> Result<()> {
+    fn changed(&mut self, path: &WsPath, metadata: &Metadata) -> Result<()> {
         let noted = self.snapshot.files.get(path).copied();
-        let size_before = noted.map_or(0, |noted| noted.looks.size_bytes);
-        if looks.size_bytes.max(size_before) > self.keep.file_bytes {
-            self.note(path, *looks, Kept::Nowhere);
-            if noted.is_none_or(|noted| noted.looks != *looks) {
+        let size_before = noted.map_or(0, |noted| noted.metadata.size_bytes);
+        if metadata.size_bytes.max(size_before) > self.keep.file_bytes {
+            self.note(path, *metadata, KeptContent::Nowhere);
+            if noted.is_none_or(|noted| noted.metadata != *metadata) {
                 self.found.leave_out(below_root(path), LeftOutReason::TooLarge);
             }
             return Ok(());
@@ -292,51 +293,53 @@ impl Difference<'_> {
         if !self.disk.root.stat(below_root(path), Links::Keep).is_ok_and(is_still) {
             return Ok(());
         }
-        let (looks, hash, content) = (read.metadata, ContentHash(read.hash.0), Content::of_bytes(read.bytes));
-        let in_history = Kept::InHistory(hash, content.form());
-        if self.is_recorded(path, hash, &looks) {
-            self.note(path, looks, in_history);
+        let (metadata, hash, content) = (read.metadata, ContentHash(read.hash.0), Content::of_bytes(read.bytes));
+        let in_history = KeptContent::InHistory(hash, content.form());
+        if self.is_recorded(path, hash, &metadata) {
+            self.note(path, metadata, in_history);
             return Ok(());
         }
-        if let Some(moved) = self.moved_by_tools(path, &looks) {
-            self.note(path, looks, moved.content);
+        if let Some(moved) = self.moved_by_tools(path, &metadata) {
+            self.note(path, metadata, moved.content);
             return Ok(());
         }
         let before = noted.map(|noted| self.snapshot.hash(&noted)).transpose()?;
         match (noted, before) {
-            (Some(noted), Some(Some(before))) if before == hash && noted.looks.is_runnable() == looks.is_runnable() => {
-                self.note(path, looks, noted.content);
+            (Some(noted), Some(Some(before)))
+                if before == hash && noted.metadata.is_executable() == metadata.is_executable() =>
+            {
+                self.note(path, metadata, noted.content);
                 return Ok(());
             }
             (Some(noted), Some(None)) if !self.is_recorded_since(path) => {
-                self.note(path, looks, Kept::Nowhere);
-                if noted.looks != looks {
+                self.note(path, metadata, KeptContent::Nowhere);
+                if noted.metadata != metadata {
                     self.found.leave_out(below_root(path), LeftOutReason::TooMuch);
                 }
                 return Ok(());
             }
             _ => {}
         }
-        let left = self.bytes_left.checked_sub(looks.size_bytes.saturating_add(size_before));
+        let left = self.bytes_left.checked_sub(metadata.size_bytes.saturating_add(size_before));
         let (Some(bytes), Some(files)) = (left, self.files_left.checked_sub(1)) else {
-            self.note(path, looks, Kept::Nowhere);
+            self.note(path, metadata, KeptContent::Nowhere);
             self.found.leave_out(below_root(path), LeftOutReason::TooMuch);
             return Ok(());
         };
         (self.bytes_left, self.files_left) = (bytes, files);
-        self.note(path, looks, in_history);
-        let before = noted.zip(before.flatten()).map(|(noted, hash)| as_before(&noted.looks, hash));
-        let is_runnable = looks.is_runnable();
-        self.found.written.insert(path.clone(), Written { content, hash, is_runnable, before });
+        self.note(path, metadata, in_history);
+        let before = noted.zip(before.flatten()).map(|(noted, hash)| as_before(&noted.metadata, hash));
+        let is_executable = metadata.is_executable();
+        self.found.written.insert(path.clone(), Written { content, hash, is_executable, before });
         Ok(())
     }
 
     /// Whether history knows what a file holds now, and whether it can be run.
-    fn is_recorded(&self, path: &WsPath, hash: ContentHash, looks: &Metadata) -> bool {
+    fn is_recorded(&self, path: &WsPath, hash: ContentHash, metadata: &Metadata) -> bool {
         let Some(head) = self.recorded.get(path).filter(|head| head.hash == Some(hash)) else { return false };
-        let noted = self.snapshot.files.get(path).map(|noted| noted.looks.mode);
+        let noted = self.snapshot.files.get(path).map(|noted| noted.metadata.mode);
         let mode = if self.is_recorded_since(path) { head.mode.or(noted) } else { noted };
-        mode.is_none_or(|mode| Metadata { mode, ..*looks }.is_runnable() == looks.is_runnable())
+        mode.is_none_or(|mode| Metadata { mode, ..*metadata }.is_executable() == metadata.is_executable())
     }
 
     /// Whether history knows what a file held later than the snapshot does.
@@ -344,8 +347,8 @@ impl Difference<'_> {
         self.recorded.get(path).is_some_and(|head| head.since > self.snapshot.taken_at)
     }
 
-    fn note(&mut self, path: &WsPath, looks: Metadata, content: Kept) {
-        self.notes.push((path.clone(), Some(Noted { looks, content })));
+    fn note(&mut self, path: &WsPath, metadata: Metadata, content: KeptContent) {
+        self.notes.push((path.clone(), Some(SnapshotFile { metadata, content })));
     }
 
     fn gone(&mut self, path: &WsPath) -> Result<()> {
@@ -356,13 +359,13 @@ impl Difference<'_> {
             return Ok(());
         }
         let Some(hash) = self.snapshot.hash(&noted)? else {
-            let is_large = noted.looks.size_bytes > self.keep.file_bytes;
+            let is_large = noted.metadata.size_bytes > self.keep.file_bytes;
             let reason = if is_large { LeftOutReason::TooLarge } else { LeftOutReason::TooMuch };
             self.found.leave_out(below_root(path), reason);
             self.forgotten.push(path.clone());
             return Ok(());
         };
-        self.found.removed.insert(path.clone(), as_before(&noted.looks, hash));
+        self.found.removed.insert(path.clone(), as_before(&noted.metadata, hash));
         Ok(())
     }
 
@@ -402,17 +405,17 @@ impl Difference<'_> {
     }
 
     /// The file that commits have moved here, if it is the same as before but for its path.
-    fn moved_by_tools(&self, path: &WsPath, looks: &Metadata) -> Option<Noted> {
+    fn moved_by_tools(&self, path: &WsPath, metadata: &Metadata) -> Option<SnapshotFile> {
         self.by_tools.iter().filter(|effect| effect.op == EffectKind::Move).find_map(|effect| {
             let from = path.moved(&effect.path, effect.from.as_ref()?)?;
             let noted = self.snapshot.files.get(&from)?;
-            let is_it = (noted.looks.identity, noted.looks.size_bytes, noted.looks.modified)
-                == (looks.identity, looks.size_bytes, looks.modified);
+            let is_it = (noted.metadata.identity, noted.metadata.size_bytes, noted.metadata.modified)
+                == (metadata.identity, metadata.size_bytes, metadata.modified);
             is_it.then_some(*noted)
         })
     }
 }
 
-fn as_before(looks: &Metadata, hash: ContentHash) -> Before {
-    Before { hash, size_bytes: looks.size_bytes, is_runnable: looks.is_runnable() }
+fn as_before(metadata: &Metadata, hash: ContentHash) -> Before {
+    Before { hash, size_bytes: metadata.size_bytes, is_executable: metadata.is_executable() }
 }

@@ -1,6 +1,6 @@
 //! The changeset of what a program did. A view shows a move as a file that is gone and one that is new.
 
-use super::findings::{Findings, Written};
+use super::merge_result::{MergeResult, Written};
 use std::collections::{BTreeMap, BTreeSet};
 use toolrest_core::{
     Change, Changeset, ContentHash, Destination, Expect, FileType, Parents, ProgramChange, ProgramChangeKind, Put,
@@ -18,7 +18,7 @@ pub(super) enum Moves {
     AsFiles,
 }
 
-impl Findings {
+impl MergeResult {
     /// The changes that make the folder what the program made of its view, and what they expect of it. Names go before
     /// contents, and nothing is removed that still holds something.
     pub(super) fn changeset(&mut self, moves: Moves) -> Changeset {
@@ -35,12 +35,12 @@ impl Findings {
             set.expect.push(Expect::Hash(path.clone(), before.hash));
             if !elsewhere.contains(path) {
                 set.changes.push(Change::Remove { path: path.clone(), removal: Removal::File });
-                self.changed.push(told(path, ProgramChangeKind::Removed));
+                self.changed.push(to_tool_error(path, ProgramChangeKind::Removed));
             }
         }
         for path in &self.made_folders {
             set.changes.push(Change::MakeDir(path.clone()));
-            self.changed.push(told(path, ProgramChangeKind::Created));
+            self.changed.push(to_tool_error(path, ProgramChangeKind::Created));
         }
         for (from, to) in moves {
             set.expect.push(Expect::Absent(to.clone()));
@@ -49,7 +49,7 @@ impl Findings {
         }
         for path in self.removed_folders.iter().rev() {
             set.changes.push(Change::Remove { path: path.clone(), removal: Removal::Single });
-            self.changed.push(told(path, ProgramChangeKind::Removed));
+            self.changed.push(to_tool_error(path, ProgramChangeKind::Removed));
         }
         for (path, written) in std::mem::take(&mut self.written) {
             let takes_a_place = self.removed.contains_key(&path) || self.removed_folders.contains(&path);
@@ -58,7 +58,7 @@ impl Findings {
                 None => (!takes_a_place).then(|| Expect::Absent(path.clone())),
             });
             let kind = if written.before.is_some() { ProgramChangeKind::Changed } else { ProgramChangeKind::Created };
-            self.changed.push(told(&path, kind));
+            self.changed.push(to_tool_error(&path, kind));
             set.changes.push(Change::Put(put(path, written)));
         }
         set
@@ -86,11 +86,11 @@ impl Findings {
         // Where a folder takes its place, a file has to be out of the way before anything is moved.
         let can_move = |path: &WsPath| !self.made_folders.contains(path);
         for (path, before) in self.removed.iter().filter(|(path, before)| before.size_bytes > 0 && can_move(path)) {
-            gone.entry((before.hash, before.is_runnable)).or_default().push(path);
+            gone.entry((before.hash, before.is_executable)).or_default().push(path);
         }
         let mut moves = BTreeMap::new();
         for (to, written) in self.written.iter().filter(|(to, written)| written.before.is_none() && self.is_free(to)) {
-            let Some(sources) = gone.get_mut(&(written.hash, written.is_runnable)) else { continue };
+            let Some(sources) = gone.get_mut(&(written.hash, written.is_executable)) else { continue };
             let place = sources.iter().position(|from| from.name() == to.name()).unwrap_or(0);
             if !sources.is_empty() {
                 moves.insert(sources.remove(place).clone(), to.clone());
@@ -127,24 +127,24 @@ impl Findings {
             let path = format!("/{}/", path.to_string_lossy());
             path.starts_with(&format!("{folder}/")) || path.starts_with(&format!("{to}/"))
         };
-        let all_versioned = !self.cleared.iter().any(|path| past_history(path))
-            && !self.taken_over.iter().any(|(_, path)| past_history(path));
+        let all_versioned = !self.unversioned_removals.iter().any(|path| past_history(path))
+            && !self.transferred.iter().any(|(_, path)| past_history(path));
         let is_whole = self.made_folders.contains(&to) && all_files && all_folders && nothing_else && all_versioned;
         (is_whole && self.is_free(&to)).then_some(to)
     }
 }
 
-fn told(path: &WsPath, change: ProgramChangeKind) -> ProgramChange {
+fn to_tool_error(path: &WsPath, change: ProgramChangeKind) -> ProgramChange {
     ProgramChange { path: path.clone(), change, from: None }
 }
 
 fn put(path: WsPath, written: Written) -> Put {
-    let is_other = written.before.is_none_or(|before| before.is_runnable != written.is_runnable);
+    let is_other = written.before.is_none_or(|before| before.is_executable != written.is_executable);
     Put {
         path,
         file_type: FileType::Document,
         content: written.content,
         parents: Parents::Create,
-        executable: is_other.then_some(written.is_runnable),
+        executable: is_other.then_some(written.is_executable),
     }
 }

@@ -3,9 +3,9 @@
 //! Of every file that rules do not ignore it is noted how it looked, and its content is kept aside, so that there is
 //! something to go back to. Contents that the history has since are not kept twice.
 
-use crate::folder::disk::{Budget, Disk, Seen, SeenContent, TYPE_FILE, TYPE_FOLDER, below_root, small, timestamp};
-use crate::folder::errors::{Attempt, told};
-use crate::folder::overlay::Standing;
+use crate::folder::disk::{Budget, Disk, DiskContent, DiskState, TYPE_FILE, TYPE_FOLDER, below_root, small, timestamp};
+use crate::folder::errors::{Attempt, to_tool_error};
+use crate::folder::reconcile::BaseState;
 use crate::folder::walk;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -32,7 +32,7 @@ const COMMITS_KEPT: u64 = 4;
 /// The files and folders that were there.
 pub(super) struct Snapshot {
     disk: Disk,
-    pub(super) files: BTreeMap<WsPath, Noted>,
+    pub(super) files: BTreeMap<WsPath, SnapshotFile>,
     pub(super) folders: BTreeSet<WsPath>,
     /// The contents, one after the other.
     packs: BTreeMap<usize, File>,
@@ -44,14 +44,14 @@ pub(super) struct Snapshot {
 
 /// A file that was there.
 #[derive(Clone, Copy)]
-pub(super) struct Noted {
-    pub(super) looks: Metadata,
-    pub(super) content: Kept,
+pub(super) struct SnapshotFile {
+    pub(super) metadata: Metadata,
+    pub(super) content: KeptContent,
 }
 
 /// Where the content of a file is.
 #[derive(Clone, Copy)]
-pub(super) enum Kept {
+pub(super) enum KeptContent {
     Packed {
         pack: usize,
         offset: u64,
@@ -72,11 +72,11 @@ pub(super) struct Walked {
 
 impl Snapshot {
     /// Notes all that is there. The contents go to files in the private folder.
-    pub(super) fn take(disk: Disk, private: &Path, keep: &KeepLimits, moment: SystemTime) -> Result<Self> {
+    pub(super) fn take(disk: Disk, private_dir: &Path, keep: &KeepLimits, moment: SystemTime) -> Result<Self> {
         let taken_at = toolrest_core::now();
-        let taking = Taking {
+        let taking = SnapshotTaker {
             folders: Folders::default(),
-            private: private.to_owned(),
+            private_dir: private_dir.to_owned(),
             packs: AtomicUsize::new(0),
             file_bytes: keep.file_bytes,
             bytes_left: AtomicU64::new(keep.commit_bytes.saturating_mul(COMMITS_KEPT)),
@@ -90,7 +90,7 @@ impl Snapshot {
             disk,
         };
         for taken in snapshot.disk.walk(&taking)? {
-            let Taken { files, pack, failure } = taken;
+            let SnapshotPart { files, pack, failure } = taken;
             failure.map_or(Ok(()), Err).map_err(ToolError::internal)?;
             snapshot.packs.extend(pack);
             snapshot.files.extend(files);
@@ -101,12 +101,12 @@ impl Snapshot {
 
     /// What is there now.
     pub(super) fn walk(&self) -> Result<Walked> {
-        let looking = Looking { folders: Folders::default() };
+        let looking = PathCollector { folders: Folders::default() };
         let found: Vec<Paths> = self.disk.walk(&looking)?.into_iter().flatten().collect();
-        let looks = self.disk.root.describe(Path::new(""), "", &found, threads());
-        let looks = looks.map_err(|error| walk::failed(&error, &WsPath::root()))?;
+        let metadata = self.disk.root.describe(Path::new(""), "", &found, threads());
+        let metadata = metadata.map_err(|error| walk::failed(&error, &WsPath::root()))?;
         let paths = found.iter().flat_map(|paths| paths.names().map(|name| format!("{}{name}", paths.folder())));
-        let files = paths.map(WsPath::from_normal).zip(looks).filter_map(|(path, looks)| Some((path, looks?)));
+        let files = paths.map(WsPath::from_normal).zip(metadata).filter_map(|(path, metadata)| Some((path, metadata?)));
         let mut walked = Walked { files: files.collect(), folders: looking.folders.into_paths() };
         self.find_hidden(&mut walked)?;
         Ok(walked)
@@ -117,9 +117,9 @@ impl Snapshot {
         let present: BTreeSet<&WsPath> = walked.files.iter().map(|(path, _)| path).collect();
         let mut hidden = Vec::new();
         for path in self.files.keys().filter(|path| !present.contains(path)) {
-            if let Some(looks) = self.now(path)?.filter(|now| now.kind == Kind::File) {
+            if let Some(metadata) = self.now(path)?.filter(|now| now.kind == Kind::File) {
                 walked.folders.extend(path.ancestors().into_iter().filter(|above| !above.is_root()));
-                hidden.push((path.clone(), looks));
+                hidden.push((path.clone(), metadata));
             }
         }
         walked.files.extend(hidden);
@@ -128,7 +128,7 @@ impl Snapshot {
 
     /// What stands at a path now.
     pub(super) fn now(&self, path: &WsPath) -> Result<Option<Metadata>> {
-        self.disk.root.stat_real(below_root(path)).map_err(|error| told(&error, path, Attempt::Read))
+        self.disk.root.stat_real(below_root(path)).map_err(|error| to_tool_error(&error, path, Attempt::Read))
     }
 
     /// Forgets what is gone and has no content to go back to, or that tools have taken away.
@@ -140,21 +140,21 @@ impl Snapshot {
     }
 
     /// Whether a file surely is as it was noted.
-    pub(super) fn is_unchanged(&self, path: &WsPath, looks: &Metadata) -> bool {
-        self.files.get(path).is_some_and(|noted| noted.looks == *looks) && looks.changed < self.certain_until
+    pub(super) fn is_unchanged(&self, path: &WsPath, metadata: &Metadata) -> bool {
+        self.files.get(path).is_some_and(|noted| noted.metadata == *metadata) && metadata.changed < self.certain_until
     }
 
     /// The hash of what a file held; none if it is not known.
-    pub(super) fn hash(&self, noted: &Noted) -> Result<Option<ContentHash>> {
+    pub(super) fn hash(&self, noted: &SnapshotFile) -> Result<Option<ContentHash>> {
         Ok(match noted.content {
-            Kept::Packed { .. } => self.bytes(noted)?.map(|bytes| ContentHash::of(&bytes)),
-            Kept::InHistory(hash, _) => Some(hash),
-            Kept::Nowhere => None,
+            KeptContent::Packed { .. } => self.bytes(noted)?.map(|bytes| ContentHash::of(&bytes)),
+            KeptContent::InHistory(hash, _) => Some(hash),
+            KeptContent::Nowhere => None,
         })
     }
 
-    fn bytes(&self, noted: &Noted) -> Result<Option<Vec<u8>>> {
-        let Kept::Packed { pack, offset, bytes } = noted.content else { return Ok(None) };
+    fn bytes(&self, noted: &SnapshotFile) -> Result<Option<Vec<u8>>> {
+        let KeptContent::Packed { pack, offset, bytes } = noted.content else { return Ok(None) };
         let Some(pack) = self.packs.get(&pack) else { return Ok(None) };
         let mut content = vec![0; bytes];
         pack.read_exact_at(&mut content, offset).map_err(ToolError::internal)?;
@@ -164,7 +164,7 @@ impl Snapshot {
     /// Follows what became of the files since.
     pub(super) fn follow(
         &mut self,
-        notes: Vec<(WsPath, Option<Noted>)>,
+        notes: Vec<(WsPath, Option<SnapshotFile>)>,
         walked: Walked,
         at: Timestamp,
         moment: SystemTime,
@@ -178,42 +178,42 @@ impl Snapshot {
         (self.folders, self.taken_at, self.certain_until) = (walked.folders, at, moment);
     }
 
-    fn seen(&self, noted: &Noted) -> Result<Option<Seen>> {
-        let size = i64::try_from(noted.looks.size_bytes).unwrap_or(i64::MAX);
+    fn seen(&self, noted: &SnapshotFile) -> Result<Option<DiskState>> {
+        let size = i64::try_from(noted.metadata.size_bytes).unwrap_or(i64::MAX);
         let content = match noted.content {
-            Kept::InHistory(hash, form) => SeenContent { hash, form, size, content: None },
-            Kept::Packed { .. } => match self.bytes(noted)? {
+            KeptContent::InHistory(hash, form) => DiskContent { hash, form, size, content: None },
+            KeptContent::Packed { .. } => match self.bytes(noted)? {
                 Some(bytes) => small(Content::of_bytes(bytes))?,
                 None => return Ok(None),
             },
-            Kept::Nowhere => return Ok(None),
+            KeptContent::Nowhere => return Ok(None),
         };
         let file_type = content.form.plain_type();
-        let (mode, modified) = (TYPE_FILE | noted.looks.mode, timestamp(noted.looks.modified));
-        Ok(Some(Seen { file_type, mode, modified, content: Some(content) }))
+        let (mode, modified) = (TYPE_FILE | noted.metadata.mode, timestamp(noted.metadata.modified));
+        Ok(Some(DiskState { file_type, mode, modified, content: Some(content) }))
     }
 }
 
-impl Standing for Snapshot {
+impl BaseState for Snapshot {
     fn budget(&self) -> Budget {
         self.disk.budget()
     }
 
-    fn look(&self, path: &WsPath, _: Links, _: &mut Budget) -> Result<Option<Seen>> {
+    fn read_state(&self, path: &WsPath, _: Links, _: &mut Budget) -> Result<Option<DiskState>> {
         match self.files.get(path) {
             Some(noted) => self.seen(noted),
-            None => self.look_at_kind(path),
+            None => self.stat_kind(path),
         }
     }
 
-    fn look_at_kind(&self, path: &WsPath) -> Result<Option<Seen>> {
-        let seen = |file_type, mode| Seen { file_type, mode, modified: self.taken_at, content: None };
+    fn stat_kind(&self, path: &WsPath) -> Result<Option<DiskState>> {
+        let seen = |file_type, mode| DiskState { file_type, mode, modified: self.taken_at, content: None };
         if self.folders.contains(path) {
             // It is noted as it is now, which hardly ever is any different.
             let mode = self.disk.root.stat(Path::new(path.without_slash()), Links::Keep).map_or(0o755, |now| now.mode);
             return Ok(Some(seen(FileType::Folder, TYPE_FOLDER | mode)));
         }
-        Ok(self.files.get(path).map(|noted| seen(FileType::File, TYPE_FILE | noted.looks.mode)))
+        Ok(self.files.get(path).map(|noted| seen(FileType::File, TYPE_FILE | noted.metadata.mode)))
     }
 
     fn paths_below(&self, folder: &WsPath) -> Result<(Vec<WsPath>, usize)> {
@@ -263,11 +263,11 @@ fn is_git(path: &str) -> bool {
 }
 
 /// Looks only for what is there.
-struct Looking {
+struct PathCollector {
     folders: Folders,
 }
 
-impl Visitor for Looking {
+impl Visitor for PathCollector {
     type Thread = Vec<Paths>;
 
     fn enters(&self, folder: &str) -> bool {
@@ -288,9 +288,9 @@ impl Visitor for Looking {
 }
 
 /// Keeps the contents of what is there.
-struct Taking {
+struct SnapshotTaker {
     folders: Folders,
-    private: PathBuf,
+    private_dir: PathBuf,
     packs: AtomicUsize,
     file_bytes: u64,
     bytes_left: AtomicU64,
@@ -298,15 +298,15 @@ struct Taking {
 
 /// What one thread has taken.
 #[derive(Default)]
-struct Taken {
-    files: Vec<(WsPath, Noted)>,
+struct SnapshotPart {
+    files: Vec<(WsPath, SnapshotFile)>,
     /// Where it puts contents, by its number.
     pack: Option<(usize, File)>,
     failure: Option<io::Error>,
 }
 
-impl Visitor for Taking {
-    type Thread = Taken;
+impl Visitor for SnapshotTaker {
+    type Thread = SnapshotPart;
 
     fn enters(&self, folder: &str) -> bool {
         !is_git(folder)
@@ -324,10 +324,10 @@ impl Visitor for Taking {
         for place in 0..files.len() {
             // What cannot be read now is no file of anybody's history.
             let Ok(Some(reader)) = files.open(place) else { continue };
-            let looks = reader.metadata();
-            match self.keep(reader, &looks, &mut thread.pack) {
+            let metadata = reader.metadata();
+            match self.keep(reader, &metadata, &mut thread.pack) {
                 Ok(content) => {
-                    thread.files.push((WsPath::from_normal(files.path(place)), Noted { looks, content }));
+                    thread.files.push((WsPath::from_normal(files.path(place)), SnapshotFile { metadata, content }));
                 }
                 Err(error) => thread.failure = Some(error),
             }
@@ -335,12 +335,12 @@ impl Visitor for Taking {
     }
 }
 
-impl Taking {
-    fn keep(&self, reader: Reader, looks: &Metadata, pack: &mut Option<(usize, File)>) -> io::Result<Kept> {
-        let size = looks.size_bytes;
+impl SnapshotTaker {
+    fn keep(&self, reader: Reader, metadata: &Metadata, pack: &mut Option<(usize, File)>) -> io::Result<KeptContent> {
+        let size = metadata.size_bytes;
         let take = |left: u64| left.checked_sub(size).filter(|_| size <= self.file_bytes);
         if self.bytes_left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_err() {
-            return Ok(Kept::Nowhere);
+            return Ok(KeptContent::Nowhere);
         }
         let (pack, file) = match pack {
             Some(pack) => pack,
@@ -348,12 +348,16 @@ impl Taking {
         };
         let offset = file.seek(SeekFrom::End(0))?;
         let bytes = io::copy(&mut reader.into_file().take(size), file)?;
-        Ok(usize::try_from(bytes).map_or(Kept::Nowhere, |bytes| Kept::Packed { pack: *pack, offset, bytes }))
+        Ok(usize::try_from(bytes).map_or(KeptContent::Nowhere, |bytes| KeptContent::Packed {
+            pack: *pack,
+            offset,
+            bytes,
+        }))
     }
 
     fn new_pack(&self) -> io::Result<(usize, File)> {
         let number = self.packs.fetch_add(1, Ordering::Relaxed);
-        let path = self.private.join(format!("pack-{number}"));
+        let path = self.private_dir.join(format!("pack-{number}"));
         Ok((number, File::options().read(true).write(true).create_new(true).open(path)?))
     }
 }

@@ -14,7 +14,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::{is_dots, open_up};
+use super::{allow_owner, is_dots};
 use crate::{ErrorKind, Kind, Metadata, Result, error::At, error::found, sys};
 
 /// How many names of a folder are held at a time.
@@ -86,7 +86,7 @@ fn flatten(top: &OwnedFd, name: &OsStr, moved_up: &mut u64) -> rustix::io::Resul
 pub(super) fn move_out(from: (BorrowedFd<'_>, &OsStr), to: (BorrowedFd<'_>, &OsStr)) -> rustix::io::Result<()> {
     match sys::rename_to_free(from, to) {
         Err(Errno::ACCESS) => {
-            open_up(&open_beneath(from.0, from.1, OFlags::PATH)?)?;
+            allow_owner(&open_beneath(from.0, from.1, OFlags::PATH)?)?;
             sys::rename_to_free(from, to)
         }
         other => other,
@@ -96,7 +96,7 @@ pub(super) fn move_out(from: (BorrowedFd<'_>, &OsStr), to: (BorrowedFd<'_>, &OsS
 /// Opens a folder to read it, also one that was closed to its owner; none if it is not there, or no folder.
 fn open_folder(above: &OwnedFd, name: &OsStr) -> rustix::io::Result<Option<OwnedFd>> {
     let Some(path) = found(open_beneath(above, name, OFlags::PATH))? else { return Ok(None) };
-    open_up(&path)?;
+    allow_owner(&path)?;
     found(open_beneath(above, name, OFlags::RDONLY))
 }
 

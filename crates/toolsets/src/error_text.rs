@@ -13,14 +13,14 @@ pub(crate) enum PathForm {
 }
 
 /// An error in the words of a toolset.
-pub(crate) struct Told {
+pub(crate) struct ErrorText {
     pub(crate) message: String,
     pub(crate) details: Map<String, Value>,
     /// What else may help.
     pub(crate) hint: Option<String>,
 }
 
-impl Told {
+impl ErrorText {
     /// The message and what else may help.
     pub(crate) fn message_with_hint(&self) -> String {
         match &self.hint {
@@ -34,7 +34,7 @@ impl Told {
 pub(crate) const DOWNLOAD: &str = "Download its bytes with GET /api/v1/workspaces/{id}/content/{path}";
 
 /// Tells an error. `binary` says how this toolset reads bytes that are not text.
-pub(crate) fn tell(error: &ToolError, form: PathForm, binary: &str) -> Told {
+pub(crate) fn describe_error(error: &ToolError, form: PathForm, binary: &str) -> ErrorText {
     let mut details = error.details.clone();
     let mut message = error.message.clone();
     if form == PathForm::Relative {
@@ -55,7 +55,7 @@ pub(crate) fn tell(error: &ToolError, form: PathForm, binary: &str) -> Told {
         (Some(near), Some(hint)) => Some(format!("{near}\n{hint}")),
         (near, hint) => near.or(hint),
     };
-    Told { message, details, hint }
+    ErrorText { message, details, hint }
 }
 
 /// What a notice says, with its paths relative to the root.
@@ -114,5 +114,5 @@ fn with_relative(message: &str, path: &str) -> String {
 }
 
 #[cfg(test)]
-#[path = "told_tests.rs"]
+#[path = "error_text_tests.rs"]
 mod tests;

@@ -5,9 +5,9 @@ fn path(text: &str) -> WsPath {
     WsPath::posix(text).unwrap()
 }
 
-fn told(message: &str, paths: &[&str]) -> String {
+fn error_text(message: &str, paths: &[&str]) -> String {
     let error = ToolError::new(ErrorKind::NotFound, message).naming(paths.iter().map(|text| path(text)).collect());
-    tell(&error, PathForm::Relative, "").message
+    describe_error(&error, PathForm::Relative, "").message
 }
 
 #[test]
@@ -21,23 +21,26 @@ fn paths_are_shown_as_the_toolset_takes_them() {
         ("/x/a/b.txt is there", "/x/a/b.txt is there"),
         ("/ is a folder", ". is a folder"),
     ] {
-        assert_eq!(told(message, &["/a/b.txt"]), shown);
+        assert_eq!(error_text(message, &["/a/b.txt"]), shown);
     }
 }
 
 #[test]
 fn what_a_file_holds_is_shown_as_it_is() {
     let message = "/a.txt: not found; the file has:\nopen(\"/a.txt\")";
-    assert_eq!(told(message, &["/a.txt"]), "a.txt: not found; the file has:\nopen(\"/a.txt\")");
+    assert_eq!(error_text(message, &["/a.txt"]), "a.txt: not found; the file has:\nopen(\"/a.txt\")");
 }
 
 #[test]
 fn details_hold_paths_in_the_same_form() {
     let error = ToolError::file_not_found(&path("/a/b")).detail("near", vec!["/a/c".to_owned()]);
-    let told = tell(&error, PathForm::Relative, "");
-    assert_eq!((told.message.as_str(), &told.details["path"]), ("File not found: a/b", &Value::from("a/b")));
-    assert_eq!(told.hint.as_deref(), Some("Did you mean a/c?"));
-    assert_eq!(tell(&error, PathForm::FromRoot, "").hint.as_deref(), Some("Did you mean /a/c?"));
+    let error_text = describe_error(&error, PathForm::Relative, "");
+    assert_eq!(
+        (error_text.message.as_str(), &error_text.details["path"]),
+        ("File not found: a/b", &Value::from("a/b"))
+    );
+    assert_eq!(error_text.hint.as_deref(), Some("Did you mean a/c?"));
+    assert_eq!(describe_error(&error, PathForm::FromRoot, "").hint.as_deref(), Some("Did you mean /a/c?"));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The folders in which programs work on workspaces, kept warm between them.
 
-use super::desk::Desk;
+use super::working_copy::WorkingCopy;
 use crate::scratch::{Scratch, remove};
 use std::{
     collections::HashMap,
@@ -12,29 +12,29 @@ use std::{
     time::{Duration, Instant},
 };
 use tokio::runtime::Handle;
-use toolrest_core::{HeldFolder, Result, ToolError, WorkspaceId};
+use toolrest_core::{FolderHandle, Result, ToolError, WorkspaceId};
 use toolrest_store::disk_fault::disk_fault;
 use toolrest_store::file_list::Moment;
 
 /// How long folders are kept, and how many.
 #[derive(Clone, Copy, Debug)]
-pub struct CheckoutsKept {
+pub struct CheckoutRetention {
     /// A folder that was not used for so long is removed.
     pub idle: Duration,
     /// Of more folders, those that were used longest ago are removed.
     pub folders: usize,
 }
 
-impl Default for CheckoutsKept {
+impl Default for CheckoutRetention {
     fn default() -> Self {
         Self { idle: Duration::from_secs(60 * 60), folders: 64 }
     }
 }
 
 /// All folders of all workspaces.
-pub(crate) struct Desks {
+pub(crate) struct WorkingCopyPool {
     scratch: Arc<Scratch>,
-    kept: CheckoutsKept,
+    kept: CheckoutRetention,
     by_workspace: Mutex<HashMap<WorkspaceId, Vec<Slot>>>,
     is_swept: AtomicBool,
 }
@@ -46,58 +46,58 @@ struct Slot {
 }
 
 enum State {
-    Free(Box<Place>),
+    Free(Box<PooledCopy>),
     Taken,
     /// Nothing is there, as what was there has been removed.
     Empty,
 }
 
 /// A folder that nobody works in.
-struct Place {
+struct PooledCopy {
     folder: PathBuf,
     /// The folder in it that programs work in.
-    top: HeldFolder,
-    desk: Mutex<Desk>,
+    top: FolderHandle,
+    working_copy: Mutex<WorkingCopy>,
     /// Whether a program may have gone on after its last check-in.
-    is_doubtful: AtomicBool,
+    is_dirty: AtomicBool,
 }
 
-impl Desks {
-    pub(crate) fn new(scratch: Arc<Scratch>, kept: CheckoutsKept) -> Self {
+impl WorkingCopyPool {
+    pub(crate) fn new(scratch: Arc<Scratch>, kept: CheckoutRetention) -> Self {
         Self { scratch, kept, by_workspace: Mutex::default(), is_swept: AtomicBool::new(false) }
     }
 
     /// Takes the first folder of a workspace that is free, if there is one.
-    pub(super) fn take_free(self: &Arc<Self>, workspace: WorkspaceId) -> Option<TakenDesk> {
+    pub(super) fn take_free(self: &Arc<Self>, workspace: WorkspaceId) -> Option<LeasedCopy> {
         let has_free = |slots: &Vec<Slot>| slots.iter().any(|slot| matches!(slot.state, State::Free(_)));
         if !self.by_workspace().get(&workspace).is_some_and(has_free) {
             return None;
         }
-        let (number, place) = self.take_slot(workspace);
+        let (number, pooled) = self.take_slot(workspace);
         // Another one may have taken it in that moment; then it is given back at once.
-        let loan = Loan { desks: Arc::clone(self), workspace, number, place };
-        loan.place.is_some().then(|| TakenDesk(Arc::new(loan)))
+        let lease = Lease { working_copies: Arc::clone(self), workspace, number, pooled };
+        lease.pooled.is_some().then(|| LeasedCopy(Arc::new(lease)))
     }
 
     /// Takes the first folder of a workspace that is free, so that it stays the warmest; makes one if there is none.
-    pub(super) async fn take(self: &Arc<Self>, workspace: WorkspaceId) -> Result<TakenDesk> {
-        let (number, place) = self.take_slot(workspace);
-        let mut loan = Loan { desks: Arc::clone(self), workspace, number, place };
-        if loan.place.is_none() {
+    pub(super) async fn take(self: &Arc<Self>, workspace: WorkspaceId) -> Result<LeasedCopy> {
+        let (number, pooled) = self.take_slot(workspace);
+        let mut lease = Lease { working_copies: Arc::clone(self), workspace, number, pooled };
+        if lease.pooled.is_none() {
             // It is made even if nobody waits, and is there for the next one then.
             let make = move || {
-                loan.place = Some(Box::new(Place::make(&loan.desks.scratch)?));
-                Ok::<_, ToolError>(loan)
+                lease.pooled = Some(Box::new(PooledCopy::make(&lease.working_copies.scratch)?));
+                Ok::<_, ToolError>(lease)
             };
-            loan = tokio::task::spawn_blocking(make).await.map_err(ToolError::internal)??;
+            lease = tokio::task::spawn_blocking(make).await.map_err(ToolError::internal)??;
         }
         self.keep_sweeping();
-        Ok(TakenDesk(Arc::new(loan)))
+        Ok(LeasedCopy(Arc::new(lease)))
     }
 
     /// Takes a slot of a workspace: one with a free folder, if there is one. There are as many as programs run at once,
     /// which whoever runs them limits.
-    fn take_slot(&self, workspace: WorkspaceId) -> (usize, Option<Box<Place>>) {
+    fn take_slot(&self, workspace: WorkspaceId) -> (usize, Option<Box<PooledCopy>>) {
         let mut by_workspace = self.by_workspace();
         let slots = by_workspace.entry(workspace).or_default();
         let free = slots.iter().position(|slot| matches!(slot.state, State::Free(_)));
@@ -107,14 +107,14 @@ impl Desks {
             slots.len() - 1
         });
         match std::mem::replace(&mut slots[number].state, State::Taken) {
-            State::Free(place) => (number, Some(place)),
+            State::Free(pooled) => (number, Some(pooled)),
             State::Empty | State::Taken => (number, None),
         }
     }
 
-    fn give_back(self: &Arc<Self>, workspace: WorkspaceId, number: usize, place: Option<Box<Place>>) {
+    fn give_back(self: &Arc<Self>, workspace: WorkspaceId, number: usize, pooled: Option<Box<PooledCopy>>) {
         if let Some(slot) = self.by_workspace().get_mut(&workspace).and_then(|slots| slots.get_mut(number)) {
-            slot.state = place.map_or(State::Empty, State::Free);
+            slot.state = pooled.map_or(State::Empty, State::Free);
             slot.used_at = Instant::now();
         }
         self.sweep();
@@ -141,8 +141,8 @@ impl Desks {
             }
             total -= 1;
             let slot = by_workspace.get_mut(&workspace).and_then(|slots| slots.get_mut(number));
-            if let Some(State::Free(place)) = slot.map(|slot| std::mem::replace(&mut slot.state, State::Empty)) {
-                gone.push(place);
+            if let Some(State::Free(pooled)) = slot.map(|slot| std::mem::replace(&mut slot.state, State::Empty)) {
+                gone.push(pooled);
             }
         }
         by_workspace.retain(|_, slots| slots.iter().any(|slot| !matches!(slot.state, State::Empty)));
@@ -150,7 +150,7 @@ impl Desks {
         if gone.is_empty() {
             return;
         }
-        let remove_all = move || gone.iter().for_each(|place| place.remove());
+        let remove_all = move || gone.iter().for_each(|pooled| pooled.remove());
         match Handle::try_current() {
             Ok(runtime) => drop(runtime.spawn_blocking(remove_all)),
             Err(_) => remove_all(),
@@ -162,14 +162,14 @@ impl Desks {
         if self.is_swept.swap(true, Ordering::Relaxed) {
             return;
         }
-        let (desks, pause) = (Arc::downgrade(self), self.kept.idle / 4 + Duration::from_millis(10));
+        let (working_copies, pause) = (Arc::downgrade(self), self.kept.idle / 4 + Duration::from_millis(10));
         tokio::spawn(async move {
             loop {
                 tokio::time::sleep(pause).await;
-                let Some(desks) = desks.upgrade() else { return };
-                desks.sweep();
-                if desks.by_workspace().is_empty() {
-                    desks.is_swept.store(false, Ordering::Relaxed);
+                let Some(working_copies) = working_copies.upgrade() else { return };
+                working_copies.sweep();
+                if working_copies.by_workspace().is_empty() {
+                    working_copies.is_swept.store(false, Ordering::Relaxed);
                     return;
                 }
             }
@@ -181,13 +181,13 @@ impl Desks {
     }
 }
 
-impl Place {
+impl PooledCopy {
     fn make(scratch: &Scratch) -> Result<Self> {
         let folder = scratch.folder().map_err(disk_fault)?;
-        match Desk::make(&folder) {
-            Ok(desk) => {
-                let top = desk.folder();
-                Ok(Self { folder, top, desk: Mutex::new(desk), is_doubtful: AtomicBool::new(false) })
+        match WorkingCopy::make(&folder) {
+            Ok(working_copy) => {
+                let top = working_copy.folder();
+                Ok(Self { folder, top, working_copy: Mutex::new(working_copy), is_dirty: AtomicBool::new(false) })
             }
             Err(error) => {
                 remove(&folder);
@@ -202,55 +202,59 @@ impl Place {
 }
 
 /// A folder that one program works in, given back when this is dropped and all that was begun with it is done.
-pub(super) struct TakenDesk(Arc<Loan>);
+pub(super) struct LeasedCopy(Arc<Lease>);
 
 /// A folder that is not with the others.
-struct Loan {
-    desks: Arc<Desks>,
+struct Lease {
+    working_copies: Arc<WorkingCopyPool>,
     workspace: WorkspaceId,
     number: usize,
-    place: Option<Box<Place>>,
+    pooled: Option<Box<PooledCopy>>,
 }
 
-impl TakenDesk {
+impl LeasedCopy {
     /// Lets the next one look before it believes what is known of the folder.
-    pub(super) fn doubt(&self) {
-        if let Some(place) = &self.0.place {
-            place.is_doubtful.store(true, Ordering::Relaxed);
+    pub(super) fn mark_dirty(&self) {
+        if let Some(pooled) = &self.0.pooled {
+            pooled.is_dirty.store(true, Ordering::Relaxed);
         }
     }
 
     /// Whether the last one doubted what is known of the folder.
-    pub(super) fn take_doubt(&self) -> bool {
-        self.0.place.as_ref().is_some_and(|place| place.is_doubtful.swap(false, Ordering::Relaxed))
+    pub(super) fn take_dirty_flag(&self) -> bool {
+        self.0.pooled.as_ref().is_some_and(|pooled| pooled.is_dirty.swap(false, Ordering::Relaxed))
     }
 
     /// The folder that programs work in.
-    pub(super) fn folder(&self) -> Result<HeldFolder> {
-        self.0.place.as_ref().map(|place| place.top.clone()).ok_or_else(not_there)
+    pub(super) fn folder(&self) -> Result<FolderHandle> {
+        self.0.pooled.as_ref().map(|pooled| pooled.top.clone()).ok_or_else(not_there)
     }
 
     /// The moment that the workspace is known of.
-    pub(super) async fn moment(&self) -> Result<Option<Moment>> {
-        let known = self.0.place.as_ref().and_then(|place| place.desk.try_lock().ok().map(|desk| desk.moment()));
+    pub(super) async fn synced_to(&self) -> Result<Option<Moment>> {
+        let known = self
+            .0
+            .pooled
+            .as_ref()
+            .and_then(|pooled| pooled.working_copy.try_lock().ok().map(|working_copy| working_copy.synced_to()));
         match known {
-            Some(moment) => Ok(moment),
+            Some(synced_to) => Ok(synced_to),
             // Something that was begun with it is not done yet.
-            None => self.with(|desk| Ok(desk.moment())).await,
+            None => self.with(|working_copy| Ok(working_copy.synced_to())).await,
         }
     }
 
     /// Does something with the folder: at once where that takes no time worth mentioning, else as `with` does.
-    pub(super) async fn quickly<T: Send + 'static>(
+    pub(super) async fn with_inline<T: Send + 'static>(
         &self,
-        is_quick: impl FnOnce(&Desk) -> bool,
-        work: impl FnOnce(&mut Desk) -> Result<T> + Send + 'static,
+        fits_inline: impl FnOnce(&WorkingCopy) -> bool,
+        work: impl FnOnce(&mut WorkingCopy) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        if let Some(place) = &self.0.place
-            && let Ok(mut desk) = place.desk.try_lock()
-            && is_quick(&desk)
+        if let Some(pooled) = &self.0.pooled
+            && let Ok(mut working_copy) = pooled.working_copy.try_lock()
+            && fits_inline(&working_copy)
         {
-            return work(&mut desk);
+            return work(&mut working_copy);
         }
         self.with(work).await
     }
@@ -259,12 +263,12 @@ impl TakenDesk {
     /// before anybody else gets the folder.
     pub(super) async fn with<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&mut Desk) -> Result<T> + Send + 'static,
+        work: impl FnOnce(&mut WorkingCopy) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let loan = Arc::clone(&self.0);
+        let lease = Arc::clone(&self.0);
         let work = move || {
-            let place = loan.place.as_ref().ok_or_else(not_there)?;
-            work(&mut place.desk.lock().unwrap_or_else(PoisonError::into_inner))
+            let pooled = lease.pooled.as_ref().ok_or_else(not_there)?;
+            work(&mut pooled.working_copy.lock().unwrap_or_else(PoisonError::into_inner))
         };
         tokio::task::spawn_blocking(work).await.map_err(ToolError::internal)?
     }
@@ -274,8 +278,8 @@ fn not_there() -> ToolError {
     ToolError::internal("a folder that is not there")
 }
 
-impl Drop for Loan {
+impl Drop for Lease {
     fn drop(&mut self) {
-        self.desks.give_back(self.workspace, self.number, self.place.take());
+        self.working_copies.give_back(self.workspace, self.number, self.pooled.take());
     }
 }

@@ -18,10 +18,10 @@ use rustix::{
 
 use super::{
     OWNER,
-    beginning::{Beginning, PutThere, is_changed_below, is_changed_since},
+    baseline::{Baseline, ReplacedDirs, is_changed_below, is_changed_since},
     is_opaque, is_whiteout,
     links::{Copied, unshare},
-    names, opened_up,
+    names, open_for_owner,
     placing::{Put, SET_ID, put_in_place, stat, take_away},
 };
 use crate::{
@@ -45,15 +45,15 @@ const SYNCED_ONE_BY_ONE: usize = 64;
 
 /// Something that was not taken over.
 #[derive(Debug)]
-pub struct NotTaken {
+pub struct NotTransferred {
     /// Where it would have come to.
     pub path: PathBuf,
-    pub why: WhyNot,
+    pub why: NotTransferredReason,
 }
 
 /// Why something is not taken over.
 #[derive(Debug)]
-pub enum WhyNot {
+pub enum NotTransferredReason {
     /// A pipe, a socket or a device.
     Special,
     /// Git would run what it says.
@@ -68,14 +68,14 @@ pub enum WhyNot {
 }
 
 /// What is to stay of what stands in a folder.
-pub struct Staying<'a> {
+pub struct PreserveRules<'a> {
     /// What has been dealt with otherwise.
     pub settled: &'a [PathBuf],
     /// What others have changed since then.
-    pub beginning: &'a Beginning,
-    pub put_there: &'a PutThere,
+    pub baseline: &'a Baseline,
+    pub replaced_dirs: &'a ReplacedDirs,
     /// Where what comes to a path that others have changed goes instead.
-    pub beside: &'a dyn Fn(&Path) -> Option<PathBuf>,
+    pub conflict_path: &'a dyn Fn(&Path) -> Option<PathBuf>,
 }
 
 impl Turn<'_> {
@@ -88,25 +88,34 @@ impl Turn<'_> {
     /// What is there now gives way, but for what others have changed. What is settled already stays behind.
     ///
     /// Extended attributes and the bits that change who a program runs as stay behind, and whatever git would run.
-    pub fn take_over(&mut self, upper: &Root, from: &Path, to: &Path, staying: &Staying<'_>) -> Result<Vec<NotTaken>> {
+    pub fn transfer(
+        &mut self,
+        upper: &Root,
+        from: &Path,
+        to: &Path,
+        staying: &PreserveRules<'_>,
+    ) -> Result<Vec<NotTransferred>> {
         self.past_commits(|root| {
             for path in staying.settled.iter().filter(|path| path.starts_with(from)) {
                 discard(upper, path).at(path)?;
             }
-            let (waiting, made, not_taken, copied) = (Vec::new(), Vec::new(), Vec::new(), Copied::default());
-            let mut work = TakeOver { root, upper, staying, waiting, made, not_taken, copied };
+            let (pending, made, not_transferred, copied) = (Vec::new(), Vec::new(), Vec::new(), Copied::default());
+            let mut work = Transfer { root, upper, staying, pending, made, not_transferred, copied };
             match work.make_parents(from, to) {
-                Ok(()) => work.waiting.push((from.to_owned(), to.to_owned())),
-                Err(error) => work.leave(to, WhyNot::Failed(error.kind)),
+                Ok(()) => work.pending.push((from.to_owned(), to.to_owned())),
+                Err(error) => work.leave(to, NotTransferredReason::Failed(error.kind)),
             }
-            while let Some((from, to)) = work.waiting.pop() {
+            while let Some((from, to)) = work.pending.pop() {
                 if let Err(errno) = work.take(&from, &to) {
-                    work.leave(&to, WhyNot::Failed(errno.into()));
+                    work.leave(&to, NotTransferredReason::Failed(errno.into()));
                 }
             }
-            dress_all(root, &work.made).at(to)?;
-            let has_failed = work.not_taken.iter().any(|not_taken| matches!(not_taken.why, WhyNot::Failed(_)));
-            Ok((work.not_taken, if has_failed { Leftovers::Possible } else { Leftovers::None }))
+            apply_all_permissions(root, &work.made).at(to)?;
+            let has_failed = work
+                .not_transferred
+                .iter()
+                .any(|not_transferred| matches!(not_transferred.why, NotTransferredReason::Failed(_)));
+            Ok((work.not_transferred, if has_failed { Leftovers::Possible } else { Leftovers::None }))
         })
     }
 
@@ -131,10 +140,10 @@ impl Turn<'_> {
     }
 
     /// Gives what stands at a path the permission bits of what a program left, and where it is new the owner too.
-    pub fn dress(&mut self, path: &Path, left: &Metadata, owner: Owner) -> Result<()> {
+    pub fn apply_permissions(&mut self, path: &Path, left: &Metadata, owner: Owner) -> Result<()> {
         let owner = (owner == Owner::AsLeft).then_some((left.owner, left.group));
         let mode = if left.kind == Kind::Folder { left.mode | OWNER } else { left.mode };
-        dress(self.root(), path, mode, owner).at(path)
+        apply_permissions(self.root(), path, mode, owner).at(path)
     }
 }
 
@@ -147,7 +156,7 @@ pub enum Owner {
     AsLeft,
 }
 
-fn dress(root: &Root, path: &Path, mode: u32, owner: Option<(u32, u32)>) -> rustix::io::Result<()> {
+fn apply_permissions(root: &Root, path: &Path, mode: u32, owner: Option<(u32, u32)>) -> rustix::io::Result<()> {
     let place = root.place(path)?;
     let Some(now) = place.stat()?.filter(|now| matches!(now.kind, Kind::File | Kind::Folder)) else { return Ok(()) };
     if let Some((owner, group)) = owner.filter(|owner| sys::user() == 0 && *owner != (now.owner, now.group)) {
@@ -158,25 +167,25 @@ fn dress(root: &Root, path: &Path, mode: u32, owner: Option<(u32, u32)>) -> rust
 }
 
 /// Gives folders their modes, from the bottom up: one that is closed lets nothing in any more.
-fn dress_all(root: &Root, made: &[(PathBuf, u32)]) -> rustix::io::Result<()> {
-    made.iter().rev().try_for_each(|(path, mode)| dress(root, path, *mode, None))
+fn apply_all_permissions(root: &Root, made: &[(PathBuf, u32)]) -> rustix::io::Result<()> {
+    made.iter().rev().try_for_each(|(path, mode)| apply_permissions(root, path, *mode, None))
 }
 
-struct TakeOver<'a> {
+struct Transfer<'a> {
     root: &'a Root,
     upper: &'a Root,
-    staying: &'a Staying<'a>,
+    staying: &'a PreserveRules<'a>,
     /// What is still to be taken over, and where to.
-    waiting: Vec<(PathBuf, PathBuf)>,
+    pending: Vec<(PathBuf, PathBuf)>,
     /// The folders that were made or merged, with the modes they get at the end.
     made: Vec<(PathBuf, u32)>,
-    not_taken: Vec<NotTaken>,
+    not_transferred: Vec<NotTransferred>,
     copied: Copied,
 }
 
-impl TakeOver<'_> {
-    fn leave(&mut self, path: &Path, why: WhyNot) {
-        self.not_taken.push(NotTaken { path: path.to_owned(), why });
+impl Transfer<'_> {
+    fn leave(&mut self, path: &Path, why: NotTransferredReason) {
+        self.not_transferred.push(NotTransferred { path: path.to_owned(), why });
     }
 
     /// Makes the folders that lead to a path, as the program has left them.
@@ -196,18 +205,18 @@ impl TakeOver<'_> {
         let there = self.root.place(to)?.stat()?;
         let left = Metadata::from(stat);
         if to.file_name().is_some_and(git::is_git) && self.is_changed_on_both_sides(from, to)? {
-            self.leave(to, WhyNot::RepositoryChanged);
+            self.leave(to, NotTransferredReason::RepositoryChanged);
             return Ok(());
         }
         if self.is_kept_from_git(from, to, &stat, there.as_ref())? {
-            self.leave(to, WhyNot::GitConfig);
+            self.leave(to, NotTransferredReason::GitConfig);
             return Ok(());
         }
         // Repositories are looked at as a whole, above.
         if !git::is_within(to) && self.is_theirs(from, &left, to, there.as_ref())? {
-            let kept_as = if is_whiteout(&stat) { None } else { (self.staying.beside)(to) };
-            self.waiting.extend(kept_as.iter().map(|kept_as| (from.to_owned(), kept_as.clone())));
-            self.leave(to, WhyNot::ChangedByOthers { kept_as });
+            let kept_as = if is_whiteout(&stat) { None } else { (self.staying.conflict_path)(to) };
+            self.pending.extend(kept_as.iter().map(|kept_as| (from.to_owned(), kept_as.clone())));
+            self.leave(to, NotTransferredReason::ChangedByOthers { kept_as });
             return Ok(());
         }
         if is_whiteout(&stat) {
@@ -216,12 +225,12 @@ impl TakeOver<'_> {
         let on_folder = there.is_some_and(|there| there.kind == Kind::Folder);
         match left.kind {
             Kind::Other => {
-                self.leave(to, WhyNot::Special);
+                self.leave(to, NotTransferredReason::Special);
                 Ok(())
             }
             Kind::File | Kind::Symlink => self.take_file(from, to, &left),
             Kind::Folder if on_folder && !self.gives_way(from, to)? => {
-                let hides = is_opaque(&opened_up(self.upper, from)?)?;
+                let hides = is_opaque(&open_for_owner(self.upper, from)?)?;
                 self.merge(from, to, &left, hides)
             }
             Kind::Folder => self.take_folder(from, to, &left),
@@ -231,7 +240,10 @@ impl TakeOver<'_> {
     /// Whether a folder that is there goes as a whole, because the program has made another one in its place.
     fn gives_way(&self, from: &Path, to: &Path) -> rustix::io::Result<bool> {
         let is_git = to.file_name().is_some_and(git::is_git) || git::is_within(to);
-        Ok(!is_git && !self.holds_settled(to) && is_opaque(&opened_up(self.upper, from)?)? && !self.is_changed(to)?)
+        Ok(!is_git
+            && !self.holds_settled(to)
+            && is_opaque(&open_for_owner(self.upper, from)?)?
+            && !self.is_changed(to)?)
     }
 
     /// Whether what would give way at a path is what others have changed, and not to the same.
@@ -240,7 +252,7 @@ impl TakeOver<'_> {
         if there.kind == Kind::Folder {
             return Ok(left.kind != Kind::Folder && self.is_changed(to)?);
         }
-        if !self.staying.put_there.covers(to) && !self.staying.beginning.is_after(there) {
+        if !self.staying.replaced_dirs.covers(to) && !self.staying.baseline.is_after(there) {
             return Ok(false);
         }
         if left.kind == Kind::File && there.kind == Kind::File && left.size_bytes == there.size_bytes {
@@ -252,13 +264,13 @@ impl TakeOver<'_> {
 
     /// Whether others have changed something at or below a path.
     fn is_changed(&self, path: &Path) -> rustix::io::Result<bool> {
-        Ok(self.staying.put_there.covers(path) || is_changed_since(self.root, path, self.staying.beginning)?)
+        Ok(self.staying.replaced_dirs.covers(path) || is_changed_since(self.root, path, self.staying.baseline)?)
     }
 
     /// Whether others have changed anything at or below a path that the program has changed too.
     fn is_changed_on_both_sides(&self, from: &Path, to: &Path) -> rustix::io::Result<bool> {
-        let mut waiting = vec![(from.to_owned(), to.to_owned())];
-        while let Some((from, to)) = waiting.pop() {
+        let mut pending = vec![(from.to_owned(), to.to_owned())];
+        while let Some((from, to)) = pending.pop() {
             let (Some(left), Some(there)) = (stat(self.upper, &from)?, stat(self.root, &to)?) else { continue };
             let (left, there) = (Metadata::from(left), Metadata::from(there));
             // That stays as it is in any case.
@@ -271,11 +283,11 @@ impl TakeOver<'_> {
                 }
                 continue;
             }
-            let folder = opened_up(self.upper, &from)?;
+            let folder = open_for_owner(self.upper, &from)?;
             if is_opaque(&folder)? && self.is_changed(&to)? {
                 return Ok(true);
             }
-            waiting.extend(names(&folder)?.into_iter().map(|name| (from.join(&name), to.join(&name))));
+            pending.extend(names(&folder)?.into_iter().map(|name| (from.join(&name), to.join(&name))));
         }
         Ok(false)
     }
@@ -343,7 +355,7 @@ impl TakeOver<'_> {
 
     /// Takes over what is in a folder to one that is there. If it hides what is there, that goes.
     fn merge(&mut self, from: &Path, to: &Path, left: &Metadata, hides: bool) -> rustix::io::Result<()> {
-        let folder = opened_up(self.upper, from)?;
+        let folder = open_for_owner(self.upper, from)?;
         if hides {
             for name in names(&self.root.open_real_folder(to, OFlags::RDONLY)?)? {
                 let path = to.join(&name);
@@ -353,7 +365,7 @@ impl TakeOver<'_> {
                 if git::is_within(&path) || !self.is_changed(&path)? {
                     take_away(self.root, &path)?;
                 } else if found(sys::stat_name(&folder, &name))?.is_none() {
-                    self.leave(&path, WhyNot::ChangedByOthers { kept_as: None });
+                    self.leave(&path, NotTransferredReason::ChangedByOthers { kept_as: None });
                 }
             }
         }
@@ -363,10 +375,10 @@ impl TakeOver<'_> {
 
     /// Takes over a folder to where none is, or one that goes.
     fn take_folder(&mut self, from: &Path, to: &Path, left: &Metadata) -> rustix::io::Result<()> {
-        let hides = is_opaque(&opened_up(self.upper, from)?)?;
-        let mut not_taken = Vec::new();
-        let fits = self.make_fit(from, to, &mut not_taken);
-        self.not_taken.append(&mut not_taken);
+        let hides = is_opaque(&open_for_owner(self.upper, from)?)?;
+        let mut not_transferred = Vec::new();
+        let fits = self.make_fit(from, to, &mut not_transferred);
+        self.not_transferred.append(&mut not_transferred);
         // Making it fit takes its time, in which others may have come.
         let there = stat(self.root, to)?.map(Metadata::from);
         let put = match fits {
@@ -380,7 +392,7 @@ impl TakeOver<'_> {
             Err(_) => {
                 take_away(self.root, to)?;
                 self.make_folder(to, left.mode, Some(left))?;
-                return self.wait_for_all(&opened_up(self.upper, from)?, from, to);
+                return self.wait_for_all(&open_for_owner(self.upper, from)?, from, to);
             }
         };
         if put == Put::Done {
@@ -388,11 +400,11 @@ impl TakeOver<'_> {
         }
         let now = stat(self.root, to)?.map(Metadata::from).filter(|now| now.kind == Kind::Folder);
         let Some(there) = there.filter(|there| now.is_some_and(|now| now.identity == there.identity)) else {
-            self.waiting.push((from.to_owned(), to.to_owned()));
+            self.pending.push((from.to_owned(), to.to_owned()));
             return Ok(());
         };
         // The mark is gone by now. It never meant what others have put there since.
-        let hides = hides && !self.staying.beginning.is_put_there(to, &there, None);
+        let hides = hides && !self.staying.baseline.is_replaced(to, &there, None);
         self.merge(from, to, left, hides)
     }
 
@@ -409,11 +421,11 @@ impl TakeOver<'_> {
             let Some((there, now)) = there.zip(now).filter(|(there, now)| there.identity == now.identity) else {
                 return Ok(true);
             };
-            let beginning = self.staying.beginning;
+            let baseline = self.staying.baseline;
             if now.kind != Kind::Folder {
-                return Ok(beginning.is_after(there));
+                return Ok(baseline.is_after(there));
             }
-            Ok(beginning.is_put_there(to, there, None) || is_changed_below(root, path, (to, there.changed), beginning)?)
+            Ok(baseline.is_replaced(to, there, None) || is_changed_below(root, path, (to, there.changed), baseline)?)
         })
     }
 
@@ -431,9 +443,9 @@ impl TakeOver<'_> {
     }
 
     fn copy_tree(&self, from: &Path, to: &Path) -> rustix::io::Result<()> {
-        let mut waiting = vec![(from.to_owned(), to.to_owned())];
+        let mut pending = vec![(from.to_owned(), to.to_owned())];
         let (mut made, mut copied) = (Vec::new(), Copied::default());
-        while let Some((from, to)) = waiting.pop() {
+        while let Some((from, to)) = pending.pop() {
             let Some(left) = stat(self.upper, &from)?.map(Metadata::from) else { continue };
             if left.kind != Kind::Folder {
                 copied.copy(self.root, &self.upper.place(&from)?, &to, &left)?;
@@ -441,25 +453,25 @@ impl TakeOver<'_> {
             }
             let place = self.root.place(&to)?;
             sys::make_folder(&place.folder, &place.name, OWNER)?;
-            dress(self.root, &to, OWNER, Some((left.owner, left.group)))?;
-            let names = names(&opened_up(self.upper, &from)?)?;
-            waiting.extend(names.into_iter().map(|name| (from.join(&name), to.join(&name))));
+            apply_permissions(self.root, &to, OWNER, Some((left.owner, left.group)))?;
+            let names = names(&open_for_owner(self.upper, &from)?)?;
+            pending.extend(names.into_iter().map(|name| (from.join(&name), to.join(&name))));
             made.push((to, left.mode | OWNER));
         }
-        dress_all(self.root, &made)
+        apply_all_permissions(self.root, &made)
     }
 
     fn make_folder(&mut self, to: &Path, mode: u32, left: Option<&Metadata>) -> rustix::io::Result<()> {
         let place = self.root.place(to)?;
         sys::make_folder(&place.folder, &place.name, OWNER)?;
-        dress(self.root, to, OWNER, left.map(|left| (left.owner, left.group)))?;
+        apply_permissions(self.root, to, OWNER, left.map(|left| (left.owner, left.group)))?;
         self.made.push((to.to_owned(), mode | OWNER));
         Ok(())
     }
 
     fn wait_for_all(&mut self, folder: &OwnedFd, from: &Path, to: &Path) -> rustix::io::Result<()> {
         let all = names(folder)?;
-        self.waiting.extend(all.into_iter().map(|name| (from.join(&name), to.join(&name))));
+        self.pending.extend(all.into_iter().map(|name| (from.join(&name), to.join(&name))));
         Ok(())
     }
 
@@ -479,11 +491,11 @@ impl TakeOver<'_> {
 
     /// Makes all that is in a folder of the program's fit to be taken over as a whole: nothing in it may be there only for
     /// the view, or must stay behind.
-    fn make_fit(&self, from: &Path, to: &Path, not_taken: &mut Vec<NotTaken>) -> rustix::io::Result<()> {
-        let mut waiting = vec![PathBuf::new()];
-        while let Some(below) = waiting.pop() {
+    fn make_fit(&self, from: &Path, to: &Path, not_transferred: &mut Vec<NotTransferred>) -> rustix::io::Result<()> {
+        let mut pending = vec![PathBuf::new()];
+        while let Some(below) = pending.pop() {
             let path = joined(from, &below);
-            let folder = opened_up(self.upper, &path)?;
+            let folder = open_for_owner(self.upper, &path)?;
             let place = self.upper.place(&path)?;
             sys::strip_attributes(&place.folder, &place.name)?;
             let mode = Metadata::from(sys::stat(&folder)?).mode;
@@ -498,10 +510,10 @@ impl TakeOver<'_> {
                     discard(self.upper, &inside)?;
                 } else if self.is_kept_from_git(&inside, &target, &stat, None)? {
                     discard(self.upper, &inside)?;
-                    not_taken.push(NotTaken { path: target, why: WhyNot::GitConfig });
+                    not_transferred.push(NotTransferred { path: target, why: NotTransferredReason::GitConfig });
                 } else {
                     match left.kind {
-                        Kind::Folder => waiting.push(below.join(&name)),
+                        Kind::Folder => pending.push(below.join(&name)),
                         Kind::File => {
                             if git::is_within(&target) {
                                 unshare(self.upper, &inside, &left)?;
@@ -511,7 +523,7 @@ impl TakeOver<'_> {
                         Kind::Symlink => {}
                         Kind::Other => {
                             discard(self.upper, &inside)?;
-                            not_taken.push(NotTaken { path: target, why: WhyNot::Special });
+                            not_transferred.push(NotTransferred { path: target, why: NotTransferredReason::Special });
                         }
                     }
                 }
@@ -565,5 +577,5 @@ fn all_names(folder: &OwnedFd) -> rustix::io::Result<Vec<OsString>> {
 }
 
 #[cfg(test)]
-#[path = "take_over_tests.rs"]
+#[path = "transfer_tests.rs"]
 mod tests;

@@ -13,18 +13,18 @@ use toolrest_directory::{Metadata, Root};
 use toolrest_store::disk_fault::disk_fault;
 
 /// A folder of the server's own, removed when it is dropped.
-pub(super) struct Private {
+pub(super) struct PrivateDir {
     path: PathBuf,
     root: Root,
 }
 
-impl Drop for Private {
+impl Drop for PrivateDir {
     fn drop(&mut self) {
         scratch::remove(&self.path);
     }
 }
 
-impl Private {
+impl PrivateDir {
     pub(super) fn new(scratch: &Scratch) -> Result<Self> {
         let path = scratch.folder().map_err(disk_fault)?;
         let root = Root::open(&path).map_err(ToolError::internal)?;

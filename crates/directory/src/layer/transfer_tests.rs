@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::{
-    layer::{Beginning, NotedFolders, OPAQUE, PutThere},
+    layer::{Baseline, DirIdentities, OPAQUE, ReplacedDirs},
     sys::faults::{Fault, with_faults, with_others},
 };
 
@@ -49,18 +49,18 @@ impl Scene {
         scene
     }
 
-    fn take_over(&self) -> Result<Vec<NotTaken>> {
+    fn transfer(&self) -> Result<Vec<NotTransferred>> {
         let (root, upper) = (Root::open(self.root.path())?, Root::open(self.upper.path())?);
         // Nothing is anybody else's.
         let moment = SystemTime::now() + Duration::from_secs(3600);
-        let beginning = Beginning::new(moment, NotedFolders::default());
-        self.take_over_since(&root, &upper, &beginning)
+        let baseline = Baseline::new(moment, DirIdentities::default());
+        self.transfer_since(&root, &upper, &baseline)
     }
 
-    fn take_over_since(&self, root: &Root, upper: &Root, beginning: &Beginning) -> Result<Vec<NotTaken>> {
-        let put_there = PutThere::default();
-        let staying = Staying { settled: &[], beginning, put_there: &put_there, beside: &|_| None };
-        root.turn(self.journal.path())?.take_over(upper, Path::new("out"), Path::new("out"), &staying)
+    fn transfer_since(&self, root: &Root, upper: &Root, baseline: &Baseline) -> Result<Vec<NotTransferred>> {
+        let replaced_dirs = ReplacedDirs::default();
+        let staying = PreserveRules { settled: &[], baseline, replaced_dirs: &replaced_dirs, conflict_path: &|_| None };
+        root.turn(self.journal.path())?.transfer(upper, Path::new("out"), Path::new("out"), &staying)
     }
 
     fn recover(&self) {
@@ -70,13 +70,13 @@ impl Scene {
 
     fn tree(&self) -> Tree {
         let mut tree = Tree::new();
-        let mut waiting = vec![self.root.path().to_owned()];
-        while let Some(folder) = waiting.pop() {
+        let mut pending = vec![self.root.path().to_owned()];
+        while let Some(folder) = pending.pop() {
             for entry in fs::read_dir(folder).unwrap() {
                 let path = entry.unwrap().path();
                 let text = if path.is_dir() { None } else { Some(fs::read_to_string(&path).unwrap()) };
                 tree.insert(path.strip_prefix(self.root.path()).unwrap().to_owned(), text.clone());
-                waiting.extend(text.is_none().then_some(path));
+                pending.extend(text.is_none().then_some(path));
             }
         }
         tree
@@ -109,8 +109,8 @@ fn each(check: impl Fn(&dyn Fn() -> Scene, &Tree, &Tree, usize, &str)) {
             let new = || Scene::new(before, after, on_two);
             let scene = new();
             let old = scene.tree();
-            let (not_taken, calls) = with_faults(&[], || scene.take_over());
-            assert!(not_taken.unwrap().is_empty());
+            let (not_transferred, calls) = with_faults(&[], || scene.transfer());
+            assert!(not_transferred.unwrap().is_empty());
             let wanted = Scene::new(if after == What::Gone { What::Nothing } else { after }, What::Nothing, on_two);
             let expected = wanted.tree().into_keys().map(|path| path.with_file_name(renamed(&path)));
             assert!(scene.tree().into_keys().eq(expected), "{after:?} for {before:?}: {:?}", scene.tree());
@@ -130,7 +130,7 @@ fn a_crash_leaves_the_old_or_the_new() {
     each(|scene, old, new, calls, what| {
         for call in 0..calls {
             let scene = scene();
-            let _ = with_faults(&[(call, Fault::Dies)], || scene.take_over());
+            let _ = with_faults(&[(call, Fault::Dies)], || scene.transfer());
             scene.recover();
             let tree = scene.tree();
             assert!(tree == *old || tree == *new, "{what}: death at call {call} of {calls} leaves {tree:?}");
@@ -143,8 +143,8 @@ fn a_failure_is_told() {
     each(|scene, old, new, calls, what| {
         for call in 0..calls {
             let scene = scene();
-            let (result, _) = with_faults(&[(call, Fault::Fails(Errno::NOSPC))], || scene.take_over());
-            let is_told = result.as_ref().map_or(true, |not_taken| !not_taken.is_empty());
+            let (result, _) = with_faults(&[(call, Fault::Fails(Errno::NOSPC))], || scene.transfer());
+            let is_told = result.as_ref().map_or(true, |not_transferred| !not_transferred.is_empty());
             scene.recover();
             let tree = scene.tree();
             assert!(tree == *new || is_told && tree == *old, "{what}: failure at call {call}: {result:?}, {tree:?}");
@@ -171,11 +171,11 @@ fn what_others_write_while_a_whole_folder_is_exchanged_stays() {
         for call in 0.. {
             let scene = Scene::new(What::Folder, What::Folder, on_two);
             let (root, upper) = (Root::open(scene.root.path()).unwrap(), Root::open(scene.upper.path()).unwrap());
-            let folders = root.note_folders();
-            let beginning = Beginning::new(next_moment(scene.journal.path()), folders);
+            let folders = root.dir_identities();
+            let baseline = Baseline::new(next_moment(scene.journal.path()), folders);
             let path = scene.root.path().join(theirs);
             let write = move || fs::write(path, "theirs").unwrap();
-            let (result, has_written) = with_others(call, write, || scene.take_over_since(&root, &upper, &beginning));
+            let (result, has_written) = with_others(call, write, || scene.transfer_since(&root, &upper, &baseline));
             if !has_written {
                 assert!(call > 20);
                 break;

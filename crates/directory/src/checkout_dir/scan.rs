@@ -16,7 +16,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::{Workbench, is_dots, open_up};
+use super::{CheckoutDir, allow_owner, is_dots};
 use crate::{
     Kind, Metadata, Result,
     error::{At, found},
@@ -39,7 +39,7 @@ const WORTH_HELP: usize = 1_024;
 static THREADS: LazyLock<usize> = LazyLock::new(|| thread::available_parallelism().map_or(1, usize::from).min(4));
 
 /// Learns what a survey finds. Paths begin with a slash.
-pub trait Surveyor: Sync {
+pub trait ScanVisitor: Sync {
     /// About how many files and folders there will be.
     fn expected(&self) -> usize;
 
@@ -51,7 +51,7 @@ pub trait Surveyor: Sync {
     fn insists_on(&self, path: &str) -> bool;
 
     /// Learns of something that stands there. What is in a folder follows later, unless rules leave it out.
-    fn found(&mut self, path: &str, metadata: &Metadata, standing: Standing);
+    fn found(&mut self, path: &str, metadata: &Metadata, status: IgnoreStatus);
 
     /// Learns of a name that is no text, or has a control character or more bytes than a path may have.
     fn found_unnamed(&mut self, path: String, metadata: &Metadata);
@@ -62,14 +62,14 @@ pub trait Surveyor: Sync {
 
 /// How something stands to the rules of `.gitignore`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum IgnoreStatus {
     Taken,
     /// A rule leaves it out, or it is git's own.
     LeftOut,
 }
 
 /// A folder that is still to be read.
-struct Waiting {
+struct PendingDir {
     /// With a slash at the end.
     path: String,
     /// The rules from above.
@@ -91,27 +91,27 @@ struct Listed {
 /// What stands at some names, by their numbers, unless it is known.
 type Described = Vec<(usize, Metadata)>;
 
-impl Workbench {
+impl CheckoutDir {
     /// Looks over all that is there, but not at what is in folders that rules leave out.
     ///
     /// Nearly all of the time goes into asking the kernel, so in a large folder several threads do that. The surveyor is
     /// told on the caller's.
-    pub fn survey(&self, longest_path_bytes: usize, surveyor: &mut impl Surveyor) -> Result<()> {
+    pub fn scan(&self, longest_path_bytes: usize, surveyor: &mut impl ScanVisitor) -> Result<()> {
         let threads = if surveyor.expected() < WORTH_HELP { 1 } else { *THREADS };
-        let mut survey = Survey { bench: self, longest_path_bytes, threads, surveyor, below: Vec::new() };
-        let mut folders = vec![Waiting { path: "/".to_owned(), rules: None, is_left_out: false }];
+        let mut scan = Scan { bench: self, longest_path_bytes, threads, surveyor, below: Vec::new() };
+        let mut folders = vec![PendingDir { path: "/".to_owned(), rules: None, is_left_out: false }];
         while !folders.is_empty() {
             let some = folders.split_off(folders.len().saturating_sub(FOLDERS_AT_A_TIME));
-            let listed = parallel::map(threads, &some, |waiting| survey.list(waiting));
-            for (waiting, listed) in some.iter().zip(listed) {
-                match listed.and_then(|listed| survey.tell_all(waiting, &listed)) {
-                    Err(errno) if waiting.path == "/" => return Err(errno).at("."),
+            let listed = parallel::map(threads, &some, |pending| scan.list(pending));
+            for (pending, listed) in some.iter().zip(listed) {
+                match listed.and_then(|listed| scan.report_all(pending, &listed)) {
+                    Err(errno) if pending.path == "/" => return Err(errno).at("."),
                     // The others are gone since their parent was read, or no folders any more.
                     Ok(()) | Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
-                    Err(_) => survey.surveyor.found_unreadable(waiting.path.trim_end_matches('/')),
+                    Err(_) => scan.surveyor.found_unreadable(pending.path.trim_end_matches('/')),
                 }
             }
-            folders.append(&mut survey.below);
+            folders.append(&mut scan.below);
         }
         Ok(())
     }
@@ -120,12 +120,12 @@ impl Workbench {
     fn open_folder(&self, folder: &Path) -> rustix::io::Result<OwnedFd> {
         match self.top.open_real_folder(folder, OFlags::RDONLY) {
             Err(Errno::ACCESS) => {
-                self.open_up(folder)?;
+                self.allow_owner(folder)?;
                 self.top.open_real_folder(folder, OFlags::RDONLY)
             }
             Ok(opened) => {
                 // Root can read all, but the next program is not root; and what can be read may still not be entered.
-                open_up(&opened)?;
+                allow_owner(&opened)?;
                 Ok(opened)
             }
             other => other,
@@ -134,22 +134,22 @@ impl Workbench {
 }
 
 /// A survey under way.
-struct Survey<'a, S> {
-    bench: &'a Workbench,
+struct Scan<'a, S> {
+    bench: &'a CheckoutDir,
     longest_path_bytes: usize,
     threads: usize,
     surveyor: &'a mut S,
     /// The folders that were found, and are to be read.
-    below: Vec<Waiting>,
+    below: Vec<PendingDir>,
 }
 
-impl<S: Surveyor> Survey<'_, S> {
+impl<S: ScanVisitor> Scan<'_, S> {
     /// Reads the names in a folder, and looks at the first of them: at all, if there are not very many.
-    fn list(&self, waiting: &Waiting) -> rustix::io::Result<Listed> {
-        let folder = self.bench.open_folder(Path::new(waiting.path.trim_matches('/')))?;
+    fn list(&self, pending: &PendingDir) -> rustix::io::Result<Listed> {
+        let folder = self.bench.open_folder(Path::new(pending.path.trim_matches('/')))?;
         let names = Names::read(&folder)?;
-        let rules = Rules::of_folder(&folder, names.here, waiting.rules.clone(), waiting.path.len()).rules;
-        let described = self.describe(waiting, &folder, &names, 0)?;
+        let rules = Rules::of_folder(&folder, names.here, pending.rules.clone(), pending.path.len()).rules;
+        let described = self.describe(pending, &folder, &names, 0)?;
         let more = (names.len() > NAMES_AT_A_TIME).then_some(folder);
         Ok(Listed { names, rules, described, more })
     }
@@ -157,21 +157,21 @@ impl<S: Surveyor> Survey<'_, S> {
     /// Looks at what stands at some names of a folder, from one of them on.
     fn describe(
         &self,
-        waiting: &Waiting,
+        pending: &PendingDir,
         folder: &OwnedFd,
         names: &Names,
         first: usize,
     ) -> rustix::io::Result<Described> {
         let end = names.len().min(first + NAMES_AT_A_TIME);
         let mut described = Vec::new();
-        let mut path = waiting.path.clone();
+        let mut path = pending.path.clone();
         for number in first..end {
             let name = names.get(number);
             // A name that is gone by now was never there.
             let Some(stat) = found(sys::stat_name(folder, name))? else { continue };
             let metadata = Metadata::from(stat);
             let is_known = metadata.kind == Kind::File
-                && self.complete(&mut path, waiting, name)
+                && self.complete(&mut path, pending, name)
                 && self.surveyor.knows(&path, &metadata);
             if !is_known {
                 described.push((number, metadata));
@@ -181,8 +181,8 @@ impl<S: Surveyor> Survey<'_, S> {
     }
 
     /// Makes the path of a name in a folder from one of another name; tells whether it can be one.
-    fn complete(&self, path: &mut String, waiting: &Waiting, name: &OsStr) -> bool {
-        path.truncate(waiting.path.len());
+    fn complete(&self, path: &mut String, pending: &PendingDir, name: &OsStr) -> bool {
+        path.truncate(pending.path.len());
         let fits = |name: &&str| path.len() + name.len() <= self.longest_path_bytes;
         let Some(name) = name.to_str().filter(fits).filter(|name| !name.chars().any(char::is_control)) else {
             return false;
@@ -192,37 +192,37 @@ impl<S: Surveyor> Survey<'_, S> {
     }
 
     /// Tells what stands at the names of a folder: what was looked at already, then the rest, some at a time.
-    fn tell_all(&mut self, waiting: &Waiting, listed: &Listed) -> rustix::io::Result<()> {
-        self.tell(waiting, listed, &listed.described);
+    fn report_all(&mut self, pending: &PendingDir, listed: &Listed) -> rustix::io::Result<()> {
+        self.report(pending, listed, &listed.described);
         let Some(folder) = &listed.more else { return Ok(()) };
         let rest: Vec<usize> = (NAMES_AT_A_TIME..listed.names.len()).step_by(NAMES_AT_A_TIME).collect();
         for some in rest.chunks(self.threads) {
             for described in
-                parallel::map(self.threads, some, |first| self.describe(waiting, folder, &listed.names, *first))
+                parallel::map(self.threads, some, |first| self.describe(pending, folder, &listed.names, *first))
             {
-                self.tell(waiting, listed, &described?);
+                self.report(pending, listed, &described?);
             }
         }
         Ok(())
     }
 
-    fn tell(&mut self, waiting: &Waiting, listed: &Listed, described: &Described) {
+    fn report(&mut self, pending: &PendingDir, listed: &Listed, described: &Described) {
         let rules = listed.rules.as_ref();
-        let mut path = waiting.path.clone();
+        let mut path = pending.path.clone();
         for (number, metadata) in described {
             let name = listed.names.get(*number);
-            if !self.complete(&mut path, waiting, name) {
+            if !self.complete(&mut path, pending, name) {
                 self.surveyor.found_unnamed(path.clone() + &name.to_string_lossy(), metadata);
                 continue;
             }
             let is_folder = metadata.kind == Kind::Folder;
             let is_left_out =
-                waiting.is_left_out || name == ".git" || rules.is_some_and(|rules| rules.leave_out(&path, is_folder));
+                pending.is_left_out || name == ".git" || rules.is_some_and(|rules| rules.leave_out(&path, is_folder));
             let insists = is_left_out && self.surveyor.insists_on(&path);
-            let standing = if is_left_out && !insists { Standing::LeftOut } else { Standing::Taken };
-            self.surveyor.found(&path, metadata, standing);
-            if is_folder && standing == Standing::Taken {
-                self.below.push(Waiting { path: format!("{path}/"), rules: rules.cloned(), is_left_out });
+            let status = if is_left_out && !insists { IgnoreStatus::LeftOut } else { IgnoreStatus::Taken };
+            self.surveyor.found(&path, metadata, status);
+            if is_folder && status == IgnoreStatus::Taken {
+                self.below.push(PendingDir { path: format!("{path}/"), rules: rules.cloned(), is_left_out });
             }
         }
     }

@@ -10,35 +10,36 @@ const TICK: Duration = Duration::from_millis(20);
 
 /// Something that stood in the folder.
 #[derive(Debug)]
-pub(super) struct Note {
-    pub(super) stamp: Stamp,
-    pub(super) what: Noted,
+pub(super) struct FileState {
+    pub(super) fingerprint: StatFingerprint,
+    pub(super) what: StateKind,
     /// The last look that saw it. The threads of a look share the notes.
-    seen_in: AtomicU64,
+    seen_in_scan: AtomicU64,
 }
 
-impl Note {
-    pub(super) fn new(stamp: Stamp, what: Noted, look: u64) -> Self {
-        Self { stamp, what, seen_in: AtomicU64::new(look) }
+impl FileState {
+    pub(super) fn new(fingerprint: StatFingerprint, what: StateKind, scan: u64) -> Self {
+        Self { fingerprint, what, seen_in_scan: AtomicU64::new(scan) }
     }
 
     /// Notes that a look has seen it.
-    pub(super) fn see_in(&self, look: u64) {
-        self.seen_in.store(look, Ordering::Relaxed);
+    pub(super) fn mark_seen_in(&self, scan: u64) {
+        self.seen_in_scan.store(scan, Ordering::Relaxed);
     }
 
-    pub(super) fn is_seen_in(&self, look: u64) -> bool {
-        self.seen_in.load(Ordering::Relaxed) == look
+    pub(super) fn is_seen_in(&self, scan: u64) -> bool {
+        self.seen_in_scan.load(Ordering::Relaxed) == scan
     }
 
     /// Whether it stands there just as it was noted, and nothing can have happened since that does not show.
-    pub(super) fn shows_all(&self, stamp: Stamp, quiet_since: SystemTime) -> bool {
-        self.stamp == stamp && (self.what == Noted::LeftOut || !stamp.is_fresh(quiet_since))
+    pub(super) fn is_certainly_unchanged(&self, fingerprint: StatFingerprint, unchanged_since: SystemTime) -> bool {
+        self.fingerprint == fingerprint
+            && (self.what == StateKind::LeftOut || !fingerprint.may_hide_changes_since(unchanged_since))
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Noted {
+pub(super) enum StateKind {
     /// A folder of the workspace.
     Folder,
     /// A file of the workspace, with the hash of the bytes that programs see.
@@ -47,7 +48,7 @@ pub(super) enum Noted {
     LeftOut,
 }
 
-impl Noted {
+impl StateKind {
     pub(super) fn is_tracked(self) -> bool {
         self != Self::LeftOut
     }
@@ -55,7 +56,7 @@ impl Noted {
 
 /// What tells whether a file is still the same, without reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stamp {
+pub(super) struct StatFingerprint {
     pub(super) identity: Identity,
     size_bytes: u64,
     modified: SystemTime,
@@ -63,7 +64,7 @@ pub(super) struct Stamp {
     mode: u32,
 }
 
-impl Stamp {
+impl StatFingerprint {
     pub(super) fn size_bytes(&self) -> u64 {
         self.size_bytes
     }
@@ -74,12 +75,12 @@ impl Stamp {
     }
 
     /// Whether something may have happened after a moment that the stamp does not show.
-    pub(super) fn is_fresh(&self, moment: SystemTime) -> bool {
-        moment.checked_sub(TICK).is_none_or(|before| self.changed >= before)
+    pub(super) fn may_hide_changes_since(&self, synced_to: SystemTime) -> bool {
+        synced_to.checked_sub(TICK).is_none_or(|before| self.changed >= before)
     }
 }
 
-impl From<&Metadata> for Stamp {
+impl From<&Metadata> for StatFingerprint {
     fn from(metadata: &Metadata) -> Self {
         let Metadata { identity, size_bytes, modified, changed, mode, .. } = *metadata;
         Self { identity, size_bytes, modified, changed, mode }

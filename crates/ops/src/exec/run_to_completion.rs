@@ -8,15 +8,15 @@ use std::{
 use tokio::runtime::Handle;
 
 /// Goes on in a task of its own when it is dropped before its end. Until then it needs none.
-pub(super) struct SeenThrough<F: Future<Output: Send + 'static> + Send + 'static>(Option<Pin<Box<F>>>);
+pub(super) struct RunToCompletion<F: Future<Output: Send + 'static> + Send + 'static>(Option<Pin<Box<F>>>);
 
-impl<F: Future<Output: Send + 'static> + Send + 'static> SeenThrough<F> {
+impl<F: Future<Output: Send + 'static> + Send + 'static> RunToCompletion<F> {
     pub(super) fn new(work: F) -> Self {
         Self(Some(Box::pin(work)))
     }
 }
 
-impl<F: Future<Output: Send + 'static> + Send + 'static> Future for SeenThrough<F> {
+impl<F: Future<Output: Send + 'static> + Send + 'static> Future for RunToCompletion<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
@@ -30,7 +30,7 @@ impl<F: Future<Output: Send + 'static> + Send + 'static> Future for SeenThrough<
     }
 }
 
-impl<F: Future<Output: Send + 'static> + Send + 'static> Drop for SeenThrough<F> {
+impl<F: Future<Output: Send + 'static> + Send + 'static> Drop for RunToCompletion<F> {
     fn drop(&mut self) {
         // Without a runtime the server is ending.
         if let Some(work) = self.0.take()
@@ -42,5 +42,5 @@ impl<F: Future<Output: Send + 'static> + Send + 'static> Drop for SeenThrough<F>
 }
 
 #[cfg(test)]
-#[path = "seen_through_tests.rs"]
+#[path = "run_to_completion_tests.rs"]
 mod seen_through_tests;

@@ -39,15 +39,15 @@ const READ_IN_ONE: usize = 4096;
 
 /// The folders that stood beneath a root at some moment, as far as they were noted.
 #[derive(Debug, Default)]
-pub struct NotedFolders(BTreeMap<PathBuf, Identity>);
+pub struct DirIdentities(BTreeMap<PathBuf, Identity>);
 
 /// How a folder stood when a program began to work on a view of it.
 #[derive(Debug)]
-pub struct Beginning {
+pub struct Baseline {
     /// What changed after this, others have changed.
     moment: SystemTime,
     /// From right before.
-    folders: NotedFolders,
+    folders: DirIdentities,
     /// The files that were seen unchanged before anything of the program's was brought to the folder.
     unchanged: Mutex<HashMap<Identity, Fingerprint>>,
 }
@@ -72,18 +72,18 @@ impl From<&Metadata> for Fingerprint {
 
 /// Folders that others have put where they are since the beginning, or may have.
 #[derive(Debug, Default)]
-pub struct PutThere(pub(super) BTreeSet<PathBuf>);
+pub struct ReplacedDirs(pub(super) BTreeSet<PathBuf>);
 
-impl PutThere {
+impl ReplacedDirs {
     /// Whether a path leads to or through such a folder.
     pub fn covers(&self, path: &Path) -> bool {
         !self.0.is_empty() && path.ancestors().any(|above| self.0.contains(above))
     }
 }
 
-impl Beginning {
+impl Baseline {
     /// The beginning at a moment, with the folders as they stood right before.
-    pub fn new(moment: SystemTime, folders: NotedFolders) -> Self {
+    pub fn new(moment: SystemTime, folders: DirIdentities) -> Self {
         Self { moment, folders, unchanged: Mutex::default() }
     }
 
@@ -110,7 +110,7 @@ impl Beginning {
 
     /// Whether others may have put a folder where it is; `above` is the ctime of the one that it lies in,
     /// where that tells anything.
-    pub(super) fn is_put_there(&self, path: &Path, there: &Metadata, above: Option<SystemTime>) -> bool {
+    pub(super) fn is_replaced(&self, path: &Path, there: &Metadata, above: Option<SystemTime>) -> bool {
         let is_other_name = above.is_none_or(|above| above > self.moment);
         self.is_after(there) && is_other_name && self.folders.0.get(path) != Some(&there.identity)
     }
@@ -118,10 +118,10 @@ impl Beginning {
 
 impl Root {
     /// Notes the folders that stand here, from the top down, as many as take no time that matters.
-    pub fn note_folders(&self) -> NotedFolders {
+    pub fn dir_identities(&self) -> DirIdentities {
         let mut noted = BTreeMap::new();
-        let mut waiting = VecDeque::from([PathBuf::new()]);
-        while let Some(path) = waiting.pop_front() {
+        let mut pending = VecDeque::from([PathBuf::new()]);
+        while let Some(path) = pending.pop_front() {
             // What goes away meanwhile, or cannot be looked into, is not noted.
             let Ok(folder) = self.open_real_folder(&path, OFlags::RDONLY) else { continue };
             let Ok(entries) = Dir::read_from(&folder) else { continue };
@@ -135,13 +135,13 @@ impl Root {
                 let Ok(there) = sys::stat_name(&folder, name).map(Metadata::from) else { continue };
                 if there.kind == Kind::Folder {
                     if noted.len() == NOTED {
-                        return NotedFolders(noted);
+                        return DirIdentities(noted);
                     }
                     let below = path.join(name);
                     noted.insert(below.clone(), there.identity);
                     // Those of all the objects in a repository would leave no room for others.
                     if !git::is_within(&below) {
-                        waiting.push_back(below);
+                        pending.push_back(below);
                     }
                     room_here -= 1;
                 }
@@ -150,22 +150,22 @@ impl Root {
                 }
             }
         }
-        NotedFolders(noted)
+        DirIdentities(noted)
     }
 
     /// Whether others have changed something at or below a path since. What cannot be looked into counts as unchanged.
-    pub fn is_changed_since(&self, path: &Path, beginning: &Beginning) -> Result<bool> {
-        is_changed_since(self, path, beginning).at(path)
+    pub fn is_changed_since(&self, path: &Path, baseline: &Baseline) -> Result<bool> {
+        is_changed_since(self, path, baseline).at(path)
     }
 }
 
-pub(super) fn is_changed_since(root: &Root, path: &Path, beginning: &Beginning) -> rustix::io::Result<bool> {
+pub(super) fn is_changed_since(root: &Root, path: &Path, baseline: &Baseline) -> rustix::io::Result<bool> {
     let Some(there) = stat(root, path)?.map(Metadata::from) else { return Ok(false) };
     if there.kind != Kind::Folder {
-        return Ok(beginning.is_after(&there));
+        return Ok(baseline.is_after(&there));
     }
     // The folder above may be newer by what is being taken over to it right now.
-    Ok(beginning.is_put_there(path, &there, None) || is_changed_below(root, path, (path, there.changed), beginning)?)
+    Ok(baseline.is_replaced(path, &there, None) || is_changed_below(root, path, (path, there.changed), baseline)?)
 }
 
 /// Whether others have changed something below a folder since. It stands at `now`; what it was called, and its ctime
@@ -174,10 +174,10 @@ pub(super) fn is_changed_below(
     root: &Root,
     now: &Path,
     (called, changed): (&Path, SystemTime),
-    beginning: &Beginning,
+    baseline: &Baseline,
 ) -> rustix::io::Result<bool> {
-    let mut waiting = vec![(now.to_owned(), called.to_owned(), changed)];
-    while let Some((now, called, changed)) = waiting.pop() {
+    let mut pending = vec![(now.to_owned(), called.to_owned(), changed)];
+    while let Some((now, called, changed)) = pending.pop() {
         let listed = root.open_real_folder(&now, OFlags::RDONLY).and_then(|folder| Ok((names(&folder)?, folder)));
         let (names, folder) = match listed {
             Ok(listed) => listed,
@@ -192,21 +192,21 @@ pub(super) fn is_changed_below(
             };
             let Some(there) = there else { continue };
             if there.kind != Kind::Folder {
-                if beginning.is_after(&there) {
+                if baseline.is_after(&there) {
                     return Ok(true);
                 }
                 continue;
             }
             let called = called.join(&name);
-            if beginning.is_put_there(&called, &there, Some(changed)) {
+            if baseline.is_replaced(&called, &there, Some(changed)) {
                 return Ok(true);
             }
-            waiting.push((now.join(&name), called, there.changed));
+            pending.push((now.join(&name), called, there.changed));
         }
     }
     Ok(false)
 }
 
 #[cfg(test)]
-#[path = "beginning_tests.rs"]
-mod beginning_tests;
+#[path = "baseline_tests.rs"]
+mod baseline_tests;

@@ -4,16 +4,16 @@
 //! together with that goes what needs no history and is gone, or in the way; what needs no history and is new is taken
 //! over; and permissions follow. If somebody changes the folder meanwhile, all of it is looked at anew.
 
-use super::findings::{Findings, Keeper};
+use super::merge_result::{MergeInput, MergeResult};
 use super::moves::Moves;
-use super::private::Private;
+use super::private_dir::PrivateDir;
 use crate::check_in_room::CheckInRoom;
-use crate::conflict_name::beside;
+use crate::conflict_name::conflict_path;
 use crate::folder::FolderWorkspace;
-use crate::folder::cleared::Cleared;
-use crate::folder::commit::{Besides, Job, MadeBy, failed};
+use crate::folder::commit::{CommitExtras, Job, MadeBy, failed};
 use crate::folder::disk::{Disk, below_root, path_of, shown};
-use crate::folder::errors::{Attempt, told};
+use crate::folder::errors::{Attempt, to_tool_error};
+use crate::folder::unversioned_removals::UnversionedRemovals;
 use crate::scratch::held;
 use async_trait::async_trait;
 use std::{
@@ -22,11 +22,12 @@ use std::{
     sync::Arc,
 };
 use toolrest_core::{
-    Attribution, CallCx, CheckedIn, Checkout, CommitId, Depth, ErrorKind, FileType, Ground, KeepLimits, LeftOutReason,
-    Notice, Result, ToolError, WorkspaceSettings, WsPath,
+    Attribution, CallCx, CheckedIn, Checkout, CommitId, Depth, ErrorKind, ExecutionRoot, FileType, KeepLimits,
+    LeftOutReason, Notice, Result, ToolError, WorkspaceSettings, WsPath,
 };
 use toolrest_directory::{
-    Beginning, Difference, Differences, Kind, NotTaken, Root, Staying, Turn, WhyNot, leads_into_repository,
+    Baseline, Difference, Differences, Kind, NotTransferred, NotTransferredReason, PreserveRules, Root, Turn,
+    leads_into_repository,
 };
 use toolrest_store::disk_fault::disk_fault;
 
@@ -40,51 +41,51 @@ const TRACKED_MOST: usize = 100_000;
 const MOST_WARNINGS: usize = 10;
 
 /// A view of the folder for one program.
-pub(super) struct Aside {
+pub(super) struct IsolatedCheckout {
     workspace: FolderWorkspace,
     settings: WorkspaceSettings,
     keep: KeepLimits,
-    private: Arc<Private>,
-    beginning: Arc<Beginning>,
+    private_dir: Arc<PrivateDir>,
+    baseline: Arc<Baseline>,
 }
 
-impl Aside {
+impl IsolatedCheckout {
     pub(super) fn open(workspace: FolderWorkspace, settings: WorkspaceSettings, keep: KeepLimits) -> Result<Self> {
-        let private = Arc::new(Private::new(&workspace.scratch)?);
+        let private_dir = Arc::new(PrivateDir::new(&workspace.scratch)?);
         let owner = workspace.folder.disk.root.metadata().map_err(|error| failed(&error))?;
-        private.fill(&owner).map_err(disk_fault)?;
-        let beginning = Arc::new(begin(&workspace, &private)?);
-        Ok(Self { workspace, settings, keep, private, beginning })
+        private_dir.fill(&owner).map_err(disk_fault)?;
+        let baseline = Arc::new(begin(&workspace, &private_dir)?);
+        Ok(Self { workspace, settings, keep, private_dir, baseline })
     }
 
     /// Looks at what the program has changed, and decides what becomes of it. Gives also the room for the contents.
-    async fn look(&self, upper: &Arc<Root>, cx: &CallCx) -> Result<(Findings, CheckInRoom)> {
-        let made_by_the_system = self.workspace.store.virtual_files(self.workspace.access).await?;
-        let (above, beginning) = (Arc::clone(upper), Arc::clone(&self.beginning));
-        let compare = move |disk: &Disk| disk.root.differences(&above, &beginning).map_err(|error| failed(&error));
-        let Differences { found: mut differences, put_there } = self.workspace.on_disk(compare).await?;
+    async fn read_state(&self, upper: &Arc<Root>, cx: &CallCx) -> Result<(MergeResult, CheckInRoom)> {
+        let virtual_paths = self.workspace.store.virtual_files(self.workspace.access).await?;
+        let (above, baseline) = (Arc::clone(upper), Arc::clone(&self.baseline));
+        let compare = move |disk: &Disk| disk.root.differences(&above, &baseline).map_err(|error| failed(&error));
+        let Differences { found: mut differences, replaced_dirs } = self.workspace.on_disk(compare).await?;
         let tracked = self.tracked(&differences).await?;
         let bytes = contents_bytes(&differences, self.keep);
         let room = self.workspace.check_ins.reserve(self.workspace.access.user, bytes).await;
-        let keeper = Keeper {
+        let input = MergeInput {
             disk: self.workspace.folder.disk.clone(),
             upper: Arc::clone(upper),
-            beginning: Arc::clone(&self.beginning),
-            put_there,
+            baseline: Arc::clone(&self.baseline),
+            replaced_dirs,
             keep: self.keep,
             call: cx.id,
-            made_by_the_system: with_folders(made_by_the_system.into_iter().map(|listed| listed.path)),
+            virtual_paths: with_folders(virtual_paths.into_iter().map(|listed| listed.path)),
         };
         let decide = move || {
             for path in tracked {
-                let found = keeper.disk.root.difference_at(&keeper.upper, Path::new(path.without_slash()));
-                let found = found.map_err(|error| told(&error, &path, Attempt::Read))?;
+                let found = input.disk.root.difference_at(&input.upper, Path::new(path.without_slash()));
+                let found = found.map_err(|error| to_tool_error(&error, &path, Attempt::Read))?;
                 differences.extend(found.map(|found| Difference { is_ignored: false, ..found }));
             }
-            keeper.decide(differences)
+            input.decide(differences)
         };
-        let findings = tokio::task::spawn_blocking(decide).await.map_err(ToolError::internal)??;
-        Ok((findings, room))
+        let merge_result = tokio::task::spawn_blocking(decide).await.map_err(ToolError::internal)??;
+        Ok((merge_result, room))
     }
 
     /// The files among what is ignored that history knows all the same.
@@ -109,31 +110,43 @@ impl Aside {
     }
 
     /// Does what was decided.
-    async fn carry_out(&self, upper: &Arc<Root>, findings: &mut Findings, cx: &CallCx) -> Result<Option<CommitId>> {
-        let changes = findings.changeset(Moves::Told);
-        let mut cleared = Cleared::default();
-        cleared.add(std::mem::take(&mut findings.cleared));
+    async fn apply_result(
+        &self,
+        upper: &Arc<Root>,
+        merge_result: &mut MergeResult,
+        cx: &CallCx,
+    ) -> Result<Option<CommitId>> {
+        let changes = merge_result.changeset(Moves::Told);
+        let mut unversioned_removals = UnversionedRemovals::default();
+        unversioned_removals.add(std::mem::take(&mut merge_result.unversioned_removals));
         let commit = if changes.changes.is_empty() {
-            self.workspace.in_turn(cx, move |_, turn| cleared.clear(turn)).await?;
+            self.workspace.with_folder_lock(cx, move |_, turn| unversioned_removals.clear(turn)).await?;
             None
         } else {
-            self.workspace.commit_on_disk(changes, Besides { cleared, made_by: MadeBy::Program }, cx).await?.id
+            self.workspace
+                .commit_on_disk(changes, CommitExtras { unversioned_removals, made_by: MadeBy::Program }, cx)
+                .await?
+                .id
         };
         if let Some(id) = commit {
             cx.recorded_with(id);
         }
 
-        if !findings.taken_over.is_empty() || !findings.dressed.is_empty() || !findings.names.is_empty() {
+        if !merge_result.transferred.is_empty()
+            || !merge_result.permissions.is_empty()
+            || !merge_result.names.is_empty()
+        {
             // The commit stands, whatever becomes of the rest: it is told, and not tried anew without the commit.
-            let targets: Vec<PathBuf> = findings.taken_over.iter().map(|(_, to)| to.clone()).collect();
-            match self.take_over(upper, findings, cx).await {
-                Ok(not_taken) => tell(findings, not_taken, cx),
+            let targets: Vec<PathBuf> = merge_result.transferred.iter().map(|(_, to)| to.clone()).collect();
+            match self.transfer(upper, merge_result, cx).await {
+                Ok(not_transferred) => tell(merge_result, not_transferred, cx),
                 Err(error) if commit.is_none() => return Err(error),
                 Err(error) => {
-                    let not_taken = |why: &str| format!("What has no versions may not have reached the folder: {why}");
-                    cx.warn(Notice::of_error(&error, not_taken));
+                    let not_transferred =
+                        |why: &str| format!("What has no versions may not have reached the folder: {why}");
+                    cx.warn(Notice::of_error(&error, not_transferred));
                     for path in &targets {
-                        findings.leave_out(path, LeftOutReason::Unreadable);
+                        merge_result.leave_out(path, LeftOutReason::Unreadable);
                     }
                 }
             }
@@ -142,14 +155,14 @@ impl Aside {
     }
 
     /// Brings what the program has changed to the folder.
-    async fn bring_over(&self, cx: &CallCx) -> Result<CheckedIn> {
+    async fn check_in_changes(&self, cx: &CallCx) -> Result<CheckedIn> {
         self.workspace.store.authorise(self.workspace.access).await?;
-        let upper = Arc::new(self.private.open()?);
+        let upper = Arc::new(self.private_dir.open()?);
         let mut tries = 1;
         loop {
-            let (mut findings, _room) = self.look(&upper, cx).await?;
-            match self.carry_out(&upper, &mut findings, cx).await {
-                Ok(commit) => return Ok(findings.into_checked_in(commit, Attribution::Program)),
+            let (mut merge_result, _room) = self.read_state(&upper, cx).await?;
+            match self.apply_result(&upper, &mut merge_result, cx).await {
+                Ok(commit) => return Ok(merge_result.into_checked_in(commit, Attribution::Program)),
                 Err(error) if is_refused(error.kind) && tries < TRIES => tries += 1,
                 Err(error) => return Err(error),
             }
@@ -157,44 +170,55 @@ impl Aside {
     }
 
     /// Takes over what needs no history, and gives permissions to what has one.
-    async fn take_over(&self, upper: &Arc<Root>, findings: &mut Findings, cx: &CallCx) -> Result<Vec<NotTaken>> {
-        let taken_over = std::mem::take(&mut findings.taken_over);
-        let (settled, durable) = (std::mem::take(&mut findings.settled), std::mem::take(&mut findings.durable));
-        let (dressed, put_there) = (std::mem::take(&mut findings.dressed), std::mem::take(&mut findings.put_there));
-        let names = std::mem::take(&mut findings.names).into_values().filter(|names| names.len() > 1);
+    async fn transfer(
+        &self,
+        upper: &Arc<Root>,
+        merge_result: &mut MergeResult,
+        cx: &CallCx,
+    ) -> Result<Vec<NotTransferred>> {
+        let transferred = std::mem::take(&mut merge_result.transferred);
+        let (settled, durable) = (std::mem::take(&mut merge_result.settled), std::mem::take(&mut merge_result.durable));
+        let (permissions, replaced_dirs) =
+            (std::mem::take(&mut merge_result.permissions), std::mem::take(&mut merge_result.replaced_dirs));
+        let names = std::mem::take(&mut merge_result.names).into_values().filter(|names| names.len() > 1);
         let names: Vec<Vec<PathBuf>> = names.collect();
         let (upper, root) = (Arc::clone(upper), Arc::clone(&self.workspace.folder.disk.root));
-        let (beginning, call) = (Arc::clone(&self.beginning), cx.id);
+        let (baseline, call) = (Arc::clone(&self.baseline), cx.id);
         let take = move |_: &Job, turn: &mut Turn<'_>| {
-            let mut not_taken = Vec::new();
+            let mut not_transferred = Vec::new();
             let is_free = |path: &WsPath| matches!(root.stat_real(below_root(path)), Ok(None));
-            let beside = |path: &Path| {
+            let conflict_path = |path: &Path| {
                 let path = path_of(path)?;
-                Some(below_root(&beside(&path.parent()?, path.name(), call, is_free)?).to_owned())
+                Some(below_root(&conflict_path(&path.parent()?, path.name(), call, is_free)?).to_owned())
             };
-            let staying = Staying { settled: &settled, beginning: &beginning, put_there: &put_there, beside: &beside };
-            for (from, to) in taken_over {
-                not_taken.extend(turn.take_over(&upper, &from, &to, &staying).map_err(|error| failed(&error))?);
+            let staying = PreserveRules {
+                settled: &settled,
+                baseline: &baseline,
+                replaced_dirs: &replaced_dirs,
+                conflict_path: &conflict_path,
+            };
+            for (from, to) in transferred {
+                not_transferred.extend(turn.transfer(&upper, &from, &to, &staying).map_err(|error| failed(&error))?);
             }
-            for (path, left, owner) in dressed {
+            for (path, left, owner) in permissions {
                 // What became of it since is somebody else's.
-                let _ = turn.dress(&path, &left, owner);
+                let _ = turn.apply_permissions(&path, &left, owner);
             }
             // Names that could not be linked lead to files of the same content.
             if let Err(error) = turn.link_names(&names) {
                 tracing::warn!(%error, "hard links of a program could not be made");
             }
             turn.make_durable(&durable).map_err(|error| failed(&error))?;
-            Ok(not_taken)
+            Ok(not_transferred)
         };
-        self.workspace.in_turn(cx, take).await
+        self.workspace.with_folder_lock(cx, take).await
     }
 }
 
 #[async_trait]
-impl Checkout for Aside {
-    fn ground(&self) -> Ground {
-        Ground::Overlay { lower: held(&self.workspace.folder.disk.root), private: held(self.private.root()) }
+impl Checkout for IsolatedCheckout {
+    fn execution_root(&self) -> ExecutionRoot {
+        ExecutionRoot::Overlay { lower: held(&self.workspace.folder.disk.root), private: held(self.private_dir.root()) }
     }
 
     fn settings(&self) -> &WorkspaceSettings {
@@ -202,18 +226,18 @@ impl Checkout for Aside {
     }
 
     async fn check_in(&mut self, cx: &CallCx) -> Result<CheckedIn> {
-        let checked_in = self.bring_over(cx).await?;
-        let (workspace, private) = (self.workspace.clone(), Arc::clone(&self.private));
+        let checked_in = self.check_in_changes(cx).await?;
+        let (workspace, private_dir) = (self.workspace.clone(), Arc::clone(&self.private_dir));
         let begin_anew = move || {
-            private.empty().map_err(ToolError::internal)?;
-            begin(&workspace, &private)
+            private_dir.empty().map_err(ToolError::internal)?;
+            begin(&workspace, &private_dir)
         };
-        self.beginning = Arc::new(tokio::task::spawn_blocking(begin_anew).await.map_err(ToolError::internal)??);
+        self.baseline = Arc::new(tokio::task::spawn_blocking(begin_anew).await.map_err(ToolError::internal)??);
         Ok(checked_in)
     }
 
     async fn finish(self: Box<Self>, cx: &CallCx) -> Result<CheckedIn> {
-        let checked_in = self.bring_over(cx).await;
+        let checked_in = self.check_in_changes(cx).await;
         // No other program comes: nothing that fails from here on may hide what was committed.
         let _ = tokio::task::spawn_blocking(move || drop(self)).await;
         checked_in
@@ -228,9 +252,9 @@ fn contents_bytes(differences: &[Difference], keep: KeepLimits) -> u64 {
 }
 
 /// How the folder stands now, before a program works on a view of it.
-fn begin(workspace: &FolderWorkspace, private: &Private) -> Result<Beginning> {
-    let folders = workspace.folder.disk.root.note_folders();
-    Ok(Beginning::new(private.moment()?, folders))
+fn begin(workspace: &FolderWorkspace, private_dir: &PrivateDir) -> Result<Baseline> {
+    let folders = workspace.folder.disk.root.dir_identities();
+    Ok(Baseline::new(private_dir.moment()?, folders))
 }
 
 /// Whether a commit is refused because of what stands there: it may well succeed when that is looked at again.
@@ -257,16 +281,16 @@ fn with_folders(paths: impl Iterator<Item = WsPath>) -> BTreeSet<WsPath> {
 }
 
 /// Tells of what was not taken over.
-fn tell(findings: &mut Findings, all: Vec<NotTaken>, cx: &CallCx) {
+fn tell(merge_result: &mut MergeResult, all: Vec<NotTransferred>, cx: &CallCx) {
     let mut failures = Vec::new();
-    for NotTaken { path, why } in all {
+    for NotTransferred { path, why } in all {
         match why {
-            WhyNot::Special => findings.leave_out(&path, LeftOutReason::Special),
-            WhyNot::GitConfig => findings.leave_out(&path, LeftOutReason::GitConfig),
-            WhyNot::ChangedByOthers { kept_as } => findings.others_changed(&path, kept_as.as_deref()),
-            WhyNot::RepositoryChanged => findings.others_changed(&path, None),
-            WhyNot::Failed(error) => {
-                findings.leave_out(&path, LeftOutReason::Unreadable);
+            NotTransferredReason::Special => merge_result.leave_out(&path, LeftOutReason::Special),
+            NotTransferredReason::GitConfig => merge_result.leave_out(&path, LeftOutReason::GitConfig),
+            NotTransferredReason::ChangedByOthers { kept_as } => merge_result.others_changed(&path, kept_as.as_deref()),
+            NotTransferredReason::RepositoryChanged => merge_result.others_changed(&path, None),
+            NotTransferredReason::Failed(error) => {
+                merge_result.leave_out(&path, LeftOutReason::Unreadable);
                 let name = shown(&path);
                 let text = format!("{name} could not be brought to the folder, or only a part of it: {error}");
                 failures.push(Notice { text, paths: vec![name] });
@@ -290,5 +314,5 @@ fn the_first_of(mut warnings: Vec<Notice>) -> Vec<Notice> {
 }
 
 #[cfg(test)]
-#[path = "aside_tests.rs"]
-mod aside_tests;
+#[path = "isolated_tests.rs"]
+mod isolated_tests;

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use toolrest_core::{Access, FilesFound, Find, Found, Interrupt, Result, Search, ToolError};
+use toolrest_core::{Access, Find, FindResult, Found, Interrupt, Result, Search, ToolError};
 use toolrest_directory::Root;
 use toolrest_store::search::{StopOnDrop, Turn, Turns, until};
 
@@ -19,20 +19,20 @@ const COMMITS_AT_ONCE: usize = 64;
 const LONGEST_CALL: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Searches folders, so many at once and no more. One is shared by all folders.
-pub(crate) struct Explorer {
+pub(crate) struct WalkPool {
     turns: Turns,
     commits: Arc<Semaphore>,
     threads: usize,
 }
 
-impl Default for Explorer {
+impl Default for WalkPool {
     fn default() -> Self {
         let threads = thread::available_parallelism().map_or(2, usize::from);
         Self { turns: Turns::new(threads), commits: Arc::new(Semaphore::new(COMMITS_AT_ONCE)), threads }
     }
 }
 
-impl Explorer {
+impl WalkPool {
     /// Finds lines, and gives up at the deadline. Who calls has checked the caller's rights.
     pub(crate) async fn search(&self, access: Access, root: Arc<Root>, wanted: Search) -> Result<Found> {
         let deadline = wanted.deadline;
@@ -44,7 +44,7 @@ impl Explorer {
     }
 
     /// Finds files, and gives up at the deadline. Who calls has checked the caller's rights.
-    pub(crate) async fn find(&self, access: Access, root: Arc<Root>, wanted: Find) -> Result<FilesFound> {
+    pub(crate) async fn find(&self, access: Access, root: Arc<Root>, wanted: Find) -> Result<FindResult> {
         let deadline = wanted.deadline;
         let work = move |interrupt: &Interrupt, threads| find(&root, &wanted, interrupt, threads);
         self.run(access, deadline, work).await

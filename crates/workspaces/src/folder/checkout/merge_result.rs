@@ -1,6 +1,6 @@
 //! What becomes of each thing that a program has changed.
 
-use crate::conflict_name::beside;
+use crate::conflict_name::conflict_path;
 use crate::folder::commit::failed;
 use crate::folder::disk::{Disk, below_root, path_of, shown};
 use std::{
@@ -14,7 +14,8 @@ use toolrest_core::{
     ProgramConflict, Result, WsPath,
 };
 use toolrest_directory::{
-    Beginning, Difference, ErrorKind as DiskError, Identity, Kind, Links, ListOptions, Metadata, Owner, PutThere, Root,
+    Baseline, Difference, ErrorKind as DiskError, Identity, Kind, Links, ListOptions, Metadata, Owner, ReplacedDirs,
+    Root,
 };
 
 const CHANGED: &str = "somebody else changed it while the program ran";
@@ -22,7 +23,7 @@ const NOT_REMOVED: &str = "somebody else changed it while the program ran, so th
 
 /// What a program did, sorted by what becomes of it.
 #[derive(Default)]
-pub(super) struct Findings {
+pub(super) struct MergeResult {
     /// Files that it took away.
     pub(super) removed: BTreeMap<WsPath, Before>,
     pub(super) removed_folders: BTreeSet<WsPath>,
@@ -30,17 +31,17 @@ pub(super) struct Findings {
     /// Files that it wrote.
     pub(super) written: BTreeMap<WsPath, Written>,
     /// What goes without versions, together with the rest.
-    pub(super) cleared: Vec<PathBuf>,
+    pub(super) unversioned_removals: Vec<PathBuf>,
     /// What comes without versions, after the rest: from where in the program's folder, and where to.
-    pub(super) taken_over: Vec<(PathBuf, PathBuf)>,
+    pub(super) transferred: Vec<(PathBuf, PathBuf)>,
     /// What of that nobody can make again.
     pub(super) durable: Vec<PathBuf>,
     /// What lies in a tree that is taken over but has been dealt with.
     pub(super) settled: Vec<PathBuf>,
     /// The folders that somebody else has put where they are.
-    pub(super) put_there: PutThere,
+    pub(super) replaced_dirs: ReplacedDirs,
     /// What gets the permissions that the program gave it.
-    pub(super) dressed: Vec<(PathBuf, Metadata, Owner)>,
+    pub(super) permissions: Vec<(PathBuf, Metadata, Owner)>,
     /// The names of each file that the program gave several.
     pub(super) names: HashMap<Identity, Vec<PathBuf>>,
     pub(super) changed: Vec<ProgramChange>,
@@ -53,19 +54,19 @@ pub(super) struct Findings {
 pub(super) struct Before {
     pub(super) hash: ContentHash,
     pub(super) size_bytes: u64,
-    pub(super) is_runnable: bool,
+    pub(super) is_executable: bool,
 }
 
 /// A file as the program left it.
 pub(super) struct Written {
     pub(super) content: Content,
     pub(super) hash: ContentHash,
-    pub(super) is_runnable: bool,
+    pub(super) is_executable: bool,
     /// What it takes the place of.
     pub(super) before: Option<Before>,
 }
 
-impl Findings {
+impl MergeResult {
     pub(super) fn into_checked_in(mut self, commit: Option<CommitId>, attribution: Attribution) -> CheckedIn {
         self.changed.sort_by(|one, other| one.path.cmp(&other.path));
         self.conflicts.sort_by(|one, other| one.path.cmp(&other.path));
@@ -103,24 +104,24 @@ impl Findings {
 }
 
 /// Decides what of a program's changes is kept, and how.
-pub(super) struct Keeper {
+pub(super) struct MergeInput {
     pub(super) disk: Disk,
     pub(super) upper: Arc<Root>,
-    pub(super) beginning: Arc<Beginning>,
-    pub(super) put_there: PutThere,
+    pub(super) baseline: Arc<Baseline>,
+    pub(super) replaced_dirs: ReplacedDirs,
     pub(super) keep: KeepLimits,
     pub(super) call: CallId,
     /// The files that the system shows, and the folders above them.
-    pub(super) made_by_the_system: BTreeSet<WsPath>,
+    pub(super) virtual_paths: BTreeSet<WsPath>,
 }
 
-impl Keeper {
-    pub(super) fn decide(self, mut differences: Vec<Difference>) -> Result<Findings> {
+impl MergeInput {
+    pub(super) fn decide(self, mut differences: Vec<Difference>) -> Result<MergeResult> {
         differences.sort_by(|one, other| one.path.cmp(&other.path));
         let (ignored, versioned): (Vec<_>, Vec<_>) = differences.into_iter().partition(|found| found.is_ignored);
-        let mut decision = Decision {
-            keeper: &self,
-            found: Findings::default(),
+        let mut decision = Merge {
+            input: &self,
+            found: MergeResult::default(),
             staying: BTreeSet::new(),
             relocated: Vec::new(),
             taken_whole: None,
@@ -145,11 +146,11 @@ impl Keeper {
         for found in &left {
             decision.ignored(found, &versioned)?;
         }
-        let Decision { mut found, staying, .. } = decision;
+        let Merge { mut found, staying, .. } = decision;
         found
             .removed_folders
-            .retain(|folder| !self.made_by_the_system.contains(folder) && !any_below(&staying, below_root(folder)));
-        found.put_there = self.put_there;
+            .retain(|folder| !self.virtual_paths.contains(folder) && !any_below(&staying, below_root(folder)));
+        found.replaced_dirs = self.replaced_dirs;
         Ok(found)
     }
 }
@@ -162,9 +163,9 @@ fn any_below(paths: &BTreeSet<PathBuf>, folder: &Path) -> bool {
         .is_some_and(|path| path.starts_with(folder))
 }
 
-struct Decision<'a> {
-    keeper: &'a Keeper,
-    found: Findings,
+struct Merge<'a> {
+    input: &'a MergeInput,
+    found: MergeResult,
     /// What the program took away and stays, because others have changed it.
     staying: BTreeSet<PathBuf>,
     /// Folders of the program's that go elsewhere, and where.
@@ -175,7 +176,7 @@ struct Decision<'a> {
     files_left: usize,
 }
 
-impl Decision<'_> {
+impl Merge<'_> {
     /// Lets a tree through that no history is kept of, but for the files in it that have one.
     fn ignored(&mut self, found: &Difference, versioned: &[Difference]) -> Result<()> {
         self.found.leave_out(&found.path, LeftOutReason::Ignored);
@@ -189,13 +190,13 @@ impl Decision<'_> {
         if found.upper.is_some() {
             if !tracked.iter().any(is_there) {
                 let target = self.elsewhere(&found.path).unwrap_or_else(|| found.path.clone());
-                self.found.taken_over.push((found.path.clone(), target));
+                self.found.transferred.push((found.path.clone(), target));
             }
             return Ok(());
         }
-        let Keeper { disk, beginning, put_there, .. } = self.keeper;
-        let is_changed = || disk.root.is_changed_since(&found.path, beginning).map_err(|error| failed(&error));
-        if put_there.covers(&found.path) || is_changed()? {
+        let MergeInput { disk, baseline, replaced_dirs, .. } = self.input;
+        let is_changed = || disk.root.is_changed_since(&found.path, baseline).map_err(|error| failed(&error));
+        if replaced_dirs.covers(&found.path) || is_changed()? {
             self.staying.insert(found.path.clone());
             self.found.others_changed(&found.path, None);
             return Ok(());
@@ -214,16 +215,16 @@ impl Decision<'_> {
             return Ok(());
         }
         if !any_below(tracked, path) {
-            self.found.cleared.push(path.to_owned());
+            self.found.unversioned_removals.push(path.to_owned());
             return Ok(());
         }
         self.found.removed_folders.extend(path_of(path));
-        let listing = self.keeper.disk.root.list(path, ListOptions::default()).map_err(|error| failed(&error))?;
+        let listing = self.input.disk.root.list(path, ListOptions::default()).map_err(|error| failed(&error))?;
         listing.entries.iter().try_for_each(|entry| self.clear_around(&path.join(&entry.path), tracked))
     }
 
     fn is_changed_by_others(&self, path: &Path, lower: &Metadata) -> bool {
-        self.keeper.put_there.covers(path) || self.keeper.beginning.is_file_after(lower)
+        self.input.replaced_dirs.covers(path) || self.input.baseline.is_file_after(lower)
     }
 
     /// Takes away what the program took away.
@@ -259,7 +260,7 @@ impl Decision<'_> {
     }
 
     fn clear(&mut self, path: &Path, reason: LeftOutReason) {
-        self.found.cleared.push(path.to_owned());
+        self.found.unversioned_removals.push(path.to_owned());
         self.found.leave_out(path, reason);
     }
 
@@ -272,7 +273,7 @@ impl Decision<'_> {
         let lower = lower.filter(|_| elsewhere.is_none());
         let target = elsewhere.unwrap_or_else(|| path.to_owned());
         let Some(mut at) = path_of(&target) else {
-            self.take_over(path, &target, LeftOutReason::Name);
+            self.transfer(path, &target, LeftOutReason::Name);
             self.taken_whole = Some(path.to_owned());
             return Ok(());
         };
@@ -288,17 +289,17 @@ impl Decision<'_> {
             }
             Some(lower) => self.is_changed_by_others(path, lower),
         };
-        let is_protected = self.keeper.made_by_the_system.contains(&at);
+        let is_protected = self.input.virtual_paths.contains(&at);
         match upper.kind {
             Kind::Folder => match lower {
                 Some(lower) if lower.kind == Kind::Folder => {
-                    if !self.keeper.put_there.covers(path) {
-                        self.found.dressed.push((target, *upper, Owner::Same));
+                    if !self.input.replaced_dirs.covers(path) {
+                        self.found.permissions.push((target, *upper, Owner::Same));
                     }
                     return Ok(());
                 }
                 Some(_) if is_in_the_way => {
-                    at = self.keep_beside(&at)?;
+                    at = self.reserve_conflict_path(&at)?;
                     self.relocated.push((path.to_owned(), below_root(&at).to_owned()));
                 }
                 Some(lower) => self.remove(path, lower)?,
@@ -316,7 +317,7 @@ impl Decision<'_> {
             }
             Kind::File | Kind::Symlink => {
                 if is_in_the_way || is_protected {
-                    at = self.keep_beside(&at)?;
+                    at = self.reserve_conflict_path(&at)?;
                 } else if let Some(lower) = lower {
                     self.remove(path, lower)?;
                 }
@@ -325,10 +326,10 @@ impl Decision<'_> {
         match upper.kind {
             Kind::Folder => {
                 self.files_left = self.files_left.saturating_sub(1);
-                self.found.dressed.push((below_root(&at).to_owned(), *upper, Owner::AsLeft));
+                self.found.permissions.push((below_root(&at).to_owned(), *upper, Owner::AsLeft));
                 self.found.made_folders.insert(at);
             }
-            Kind::Symlink => self.take_over(path, below_root(&at), LeftOutReason::Link),
+            Kind::Symlink => self.transfer(path, below_root(&at), LeftOutReason::Link),
             Kind::File | Kind::Other => self.write(path, at, upper, None)?,
         }
         Ok(())
@@ -338,21 +339,21 @@ impl Decision<'_> {
     fn write_over(&mut self, path: &Path, at: &WsPath, upper: &Metadata, lower: Option<&Metadata>) -> Result<()> {
         let Some(lower) = lower else { return self.write(path, at.clone(), upper, None) };
         let is_changed_by_others = self.is_changed_by_others(path, lower);
-        let is_comparable = upper.size_bytes == lower.size_bytes && upper.size_bytes <= self.keeper.keep.file_bytes;
+        let is_comparable = upper.size_bytes == lower.size_bytes && upper.size_bytes <= self.input.keep.file_bytes;
         let is_same = is_comparable && {
             let before = self.before(path, lower)?.map(|before| before.hash);
-            let after = self.keeper.upper.open_reader(path).map_err(|error| failed(&error))?.hash();
+            let after = self.input.upper.open_reader(path).map_err(|error| failed(&error))?.hash();
             before.is_some() && before == after.ok().map(|hash| ContentHash(hash.0))
         };
-        if is_same && upper.is_runnable() == lower.is_runnable() {
+        if is_same && upper.is_executable() == lower.is_executable() {
             if upper.mode != lower.mode && !is_changed_by_others {
-                self.found.dressed.push((path.to_owned(), *upper, Owner::Same));
+                self.found.permissions.push((path.to_owned(), *upper, Owner::Same));
             }
             self.note_name(path.to_owned(), upper);
             return Ok(());
         }
         if !is_same && is_changed_by_others {
-            let kept_as = self.keep_beside(at)?;
+            let kept_as = self.reserve_conflict_path(at)?;
             return self.write(path, kept_as, upper, None);
         }
         self.write(path, at.clone(), upper, Some(lower))
@@ -362,17 +363,17 @@ impl Decision<'_> {
     fn write(&mut self, path: &Path, at: WsPath, upper: &Metadata, lower: Option<&Metadata>) -> Result<()> {
         let target = below_root(&at).to_owned();
         if let Err(reason) = self.room_for(upper.size_bytes, lower.map_or(0, |lower| lower.size_bytes)) {
-            self.take_over(path, &target, reason);
+            self.transfer(path, &target, reason);
             return Ok(());
         }
         let before = match lower.map(|lower| self.before(path, lower)).transpose()? {
             Some(None) => {
-                self.take_over(path, &target, LeftOutReason::Unreadable);
+                self.transfer(path, &target, LeftOutReason::Unreadable);
                 return Ok(());
             }
             before => before.flatten(),
         };
-        let read = match self.keeper.upper.read(path, upper.size_bytes) {
+        let read = match self.input.upper.read(path, upper.size_bytes) {
             Ok(read) => read,
             Err(error) if matches!(error.kind, DiskError::Denied | DiskError::Io(_)) => {
                 self.found.leave_out(&target, LeftOutReason::Unreadable);
@@ -384,8 +385,8 @@ impl Decision<'_> {
         let content = Content::of_bytes(read.bytes);
         let owner = if before.is_some() { Owner::Same } else { Owner::AsLeft };
         self.note_name(target.clone(), upper);
-        self.found.dressed.push((target, *upper, owner));
-        self.found.written.insert(at, Written { content, hash, is_runnable: upper.is_runnable(), before });
+        self.found.permissions.push((target, *upper, owner));
+        self.found.written.insert(at, Written { content, hash, is_executable: upper.is_executable(), before });
         Ok(())
     }
 
@@ -396,15 +397,15 @@ impl Decision<'_> {
         }
     }
 
-    fn take_over(&mut self, path: &Path, target: &Path, reason: LeftOutReason) {
+    fn transfer(&mut self, path: &Path, target: &Path, reason: LeftOutReason) {
         self.found.leave_out(target, reason);
-        self.found.taken_over.push((path.to_owned(), target.to_owned()));
+        self.found.transferred.push((path.to_owned(), target.to_owned()));
         self.found.durable.push(target.to_owned());
     }
 
     /// Takes room in the commit for a file, of which there is so much now and was so much before.
     fn room_for(&mut self, now_bytes: u64, before_bytes: u64) -> Result<(), LeftOutReason> {
-        if now_bytes.max(before_bytes) > self.keeper.keep.file_bytes {
+        if now_bytes.max(before_bytes) > self.input.keep.file_bytes {
             return Err(LeftOutReason::TooLarge);
         }
         let left = self.bytes_left.checked_sub(now_bytes.saturating_add(before_bytes));
@@ -419,38 +420,38 @@ impl Decision<'_> {
 
     /// A file as it is in the folder; none if it cannot be read.
     fn before(&self, path: &Path, lower: &Metadata) -> Result<Option<Before>> {
-        let reader = match self.keeper.disk.root.open_reader(path) {
+        let reader = match self.input.disk.root.open_reader(path) {
             Ok(reader) => reader,
             Err(error) if matches!(error.kind, DiskError::Denied) => return Ok(None),
             Err(error) => return Err(failed(&error)),
         };
         let Ok(hash) = reader.hash() else { return Ok(None) };
-        let (size_bytes, is_runnable) = (lower.size_bytes, lower.is_runnable());
-        Ok(Some(Before { hash: ContentHash(hash.0), size_bytes, is_runnable }))
+        let (size_bytes, is_executable) = (lower.size_bytes, lower.is_executable());
+        Ok(Some(Before { hash: ContentHash(hash.0), size_bytes, is_executable }))
     }
 
     fn is_same_link(&self, path: &Path) -> Result<bool> {
-        let upper = self.keeper.upper.read_link(path).map_err(|error| failed(&error))?;
-        let lower = self.keeper.disk.root.read_link(path).map_err(|error| failed(&error))?;
+        let upper = self.input.upper.read_link(path).map_err(|error| failed(&error))?;
+        let lower = self.input.disk.root.read_link(path).map_err(|error| failed(&error))?;
         Ok(upper == lower)
     }
 
     /// Finds the place for the program's version of what somebody else has changed.
-    fn keep_beside(&mut self, at: &WsPath) -> Result<WsPath> {
+    fn reserve_conflict_path(&mut self, at: &WsPath) -> Result<WsPath> {
         let is_free = |path: &WsPath| {
-            let on_disk = self.keeper.disk.root.stat(below_root(path), Links::Keep).is_ok();
-            let in_view = self.keeper.upper.stat(below_root(path), Links::Keep).is_ok();
+            let on_disk = self.input.disk.root.stat(below_root(path), Links::Keep).is_ok();
+            let in_view = self.input.upper.stat(below_root(path), Links::Keep).is_ok();
             !on_disk && !in_view && !self.found.written.contains_key(path) && !self.found.made_folders.contains(path)
         };
         let folder = at.parent().unwrap_or_else(WsPath::root);
-        let beside = beside(&folder, at.name(), self.keeper.call, is_free);
-        let beside = beside.ok_or_else(|| toolrest_core::ToolError::stale(at, None))?;
-        self.note_conflict(at, Some(beside.clone()));
-        Ok(beside)
+        let conflict_path = conflict_path(&folder, at.name(), self.input.call, is_free);
+        let conflict_path = conflict_path.ok_or_else(|| toolrest_core::ToolError::stale(at, None))?;
+        self.note_conflict(at, Some(conflict_path.clone()));
+        Ok(conflict_path)
     }
 
     fn note_conflict(&mut self, at: &WsPath, kept_as: Option<WsPath>) {
-        let reason = match (&kept_as, self.keeper.made_by_the_system.contains(at)) {
+        let reason = match (&kept_as, self.input.virtual_paths.contains(at)) {
             (_, true) => "the system shows something there that programs cannot change",
             (Some(_), false) => CHANGED,
             (None, false) => NOT_REMOVED,

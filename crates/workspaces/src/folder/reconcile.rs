@@ -3,7 +3,7 @@
 //! Where the two differ, somebody else has changed the folder. What they did is taken into the history first, in the
 //! same commit: as a version, a new row, or a row that goes to the trash.
 
-use super::disk::{Budget, Seen, is_ordinary};
+use super::disk::{Budget, DiskState, is_ordinary};
 use std::collections::{BTreeMap, BTreeSet};
 use toolrest_core::{
     Change, Changeset, ContentHash, Destination, FileId, FileType, Put, Result, Timestamp, ToolError, VersionId, WsPath,
@@ -17,7 +17,7 @@ const CHATS: &str = "/chats";
 
 /// What had to be recorded before the changes, and what was seen.
 #[derive(Default)]
-pub(super) struct Overlay {
+pub(super) struct Reconciled {
     pub(super) ops: Vec<RowOp>,
     pub(super) contents: Vec<Prepared>,
     /// The hashes of the files that were seen.
@@ -27,15 +27,15 @@ pub(super) struct Overlay {
 }
 
 /// What stood in the folder before the changes: what is on disk, or what was there when a program began to work on it.
-pub(super) trait Standing {
+pub(super) trait BaseState {
     /// What one commit may look at.
     fn budget(&self) -> Budget;
 
     /// Looks at what stood at a path, with its content.
-    fn look(&self, path: &WsPath, links: Links, budget: &mut Budget) -> Result<Option<Seen>>;
+    fn read_state(&self, path: &WsPath, links: Links, budget: &mut Budget) -> Result<Option<DiskState>>;
 
     /// Tells only whether a folder or a file stood at a path.
-    fn look_at_kind(&self, path: &WsPath) -> Result<Option<Seen>>;
+    fn stat_kind(&self, path: &WsPath) -> Result<Option<DiskState>>;
 
     /// All that lay below a folder, as paths; what no path can name is only counted.
     fn paths_below(&self, folder: &WsPath) -> Result<(Vec<WsPath>, usize)>;
@@ -45,26 +45,26 @@ pub(super) trait Standing {
 }
 
 /// Brings the view up to what stands in the folder.
-pub(super) fn overlay(
-    standing: &dyn Standing,
+pub(super) fn reconcile(
+    base: &dyn BaseState,
     changes: &Changeset,
     needs: &Needs,
     view: &mut View,
     now: Timestamp,
-) -> Result<Overlay> {
+) -> Result<Reconciled> {
     let mut layer =
-        Layer { standing, view, now, budget: standing.budget(), gone: BTreeSet::new(), done: Overlay::default() };
+        Reconciler { base, view, now, budget: base.budget(), gone: BTreeSet::new(), done: Reconciled::default() };
     let (taken_away, written) = (taken_away(changes), written(changes));
     for path in needs.at.union(&needs.above).filter(|path| !path.is_root()) {
         let seen = if needs.at.contains(path) {
             let links = if taken_away.contains(path) { Links::Keep } else { Links::Follow };
-            let seen = standing.look(path, links, &mut layer.budget)?;
+            let seen = base.read_state(path, links, &mut layer.budget)?;
             // Where a link leads to nothing that is there, writing makes what it leads to.
             seen.filter(|seen| links == Links::Keep || !is_link(seen.mode) || !written.contains(path))
         } else {
-            standing.look_at_kind(path)?
+            base.stat_kind(path)?
         };
-        layer.lay(path, seen)?;
+        layer.reconcile_row(path, seen)?;
     }
     layer.follow_ids();
     layer.count_below(&needs.below)?;
@@ -96,20 +96,20 @@ fn written(changes: &Changeset) -> BTreeSet<&WsPath> {
     paths
 }
 
-struct Layer<'a> {
-    standing: &'a dyn Standing,
+struct Reconciler<'a> {
+    base: &'a dyn BaseState,
     view: &'a mut View,
     now: Timestamp,
     budget: Budget,
     /// Paths that were found to be gone, with all below them.
     gone: BTreeSet<WsPath>,
-    done: Overlay,
+    done: Reconciled,
 }
 
-impl Layer<'_> {
-    fn lay(&mut self, path: &WsPath, seen: Option<Seen>) -> Result<()> {
+impl Reconciler<'_> {
+    fn reconcile_row(&mut self, path: &WsPath, seen: Option<DiskState>) -> Result<()> {
         let row = self.view.live.get(path);
-        if row.is_some_and(|row| row.is_virtual || self.standing.is_older_than(row)) {
+        if row.is_some_and(|row| row.is_virtual || self.base.is_older_than(row)) {
             return Ok(());
         }
         let Some(seen) = seen else {
@@ -139,7 +139,7 @@ impl Layer<'_> {
     }
 
     /// Makes a row for what was not known.
-    fn adopt(&mut self, path: &WsPath, seen: &Seen) -> Result<()> {
+    fn adopt(&mut self, path: &WsPath, seen: &DiskState) -> Result<()> {
         let head = self.head(path, seen, 1)?;
         let row = FileRow {
             id: FileId::new(),
@@ -163,7 +163,7 @@ impl Layer<'_> {
     }
 
     /// Brings a row up to date.
-    fn renew(&mut self, mut row: FileRow, seen: &Seen) -> Result<()> {
+    fn renew(&mut self, mut row: FileRow, seen: &DiskState) -> Result<()> {
         let hash = seen.content.as_ref().map(|content| content.hash);
         if let (Some(hash), Some(old)) = (hash, row.head)
             && hash != old.hash
@@ -188,14 +188,14 @@ impl Layer<'_> {
     }
 
     /// Notes the hash that a file must still have when it is changed.
-    fn note(&mut self, path: &WsPath, seen: &Seen) {
+    fn note(&mut self, path: &WsPath, seen: &DiskState) {
         if let Some(content) = seen.content.as_ref().filter(|_| is_ordinary(seen.mode)) {
             self.done.hashes.insert(path.clone(), content.hash);
         }
     }
 
     /// A version of what was seen, whose content is to be kept.
-    fn head(&mut self, path: &WsPath, seen: &Seen, seq: i64) -> Result<Option<Head>> {
+    fn head(&mut self, path: &WsPath, seen: &DiskState, seq: i64) -> Result<Option<Head>> {
         let Some(content) = &seen.content else { return Ok(None) };
         let prepared = if let Some(bytes) = &content.content {
             Prepared::of(bytes, Compression::WherePays)?
@@ -236,7 +236,7 @@ impl Layer<'_> {
             if !is_folder {
                 continue;
             }
-            let (paths, unnamed) = self.standing.paths_below(folder)?;
+            let (paths, unnamed) = self.base.paths_below(folder)?;
             if let Some(below) = counted.get_mut(folder) {
                 below.entries += length(unnamed)?;
             }

@@ -5,10 +5,10 @@
 //! runs can make it fail but not lead it elsewhere. Nothing is made durable.
 
 mod removal;
-mod survey;
+mod scan;
 
 pub use removal::remove_tree;
-pub use survey::{Standing, Surveyor};
+pub use scan::{IgnoreStatus, ScanVisitor};
 
 use std::{
     ffi::{OsStr, OsString},
@@ -46,14 +46,14 @@ const READ_AND_WRITE_OF_OWNER: u32 = 0o600;
 
 /// A folder for programs, and one beside it that they do not see.
 #[derive(Debug)]
-pub struct Workbench {
+pub struct CheckoutDir {
     top: Root,
     /// On the same file system: what is written appears whole, and what is removed is gone at once.
     aside: OwnedFd,
     next_name: AtomicU64,
 }
 
-impl Workbench {
+impl CheckoutDir {
     /// Makes a workbench in a folder of its own.
     pub fn make(folder: &Path) -> Result<Self> {
         let (top, aside) = (folder.join("files"), folder.join("aside"));
@@ -209,7 +209,7 @@ impl Workbench {
     fn place(&self, path: &Path) -> rustix::io::Result<Place> {
         match self.top.place(path) {
             Err(Errno::ACCESS) => {
-                self.open_up(path.parent().unwrap_or(Path::new("")))?;
+                self.allow_owner(path.parent().unwrap_or(Path::new("")))?;
                 self.top.place(path)
             }
             other => other,
@@ -229,20 +229,20 @@ impl Workbench {
     }
 
     /// Gives the owner all rights on the folders on the way to a folder and on itself.
-    fn open_up(&self, folder: &Path) -> rustix::io::Result<()> {
+    fn allow_owner(&self, folder: &Path) -> rustix::io::Result<()> {
         // Even its own path cannot be looked up in a folder that is closed.
-        open_up(self.top.folder())?;
+        allow_owner(self.top.folder())?;
         let mut way: Vec<&Path> = folder.ancestors().filter(|above| !above.as_os_str().is_empty()).collect();
         way.reverse();
         for folder in way {
-            open_up(&self.top.open_real_folder(folder, OFlags::PATH)?)?;
+            allow_owner(&self.top.open_real_folder(folder, OFlags::PATH)?)?;
         }
         Ok(())
     }
 }
 
 /// Gives the owner all rights on a folder that is open for its path.
-fn open_up(folder: &OwnedFd) -> rustix::io::Result<()> {
+fn allow_owner(folder: &OwnedFd) -> rustix::io::Result<()> {
     let mode = Metadata::from(sys::stat(folder)?).mode;
     if mode & ALL_OF_OWNER == ALL_OF_OWNER {
         return Ok(());

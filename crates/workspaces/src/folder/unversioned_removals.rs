@@ -1,8 +1,8 @@
 //! What goes together with a commit, though no history is kept of it.
 
 use super::commit::failed;
-use super::disk::{Budget, Disk, Seen, below_root};
-use super::overlay::Standing;
+use super::disk::{Budget, Disk, DiskState, below_root};
+use super::reconcile::BaseState;
 use std::{
     collections::BTreeSet,
     path::{Path, PathBuf},
@@ -13,9 +13,9 @@ use toolrest_store::plan::FileRow;
 
 /// Paths that are cleared, with all that is below them, if and only if the commit stands.
 #[derive(Default)]
-pub(super) struct Cleared(BTreeSet<PathBuf>);
+pub(super) struct UnversionedRemovals(BTreeSet<PathBuf>);
 
-impl Cleared {
+impl UnversionedRemovals {
     pub(super) fn add(&mut self, paths: impl IntoIterator<Item = PathBuf>) {
         self.0.extend(paths);
     }
@@ -49,24 +49,28 @@ impl Cleared {
 /// What stands in the folder once the paths are cleared.
 pub(super) struct WithoutCleared<'a> {
     pub(super) disk: &'a Disk,
-    pub(super) cleared: &'a Cleared,
+    pub(super) unversioned_removals: &'a UnversionedRemovals,
 }
 
-impl Standing for WithoutCleared<'_> {
+impl BaseState for WithoutCleared<'_> {
     fn budget(&self) -> Budget {
         self.disk.budget()
     }
 
-    fn look(&self, path: &WsPath, links: Links, budget: &mut Budget) -> Result<Option<Seen>> {
-        if self.cleared.covers(below_root(path)) { Ok(None) } else { self.disk.look(path, links, budget) }
+    fn read_state(&self, path: &WsPath, links: Links, budget: &mut Budget) -> Result<Option<DiskState>> {
+        if self.unversioned_removals.covers(below_root(path)) {
+            Ok(None)
+        } else {
+            self.disk.read_state(path, links, budget)
+        }
     }
 
-    fn look_at_kind(&self, path: &WsPath) -> Result<Option<Seen>> {
-        if self.cleared.covers(below_root(path)) { Ok(None) } else { self.disk.look_at_kind(path) }
+    fn stat_kind(&self, path: &WsPath) -> Result<Option<DiskState>> {
+        if self.unversioned_removals.covers(below_root(path)) { Ok(None) } else { self.disk.stat_kind(path) }
     }
 
     fn paths_below(&self, folder: &WsPath) -> Result<(Vec<WsPath>, usize)> {
-        self.disk.paths_below_that(folder, |path| !self.cleared.covers(path))
+        self.disk.paths_below_that(folder, |path| !self.unversioned_removals.covers(path))
     }
 
     fn is_older_than(&self, row: &FileRow) -> bool {
