@@ -79,8 +79,8 @@ python-venv:
 python: python-venv
 	cargo run --locked --package toolrest -- setup python --to target/python
 
-# Rewrites the reference pages from the code; a test fails when they are out of date.
-docs:
+# Rewrites the reference pages from the code and from calls to a real server; a test fails when they are out of date.
+docs: python
 	TOOLREST_WRITE_DOCS=1 cargo test --package toolrest --test it reference
 
 clean:

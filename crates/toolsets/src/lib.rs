@@ -9,11 +9,9 @@ pub mod errors;
 mod file;
 mod not_listed;
 mod plain;
-mod reference;
 mod system;
 pub mod workspace;
 
-pub use reference::reference;
 use std::sync::Arc;
 use toolrest_core::Toolsets;
 use toolrest_ops::exec::{ExecOptions, Executor, ProcessOptions, Processes};

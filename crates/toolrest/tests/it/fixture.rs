@@ -82,7 +82,7 @@ struct Scenario {
 
 #[derive(Deserialize)]
 #[serde(untagged, deny_unknown_fields)]
-enum FileContent {
+pub enum FileContent {
     Text(String),
     Bytes { base64: String },
     Repeated { repeat: String, times: usize },
@@ -334,16 +334,21 @@ async fn furnished(on: On, cast: &Cast, scenario: &Scenario) -> Room {
         room.workspace.ok("mkdir", json!({"path": folder})).await;
     }
     for (path, content) in &scenario.files {
-        match content {
-            FileContent::Text(text) => drop(room.workspace.write(path, text).await),
-            FileContent::Repeated { repeat, times } => drop(room.workspace.write(path, &repeat.repeat(*times)).await),
-            FileContent::Bytes { base64 } => {
-                let args = json!({"path": path, "content": base64, "encoding": "base64", "createDirs": true});
-                SYSTEM.ok(&room.workspace, "write_file", args).await;
-            }
-        }
+        write_file(&room.workspace, path, content).await;
     }
     room
+}
+
+/// Writes a file that an example needs.
+pub async fn write_file(workspace: &Workspace, path: &str, content: &FileContent) {
+    match content {
+        FileContent::Text(text) => drop(workspace.write(path, text).await),
+        FileContent::Repeated { repeat, times } => drop(workspace.write(path, &repeat.repeat(*times)).await),
+        FileContent::Bytes { base64 } => {
+            let args = json!({"path": path, "content": base64, "encoding": "base64", "createDirs": true});
+            SYSTEM.ok(workspace, "write_file", args).await;
+        }
+    }
 }
 
 async fn send(client: &Client, wanted: &RawRequest, names: &BTreeMap<String, String>) -> Reply {
@@ -357,8 +362,8 @@ async fn send(client: &Client, wanted: &RawRequest, names: &BTreeMap<String, Str
     client.send(request).await
 }
 
-/// Replaces `${name}` in every string.
-fn fill_in(value: &Value, names: &BTreeMap<String, String>) -> Value {
+/// Replaces `${name}` in every string by the value of that name.
+pub fn fill_in(value: &Value, names: &BTreeMap<String, String>) -> Value {
     match value {
         Value::String(text) => Value::String(fill_in_text(text, names)),
         Value::Array(items) => items.iter().map(|item| fill_in(item, names)).collect(),
@@ -407,7 +412,7 @@ fn compare(expected: &Value, actual: &Value, at: &str, extra: ExtraFields) -> Re
     }
 }
 
-fn fits(pattern: &str, text: &str) -> bool {
+pub fn fits(pattern: &str, text: &str) -> bool {
     match pattern {
         "$uuid" => is_shaped_like(text, "hhhhhhhh-hhhh-hhhh-hhhh-hhhhhhhhhhhh"),
         "$sha256" => is_shaped_like(text, &"h".repeat(64)),
@@ -425,8 +430,8 @@ fn fits(pattern: &str, text: &str) -> bool {
     }
 }
 
-/// `h` stands for a lower-case hexadecimal digit, `d` for a decimal one.
-fn is_shaped_like(text: &str, shape: &str) -> bool {
+/// Whether a text has a shape, in which `h` stands for a lower-case hexadecimal digit and `d` for a decimal one.
+pub fn is_shaped_like(text: &str, shape: &str) -> bool {
     text.len() == shape.len()
         && text.bytes().zip(shape.bytes()).all(|(byte, shape)| match shape {
             b'h' => byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte),

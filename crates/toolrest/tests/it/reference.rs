@@ -1,28 +1,32 @@
-//! The reference pages say what the code does. `make docs` writes them anew.
+//! Checks that the reference pages in `docs/` are what the code generates. `make docs` writes them.
+
+mod schema_table;
+mod tool_pages;
 
 use std::{fs, path::Path};
 
 use toolrest::{settings, toolsets};
 
-/// Compares a page with what the code says, or writes it where that is asked for.
+/// Compares a page with what the code generates. With `TOOLREST_WRITE_DOCS` set, writes the page instead.
 fn is_current(name: &str, introduction: &str, body: &str) {
-    let page = format!("{introduction}\n\nThis page is made from the code by `make docs`.\n\n{}\n", body.trim_end());
+    let page = format!("{introduction}\n\nThis page is generated: `make docs` writes it.\n\n{}\n", body.trim_end());
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name);
     if std::env::var_os("TOOLREST_WRITE_DOCS").is_some() {
         fs::write(path, page).unwrap();
         return;
     }
     let found = fs::read_to_string(&path).unwrap_or_else(|error| panic!("docs/{name}: {error}; run `make docs`"));
-    assert!(found == page, "docs/{name} is out of date; run `make docs`");
+    let differing = found.lines().zip(page.lines()).find(|(found, current)| found != current);
+    assert!(found == page, "docs/{name} is out of date; run `make docs`. First difference (old, new): {differing:?}");
 }
 
 #[test]
 fn the_page_of_settings_is_current() {
     is_current(
         "configuration.md",
-        "# Configuration\n\nA setting is taken from the last of these that gives it: its default, the settings file \
-         (`--config FILE`, or `./toolrest.toml` if it exists), the environment, the command line. `toolrest config` \
-         prints the values in force with their origin.",
+        "# Configuration\n\nEach setting has a default. The settings file (`--config FILE`, or `./toolrest.toml` if it exists) \
+         overrides the default, environment variables override the file, and the command line overrides both. \
+         `toolrest config` prints all values with their origin.",
         &settings::reference(),
     );
 }
@@ -96,18 +100,10 @@ fn the_limits_of_programs_are_those_of_the_settings() {
 fn the_page_of_errors_is_current() {
     is_current(
         "errors.md",
-        "# Errors\n\nOne table for all toolsets: a kind of error, and what each dialect calls it.",
+        "# Errors\n\nThe kinds of errors, with the HTTP status, the code in each toolset, and what to do. \"retry\" says whether the \
+         same call may succeed later.",
         &toolsets::errors::reference(),
     );
-}
-
-#[test]
-fn the_pages_of_tools_are_current() {
-    for toolset in toolsets::all(&toolsets::Services::none()).iter() {
-        let name = toolset.name();
-        let introduction = format!("# The toolset `{name}`");
-        is_current(&format!("toolset-{name}.md"), &introduction, &toolsets::reference(toolset));
-    }
 }
 
 #[test]
