@@ -161,9 +161,17 @@ impl Engine {
         self.workspaces.open(Access { workspace, user: caller.user, need }).await
     }
 
-    /// Checks that the caller may see the workspace, before telling what else is wrong with a request.
+    /// Checks that the caller is a member of the workspace.
     pub async fn authorise(&self, workspace: WorkspaceId, caller: Caller) -> Result<()> {
         self.open(workspace, caller, Role::Viewer).await?.authorise().await
+    }
+
+    /// Returns the error that the caller of a failed request may see: [`error_for_members`].
+    pub async fn error_for_members(&self, workspace: WorkspaceId, caller: Caller, error: ToolError) -> ToolError {
+        match self.open(workspace, caller, Role::Viewer).await {
+            Ok(workspace) => error_for_members(&*workspace, error).await,
+            Err(refusal) => refusal,
+        }
     }
 
     /// Runs a call and answers in the toolset's shape, whatever happens: a fault, a panic or the deadline too.
@@ -194,6 +202,9 @@ impl Engine {
                 Err(ToolError::new(ErrorKind::Timeout, message))
             }
         };
+        if let Err(error) = &result {
+            error.log_cause();
+        }
         record.close(result.as_ref().err().map(|error| error.kind));
         result
     }
@@ -219,14 +230,14 @@ impl Engine {
             several => format!(". `{tool}` is a tool of the toolsets {}", several.join(", ")),
         };
         let hint = format!("The toolset `{}` has {}{instead}", toolset.name(), names.join(", "));
-        ToolError::new(ErrorKind::UnknownTool, format!("Tool '{tool}' not found")).about("tool").hinting(hint)
+        ToolError::new(ErrorKind::UnknownTool, format!("Tool '{tool}' not found")).about("tool").with_hint(hint)
     }
 
     async fn run(&self, toolset: &Toolset, call: Call, committed: Arc<OnceLock<CommitId>>) -> Result<String> {
         let _place = self.enter(call.workspace, call.caller).await?;
         let Some(tool) = toolset.find(&call.tool) else {
-            self.authorise(call.workspace, call.caller).await?;
-            return Err(self.unknown_tool(toolset, &call.tool));
+            let error = self.unknown_tool(toolset, &call.tool);
+            return Err(self.error_for_members(call.workspace, call.caller, error).await);
         };
         let cx = CallCx {
             id: call.id,
@@ -243,7 +254,10 @@ impl Engine {
             warnings: Mutex::default(),
             paths: Mutex::default(),
         };
-        let answer = tool.call(&cx, &*self.policy, &call.args).await?;
+        let answer = match tool.call(&cx, &*self.policy, &call.args).await {
+            Err(error) if error.kind.precedes_membership_check() => Err(error_for_members(&*cx.workspace, error).await),
+            answer => answer,
+        }?;
         let answer = cx.with_warnings(answer, toolset.dialect())?;
         // The warnings count too.
         if answer.len() > self.limits.response_bytes {
@@ -251,6 +265,12 @@ impl Engine {
         }
         Ok(answer)
     }
+}
+
+/// Checks membership before an error is reported that was found without the workspace, such as a wrong argument, so that
+/// strangers learn nothing. Returns the refusal for a stranger, and `error` for a member.
+async fn error_for_members(workspace: &dyn Workspace, error: ToolError) -> ToolError {
+    workspace.authorise().await.err().unwrap_or(error)
 }
 
 /// How many computations that keep a processor busy run at once: two for each processor, and half of them for one

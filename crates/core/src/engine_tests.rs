@@ -189,6 +189,42 @@ async fn every_end_of_a_call_is_answered_in_shape_and_recorded_once() {
     }
 }
 
+/// Counts the log lines of the level ERROR, with their fields as text.
+#[derive(Clone, Default)]
+struct ErrorLog(Arc<Mutex<Vec<String>>>);
+
+impl tracing::Subscriber for ErrorLog {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        *metadata.level() == tracing::Level::ERROR
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        let mut text = String::new();
+        event.record(&mut |field: &tracing::field::Field, value: &dyn std::fmt::Debug| {
+            text.push_str(&format!("{field}={value:?} "));
+        });
+        self.0.lock().unwrap().push(text);
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+    fn enter(&self, _: &tracing::span::Id) {}
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+#[tokio::test]
+async fn an_internal_error_is_logged_once_and_only_its_message_is_answered() {
+    let log = ErrorLog::default();
+    let _guard = tracing::subscriber::set_default(log.clone());
+    let (answer, _) = outcome(AllowAll, "puppet", r#"{"order":"panic"}"#).await;
+    assert!(!answer.contains("strings cut"), "{answer}");
+    assert_eq!(*log.0.lock().unwrap(), ["message=internal error cause=panic: strings cut "]);
+}
+
 #[tokio::test]
 async fn a_call_that_commits_is_not_recorded_a_second_time() {
     let (answer, records) = outcome(AllowAll, "puppet", r#"{"order":"commit"}"#).await;

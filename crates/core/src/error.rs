@@ -89,6 +89,22 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
+    /// Whether an error of this kind may be found before the workspace has checked the caller's membership.
+    pub(crate) fn precedes_membership_check(self) -> bool {
+        matches!(
+            self,
+            Self::InvalidArgument
+                | Self::InvalidPath
+                | Self::OutsideWorkspace
+                | Self::InvalidPattern
+                | Self::PatchSyntax
+                | Self::WrongType
+                | Self::UnknownTool
+                | Self::SandboxUnavailable
+                | Self::NotConfigured
+        )
+    }
+
     /// Every kind, for the reference.
     pub const ALL: [Self; 38] = [
         Self::InvalidArgument,
@@ -132,91 +148,125 @@ impl ErrorKind {
     ];
 }
 
-/// An error as a caller will read it: a model that acts on it, or a person.
+/// An error as a caller reads it: a model that acts on it, or a person.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolError {
     /// What went wrong.
     pub kind: ErrorKind,
     /// What was wrong, with the value, and what to do next.
     pub message: String,
-    /// Facts for programs, by name.
+    /// Facts for programs, by name. They are only sent: code that decides reads the typed accessors.
     pub details: Map<String, Value>,
-    /// What toolsets need to tell it well. Boxed, because errors are returned everywhere.
+    /// Boxed, because every function that can fail returns an error by value.
     context: Option<Box<ErrorContext>>,
 }
 
-/// What toolsets need to tell an error well.
+/// Typed facts about an error. Some of them are also sent as details; none is sent from here.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct ErrorContext {
+    cause: Option<String>,
+    argument: Option<String>,
     hint: Option<String>,
-    paths: Vec<WsPath>,
-    missing: Option<WsPath>,
+    path: Option<String>,
+    call_paths: Vec<WsPath>,
+    missing_path: Option<WsPath>,
+    similar_paths: Vec<WsPath>,
+    failed_edit: Option<usize>,
+    retry_after_seconds: Option<u64>,
+    operation: Option<FailedOperation>,
+}
+
+/// The operation of a tool that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailedOperation {
+    /// The operation, as it follows "cannot": `read`, `apply the patch`.
+    pub name: &'static str,
+    /// The file or folder, as the caller named it.
+    pub file: Option<String>,
 }
 
 impl ToolError {
-    /// Makes an error without details.
+    /// Creates an error without details.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), details: Map::new(), context: None }
     }
 
-    /// Makes an error about one argument, named in the details as the one at fault.
+    /// Creates an error about one argument, which the details name.
     pub fn argument(name: &str, message: impl Into<String>) -> Self {
         Self::new(ErrorKind::InvalidArgument, message).about(name)
     }
 
-    /// The one sentence of every toolset for a missing file.
+    /// Creates the error for a missing file. All toolsets use the same sentence.
     pub fn file_not_found(path: &WsPath) -> Self {
         Self::not_found(path, format!("File not found: {path}"))
     }
 
-    /// The refusal of a change that needs a folder which is missing.
+    /// Creates the error for a change that needs a folder which is missing.
     pub fn folder_not_found(path: &WsPath) -> Self {
         Self::not_found(path, format!("Folder not found: {path}; create it first"))
     }
 
     fn not_found(path: &WsPath, message: String) -> Self {
-        let mut error = Self::new(ErrorKind::NotFound, message).detail("path", path.as_str());
-        error.context.get_or_insert_default().missing = Some(path.clone());
+        let mut error = Self::new(ErrorKind::NotFound, message).at_path(path);
+        error.context_mut().missing_path = Some(path.clone());
         error
     }
 
-    /// The refusal of a change that was made against another content than the current one.
+    /// Creates the error for a change that was based on another content than the current one.
     pub fn stale(path: impl fmt::Display, current: Option<ContentHash>) -> Self {
         let now = current.map_or("it has no content".to_owned(), |hash| format!("its hash is now {hash}"));
         let message =
             format!("{path} has changed since it was read ({now}); read it again and repeat. Nothing was written");
-        let error = Self::new(ErrorKind::Stale, message).detail("path", path.to_string());
+        let error = Self::new(ErrorKind::Stale, message).at_path(&path);
         match current {
             Some(hash) => error.detail("current_hash", hash.to_string()),
             None => error,
         }
     }
 
-    /// The refusal of what would exceed a limit of the account or the workspace. The message says what to do.
+    /// Creates the error for exceeding a limit of the account or the workspace. The message says what to do.
     pub fn quota(limit: u64, used: u64, setting: &str, message: impl Into<String>) -> Self {
         let error = Self::new(ErrorKind::QuotaExceeded, message);
         error.detail("limit", limit).detail("used", used).detail("setting", setting)
     }
 
-    /// A fault of ours. The cause goes to the log; the caller learns only that it was not at fault.
+    /// Creates the error for a fault of the server. The caller does not see the cause; [`Self::log_cause`] logs it.
     pub fn internal(cause: impl fmt::Display) -> Self {
-        tracing::error!(%cause, "internal error");
-        Self::new(
+        let mut error = Self::new(
             ErrorKind::Internal,
             "Internal error; the server's log has the cause under the id of this request (X-Request-Id)",
-        )
+        );
+        error.context_mut().cause = Some(cause.to_string());
+        error
     }
 
-    /// The same error as one of another kind.
+    fn context_mut(&mut self) -> &mut ErrorContext {
+        self.context.get_or_insert_default()
+    }
+
+    fn context(&self) -> Option<&ErrorContext> {
+        self.context.as_deref()
+    }
+
+    /// Returns the same error with another kind.
     #[must_use]
-    pub fn of_kind(self, kind: ErrorKind) -> Self {
+    pub fn with_kind(self, kind: ErrorKind) -> Self {
         Self { kind, ..self }
     }
 
     /// Names the argument at fault.
     #[must_use]
-    pub fn about(self, argument: &str) -> Self {
+    pub fn about(mut self, argument: &str) -> Self {
+        self.context_mut().argument = Some(argument.to_owned());
         self.detail("argument", argument)
+    }
+
+    /// Names the file or folder that the error is about.
+    #[must_use]
+    pub fn at_path(mut self, path: &impl fmt::Display) -> Self {
+        let path = path.to_string();
+        self.context_mut().path = Some(path.clone());
+        self.detail("path", path)
     }
 
     /// Adds a fact for programs.
@@ -226,64 +276,132 @@ impl ToolError {
         self
     }
 
-    /// Says what else may help, for toolsets whose messages have fixed words.
+    /// Adds a hint. Toolsets whose messages have fixed words show it separately.
     #[must_use]
-    pub fn hinting(mut self, hint: impl Into<String>) -> Self {
-        self.context.get_or_insert_default().hint = Some(hint.into());
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.context_mut().hint = Some(hint.into());
         self
     }
 
-    /// Names paths of the call, which the message may name too. Each toolset shows them in the form that it takes.
+    /// Adds the paths of the call, which the message may contain. Each toolset shows them in its own form.
     #[must_use]
-    pub fn naming(mut self, mut paths: Vec<WsPath>) -> Self {
+    pub fn with_call_paths(mut self, mut paths: Vec<WsPath>) -> Self {
         if !paths.is_empty() {
-            self.context.get_or_insert_default().paths.append(&mut paths);
+            self.context_mut().call_paths.append(&mut paths);
         }
         self
     }
 
-    /// What else may help.
+    /// Adds the paths that exist and are similar to the missing one.
+    #[must_use]
+    pub fn with_similar_paths(mut self, paths: Vec<WsPath>) -> Self {
+        let near: Vec<&str> = paths.iter().map(WsPath::as_str).collect();
+        self.details.insert("near".to_owned(), near.into());
+        self.context_mut().similar_paths = paths;
+        self
+    }
+
+    /// Names the edit that failed, counted from 1.
+    #[must_use]
+    pub fn in_edit(mut self, number: usize) -> Self {
+        self.context_mut().failed_edit = Some(number);
+        self.detail("edit", number)
+    }
+
+    /// Says after how many seconds the caller may try again.
+    #[must_use]
+    pub fn retry_after(mut self, seconds: u64) -> Self {
+        self.context_mut().retry_after_seconds = Some(seconds);
+        self.detail("retry_after_seconds", seconds)
+    }
+
+    /// Names the operation that failed.
+    #[must_use]
+    pub fn in_operation(mut self, operation: FailedOperation) -> Self {
+        self.context_mut().operation = Some(operation);
+        self
+    }
+
+    /// The cause of an internal error. It is for the log, never for the caller.
+    pub fn cause(&self) -> Option<&str> {
+        self.context().and_then(|context| context.cause.as_deref())
+    }
+
+    /// Logs the cause of an internal error, if there is one.
+    ///
+    /// Call it once for each failure, where the error is answered or dropped: `Engine::call` does it for tools, the HTTP
+    /// reply for REST routes. A background job that logs the error itself does not need it.
+    pub fn log_cause(&self) {
+        if let Some(cause) = self.cause() {
+            tracing::error!(%cause, "internal error");
+        }
+    }
+
+    /// The argument at fault.
+    pub fn argument_at_fault(&self) -> Option<&str> {
+        self.context().and_then(|context| context.argument.as_deref())
+    }
+
+    /// The hint for the caller.
     pub fn hint(&self) -> Option<&str> {
-        self.context.as_ref().and_then(|context| context.hint.as_deref())
+        self.context().and_then(|context| context.hint.as_deref())
     }
 
-    /// The file or folder that is missing, if that is what went wrong.
-    pub fn missing(&self) -> Option<&WsPath> {
-        self.context.as_ref().and_then(|context| context.missing.as_ref())
+    /// The file or folder that the error is about.
+    pub fn path(&self) -> Option<&str> {
+        self.context().and_then(|context| context.path.as_deref())
     }
 
-    /// The paths that the message may name, from the root: those of the call, the folders above them, and those in the
-    /// details.
-    pub fn named_paths(&self) -> Vec<String> {
-        let in_details = PATH_DETAILS.iter().filter_map(|name| self.details.get(*name)).flat_map(texts);
-        let mut paths: Vec<String> = in_details.filter(|path| path.starts_with('/')).map(str::to_owned).collect();
-        for path in self.context.iter().flat_map(|context| &context.paths) {
+    /// The file or folder that is missing, if that is the error.
+    pub fn missing_path(&self) -> Option<&WsPath> {
+        self.context().and_then(|context| context.missing_path.as_ref())
+    }
+
+    /// The paths that exist and are similar to the missing one.
+    pub fn similar_paths(&self) -> &[WsPath] {
+        self.context().map_or(&[], |context| &context.similar_paths)
+    }
+
+    /// The number of the edit that failed, counted from 1.
+    pub fn failed_edit(&self) -> Option<usize> {
+        self.context().and_then(|context| context.failed_edit)
+    }
+
+    /// After how many seconds the caller may try again.
+    pub fn retry_after_seconds(&self) -> Option<u64> {
+        self.context().and_then(|context| context.retry_after_seconds)
+    }
+
+    /// The operation that failed.
+    pub fn failed_operation(&self) -> Option<&FailedOperation> {
+        self.context().and_then(|context| context.operation.as_ref())
+    }
+
+    /// The paths that the message may contain, from the root: those of the error, those of the call, and the folders
+    /// above the latter.
+    pub fn message_paths(&self) -> Vec<String> {
+        let Some(context) = self.context() else { return Vec::new() };
+        let similar = context.similar_paths.iter().map(WsPath::to_string);
+        let mut paths: Vec<String> = context.path.iter().cloned().chain(similar).collect();
+        for path in &context.call_paths {
             paths.push(path.to_string());
             paths.extend(path.ancestors().iter().map(WsPath::to_string));
         }
         paths
     }
-
-    /// The argument at fault, where one is.
-    pub fn argument_at_fault(&self) -> Option<&str> {
-        self.details.get("argument").and_then(Value::as_str)
-    }
 }
 
-/// The details that hold paths.
+/// The names of the details that hold paths. Each toolset shows them in its own form.
 pub const PATH_DETAILS: [&str; 4] = ["path", "from", "to", "near"];
 
-fn texts(value: &Value) -> Vec<&str> {
-    match value {
-        Value::String(text) => vec![text],
-        Value::Array(values) => values.iter().flat_map(texts).collect(),
-        _ => Vec::new(),
-    }
-}
-
+/// Writes the error for logs and for operators: the cause of an internal error, else the message. Callers get
+/// [`ToolError::message`], which has no cause.
 impl fmt::Display for ToolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
+        match self.cause() {
+            Some(cause) => write!(f, "internal error: {cause}"),
+            None => f.write_str(&self.message),
+        }
     }
 }
 

@@ -44,7 +44,7 @@ pub use checkout::{
 pub use content::{Content, ContentHash, ContentHasher, EncodedText, FileType, Form};
 pub use encoding::{BYTE_ORDER_MARK, Decoder, Encoding, EncodingDetector, NotText};
 pub use engine::{Call, Engine, Limits, Reply};
-pub use error::{ErrorKind, PATH_DETAILS, Result, ToolError};
+pub use error::{ErrorKind, FailedOperation, PATH_DETAILS, Result, ToolError};
 pub use event::{FileEvent, FileEvents};
 pub use fair_queue::{FairQueue, Full, QueueLimits, QueueSlot, Scope};
 pub use find::{FileFound, Find, FindResult, IgnoredFiles};

@@ -19,7 +19,7 @@ impl Notice {
 
     /// A notice that tells of an error, in words around its message.
     pub fn of_error(error: &ToolError, text: impl FnOnce(&str) -> String) -> Self {
-        Self { text: text(&error.message), paths: error.named_paths() }
+        Self { text: text(&error.message), paths: error.message_paths() }
     }
 }
 

@@ -283,10 +283,7 @@ impl<T: Tool> DynTool for Erased<T> {
     }
 
     async fn call(&self, cx: &CallCx, policy: &dyn Policy, args: &JsonText) -> Result<String> {
-        let args = match bind_arguments(args, &self.input) {
-            Ok(args) => args,
-            Err(error) => return Err(first_authorise(cx, error).await),
-        };
+        let args = bind_arguments(args, &self.input)?;
         crate::policy::require(policy, cx, T::ACTION, self.tool.approval(cx, &args).await?).await?;
         match self.tool.run(cx, args).await {
             Ok(output) => {
@@ -295,8 +292,7 @@ impl<T: Tool> DynTool for Erased<T> {
             }
             Err(error) => {
                 let paths = std::mem::take(&mut *cx.paths.lock().unwrap_or_else(PoisonError::into_inner));
-                let error = first_authorise(cx, error.naming(paths)).await;
-                Err(cx.with_near_names(error).await)
+                Err(cx.with_similar_names(error.with_call_paths(paths)).await)
             }
         }
     }
@@ -312,20 +308,6 @@ pub(crate) fn too_long_answer(limit_bytes: usize, input: &Value) -> ToolError {
     };
     let message = format!("The answer is over the limit of {limit_bytes} bytes; {advice}");
     ToolError::new(ErrorKind::ResponseTooLarge, message)
-}
-
-/// Who may not enter does not learn what is wrong with the arguments. Errors of other kinds come from the workspace,
-/// which has checked the caller's rights already.
-async fn first_authorise(cx: &CallCx, error: ToolError) -> ToolError {
-    match error.kind {
-        ErrorKind::InvalidArgument
-        | ErrorKind::InvalidPath
-        | ErrorKind::OutsideWorkspace
-        | ErrorKind::InvalidPattern
-        | ErrorKind::PatchSyntax
-        | ErrorKind::WrongType => cx.workspace.authorise().await.err().unwrap_or(error),
-        _ => error,
-    }
 }
 
 #[cfg(test)]

@@ -144,7 +144,7 @@ fn said_in(chat: &JsonText) -> String {
 /// The refusal to show bytes as text.
 pub fn binary(path: &WsPath, size: usize) -> ToolError {
     let message = format!("{path} holds {size} bytes that are not text");
-    ToolError::new(ErrorKind::Binary, message).detail("size", size).detail("path", path.as_str())
+    ToolError::new(ErrorKind::Binary, message).detail("size", size).at_path(path)
 }
 
 #[cfg(test)]

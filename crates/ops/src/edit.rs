@@ -196,13 +196,13 @@ pub(crate) fn refused(error: &EditError, path: &WsPath, hash: Option<ContentHash
     let end = "\nNothing was written";
     let lesson = error.to_string();
     let lesson = shortened(&lesson, EXPLANATION_BYTES - place.len() - end.len());
-    let refused = ToolError::new(kind, format!("{place}{lesson}{end}")).detail("path", path.as_str());
+    let refused = ToolError::new(kind, format!("{place}{lesson}{end}")).at_path(path);
     let refused = match hash {
         Some(hash) => refused.detail("current_hash", hash.to_string()),
         None => refused,
     };
     match error {
-        EditError::Edit { number, .. } => refused.detail("edit", *number),
+        EditError::Edit { number, .. } => refused.in_edit(*number),
         _ => refused,
     }
 }

@@ -31,8 +31,8 @@ use toolrest_core::{
     KeepLimits, QueueLimits, QueueSlot, Result, ToolError,
 };
 use toolrest_sandbox::{
-    Access, After, Interpreter, Limits, Mount, Options, Place, Pool, PoolOptions, Report, Running, Sandbox, Script,
-    Source, Stdin,
+    Access, CellSpec, Interpreter, Limits, Mount, Options, Pool, PoolOptions, PoolRefill, Report, Running, Sandbox,
+    Script, Source, Stdin,
 };
 use tracing::Instrument;
 
@@ -138,7 +138,7 @@ type Gone = oneshot::Receiver<()>;
 /// How a program ended, and what is to be done once its caller has been served.
 struct Finished {
     report: Report,
-    after: After,
+    after: PoolRefill,
 }
 
 /// A program: a script of a language.
@@ -234,11 +234,9 @@ impl Executor {
         if program.libraries == Libraries::Needed && self.options.python.is_none() {
             let message = "This needs Python with pandas and matplotlib, which is not set up: have the operator run \
                            `toolrest setup python` and start the server again";
-            return Err(self.refuse(cx, ToolError::new(ErrorKind::NotConfigured, message)).await);
+            return Err(ToolError::new(ErrorKind::NotConfigured, message));
         }
-        if let Err(error) = self.ready().await {
-            return Err(self.refuse(cx, error).await);
-        }
+        self.ready().await?;
         // It is seen through whether the caller stays or not: nobody gets the files before the program is dead.
         let (_caller, gone) = oneshot::channel::<()>();
         let (executor, own) = (Arc::clone(self), cx.detached());
@@ -246,7 +244,7 @@ impl Executor {
             let ran = executor.run_to_completion(&own, &program, asked, gone).await;
             (ran, own)
         };
-        let (ran, own) = RunToCompletion::new(work.in_current_span()).await;
+        let (ran, own) = RunToCompletion::new(work.in_current_span(), log_abandoned).await;
         cx.absorb(own);
         let (ran, after) = ran?;
         tokio::spawn(async move {
@@ -262,7 +260,7 @@ impl Executor {
         program: &Program,
         asked: Asked,
         mut gone: Gone,
-    ) -> Result<(Ran, After)> {
+    ) -> Result<(Ran, PoolRefill)> {
         let ready = self.ready().await?;
         let _place = ready.place(cx, &mut gone).await?;
         let mut checkout = self.check_out(cx, CheckoutMode::Isolated).await?;
@@ -296,11 +294,6 @@ impl Executor {
         Terms { limits: self.options.limits.of(cx, settings, asked), hosts: self.options.network.hosts_of(settings) }
     }
 
-    /// Why a program is not run, told only to those who could run one.
-    async fn refuse(&self, cx: &CallCx, error: ToolError) -> ToolError {
-        cx.workspace.authorise().await.err().unwrap_or(error)
-    }
-
     /// What it takes to run programs. Where that was missing it is looked for again from time to time.
     async fn ready(&self) -> Result<&Ready> {
         if let Some(ready) = self.ready.get() {
@@ -327,7 +320,7 @@ impl Ready {
         let sandbox = Sandbox::start(start)?;
         let probe = sandbox.probe().await?;
         probe.verify()?;
-        let pool = Pool::new(sandbox, PoolOptions { waiting: options.waiting, ..PoolOptions::default() });
+        let pool = Pool::new(sandbox, PoolOptions { max_idle: options.waiting, ..PoolOptions::default() });
         let python = match &options.python {
             Some(_) => Some(Interpreter::new(Language::Python, format!("{PYTHON}/bin/python3"))),
             None => Interpreter::find(Language::Python).ok(),
@@ -365,7 +358,7 @@ impl Ready {
         }
         let started = self.start(options, root, program, terms, Stdin::Empty).await?;
         let Started { mut running, proxy: _proxy } = started;
-        let after = running.take_after();
+        let after = running.take_refill();
         let mut is_wanted = true;
         loop {
             tokio::select! {
@@ -415,20 +408,20 @@ impl Ready {
 }
 
 /// Where a program runs: on the workspace's files, with the libraries for data if there are any.
-fn place(root: &ExecutionRoot, python: Option<&Path>, limits: &Limits) -> toolrest_sandbox::Result<Place> {
+fn place(root: &ExecutionRoot, python: Option<&Path>, limits: &Limits) -> toolrest_sandbox::Result<CellSpec> {
     let mut place = match root {
-        ExecutionRoot::Folder(folder) => Place::new(source(folder)?, WORKSPACE),
+        ExecutionRoot::Folder(folder) => CellSpec::new(source(folder)?, WORKSPACE),
         ExecutionRoot::Shared { folder, read_only } => {
             let (folder, target) = (source(folder)?, WORKSPACE.into());
             let (source, access) = (folder.clone(), Access::ReadWrite);
             let frozen = read_only.iter().map(|path| path.clone().into_os_string()).collect();
             let mount = Mount::Folder { source, target, access, frozen };
-            Place { mounts: vec![mount], ..Place::new(folder, WORKSPACE) }
+            CellSpec { mounts: vec![mount], ..CellSpec::new(folder, WORKSPACE) }
         }
         ExecutionRoot::Overlay { lower, private } => {
             let (lower, private) = (vec![source(lower)?], source(private)?);
             let mount = Mount::Overlay { lower, private: private.clone(), target: WORKSPACE.into() };
-            Place { mounts: vec![mount], ..Place::new(private, WORKSPACE) }
+            CellSpec { mounts: vec![mount], ..CellSpec::new(private, WORKSPACE) }
         }
     };
     if let Some(python) = python {
@@ -454,12 +447,20 @@ fn place(root: &ExecutionRoot, python: Option<&Path>, limits: &Limits) -> toolre
 
 /// A folder as the sandbox gets it. Failures name it as programs see it, because callers read them.
 fn source(folder: &FolderHandle) -> toolrest_sandbox::Result<Source> {
-    Source::held(Arc::clone(&folder.descriptor), WORKSPACE)
+    Source::from_descriptor(Arc::clone(&folder.descriptor), WORKSPACE)
 }
 
 /// Ends a call that nobody hears the answer of.
 fn nobody_waits() -> ToolError {
     ToolError::new(ErrorKind::Cancelled, "The caller went away; the program was ended and nothing was changed")
+}
+
+/// Logs the failure of a run whose caller does not wait for the answer any more.
+fn log_abandoned<T>((ran, cx): (Result<T>, CallCx)) {
+    if let Err(error) = ran {
+        let span = tracing::info_span!("abandoned run", call.id = %cx.id);
+        span.in_scope(|| error.log_cause());
+    }
 }
 
 /// Adds what a program printed to an error that came after it.

@@ -115,7 +115,11 @@ async fn or_path_at_fault(cx: &CallCx, from: &WsPath, moved: Result<Outcome>) ->
             Err(match cx.workspace.stat(from).await {
                 // The source is there, so it is the destination that cannot be.
                 Ok(Some(_)) => error.about("destination"),
-                Ok(None) | Err(_) => error.about("source"),
+                Ok(None) => error.about("source"),
+                Err(failure) => {
+                    failure.log_cause();
+                    error.about("source")
+                }
             })
         }
         moved => moved,

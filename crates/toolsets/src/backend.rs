@@ -52,7 +52,7 @@ impl Dialect for BackendDialect {
         let row = errors::row(error.kind);
         let error_text = describe_error(error, PathForm::Relative, DOWNLOAD);
         let inside = Inside {
-            code: row.backend,
+            code: errors::backend_code(error.kind),
             message: error_text.message_with_hint(),
             retryable: row.retryable,
             remediation: row.remediation,

@@ -8,18 +8,20 @@ mod multiedit;
 mod read;
 mod write;
 
+use crate::error_text::relative;
+use crate::errors;
 use crate::plain::Plain;
 use schemars::JsonSchema;
 use serde::de::{self, Visitor};
 use serde::{Deserializer, Serialize};
 use std::fmt;
 use std::sync::Arc;
-use toolrest_core::{CallCx, ContentHash, ErrorKind, Result, ToolError, Toolset, WsPath};
+use toolrest_core::{CallCx, ContentHash, ErrorKind, FailedOperation, Result, ToolError, Toolset, WsPath};
 use toolrest_ops::{EditOptions, Edited, Replacement};
 
 /// The toolset with its tools.
 pub fn toolset() -> Toolset {
-    Toolset::new("coding", Arc::new(Plain { code: |row| row.coding, message: sentence }))
+    Toolset::new("coding", Arc::new(Plain { code: errors::coding_code, message: sentence }))
         .with(read::Read)
         .with(write::Write)
         .with(edit::Edit)
@@ -29,30 +31,36 @@ pub fn toolset() -> Toolset {
         .with(glob::Glob)
 }
 
-/// What a tool was about to do, among the details of an error.
-const OPERATION: &str = "operation";
-/// The file or folder as the caller named it, among the details of an error.
-const NAMED: &str = "named";
+/// Adds what the sentences of 004 contain: the operation that failed, and the file as the caller named it.
+fn cannot(operation: &'static str, file: &str) -> impl FnOnce(ToolError) -> ToolError {
+    let operation = FailedOperation { name: operation, file: Some(file.to_owned()) };
+    move |error| error.in_operation(operation)
+}
 
-/// Notes what 004's sentences say: what was to be done, and with which file, as the caller named it.
-fn cannot<'a>(operation: &'a str, file: &'a str) -> impl FnOnce(ToolError) -> ToolError + 'a {
-    move |error| error.detail(OPERATION, operation).detail(NAMED, file)
+/// Like [`cannot`], for an operation on no particular file.
+fn cannot_at_all(operation: &'static str) -> impl FnOnce(ToolError) -> ToolError {
+    move |error| error.in_operation(FailedOperation { name: operation, file: None })
 }
 
 /// The sentence of 004 for what went wrong, where it has one.
 fn sentence(error: &ToolError) -> String {
-    let detail = |name: &str| error.details.get(name).and_then(|value| value.as_str());
-    let file = detail(NAMED).or_else(|| detail("path").map(|path| path.trim_start_matches('/')));
+    let operation = error.failed_operation();
+    let named = operation.and_then(|operation| operation.file.as_deref());
+    let file = named.or_else(|| error.path().map(relative));
     // What failed besides stands on the lines after the first.
     let others = error.message.find('\n').map_or("", |at| &error.message[at..]);
     match (error.kind, file) {
         (ErrorKind::NotFound, Some(file)) => format!("File not found: {file}{others}"),
         (ErrorKind::Binary, Some(file)) => format!("Cannot read binary file: {file}{others}"),
-        (ErrorKind::Forbidden | ErrorKind::Protected, file) => match (detail(OPERATION), file) {
-            (Some(operation), Some(file)) => format!("Permission denied: Cannot {operation} {file}\n{}", error.message),
-            (Some(operation), None) => format!("Permission denied: Cannot {operation}\n{}", error.message),
-            (None, _) => format!("Permission denied: {}", error.message),
-        },
+        (ErrorKind::Forbidden | ErrorKind::Protected, file) => {
+            match (operation.map(|operation| operation.name), file) {
+                (Some(operation), Some(file)) => {
+                    format!("Permission denied: Cannot {operation} {file}\n{}", error.message)
+                }
+                (Some(operation), None) => format!("Permission denied: Cannot {operation}\n{}", error.message),
+                (None, _) => format!("Permission denied: {}", error.message),
+            }
+        }
         _ => error.message.clone(),
     }
 }
@@ -94,8 +102,7 @@ async fn edit_file(cx: &CallCx, named: &str, options: &EditOptions) -> Result<(W
 /// Puts 004's sentence before the explanation of a text that is not there.
 fn string_not_found(mut error: ToolError, edits: &[Replacement]) -> ToolError {
     const SHOWN_CHARS: usize = 50;
-    let number = error.details.get("edit").and_then(serde_json::Value::as_u64).unwrap_or(1);
-    let edit = usize::try_from(number).ok().and_then(|number| edits.get(number.checked_sub(1)?));
+    let edit = error.failed_edit().unwrap_or(1).checked_sub(1).and_then(|index| edits.get(index));
     if let (ErrorKind::FindNotFound, Some(edit)) = (error.kind, edit) {
         let shown: String = edit.old.chars().take(SHOWN_CHARS).collect();
         error.message = format!("String not found in file: \"{shown}...\"\n{}", error.message);

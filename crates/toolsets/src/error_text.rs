@@ -1,7 +1,7 @@
 //! Errors as a toolset tells them: paths in the form that it takes, and what else may help.
 
 use serde_json::{Map, Value};
-use toolrest_core::{ErrorKind, Notice, PATH_DETAILS, ToolError};
+use toolrest_core::{ErrorKind, Notice, PATH_DETAILS, ToolError, WsPath};
 
 /// How a toolset writes paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,22 +38,26 @@ pub(crate) fn describe_error(error: &ToolError, form: PathForm, binary: &str) ->
     let mut details = error.details.clone();
     let mut message = error.message.clone();
     if form == PathForm::Relative {
-        message = with_relative_paths(message, error.named_paths());
+        message = with_relative_paths(message, error.message_paths());
         for name in PATH_DETAILS {
             if let Some(value) = details.get_mut(name) {
                 make_relative(value);
             }
         }
     }
-    let near: Vec<String> = details.get("near").into_iter().flat_map(texts).collect();
+    let shown = |path: &WsPath| match form {
+        PathForm::FromRoot => path.to_string(),
+        PathForm::Relative => relative(path.as_str()).to_owned(),
+    };
+    let similar: Vec<String> = error.similar_paths().iter().map(shown).collect();
     let hint = match error.kind {
         ErrorKind::Binary => Some(binary.to_owned()),
         _ => error.hint().map(str::to_owned),
     };
-    let near = if near.is_empty() { None } else { Some(format!("Did you mean {}?", near.join(" or "))) };
-    let hint = match (near, hint) {
-        (Some(near), Some(hint)) => Some(format!("{near}\n{hint}")),
-        (near, hint) => near.or(hint),
+    let question = (!similar.is_empty()).then(|| format!("Did you mean {}?", similar.join(" or ")));
+    let hint = match (question, hint) {
+        (Some(question), Some(hint)) => Some(format!("{question}\n{hint}")),
+        (question, hint) => question.or(hint),
     };
     ErrorText { message, details, hint }
 }
@@ -74,14 +78,6 @@ fn with_relative_paths(mut text: String, mut paths: Vec<String>) -> String {
     text
 }
 
-fn texts(value: &Value) -> Vec<String> {
-    match value {
-        Value::String(text) => vec![text.clone()],
-        Value::Array(values) => values.iter().flat_map(texts).collect(),
-        _ => Vec::new(),
-    }
-}
-
 fn make_relative(value: &mut Value) {
     match value {
         Value::String(text) => *text = relative(text).to_owned(),
@@ -90,7 +86,7 @@ fn make_relative(value: &mut Value) {
     }
 }
 
-fn relative(path: &str) -> &str {
+pub(crate) fn relative(path: &str) -> &str {
     if path == "/" { "." } else { path.strip_prefix('/').unwrap_or(path) }
 }
 

@@ -1,12 +1,11 @@
 use super::*;
-use toolrest_core::WsPath;
-
 fn path(text: &str) -> WsPath {
     WsPath::posix(text).unwrap()
 }
 
 fn error_text(message: &str, paths: &[&str]) -> String {
-    let error = ToolError::new(ErrorKind::NotFound, message).naming(paths.iter().map(|text| path(text)).collect());
+    let error =
+        ToolError::new(ErrorKind::NotFound, message).with_call_paths(paths.iter().map(|text| path(text)).collect());
     describe_error(&error, PathForm::Relative, "").message
 }
 
@@ -33,7 +32,7 @@ fn what_a_file_holds_is_shown_as_it_is() {
 
 #[test]
 fn details_hold_paths_in_the_same_form() {
-    let error = ToolError::file_not_found(&path("/a/b")).detail("near", vec!["/a/c".to_owned()]);
+    let error = ToolError::file_not_found(&path("/a/b")).with_similar_paths(vec![path("/a/c")]);
     let error_text = describe_error(&error, PathForm::Relative, "");
     assert_eq!(
         (error_text.message.as_str(), &error_text.details["path"]),

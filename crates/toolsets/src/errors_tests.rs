@@ -23,11 +23,11 @@ const SYSTEM_CODES: [&str; 17] = [
 
 #[test]
 fn the_system_toolset_has_the_codes_of_its_specification_and_uses_each() {
-    let used: Vec<&str> = ErrorKind::ALL.map(|kind| row(kind).system).to_vec();
+    let used: Vec<&str> = ErrorKind::ALL.map(|kind| system_code(kind)).to_vec();
     assert_eq!(used.iter().find(|code| !SYSTEM_CODES.contains(code)), None);
     assert_eq!(SYSTEM_CODES.iter().find(|code| !used.contains(code)), None);
-    assert_eq!(row(ErrorKind::NotConfigured).system, "NOT_CONFIGURED");
-    assert_eq!(row(ErrorKind::ApprovalDenied).system, "APPROVAL_DENIED");
+    assert_eq!(system_code(ErrorKind::NotConfigured), "NOT_CONFIGURED");
+    assert_eq!(system_code(ErrorKind::ApprovalDenied), "APPROVAL_DENIED");
 }
 
 #[test]

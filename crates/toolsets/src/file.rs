@@ -7,13 +7,14 @@ mod read;
 mod search;
 mod write;
 
+use crate::errors;
 use crate::plain::Plain;
 use std::sync::Arc;
 use toolrest_core::Toolset;
 
 /// The toolset with its tools.
 pub fn toolset() -> Toolset {
-    let dialect = Plain { code: |row| row.file, message: |error| error.message.clone() };
+    let dialect = Plain { code: errors::file_code, message: |error| error.message.clone() };
     Toolset::new("file", Arc::new(dialect))
         .with(read::Read)
         .with(write::Write)

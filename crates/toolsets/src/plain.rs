@@ -1,14 +1,14 @@
 //! The dialect that 001 and 004 share.
 
 use crate::error_text::{DOWNLOAD, ErrorText, PathForm, describe_error, relative_notice};
-use crate::errors::{self, ErrorRow};
+use crate::errors;
 use serde::Serialize;
-use toolrest_core::{Dialect, Notice, ToolError};
+use toolrest_core::{Dialect, ErrorKind, Notice, ToolError};
 
 /// Wraps a result not at all, and an error as `{"error", "message"}`.
 pub(crate) struct Plain {
-    /// The column of the table that holds the dialect's codes.
-    pub code: fn(&ErrorRow) -> &'static str,
+    /// Returns the dialect's code for a kind.
+    pub code: fn(ErrorKind) -> &'static str,
     /// What is said of an error, with its paths in the form that the dialect takes.
     pub message: fn(&ToolError) -> String,
 }
@@ -28,7 +28,7 @@ impl Dialect for Plain {
         let mut error = error.clone();
         (error.message, error.details) = (error_text.message.clone(), error_text.details.clone());
         let error_text = ErrorText { message: (self.message)(&error), ..error_text };
-        let body = Failure { error: (self.code)(&errors::row(error.kind)), message: error_text.message_with_hint() };
+        let body = Failure { error: (self.code)(error.kind), message: error_text.message_with_hint() };
         // Strings always serialise.
         serde_json::to_vec(&body).unwrap_or_default()
     }

@@ -60,7 +60,7 @@ impl Dialect for SystemDialect {
             #[serde(skip_serializing_if = "Map::is_empty")]
             details: &'a Map<String, Value>,
         }
-        let code = errors::row(error.kind).system;
+        let code = errors::system_code(error.kind);
         let error_text = describe_error(error, PathForm::Relative, "Call read_file with \"encoding\": \"base64\"");
         let inside = Inside { code, message: error_text.message_with_hint(), details: &error_text.details };
         // Strings and maps of JSON values always serialise.

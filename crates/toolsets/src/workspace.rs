@@ -68,7 +68,7 @@ pub fn failure(error: &ToolError) -> Vec<u8> {
     let at_fault = error.argument_at_fault().or_else(|| error_text.hint.as_ref().map(|_| "path"));
     let fields =
         at_fault.map(|name| Map::from_iter([(name.to_owned(), Value::String(error_text.message_with_hint()))]));
-    let body = Failure { error: &error.message, code: errors::row(error.kind).workspace, fields };
+    let body = Failure { error: &error.message, code: errors::workspace_code(error.kind), fields };
     // Strings and maps of JSON values always serialise.
     serde_json::to_vec(&body).unwrap_or_default()
 }

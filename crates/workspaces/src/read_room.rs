@@ -65,7 +65,7 @@ impl ReadRoom {
 
     /// Reads a file of up to so many bytes with `read`, which leaves out the content of one that has more bytes than it
     /// is given. Room is taken before a large content is read.
-    pub(crate) async fn read<R: Future<Output = Result<File>>>(
+    pub(crate) async fn read<R: Future<Output = Result<File, E>>, E: Into<ToolError>>(
         &self,
         path: &WsPath,
         most_bytes: u64,
@@ -73,7 +73,7 @@ impl ReadRoom {
     ) -> Result<File> {
         let mut free = most_bytes.min(SMALL_BYTES);
         loop {
-            let file = read(free).await?;
+            let file = read(free).await.map_err(Into::into)?;
             let size = u64::try_from(file.entry.size).unwrap_or(0);
             if file.content.is_some() || size <= free || size > most_bytes {
                 return Ok(file);
@@ -120,7 +120,7 @@ fn memory_of(bytes: u64) -> usize {
 
 fn busy() -> ToolError {
     let message = "Too many large files are being read (limits.in_flight_bytes); try again in a second";
-    ToolError::new(ErrorKind::Unavailable, message).detail("retry_after_seconds", 1)
+    ToolError::new(ErrorKind::Unavailable, message).retry_after(1)
 }
 
 #[cfg(test)]

@@ -83,7 +83,7 @@ impl StoredWorkspaces {
         let opened = tokio::task::spawn_blocking(open).await.map_err(ToolError::internal)?;
         let real = opened.map_err(|error| match error.kind {
             // Here it is the caller who names it.
-            ErrorKind::Unavailable => error.of_kind(ErrorKind::InvalidArgument),
+            ErrorKind::Unavailable => error.with_kind(ErrorKind::InvalidArgument),
             _ => error,
         })?;
         let text = real.to_str().map(str::to_owned);

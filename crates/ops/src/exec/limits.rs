@@ -36,7 +36,7 @@ impl ExecLimits {
             ..self.default.clone()
         };
         // Who has too little is given what it takes to run at all.
-        let mut limits = wanted.capped(&ceiling).raised();
+        let mut limits = wanted.capped(&ceiling).raised_to_minimum();
         if wanted.memory_bytes.min(ceiling.memory_bytes) < limits.memory_bytes {
             cx.warn(format!(
                 "The program may use {} bytes of memory: with less, nothing can be run",

@@ -7,7 +7,7 @@ use crate::outside::{
 };
 use tokio::net::TcpListener;
 use toolrest_core::RunSettings;
-use toolrest_sandbox::{Network, Place};
+use toolrest_sandbox::{CellSpec, Network};
 
 /// The port of a program's own loopback interface on which its proxy listens.
 const PORT: u16 = 3128;
@@ -36,7 +36,7 @@ impl NetworkOptions {
 }
 
 /// The place with a proxy in its network, and the variables by which programs find it.
-pub(super) fn with_proxy(place: Place) -> Place {
-    let place = Place { network: Network::Listener { port: PORT }, ..place };
+pub(super) fn with_proxy(place: CellSpec) -> CellSpec {
+    let place = CellSpec { network: Network::Listener { port: PORT }, ..place };
     proxy::environment(PORT).into_iter().fold(place, |place, (name, value)| place.env(name, value))
 }

@@ -537,6 +537,7 @@ impl Attended {
                 (told, None)
             }
             Err(error) => {
+                error.log_cause();
                 let not_kept = |why: &str| format!("What it changed last is not kept: {why}");
                 (told, Some(Notice::of_error(&error, not_kept)))
             }

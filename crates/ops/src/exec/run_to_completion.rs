@@ -1,4 +1,4 @@
-//! Work that is seen through, also where nobody waits for it any more.
+//! Work that runs to its end even if its caller stops waiting.
 
 use std::{
     future::Future,
@@ -7,12 +7,17 @@ use std::{
 };
 use tokio::runtime::Handle;
 
-/// Goes on in a task of its own when it is dropped before its end. Until then it needs none.
-pub(super) struct RunToCompletion<F: Future<Output: Send + 'static> + Send + 'static>(Option<Pin<Box<F>>>);
+/// A future that continues in a task of its own if it is dropped before its end. Until then it needs no task.
+pub(super) struct RunToCompletion<F: Future<Output: Send + 'static> + Send + 'static> {
+    /// Empty once the work has ended or panicked.
+    work: Option<Pin<Box<F>>>,
+    /// Receives the result if the caller stopped waiting.
+    on_abandoned: fn(F::Output),
+}
 
 impl<F: Future<Output: Send + 'static> + Send + 'static> RunToCompletion<F> {
-    pub(super) fn new(work: F) -> Self {
-        Self(Some(Box::pin(work)))
+    pub(super) fn new(work: F, on_abandoned: fn(F::Output)) -> Self {
+        Self { work: Some(Box::pin(work)), on_abandoned }
     }
 }
 
@@ -20,11 +25,11 @@ impl<F: Future<Output: Send + 'static> + Send + 'static> Future for RunToComplet
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        // What panics is not put back: it cannot go on.
-        let Some(mut work) = self.0.take() else { return Poll::Pending };
+        // The work is put back only if it is pending: work that panicked cannot continue.
+        let Some(mut work) = self.work.take() else { return Poll::Pending };
         let polled = work.as_mut().poll(cx);
         if polled.is_pending() {
-            self.0 = Some(work);
+            self.work = Some(work);
         }
         polled
     }
@@ -32,15 +37,16 @@ impl<F: Future<Output: Send + 'static> + Send + 'static> Future for RunToComplet
 
 impl<F: Future<Output: Send + 'static> + Send + 'static> Drop for RunToCompletion<F> {
     fn drop(&mut self) {
-        // Without a runtime the server is ending.
-        if let Some(work) = self.0.take()
+        // There is no runtime only while the server shuts down.
+        if let Some(work) = self.work.take()
             && let Ok(runtime) = Handle::try_current()
         {
-            drop(runtime.spawn(work));
+            let on_abandoned = self.on_abandoned;
+            drop(runtime.spawn(async move { on_abandoned(work.await) }));
         }
     }
 }
 
 #[cfg(test)]
 #[path = "run_to_completion_tests.rs"]
-mod seen_through_tests;
+mod tests;

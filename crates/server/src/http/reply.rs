@@ -1,12 +1,13 @@
-//! Answers.
+//! Builds HTTP answers.
 
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
 use toolrest_core::{ErrorKind, Reply, ToolError, to_json_within};
+use toolrest_store::StoreError;
 use toolrest_toolsets::{errors, workspace};
 
-/// An error of the REST interface, in the shape of specification 000.
+/// An error of the REST interface, answered in the format of specification 000.
 pub(crate) struct Failure(pub(crate) ToolError);
 
 /// What a handler returns.
@@ -18,34 +19,40 @@ impl From<ToolError> for Failure {
     }
 }
 
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self(error.into())
+    }
+}
+
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         failure(workspace::failure(&self.0), errors::row(self.0.kind).status, &self.0)
     }
 }
 
-/// Sends an error in a shape that was chosen before.
+/// Returns the answer for an error whose body is already formatted.
 pub(crate) fn failure(body: Vec<u8>, status: u16, error: &ToolError) -> Response {
+    error.log_cause();
     let mut response = json(status, body);
-    let wait = error.details.get("retry_after_seconds").and_then(serde_json::Value::as_u64);
-    if let Some(wait) = wait {
-        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(wait));
+    if let Some(seconds) = error.retry_after_seconds() {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
     response
 }
 
-/// Sends what a tool answered.
+/// Returns the answer of a tool call.
 pub(crate) fn reply(reply: Reply) -> Response {
     json(reply.status, reply.body)
 }
 
-/// Sends a value as JSON.
+/// Returns an answer with a value as JSON.
 pub(crate) fn ok(value: &impl Serialize) -> Answer {
     let body = serde_json::to_vec(value).map_err(ToolError::internal)?;
     Ok(json(200, body))
 }
 
-/// Sends a value as JSON, unless that takes more bytes than the limit.
+/// Returns an answer with a value as JSON, or an error if that is over the limit.
 pub(crate) fn ok_within(value: &impl Serialize, limit_bytes: usize) -> Answer {
     let body = to_json_within(value, limit_bytes)?.ok_or_else(|| {
         let message = format!("The answer is over the limit of {limit_bytes} bytes");

@@ -1,4 +1,4 @@
-//! Calling tools, and the catalogue of them.
+//! Tool calls and the catalogue of tools.
 
 use super::App;
 use super::reply::{Answer, failure, ok, reply};
@@ -10,9 +10,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use serde::Deserialize;
 use serde_json::json;
 use std::{collections::HashMap, sync::Arc};
-use toolrest_core::{
-    Call, CallId, Caller, CatalogueFormat, DynTool, ErrorKind, JsonText, Result, ToolError, Toolset, WorkspaceId,
-};
+use toolrest_core::{Call, CallId, CatalogueFormat, DynTool, ErrorKind, JsonText, Result, ToolError, Toolset};
 
 #[derive(Deserialize)]
 struct ToolRequest {
@@ -22,7 +20,7 @@ struct ToolRequest {
     correlation_id: Option<JsonText>,
 }
 
-/// The header that carries the id that a caller knows its call by.
+/// The header with the caller's id of a call.
 static CORRELATION_ID: HeaderName = HeaderName::from_static("x-correlation-id");
 
 /// Calls a tool of the `workspace` toolset: the route of specification 000.
@@ -41,7 +39,7 @@ pub(crate) async fn call(
     names: Result<Path<(String, String)>, PathRejection>,
     request: Request,
 ) -> Response {
-    // Names that are not even text name nothing.
+    // HostRules that are not even text name nothing.
     let (workspace, toolset) = names.map_or_else(|_| Default::default(), |Path(names)| names);
     answer(&app, &workspace, &toolset, request).await
 }
@@ -61,14 +59,14 @@ async fn answer(app: &App, workspace: &str, toolset: &str, request: Request) -> 
 }
 
 fn with_correlation(mut response: Response, correlation: String) -> Response {
-    // What came in a body may hold what no header can.
+    // An id from the body may contain characters that headers cannot.
     if let Ok(value) = HeaderValue::try_from(correlation) {
         response.headers_mut().insert(CORRELATION_ID.clone(), value);
     }
     response
 }
 
-/// Answers with an error that was found outside of a route: in the shape of the toolset that the path names, if it does.
+/// Answers an error outside of a route's handler, in the format of the toolset that the path names, if it names one.
 pub(crate) fn refusal_at(app: &App, path: &str, correlation: Option<String>, error: &ToolError) -> Response {
     let parts: Vec<&str> = path.split('/').collect();
     let toolset = match parts[..] {
@@ -88,13 +86,13 @@ fn refusal(app: &App, toolset: &str, error: &ToolError, correlation: &str) -> Re
     }
 }
 
-/// The id that the request's header gives to the call.
+/// Returns the correlation id of the request's header, if it is valid.
 pub(crate) fn correlation_of(headers: &HeaderMap) -> Option<String> {
     let given = headers.get(&CORRELATION_ID)?.to_str().ok()?;
     is_correlation(given).then(|| given.to_owned())
 }
 
-/// Whether an id is fit to be logged and sent back.
+/// Whether a correlation id is valid: not empty, not too long, without control characters.
 fn is_correlation(id: &str) -> bool {
     const MOST_BYTES: usize = 128;
     !id.is_empty() && id.len() <= MOST_BYTES && !id.chars().any(char::is_control)
@@ -109,16 +107,16 @@ async fn bind(
     correlation: &mut String,
 ) -> Result<Call> {
     let caller = app.tokens.check(access_token(request.headers()))?;
-    scope(request.extensions()).is_of(caller.user);
+    scope(request.extensions()).set_user(caller.user);
     let workspace = workspace_id(workspace)?;
-    // A short body costs less than the question who sends it, which the call itself asks.
+    // Reading a short body costs less than a membership check, and the call checks the membership anyway.
     let request = if may_be_long(&request) { for_member(app, workspace, caller, request).await? } else { request };
     match read(app, toolset, request, correlation).await {
         Ok((tool, args)) => {
             let correlation = correlation.clone();
             Ok(Call { id, correlation, toolset: toolset.to_owned(), tool, args, caller, workspace })
         }
-        Err(error) => Err(refuse(app, workspace, caller, error).await),
+        Err(error) => Err(app.engine.error_for_members(workspace, caller, error).await),
     }
 }
 
@@ -147,11 +145,6 @@ async fn read(app: &App, toolset: &str, request: Request, correlation: &mut Stri
         return Err(ToolError::argument("args", "`args` must be an object with the tool's arguments"));
     }
     Ok((tool, args))
-}
-
-/// Tells what is wrong with a request only to those who may enter.
-async fn refuse(app: &App, workspace: WorkspaceId, caller: Caller, error: ToolError) -> ToolError {
-    app.engine.authorise(workspace, caller).await.err().unwrap_or(error)
 }
 
 fn no_toolset(name: &str) -> ToolError {

@@ -1,4 +1,4 @@
-use super::{OPERATION, path};
+use super::{cannot_at_all, path};
 use crate::arguments;
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -84,7 +84,7 @@ impl Tool for ApplyPatch {
         }
         let options = PatchOptions { expected, run: arguments::run(args.dry_run) };
         let patched = patch(cx, &args.patch_text, &options).await;
-        let patched = patched.map_err(|error| error.detail(OPERATION, "apply the patch"))?;
+        let patched = patched.map_err(cannot_at_all("apply the patch"))?;
         let shown = |file: &toolrest_ops::PatchedFile| File {
             path: file.path.without_slash().to_owned(),
             action: file.action.into(),

@@ -1,4 +1,4 @@
-use super::{OPERATION, coerced};
+use super::{cannot_at_all, coerced};
 use crate::{arguments, counted};
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -63,7 +63,7 @@ impl Tool for Glob {
         let ignored = arguments::ignored_files(args.include_ignored);
         let options = FilesOptions { folder: &WsPath::root(), glob: Some(&args.pattern), ignored, limit };
         let found = files(cx, &options).await.map_err(arguments::about_pattern("pattern"));
-        let found = found.map_err(|error| error.detail(OPERATION, "find files"))?;
+        let found = found.map_err(cannot_at_all("find files"))?;
         let files: Vec<String> = found.files.iter().map(|file| file.path.without_slash().to_owned()).collect();
         Ok(Output {
             count: files.len(),

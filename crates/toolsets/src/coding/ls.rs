@@ -68,10 +68,10 @@ impl Tool for Ls {
         let (listing, missing) = match toolrest_ops::list(cx, &folder, depth).await {
             Ok(listing) => (Some(listing), false),
             Err(error) if error.kind == ErrorKind::NotFound => {
-                let near = cx.near_names(&folder).await;
-                if !near.is_empty() {
-                    let text = format!("Directory not found: {folder}. Did you mean {}?", near.join(" or "));
-                    cx.warn(Notice { text, paths: near.into_iter().chain([folder.to_string()]).collect() });
+                let similar: Vec<String> = cx.similar_paths(&folder).await.iter().map(ToString::to_string).collect();
+                if !similar.is_empty() {
+                    let text = format!("Directory not found: {folder}. Did you mean {}?", similar.join(" or "));
+                    cx.warn(Notice { text, paths: similar.into_iter().chain([folder.to_string()]).collect() });
                 }
                 (None, true)
             }

@@ -25,7 +25,7 @@ pub(super) struct Output {
 
 fn or_recursive(error: ToolError) -> ToolError {
     match error.kind {
-        ErrorKind::NotEmpty => error.hinting("Pass \"recursive\": true to delete it with all that is in it"),
+        ErrorKind::NotEmpty => error.with_hint("Pass \"recursive\": true to delete it with all that is in it"),
         _ => error,
     }
 }

@@ -50,8 +50,8 @@ impl Tool for MoveFile {
                 Some("destination") => error.about("to"),
                 _ => error,
             };
-            let error = match error.missing() {
-                Some(missing) if *missing != from => error.hinting(MAKE_DIRECTORY),
+            let error = match error.missing_path() {
+                Some(missing) if *missing != from => error.with_hint(MAKE_DIRECTORY),
                 _ => error,
             };
             error.detail("from", from.as_str()).detail("to", to.as_str())

@@ -65,7 +65,7 @@ impl Tool for WriteFile {
         };
         let written = write_text(cx, &path, bytes, &options).await.map_err(|error| match error.kind {
             // A file that is not there is made, so that only its directory can be missing.
-            ErrorKind::NotFound => error.hinting("Pass \"createDirs\": true to have missing directories made"),
+            ErrorKind::NotFound => error.with_hint("Pass \"createDirs\": true to have missing directories made"),
             _ => error,
         })?;
         Ok(Output {
