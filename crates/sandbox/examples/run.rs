@@ -1,4 +1,4 @@
-//! Runs a command in a folder, in the sandbox, and tells how it ended; without a command, tells which layers hold.
+//! Runs a command in a folder, in the sandbox, and prints its result. Without a command, prints which layers hold.
 //!
 //! `cargo run -p toolrest-sandbox --example run -- /some/folder bash -c 'ls -la'`
 
@@ -8,7 +8,7 @@ use std::{
     process::ExitCode,
 };
 
-use toolrest_sandbox::{Job, Options, Place, Sandbox, Source, Stream};
+use toolrest_sandbox::{CellSpec, Job, Options, Sandbox, Source, Stream};
 
 fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
     if env::args().nth(1).as_deref() == Some("__launcher") {
@@ -24,8 +24,8 @@ fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
             print!("{}", sandbox.probe().await?);
             return Ok(ExitCode::SUCCESS);
         }
-        let place = Place::new(Source::open(folder)?, "/workspace");
-        let mut running = sandbox.spawn(Job::new(place, command)).await?;
+        let spec = CellSpec::new(Source::open(folder)?, "/workspace");
+        let mut running = sandbox.spawn(Job::new(spec, command)).await?;
         while let Some(chunk) = running.next().await {
             match chunk.stream {
                 Stream::Stdout => io::stdout().write_all(&chunk.bytes)?,

@@ -1,7 +1,6 @@
-//! The canary: what runs in the place of a program to prove that a job cannot get out.
+//! The canary: code that runs instead of a program and tries to break the isolation.
 //!
-//! It needs no interpreter: it is this very code, in the process that would have executed the program, with every
-//! layer in place.
+//! It needs no interpreter. It runs in the process that would have executed the program, with every layer in place.
 
 use std::{
     collections::BTreeMap,
@@ -21,15 +20,15 @@ use crate::{Layer, sys};
 
 pub(crate) const NAMESPACES: [&str; 7] = ["user", "mnt", "pid", "net", "ipc", "uts", "cgroup"];
 
-/// The file that it leaves in its working folder.
-pub(crate) const FEATHER: &str = "feather";
+/// The file that the canary creates in its working folder.
+pub(crate) const MARKER_FILE: &str = "canary-was-here";
 
 /// What the canary tries to reach.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Bait {
-    /// A file of the host that the server can read.
+pub(crate) struct CanaryTargets {
+    /// A host file that the server can read.
     pub(crate) outside: String,
-    /// A port of the host's loopback interface that the server listens on.
+    /// A port on the host's loopback interface on which the server listens.
     pub(crate) port: u16,
     /// The namespaces of the server.
     pub(crate) namespaces: BTreeMap<String, String>,
@@ -37,34 +36,34 @@ pub(crate) struct Bait {
     pub(crate) without_landlock: bool,
 }
 
-/// What came of one attempt.
+/// The result of one attempt.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Note {
+pub(crate) struct CanaryResult {
     pub(crate) layer: Layer,
-    /// What was got that should not have been; nothing where the layer holds.
+    /// What the canary could reach; `None` if the layer holds.
     pub(crate) leak: Option<String>,
 }
 
-/// Tries to get out, and writes the notes to the standard output.
-pub(crate) fn sing(bait: &Bait) -> ! {
-    let notes: Vec<Note> = [
-        (Layer::Namespaces, namespaces(bait)),
-        (Layer::PrivateRoot, private_root(bait)),
+/// Tries to break each layer, and writes the results to the standard output.
+pub(crate) fn run(targets: &CanaryTargets) -> ! {
+    let results: Vec<CanaryResult> = [
+        (Layer::Namespaces, namespaces(targets)),
+        (Layer::PrivateRoot, private_root(targets)),
         (Layer::PrivateProcesses, private_processes()),
-        (Layer::PrivateNetwork, private_network(bait)),
+        (Layer::PrivateNetwork, private_network(targets)),
         (Layer::NoCapabilities, status(&["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"], "0000000000000000")),
         (Layer::NoNewPrivileges, status(&["NoNewPrivs"], "1")),
         (Layer::Seccomp, status(&["Seccomp"], "2").or_else(refused_calls)),
-        (Layer::Landlock, if bait.without_landlock { None } else { landlock() }),
+        (Layer::Landlock, if targets.without_landlock { None } else { landlock() }),
         (Layer::ResourceLimits, resource_limits()),
     ]
-    .map(|(layer, leak)| Note { layer, leak })
+    .map(|(layer, leak)| CanaryResult { layer, leak })
     .into();
-    // Whether this worked, the server sees by itself.
-    let _ = fs::write(FEATHER, "");
-    let song = postcard::to_allocvec(&notes).unwrap_or_default();
-    let written = rustix::io::write(rustix::stdio::stdout(), &song);
-    sys::exit(i32::from(written != Ok(song.len())))
+    // The server checks the result of this write itself.
+    let _ = fs::write(MARKER_FILE, "");
+    let encoded = postcard::to_allocvec(&results).unwrap_or_default();
+    let written = rustix::io::write(rustix::stdio::stdout(), &encoded);
+    sys::exit(i32::from(written != Ok(encoded.len())))
 }
 
 pub(crate) fn own_namespaces() -> BTreeMap<String, String> {
@@ -73,18 +72,18 @@ pub(crate) fn own_namespaces() -> BTreeMap<String, String> {
     named.collect()
 }
 
-fn namespaces(bait: &Bait) -> Option<String> {
+fn namespaces(targets: &CanaryTargets) -> Option<String> {
     let own = own_namespaces();
     let shared: Vec<&str> = NAMESPACES
         .into_iter()
-        .filter(|name| own.get(*name).is_none_or(|space| bait.namespaces.get(*name) == Some(space)))
+        .filter(|name| own.get(*name).is_none_or(|space| targets.namespaces.get(*name) == Some(space)))
         .collect();
     (!shared.is_empty()).then(|| format!("the host's namespaces are shared: {}", shared.join(", ")))
 }
 
-fn private_root(bait: &Bait) -> Option<String> {
-    if fs::read(&bait.outside).is_ok() {
-        return Some(format!("{} of the host can be read", bait.outside));
+fn private_root(targets: &CanaryTargets) -> Option<String> {
+    if fs::read(&targets.outside).is_ok() {
+        return Some(format!("{} of the host can be read", targets.outside));
     }
     let writable = ["/", "/usr", "/etc"].into_iter().find(|folder| fs::write(format!("{folder}/canary"), "").is_ok());
     writable.map(|folder| format!("{folder} can be written to"))
@@ -96,10 +95,10 @@ fn private_processes() -> Option<String> {
     (pids != [std::process::id()]).then(|| format!("other processes can be seen: {pids:?}"))
 }
 
-fn private_network(bait: &Bait) -> Option<String> {
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, bait.port));
+fn private_network(targets: &CanaryTargets) -> Option<String> {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, targets.port));
     let reached = TcpStream::connect_timeout(&address, Duration::from_millis(200)).is_ok();
-    reached.then(|| format!("port {} of the host can be reached", bait.port))
+    reached.then(|| format!("port {} of the host can be reached", targets.port))
 }
 
 fn status(names: &[&str], wanted: &str) -> Option<String> {
@@ -117,11 +116,12 @@ fn refused_calls() -> Option<String> {
         ("ptrace", libc::SYS_ptrace, 0),
         ("keyctl", libc::SYS_keyctl, 0),
     ];
-    let open = calls.into_iter().find(|(_, number, first)| sys::attempt(*number, [*first, 0, 0]) != Err(Errno::PERM));
+    let open =
+        calls.into_iter().find(|(_, number, first)| sys::try_syscall(*number, [*first, 0, 0]) != Err(Errno::PERM));
     open.map(|(name, ..)| format!("the system call {name} is not refused"))
 }
 
-/// A file that its owner may write to, as far as everything but Landlock is concerned.
+/// Tries to write to a file that only Landlock protects.
 fn landlock() -> Option<String> {
     let opened = rustix::fs::open("/proc/self/comm", OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty());
     (opened.err() != Some(Errno::ACCESS)).then(|| "a file outside its folders can be written to".to_owned())

@@ -1,24 +1,24 @@
-//! A cell: a process that is PID 1 of namespaces of its own, builds a file system of its own and waits for an order.
+//! A cell: a process that is PID 1 of its own namespaces, builds its own file system and waits for a request.
 //!
-//! It is a fork of the launcher, which has one thread, so that all of Rust may be used in it.
+//! It is forked from the launcher, which has a single thread. So it may use all of Rust, including the allocator.
 
 mod certainty;
+mod deleted_files;
 mod disk;
-mod filter;
-mod ground;
-mod hidden;
 mod kernel_objects;
-mod masks;
+mod landlock_rules;
+mod masked_paths;
 mod memory;
 mod mounts;
+mod pause;
 mod processes;
 mod program;
 mod quotas;
-mod reaper;
 mod root;
-mod rules;
-mod stop;
-mod watch;
+mod seccomp;
+mod supervisor;
+mod template;
+mod watchdog;
 
 use std::{
     net::{Ipv4Addr, TcpListener},
@@ -33,89 +33,89 @@ use rustix::{
     thread::{CapabilitySet, CapabilitySets},
 };
 
-pub(crate) use ground::ExecutionRoot;
 pub(crate) use mounts::attributes as mount_attributes;
+pub(crate) use template::CellTemplate;
 
 use crate::{
     Exit, Network,
     step::{At, Failure, Step},
     sys,
-    wire::{self, Ending, Event, FromCell, Order, ToCell},
+    wire::{self, Ending, Event, FromCell, JobRequest, ToCell},
 };
 use processes::Processes;
-use program::Waiting;
+use program::PreparedProcess;
 
-/// User and group of everything in a cell, as seen from inside.
+/// User and group id inside a cell.
 pub(crate) const INSIDE_ID: u32 = 1000;
 
-/// What PID 1 keeps to see to the limits: the memory of processes and folders that hide themselves.
-const WATCHING: CapabilitySet = CapabilitySet::SYS_PTRACE.union(CapabilitySet::DAC_READ_SEARCH);
+/// The capabilities that PID 1 keeps to measure processes and folders that deny access.
+const WATCHDOG_CAPABILITIES: CapabilitySet = CapabilitySet::SYS_PTRACE.union(CapabilitySet::DAC_READ_SEARCH);
 
-/// Lives as a cell, from the first instruction in its namespaces to the end of its job.
-pub(crate) fn live(socket: &OwnedFd, ground: &ExecutionRoot) -> ! {
-    let end = panic::catch_unwind(AssertUnwindSafe(|| serve(socket, ground)));
+/// Runs as a cell, from the first instruction in its namespaces to the end of its job.
+pub(crate) fn run(socket: &OwnedFd, template: &CellTemplate) -> ! {
+    let end = panic::catch_unwind(AssertUnwindSafe(|| serve(socket, template)));
     let failure = match end {
         Ok(Ok(())) => sys::exit(0),
         Ok(Err(failure)) => failure,
-        Err(_) => Failure::new(Step::Order, Errno::NOTRECOVERABLE),
+        Err(_) => Failure::new(Step::Request, Errno::NOTRECOVERABLE),
     };
-    // Nobody is left to tell where this fails.
+    // Fails only if the launcher is gone.
     let _ = wire::send(socket, &FromCell::Failed(failure), &[]);
     sys::exit(1)
 }
 
-fn serve(socket: &OwnedFd, ground: &ExecutionRoot) -> Result<(), Failure> {
+fn serve(socket: &OwnedFd, template: &CellTemplate) -> Result<(), Failure> {
     sys::close_all_but(socket.as_fd()).at(Step::Streams)?;
     let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).at(Step::Streams)?;
     for number in 0..3 {
         sys::put_descriptor(&null, number).at(Step::Streams)?;
     }
     drop(null);
-    let Some((ToCell::Build, doors)) = wire::receive::<ToCell>(socket).at(Step::Order)? else { return Ok(()) };
-    for door in doors {
-        // Nought is whoever writes it.
-        rustix::io::write(door, b"0").at(Step::Group)?;
+    let Some((ToCell::Build, procs_files)) = wire::receive::<ToCell>(socket).at(Step::Request)? else { return Ok(()) };
+    for procs_file in procs_files {
+        // 0 means the writing process.
+        rustix::io::write(procs_file, b"0").at(Step::Group)?;
     }
-    take_identity(ground)?;
-    root::build(ground)?;
+    switch_user(template)?;
+    root::build(template)?;
     let signals = sys::child_signals().at(Step::Fork)?;
     let processes = Processes::mount().at(Step::Processes)?;
-    let program = Waiting::start(socket, ground)?;
+    let program = PreparedProcess::start(socket, template)?;
 
-    let Some((ToCell::Run { watch, enforced_by }, descriptors)) = wire::receive::<ToCell>(socket).at(Step::Order)?
+    let Some((ToCell::Run { duties, enforced_by }, descriptors)) = wire::receive::<ToCell>(socket).at(Step::Request)?
     else {
         return Ok(());
     };
-    let Parcel { file, order, server, streams, mounted } = Parcel::open(descriptors)?;
-    let place = &order.job.place;
-    root::make_temporary(place.limits.temporary_bytes)?;
-    let folders = mounts::attach(place, mounted, ground.privileged)?;
+    let RunMessage { file, request, server, streams, mounted } = RunMessage::parse(descriptors)?;
+    let spec = &request.job.spec;
+    root::make_temporary(spec.limits.temporary_bytes)?;
+    let folders = mounts::attach(spec, mounted, template.privileged)?;
     root::enter()?;
     let _root = root::hide_mounts()?;
-    // Until now the program shared the root, so that it has come along.
+    // Until now the program's process shared the root, so that it moved along.
     sys::stop_sharing_root().at(Step::Pivot)?;
-    // A launcher that is gone needs no telling.
-    let _ = wire::send(socket, &FromCell::Begun, &[]);
-    if let Network::Listener { port } = place.network {
+    // Fails only if the launcher is gone.
+    let _ = wire::send(socket, &FromCell::Started, &[]);
+    if let Network::Listener { port } = spec.network {
         listen(&server, port)?;
     }
-    let program = program.go(&file, streams);
-    keep_only(WATCHING)?;
-    let watched = watch::Watched { place, enforced: watch, clock: order.clock, socket_bytes: ground.socket_bytes };
-    let watch = watch::Watch::new(&watched, processes, folders)?;
-    let (exit, limit_hit) = reaper::reap(socket, &signals, program, watch)?;
+    let program = program.start_program(&file, streams);
+    keep_only(WATCHDOG_CAPABILITIES)?;
+    let config = watchdog::WatchdogConfig { spec, duties, clock: request.clock, socket_bytes: template.socket_bytes };
+    let watchdog = watchdog::Watchdog::new(&config, processes, folders)?;
+    let (exit, limit_hit) = supervisor::supervise(socket, &signals, program, watchdog)?;
 
     let cpu = sys::cpu_of_children();
-    if exit == Exit::Code(0) && limit_hit.is_none() && !place.has_overlay() {
-        // The launcher has nothing to add, and may be busy.
+    if exit == Exit::Code(0) && limit_hit.is_none() && !spec.has_overlay() {
+        // Reports success directly to the server. The launcher has nothing to add, and may be busy.
         let _ = wire::send(server, &Event::Ended(Ending { exit, limit_hit, cpu, enforced_by }), &[]);
     }
-    // A launcher that is gone needs no answer.
+    // Fails only if the launcher is gone.
     let _ = wire::send(socket, &FromCell::Ended { exit, limit_hit, cpu }, &[]);
     Ok(())
 }
 
-/// Gives the server a socket that listens in the network of the job.
+/// Sends the server a socket that listens in the network of the job.
 fn listen(server: &OwnedFd, port: u16) -> Result<(), Failure> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port));
     let listener = listener.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO));
@@ -123,44 +123,44 @@ fn listen(server: &OwnedFd, port: u16) -> Result<(), Failure> {
     wire::send(server, &Event::Listening, &[listener.as_fd()]).on(Step::Listener, port.to_string())
 }
 
-/// What comes with an order.
-struct Parcel {
+/// The contents of [`ToCell::Run`].
+struct RunMessage {
     file: OwnedFd,
-    order: Order,
+    request: JobRequest,
     server: OwnedFd,
     streams: Vec<OwnedFd>,
     mounted: Vec<OwnedFd>,
 }
 
-impl Parcel {
-    fn open(descriptors: Vec<OwnedFd>) -> Result<Self, Failure> {
-        let incomplete = || Failure::new(Step::Order, Errno::BADMSG);
+impl RunMessage {
+    fn parse(descriptors: Vec<OwnedFd>) -> Result<Self, Failure> {
+        let incomplete = || Failure::new(Step::Request, Errno::BADMSG);
         let mut descriptors = descriptors.into_iter();
         let file = descriptors.next().ok_or_else(incomplete)?;
         let server = descriptors.next().ok_or_else(incomplete)?;
-        let order: Order = wire::unseal(&file).at(Step::Order)?;
-        let count = order.streams();
+        let request: JobRequest = wire::unseal(&file).at(Step::Request)?;
+        let count = request.streams();
         let streams: Vec<OwnedFd> = descriptors.by_ref().take(count).collect();
         if streams.len() < count {
             return Err(incomplete());
         }
-        Ok(Self { file, order, server, streams, mounted: descriptors.collect() })
+        Ok(Self { file, request, server, streams, mounted: descriptors.collect() })
     }
 }
 
-/// Becomes the sandbox's user, keeps all capabilities within the namespaces and dies with the launcher.
-fn take_identity(ground: &ExecutionRoot) -> Result<(), Failure> {
+/// Becomes the sandbox's user, keeps all capabilities within the namespaces and sets the parent death signal.
+fn switch_user(template: &CellTemplate) -> Result<(), Failure> {
     use rustix::{
         fs::{Gid, Uid},
         process, thread,
     };
     let (user, group) = (Uid::from_raw(INSIDE_ID), Gid::from_raw(INSIDE_ID));
-    if ground.privileged {
+    if template.privileged {
         thread::set_thread_groups(&[]).at(Step::Identity)?;
     }
     thread::set_thread_res_gid(group, group, group).at(Step::Identity)?;
     thread::set_thread_res_uid(user, user, user).at(Step::Identity)?;
-    // After the change of user, which clears it.
+    // Set last, because a change of user clears it.
     process::set_parent_process_death_signal(Some(Signal::KILL)).at(Step::Identity)?;
     process::set_dumpable_behavior(DumpableBehavior::NotDumpable).at(Step::Identity)
 }

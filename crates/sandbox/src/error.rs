@@ -1,32 +1,32 @@
-//! Why a job did not run.
+//! Errors of the sandbox.
 
 use std::io;
 
 use crate::{Failure, Layer, Step};
 
-/// The result of every call of this crate.
+/// The result type of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why a job did not run, or not to its end. A job that ran and failed is a [`Report`](crate::Report).
+/// Why a job did not run, or did not run to its end. A job that ran and failed is a [`Report`](crate::Report).
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A layer cannot be put in place on this machine. The job is refused: it never runs with less.
+    /// A layer is not available on this machine. The job is refused, because no job runs with fewer layers.
     #[error("the sandbox lacks {layer} ({failure}). {}", layer.remedy())]
     Unavailable { layer: Layer, failure: Failure },
-    /// The isolation was put in place and does not hold.
+    /// The layers were set up, but the canary got through.
     #[error("the sandbox does not isolate: {}", missing.join("; "))]
-    Unproven { missing: Vec<String> },
+    IsolationFailed { missing: Vec<String> },
     #[error("the program {program:?} does not exist in the sandbox")]
     NoSuchProgram { program: String },
     #[error("the program {program:?} cannot be executed: {reason}")]
     NotExecutable { program: String, reason: String },
-    /// The order could not be carried out: a folder that is missing, a path that cannot be a mount point.
+    /// The job could not be set up, for example because a folder is missing.
     #[error("the job could not be set up: {0}")]
     SetUp(Failure),
-    /// Something that the job needs was moved, removed or replaced by a link meanwhile.
-    #[error("the job could not be set up, because something was moved meanwhile; try again ({0})")]
+    /// Something that the job needs was moved, removed or replaced by a link while the job was set up.
+    #[error("the job could not be set up, because a file or folder that it needs was moved; try again ({0})")]
     Moved(Failure),
-    /// The job ran, and was ended because its watchdog could not see any more what it used.
+    /// The job was ended, because its watchdog could no longer measure what it used.
     #[error("the job was ended because its limits could not be watched: {0}")]
     Unwatched(Failure),
     #[error("the job is not valid: {0}")]
@@ -37,15 +37,14 @@ pub enum Error {
     LauncherGone,
     #[error("the sandbox's launcher cannot be started: {0}")]
     Launcher(#[source] io::Error),
-    #[error("the server lacks what a job takes: {0}")]
+    #[error("the server could not start the job: {0}")]
     Io(#[from] io::Error),
 }
 
 impl Error {
-    /// Whether no job can run here, whatever it is: it is of no use to try again before somebody has changed the
-    /// machine.
+    /// Whether no job at all can run on this machine. A retry is pointless until an operator changes the machine.
     pub const fn is_unavailable(&self) -> bool {
-        matches!(self, Self::Unavailable { .. } | Self::Unproven { .. } | Self::Launcher(_))
+        matches!(self, Self::Unavailable { .. } | Self::IsolationFailed { .. } | Self::Launcher(_))
     }
 }
 

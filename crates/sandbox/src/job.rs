@@ -1,4 +1,4 @@
-//! What to run, and where.
+//! A job: the program to run, and the cell to run it in.
 
 use std::{
     ffi::OsString,
@@ -9,19 +9,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Limits, Source};
 
-/// A program and what it is given.
+/// A program, the cell it runs in, and its input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
-    /// The program and its arguments. A program without a slash is looked for in the `PATH` of the place.
+    /// The program and its arguments. A program without a slash is searched for in the `PATH` of the cell.
     pub argv: Vec<OsString>,
-    pub place: Place,
+    pub spec: CellSpec,
     #[serde(skip)]
     pub stdin: Stdin,
 }
 
 impl Job {
-    pub fn new(place: Place, argv: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
-        Self { argv: argv.into_iter().map(Into::into).collect(), place, stdin: Stdin::Empty }
+    pub fn new(spec: CellSpec, argv: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
+        Self { argv: argv.into_iter().map(Into::into).collect(), spec, stdin: Stdin::Empty }
     }
 
     #[must_use]
@@ -31,22 +31,22 @@ impl Job {
     }
 }
 
-/// Where a program runs: what it sees and what it may use.
+/// The cell in which a program runs: its mounts, environment, network and limits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
-    /// Mounted in this order. Beside them there is only the system, read-only, and an empty `/tmp`.
+pub struct CellSpec {
+    /// Mounts, in this order. Apart from them the cell has only the system, read-only, and an empty `/tmp`.
     pub mounts: Vec<Mount>,
-    /// The working folder, as the program sees it.
+    /// The working folder, as a path in the cell.
     #[serde(with = "bytes")]
     pub cwd: PathBuf,
-    /// The whole environment; nothing is inherited.
+    /// The complete environment; nothing is inherited.
     pub env: Vec<(OsString, OsString)>,
     pub network: Network,
     pub limits: Limits,
 }
 
-impl Place {
-    /// A place with one writable folder, in which the program starts.
+impl CellSpec {
+    /// Returns a cell with one writable folder, which is also the working folder.
     pub fn new(folder: Source, target: impl Into<PathBuf>) -> Self {
         let target = target.into();
         let env = [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("LANG", "C.UTF-8"), ("TMPDIR", "/tmp")];
@@ -66,7 +66,7 @@ impl Place {
         }
     }
 
-    /// Sets a variable, in the place of an earlier one of the name.
+    /// Sets a variable and replaces an earlier value.
     #[must_use]
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         let name = name.into();
@@ -87,7 +87,7 @@ impl Place {
         self
     }
 
-    /// What is mounted from the host, in the order in which it is handed to a cell.
+    /// Returns all mounted sources, in the order in which they are passed to a cell.
     pub(crate) fn sources(&self) -> Vec<(&Source, Access)> {
         let mut sources = Vec::new();
         for mount in &self.mounts {
@@ -116,7 +116,7 @@ pub enum Access {
     ReadWrite,
 }
 
-/// A folder of the host in the file system of the job.
+/// A folder of the host that is mounted in the cell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Mount {
     Folder {
@@ -124,17 +124,17 @@ pub enum Mount {
         #[serde(with = "bytes")]
         target: PathBuf,
         access: Access,
-        /// Paths below the folder that stay as they are, whatever else is written to. All must exist when the job begins;
-        /// none may be a link or lead through one.
+        /// Paths below the folder that stay read-only even if the folder is writable. All must exist when the job
+        /// starts; none may be a symbolic link or lead through one.
         frozen: Vec<OsString>,
     },
-    /// Folders that stay as they are beneath one that takes what the job changes.
+    /// Read-only folders, with a private folder that receives the job's changes.
     Overlay {
-        /// From the uppermost down.
+        /// Lower layers, the uppermost first.
         lower: Vec<Source>,
-        /// A folder of the caller's own with two folders in it, both on one file system: `upper`, where the changes
-        /// end up, and `work`, which is the kernel's. What it leaves in `work` is a folder without any permission,
-        /// which its owner has to give one before it can be removed.
+        /// A folder that belongs to the caller, with two folders on the same file system: `upper` receives the changes;
+        /// `work` is used by the kernel. The kernel leaves a folder without permissions in `work`; its owner has to
+        /// change the mode before it can be removed.
         private: Source,
         #[serde(with = "bytes")]
         target: PathBuf,
@@ -163,36 +163,36 @@ impl Mount {
     }
 }
 
-/// What a job can reach beyond its own loopback interface.
+/// What a job can reach besides its own loopback interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Network {
     None,
-    /// The UNIX socket of a proxy, at a path in the file system of the job. The proxy decides what is reached; the
-    /// job has no other way out.
+    /// The UNIX socket of a proxy, mounted at a path in the cell. The proxy decides which hosts can be reached; the job
+    /// has no other connection.
     Proxy {
         socket: Source,
         #[serde(with = "bytes")]
         target: PathBuf,
     },
-    /// A port of the job's own loopback interface on which the server listens, for programs that know proxies only by
-    /// address; see [`Running::listener`](crate::Running::listener). The job has no other way out.
+    /// A port of the job's loopback interface on which the server listens, for programs that only support proxies by
+    /// address; see [`Running::listener`](crate::Running::listener). The job has no other connection.
     Listener {
         port: u16,
     },
 }
 
-/// What the program reads.
+/// The standard input of a program.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Stdin {
-    /// Ended from the start.
+    /// The input ends immediately.
     #[default]
     Empty,
     Bytes(Vec<u8>),
-    /// Stays open; see [`Running::take_input`](crate::Running::take_input).
+    /// The input stays open; see [`Running::take_input`](crate::Running::take_input).
     Open,
 }
 
-/// Paths on the wire: bytes, since they need not be UTF-8.
+/// Serialises paths as bytes, because they may not be UTF-8.
 pub(crate) mod bytes {
     use std::{
         ffi::OsString,

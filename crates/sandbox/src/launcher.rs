@@ -1,10 +1,10 @@
-//! The launcher: a small process with one thread that makes cells, hands orders to them and ends them.
+//! The launcher: a small single-threaded process that creates cells, passes requests to them and ends them.
 //!
-//! It never blocks on a cell: all it does is wait for any of its descriptors and answer what came.
+//! It never blocks on a cell. It waits for all of its descriptors and handles the events.
 
 mod cells;
-mod group;
-mod hierarchy;
+mod cgroup;
+mod cgroup_pool;
 mod id_map;
 mod jobs;
 
@@ -26,10 +26,10 @@ use crate::{
     wire::{Configuration, Request},
 };
 use cells::Cells;
-use jobs::{Jobs, Source};
+use jobs::{EventSource, Jobs};
 
-/// The entry point of the launcher. A program that offers the sandbox calls it, and nothing else, when it is started
-/// with the argument that [`Options`](crate::Options) name; it must not have started a thread before.
+/// The entry point of the launcher. A program that uses the sandbox must call it, and nothing else, when it is started
+/// with the arguments named in [`Options`](crate::Options). It must not have started a thread before.
 pub fn launcher_main() -> ExitCode {
     match serve() {
         Ok(()) => ExitCode::SUCCESS,
@@ -41,7 +41,7 @@ pub fn launcher_main() -> ExitCode {
 }
 
 fn serve() -> Result<(), Box<dyn std::error::Error>> {
-    let control = settle()?;
+    let control = detach()?;
     let Some((Request::Configure(configuration), _)) = wire::receive::<Request>(&control)? else {
         return Ok(());
     };
@@ -49,26 +49,27 @@ fn serve() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// How long the launcher may take to end its jobs and to remove its control groups once the server is gone.
+/// Seconds that the launcher may take to end its jobs and to remove its control groups after the server is gone.
 const CLEAN_UP: u32 = 10;
 
-/// Takes the control socket from where the server has put it, and cuts the ties to everything else of the server's.
+/// Takes over the control socket and detaches the process from the server's session and files.
 ///
-/// The launcher ends when that socket is closed, also by the death of the server, and not by a signal that is meant for
-/// the server: it has jobs to end and control groups to remove.
-fn settle() -> rustix::io::Result<OwnedFd> {
+/// The launcher ends when that socket is closed, which also happens if the server dies. It ignores signals meant for
+/// the server, because it has to end jobs and remove control groups first.
+fn detach() -> rustix::io::Result<OwnedFd> {
     sys::ignore_requests_to_end();
-    // A signal from the terminal is the server's to answer.
+    // Signals from the terminal are for the server.
     let _ = rustix::process::setsid();
-    // Before the socket is moved, or it would get its number.
+    // Opened before descriptor 0 is free, so that it does not get that number.
     let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
     let control = rustix::io::fcntl_dupfd_cloexec(sys::inherited(0)?, 10)?;
     sys::put_descriptor(&null, 0)?;
     sys::put_descriptor(&null, 1)?;
     rustix::process::chdir("/")?;
-    // For the jobs, as root even where the server may have no core dumps at all; they say why it is not 0.
+    // A core limit of 1 for the jobs; `cell/program.rs` explains why it is not 0. Root can raise it even if the
+    // server's own limit is 0.
     let _ = rustix::process::setrlimit(Resource::Core, Rlimit { current: Some(1), maximum: Some(1) });
-    // Many jobs at once, and trees that are walked through.
+    // Many concurrent jobs need many descriptors.
     let files = rustix::process::getrlimit(Resource::Nofile);
     rustix::process::setrlimit(Resource::Nofile, Rlimit { current: files.maximum, maximum: files.maximum })?;
     Ok(control)
@@ -81,7 +82,7 @@ struct Launcher {
     jobs: Jobs,
 }
 
-/// What the control socket is known by; jobs are counted from one.
+/// The epoll token of the control socket. Job numbers start at 1.
 const CONTROL: u64 = 0;
 
 impl Launcher {
@@ -96,23 +97,23 @@ impl Launcher {
     fn run(mut self) -> rustix::io::Result<()> {
         let mut events = Vec::with_capacity(64);
         loop {
-            let timeout = if self.cells.are_wanted() { Some(Timespec::default()) } else { self.until_deadline() };
+            let timeout = if self.cells.wants_more() { Some(Timespec::default()) } else { self.until_deadline() };
             events.clear();
             match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), timeout.as_ref()) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(errno) => return Err(errno),
             }
             for event in &events {
-                if !self.answer(event.data.u64()) {
+                if !self.handle_event(event.data.u64()) {
                     sys::end_after(CLEAN_UP);
                     self.jobs.end_all(&mut self.cells);
                     return Ok(());
                 }
             }
-            self.jobs.kill_late(Instant::now());
+            self.jobs.kill_overdue(Instant::now());
             if events.is_empty() {
-                // Nobody waits for an answer: time to prepare for the next order.
-                self.cells.prepare();
+                // No event is pending: prepare for the next request.
+                self.cells.create_ahead();
             }
         }
     }
@@ -122,11 +123,11 @@ impl Launcher {
         Timespec::try_from(deadline.saturating_duration_since(Instant::now())).ok()
     }
 
-    /// Answers what has come; false when the server is gone.
-    fn answer(&mut self, token: u64) -> bool {
+    /// Handles an event. Returns false when the server is gone.
+    fn handle_event(&mut self, token: u64) -> bool {
         if token != CONTROL {
-            let (job, source) = Source::of(token);
-            self.jobs.answer(job, source, &mut self.cells);
+            let (job, source) = EventSource::from_token(token);
+            self.jobs.handle_event(job, source, &mut self.cells);
             return true;
         }
         match wire::receive::<Request>(self.control.as_fd()) {

@@ -1,4 +1,4 @@
-//! What a job may use, and who sees to it.
+//! The limits of a job, and what enforces them.
 
 use std::time::Duration;
 
@@ -7,30 +7,30 @@ use serde::{Deserialize, Serialize};
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
-/// What a job may use.
+/// The limits of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
-    /// How long it may run, by the clock on the wall.
+    /// Maximum duration (wall clock).
     pub wall: Duration,
-    /// Processor time of each process.
+    /// Processor time per process.
     pub cpu: Duration,
-    /// Memory of all its processes together, files in `/tmp` and `/dev/shm` included.
+    /// Memory of all processes together, including files in `/tmp` and `/dev/shm`.
     pub memory_bytes: u64,
-    /// Processes and threads alive at once.
+    /// Number of concurrent processes and threads.
     pub processes: u64,
-    /// Descriptors of each process.
+    /// Open descriptors per process.
     pub open_files: u64,
-    /// Size of each file.
+    /// Maximum size of a file.
     pub file_bytes: u64,
-    /// By how much the writable folders may grow, all together.
+    /// Maximum growth of all writable folders together.
     pub disk_bytes: u64,
-    /// How many files and folders may be added to the writable folders.
+    /// Maximum number of files and folders added to the writable folders.
     pub new_files: u64,
-    /// Size of `/tmp`, and of `/dev/shm`.
+    /// Size of `/tmp` and of `/dev/shm`, each.
     pub temporary_bytes: u64,
-    /// How much the job may print before it is ended.
+    /// Maximum output before the job is ended.
     pub output_bytes: u64,
-    /// How much of each of its streams is kept for the report.
+    /// How much of each output stream is kept for the report.
     pub output_kept_bytes: usize,
 }
 
@@ -53,26 +53,26 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The least that a job can be given: less would end the cell that it is to run in, or, as a size of nought, be
-    /// no limit at all.
-    pub const LEAST_MEMORY_BYTES: u64 = 16 * MIB;
-    pub const LEAST_PROCESSES: u64 = 4;
-    pub const LEAST_OPEN_FILES: u64 = 32;
-    pub const LEAST_TEMPORARY_BYTES: u64 = 64 << 10;
+    /// The smallest limits that a job can have. Less would kill the cell itself; a size of 0 would mean no limit at
+    /// all.
+    pub const MIN_MEMORY_BYTES: u64 = 16 * MIB;
+    pub const MIN_PROCESSES: u64 = 4;
+    pub const MIN_OPEN_FILES: u64 = 32;
+    pub const MIN_TEMPORARY_BYTES: u64 = 64 << 10;
 
-    /// The same, but nothing below the least that a job can be given.
+    /// Returns these limits, each raised to its minimum.
     #[must_use]
-    pub fn raised(&self) -> Self {
+    pub fn raised_to_minimum(&self) -> Self {
         Self {
-            memory_bytes: self.memory_bytes.max(Self::LEAST_MEMORY_BYTES),
-            processes: self.processes.max(Self::LEAST_PROCESSES),
-            open_files: self.open_files.max(Self::LEAST_OPEN_FILES),
-            temporary_bytes: self.temporary_bytes.max(Self::LEAST_TEMPORARY_BYTES),
+            memory_bytes: self.memory_bytes.max(Self::MIN_MEMORY_BYTES),
+            processes: self.processes.max(Self::MIN_PROCESSES),
+            open_files: self.open_files.max(Self::MIN_OPEN_FILES),
+            temporary_bytes: self.temporary_bytes.max(Self::MIN_TEMPORARY_BYTES),
             ..self.clone()
         }
     }
 
-    /// What is asked for, as far as the ceiling allows it.
+    /// Returns these limits, each lowered to the ceiling.
     #[must_use]
     pub fn capped(&self, ceiling: &Self) -> Self {
         Self {
@@ -91,7 +91,7 @@ impl Limits {
     }
 }
 
-/// A limit that ended a job.
+/// A limit that can end a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Limit {
@@ -114,15 +114,15 @@ impl std::fmt::Display for Limit {
     }
 }
 
-/// Who sees to a limit.
+/// The mechanism that enforces a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Enforcer {
     CgroupV1,
     CgroupV2,
-    /// A limit of the kernel on each process, or on each user.
+    /// A kernel limit per process or per user.
     Rlimit,
-    /// PID 1 of the job, which looks at intervals.
+    /// PID 1 of the job, which measures at intervals.
     Watchdog,
 }
 
@@ -137,7 +137,7 @@ impl std::fmt::Display for Enforcer {
     }
 }
 
-/// Who saw to the limits of a job that have more than one possible enforcer.
+/// The mechanisms that enforced a job's limits, for those limits that have several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Enforced {
     pub memory: Enforcer,

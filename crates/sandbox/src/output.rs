@@ -1,6 +1,6 @@
-//! The beginning and the end of a stream, in bounded memory.
+//! Keeps the beginning and the end of a stream in bounded memory.
 
-/// The beginning and the end of what was printed to a stream.
+/// The beginning and the end of an output stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Captured {
     head: Vec<u8>,
@@ -26,13 +26,13 @@ impl Captured {
         }
         let start = bytes.len().saturating_sub(self.tail_limit);
         self.tail.extend_from_slice(&bytes[start..]);
-        // Twice the limit before it is cut: so each byte is moved once on average.
+        // The buffer grows to twice the limit before it is cut, so that each byte is moved once on average.
         if self.tail.len() >= 2 * self.tail_limit {
             self.shorten();
         }
     }
 
-    /// Leaves only what is kept.
+    /// Drops everything beyond the limits.
     pub(crate) fn finish(mut self) -> Self {
         self.shorten();
         self.tail.shrink_to_fit();
@@ -44,23 +44,23 @@ impl Captured {
         self.tail.drain(..excess);
     }
 
-    /// How much was printed.
+    /// Returns the total size of the stream.
     pub const fn total_bytes(&self) -> u64 {
         self.total_bytes
     }
 
-    /// How much was printed between the beginning and the end that are kept.
+    /// Returns the number of bytes cut between the beginning and the end.
     pub const fn cut_bytes(&self) -> u64 {
         self.total_bytes - (self.head.len() + self.tail.len()) as u64
     }
 
-    /// What is kept, as it was printed, without a mark where something was cut.
+    /// Returns the kept bytes, without a mark at the cut.
     pub fn bytes(&self) -> Vec<u8> {
         [self.head.as_slice(), self.tail.as_slice()].concat()
     }
 
-    /// What is kept as text. A cut is marked with its size and splits no character; bytes that are not UTF-8 are
-    /// replaced.
+    /// Returns the kept bytes as text. A cut is marked with its size and splits no character. Bytes that are not UTF-8
+    /// are replaced.
     pub fn text(&self) -> String {
         if self.cut_bytes() == 0 {
             return String::from_utf8_lossy(&self.bytes()).into_owned();
@@ -72,7 +72,7 @@ impl Captured {
     }
 }
 
-/// Drops a character that was cut in two at the end.
+/// Drops an incomplete character at the end.
 fn without_partial_end(bytes: &[u8]) -> &[u8] {
     let Some(start) = bytes.iter().rposition(|byte| !is_continuation(*byte)) else { return bytes };
     let length = match bytes[start] {
@@ -84,7 +84,7 @@ fn without_partial_end(bytes: &[u8]) -> &[u8] {
     if start + length > bytes.len() { &bytes[..start] } else { bytes }
 }
 
-/// Drops the rest of a character that was cut in two at the start.
+/// Drops an incomplete character at the start.
 fn without_partial_start(bytes: &[u8]) -> &[u8] {
     let rest = bytes.iter().take(3).take_while(|byte| is_continuation(**byte)).count();
     &bytes[rest..]

@@ -9,7 +9,7 @@ fn captured(kept_bytes: usize, pieces: &[&[u8]]) -> Captured {
 }
 
 #[test]
-fn what_fits_is_kept_whole() {
+fn short_output_is_kept_complete() {
     let captured = captured(10, &[b"0123", b"45", b"6789"]);
     assert_eq!(captured.text(), "0123456789");
     assert_eq!((captured.total_bytes(), captured.cut_bytes()), (10, 0));
@@ -23,7 +23,7 @@ fn beginning_and_end_are_kept_and_the_cut_is_marked_with_its_size() {
 }
 
 #[test]
-fn the_pieces_make_no_difference() {
+fn the_size_of_chunks_does_not_matter() {
     let stream: Vec<u8> = (0..1000_u32).map(|n| (n % 251) as u8).collect();
     let whole = captured(100, &[&stream]);
     for size in [1, 3, 49, 50, 51, 99, 100, 101, 333] {
@@ -42,12 +42,12 @@ fn a_cut_splits_no_character() {
 }
 
 #[test]
-fn what_is_not_utf8_is_replaced_and_nul_is_kept() {
+fn invalid_utf8_is_replaced_and_nul_is_kept() {
     assert_eq!(captured(10, &[b"a\0\xff\x80b"]).text(), "a\0\u{fffd}\u{fffd}b");
 }
 
 #[test]
-fn a_flood_leaves_no_more_than_what_is_kept() {
+fn long_output_uses_bounded_memory() {
     let mut captured = Captured::new(1000);
     for _ in 0..10_000 {
         captured.push(&[b'y'; 777]);

@@ -1,6 +1,6 @@
-//! Interpreters that wait for their script, already isolated, so that a short script need not wait for them.
+//! A pool of idle interpreters that are already isolated, so that short scripts run without start-up time.
 //!
-//! Each is used once: what a script leaves behind, no other one sees.
+//! Each interpreter is used once, so no script sees what another one left behind.
 
 mod interpreter;
 
@@ -15,26 +15,26 @@ pub use interpreter::{Interpreter, Language, Script};
 use rustix::fs::AtFlags;
 
 use crate::{
-    Access, Job, Mount, Place, Result, Running, Sandbox, Source,
-    wire::{Act, Clock, Order},
+    Access, CellSpec, Job, Mount, Result, Running, Sandbox, Source,
+    wire::{ClockStart, JobRequest, Payload},
 };
 
-/// How many interpreters wait, and for how long.
+/// Options of the pool.
 #[derive(Debug, Clone)]
 pub struct PoolOptions {
-    /// How many wait in all; the one that has waited longest makes room for another.
-    pub waiting: usize,
-    /// How long one waits before it is let go.
-    pub idle: Duration,
+    /// Maximum number of idle interpreters. The oldest one is evicted first.
+    pub max_idle: usize,
+    /// How long an interpreter stays idle before it is ended.
+    pub idle_timeout: Duration,
 }
 
 impl Default for PoolOptions {
     fn default() -> Self {
-        Self { waiting: 8, idle: Duration::from_secs(600) }
+        Self { max_idle: 8, idle_timeout: Duration::from_secs(600) }
     }
 }
 
-/// Interpreters that wait, one for each place and language. Clones share them.
+/// Idle interpreters, one per cell and language. Clones share the pool.
 #[derive(Debug, Clone)]
 pub struct Pool {
     shared: Arc<Shared>,
@@ -44,154 +44,159 @@ pub struct Pool {
 struct Shared {
     sandbox: Sandbox,
     options: PoolOptions,
-    waiting: Mutex<Vec<Waiting>>,
+    idle: Mutex<Vec<IdleInterpreter>>,
 }
 
 #[derive(Debug)]
-struct Waiting {
-    /// The place without what is only decided when the script comes.
-    place: Place,
+struct IdleInterpreter {
+    /// The cell, without the settings that are decided per script.
+    spec: CellSpec,
     interpreter: Interpreter,
     frozen: Vec<Identity>,
     running: Running,
-    since: Instant,
+    idle_since: Instant,
 }
 
-/// Device and inode of what has a name, if anything has.
+/// Device and inode of a path, if it exists.
 type Identity = Option<(u64, u64)>;
 
 impl Pool {
     pub fn new(sandbox: Sandbox, options: PoolOptions) -> Self {
-        Self { shared: Arc::new(Shared { sandbox, options, waiting: Mutex::default() }) }
+        Self { shared: Arc::new(Shared { sandbox, options, idle: Mutex::default() }) }
     }
 
-    /// Runs a script, in an interpreter that waits for it if there is one; in one of its own where it sets variables that
-    /// only count at the start. Another one is made to wait in its place when it has ended, or later, as
-    /// [`Running::take_after`] says. None waits on an overlay, which holds still only while nobody has it mounted.
-    pub async fn run(&self, place: &Place, interpreter: &Interpreter, mut script: Script) -> Result<Running> {
-        let at_start = script.take_start_env();
+    /// Runs a script in an idle interpreter, or in a new one if none matches or if the script sets start-up variables.
+    ///
+    /// The next idle interpreter is started when the script has ended, or later; see [`Running::take_refill`]. Cells
+    /// with an overlay have no idle interpreters, because the folder below a mounted overlay must not change.
+    pub async fn run(&self, spec: &CellSpec, interpreter: &Interpreter, mut script: Script) -> Result<Running> {
+        let startup_env = script.take_startup_env();
         let encoded = interpreter.encode(&script)?;
-        if !at_start.is_empty() {
-            let place = at_start.into_iter().fold(place.clone(), |place, (name, value)| place.env(name, value));
-            let mut running = self.shared.start(&place, interpreter).await?;
-            running.begin(&place.limits, encoded, script.stdin)?;
+        if !startup_env.is_empty() {
+            let spec = startup_env.into_iter().fold(spec.clone(), |spec, (name, value)| spec.env(name, value));
+            let mut running = self.shared.start(&spec, interpreter).await?;
+            running.send_script(&spec.limits, encoded, script.stdin)?;
             return Ok(running);
         }
-        let mut running = match self.shared.take(place, interpreter) {
+        let mut running = match self.shared.take(spec, interpreter) {
             Some(running) => running,
-            None => self.shared.start(place, interpreter).await?,
+            None => self.shared.start(spec, interpreter).await?,
         };
-        running.begin(&place.limits, encoded, script.stdin)?;
-        if place.has_overlay() {
+        running.send_script(&spec.limits, encoded, script.stdin)?;
+        if spec.has_overlay() {
             return Ok(running);
         }
-        let (pool, place, interpreter) = (Arc::downgrade(&self.shared), place.clone(), interpreter.clone());
-        running.afterwards(move || replenish(pool, place, interpreter));
+        let (pool, spec, interpreter) = (Arc::downgrade(&self.shared), spec.clone(), interpreter.clone());
+        running.set_refill(move || replenish(pool, spec, interpreter));
         Ok(running)
     }
 
-    /// Has an interpreter wait, unless one does already.
-    pub async fn warm(&self, place: &Place, interpreter: &Interpreter) -> Result<()> {
-        self.shared.warm(place, interpreter).await
+    /// Starts an idle interpreter, unless there is one already.
+    pub async fn warm(&self, spec: &CellSpec, interpreter: &Interpreter) -> Result<()> {
+        self.shared.warm(spec, interpreter).await
     }
 
-    /// Lets go of everything that waits in a place that uses the folder.
-    pub fn forget(&self, folder: &Path) {
-        let is_it = |path: &PathBuf| path == folder;
+    /// Ends all idle interpreters whose cells use the folder.
+    pub fn evict_folder(&self, folder: &Path) {
+        let matches = |path: &PathBuf| path == folder;
         let uses =
-            |waiting: &Waiting| waiting.place.sources().iter().any(|(source, _)| source.paths().iter().any(is_it));
-        self.shared.lock().retain(|waiting| !uses(waiting));
+            |idle: &IdleInterpreter| idle.spec.sources().iter().any(|(source, _)| source.paths().iter().any(matches));
+        self.shared.lock().retain(|idle| !uses(idle));
     }
 
-    /// How many interpreters wait.
-    pub fn waiting(&self) -> usize {
+    /// Returns the number of idle interpreters.
+    pub fn idle_count(&self) -> usize {
         self.shared.lock().len()
     }
 }
 
-/// Makes another interpreter wait where one was used.
-fn replenish(pool: Weak<Shared>, place: Place, interpreter: Interpreter) {
-    // Without a runtime the server is ending: nobody will ask again.
+/// Starts another idle interpreter after one was used.
+fn replenish(pool: Weak<Shared>, spec: CellSpec, interpreter: Interpreter) {
+    // Without a runtime the server is shutting down.
     let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
     runtime.spawn(async move {
         if let Some(pool) = pool.upgrade() {
-            // The next script that comes will be told why.
-            let _ = pool.warm(&place, &interpreter).await;
+            // An error will occur again with the next script, which reports it.
+            let _ = pool.warm(&spec, &interpreter).await;
         }
     });
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Vec<Waiting>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Vec<IdleInterpreter>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take(&self, place: &Place, interpreter: &Interpreter) -> Option<Running> {
-        let place = settled(place);
-        let frozen = frozen_entries(&place);
-        let mut waiting = self.lock();
-        waiting.retain_mut(|one| !one.running.is_over());
-        let found = waiting.iter().position(|one| one.place == place && one.interpreter == *interpreter)?;
-        let found = waiting.remove(found);
-        // What was not there when the interpreter began to wait is not frozen for it: it is let go.
+    fn take(&self, spec: &CellSpec, interpreter: &Interpreter) -> Option<Running> {
+        let spec = pool_key(spec);
+        let frozen = frozen_entries(&spec);
+        let mut idle = self.lock();
+        idle.retain_mut(|one| !one.running.is_over());
+        let position = idle.iter().position(|one| one.spec == spec && one.interpreter == *interpreter)?;
+        let found = idle.remove(position);
+        // An entry that was created or replaced since is not frozen in this interpreter, so the interpreter is
+        // discarded.
         (found.frozen == frozen).then_some(found.running)
     }
 
-    async fn start(&self, place: &Place, interpreter: &Interpreter) -> Result<Running> {
-        let mut place = place.clone();
+    async fn start(&self, spec: &CellSpec, interpreter: &Interpreter) -> Result<Running> {
+        let mut spec = spec.clone();
         for folder in interpreter.folders() {
             let (source, target) = (Source::open(folder)?, folder.clone());
-            place.mounts.push(Mount::Folder { source, target, access: Access::ReadOnly, frozen: Vec::new() });
+            spec.mounts.push(Mount::Folder { source, target, access: Access::ReadOnly, frozen: Vec::new() });
         }
-        let job = Job::new(place, interpreter.argv());
-        self.sandbox.order(&Order { job, act: Act::Program, clock: Clock::OnBegin, script: true }).await
+        let job = Job::new(spec, interpreter.argv());
+        self.sandbox
+            .request(&JobRequest { job, payload: Payload::Program, clock: ClockStart::OnScript, script: true })
+            .await
     }
 
-    async fn warm(self: &Arc<Self>, place: &Place, interpreter: &Interpreter) -> Result<()> {
-        let settled = settled(place);
-        let is_it =
-            |one: &mut Waiting| one.place == settled && one.interpreter == *interpreter && !one.running.is_over();
-        if self.options.waiting == 0 || place.has_overlay() || self.lock().iter_mut().any(is_it) {
+    async fn warm(self: &Arc<Self>, spec: &CellSpec, interpreter: &Interpreter) -> Result<()> {
+        let key = pool_key(spec);
+        let matches = |idle: &mut IdleInterpreter| {
+            idle.spec == key && idle.interpreter == *interpreter && !idle.running.is_over()
+        };
+        if self.options.max_idle == 0 || spec.has_overlay() || self.lock().iter_mut().any(matches) {
             return Ok(());
         }
-        // Before it starts: an entry that is replaced meanwhile is then another one.
-        let frozen = frozen_entries(&settled);
-        let running = self.start(&settled, interpreter).await?;
-        let since = Instant::now();
-        let one = Waiting { place: settled, interpreter: interpreter.clone(), frozen, running, since };
+        // Read before the start, so that an entry replaced meanwhile is detected as changed.
+        let frozen = frozen_entries(&key);
+        let running = self.start(&key, interpreter).await?;
+        let idle_since = Instant::now();
+        let started = IdleInterpreter { spec: key, interpreter: interpreter.clone(), frozen, running, idle_since };
         {
-            let mut waiting = self.lock();
-            while waiting.len() >= self.options.waiting {
-                waiting.remove(0);
+            let mut idle = self.lock();
+            while idle.len() >= self.options.max_idle {
+                idle.remove(0);
             }
-            waiting.push(one);
+            idle.push(started);
         }
-        let (pool, idle) = (Arc::downgrade(self), self.options.idle);
+        let (pool, timeout) = (Arc::downgrade(self), self.options.idle_timeout);
         tokio::spawn(async move {
-            tokio::time::sleep(idle).await;
+            tokio::time::sleep(timeout).await;
             if let Some(pool) = pool.upgrade() {
-                pool.lock().retain(|one| one.since.elapsed() < idle);
+                pool.lock().retain(|idle| idle.idle_since.elapsed() < timeout);
             }
         });
         Ok(())
     }
 }
 
-/// The place as it must be known before the script comes. How long it may run and how much it may print is decided
-/// outside of the cell.
-fn settled(place: &Place) -> Place {
-    let mut place = place.clone();
+/// Returns the cell without the limits that are decided per script. Duration and output are limited outside of the
+/// cell.
+fn pool_key(spec: &CellSpec) -> CellSpec {
+    let mut spec = spec.clone();
     let limits = crate::Limits::default();
-    place.limits.wall = limits.wall;
-    place.limits.output_bytes = limits.output_bytes;
-    place.limits.output_kept_bytes = limits.output_kept_bytes;
-    place
+    spec.limits.wall = limits.wall;
+    spec.limits.output_bytes = limits.output_bytes;
+    spec.limits.output_kept_bytes = limits.output_kept_bytes;
+    spec
 }
 
-/// What the entries are by now that are to be frozen.
-fn frozen_entries(place: &Place) -> Vec<Identity> {
+/// Returns the identities of the entries to be frozen.
+fn frozen_entries(spec: &CellSpec) -> Vec<Identity> {
     let mut entries = Vec::new();
-    for mount in &place.mounts {
+    for mount in &spec.mounts {
         if let Mount::Folder { source, frozen, .. } = mount {
             let identity = |name| {
                 let stat = rustix::fs::statat(source.descriptor().ok()?, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;

@@ -1,4 +1,4 @@
-//! Proves that the sandbox holds on this machine, and says what is missing where it does not.
+//! Checks that the isolation works on this machine, and reports what is missing.
 
 use std::{
     fmt, fs, io,
@@ -12,12 +12,12 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Enforced, Enforcer, Error, Job, Mount, Place, Report, Result, Sandbox, Source,
-    canary::{self, Bait, Note},
-    wire::Act,
+    CellSpec, Enforced, Enforcer, Error, Job, Mount, Report, Result, Sandbox, Source,
+    canary::{self, CanaryResult, CanaryTargets},
+    wire::Payload,
 };
 
-/// One of the things that keep a program in.
+/// A layer of the isolation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Layer {
     Namespaces,
@@ -31,7 +31,7 @@ pub enum Layer {
     Seccomp,
     ResourceLimits,
     MemoryLimit,
-    /// Only what runs on an overlay of a folder needs it.
+    /// Needed only for jobs on an overlay.
     Overlay,
 }
 
@@ -68,7 +68,7 @@ impl Layer {
         }
     }
 
-    /// How to get it where it is missing.
+    /// Returns instructions for the operator.
     pub const fn remedy(self) -> &'static str {
         match self {
             Self::Namespaces => {
@@ -98,7 +98,7 @@ impl Layer {
                  container, allow the landlock_* system calls in its seccomp profile."
             }
             Self::Seccomp => "Use a kernel with CONFIG_SECCOMP_FILTER.",
-            Self::MemoryLimit => "Nothing to do: a watchdog takes the place of a control group.",
+            Self::MemoryLimit => "Nothing to do: a watchdog replaces the control group.",
             Self::Overlay => {
                 "Use Linux 5.11 or newer with CONFIG_OVERLAY_FS, and keep the folders on ext4, xfs or btrfs."
             }
@@ -117,9 +117,9 @@ impl fmt::Display for Layer {
 pub enum State {
     Present,
     Missing,
-    /// Missing, and accepted by who configured the sandbox.
+    /// Missing, and accepted by the configuration.
     Accepted,
-    /// Not reached, because another one is missing.
+    /// Not tested, because another layer is missing.
     Unknown,
 }
 
@@ -134,26 +134,26 @@ impl fmt::Display for State {
     }
 }
 
-/// What was found out about a layer.
+/// The result for one layer.
 #[derive(Debug, Clone)]
 pub struct Finding {
     pub layer: Layer,
     pub state: State,
-    /// What enforces it, or what went wrong.
+    /// What enforces the layer, or what went wrong.
     pub detail: String,
 }
 
-/// What was found out about all layers.
+/// The results for all layers.
 #[derive(Debug, Clone)]
 pub struct Probe {
     pub findings: Vec<Finding>,
-    /// What jobs share with each other and with the server, which only one tenant should; empty where they have a user
-    /// and control groups of their own.
+    /// Resources that jobs share with each other and with the server. If there are any, the server is fit for one
+    /// tenant only. Empty if each job has its own user and control group.
     pub shared: Vec<&'static str>,
 }
 
 impl Probe {
-    /// An error that names everything that is missing for a job on plain folders.
+    /// Fails if a layer is missing that jobs without an overlay need, and names all of them.
     pub fn verify(&self) -> Result<()> {
         let lacking = |finding: &&Finding| finding.state == State::Missing && finding.layer != Layer::Overlay;
         let missing: Vec<String> = self
@@ -162,7 +162,7 @@ impl Probe {
             .filter(lacking)
             .map(|Finding { layer, detail, .. }| format!("{layer}: {detail}. {}", layer.remedy()))
             .collect();
-        if missing.is_empty() { Ok(()) } else { Err(Error::Unproven { missing }) }
+        if missing.is_empty() { Ok(()) } else { Err(Error::IsolationFailed { missing }) }
     }
 
     pub fn state(&self, layer: Layer) -> State {
@@ -190,32 +190,32 @@ impl fmt::Display for Probe {
 }
 
 impl Sandbox {
-    /// Runs a canary that tries to get out, and says which layers hold.
+    /// Runs the canary, and returns which layers hold.
     pub async fn probe(&self) -> Result<Probe> {
-        let nest = Nest::build()?;
+        let folders = CanaryFolders::create()?;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-        let bait = Bait {
-            outside: nest.path.join("outside").display().to_string(),
+        let targets = CanaryTargets {
+            outside: folders.path.join("outside").display().to_string(),
             port: listener.local_addr()?.port(),
             namespaces: canary::own_namespaces(),
             without_landlock: self.options().accept_missing.contains(&Layer::Landlock),
         };
         let unknown = |layer| Finding { layer, state: State::Unknown, detail: String::new() };
         let mut probe = Probe { findings: Layer::ALL.map(unknown).into(), shared: Vec::new() };
-        let folder = Place::new(Source::open(nest.path.join("folder"))?, "/workspace");
-        match self.sing(folder.clone(), bait.clone()).await {
-            Ok((report, notes)) => note(&mut probe, &report, notes, &nest, &bait),
+        let folder = CellSpec::new(Source::open(folders.path.join("folder"))?, "/workspace");
+        match self.run_canary(folder.clone(), targets.clone()).await {
+            Ok((report, results)) => record_results(&mut probe, &report, results, &folders, &targets),
             Err(Error::Unavailable { layer, failure }) => probe.set(layer, State::Missing, failure.to_string()),
             Err(error) => return Err(error),
         }
         let mount = Mount::Overlay {
-            lower: vec![Source::open(nest.path.join("folder"))?],
-            private: Source::open(nest.path.join("private"))?,
+            lower: vec![Source::open(folders.path.join("folder"))?],
+            private: Source::open(folders.path.join("private"))?,
             target: "/workspace".into(),
         };
-        let overlay = Place { mounts: vec![mount], ..folder };
-        match self.sing(overlay, bait).await {
-            Ok(_) => probe.set(Layer::Overlay, State::Present, "changes go to a folder of their own"),
+        let overlay = CellSpec { mounts: vec![mount], ..folder };
+        match self.run_canary(overlay, targets).await {
+            Ok(_) => probe.set(Layer::Overlay, State::Present, "changes go to a separate folder"),
             Err(Error::Unavailable { layer, failure }) if layer == Layer::Overlay => {
                 probe.set(layer, State::Missing, failure.to_string());
             }
@@ -224,26 +224,33 @@ impl Sandbox {
         Ok(probe)
     }
 
-    async fn sing(&self, place: Place, bait: Bait) -> Result<(Report, Vec<Note>)> {
-        let mut job = Job::new(place, ["canary"]);
-        job.place.limits.wall = Duration::from_secs(10);
-        let report = self.start_act(job, Act::Canary(bait)).await?.wait().await?;
-        let song = report.stdout.bytes();
-        let notes = postcard::from_bytes(&song);
-        let silent = || Error::Unproven { missing: vec![format!("the canary fell silent ({:?})", report.exit)] };
-        let notes = notes.map_err(|_| silent())?;
-        Ok((report, notes))
+    async fn run_canary(&self, spec: CellSpec, targets: CanaryTargets) -> Result<(Report, Vec<CanaryResult>)> {
+        let mut job = Job::new(spec, ["canary"]);
+        job.spec.limits.wall = Duration::from_secs(10);
+        let report = self.start_payload(job, Payload::Canary(targets)).await?.wait().await?;
+        let encoded = report.stdout.bytes();
+        let results = postcard::from_bytes(&encoded);
+        let no_result =
+            || Error::IsolationFailed { missing: vec![format!("the canary reported no result ({:?})", report.exit)] };
+        let results = results.map_err(|_| no_result())?;
+        Ok((report, results))
     }
 }
 
-fn note(probe: &mut Probe, report: &Report, notes: Vec<Note>, nest: &Nest, bait: &Bait) {
-    for Note { layer, leak } in notes {
+fn record_results(
+    probe: &mut Probe,
+    report: &Report,
+    results: Vec<CanaryResult>,
+    folders: &CanaryFolders,
+    targets: &CanaryTargets,
+) {
+    for CanaryResult { layer, leak } in results {
         match leak {
             Some(leak) => probe.set(layer, State::Missing, leak),
-            None if layer == Layer::Landlock && bait.without_landlock => {
+            None if layer == Layer::Landlock && targets.without_landlock => {
                 probe.set(layer, State::Accepted, "jobs run without it where the kernel has none");
             }
-            None => probe.set(layer, State::Present, "held against the canary"),
+            None => probe.set(layer, State::Present, "verified by the canary"),
         }
     }
     let Enforced { memory, .. } = report.enforced_by;
@@ -255,43 +262,43 @@ fn note(probe: &mut Probe, report: &Report, notes: Vec<Note>, nest: &Nest, bait:
     }
     let detail = if memory == Enforcer::Watchdog { "a watchdog in each job".to_owned() } else { memory.to_string() };
     probe.set(Layer::MemoryLimit, State::Present, detail);
-    if nest.owned_by_us() {
+    if folders.marker_has_folder_owner() {
         probe.set(Layer::IdMappedMounts, State::Present, "what a job writes belongs to the owner of the folder");
     } else {
         probe.set(Layer::IdMappedMounts, State::Missing, "what a job writes belongs to somebody else");
     }
 }
 
-/// A folder of its own for the canary, removed with it.
-struct Nest {
+/// The canary's folders. Removed when dropped.
+struct CanaryFolders {
     path: PathBuf,
 }
 
-impl Nest {
-    fn build() -> io::Result<Self> {
+impl CanaryFolders {
+    fn create() -> io::Result<Self> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let path = std::env::temp_dir().join(format!("toolrest-canary-{}-{count}", std::process::id()));
         fs::create_dir(&path)?;
-        let nest = Self { path };
+        let folders = Self { path };
         for folder in ["folder", "private", "private/upper", "private/work"] {
-            fs::create_dir(nest.path.join(folder))?;
+            fs::create_dir(folders.path.join(folder))?;
         }
-        fs::write(nest.path.join("outside"), "the canary must not read this")?;
-        Ok(nest)
+        fs::write(folders.path.join("outside"), "the canary must not read this")?;
+        Ok(folders)
     }
 
-    /// Whether the file that the canary has left belongs to the owner of the folder.
-    fn owned_by_us(&self) -> bool {
+    /// Whether the file that the canary created has the same owner as its folder.
+    fn marker_has_folder_owner(&self) -> bool {
         let owner = |path: &Path| fs::metadata(path).map(|metadata| metadata.uid()).ok();
-        let left = owner(&self.path.join("folder").join(canary::FEATHER));
+        let left = owner(&self.path.join("folder").join(canary::MARKER_FILE));
         left.is_some() && left == owner(&self.path.join("folder"))
     }
 }
 
-impl Drop for Nest {
+impl Drop for CanaryFolders {
     fn drop(&mut self) {
-        // The overlay has left a folder there that cannot even be looked into.
+        // The kernel leaves a folder without permissions in an overlay's work folder.
         let _ = fs::set_permissions(self.path.join("private/work/work"), fs::Permissions::from_mode(0o700));
         let _ = fs::remove_dir_all(&self.path);
     }

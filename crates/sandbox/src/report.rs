@@ -1,4 +1,4 @@
-//! How a job ended.
+//! The result of a job.
 
 use std::time::Duration;
 
@@ -6,15 +6,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Captured, Enforced, Limit};
 
-/// How a job ended and what it printed.
+/// How a job ended, and its output.
 #[derive(Debug, Clone)]
 pub struct Report {
     pub exit: Exit,
-    /// From the order to the end of its last process.
+    /// Time from the request to the end of the last process.
     pub duration: Duration,
-    /// Processor time of all its processes that were waited for.
+    /// Processor time of all processes that were waited for.
     pub cpu: Duration,
-    /// The limit that ended it, if one did.
+    /// The limit that ended the job, if one did.
     pub limit_hit: Option<Limit>,
     pub enforced_by: Enforced,
     pub stdout: Captured,
@@ -22,13 +22,13 @@ pub struct Report {
 }
 
 impl Report {
-    /// Whether the program ended by itself and without complaint.
+    /// Whether the program exited with 0 and hit no limit.
     pub const fn success(&self) -> bool {
         matches!(self.exit, Exit::Code(0)) && self.limit_hit.is_none()
     }
 }
 
-/// How the program ended.
+/// The exit status of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Exit {
     Code(i32),
@@ -36,7 +36,7 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// One number for both, as shells count.
+    /// Returns the exit code as shells report it: 128 is added to a signal.
     pub const fn code(self) -> i32 {
         match self {
             Self::Code(code) => code,

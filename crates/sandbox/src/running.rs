@@ -1,4 +1,4 @@
-//! A job while it runs.
+//! A running job.
 
 mod streams;
 
@@ -30,26 +30,26 @@ use crate::{
 
 pub use streams::Input;
 pub(crate) use streams::Streams;
-use streams::{pour, readable};
+use streams::{readable, write_and_close};
 
-/// How much is read at once.
+/// Read size.
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// Which stream something was printed to.
+/// An output stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stream {
     Stdout,
     Stderr,
 }
 
-/// Something that was printed.
+/// A piece of output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chunk {
     pub stream: Stream,
     pub bytes: Vec<u8>,
 }
 
-/// A job while it runs. Dropping it ends the job.
+/// A running job. Dropping it ends the job.
 #[derive(Debug)]
 pub struct Running {
     socket: AsyncFd<OwnedFd>,
@@ -64,7 +64,7 @@ pub struct Running {
     printed_bytes: u64,
     output_limit: u64,
     output_exceeded: bool,
-    after: After,
+    refill: PoolRefill,
     _launcher: Arc<Launcher>,
 }
 
@@ -74,28 +74,28 @@ struct Output {
     captured: Captured,
 }
 
-/// Done once the job is over, or nobody cares for it any more; or later, by who takes it.
+/// Starts the next idle interpreter of a pool when dropped.
 #[derive(Default)]
-pub struct After(Option<Box<dyn FnOnce() + Send + Sync>>);
+pub struct PoolRefill(Option<Box<dyn FnOnce() + Send + Sync>>);
 
-impl std::fmt::Debug for After {
+impl std::fmt::Debug for PoolRefill {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("After").field(&self.0.is_some()).finish()
+        f.debug_tuple("PoolRefill").field(&self.0.is_some()).finish()
     }
 }
 
-impl Drop for After {
+impl Drop for PoolRefill {
     fn drop(&mut self) {
-        if let Some(after) = self.0.take() {
-            after();
+        if let Some(refill) = self.0.take() {
+            refill();
         }
     }
 }
 
-/// What happened first.
-enum Happened {
-    Printed(Stream),
-    Told,
+/// What became ready first.
+enum Ready {
+    Output(Stream),
+    Message,
 }
 
 impl Running {
@@ -107,7 +107,7 @@ impl Running {
             })
         };
         Ok(Self {
-            socket: sys::wait_for(socket)?,
+            socket: sys::to_async_fd(socket)?,
             stdin: Some(Sender::from_owned_fd(streams.stdin)?),
             listener: None,
             script: streams.script.map(Sender::from_owned_fd).transpose()?,
@@ -119,91 +119,90 @@ impl Running {
             printed_bytes: 0,
             output_limit: limits.output_bytes,
             output_exceeded: false,
-            after: After::default(),
+            refill: PoolRefill::default(),
             _launcher: launcher,
         })
     }
 
-    /// Gives the program what it is to read.
-    pub(crate) fn feed(&mut self, stdin: Stdin) -> Result<()> {
+    /// Sets up the standard input of the program.
+    pub(crate) fn provide_stdin(&mut self, stdin: Stdin) -> Result<()> {
         match stdin {
             Stdin::Open => {}
             Stdin::Empty => self.stdin = None,
-            Stdin::Bytes(bytes) => pour(self.stdin.take(), bytes)?,
+            Stdin::Bytes(bytes) => write_and_close(self.stdin.take(), bytes)?,
         }
         Ok(())
     }
 
-    /// Begins the time of a job that has waited for its script.
-    pub(crate) fn begin(&mut self, limits: &Limits, script: Vec<u8>, stdin: Stdin) -> Result<()> {
+    /// Sends the script to an idle interpreter and starts its clock.
+    pub(crate) fn send_script(&mut self, limits: &Limits, script: Vec<u8>, stdin: Stdin) -> Result<()> {
         self.started = Instant::now();
         self.output_limit = limits.output_bytes;
         for output in [&mut self.stdout, &mut self.stderr] {
             output.captured = Captured::new(limits.output_kept_bytes);
         }
-        let begin = Command::Begin { wall: limits.wall, since: sys::time_of_files() };
-        self.feed(stdin)?;
-        // First what the caller waits for.
-        pour(self.script.take(), script)?;
+        let begin = Command::Begin { wall: limits.wall, since: sys::file_clock_now() };
+        self.provide_stdin(stdin)?;
+        // The script is sent first, because the caller waits for its result.
+        write_and_close(self.script.take(), script)?;
         match wire::send(self.socket.get_ref(), &begin, &[]) {
-            // It is over already; how it ended is still to be read.
+            // The job has ended already. Its result is still to be received.
             Ok(()) | Err(Errno::PIPE | Errno::CONNRESET) => Ok(()),
             Err(errno) => Err(errno.into()),
         }
     }
 
-    /// Whether the job has ended.
     pub(crate) fn is_over(&mut self) -> bool {
         if self.ending.is_none() && is_readable(self.socket.get_ref()) {
-            self.hear();
+            self.receive_event();
         }
         self.ending.is_some()
     }
 
-    /// Has something done once the job is over.
-    pub(crate) fn afterwards(&mut self, deed: impl FnOnce() + Send + Sync + 'static) {
-        self.after = After(Some(Box::new(deed)));
+    /// Sets the action that refills the pool when the job has ended.
+    pub(crate) fn set_refill(&mut self, refill: impl FnOnce() + Send + Sync + 'static) {
+        self.refill = PoolRefill(Some(Box::new(refill)));
     }
 
-    /// What is done once this is dropped, instead of at the end of the job: another interpreter is made to wait, which
-    /// whoever still works for the same caller would rather not compete with.
-    pub fn take_after(&mut self) -> After {
-        std::mem::take(&mut self.after)
+    /// Takes the action that refills the pool, so that the caller can delay it. Starting the next interpreter would
+    /// otherwise compete with work that is left to do for the same call.
+    pub fn take_refill(&mut self) -> PoolRefill {
+        std::mem::take(&mut self.refill)
     }
 
-    /// The standard input, for a job that was given [`Stdin::Open`].
+    /// Takes the standard input of a job that was started with [`Stdin::Open`].
     pub fn take_input(&mut self) -> Option<Input> {
         self.stdin.take().map(Input)
     }
 
-    /// The socket that listens in the network of the job, for one with [`Network::Listener`](crate::Network::Listener);
-    /// given once.
+    /// Returns the listening socket in the network of a job with [`Network::Listener`](crate::Network::Listener). It
+    /// can be taken once.
     pub async fn listener(&mut self) -> Result<TcpListener> {
         while self.listener.is_none() && self.ending.is_none() {
-            told(&self.socket).await;
-            self.hear();
+            wait_for_message(&self.socket).await;
+            self.receive_event();
         }
-        let listener = self.listener.take().ok_or(Error::Invalid("the job has ended, or listens to nobody"))?;
+        let listener = self.listener.take().ok_or(Error::Invalid("the job has ended, or has no listener"))?;
         let listener = std::net::TcpListener::from(listener);
         listener.set_nonblocking(true)?;
         Ok(TcpListener::from_std(listener)?)
     }
 
-    /// Ends the job and everything it has started.
+    /// Kills the job with all its processes.
     pub fn kill(&self) {
-        // It fails only where the launcher is gone, and the job with it.
+        // Sending fails only if the launcher has died, and the job with it.
         let _ = wire::send(self.socket.get_ref(), &Command::Kill, &[]);
     }
 
-    /// What the job has printed next; `None` once it has ended. Nothing more is read while nobody asks.
+    /// Returns the next output, or `None` once the job has ended. Output is read only while this is awaited.
     pub async fn next(&mut self) -> Option<Chunk> {
-        let stream = self.advance().await?;
+        let stream = self.read_next().await?;
         Some(Chunk { stream, bytes: self.buffer.clone() })
     }
 
-    /// Waits for the end. What the job prints is read, and kept as far as the limits say.
+    /// Waits for the end of the job and returns its report, with the output up to its limits.
     pub async fn wait(mut self) -> Result<Report> {
-        while self.advance().await.is_some() {}
+        while self.read_next().await.is_some() {}
         let (ending, duration) = self.ending.take().unwrap_or(Err(Error::LauncherGone))?;
         let limit_hit = if self.output_exceeded { Some(Limit::Output) } else { ending.limit_hit };
         Ok(Report {
@@ -217,26 +216,26 @@ impl Running {
         })
     }
 
-    /// Reads the next piece into the buffer.
-    async fn advance(&mut self) -> Option<Stream> {
+    /// Reads the next piece of output into the buffer.
+    async fn read_next(&mut self) -> Option<Stream> {
         loop {
             if self.stdout.pipe.is_none() && self.stderr.pipe.is_none() && self.ending.is_some() {
                 return None;
             }
-            let happened = tokio::select! {
-                () = readable(self.stdout.pipe.as_ref()) => Happened::Printed(Stream::Stdout),
-                () = readable(self.stderr.pipe.as_ref()) => Happened::Printed(Stream::Stderr),
-                () = told(&self.socket), if self.ending.is_none() => Happened::Told,
+            let ready = tokio::select! {
+                () = readable(self.stdout.pipe.as_ref()) => Ready::Output(Stream::Stdout),
+                () = readable(self.stderr.pipe.as_ref()) => Ready::Output(Stream::Stderr),
+                () = wait_for_message(&self.socket), if self.ending.is_none() => Ready::Message,
             };
-            match happened {
-                Happened::Told => self.hear(),
-                Happened::Printed(stream) if self.read(stream) => return Some(stream),
-                Happened::Printed(_) => {}
+            match ready {
+                Ready::Message => self.receive_event(),
+                Ready::Output(stream) if self.read(stream) => return Some(stream),
+                Ready::Output(_) => {}
             }
         }
     }
 
-    /// Reads what is there; false where there is nothing after all.
+    /// Reads available output. Returns false if there was none.
     fn read(&mut self, stream: Stream) -> bool {
         let output = match stream {
             Stream::Stdout => &mut self.stdout,
@@ -253,7 +252,7 @@ impl Running {
                 if self.printed_bytes > self.output_limit {
                     self.output_exceeded = true;
                     self.kill();
-                    // What comes until it is dead is of no use to anybody.
+                    // Output that arrives after the kill is dropped.
                     (self.stdout.pipe, self.stderr.pipe) = (None, None);
                 }
                 return true;
@@ -264,7 +263,7 @@ impl Running {
         false
     }
 
-    fn hear(&mut self) {
+    fn receive_event(&mut self) {
         self.ending = match wire::receive::<Event>(self.socket.get_ref()) {
             Err(Errno::AGAIN | Errno::INTR) => return,
             Ok(Some((Event::Listening, descriptors))) => {
@@ -278,8 +277,8 @@ impl Running {
     }
 }
 
-/// Waits until the launcher has said something.
-async fn told(socket: &AsyncFd<OwnedFd>) {
+/// Waits for a message from the launcher.
+async fn wait_for_message(socket: &AsyncFd<OwnedFd>) {
     if let Ok(mut guard) = socket.readable().await
         && !is_readable(socket.get_ref())
     {

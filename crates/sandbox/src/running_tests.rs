@@ -9,11 +9,11 @@ use crate::{
     wire::{self, Ending, Event},
 };
 
-/// A job whose launcher is this test, and the launcher's end of it.
+/// Returns a job whose launcher is this test, and the launcher's socket.
 fn job() -> (Running, std::os::fd::OwnedFd) {
     let (ours, theirs) = wire::pair(SocketFlags::NONBLOCK).unwrap();
     let (control, _) = wire::pair(SocketFlags::NONBLOCK).unwrap();
-    // The ends of the pipes that belong to the job are dropped: it prints nothing.
+    // The job's ends of the pipes are dropped, so it prints nothing.
     let (streams, _) = Streams::open(true).unwrap();
     let launcher = Arc::new(Launcher::new(control).unwrap());
     (Running::new(ours, streams, &Limits::default(), launcher).unwrap(), theirs)
@@ -25,27 +25,27 @@ fn ended(code: i32) -> Event {
 }
 
 #[tokio::test]
-async fn how_a_job_ended_is_known_though_the_launcher_has_not_read_all() {
+async fn the_result_is_received_although_the_launcher_left_messages_unread() {
     let (mut running, launcher) = job();
-    running.begin(&Limits::default(), Vec::new(), Stdin::Empty).unwrap();
+    running.send_script(&Limits::default(), Vec::new(), Stdin::Empty).unwrap();
     wire::send(&launcher, &ended(3), &[]).unwrap();
     drop(launcher);
     assert_eq!(running.wait().await.unwrap().exit, Exit::Code(3));
 }
 
 #[tokio::test]
-async fn a_job_that_is_over_before_it_is_told_to_begin_has_ended_all_the_same() {
+async fn a_job_that_ended_before_its_script_was_sent_reports_its_result() {
     let (mut running, launcher) = job();
     wire::send(&launcher, &ended(0), &[]).unwrap();
     drop(launcher);
-    running.begin(&Limits::default(), Vec::new(), Stdin::Empty).unwrap();
+    running.send_script(&Limits::default(), Vec::new(), Stdin::Empty).unwrap();
     assert_eq!(running.wait().await.unwrap().exit, Exit::Code(0));
 }
 
 #[tokio::test]
-async fn a_job_whose_launcher_went_away_without_a_word_is_lost() {
+async fn a_job_whose_launcher_disappears_fails() {
     let (mut running, launcher) = job();
-    running.begin(&Limits::default(), Vec::new(), Stdin::Empty).unwrap();
+    running.send_script(&Limits::default(), Vec::new(), Stdin::Empty).unwrap();
     drop(launcher);
     assert!(matches!(running.wait().await, Err(crate::Error::LauncherGone)));
 }

@@ -1,6 +1,6 @@
-//! The server's side: starts the launcher and gives it orders.
+//! The server's side of the sandbox: starts the launcher and sends it job requests.
 
-#![allow(clippy::disallowed_methods, reason = "this is the one place that spawns")]
+#![allow(clippy::disallowed_methods, reason = "this file spawns the launcher")]
 
 use std::{
     collections::BTreeSet,
@@ -25,25 +25,25 @@ use crate::{
     Access, Error, Job, Layer, Network, Result, Running,
     running::Streams,
     sys,
-    wire::{self, Act, Clock, Configuration, Order, Request},
+    wire::{self, ClockStart, Configuration, JobRequest, Payload, Request},
 };
 
-/// How the sandbox is started.
+/// Options for starting the sandbox.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The program that calls [`launcher_main`](crate::launcher_main) when it is given the arguments: by default the
-    /// one that is running.
+    /// The program to start as the launcher. Given the arguments, it must call [`launcher_main`](crate::launcher_main).
+    /// The default is the running program itself.
     pub program: PathBuf,
     pub arguments: Vec<OsString>,
-    /// As root, each job runs as a user and group of the host of its own, of which this is the first. They should own
-    /// nothing and run nothing else. There are as many as jobs at once, 4096 at most.
+    /// The first host user and group for jobs, used only by root. Each concurrent job gets its own id, counting up from
+    /// this one; there are 4096 at most. These users should own nothing and run nothing else.
     pub host_id: u32,
-    /// How many cells are made ready before there is an order.
+    /// Number of cells that are created ahead of requests.
     pub ready_cells: usize,
-    /// Layers that may be missing. Only [`Layer::Landlock`] can be done without; whoever names it accepts that a
-    /// fault in the kernel's mounts is no longer caught by a second layer.
+    /// Layers that may be missing. Only [`Layer::Landlock`] is optional. Without it, no second layer catches a fault in
+    /// the kernel's mounts.
     pub accept_missing: BTreeSet<Layer>,
-    /// A control group, version 2, that was delegated to the server; found where it is not given.
+    /// A control group (version 2) that is delegated to the server. Detected if not given.
     pub group: Option<PathBuf>,
 }
 
@@ -72,17 +72,17 @@ struct Shared {
     launcher: Mutex<Arc<Launcher>>,
 }
 
-/// The connection to a launcher. It ends, and all of its jobs, when nothing holds this any more.
+/// The connection to a launcher. Dropping the last reference ends the launcher and all of its jobs.
 #[derive(Debug)]
 pub(crate) struct Launcher {
     control: AsyncFd<OwnedFd>,
 }
 
 impl Sandbox {
-    /// Starts the launcher. Must be called within a tokio runtime. Raises the number of descriptors that the server may
-    /// have to what it may be raised to.
+    /// Starts the launcher and raises the server's descriptor limit to the hard limit. Must be called within a tokio
+    /// runtime.
     pub fn start(options: Options) -> Result<Self> {
-        raise_descriptors()?;
+        raise_descriptor_limit()?;
         let launcher = Mutex::new(Arc::new(launch(&options)?));
         Ok(Self { shared: Arc::new(Shared { options, launcher }) })
     }
@@ -91,34 +91,34 @@ impl Sandbox {
         &self.shared.options
     }
 
-    /// Runs a program. It ends when what is returned is dropped.
+    /// Starts a program. Dropping the returned value ends it.
     pub async fn spawn(&self, job: Job) -> Result<Running> {
-        self.start_act(job, Act::Program).await
+        self.start_payload(job, Payload::Program).await
     }
 
-    pub(crate) async fn start_act(&self, mut job: Job, act: Act) -> Result<Running> {
+    pub(crate) async fn start_payload(&self, mut job: Job, payload: Payload) -> Result<Running> {
         let stdin = std::mem::take(&mut job.stdin);
-        let order = Order { job, act, clock: Clock::Now, script: false };
-        let mut running = self.order(&order).await?;
-        running.feed(stdin)?;
+        let request = JobRequest { job, payload, clock: ClockStart::Immediately, script: false };
+        let mut running = self.request(&request).await?;
+        running.provide_stdin(stdin)?;
         Ok(running)
     }
 
-    /// Gives an order to the launcher; to a new one if the last has died.
-    pub(crate) async fn order(&self, order: &Order) -> Result<Running> {
-        check(&order.job)?;
-        let sources = order.job.place.sources().into_iter().map(|(source, _)| source.descriptor());
+    /// Sends a job request to the launcher. Starts a new launcher if the last one has died.
+    pub(crate) async fn request(&self, request: &JobRequest) -> Result<Running> {
+        validate(&request.job)?;
+        let sources = request.job.spec.sources().into_iter().map(|(source, _)| source.descriptor());
         let sources: Vec<BorrowedFd<'_>> = sources.collect::<std::result::Result<_, _>>()?;
-        let file = wire::seal(order)?;
+        let file = wire::seal(request)?;
         loop {
             let launcher = self.launcher();
-            let (streams, mut parcel) = Streams::open(order.script)?;
+            let (streams, mut passed) = Streams::open(request.script)?;
             let (ours, theirs) = wire::pair(SocketFlags::NONBLOCK)?;
-            parcel.insert(0, theirs);
-            match launcher.send(&file, &parcel, &sources).await {
+            passed.insert(0, theirs);
+            match launcher.send(&file, &passed, &sources).await {
                 Ok(()) => {
-                    drop(parcel);
-                    return Running::new(ours, streams, &order.job.place.limits, launcher);
+                    drop(passed);
+                    return Running::new(ours, streams, &request.job.spec.limits, launcher);
                 }
                 Err(Errno::PIPE | Errno::CONNRESET) => self.replace(&launcher)?,
                 Err(errno) => return Err(errno.into()),
@@ -130,7 +130,7 @@ impl Sandbox {
         self.shared.launcher.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Starts another launcher, unless somebody has done so already.
+    /// Starts another launcher, unless a concurrent call already did.
     fn replace(&self, dead: &Arc<Launcher>) -> Result<()> {
         let mut launcher = self.shared.launcher.lock().unwrap_or_else(PoisonError::into_inner);
         if Arc::ptr_eq(&launcher, dead) {
@@ -141,25 +141,25 @@ impl Sandbox {
 }
 
 impl Launcher {
-    /// The launcher at the other end of a socket. Must be called within a tokio runtime.
+    /// Connects to the launcher at the other end of a socket. Must be called within a tokio runtime.
     pub(crate) fn new(control: OwnedFd) -> io::Result<Self> {
-        Ok(Self { control: sys::wait_for(control)? })
+        Ok(Self { control: sys::to_async_fd(control)? })
     }
 
     async fn send(
         &self,
         file: &OwnedFd,
-        parcel: &[OwnedFd],
+        passed: &[OwnedFd],
         sources: &[BorrowedFd<'_>],
     ) -> std::result::Result<(), Errno> {
-        let descriptors = std::iter::once(file).chain(parcel).map(AsFd::as_fd).chain(sources.iter().copied());
+        let descriptors = std::iter::once(file).chain(passed).map(AsFd::as_fd).chain(sources.iter().copied());
         let descriptors: Vec<_> = descriptors.collect();
         loop {
             let mut guard =
                 self.control.writable().await.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
             match wire::send(self.control.get_ref(), &Request::Run, &descriptors) {
                 Err(Errno::AGAIN) => guard.clear_ready(),
-                // More descriptors are on their way than the kernel allows a user: the launcher will take some.
+                // The user has too many descriptors in flight. Retry: the launcher will receive some of them.
                 Err(Errno::TOOMANYREFS) => tokio::time::sleep(Duration::from_millis(1)).await,
                 result => return result,
             }
@@ -167,9 +167,11 @@ impl Launcher {
     }
 }
 
-/// Not for the descriptors of the server alone: the limit is also how many of its user's may be on their way through
-/// sockets before it can send none. Those of jobs count too where they run as the same user, and must not fill it up.
-fn raise_descriptors() -> Result<()> {
+/// Raises the soft descriptor limit to the hard limit.
+///
+/// The limit also bounds how many descriptors of the server's user may be in flight through sockets. Jobs that run as
+/// the same user count too, and must not exhaust it.
+fn raise_descriptor_limit() -> Result<()> {
     let maximum = rustix::process::getrlimit(Resource::Nofile).maximum;
     Ok(rustix::process::setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })?)
 }
@@ -183,86 +185,88 @@ fn launch(options: &Options) -> Result<Launcher> {
     };
     let (ours, theirs) = wire::pair(SocketFlags::NONBLOCK).map_err(|errno| Error::Launcher(errno.into()))?;
     wire::send(&ours, &Request::Configure(configuration), &[]).map_err(|errno| Error::Launcher(errno.into()))?;
-    keep(options, theirs).map_err(Error::Launcher)?;
+    spawn_launcher_thread(options, theirs).map_err(Error::Launcher)?;
     Launcher::new(ours).map_err(Error::Launcher)
 }
 
-/// Starts the launcher in a thread of its own, which buries it: the kernel ends a child that has asked for it when the
-/// thread that made it ends, not the process.
-fn keep(options: &Options, control: OwnedFd) -> io::Result<()> {
-    let (tell, told) = mpsc::channel();
+/// Starts the launcher from a thread of its own, and waits for its exit in that thread.
+///
+/// The parent death signal is sent when the creating thread ends, not the process. So this thread must live as long as
+/// the launcher.
+fn spawn_launcher_thread(options: &Options, control: OwnedFd) -> io::Result<()> {
+    let (result_sender, result_receiver) = mpsc::channel();
     let (program, arguments) = (options.program.clone(), options.arguments.clone());
     thread::Builder::new().name("launcher".into()).stack_size(256 << 10).spawn(move || {
         let child = Command::new(program).args(arguments).env_clear().stdin(control).stdout(Stdio::null()).spawn();
         match child {
             Ok(mut child) => {
-                let _ = tell.send(Ok(()));
+                let _ = result_sender.send(Ok(()));
                 let _ = child.wait();
             }
             Err(error) => {
-                let _ = tell.send(Err(error));
+                let _ = result_sender.send(Err(error));
             }
         }
     })?;
-    told.recv().unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()))
+    result_receiver.recv().unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()))
 }
 
-/// Refuses what no cell could carry out, or what it would carry out otherwise than it was meant.
-fn check(job: &Job) -> Result<()> {
-    let place = &job.place;
+/// Refuses jobs that a cell cannot run, or would not run as intended.
+fn validate(job: &Job) -> Result<()> {
+    let spec = &job.spec;
     if job.argv.first().is_none_or(|program| program.is_empty()) {
-        return Err(Error::Invalid("there is no program"));
+        return Err(Error::Invalid("the job has no program"));
     }
-    if place.limits != place.limits.raised() {
+    if spec.limits != spec.limits.raised_to_minimum() {
         return Err(Error::Invalid(
             "a job needs 16 MiB of memory, 4 processes, 32 open files and 64 KiB of temporary files at least",
         ));
     }
-    let names = place.env.iter().map(|(name, _)| name);
+    let names = spec.env.iter().map(|(name, _)| name);
     if names.clone().any(|name| name.is_empty() || name.as_encoded_bytes().contains(&b'=')) {
-        return Err(Error::Invalid("the name of a variable is empty or has a '=' in it"));
+        return Err(Error::Invalid("the name of a variable is empty or contains '='"));
     }
-    let values = place.env.iter().map(|(_, value)| value);
+    let values = spec.env.iter().map(|(_, value)| value);
     let strings = job.argv.iter().chain(names).chain(values).map(OsString::as_os_str);
-    let targets = place.mounts.iter().map(crate::Mount::target);
-    let proxy = match &place.network {
+    let targets = spec.mounts.iter().map(crate::Mount::target);
+    let proxy = match &spec.network {
         Network::None | Network::Listener { .. } => None,
         Network::Proxy { target, .. } => Some(target.as_path()),
     };
     let targets: Vec<&Path> = targets.chain(proxy).collect();
-    let sources = place.sources();
-    let paths = targets.iter().copied().chain([place.cwd.as_path()]);
+    let sources = spec.sources();
+    let paths = targets.iter().copied().chain([spec.cwd.as_path()]);
     if strings.chain(paths.clone().map(Path::as_os_str)).any(|string: &OsStr| string.as_encoded_bytes().contains(&0)) {
-        return Err(Error::Invalid("an argument, a variable or a path has a NUL in it"));
+        return Err(Error::Invalid("an argument, a variable or a path contains a NUL"));
     }
     if paths.clone().any(|path| !path.is_absolute()) {
         return Err(Error::Invalid("a path is not absolute"));
     }
     let plain = |path: &Path| path.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
     if targets.iter().any(|target| !plain(target) || *target == Path::new("/")) {
-        return Err(Error::Invalid("a folder can be mounted neither on / nor through .."));
+        return Err(Error::Invalid("the target of a mount is / or contains .."));
     }
     let is_below = |path: &OsString| {
         let names = path.as_encoded_bytes().split(|byte| *byte == b'/');
         names.into_iter().all(|name| !matches!(name, b"" | b"." | b"..") && !name.contains(&0))
     };
-    if !place.mounts.iter().flat_map(crate::Mount::frozen).all(is_below) {
-        return Err(Error::Invalid("what is frozen in a folder is not a path below it"));
+    if !spec.mounts.iter().flat_map(crate::Mount::frozen).all(is_below) {
+        return Err(Error::Invalid("a frozen entry is not a path below its folder"));
     }
-    for (index, mount) in place.mounts.iter().enumerate() {
-        let later = place.mounts[index + 1..].iter().map(crate::Mount::target).chain(proxy);
+    for (index, mount) in spec.mounts.iter().enumerate() {
+        let later = spec.mounts[index + 1..].iter().map(crate::Mount::target).chain(proxy);
         if mount.access() == Access::ReadWrite && later.into_iter().any(|target| target.starts_with(mount.target())) {
-            // An earlier job could have put a link there that leads out.
-            return Err(Error::Invalid("nothing can be mounted within a folder that jobs write to"));
+            // An earlier job may have created a symbolic link there that leads out of the folder.
+            return Err(Error::Invalid("the target of a mount is inside a folder that jobs can write to"));
         }
     }
     let mut writable = sources.iter().filter(|(_, access)| *access == Access::ReadWrite);
     if writable.any(|(folder, _)| sources.iter().any(|(source, _)| source.is_within(folder))) {
-        // The same for what is mounted: whoever opened it may have followed a link that an earlier job has put there.
-        return Err(Error::Invalid("nothing can be mounted from within a folder that jobs write to"));
+        // The same applies to sources: the caller may have followed a link that an earlier job created.
+        return Err(Error::Invalid("the source of a mount is inside a folder that jobs can write to"));
     }
     if sources.len() > 200 {
-        return Err(Error::Invalid("there are more than 200 folders to mount"));
+        return Err(Error::Invalid("the job has more than 200 mounts"));
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What a job gets to see of the host.
+//! Files and folders of the host that are mounted in a cell.
 
 use std::{
     ffi::OsString,
@@ -21,75 +21,76 @@ use crate::{
     step::{At, Failure, Step},
 };
 
-/// A file or folder of the host, held open. What is mounted is what was opened, whatever its path leads to by then.
+/// An open file or folder of the host. The mount is made from the open descriptor, so later changes of its path have no
+/// effect.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Source {
-    /// Names it in messages; nothing is looked up by it.
+    /// The path used in messages. It is never resolved.
     #[serde(with = "crate::job::bytes")]
     label: PathBuf,
-    /// Travels beside an order, not in it, so that it is missing in what the launcher and the cells read.
+    /// The open descriptor. It is passed next to the request, so it is `None` in the launcher and in cells.
     #[serde(skip)]
-    held: Option<Held>,
+    opened: Option<OpenSource>,
 }
 
 #[derive(Debug, Clone)]
-struct Held {
+struct OpenSource {
     descriptor: Arc<OwnedFd>,
-    /// Device and inode, which are not given to anything else while it is open.
+    /// Device and inode. They are not reused while the descriptor is open.
     identity: (u64, u64),
-    /// Where it was when it was taken, without links, and by which path it was found.
+    /// The resolved path at the time of opening, and the path it was opened by.
     paths: Vec<PathBuf>,
 }
 
 impl Source {
-    /// Opens what stands at a path. The path must be the caller's own choice: links on it are followed.
+    /// Opens a path and follows symbolic links. The path must be chosen by the caller, not by a job.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self> {
         let path = path.into();
-        let opened = rustix::fs::open(&path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
-        let mut source = Self::held(Arc::new(opened.on(Step::Mount, &path)?), path.clone())?;
-        if let Some(held) = &mut source.held {
-            held.paths.push(path);
+        let descriptor = rustix::fs::open(&path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
+        let mut source = Self::from_descriptor(Arc::new(descriptor.on(Step::Mount, &path)?), path.clone())?;
+        if let Some(opened) = &mut source.opened {
+            opened.paths.push(path);
         }
         Ok(source)
     }
 
-    /// Takes what is open already, with the path that names it in messages.
-    pub fn held(descriptor: Arc<OwnedFd>, label: impl Into<PathBuf>) -> Result<Self> {
+    /// Takes a descriptor that is already open. The label is used in messages.
+    pub fn from_descriptor(descriptor: Arc<OwnedFd>, label: impl Into<PathBuf>) -> Result<Self> {
         let label = label.into();
         let stat = rustix::fs::fstat(&descriptor).on(Step::Mount, &label)?;
         let link = format!("/proc/self/fd/{}", descriptor.as_raw_fd());
         let real = rustix::fs::readlink(link, Vec::new()).on(Step::Mount, &label)?;
         let paths = vec![OsString::from_vec(real.into_bytes()).into()];
-        Ok(Self { label, held: Some(Held { descriptor, identity: (stat.st_dev, stat.st_ino), paths }) })
+        Ok(Self { label, opened: Some(OpenSource { descriptor, identity: (stat.st_dev, stat.st_ino), paths }) })
     }
 
-    /// The path that names it in messages. It need not lead to it.
+    /// Returns the path used in messages. It may no longer lead to the file.
     pub fn label(&self) -> &Path {
         &self.label
     }
 
-    /// The paths of it that are known: where it was when it was taken, and the one by which it was found, if it was found
-    /// by one. None in what the launcher and the cells read.
+    /// Returns the known paths: the resolved path at the time of opening, and the path it was opened by, if any. Empty
+    /// in the launcher and in cells.
     pub(crate) fn paths(&self) -> &[PathBuf] {
-        self.held.as_ref().map_or(&[], |held| &held.paths)
+        self.opened.as_ref().map_or(&[], |opened| &opened.paths)
     }
 
-    /// Whether it lies in a folder, by any of the paths.
+    /// Whether this source is below the folder, by any of the known paths.
     pub(crate) fn is_within(&self, folder: &Self) -> bool {
         let is_below = |path: &PathBuf| folder.paths().iter().any(|above| path != above && path.starts_with(above));
         self.paths().iter().any(is_below)
     }
 
     pub(crate) fn descriptor(&self) -> std::result::Result<BorrowedFd<'_>, Failure> {
-        let held = self.held.as_ref().ok_or(Errno::BADF).on(Step::Order, &self.label)?;
-        Ok(held.descriptor.as_fd())
+        let opened = self.opened.as_ref().ok_or(Errno::BADF).on(Step::Request, &self.label)?;
+        Ok(opened.descriptor.as_fd())
     }
 }
 
-/// Two are the same if the same file or folder is open, by whatever path.
+/// Sources are equal if they are the same file or folder, whatever their paths.
 impl PartialEq for Source {
     fn eq(&self, other: &Self) -> bool {
-        match (&self.held, &other.held) {
+        match (&self.opened, &other.opened) {
             (Some(one), Some(other)) => one.identity == other.identity,
             (None, None) => self.label == other.label,
             _ => false,

@@ -1,14 +1,14 @@
-//! The steps of setting a job up, so that a failure names the one that failed.
+//! The steps of setting up a job. A failure names its step.
 
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::Layer;
 
-/// One step between an order and the program's first instruction.
+/// A step between the request and the program's first instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Step {
-    Order,
+    Request,
     Namespaces,
     Identity,
     Group,
@@ -34,12 +34,12 @@ pub enum Step {
     Landlock,
     Seccomp,
     Program,
-    /// Not a step of setting up: the watch over the limits of a job that runs.
+    /// Measuring a running job. Not part of the set-up.
     Watch,
 }
 
 impl Step {
-    /// The layer that is missing where the step fails; nothing where the order itself is to blame.
+    /// Returns the layer that is missing if this step fails, or `None` if the job itself is at fault.
     pub const fn layer(self) -> Option<Layer> {
         Some(match self {
             Self::Namespaces | Self::Identity | Self::NestedNamespaces => Layer::Namespaces,
@@ -55,7 +55,7 @@ impl Step {
             Self::NoNewPrivileges => Layer::NoNewPrivileges,
             Self::Landlock => Layer::Landlock,
             Self::Seccomp => Layer::Seccomp,
-            Self::Order
+            Self::Request
             | Self::Group
             | Self::Listener
             | Self::Mount
@@ -67,9 +67,9 @@ impl Step {
         })
     }
 
-    const fn deed(self) -> &'static str {
+    const fn description(self) -> &'static str {
         match self {
-            Self::Order => "reading the order",
+            Self::Request => "reading the job request",
             Self::Namespaces => "making the namespaces",
             Self::Identity => "taking on the sandbox's user",
             Self::Group => "joining the control group",
@@ -100,11 +100,11 @@ impl Step {
     }
 }
 
-/// A step that failed, and why.
+/// A failed step with its error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
     pub step: Step,
-    /// What it failed on: a path, an interface; empty where the step says it all.
+    /// The object of the step, such as a path. Empty if the step needs none.
     pub subject: String,
     pub errno: i32,
 }
@@ -117,7 +117,7 @@ impl Failure {
 
 impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.step.deed())?;
+        f.write_str(self.step.description())?;
         if !self.subject.is_empty() {
             write!(f, " {}", self.subject)?;
         }
@@ -125,7 +125,7 @@ impl std::fmt::Display for Failure {
     }
 }
 
-/// Names the step that a system call belongs to.
+/// Attaches a step to the error of a system call.
 pub(crate) trait At<T> {
     fn at(self, step: Step) -> Result<T, Failure>;
     fn on(self, step: Step, subject: impl AsRef<std::path::Path>) -> Result<T, Failure>;

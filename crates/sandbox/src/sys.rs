@@ -1,4 +1,4 @@
-//! The system calls that rustix does not offer, and the few that only a process with one thread may make.
+//! System calls that rustix lacks, and some that only a single-threaded process may make.
 
 #![allow(unsafe_code, reason = "raw system calls live here and nowhere else")]
 
@@ -15,7 +15,7 @@ use rustix::{
 };
 use tokio::io::unix::AsyncFd;
 
-/// Namespaces of a cell, all made at once.
+/// All namespaces of a cell.
 pub(crate) const ALL_NAMESPACES: i32 = libc::CLONE_NEWUSER
     | libc::CLONE_NEWNS
     | libc::CLONE_NEWPID
@@ -24,10 +24,11 @@ pub(crate) const ALL_NAMESPACES: i32 = libc::CLONE_NEWUSER
     | libc::CLONE_NEWUTS
     | libc::CLONE_NEWCGROUP;
 pub(crate) const USER_NAMESPACE: i32 = libc::CLONE_NEWUSER;
-/// Instead of namespaces: the child shares root, working folder and umask until one of the two stops it.
+/// Used instead of namespaces: the child shares root, working folder and umask with its parent, until one of them
+/// unshares.
 pub(crate) const SHARED_ROOT: i32 = libc::CLONE_FS;
 
-/// On which side of a fork one finds oneself.
+/// The result of a fork.
 pub(crate) enum Forked {
     Child,
     Parent { pid: Pid, pidfd: OwnedFd },
@@ -42,7 +43,7 @@ fn check(result: libc::c_long) -> Result<libc::c_long> {
     if result < 0 { Err(last_error()) } else { Ok(result) }
 }
 
-/// Forks, into new namespaces or sharing what the flags say. The caller must have one thread only.
+/// Forks into new namespaces, or shares what the flags say. The caller must be single-threaded.
 #[allow(clippy::cast_sign_loss, reason = "flags and signal numbers are positive")]
 pub(crate) fn clone(flags: i32) -> Result<Forked> {
     let mut pidfd: RawFd = -1;
@@ -61,14 +62,14 @@ pub(crate) fn clone(flags: i32) -> Result<Forked> {
     }
 }
 
-/// Gives this process a root, a working folder and a umask of its own again.
+/// Unshares root, working folder and umask.
 pub(crate) fn stop_sharing_root() -> Result<()> {
     // SAFETY: it changes nothing but what the process shares with others.
     check(unsafe { libc::unshare(libc::CLONE_FS) }.into()).map(drop)
 }
 
-/// Forks into new namespaces that belong to another user. Only root can do so; its capabilities count for what the
-/// kernel asks for to make them.
+/// Forks into new namespaces that belong to another user. Needs root, and keeps its capabilities for the creation of
+/// the namespaces.
 pub(crate) fn clone_as(owner: u32, namespaces: i32) -> Result<Forked> {
     use rustix::{fs::Uid, thread};
     let before = thread::capabilities(None)?;
@@ -78,13 +79,13 @@ pub(crate) fn clone_as(owner: u32, namespaces: i32) -> Result<Forked> {
         return forked;
     }
     if thread::set_thread_res_uid(Uid::ROOT, Uid::ROOT, Uid::ROOT).is_err() {
-        // A launcher that is not root any more is of no use.
+        // A launcher that has lost root cannot continue.
         exit(1);
     }
     forked
 }
 
-/// Executes a program in the place of this process; returns only if that fails.
+/// Replaces this process by a program. Returns only if that fails.
 pub(crate) fn execute(program: &CStr, argv: &[CString], env: &[CString]) -> Errno {
     let pointers = |strings: &[CString]| -> Vec<*const libc::c_char> {
         strings.iter().map(|string| string.as_ptr()).chain([ptr::null()]).collect()
@@ -95,13 +96,13 @@ pub(crate) fn execute(program: &CStr, argv: &[CString], env: &[CString]) -> Errn
     last_error()
 }
 
-/// Ends the process at once, without running what a normal end would.
+/// Ends the process immediately, without exit handlers.
 pub(crate) fn exit(code: i32) -> ! {
     // SAFETY: it has no conditions.
     unsafe { libc::_exit(code) }
 }
 
-/// What is set on a mount, and the user namespace that maps its owners.
+/// Attributes to set on a mount, and the user namespace that maps its owners.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct MountAttributes<'a> {
     pub(crate) set: u64,
@@ -120,7 +121,7 @@ pub(crate) enum Depth {
     All,
 }
 
-/// Changes the attributes of a mount, or of all mounts beneath it too.
+/// Changes the attributes of a mount, or of all mounts below it too.
 pub(crate) fn set_mount(mount: impl AsFd, path: &CStr, depth: Depth, attributes: MountAttributes<'_>) -> Result<()> {
     let mut set = libc::mount_attr {
         attr_set: attributes.set,
@@ -149,7 +150,7 @@ pub(crate) fn set_mount(mount: impl AsFd, path: &CStr, depth: Depth, attributes:
     .map(drop)
 }
 
-/// Holds back SIGCHLD, and gives a descriptor that becomes readable when one has come.
+/// Blocks `SIGCHLD` and returns a signalfd for it.
 pub(crate) fn child_signals() -> Result<OwnedFd> {
     // SAFETY: the set is initialised by the first call; the others only read it.
     unsafe {
@@ -163,7 +164,7 @@ pub(crate) fn child_signals() -> Result<OwnedFd> {
     }
 }
 
-/// Ignores the signals that ask a process to end.
+/// Ignores the termination signals.
 pub(crate) fn ignore_requests_to_end() {
     for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM] {
         // SAFETY: no handler is set.
@@ -177,7 +178,7 @@ pub(crate) fn end_after(seconds: u32) {
     unsafe { libc::alarm(seconds) };
 }
 
-/// Gives a program the signals as a fresh process has them.
+/// Resets signal handlers and the signal mask.
 pub(crate) fn reset_signals() {
     // SAFETY: handlers are only set to their default, and the set is initialised before it is read.
     unsafe {
@@ -190,7 +191,7 @@ pub(crate) fn reset_signals() {
     }
 }
 
-/// Closes all descriptors but standard ones and `kept`. Nothing may own the others any more.
+/// Closes all descriptors except the standard ones and `kept`. Nothing may own the others any more.
 pub(crate) fn close_all_but(kept: BorrowedFd<'_>) -> Result<()> {
     let kept = kept.as_raw_fd().unsigned_abs();
     let range = |first: u32, last: u32| {
@@ -204,19 +205,19 @@ pub(crate) fn close_all_but(kept: BorrowedFd<'_>) -> Result<()> {
     range(kept.max(2) + 1, u32::MAX)
 }
 
-/// Makes all descriptors from the given one on close when a program is executed.
+/// Sets close-on-exec on all descriptors from `first` on.
 pub(crate) fn close_on_exec_from(first: u32) -> Result<()> {
     // SAFETY: it only sets a flag.
     check(unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) }).map(drop)
 }
 
-/// Puts a descriptor under a number of one's own choice, to be kept when a program is executed.
+/// Duplicates a descriptor to a given number, without close-on-exec.
 pub(crate) fn put_descriptor(fd: impl AsFd, number: RawFd) -> Result<()> {
     // SAFETY: it is called by processes that own no descriptor of that number, between fork and exec.
     check(unsafe { libc::dup2(fd.as_fd().as_raw_fd(), number) }.into()).map(drop)
 }
 
-/// Takes a descriptor that the process was started with.
+/// Takes ownership of an inherited descriptor.
 pub(crate) fn inherited(number: RawFd) -> Result<OwnedFd> {
     // SAFETY: asking for flags is safe on any number, and fails where there is no descriptor.
     check(unsafe { libc::fcntl(number, libc::F_GETFD) }.into())?;
@@ -224,21 +225,21 @@ pub(crate) fn inherited(number: RawFd) -> Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
-/// Sends a signal to every process that this one may signal: for PID 1, to all others of its namespace.
+/// Sends a signal to every process that this one may signal. For PID 1, these are all others of its namespace.
 pub(crate) fn signal_all(signal: Signal) -> Result<()> {
     // SAFETY: it has no conditions. Only PID 1 of a namespace calls it.
     check(unsafe { libc::kill(-1, signal.as_raw()) }.into()).map(drop)
 }
 
-/// Whether two threads have the same table of descriptors; false where the kernel does not say.
+/// Whether two threads share their descriptor table. Returns false if the kernel does not tell.
 pub(crate) fn share_descriptors(one: u32, other: u32) -> bool {
     const KCMP_FILES: libc::c_int = 2;
     // SAFETY: it compares what two threads have, and takes numbers only.
     unsafe { libc::syscall(libc::SYS_kcmp, one, other, KCMP_FILES, 0_u64, 0_u64) == 0 }
 }
 
-/// The time of the clock that files are stamped with, since the epoch. It is behind others by some milliseconds.
-pub(crate) fn time_of_files() -> Duration {
+/// Returns the time of the clock that stamps files, since the epoch. It is some milliseconds behind other clocks.
+pub(crate) fn file_clock_now() -> Duration {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
     Duration::try_from(now).unwrap_or_default()
 }
@@ -257,7 +258,7 @@ pub(crate) fn bring_up_loopback() -> Result<()> {
     check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, ptr::from_ref(&request)) }.into()).map(drop)
 }
 
-/// Processor time of all children that were waited for, and of theirs.
+/// Returns the processor time of all children that were waited for, and of their children.
 pub(crate) fn cpu_of_children() -> Duration {
     // SAFETY: the structure is filled by the call, and zero is valid for all fields.
     let usage = unsafe {
@@ -271,14 +272,14 @@ pub(crate) fn cpu_of_children() -> Duration {
     time(usage.ru_utime) + time(usage.ru_stime)
 }
 
-/// Lets tokio wait for a descriptor.
-pub(crate) fn wait_for(file: OwnedFd) -> std::io::Result<AsyncFd<OwnedFd>> {
+/// Registers a descriptor with tokio.
+pub(crate) fn to_async_fd(file: OwnedFd) -> std::io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: an owned descriptor is always the same one, and open until it is dropped.
     unsafe { AsyncFd::register(file) }.map_err(Into::into)
 }
 
-/// Makes a system call with three arguments, to see whether it is refused.
-pub(crate) fn attempt(number: libc::c_long, arguments: [usize; 3]) -> Result<()> {
+/// Makes a system call with three arguments, to test whether it is refused.
+pub(crate) fn try_syscall(number: libc::c_long, arguments: [usize; 3]) -> Result<()> {
     // SAFETY: the canary calls it with numbers that are refused before any argument is looked at, or with flags only.
     check(unsafe { libc::syscall(number, arguments[0], arguments[1], arguments[2]) }).map(drop)
 }

@@ -1,4 +1,4 @@
-//! What the server, the launcher and the cells say to each other: one message a packet, descriptors beside it.
+//! Messages between the server, the launcher and the cells. Each packet carries one message and its descriptors.
 
 use std::{
     ffi::OsString,
@@ -20,69 +20,69 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{Enforced, Exit, Failure, Job, Limit};
 
-/// What fits into a packet. Orders, which can be longer, go into a file of their own.
+/// Maximum packet size. Job requests can be longer and are passed in a file.
 const PACKET_BYTES: usize = 4096;
 
-/// How many descriptors a packet can carry: as many as the kernel allows.
+/// Maximum number of descriptors per packet (a kernel limit).
 const PACKET_DESCRIPTORS: usize = 253;
 
-/// Server to launcher, on the control socket.
+/// Messages from the server to the launcher, on the control socket.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Request {
-    /// The first message.
+    /// Always the first message.
     Configure(Configuration),
-    /// With [`Order`] in a file, the job's socket, its three streams, the script for an interpreter, and the sources of
-    /// its mounts.
+    /// Starts a job. Descriptors: the file with the [`JobRequest`], the job's socket, its streams (and script), and the
+    /// sources of its mounts.
     Run,
 }
 
-/// How the launcher works.
+/// Configuration of the launcher.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Configuration {
-    /// As root: the first of the users of the host that jobs run as.
+    /// The first host user for jobs, used only by root.
     pub(crate) host_id: u32,
-    /// How many cells wait for orders.
+    /// Number of cells that are created ahead of requests.
     pub(crate) ready_cells: usize,
-    /// Whether jobs may run where the kernel has no Landlock.
+    /// Whether jobs may run without Landlock if the kernel lacks it.
     pub(crate) without_landlock: bool,
-    /// The control group, version 2, in which groups may be made; found where it is not given.
+    /// The control group (version 2) to create groups in. Detected if not given.
     pub(crate) group: Option<OsString>,
 }
 
-/// What a cell is to do.
+/// A request to run a job in a cell.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Order {
+pub(crate) struct JobRequest {
     pub(crate) job: Job,
-    pub(crate) act: Act,
-    pub(crate) clock: Clock,
+    pub(crate) payload: Payload,
+    pub(crate) clock: ClockStart,
     pub(crate) script: bool,
 }
 
-impl Order {
-    /// How many streams go with it: the standard ones, and the script.
+impl JobRequest {
+    /// Returns the number of stream descriptors: the standard streams, and the script.
     pub(crate) fn streams(&self) -> usize {
         3 + usize::from(self.script)
     }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Act {
+pub(crate) enum Payload {
     Program,
-    /// Instead of a program: try to get out, and tell what came of it.
-    Canary(crate::canary::Bait),
+    /// Runs the canary instead of a program.
+    Canary(crate::canary::CanaryTargets),
 }
 
-/// When the time of a job begins.
+/// When the clock of a job starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Clock {
-    Now,
-    OnBegin,
+pub(crate) enum ClockStart {
+    Immediately,
+    OnScript,
 }
 
-/// Server to launcher, on the socket of a job. The end of the socket ends the job.
+/// Messages from the server to the launcher, on the socket of a job. Closing the socket ends the job.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Command {
-    /// Its time begins, and this is how long it has. What was made from then on, by the clock of files, is its own.
+    /// Starts the clock of an idle interpreter. Files created after `since`, by the file clock, belong to the job.
     Begin {
         wall: Duration,
         since: Duration,
@@ -90,10 +90,10 @@ pub(crate) enum Command {
     Kill,
 }
 
-/// To the server, on the socket of a job.
+/// Messages to the server, on the socket of a job.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Event {
-    /// With the socket on which the server can accept connections of the job.
+    /// Carries the socket on which the server accepts connections of the job.
     Listening,
     Failed(Failure),
     Ended(Ending),
@@ -107,39 +107,40 @@ pub(crate) struct Ending {
     pub(crate) enforced_by: Enforced,
 }
 
-/// Launcher to cell.
+/// Messages from the launcher to a cell.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum ToCell {
-    /// The cell has its user, and can build. With the doors of the control group that it is to enter.
+    /// The user mapping is set; the cell can build its file system. Carries the `cgroup.procs` files of its control
+    /// group.
     Build,
-    /// With the [`Order`], the socket of the job, the streams, the script, and what is to be mounted: as root clones of
-    /// the sources, else the sources themselves.
-    Run { watch: Watched, enforced_by: Enforced },
-    /// The job has its script; what was made from then on, by the clock of files, is its own.
+    /// Runs a job. Descriptors: the file with the [`JobRequest`], the socket of the job, its streams, and its mounts.
+    /// For root the mounts are clones of the sources, otherwise the sources themselves.
+    Run { duties: WatchdogDuties, enforced_by: Enforced },
+    /// The script has arrived. Files created after `since`, by the file clock, belong to the job.
     Begin { since: Duration },
 }
 
-/// What nobody but PID 1 can see to.
+/// The limits that only the watchdog enforces.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(crate) struct Watched {
+pub(crate) struct WatchdogDuties {
     pub(crate) memory: bool,
     pub(crate) processes: bool,
 }
 
-/// PID 1 to the process that is to become the program.
+/// Messages from PID 1 to the prepared process that becomes the program.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum ToProgram {
-    /// With the [`Order`] and the streams.
+    /// Carries the file with the [`JobRequest`] and the streams.
     Go,
 }
 
-/// Cell to launcher.
+/// Messages from a cell to the launcher.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum FromCell {
-    /// What the job needs is in place: no other cell can have it from now on.
-    Begun,
+    /// The mounts are in place. From now on the job cannot be moved to another cell.
+    Started,
     Failed(Failure),
-    /// No process but PID 1 is left.
+    /// The program has ended, and all its processes are gone.
     Ended {
         exit: Exit,
         limit_hit: Option<Limit>,
@@ -147,7 +148,7 @@ pub(crate) enum FromCell {
     },
 }
 
-/// Makes two ends of a channel that keeps packets apart.
+/// Creates a socket pair that preserves packet boundaries.
 pub(crate) fn pair(flags: SocketFlags) -> Result<(OwnedFd, OwnedFd)> {
     let flags = flags | SocketFlags::CLOEXEC;
     rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
@@ -166,7 +167,7 @@ pub(crate) fn send(socket: impl AsFd, message: &impl Serialize, descriptors: &[B
     if sent == bytes.len() { Ok(()) } else { Err(Errno::MSGSIZE) }
 }
 
-/// Receives a message; `None` when the other side is gone.
+/// Receives a message. Returns `None` if the other end is closed.
 pub(crate) fn receive<T: DeserializeOwned>(socket: impl AsFd) -> Result<Option<(T, Vec<OwnedFd>)>> {
     let mut packet = [0; PACKET_BYTES];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(PACKET_DESCRIPTORS))];
@@ -175,8 +176,8 @@ pub(crate) fn receive<T: DeserializeOwned>(socket: impl AsFd) -> Result<Option<(
         let mut buffers = [IoSliceMut::new(&mut packet)];
         match rustix::net::recvmsg(&socket, &mut buffers, &mut ancillary, RecvFlags::CMSG_CLOEXEC) {
             Ok(message) => break message.bytes,
-            // The other end was closed with something in it that was not read, which is told once. What was said before
-            // is still there.
+            // The other end was closed with unread data, which is reported once. Messages sent before are still
+            // readable.
             Err(Errno::INTR | Errno::CONNRESET) => {}
             Err(errno) => return Err(errno),
         }
@@ -194,10 +195,10 @@ pub(crate) fn receive<T: DeserializeOwned>(socket: impl AsFd) -> Result<Option<(
     Ok(Some((message, descriptors)))
 }
 
-/// Writes a message of any length into a file that nobody can change any more.
+/// Writes a message of any length into a sealed, immutable file.
 pub(crate) fn seal(message: &impl Serialize) -> Result<OwnedFd> {
     let bytes = postcard::to_allocvec(message).map_err(|_| Errno::MSGSIZE)?;
-    let file = rustix::fs::memfd_create(c"toolrest-order", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+    let file = rustix::fs::memfd_create(c"toolrest-request", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
     let mut written = 0;
     while written < bytes.len() {
         written += rustix::io::pwrite(&file, &bytes[written..], written as u64)?;

@@ -9,7 +9,7 @@ use std::{
 
 use tempfile::TempDir;
 use toolrest::{python, settings::Settings};
-use toolrest_sandbox::{Interpreter, Job, Language, Layer, Mount, Options, Place, Sandbox, Source, State};
+use toolrest_sandbox::{Interpreter, Job, Language, Layer, Mount, Options, CellSpec, Sandbox, Source, State};
 
 use crate::setup;
 
@@ -97,7 +97,7 @@ async fn examine_sandbox(table: &mut Table, settings: &Settings) -> bool {
     can_use
 }
 
-async fn attempt(sandbox: &Sandbox, place: toolrest_sandbox::Result<Place>) -> Result<(), String> {
+async fn attempt(sandbox: &Sandbox, place: toolrest_sandbox::Result<CellSpec>) -> Result<(), String> {
     let run = async {
         let job = Job::new(place?, ["sh", "-c", "echo there > file"]);
         sandbox.spawn(job).await?.wait().await
@@ -144,14 +144,14 @@ impl Scene {
         self.home.path().join(name)
     }
 
-    fn folder(&self) -> toolrest_sandbox::Result<Place> {
-        Ok(Place::new(Source::open(self.path("folder"))?, "/workspace"))
+    fn folder(&self) -> toolrest_sandbox::Result<CellSpec> {
+        Ok(CellSpec::new(Source::open(self.path("folder"))?, "/workspace"))
     }
 
-    fn overlay(&self) -> toolrest_sandbox::Result<Place> {
+    fn overlay(&self) -> toolrest_sandbox::Result<CellSpec> {
         let (lower, private) = (vec![Source::open(self.path("lower"))?], Source::open(self.path("private"))?);
         let mount = Mount::Overlay { lower, private, target: "/workspace".into() };
-        Ok(Place { mounts: vec![mount], ..self.folder()? })
+        Ok(CellSpec { mounts: vec![mount], ..self.folder()? })
     }
 }
 

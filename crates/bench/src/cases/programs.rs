@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
-use toolrest_sandbox::{Interpreter, Job, Language, Options, Place, Pool, PoolOptions, Sandbox, Script, Source};
+use toolrest_sandbox::{Interpreter, Job, Language, Options, CellSpec, Pool, PoolOptions, Sandbox, Script, Source};
 use toolrest_testkit::temp_folder;
 
 use super::Effort;
@@ -126,8 +126,8 @@ impl Jobs {
         Self { runtime, sandbox, folder: temp_folder("sandbox") }
     }
 
-    fn place(&self) -> Place {
-        Place::new(Source::open(self.folder.path()).expect("the folder can be opened"), "/workspace")
+    fn place(&self) -> CellSpec {
+        CellSpec::new(Source::open(self.folder.path()).expect("the folder can be opened"), "/workspace")
     }
 
     fn job(&self, interpreter: &Interpreter, code: &str) -> Job {

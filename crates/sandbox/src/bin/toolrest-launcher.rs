@@ -1,5 +1,4 @@
-//! The launcher as a program of its own, for tests and for whoever embeds the sandbox in a program that cannot lend
-//! itself.
+//! The launcher as a separate program, for tests and for programs that cannot start themselves as the launcher.
 
 use std::process::ExitCode;
 

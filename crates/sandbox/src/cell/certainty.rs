@@ -1,32 +1,32 @@
-//! Whether what was counted of a job can be trusted.
+//! Whether a measurement of a running job can be trusted.
 //!
-//! A job goes on while it is looked at. What it moves at that time from a place that has not been looked at to one that
-//! has is counted nowhere. Where that is possible the count is uncertain; if it is so for long, or there are signs that
-//! something is missing, all processes are stopped and everything is counted again.
+//! A job keeps running while it is measured. Objects that it moves from a part not yet read to a part already read are
+//! missed. If that is possible, the measurement is uncertain. If measurements stay uncertain for long, or if something
+//! seems to be missing, all processes are stopped for one more measurement.
 
 use std::time::{Duration, Instant};
 
-/// How long counts may be uncertain without a sign that something is missing.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long measurements may stay uncertain if nothing seems to be missing.
+const MAX_UNCERTAIN: Duration = Duration::from_secs(10);
 
-/// How certain the last count was.
+/// How certain a measurement is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Certainty {
     Certain,
     Uncertain,
-    /// It is uncertain, and the machine has lost more than the job may have.
+    /// Uncertain, and the machine has lost more resources than the job may use.
     Suspicious,
 }
 
-/// Since when counts have been uncertain.
+/// Tracks how long measurements have been uncertain.
 #[derive(Debug, Default)]
-pub(super) struct Uncertainty {
+pub(super) struct UncertaintyTracker {
     since: Option<Instant>,
     is_suspicious: bool,
 }
 
-impl Uncertainty {
-    pub(super) fn note(&mut self, certainty: Certainty) {
+impl UncertaintyTracker {
+    pub(super) fn record(&mut self, certainty: Certainty) {
         self.since = match certainty {
             Certainty::Certain => None,
             Certainty::Uncertain | Certainty::Suspicious => self.since.or_else(|| Some(Instant::now())),
@@ -34,8 +34,8 @@ impl Uncertainty {
         self.is_suspicious = certainty == Certainty::Suspicious;
     }
 
-    /// Whether the next count has to be made while nothing moves.
-    pub(super) fn is_over(&self) -> bool {
-        self.is_suspicious || self.since.is_some_and(|since| since.elapsed() > PATIENCE)
+    /// Whether the next measurement needs stopped processes.
+    pub(super) fn needs_pause(&self) -> bool {
+        self.is_suspicious || self.since.is_some_and(|since| since.elapsed() > MAX_UNCERTAIN)
     }
 }

@@ -1,7 +1,7 @@
-//! By how much the writable folders of a job have grown.
+//! Measures the growth of a job's writable folders.
 //!
-//! No file system counts this by itself. The free space of the file system is cheap to ask for, but others use it
-//! too: when it shrinks, or now and then anyway, the folders are walked through.
+//! File systems do not count this. Free space is cheap to query, but others use the disk too. So the folders are walked
+//! when free space shrinks, and at intervals.
 
 use std::{
     collections::HashSet,
@@ -18,37 +18,37 @@ use rustix::{
 };
 
 use super::{
-    certainty::{Certainty, Uncertainty},
-    hidden::{Held, Hidden},
-    processes::{Processes, Seen, entries, is_gone},
+    certainty::{Certainty, UncertaintyTracker},
+    deleted_files::{DeletedFiles, DeletedUsage},
+    processes::{Inspected, Processes, entries, is_gone},
 };
 use crate::{Limit, Limits, sys};
 
-/// How often in a row a walk may lose its way while the job is stopped: others use the folder too.
-const LOST_LIMIT: u32 = 20;
+/// How many walks in a row may be aborted while the job is stopped. Others may change the folder too.
+const MAX_ABORTED_WALKS: u32 = 20;
 
-/// How long the walks may take, as a part of all time.
-const WALKING_SHARE: u32 = 20;
+/// The interval between walks is at least this many times the duration of a walk.
+const WALK_COST_FACTOR: u32 = 20;
 
-/// How long the folders go without being walked through.
+/// Minimum interval between walks, if free space does not shrink.
 const WALK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// After how many files it is asked whether the program has ended.
-const PATIENCE: u64 = 256;
+/// Number of files after which the walk checks whether the program has ended.
+const INTERRUPT_CHECK_FILES: u64 = 256;
 
-pub(super) struct Disk {
+pub(super) struct DiskMonitor {
     folders: Vec<OwnedFd>,
-    hidden: Hidden,
+    deleted_files: DeletedFiles,
     limit: Usage,
     started: i128,
-    /// What was there before the job.
+    /// The usage before the job.
     before: Option<Usage>,
     free: Vec<Usage>,
-    /// The most that each file system has had free.
-    free_most: Vec<Usage>,
+    /// The peak of free space per file system.
+    free_peak: Vec<Usage>,
     next_walk: Instant,
-    uncertainty: Uncertainty,
-    lost: u32,
+    uncertainty: UncertaintyTracker,
+    aborted_walks: u32,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -64,86 +64,86 @@ impl AddAssign for Usage {
     }
 }
 
-impl AddAssign for Count {
+impl AddAssign for FolderUsage {
     fn add_assign(&mut self, other: Self) {
         self.all += other.all;
         self.old += other.old;
-        self.closed |= other.closed;
+        self.has_unreadable_folder |= other.has_unreadable_folder;
         self.is_uncertain |= other.is_uncertain;
-        self.is_lost |= other.is_lost;
+        self.is_aborted |= other.is_aborted;
     }
 }
 
-/// What a walk has found, and what of it is older than the job.
+/// The result of a walk: all usage, and the part that is older than the job.
 #[derive(Debug, Clone, Copy, Default)]
-struct Count {
+struct FolderUsage {
     all: Usage,
     old: Usage,
-    /// Whether there is a folder that the job can get into, and PID 1 cannot read.
-    closed: bool,
-    /// Whether something was moved or changed during the walk, so that there may be more.
+    /// Whether there is a folder that the job can enter but PID 1 cannot read.
+    has_unreadable_folder: bool,
+    /// Whether something was moved or changed during the walk, so that files may have been missed.
     is_uncertain: bool,
-    /// Whether a folder was moved away while it was walked through, which ended the walk.
-    is_lost: bool,
+    /// Whether the walk was aborted, because the current folder was moved away.
+    is_aborted: bool,
 }
 
-/// What was found in the folders and in the hands of processes.
-struct Scan {
-    count: Count,
-    held: Held,
+/// The usage of the folders and of deleted files.
+struct Measurement {
+    count: FolderUsage,
+    deleted: DeletedUsage,
 }
 
-impl Scan {
+impl Measurement {
     fn is_uncertain(&self) -> bool {
-        self.count.is_uncertain || self.held.is_uncertain
+        self.count.is_uncertain || self.deleted.is_uncertain
     }
 
-    /// Whether there can be more than PID 1 is able to see.
-    fn hides_more(&self) -> bool {
-        self.count.closed || self.held.more
+    /// Whether there may be files that PID 1 cannot see.
+    fn may_hide_more(&self) -> bool {
+        self.count.has_unreadable_folder || self.deleted.may_hold_more
     }
 }
 
-impl Disk {
+impl DiskMonitor {
     pub(super) fn new(limits: &Limits, folders: Vec<OwnedFd>, processes: Rc<Processes>) -> Result<Self> {
         let limit = Usage { bytes: limits.disk_bytes, files: limits.new_files };
         Ok(Self {
             folders,
-            hidden: Hidden::new(processes)?,
+            deleted_files: DeletedFiles::new(processes)?,
             limit,
             started: 0,
             before: None,
             free: Vec::new(),
-            free_most: Vec::new(),
+            free_peak: Vec::new(),
             next_walk: Instant::now(),
-            uncertainty: Uncertainty::default(),
-            lost: 0,
+            uncertainty: UncertaintyTracker::default(),
+            aborted_walks: 0,
         })
     }
 
-    /// Takes what was made before a time for what was there before the job.
+    /// Sets the start of the job. Files created before it do not count.
     pub(super) fn begin(&mut self, since: Duration) -> Result<()> {
         self.started = i128::try_from(since.as_nanos()).unwrap_or(i128::MAX);
         self.before = None;
         self.free = self.free_now()?;
-        self.free_most = self.free.clone();
-        self.uncertainty = Uncertainty::default();
+        self.free_peak = self.free.clone();
+        self.uncertainty = UncertaintyTracker::default();
         self.next_walk = Instant::now() + WALK_INTERVAL;
         Ok(())
     }
 
-    pub(super) fn look(&mut self, interrupted: &dyn Fn() -> bool) -> Result<Option<Limit>> {
-        if !self.has_shrunk()? && Instant::now() < self.next_walk {
+    pub(super) fn check(&mut self, interrupted: &dyn Fn() -> bool) -> Result<Option<Limit>> {
+        if !self.has_lost_space()? && Instant::now() < self.next_walk {
             return Ok(None);
         }
-        let begun = Instant::now();
-        let Some(scan) = self.scan(interrupted)? else { return Ok(None) };
+        let walk_start = Instant::now();
+        let Some(measure) = self.measure(interrupted)? else { return Ok(None) };
         self.free = self.free_now()?;
-        self.next_walk = Instant::now() + WALK_INTERVAL.max(begun.elapsed() * WALKING_SHARE);
-        let shrunk = self.shrunk();
-        let limit = self.judge(&scan, shrunk);
-        let has_shrunk = shrunk.bytes > self.limit.bytes || shrunk.files > self.limit.files;
-        self.uncertainty.note(match (scan.is_uncertain(), has_shrunk) {
+        self.next_walk = Instant::now() + WALK_INTERVAL.max(walk_start.elapsed() * WALK_COST_FACTOR);
+        let lost_space = self.lost_space();
+        let limit = self.exceeded_limit(&measure, lost_space);
+        let has_lost_space = lost_space.bytes > self.limit.bytes || lost_space.files > self.limit.files;
+        self.uncertainty.record(match (measure.is_uncertain(), has_lost_space) {
             (false, _) => Certainty::Certain,
             (true, false) => Certainty::Uncertain,
             (true, true) => Certainty::Suspicious,
@@ -151,67 +151,68 @@ impl Disk {
         Ok(limit)
     }
 
-    /// Whether the job has to be stopped for the next look.
+    /// Whether the next measurement needs stopped processes.
     pub(super) fn is_uncertain(&self) -> bool {
-        self.uncertainty.is_over()
+        self.uncertainty.needs_pause()
     }
 
-    /// Looks while the job is stopped.
-    pub(super) fn look_at_rest(&mut self, interrupted: &dyn Fn() -> bool) -> Result<Option<Limit>> {
-        let Some(scan) = self.scan(interrupted)? else { return Ok(None) };
+    /// Measures while all processes are stopped.
+    pub(super) fn check_paused(&mut self, interrupted: &dyn Fn() -> bool) -> Result<Option<Limit>> {
+        let Some(measure) = self.measure(interrupted)? else { return Ok(None) };
         self.free = self.free_now()?;
-        let shrunk = self.shrunk();
-        self.lost = if scan.count.is_lost { self.lost + 1 } else { 0 };
-        if self.lost > LOST_LIMIT {
+        let lost_space = self.lost_space();
+        self.aborted_walks = if measure.count.is_aborted { self.aborted_walks + 1 } else { 0 };
+        if self.aborted_walks > MAX_ABORTED_WALKS {
             return Ok(Some(Limit::Disk));
         }
-        if !scan.hides_more() && !scan.count.is_lost {
-            // What is missing by now, others have taken.
-            self.free_most = self.free.clone();
+        if !measure.may_hide_more() && !measure.count.is_aborted {
+            // All files of the job are accounted for, so others used the missing space.
+            self.free_peak = self.free.clone();
         }
-        self.uncertainty.note(Certainty::Certain);
-        Ok(self.judge(&scan, shrunk))
+        self.uncertainty.record(Certainty::Certain);
+        Ok(self.exceeded_limit(&measure, lost_space))
     }
 
-    /// Counts what is in the folders and what processes hold; nothing where the program has ended meanwhile.
-    fn scan(&self, interrupted: &dyn Fn() -> bool) -> Result<Option<Scan>> {
-        let mut count = Count::default();
+    /// Measures folders and deleted files. Returns `None` if the program has ended meanwhile.
+    fn measure(&self, interrupted: &dyn Fn() -> bool) -> Result<Option<Measurement>> {
+        let mut count = FolderUsage::default();
         for folder in &self.folders {
             let Some(found) = walk(folder, self.started, interrupted)? else { return Ok(None) };
             count += found;
         }
-        let held = self.hidden.look()?;
-        count.all.bytes += held.bytes();
-        Ok(Some(Scan { count, held }))
+        let deleted = self.deleted_files.measure()?;
+        count.all.bytes += deleted.bytes();
+        Ok(Some(Measurement { count, deleted }))
     }
 
-    /// Whether the job has more than it may have. `shrunk` is what the file systems have lost.
-    fn judge(&mut self, scan: &Scan, shrunk: Usage) -> Option<Limit> {
-        let Count { all, old, is_lost, .. } = scan.count;
-        if !is_lost {
+    /// Returns the limit if the job exceeds it. `lost_space` is the free space that the file systems have lost.
+    fn exceeded_limit(&mut self, measure: &Measurement, lost_space: Usage) -> Option<Limit> {
+        let FolderUsage { all, old, is_aborted, .. } = measure.count;
+        if !is_aborted {
             self.before.get_or_insert(old);
         }
         let before = self.before.unwrap_or(old);
-        // Others use the file system too; but who holds what cannot be measured answers for all that is gone.
+        // Others use the file system too. But if the job has files that cannot be measured, all lost space is charged
+        // to it.
         let grown = all.bytes.saturating_sub(before.bytes) > self.limit.bytes
-            || scan.hides_more() && shrunk.bytes > self.limit.bytes
+            || measure.may_hide_more() && lost_space.bytes > self.limit.bytes
             || all.files.saturating_sub(before.files) > self.limit.files;
         grown.then_some(Limit::Disk)
     }
 
-    /// How much the file systems have lost of what was free.
-    fn shrunk(&mut self) -> Usage {
-        let mut shrunk = Usage::default();
-        for (most, now) in self.free_most.iter_mut().zip(&self.free) {
+    /// Returns the free space lost since the peak, for the file system that lost most.
+    fn lost_space(&mut self) -> Usage {
+        let mut lost_space = Usage::default();
+        for (most, now) in self.free_peak.iter_mut().zip(&self.free) {
             *most = Usage { bytes: most.bytes.max(now.bytes), files: most.files.max(now.files) };
-            shrunk.bytes = shrunk.bytes.max(most.bytes - now.bytes);
-            shrunk.files = shrunk.files.max(most.files - now.files);
+            lost_space.bytes = lost_space.bytes.max(most.bytes - now.bytes);
+            lost_space.files = lost_space.files.max(most.files - now.files);
         }
-        shrunk
+        lost_space
     }
 
-    /// Whether the file system has lost so much of its free space that the job could be near its limit.
-    fn has_shrunk(&self) -> Result<bool> {
+    /// Whether a file system has lost enough free space that the job may be near its limit.
+    fn has_lost_space(&self) -> Result<bool> {
         let now = self.free_now()?;
         Ok(now.iter().zip(&self.free).any(|(now, before)| {
             before.bytes.saturating_sub(now.bytes) > self.limit.bytes / 8
@@ -229,12 +230,13 @@ fn free(folder: &OwnedFd) -> Result<Usage> {
     Ok(Usage { bytes: stat.f_bfree * stat.f_frsize, files: stat.f_ffree })
 }
 
-/// Counts everything beneath a folder; nothing where the program has ended meanwhile. Only one folder is open at a time,
-/// so that no tree is too deep; the way back up is checked, since the job can move what is walked through.
-fn walk(top: &OwnedFd, started: i128, interrupted: &dyn Fn() -> bool) -> Result<Option<Count>> {
+/// Measures everything below a folder. Returns `None` if the program has ended meanwhile. Only one folder is open at a
+/// time, so that no tree is too deep. The way back up is verified, because the job can move folders during the walk.
+fn walk(top: &OwnedFd, started: i128, interrupted: &dyn Fn() -> bool) -> Result<Option<FolderUsage>> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let begun = i128::try_from(sys::time_of_files().as_nanos()).unwrap_or(i128::MAX);
-    let mut counter = Counter { count: Count::default(), linked: HashSet::new(), started, begun, interrupted };
+    let walk_start = i128::try_from(sys::file_clock_now().as_nanos()).unwrap_or(i128::MAX);
+    let mut counter =
+        Counter { count: FolderUsage::default(), linked: HashSet::new(), started, walk_start, interrupted };
     let mut current = rustix::fs::openat(top, c".", flags, Mode::empty())?;
     let Some(level) = counter.read(&current)? else { return Ok(None) };
     let mut levels = vec![level];
@@ -247,9 +249,10 @@ fn walk(top: &OwnedFd, started: i128, interrupted: &dyn Fn() -> bool) -> Result<
                     continue;
                 }
                 Err(Errno::ACCESS) => {
-                    // Somebody else's. The job has no more rights to it than PID 1 without its capabilities.
+                    // The folder belongs to somebody else. The job's rights are those of PID 1 without its
+                    // capabilities.
                     let enter = rustix::fs::accessat(&current, &name, Access::EXEC_OK, AtFlags::empty());
-                    counter.count.closed |= enter.is_ok();
+                    counter.count.has_unreadable_folder |= enter.is_ok();
                     continue;
                 }
                 Err(errno) => return Err(errno),
@@ -264,7 +267,7 @@ fn walk(top: &OwnedFd, started: i128, interrupted: &dyn Fn() -> bool) -> Result<
                 Ok(folder) if identity(&folder)? == above.identity => current = folder,
                 Err(errno) if !is_gone(errno) && errno != Errno::ACCESS => return Err(errno),
                 Ok(_) | Err(_) => {
-                    (counter.count.is_uncertain, counter.count.is_lost) = (true, true);
+                    (counter.count.is_uncertain, counter.count.is_aborted) = (true, true);
                     break;
                 }
             }
@@ -273,25 +276,25 @@ fn walk(top: &OwnedFd, started: i128, interrupted: &dyn Fn() -> bool) -> Result<
     Ok(Some(counter.count))
 }
 
-/// A folder on the way down.
+/// A folder on the path from the top to the current folder.
 struct Level {
     identity: (u64, u64),
-    /// Folders in it that have not been walked through.
+    /// Subfolders still to be walked.
     pending: Vec<CString>,
 }
 
 struct Counter<'a> {
-    count: Count,
-    /// Files with several names that have been counted.
+    count: FolderUsage,
+    /// Files with several hard links that are counted already.
     linked: HashSet<(u32, u32, u64)>,
     started: i128,
-    /// When the walk began, by the clock of files.
-    begun: i128,
+    /// The start of the walk, by the file clock.
+    walk_start: i128,
     interrupted: &'a dyn Fn() -> bool,
 }
 
 impl Counter<'_> {
-    /// Counts what is in one folder; nothing where the walk is to end.
+    /// Measures the entries of one folder. Returns `None` if the program has ended meanwhile.
     fn read(&mut self, folder: &OwnedFd) -> Result<Option<Level>> {
         let mut level = Level { identity: identity(folder)?, pending: Vec::new() };
         for entry in entries(folder)? {
@@ -300,13 +303,13 @@ impl Counter<'_> {
             if name == c"." || name == c".." {
                 continue;
             }
-            let found = match look_at(folder, name)? {
-                Seen::There(found) => found,
-                Seen::Gone => {
+            let found = match stat_entry(folder, name)? {
+                Inspected::Found(found) => found,
+                Inspected::Gone => {
                     self.count.is_uncertain = true;
                     continue;
                 }
-                Seen::Closed => continue,
+                Inspected::Denied => continue,
             };
             let counted = found.links < 2 || found.is_folder || self.linked.insert(found.identity);
             let usage = Usage { bytes: if counted { found.bytes } else { 0 }, files: 1 };
@@ -317,17 +320,17 @@ impl Counter<'_> {
             if found.is_folder {
                 level.pending.push(name.to_owned());
             }
-            if self.count.all.files.is_multiple_of(PATIENCE) && (self.interrupted)() {
+            if self.count.all.files.is_multiple_of(INTERRUPT_CHECK_FILES) && (self.interrupted)() {
                 return Ok(None);
             }
         }
-        // Whatever was moved out of it since the walk began may be where the walk has been before.
-        self.count.is_uncertain |= changed(folder)? >= self.begun;
+        // Entries moved out of this folder during the walk may now be in a part already read.
+        self.count.is_uncertain |= changed(folder)? >= self.walk_start;
         Ok(Some(level))
     }
 }
 
-/// When names in a folder last changed. No program can set that.
+/// Returns when names in a folder last changed (ctime). Programs cannot set it.
 fn changed(folder: &OwnedFd) -> Result<i128> {
     let stat = rustix::fs::statx(folder, c"", AtFlags::EMPTY_PATH, StatxFlags::CTIME)?;
     Ok(nanoseconds(stat.stx_ctime))
@@ -341,7 +344,7 @@ fn identity(folder: &OwnedFd) -> Result<(u64, u64)> {
     rustix::fs::fstat(folder).map(|stat| (stat.st_dev, stat.st_ino))
 }
 
-struct Found {
+struct EntryUsage {
     bytes: u64,
     links: u32,
     identity: (u32, u32, u64),
@@ -349,19 +352,19 @@ struct Found {
     born: i128,
 }
 
-/// What an entry of a folder takes up. One that is closed to PID 1 is so to the job too.
-fn look_at(folder: &OwnedFd, name: &CStr) -> Result<Seen<Found>> {
+/// Returns the usage of one entry. What is denied to PID 1 is denied to the job too.
+fn stat_entry(folder: &OwnedFd, name: &CStr) -> Result<Inspected<EntryUsage>> {
     let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
     let stat = match rustix::fs::statx(folder, name, AtFlags::SYMLINK_NOFOLLOW, wanted) {
         Ok(stat) => stat,
-        Err(errno) if is_gone(errno) => return Ok(Seen::Gone),
-        Err(Errno::ACCESS) => return Ok(Seen::Closed),
+        Err(errno) if is_gone(errno) => return Ok(Inspected::Gone),
+        Err(Errno::ACCESS) => return Ok(Inspected::Denied),
         Err(errno) => return Err(errno),
     };
-    // Where birth is not recorded, the last change will do: only a file that is touched early counts as new then.
+    // Without a birth time the ctime is used. Then old files that the job touches count as new.
     let has_birth = StatxFlags::from_bits_retain(stat.stx_mask).contains(StatxFlags::BTIME);
     let born = if has_birth { stat.stx_btime } else { stat.stx_ctime };
-    Ok(Seen::There(Found {
+    Ok(Inspected::Found(EntryUsage {
         bytes: stat.stx_blocks * 512,
         links: stat.stx_nlink,
         identity: (stat.stx_dev_major, stat.stx_dev_minor, stat.stx_ino),

@@ -1,7 +1,7 @@
-//! What the kernel holds for a job besides the memory of its processes, as far as the job's descriptors show it.
+//! Measures kernel objects that a job holds through its descriptors: epoll watches, locks, sockets, pipes.
 //!
-//! The kernel limits these for each user of the host, or not at all. Jobs share one user, which without root is the
-//! server's own: a job that took all would stop the others, and the server.
+//! The kernel limits these per user or not at all. Without root, all jobs run as the server's own user: a job that
+//! exhausted them would stop the other jobs and the server.
 
 use std::{
     collections::HashSet,
@@ -16,63 +16,64 @@ use rustix::{
 };
 
 use super::{
-    certainty::{Certainty, Uncertainty},
-    processes::{DescriptorInfo, Processes, Seen, entries, is_gone},
+    certainty::{Certainty, UncertaintyTracker},
+    processes::{DescriptorInfo, Inspected, Processes, entries, is_gone},
 };
 use crate::Limit;
 
-/// Files that a job may watch with epoll, counted for each epoll instance.
+/// Maximum number of files watched with epoll, over all epoll instances.
 const EPOLL_WATCHES: u64 = 65_536;
 
-/// A descriptor that waits in a socket can be an epoll instance, which nobody can look into there. It counts as one that
-/// watches so many files.
-const WATCHES_IN_FLIGHT: u64 = 1_024;
+/// A descriptor in flight through a socket may be an epoll instance that cannot be inspected there. It counts as this
+/// many watches.
+const WATCHES_PER_FD_IN_FLIGHT: u64 = 1_024;
 
-/// Locks on files that a job may hold. They are kernel memory that no control group counts.
+/// Maximum number of file locks. They use kernel memory that no control group counts.
 const FILE_LOCKS: u64 = 32_768;
 
-/// Sockets that a job may have. The buffers of TCP connections come out of memory that the whole host has for them.
+/// Maximum number of sockets. Buffers of TCP connections use memory of the whole host.
 const SOCKETS: u64 = 1_024;
 
-/// The lines that are read of what the kernel tells of one descriptor: more than any limit allows.
-const LINES_MOST: usize = 70_000;
+/// How many lines of a `fdinfo` file are read. More than any limit allows.
+const MAX_FDINFO_LINES: usize = 70_000;
 
-/// The largest buffer of a pipe: the filter of system calls allows no larger one.
+/// Maximum size of a pipe buffer. The seccomp filter forbids larger ones.
 const PIPE_BYTES: u64 = 64 << 10;
 
-/// How many times in a row a process may be closed to PID 1. It can be so for a moment while it ends.
-const CLOSED_LIMIT: u32 = 4;
+/// How many checks in a row may be denied access to a process. Access can be denied for a moment while a process ends.
+const MAX_DENIED_CHECKS: u32 = 4;
 
 const INTERVAL: Duration = Duration::from_millis(250);
 
-/// The part of all time that may go into looking. A job can make each look take long, but not put off the next for long.
-const SHARE: u32 = 20;
-const INTERVAL_MOST: Duration = Duration::from_secs(3);
+/// The interval between checks is this many times the duration of a check, up to a maximum. A job can make checks slow,
+/// but cannot delay the next one for long.
+const COST_FACTOR: u32 = 20;
+const MAX_INTERVAL: Duration = Duration::from_secs(3);
 
-/// Counts what the descriptors of a job stand for.
-pub(super) struct KernelObjects {
+/// Counts the kernel objects of a job.
+pub(super) struct KernelObjectMonitor {
     processes: Rc<Processes>,
-    closed: u32,
-    next: Instant,
-    /// What pipes could hold at the last look.
+    denied_checks: u32,
+    next_check: Instant,
+    /// The capacity of all pipes at the last check.
     pipe_bytes: u64,
-    uncertainty: Uncertainty,
+    uncertainty: UncertaintyTracker,
 }
 
 #[derive(Default)]
-struct Count {
+struct ObjectCount {
     epoll_watches: u64,
     file_locks: u64,
     pipes: HashSet<u64>,
-    /// Descriptors on their way through sockets.
+    /// Descriptors in flight through sockets.
     in_flight: u64,
-    /// Whether there is a process that PID 1 cannot look into.
-    closed: bool,
-    /// Whether a descriptor can have passed from one process to another while they were looked at.
+    /// Whether PID 1 was denied access to a process.
+    has_denied_process: bool,
+    /// Whether a descriptor may have passed from one process to another during the check.
     is_uncertain: bool,
 }
 
-impl Count {
+impl ObjectCount {
     fn add(&mut self, info: &DescriptorInfo) {
         self.epoll_watches += info.epoll_watches;
         self.file_locks += info.locks;
@@ -80,66 +81,72 @@ impl Count {
     }
 }
 
-impl KernelObjects {
+impl KernelObjectMonitor {
     pub(super) fn new(processes: Rc<Processes>) -> Self {
-        Self { processes, closed: 0, next: Instant::now(), pipe_bytes: 0, uncertainty: Uncertainty::default() }
+        Self {
+            processes,
+            denied_checks: 0,
+            next_check: Instant::now(),
+            pipe_bytes: 0,
+            uncertainty: UncertaintyTracker::default(),
+        }
     }
 
-    /// When the next look is due.
-    pub(super) const fn next(&self) -> Instant {
-        self.next
+    /// Returns when the next check is due.
+    pub(super) const fn next_check(&self) -> Instant {
+        self.next_check
     }
 
     pub(super) const fn pipe_bytes(&self) -> u64 {
         self.pipe_bytes
     }
 
-    /// Whether the job has to be stopped for the next look.
+    /// Whether the next check needs stopped processes.
     pub(super) fn is_uncertain(&self) -> bool {
-        self.uncertainty.is_over()
+        self.uncertainty.needs_pause()
     }
 
-    /// Looks while the job is stopped.
-    pub(super) fn look_at_rest(&mut self) -> Result<Option<Limit>> {
-        let limit = self.look()?;
-        self.uncertainty.note(Certainty::Certain);
+    /// Checks while all processes are stopped.
+    pub(super) fn check_paused(&mut self) -> Result<Option<Limit>> {
+        let limit = self.check()?;
+        self.uncertainty.record(Certainty::Certain);
         Ok(limit)
     }
 
-    pub(super) fn look(&mut self) -> Result<Option<Limit>> {
+    pub(super) fn check(&mut self) -> Result<Option<Limit>> {
         let begun = Instant::now();
         let count = self.count()?;
-        self.next = Instant::now() + (begun.elapsed() * SHARE).clamp(INTERVAL, INTERVAL_MOST);
-        self.uncertainty.note(if count.is_uncertain { Certainty::Uncertain } else { Certainty::Certain });
-        self.closed = if count.closed { self.closed + 1 } else { 0 };
-        if self.closed > CLOSED_LIMIT {
+        self.next_check = Instant::now() + (begun.elapsed() * COST_FACTOR).clamp(INTERVAL, MAX_INTERVAL);
+        self.uncertainty.record(if count.is_uncertain { Certainty::Uncertain } else { Certainty::Certain });
+        self.denied_checks = if count.has_denied_process { self.denied_checks + 1 } else { 0 };
+        if self.denied_checks > MAX_DENIED_CHECKS {
             return Err(Errno::ACCESS);
         }
         self.pipe_bytes = (count.pipes.len() as u64 + count.in_flight) * PIPE_BYTES;
-        let watches = count.epoll_watches + count.in_flight * WATCHES_IN_FLIGHT;
+        let watches = count.epoll_watches + count.in_flight * WATCHES_PER_FD_IN_FLIGHT;
         let is_over = watches >= EPOLL_WATCHES || count.file_locks >= FILE_LOCKS || self.processes.sockets()? > SOCKETS;
         Ok(is_over.then_some(Limit::Memory))
     }
 
-    fn count(&self) -> Result<Count> {
-        let mut count = Count::default();
-        let last_made = self.processes.last_made()?;
+    fn count(&self) -> Result<ObjectCount> {
+        let mut count = ObjectCount::default();
+        let last_pid = self.processes.last_pid()?;
         for pid in self.processes.all()? {
             let tables = self.processes.descriptor_tables(pid)?;
             count.is_uncertain |= tables.is_empty();
             for thread in tables {
                 match self.processes.descriptors(&thread)? {
-                    Seen::There(folder) => self.add(&thread, &folder, &mut count)?,
-                    Seen::Gone => count.is_uncertain |= !self.processes.is_dead(&thread)?,
-                    Seen::Closed => count.closed = true,
+                    Inspected::Found(folder) => self.add(&thread, &folder, &mut count)?,
+                    Inspected::Gone => count.is_uncertain |= !self.processes.is_dead(&thread)?,
+                    Inspected::Denied => count.has_denied_process = true,
                 }
             }
         }
-        count.is_uncertain |= self.processes.last_made()? != last_made;
+        count.is_uncertain |= self.processes.last_pid()? != last_pid;
         Ok(count)
     }
 
-    fn add(&self, thread: &str, folder: &OwnedFd, count: &mut Count) -> Result<()> {
+    fn add(&self, thread: &str, folder: &OwnedFd, count: &mut ObjectCount) -> Result<()> {
         for entry in entries(folder)? {
             let entry = entry?;
             let name = entry.file_name();
@@ -157,9 +164,9 @@ impl KernelObjects {
             if FileType::from_raw_mode(stat.st_mode) == FileType::Fifo {
                 count.pipes.insert(stat.st_ino);
             }
-            // Locks can be on anything that can be opened.
+            // Every kind of file can be locked.
             let info = format!("{thread}/fdinfo/{}", name.to_string_lossy());
-            if let Seen::There(info) = self.processes.descriptor_info(&info, LINES_MOST)? {
+            if let Inspected::Found(info) = self.processes.descriptor_info(&info, MAX_FDINFO_LINES)? {
                 count.add(&info);
             }
         }

@@ -1,4 +1,4 @@
-//! How much memory, and how many processes, a job has.
+//! Measures the memory and the number of processes of a job.
 
 use std::{os::fd::OwnedFd, rc::Rc, time::Duration};
 
@@ -8,100 +8,106 @@ use rustix::{
 };
 
 use super::{
-    certainty::{Certainty, Uncertainty},
-    processes::{Processes, Seen, field},
+    certainty::{Certainty, UncertaintyTracker},
+    processes::{Inspected, Processes, field},
 };
-use crate::{Limit, Limits, wire::Watched};
+use crate::{Limit, Limits, wire::WatchdogDuties};
 
-/// How much memory a job could take in a second.
-const PACE_BYTES: u64 = 4 << 30;
+/// Upper estimate of how fast a job can allocate memory.
+const MAX_GROWTH_BYTES_PER_SECOND: u64 = 4 << 30;
 
-/// What the kernel keeps of each file in a temporary folder, besides what is in it.
+/// Kernel memory per file in a temporary folder, besides its content.
 const FILE_BYTES: u64 = 1024;
 
-/// Looks at all processes of the namespace.
-pub(super) struct Memory {
+/// Measures all processes of the PID namespace.
+pub(super) struct MemoryMonitor {
     processes: Rc<Processes>,
-    /// Folders whose files are memory.
+    /// Folders on tmpfs, whose files are memory.
     temporary: Vec<OwnedFd>,
-    /// What the buffers of one socket can take.
+    /// The capacity of one socket's buffers.
     socket_bytes: u64,
     bytes_limit: u64,
     count_limit: u64,
     count_peak: u64,
-    /// The least shared memory that the whole system has had.
-    shared_least: u64,
-    /// The least anonymous memory that the whole system has had in use.
-    anonymous_least: u64,
-    uncertainty: Uncertainty,
-    /// What was still free at the last look.
-    room_bytes: u64,
+    /// The minimum of shared memory on the whole machine since the start.
+    shared_minimum: u64,
+    /// The minimum of anonymous memory on the whole machine since the last certain measurement.
+    anonymous_minimum: u64,
+    uncertainty: UncertaintyTracker,
+    /// What was left below the limit at the last check.
+    free_bytes: u64,
 }
 
-/// What one look found.
+/// The result of one measurement.
 #[derive(Default)]
 struct Count {
     own_bytes: u64,
     shared_bytes: u64,
-    /// The tables of pages, which can take more than the pages.
-    table_bytes: u64,
+    /// Page tables. They can be larger than the pages.
+    page_table_bytes: u64,
     threads: u64,
     processes: Vec<Process>,
 }
 
 /// The memory of one process.
 struct Process {
-    /// Where it is found.
+    /// The path of the process or thread in `/proc`.
     path: String,
     own_bytes: u64,
     shared_bytes: u64,
 }
 
-impl Memory {
-    pub(super) const SOON: Duration = Duration::from_millis(20);
-    const LATE: Duration = Duration::from_millis(250);
+impl MemoryMonitor {
+    pub(super) const MIN_INTERVAL: Duration = Duration::from_millis(20);
+    const MAX_INTERVAL: Duration = Duration::from_millis(250);
 
-    pub(super) fn new(limits: &Limits, watched: Watched, socket_bytes: u64, processes: Rc<Processes>) -> Result<Self> {
+    pub(super) fn new(
+        limits: &Limits,
+        duties: WatchdogDuties,
+        socket_bytes: u64,
+        processes: Rc<Processes>,
+    ) -> Result<Self> {
         let open =
             |path: &str| rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
         Ok(Self {
             processes,
             temporary: vec![open("/tmp")?, open("/dev/shm")?],
             socket_bytes,
-            bytes_limit: if watched.memory { limits.memory_bytes } else { u64::MAX },
-            count_limit: if watched.processes { limits.processes } else { u64::MAX },
+            bytes_limit: if duties.memory { limits.memory_bytes } else { u64::MAX },
+            count_limit: if duties.processes { limits.processes } else { u64::MAX },
             count_peak: 0,
-            shared_least: u64::MAX,
-            anonymous_least: u64::MAX,
-            uncertainty: Uncertainty::default(),
-            room_bytes: 0,
+            shared_minimum: u64::MAX,
+            anonymous_minimum: u64::MAX,
+            uncertainty: UncertaintyTracker::default(),
+            free_bytes: 0,
         })
     }
 
-    /// How long to wait for another look: as long as the job needs to take what is free, within reason.
-    pub(super) fn rest(&self) -> Duration {
-        let pace = PACE_BYTES / 1000;
-        Duration::from_millis(self.room_bytes / pace).clamp(Self::SOON, Self::LATE)
+    /// Returns the time to the next check: how long the job needs at least to reach its limit, between a minimum and a
+    /// maximum.
+    pub(super) fn until_next_check(&self) -> Duration {
+        let growth_bytes_per_ms = MAX_GROWTH_BYTES_PER_SECOND / 1000;
+        Duration::from_millis(self.free_bytes / growth_bytes_per_ms).clamp(Self::MIN_INTERVAL, Self::MAX_INTERVAL)
     }
 
-    /// Looks whether the job has more than it may have. `pipe_bytes` is what its pipes can hold.
-    pub(super) fn look(&mut self, pipe_bytes: u64) -> Result<Option<Limit>> {
-        let last_made = self.processes.last_made()?;
+    /// Checks the memory limit. `pipe_bytes` is the capacity of the job's pipes.
+    pub(super) fn check(&mut self, pipe_bytes: u64) -> Result<Option<Limit>> {
+        let last_pid = self.processes.last_pid()?;
         let count = self.count()?;
-        let is_uncertain = self.processes.last_made()? != last_made;
-        self.note_certainty(is_uncertain)?;
+        let is_uncertain = self.processes.last_pid()? != last_pid;
+        self.record_certainty(is_uncertain)?;
         let temporary = self.temporary_bytes()?;
-        // What is in sockets cannot be seen, so that each counts with what it can hold.
-        let fixed = count.table_bytes + pipe_bytes + self.processes.sockets()? * self.socket_bytes;
+        // The content of sockets cannot be measured, so each counts with its capacity.
+        let fixed = count.page_table_bytes + pipe_bytes + self.processes.sockets()? * self.socket_bytes;
         let used = count.own_bytes + fixed + count.shared_bytes.max(temporary);
-        self.room_bytes = self.bytes_limit.saturating_sub(used);
+        self.free_bytes = self.bytes_limit.saturating_sub(used);
         if self.hides_shared_memory(&count)? {
             return Ok(Some(Limit::Memory));
         }
         if used <= self.bytes_limit {
             return Ok(None);
         }
-        // Pages that processes share were counted for each: only now is it worth to look more closely.
+        // Shared pages were counted once per process. The exact numbers are slow to read, so they are read only now.
         let (mut own, mut shared) = (0, 0);
         for process in &count.processes {
             let proportional = self.proportional(process)?;
@@ -111,52 +117,54 @@ impl Memory {
         Ok((own + fixed + shared.max(temporary) > self.bytes_limit).then_some(Limit::Memory))
     }
 
-    /// Whether the job has to be stopped for the next look.
+    /// Whether the next check needs stopped processes.
     pub(super) fn is_uncertain(&self) -> bool {
-        self.uncertainty.is_over()
+        self.uncertainty.needs_pause()
     }
 
-    /// Looks while the job is stopped.
-    pub(super) fn look_at_rest(&mut self, pipe_bytes: u64) -> Result<Option<Limit>> {
-        let limit = self.look(pipe_bytes)?;
-        self.uncertainty.note(Certainty::Certain);
-        // What is in use by now, others use.
-        self.anonymous_least = u64::MAX;
+    /// Checks while all processes are stopped.
+    pub(super) fn check_paused(&mut self, pipe_bytes: u64) -> Result<Option<Limit>> {
+        let limit = self.check(pipe_bytes)?;
+        self.uncertainty.record(Certainty::Certain);
+        // All processes of the job were measured, so the rest belongs to others.
+        self.anonymous_minimum = u64::MAX;
         Ok(limit)
     }
 
-    /// A process that forks and ends again and again may never be seen. The system knows how much memory is in use in all.
-    fn note_certainty(&mut self, is_uncertain: bool) -> Result<()> {
+    /// Records whether processes may have been missed. A process that forks and exits all the time may never be listed,
+    /// so the anonymous memory of the whole machine is compared too.
+    fn record_certainty(&mut self, is_uncertain: bool) -> Result<()> {
         let all = field(&self.processes.read_text("meminfo")?, "AnonPages:").ok_or(Errno::IO)? << 10;
-        self.anonymous_least = self.anonymous_least.min(all);
-        self.uncertainty.note(match is_uncertain {
+        self.anonymous_minimum = self.anonymous_minimum.min(all);
+        self.uncertainty.record(match is_uncertain {
             false => Certainty::Certain,
-            true if all - self.anonymous_least > self.bytes_limit => Certainty::Suspicious,
+            true if all - self.anonymous_minimum > self.bytes_limit => Certainty::Suspicious,
             true => Certainty::Uncertain,
         });
         Ok(())
     }
 
-    /// Shared memory without a file stays as long as any page of it is mapped, and only what is mapped can be seen. The
-    /// system knows how much there is in all: where that has grown past the limit, who has such memory answers for it.
+    /// Whether the job hides shared memory. Anonymous shared memory exists while any page of it is mapped, but only
+    /// mapped pages can be measured. If the machine's shared memory has grown past the limit, it is charged to the job
+    /// that has such a mapping.
     fn hides_shared_memory(&mut self, count: &Count) -> Result<bool> {
         let all = field(&self.processes.read_text("meminfo")?, "Shmem:").ok_or(Errno::IO)? << 10;
-        self.shared_least = self.shared_least.min(all);
-        if all - self.shared_least <= self.bytes_limit {
+        self.shared_minimum = self.shared_minimum.min(all);
+        if all - self.shared_minimum <= self.bytes_limit {
             return Ok(false);
         }
         for process in &count.processes {
             match self.processes.maps(&process.path)? {
-                Seen::There(maps) if maps.contains("/dev/zero (deleted)\n") => return Ok(true),
-                Seen::There(_) | Seen::Gone => {}
-                Seen::Closed => return Ok(true),
+                Inspected::Found(maps) if maps.contains("/dev/zero (deleted)\n") => return Ok(true),
+                Inspected::Found(_) | Inspected::Gone => {}
+                Inspected::Denied => return Ok(true),
             }
         }
         Ok(false)
     }
 
-    /// Whether there were as many processes as there may be.
-    pub(super) fn processes_reached(&mut self) -> Result<bool> {
+    /// Whether the job has reached its maximum number of processes.
+    pub(super) fn process_limit_reached(&mut self) -> Result<bool> {
         self.count()?;
         // PID 1 counts too, and the program has just ended.
         Ok(self.count_peak + 2 >= self.count_limit)
@@ -172,14 +180,14 @@ impl Memory {
             count.threads += field(&status, "Threads:").unwrap_or(1);
             count.own_bytes += process.own_bytes;
             count.shared_bytes += process.shared_bytes;
-            count.table_bytes += bytes("VmPTE:");
+            count.page_table_bytes += bytes("VmPTE:");
             count.processes.push(process);
         }
         self.count_peak = self.count_peak.max(count.threads);
         Ok(count)
     }
 
-    /// What a process has, and where that is found: where its first thread has ended, with another one.
+    /// Returns the path and the status of a process. If its first thread has ended, those of another thread are used.
     fn status(&self, pid: u32) -> Result<Option<(String, String)>> {
         let process = pid.to_string();
         let Some(status) = self.status_of(&process)? else { return Ok(None) };
@@ -195,25 +203,25 @@ impl Memory {
         Ok(Some((process, status)))
     }
 
-    /// The status of a process or a thread, which anybody may read; nothing where it has ended.
+    /// Returns the status of a process or thread, or `None` if it has ended. Everybody may read it.
     fn status_of(&self, path: &str) -> Result<Option<String>> {
         match self.processes.read(&format!("{path}/status"))? {
-            Seen::There(status) => Ok(Some(status)),
-            Seen::Gone => Ok(None),
-            Seen::Closed => Err(Errno::ACCESS),
+            Inspected::Found(status) => Ok(Some(status)),
+            Inspected::Gone => Ok(None),
+            Inspected::Denied => Err(Errno::ACCESS),
         }
     }
 
-    /// Memory of a process in which what it shares counts in part: its own, and what is in temporary files. All of it
-    /// where the kernel does not tell what is shared.
+    /// Returns the private and the shared memory of a process, with shared pages counted proportionally. If the kernel
+    /// denies access, all of it counts.
     fn proportional(&self, process: &Process) -> Result<(u64, u64)> {
         let rollup = match self.processes.read(&format!("{}/smaps_rollup", process.path))? {
-            Seen::There(rollup) => rollup,
-            Seen::Gone => return Ok((0, 0)),
-            Seen::Closed => return Ok((process.own_bytes, process.shared_bytes)),
+            Inspected::Found(rollup) => rollup,
+            Inspected::Gone => return Ok((0, 0)),
+            Inspected::Denied => return Ok((process.own_bytes, process.shared_bytes)),
         };
         let bytes = |name| field(&rollup, name).map(|kilobytes| kilobytes << 10);
-        // It is empty where the process has just ended.
+        // The file is empty if the process has just ended.
         Ok((bytes("Pss_Anon:").unwrap_or(0) + bytes("SwapPss:").unwrap_or(0), bytes("Pss_Shmem:").unwrap_or(0)))
     }
 

@@ -1,4 +1,4 @@
-//! What an order adds to the file system of a cell.
+//! Mounts the folders of a job in the file system of a cell.
 
 use std::{
     ffi::{CString, OsStr},
@@ -16,28 +16,29 @@ use rustix::{
 
 use super::root;
 use crate::{
-    Access, Mount, Network, Place, Source,
+    Access, CellSpec, Mount, Network, Source,
     step::{At, Failure, Step},
     sys::{self, Depth, MountAttributes},
 };
 
-/// Where the layers of an overlay stand while it is mounted.
+/// Where the layers of an overlay are mounted while the overlay is created.
 const LAYERS: &str = ".layers";
 
-/// How often a folder that is moved again and again is looked for.
+/// How often a folder that is moved repeatedly is searched for.
 const RENAME_RACES: usize = 1000;
 
-/// Mounts what the place asks for beneath the working folder, and gives the folders that can grow.
-pub(super) fn attach(place: &Place, mounted: Vec<OwnedFd>, privileged: bool) -> Result<Vec<OwnedFd>, Failure> {
+/// Mounts everything of the cell's specification below the new root, which is the working folder. Returns the folders
+/// that can grow.
+pub(super) fn attach(spec: &CellSpec, mounted: Vec<OwnedFd>, privileged: bool) -> Result<Vec<OwnedFd>, Failure> {
     let mut trees = Trees { passed: mounted.into_iter(), are_clones: privileged };
     let mut growing = Vec::new();
-    for mount in &place.mounts {
+    for mount in &spec.mounts {
         match mount {
             Mount::Folder { source, target, access, frozen } => {
                 let tree = trees.next(source, *access)?;
                 let target = beneath(target)?;
                 root::make_folder(&target).on(Step::Mount, &target)?;
-                hang(&tree, &target)?;
+                attach_tree(&tree, &target)?;
                 if *access == Access::ReadWrite {
                     let folder = open_folder(&target)?;
                     for name in frozen {
@@ -51,17 +52,18 @@ pub(super) fn attach(place: &Place, mounted: Vec<OwnedFd>, privileged: bool) -> 
             }
         }
     }
-    if let Network::Proxy { socket, target } = &place.network {
+    if let Network::Proxy { socket, target } = &spec.network {
         let tree = trees.next(socket, Access::ReadWrite)?;
         let target = beneath(target)?;
         root::make_folder(target.parent().unwrap_or(Path::new("."))).on(Step::Mount, &target)?;
         root::make_file(&target).on(Step::Mount, &target)?;
-        hang(&tree, &target)?;
+        attach_tree(&tree, &target)?;
     }
     Ok(growing)
 }
 
-/// What is mounted from the host, in the order of the mounts: cloned by a launcher that is root, else to be cloned here.
+/// The sources to mount, in the order of the mounts. A launcher that is root has cloned them; otherwise they are cloned
+/// here.
 struct Trees {
     passed: vec::IntoIter<OwnedFd>,
     are_clones: bool,
@@ -69,7 +71,7 @@ struct Trees {
 
 impl Trees {
     fn next(&mut self, source: &Source, access: Access) -> Result<OwnedFd, Failure> {
-        let passed = self.passed.next().ok_or(Errno::BADMSG).on(Step::Order, source.label())?;
+        let passed = self.passed.next().ok_or(Errno::BADMSG).on(Step::Request, source.label())?;
         if self.are_clones {
             return Ok(passed);
         }
@@ -80,11 +82,11 @@ impl Trees {
     }
 }
 
-/// Clones what the server holds open.
+/// Clones a source that the server has open.
 ///
-/// The kernel refuses to clone the descriptor itself, which belongs to the mounts of the server instead of the copies of
-/// them that a cell has. So what stands at its path is opened here, without following any link, and is cloned by that
-/// second descriptor only if both are of the same file or folder.
+/// The kernel refuses to clone the descriptor itself: it belongs to the server's mount namespace, and the cell has a
+/// copy of that. So the path of the descriptor is opened here, without following links, and cloned only if both
+/// descriptors are the same file or folder.
 fn clone_held(held: &OwnedFd) -> rustix::io::Result<OwnedFd> {
     let identity = |file: &OwnedFd| rustix::fs::fstat(file).map(|stat| (stat.st_dev, stat.st_ino));
     let link = format!("proc/self/fd/{}", held.as_raw_fd());
@@ -108,7 +110,7 @@ fn clone_held(held: &OwnedFd) -> rustix::io::Result<OwnedFd> {
     Err(Errno::STALE)
 }
 
-/// What is set on every mount of something that is not the system's.
+/// Returns the attributes for all mounts except the system's.
 pub(crate) const fn attributes(access: Access) -> u64 {
     let set = MountAttributes::NO_SET_USER | MountAttributes::NO_DEVICES;
     match access {
@@ -123,7 +125,7 @@ fn overlay(trees: &mut Trees, lower: &[Source], private: &Source, target: &Path)
     let mut lay = |tree: OwnedFd| {
         let layer = Path::new(LAYERS).join(layers.len().to_string());
         root::make_folder(&layer).on(Step::Overlay, &layer)?;
-        hang(&tree, &layer)?;
+        attach_tree(&tree, &layer)?;
         layers.push(layer);
         Ok::<_, Failure>(layers.len() - 1)
     };
@@ -146,13 +148,13 @@ fn overlay(trees: &mut Trees, lower: &[Source], private: &Source, target: &Path)
     Ok(upper)
 }
 
-/// Mounts an entry below a folder on itself, read-only: it can be neither written to nor replaced then. No link is ever
-/// followed, since another job could have put it there.
+/// Mounts an entry of a folder on itself, read-only, so that it can be neither written nor replaced. No link is
+/// followed, because another job may have created it.
 fn freeze(folder: &OwnedFd, path: &OsStr) -> rustix::io::Result<()> {
     let opening = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let resolving = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     let entry = match rustix::fs::openat2(folder, path, opening, Mode::empty(), resolving) {
-        // It was there when the order was given: whoever has moved it could move it back.
+        // It existed when the job was requested. If it was moved, it could be moved back later.
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Err(Errno::STALE),
         entry => entry?,
     };
@@ -170,11 +172,11 @@ fn freeze(folder: &OwnedFd, path: &OsStr) -> rustix::io::Result<()> {
     mount::move_mount(&tree, "", &entry, "", flags)
 }
 
-fn hang(tree: &OwnedFd, target: &Path) -> Result<(), Failure> {
+fn attach_tree(tree: &OwnedFd, target: &Path) -> Result<(), Failure> {
     mount::move_mount(tree, "", CWD, target, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH).on(Step::Mount, target)
 }
 
-/// The target relative to the new root, which is the working folder.
+/// Returns the target relative to the new root, which is the working folder.
 fn beneath(target: &Path) -> Result<PathBuf, Failure> {
     let relative = target.strip_prefix("/").map_err(|_| Errno::INVAL).on(Step::Mount, target)?;
     Ok(relative.to_path_buf())

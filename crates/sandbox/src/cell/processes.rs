@@ -1,7 +1,7 @@
-//! The processes of a job, as PID 1 sees them.
+//! Reads the processes of a job from `/proc`.
 //!
-//! A read that fails is an error, and ends the job: what cannot be read cannot be limited. Only what has ended meanwhile
-//! is passed over.
+//! A failed read is an error and ends the job, because what cannot be measured cannot be limited. Only processes and
+//! files that have gone meanwhile are skipped.
 
 use std::{
     fs::File,
@@ -17,50 +17,50 @@ use rustix::{
 
 use crate::sys;
 
-/// The watchdog's own view of `/proc`, which is mounted nowhere.
+/// The watchdog's own `/proc`, which is not attached to any mount point.
 pub(super) struct Processes {
     folder: OwnedFd,
 }
 
-/// What the kernel holds for a descriptor.
+/// Kernel objects behind a descriptor.
 #[derive(Default)]
 pub(super) struct DescriptorInfo {
-    /// Locks on the file, of the process or of the descriptor itself.
+    /// Locks on the file, held by the process or by the open file.
     pub(super) locks: u64,
     /// Files that an epoll instance watches.
     pub(super) epoll_watches: u64,
-    /// Descriptors that wait in a socket to be received.
+    /// Descriptors in flight: sent through this socket, but not received yet.
     pub(super) in_flight: u64,
 }
 
-/// What became of an attempt to look into a process, or at a file.
-pub(super) enum Seen<T> {
-    There(T),
-    /// It has ended, or is gone.
+/// The result of inspecting a process or a file.
+pub(super) enum Inspected<T> {
+    Found(T),
+    /// It has ended or no longer exists.
     Gone,
-    /// The kernel does not let PID 1 look, as happens where the executable of a process belongs to somebody else and may
-    /// not be read.
-    Closed,
+    /// The kernel denies access. This happens if the executable of a process belongs to somebody else and is not
+    /// readable.
+    Denied,
 }
 
-impl<T> Seen<T> {
-    fn of(result: Result<T>) -> Result<Self> {
+impl<T> Inspected<T> {
+    fn from_result(result: Result<T>) -> Result<Self> {
         match result {
-            Ok(value) => Ok(Self::There(value)),
+            Ok(value) => Ok(Self::Found(value)),
             Err(errno) if is_gone(errno) => Ok(Self::Gone),
-            Err(Errno::ACCESS | Errno::PERM) => Ok(Self::Closed),
+            Err(Errno::ACCESS | Errno::PERM) => Ok(Self::Denied),
             Err(errno) => Err(errno),
         }
     }
 }
 
-/// Whether an error means that a process, a file or a folder has gone, or has been replaced by something else.
+/// Whether an error means that a process, file or folder is gone or was replaced.
 pub(super) fn is_gone(errno: Errno) -> bool {
     matches!(errno, Errno::NOENT | Errno::SRCH | Errno::NOTDIR | Errno::LOOP | Errno::STALE)
 }
 
 impl Processes {
-    /// Opens a view that hides no process, whatever `/proc` of the job hides. Needs the right to mount.
+    /// Opens a `/proc` that hides no processes, unlike the job's own. Needs the capability to mount.
     pub(super) fn mount() -> Result<Self> {
         let context = rustix::mount::fsopen("proc", FsOpenFlags::FSOPEN_CLOEXEC)?;
         rustix::mount::fsconfig_create(&context)?;
@@ -73,9 +73,8 @@ impl Processes {
         Ok(Self { folder: rustix::fs::openat(&mount, c".", flags, Mode::empty())? })
     }
 
-    /// The number of the last process or thread that was made in the job: another one than before says that there may be
-    /// processes that no list shows.
-    pub(super) fn last_made(&self) -> Result<u64> {
+    /// Returns the last PID assigned in the job. If it changes during a measurement, processes may have been missed.
+    pub(super) fn last_pid(&self) -> Result<u64> {
         let load = self.read_text("loadavg")?;
         load.split_whitespace().last().and_then(|number| number.parse().ok()).ok_or(Errno::IO)
     }
@@ -84,13 +83,13 @@ impl Processes {
         numbers(&self.folder)
     }
 
-    /// Where each thread of a process is found. The first one can have ended and left the others; what a process has
-    /// is then to be seen by them only.
+    /// Returns the `/proc` path of each thread of a process. The first thread may have ended before the others; then
+    /// only those show the resources.
     pub(super) fn threads(&self, pid: u32) -> Result<Vec<String>> {
         Ok(self.thread_numbers(pid)?.into_iter().map(|thread| format!("{pid}/task/{thread}")).collect())
     }
 
-    /// Where each table of descriptors of a process is found: a thread can have its own.
+    /// Returns one `/proc` path per descriptor table of a process. Threads can have separate tables.
     pub(super) fn descriptor_tables(&self, pid: u32) -> Result<Vec<String>> {
         let threads = self.thread_numbers(pid)?.into_iter();
         let tables = threads.filter(|thread| *thread == pid || !sys::share_descriptors(pid, *thread));
@@ -99,72 +98,72 @@ impl Processes {
 
     fn thread_numbers(&self, pid: u32) -> Result<Vec<u32>> {
         match self.open_folder(&format!("{pid}/task"))? {
-            Seen::There(tasks) => numbers(&tasks),
-            Seen::Gone | Seen::Closed => Ok(Vec::new()),
+            Inspected::Found(tasks) => numbers(&tasks),
+            Inspected::Gone | Inspected::Denied => Ok(Vec::new()),
         }
     }
 
-    /// The folder of what a thread has open.
-    pub(super) fn descriptors(&self, thread: &str) -> Result<Seen<OwnedFd>> {
+    /// Opens the folder of a thread's descriptors.
+    pub(super) fn descriptors(&self, thread: &str) -> Result<Inspected<OwnedFd>> {
         let folder = self.open_folder(&format!("{thread}/fd"))?;
-        self.unless_ended(thread, folder)
+        self.denied_unless_ended(thread, folder)
     }
 
-    /// The mappings of a thread.
-    pub(super) fn maps(&self, thread: &str) -> Result<Seen<String>> {
+    /// Reads the mappings of a thread.
+    pub(super) fn maps(&self, thread: &str) -> Result<Inspected<String>> {
         let maps = self.read(&format!("{thread}/maps"))?;
-        self.unless_ended(thread, maps)
+        self.denied_unless_ended(thread, maps)
     }
 
-    /// Takes a closed thread that has ended for one that is gone: PID 1 cannot look into those either.
-    fn unless_ended<T>(&self, thread: &str, seen: Seen<T>) -> Result<Seen<T>> {
-        if !matches!(seen, Seen::Closed) {
-            return Ok(seen);
+    /// Turns `Denied` into `Gone` if the thread has ended: access to ended threads is denied too.
+    fn denied_unless_ended<T>(&self, thread: &str, inspected: Inspected<T>) -> Result<Inspected<T>> {
+        if !matches!(inspected, Inspected::Denied) {
+            return Ok(inspected);
         }
         match self.read(&format!("{thread}/status"))? {
-            Seen::There(status) if field(&status, "RssAnon:").is_some() => Ok(Seen::Closed),
-            Seen::There(_) | Seen::Gone => Ok(Seen::Gone),
-            Seen::Closed => Ok(Seen::Closed),
+            Inspected::Found(status) if field(&status, "RssAnon:").is_some() => Ok(Inspected::Denied),
+            Inspected::Found(_) | Inspected::Gone => Ok(Inspected::Gone),
+            Inspected::Denied => Ok(Inspected::Denied),
         }
     }
 
-    /// The letter by which the kernel tells the state of a process or thread; nothing where it is gone.
+    /// Returns the state letter of a process or thread, or `None` if it is gone.
     pub(super) fn state(&self, path: &str) -> Result<Option<char>> {
         match self.read(&format!("{path}/stat"))? {
-            // The name of the program, in parentheses, can hold anything.
-            Seen::There(stat) => Ok(stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next())),
-            Seen::Gone => Ok(None),
-            Seen::Closed => Err(Errno::ACCESS),
+            // The name of the program, in parentheses, can contain anything.
+            Inspected::Found(stat) => Ok(stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next())),
+            Inspected::Gone => Ok(None),
+            Inspected::Denied => Err(Errno::ACCESS),
         }
     }
 
-    /// Whether a thread has ended and waits to be buried. It holds nothing.
+    /// Whether a thread is a zombie. It holds no resources.
     pub(super) fn is_dead(&self, thread: &str) -> Result<bool> {
         Ok(matches!(self.state(thread)?, Some('Z' | 'X')))
     }
 
-    fn open_folder(&self, path: &str) -> Result<Seen<OwnedFd>> {
+    fn open_folder(&self, path: &str) -> Result<Inspected<OwnedFd>> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        Seen::of(rustix::fs::openat(&self.folder, path, flags, Mode::empty()))
+        Inspected::from_result(rustix::fs::openat(&self.folder, path, flags, Mode::empty()))
     }
 
     /// Reads a file of a process.
-    pub(super) fn read(&self, path: &str) -> Result<Seen<String>> {
-        Seen::of(self.read_text(path))
+    pub(super) fn read(&self, path: &str) -> Result<Inspected<String>> {
+        Inspected::from_result(self.read_text(path))
     }
 
-    /// Reads a file that is always there. The names in it are the job's choice, and need not be UTF-8.
+    /// Reads a file that always exists. Names in it are chosen by the job and may not be UTF-8.
     pub(super) fn read_text(&self, path: &str) -> Result<String> {
         let mut bytes = Vec::new();
         self.open(path)?.read_to_end(&mut bytes).map_err(|error| to_errno(&error))?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// What the kernel tells of a descriptor. Reading ends after so many lines: a job can make it very long.
-    pub(super) fn descriptor_info(&self, path: &str, lines_most: usize) -> Result<Seen<DescriptorInfo>> {
-        Seen::of(self.open(path).and_then(|file| {
+    /// Reads information about a descriptor. The number of lines is limited, because a job can make the file very long.
+    pub(super) fn descriptor_info(&self, path: &str, max_lines: usize) -> Result<Inspected<DescriptorInfo>> {
+        Inspected::from_result(self.open(path).and_then(|file| {
             let mut info = DescriptorInfo::default();
-            for line in BufReader::new(file).split(b'\n').take(lines_most) {
+            for line in BufReader::new(file).split(b'\n').take(max_lines) {
                 let line = line.map_err(|error| to_errno(&error))?;
                 info.locks += u64::from(line.starts_with(b"lock:"));
                 info.epoll_watches += u64::from(line.starts_with(b"tfd:"));
@@ -176,7 +175,7 @@ impl Processes {
         }))
     }
 
-    /// How many sockets there are in the network of the job, also those that only hold what was not read yet.
+    /// Returns the number of sockets in the job's network namespace, including closed ones with unread data.
     pub(super) fn sockets(&self) -> Result<u64> {
         field(&self.read_text("self/net/sockstat")?, "sockets: used").ok_or(Errno::IO)
     }
@@ -191,7 +190,7 @@ fn to_errno(error: &std::io::Error) -> Errno {
     Errno::from_io_error(error).unwrap_or(Errno::IO)
 }
 
-/// The entries of a folder that are numbers.
+/// Returns the entries of a folder that are numbers.
 fn numbers(folder: &OwnedFd) -> Result<Vec<u32>> {
     let mut numbers = Vec::new();
     for entry in entries(folder)? {
@@ -200,7 +199,7 @@ fn numbers(folder: &OwnedFd) -> Result<Vec<u32>> {
     Ok(numbers)
 }
 
-/// Lists a folder. The list ends early where the folder is removed meanwhile.
+/// Lists a folder. The list ends early if the folder is removed meanwhile.
 pub(super) fn entries(folder: &OwnedFd) -> Result<impl Iterator<Item = Result<DirEntry>>> {
     let listed = match Dir::read_from(folder) {
         Ok(listed) => Some(listed),
@@ -211,7 +210,7 @@ pub(super) fn entries(folder: &OwnedFd) -> Result<impl Iterator<Item = Result<Di
     Ok(listed.into_iter().flatten().take_while(is_there))
 }
 
-/// The number that follows a name at the start of a line.
+/// Returns the number after a name at the start of a line.
 pub(super) fn field(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_whitespace().next()?.parse().ok()

@@ -1,4 +1,4 @@
-//! The last steps before a program runs: each takes something away, the last one the means to take anything back.
+//! The last steps before a program runs. Each one drops a right.
 
 use std::{
     convert::Infallible,
@@ -18,101 +18,102 @@ use rustix::{
     thread::CapabilitySet,
 };
 
-use super::{ExecutionRoot, keep_only, rules};
+use super::{CellTemplate, keep_only, landlock_rules};
 use crate::{
-    Job, Limits, Place, canary,
+    CellSpec, Job, Limits, canary,
     step::{At, Failure, Step},
     sys::{self, Forked},
-    wire::{self, Act, FromCell, Order, ToProgram},
+    wire::{self, FromCell, JobRequest, Payload, ToProgram},
 };
 
-/// Address space beyond the memory that a process may really use: runtimes reserve far more than they touch.
-const RESERVED_BYTES: u64 = 64 << 30;
+/// Address space beyond the memory limit. Runtimes reserve far more than they use.
+const ADDRESS_SPACE_EXTRA_BYTES: u64 = 64 << 30;
 
-/// The number under which an interpreter finds its script.
-const SCRIPT: i32 = 3;
+/// The descriptor from which an interpreter reads its script.
+const SCRIPT_FD: i32 = 3;
 
-/// A process that is to become the program, as far along as it can be without knowing it.
-pub(super) struct Waiting {
+/// A process that is prepared as far as possible before the program is known.
+pub(super) struct PreparedProcess {
     pid: Pid,
     socket: OwnedFd,
 }
 
-impl Waiting {
-    pub(super) fn start(cell: &OwnedFd, ground: &ExecutionRoot) -> Result<Self, Failure> {
+impl PreparedProcess {
+    pub(super) fn start(cell: &OwnedFd, template: &CellTemplate) -> Result<Self, Failure> {
         let (ours, theirs) = wire::pair(SocketFlags::empty()).at(Step::Fork)?;
         if let Forked::Parent { pid, .. } = sys::clone(sys::SHARED_ROOT).at(Step::Fork)? {
             return Ok(Self { pid, socket: ours });
         }
         drop(ours);
-        let Err(failure) = give_up_rights(ground).and_then(|()| become_program(ground, &theirs));
-        // Nobody is left to tell where this fails.
+        let Err(failure) = drop_privileges(template).and_then(|()| become_program(template, &theirs));
+        // Fails only if the launcher is gone.
         let _ = wire::send(cell, &FromCell::Failed(failure), &[]);
         sys::exit(127)
     }
 
-    /// Hands it the order. The streams are closed here, or their other ends would never see the end of them.
-    pub(super) fn go(self, order: &OwnedFd, streams: Vec<OwnedFd>) -> Pid {
-        let parcel: Vec<_> = std::iter::once(order).chain(&streams).map(AsFd::as_fd).collect();
-        // One that has failed has said so to the launcher.
-        let _ = wire::send(&self.socket, &ToProgram::Go, &parcel);
+    /// Passes the request to the process. The streams are closed here, because their other ends would otherwise never
+    /// see end of file.
+    pub(super) fn start_program(self, request: &OwnedFd, streams: Vec<OwnedFd>) -> Pid {
+        let passed: Vec<_> = std::iter::once(request).chain(&streams).map(AsFd::as_fd).collect();
+        // Fails only if the process has failed, and that is reported to the launcher already.
+        let _ = wire::send(&self.socket, &ToProgram::Go, &passed);
         drop(streams);
         self.pid
     }
 }
 
-/// Takes the steps that are the same for all programs. What comes after them must be possible without any right.
-fn give_up_rights(ground: &ExecutionRoot) -> Result<(), Failure> {
+/// Takes the steps that are the same for all programs. All later steps must work without privileges.
+fn drop_privileges(template: &CellTemplate) -> Result<(), Failure> {
     sys::reset_signals();
     process::setsid().at(Step::Fork)?;
     process::umask(Mode::from_raw_mode(0o022));
     drop_bounding_set().at(Step::Capabilities)?;
     keep_only(CapabilitySet::empty())?;
-    // PID 1, of which this is a fork, is not dumpable. It could not look into this process if that were not either.
+    // The process inherits "not dumpable" from PID 1. The watchdog could not inspect it then.
     process::set_dumpable_behavior(DumpableBehavior::Dumpable).at(Step::Fork)?;
-    give_up_memory_first().at(Step::Limits)?;
-    // With 0, a kernel that is told to pipe core dumps to a program would start it, as root and outside of the job. The
-    // filter leaves it as it is from here on.
+    set_oom_score().at(Step::Limits)?;
+    // With a limit of 0, a kernel that pipes core dumps to a program would start that program as root, outside of the
+    // job. The seccomp filter keeps this limit unchanged.
     limit(Resource::Core, 1, 1).at(Step::Limits)?;
     rustix::thread::set_no_new_privs(true).at(Step::NoNewPrivileges)?;
-    ground.filters.install().at(Step::Seccomp)
+    template.filters.install().at(Step::Seccomp)
 }
 
-/// Has the kernel end programs before PID 1, the server and everybody else where memory runs out.
-fn give_up_memory_first() -> rustix::io::Result<()> {
+/// Makes the out-of-memory killer choose programs before PID 1, the server and other processes.
+fn set_oom_score() -> rustix::io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::CLOEXEC;
     let file = rustix::fs::open("proc/self/oom_score_adj", flags, Mode::empty())?;
     rustix::io::write(file, b"1000").map(drop)
 }
 
-fn become_program(ground: &ExecutionRoot, socket: &OwnedFd) -> Result<Infallible, Failure> {
-    let Some((ToProgram::Go, descriptors)) = wire::receive::<ToProgram>(socket).at(Step::Order)? else {
-        // PID 1 has given up, and says why.
+fn become_program(template: &CellTemplate, socket: &OwnedFd) -> Result<Infallible, Failure> {
+    let Some((ToProgram::Go, descriptors)) = wire::receive::<ToProgram>(socket).at(Step::Request)? else {
+        // PID 1 has failed and reports it.
         sys::exit(1)
     };
     let Some((file, streams)) = descriptors.split_first() else {
-        return Err(Failure::new(Step::Order, Errno::BADMSG));
+        return Err(Failure::new(Step::Request, Errno::BADMSG));
     };
-    let order: Order = wire::unseal(file).at(Step::Order)?;
-    let place = &order.job.place;
-    process::chdir(&place.cwd).on(Step::WorkingFolder, &place.cwd)?;
-    set_limits(&place.limits).at(Step::Limits)?;
-    rules::restrict(place, ground.without_landlock)?;
-    ground.filters.install_last().at(Step::Seccomp)?;
-    let last = connect(streams).at(Step::Streams)?;
+    let request: JobRequest = wire::unseal(file).at(Step::Request)?;
+    let spec = &request.job.spec;
+    process::chdir(&spec.cwd).on(Step::WorkingFolder, &spec.cwd)?;
+    set_limits(&spec.limits).at(Step::Limits)?;
+    landlock_rules::restrict(spec, template.without_landlock)?;
+    template.filters.install_last().at(Step::Seccomp)?;
+    let last = connect_streams(streams).at(Step::Streams)?;
     sys::close_on_exec_from(last + 1).at(Step::Streams)?;
-    match &order.act {
-        Act::Canary(bait) => canary::sing(bait),
-        Act::Program => Err(execute(&order)),
+    match &request.payload {
+        Payload::Canary(targets) => canary::run(targets),
+        Payload::Program => Err(execute(&request)),
     }
 }
 
-/// Puts the streams where programs look for them, and gives the last number in use.
-fn connect(streams: &[OwnedFd]) -> rustix::io::Result<u32> {
-    // First out of the way of the numbers they are to have.
+/// Moves the streams to their standard numbers, and returns the last number in use.
+fn connect_streams(streams: &[OwnedFd]) -> rustix::io::Result<u32> {
+    // First move them away from the numbers that are assigned below.
     let streams: Vec<OwnedFd> =
         streams.iter().map(|stream| rustix::io::fcntl_dupfd_cloexec(stream, 10)).collect::<Result<_, _>>()?;
-    let numbers = [0, 1, 2, SCRIPT];
+    let numbers = [0, 1, 2, SCRIPT_FD];
     for (stream, number) in streams.iter().zip(numbers) {
         sys::put_descriptor(stream, number)?;
     }
@@ -122,13 +123,13 @@ fn connect(streams: &[OwnedFd]) -> rustix::io::Result<u32> {
 fn set_limits(limits: &Limits) -> rustix::io::Result<()> {
     let cpu = limits.cpu.as_secs().max(1);
     let exact = |resource, value: u64| limit(resource, value, value);
-    exact(Resource::As, limits.memory_bytes.saturating_add(RESERVED_BYTES))?;
+    exact(Resource::As, limits.memory_bytes.saturating_add(ADDRESS_SPACE_EXTRA_BYTES))?;
     exact(Resource::Data, limits.memory_bytes.saturating_add(limits.memory_bytes / 8))?;
-    // The soft limit comes first, with a signal that names it.
+    // The soft limit is reached first, and sends `SIGXCPU`.
     limit(Resource::Cpu, cpu, cpu + 1)?;
     exact(Resource::Fsize, limits.file_bytes)?;
     exact(Resource::Nofile, limits.open_files)?;
-    // PID 1 is counted too.
+    // PID 1 counts too.
     exact(Resource::Nproc, limits.processes.saturating_add(1))?;
     exact(Resource::Nice, 0)?;
     exact(Resource::Rtprio, 0)?;
@@ -137,7 +138,7 @@ fn set_limits(limits: &Limits) -> rustix::io::Result<()> {
     exact(Resource::Sigpending, 1024)
 }
 
-/// Sets a limit, or leaves a stricter one that the server itself was given.
+/// Sets a limit, but keeps a stricter limit of the server.
 fn limit(resource: Resource, soft: u64, hard: u64) -> rustix::io::Result<()> {
     let ceiling = process::getrlimit(resource).maximum.unwrap_or(u64::MAX);
     process::setrlimit(resource, Rlimit { current: Some(soft.min(ceiling)), maximum: Some(hard.min(ceiling)) })
@@ -148,7 +149,7 @@ fn drop_bounding_set() -> rustix::io::Result<()> {
         let capability = CapabilitySet::from_bits_retain(1 << bit);
         match rustix::thread::remove_capability_from_bounding_set(capability) {
             Ok(()) => {}
-            // Past the last capability that the kernel knows.
+            // This is beyond the last capability of the kernel.
             Err(Errno::INVAL) if bit > 0 => break,
             Err(errno) => return Err(errno),
         }
@@ -156,17 +157,17 @@ fn drop_bounding_set() -> rustix::io::Result<()> {
     rustix::thread::clear_ambient_capability_set()
 }
 
-/// Executes the program; returns only if that fails.
-fn execute(order: &Order) -> Failure {
-    // The server has seen to it that no string holds a NUL.
+/// Executes the program. Returns only if that fails.
+fn execute(request: &JobRequest) -> Failure {
+    // The server has refused strings that contain a NUL.
     let string = |bytes: &[u8]| CString::new(bytes).unwrap_or_default();
-    let Order { job: Job { argv, place, .. }, .. } = order;
-    let env = place.env.iter().map(|(name, value)| string(&[name.as_bytes(), value.as_bytes()].join(&b'=')));
+    let JobRequest { job: Job { argv, spec, .. }, .. } = request;
+    let env = spec.env.iter().map(|(name, value)| string(&[name.as_bytes(), value.as_bytes()].join(&b'=')));
     let env: Vec<CString> = env.collect();
     let name = argv.first().map_or(OsStr::new(""), OsString::as_os_str);
     let argv: Vec<CString> = argv.iter().map(|argument| string(argument.as_bytes())).collect();
     let mut reason = Errno::NOENT;
-    for candidate in candidates(name, place) {
+    for candidate in candidates(name, spec) {
         match sys::execute(&string(candidate.as_os_str().as_bytes()), &argv, &env) {
             Errno::NOENT | Errno::NOTDIR => {}
             errno => reason = errno,
@@ -175,11 +176,11 @@ fn execute(order: &Order) -> Failure {
     Failure { subject: name.to_string_lossy().into_owned(), ..Failure::new(Step::Program, reason) }
 }
 
-/// Where a program can be: at its path, or in one of the folders of `PATH`.
-fn candidates(name: &OsStr, place: &Place) -> Vec<PathBuf> {
+/// Returns the possible paths of a program: the given path, or one per folder of `PATH`.
+fn candidates(name: &OsStr, spec: &CellSpec) -> Vec<PathBuf> {
     if name.as_bytes().contains(&b'/') {
         return vec![name.into()];
     }
-    let path = place.env.iter().find(|(name, _)| name == "PATH").map_or(OsStr::new(""), |(_, value)| value);
+    let path = spec.env.iter().find(|(name, _)| name == "PATH").map_or(OsStr::new(""), |(_, value)| value);
     std::env::split_paths(path).filter(|folder| folder.is_absolute()).map(|folder| folder.join(name)).collect()
 }

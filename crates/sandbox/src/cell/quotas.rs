@@ -1,33 +1,33 @@
 //! Quotas of the namespaces of a cell.
 //!
-//! The kernel charges inotify to the user that made the user namespace too, with one limit for all of its namespaces.
-//! Jobs therefore have a small part of it each.
+//! The kernel also charges inotify to the creator of the user namespace, with one limit for all of its namespaces. So
+//! each job gets a small part.
 
 use rustix::{
     fs::{Mode, OFlags},
     io::{Errno, Result},
 };
 
-/// The largest buffer of each direction of a TCP connection. Buffers grow to it by themselves, out of memory that the whole
-/// host has for TCP.
+/// Maximum buffer size per direction of a TCP connection. Buffers grow up to it automatically, from the host's TCP
+/// memory.
 pub(super) const TCP_BUFFER_BYTES: u64 = 65_536;
 
-/// Settings beneath `/proc/sys`, all of which count for the namespaces of the one who writes them.
+/// Settings below `/proc/sys`. Each applies to the namespaces of the writing process.
 const QUOTAS: [(&str, &str); 6] = [
     ("user/max_user_namespaces", "0"),
     ("user/max_inotify_instances", "8"),
     ("user/max_inotify_watches", "16384"),
     ("user/max_fanotify_groups", "0"),
     ("user/max_fanotify_marks", "0"),
-    // Connections that have been closed on both sides. They count as no sockets.
+    // Connections in `TIME_WAIT`, which do not count as sockets.
     ("net/ipv4/tcp_max_tw_buckets", "4096"),
 ];
 
-/// Sets the quotas, by the `/proc` beneath the working folder.
+/// Writes the quotas through the `/proc` of the new root.
 pub(super) fn set() -> Result<()> {
     for (name, value) in QUOTAS {
         match write(name, value) {
-            // A kernel without it needs no quota.
+            // The kernel lacks the feature, so it needs no quota.
             Ok(()) | Err(Errno::NOENT) => {}
             Err(errno) => return Err(errno),
         }

@@ -1,4 +1,4 @@
-//! The file system of a cell: an empty root, the system read-only, and what every program expects to find.
+//! The file system of a cell: an empty root, the system read-only, and standard files and devices.
 
 use std::{ffi::CString, os::fd::OwnedFd, path::Path};
 
@@ -9,25 +9,24 @@ use rustix::{
 };
 
 use super::{
-    INSIDE_ID,
-    ground::{ExecutionRoot, Kind},
-    masks, quotas,
+    INSIDE_ID, masked_paths, quotas,
+    template::{CellTemplate, Kind},
 };
 use crate::{
     step::{At, Failure, Step},
     sys::{self, Depth, MountAttributes},
 };
 
-/// Where the root stands until it is entered: nothing that a job is given lies beneath it.
+/// Where the new root is mounted until it is entered. No source of a mount is below it.
 const STAGE: &str = "/sys";
 
 const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
 
-/// Files that a temporary folder can hold.
+/// Maximum number of files in a temporary folder.
 const TEMPORARY_FILES: u64 = 50_000;
 
-/// Builds what does not depend on the order. The working folder is the new root from here on.
-pub(super) fn build(ground: &ExecutionRoot) -> Result<(), Failure> {
+/// Builds everything that does not depend on the request. Afterwards the working folder is the new root.
+pub(super) fn build(template: &CellTemplate) -> Result<(), Failure> {
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     mount::mount_change("/", private).at(Step::PrivateMounts)?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
@@ -36,7 +35,7 @@ pub(super) fn build(ground: &ExecutionRoot) -> Result<(), Failure> {
     for folder in ["etc", "dev", "dev/shm", "proc", "tmp"] {
         make_folder(Path::new(folder)).on(Step::Root, folder)?;
     }
-    for (name, kind) in &ground.system {
+    for (name, kind) in &template.system {
         place_system(name, kind).on(Step::System, name)?;
     }
     write_etc().at(Step::Root)?;
@@ -44,8 +43,8 @@ pub(super) fn build(ground: &ExecutionRoot) -> Result<(), Failure> {
     let flags = flags | MountFlags::NOEXEC;
     mount::mount("proc", "proc", "proc", flags, c"hidepid=2").at(Step::Processes)?;
     quotas::set().at(Step::NestedNamespaces)?;
-    // Its own folder is covered by a mount as soon as there is a job, so that this one stays empty.
-    masks::hide("dev/shm").at(Step::Processes)?;
+    // The folder itself stays empty: a job mounts a tmpfs over it.
+    masked_paths::hide("dev/shm").at(Step::Processes)?;
     sys::bring_up_loopback().at(Step::Loopback)?;
     rustix::system::sethostname(b"sandbox").at(Step::Root)
 }
@@ -86,7 +85,7 @@ fn make_devices() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Makes the folders that a program may fill.
+/// Mounts the temporary folders.
 pub(super) fn make_temporary(size_bytes: u64) -> Result<(), Failure> {
     let options = format!("size={size_bytes},nr_inodes={TEMPORARY_FILES},mode=1777");
     let options = CString::new(options).unwrap_or_default();
@@ -96,7 +95,7 @@ pub(super) fn make_temporary(size_bytes: u64) -> Result<(), Failure> {
     mount::mount("tmpfs", "dev/shm", "tmpfs", flags, options.as_c_str()).at(Step::TemporaryFolders)
 }
 
-/// Leaves the host's file system for good.
+/// Enters the new root and detaches the host's file system.
 pub(super) fn enter() -> Result<(), Failure> {
     process::pivot_root(".", ".").at(Step::Pivot)?;
     mount::unmount(".", UnmountFlags::DETACH).at(Step::Pivot)?;
@@ -105,11 +104,11 @@ pub(super) fn enter() -> Result<(), Failure> {
     sys::set_mount(CWD, c"/", Depth::One, attributes).at(Step::Pivot)
 }
 
-/// Moves this process, and those that share its root with it, to a copy of the root that no mount namespace lists.
+/// Moves this process, and those that share its root, to a copy of the root that is in no mount namespace.
 ///
-/// `/proc` tells a process of the mounts of its namespace, with the path of each source on the host, but only of those
-/// that it can reach from its root: now none. The originals must stay where they are, because the kernel protects mount
-/// points from being renamed or removed only where the namespace lists them. The copy lasts as long as it is held.
+/// `/proc` lists the mounts of a process's namespace with their paths on the host, but only those reachable from its
+/// root: now none. The originals must stay mounted, because the kernel protects mount points from being renamed or
+/// removed only while they are in the namespace. The copy exists as long as its descriptor is open.
 pub(super) fn hide_mounts() -> Result<OwnedFd, Failure> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE;
     let copy = mount::open_tree(CWD, "/", flags).at(Step::Pivot)?;
@@ -118,7 +117,7 @@ pub(super) fn hide_mounts() -> Result<OwnedFd, Failure> {
     Ok(copy)
 }
 
-/// Makes a folder and those above it.
+/// Creates a folder and its parents.
 pub(super) fn make_folder(path: &Path) -> rustix::io::Result<()> {
     match fs::mkdir(path, Mode::from_raw_mode(0o755)) {
         Ok(()) | Err(rustix::io::Errno::EXIST) => Ok(()),
@@ -130,7 +129,7 @@ pub(super) fn make_folder(path: &Path) -> rustix::io::Result<()> {
     }
 }
 
-/// Makes an empty file, to mount another one on.
+/// Creates an empty file as a mount point.
 pub(super) fn make_file(path: &Path) -> rustix::io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     fs::open(path, flags, Mode::from_raw_mode(0o644)).map(drop)

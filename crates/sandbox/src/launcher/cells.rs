@@ -1,4 +1,4 @@
-//! Makes cells, some of them before they are asked for.
+//! Creates cells, some of them ahead of requests.
 
 use std::{
     collections::BTreeSet,
@@ -14,41 +14,41 @@ use rustix::{
 };
 
 use super::{
-    group::Group,
-    hierarchy::Groups,
+    cgroup::Cgroup,
+    cgroup_pool::CgroupPool,
     id_map::{IdMaps, clone_tree},
 };
 use crate::{
-    Limits, Place,
-    cell::{self, ExecutionRoot, INSIDE_ID},
+    CellSpec, Limits,
+    cell::{self, CellTemplate, INSIDE_ID},
     step::{At, Failure, Step},
     sys::{self, Forked},
     wire::{self, Configuration, ToCell},
 };
 
-/// How many groups may turn out to be of no use before a job is refused.
-const GROUPS_TRIED: usize = 4;
+/// How many unusable control groups are tried before a job is refused.
+const GROUP_ATTEMPTS: usize = 4;
 
-/// How many users of the host cells can have, so many cells there can be at once.
+/// Number of host users for cells, and so the maximum number of concurrent cells.
 const USERS: u32 = 4_096;
 
-/// A process that waits for an order, or carries one out.
+/// A process that waits for a request or runs a job.
 pub(super) struct Cell {
-    /// The user of the host that it runs as, which no other cell has: the kernel limits some things for each user.
+    /// The host user of the cell. No other cell has the same one, because some kernel limits are per user.
     host_id: u32,
     pub(super) pidfd: OwnedFd,
     pub(super) socket: OwnedFd,
-    pub(super) group: Option<Group>,
+    pub(super) group: Option<Cgroup>,
 }
 
 impl Cell {
     pub(super) fn kill(&self) {
-        // It fails only where the cell is dead already.
+        // Fails only if the cell is dead already.
         let _ = rustix::process::pidfd_send_signal(&self.pidfd, Signal::KILL);
     }
 
-    /// Buries it; waits where it has not died yet.
-    fn bury(&self) {
+    /// Waits for the exit of the cell's process.
+    fn wait_for_exit(&self) {
         let _ = rustix::process::waitid(WaitId::PidFd(self.pidfd.as_fd()), WaitIdOptions::EXITED);
     }
 
@@ -59,66 +59,66 @@ impl Cell {
 }
 
 pub(super) struct Cells {
-    ground: ExecutionRoot,
-    /// The first user that jobs can run as.
+    template: CellTemplate,
+    /// The first host user for jobs.
     host_id: u32,
-    /// The users that cells have.
-    taken: BTreeSet<u32>,
+    /// The host users in use.
+    used_ids: BTreeSet<u32>,
     id_maps: IdMaps,
-    groups: Option<Groups>,
+    groups: Option<CgroupPool>,
     ready: Vec<Cell>,
-    ready_wanted: usize,
-    /// Set when a cell could not be made: the next order tries again and is told why.
-    discouraged: bool,
+    ready_target: usize,
+    /// Set if a cell could not be created. The next request tries again and reports the error.
+    creation_failed: bool,
 }
 
 impl Cells {
     pub(super) fn new(configuration: &Configuration) -> Result<Self, seccompiler::BackendError> {
         let privileged = rustix::process::geteuid().is_root();
         Ok(Self {
-            ground: ExecutionRoot::survey(privileged, configuration.without_landlock)?,
+            template: CellTemplate::detect(privileged, configuration.without_landlock)?,
             host_id: configuration.host_id,
-            taken: BTreeSet::new(),
+            used_ids: BTreeSet::new(),
             id_maps: IdMaps::default(),
-            groups: Groups::find(configuration.group.as_deref()),
+            groups: CgroupPool::find(configuration.group.as_deref()),
             ready: Vec::new(),
-            ready_wanted: configuration.ready_cells,
-            discouraged: false,
+            ready_target: configuration.ready_cells,
+            creation_failed: false,
         })
     }
 
-    pub(super) const fn are_wanted(&self) -> bool {
-        self.ready.len() < self.ready_wanted && !self.discouraged
+    pub(super) const fn wants_more(&self) -> bool {
+        self.ready.len() < self.ready_target && !self.creation_failed
     }
 
-    /// Makes one cell ahead of an order.
-    pub(super) fn prepare(&mut self) {
-        if !self.are_wanted() {
+    /// Creates one cell ahead of requests.
+    pub(super) fn create_ahead(&mut self) {
+        if !self.wants_more() {
             return;
         }
-        match self.make() {
+        match self.create() {
             Ok(cell) => self.ready.push(cell),
-            Err(_) => self.discouraged = true,
+            Err(_) => self.creation_failed = true,
         }
     }
 
-    /// Gives a cell that has had no order yet, with the limits of a job.
+    /// Returns an unused cell with the limits of a job.
     pub(super) fn take(&mut self, limits: &Limits) -> Result<Cell, Failure> {
         let mut failure = None;
-        for _ in 0..GROUPS_TRIED {
+        for _ in 0..GROUP_ATTEMPTS {
             let mut cell = self.take_any()?;
             let Some(group) = &mut cell.group else { return Ok(cell) };
             match group.limit(limits) {
                 Ok(()) => return Ok(cell),
                 Err(errno) => failure = Some(Failure::new(Step::Group, errno)),
             }
-            // More is left in the group of the jobs before than this one may have: it is used no more.
+            // Earlier jobs left more memory charged to the group than the new limit allows, so the group is discarded.
             cell.kill();
             if let Some(group) = cell.group.take() {
-                cell.bury();
+                cell.wait_for_exit();
                 group.remove();
             }
-            self.dismiss(cell);
+            self.release(cell);
         }
         Err(failure.unwrap_or_else(|| Failure::new(Step::Group, Errno::BUSY)))
     }
@@ -128,36 +128,36 @@ impl Cells {
             if cell.is_alive() {
                 return Ok(cell);
             }
-            // It died of what it was to build: the next one will say why, to whom it concerns.
-            self.discouraged = true;
-            self.dismiss(cell);
+            // The cell failed while building its file system. The next cell reports the error to its job.
+            self.creation_failed = true;
+            self.release(cell);
         }
-        self.make()
+        self.create()
     }
 
-    /// Clones of the sources that a cell can mount without having a right to them itself; nothing where the cell is to
-    /// clone them.
-    pub(super) fn clone_trees(&self, place: &Place, held: &[OwnedFd]) -> Result<Vec<OwnedFd>, Failure> {
-        let sources = place.sources();
+    /// Clones the sources, so that a cell can mount them without rights of its own. Returns nothing if the cell has to
+    /// clone them itself.
+    pub(super) fn clone_mounts(&self, spec: &CellSpec, held: &[OwnedFd]) -> Result<Vec<OwnedFd>, Failure> {
+        let sources = spec.sources();
         if sources.len() != held.len() {
-            return Err(Failure::new(Step::Order, Errno::BADMSG));
+            return Err(Failure::new(Step::Request, Errno::BADMSG));
         }
-        if !self.ground.privileged {
+        if !self.template.privileged {
             return Ok(Vec::new());
         }
         sources.into_iter().zip(held).map(|((source, _), held)| clone_tree(held, source.label())).collect()
     }
 
     /// Maps the owners of the clones to the user of a cell.
-    pub(super) fn map_trees(&mut self, cell: &Cell, place: &Place, trees: &[OwnedFd]) -> Result<(), Failure> {
-        let mut sources = place.sources().into_iter().zip(trees);
+    pub(super) fn map_mounts(&mut self, cell: &Cell, spec: &CellSpec, trees: &[OwnedFd]) -> Result<(), Failure> {
+        let mut sources = spec.sources().into_iter().zip(trees);
         sources.try_for_each(|((source, access), tree)| self.id_maps.map(tree, access, source.label(), cell.host_id))
     }
 
-    /// Lets the job open its own streams by name, as shells do with `/dev/stderr`.
-    pub(super) fn hand_over(&self, cell: &Cell, streams: &[OwnedFd]) -> rustix::io::Result<()> {
+    /// Gives the streams to the cell's user, so that the job can open them by name, such as `/dev/stderr`.
+    pub(super) fn give_streams(&self, cell: &Cell, streams: &[OwnedFd]) -> rustix::io::Result<()> {
         use rustix::fs::{Gid, Uid};
-        if self.ground.privileged {
+        if self.template.privileged {
             let (user, group) = (Uid::from_raw(cell.host_id), Gid::from_raw(cell.host_id));
             for stream in streams {
                 rustix::fs::fchown(stream, Some(user), Some(group))?;
@@ -166,45 +166,45 @@ impl Cells {
         Ok(())
     }
 
-    /// Takes back a cell that has died.
-    pub(super) fn dismiss(&mut self, mut cell: Cell) {
-        cell.bury();
-        self.taken.remove(&cell.host_id);
+    /// Releases the resources of a cell that has died.
+    pub(super) fn release(&mut self, mut cell: Cell) {
+        cell.wait_for_exit();
+        self.used_ids.remove(&cell.host_id);
         if let (Some(groups), Some(group)) = (&mut self.groups, cell.group.take()) {
-            groups.give_back(group);
+            groups.release(group);
         }
     }
 
-    /// The user of the host for another cell.
-    fn free_user(&self) -> Result<u32, Failure> {
+    /// Returns an unused host user.
+    fn free_host_id(&self) -> Result<u32, Failure> {
         let mut users = self.host_id..self.host_id.saturating_add(USERS);
-        users.find(|user| !self.taken.contains(user)).ok_or(Errno::AGAIN).at(Step::Identity)
+        users.find(|user| !self.used_ids.contains(user)).ok_or(Errno::AGAIN).at(Step::Identity)
     }
 
-    /// A job has run: making cells is worth trying.
-    pub(super) const fn encourage(&mut self) {
-        self.discouraged = false;
+    /// Allows creating cells ahead of requests again, after a job has run.
+    pub(super) const fn allow_creation(&mut self) {
+        self.creation_failed = false;
     }
 
-    fn make(&mut self) -> Result<Cell, Failure> {
+    fn create(&mut self) -> Result<Cell, Failure> {
         let (ours, theirs) = wire::pair(SocketFlags::empty()).at(Step::Fork)?;
         rustix::io::ioctl_fionbio(&ours, true).at(Step::Fork)?;
-        let host_id = self.free_user()?;
-        let forked = if self.ground.privileged {
-            // What the kernel charges to the owner of namespaces is not to be root's.
+        let host_id = self.free_host_id()?;
+        let forked = if self.template.privileged {
+            // Kernel resources are charged to the owner of the namespaces, which must not be root.
             sys::clone_as(host_id, sys::ALL_NAMESPACES)
         } else {
             sys::clone(sys::ALL_NAMESPACES)
         };
         match forked.at(Step::Namespaces)? {
-            Forked::Child => cell::live(&theirs, &self.ground),
+            Forked::Child => cell::run(&theirs, &self.template),
             Forked::Parent { pid, pidfd } => {
-                self.taken.insert(host_id);
+                self.used_ids.insert(host_id);
                 let mut cell = Cell { host_id, pidfd, socket: ours, group: None };
-                let ready = self.admit(pid, &mut cell);
+                let ready = self.set_up(pid, &mut cell);
                 if let Err(failure) = ready {
                     cell.kill();
-                    self.dismiss(cell);
+                    self.release(cell);
                     return Err(failure);
                 }
                 Ok(cell)
@@ -212,9 +212,9 @@ impl Cells {
         }
     }
 
-    fn admit(&mut self, pid: Pid, cell: &mut Cell) -> Result<(), Failure> {
+    fn set_up(&mut self, pid: Pid, cell: &mut Cell) -> Result<(), Failure> {
         let pid = pid.as_raw_nonzero();
-        let (user, group) = if self.ground.privileged {
+        let (user, group) = if self.template.privileged {
             (cell.host_id, cell.host_id)
         } else {
             (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw())
@@ -223,27 +223,27 @@ impl Cells {
             let written = fs::write(format!("/proc/{pid}/{name}"), text);
             written.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO)).on(Step::Identity, name)
         };
-        if !self.ground.privileged {
-            // The kernel lets nobody else than root give a group without this.
+        if !self.template.privileged {
+            // Without root, the kernel requires this before a group mapping can be written.
             write("setgroups", "deny".into())?;
         }
         write("uid_map", format!("{INSIDE_ID} {user} 1"))?;
         write("gid_map", format!("{INSIDE_ID} {group} 1"))?;
         if let Some(groups) = &mut self.groups {
-            // Where groups can be made, no job runs without one.
+            // If control groups are available, no job runs without one.
             let group = groups.take().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO));
             cell.group = Some(group.at(Step::Group)?);
         }
-        let doors = cell.group.as_ref().map_or(&[][..], Group::doors);
-        let doors: Vec<_> = doors.iter().map(AsFd::as_fd).collect();
-        wire::send(&cell.socket, &ToCell::Build, &doors).at(Step::Order)
+        let procs_files = cell.group.as_ref().map_or(&[][..], Cgroup::procs_files);
+        let procs_files: Vec<_> = procs_files.iter().map(AsFd::as_fd).collect();
+        wire::send(&cell.socket, &ToCell::Build, &procs_files).at(Step::Request)
     }
 
-    /// Ends the cells that have had no order, and removes the groups.
-    pub(super) fn close(&mut self) {
+    /// Ends the unused cells and removes the control groups.
+    pub(super) fn shut_down(&mut self) {
         for cell in std::mem::take(&mut self.ready) {
             cell.kill();
-            self.dismiss(cell);
+            self.release(cell);
         }
         self.groups = None;
     }

@@ -1,7 +1,7 @@
-//! Mounts in which the owner of a folder is the user that jobs run as.
+//! Id-mapped mounts, in which the owner of a folder appears as the user that the job runs as.
 //!
-//! Only for a launcher that is root: its jobs run as a user of the host that owns nothing, so that limits bind and a
-//! way out leads nowhere; what they write must still belong to the owner of the folder.
+//! Used only by root. Its jobs run as host users that own nothing, so that limits apply per job and an escape gains no
+//! rights. What the jobs write must still belong to the owner of the folder.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -24,25 +24,25 @@ use crate::{
     sys::{self, Depth, Forked, MountAttributes},
 };
 
-/// How many namespaces are kept to be used again.
+/// Maximum number of cached namespaces.
 const KEPT: usize = 1_024;
 
 #[derive(Default)]
 pub(super) struct IdMaps {
-    /// User namespaces by the user and group they map, and the user that they map them to.
+    /// User namespaces by the user and group that they map, and the host user they map to.
     namespaces: HashMap<(u32, u32, u32), OwnedFd>,
 }
 
 impl IdMaps {
-    /// Has a clone of a mount show what belongs to its owner as that of the user of the host that a cell runs as. The path
-    /// only names it in failures.
+    /// Maps the owner of a cloned mount to the host user of a cell. The path is used in errors only.
     pub(super) fn map(&mut self, tree: &OwnedFd, access: Access, path: &Path, host_id: u32) -> Result<(), Failure> {
         let owner = rustix::fs::fstat(tree).on(Step::Mount, path)?;
         let map = self.namespace(owner.st_uid, owner.st_gid, host_id)?;
         let set = mount_attributes(access);
         let mapped = MountAttributes { set, id_map: Some(map) };
         match sys::set_mount(tree, c"", Depth::One, mapped) {
-            // What is only read needs no owner: on a file system that knows no maps, what others may read will do.
+            // A read-only mount works without a mapping: what everybody may read can be read. Some file systems support
+            // no mappings.
             Err(Errno::INVAL) if access == Access::ReadOnly => {
                 sys::set_mount(tree, c"", Depth::One, MountAttributes { set, id_map: None }).on(Step::Mount, path)
             }
@@ -62,23 +62,23 @@ impl IdMaps {
     }
 }
 
-/// Clones what is held open, to be mounted in a cell. The path only names it in failures.
+/// Clones an open source as a mount for a cell. The path is used in errors only.
 pub(super) fn clone_tree(held: &OwnedFd, path: &Path) -> Result<OwnedFd, Failure> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH;
     match rustix::mount::open_tree(held, "", flags) {
-        // Root in name only: in a container, without the capability to mount.
+        // The user is root, but lacks the capability to mount, as in some containers.
         Err(Errno::PERM) => Err(Errno::PERM).on(Step::IdMap, path),
         tree => tree.on(Step::Mount, path),
     }
 }
 
-/// Makes a user namespace that nobody lives in.
+/// Creates a user namespace without processes.
 fn make(user: u32, group: u32, host_id: u32) -> rustix::io::Result<OwnedFd> {
     let (ours, theirs) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     match sys::clone(sys::USER_NAMESPACE)? {
         Forked::Child => {
             drop(theirs);
-            // Lives until it is killed, or the launcher has gone.
+            // Waits until it is killed or the launcher ends.
             let _ = rustix::io::read(&ours, &mut [0]);
             sys::exit(0)
         }

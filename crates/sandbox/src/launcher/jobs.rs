@@ -1,4 +1,4 @@
-//! The jobs that run: what they are allowed, and how each of them ends.
+//! The running jobs: their events, deadlines and results.
 
 use std::{
     collections::HashMap,
@@ -13,34 +13,34 @@ use rustix::{
 
 use super::{
     cells::{Cell, Cells},
-    group::Group,
+    cgroup::Cgroup,
 };
 use crate::{
     Enforced, Enforcer, Exit, Limit,
     step::{At, Failure, Step},
     sys,
-    wire::{self, Clock, Command, Ending, Event, FromCell, Order, ToCell, Watched},
+    wire::{self, ClockStart, Command, Ending, Event, FromCell, JobRequest, ToCell, WatchdogDuties},
 };
 
-/// How many cells may die before a job has begun until it is refused.
-const CELLS_TRIED: usize = 4;
+/// How many cells may die before the program starts, until the job is refused.
+const CELL_ATTEMPTS: usize = 4;
 
-/// What a descriptor of a job is.
+/// The kinds of descriptors of a job, as epoll events name them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum EventSource {
     Server = 0,
     Cell = 1,
-    Death = 2,
-    Alarm = 3,
+    Exited = 2,
+    OutOfMemory = 3,
 }
 
-impl Source {
-    pub(super) fn of(token: u64) -> (u64, Self) {
+impl EventSource {
+    pub(super) fn from_token(token: u64) -> (u64, Self) {
         let source = match token % 4 {
             0 => Self::Server,
             1 => Self::Cell,
-            2 => Self::Death,
-            _ => Self::Alarm,
+            2 => Self::Exited,
+            _ => Self::OutOfMemory,
         };
         (token / 4, source)
     }
@@ -56,27 +56,27 @@ pub(super) struct Jobs {
     count: u64,
 }
 
-/// What another cell needs where one dies before the job has begun.
-struct Parcel {
+/// Everything that is needed to start the job in another cell, if its cell dies before the program starts.
+struct PendingJob {
     file: OwnedFd,
-    order: Order,
+    request: JobRequest,
     streams: Vec<OwnedFd>,
     sources: Vec<OwnedFd>,
-    tried: usize,
-    /// When its time is up, if that was known to the cell before.
+    attempts: usize,
+    /// The deadline, if the clock was already started in the previous cell.
     deadline: Option<Instant>,
 }
 
 struct Job {
     server: OwnedFd,
     cell: Cell,
-    /// Whether the end is told only when the cell is gone: an overlay may not be mounted twice.
-    to_the_last: bool,
+    /// Whether the result is reported only after the cell's exit. An overlay must be unmounted before it is used again.
+    report_after_exit: bool,
     deadline: Option<Instant>,
     killed_for: Option<Limit>,
-    told: bool,
-    /// Kept until the job has begun, or is to end: the death of its cell is its own end from then on.
-    parcel: Option<Parcel>,
+    reported: bool,
+    /// Kept until the program starts or the job is killed. After that, the death of the cell ends the job.
+    pending: Option<PendingJob>,
     failure: Option<Failure>,
     ending: Option<Ending>,
     enforced_by: Enforced,
@@ -87,101 +87,107 @@ impl Jobs {
         Self { epoll, running: HashMap::new(), count: 0 }
     }
 
-    /// Gives an order to a cell.
+    /// Starts a job in a cell.
     pub(super) fn start(&mut self, mut descriptors: Vec<OwnedFd>, cells: &mut Cells) {
         if descriptors.len() < 2 {
             return;
         }
         let mut streams = descriptors.split_off(2);
         let (Some(server), Some(file)) = (descriptors.pop(), descriptors.pop()) else { return };
-        let order = wire::unseal::<Order>(&file);
-        match order.and_then(|order| if streams.len() < order.streams() { Err(Errno::BADMSG) } else { Ok(order) }) {
-            Ok(order) => {
-                let sources = streams.split_off(order.streams());
-                self.hand_out(&server, Parcel { file, order, streams, sources, tried: 0, deadline: None }, cells);
+        let request = wire::unseal::<JobRequest>(&file);
+        match request
+            .and_then(|request| if streams.len() < request.streams() { Err(Errno::BADMSG) } else { Ok(request) })
+        {
+            Ok(request) => {
+                let sources = streams.split_off(request.streams());
+                self.start_or_refuse(
+                    &server,
+                    PendingJob { file, request, streams, sources, attempts: 0, deadline: None },
+                    cells,
+                );
             }
-            Err(errno) => refuse(&server, Failure::new(Step::Order, errno)),
+            Err(errno) => refuse(&server, Failure::new(Step::Request, errno)),
         }
     }
 
-    fn hand_out(&mut self, server: &OwnedFd, parcel: Parcel, cells: &mut Cells) {
-        if let Err(failure) = self.try_start(server, parcel, cells) {
+    fn start_or_refuse(&mut self, server: &OwnedFd, pending: PendingJob, cells: &mut Cells) {
+        if let Err(failure) = self.try_start(server, pending, cells) {
             refuse(server, failure);
         }
     }
 
-    fn try_start(&mut self, server: &OwnedFd, mut parcel: Parcel, cells: &mut Cells) -> Result<(), Failure> {
-        let Parcel { file, order, streams, sources, .. } = &parcel;
-        let place = &order.job.place;
-        let server = rustix::io::fcntl_dupfd_cloexec(server, 10).at(Step::Order)?;
-        let trees = cells.clone_trees(place, sources)?;
-        let cell = cells.take(&place.limits)?;
-        let handed_over = cells.hand_over(&cell, streams).at(Step::Streams);
-        if let Err(failure) = handed_over.and_then(|()| cells.map_trees(&cell, place, &trees)) {
+    fn try_start(&mut self, server: &OwnedFd, mut pending: PendingJob, cells: &mut Cells) -> Result<(), Failure> {
+        let PendingJob { file, request, streams, sources, .. } = &pending;
+        let spec = &request.job.spec;
+        let server = rustix::io::fcntl_dupfd_cloexec(server, 10).at(Step::Request)?;
+        let trees = cells.clone_mounts(spec, sources)?;
+        let cell = cells.take(&spec.limits)?;
+        let handed_over = cells.give_streams(&cell, streams).at(Step::Streams);
+        if let Err(failure) = handed_over.and_then(|()| cells.map_mounts(&cell, spec, &trees)) {
             cell.kill();
-            cells.dismiss(cell);
+            cells.release(cell);
             return Err(failure);
         }
         let (memory, processes) = enforcers(&cell);
-        let watch = Watched { memory: memory == Enforcer::Watchdog, processes: processes == Enforcer::Rlimit };
+        let duties = WatchdogDuties { memory: memory == Enforcer::Watchdog, processes: processes == Enforcer::Rlimit };
         let mounted = if trees.is_empty() { sources } else { &trees };
         let sent = [file, &server].into_iter().chain(streams).chain(mounted);
         let sent: Vec<BorrowedFd<'_>> = sent.map(AsFd::as_fd).collect();
         let enforced_by = Enforced { memory, processes, disk: Enforcer::Watchdog };
-        match wire::send(&cell.socket, &ToCell::Run { watch, enforced_by }, &sent) {
-            // A cell that has died cannot be told; its last words are still to be read.
+        match wire::send(&cell.socket, &ToCell::Run { duties, enforced_by }, &sent) {
+            // The cell has died. Its last message is still to be received.
             Ok(()) | Err(Errno::PIPE | Errno::CONNRESET) => {}
             Err(errno) => {
                 cell.kill();
-                cells.dismiss(cell);
-                return Err(Failure::new(Step::Order, errno));
+                cells.release(cell);
+                return Err(Failure::new(Step::Request, errno));
             }
         }
-        if order.clock == Clock::OnBegin && parcel.deadline.is_some() {
-            let _ = wire::send(&cell.socket, &ToCell::Begin { since: sys::time_of_files() }, &[]);
+        if request.clock == ClockStart::OnScript && pending.deadline.is_some() {
+            let _ = wire::send(&cell.socket, &ToCell::Begin { since: sys::file_clock_now() }, &[]);
         }
-        let wall = (order.clock == Clock::Now).then_some(place.limits.wall);
-        let deadline = parcel.deadline.or_else(|| wall.and_then(|wall| Instant::now().checked_add(wall)));
-        let to_the_last = place.has_overlay();
-        parcel.tried += 1;
+        let wall = (request.clock == ClockStart::Immediately).then_some(spec.limits.wall);
+        let deadline = pending.deadline.or_else(|| wall.and_then(|wall| Instant::now().checked_add(wall)));
+        let report_after_exit = spec.has_overlay();
+        pending.attempts += 1;
         let job = Job {
             server,
-            to_the_last,
+            report_after_exit,
             deadline,
             killed_for: None,
-            told: false,
-            parcel: Some(parcel),
+            reported: false,
+            pending: Some(pending),
             failure: None,
             ending: None,
             enforced_by,
             cell,
         };
-        self.add(job).at(Step::Order)
+        self.add(job).at(Step::Request)
     }
 
     fn add(&mut self, job: Job) -> rustix::io::Result<()> {
         self.count += 1;
-        let add = |file: &OwnedFd, source: Source| {
+        let add = |file: &OwnedFd, source: EventSource| {
             epoll::add(&self.epoll, file, EventData::new_u64(source.token(self.count)), EventFlags::IN)
         };
-        add(&job.server, Source::Server)?;
-        add(&job.cell.socket, Source::Cell)?;
-        add(&job.cell.pidfd, Source::Death)?;
-        if let Some(alarm) = job.alarm() {
-            add(alarm, Source::Alarm)?;
+        add(&job.server, EventSource::Server)?;
+        add(&job.cell.socket, EventSource::Cell)?;
+        add(&job.cell.pidfd, EventSource::Exited)?;
+        if let Some(oom_event) = job.oom_event() {
+            add(oom_event, EventSource::OutOfMemory)?;
         }
         self.running.insert(self.count, job);
         Ok(())
     }
 
-    /// Answers what has come from a job, or for it.
-    pub(super) fn answer(&mut self, id: u64, source: Source, cells: &mut Cells) {
+    /// Handles an event of a job.
+    pub(super) fn handle_event(&mut self, id: u64, source: EventSource, cells: &mut Cells) {
         let Some(job) = self.running.get_mut(&id) else { return };
         match source {
-            Source::Server => match wire::receive::<Command>(&job.server) {
+            EventSource::Server => match wire::receive::<Command>(&job.server) {
                 Ok(Some((Command::Begin { wall, since }, _))) => {
                     job.deadline = Instant::now().checked_add(wall);
-                    // A cell that has died needs no telling.
+                    // Fails only if the cell has died.
                     let _ = wire::send(&job.cell.socket, &ToCell::Begin { since }, &[]);
                 }
                 Ok(Some((Command::Kill, _))) => job.end(),
@@ -191,33 +197,33 @@ impl Jobs {
                     job.end();
                 }
             },
-            Source::Cell => {
-                if !job.hear() {
+            EventSource::Cell => {
+                if !job.receive() {
                     let _ = epoll::delete(&self.epoll, &job.cell.socket);
                 }
             }
-            Source::Alarm => {
-                if let Some(alarm) = job.alarm() {
-                    let _ = epoll::delete(&self.epoll, alarm);
+            EventSource::OutOfMemory => {
+                if let Some(oom_event) = job.oom_event() {
+                    let _ = epoll::delete(&self.epoll, oom_event);
                 }
                 job.killed_for.get_or_insert(Limit::Memory);
                 job.end();
             }
-            Source::Death => {
+            EventSource::Exited => {
                 let Some(mut job) = self.running.remove(&id) else { return };
                 let files = [&job.server, &job.cell.socket, &job.cell.pidfd];
-                for file in files.into_iter().chain(job.alarm()) {
+                for file in files.into_iter().chain(job.oom_event()) {
                     let _ = epoll::delete(&self.epoll, file);
                 }
-                while job.hear() {}
-                let again = job.take_again();
-                if again.is_none() {
-                    job.conclude();
+                while job.receive() {}
+                let retry = job.take_retry();
+                if retry.is_none() {
+                    job.report_exit();
                 }
-                cells.encourage();
-                cells.dismiss(job.cell);
-                if let Some(parcel) = again {
-                    self.hand_out(&job.server, parcel, cells);
+                cells.allow_creation();
+                cells.release(job.cell);
+                if let Some(pending) = retry {
+                    self.start_or_refuse(&job.server, pending, cells);
                 }
             }
         }
@@ -227,8 +233,8 @@ impl Jobs {
         self.running.values().filter_map(|job| job.deadline).min()
     }
 
-    /// Kills the jobs whose time is up.
-    pub(super) fn kill_late(&mut self, now: Instant) {
+    /// Kills the jobs that are past their deadline.
+    pub(super) fn kill_overdue(&mut self, now: Instant) {
         for job in self.running.values_mut() {
             if job.deadline.is_some_and(|deadline| deadline <= now) {
                 job.deadline = None;
@@ -243,14 +249,14 @@ impl Jobs {
             job.cell.kill();
         }
         for (_, job) in self.running.drain() {
-            cells.dismiss(job.cell);
+            cells.release(job.cell);
         }
-        cells.close();
+        cells.shut_down();
     }
 }
 
 fn refuse(server: &OwnedFd, failure: Failure) {
-    // A server that does not listen any more needs no answer.
+    // Fails only if the server is gone.
     let _ = wire::send(server, &Event::Failed(failure), &[]);
 }
 
@@ -260,45 +266,45 @@ fn enforcers(cell: &Cell) -> (Enforcer, Enforcer) {
 }
 
 impl Job {
-    fn alarm(&self) -> Option<&OwnedFd> {
-        self.cell.group.as_ref().and_then(Group::alarm)
+    fn oom_event(&self) -> Option<&OwnedFd> {
+        self.cell.group.as_ref().and_then(Cgroup::oom_event)
     }
 
     fn end(&mut self) {
-        self.parcel = None;
+        self.pending = None;
         self.cell.kill();
     }
 
-    /// What another cell can have, where this one has died of something else than the job.
-    fn take_again(&mut self) -> Option<Parcel> {
-        let parcel = self.parcel.take().filter(|_| self.failure.is_none())?;
-        if parcel.tried < CELLS_TRIED {
-            return Some(Parcel { deadline: self.deadline, ..parcel });
+    /// Returns the job for another cell, if this cell died before the program started.
+    fn take_retry(&mut self) -> Option<PendingJob> {
+        let pending = self.pending.take().filter(|_| self.failure.is_none())?;
+        if pending.attempts < CELL_ATTEMPTS {
+            return Some(PendingJob { deadline: self.deadline, ..pending });
         }
-        let subject = "(its cell was killed before)".to_owned();
+        let subject = "(its cell was killed before the program started)".to_owned();
         self.failure = Some(Failure { subject, ..Failure::new(Step::Fork, Errno::CANCELED) });
         None
     }
 
-    /// Listens to the cell; false when it will say no more.
-    fn hear(&mut self) -> bool {
+    /// Receives a message of the cell. Returns false if there are no more.
+    fn receive(&mut self) -> bool {
         match wire::receive::<FromCell>(&self.cell.socket) {
             Ok(Some((FromCell::Failed(failure), _))) => {
                 self.failure.get_or_insert(failure);
-                // What failed in the program's process is known here before PID 1 has seen it end.
+                // The program's process reports its failure itself, before PID 1 notices its exit.
                 self.cell.kill();
                 true
             }
-            Ok(Some((FromCell::Begun, _))) => {
-                self.parcel = None;
+            Ok(Some((FromCell::Started, _))) => {
+                self.pending = None;
                 true
             }
             Ok(Some((FromCell::Ended { exit, limit_hit, cpu }, _))) => {
                 let limit_hit = self.killed_for.or(limit_hit).or_else(|| self.group_limit(exit));
                 self.deadline = None;
                 self.ending = Some(Ending { exit, limit_hit, cpu, enforced_by: self.enforced_by });
-                if !self.to_the_last {
-                    self.tell();
+                if !self.report_after_exit {
+                    self.report_once();
                 }
                 true
             }
@@ -307,32 +313,32 @@ impl Job {
         }
     }
 
-    /// Tells the server how it ended, once. What could not be set up has not ended: it has failed.
-    fn tell(&mut self) {
+    /// Reports the result to the server, at most once. A failed set-up takes precedence over an exit status.
+    fn report_once(&mut self) {
         let event = match (self.failure.take(), self.ending.take()) {
             (Some(failure), _) => Event::Failed(failure),
             (None, Some(ending)) => Event::Ended(ending),
             (None, None) => return,
         };
-        if !self.told {
-            self.told = true;
-            // A server that does not listen any more needs no answer.
+        if !self.reported {
+            self.reported = true;
+            // Fails only if the server is gone.
             let _ = wire::send(&self.server, &event, &[]);
         }
     }
 
-    /// Tells the end when the cell is gone, whether it could tell anything or not.
-    fn conclude(&mut self) {
+    /// Reports the result after the exit of the cell, even if the cell reported none.
+    fn report_exit(&mut self) {
         let exit = Exit::Signal(libc::SIGKILL);
         let limit_hit = self.killed_for.or_else(|| self.group_limit(exit));
         let killed = Ending { exit, limit_hit, cpu: Duration::ZERO, enforced_by: self.enforced_by };
         self.ending.get_or_insert(killed);
-        self.tell();
+        self.report_once();
     }
 
-    /// The limit of the control group that a program which failed has run into.
+    /// Returns the limit of the control group that a failed program hit, if any.
     fn group_limit(&self, exit: Exit) -> Option<Limit> {
-        let hit = self.cell.group.as_ref().filter(|_| exit != Exit::Code(0))?.hit();
-        if hit.memory { Some(Limit::Memory) } else { hit.processes.then_some(Limit::Processes) }
+        let limits_hit = self.cell.group.as_ref().filter(|_| exit != Exit::Code(0))?.limits_hit();
+        if limits_hit.memory { Some(Limit::Memory) } else { limits_hit.processes.then_some(Limit::Processes) }
     }
 }

@@ -21,7 +21,7 @@ def _begin():
         text = rest.decode("utf-8", "replace")
         linecache.cache[name] = (len(text), None, text.splitlines(True), name)
         sys.excepthook = sys.__excepthook__
-        # The frames of this file are no part of what the script did.
+        # Hide the frames of this file.
         while trace and trace.tb_frame.f_code.co_filename == "<string>":
             trace = trace.tb_next
         traceback.print_exception(kind, error, trace)

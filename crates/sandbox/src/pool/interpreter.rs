@@ -1,4 +1,4 @@
-//! The interpreters that can wait, and how a script is handed to one.
+//! Interpreters, and the encoding of scripts for them.
 
 use std::{
     env,
@@ -11,17 +11,17 @@ use std::{
 
 use crate::{Error, Result, Stdin};
 
-/// Reads the script from the descriptor it is given and runs it as `python3 -c` would.
+/// Reads the script from descriptor 3 and runs it like `python3 -c`.
 const PYTHON: &str = include_str!("bootstrap.py");
 
-/// Reads the script to its end from the descriptor it is given, and runs it in the shell itself. The shell keeps what it
-/// closes for a group under the next number from ten on, which is its own: no program that the code starts has it.
+/// Reads the whole script from its descriptor and runs it in the shell itself. While the group runs, bash saves the
+/// closed descriptor 3 as number 10 with close-on-exec, so programs started by the script do not inherit it.
 const BASH: &str = "{ . /dev/fd/10; } 3<&-";
 
-/// Variables that only count when a program starts: for its loader, its C library or the interpreter itself.
-const AT_START: [&str; 8] =
+/// Variables that are read only at program start: by the loader, the C library or the interpreter.
+const STARTUP_VARIABLES: [&str; 8] =
     ["BASHOPTS", "BASH_ENV", "GLIBC_TUNABLES", "LANG", "LANGUAGE", "POSIXLY_CORRECT", "SHELLOPTS", "TZ"];
-const AT_START_PREFIXES: [&str; 4] = ["LC_", "LD_", "MALLOC_", "PYTHON"];
+const STARTUP_PREFIXES: [&str; 4] = ["LC_", "LD_", "MALLOC_", "PYTHON"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Language {
@@ -29,45 +29,44 @@ pub enum Language {
     Bash,
 }
 
-/// An interpreter, found once.
+/// An interpreter and the folders it needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interpreter {
     language: Language,
     program: PathBuf,
-    /// What must be mounted for it to run, beside the system.
+    /// Folders that must be mounted for it to run, in addition to the system.
     folders: Vec<PathBuf>,
 }
 
-/// What an interpreter is to run.
+/// A script with its arguments, variables and input.
 #[derive(Debug, Clone, Default)]
 pub struct Script {
     pub code: Vec<u8>,
     pub arguments: Vec<OsString>,
-    /// Set beside the variables of the place.
+    /// Added to the variables of the cell.
     pub env: Vec<(OsString, OsString)>,
     pub stdin: Stdin,
 }
 
 impl Script {
-    /// Takes out the variables that an interpreter which waits already would not heed.
-    pub(super) fn take_start_env(&mut self) -> Vec<(OsString, OsString)> {
-        let counts_at_start = |name: &OsStr| {
-            AT_START.iter().any(|other| name == *other)
-                || AT_START_PREFIXES.iter().any(|prefix| name.as_bytes().starts_with(prefix.as_bytes()))
+    /// Removes and returns the variables that an idle interpreter would ignore, because they are read at program start.
+    pub(super) fn take_startup_env(&mut self) -> Vec<(OsString, OsString)> {
+        let is_startup_variable = |name: &OsStr| {
+            STARTUP_VARIABLES.iter().any(|other| name == *other)
+                || STARTUP_PREFIXES.iter().any(|prefix| name.as_bytes().starts_with(prefix.as_bytes()))
         };
-        self.env.extract_if(.., |(name, _)| counts_at_start(name)).collect()
+        self.env.extract_if(.., |(name, _)| is_startup_variable(name)).collect()
     }
 }
 
 impl Interpreter {
-    /// An interpreter that is already to be found in the place, such as the one of a virtual environment that is
-    /// mounted there.
+    /// Returns an interpreter that exists in the cell, such as one of a mounted virtual environment.
     pub fn new(language: Language, program: impl Into<PathBuf>) -> Self {
         Self { language, program: program.into(), folders: Vec::new() }
     }
 
-    /// Finds the interpreter of the machine: the system's own, which every job sees, else the first in `PATH` that is a
-    /// program and not a script that looks for one, with the folder it was installed in.
+    /// Finds the machine's interpreter: the system's own, which every cell contains; otherwise the first in `PATH` that
+    /// is a real program and not a wrapper script, with the folder it is installed in.
     pub fn find(language: Language) -> Result<Self> {
         let name = match language {
             Language::Python => "python3",
@@ -103,14 +102,14 @@ impl Interpreter {
         vec![self.program.clone().into(), "-c".into(), code.into()]
     }
 
-    /// The script as the waiting interpreter reads it.
+    /// Encodes the script for an idle interpreter.
     pub(super) fn encode(&self, script: &Script) -> Result<Vec<u8>> {
         let strings = script.env.iter().flat_map(|(name, value)| [name, value]).chain(&script.arguments);
         if strings.clone().any(|string| string.as_bytes().contains(&0)) {
-            return Err(Error::Invalid("an argument or a variable has a NUL in it"));
+            return Err(Error::Invalid("an argument or a variable contains a NUL"));
         }
         if script.env.iter().any(|(name, _)| name.is_empty() || name.as_bytes().contains(&b'=')) {
-            return Err(Error::Invalid("the name of a variable is empty or has a '=' in it"));
+            return Err(Error::Invalid("the name of a variable is empty or contains '='"));
         }
         match self.language {
             Language::Python => Ok(python(script)),
@@ -119,7 +118,7 @@ impl Interpreter {
     }
 }
 
-/// The counts and strings that `bootstrap.py` takes apart, each ended by a NUL, then the code.
+/// Encodes counts and strings, each terminated by NUL, followed by the code. `bootstrap.py` decodes them.
 fn python(script: &Script) -> Vec<u8> {
     let mut encoded = Vec::new();
     let mut push = |bytes: &[u8]| {
@@ -134,8 +133,8 @@ fn python(script: &Script) -> Vec<u8> {
     encoded
 }
 
-/// The code; where there is something to set up, that and the code on one line, so that the numbers of the code's own
-/// lines stay right and a line that is wrong is shown by itself.
+/// Returns the code. If there is a set-up, it is put on the same line as the quoted code, so that line numbers stay
+/// right and error messages show only the faulty line.
 fn bash(script: &Script) -> Result<Vec<u8>> {
     if script.arguments.is_empty() && script.env.is_empty() {
         return Ok(script.code.clone());
@@ -164,7 +163,7 @@ fn quoted(string: &OsStr) -> Vec<u8> {
     for byte in string.as_bytes() {
         match byte {
             b'\'' => quoted.extend_from_slice(br"'\''"),
-            // All on one line.
+            // The result must stay on one line.
             b'\n' => quoted.extend_from_slice(br"'$'\n''"),
             byte => quoted.push(*byte),
         }
@@ -179,7 +178,7 @@ fn is_identifier(name: &OsStr) -> bool {
     bytes.first().is_some_and(|byte| !byte.is_ascii_digit()) && bytes.iter().all(is_part)
 }
 
-/// Where pyenv keeps its interpreters, the newest first; in `PATH` there is only a script that looks for one.
+/// Returns the folders of pyenv's interpreters, the newest first. In `PATH`, pyenv only has wrapper scripts.
 fn pyenv(language: Language) -> Vec<PathBuf> {
     let home = env::var_os("HOME").filter(|_| language == Language::Python);
     let versions = home.and_then(|home| fs::read_dir(Path::new(&home).join(".pyenv/versions")).ok());
@@ -190,7 +189,7 @@ fn pyenv(language: Language) -> Vec<PathBuf> {
     folders
 }
 
-/// The program behind all links, unless it is a script itself.
+/// Resolves links and returns the program, unless it is a script.
 fn real_program(path: &Path) -> Option<PathBuf> {
     let path = fs::canonicalize(path).ok()?;
     let mut magic = [0; 4];

@@ -8,13 +8,13 @@ fn script(code: &str) -> Script {
 }
 
 #[test]
-fn what_bash_gets_is_quoted() {
+fn bash_strings_are_quoted() {
     assert_eq!(quoted(OsStr::new("it's $HOME")), br"'it'\''s $HOME'");
     assert_eq!(quoted(OsStr::from_bytes(b"\xff\n")), b"'\xff'$'\\n'''");
 }
 
 #[test]
-fn only_what_is_set_up_stands_before_the_code() {
+fn set_up_precedes_the_code_only_if_needed() {
     let bash = Interpreter::new(Language::Bash, "/bin/bash");
     let encoded = bash.encode(&Script { arguments: vec!["a b".into()], ..script("echo $1\n") }).unwrap();
     assert_eq!(encoded, br"set -- 'a b'; eval 'echo $1'$'\n'''");
@@ -22,14 +22,14 @@ fn only_what_is_set_up_stands_before_the_code() {
 }
 
 #[test]
-fn a_name_that_is_no_name_is_refused_and_not_run() {
+fn invalid_variable_names_are_not_executed_by_bash() {
     let bash = Interpreter::new(Language::Bash, "/bin/bash");
     let hostile = Script { env: vec![("a;reboot".into(), "".into())], ..script("true") };
     assert!(matches!(bash.encode(&hostile), Err(Error::Invalid(_))));
 }
 
 #[test]
-fn a_variable_without_a_proper_name_is_refused_for_every_language() {
+fn invalid_variable_names_are_refused_for_every_language() {
     for language in [Language::Python, Language::Bash] {
         for name in ["", "A=B", "="] {
             let script = Script { env: vec![(name.into(), "c".into())], ..script("") };
@@ -40,14 +40,14 @@ fn a_variable_without_a_proper_name_is_refused_for_every_language() {
 }
 
 #[test]
-fn a_nul_cannot_smuggle_a_string_in() {
+fn arguments_with_nul_are_refused() {
     let python = Interpreter::new(Language::Python, "/usr/bin/python3");
     let hostile = Script { arguments: vec!["a\0b".into()], ..script("pass") };
     assert!(matches!(python.encode(&hostile), Err(Error::Invalid(_))));
 }
 
 #[test]
-fn python_is_found_and_is_no_script() {
+fn a_real_python_program_is_found() {
     let python = Interpreter::find(Language::Python).unwrap();
     assert!(python.program().is_absolute());
     assert!(python.folders().is_empty() || !python.program().starts_with("/usr"));

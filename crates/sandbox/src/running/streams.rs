@@ -10,15 +10,15 @@ use tokio::{
 
 use crate::Result;
 
-/// What is surely taken by a pipe at once.
+/// Pipe writes up to this size never block on an empty pipe.
 const PIPE_BYTES: usize = 4096;
 
-/// The standard input of a job. Dropping it ends the input.
+/// The standard input of a job. Dropping it closes the input.
 #[derive(Debug)]
 pub struct Input(pub(super) Sender);
 
 impl Input {
-    /// Waits until the job has room for all of it.
+    /// Writes all bytes, waiting while the pipe is full.
     pub async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.0.write_all(bytes).await
     }
@@ -33,7 +33,7 @@ pub(crate) struct Streams {
 }
 
 impl Streams {
-    /// Makes the streams, and gives the ends that belong to the job.
+    /// Creates the pipes, and returns the job's ends as well.
     pub(crate) fn open(script: bool) -> Result<(Self, Vec<OwnedFd>)> {
         let pipe = || rustix::pipe::pipe_with(PipeFlags::CLOEXEC);
         let ((in_reads, stdin), (stdout, out_writes), (stderr, err_writes)) = (pipe()?, pipe()?, pipe()?);
@@ -48,27 +48,27 @@ impl Streams {
     }
 }
 
-/// Waits until a pipe can be read from; for ever where there is none.
+/// Waits until a pipe is readable. Never returns if there is no pipe.
 pub(super) async fn readable(pipe: Option<&Receiver>) {
     let Some(pipe) = pipe else { return std::future::pending().await };
-    // A failure shows again when the pipe is read from.
+    // The following read reports the error.
     let _ = pipe.readable().await;
 }
 
-/// Writes all bytes and closes the pipe: at once if they surely fit, else while the job reads.
-pub(super) fn pour(pipe: Option<Sender>, bytes: Vec<u8>) -> Result<()> {
+/// Writes all bytes and closes the pipe. Small inputs are written directly, larger ones by a task.
+pub(super) fn write_and_close(pipe: Option<Sender>, bytes: Vec<u8>) -> Result<()> {
     let Some(mut pipe) = pipe else { return Ok(()) };
     if bytes.len() <= PIPE_BYTES {
-        // Past tokio, which does not know yet that a new pipe can be written to.
+        // Writes without tokio, which does not know yet that a new pipe is writable.
         match rustix::io::write(&pipe, &bytes) {
-            // With nobody left to read, the job is gone and needs no input.
+            // Nobody reads: the job has ended and needs no input.
             Ok(_) | Err(Errno::PIPE) => return Ok(()),
             Err(Errno::AGAIN | Errno::INTR) => {}
             Err(errno) => return Err(errno.into()),
         }
     }
     tokio::spawn(async move {
-        // A job that stops reading has what it wanted.
+        // A job may stop reading early.
         let _ = pipe.write_all(&bytes).await;
     });
     Ok(())

@@ -1,187 +1,187 @@
-//! Programs that take what the kernel gives to a user of the host, and not to a job.
+//! Programs that exhaust resources which the kernel limits per user.
 
 use std::{fs, os::unix::fs::MetadataExt, time::Duration};
 
 use toolrest_sandbox::{Exit, Job, Limit, Limits, Report};
 
-use crate::scene::{PYTHON, Scene, is_root, limits, mark, options, program_named, user_of};
+use crate::fixture::{Fixture, PYTHON, is_root, limits, marker, options, program_named, user_of};
 
 const MEMORY_BYTES: u64 = 128 << 20;
 
 /// Runs Python with little memory and many descriptors.
-async fn run(scene: &Scene, code: &str) -> Report {
+async fn run(fixture: &Fixture, code: &str) -> Report {
     let limits = Limits { memory_bytes: MEMORY_BYTES, open_files: 1024, ..limits() };
-    scene.python_in(scene.place().limits(limits), code).await
+    fixture.python_in(fixture.spec().limits(limits), code).await
 }
 
-fn out_of_memory(report: &Report) {
+fn assert_memory_limit(report: &Report) {
     let (out, err) = (report.stdout.text(), report.stderr.text());
     assert_eq!(report.limit_hit, Some(Limit::Memory), "{:?} after {:?}: {out} {err}", report.exit, report.duration);
 }
 
 #[tokio::test]
-async fn a_job_has_a_small_part_of_what_inotify_allows() {
+async fn inotify_is_limited_per_job() {
     let code = "n = 0\nwhile n < 200 and libc.inotify_init1(0) >= 0: n += 1\nprint(n, errno.errorcode[ctypes.get_errno()])\n\
                 n, e = 0, None\nfor folder, _, files in os.walk('/usr'):\n    for name in [folder] + [os.path.join(folder, f) for f in files]:\n        \
                 if libc.inotify_add_watch(4, os.fsencode(name), 0x2000002) < 0:\n            \
                 e = ctypes.get_errno()\n            if e == errno.ENOSPC: break\n        else: n += 1\n    \
                 if n > 20000 or e == errno.ENOSPC: break\nprint(n <= 16384)";
-    assert_eq!(Scene::new().told(code).await, "8 EMFILE\nTrue");
+    assert_eq!(Fixture::new().python_output(code).await, "8 EMFILE\nTrue");
 }
 
 #[tokio::test]
-async fn jobs_leave_root_what_inotify_allows() {
+async fn jobs_do_not_exhaust_the_inotify_quota_of_root() {
     if !is_root() {
         // Without root, jobs run as the server's own user.
         return;
     }
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     let code = "import ctypes, time\nlibc = ctypes.CDLL(None)\nwhile libc.inotify_init1(0) >= 0: pass\nprint('full', flush=True); time.sleep(100)";
     let mut all = Vec::new();
     for _ in 0..20 {
-        let mut running = scene.sandbox.spawn(Job::new(scene.place(), [PYTHON, "-c", code])).await.unwrap();
+        let mut running = fixture.sandbox.spawn(Job::new(fixture.spec(), [PYTHON, "-c", code])).await.unwrap();
         assert_eq!(running.next().await.unwrap().bytes, b"full\n");
         all.push(running);
     }
     rustix::fs::inotify::init(rustix::fs::inotify::CreateFlags::CLOEXEC).unwrap();
-    // Nor do they take it from each other: each has another user of the host.
+    // Jobs do not share the quota with each other either: each has its own host user.
     let code = "print(sum(libc.inotify_init1(0) >= 0 for _ in range(20)))";
-    assert_eq!(scene.told(code).await, "8");
+    assert_eq!(fixture.python_output(code).await, "8");
 }
 
 #[tokio::test]
-async fn jobs_at_once_run_as_different_users_of_the_host() {
+async fn concurrent_jobs_run_as_different_host_users() {
     if !is_root() {
         return;
     }
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     let mut running = Vec::new();
     let mut users = std::collections::BTreeSet::new();
     for number in 0..4 {
-        let name = mark(&format!("user-{number}"));
+        let name = marker(&format!("user-{number}"));
         let code = format!("echo x > file-{number}; exec -a {name} sleep 100");
-        running.push(scene.sandbox.spawn(Job::new(scene.place(), ["bash", "-c", &code])).await.unwrap());
+        running.push(fixture.sandbox.spawn(Job::new(fixture.spec(), ["bash", "-c", &code])).await.unwrap());
         users.insert(user_of(program_named(&name).await));
-        // What it writes belongs to the owner of the folder all the same.
-        assert_eq!(fs::metadata(scene.folder().join(format!("file-{number}"))).unwrap().uid(), 0);
+        // Files still belong to the owner of the folder.
+        assert_eq!(fs::metadata(fixture.folder().join(format!("file-{number}"))).unwrap().uid(), 0);
     }
     assert_eq!(users.len(), 4);
     assert!(users.iter().all(|user| *user >= options().host_id), "{users:?}");
 }
 
 #[tokio::test]
-async fn epoll_watches_have_a_limit() {
+async fn epoll_watches_are_limited() {
     let code = "import select, time\nfiles = [os.eventfd(0) for _ in range(500)]\npolls = []\nfor _ in range(400):\n    \
                 p = select.epoll(); polls.append(p)\n    for f in files: p.register(f)\ntime.sleep(10)";
-    out_of_memory(&run(&Scene::new(), code).await);
+    assert_memory_limit(&run(&Fixture::new(), code).await);
 }
 
 #[tokio::test]
-async fn locks_on_files_have_a_limit() {
+async fn file_locks_are_limited() {
     let code = "import fcntl, time\nfiles = [open(f'f{i}', 'w') for i in range(20)]\nfor i in range(2500):\n    \
                 for f in files: fcntl.lockf(f, fcntl.LOCK_EX, 1, 2 * i)\ntime.sleep(10)";
-    out_of_memory(&run(&Scene::new(), code).await);
+    assert_memory_limit(&run(&Fixture::new(), code).await);
 }
 
 #[tokio::test]
-async fn locks_on_whatever_can_be_opened_have_a_limit() {
+async fn locks_on_folders_and_pipes_are_limited() {
     for open in ["os.mkdir(f'd{i}') or os.open(f'd{i}', os.O_RDONLY)", "os.pipe()[0]"] {
         let code = format!(
             "import fcntl, time\nfiles = [{open} for i in range(20)]\nfor i in range(2500):\n    \
              for f in files: fcntl.lockf(f, fcntl.LOCK_SH, 1, 2 * i)\ntime.sleep(10)"
         );
-        out_of_memory(&run(&Scene::new(), &code).await);
+        assert_memory_limit(&run(&Fixture::new(), &code).await);
     }
 }
 
 #[tokio::test]
-async fn epoll_instances_that_wait_in_sockets_count() {
+async fn epoll_instances_in_flight_count() {
     let code = "import select, time\nfiles = [os.eventfd(0) for _ in range(500)]\na, b = socket.socketpair()\nfor _ in range(COUNT):\n    \
                 p = select.epoll()\n    for f in files: p.register(f)\n    socket.send_fds(a, [b'x'], [p.fileno()]); p.close()\n\
                 time.sleep(1.5); print('ok')";
-    out_of_memory(&run(&Scene::new(), &code.replace("COUNT", "100")).await);
-    let report = run(&Scene::new(), &code.replace("COUNT", "20")).await;
+    assert_memory_limit(&run(&Fixture::new(), &code.replace("COUNT", "100")).await);
+    let report = run(&Fixture::new(), &code.replace("COUNT", "20")).await;
     assert_eq!(report.stdout.text(), "ok\n", "{report:?}");
 }
 
 #[tokio::test]
-async fn a_job_has_a_limited_number_of_sockets() {
+async fn sockets_are_limited() {
     let code = "import time\nos.fork()\nheld = [socket.socket() for _ in range(600)]\ntime.sleep(5)";
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     let limits = Limits { memory_bytes: 2 << 30, open_files: 1024, ..limits() };
-    out_of_memory(&scene.python_in(scene.place().limits(limits), code).await);
+    assert_memory_limit(&fixture.python_in(fixture.spec().limits(limits), code).await);
 }
 
 #[tokio::test]
-async fn locks_that_outlive_the_process_that_took_them_count() {
-    // A process that shares its descriptors with another one, and ends.
+async fn locks_that_outlive_their_process_count() {
+    // A process that shares its descriptors with another one, and exits.
     let code = "#define _GNU_SOURCE\n#include <sched.h>\n#include <fcntl.h>\n#include <unistd.h>\n#include <stdlib.h>\n#include <signal.h>\n#include <sys/wait.h>\n\
                 static int d[20];\nstatic int f(void *x) { for (int i = 0; i < 2500; i++) for (int j = 0; j < 20; j++) { \
                 struct flock l = { .l_type = F_WRLCK, .l_start = 2 * i, .l_len = 1 }; fcntl(d[j], F_SETLK, &l); } _exit(0); }\n\
                 int main(void) { for (int j = 0; j < 20; j++) { char n[] = {'f', 'a' + j, 0}; d[j] = open(n, O_CREAT|O_RDWR, 0600); } \
                 clone(f, (char *)malloc(1 << 20) + (1 << 20), CLONE_FILES | CLONE_VM | SIGCHLD, 0); wait(0); sleep(10); }";
-    let scene = Scene::new();
-    fs::write(scene.folder().join("m.c"), code).unwrap();
-    out_of_memory(&scene.bash("gcc -w m.c -o m && exec ./m").await);
+    let fixture = Fixture::new();
+    fs::write(fixture.folder().join("m.c"), code).unwrap();
+    assert_memory_limit(&fixture.bash("gcc -w m.c -o m && exec ./m").await);
 }
 
 #[tokio::test]
-async fn what_waits_in_sockets_counts_as_memory() {
+async fn unread_socket_data_counts_as_memory() {
     let code = "import time\npairs = []\nfor _ in range(3):\n    if os.fork() == 0: break\n\
                 for _ in range(450):\n    a, b = socket.socketpair(); a.setblocking(False); b.setblocking(False); pairs.append((a, b))\n    \
                 for s in (a, b):\n        try:\n            while True: s.send(bytes(1 << 16))\n        except BlockingIOError: pass\ntime.sleep(10)";
-    out_of_memory(&run(&Scene::new(), code).await);
+    assert_memory_limit(&run(&Fixture::new(), code).await);
 }
 
 #[tokio::test]
-async fn what_waits_in_sockets_counts_after_their_senders_have_gone() {
+async fn unread_socket_data_of_closed_senders_counts_as_memory() {
     let code = "import time\nreceivers = []\nfor i in range(400):\n    r = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); r.bind(f'\\0{i}'); receivers.append(r)\n    \
                 try:\n        while True:\n            s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); s.setblocking(False)\n            \
                 s.sendto(bytes(100 << 10), f'\\0{i}'); s.close()\n    except BlockingIOError: pass\ntime.sleep(10)";
-    let report = run(&Scene::new(), code).await;
-    // A control group can also refuse to take more.
+    let report = run(&Fixture::new(), code).await;
+    // A control group can also make the send fail.
     if !(is_root() && report.stderr.text().contains("No buffer space available")) {
-        out_of_memory(&report);
+        assert_memory_limit(&report);
     }
 }
 
 #[tokio::test]
-async fn what_waits_in_connections_has_a_limit() {
+async fn unread_tcp_data_is_limited() {
     let code = "import time\nl = socket.socket(); l.bind(('127.0.0.1', 0)); l.listen(100); held, sent = [l], 0\n\
                 for _ in range(450):\n    a = socket.create_connection(l.getsockname()); b, _ = l.accept(); held += [a, b]\n    \
                 for s in (a, b):\n        s.setblocking(False)\n        try:\n            while True: sent += s.send(bytes(1 << 16))\n        except BlockingIOError: pass\n\
                 time.sleep(1); print(sent)";
-    let report = run(&Scene::new(), code).await;
+    let report = run(&Fixture::new(), code).await;
     if report.exit == Exit::Code(0) {
-        // The kernel has held the senders up, within the limit of the control group.
+        // The kernel blocked the senders within the limit of the control group.
         assert!(is_root());
         let sent: u64 = report.stdout.text().trim().parse().unwrap();
         assert!(sent < 2 * MEMORY_BYTES, "{sent}");
     } else {
-        out_of_memory(&report);
+        assert_memory_limit(&report);
     }
 }
 
 #[tokio::test]
-async fn what_waits_in_pipes_counts_as_memory() {
+async fn unread_pipe_data_counts_as_memory() {
     let code = "import time\nfor _ in range(7):\n    if os.fork() == 0: break\n\
                 pipes = [os.pipe() for _ in range(480)]\nfor r, w in pipes:\n    os.set_blocking(w, False)\n    \
                 try:\n        while True: os.write(w, bytes(1 << 12))\n    except BlockingIOError: pass\ntime.sleep(3)";
-    let report = run(&Scene::new(), code).await;
-    // A control group counts what is in them, and not what they can hold.
+    let report = run(&Fixture::new(), code).await;
+    // A control group counts the content of pipes, not their capacity.
     if !is_root() || report.limit_hit.is_some() {
-        out_of_memory(&report);
+        assert_memory_limit(&report);
     }
 }
 
 #[tokio::test]
-async fn an_ordinary_number_of_sockets_and_pipes_ends_nothing() {
+async fn an_ordinary_number_of_sockets_and_pipes_is_allowed() {
     let code = "import time, select\nl = socket.socket(); l.bind(('127.0.0.1', 0)); l.listen(100)\n\
                 held = [(socket.create_connection(l.getsockname()), l.accept()) for _ in range(40)]\n\
                 pipes = [os.pipe() for _ in range(50)]; p = select.epoll()\nfor r, w in pipes: p.register(r)\n\
                 time.sleep(1.5); print('ok')";
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     let limits = Limits { wall: Duration::from_secs(10), ..limits() };
-    let report = scene.python_in(scene.place().limits(limits), code).await;
+    let report = fixture.python_in(fixture.spec().limits(limits), code).await;
     assert_eq!(report.stdout.text(), "ok\n", "{report:?}");
 }

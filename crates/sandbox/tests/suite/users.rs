@@ -1,21 +1,21 @@
-//! The same cases as an ordinary user.
+//! Runs the whole suite as an ordinary user.
 
 use std::{env, fs, os::unix::fs::PermissionsExt, path::Path, process::Command};
 
 use tempfile::TempDir;
 
-use crate::scene::{is_root, options};
+use crate::fixture::{is_root, options};
 
 const NOBODY: &str = "65534";
 
-/// Where the tests run as root, this runs all of them again as a user without any privilege.
+/// If the tests run as root, runs all of them again as a user without privileges.
 #[test]
-fn every_case_holds_for_an_ordinary_user_too() {
+fn all_tests_pass_as_an_ordinary_user() {
     if !is_root() {
-        // This run is the one by an ordinary user; what it shows, the other tests show.
+        // This process is the run by an ordinary user.
         return;
     }
-    // Where anybody may execute them: the build folder can be private.
+    // Copied to a folder that every user can read: the build folder may be private.
     let home = TempDir::new().unwrap();
     fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let copy = |from: &Path, name: &str| {
@@ -37,7 +37,10 @@ fn every_case_holds_for_an_ordinary_user_too() {
         .current_dir("/")
         .output()
         .unwrap();
-    let told = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{told}\n{}", String::from_utf8_lossy(&output.stderr));
-    assert!(told.contains(" 0 filtered out") && told.contains(" 0 ignored"), "all of them ran:\n{told}");
+    let suite_output = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{suite_output}\n{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        suite_output.contains(" 0 filtered out") && suite_output.contains(" 0 ignored"),
+        "not all tests ran:\n{suite_output}"
+    );
 }

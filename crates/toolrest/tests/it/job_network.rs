@@ -6,7 +6,7 @@ use tokio::{
     net::TcpListener,
 };
 use toolrest_ops::outside::{AllowList, Outside, proxy};
-use toolrest_sandbox::{Job, Network, Options, Place, Sandbox, Source, Stdin};
+use toolrest_sandbox::{Job, Network, Options, CellSpec, Sandbox, Source, Stdin};
 
 use crate::command::BINARY;
 use crate::on::{On, text_at};
@@ -18,7 +18,7 @@ const PORT: u16 = 3128;
 async fn told(allowed: &[&str], code: &str) -> String {
     let sandbox = Sandbox::start(Options { program: BINARY.into(), ..Options::default() }).unwrap();
     let home = tempfile::tempdir().unwrap();
-    let mut place = Place::new(Source::open(home.path()).unwrap(), "/workspace");
+    let mut place = CellSpec::new(Source::open(home.path()).unwrap(), "/workspace");
     place.network = Network::Listener { port: PORT };
     for (name, value) in proxy::environment(PORT) {
         place = place.env(name, value);

@@ -7,7 +7,7 @@ use std::{
 };
 
 use toolrest::python;
-use toolrest_sandbox::{Access, Job, Mount, Options, Place, Report, Sandbox, Source, Stdin};
+use toolrest_sandbox::{Access, Job, Mount, Options, CellSpec, Report, Sandbox, Source, Stdin};
 
 use crate::command::{BINARY, stderr, stdout, toolrest};
 
@@ -31,7 +31,7 @@ async fn run(code: &str) -> (Report, tempfile::TempDir) {
         access: Access::ReadOnly,
         frozen: Vec::new(),
     };
-    let place = Place::new(Source::open(home.path()).unwrap(), "/workspace").mount(mount);
+    let place = CellSpec::new(Source::open(home.path()).unwrap(), "/workspace").mount(mount);
     let job = Job::new(place, [interpreter.as_os_str(), "-".as_ref()]).stdin(Stdin::Bytes(code.into()));
     let report = sandbox.spawn(job).await.unwrap().wait().await.unwrap();
     (report, home)

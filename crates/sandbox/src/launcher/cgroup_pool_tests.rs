@@ -1,6 +1,6 @@
 use std::{fs, path::PathBuf};
 
-use super::{Base, Groups, first, second};
+use super::{CgroupPool, LauncherGroup, v1, v2};
 use crate::Limits;
 
 const MOUNTS: &str = "\
@@ -15,54 +15,54 @@ const OWN: &str = "\
 ";
 
 #[test]
-fn the_group_of_a_controller_is_found_beneath_its_mount() {
+fn the_group_of_a_controller_is_found_below_its_mount() {
     let memory = PathBuf::from("/sys/fs/cgroup/memory/system.slice/toolrest.service");
-    assert_eq!(first(MOUNTS, OWN, "memory"), Some(memory));
-    assert_eq!(first(MOUNTS, OWN, "cpu"), None);
+    assert_eq!(v1(MOUNTS, OWN, "memory"), Some(memory));
+    assert_eq!(v1(MOUNTS, OWN, "cpu"), None);
 }
 
 #[test]
-fn a_group_is_found_beneath_a_mount_that_shows_a_part_only() {
-    assert_eq!(first(MOUNTS, OWN, "pids"), Some(PathBuf::from("/sys/fs/cgroup/pids/server")));
+fn a_group_is_found_below_a_partial_mount() {
+    assert_eq!(v1(MOUNTS, OWN, "pids"), Some(PathBuf::from("/sys/fs/cgroup/pids/server")));
 }
 
 #[test]
 fn the_group_of_version_two_is_found() {
     let own = PathBuf::from("/sys/fs/cgroup/unified/system.slice/toolrest.service");
-    assert_eq!(second(MOUNTS, OWN).first(), Some(&own));
+    assert_eq!(v2(MOUNTS, OWN).first(), Some(&own));
 }
 
 #[test]
-fn a_group_that_is_used_again_limits_nothing_before_its_next_job() {
-    // Only who may make groups can see what becomes of them.
-    let Some(mut groups) = Groups::find(None) else { return };
+fn a_reused_group_has_no_limits_before_its_next_job() {
+    // Without permission to create groups there is nothing to test.
+    let Some(mut groups) = CgroupPool::find(None) else { return };
     let limits = |folders: &[PathBuf]| {
         let files = ["memory.limit_in_bytes", "memory.memsw.limit_in_bytes", "memory.max", "pids.max"];
         let paths = folders.iter().flat_map(|folder| files.map(|file| folder.join(file)));
         paths.filter_map(|path| fs::read_to_string(path).ok()).collect::<Vec<_>>()
     };
     let mut group = groups.take().unwrap();
-    let before = limits(&group.folders);
-    group.limit(&Limits { memory_bytes: Limits::LEAST_MEMORY_BYTES, ..Limits::default() }).unwrap();
-    assert_ne!(limits(&group.folders), before);
+    let hits_before = limits(&group.folders);
+    group.limit(&Limits { memory_bytes: Limits::MIN_MEMORY_BYTES, ..Limits::default() }).unwrap();
+    assert_ne!(limits(&group.folders), hits_before);
     let folders = group.folders.clone();
-    groups.give_back(group);
+    groups.release(group);
     let again = groups.take().unwrap();
-    assert_eq!((&again.folders, limits(&again.folders)), (&folders, before));
-    groups.give_back(again);
+    assert_eq!((&again.folders, limits(&again.folders)), (&folders, hits_before));
+    groups.release(again);
 }
 
 #[test]
-fn what_a_dead_launcher_has_left_is_swept_and_what_a_living_one_has_is_not() {
+fn folders_of_dead_launchers_are_removed_and_those_of_live_ones_kept() {
     let parent = tempfile::tempdir().unwrap();
     let [dead, strange, short] = ["toolrest-1-0", "toolrest-a-b", "toolrest-1"].map(|name| parent.path().join(name));
     for folder in [&dead, &strange, &short] {
         fs::create_dir_all(folder.join("job-1")).unwrap();
     }
-    let living = Base::make(parent.path()).unwrap();
+    let living = LauncherGroup::create(parent.path()).unwrap();
     assert!(!dead.exists() && strange.exists() && short.exists());
-    // The same process holds it, by another descriptor.
-    let other = Base::make(parent.path()).unwrap();
+    // The lock is held by this process, through another descriptor.
+    let other = LauncherGroup::create(parent.path()).unwrap();
     assert!(living.path.exists() && other.path != living.path);
     let path = living.path.clone();
     drop(living);

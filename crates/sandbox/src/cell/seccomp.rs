@@ -1,8 +1,8 @@
-//! The system calls that a program may make.
+//! The seccomp filters of a program.
 //!
-//! Several filters, of which the kernel takes the strictest answer. The first one looks at the call only: it knows those
-//! that programs need and answers `ENOSYS` to those it does not know, so that programs fall back to an older call. The
-//! others look at the arguments of those few that are refused with some; there is one for each answer.
+//! There are several filters; the kernel applies the strictest result. The first one checks only the number of the
+//! call: it allows what programs need and answers `ENOSYS` to unknown calls, so that programs fall back to older ones.
+//! The others check arguments; there is one filter per errno.
 
 mod arguments;
 mod calls;
@@ -21,8 +21,8 @@ pub(super) struct Filters {
     last: BpfProgram,
 }
 
-/// Calls that only the set-up of a job makes. A Landlock rule keeps a file from being freed that has no name any more,
-/// and no process shows it: a program could hide files of any size.
+/// System calls that only the set-up of a job uses. A Landlock rule keeps a deleted file alive without any process
+/// showing it, so a program could hide files of any size.
 const SET_UP: [c_long; 3] =
     [libc::SYS_landlock_create_ruleset, libc::SYS_landlock_add_rule, libc::SYS_landlock_restrict_self];
 
@@ -40,12 +40,12 @@ impl Filters {
         Ok(Self { first, last: tree::compile(refused, Answer::Allow) })
     }
 
-    /// Filters everything but what the rest of the set-up needs.
+    /// Installs all filters except the one that would block the rest of the set-up.
     pub(super) fn install(&self) -> Result<(), Errno> {
         self.first.iter().try_for_each(install)
     }
 
-    /// Filters what the set-up has needed, once it is done.
+    /// Installs the filter that blocks the calls of the set-up.
     pub(super) fn install_last(&self) -> Result<(), Errno> {
         install(&self.last)
     }
@@ -56,5 +56,5 @@ fn install(filter: &BpfProgram) -> Result<(), Errno> {
 }
 
 #[cfg(test)]
-#[path = "filter_tests.rs"]
-mod filter_tests;
+#[path = "seccomp_tests.rs"]
+mod seccomp_tests;

@@ -1,22 +1,22 @@
-//! A filter that finds the answer to a call in a few steps.
+//! A seccomp filter as a binary search tree.
 //!
-//! A chain of comparisons, one for each call, would be walked through by the kernel for every call there is each time
-//! it is installed, which costs as much as the whole rest of setting a job up.
+//! A linear chain of comparisons would be slow to install: the kernel evaluates a filter for every system call number
+//! at installation. That would take as long as all other steps of the set-up together.
 
 use libc::c_long;
 use rustix::io::Errno;
 use seccompiler::{BpfProgram, sock_filter};
 
-/// What the kernel does about a call.
+/// The result of the filter for a system call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answer {
     Allow,
     Fail(Errno),
-    /// For calls of another architecture, whose numbers mean something else.
+    /// For other architectures, whose numbers have other meanings.
     Kill,
 }
 
-/// Where the number of the call and the architecture stand in what a filter is given.
+/// Offsets of the call number and the architecture in the filter's input.
 const NUMBER: u32 = 0;
 const ARCHITECTURE: u32 = 4;
 
@@ -36,14 +36,14 @@ const fn code(bits: u32) -> u16 {
     bits as u16
 }
 
-/// Calls from a number up to the next one, with one answer.
+/// Call numbers from `first` up to the next range, with one answer.
 #[derive(Debug, Clone, Copy)]
 struct Range {
     first: u32,
     answer: Answer,
 }
 
-/// Compiles the answers to calls, and the answer to all others.
+/// Compiles a filter from the answers per call and the answer for all other calls.
 pub(super) fn compile(answers: impl Iterator<Item = (c_long, Answer)>, otherwise: Answer) -> BpfProgram {
     let mut program = vec![
         instruction(LOAD, 0, 0, ARCHITECTURE),
@@ -55,7 +55,7 @@ pub(super) fn compile(answers: impl Iterator<Item = (c_long, Answer)>, otherwise
     program
 }
 
-/// Puts neighbours with the same answer together, from zero on.
+/// Merges neighbouring calls with the same answer, starting at 0.
 fn ranges(answers: impl Iterator<Item = (c_long, Answer)>, otherwise: Answer) -> Vec<Range> {
     let mut answers: Vec<(u32, Answer)> =
         answers.filter_map(|(call, answer)| Some((u32::try_from(call).ok()?, answer))).collect();
@@ -87,7 +87,7 @@ fn branch(ranges: &[Range]) -> Vec<sock_filter> {
     let mut code = if let Ok(skipped) = u8::try_from(lower.len()) {
         vec![instruction(AT_LEAST, skipped, 0, first)]
     } else {
-        // Too far for a condition, which leads to a jump then.
+        // Too far for a conditional jump, so an unconditional one follows.
         let skipped = u32::try_from(lower.len()).unwrap_or(u32::MAX);
         vec![instruction(AT_LEAST, 0, 1, first), instruction(JUMP, 0, 0, skipped)]
     };

@@ -1,4 +1,4 @@
-//! The control group of one job at a time.
+//! A control group, used by one job at a time.
 
 use std::{
     fs, io,
@@ -15,24 +15,25 @@ use rustix::{
 
 use crate::{Enforcer, Limits};
 
-/// How often it is tried to remove a group in which a process has just ended.
+/// How often the removal of a group is tried. A group stays busy shortly after its last process has ended.
 const REMOVALS_TRIED: u32 = 100;
 
-/// The part of its memory that a job may have in the buffers of TCP sockets, where they are counted apart.
+/// TCP buffers may take one part in this many of the memory limit, where the kernel counts them separately.
 const TCP_SHARE: u64 = 8;
 
-/// A group of our own making.
+/// A control group created by this launcher.
 #[derive(Debug)]
-pub(super) struct Group {
-    /// One folder in version 2; in version 1 one for memory and one, if there is one, for processes.
+pub(super) struct Cgroup {
+    /// Version 2: one folder. Version 1: the folder of the memory controller and, if available, that of the pids
+    /// controller.
     pub(super) folders: Vec<PathBuf>,
     pub(super) version: Version,
-    /// How often the limits had been hit before the job, since groups are used again.
-    before: Hits,
-    /// What a process enters by.
-    doors: Vec<OwnedFd>,
-    /// Rings when the memory has run out, in version 1, which would kill one process only.
-    alarm: Option<OwnedFd>,
+    /// The counters before the job, because groups are reused.
+    hits_before: Hits,
+    /// The open `cgroup.procs` files.
+    procs_files: Vec<OwnedFd>,
+    /// Signals an out-of-memory event. Version 1 only, which would kill just one process.
+    oom_event: Option<OwnedFd>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +42,7 @@ pub(super) enum Version {
     Two,
 }
 
-/// How often a limit was hit.
+/// Counters of limit hits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Hits {
     memory: u64,
@@ -50,17 +51,23 @@ struct Hits {
 
 /// Which limits a job has hit.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Hit {
+pub(super) struct LimitsHit {
     pub(super) memory: bool,
     pub(super) processes: bool,
 }
 
-impl Group {
-    pub(super) fn make(folders: Vec<PathBuf>, version: Version) -> io::Result<Self> {
-        let mut group = Self { folders: Vec::new(), version, before: Hits::default(), doors: Vec::new(), alarm: None };
+impl Cgroup {
+    pub(super) fn create(folders: Vec<PathBuf>, version: Version) -> io::Result<Self> {
+        let mut group = Self {
+            folders: Vec::new(),
+            version,
+            hits_before: Hits::default(),
+            procs_files: Vec::new(),
+            oom_event: None,
+        };
         let made = folders.into_iter().try_for_each(|folder| group.add(folder));
         let made = made.and_then(|()| {
-            group.alarm = (version == Version::One).then(|| alarm(&group.folders[0])).transpose()?;
+            group.oom_event = (version == Version::One).then(|| oom_event(&group.folders[0])).transpose()?;
             Ok(())
         });
         if let Err(error) = made {
@@ -74,31 +81,31 @@ impl Group {
         fs::create_dir(&folder)?;
         let procs = folder.join("cgroup.procs");
         self.folders.push(folder);
-        self.doors.push(fs::OpenOptions::new().write(true).open(procs)?.into());
+        self.procs_files.push(fs::OpenOptions::new().write(true).open(procs)?.into());
         Ok(())
     }
 
-    /// The files that a process which writes a nought to them enters by: it waits for the kernel then, and not the
-    /// launcher.
-    pub(super) fn doors(&self) -> &[OwnedFd] {
-        &self.doors
+    /// Returns the `cgroup.procs` files. A process joins by writing 0 to them. The cell does that itself, so that the
+    /// launcher does not wait for the kernel.
+    pub(super) fn procs_files(&self) -> &[OwnedFd] {
+        &self.procs_files
     }
 
-    pub(super) fn alarm(&self) -> Option<&OwnedFd> {
-        self.alarm.as_ref()
+    pub(super) fn oom_event(&self) -> Option<&OwnedFd> {
+        self.oom_event.as_ref()
     }
 
-    /// Sets the limits of a job before it begins.
+    /// Sets the limits of a job before it starts.
     pub(super) fn limit(&mut self, limits: &Limits) -> Result<(), Errno> {
         let memory = limits.memory_bytes.to_string();
         match self.version {
             Version::One => {
-                // Memory and swap together may never be less than memory alone, so that the order depends.
+                // The limit of memory and swap must not be below the memory limit, so it is removed first and set last.
                 let swap = self.folders[0].join("memory.memsw.limit_in_bytes");
                 let _ = write(swap.clone(), "-1");
                 write(self.folders[0].join("memory.limit_in_bytes"), &memory)?;
                 let _ = write(swap, &memory);
-                // The buffers of TCP sockets are counted apart in version 1, and come out of what the whole host has.
+                // Version 1 counts TCP buffers separately; they use the host's TCP memory.
                 let tcp = (limits.memory_bytes / TCP_SHARE).to_string();
                 let _ = write(self.folders[0].join("memory.kmem.tcp.limit_in_bytes"), &tcp);
             }
@@ -108,19 +115,19 @@ impl Group {
                 let _ = write(self.folders[0].join("memory.oom.group"), "1");
             }
         }
-        if let Some(folder) = self.counting() {
+        if let Some(folder) = self.pids_folder() {
             write(folder.join("pids.max"), &limits.processes.to_string())?;
         }
-        self.before = self.hits();
-        if let Some(alarm) = &self.alarm {
-            // It may have rung for the last job.
-            let _ = rustix::io::read(alarm, &mut [0; 8]);
+        self.hits_before = self.read_hits();
+        if let Some(oom_event) = &self.oom_event {
+            // Clear an event of the previous job.
+            let _ = rustix::io::read(oom_event, &mut [0; 8]);
         }
         Ok(())
     }
 
-    /// Lifts the limits of a job that is over: a cell enters before it is known what the next job may use.
-    pub(super) fn lift(&self) -> Result<(), Errno> {
+    /// Removes the limits after a job. The next cell joins before the limits of its job are known.
+    pub(super) fn clear_limits(&self) -> Result<(), Errno> {
         match self.version {
             Version::One => {
                 let _ = write(self.folders[0].join("memory.memsw.limit_in_bytes"), "-1");
@@ -129,13 +136,16 @@ impl Group {
             }
             Version::Two => write(self.folders[0].join("memory.max"), "max")?,
         }
-        self.counting().map_or(Ok(()), |folder| write(folder.join("pids.max"), "max"))
+        self.pids_folder().map_or(Ok(()), |folder| write(folder.join("pids.max"), "max"))
     }
 
-    /// Which limits were hit since they were set.
-    pub(super) fn hit(&self) -> Hit {
-        let now = self.hits();
-        Hit { memory: now.memory > self.before.memory, processes: now.processes > self.before.processes }
+    /// Returns the limits that were hit since they were set.
+    pub(super) fn limits_hit(&self) -> LimitsHit {
+        let now = self.read_hits();
+        LimitsHit {
+            memory: now.memory > self.hits_before.memory,
+            processes: now.processes > self.hits_before.processes,
+        }
     }
 
     pub(super) fn enforcer(&self) -> Enforcer {
@@ -145,28 +155,28 @@ impl Group {
         }
     }
 
-    /// Whether it limits processes too.
+    /// Whether the group also limits the number of processes.
     pub(super) fn counts_processes(&self) -> bool {
-        self.counting().is_some()
+        self.pids_folder().is_some()
     }
 
-    fn counting(&self) -> Option<&PathBuf> {
+    fn pids_folder(&self) -> Option<&PathBuf> {
         match self.version {
             Version::One => self.folders.get(1),
             Version::Two => self.folders.first(),
         }
     }
 
-    fn hits(&self) -> Hits {
+    fn read_hits(&self) -> Hits {
         let events = match self.version {
             Version::One => "memory.oom_control",
             Version::Two => "memory.events",
         };
-        let processes = self.counting().map_or(0, |folder| number(folder.join("pids.events"), "max"));
+        let processes = self.pids_folder().map_or(0, |folder| number(folder.join("pids.events"), "max"));
         Hits { memory: number(self.folders[0].join(events), "oom_kill"), processes }
     }
 
-    /// Removes it, once no process is in it any more.
+    /// Removes the group's folders.
     pub(super) fn remove(&self) {
         for folder in &self.folders {
             remove(folder);
@@ -174,32 +184,32 @@ impl Group {
     }
 }
 
-/// Removes the folder of a group. The kernel refuses while a process is in it, and one that was just killed is so for a
-/// moment.
+/// Removes the folder of a group. The kernel refuses while the group has processes, and a killed process stays in it
+/// for a moment.
 #[allow(clippy::disallowed_methods, reason = "the kernel gives no sign when it can be removed")]
 pub(super) fn remove(folder: &Path) {
     for _ in 0..REMOVALS_TRIED {
         match fs::remove_dir(folder) {
             Err(error) if error.raw_os_error() == Some(libc::EBUSY) => thread::sleep(Duration::from_millis(2)),
-            // Where it cannot be removed now, the next launcher tries again.
+            // If it fails, the next launcher removes the group.
             Ok(()) | Err(_) => return,
         }
     }
 }
 
-fn alarm(folder: &Path) -> io::Result<OwnedFd> {
-    let alarm = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+fn oom_event(folder: &Path) -> io::Result<OwnedFd> {
+    let oom_event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
     let control = fs::File::open(folder.join("memory.oom_control"))?;
-    let (rings, asked) = (alarm.as_raw_fd(), control.as_raw_fd());
+    let (rings, asked) = (oom_event.as_raw_fd(), control.as_raw_fd());
     fs::write(folder.join("cgroup.event_control"), format!("{rings} {asked}"))?;
-    Ok(alarm)
+    Ok(oom_event)
 }
 
 fn write(path: PathBuf, text: &str) -> Result<(), Errno> {
     fs::write(path, text).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
 }
 
-/// The number after a name in a file of names and numbers; none is zero.
+/// Returns the number after a name in a file of names and numbers, or 0.
 fn number(path: PathBuf, name: &str) -> u64 {
     let text = fs::read_to_string(path).unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));

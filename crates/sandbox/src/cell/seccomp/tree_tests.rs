@@ -6,8 +6,8 @@ use seccompiler::sock_filter;
 
 use super::{ARCHITECTURE, AT_LEAST, Answer, EQUAL, JUMP, LOAD, NUMBER, OWN_ARCHITECTURE, RETURN, compile};
 
-/// Runs a filter as the kernel does, as far as this one goes.
-fn ask(program: &[sock_filter], architecture: u32, number: u32) -> u32 {
+/// Interprets the instructions that the filter uses.
+fn evaluate(program: &[sock_filter], architecture: u32, number: u32) -> u32 {
     let (mut at, mut loaded) = (0, 0);
     loop {
         let sock_filter { code, jt, jf, k } = program[at];
@@ -19,7 +19,7 @@ fn ask(program: &[sock_filter], architecture: u32, number: u32) -> u32 {
             AT_LEAST => at += usize::from(if loaded >= k { jt } else { jf }),
             JUMP => at += k as usize,
             RETURN => return k,
-            code => panic!("what is {code:#x}?"),
+            code => panic!("unknown instruction {code:#x}"),
         }
     }
 }
@@ -29,8 +29,8 @@ fn value(answer: Answer) -> u32 {
 }
 
 #[test]
-fn every_call_gets_its_own_answer() {
-    // So many, with so many gaps, that some jumps are long.
+fn every_call_gets_its_answer() {
+    // Enough calls and gaps that some jumps are long.
     let answers: BTreeMap<c_long, Answer> = (0..1500)
         .filter(|call| call * 7919 % 13 < 7)
         .map(|call| (call, if call * 31 % 5 == 0 { Answer::Fail(Errno::PERM) } else { Answer::Allow }))
@@ -39,16 +39,16 @@ fn every_call_gets_its_own_answer() {
     let program = compile(answers.iter().map(|(call, answer)| (*call, *answer)), otherwise);
     for call in 0..2000 {
         let wanted = answers.get(&call).copied().unwrap_or(otherwise);
-        let got = ask(&program, OWN_ARCHITECTURE, u32::try_from(call).unwrap());
+        let got = evaluate(&program, OWN_ARCHITECTURE, u32::try_from(call).unwrap());
         assert_eq!(got, value(wanted), "call {call}");
     }
     for call in [0x4000_0000, 0x4000_0027, u32::MAX] {
-        assert_eq!(ask(&program, OWN_ARCHITECTURE, call), value(otherwise), "call {call:#x}");
+        assert_eq!(evaluate(&program, OWN_ARCHITECTURE, call), value(otherwise), "call {call:#x}");
     }
 }
 
 #[test]
-fn a_call_of_another_architecture_is_deadly() {
+fn calls_of_other_architectures_kill_the_process() {
     let program = compile([(20, Answer::Allow)].into_iter(), Answer::Allow);
-    assert_eq!(ask(&program, 0x4000_0003, 20), value(Answer::Kill));
+    assert_eq!(evaluate(&program, 0x4000_0003, 20), value(Answer::Kill));
 }

@@ -1,4 +1,4 @@
-//! Files of `/proc` that tell of the host, and that no program needs.
+//! Files of `/proc` that reveal information about the host and that programs do not need.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use rustix::{
     mount,
 };
 
-/// How the kernel was started, its devices, modules and keys, and what other processes have locked.
+/// The boot command line, devices, modules and keys of the kernel, and locks of other processes.
 const HIDDEN: [&str; 15] = [
     "acpi",
     "bootconfig",
@@ -27,7 +27,7 @@ const HIDDEN: [&str; 15] = [
     "swaps",
 ];
 
-/// Mounts something empty over each of them, beneath the working folder. `empty` is a folder that stays empty.
+/// Mounts an empty file or folder over each of them, in the new root. The folder `empty` must stay empty.
 pub(super) fn hide(empty: &str) -> Result<()> {
     for name in HIDDEN {
         let path = Path::new("proc").join(name);

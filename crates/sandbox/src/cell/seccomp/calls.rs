@@ -1,8 +1,8 @@
-//! The system calls by name: those that programs need, and those that are known to be refused.
+//! Lists of system calls: those that programs need, and those that are refused.
 
 use libc::c_long;
 
-/// Refused whatever the arguments, with `EPERM`. What is in no list is answered with `ENOSYS`.
+/// Refused with `EPERM`, whatever the arguments. Calls in no list fail with `ENOSYS`.
 pub(super) const REFUSED: &[c_long] = &[
     libc::SYS_acct,
     libc::SYS_add_key,
@@ -62,7 +62,7 @@ pub(super) const REFUSED: &[c_long] = &[
     libc::SYS_vhangup,
 ];
 
-/// Allowed on every architecture, as far as the arguments are not refused.
+/// Allowed on every architecture, unless the arguments are refused.
 #[rustfmt::skip]
 pub(super) const ALLOWED: &[c_long] = &[
     // Files.
@@ -98,7 +98,7 @@ pub(super) const ALLOWED: &[c_long] = &[
     libc::SYS_sched_getattr, libc::SYS_sched_setattr, libc::SYS_getpriority, libc::SYS_setpriority,
     libc::SYS_ioprio_get, libc::SYS_ioprio_set, libc::SYS_getcpu, libc::SYS_getrlimit, libc::SYS_setrlimit,
     libc::SYS_prlimit64, libc::SYS_getrusage, libc::SYS_times, libc::SYS_sysinfo, libc::SYS_uname,
-    // Users, as far as a user without privileges has a choice.
+    // User ids. An unprivileged process can set only its own.
     libc::SYS_getuid, libc::SYS_geteuid, libc::SYS_getgid, libc::SYS_getegid, libc::SYS_getresuid,
     libc::SYS_getresgid, libc::SYS_getgroups, libc::SYS_setuid, libc::SYS_setgid, libc::SYS_setreuid,
     libc::SYS_setregid, libc::SYS_setresuid, libc::SYS_setresgid, libc::SYS_setfsuid, libc::SYS_setfsgid,
@@ -112,7 +112,7 @@ pub(super) const ALLOWED: &[c_long] = &[
     libc::SYS_gettimeofday, libc::SYS_getitimer, libc::SYS_setitimer, libc::SYS_timer_create,
     libc::SYS_timer_settime, libc::SYS_timer_gettime, libc::SYS_timer_getoverrun, libc::SYS_timer_delete,
     libc::SYS_timerfd_create, libc::SYS_timerfd_settime, libc::SYS_timerfd_gettime,
-    // Waiting for many things.
+    // Polling.
     libc::SYS_ppoll, libc::SYS_pselect6, libc::SYS_epoll_create1, libc::SYS_epoll_ctl, libc::SYS_epoll_pwait,
     libc::SYS_epoll_pwait2, libc::SYS_eventfd2,
     // Sockets.
@@ -123,7 +123,7 @@ pub(super) const ALLOWED: &[c_long] = &[
     libc::SYS_getrandom,
 ];
 
-/// Calls that newer architectures have done without.
+/// Older calls that newer architectures lack.
 #[cfg(target_arch = "x86_64")]
 #[rustfmt::skip]
 pub(super) const ALLOWED_HERE: &[c_long] = &[

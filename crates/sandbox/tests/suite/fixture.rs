@@ -1,4 +1,4 @@
-//! A sandbox and a folder to run in.
+//! The test fixture: a sandbox and a folder to run in.
 
 use std::{
     env, fs,
@@ -8,11 +8,11 @@ use std::{
 
 use rustix::process::Pid;
 use tempfile::TempDir;
-use toolrest_sandbox::{Exit, Job, Limits, Options, Place, Report, Sandbox, Source, Stdin};
+use toolrest_sandbox::{CellSpec, Exit, Job, Limits, Options, Report, Sandbox, Source, Stdin};
 
 pub const PYTHON: &str = "/usr/bin/python3";
 
-/// Python that calls the kernel directly, and tells what came of it.
+/// Python helpers that make raw system calls and return the errno.
 const PRELUDE: &str = r"
 import ctypes, errno, os, socket, sys
 libc = ctypes.CDLL(None, use_errno=True)
@@ -29,12 +29,12 @@ def attempt(deed):
         return errno.errorcode.get(error.errno, str(error))
 ";
 
-pub struct Scene {
+pub struct Fixture {
     pub sandbox: Sandbox,
     pub home: TempDir,
 }
 
-impl Scene {
+impl Fixture {
     pub fn new() -> Self {
         let sandbox = Sandbox::start(options()).unwrap();
         let home = TempDir::new().unwrap();
@@ -42,13 +42,13 @@ impl Scene {
         Self { sandbox, home }
     }
 
-    /// The folder that jobs find at `/workspace`.
+    /// Returns the folder that jobs see as `/workspace`.
     pub fn folder(&self) -> PathBuf {
         self.home.path().join("folder")
     }
 
-    pub fn place(&self) -> Place {
-        Place::new(source(self.folder()), "/workspace").limits(limits())
+    pub fn spec(&self) -> CellSpec {
+        CellSpec::new(source(self.folder()), "/workspace").limits(limits())
     }
 
     pub async fn run(&self, job: Job) -> Report {
@@ -56,21 +56,21 @@ impl Scene {
     }
 
     pub async fn bash(&self, code: &str) -> Report {
-        self.run(Job::new(self.place(), ["bash", "-c", code])).await
+        self.run(Job::new(self.spec(), ["bash", "-c", code])).await
     }
 
     pub async fn python(&self, code: &str) -> Report {
-        self.python_in(self.place(), code).await
+        self.python_in(self.spec(), code).await
     }
 
-    /// Runs Python; its code goes in by the standard input, so that it can be of any length.
-    pub async fn python_in(&self, place: Place, code: &str) -> Report {
+    /// Runs Python. The code is passed by standard input, so it can have any length.
+    pub async fn python_in(&self, spec: CellSpec, code: &str) -> Report {
         let code = format!("{PRELUDE}\n{code}");
-        self.run(Job::new(place, [PYTHON, "-"]).stdin(Stdin::Bytes(code.into()))).await
+        self.run(Job::new(spec, [PYTHON, "-"]).stdin(Stdin::Bytes(code.into()))).await
     }
 
-    /// Runs Python that must end well, and gives what it printed.
-    pub async fn told(&self, code: &str) -> String {
+    /// Runs Python that must succeed, and returns its output.
+    pub async fn python_output(&self, code: &str) -> String {
         let report = self.python(code).await;
         assert_eq!((report.exit, report.limit_hit), (Exit::Code(0), None), "{}", report.stderr.text());
         report.stdout.text().trim_end().to_owned()
@@ -86,7 +86,7 @@ pub fn options() -> Options {
     Options { program: program.into(), arguments: Vec::new(), ..Options::default() }
 }
 
-/// Tight enough for hostile programs to hit them soon.
+/// Limits that are tight enough for hostile programs to hit them soon.
 pub fn limits() -> Limits {
     Limits {
         wall: Duration::from_secs(20),
@@ -106,7 +106,7 @@ pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Processes of the host that have the text among their arguments.
+/// Returns the host processes that have the text in their arguments.
 pub fn processes_with(text: &str) -> Vec<u32> {
     let entries = fs::read_dir("/proc").unwrap().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -117,7 +117,7 @@ pub fn processes_with(text: &str) -> Vec<u32> {
     pids.filter(has).collect()
 }
 
-/// Waits for something to become true, for at most ten seconds.
+/// Waits until a condition is true, for ten seconds at most.
 pub async fn until(what: &str, is_true: impl Fn() -> bool) {
     for _ in 0..1000 {
         if is_true() {
@@ -128,12 +128,12 @@ pub async fn until(what: &str, is_true: impl Fn() -> bool) {
     panic!("{what} did not come true");
 }
 
-/// A name that no other test's processes have.
-pub fn mark(name: &str) -> String {
-    format!("toolrest-mark-{name}-{}", std::process::id())
+/// Returns a process name that no other test uses.
+pub fn marker(name: &str) -> String {
+    format!("toolrest-marker-{name}-{}", std::process::id())
 }
 
-/// The process that a shell has become by `exec -a`: before, the name is only a part of its script.
+/// Waits for a program started by `exec -a`. Before that, the name is only part of the shell's script.
 pub async fn program_named(name: &str) -> u32 {
     let name = format!("{name}\0");
     until("the program's start", || processes_with(&name).len() == 1).await;
@@ -146,7 +146,7 @@ pub fn parent(pid: Pid) -> Pid {
     Pid::from_raw(line.trim().parse().unwrap()).unwrap()
 }
 
-/// The user of the host that a process runs as.
+/// Returns the host user of a process.
 pub fn user_of(pid: u32) -> u32 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap();

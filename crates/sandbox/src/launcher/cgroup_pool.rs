@@ -1,7 +1,7 @@
-//! Where control groups can be made.
+//! Finds a parent for control groups, and keeps a pool of free ones.
 //!
-//! Only folders of our own making are ever written to: one beneath the group that the launcher is in, or beneath one
-//! that has been delegated to it, and in it one for each job at a time.
+//! The launcher writes only to folders that it created itself: one below its own group or below a delegated group, and
+//! in it one per concurrent job.
 
 use std::{
     ffi::OsStr,
@@ -15,42 +15,42 @@ use rustix::{
     process::{WaitId, WaitIdOptions},
 };
 
-use super::group::{self, Group, Version};
+use super::cgroup::{self, Cgroup, Version};
 use crate::sys::{self, Forked};
 
-/// How many groups are kept to be used again.
-const KEPT: usize = 64;
+/// Maximum number of free groups.
+const MAX_FREE: usize = 64;
 
-/// A folder of ours is named after its launcher: this, its PID, and a number where a folder of that name is left.
+/// Prefix of the launcher's folder: `toolrest-PID-NUMBER`. The number avoids leftover folders of the same name.
 const PREFIX: &str = "toolrest-";
 
-const NAMES_TRIED: u32 = 8;
+const NAME_ATTEMPTS: u32 = 8;
 
-/// Makes groups, and keeps those that are free: making and removing them is slow, and what a job leaves in the page
-/// cache would keep a removed one alive.
-pub(super) struct Groups {
-    bases: Vec<Base>,
+/// A pool of control groups. They are reused, because creating and removing them is slow, and page cache charged to a
+/// removed group would keep it alive in the kernel.
+pub(super) struct CgroupPool {
+    parents: Vec<LauncherGroup>,
     version: Version,
-    free: Vec<Group>,
-    made: usize,
+    free: Vec<Cgroup>,
+    created: usize,
 }
 
-impl Groups {
-    /// Finds a place for groups that limit memory; none where the launcher may not make any.
+impl CgroupPool {
+    /// Finds a hierarchy in which groups that limit memory can be created. Returns `None` if there is none.
     pub(super) fn find(delegated: Option<&OsStr>) -> Option<Self> {
         let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
         let own = fs::read_to_string("/proc/self/cgroup").ok()?;
-        let second = delegated.map_or_else(|| second(&mounts, &own), |path| vec![PathBuf::from(path)]);
-        let second = second.into_iter().find_map(|parent| Self::second(&parent).ok()?.tried());
-        second.or_else(|| Self::first(&mounts, &own).ok()?.tried())
+        let v2 = delegated.map_or_else(|| v2(&mounts, &own), |path| vec![PathBuf::from(path)]);
+        let v2 = v2.into_iter().find_map(|parent| Self::v2(&parent).ok()?.verified());
+        v2.or_else(|| Self::v1(&mounts, &own).ok()?.verified())
     }
 
-    /// The same, if a process can really enter a group.
-    fn tried(mut self) -> Option<Self> {
+    /// Returns the pool if a process can really join one of its groups.
+    fn verified(mut self) -> Option<Self> {
         let group = self.take().ok()?;
         let entered = match sys::clone(0) {
             Ok(Forked::Child) => {
-                let entered = group.doors().iter().all(|door| rustix::io::write(door, b"0") == Ok(1));
+                let entered = group.procs_files().iter().all(|procs_file| rustix::io::write(procs_file, b"0") == Ok(1));
                 sys::exit(i32::from(!entered))
             }
             Err(_) => false,
@@ -59,39 +59,39 @@ impl Groups {
                 status.is_ok_and(|status| status.is_some_and(|status| status.exit_status() == Some(0)))
             }
         };
-        self.give_back(group);
+        self.release(group);
         entered.then_some(self)
     }
 
-    fn second(parent: &Path) -> io::Result<Self> {
+    fn v2(parent: &Path) -> io::Result<Self> {
         let controllers = fs::read_to_string(parent.join("cgroup.subtree_control"))?;
         if !["memory", "pids"].iter().all(|wanted| controllers.split_whitespace().any(|word| word == *wanted)) {
             return Err(io::ErrorKind::Unsupported.into());
         }
-        let base = Base::make(parent)?;
-        fs::write(base.path.join("cgroup.subtree_control"), "+memory +pids")?;
-        Ok(Self { bases: vec![base], version: Version::Two, free: Vec::new(), made: 0 })
+        let folder = LauncherGroup::create(parent)?;
+        fs::write(folder.path.join("cgroup.subtree_control"), "+memory +pids")?;
+        Ok(Self { parents: vec![folder], version: Version::Two, free: Vec::new(), created: 0 })
     }
 
-    fn first(mounts: &str, own: &str) -> io::Result<Self> {
-        let parent = |controller| first(mounts, own, controller).ok_or(io::ErrorKind::NotFound);
-        let mut bases = vec![Base::make(&parent("memory")?)?];
-        bases.extend(parent("pids").ok().and_then(|parent| Base::make(&parent).ok()));
-        Ok(Self { bases, version: Version::One, free: Vec::new(), made: 0 })
+    fn v1(mounts: &str, own: &str) -> io::Result<Self> {
+        let parent = |controller| v1(mounts, own, controller).ok_or(io::ErrorKind::NotFound);
+        let mut parents = vec![LauncherGroup::create(&parent("memory")?)?];
+        parents.extend(parent("pids").ok().and_then(|parent| LauncherGroup::create(&parent).ok()));
+        Ok(Self { parents, version: Version::One, free: Vec::new(), created: 0 })
     }
 
-    pub(super) fn take(&mut self) -> io::Result<Group> {
+    pub(super) fn take(&mut self) -> io::Result<Cgroup> {
         if let Some(group) = self.free.pop() {
             return Ok(group);
         }
-        self.made += 1;
-        let folders = self.bases.iter().map(|base| base.path.join(format!("job-{}", self.made))).collect();
-        Group::make(folders, self.version)
+        self.created += 1;
+        let folders = self.parents.iter().map(|folder| folder.path.join(format!("job-{}", self.created))).collect();
+        Cgroup::create(folders, self.version)
     }
 
-    /// Takes back a group in which no process is left.
-    pub(super) fn give_back(&mut self, group: Group) {
-        if self.free.len() < KEPT && group.lift().is_ok() {
+    /// Takes back a group without processes.
+    pub(super) fn release(&mut self, group: Cgroup) {
+        if self.free.len() < MAX_FREE && group.clear_limits().is_ok() {
             self.free.push(group);
         } else {
             group.remove();
@@ -99,32 +99,32 @@ impl Groups {
     }
 }
 
-impl Drop for Groups {
+impl Drop for CgroupPool {
     fn drop(&mut self) {
-        self.free.iter().for_each(Group::remove);
+        self.free.iter().for_each(Cgroup::remove);
     }
 }
 
-/// The folder of one launcher, removed with it.
-struct Base {
+/// The folder of one launcher. Removed when dropped.
+struct LauncherGroup {
     path: PathBuf,
-    /// Holds a lock on the folder, which says that its launcher is alive.
+    /// A lock on the folder, which marks its launcher as alive.
     _lock: OwnedFd,
 }
 
-impl Base {
-    /// Makes the folder of this launcher, and removes those of launchers that have died.
-    fn make(parent: &Path) -> io::Result<Self> {
-        sweep(parent)?;
+impl LauncherGroup {
+    /// Creates the folder of this launcher, and removes the folders of dead launchers.
+    fn create(parent: &Path) -> io::Result<Self> {
+        remove_stale(parent)?;
         let pid = std::process::id();
-        for number in 0..NAMES_TRIED {
+        for number in 0..NAME_ATTEMPTS {
             let path = parent.join(format!("{PREFIX}{pid}-{number}"));
             match fs::create_dir(&path) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 Err(error) => return Err(error),
             }
-            // Another launcher that sweeps can be faster, and remove it.
+            // A concurrent launcher may remove the folder before it is locked.
             if let Some(lock) = lock(&path) {
                 return Ok(Self { path, _lock: lock });
             }
@@ -133,20 +133,20 @@ impl Base {
     }
 }
 
-impl Drop for Base {
+impl Drop for LauncherGroup {
     fn drop(&mut self) {
-        group::remove(&self.path);
+        cgroup::remove(&self.path);
     }
 }
 
-/// Removes what launchers have left that were killed: folders with our name that nobody holds a lock on.
-fn sweep(parent: &Path) -> io::Result<()> {
+/// Removes the folders of dead launchers: those with our prefix that are not locked.
+fn remove_stale(parent: &Path) -> io::Result<()> {
     for entry in fs::read_dir(parent)?.flatten() {
         let name = entry.file_name();
         let numbers = name.to_str().and_then(|name| name.strip_prefix(PREFIX)).and_then(|rest| rest.split_once('-'));
         let is_ours = numbers.is_some_and(|(pid, number)| pid.parse::<u32>().is_ok() && number.parse::<u32>().is_ok());
         let Some(_lock) = is_ours.then(|| lock(&entry.path())).flatten() else { continue };
-        // The kernel removes none in which there is a process.
+        // The kernel refuses to remove groups that have processes.
         for job in fs::read_dir(entry.path())?.flatten() {
             let _ = fs::remove_dir(job.path());
         }
@@ -155,7 +155,7 @@ fn sweep(parent: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Locks a folder; nothing where somebody else holds the lock, or the folder is gone.
+/// Locks a folder. Returns `None` if it is locked already or gone.
 fn lock(folder: &Path) -> Option<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = rustix::fs::open(folder, flags, Mode::empty()).ok()?;
@@ -164,8 +164,8 @@ fn lock(folder: &Path) -> Option<OwnedFd> {
     (held.st_ino == there.st_ino).then_some(file)
 }
 
-/// The group we are in, and the one above: a service manager that delegates puts its service into a group beneath.
-fn second(mounts: &str, own: &str) -> Vec<PathBuf> {
+/// Returns the own group and its parent. Service managers put a service into a group below the delegated one.
+fn v2(mounts: &str, own: &str) -> Vec<PathBuf> {
     let path = own.lines().find_map(|line| line.strip_prefix("0::"));
     let mount = mounts.lines().filter_map(Mount::parse).find(|mount| mount.kind == "cgroup2");
     let Some(own) = path.zip(mount).and_then(|(path, mount)| mount.locate(path)) else { return Vec::new() };
@@ -173,8 +173,8 @@ fn second(mounts: &str, own: &str) -> Vec<PathBuf> {
     [Some(own), above].into_iter().flatten().collect()
 }
 
-/// The group we are in, of one controller.
-fn first(mounts: &str, own: &str, controller: &str) -> Option<PathBuf> {
+/// Returns the own group of one controller.
+fn v1(mounts: &str, own: &str, controller: &str) -> Option<PathBuf> {
     let path = own.lines().find_map(|line| {
         let mut parts = line.splitn(3, ':').skip(1);
         let (controllers, path) = (parts.next()?, parts.next()?);
@@ -184,7 +184,7 @@ fn first(mounts: &str, own: &str, controller: &str) -> Option<PathBuf> {
     mounts.lines().filter_map(Mount::parse).find(has)?.locate(path)
 }
 
-/// A line of mountinfo, as far as it matters here.
+/// The needed fields of a line of mountinfo.
 struct Mount<'a> {
     root: &'a str,
     point: &'a str,
@@ -201,7 +201,7 @@ impl<'a> Mount<'a> {
         Some(Self { root, point, kind: system.next()?, options: system.nth(1)? })
     }
 
-    /// Where a group of this hierarchy is found.
+    /// Returns the path of a group in this hierarchy.
     fn locate(&self, path: &str) -> Option<PathBuf> {
         let relative = Path::new(path).strip_prefix(self.root).ok()?;
         Some(Path::new(self.point).join(relative))
@@ -209,5 +209,5 @@ impl<'a> Mount<'a> {
 }
 
 #[cfg(test)]
-#[path = "hierarchy_tests.rs"]
-mod hierarchy_tests;
+#[path = "cgroup_pool_tests.rs"]
+mod cgroup_pool_tests;

@@ -1,17 +1,17 @@
-//! What all cells have in common, found out once by the launcher.
+//! The properties that all cells have in common, detected once by the launcher.
 
 use std::{
     fs,
     path::{Path, PathBuf},
 };
 
-use super::{filter::Filters, quotas::TCP_BUFFER_BYTES};
+use super::{quotas::TCP_BUFFER_BYTES, seccomp::Filters};
 
-/// Entries of the root that make up the system, as far as a program needs it.
+/// Entries of the host's root that make up the system.
 const SYSTEM: [&str; 7] = ["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"];
 
-/// Entries of `/etc` that programs need and that hold nothing of the host's own: certificates, but not the keys that
-/// may lie beside them. What is not here is made up.
+/// Entries of `/etc` that programs need and that contain no secrets: certificates, but not the keys that may be stored
+/// next to them. Other files of `/etc` are generated.
 const ETC: [&str; 8] = [
     "alternatives",
     "fonts",
@@ -23,22 +23,22 @@ const ETC: [&str; 8] = [
     "ssl/openssl.cnf",
 ];
 
-/// The buffers of a new socket on an unchanged system.
+/// Default buffer size of a new socket in the kernel.
 const SOCKET_BUFFER_BYTES: u64 = 212_992;
 
-/// What all cells have in common.
-pub(crate) struct ExecutionRoot {
-    /// Whether the launcher is root, so that jobs run as a user of their own.
+/// The properties that all cells have in common.
+pub(crate) struct CellTemplate {
+    /// Whether the launcher is root, so that jobs run as users of their own.
     pub(crate) privileged: bool,
     pub(crate) without_landlock: bool,
-    /// What the buffers of one socket can take: both directions of a connection, or a message for each end.
+    /// The capacity of one socket's buffers: both directions of a connection, or one message per end.
     pub(super) socket_bytes: u64,
     /// Paths without the leading slash.
     pub(super) system: Vec<(PathBuf, Kind)>,
     pub(super) filters: Filters,
 }
 
-/// What an entry of the system is.
+/// The type of a system entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Kind {
     Folder,
@@ -46,11 +46,11 @@ pub(super) enum Kind {
     Link(PathBuf),
 }
 
-impl ExecutionRoot {
-    pub(crate) fn survey(privileged: bool, without_landlock: bool) -> Result<Self, seccompiler::BackendError> {
+impl CellTemplate {
+    pub(crate) fn detect(privileged: bool, without_landlock: bool) -> Result<Self, seccompiler::BackendError> {
         let mut names: Vec<PathBuf> = SYSTEM.map(PathBuf::from).into();
         names.extend(ETC.map(|name| Path::new("etc").join(name)));
-        // Debian's Java cannot start without its configuration, whose folder has the version in its name.
+        // Debian's Java needs its configuration, whose folder name contains the version.
         let java = fs::read_dir("/etc").into_iter().flatten().flatten().map(|entry| entry.file_name());
         names.extend(
             java.filter(|name| name.as_encoded_bytes().starts_with(b"java-")).map(|n| Path::new("etc").join(n)),
@@ -61,7 +61,7 @@ impl ExecutionRoot {
     }
 }
 
-/// The size of the buffers of a new socket; that of an unchanged system where it is not told.
+/// Returns the buffer size of a new socket, or the kernel's default if it is unknown.
 fn buffer_bytes(name: &str) -> u64 {
     let text = fs::read_to_string(Path::new("/proc/sys/net/core").join(name)).unwrap_or_default();
     text.trim().parse().unwrap_or(SOCKET_BUFFER_BYTES)

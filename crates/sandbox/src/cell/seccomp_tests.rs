@@ -10,13 +10,13 @@ fn no_call_is_both_allowed_and_refused() {
 }
 
 #[test]
-fn no_call_is_named_twice() {
+fn no_call_is_listed_twice() {
     let allowed: BTreeSet<_> = ALLOWED.iter().chain(ALLOWED_HERE).collect();
     assert_eq!(allowed.len(), ALLOWED.len() + ALLOWED_HERE.len());
 }
 
 #[test]
-fn every_call_that_is_looked_into_is_allowed_otherwise() {
+fn every_call_with_argument_rules_is_in_the_allowed_list() {
     let allowed: BTreeSet<_> = ALLOWED.iter().chain(ALLOWED_HERE).copied().collect();
     for (_, rules) in arguments::refusals().unwrap() {
         for call in rules.keys() {

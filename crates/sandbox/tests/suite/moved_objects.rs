@@ -1,10 +1,10 @@
-//! Programs that move what they hold past the watchdog while it looks.
+//! Programs that move files and descriptors during a measurement of the watchdog.
 
 use std::time::Duration;
 
 use toolrest_sandbox::{Exit, Limit, Limits, Report};
 
-use crate::scene::{Scene, limits};
+use crate::fixture::{Fixture, limits};
 
 const DISK_BYTES: u64 = 32 << 20;
 
@@ -23,19 +23,19 @@ fn tight() -> Limits {
 }
 
 async fn run(code: &str) -> Report {
-    let scene = Scene::new();
-    scene.python_in(scene.place().limits(tight()), code).await
+    let fixture = Fixture::new();
+    fixture.python_in(fixture.spec().limits(tight()), code).await
 }
 
-fn ended_by_the_disk_limit(report: &Report) {
+fn assert_disk_limit(report: &Report) {
     let (out, err) = (report.stdout.text(), report.stderr.text());
     assert_eq!(report.limit_hit, Some(Limit::Disk), "{:?} after {:?}: {out} {err}", report.exit, report.duration);
 }
 
 #[tokio::test]
-async fn a_folder_that_is_moved_past_the_walk_counts() {
-    // The order in which PID 1 reads the folders is learned from its first walk. Then X is always in the one of two that it
-    // has just left.
+async fn a_folder_moved_during_the_walk_counts() {
+    // The program learns from the first walk in which order PID 1 reads the folders. Then it always keeps X in the
+    // folder that PID 1 has just left.
     let code = format!(
         r"
 import struct, threading, time
@@ -74,11 +74,11 @@ time.sleep(8)
 print('written', written)
 "
     );
-    ended_by_the_disk_limit(&run(&code).await);
+    assert_disk_limit(&run(&code).await);
 }
 
 #[tokio::test]
-async fn nameless_files_of_a_process_that_forks_and_ends_all_the_time_count() {
+async fn deleted_files_of_a_process_that_forks_all_the_time_count() {
     let code = format!(
         r"
 import time
@@ -107,13 +107,13 @@ os.read(done_r, 1)
 print('written')
 "
     );
-    ended_by_the_disk_limit(&run(&code).await);
+    assert_disk_limit(&run(&code).await);
 }
 
 #[tokio::test]
-async fn a_job_that_is_stopped_to_be_counted_goes_on_as_before() {
-    // Forks without end make every count uncertain, so that the job is stopped now and then; one of its processes has been
-    // stopped before.
+async fn a_paused_job_continues_as_before() {
+    // Endless forks make every measurement uncertain, so the job is paused at times. One of its processes was stopped
+    // before.
     let code = r"
 import signal, subprocess, time
 asleep = subprocess.Popen(['sleep', '100'])
