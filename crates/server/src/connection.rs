@@ -1,4 +1,4 @@
-//! Connections: how many there may be, and for how long one may stall.
+//! Limits on connections: their number, and the time that one may stall.
 
 use std::{
     collections::HashMap,
@@ -13,19 +13,19 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
 
-/// How long a peer may take no byte of an answer before the connection is closed.
-const STALL: Duration = Duration::from_secs(60);
+/// Time after which a connection is closed if its peer accepts no byte of an answer.
+const STALL_LIMIT: Duration = Duration::from_secs(60);
 
-/// How many files this process can have open.
+/// Returns the maximum number of files that this process can have open.
 pub(crate) fn open_files_limit() -> Option<usize> {
     let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
     let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// Counts open connections, in all and by address.
+/// The number of open connections, in total and by address.
 pub(crate) struct Connections {
-    most: usize,
+    limit: usize,
     open: Mutex<Open>,
 }
 
@@ -35,78 +35,78 @@ struct Open {
     by_address: HashMap<IpAddr, usize>,
 }
 
-/// A place among the open connections, given back when dropped.
-pub(crate) struct Place {
+/// One counted connection; uncounted when dropped.
+pub(crate) struct ConnectionSlot {
     connections: Arc<Connections>,
     address: IpAddr,
 }
 
 impl Connections {
-    /// Lets so many connections be open at once, and half of them from one address.
-    pub(crate) fn new(most: usize) -> Arc<Self> {
-        Arc::new(Self { most, open: Mutex::default() })
+    /// Allows `limit` connections at once, and half as many from one address.
+    pub(crate) fn new(limit: usize) -> Arc<Self> {
+        Arc::new(Self { limit, open: Mutex::default() })
     }
 
-    /// Takes a place. A proxy, which speaks for many, may use all of them.
-    pub(crate) fn enter(self: &Arc<Self>, address: IpAddr, is_proxy: bool) -> Option<Place> {
+    /// Counts a connection, or returns `None` at the limit. A proxy carries many callers, so it may use the whole limit.
+    pub(crate) fn enter(self: &Arc<Self>, address: IpAddr, is_proxy: bool) -> Option<ConnectionSlot> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let most_of_it = if is_proxy { self.most } else { self.most.div_ceil(2) };
-        let of_it = open.by_address.get(&address).copied().unwrap_or(0);
-        if open.all >= self.most || of_it >= most_of_it {
+        let address_limit = if is_proxy { self.limit } else { self.limit.div_ceil(2) };
+        let of_address = open.by_address.get(&address).copied().unwrap_or(0);
+        if open.all >= self.limit || of_address >= address_limit {
             return None;
         }
         open.all += 1;
-        open.by_address.insert(address, of_it + 1);
-        Some(Place { connections: Arc::clone(self), address })
+        open.by_address.insert(address, of_address + 1);
+        Some(ConnectionSlot { connections: Arc::clone(self), address })
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         let mut open = self.connections.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.all -= 1;
-        if let Some(of_it) = open.by_address.get_mut(&self.address) {
-            *of_it -= 1;
-            if *of_it == 0 {
+        if let Some(of_address) = open.by_address.get_mut(&self.address) {
+            *of_address -= 1;
+            if *of_address == 0 {
                 open.by_address.remove(&self.address);
             }
         }
     }
 }
 
-/// A connection that fails once its peer takes nothing for too long, so that the answer it waits for is let go.
-pub(crate) struct Impatient {
+/// A connection that fails if its peer accepts nothing for [`STALL_LIMIT`], so that the memory of its answer is freed.
+pub(crate) struct StallTimeout {
     stream: TcpStream,
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
-impl Impatient {
+impl StallTimeout {
     pub(crate) fn new(stream: TcpStream) -> Self {
         Self { stream, stalled: None }
     }
 
-    /// Passes on what a write came to, unless it has waited too long.
-    fn judge<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+    /// Returns the result of a write, or an error if writes have been pending for too long.
+    fn fail_if_stalled<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if written.is_ready() {
             self.stalled = None;
             return written;
         }
-        let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(STALL)));
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(STALL_LIMIT)));
         ready!(stalled.as_mut().poll(cx));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }
 
-impl AsyncRead for Impatient {
+impl AsyncRead for StallTimeout {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_read(cx, buffer)
     }
 }
 
-impl AsyncWrite for Impatient {
+impl AsyncWrite for StallTimeout {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.judge(cx, written)
+        self.fail_if_stalled(cx, written)
     }
 
     fn poll_write_vectored(
@@ -115,7 +115,7 @@ impl AsyncWrite for Impatient {
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(cx, parts);
-        self.judge(cx, written)
+        self.fail_if_stalled(cx, written)
     }
 
     fn is_write_vectored(&self) -> bool {

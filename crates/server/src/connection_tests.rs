@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn one_address_takes_half_of_the_places_and_a_proxy_all_of_them() {
+fn one_address_gets_half_of_the_connections_and_a_proxy_all_of_them() {
     let connections = Connections::new(4);
     let address = |last: u8| IpAddr::from([192, 0, 2, last]);
     let first: Vec<_> = (0..2).map(|_| connections.enter(address(1), false).unwrap()).collect();

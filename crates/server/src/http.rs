@@ -15,7 +15,7 @@ mod request;
 mod tools;
 mod workspaces;
 
-use crate::auth::{AccessTokens, AttemptsInMemory, Limited, Passwords};
+use crate::auth::{AccessTokens, AttemptCounter, Passwords, RefusedAddresses};
 use crate::settings::Settings;
 use axum::Router;
 use axum::body::Body;
@@ -25,7 +25,7 @@ use axum::routing::{MethodFilter, MethodRouter, on};
 pub(crate) use budget::Budget;
 use budget::Scope;
 use futures_util::FutureExt;
-use host::{ListedOrigin, Names};
+use host::{HostRules, ListedOrigin};
 use http::{HeaderName, HeaderValue, Request, StatusCode, header};
 use reply::Failure;
 use request::Peer;
@@ -44,30 +44,30 @@ use tower::ServiceExt;
 use tracing::Instrument;
 use uuid::Uuid;
 
-/// What every handler works with.
+/// The state that all handlers share.
 pub(crate) struct App {
     pub(crate) engine: Engine,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) workspaces: Arc<StoredWorkspaces>,
     pub(crate) tokens: AccessTokens,
     pub(crate) passwords: Passwords,
-    /// Addresses that tried to sign in, or to register, too often.
-    pub(crate) limited_sign_ins: Limited,
-    pub(crate) limited_registrations: Limited,
+    /// Addresses over the limit of sign-ins, and of registrations.
+    pub(crate) refused_sign_ins: RefusedAddresses,
+    pub(crate) refused_registrations: RefusedAddresses,
     /// Sign-in attempts while the disk of the database is full.
-    pub(crate) attempts: AttemptsInMemory,
-    /// Room for the bytes of requests and answers.
+    pub(crate) attempts: AttemptCounter,
+    /// The budget for bytes of requests and answers.
     pub(crate) budget: Budget,
-    /// Which hosts and origins requests may name.
-    pub(crate) names: Names,
-    /// Proxies whose word for a caller's address is taken.
+    /// The hosts and origins that requests may name.
+    pub(crate) host_rules: HostRules,
+    /// Proxies whose `X-Forwarded-For` is trusted.
     pub(crate) proxies: Vec<AddressRange>,
     pub(crate) settings: Settings,
-    /// Programs in the background.
+    /// The background processes.
     pub(crate) processes: Arc<Processes>,
-    /// Told when the server stops, so that connections end that would stay open for ever.
+    /// Becomes true when the server stops, so that event streams end.
     pub(crate) stopping: tokio::sync::watch::Sender<bool>,
-    /// The streams of events that are open.
+    /// The queue that limits open event streams.
     pub(crate) event_streams: FairQueue,
 }
 
@@ -163,13 +163,13 @@ async fn wrong_method(request: axum::extract::Request) -> Response {
     response
 }
 
-/// How much longer than a call a whole request may take, body included.
+/// Time that a request may take longer than its call, for receiving the body.
 const MARGIN: Duration = Duration::from_secs(30);
 
 static RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Answers one request, whatever happens, and logs it once.
+/// Answers one request, also after a panic or a timeout, and logs it once.
 pub(crate) async fn answer(app: &App, router: Router, mut request: Request<Body>, peer: IpAddr) -> Response {
     let begun = Instant::now();
     let id = request_id(&request);
@@ -180,7 +180,7 @@ pub(crate) async fn answer(app: &App, router: Router, mut request: Request<Body>
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let correlation = tools::correlation_of(request.headers());
     let span = tracing::info_span!("request", request.id = id.to_str().unwrap_or_default());
-    let names = app.names.check(&request);
+    let names = app.host_rules.check(&request);
     let origin = names.as_ref().ok().is_some_and(Option::is_some);
     let preflight = if origin { ListedOrigin::preflight(&request) } else { None };
     let answered = match (&names, preflight) {
@@ -193,13 +193,14 @@ pub(crate) async fn answer(app: &App, router: Router, mut request: Request<Body>
         Ok(response) => charged(app, &scope, response).await,
         refused => refused,
     };
-    let mut response = answered.unwrap_or_else(|error| tools::refusal_at(app, &path, correlation, &error));
+    let refusal = |error| span.in_scope(|| tools::refusal_at(app, &path, correlation, &error));
+    let mut response = answered.unwrap_or_else(refusal);
     if let Ok(Some(origin)) = names {
-        origin.admit(response.headers_mut());
+        origin.allow_reading(response.headers_mut());
     }
     let headers = response.headers_mut();
     headers.insert(REQUEST_ID.clone(), id);
-    // No page of another site may take an answer for a script or an image.
+    // Pages of other sites must not load an answer as a script or an image.
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(RESOURCE_POLICY.clone(), HeaderValue::from_static("same-origin"));
     span.in_scope(|| {
@@ -209,18 +210,18 @@ pub(crate) async fn answer(app: &App, router: Router, mut request: Request<Body>
     response
 }
 
-/// Counts an answer until it was sent.
+/// Counts an answer against the caller's budget until it was sent.
 async fn charged(app: &App, scope: &Scope, response: Response) -> Result<Response> {
     let (parts, body) = response.into_parts();
     Ok(Response::from_parts(parts, app.budget.charge(&scope.caller(), body).await?))
 }
 
-/// Has a request answered by its route. A panic and a request that takes too long are errors.
+/// Passes a request to its route. A panic and a timeout become errors.
 async fn routed(app: &App, router: Router, request: Request<Body>) -> Result<Response> {
     query::check(&request)?;
     let what = format!("{} {}", request.method(), request.uri().path());
     let work = AssertUnwindSafe(router.oneshot(request)).catch_unwind();
-    // Calls of tools have their own deadline, and their own way to say so; this is for everything beside them.
+    // Tool calls have a deadline of their own; this one is for all other requests.
     let Settings { limits, run, .. } = &app.settings;
     let deadline = Duration::from_millis(limits.call_timeout_ms + run.max_timeout_ms) + MARGIN;
     match tokio::time::timeout(deadline, work).await {
@@ -231,7 +232,7 @@ async fn routed(app: &App, router: Router, request: Request<Body>) -> Result<Res
     }
 }
 
-/// The caller's own id for the request, if it is fit to be logged; a new one otherwise.
+/// Returns the caller's `X-Request-Id` if it is valid and short, otherwise a new id.
 fn request_id(request: &Request<Body>) -> HeaderValue {
     const MOST_BYTES: usize = 128;
     let given = request.headers().get(&REQUEST_ID).filter(|id| id.len() <= MOST_BYTES && id.to_str().is_ok());

@@ -1,4 +1,4 @@
-//! HTTP, accounts and configuration.
+//! The server: HTTP interface, accounts, settings and periodic tasks.
 
 mod accounts;
 mod auth;

@@ -1,4 +1,4 @@
-//! The folder that a server is started for: a workspace of its own, and a token to use it at once.
+//! The workspace of `toolrest serve --dir`, with an access token for its owner.
 
 use crate::auth::fresh_token;
 use crate::http::App;
@@ -7,14 +7,13 @@ use std::time::Duration;
 use toolrest_core::{Result, WorkspaceId};
 use toolrest_store::{NewUser, Place};
 
-/// The account that owns the workspaces of folders that a server is started for. No address, so that nobody can register
-/// it.
+/// The account that owns the workspaces of `serve --dir`. It is not an email address, so nobody can register it.
 pub const ACCOUNT: &str = "local";
 
-/// How long the token is good for, unless the server stops before; the next start gives another.
+/// Lifetime of the token. It ends earlier if the server stops; the next start issues another.
 pub(crate) const TOKEN_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A local workspace.
+/// The workspace of `serve --dir`.
 pub struct Local {
     /// The workspace.
     pub workspace: WorkspaceId,
@@ -22,13 +21,13 @@ pub struct Local {
     pub token: String,
 }
 
-/// Finds the workspace of a folder, or makes it.
+/// Opens the workspace of a folder, and creates it the first time.
 pub(crate) async fn open(app: &App, folder: &Path) -> Result<Local> {
     let root = app.workspaces.allowed_root(folder, ACCOUNT).await?;
     let owner = if let Some(known) = app.store.credentials(ACCOUNT).await? {
         known.user
     } else {
-        // A password that nobody ever learns.
+        // The password is random and not stored: nobody can sign in to this account.
         let password_hash = app.passwords.hash(fresh_token()?).await?;
         app.store.create_user(NewUser { email: ACCOUNT.to_owned(), password_hash, full_name: None }).await?
     };

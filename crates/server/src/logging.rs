@@ -3,7 +3,7 @@
 use crate::settings::{Log, LogFormat, LogLevel};
 use tracing_subscriber::{Layer, filter::LevelFilter, fmt, layer::SubscriberExt, util::SubscriberInitExt};
 
-/// Starts logging as the settings say. Does nothing if the process logs already.
+/// Starts logging by the settings. Does nothing if the process has a logger already.
 pub fn start(log: &Log) {
     let level = match log.level {
         LogLevel::Error => LevelFilter::ERROR,

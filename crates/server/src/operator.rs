@@ -1,4 +1,4 @@
-//! Accounts as an operator manages them: on the database itself, whether servers run on it or not.
+//! Account administration for operators. It works on the database, whether or not servers are running.
 
 use crate::accounts::{check_email, check_password, normal_email};
 use crate::auth::Passwords;
@@ -23,18 +23,18 @@ impl Accounts {
 
     /// Lists all accounts by their addresses.
     pub async fn list(&self) -> Result<Vec<User>> {
-        self.store.users().await
+        Ok(self.store.users().await?)
     }
 
-    /// Makes an account, whether registration is open or not.
+    /// Creates an account, whether or not registration is open.
     pub async fn add(&self, email: &str, password: String) -> Result<User> {
         let email = check_email(email)?;
         check_password(&password)?;
         let password_hash = self.passwords.hash(password).await?;
-        self.store.create_user(NewUser { email, password_hash, full_name: None }).await
+        Ok(self.store.create_user(NewUser { email, password_hash, full_name: None }).await?)
     }
 
-    /// Ends an account's sessions and refuses it everything, at once.
+    /// Disables an account and ends its sessions.
     pub async fn disable(&self, email: &str) -> Result<User> {
         let user = self.find(email).await?;
         self.store.disable_user(user.id).await?;
@@ -48,17 +48,17 @@ impl Accounts {
         Ok(user)
     }
 
-    /// Ends an account's sessions; tells how many there were. The account of `serve --dir` has none, but a token.
+    /// Ends an account's sessions and returns their number. The account of `serve --dir` has a token but no sessions.
     pub async fn end_sessions(&self, email: &str) -> Result<u64> {
         let user = if normal_email(email) == LOCAL_ACCOUNT {
             self.known(LOCAL_ACCOUNT).await?
         } else {
             self.find(email).await?
         };
-        self.store.end_sessions(user.id).await
+        Ok(self.store.end_sessions(user.id).await?)
     }
 
-    /// Gives an account another password, and ends its sessions.
+    /// Changes an account's password, and ends its sessions.
     pub async fn reset_password(&self, email: &str, password: String) -> Result<User> {
         let user = self.find(email).await?;
         check_password(&password)?;
@@ -66,7 +66,7 @@ impl Accounts {
         Ok(user)
     }
 
-    /// The account with this address. The one of `serve --dir` has none: it is nobody's but the local user's.
+    /// Returns the account with this address. The account of `serve --dir` has no address, so it is never found.
     async fn find(&self, email: &str) -> Result<User> {
         self.known(&check_email(email)?).await
     }

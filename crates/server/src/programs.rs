@@ -1,4 +1,4 @@
-//! What running programs takes, put together from the settings.
+//! Builds the services that run programs from the settings.
 
 use crate::python;
 use crate::settings::{Run, Settings, WithoutOverlay};
@@ -10,7 +10,7 @@ use toolrest_ops::exec::{
 use toolrest_ops::outside::{AllowList, Outside};
 use toolrest_toolsets::Services;
 
-/// Starts the sandbox, unless the operator wants none.
+/// Starts the sandbox. With `run.enabled = false`, returns services that refuse every program.
 pub(crate) async fn start(settings: &Settings) -> Services {
     let options = options(settings);
     let executor = if settings.run.enabled {
@@ -72,7 +72,7 @@ fn options(settings: &Settings) -> ExecOptions {
     }
 }
 
-/// The Python environment for data, if it is set up.
+/// Returns the folder of the Python environment, if it is complete.
 fn environment(settings: &Settings) -> Option<PathBuf> {
     python::folder(settings).canonicalize().ok().filter(|folder| python::is_complete(folder))
 }

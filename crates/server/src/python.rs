@@ -1,4 +1,4 @@
-//! The Python environment of the data tools, which `toolrest setup python` makes.
+//! The Python environment of the data tools. `toolrest setup python` creates it.
 
 use crate::settings::Settings;
 use std::{
@@ -6,24 +6,24 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Where programs find it. It is made to be mounted there, wherever it lies.
+/// The path at which the sandbox mounts the environment, wherever its folder is.
 pub use toolrest_ops::exec::PYTHON as MOUNTED_AT;
 
-/// The file that is written last, with everything that the environment was made of.
+/// The file that marks a complete environment. It is written last, and holds what the environment was made from.
 pub const STAMP: &str = "toolrest.stamp";
 
-/// Where the environment of a server lies.
+/// Returns the folder of a server's environment.
 pub fn folder(settings: &Settings) -> PathBuf {
     settings.run.python_dir.clone().unwrap_or_else(|| settings.server.data_dir.join("python"))
 }
 
-/// Whether there is an environment that was made to its end, for the Python that the system still has.
+/// Whether the folder has a complete environment for the Python version that the system has now.
 pub fn is_complete(folder: &Path) -> bool {
     folder.join(STAMP).is_file() && site_packages(folder).is_some_and(|packages| packages.is_dir())
 }
 
-/// The packages that the interpreter of the environment looks for. They lie in a folder with its version in the name,
-/// so that another Python would find none.
+/// Returns the folder of packages that the environment's interpreter uses. Its name contains the Python version, so
+/// another version finds no packages.
 pub fn site_packages(folder: &Path) -> Option<PathBuf> {
     let interpreter = fs::canonicalize(folder.join("bin/python3")).ok()?;
     Some(folder.join("lib").join(interpreter.file_name()?).join("site-packages"))

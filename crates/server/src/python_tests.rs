@@ -1,7 +1,7 @@
 use super::*;
 use std::os::unix::fs::symlink;
 
-/// An environment as it looks when it was made for the Python of that name.
+/// Creates an environment for the Python of that name.
 fn environment(home: &Path, python: &str) -> PathBuf {
     let folder = home.join("python");
     fs::create_dir_all(folder.join("bin")).unwrap();
@@ -21,7 +21,7 @@ fn an_environment_is_complete_once_it_has_its_stamp() {
 }
 
 #[test]
-fn an_environment_is_of_no_use_to_another_python() {
+fn an_environment_of_another_python_version_is_incomplete() {
     let home = tempfile::tempdir().unwrap();
     let folder = environment(home.path(), "python3.13");
     fs::write(folder.join(STAMP), "").unwrap();
@@ -29,7 +29,7 @@ fn an_environment_is_of_no_use_to_another_python() {
 }
 
 #[test]
-fn an_environment_is_of_no_use_without_its_python() {
+fn an_environment_without_its_python_is_incomplete() {
     let home = tempfile::tempdir().unwrap();
     let folder = environment(home.path(), "python3.11");
     fs::write(folder.join(STAMP), "").unwrap();

@@ -1,8 +1,8 @@
 //! The server: its parts put together, and the loop that accepts connections.
 
-use crate::auth::{AccessTokens, AttemptsInMemory, Limited, Passwords, fresh_secret};
-use crate::connection::{self, Connections, Impatient};
-use crate::http::{self, App, Budget, host::Names};
+use crate::auth::{AccessTokens, AttemptCounter, Passwords, RefusedAddresses, fresh_secret};
+use crate::connection::{self, Connections, StallTimeout};
+use crate::http::{self, App, Budget, host::HostRules};
 use crate::local::{self, Local};
 use crate::programs;
 use crate::python;
@@ -23,12 +23,12 @@ use std::{
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use toolrest_core::{AllowAll, Engine, FairQueue, Limits, QueueLimits, ToolError};
-use toolrest_store::{Postgres, PostgresOptions, Quotas, Sqlite, Store, WriteBehind};
+use toolrest_store::{Postgres, PostgresOptions, Quotas, Sqlite, Store, StoreError, WriteBehind};
 use toolrest_workspaces::{
     AllowedRoot, FolderOptions, Guarded, HistoryLimits, Repositories, Scratch, StoredWorkspaces,
 };
 
-/// How long a connection may take to send a request's head.
+/// Maximum time for receiving the head of a request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A server that is bound to its address and ready to run.
@@ -53,15 +53,15 @@ pub enum StartError {
         /// Why.
         source: std::io::Error,
     },
-    /// The data folder cannot be made.
-    #[error("cannot make the data folder {path}: {source}")]
+    /// The data folder cannot be created.
+    #[error("cannot create the data folder {path}: {source}")]
     DataDir {
         /// The folder.
         path: String,
         /// Why.
         source: std::io::Error,
     },
-    /// A folder that is allowed to hold workspaces cannot be used.
+    /// A folder of the settings cannot be opened.
     #[error("cannot use the folder {path}: {source}")]
     Folder {
         /// The folder.
@@ -71,7 +71,7 @@ pub enum StartError {
     },
     /// There is no database yet.
     #[error(
-        "there is no database {path}; name the data folder of the server with --data-dir, or its database with --database-url"
+        "there is no database {path}; give the data folder of the server with --data-dir, or its database with --database-url"
     )]
     NoDatabase {
         /// The file.
@@ -80,6 +80,12 @@ pub enum StartError {
     /// The database cannot be used.
     #[error("{0}")]
     Store(#[from] ToolError),
+}
+
+impl From<StoreError> for StartError {
+    fn from(error: StoreError) -> Self {
+        ToolError::from(error).into()
+    }
 }
 
 impl Server {
@@ -129,14 +135,14 @@ impl Server {
             workspaces,
             tokens: AccessTokens::new(&secret, settings.jwt.access_token_expiration_minutes),
             passwords: Passwords::new()?,
-            limited_sign_ins: Limited::default(),
-            limited_registrations: Limited::default(),
-            attempts: AttemptsInMemory::default(),
+            refused_sign_ins: RefusedAddresses::default(),
+            refused_registrations: RefusedAddresses::default(),
+            attempts: AttemptCounter::default(),
             budget: Budget::new(
                 settings.limits.in_flight_bytes,
                 settings.limits.body_bytes.max(settings.limits.response_bytes),
             ),
-            names: Names::new(&settings),
+            host_rules: HostRules::new(&settings),
             // The settings were checked when they were read.
             proxies: settings.server.trusted_proxies.iter().filter_map(|range| range.parse().ok()).collect(),
             settings,
@@ -145,8 +151,8 @@ impl Server {
             event_streams,
         });
         // Tokens that were revoked while no server ran.
-        upkeep::learn_revocations(&app).await?;
-        upkeep::begin_to_renew_versions(&*app.store).await;
+        upkeep::refresh_revocations(&app).await?;
+        upkeep::renew_versions_at_start(&*app.store).await;
         let upkeep = tokio::spawn(upkeep::run(Arc::clone(&app)));
         warn_of_open_folders(&app.settings);
         let local = match &app.settings.folders.local_dir {
@@ -156,30 +162,30 @@ impl Server {
         Ok(Self { app, records, listener, address, grace, upkeep, local })
     }
 
-    /// The workspace of the folder that the server was started for, if it was.
+    /// Returns the workspace of `serve --dir`, if the server was started so.
     pub fn local(&self) -> Option<&Local> {
         self.local.as_ref()
     }
 
-    /// The address that the server listens on.
+    /// Returns the address that the server listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Serves until `stop` is done, then finishes what is under way and writes what is left.
+    /// Serves until `stop` resolves, then waits for running calls and writes the remaining records.
     pub async fn run(self, stop: impl Future<Output = ()>) {
         let connections = GracefulShutdown::new();
-        // Files and the database need descriptors too.
-        let most = connection::open_files_limit().map_or(usize::MAX, |files| files / 2);
-        let places = Connections::new(self.app.settings.limits.connections.min(most));
+        // Half of the descriptors are kept for files and the database.
+        let limit = connection::open_files_limit().map_or(usize::MAX, |files| files / 2);
+        let open = Connections::new(self.app.settings.limits.connections.min(limit));
         let router = http::router(Arc::clone(&self.app));
         tokio::pin!(stop);
         loop {
             tokio::select! {
                 accepted = self.listener.accept() => match accepted {
-                    Ok((stream, peer)) => self.serve(stream, peer.ip(), &router, &connections, &places),
+                    Ok((stream, peer)) => self.serve(stream, peer.ip(), &router, &connections, &open),
                     Err(error) => {
-                        // Out of descriptors, or a connection that ended before it was accepted.
+                        // No descriptors are left, or the connection ended before it was accepted.
                         tracing::warn!(%error, "could not accept a connection");
                         tokio::time::sleep(Duration::from_millis(20)).await;
                     }
@@ -189,17 +195,17 @@ impl Server {
         }
         drop(self.listener);
         self.app.stopping.send_replace(true);
-        tracing::info!("finishing what is under way");
+        tracing::info!("stopping: waiting for running calls");
         let background = self.app.processes.stop_all(None, self.grace);
         let (finished, ()) = tokio::join!(tokio::time::timeout(self.grace, connections.shutdown()), background);
         if finished.is_err() {
-            tracing::warn!("some calls did not finish in time and were cut off");
+            tracing::warn!("some calls did not finish within server.shutdown_grace_ms and were aborted");
         }
         self.upkeep.abort();
         self.records.close().await;
-        // What was stored since the last time is counted.
+        // Adds the storage used since the last run to the counters.
         if let Err(error) = self.app.store.maintain().await {
-            tracing::warn!(%error, "what was stored last could not be counted");
+            tracing::warn!(%error, "could not update the storage counters");
         }
     }
 
@@ -209,14 +215,14 @@ impl Server {
         peer: IpAddr,
         router: &axum::Router,
         connections: &GracefulShutdown,
-        places: &Arc<Connections>,
+        open: &Arc<Connections>,
     ) {
         let is_proxy = self.app.proxies.iter().any(|range| range.contains(peer.to_canonical()));
-        let Some(place) = places.enter(peer.to_canonical(), is_proxy) else {
+        let Some(slot) = open.enter(peer.to_canonical(), is_proxy) else {
             tracing::debug!(%peer, "refused a connection: too many are open (limits.connections)");
             return;
         };
-        // Answers are small and complete; waiting to fill a packet only delays them.
+        // Answers are written completely at once, so delaying packets gains nothing.
         let _ = stream.set_nodelay(true);
         let (app, router) = (Arc::clone(&self.app), router.clone());
         let service = hyper::service::service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
@@ -227,10 +233,10 @@ impl Server {
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(HEAD_TIMEOUT)
-            .serve_connection(TokioIo::new(Impatient::new(stream)), service);
+            .serve_connection(TokioIo::new(StallTimeout::new(stream)), service);
         let connection = connections.watch(connection);
         tokio::spawn(async move {
-            let _place = place;
+            let _slot = slot;
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "a connection ended early");
             }
@@ -238,7 +244,7 @@ impl Server {
     }
 }
 
-/// Opens the database of a server that was started before.
+/// Opens the database of a server, which must exist.
 pub(crate) async fn open_existing_store(settings: &Settings) -> Result<Arc<dyn Store>, StartError> {
     let file = settings.database_file();
     if settings.database.url.is_none() && !file.exists() {
@@ -259,13 +265,13 @@ async fn open_store(settings: &Settings) -> Result<Arc<dyn Store>, StartError> {
     }
     let folder: &Path = &settings.server.data_dir;
     let data_dir = |source| StartError::DataDir { path: folder.display().to_string(), source };
-    // It will hold the secret that signs tokens and the hashes of passwords: for the server's own eyes.
+    // It holds the signing secret and password hashes, so only the server's user may read it.
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(data_dir)?;
     let store = Sqlite::open(&settings.database_file(), settings.search.cache_bytes)?;
     Ok(Arc::new(store.limited(quotas(settings))))
 }
 
-/// The limits on what accounts and workspaces may have.
+/// Returns the storage and workspace limits of the settings.
 fn quotas(settings: &Settings) -> Quotas {
     let limit = |value: u64| Some(value).filter(|value| *value > 0);
     Quotas {
@@ -275,13 +281,13 @@ fn quotas(settings: &Settings) -> Quotas {
     }
 }
 
-/// The folder for files that programs work on.
+/// Opens the folder for the working copies of programs.
 fn open_scratch(settings: &Settings) -> Result<Scratch, StartError> {
     let folder = settings.server.data_dir.join("checkouts");
     Scratch::open(&folder).map_err(|source| StartError::DataDir { path: folder.display().to_string(), source })
 }
 
-/// Warns of folders that anybody can open who reaches the server.
+/// Warns if anybody who reaches the server can register and open folders.
 fn warn_of_open_folders(settings: &Settings) {
     let is_reachable = !settings.server.listen.ip().to_canonical().is_loopback();
     if is_reachable && settings.auth.registration_open && !settings.folders.allowed_roots.is_empty() {
@@ -292,7 +298,7 @@ fn warn_of_open_folders(settings: &Settings) {
     }
 }
 
-/// Warns where anybody can register and programs of different accounts are not kept apart.
+/// Warns if anybody can register while programs of different accounts are not isolated from each other.
 fn warn_of_shared_programs(settings: &Settings, shared: &[&str]) {
     if settings.auth.registration_open && !shared.is_empty() {
         tracing::warn!(
@@ -303,7 +309,7 @@ fn warn_of_shared_programs(settings: &Settings, shared: &[&str]) {
     }
 }
 
-/// The folders that may be workspaces, by their real paths.
+/// Returns the folders that may be workspaces, by their real paths.
 fn folder_options(settings: &Settings) -> Result<FolderOptions, StartError> {
     let folders = &settings.folders;
     let real = |path: &Path| {
@@ -335,16 +341,16 @@ fn folder_options(settings: &Settings) -> Result<FolderOptions, StartError> {
     })
 }
 
-/// The files and folders of the server's own that no workspace may show.
+/// Returns the server's own files and folders, which no workspace may contain.
 fn guarded(settings: &Settings) -> Vec<Guarded> {
     let data = Guarded::data(settings.server.data_dir.clone());
-    // Programs of all workspaces run what is in it.
+    // Programs of all workspaces execute its files.
     let python = Guarded {
         path: python::folder(settings),
         what: "the Python environment of all programs",
         setting: "the setting run.python_dir",
     };
-    // It may hold secrets, and who changes it decides what the next start allows.
+    // It may contain secrets, and changing it changes what the next start allows.
     let file = settings.file.as_ref().map(|file| Guarded {
         path: file.clone(),
         what: "the server's settings file",

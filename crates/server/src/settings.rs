@@ -1,8 +1,8 @@
 //! Every setting of the server, defined once in the table below.
 //!
-//! A value is taken from the last of these that gives one: the built-in default, the TOML file, the
-//! environment (`TOOLREST__SECTION__KEY`), the command line. The section structs, their defaults, the
-//! report of effective values and the reference for the documentation all follow from the table.
+//! The TOML file overrides the defaults, the environment (`TOOLREST__SECTION__KEY`) overrides the file, and the command
+//! line overrides both. The section structs, their defaults, the report of effective values and the page of the
+//! documentation are generated from the table.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -24,7 +24,7 @@ const SECRET_MIN_CHARS: usize = 32;
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 const GIB: i64 = 1 << 30;
 
-/// Names that specification 000 gives to settings of ours.
+/// The names of settings in specification 000.
 const ALIASES: [(&str, &str); 2] = [
     ("BUILDSCALE__JWT__SECRET", "jwt.secret"),
     ("BUILDSCALE__JWT__ACCESS_TOKEN_EXPIRATION_MINUTES", "jwt.access_token_expiration_minutes"),
@@ -63,7 +63,7 @@ macro_rules! settings {
                 }
             }
 
-            // Not derived, so that secrets stay hidden wherever a section ends up in a log.
+            // Not derived, because a log must not contain secrets.
             impl fmt::Debug for $Section {
                 fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                     f.debug_struct(stringify!($Section))
@@ -91,45 +91,45 @@ macro_rules! settings {
 }
 
 settings! {
-    /// Where the server listens, where it keeps its files, and how it stops.
+    /// Address, data folder and shutdown.
     server: Server {
-        /// Address and port to listen on; port 0 takes a free one.
+        /// Address and port to listen on; with port 0 the system chooses a free port.
         listen: SocketAddr = SocketAddr::from((Ipv4Addr::LOCALHOST, 3000)), Accepts::Address;
-        /// Folder for everything the server keeps on disk, the embedded database included. With `folders.local_dir`, the default is `toolrest` in the user's own data folder (`$XDG_DATA_HOME` or `~/.local/share`).
+        /// Folder for all data of the server, including the embedded database. With `folders.local_dir`, the default is `toolrest` in the user's own data folder (`$XDG_DATA_HOME` or `~/.local/share`).
         data_dir: PathBuf = PathBuf::from("./data"), Accepts::Folder;
-        /// How long calls under way may still take once the server is told to stop; 0 does not wait.
+        /// Time that running calls get to finish when the server stops; 0 does not wait.
         shutdown_grace_ms: u64 = 30_000, Accepts::Whole(0, DAY_MS);
-        /// Host names that requests may name (`tools.example.com`, `*.example.com`, `*` for any), beside the built-in ones: on a loopback address `localhost` and loopback addresses, on other addresses also every IP address.
+        /// Host names that the header `Host` may have (`tools.example.com`, `*.example.com`, `*` for any). Always allowed are `localhost` and loopback addresses and, if the server listens on another address, all IP addresses.
         allowed_hosts: Vec<String> = Vec::new(), Accepts::HostNames;
-        /// Web pages that may call the server, beside those that it serves itself (`https://console.example.com`).
+        /// Origins of web pages that may call the server (`https://console.example.com`). The server's own origin is always allowed.
         allowed_origins: Vec<String> = Vec::new(), Accepts::Origins;
-        /// Addresses of proxies whose `X-Forwarded-For` is believed (`127.0.0.1`, `10.1.0.0/16`).
+        /// Addresses of proxies whose `X-Forwarded-For` is trusted (`127.0.0.1`, `10.1.0.0/16`).
         trusted_proxies: Vec<String> = Vec::new(), Accepts::Ranges;
     }
 
-    /// The database, and how it is used.
+    /// The database.
     database: Database {
-        /// PostgreSQL to use; without it, SQLite in `server.data_dir`.
+        /// URL of a PostgreSQL database. Without it, the server uses SQLite in `server.data_dir`.
         url: Option<String> = None, Accepts::PostgresUrl;
-        /// Most connections to hold open at once.
+        /// Maximum number of open connections.
         pool_size: usize = 10, Accepts::Whole(1, 1000);
-        /// Longest a single statement may run.
+        /// Time limit of one statement.
         statement_timeout_ms: u64 = 30_000, Accepts::Whole(1, DAY_MS);
     }
 
-    /// The tokens that callers show.
+    /// Access tokens.
     jwt: Jwt {
-        /// Key that signs access tokens; without it, one is made and kept in the database.
+        /// Key that signs access tokens. Without it, the server creates one and stores it in the database.
         secret: Option<String> = None, Accepts::Secret;
-        /// How long an access token is good for.
+        /// Lifetime of an access token.
         access_token_expiration_minutes: u32 = 15, Accepts::Whole(1, 525_600);
     }
 
-    /// Accounts and signing in.
+    /// Accounts and sign-in.
     auth: Auth {
         /// Whether anybody may register an account. With `folders.local_dir`, the default is false.
         registration_open: bool = true, Accepts::Switch;
-        /// How long a refresh token is good for.
+        /// Lifetime of a refresh token.
         refresh_token_expiration_days: u32 = 30, Accepts::Whole(1, 3650);
         /// Whether cookies are sent over HTTPS only.
         secure_cookies: bool = false, Accepts::Switch;
@@ -143,135 +143,135 @@ settings! {
         attempts_window_minutes: u32 = 15, Accepts::Whole(1, 1440);
     }
 
-    /// What one call, and one workspace, may use.
+    /// Limits of requests and calls.
     limits: Limits {
-        /// Largest request body.
+        /// Maximum size of a request body.
         body_bytes: usize = 32 << 20, Accepts::Whole(1, GIB);
-        /// Largest response body.
+        /// Maximum size of a response body.
         response_bytes: usize = 32 << 20, Accepts::Whole(1, GIB);
-        /// Bytes of requests and answers in memory at once, over all callers; a request for which there is no room waits, then gets 503. One account can hold a quarter; a sixteenth is kept for small bodies. As many bytes of large files can be read at once.
+        /// Maximum number of bytes of requests and answers in memory, for all callers together. A request for which there is no room waits, then gets 503. One account can use a quarter; a sixteenth is reserved for small bodies. The same limit holds for large files that calls read.
         in_flight_bytes: usize = 256 << 20, Accepts::Whole(1 << 20, 1024 * GIB);
-        /// Connections open at once; half of them from one address, unless that is a trusted proxy.
+        /// Maximum number of open connections. One address can use half of them, unless it is a trusted proxy.
         connections: usize = 4096, Accepts::Whole(2, 1_000_000);
-        /// Longest a call may take, waiting included; one that runs a program may take `run.max_timeout_ms` more.
+        /// Time limit of a call, including waiting; a call that runs a program may take `run.max_timeout_ms` more.
         call_timeout_ms: u64 = 30_000, Accepts::Whole(1, DAY_MS);
-        /// Calls under way at once in one workspace; more wait until their deadline.
+        /// Maximum number of calls at once in one workspace; further calls wait until their deadline.
         calls_per_workspace: usize = 256, Accepts::Whole(1, 100_000);
-        /// Calls of one account under way at once, over all workspaces; more wait until their deadline.
+        /// Maximum number of calls at once of one account, over all workspaces; further calls wait until their deadline.
         calls_per_account: usize = 512, Accepts::Whole(1, 100_000);
     }
 
-    /// What one account, and one workspace, may have.
+    /// Limits of accounts and workspaces.
     quotas: Quotas {
-        /// Bytes that one workspace may store in the database, earlier versions and the trash included; 0 sets no limit.
+        /// Maximum number of bytes that one workspace stores in the database, including earlier versions and the trash; 0 means no limit.
         bytes_per_workspace: u64 = 8 << 30, Accepts::Whole(0, 1024 * 1024 * GIB);
-        /// Bytes that all workspaces of one owner may store together; 0 sets no limit.
+        /// Maximum number of bytes that all workspaces of one owner store together; 0 means no limit.
         bytes_per_account: u64 = 32 << 30, Accepts::Whole(0, 1024 * 1024 * GIB);
-        /// Workspaces that one account may own; 0 sets no limit.
+        /// Maximum number of workspaces that one account owns; 0 means no limit.
         workspaces_per_account: u64 = 500, Accepts::Whole(0, 1_000_000);
-        /// Event streams that one account may have open.
+        /// Maximum number of open event streams of one account.
         event_streams_per_account: usize = 32, Accepts::Whole(1, 100_000);
     }
 
     /// Real folders as workspaces.
     folders: Folders {
-        /// Folders whose contents, and those of the folders below them, any account may make workspaces.
+        /// Folders that any account may open as workspaces, with all folders below them.
         allowed_roots: Vec<PathBuf> = Vec::new(), Accepts::Folders;
-        /// Folders that only the named accounts may make workspaces, with those below them (`ada@example.com=/srv/ada`). Such an entry also takes the folder out of an allowed root above it for everybody else.
+        /// Folders that only the named accounts may open as workspaces, with all folders below them (`ada@example.com=/srv/ada`). Such an entry also closes the folder to all other accounts if it is below an allowed root.
         account_roots: Vec<String> = Vec::new(), Accepts::AccountRoots;
-        /// A folder to open as the local workspace. It belongs to the account `local` alone.
+        /// Folder to open as the local workspace, which only the account `local` can use.
         local_dir: Option<PathBuf> = None, Accepts::Folder;
-        /// Whether tools may change `.git`. Git on the host runs what its `config` and `hooks` say.
+        /// Whether tools may change `.git`. Git on the host executes commands from its `config` and `hooks`.
         git_writable: bool = false, Accepts::Switch;
-        /// Largest file whose earlier contents are kept; of larger ones only the hash and the size.
+        /// Maximum size of a file whose earlier contents are kept. Of larger files, only the hash and the size are kept.
         history_file_bytes: u64 = 64 << 20, Accepts::Whole(0, GIB);
-        /// Most that one change adds to the history of what was there before.
+        /// Maximum number of bytes of earlier contents that one change adds to the history.
         history_commit_bytes: u64 = 256 << 20, Accepts::Whole(0, 1024 * GIB);
-        /// Most that the history of one folder takes; the oldest contents go first. 0 sets no limit.
+        /// Maximum size of the history of one folder; the oldest contents are removed first. 0 means no limit.
         history_total_bytes: u64 = 4 << 30, Accepts::Whole(0, 1024 * 1024 * GIB);
     }
 
-    /// Programs that tools run, in the sandbox.
+    /// Programs, which run in the sandbox.
     run: Run {
-        /// Whether programs may be run at all.
+        /// Whether tools may run programs.
         enabled: bool = true, Accepts::Switch;
-        /// How long a program may run that asks for nothing else.
+        /// Default time limit of a program.
         timeout_ms: u64 = 60_000, Accepts::Whole(1, DAY_MS);
-        /// Longest that a program can ask for.
+        /// Maximum time limit that a call can request for a program.
         max_timeout_ms: u64 = 600_000, Accepts::Whole(1, DAY_MS);
-        /// Memory of a program that asks for nothing else, all its processes together.
+        /// Default memory limit of a program, for all its processes together.
         memory_bytes: u64 = 1 << 30, Accepts::Whole(16 << 20, 1024 * GIB);
-        /// Most memory that a program can ask for.
+        /// Maximum memory limit that a call can request for a program.
         max_memory_bytes: u64 = 4 << 30, Accepts::Whole(16 << 20, 1024 * GIB);
-        /// Processes and threads of a program alive at once.
+        /// Maximum number of processes and threads of a program at once.
         processes: u64 = 256, Accepts::Whole(1, 100_000);
-        /// By how much a program may let the workspace's files grow.
+        /// Maximum number of bytes by which a program may enlarge the files.
         disk_bytes: u64 = 2 << 30, Accepts::Whole(1 << 20, 1024 * GIB);
-        /// How many files and folders a program may add.
+        /// Maximum number of files and folders that a program may create.
         new_files: u64 = 200_000, Accepts::Whole(1, 100_000_000);
-        /// How much a program may print before it is ended.
+        /// Maximum number of bytes that a program may print; then it is ended.
         output_bytes: u64 = 256 << 20, Accepts::Whole(1, 1024 * GIB);
-        /// How much of each stream of a program is answered: its beginning and its end.
+        /// Maximum number of bytes of each output stream in an answer: the beginning and the end.
         output_kept_bytes: usize = 256 << 10, Accepts::Whole(1, 16 << 20);
-        /// Programs that run at once; more wait until their deadline.
+        /// Maximum number of programs at once; further programs wait until their deadline.
         at_once: usize = 32, Accepts::Whole(1, 10_000);
-        /// Programs of one account that run at once, over all workspaces; more wait, and hold nobody else up.
+        /// Maximum number of programs at once of one account, over all workspaces; further programs wait without delaying other accounts.
         at_once_per_account: usize = 16, Accepts::Whole(1, 10_000);
-        /// Programs that run at once in one workspace; more wait, and hold nobody else up.
+        /// Maximum number of programs at once in one workspace; further programs wait without delaying other workspaces.
         at_once_per_workspace: usize = 8, Accepts::Whole(1, 10_000);
-        /// Interpreters that wait for the next script, so that it starts at once; 0 keeps none.
+        /// Number of interpreters that are started in advance, so that short scripts start at once; 0 starts none.
         waiting_interpreters: usize = 8, Accepts::Whole(0, 1000);
-        /// Largest file that is kept of what a program wrote; larger ones are left out.
+        /// Maximum size of a file in a program's commit; larger files are left out.
         keep_file_bytes: u64 = 64 << 20, Accepts::Whole(0, GIB);
-        /// Most that is kept of what one program wrote; the rest is left out. Programs that end at once hold twice as much in memory, those of one account as much.
+        /// Maximum number of bytes in a program's commit; the rest is left out. Programs that end at the same time use twice as much memory together, and those of one account once as much.
         keep_bytes: u64 = 256 << 20, Accepts::Whole(0, 1024 * GIB);
-        /// Most files and folders that are kept of what one program changed; the rest is left out.
+        /// Maximum number of files and folders in a program's commit; the rest is left out.
         keep_files: usize = 20_000, Accepts::Whole(0, 1_000_000);
-        /// Hosts that workspaces may allow their programs to reach (`pypi.org`, `*.example.com`, `*`); without any, none.
+        /// Hosts that workspaces may allow their programs to reach (`pypi.org`, `*.example.com`, `*`). If the list is empty, programs have no network.
         network_hosts: Vec<String> = Vec::new(), Accepts::Hosts;
-        /// Ranges of addresses that programs may reach although they are not public (`10.1.0.0/16`).
+        /// Private address ranges that programs may reach (`10.1.0.0/16`).
         network_private: Vec<String> = Vec::new(), Accepts::Ranges;
-        /// What to do with a folder over which no overlay can be mounted: refuse the program, or run it on the folder itself.
+        /// What to do if no overlay can be mounted on a folder: `refuse` the program, or run it on the folder itself (`in_place`).
         without_overlay: WithoutOverlay = WithoutOverlay::Refuse, Accepts::OneOf("refuse, in_place");
-        /// Whether programs may run on a kernel without Landlock, with one layer less between them and the server.
+        /// Whether programs may run on a kernel without Landlock, which is one layer of isolation less.
         accept_missing_landlock: bool = false, Accepts::Switch;
-        /// Folder of the Python environment for data; `python` in the data folder where it is not given.
+        /// Folder of the Python environment of the data tools. Default: `python` in the data folder.
         python_dir: Option<PathBuf> = None, Accepts::Folder;
-        /// Background processes that run at once in one workspace.
+        /// Maximum number of background processes at once in one workspace.
         background_at_once: usize = 8, Accepts::Whole(0, 1000);
-        /// Background processes of one account that run at once, over all workspaces.
+        /// Maximum number of background processes at once of one account, over all workspaces.
         background_at_once_per_account: usize = 16, Accepts::Whole(0, 100_000);
-        /// Background processes that run at once in all workspaces together.
+        /// Maximum number of background processes at once in all workspaces together.
         background_at_once_in_all: usize = 64, Accepts::Whole(0, 100_000);
-        /// How long background processes go on without anybody asking after them.
+        /// Time after which a background process is ended if no call has asked for it.
         background_lease_ms: u64 = 1_800_000, Accepts::Whole(1, 30 * DAY_MS);
-        /// Longest that a background process may run.
+        /// Maximum time that a background process may run.
         background_max_ms: u64 = 86_400_000, Accepts::Whole(1, 30 * DAY_MS);
-        /// How often what a background process has changed is committed.
+        /// Interval at which the changes of a background process are committed.
         background_commit_ms: u64 = 10_000, Accepts::Whole(100, DAY_MS);
     }
 
-    /// Searching files.
+    /// File search.
     search: Search {
-        /// Longest a search may take.
+        /// Time limit of a search.
         timeout_ms: u64 = 10_000, Accepts::Whole(1, DAY_MS);
-        /// Memory for the texts of workspaces that were searched lately, over all of them; 0 keeps nothing.
+        /// Size of the cache for texts of recently searched workspaces, for all workspaces together; 0 disables the cache.
         cache_bytes: usize = 512 << 20, Accepts::Whole(0, 1024 * GIB);
     }
 
-    /// How long things are kept that nobody uses any more.
+    /// How long deleted files and records are kept.
     retention: Retention {
-        /// Days that deleted files stay in the trash; 0 keeps them for ever.
+        /// Days that deleted files stay in the trash; 0 keeps them forever.
         trash_days: u32 = 30, Accepts::Whole(0, 36_500);
-        /// Days that the records of calls are kept; 0 keeps them for ever.
+        /// Days that the records of calls are kept; 0 keeps them forever.
         calls_days: u32 = 30, Accepts::Whole(0, 36_500);
     }
 
-    /// What is logged, and how it is written.
+    /// The log.
     log: Log {
         /// Least severe level that is logged.
         level: LogLevel = LogLevel::Info, Accepts::OneOf("error, warn, info, debug, trace");
-        /// How log lines are written: for people, or for machines.
+        /// Format of log lines: `text` for people, `json` for machines.
         format: LogFormat = LogFormat::Text, Accepts::OneOf("text, json");
     }
 }
@@ -300,17 +300,17 @@ pub enum LogFormat {
     Json,
 }
 
-/// One row of the table.
+/// One row of the table of settings.
 struct Setting {
     key: &'static str,
     about: &'static str,
     accepts: Accepts,
     get: fn(&Settings) -> Option<Value>,
-    /// Answers false, and changes nothing, if the value does not fit the field's type.
+    /// Returns false, and changes nothing, if the value does not fit the field's type.
     set: fn(&mut Settings, Value) -> bool,
 }
 
-/// What a setting takes beyond its type, and how its value may be shown.
+/// The values that a setting accepts, and how they are shown.
 enum Accepts {
     AccountRoots,
     Address,
@@ -328,7 +328,7 @@ enum Accepts {
 }
 
 impl Accepts {
-    /// Gives text from the environment or the command line the type that a file would write it in.
+    /// Converts a text from the environment or the command line into the type that it would have in a file.
     fn typed(&self, text: &str) -> Value {
         let typed = match self {
             Self::Switch => text.parse().ok().map(Value::Boolean),
@@ -364,7 +364,7 @@ impl Accepts {
             }
             (Self::Secret, Value::String(secret)) => secret.chars().count() >= SECRET_MIN_CHARS,
             (Self::Whole(min, max), Value::Integer(number)) => (min..=max).contains(&number),
-            // The rest is for the type of the field to judge.
+            // Other values are checked by the type of the field.
             _ => true,
         }
     }
@@ -380,7 +380,7 @@ impl Accepts {
         }
     }
 
-    /// Shows a value that was refused: in one that is malformed, the secret part cannot be told apart.
+    /// Shows a value that was refused. In a malformed value the secret part cannot be found, so all of it is hidden.
     fn show_refused(&self, value: &Value) -> String {
         match self {
             Self::Secret | Self::PostgresUrl => "(hidden)".to_owned(),
@@ -420,14 +420,14 @@ fn all_texts(entries: &[Value], passes: impl Fn(&str) -> bool) -> bool {
     entries.iter().all(|entry| entry.as_str().is_some_and(&passes))
 }
 
-/// The account, in lower case, and the folder of an entry `account=/folder`.
+/// Parses an entry `account=/folder` into the account, in lower case, and the folder.
 fn account_root(entry: &str) -> Option<(String, PathBuf)> {
     let (account, _) = entry.split_once("=/")?;
     let folder = PathBuf::from(entry.get(account.len() + 1..)?);
     (!account.trim().is_empty()).then(|| (account.trim().to_lowercase(), folder))
 }
 
-/// Hides the password of a database URL, be it before the host or among the parameters.
+/// Hides the password of a database URL, before the host and among the parameters.
 fn without_password(url: &str) -> String {
     let hide = |part: &str| match part.split_once("password=") {
         Some((before, value)) => {
@@ -437,7 +437,7 @@ fn without_password(url: &str) -> String {
         None => part.to_owned(),
     };
     let url: String = url.split_inclusive(['?', '&']).map(hide).collect();
-    // The last `@` and not the first: rather hide too much than half of a password that holds one.
+    // The last `@` and not the first: a password may contain `@`.
     if let Some((login, host)) = url.rsplit_once('@')
         && let [scheme, user, _] = login.splitn(3, ':').collect::<Vec<_>>()[..]
     {
@@ -446,30 +446,30 @@ fn without_password(url: &str) -> String {
     url
 }
 
-/// Everything that settings are read from. It has no `Debug`, because it holds secrets in the clear.
+/// The sources of settings. The type has no `Debug`, because it holds secrets in plain text.
 #[derive(Clone, Default)]
 pub struct Sources {
     /// Path and text of the TOML file.
     pub file: Option<(PathBuf, String)>,
-    /// Names and values of all variables; those that are not ours are passed over.
+    /// Names and values of all variables; variables without our prefix are ignored.
     pub environment: Vec<(String, String)>,
-    /// Key of the setting, the flag as it is typed (`--listen`), and its value.
+    /// Key of the setting, the flag (`--listen`), and its value.
     pub flags: Vec<(&'static str, String, String)>,
 }
 
 impl Settings {
-    /// The file of the embedded database.
+    /// Returns the path of the embedded database.
     pub fn database_file(&self) -> PathBuf {
         self.server.data_dir.join("toolrest.db")
     }
 
-    /// The accounts that `folders.account_roots` gives folders to, in lower case, with the folders.
+    /// Returns the entries of `folders.account_roots`: account in lower case, and folder.
     pub(crate) fn account_roots(&self) -> impl Iterator<Item = (String, PathBuf)> {
         self.folders.account_roots.iter().filter_map(|entry| account_root(entry))
     }
 }
 
-/// Says what is wrong with the settings, and where: in which file and line, variable or flag.
+/// An error in the settings, with its place: file and line, variable or flag.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {problem}")]
 pub struct SettingsError {
@@ -496,7 +496,7 @@ impl Problem {
 
     fn unknown_key(key: &str) -> Self {
         let (section, name) = key.split_once('.').unwrap_or(("", key));
-        // The name weighs more: a setting in the wrong section is likelier meant than its neighbour.
+        // The name weighs more than the section: a setting in the wrong section is the likelier mistake.
         let likeness = |known: &Setting| {
             let (known_section, known_name) = known.key.split_once('.').unwrap_or_default();
             2.0 * alike(name, known_name) + alike(section, known_section)
@@ -512,15 +512,15 @@ impl Problem {
     }
 }
 
-/// The settings in effect, each with its origin. Displays as one line per setting, secrets hidden.
+/// The settings in effect, each with its origin. `Display` writes one line per setting, with secrets hidden.
 #[derive(Clone, Debug, Default)]
 pub struct Loaded {
     pub settings: Settings,
-    /// Holds no entry for a setting that is at its default.
+    /// Has no entry for a setting that has its default.
     origins: BTreeMap<&'static str, String>,
 }
 
-/// One setting in effect, its value as it may be shown.
+/// One setting in effect, with its value as shown to the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Effective {
     pub key: &'static str,
@@ -529,13 +529,13 @@ pub struct Effective {
     pub origin: String,
 }
 
-/// Reads all sources, the stronger after the weaker. A fault in a weaker source is an error even where
-/// a stronger one overrides the value: it would come to light on the day the stronger one goes.
+/// Reads all sources, in the order in which they override each other. A wrong value is an error even if a later source
+/// overrides it, because it would show up only when the later one is removed.
 pub fn load(sources: Sources) -> Result<Loaded, SettingsError> {
     let mut loaded = Loaded::default();
     if let Some((path, text)) = sources.file {
         loaded.read_file(&path.display().to_string(), &text)?;
-        // Only an empty path has no absolute form, and the text was read from somewhere.
+        // This fails only for an empty path, from which no text can have been read.
         loaded.settings.file = Some(std::path::absolute(&path).unwrap_or(path));
     }
     loaded.read_environment(&sources.environment)?;
@@ -548,7 +548,7 @@ pub fn load(sources: Sources) -> Result<Loaded, SettingsError> {
     Ok(loaded)
 }
 
-/// The folder for a user's own data, as the XDG base directory specification has it.
+/// Returns the folder for a user's own data by the XDG base directory specification.
 fn own_data_dir(environment: &[(String, String)]) -> Option<PathBuf> {
     let variable =
         |name: &str| environment.iter().find(|(known, _)| known == name).map(|(_, value)| PathBuf::from(value));
@@ -559,8 +559,7 @@ fn own_data_dir(environment: &[(String, String)]) -> Option<PathBuf> {
 }
 
 impl Loaded {
-    /// Sets other defaults for a server that is started for one folder: it is for one user, and its data must not lie
-    /// in that folder.
+    /// Sets other defaults for `serve --dir`: the server is for one user, and its data must not be in that folder.
     fn default_for_one_folder(&mut self, environment: &[(String, String)]) {
         const ORIGIN: &str = "default with folders.local_dir";
         if !self.origins.contains_key("auth.registration_open") {
@@ -590,7 +589,7 @@ impl Loaded {
             let before = text.get(..span.start).unwrap_or_default();
             format!("file {file}, line {}", before.matches('\n').count() + 1)
         };
-        // Only the message: the error as a whole quotes the line, which may hold a secret.
+        // Only the message is used: the whole error quotes the line, which may contain a secret.
         let syntax = |error: toml::de::Error| {
             Problem::Syntax(error.message().to_owned()).at(place(error.span().unwrap_or_default()))
         };
@@ -603,8 +602,8 @@ impl Loaded {
                 (_, false) => Err(Problem::unknown_key(name)),
             };
             for (key, value) in rows.map_err(|problem| problem.at(place(section.span())))? {
-                // Only a number past 64 bits fails here. Infinity, which no setting takes, stands for it,
-                // because the message of the failure would show the number, and it may be a secret.
+                // Only a number over 64 bits fails here. It is replaced by infinity, which no setting accepts, because the
+                // message of the failure would show the number, which may be a secret.
                 let value = Value::deserialize(ValueDeserializer::from(value)).unwrap_or(Value::Float(f64::INFINITY));
                 let path = format!("{name}.{}", key.get_ref());
                 self.set(&path, |_| value, format!("file {file}")).map_err(|problem| problem.at(place(key.span())))?;
@@ -614,7 +613,7 @@ impl Loaded {
     }
 
     fn read_environment(&mut self, variables: &[(String, String)]) -> Result<(), SettingsError> {
-        // The aliases come first, so that our own name for the same setting wins.
+        // Aliases are read first, so that our own name overrides them.
         for (alias, key) in ALIASES {
             for (_, text) in variables.iter().filter(|(variable, _)| variable == alias) {
                 self.set_text(key, text, format!("environment {alias}"))?;

@@ -1,65 +1,70 @@
-//! What a server does by itself from time to time.
+//! Periodic tasks of the server.
 
 use crate::http::App;
 use crate::local;
 use crate::settings::Settings;
 use std::{sync::Arc, time::Duration};
 use tokio::time::{MissedTickBehavior, interval};
-use toolrest_core::{Access, Action, ErrorKind, Result, Timestamp, ToolError, now};
-use toolrest_store::{Purge, Purged, Store};
+use toolrest_core::{Access, Action, Result, Timestamp, ToolError, now};
+use toolrest_store::{Purge, Purged, Store, StoreError};
 
-const TEND_EVERY: Duration = Duration::from_secs(2);
-/// How often it is tried again to renew versions, after it failed.
-const RENEW_EVERY: Duration = Duration::from_secs(10);
-/// How long a server waits at its start for versions to be renewed. What is left is renewed while it works.
-const RENEW_AT_START: Duration = Duration::from_secs(5);
-const PURGE_EVERY: Duration = Duration::from_secs(60 * 60);
-/// How long it takes at most until revoked access tokens are refused.
-const REVOCATIONS_EVERY: Duration = Duration::from_secs(1);
+const MAINTAIN_INTERVAL: Duration = Duration::from_secs(2);
+/// Delay after a failure to renew versions.
+const RENEW_RETRY_INTERVAL: Duration = Duration::from_secs(10);
+/// Maximum time for renewing versions before the server listens. The rest is renewed while it serves.
+const RENEW_AT_START_LIMIT: Duration = Duration::from_secs(5);
+const PURGE_INTERVAL: Duration = Duration::from_secs(60 * 60);
+/// Interval at which revocations are read, and so the longest time until a revoked access token is refused.
+const REVOCATIONS_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Tends the store every few seconds, learns which tokens were revoked, and removes what is past its time every hour.
+/// Runs the periodic tasks: maintains the store, reads revocations, purges expired data, and renews old versions.
 pub(crate) async fn run(app: Arc<App>) {
     let maintain = || async {
         if let Err(error) = app.store.maintain().await {
-            tracing::debug!(%error, "could not tend the store; will try again");
+            tracing::debug!(%error, "could not maintain the store; will retry");
         }
     };
     let revocations = || async {
-        if let Err(error) = learn_revocations(&app).await {
-            tracing::debug!(%error, "could not ask which tokens were revoked; will try again");
+        if let Err(error) = refresh_revocations(&app).await {
+            tracing::debug!(%error, "could not read the revoked tokens; will retry");
         }
     };
-    let purge = || remove_what_is_past(&*app.store, &app.settings);
+    let purge = || purge_expired(&*app.store, &app.settings);
     tokio::join!(renew_versions(&*app.store), run_jobs(maintain, revocations, purge));
 }
 
-/// Renews the versions of an earlier release for as long as a server may wait for it.
-pub(crate) async fn begin_to_renew_versions(store: &dyn Store) {
-    let _ = tokio::time::timeout(RENEW_AT_START, renew_versions(store)).await;
+/// Renews the versions of an earlier release, for [`RENEW_AT_START_LIMIT`] at most.
+pub(crate) async fn renew_versions_at_start(store: &dyn Store) {
+    let _ = tokio::time::timeout(RENEW_AT_START_LIMIT, renew_versions(store)).await;
 }
 
-/// Renews the versions that an earlier release has written, to the last.
+/// Converts all versions that an earlier release has written. Retries after failures.
 async fn renew_versions(store: &dyn Store) {
     loop {
         match store.renew_versions().await {
             Ok(true) => {}
             Ok(false) => return,
             Err(error) => {
-                tracing::warn!(%error, "versions of an earlier release could not be renewed; will try again");
-                tokio::time::sleep(RENEW_EVERY).await;
+                tracing::warn!(%error, "could not renew versions of an earlier release; will retry");
+                tokio::time::sleep(RENEW_RETRY_INTERVAL).await;
             }
         }
     }
 }
 
-/// Repeats each of the jobs. None waits for another: a purge may take long, and revocations must not.
+/// Repeats each job at its own interval. The jobs do not wait for each other: a purge may take long, and revocations
+/// must not.
 async fn run_jobs<T, R, P>(maintain: impl Fn() -> T, revocations: impl Fn() -> R, purge: impl Fn() -> P)
 where
     T: Future<Output = ()>,
     R: Future<Output = ()>,
     P: Future<Output = ()>,
 {
-    tokio::join!(repeat(TEND_EVERY, maintain), repeat(REVOCATIONS_EVERY, revocations), repeat(PURGE_EVERY, purge));
+    tokio::join!(
+        repeat(MAINTAIN_INTERVAL, maintain),
+        repeat(REVOCATIONS_INTERVAL, revocations),
+        repeat(PURGE_INTERVAL, purge)
+    );
 }
 
 async fn repeat<J: Future<Output = ()>>(period: Duration, job: impl Fn() -> J) {
@@ -71,9 +76,10 @@ async fn repeat<J: Future<Output = ()>>(period: Duration, job: impl Fn() -> J) {
     }
 }
 
-/// Asks the database whose access tokens were revoked, and ends the programs of accounts that may run none any more.
-pub(crate) async fn learn_revocations(app: &App) -> Result<()> {
-    // Tokens from before have ended by themselves.
+/// Reads the revoked access tokens from the database, and stops the programs of accounts that lost the right to run
+/// them.
+pub(crate) async fn refresh_revocations(app: &App) -> Result<()> {
+    // Older tokens have expired.
     let longest = app.tokens.lifetime().max(local::TOKEN_LIFETIME) + Duration::from_secs(60);
     let since = now().checked_sub(longest).map_err(ToolError::internal)?;
     let revocations = app.store.revocations(since).await?;
@@ -81,14 +87,14 @@ pub(crate) async fn learn_revocations(app: &App) -> Result<()> {
     for revocation in revocations.iter().filter(|revocation| revocation.is_disabled) {
         app.processes.stop_those_of_disabled(revocation.user).await;
     }
-    end_processes_without_rights(app).await
+    stop_processes_of_former_members(app).await
 }
 
-/// Ends the programs of accounts that may not run any in the workspace any more: another replica may have removed them.
-async fn end_processes_without_rights(app: &App) -> Result<()> {
+/// Stops the programs of accounts that lost their role in the workspace; another replica may have removed them.
+async fn stop_processes_of_former_members(app: &App) -> Result<()> {
     for (workspace, user) in app.processes.starters() {
         match app.store.authorise(Access { workspace, user, need: Action::Exec.needs() }).await {
-            Err(error) if error.kind == ErrorKind::Forbidden => {
+            Err(StoreError::NotAMember | StoreError::RoleTooLow { .. }) => {
                 app.processes.stop_those_of(workspace, user, Duration::ZERO).await;
             }
             authorised => authorised?,
@@ -97,7 +103,7 @@ async fn end_processes_without_rights(app: &App) -> Result<()> {
     Ok(())
 }
 
-async fn remove_what_is_past(store: &dyn Store, settings: &Settings) {
+async fn purge_expired(store: &dyn Store, settings: &Settings) {
     let purge = Purge {
         trash_before: days_ago(settings.retention.trash_days),
         calls_before: days_ago(settings.retention.calls_days),
@@ -111,13 +117,13 @@ async fn remove_what_is_past(store: &dyn Store, settings: &Settings) {
             purged.dropped,
             purged.calls,
             purged.workspaces,
-            "removed what was past its time"
+            "purged expired data"
         ),
-        Err(error) => tracing::warn!(%error, "could not remove what is past its time; will try again"),
+        Err(error) => tracing::warn!(%error, "could not purge expired data; will retry"),
     }
 }
 
-/// The moment so many days ago; none for zero, which keeps for ever.
+/// Returns the time that many days ago. Zero days mean that nothing expires: `None`.
 fn days_ago(days: u32) -> Option<Timestamp> {
     const DAY_SECONDS: i64 = 24 * 60 * 60;
     if days == 0 {

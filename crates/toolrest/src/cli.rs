@@ -12,10 +12,10 @@ use tokio::signal::unix::{SignalKind, signal};
 use toolrest::settings::{self, Loaded, Settings, Sources};
 use toolrest::{Server, python, start_logging};
 
-/// The file that is read if it exists and none is named.
+/// The settings file that is read, if it exists, without `--config`.
 const DEFAULT_CONFIG: &str = "toolrest.toml";
 
-/// The tool server that AI agents lean on.
+/// A tool server for AI agents.
 #[derive(Parser)]
 #[command(version, arg_required_else_help = true)]
 pub(crate) struct Cli {
@@ -27,38 +27,38 @@ pub(crate) struct Cli {
 enum Command {
     /// Serve the tools over HTTP.
     Serve(Options),
-    /// Print the settings in force, each with where it comes from; secrets are hidden.
+    /// Print all settings with their values and origins; secrets are hidden.
     Config {
         #[command(flatten)]
         options: Options,
-        /// Print a reference of all settings instead.
+        /// Print the reference of all settings instead.
         #[arg(long)]
         reference: bool,
     },
-    /// Tell what keeps programs in on this machine, and what is missing to run them.
+    /// Check whether this machine can run programs in the sandbox, and show what is missing.
     Doctor(Options),
-    /// Copy the embedded database, with all that a server needs to go on from it, while servers use it.
+    /// Back up the embedded database and the settings file; servers can keep running.
     Backup {
-        /// Folder to make; there must be nothing of this name yet
+        /// Folder to create; it must not exist yet
         to: PathBuf,
         #[command(flatten)]
         data: DataOptions,
     },
-    /// Put a backup into a data folder that has no database yet.
+    /// Restore a backup into a data folder that has no database.
     Restore {
-        /// Folder that `toolrest backup` made
+        /// Folder that `toolrest backup` created
         from: PathBuf,
         #[command(flatten)]
         data: DataOptions,
     },
-    /// Manage accounts; what is changed holds on running servers at once.
+    /// Manage accounts; running servers apply the changes within two seconds.
     User {
         #[command(subcommand)]
         action: user::Action,
         #[command(flatten)]
         data: DataOptions,
     },
-    /// Get what tools need beside the server itself.
+    /// Install what tools need besides the server.
     Setup {
         #[command(subcommand)]
         what: Setup,
@@ -67,9 +67,9 @@ enum Command {
 
 #[derive(Subcommand)]
 enum Setup {
-    /// Make the Python environment of the data tools, unless it is there.
+    /// Create the Python environment of the data tools, unless it is complete.
     Python {
-        /// Folder to make it in, instead of `python` in the data folder
+        /// Folder of the environment, instead of `python` in the data folder
         #[arg(long, value_name = "DIR")]
         to: Option<PathBuf>,
         #[command(flatten)]
@@ -87,12 +87,13 @@ struct Options {
     /// Folder to open as the local workspace [setting folders.local_dir]
     #[arg(long, value_name = "DIR")]
     dir: Option<String>,
-    /// Folder below which folders may become workspaces; can be given several times [setting folders.allowed_roots]
+    /// Folder that any account may open as a workspace, with all folders below it; can be given several times [setting
+    /// folders.allowed_roots]
     #[arg(long, value_name = "DIR")]
     allow_root: Vec<PathBuf>,
 }
 
-/// Where the data of a server is.
+/// The options that name the data of a server.
 #[derive(Args)]
 struct DataOptions {
     /// Folder for the embedded database [setting server.data_dir]
@@ -150,17 +151,17 @@ impl Options {
     }
 }
 
-/// The text of a settings file, with its path.
+/// The path and the text of a settings file.
 type ConfigFile = (PathBuf, String);
 
 impl DataOptions {
-    /// Loads the settings, with further flags than those about data.
+    /// Loads the settings, with the values of further flags.
     fn load(self, further: Vec<(&'static str, &'static str, Option<String>)>) -> Result<Loaded, Box<dyn Error>> {
         let file = read_config(self.config.as_deref())?;
         self.load_from(file, further)
     }
 
-    /// Loads the settings; gives also the settings file, if there is one.
+    /// Loads the settings; also returns the settings file, if there is one.
     fn load_with_file(self) -> Result<(Loaded, Option<ConfigFile>), Box<dyn Error>> {
         let file = read_config(self.config.as_deref())?;
         Ok((self.load_from(file.clone(), Vec::new())?, file))
@@ -180,8 +181,8 @@ impl DataOptions {
             flags: flags.filter_map(|(key, flag, value)| Some((key, flag.to_owned(), value?))).collect(),
         };
         let mut loaded = settings::load(sources)?;
-        // Whoever can write this file decides what the next start allows. In the folder of `--dir` it may be missing: one
-        // that is put there makes the next start refuse the folder.
+        // The default settings file is protected even if it does not exist yet, because creating it changes what the next
+        // start allows. With `--dir` that is not needed: the next start refuses a folder that contains the file.
         if loaded.settings.file.is_none() && loaded.settings.folders.local_dir.is_none() {
             loaded.settings.file = Some(std::path::absolute(DEFAULT_CONFIG)?);
         }
@@ -189,7 +190,7 @@ impl DataOptions {
     }
 }
 
-/// The environment, as far as it is text. A variable of ours that is not must not be passed over.
+/// Returns the environment variables that are UTF-8. One of our own variables that is not UTF-8 is an error.
 fn environment() -> Result<Vec<(String, String)>, String> {
     let ours = |name: &str| name.starts_with("TOOLREST__") || name.starts_with("BUILDSCALE__");
     let named = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
@@ -211,8 +212,8 @@ fn read_config(named: Option<&Path>) -> Result<Option<ConfigFile>, String> {
     }
 }
 
-/// Threads for work that blocks: files, computations, commits to folders. Most of it is short, so that more of it waits
-/// rather than takes more threads; what takes long (computations, searches, commits to folders) is limited to far fewer.
+/// Maximum number of threads for blocking work: files, computations, commits to folders. Most of it is short and can
+/// wait for a thread. Long work (computations, searches, commits to folders) has lower limits of its own.
 const BLOCKING_THREADS: usize = 256;
 
 fn serve(settings: Settings) -> Result<(), Box<dyn Error>> {
@@ -222,7 +223,7 @@ fn serve(settings: Settings) -> Result<(), Box<dyn Error>> {
 
 async fn run_server(settings: Settings) -> Result<(), Box<dyn Error>> {
     start_logging(&settings.log);
-    let kept = match &settings.database.url {
+    let data = match &settings.database.url {
         Some(_) => "PostgreSQL".to_owned(),
         None => settings.server.data_dir.display().to_string(),
     };
@@ -231,11 +232,11 @@ async fn run_server(settings: Settings) -> Result<(), Box<dyn Error>> {
     println!("Toolrest is listening on {base}");
     println!("  health  {base}/health");
     println!("  tools   {base}/api/v1/toolsets/workspace");
-    println!("  data    {kept}");
+    println!("  data    {data}");
     match server.local() {
         Some(local) => {
             println!("  folder  {base}/api/v1/workspaces/{}", local.workspace);
-            println!("  token   {} (good until this server stops, a day at most)", local.token);
+            println!("  token   {} (valid until this server stops, for a day at most)", local.token);
             println!("Stop with Ctrl-C.");
         }
         None => println!("Next: register with POST {base}/api/v1/auth/register (see README.md). Stop with Ctrl-C."),

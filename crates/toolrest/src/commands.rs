@@ -1,7 +1,7 @@
-//! Commands of an operator, one file each.
+//! The operator's commands, one file each.
 //!
-//! Data goes to standard output, words to standard error. The exit code is 0 when the command did what it was asked, 1
-//! when it could not, and 2 when the arguments are wrong.
+//! Data goes to standard output, messages go to standard error. The exit code is 0 for success, 1 for a failure, and 2
+//! for wrong arguments.
 
 pub(crate) mod backup;
 pub(crate) mod restore;

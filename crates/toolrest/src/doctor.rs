@@ -1,4 +1,4 @@
-//! `toolrest doctor`: what keeps programs in on this machine, and what is missing to run them.
+//! `toolrest doctor`: checks whether this machine can run programs in the sandbox.
 
 use std::{
     error::Error,
@@ -9,15 +9,15 @@ use std::{
 
 use tempfile::TempDir;
 use toolrest::{python, settings::Settings};
-use toolrest_sandbox::{Interpreter, Job, Language, Layer, Mount, Options, CellSpec, Sandbox, Source, State};
+use toolrest_sandbox::{CellSpec, Interpreter, Job, Language, Layer, Mount, Options, Sandbox, Source, State};
 
 use crate::setup;
 
-/// Prints what was found; an error where programs cannot be run.
+/// Prints the findings; fails if programs cannot be run.
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn run(settings: &Settings) -> Result<(), Box<dyn Error>> {
     let mut table = Table::default();
-    let can_run = examine_sandbox(&mut table, settings).await;
+    let can_run = check_sandbox(&mut table, settings).await;
     table.section("Interpreters");
     for (name, language) in [("python3", Language::Python), ("bash", Language::Bash)] {
         match Interpreter::find(language) {
@@ -29,13 +29,17 @@ pub(crate) async fn run(settings: &Settings) -> Result<(), Box<dyn Error>> {
         }
     }
     table.section("Data tools");
-    examine_environment(&mut table, &python::folder(settings));
+    check_python_environment(&mut table, &python::folder(settings));
     print!("{table}");
-    if can_run { Ok(()) } else { Err("programs cannot be run here; see what is missing above".into()) }
+    if can_run {
+        Ok(())
+    } else {
+        Err("programs cannot be run on this machine; the table above shows what is missing".into())
+    }
 }
 
-/// Whether programs can be run.
-async fn examine_sandbox(table: &mut Table, settings: &Settings) -> bool {
+/// Adds the rows about the sandbox, and returns whether programs can be run.
+async fn check_sandbox(table: &mut Table, settings: &Settings) -> bool {
     let data_dir: &Path = &settings.server.data_dir;
     table.section("Sandbox");
     let accept_missing = if settings.run.accept_missing_landlock { vec![Layer::Landlock] } else { Vec::new() };
@@ -68,36 +72,36 @@ async fn examine_sandbox(table: &mut Table, settings: &Settings) -> bool {
             .remedy("For users who do not trust each other, run the server as root, where it may make control groups.");
     }
     table.section("Data folder");
-    let scene = match Scene::build(data_dir) {
-        Ok(scene) => scene,
+    let mounts = match MountTest::create(data_dir) {
+        Ok(mounts) => mounts,
         Err(error) => {
             table.row("files", State::Missing, format!("{}: {error}", data_dir.display()));
             table.remedy("Let the server write there, or name another folder with --data-dir.");
             return false;
         }
     };
-    let beneath = data_dir.display();
-    let can_use = match attempt(&sandbox, scene.folder()).await {
+    let shown = data_dir.display();
+    let can_use = match run_in(&sandbox, mounts.folder()).await {
         Ok(()) => {
-            table.row("files", State::Present, format!("programs can work on files in {beneath}"));
+            table.row("files", State::Present, format!("programs can work on files in {shown}"));
             true
         }
         Err(error) => {
-            table.row("files", State::Missing, format!("in {beneath}: {error}"));
+            table.row("files", State::Missing, format!("in {shown}: {error}"));
             false
         }
     };
-    match attempt(&sandbox, scene.overlay()).await {
-        Ok(()) => table.row("overlay", State::Present, format!("changes of programs are set apart in {beneath}")),
+    match run_in(&sandbox, mounts.overlay()).await {
+        Ok(()) => table.row("overlay", State::Present, format!("changes of programs are isolated in {shown}")),
         Err(error) => {
-            table.row("overlay", State::Missing, format!("in {beneath}: {error}"));
+            table.row("overlay", State::Missing, format!("in {shown}: {error}"));
             table.remedy(format!("{} Programs are refused in workspaces that are folders.", Layer::Overlay.remedy()));
         }
     }
     can_use
 }
 
-async fn attempt(sandbox: &Sandbox, place: toolrest_sandbox::Result<CellSpec>) -> Result<(), String> {
+async fn run_in(sandbox: &Sandbox, place: toolrest_sandbox::Result<CellSpec>) -> Result<(), String> {
     let run = async {
         let job = Job::new(place?, ["sh", "-c", "echo there > file"]);
         sandbox.spawn(job).await?.wait().await
@@ -109,7 +113,7 @@ async fn attempt(sandbox: &Sandbox, place: toolrest_sandbox::Result<CellSpec>) -
     }
 }
 
-fn examine_environment(table: &mut Table, folder: &Path) {
+fn check_python_environment(table: &mut Table, folder: &Path) {
     const NAME: &str = "python packages";
     let shown = folder.display();
     if setup::is_current(folder) {
@@ -123,21 +127,21 @@ fn examine_environment(table: &mut Table, folder: &Path) {
     }
 }
 
-/// Folders to try mounts with, where the data of the server lies or will lie; removed with it.
-struct Scene {
+/// Temporary folders for trying mounts, on the file system of the data folder.
+struct MountTest {
     home: TempDir,
 }
 
-impl Scene {
-    fn build(data_dir: &Path) -> io::Result<Self> {
+impl MountTest {
+    fn create(data_dir: &Path) -> io::Result<Self> {
         let data_dir = std::path::absolute(data_dir)?;
         let existing = data_dir.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("/"));
         let home = tempfile::Builder::new().prefix(".doctor-").tempdir_in(existing)?;
-        let scene = Self { home };
+        let mounts = Self { home };
         for folder in ["folder", "lower", "private", "private/upper", "private/work"] {
-            fs::create_dir(scene.path(folder))?;
+            fs::create_dir(mounts.path(folder))?;
         }
-        Ok(scene)
+        Ok(mounts)
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -155,14 +159,14 @@ impl Scene {
     }
 }
 
-impl Drop for Scene {
+impl Drop for MountTest {
     fn drop(&mut self) {
-        // The overlay has left a folder there that cannot even be looked into.
+        // The overlay leaves a folder without permissions, which could not be removed.
         let _ = fs::set_permissions(self.path("private/work/work"), fs::Permissions::from_mode(0o700));
     }
 }
 
-/// Sections of rows, all aligned.
+/// A table in sections, with aligned columns.
 #[derive(Default)]
 struct Table {
     sections: Vec<(&'static str, Vec<Row>)>,
@@ -187,7 +191,7 @@ impl Table {
         }
     }
 
-    /// Says what to do about the last row.
+    /// Adds a remedy to the last row.
     fn remedy(&mut self, remedy: impl Into<String>) {
         if let Some(row) = self.sections.last_mut().and_then(|(_, rows)| rows.last_mut()) {
             row.remedy = Some(remedy.into());

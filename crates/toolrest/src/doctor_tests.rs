@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn columns_are_aligned_over_all_sections_and_remedies_stand_below_what_they_cure() {
+fn columns_are_aligned_over_all_sections_and_remedies_follow_their_rows() {
     let mut table = Table::default();
     table.section("First");
     table.row("a", State::Present, "well");
@@ -15,7 +15,7 @@ fn columns_are_aligned_over_all_sections_and_remedies_stand_below_what_they_cure
 }
 
 #[test]
-fn a_data_folder_that_is_not_there_yet_is_judged_by_where_it_will_lie() {
+fn a_missing_data_folder_is_checked_in_its_nearest_existing_parent() {
     let home = tempfile::tempdir().unwrap();
     let scene = Scene::build(&home.path().join("not/yet")).unwrap();
     assert_eq!(scene.home.path().parent(), Some(home.path()));

@@ -1,4 +1,4 @@
-//! Toolrest as a library: the words, the engine, the stores and the server.
+//! Toolrest as a library: the core types, the engine, the store and the server.
 //!
 //! ```no_run
 //! use toolrest::{Server, settings::Settings};

@@ -8,11 +8,11 @@ mod setup;
 use clap::Parser;
 use std::process::ExitCode;
 
-/// The argument with which the sandbox starts this program once more, as its launcher.
+/// The argument with which the sandbox starts this program as its launcher.
 const LAUNCHER: &str = "__launcher";
 
 fn main() -> ExitCode {
-    // Before anything else: the launcher is forked for every job and must stay small, and have one thread.
+    // Must come first: the launcher is forked for every program, so it must stay small and single-threaded.
     if std::env::args_os().nth(1).is_some_and(|argument| argument == LAUNCHER) {
         return toolrest_sandbox::launcher_main();
     }

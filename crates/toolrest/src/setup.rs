@@ -1,4 +1,4 @@
-//! `toolrest setup`: gets what tools need beside the server itself.
+//! `toolrest setup`: installs what tools need besides the server.
 
 #![allow(clippy::disallowed_methods, reason = "an operator's command that no tool reaches; pip must run outside")]
 
@@ -18,25 +18,26 @@ use toolrest::python::{MOUNTED_AT, STAMP, is_complete, site_packages};
 
 const REQUIREMENTS: &str = include_str!("setup/requirements.txt");
 
-/// A module of the environment, and the line that has every interpreter of it import the module at its start.
+/// A module of the environment, and the line with which every interpreter imports it at its start.
 const MATPLOTLIB: &str = include_str!("setup/toolrest_matplotlib.py");
 const MATPLOTLIB_FILE: &str = "toolrest_matplotlib.py";
 const START_FILE: &str = "toolrest.pth";
 const START: &str = "import toolrest_matplotlib\n";
 
-/// The Pythons that programs see too: a link to any other one would lead nowhere in the sandbox.
+/// The Python interpreters that are visible in the sandbox. The environment links to its interpreter, so others do not
+/// work.
 const PYTHONS: [&str; 2] = ["/usr/bin/python3", "/usr/local/bin/python3"];
 
-/// Versions that there are wheels for among the requirements.
+/// The versions for which the requirements have wheels.
 const VERSIONS: [&str; 3] = ["3.11", "3.12", "3.13"];
 
 /// Interval between two dots that show progress.
 const DOT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How much is shown of what a failed step has printed.
+/// Number of output lines shown for a failed step.
 const SHOWN_LINES: usize = 20;
 
-/// Why there is no environment.
+/// Why the environment could not be created.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SetupError {
     #[error("there is no {}; install it with `apt-get install python3 python3-venv`", PYTHONS[0])]
@@ -45,7 +46,7 @@ pub(crate) enum SetupError {
     Version { python: PathBuf, version: String },
     #[error("{0} cannot make virtual environments; install what it lacks with `apt-get install python3-venv`")]
     NoVenv(PathBuf),
-    #[error("{0} is there and was not made by this command; remove it or name another folder with --to")]
+    #[error("{0} exists and was not created by this command; remove it or name another folder with --to")]
     NotOurs(PathBuf),
     #[error("{step} failed ({status}):\n{output}")]
     Step { step: &'static str, status: std::process::ExitStatus, output: String },
@@ -53,11 +54,11 @@ pub(crate) enum SetupError {
     Io { path: PathBuf, source: io::Error },
 }
 
-/// Makes the Python environment of the data tools in the folder, unless it is there.
+/// Creates the Python environment of the data tools in a folder, unless it is up to date.
 pub(crate) fn python(folder: &Path) -> Result<(), SetupError> {
-    let (parent, name) = place(folder)?;
+    let (parent, name) = split_path(folder)?;
     let folder = parent.join(&name);
-    // One that is there can be used by who may not write beside it.
+    // An environment that is up to date needs no write permission.
     if !is_current(&folder) {
         renew(&parent, &name)?;
     }
@@ -65,11 +66,11 @@ pub(crate) fn python(folder: &Path) -> Result<(), SetupError> {
     Ok(())
 }
 
-/// Makes an environment beside its place, which it takes when it is complete: there is never half of one.
+/// Creates an environment in a temporary folder and renames it when it is complete, so there is never half of one.
 fn renew(parent: &Path, name: &OsStr) -> Result<(), SetupError> {
-    // It can be the data folder, which is for the server's own eyes, whoever makes it.
+    // It can be the data folder, which only the server's user may read.
     DirBuilder::new().recursive(true).mode(0o700).create(parent).map_err(on(parent))?;
-    let turn = Turn::take(parent.join(beside(name, "lock")))?;
+    let lock = SetupLock::take(parent.join(sibling_name(name, "lock")))?;
     let folder = parent.join(name);
     if is_current(&folder) {
         return Ok(());
@@ -77,13 +78,13 @@ fn renew(parent: &Path, name: &OsStr) -> Result<(), SetupError> {
     if !is_replaceable(&folder) {
         return Err(SetupError::NotOurs(folder));
     }
-    let system = find_python(&turn)?;
+    let system = find_python(&lock)?;
     println!("Making the Python environment in {}; this takes a minute.", folder.display());
-    let (new, old) = (parent.join(beside(name, "new")), parent.join(beside(name, "old")));
-    // What a command has left that was ended before.
+    let (new, old) = (parent.join(sibling_name(name, "new")), parent.join(sibling_name(name, "old")));
+    // Left by a command that was killed.
     remove(&new)?;
     remove(&old)?;
-    with_dots(|| make(&turn, &system, &new))?;
+    with_dots(|| create(&lock, &system, &new))?;
     match fs::rename(&folder, &old) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(on(&folder)(error)),
         _ => fs::rename(&new, &folder).map_err(on(&folder))?,
@@ -91,8 +92,8 @@ fn renew(parent: &Path, name: &OsStr) -> Result<(), SetupError> {
     remove(&old)
 }
 
-/// The folder above, by its full path, and the name in it.
-fn place(folder: &Path) -> Result<(PathBuf, OsString), SetupError> {
+/// Returns the absolute parent folder, and the name in it.
+fn split_path(folder: &Path) -> Result<(PathBuf, OsString), SetupError> {
     let full = std::path::absolute(folder).map_err(on(folder))?;
     match (full.parent(), full.file_name()) {
         (Some(parent), Some(name)) => Ok((parent.to_owned(), name.to_owned())),
@@ -100,61 +101,62 @@ fn place(folder: &Path) -> Result<(PathBuf, OsString), SetupError> {
     }
 }
 
-/// The name of something that stands beside the environment.
-fn beside(name: &OsStr, what: &str) -> OsString {
+/// Returns the name of a temporary file or folder next to the environment.
+fn sibling_name(name: &OsStr, what: &str) -> OsString {
     [OsStr::new("."), name, OsStr::new("."), OsStr::new(what)].into_iter().collect()
 }
 
-/// Everything that an environment is made of.
+/// Returns the inputs of an environment, which its stamp records.
 fn stamp() -> String {
     format!("{REQUIREMENTS}{MATPLOTLIB}{START}{MOUNTED_AT}\n")
 }
 
-/// Whether there is a complete environment of what this version of the server pins.
+/// Whether the folder has a complete environment with the packages that this version pins.
 pub(crate) fn is_current(folder: &Path) -> bool {
     is_complete(folder) && fs::read_to_string(folder.join(STAMP)).is_ok_and(|made_of| made_of == stamp())
 }
 
-/// Whether nothing is lost with the folder but an environment.
+/// Whether the folder can be replaced: it is missing, empty, or an environment.
 fn is_replaceable(folder: &Path) -> bool {
     let is_empty = || fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
     fs::symlink_metadata(folder).is_err() || folder.join(STAMP).is_file() || is_empty()
 }
 
-/// The right to work on an environment; a second command waits for it, and then finds the work done.
+/// The lock on an environment. A second command waits for it, and then finds the environment complete.
 ///
-/// Every step inherits it as its standard input, which is empty. So one that outlives a command that was killed keeps the
-/// next from working in the same folder.
-struct Turn {
-    lock: PathBuf,
+/// Every step inherits the lock file, which is empty, as its standard input. A step that outlives a killed command still
+/// holds the lock, so the next command does not work in the same folder at the same time.
+struct SetupLock {
+    path: PathBuf,
     file: File,
 }
 
-impl Turn {
-    fn take(lock: PathBuf) -> Result<Self, SetupError> {
-        let file = File::options().read(true).write(true).create(true).truncate(false).open(&lock);
-        let file = file.and_then(|file| file.lock().map(|()| file)).map_err(on(&lock))?;
-        Ok(Self { lock, file })
+impl SetupLock {
+    fn take(path: PathBuf) -> Result<Self, SetupError> {
+        let file = File::options().read(true).write(true).create(true).truncate(false).open(&path);
+        let file = file.and_then(|file| file.lock().map(|()| file)).map_err(on(&path))?;
+        Ok(Self { path, file })
     }
 
-    /// A Python that heeds no variables of its own and no packages of whoever runs it. Those of pip count.
+    /// Returns a command that runs Python without its environment variables and without the user's packages. Variables of
+    /// pip still apply.
     fn isolated(&self, python: &Path) -> Result<Command, SetupError> {
         let mut command = Command::new(python);
-        command.arg("-I").stdin(self.file.try_clone().map_err(on(&self.lock))?);
+        command.arg("-I").stdin(self.file.try_clone().map_err(on(&self.path))?);
         Ok(command)
     }
 }
 
-fn find_python(turn: &Turn) -> Result<PathBuf, SetupError> {
+fn find_python(lock: &SetupLock) -> Result<PathBuf, SetupError> {
     let python = PYTHONS.iter().map(PathBuf::from).find(|python| python.exists()).ok_or(SetupError::NoPython)?;
     let code = "import sys; print('%d.%d' % sys.version_info[:2])";
     let version =
-        run("asking for the version of Python", turn.isolated(&python)?.args(["-c", code]))?.trim().to_owned();
+        run("asking for the version of Python", lock.isolated(&python)?.args(["-c", code]))?.trim().to_owned();
     if !VERSIONS.contains(&version.as_str()) {
         return Err(SetupError::Version { python, version });
     }
-    // Debian has both in a package of their own.
-    match run("looking for venv", turn.isolated(&python)?.args(["-c", "import ensurepip, venv"])) {
+    // On Debian both are in a separate package.
+    match run("looking for venv", lock.isolated(&python)?.args(["-c", "import ensurepip, venv"])) {
         Ok(_) => Ok(python),
         Err(SetupError::Step { .. }) => Err(SetupError::NoVenv(python)),
         Err(error) => Err(error),
@@ -180,13 +182,13 @@ fn with_dots<T>(work: impl FnOnce() -> T) -> T {
     })
 }
 
-fn make(turn: &Turn, system: &Path, new: &Path) -> Result<(), SetupError> {
-    run("making the virtual environment", turn.isolated(system)?.args(["-m", "venv", "--symlinks"]).arg(new))?;
+fn create(lock: &SetupLock, system: &Path, new: &Path) -> Result<(), SetupError> {
+    run("making the virtual environment", lock.isolated(system)?.args(["-m", "venv", "--symlinks"]).arg(new))?;
     let python = new.join("bin/python3");
     let requirements = new.join("requirements.txt");
     fs::write(&requirements, REQUIREMENTS).map_err(on(&requirements))?;
     let options = ["--require-hashes", "--only-binary=:all:", "--no-compile", "--no-input", "--progress-bar=off"];
-    let mut pip = turn.isolated(&python)?;
+    let mut pip = lock.isolated(&python)?;
     pip.args(["-m", "pip", "install", "--disable-pip-version-check"]).args(options).arg("--requirement");
     run("installing the packages with pip", pip.arg(&requirements))?;
 
@@ -195,31 +197,31 @@ fn make(turn: &Turn, system: &Path, new: &Path) -> Result<(), SetupError> {
         let path = packages.join(name);
         fs::write(&path, text).map_err(on(&path))?;
     }
-    find_fonts(turn, &python, new)?;
+    find_fonts(lock, &python, new)?;
     remove_scripts(&new.join("bin"))?;
-    // By what is in the files and not by their times, so that a copy is as good. A package may hold a file for another
-    // Python, which is no fault.
-    let mut compile = turn.isolated(&python)?;
+    // Compiled files are checked by content and not by time, so that a copied environment works too. A failure is ignored:
+    // a package may contain a file for another Python version.
+    let mut compile = lock.isolated(&python)?;
     compile.args(["-m", "compileall", "-q", "-j0", "--invalidation-mode=unchecked-hash", "-p", MOUNTED_AT, "-s"]);
     let _ = run("compiling the packages", compile.args([new, &new.join("lib")]));
     let path = new.join(STAMP);
     fs::write(&path, stamp()).map_err(on(&path))?;
-    // The stamp must not outlive a power failure that the rest did not.
+    // After a power failure, the stamp must not exist without the rest.
     let made = File::open(new).map_err(on(new))?;
     rustix::fs::syncfs(made).map_err(|errno| on(new)(errno.into()))
 }
 
-/// Has matplotlib look for its fonts, and proves on the way that the packages can be imported.
-fn find_fonts(turn: &Turn, python: &Path, new: &Path) -> Result<(), SetupError> {
-    let mut import = turn.isolated(python)?;
+/// Imports the packages, which checks them and lets matplotlib create its font cache.
+fn find_fonts(lock: &SetupLock, python: &Path, new: &Path) -> Result<(), SetupError> {
+    let mut import = lock.isolated(python)?;
     import.args(["-c", "import numpy, pandas, matplotlib.pyplot, matplotlib.font_manager"]);
     import.env("MPLCONFIGDIR", new.join("matplotlib"));
-    // Fonts in somebody's home are none of a job's.
+    // Programs do not see fonts in a home folder.
     import.env("HOME", new).env_remove("XDG_DATA_HOME").env_remove("XDG_CACHE_HOME").env_remove("XDG_CONFIG_HOME");
     run("importing the packages", &mut import).map(drop)
 }
 
-/// Removes the commands that would look for their interpreter where the environment was made.
+/// Removes scripts, whose first lines name the temporary folder of the interpreter.
 fn remove_scripts(bin: &Path) -> Result<(), SetupError> {
     for entry in fs::read_dir(bin).map_err(on(bin))? {
         let entry = entry.map_err(on(bin))?;
@@ -230,15 +232,15 @@ fn remove_scripts(bin: &Path) -> Result<(), SetupError> {
     Ok(())
 }
 
-/// Runs a step, and gives what it printed.
+/// Runs a step, and returns its output.
 fn run(step: &'static str, command: &mut Command) -> Result<String, SetupError> {
     let output = command.output().map_err(on(Path::new(command.get_program())))?;
     let printed = String::from_utf8_lossy(&output.stdout);
     if output.status.success() {
         return Ok(printed.into_owned());
     }
-    let complaints = String::from_utf8_lossy(&output.stderr);
-    let lines: Vec<&str> = printed.lines().chain(complaints.lines()).collect();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let lines: Vec<&str> = printed.lines().chain(errors.lines()).collect();
     let end = &lines[lines.len().saturating_sub(SHOWN_LINES)..];
     Err(SetupError::Step { step, status: output.status, output: end.join("\n") })
 }

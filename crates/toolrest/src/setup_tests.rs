@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn a_folder_with_something_of_others_is_refused_and_left_alone() {
+fn a_folder_with_other_files_is_refused_and_not_changed() {
     let home = tempfile::tempdir().unwrap();
     let folder = home.path().join("precious");
     fs::create_dir(&folder).unwrap();
@@ -12,7 +12,7 @@ fn a_folder_with_something_of_others_is_refused_and_left_alone() {
 }
 
 #[test]
-fn what_leads_elsewhere_is_refused() {
+fn symbolic_links_are_refused() {
     let home = tempfile::tempdir().unwrap();
     let folder = home.path().join("link");
     std::os::unix::fs::symlink("/nowhere", &folder).unwrap();
@@ -38,9 +38,9 @@ fn every_package_is_pinned_with_hashes() {
 #[test]
 fn a_failed_step_shows_the_end_of_what_it_printed() {
     let home = tempfile::tempdir().unwrap();
-    let turn = Turn::take(home.path().join("lock")).unwrap();
+    let held = SetupLock::take(home.path().join("lock")).unwrap();
     let code = "import sys; [print(n) for n in range(100)]; sys.exit(sys.stdin.read() + 'at last')";
-    let mut step = turn.isolated(&find_python(&turn).unwrap()).unwrap();
+    let mut step = held.isolated(&find_python(&held).unwrap()).unwrap();
     let Err(SetupError::Step { output, .. }) = run("counting", step.args(["-c", code])) else {
         panic!("it went well");
     };
@@ -49,13 +49,13 @@ fn a_failed_step_shows_the_end_of_what_it_printed() {
 }
 
 #[test]
-fn a_step_that_outlives_its_command_keeps_others_from_working_beside_it() {
+fn a_step_that_outlives_its_command_keeps_the_lock() {
     let home = tempfile::tempdir().unwrap();
     let lock = home.path().join("lock");
-    let turn = Turn::take(lock.clone()).unwrap();
-    let mut command = turn.isolated(&find_python(&turn).unwrap()).unwrap();
+    let held = SetupLock::take(lock.clone()).unwrap();
+    let mut command = held.isolated(&find_python(&held).unwrap()).unwrap();
     let mut step = command.args(["-c", "import time; time.sleep(600)"]).spawn().unwrap();
-    drop((turn, command));
+    drop((held, command));
     let other = File::open(&lock).unwrap();
     assert!(other.try_lock().is_err());
     step.kill().unwrap();

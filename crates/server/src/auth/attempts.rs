@@ -1,4 +1,4 @@
-//! Sign-in attempts, counted in memory while the database has no room for them.
+//! Counts sign-in attempts in memory, for the time that the database's disk is full.
 
 use std::{
     collections::HashMap,
@@ -7,33 +7,33 @@ use std::{
 };
 use toolrest_store::Attempt;
 
-/// How many keys are counted. When it is full, further keys are refused until a window ends.
-const COUNTED: usize = 10_000;
+/// Maximum number of keys. When it is reached, new keys are refused until a window ends.
+const KEYS_LIMIT: usize = 10_000;
 
-/// Attempts by their keys.
+/// Numbers of attempts, by key.
 #[derive(Default)]
-pub(crate) struct AttemptsInMemory(Mutex<HashMap<String, Window>>);
+pub(crate) struct AttemptCounter(Mutex<HashMap<String, Window>>);
 
 struct Window {
     begun: Instant,
     count: u32,
 }
 
-impl AttemptsInMemory {
+impl AttemptCounter {
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Window>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts an attempt under each key; gives the time to wait if one of them is over its limit.
+    /// Counts an attempt under each key. Returns the time to wait if one of them is over its limit.
     pub(crate) fn count(&self, attempts: &[Attempt], window: Duration) -> Option<Duration> {
         let mut counted = self.lock();
         let now = Instant::now();
-        if counted.len() + attempts.len() > COUNTED {
+        if counted.len() + attempts.len() > KEYS_LIMIT {
             counted.retain(|_, known| now.duration_since(known.begun) < window);
         }
         let mut wait = None;
         for attempt in attempts {
-            if counted.len() >= COUNTED && !counted.contains_key(&attempt.key) {
+            if counted.len() >= KEYS_LIMIT && !counted.contains_key(&attempt.key) {
                 return Some(window);
             }
             let known = counted.entry(attempt.key.clone()).or_insert(Window { begun: now, count: 0 });
@@ -48,7 +48,7 @@ impl AttemptsInMemory {
         wait
     }
 
-    /// Takes attempts back after a sign-in that was good.
+    /// Uncounts the attempts of a successful sign-in.
     pub(crate) fn forgive(&self, keys: &[String]) {
         let mut counted = self.lock();
         for key in keys {

@@ -7,8 +7,8 @@ fn attempt(key: &str, limit: u32) -> Vec<Attempt> {
 }
 
 #[test]
-fn one_attempt_too_many_has_to_wait_and_good_ones_are_not_counted() {
-    let attempts = AttemptsInMemory::default();
+fn attempts_over_the_limit_have_to_wait_and_successful_ones_do_not_count() {
+    let attempts = AttemptCounter::default();
     for _ in 0..10 {
         assert_eq!(attempts.count(&attempt("a", 2), WINDOW), None);
         attempts.forgive(&["a".to_owned()]);
@@ -22,12 +22,16 @@ fn one_attempt_too_many_has_to_wait_and_good_ones_are_not_counted() {
 }
 
 #[test]
-fn so_many_keys_are_counted_and_more_are_refused() {
-    let attempts = AttemptsInMemory::default();
-    for n in 0..COUNTED {
+fn new_keys_are_refused_when_the_counter_is_full() {
+    let attempts = AttemptCounter::default();
+    for n in 0..KEYS_LIMIT {
         assert_eq!(attempts.count(&attempt(&n.to_string(), 1), WINDOW), None);
     }
     assert_eq!(attempts.count(&attempt("one more", 1), WINDOW), Some(WINDOW));
-    assert!(attempts.count(&attempt("0", 1), WINDOW).is_some(), "those that are known are still counted");
-    assert_eq!(attempts.count(&attempt("one more", 1), Duration::ZERO), None, "there is room when windows have ended");
+    assert!(attempts.count(&attempt("0", 1), WINDOW).is_some(), "known keys are still counted");
+    assert_eq!(
+        attempts.count(&attempt("one more", 1), Duration::ZERO),
+        None,
+        "there is room again when windows have ended"
+    );
 }

@@ -1,8 +1,8 @@
 //! Passwords, hashed with Argon2id.
 //!
-//! A hash takes tens of milliseconds and 19 MB on purpose. A few threads of their own compute all of them, each in a
-//! buffer that it keeps: memory of this size, asked of the allocator for each hash on whichever thread is free, ends up
-//! in the pools of many threads, split by small allocations, and is not given back.
+//! A hash takes tens of milliseconds and 19 MB on purpose. A few dedicated threads compute all hashes, each in a buffer
+//! that it reuses. Allocating such a buffer for each hash, on any thread, fragments the allocator's pools of many threads,
+//! and the memory is not returned to the system.
 
 use argon2::password_hash::phc::{Output, ParamsString, PasswordHash, Salt};
 use argon2::{Algorithm, Argon2, Block, Params, Version};
@@ -10,73 +10,73 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use tokio::sync::oneshot;
 use toolrest_core::{ErrorKind, Result, ToolError};
 
-/// The most threads that hash. Each keeps 19 MB.
-const THREADS_MOST: usize = 4;
+/// Maximum number of hashing threads. Each keeps 19 MB.
+const THREADS_LIMIT: usize = 4;
 
-/// How many hashes may wait for a thread; more are refused.
-const WAITING_MOST: usize = 128;
+/// Maximum number of hashes that wait for a thread; more are refused.
+const QUEUE_LIMIT: usize = 128;
 
 const SALT_BYTES: usize = 16;
 
-/// Hashes and checks passwords away from the threads that serve requests.
+/// Hashes and verifies passwords on threads of its own.
 #[derive(Clone)]
 pub(crate) struct Passwords {
     queue: mpsc::SyncSender<Job>,
-    /// Checked when there is no such account, so that the time taken does not tell.
-    decoy: Arc<str>,
+    /// Verified if the account does not exist, so that the time of the answer does not reveal it.
+    dummy_hash: Arc<str>,
 }
 
 type Job = Box<dyn FnOnce(&mut Vec<Block>) + Send>;
 
 impl Passwords {
     pub(crate) fn new() -> Result<Self> {
-        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MOST);
-        let (queue, jobs) = mpsc::sync_channel(WAITING_MOST);
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_LIMIT);
+        let (queue, jobs) = mpsc::sync_channel(QUEUE_LIMIT);
         let jobs = Arc::new(Mutex::new(jobs));
         for _ in 0..threads {
             let jobs = Arc::clone(&jobs);
             let work = move || work(&jobs);
             std::thread::Builder::new().name("passwords".into()).spawn(work).map_err(ToolError::internal)?;
         }
-        let decoy = hash("no account has this password", &mut Vec::new())?.into();
-        Ok(Self { queue, decoy })
+        let dummy_hash = hash("no account has this password", &mut Vec::new())?.into();
+        Ok(Self { queue, dummy_hash })
     }
 
     pub(crate) async fn hash(&self, password: String) -> Result<String> {
-        self.aside(move |memory| hash(&password, memory)).await
+        self.on_thread(move |memory| hash(&password, memory)).await
     }
 
-    /// Whether the password is the one that was hashed; never, if there is no hash.
+    /// Whether the password fits the hash. Without a hash, returns false after the usual time.
     pub(crate) async fn verify(&self, password: String, hash: Option<String>) -> Result<bool> {
-        let decoy = Arc::clone(&self.decoy);
-        self.aside(move |memory| {
-            let fits = verify(&password, hash.as_deref().unwrap_or(&decoy), memory)?;
+        let dummy_hash = Arc::clone(&self.dummy_hash);
+        self.on_thread(move |memory| {
+            let fits = verify(&password, hash.as_deref().unwrap_or(&dummy_hash), memory)?;
             Ok(fits && hash.is_some())
         })
         .await
     }
 
-    async fn aside<T, F>(&self, work: F) -> Result<T>
+    async fn on_thread<T, F>(&self, work: F) -> Result<T>
     where
         T: Send + 'static,
         F: FnOnce(&mut Vec<Block>) -> Result<T> + Send + 'static,
     {
         let (answer, answered) = oneshot::channel();
         let job: Job = Box::new(move |memory| {
-            // Whoever went away while it waited needs no hash.
+            // A caller that disconnected while waiting needs no hash.
             if !answer.is_closed() {
                 let _ = answer.send(work(memory));
             }
         });
         self.queue.try_send(job).map_err(|_| {
             let message = "Too many sign-ins and registrations are under way; try again in a second";
-            ToolError::new(ErrorKind::Unavailable, message).detail("retry_after_seconds", 1)
+            ToolError::new(ErrorKind::Unavailable, message).retry_after(1)
         })?;
         answered.await.map_err(ToolError::internal)?
     }
 }
 
-/// Does one job after the other until there can be no more.
+/// Runs jobs until the queue is closed.
 fn work(jobs: &Mutex<mpsc::Receiver<Job>>) {
     let mut memory = Vec::new();
     loop {

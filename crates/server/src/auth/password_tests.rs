@@ -36,7 +36,7 @@ async fn there_is_no_password_for_an_account_that_does_not_exist() {
 #[tokio::test]
 async fn more_hashes_than_can_wait_are_refused_at_once() {
     let passwords = Passwords::new().unwrap();
-    let all = (0..=WAITING_MOST + 2 * THREADS_MOST).map(|_| passwords.hash("a password".into()));
+    let all = (0..=QUEUE_LIMIT + 2 * THREADS_LIMIT).map(|_| passwords.hash("a password".into()));
     let mut all = Box::pin(futures_util::future::select_all(all.map(Box::pin)));
     let (first, _, rest) = (&mut all).await;
     assert_eq!(first.unwrap_err().kind, ErrorKind::Unavailable);

@@ -1,4 +1,4 @@
-//! Access tokens that are refused before their end.
+//! Access tokens that were revoked before they expire.
 
 use std::{
     collections::HashMap,
@@ -7,26 +7,26 @@ use std::{
 use toolrest_core::{ErrorKind, Result, ToolError, UserId};
 use toolrest_store::Revocation;
 
-/// Accounts whose access tokens were revoked lately, as the database told last.
+/// Accounts whose access tokens were revoked recently, as of the last query.
 ///
-/// A token is checked without asking the database, so that a call costs one round trip less. What a disabled account
-/// could do with one in the meantime is nothing: its memberships are gone in the same moment.
+/// A token is checked without a query, which saves one round trip per call. A disabled account cannot use its token in
+/// the meantime, because its memberships are removed at the same time.
 #[derive(Default)]
 pub(crate) struct Revoked(RwLock<HashMap<UserId, Revocation>>);
 
 impl Revoked {
-    /// Replaces what is known.
+    /// Replaces the list.
     pub(crate) fn set(&self, revocations: &[Revocation]) {
         let known = revocations.iter().map(|revocation| (revocation.user, *revocation)).collect();
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = known;
     }
 
-    /// Refuses a token that was issued in an earlier epoch, and says how to get another.
+    /// Refuses a token of an earlier epoch. `remedy` says how to get another.
     pub(crate) fn check(&self, user: UserId, epoch: i64, remedy: &str) -> Result<()> {
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
         match known.get(&user) {
-            // A later epoch than the one that is known: the account was enabled again, and has signed in since.
-            Some(revocation) if revocation.is_disabled && epoch <= revocation.token_epoch => Err(disabled()),
+            // A token of a later epoch passes: the account was enabled again and has signed in since.
+            Some(revocation) if revocation.is_disabled && epoch <= revocation.token_epoch => Err(account_disabled()),
             Some(revocation) if epoch < revocation.token_epoch => Err(ToolError::new(
                 ErrorKind::Unauthenticated,
                 format!("This access token was revoked: the account's sessions were ended. {remedy}"),
@@ -36,7 +36,7 @@ impl Revoked {
     }
 }
 
-/// The refusal of a disabled account.
-pub(crate) fn disabled() -> ToolError {
+/// Returns the error for a disabled account.
+pub(crate) fn account_disabled() -> ToolError {
     ToolError::new(ErrorKind::Unauthenticated, "This account is disabled; ask the server's operator")
 }

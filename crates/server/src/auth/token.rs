@@ -14,14 +14,14 @@ use std::time::Duration;
 use toolrest_core::{Caller, ErrorKind, Result, Timestamp, ToolError, UserId, now};
 use uuid::Uuid;
 
-/// Makes and checks access tokens.
+/// Issues and checks access tokens.
 pub(crate) struct AccessTokens {
     encoding: EncodingKey,
     decoding: DecodingKey,
     validation: Validation,
     lifetime: Duration,
     revoked: Revoked,
-    /// Differs with each start of a server.
+    /// A random id of this start of the server.
     start: Uuid,
 }
 
@@ -30,20 +30,20 @@ struct Claims {
     sub: UserId,
     iat: i64,
     exp: i64,
-    /// Epoch of the account's tokens; those of earlier versions have none.
+    /// The token epoch of the account. Tokens of earlier releases have none.
     #[serde(default)]
     epoch: i64,
-    /// For a token that `serve --dir` prints: the start of the server that printed it, which alone takes it.
+    /// In a token that `serve --dir` prints: the id of that start of the server. No other start accepts it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     start: Option<Uuid>,
 }
 
 impl AccessTokens {
     pub(crate) fn new(secret: &str, lifetime_minutes: u32) -> Self {
-        // A second installation is the same provider.
+        // It fails if the provider is installed already, which is the same one.
         let _ = HS256_ONLY.install_default();
         let mut validation = Validation::new(Algorithm::HS256);
-        // Checked by `check`, which has to know whose token has expired.
+        // `check` does it, because its message depends on the kind of the token.
         validation.validate_exp = false;
         Self {
             encoding: EncodingKey::from_secret(secret.as_bytes()),
@@ -55,22 +55,22 @@ impl AccessTokens {
         }
     }
 
-    /// Makes a token for the user; gives it with the time of its end.
+    /// Issues a token for the user; returns it with the time at which it expires.
     pub(crate) fn issue(&self, user: UserId, epoch: i64) -> Result<(String, Timestamp)> {
         self.sign(user, epoch, self.lifetime, None)
     }
 
-    /// Makes a token that is good for another time than usual, and at this server only, until it stops.
+    /// Issues a token with its own lifetime, which only this server accepts, until it stops.
     pub(crate) fn issue_local(&self, user: UserId, epoch: i64, lifetime: Duration) -> Result<String> {
         Ok(self.sign(user, epoch, lifetime, Some(self.start))?.0)
     }
 
-    /// How long tokens are good for.
+    /// Returns the lifetime of tokens.
     pub(crate) fn lifetime(&self) -> Duration {
         self.lifetime
     }
 
-    /// The tokens that are refused before their end.
+    /// Returns the revoked tokens.
     pub(crate) fn revoked(&self) -> &Revoked {
         &self.revoked
     }
@@ -84,7 +84,7 @@ impl AccessTokens {
         Ok((token, Timestamp::from_second(expires).map_err(ToolError::internal)?))
     }
 
-    /// The caller that a token stands for.
+    /// Returns the caller that a token was issued to.
     pub(crate) fn check(&self, token: Option<&str>) -> Result<Caller> {
         let Some(token) = token.filter(|token| !token.is_empty()) else {
             return Err(refusal("No valid token found in Authorization header or cookie"));
@@ -94,7 +94,7 @@ impl AccessTokens {
         let has_expired = claims.exp <= now().as_second();
         match claims.start {
             Some(_) if has_expired => return Err(refusal(&format!("The access token has expired. {RESTART}"))),
-            Some(start) if start != self.start => return Err(refusal(OF_ANOTHER_START)),
+            Some(start) if start != self.start => return Err(refusal(FROM_ANOTHER_START)),
             None if has_expired => return Err(refusal(EXPIRED)),
             _ => {}
         }
@@ -112,29 +112,28 @@ const NOT_OURS: &str = "The access token is not one of this server's, or not who
                         with the access_token that POST /api/v1/auth/login gave";
 const EXPIRED: &str = "The access token has expired; send the refresh token to POST /api/v1/auth/refresh for a new one, or \
                        sign in again with POST /api/v1/auth/login";
-const OF_ANOTHER_START: &str = "The access token is one that another start of `toolrest serve --dir` printed; use the one \
+const FROM_ANOTHER_START: &str = "The access token is one that another start of `toolrest serve --dir` printed; use the one \
                                 that this server printed when it started";
 const RESTART: &str = "Restart `toolrest serve --dir`, which prints a new one";
 
-/// Makes a refresh token that nobody can guess.
+/// Creates a random refresh token.
 pub(crate) fn fresh_token() -> Result<String> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).map_err(ToolError::internal)?;
     Ok(URL_SAFE_NO_PAD.encode(bytes))
 }
 
-/// Makes a secret to sign access tokens with.
+/// Creates a random secret for signing access tokens.
 pub(crate) fn fresh_secret() -> Result<String> {
     Ok(format!("{}{}", fresh_token()?, fresh_token()?))
 }
 
-/// What is kept of a refresh token.
+/// Returns the hash by which a refresh token is stored.
 pub(crate) fn token_hash(token: &str) -> [u8; 32] {
     Sha256::digest(token.as_bytes()).into()
 }
 
-/// The one algorithm there is. With no other known to the binary, no token can talk it into another, and the crates for
-/// RSA and curves stay out.
+/// Supports HS256 only. No token can select another algorithm, and the crates for RSA and elliptic curves are not needed.
 static HS256_ONLY: CryptoProvider = CryptoProvider {
     signer_factory: |algorithm, key| Ok(Box::new(Hs256::new(*algorithm, key.as_bytes())?)),
     verifier_factory: |algorithm, key| Ok(Box::new(Hs256::new(*algorithm, key.try_get_as_bytes()?)?)),

@@ -2,7 +2,7 @@
 
 use super::App;
 use super::reply::{Answer, Failure, ok};
-use super::request::{Peer, SMALL_BYTES, Signed, bearer, cookie, json, line};
+use super::request::{Peer, SMALL_BYTES, SignedIn, bearer, cookie, json, single_line};
 use axum::Extension;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
@@ -14,10 +14,10 @@ use std::{
     time::{Duration, Instant},
 };
 use toolrest_core::{ErrorKind, Result, Timestamp, ToolError, now};
-use toolrest_store::{Attempt, NewUser, Rotation, Session, User, no_such_account};
+use toolrest_store::{Attempt, NewUser, Rotation, Session, StoreError, User, no_such_account};
 
 use crate::accounts::{EMAIL_BYTES, PASSWORD_CHARS, check_email, check_password, normal_email};
-use crate::auth::{disabled, fresh_token, token_hash, too_many};
+use crate::auth::{account_disabled, fresh_token, token_hash, too_many_attempts};
 
 const FULL_NAME_CHARS: usize = 100;
 
@@ -39,16 +39,16 @@ pub(crate) struct SignIn {
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Presented {
+struct RefreshBody {
     refresh_token: Option<String>,
 }
 
-/// Registrations are answered at multiples of this time, so that how long one takes does not tell whether an account was
-/// made.
+/// Registrations are answered at multiples of this time, so that the duration does not reveal whether an account was
+/// created.
 const REGISTRATION_STEP: Duration = Duration::from_millis(100);
 
-/// Registers an account. The answer is the same whether or not an account was made: the address may have one already, or
-/// be reserved by the operator.
+/// Registers an account. The answer is the same whether or not an account was created: the address may have one already,
+/// or be reserved by the operator.
 pub(crate) async fn register(
     State(app): State<Arc<App>>,
     Extension(peer): Extension<Peer>,
@@ -58,22 +58,22 @@ pub(crate) async fn register(
         let message = "Registration is closed on this server; ask its operator for an account";
         return Err(ToolError::new(ErrorKind::Forbidden, message).into());
     }
-    app.limited_registrations.check(&peer.0)?;
+    app.refused_registrations.check(&peer.0)?;
     let body: Registration = json(request, &app, SMALL_BYTES).await?;
     let email = check_email(&body.email)?;
     check_password(&body.password)?;
     if body.password != body.confirm_password {
         return Err(ToolError::argument("confirm_password", "Passwords do not match").into());
     }
-    let full_name = body.full_name.map(|name| line("full_name", &name, FULL_NAME_CHARS)).transpose()?;
+    let full_name = body.full_name.map(|name| single_line("full_name", &name, FULL_NAME_CHARS)).transpose()?;
     let limit = app.settings.auth.registrations_per_address;
     let attempts = vec![Attempt { key: format!("registration:{}", peer.0), limit }];
     if let Some(wait) = app.store.count_attempts(attempts, window(&app)).await? {
-        return Err(app.limited_registrations.refuse(&peer.0, wait).into());
+        return Err(app.refused_registrations.refuse(&peer.0, wait).into());
     }
     let begun = Instant::now();
     let password_hash = app.passwords.hash(body.password).await?;
-    let made = if is_reserved(&app, &email) {
+    let created = if is_reserved(&app, &email) {
         tracing::warn!(account = %email, "refused a registration: folders.account_roots lists the address");
         Ok(())
     } else {
@@ -81,8 +81,8 @@ pub(crate) async fn register(
     };
     let steps = begun.elapsed().as_millis() / REGISTRATION_STEP.as_millis() + 1;
     tokio::time::sleep_until((begun + REGISTRATION_STEP * u32::try_from(steps).unwrap_or(1)).into()).await;
-    match made {
-        Err(error) if error.kind != ErrorKind::AlreadyExists => Err(error.into()),
+    match created {
+        Err(error) if !matches!(error, StoreError::EmailTaken(_)) => Err(error.into()),
         _ => ok(&json!({
             "message": "The address can sign in now, unless the operator has reserved it. If it had an account before, that \
                         one and its password are unchanged",
@@ -90,23 +90,23 @@ pub(crate) async fn register(
     }
 }
 
-/// Told to those who sign in while the disk is full.
+/// The warning for sign-ins while the disk is full.
 const NO_SESSION: &str = "The server's disk is full, so there is no refresh token; sign in again when the access token \
                           has ended";
 
-/// Whether only the operator makes an account for this address: it comes with folders, and registering does not prove
-/// that an address is one's own.
+/// Whether only the operator may create an account for this address. Such an account can open folders, and registration
+/// does not prove that the address belongs to the caller.
 fn is_reserved(app: &App, email: &str) -> bool {
     app.settings.account_roots().any(|(account, _)| account == email)
 }
 
-/// The time in which attempts are counted.
+/// Returns the window in which attempts are counted.
 fn window(app: &App) -> Duration {
     Duration::from_secs(u64::from(app.settings.auth.attempts_window_minutes) * 60)
 }
 
 pub(crate) async fn login(State(app): State<Arc<App>>, Extension(peer): Extension<Peer>, request: Request) -> Answer {
-    app.limited_sign_ins.check(&peer.0)?;
+    app.refused_sign_ins.check(&peer.0)?;
     let body: SignIn = json(request, &app, SMALL_BYTES).await?;
     let email = normal_email(&body.email);
     if email.contains('\0') || email.len() > EMAIL_BYTES || body.password.chars().count() > *PASSWORD_CHARS.end() {
@@ -120,13 +120,13 @@ pub(crate) async fn login(State(app): State<Arc<App>>, Extension(peer): Extensio
     forgive_attempts(&app, attempts).await?;
     // Only who knows the password learns it.
     if user.disabled_at.is_some() {
-        return Err(disabled().into());
+        return Err(account_disabled().into());
     }
     let (session, token) = new_session(&app)?;
     let expires_at = session.expires_at;
     let session = match app.store.open_session(user.id, user.token_epoch, session).await {
         Ok(true) => Some(RefreshToken { token, expires_at }),
-        Err(error) if error.kind == ErrorKind::StorageFull && is_unchanged(&app, &user).await? => None,
+        Err(StoreError::StorageFull(_)) if is_unchanged(&app, &user).await? => None,
         // The operator came between: the password that was right may not be any more.
         Ok(false) => return Err(wrong_credentials().into()),
         Err(error) => return Err(error.into()),
@@ -134,16 +134,17 @@ pub(crate) async fn login(State(app): State<Arc<App>>, Extension(peer): Extensio
     signed_in(&app, &user, session)
 }
 
-/// Whether the operator has neither disabled an account nor ended its sessions since it was looked up.
+/// Whether the operator has neither disabled the account nor ended its sessions since `user` was read.
 async fn is_unchanged(app: &App, user: &User) -> Result<bool> {
     let now = app.store.user(user.id).await?;
     Ok(now.is_some_and(|now| now.disabled_at.is_none() && now.token_epoch == user.token_epoch))
 }
 
-/// Counts a sign-in against its limits, before it is judged. Gives what was counted, to be taken back if it is good.
+/// Counts a sign-in against its limits, before the password is checked. Returns the keys, which are uncounted if the
+/// sign-in succeeds.
 ///
-/// An account is limited for each address, and ten times as wide for all together, so that nobody can lock its owner
-/// out by failing from elsewhere.
+/// The limit of an account holds for each address; for all addresses together it is ten times as high, so that nobody
+/// can lock the owner out by failing from elsewhere.
 async fn count_attempts(app: &App, email: &str, peer: &Peer) -> Result<Vec<String>> {
     let limits = &app.settings.auth;
     let address = vec![Attempt { key: format!("address:{}", peer.0), limit: limits.attempts_per_address }];
@@ -152,29 +153,29 @@ async fn count_attempts(app: &App, email: &str, peer: &Peer) -> Result<Vec<Strin
         Attempt { key: format!("account:{email}"), limit: limits.attempts_per_account.saturating_mul(10) },
     ];
     let keys = address.iter().chain(&account).map(|attempt| attempt.key.clone()).collect();
-    // The address first: one that is over its limit leaves no trace for each account it tries.
+    // The address comes first: an address over its limit must not count against the accounts that it tries.
     if let Some(wait) = count(app, address).await? {
-        return Err(app.limited_sign_ins.refuse(&peer.0, wait));
+        return Err(app.refused_sign_ins.refuse(&peer.0, wait));
     }
     match count(app, account).await? {
-        Some(wait) => Err(too_many(wait)),
+        Some(wait) => Err(too_many_attempts(wait)),
         None => Ok(keys),
     }
 }
 
-/// Counts attempts; in memory, if the disk of the database is full.
+/// Counts attempts in the database, or in memory if the database's disk is full.
 async fn count(app: &App, attempts: Vec<Attempt>) -> Result<Option<Duration>> {
     match app.store.count_attempts(attempts.clone(), window(app)).await {
-        Err(error) if error.kind == ErrorKind::StorageFull => Ok(app.attempts.count(&attempts, window(app))),
-        counted => counted,
+        Err(StoreError::StorageFull(_)) => Ok(app.attempts.count(&attempts, window(app))),
+        counted => Ok(counted?),
     }
 }
 
 async fn forgive_attempts(app: &App, keys: Vec<String>) -> Result<()> {
     app.attempts.forgive(&keys);
     match app.store.forgive_attempts(keys).await {
-        Err(error) if error.kind == ErrorKind::StorageFull => Ok(()),
-        forgiven => forgiven,
+        Err(StoreError::StorageFull(_)) => Ok(()),
+        forgiven => Ok(forgiven?),
     }
 }
 
@@ -190,8 +191,8 @@ pub(crate) async fn refresh(State(app): State<Arc<App>>, request: Request) -> An
             return Err(ToolError::new(ErrorKind::Unauthenticated, message).into());
         }
         Ok(Rotation::Invalid) => return Err(invalid_refresh_token().into()),
-        // Where it cannot be spent, it stays good.
-        Err(error) if error.kind == ErrorKind::StorageFull => {
+        // The token cannot be marked as used, so it stays valid.
+        Err(StoreError::StorageFull(_)) => {
             let found = app.store.session(token_hash(&presented)).await?;
             let (user, expires_at) = found.ok_or_else(invalid_refresh_token)?;
             (user, RefreshToken { token: presented, expires_at })
@@ -204,7 +205,7 @@ pub(crate) async fn refresh(State(app): State<Arc<App>>, request: Request) -> An
 
 pub(crate) async fn logout(State(app): State<Arc<App>>, request: Request) -> Answer {
     let presented = refresh_token(&app, request).await?;
-    // Cookies that lead nowhere are cleared too.
+    // Cookies of an invalid session are cleared too.
     let mut response = if app.store.close_session(token_hash(&presented)).await? {
         ok(&json!({ "message": "Logout successful" }))?
     } else {
@@ -216,7 +217,7 @@ pub(crate) async fn logout(State(app): State<Arc<App>>, request: Request) -> Ans
     Ok(response)
 }
 
-pub(crate) async fn me(State(app): State<Arc<App>>, Signed(caller): Signed) -> Answer {
+pub(crate) async fn me(State(app): State<Arc<App>>, SignedIn(caller): SignedIn) -> Answer {
     ok(&json!({ "user": app.store.user(caller.user).await?.ok_or_else(no_such_account)? }))
 }
 
@@ -227,14 +228,14 @@ fn new_session(app: &App) -> Result<(Session, String)> {
     Ok((Session { token_hash: token_hash(&token), expires_at }, token))
 }
 
-/// A refresh token that a session knows.
+/// The refresh token of a stored session.
 struct RefreshToken {
     token: String,
     expires_at: Timestamp,
 }
 
-/// Answers with the tokens, in the body for programs and in cookies for browsers. Where the disk is full there is no
-/// session, and so no refresh token.
+/// Answers with the tokens, in the body for programs and in cookies for browsers. If the disk is full, there is no
+/// session and no refresh token.
 fn signed_in(app: &App, user: &User, session: Option<RefreshToken>) -> Answer<Response> {
     let (access_token, access_expires) = app.tokens.issue(user.id, user.token_epoch)?;
     let mut body = json!({
@@ -259,7 +260,7 @@ fn signed_in(app: &App, user: &User, session: Option<RefreshToken>) -> Answer<Re
 }
 
 fn set_cookie(app: &App, headers: &mut HeaderMap, name: &str, value: &str, max_age: i64) -> Result<()> {
-    // The refresh token goes only where it is used.
+    // Browsers send the refresh token only to the routes that use it.
     let path = if name == "refresh_token" { "/api/v1/auth" } else { "/" };
     let secure = if app.settings.auth.secure_cookies { "; Secure" } else { "" };
     let cookie = format!("{name}={value}; HttpOnly; SameSite=Lax; Path={path}; Max-Age={max_age}{secure}");
@@ -267,13 +268,14 @@ fn set_cookie(app: &App, headers: &mut HeaderMap, name: &str, value: &str, max_a
     Ok(())
 }
 
-/// The refresh token of a request: the body's, the cookie's or the Authorization header's. The header comes last,
+/// Returns the refresh token of a request, from the body, the cookie or the Authorization header. The header comes last,
 /// because a browser client may send its access token there.
 async fn refresh_token(app: &App, request: Request) -> Result<String> {
     let headers = request.headers();
     let elsewhere = cookie(headers, "refresh_token").or_else(|| bearer(headers)).map(str::to_owned);
     let has_body = hyper::body::Body::size_hint(request.body()).upper() != Some(0);
-    let presented = if has_body { json::<Presented>(request, app, SMALL_BYTES).await? } else { Presented::default() };
+    let presented =
+        if has_body { json::<RefreshBody>(request, app, SMALL_BYTES).await? } else { RefreshBody::default() };
     presented.refresh_token.or(elsewhere).ok_or_else(|| {
         let message = "No valid refresh token found in the body, Authorization header or cookie";
         ToolError::new(ErrorKind::Unauthenticated, message)

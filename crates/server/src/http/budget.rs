@@ -12,61 +12,61 @@ use std::{
 use tokio::sync::Semaphore;
 use toolrest_core::{ByteBudget, ErrorKind, HeldBytes, Result, ToolError, UserId};
 
-/// The part of the budget that is kept for small bodies: with it callers can sign in and make ordinary calls, whatever
-/// large bodies and answers are under way.
-const SMALL_PART: usize = 16;
+/// Divisor of the budget that gives the share of small bodies. With this share callers can sign in and make ordinary
+/// calls while large bodies and answers use up the rest.
+const SMALL_SHARE: usize = 16;
 
-/// How long a request waits for room.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Maximum time that a request waits for room.
+const ROOM_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How many answers may wait for room at once: they are in memory already while they wait.
-const ANSWERS_WAITING: usize = 16;
+/// Maximum number of answers that wait for room. They are in memory already while they wait.
+const WAITING_ANSWERS_LIMIT: usize = 16;
 
 /// Answers up to this size are not counted.
 const SMALL_ANSWER_BYTES: u64 = 64 << 10;
 
-/// How much of an answer is handed over at a time, so that its room is held until nearly all of it was sent.
+/// Size of the pieces in which an answer is sent, so that its room is held until nearly all of it was sent.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Room for some bytes, given back when dropped.
+/// Reserved room for some bytes; released when dropped.
 pub(crate) type Held = HeldBytes<String>;
 
-/// The bytes that may be in memory at once.
+/// The budget of bytes in memory, with a separate share for small bodies.
 pub(crate) struct Budget {
     large: ByteBudget<String>,
     small: ByteBudget<String>,
     waiting_answers: Semaphore,
-    patience: Duration,
+    timeout: Duration,
 }
 
 impl Budget {
-    /// A budget of so many bytes. One request or answer of the largest size always fits, into each caller's share too.
+    /// Creates a budget. One request or answer of the largest size always fits, also into each caller's share.
     pub(crate) fn new(bytes: usize, largest_bytes: usize) -> Self {
-        let small = bytes / SMALL_PART;
+        let small = bytes / SMALL_SHARE;
         Self {
             large: ByteBudget::new(bytes - small, largest_bytes),
             small: ByteBudget::new(small, SMALL_BYTES),
-            waiting_answers: Semaphore::new(ANSWERS_WAITING),
-            patience: PATIENCE,
+            waiting_answers: Semaphore::new(WAITING_ANSWERS_LIMIT),
+            timeout: ROOM_TIMEOUT,
         }
     }
 
-    /// Waits for room.
+    /// Waits for room for an answer.
     pub(crate) async fn reserve(&self, caller: &str, bytes: usize) -> Result<Held> {
-        self.patiently(self.large.reserve(caller.to_owned(), bytes)).await
+        self.within_timeout(self.large.reserve(caller.to_owned(), bytes)).await
     }
 
-    /// Waits until the caller's share has room for a body, as long as it is announced. The room is taken from the whole
-    /// budget only as the bytes arrive.
+    /// Waits until the caller's share has room for a body of the announced length. Room in the whole budget is taken only
+    /// as the bytes arrive.
     pub(crate) async fn body_room(&self, caller: &str, announced_bytes: Option<usize>) -> Result<BodyRoom<'_>> {
         let claimed = announced_bytes.unwrap_or(SMALL_BYTES);
         let pool = if claimed <= SMALL_BYTES { &self.small } else { &self.large };
         let mut held = pool.nothing_for(caller.to_owned());
-        self.patiently(held.claim(claimed)).await?;
+        self.within_timeout(held.claim(claimed)).await?;
         Ok(BodyRoom { budget: self, caller: caller.to_owned(), held, claimed })
     }
 
-    /// Counts an answer against the caller's share until it was sent. Refused if there is no room for long.
+    /// Counts an answer against the caller's share until it was sent. Fails if there is no room within the timeout.
     pub(crate) async fn charge(&self, caller: &str, answer: Body) -> Result<Body> {
         let size = hyper::body::Body::size_hint(&answer).exact().unwrap_or(0);
         if size <= SMALL_ANSWER_BYTES {
@@ -77,37 +77,37 @@ impl Budget {
         Ok(Body::new(Charged { answer, rest: Bytes::new(), _held: held }))
     }
 
-    async fn patiently<T>(&self, room: impl Future<Output = T>) -> Result<T> {
-        tokio::time::timeout(self.patience, room).await.map_err(|_| busy())
+    async fn within_timeout<T>(&self, room: impl Future<Output = T>) -> Result<T> {
+        tokio::time::timeout(self.timeout, room).await.map_err(|_| busy())
     }
 }
 
-/// Room for a body that is arriving.
+/// The room for a body that is arriving.
 pub(crate) struct BodyRoom<'b> {
     budget: &'b Budget,
     caller: String,
     held: Held,
-    /// How much of the caller's share it has.
+    /// The bytes of the caller's share that it has.
     claimed: usize,
 }
 
 impl BodyRoom<'_> {
-    /// Waits until there is room for so many bytes in all.
+    /// Waits until there is room for `bytes` bytes in total.
     pub(crate) async fn grow(&mut self, bytes: usize) -> Result<()> {
         // Only a body of unknown length has more bytes than it has claimed.
         if bytes > self.claimed {
             let claimed = self.claimed.saturating_mul(2).max(bytes);
             if self.claimed <= SMALL_BYTES {
                 let mut large = self.budget.large.nothing_for(self.caller.clone());
-                self.budget.patiently(large.claim(claimed)).await?;
-                self.budget.patiently(large.fill(bytes)).await?;
+                self.budget.within_timeout(large.claim(claimed)).await?;
+                self.budget.within_timeout(large.fill(bytes)).await?;
                 self.held = large;
             } else {
-                self.budget.patiently(self.held.claim(claimed)).await?;
+                self.budget.within_timeout(self.held.claim(claimed)).await?;
             }
             self.claimed = claimed;
         }
-        self.budget.patiently(self.held.fill(bytes)).await
+        self.budget.within_timeout(self.held.fill(bytes)).await
     }
 
     pub(crate) fn into_held(self) -> Held {
@@ -118,7 +118,7 @@ impl BodyRoom<'_> {
 fn busy() -> ToolError {
     let message =
         "Too many bytes of requests and answers are under way (limits.in_flight_bytes); try again in a second";
-    ToolError::new(ErrorKind::Unavailable, message).detail("retry_after_seconds", 1)
+    ToolError::new(ErrorKind::Unavailable, message).retry_after(1)
 }
 
 /// An answer that holds its room until it was sent.
@@ -156,12 +156,12 @@ impl hyper::body::Body for Charged {
     }
 }
 
-/// Whose share the requests of a user count against.
+/// Returns the key of a user's share.
 pub(crate) fn of_user(user: UserId) -> String {
     format!("user {user}")
 }
 
-/// What is known of a request, and what it holds, while it is answered.
+/// The caller of a request, and the room that the request holds while it is answered.
 #[derive(Clone, Default)]
 pub(crate) struct Scope(Arc<ScopeState>);
 
@@ -173,19 +173,19 @@ struct ScopeState {
 }
 
 impl Scope {
-    /// Notes where the request comes from.
+    /// Creates the scope of a request from an address.
     pub(crate) fn from_address(address: &str) -> Self {
         let scope = Self::default();
         let _ = scope.0.address.set(address.to_owned());
         scope
     }
 
-    /// Notes who sent the request.
-    pub(crate) fn is_of(&self, user: UserId) {
+    /// Sets the user who sent the request.
+    pub(crate) fn set_user(&self, user: UserId) {
         let _ = self.0.user.set(user);
     }
 
-    /// Whose share the request counts against: the user's, and the address's before that is known.
+    /// Returns the key of the share that the request counts against: the user's, or the address's until the user is known.
     pub(crate) fn caller(&self) -> String {
         match (self.0.user.get(), self.0.address.get()) {
             (Some(user), _) => of_user(*user),
@@ -198,7 +198,7 @@ impl Scope {
         self.0.held.lock().unwrap_or_else(PoisonError::into_inner).push(held);
     }
 
-    /// Gives back what the request held.
+    /// Releases all room that the request holds.
     pub(crate) fn release(&self) {
         self.0.held.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }

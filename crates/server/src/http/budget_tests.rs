@@ -2,13 +2,13 @@ use super::*;
 
 const MB: usize = 1 << 20;
 
-fn impatient(bytes: usize, largest_bytes: usize) -> Budget {
-    Budget { patience: Duration::from_millis(20), ..Budget::new(bytes, largest_bytes) }
+fn budget_with_short_timeout(bytes: usize, largest_bytes: usize) -> Budget {
+    Budget { timeout: Duration::from_millis(20), ..Budget::new(bytes, largest_bytes) }
 }
 
 #[tokio::test]
-async fn who_has_used_up_a_share_is_told_to_come_back() {
-    let budget = impatient(40 * MB, MB);
+async fn a_caller_that_used_up_its_share_gets_retry_after() {
+    let budget = budget_with_short_timeout(40 * MB, MB);
     let held = budget.reserve("ada", 10 * MB).await.unwrap();
     assert_eq!(budget.reserve("ada", MB).await.err().unwrap().kind, ErrorKind::Unavailable);
     drop(budget.reserve("bob", 10 * MB).await.unwrap());
@@ -18,8 +18,8 @@ async fn who_has_used_up_a_share_is_told_to_come_back() {
 }
 
 #[tokio::test]
-async fn bodies_that_have_not_arrived_leave_room_for_others() {
-    let budget = impatient(16 * MB, 4 * MB);
+async fn announced_bodies_leave_room_for_others_until_they_arrive() {
+    let budget = budget_with_short_timeout(16 * MB, 4 * MB);
     let mut slow = Vec::new();
     for caller in ["ada", "bob", "eve", "dan"] {
         let mut room = budget.body_room(caller, Some(4 * MB)).await.unwrap();
@@ -40,7 +40,7 @@ async fn bodies_that_have_not_arrived_leave_room_for_others() {
 
 #[tokio::test]
 async fn a_body_of_unknown_length_takes_room_as_it_grows() {
-    let budget = impatient(16 * MB, 4 * MB);
+    let budget = budget_with_short_timeout(16 * MB, 4 * MB);
     let mut body = budget.body_room("ada", None).await.unwrap();
     for bytes in [1, SMALL_BYTES, SMALL_BYTES + 1, MB, 3 * MB] {
         body.grow(bytes).await.unwrap();
@@ -53,9 +53,9 @@ async fn a_body_of_unknown_length_takes_room_as_it_grows() {
 }
 
 #[tokio::test]
-async fn an_answer_is_sent_whole_and_holds_its_room_until_then() {
+async fn an_answer_holds_its_room_until_it_was_sent_completely() {
     use http_body_util::BodyExt;
-    let budget = impatient(4 * MB, MB);
+    let budget = budget_with_short_timeout(4 * MB, MB);
     let text = vec![b'x'; MB];
     let mut body = budget.charge("ada", Body::from(text.clone())).await.unwrap();
     assert_eq!(hyper::body::Body::size_hint(&body).exact(), Some(MB as u64));

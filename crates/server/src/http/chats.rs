@@ -2,7 +2,7 @@
 
 use super::App;
 use super::reply::{Answer, ok};
-use super::request::{At, line};
+use super::request::{WorkspaceRequest, single_line};
 use axum::extract::{Request, State};
 use serde::Deserialize;
 use serde_json::json;
@@ -25,27 +25,27 @@ struct NewMessage {
     content: String,
 }
 
-pub(crate) async fn create(State(app): State<Arc<App>>, at: At, request: Request) -> Answer {
-    let NewChat { title } = at.json(&app, request).await?;
-    let title = match line("title", &title, TITLE_CHARS) {
+pub(crate) async fn create(State(app): State<Arc<App>>, target: WorkspaceRequest, request: Request) -> Answer {
+    let NewChat { title } = target.json(&app, request).await?;
+    let title = match single_line("title", &title, TITLE_CHARS) {
         Ok(title) => title,
-        Err(error) => at.refuse(&app, error).await?,
+        Err(error) => target.refuse(&app, error).await?,
     };
-    ok(&json!({ "chat": app.store.create_chat(at.access(Role::Editor), title).await? }))
+    ok(&json!({ "chat": app.store.create_chat(target.access(Role::Editor), title).await? }))
 }
 
-pub(crate) async fn show(State(app): State<Arc<App>>, at: At) -> Answer {
-    let chat: ChatId = at.id(&app, "chat").await?;
-    ok(&json!({ "chat": app.store.chat(at.access(Role::Viewer), chat).await? }))
+pub(crate) async fn show(State(app): State<Arc<App>>, target: WorkspaceRequest) -> Answer {
+    let chat: ChatId = target.id(&app, "chat").await?;
+    ok(&json!({ "chat": app.store.chat(target.access(Role::Viewer), chat).await? }))
 }
 
-pub(crate) async fn add_message(State(app): State<Arc<App>>, at: At, request: Request) -> Answer {
-    let chat: ChatId = at.id(&app, "chat").await?;
-    let message: NewMessage = at.json(&app, request).await?;
+pub(crate) async fn add_message(State(app): State<Arc<App>>, target: WorkspaceRequest, request: Request) -> Answer {
+    let chat: ChatId = target.id(&app, "chat").await?;
+    let message: NewMessage = target.json(&app, request).await?;
     if let Err(error) = message.check() {
-        at.refuse::<()>(&app, error).await?;
+        target.refuse::<()>(&app, error).await?;
     }
-    let access = at.access(Role::Editor);
+    let access = target.access(Role::Editor);
     ok(&json!({ "message": app.store.add_message(access, chat, message.role, message.content).await? }))
 }
 

@@ -1,9 +1,9 @@
-//! The bytes of a file, whole or a range of them, sent as they are read.
+//! Downloads of files, whole or in part, streamed from where they are stored.
 
 use super::App;
 use super::budget::{Held, of_user};
 use super::reply::Answer;
-use super::request::At;
+use super::request::WorkspaceRequest;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -15,47 +15,47 @@ use std::{
 };
 use toolrest_core::{OpenFile, ReadSeek, Role, ToolError};
 
-/// How much is read and sent at a time.
+/// Size of the pieces that are read and sent.
 const PIECE_BYTES: u64 = 256 << 10;
 
-pub(crate) async fn download(State(app): State<Arc<App>>, at: At, headers: HeaderMap) -> Answer {
-    let path = at.file_path(&app).await?;
-    let _place = app.engine.enter(at.workspace, at.caller).await?;
-    let cx = app.engine.rest_context("content", at.workspace, at.caller, Role::Viewer).await?;
+pub(crate) async fn download(State(app): State<Arc<App>>, target: WorkspaceRequest, headers: HeaderMap) -> Answer {
+    let path = target.file_path(&app).await?;
+    let _slot = app.engine.enter(target.workspace, target.caller).await?;
+    let cx = app.engine.rest_context("content", target.workspace, target.caller, Role::Viewer).await?;
     let on_disk = cx.workspace.open(&path, 0).await?;
     let (OpenFile { entry, bytes }, held) = if let Some(on_disk) = on_disk {
         (on_disk, None)
     } else {
-        // It is in memory as a whole until it was sent.
+        // The whole content is in memory until it was sent.
         let open = match toolrest_ops::open(&cx, &path).await {
             Ok(open) => open,
-            Err(error) => return Err(cx.with_near_names(error).await.into()),
+            Err(error) => return Err(cx.with_similar_names(error).await.into()),
         };
         let size = usize::try_from(open.entry.size).unwrap_or(0);
-        (open, Some(app.budget.reserve(&of_user(at.caller.user), size).await?))
+        (open, Some(app.budget.reserve(&of_user(target.caller.user), size).await?))
     };
     let size = u64::try_from(entry.size).unwrap_or(0);
     let range = headers.get(header::RANGE).and_then(|range| range.to_str().ok());
-    let (status, part) = match range.map_or(Asked::Everything, |range| Asked::by(range, size)) {
-        Asked::Everything => (StatusCode::OK, Part { first: 0, count: size }),
-        Asked::For(part) => (StatusCode::PARTIAL_CONTENT, part),
-        Asked::PastTheEnd => {
+    let (status, part) = match range.map_or(RequestedRange::WholeFile, |range| RequestedRange::parse(range, size)) {
+        RequestedRange::WholeFile => (StatusCode::OK, Part { first: 0, count: size }),
+        RequestedRange::Part(part) => (StatusCode::PARTIAL_CONTENT, part),
+        RequestedRange::PastTheEnd => {
             let all = [(header::CONTENT_RANGE, format!("bytes */{size}"))];
             return Ok((StatusCode::RANGE_NOT_SATISFIABLE, all).into_response());
         }
     };
     let mut response = Response::new(Body::from_stream(pieces(bytes, part, held)));
     *response.status_mut() = status;
-    let said = response.headers_mut();
-    // Never shown by a browser as a page of this server: a file may hold anything.
-    said.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
-    said.insert(header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
-    said.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    said.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
-    said.insert(header::CONTENT_LENGTH, HeaderValue::from(part.count));
+    let headers = response.headers_mut();
+    // A browser must not show a file as a page of this server, because a file may contain scripts.
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
+    headers.insert(header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(part.count));
     if status == StatusCode::PARTIAL_CONTENT {
         let range = format!("bytes {}-{}/{size}", part.first, part.first + part.count - 1);
-        said.insert(header::CONTENT_RANGE, HeaderValue::try_from(range).map_err(ToolError::internal)?);
+        headers.insert(header::CONTENT_RANGE, HeaderValue::try_from(range).map_err(ToolError::internal)?);
     }
     Ok(response)
 }
@@ -67,32 +67,32 @@ struct Part {
     count: u64,
 }
 
-/// How much of a file a caller wants.
+/// The part of a file that a `Range` header requests.
 #[derive(Debug, PartialEq, Eq)]
-enum Asked {
-    Everything,
-    For(Part),
+enum RequestedRange {
+    WholeFile,
+    Part(Part),
     PastTheEnd,
 }
 
-impl Asked {
-    /// Reads a range. One of a form that is not known counts as none, as HTTP has it.
-    fn by(range: &str, size: u64) -> Self {
+impl RequestedRange {
+    /// Parses a range. HTTP requires that a range of an unknown form is ignored.
+    fn parse(range: &str, size: u64) -> Self {
         let Some((first, last)) = range.strip_prefix("bytes=").and_then(|range| range.split_once('-')) else {
-            return Self::Everything;
+            return Self::WholeFile;
         };
         let number = |text: &str| text.trim().parse::<u64>().ok();
         let (first, end) = match (number(first), number(last)) {
             (Some(first), Some(last)) if first <= last => (first, last.saturating_add(1).min(size)),
             (Some(first), None) if last.trim().is_empty() => (first, size),
             (None, Some(count)) if first.trim().is_empty() => (size.saturating_sub(count), size),
-            _ => return Self::Everything,
+            _ => return Self::WholeFile,
         };
-        if first < end { Self::For(Part { first, count: end - first }) } else { Self::PastTheEnd }
+        if first < end { Self::Part(Part { first, count: end - first }) } else { Self::PastTheEnd }
     }
 }
 
-/// The bytes of a part, piece by piece. Each is read when the one before was sent, so that memory stays small.
+/// Streams the bytes of a part. Each piece is read when the one before it was sent, so memory use stays small.
 fn pieces(mut bytes: Box<dyn ReadSeek>, part: Part, held: Option<Held>) -> impl Stream<Item = std::io::Result<Bytes>> {
     let sought = bytes.seek(SeekFrom::Start(part.first)).map(drop);
     stream::try_unfold((bytes, part.count, Some(sought), held), |(mut bytes, left, sought, held)| async move {

@@ -1,8 +1,8 @@
-//! Files by their ids, their history, the trash, commits and the records of calls.
+//! Files by id, versions, the trash, commits and the records of calls.
 
 use super::App;
 use super::reply::{Answer, ok, ok_within};
-use super::request::At;
+use super::request::WorkspaceRequest;
 use axum::extract::{Query, Request, State};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -19,11 +19,11 @@ use toolrest_toolsets::errors;
 
 type Params = Query<HashMap<String, String>>;
 
-/// Contents up to this size are read without asking for room.
+/// Contents up to this size are read without reserving memory.
 const SMALL_BYTES: i64 = 256 << 10;
 
-/// How many commits are read at a time.
-const COMMITS_AT_ONCE: u32 = 32;
+/// Number of commits per query.
+const COMMITS_PER_QUERY: u32 = 32;
 
 /// A file as this interface shows it.
 #[derive(Serialize)]
@@ -61,15 +61,15 @@ impl From<Entry> for FileInfo {
     }
 }
 
-/// A content: text as a string, JSON as it is, bytes as base64 and marked so.
+/// A content: text as a string, JSON as it is, bytes as base64 with `encoding`.
 #[derive(Serialize)]
-struct Shown {
+struct ShownContent {
     content: Option<JsonText>,
     #[serde(skip_serializing_if = "Option::is_none")]
     encoding: Option<&'static str>,
 }
 
-impl Shown {
+impl ShownContent {
     fn of(content: Option<Content>) -> Result<Self> {
         Ok(match content {
             None => Self { content: None, encoding: None },
@@ -83,38 +83,38 @@ impl Shown {
     }
 }
 
-pub(crate) async fn show(State(app): State<Arc<App>>, at: At) -> Answer {
+pub(crate) async fn show(State(app): State<Arc<App>>, target: WorkspaceRequest) -> Answer {
     #[derive(Serialize)]
     struct Body {
         file: FileInfo,
         #[serde(flatten)]
-        shown: Shown,
+        shown: ShownContent,
     }
-    let (id, access) = (at.id(&app, "file").await?, at.access(Role::Viewer));
-    let reading = Reading::begin(&app, &at).await?;
+    let (id, access) = (target.id(&app, "file").await?, target.access(Role::Viewer));
+    let reading = Reading::begin(&app, &target).await?;
     let mut file = app.store.file(access, id, SMALL_BYTES).await?;
     if file.content.is_none() && file.entry.size > SMALL_BYTES {
         let most_bytes = reading.make_room(&[file.entry.size]).await?;
         file = app.store.file(access, id, most_bytes).await?;
     }
     let limit = app.settings.limits.response_bytes;
-    ok_within(&Body { shown: Shown::of(file.content)?, file: file.entry.into() }, limit)
+    ok_within(&Body { shown: ShownContent::of(file.content)?, file: file.entry.into() }, limit)
 }
 
-/// A request of the REST interface that reads contents: it takes its turn among the calls, and room for what it reads.
+/// A REST request that reads contents. It takes a call slot, and memory for what it reads.
 struct Reading {
     cx: CallCx,
-    _place: QueueSlot,
+    _slot: QueueSlot,
 }
 
 impl Reading {
-    async fn begin(app: &App, at: &At) -> Result<Self> {
-        let place = app.engine.enter(at.workspace, at.caller).await?;
-        let cx = app.engine.rest_context("read", at.workspace, at.caller, Role::Viewer).await?;
-        Ok(Self { cx, _place: place })
+    async fn begin(app: &App, target: &WorkspaceRequest) -> Result<Self> {
+        let slot = app.engine.enter(target.workspace, target.caller).await?;
+        let cx = app.engine.rest_context("read", target.workspace, target.caller, Role::Viewer).await?;
+        Ok(Self { cx, _slot: slot })
     }
 
-    /// Waits for room for contents of these sizes, unless one is larger than an answer. Gives the largest size.
+    /// Reserves memory for contents of these sizes; fails if one is larger than an answer. Returns the largest size.
     async fn make_room(&self, sizes: &[i64]) -> Result<i64> {
         let largest = sizes.iter().copied().max().unwrap_or(0);
         check_size(largest, self.cx.limits.response_bytes)?;
@@ -124,59 +124,60 @@ impl Reading {
     }
 }
 
-pub(crate) async fn versions(State(app): State<Arc<App>>, at: At, query: Params) -> Answer {
-    let file = at.id(&app, "file").await?;
-    let page: Page<i64> = at.page(&app, &query).await?;
-    let (versions, truncated) = cut(page.limit, app.store.versions(at.access(Role::Viewer), file, more(page)).await?);
+pub(crate) async fn versions(State(app): State<Arc<App>>, target: WorkspaceRequest, query: Params) -> Answer {
+    let file = target.id(&app, "file").await?;
+    let page: Page<i64> = target.page(&app, &query).await?;
+    let (versions, truncated) =
+        cut(page.limit, app.store.versions(target.access(Role::Viewer), file, more(page)).await?);
     ok(&json!({ "versions": versions, "truncated": truncated }))
 }
 
-pub(crate) async fn version(State(app): State<Arc<App>>, at: At) -> Answer {
+pub(crate) async fn version(State(app): State<Arc<App>>, target: WorkspaceRequest) -> Answer {
     #[derive(Serialize)]
     struct Body {
         version: Version,
         #[serde(flatten)]
-        shown: Shown,
+        shown: ShownContent,
     }
-    let (file, version) = (at.id(&app, "file").await?, at.id(&app, "version").await?);
-    let access = at.access(Role::Viewer);
-    let reading = Reading::begin(&app, &at).await?;
+    let (file, version) = (target.id(&app, "file").await?, target.id(&app, "version").await?);
+    let access = target.access(Role::Viewer);
+    let reading = Reading::begin(&app, &target).await?;
     let (mut version, mut content) = app.store.version(access, file, version, SMALL_BYTES).await?;
     if content.is_none() {
         let most_bytes = reading.make_room(&[version.size]).await?;
         (version, content) = app.store.version(access, file, version.id, most_bytes).await?;
     }
-    ok_within(&Body { version, shown: Shown::of(content)? }, app.settings.limits.response_bytes)
+    ok_within(&Body { version, shown: ShownContent::of(content)? }, app.settings.limits.response_bytes)
 }
 
-pub(crate) async fn trash(State(app): State<Arc<App>>, at: At, query: Params) -> Answer {
-    let page: Page<FileId> = at.page(&app, &query).await?;
-    let (files, truncated) = cut(page.limit, app.store.trash(at.access(Role::Viewer), more(page)).await?);
+pub(crate) async fn trash(State(app): State<Arc<App>>, target: WorkspaceRequest, query: Params) -> Answer {
+    let page: Page<FileId> = target.page(&app, &query).await?;
+    let (files, truncated) = cut(page.limit, app.store.trash(target.access(Role::Viewer), more(page)).await?);
     let files: Vec<FileInfo> = files.into_iter().map(FileInfo::from).collect();
     ok(&json!({ "count": files.len(), "files": files, "truncated": truncated }))
 }
 
-pub(crate) async fn restore(State(app): State<Arc<App>>, at: At) -> Answer {
-    let file: FileId = at.id(&app, "file").await?;
-    commit(&app, &at, "restore", Changeset::one(Change::Restore(file))).await?;
-    // Only the entry is shown.
-    let restored = app.store.file(at.access(Role::Viewer), file, 0).await?;
+pub(crate) async fn restore(State(app): State<Arc<App>>, target: WorkspaceRequest) -> Answer {
+    let file: FileId = target.id(&app, "file").await?;
+    commit(&app, &target, "restore", Changeset::one(Change::Restore(file))).await?;
+    // The answer has no content.
+    let restored = app.store.file(target.access(Role::Viewer), file, 0).await?;
     ok(&json!({ "file": FileInfo::from(restored.entry) }))
 }
 
-pub(crate) async fn commits(State(app): State<Arc<App>>, at: At, query: Params) -> Answer {
+pub(crate) async fn commits(State(app): State<Arc<App>>, target: WorkspaceRequest, query: Params) -> Answer {
     #[derive(Serialize)]
     struct Body {
         commits: Vec<JsonText>,
         truncated: bool,
     }
-    let Page { mut before, limit }: Page<CommitId> = at.page(&app, &query).await?;
+    let Page { mut before, limit }: Page<CommitId> = target.page(&app, &query).await?;
     let mut body = Body { commits: Vec::new(), truncated: false };
     let mut room = app.settings.limits.response_bytes;
-    // One commit can name thousands of files, so they are read a few at a time, and only as many as fit.
+    // A commit can name thousands of files, so commits are read a few at a time, until the answer is full.
     'batches: loop {
-        let batch = app.store.commits(at.access(Role::Viewer), Page { before, limit: COMMITS_AT_ONCE }).await?;
-        let is_last = batch.len() < COMMITS_AT_ONCE as usize;
+        let batch = app.store.commits(target.access(Role::Viewer), Page { before, limit: COMMITS_PER_QUERY }).await?;
+        let is_last = batch.len() < COMMITS_PER_QUERY as usize;
         for commit in batch {
             before = Some(commit.id);
             let commit = JsonText::of(&commit)?;
@@ -195,17 +196,17 @@ pub(crate) async fn commits(State(app): State<Arc<App>>, at: At, query: Params) 
     ok(&body)
 }
 
-pub(crate) async fn diff(State(app): State<Arc<App>>, at: At) -> Answer {
-    let id: CommitId = at.id(&app, "commit").await?;
-    let reading = Reading::begin(&app, &at).await?;
-    let commit = app.store.commit_info(at.access(Role::Viewer), id).await?;
+pub(crate) async fn diff(State(app): State<Arc<App>>, target: WorkspaceRequest) -> Answer {
+    let id: CommitId = target.id(&app, "commit").await?;
+    let reading = Reading::begin(&app, &target).await?;
+    let commit = app.store.commit_info(target.access(Role::Viewer), id).await?;
     let limit = app.settings.limits.response_bytes;
     let mut text = String::new();
     for effect in toolrest_ops::without_detours(commit.changes) {
         let path = effect.path.clone();
-        match contents(&app, &at, &reading, &effect).await {
+        match contents(&app, &target, &reading, &effect).await {
             Ok((before, after)) => text += &toolrest_ops::effect_diff(&reading.cx, effect, before, after).await?,
-            // The rest is worth showing, but not as if this were all.
+            // The other files are still shown, with a line for this one.
             Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::ResponseTooLarge) => {
                 text.extend(["# ", path.as_str(), ": ", &error.message, "\n"]);
             }
@@ -216,14 +217,14 @@ pub(crate) async fn diff(State(app): State<Arc<App>>, at: At) -> Answer {
     ok_within(&json!({ "diff": text }), limit)
 }
 
-/// What a file held before an effect and after it.
+/// Returns the contents of a file before and after an effect.
 async fn contents(
     app: &App,
-    at: &At,
+    target: &WorkspaceRequest,
     reading: &Reading,
     effect: &Effect,
 ) -> Result<(Option<Content>, Option<Content>)> {
-    let access = at.access(Role::Viewer);
+    let access = target.access(Role::Viewer);
     let (EffectKind::Create | EffectKind::Update | EffectKind::Remove | EffectKind::Restore, Some(version)) =
         (effect.op, effect.version_id)
     else {
@@ -239,7 +240,7 @@ async fn contents(
         }
         _ => (None, Some(version)),
     };
-    // Contents that are small are read at once; of others the size is asked first.
+    // Small contents are read at once; for large ones, memory is reserved first.
     let read = async |version: Option<VersionId>, most_bytes: i64| -> Result<_> {
         let Some(version) = version else { return Ok((0, None)) };
         let (version, content) = app.store.version(access, effect.file_id, version, most_bytes).await?;
@@ -253,34 +254,34 @@ async fn contents(
     Ok((old.1, new.1))
 }
 
-/// What an undo is told.
+/// The body of an undo.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Undo {
-    /// Whether to undo what others may have made.
+    /// Whether to undo changes that others may have made.
     #[serde(default)]
     force: bool,
 }
 
-pub(crate) async fn undo(State(app): State<Arc<App>>, at: At, request: Request) -> Answer {
-    let id: CommitId = at.id(&app, "commit").await?;
-    let undone = app.store.commit_info(at.access(Role::Editor), id).await?;
-    let Undo { force } = at.json_if_any(&app, request).await?;
+pub(crate) async fn undo(State(app): State<Arc<App>>, target: WorkspaceRequest, request: Request) -> Answer {
+    let id: CommitId = target.id(&app, "commit").await?;
+    let undone = app.store.commit_info(target.access(Role::Editor), id).await?;
+    let Undo { force } = target.json_if_any(&app, request).await?;
     let force = if force { Force::Yes } else { Force::No };
-    let done = match commit(&app, &at, "undo", toolrest_ops::undo(&undone, force)?).await {
+    let done = match commit(&app, &target, "undo", toolrest_ops::undo(&undone, force)?).await {
         Ok(done) => done,
-        Err(error) => return Err(or_undone_already(&app, &at, id, error).await?.into()),
+        Err(error) => return Err(or_undone_already(&app, &target, id, error).await?.into()),
     };
     let id = done.id.ok_or_else(|| ToolError::internal("an undo changed nothing"))?;
-    ok(&json!({ "commit": app.store.commit_info(at.access(Role::Viewer), id).await? }))
+    ok(&json!({ "commit": app.store.commit_info(target.access(Role::Viewer), id).await? }))
 }
 
-/// Says of a commit that cannot be undone that this was done already, if that is why.
-async fn or_undone_already(app: &App, at: &At, id: CommitId, error: ToolError) -> Result<ToolError> {
+/// Replaces the error of a failed undo if the commit was undone already.
+async fn or_undone_already(app: &App, target: &WorkspaceRequest, id: CommitId, error: ToolError) -> Result<ToolError> {
     if !matches!(errors::row(error.kind).status, 404 | 409) {
         return Ok(error);
     }
-    Ok(match app.store.undone_by(at.access(Role::Viewer), id).await? {
+    Ok(match app.store.undone_by(target.access(Role::Viewer), id).await? {
         Some(by) => {
             let message = format!("Commit {id} was undone already, by commit {by}; undo that one to bring it back");
             ToolError::new(ErrorKind::Conflict, message)
@@ -289,13 +290,13 @@ async fn or_undone_already(app: &App, at: &At, id: CommitId, error: ToolError) -
     })
 }
 
-pub(crate) async fn calls(State(app): State<Arc<App>>, at: At, query: Params) -> Answer {
-    let page: Page<CallId> = at.page(&app, &query).await?;
-    let (calls, truncated) = cut(page.limit, app.store.calls(at.access(Role::Viewer), more(page)).await?);
+pub(crate) async fn calls(State(app): State<Arc<App>>, target: WorkspaceRequest, query: Params) -> Answer {
+    let page: Page<CallId> = target.page(&app, &query).await?;
+    let (calls, truncated) = cut(page.limit, app.store.calls(target.access(Role::Viewer), more(page)).await?);
     ok(&json!({ "calls": calls, "truncated": truncated }))
 }
 
-/// Refuses a content that no answer can hold.
+/// Refuses a content that is larger than an answer.
 fn check_size(size: i64, limit: usize) -> Result<()> {
     if usize::try_from(size).is_ok_and(|size| size <= limit) {
         return Ok(());
@@ -304,12 +305,12 @@ fn check_size(size: i64, limit: usize) -> Result<()> {
     Err(ToolError::new(ErrorKind::ResponseTooLarge, message))
 }
 
-/// The page and one entry more, which tells whether there is more.
+/// Asks for one entry more than the page has, which shows whether the list goes on.
 fn more<T>(page: Page<T>) -> Page<T> {
     Page { limit: page.limit + 1, ..page }
 }
 
-/// Cuts a list down to its limit and tells whether it was longer.
+/// Cuts a list to its limit, and returns whether it was longer.
 fn cut<T>(limit: u32, mut entries: Vec<T>) -> (Vec<T>, bool) {
     let limit = limit as usize;
     let truncated = entries.len() > limit;
@@ -317,8 +318,8 @@ fn cut<T>(limit: u32, mut entries: Vec<T>) -> (Vec<T>, bool) {
     (entries, truncated)
 }
 
-async fn commit(app: &App, at: &At, name: &'static str, changes: Changeset) -> Result<Commit> {
-    let _place = app.engine.enter(at.workspace, at.caller).await?;
-    let cx: CallCx = app.engine.rest_context(name, at.workspace, at.caller, Role::Editor).await?;
+async fn commit(app: &App, target: &WorkspaceRequest, name: &'static str, changes: Changeset) -> Result<Commit> {
+    let _slot = app.engine.enter(target.workspace, target.caller).await?;
+    let cx: CallCx = app.engine.rest_context(name, target.workspace, target.caller, Role::Editor).await?;
     cx.workspace.commit(changes, &cx).await
 }

@@ -1,4 +1,4 @@
-//! Whether the server lives, and whether it can work.
+//! The liveness and readiness probes.
 
 use super::App;
 use super::reply::{Answer, ok};
@@ -7,16 +7,16 @@ use serde_json::json;
 use std::{sync::Arc, time::Duration};
 use toolrest_core::{ErrorKind, ToolError};
 
-const PATIENCE: Duration = Duration::from_secs(2);
+const DATABASE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Answers as long as the process does.
+/// Answers 200 while the process runs.
 pub(crate) async fn live() -> Answer {
     ok(&json!({ "status": "ok", "service": "toolrest", "version": env!("CARGO_PKG_VERSION") }))
 }
 
-/// Answers well only while the database does. Migrations are done before the server listens.
+/// Answers 200 while the database answers. Migrations are done before the server listens.
 pub(crate) async fn ready(State(app): State<Arc<App>>) -> Answer {
     let late = |_| ToolError::new(ErrorKind::Unavailable, "The database does not answer");
-    tokio::time::timeout(PATIENCE, app.store.ready()).await.map_err(late)??;
+    tokio::time::timeout(DATABASE_TIMEOUT, app.store.ready()).await.map_err(late)??;
     ok(&json!({ "status": "ready", "database": "ok" }))
 }

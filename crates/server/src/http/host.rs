@@ -9,13 +9,13 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Versio
 use std::net::IpAddr;
 use toolrest_core::{ErrorKind, Result, ToolError};
 
-/// The longest name that DNS knows.
+/// Maximum length of a DNS name.
 const NAME_BYTES: usize = 253;
 
-/// How long a browser may remember what a preflight request was answered.
+/// Time for which a browser may cache the answer of a preflight request.
 const PREFLIGHT_SECONDS: &str = "600";
 
-/// A host as it is compared: addresses by what they are, names in lower case without the dot at their end.
+/// A host in comparable form: an address, or a name in lower case without a final dot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Host {
     Name(String),
@@ -23,10 +23,10 @@ enum Host {
 }
 
 impl Host {
-    /// Reads a host and its port.
+    /// Parses a host and its port.
     fn with_port(text: &str) -> Option<(Self, Option<u16>)> {
         let (host, port) = match text.rsplit_once(':') {
-            // The colons of an address stand within its brackets.
+            // The colons of an IPv6 address are within brackets.
             Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
             _ => (text, None),
         };
@@ -60,7 +60,7 @@ impl Host {
     }
 }
 
-/// A host that the operator lists: one name or address, everything below a name, or any.
+/// An entry of `server.allowed_hosts`: one name or address, all names below a name, or any host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum HostPattern {
     Any,
@@ -93,7 +93,7 @@ impl HostPattern {
     }
 }
 
-/// Where a web page comes from.
+/// The origin of a web page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Origin {
     is_https: bool,
@@ -102,7 +102,7 @@ pub(crate) struct Origin {
 }
 
 impl Origin {
-    /// Reads an origin. `null`, which pages without one send, is none.
+    /// Parses an origin. `null`, which pages without an origin send, is refused.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (scheme, rest) = text.split_once("://")?;
         let is_https = match scheme {
@@ -114,9 +114,9 @@ impl Origin {
         Some(Self { is_https, host, port: port.unwrap_or(default_port(is_https)) })
     }
 
-    /// Whether it is the server's own, which the request reached under this name.
+    /// Whether it is the origin of this server, by the name under which the request reached it.
     fn is_at(&self, (host, port): &(Host, Option<u16>)) -> bool {
-        // A proxy in front may speak HTTPS, so the port that is not written follows the page's scheme.
+        // A proxy in front of the server may use HTTPS, so the default port depends on the page's scheme.
         self.host == *host && self.port == port.unwrap_or(default_port(self.is_https))
     }
 }
@@ -125,18 +125,18 @@ fn default_port(is_https: bool) -> u16 {
     if is_https { 443 } else { 80 }
 }
 
-/// What a request may name.
-pub(crate) struct Names {
+/// The hosts and origins that requests may name.
+pub(crate) struct HostRules {
     /// Whether the server listens on a loopback address only.
     is_loopback: bool,
     hosts: Vec<HostPattern>,
     origins: Vec<Origin>,
 }
 
-/// A web page of the operator's list that sent a request.
+/// The origin of a request, which `server.allowed_origins` lists.
 pub(crate) struct ListedOrigin(HeaderValue);
 
-impl Names {
+impl HostRules {
     pub(crate) fn new(settings: &Settings) -> Self {
         let server = &settings.server;
         Self {
@@ -147,7 +147,7 @@ impl Names {
         }
     }
 
-    /// Refuses a request that names a host or an origin that is not allowed. Gives the origin if it is another site's.
+    /// Refuses a request whose host or origin is not allowed. Returns the origin if it is another site's.
     pub(crate) fn check<B>(&self, request: &Request<B>) -> Result<Option<ListedOrigin>> {
         let host = self.host(request)?;
         let mut origins = request.headers().get_all(header::ORIGIN).iter();
@@ -168,12 +168,12 @@ impl Names {
         if self.origins.contains(&origin) { Ok(Some(ListedOrigin(value.clone()))) } else { Err(refused()) }
     }
 
-    /// The host that a request names; none only where HTTP lets a request name none.
+    /// Returns the host that a request names; `None` only for HTTP/1.0, which allows requests without a host.
     fn host<B>(&self, request: &Request<B>) -> Result<Option<(Host, Option<u16>)>> {
         let mut given = request.headers().get_all(header::HOST).iter();
         let named = given.next();
         if given.next().is_some() {
-            return Err(ToolError::new(ErrorKind::InvalidArgument, "The header Host stands more than once"));
+            return Err(ToolError::new(ErrorKind::InvalidArgument, "The header Host is given more than once"));
         }
         let in_target = request.uri().authority().map(|authority| HeaderValue::from_str(authority.as_str()));
         let in_target = in_target.transpose().map_err(ToolError::internal)?;
@@ -184,10 +184,10 @@ impl Names {
             return Err(ToolError::new(ErrorKind::InvalidArgument, "The header Host is missing"));
         }
         let mut host = None;
-        // Where the target is a whole URL its host counts, but neither may be a foreign one.
+        // If the target is an absolute URL, its host counts; the header must be allowed too.
         for value in named.into_iter().chain(&in_target) {
             let parsed = value.to_str().ok().and_then(Host::with_port);
-            let parsed = parsed.filter(|(host, _)| self.admits(host)).ok_or_else(|| {
+            let parsed = parsed.filter(|(host, _)| self.allows(host)).ok_or_else(|| {
                 let message = format!(
                     "The host {} is not one of this server's; name it by its address, or list the host in \
                      server.allowed_hosts",
@@ -200,14 +200,14 @@ impl Names {
         Ok(host)
     }
 
-    fn admits(&self, host: &Host) -> bool {
-        // An address cannot be made to resolve to another one, as a name can.
+    fn allows(&self, host: &Host) -> bool {
+        // Unlike a name, an address cannot be made to resolve to another address.
         let is_address = matches!(host, Host::Address(_)) && !self.is_loopback;
         is_address || host.is_loopback() || self.hosts.iter().any(|pattern| pattern.fits(host))
     }
 }
 
-/// What a header says, as far as it is fit to be shown.
+/// Returns the value of a header for a message, shortened and without control characters.
 fn shown(value: &HeaderValue) -> String {
     const MOST_CHARS: usize = 100;
     let text = String::from_utf8_lossy(value.as_bytes());
@@ -215,7 +215,7 @@ fn shown(value: &HeaderValue) -> String {
 }
 
 impl ListedOrigin {
-    /// Answers a browser that asks whether the page may send a request, if this is what it does.
+    /// Returns the answer to a preflight request, if the request is one.
     pub(crate) fn preflight<B, R: Default>(request: &Request<B>) -> Option<Response<R>> {
         let asks = request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
         if request.method() != Method::OPTIONS || !asks {
@@ -237,8 +237,8 @@ impl ListedOrigin {
         Some(response)
     }
 
-    /// Lets the page read the answer.
-    pub(crate) fn admit(self, headers: &mut HeaderMap) {
+    /// Adds the headers that let the page read the answer.
+    pub(crate) fn allow_reading(self, headers: &mut HeaderMap) {
         headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, self.0);
         headers.append(header::VARY, HeaderValue::from_static("Origin"));
         let exposed = HeaderValue::from_static("content-range, retry-after, x-correlation-id, x-request-id");

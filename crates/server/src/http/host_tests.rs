@@ -1,11 +1,11 @@
 use super::*;
 
-fn names(listen: &str, hosts: &[&str], origins: &[&str]) -> Names {
+fn names(listen: &str, hosts: &[&str], origins: &[&str]) -> HostRules {
     let mut settings = Settings::default();
     settings.server.listen = listen.parse().unwrap();
     settings.server.allowed_hosts = hosts.iter().map(|&host| host.to_owned()).collect();
     settings.server.allowed_origins = origins.iter().map(|&origin| origin.to_owned()).collect();
-    Names::new(&settings)
+    HostRules::new(&settings)
 }
 
 fn request(headers: &[(&str, &str)]) -> Request<()> {
@@ -14,7 +14,7 @@ fn request(headers: &[(&str, &str)]) -> Request<()> {
 }
 
 #[track_caller]
-fn assert_hosts(names: &Names, good: &[&str], bad: &[&str]) {
+fn assert_hosts(names: &HostRules, good: &[&str], bad: &[&str]) {
     for host in good {
         assert!(names.check(&request(&[("host", host)])).is_ok(), "{host} is refused");
     }
@@ -61,7 +61,7 @@ fn on_loopback_only_loopback_hosts_pass() {
 }
 
 #[test]
-fn elsewhere_addresses_pass_and_names_must_be_listed() {
+fn on_other_addresses_ip_addresses_pass_and_names_must_be_listed() {
     let good = ["10.0.0.1:3000", "[2001:db8::1]:3000", "localhost:3000"];
     assert_hosts(&names("0.0.0.0:3000", &[], &[]), &good, &["tools.example.com", "evil.example"]);
     let listed = names("0.0.0.0:3000", &["tools.example.com", "*.example.org"], &[]);
@@ -126,7 +126,7 @@ fn only_the_servers_own_pages_and_listed_ones_pass() {
 }
 
 #[test]
-fn entries_that_name_nothing_are_refused() {
+fn invalid_entries_of_the_settings_are_refused() {
     for pattern in ["", "*.", "*.10.0.0.1", "a b", "https://a", "example.com:80", "**"] {
         assert_eq!(HostPattern::parse(pattern), None, "{pattern}");
     }

@@ -1,10 +1,10 @@
-//! The parameters in a request's URL.
+//! Checks the query parameters of requests.
 
 use http::{Request, Uri};
 use strsim::normalized_damerau_levenshtein as likeness;
 use toolrest_core::{Result, ToolError};
 
-/// The parameters that a route takes: none, for most.
+/// Returns the parameters that a route takes. Most take none.
 fn known(path: &str) -> &'static [&'static str] {
     let parts: Vec<&str> = path.trim_start_matches("/api/v1/").trim_end_matches('/').split('/').collect();
     match parts[..] {
@@ -16,7 +16,7 @@ fn known(path: &str) -> &'static [&'static str] {
     }
 }
 
-/// Refuses a parameter that the route does not take, or that is given twice: who sends one expects it to count.
+/// Refuses a parameter that the route does not take, or that is given twice: ignoring it would mislead the caller.
 pub(crate) fn check<B>(request: &Request<B>) -> Result<()> {
     let known = known(request.uri().path());
     let mut seen: Vec<String> = Vec::new();

@@ -1,4 +1,4 @@
-//! What handlers take from a request.
+//! Extractors: the caller, workspace, path, query and body of a request.
 
 use super::App;
 use super::budget::{Budget, Scope};
@@ -25,10 +25,10 @@ use toolrest_store::Page;
 pub(crate) struct Peer(pub(crate) String);
 
 impl Peer {
-    /// The peer of the connection or, if that is a trusted proxy, the caller that it names.
+    /// Returns the peer of the connection or, if that is a trusted proxy, the caller that it names.
     ///
-    /// Each proxy adds the address it was called from at the end of `X-Forwarded-For`. So the last address that is not
-    /// a trusted proxy's is the caller; what stands before it, the caller may have made up.
+    /// Each proxy appends the address of its client to `X-Forwarded-For`. The last address that is not a trusted proxy's
+    /// is the caller; the caller may have forged the entries before it.
     pub(crate) fn of(headers: &HeaderMap, peer: IpAddr, proxies: &[AddressRange]) -> Self {
         let is_proxy = |address: IpAddr| proxies.iter().any(|range| range.contains(address.to_canonical()));
         let mut caller = peer;
@@ -42,57 +42,57 @@ impl Peer {
             caller = address;
         }
         Self(match caller.to_canonical() {
-            // Whoever has one address of a /64 has them all.
+            // A network gives its users whole /64 prefixes, so a prefix counts as one address.
             IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX)).to_string(),
             v4 @ IpAddr::V4(_) => v4.to_string(),
         })
     }
 }
 
-/// The access token of a request: the Authorization header's, else the cookie's.
+/// Returns the access token of a request, from the Authorization header or else the cookie.
 pub(crate) fn access_token(headers: &HeaderMap) -> Option<&str> {
     bearer(headers).or_else(|| cookie(headers, "access_token"))
 }
 
-/// The token of the Authorization header.
+/// Returns the token of the Authorization header.
 pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
     let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-/// The cookie of that name.
+/// Returns the cookie of that name.
 pub(crate) fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     cookies.flat_map(|value| value.split(';')).find_map(|pair| pair.trim().strip_prefix(name)?.strip_prefix('='))
 }
 
-/// A caller whose token is good.
-pub(crate) struct Signed(pub(crate) Caller);
+/// A caller with a valid token.
+pub(crate) struct SignedIn(pub(crate) Caller);
 
-impl FromRequestParts<Arc<App>> for Signed {
+impl FromRequestParts<Arc<App>> for SignedIn {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Failure> {
         let caller = app.tokens.check(access_token(&parts.headers))?;
-        scope(&parts.extensions).is_of(caller.user);
+        scope(&parts.extensions).set_user(caller.user);
         Ok(Self(caller))
     }
 }
 
-/// A signed-in caller at a workspace, not yet known to be a member.
-pub(crate) struct At {
+/// A request by a signed-in caller for a workspace. The membership is not checked yet.
+pub(crate) struct WorkspaceRequest {
     pub(crate) caller: Caller,
     pub(crate) workspace: WorkspaceId,
     names: HashMap<String, String>,
 }
 
-impl At {
-    /// The caller's claim to do something that needs this role.
+impl WorkspaceRequest {
+    /// Returns the access that the store checks: this caller, this workspace, this role.
     pub(crate) fn access(&self, need: Role) -> Access {
         Access { workspace: self.workspace, user: self.caller.user, need }
     }
 
-    /// An id in the path. A text that is no id is the id of nothing, in this workspace or elsewhere.
+    /// Returns an id of the route. A text that is not an id is answered like the id of nothing: not found.
     pub(crate) async fn id<T: FromStr>(&self, app: &App, name: &str) -> Result<T> {
         let text = self.names.get(name).map(String::as_str).unwrap_or_default();
         if let Ok(id) = text.parse() {
@@ -101,7 +101,7 @@ impl At {
         self.refuse(app, ToolError::new(ErrorKind::NotFound, format!("There is no {name} '{text}'"))).await
     }
 
-    /// The path of a file, which is the rest of the request's.
+    /// Returns the file path at the end of the route.
     pub(crate) async fn file_path(&self, app: &App) -> Result<WsPath> {
         match WsPath::within(self.names.get("path").map(String::as_str).unwrap_or_default()) {
             Ok(path) => Ok(path),
@@ -109,18 +109,18 @@ impl At {
         }
     }
 
-    /// The request's body, which is read only for members.
+    /// Reads the body, for members only.
     pub(crate) async fn json<T: DeserializeOwned>(&self, app: &App, request: Request) -> Result<T> {
         let request = for_member(app, self.workspace, self.caller, request).await?;
         json(request, app, app.settings.limits.body_bytes).await
     }
 
-    /// The request's body, or the default where there is none.
+    /// Reads the body, or returns the default if there is none.
     pub(crate) async fn json_if_any<T: DeserializeOwned + Default>(&self, app: &App, request: Request) -> Result<T> {
         if hyper::body::Body::is_end_stream(request.body()) { Ok(T::default()) } else { self.json(app, request).await }
     }
 
-    /// The part of a long list that is asked for.
+    /// Returns the page of a list that the query asks for.
     pub(crate) async fn page<T: FromStr>(&self, app: &App, query: &HashMap<String, String>) -> Result<Page<T>> {
         match page(query) {
             Ok(page) => Ok(page),
@@ -128,18 +128,17 @@ impl At {
         }
     }
 
-    /// Tells what is wrong with a request, but only to those who may enter.
+    /// Returns the error for members, or the refusal of membership for others.
     pub(crate) async fn refuse<T>(&self, app: &App, error: ToolError) -> Result<T> {
-        app.engine.authorise(self.workspace, self.caller).await?;
-        Err(error)
+        Err(app.engine.error_for_members(self.workspace, self.caller, error).await)
     }
 }
 
-impl FromRequestParts<Arc<App>> for At {
+impl FromRequestParts<Arc<App>> for WorkspaceRequest {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Failure> {
-        let Signed(caller) = Signed::from_request_parts(parts, app).await?;
+        let SignedIn(caller) = SignedIn::from_request_parts(parts, app).await?;
         let Path(names): Path<HashMap<String, String>> =
             Path::from_request_parts(parts, app).await.map_err(|error| bad_request(error.body_text()))?;
         let workspace = workspace_id(names.get("workspace").map(String::as_str).unwrap_or_default())?;
@@ -147,12 +146,12 @@ impl FromRequestParts<Arc<App>> for At {
     }
 }
 
-/// Reads a workspace's id.
+/// Parses the id of a workspace.
 pub(crate) fn workspace_id(text: &str) -> Result<WorkspaceId> {
     text.parse().map_err(|_| ToolError::argument("id", format!("'{text}' is not a workspace id; it must be a UUID")))
 }
 
-/// A part of a long list, from the query: `?before=…&limit=…`.
+/// Parses the query `?before=…&limit=…`.
 fn page<T: FromStr>(query: &HashMap<String, String>) -> Result<Page<T>> {
     const DEFAULT: u32 = 1_000;
     const MOST: u32 = 10_000;
@@ -165,7 +164,7 @@ fn page<T: FromStr>(query: &HashMap<String, String>) -> Result<Page<T>> {
     Ok(Page { before, limit })
 }
 
-/// The most that a request beside the workspaces needs, and the most that one who has not signed in may send.
+/// Maximum size of bodies outside of workspaces, and of bodies of callers who are not signed in.
 pub(crate) const SMALL_BYTES: usize = 64 << 10;
 
 /// A small JSON body.
@@ -179,12 +178,12 @@ impl<T: DeserializeOwned> FromRequest<Arc<App>> for Json<T> {
     }
 }
 
-/// What is known of a request, wherever it is handled.
+/// Returns the scope of a request.
 pub(crate) fn scope(extensions: &http::Extensions) -> Scope {
     extensions.get::<Scope>().cloned().unwrap_or_default()
 }
 
-/// Gives a request back if its caller is a member of the workspace, before its body is read.
+/// Returns the request if its caller is a member of the workspace. Otherwise discards the body and fails.
 pub(crate) async fn for_member(app: &App, workspace: WorkspaceId, caller: Caller, request: Request) -> Result<Request> {
     match app.engine.authorise(workspace, caller).await {
         Ok(()) => Ok(request),
@@ -195,17 +194,17 @@ pub(crate) async fn for_member(app: &App, workspace: WorkspaceId, caller: Caller
     }
 }
 
-/// Whether a body may be long: it is announced as such, or not announced at all.
+/// Whether a body may be larger than [`SMALL_BYTES`]: by its announced length, or because it has none.
 pub(crate) fn may_be_long(request: &Request) -> bool {
     let size = hyper::body::Body::size_hint(request.body());
     size.upper().is_none_or(|most| most > SMALL_BYTES as u64)
 }
 
-/// How long a body is read that nobody wants.
+/// Maximum time for discarding a body.
 const DISCARD_TIME: Duration = Duration::from_secs(5);
 
-/// Reads a body and forgets it, so that its sender gets to see the answer. A sender that waits to be asked for the body
-/// is not asked.
+/// Reads a body and drops it, because many clients read the answer only after they have sent the body. A client that
+/// sends `Expect: 100-continue` has not sent it yet, so nothing is read.
 async fn discard(request: Request) {
     if request.headers().contains_key(header::EXPECT) {
         return;
@@ -229,18 +228,18 @@ pub(crate) async fn json<T: DeserializeOwned>(request: Request, app: &App, limit
         let message = "The body must be JSON; send the header Content-Type: application/json";
         return Err(ToolError::new(ErrorKind::UnsupportedMediaType, message));
     }
-    let patience = Duration::from_millis(app.settings.limits.call_timeout_ms);
+    let timeout = Duration::from_millis(app.settings.limits.call_timeout_ms);
     let scope = scope(request.extensions());
-    let window = STEADY_WINDOW.min(patience / 2);
+    let window = STEADY_WINDOW.min(timeout / 2);
     let body = collect(request.into_body(), limit_bytes, window, &app.budget, &scope);
     let late = |_| ToolError::new(ErrorKind::Timeout, "The body did not arrive in time");
-    let body = tokio::time::timeout(patience, body).await.map_err(late)??;
+    let body = tokio::time::timeout(timeout, body).await.map_err(late)??;
     if body.trim_ascii_start().first() != Some(&b'{') && serde_json::from_slice::<IgnoredAny>(&body).is_ok() {
         return Err(ToolError::new(ErrorKind::InvalidArgument, "The body must be a JSON object"));
     }
     match serde_json::from_slice(&body) {
         Ok(read) => Ok(read),
-        // Read once more, to tell JSON that is broken from JSON that does not fit.
+        // Parses again, to distinguish invalid JSON from JSON of the wrong type.
         Err(_) => bind(&serde_json::from_slice(&body).map_err(|error| not_json(&error))?),
     }
 }
@@ -256,15 +255,16 @@ fn is_json(headers: &HeaderMap) -> bool {
     media == "application/json" || (media.starts_with("application/") && media.ends_with("+json"))
 }
 
-/// How much of a body that is too long is read at least.
+/// Size up to which a body over the limit is still read.
 const DRAINED_BYTES: usize = 64 << 20;
 
-/// A body must keep arriving: in each window of this time so many bytes, or its end.
+/// In each window of this time, [`STEADY_BYTES`] of a body must arrive, or its end.
 const STEADY_WINDOW: Duration = Duration::from_secs(15);
 const STEADY_BYTES: usize = 64 << 10;
 
-/// Collects a body, in room that the request holds until it is answered. One that is too long is read to its end, within
-/// reason, so that the sender gets to see the answer. One that hardly arrives is given up: it holds room of others.
+/// Reads a body into memory, in room that the request holds until it is answered. A body over the limit is read up to
+/// [`DRAINED_BYTES`], so that the client reads the answer. A body that arrives too slowly is refused, because it holds
+/// room that others need.
 async fn collect(mut body: Body, limit: usize, window: Duration, budget: &Budget, scope: &Scope) -> Result<Vec<u8>> {
     let announced = hyper::body::Body::size_hint(&body).exact().and_then(|size| usize::try_from(size).ok());
     let announced = announced.map(|size| size.min(limit));
@@ -282,7 +282,7 @@ async fn collect(mut body: Body, limit: usize, window: Duration, budget: &Budget
         if total <= limit {
             let before = Instant::now();
             room.grow(total).await?;
-            // The sender is not to blame for this wait.
+            // The wait for room does not count against the sender.
             window_end += before.elapsed();
             bytes.extend_from_slice(data);
         } else if total > limit.saturating_mul(4).max(DRAINED_BYTES) {
@@ -314,8 +314,8 @@ fn bad_request(message: String) -> ToolError {
     ToolError::new(ErrorKind::InvalidArgument, message)
 }
 
-/// Refuses a text that is empty, too long or has control characters.
-pub(crate) fn line(name: &str, text: &str, most_chars: usize) -> Result<String> {
+/// Returns a text without spaces at its ends; refuses one that is empty, too long or has control characters.
+pub(crate) fn single_line(name: &str, text: &str, most_chars: usize) -> Result<String> {
     let text = text.trim();
     let count = text.chars().count();
     if count == 0 || count > most_chars {

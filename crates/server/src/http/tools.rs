@@ -39,7 +39,7 @@ pub(crate) async fn call(
     names: Result<Path<(String, String)>, PathRejection>,
     request: Request,
 ) -> Response {
-    // HostRules that are not even text name nothing.
+    // A name that is not UTF-8 is answered like an unknown one.
     let (workspace, toolset) = names.map_or_else(|_| Default::default(), |Path(names)| names);
     answer(&app, &workspace, &toolset, request).await
 }

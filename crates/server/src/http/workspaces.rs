@@ -1,8 +1,8 @@
-//! Workspaces.
+//! Creating, listing, changing and removing workspaces.
 
 use super::App;
 use super::reply::{Answer, ok};
-use super::request::{At, Json, Signed, line};
+use super::request::{Json, SignedIn, WorkspaceRequest, single_line};
 use axum::extract::{Request, State};
 use serde::Deserialize;
 use serde_json::json;
@@ -16,14 +16,14 @@ const MOST_HOSTS: usize = 100;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Changed {
+pub(crate) struct ChangeBody {
     name: Option<String>,
     settings: Option<WorkspaceSettingsPatch>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct New {
+pub(crate) struct NewWorkspace {
     name: String,
     #[serde(default)]
     kind: Kind,
@@ -38,8 +38,12 @@ enum Kind {
     Directory,
 }
 
-pub(crate) async fn create(State(app): State<Arc<App>>, Signed(caller): Signed, Json(body): Json<New>) -> Answer {
-    let name = line("name", &body.name, NAME_CHARS)?;
+pub(crate) async fn create(
+    State(app): State<Arc<App>>,
+    SignedIn(caller): SignedIn,
+    Json(body): Json<NewWorkspace>,
+) -> Answer {
+    let name = single_line("name", &body.name, NAME_CHARS)?;
     let place = match (body.kind, &body.root) {
         (Kind::Database, None) => Place::Database,
         (Kind::Database, Some(_)) => {
@@ -59,23 +63,23 @@ pub(crate) async fn create(State(app): State<Arc<App>>, Signed(caller): Signed, 
     ok(&json!({ "workspace": app.store.create_workspace(caller.user, name, place).await? }))
 }
 
-pub(crate) async fn list(State(app): State<Arc<App>>, Signed(caller): Signed) -> Answer {
+pub(crate) async fn list(State(app): State<Arc<App>>, SignedIn(caller): SignedIn) -> Answer {
     let workspaces = app.store.workspaces_of(caller.user).await?;
     ok(&json!({ "count": workspaces.len(), "workspaces": workspaces }))
 }
 
-pub(crate) async fn show(State(app): State<Arc<App>>, at: At) -> Answer {
-    let workspace = app.store.workspace(at.access(Role::Viewer)).await?;
+pub(crate) async fn show(State(app): State<Arc<App>>, target: WorkspaceRequest) -> Answer {
+    let workspace = app.store.workspace(target.access(Role::Viewer)).await?;
     if workspace.place == Place::Database {
         return ok(&json!({ "workspace": workspace }));
     }
-    let history_bytes = app.store.history_bytes(at.access(Role::Viewer)).await?;
+    let history_bytes = app.store.history_bytes(target.access(Role::Viewer)).await?;
     ok(&json!({ "workspace": workspace, "history_bytes": history_bytes }))
 }
 
-pub(crate) async fn change(State(app): State<Arc<App>>, at: At, request: Request) -> Answer {
-    let Changed { name, settings } = at.json(&app, request).await?;
-    let name = name.map(|name| line("name", &name, NAME_CHARS)).transpose()?;
+pub(crate) async fn change(State(app): State<Arc<App>>, target: WorkspaceRequest, request: Request) -> Answer {
+    let ChangeBody { name, settings } = target.json(&app, request).await?;
+    let name = name.map(|name| single_line("name", &name, NAME_CHARS)).transpose()?;
     let run = settings.as_ref().and_then(|settings| settings.run.as_ref()?.as_ref());
     if let Some(hosts) = run.and_then(|run| run.network.as_ref()?.as_ref()) {
         check_hosts(&app, hosts)?;
@@ -84,10 +88,10 @@ pub(crate) async fn change(State(app): State<Arc<App>>, at: At, request: Request
         return Err(ToolError::argument("name", "Give a new name, new settings, or both").into());
     }
     let change = WorkspaceChange { name, settings };
-    ok(&json!({ "workspace": app.store.change_workspace(at.access(Role::Owner), change).await? }))
+    ok(&json!({ "workspace": app.store.change_workspace(target.access(Role::Owner), change).await? }))
 }
 
-/// Refuses hosts that programs could not reach anyway, because the operator does not list them.
+/// Refuses hosts that `run.network_hosts` does not allow.
 fn check_hosts(app: &App, hosts: &[String]) -> Result<()> {
     let refuse = |message: String| Err(ToolError::argument("settings", message));
     if hosts.len() > MOST_HOSTS {
@@ -112,9 +116,9 @@ fn check_hosts(app: &App, hosts: &[String]) -> Result<()> {
     Ok(())
 }
 
-pub(crate) async fn remove(State(app): State<Arc<App>>, at: At) -> Answer {
-    app.store.delete_workspace(at.access(Role::Owner)).await?;
-    // What they change can be committed nowhere any more.
-    app.processes.stop_all(Some(at.workspace), Duration::ZERO).await;
+pub(crate) async fn remove(State(app): State<Arc<App>>, target: WorkspaceRequest) -> Answer {
+    app.store.delete_workspace(target.access(Role::Owner)).await?;
+    // Their changes could not be committed any more.
+    app.processes.stop_all(Some(target.workspace), Duration::ZERO).await;
     ok(&json!({ "message": "Workspace deleted successfully" }))
 }

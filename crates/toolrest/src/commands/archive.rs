@@ -1,4 +1,4 @@
-//! The folder that a backup is.
+//! The files of a backup, and the errors of `toolrest backup` and `toolrest restore`.
 
 use std::{
     fs::{File, OpenOptions},
@@ -9,7 +9,8 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use toolrest::core::{ContentHash, ToolError};
+use toolrest::core::ContentHash;
+use toolrest::store::StoreError;
 
 /// Version of the format of backups.
 pub(super) const FORMAT: u32 = 1;
@@ -17,14 +18,14 @@ pub(super) const FORMAT: u32 = 1;
 pub(super) const DATABASE: &str = "toolrest.db";
 /// The settings file of the server, if it had one.
 pub(super) const SETTINGS: &str = "toolrest.toml";
-/// What the backup holds.
+/// The manifest.
 pub(super) const MANIFEST: &str = "backup.json";
 
-/// What a backup holds.
+/// The description of a backup.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Manifest {
     pub(super) format: u32,
-    /// Version of the program that made it.
+    /// Version of the program that created the backup.
     pub(super) toolrest: String,
     pub(super) created_at: String,
     /// Version of the database's schema.
@@ -32,7 +33,7 @@ pub(super) struct Manifest {
     pub(super) database: Checksum,
 }
 
-/// What a file must be like to be whole.
+/// Size and hash of a file.
 #[derive(Serialize, Deserialize, PartialEq, Eq)]
 pub(super) struct Checksum {
     pub(super) bytes: u64,
@@ -40,7 +41,7 @@ pub(super) struct Checksum {
 }
 
 impl Checksum {
-    /// Reads a file to its end.
+    /// Computes the checksum of a file.
     pub(super) fn of(path: &Path) -> Result<Self, BackupError> {
         let mut file = File::open(path).map_err(on(path))?;
         let (mut sha256, mut bytes, mut buffer) = (Sha256::new(), 0, vec![0; 1 << 20]);
@@ -57,7 +58,7 @@ impl Checksum {
     }
 }
 
-/// Why a backup could not be made or restored.
+/// Why a backup could not be created or restored.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BackupError {
     #[error(
@@ -65,44 +66,44 @@ pub(crate) enum BackupError {
          docs/operations.md says how"
     )]
     Postgres,
-    #[error("there is no database {0}; name the data folder of the server with --data-dir")]
+    #[error("there is no database {0}; give the data folder of the server with --data-dir")]
     NoDatabase(PathBuf),
     #[error("{0} exists already; name another folder, or remove it first")]
     Exists(PathBuf),
-    #[error("{0} is where another `toolrest backup` puts its files; wait for it, or name another folder")]
+    #[error("{0} is in use by another `toolrest backup`; wait for it, or name another folder")]
     UnderWay(PathBuf),
-    #[error("{0} is not a folder that can be made: it needs a name, and the folder above it must exist")]
+    #[error("cannot create the folder {0}: it needs a name, and its parent folder must exist")]
     BadName(PathBuf),
     #[error("{0} is not a backup: it has no {MANIFEST}")]
     NotABackup(PathBuf),
-    #[error("{0} cannot be understood: {1}")]
+    #[error("cannot read {0}: {1}")]
     BadManifest(PathBuf, serde_json::Error),
     #[error("the backup has format {found}, newer than the {FORMAT} this toolrest knows; use the newer toolrest")]
     NewerFormat { found: u32 },
-    #[error("{0} is damaged: it does not have the size and the checksum that the backup names")]
+    #[error("{0} is damaged: its size or checksum differs from the manifest")]
     Damaged(PathBuf),
     #[error(
-        "{0} is there already: a restore never replaces a database. Stop the server, move its data folder away, and \
+        "{0} exists already: a restore never replaces a database. Stop the server, move its data folder away, and \
          restore into a new one"
     )]
     DataExists(PathBuf),
     #[error("{0}")]
-    Database(#[from] ToolError),
+    Database(#[from] StoreError),
     #[error("cannot use {path}: {source}")]
     Io { path: PathBuf, source: io::Error },
 }
 
-/// Says which path a failure is about.
+/// Adds the path to an I/O error.
 pub(super) fn on(path: &Path) -> impl Fn(io::Error) -> BackupError {
     move |source| BackupError::Io { path: path.to_owned(), source }
 }
 
-/// Makes a file that only the user may read; there must be none yet.
+/// Creates a file that only its owner may read; fails if it exists.
 pub(super) fn create_private(path: &Path) -> Result<File, BackupError> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map_err(on(path))
 }
 
-/// Waits until a file or folder is on disk.
+/// Syncs a file or folder to disk.
 pub(super) fn sync(path: &Path) -> Result<(), BackupError> {
     File::open(path).and_then(|file| file.sync_all()).map_err(on(path))
 }

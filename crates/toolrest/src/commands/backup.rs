@@ -14,7 +14,7 @@ use toolrest::store::{check_database, copy_database};
 
 use super::archive::{BackupError, Checksum, DATABASE, FORMAT, MANIFEST, Manifest, SETTINGS, create_private, on, sync};
 
-/// Makes a backup in a folder, and prints where it is.
+/// Creates a backup in a new folder, and prints its path.
 pub(crate) fn run(settings: &Settings, config: Option<&(PathBuf, String)>, to: &Path) -> Result<(), BackupError> {
     if settings.database.url.is_some() {
         return Err(BackupError::Postgres);
@@ -27,9 +27,9 @@ pub(crate) fn run(settings: &Settings, config: Option<&(PathBuf, String)>, to: &
     if fs::symlink_metadata(&to).is_ok() {
         return Err(BackupError::Exists(to));
     }
-    let partial = Partial::make(&to)?;
+    let partial = Partial::create(&to)?;
     let copy = partial.folder.join(DATABASE);
-    // Made before SQLite would, so that nobody else may read it.
+    // Created before SQLite does it, with permissions for the owner only.
     create_private(&copy)?;
     copy_database(&database, &copy)?;
     let schema = check_database(&copy)?;
@@ -51,22 +51,22 @@ pub(crate) fn run(settings: &Settings, config: Option<&(PathBuf, String)>, to: &
     partial.finish(&to)?;
     println!("{}", to.display());
     eprintln!(
-        "The backup holds {bytes} bytes. It has what signs tokens, and hashes of passwords: keep it as safe as the server."
+        "The backup has {bytes} bytes. It contains the secret that signs tokens, and password hashes: protect it like the server."
     );
     Ok(())
 }
 
-/// A backup that is being made, beside the place that it takes when it is complete: there is never half of one.
+/// A backup in progress, in a folder `NAME.partial`. It is renamed when it is complete, so there is never half a backup.
 struct Partial {
     folder: PathBuf,
     parent: PathBuf,
-    /// Locked while the backup is made, so that what a killed one left can be told from one that is under way.
+    /// Locked while the backup is in progress, which distinguishes it from the rest of a killed one.
     _lock: File,
     is_finished: bool,
 }
 
 impl Partial {
-    fn make(to: &Path) -> Result<Self, BackupError> {
+    fn create(to: &Path) -> Result<Self, BackupError> {
         let bad_name = || BackupError::BadName(to.to_owned());
         let parent = to.parent().filter(|parent| parent.is_dir()).ok_or_else(bad_name)?.to_owned();
         let mut name = to.file_name().ok_or_else(bad_name)?.to_owned();
@@ -80,7 +80,7 @@ impl Partial {
         }
         let lock = File::open(&folder).map_err(on(&folder))?;
         lock.try_lock().map_err(|_| BackupError::UnderWay(folder.clone()))?;
-        // What a backup left that was killed. Nothing but its own files: the folder may be somebody else's.
+        // Removes the files of a killed backup, and only those: the folder may belong to somebody else.
         for name in [DATABASE, "toolrest.db-journal", SETTINGS, MANIFEST] {
             let path = folder.join(name);
             match fs::remove_file(&path) {
@@ -100,7 +100,7 @@ impl Partial {
         file.write_all(bytes).and_then(|()| file.sync_all()).map_err(on(&path))
     }
 
-    /// Gives the backup its name.
+    /// Renames the backup to its final name.
     fn finish(mut self, to: &Path) -> Result<(), BackupError> {
         sync(&self.folder)?;
         renameat_with(CWD, &self.folder, CWD, to, RenameFlags::NOREPLACE).map_err(|errno| match errno {

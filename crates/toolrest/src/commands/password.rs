@@ -1,31 +1,31 @@
-//! Passwords that an operator types or pipes in; never arguments, which every user of the machine can see.
+//! Reads passwords from a terminal or from standard input. They are never arguments, which all users of the machine see.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
-/// Reads a password: twice without an echo from a terminal, else the first line of standard input.
+/// Reads a password: twice from a terminal, without echo, or else the first line of standard input.
 pub(super) fn read() -> Result<String, String> {
     let input = io::stdin();
     if !input.is_terminal() {
-        return line(&mut input.lock());
+        return read_line(&mut input.lock());
     }
-    let silence = Silence::begin().map_err(|error| format!("cannot hide what is typed: {error}"))?;
+    let no_echo = NoEcho::start().map_err(|error| format!("cannot hide what is typed: {error}"))?;
     let ask = |what: &str| {
         eprint!("{what}: ");
         let _ = io::stderr().flush();
-        let typed = line(&mut input.lock());
-        // The line break that was not shown.
+        let typed = read_line(&mut input.lock());
+        // The terminal did not echo the line break.
         eprintln!();
         typed
     };
     let (first, second) = (ask("New password")?, ask("The same again")?);
-    drop(silence);
+    drop(no_echo);
     if first == second { Ok(first) } else { Err("the passwords differ; nothing was changed".to_owned()) }
 }
 
-fn line(input: &mut impl BufRead) -> Result<String, String> {
-    /// More than any password has.
+fn read_line(input: &mut impl BufRead) -> Result<String, String> {
+    /// Longer than any password.
     const MOST_BYTES: u64 = 8 << 10;
     let mut line = String::new();
     let read = io::Read::take(input, MOST_BYTES).read_line(&mut line);
@@ -38,11 +38,11 @@ fn line(input: &mut impl BufRead) -> Result<String, String> {
     Ok(password.to_owned())
 }
 
-/// A terminal that does not show what is typed, as long as this lives.
-struct Silence(Termios);
+/// Turns off the echo of the terminal until it is dropped.
+struct NoEcho(Termios);
 
-impl Silence {
-    fn begin() -> io::Result<Self> {
+impl NoEcho {
+    fn start() -> io::Result<Self> {
         let before = tcgetattr(io::stdin())?;
         let mut silent = before.clone();
         silent.local_modes.remove(LocalModes::ECHO);
@@ -51,7 +51,7 @@ impl Silence {
     }
 }
 
-impl Drop for Silence {
+impl Drop for NoEcho {
     fn drop(&mut self) {
         let _ = tcsetattr(io::stdin(), OptionalActions::Flush, &self.0);
     }

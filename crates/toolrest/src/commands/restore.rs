@@ -1,4 +1,4 @@
-//! `toolrest restore`: puts a backup into a data folder that has no database yet.
+//! `toolrest restore`: restores a backup into a data folder that has no database.
 
 use std::{
     fs::{self, DirBuilder, File},
@@ -13,7 +13,7 @@ use toolrest::store::check_database;
 
 use super::archive::{BackupError, Checksum, DATABASE, FORMAT, MANIFEST, Manifest, SETTINGS, create_private, on, sync};
 
-/// Restores a backup, and prints where the database is.
+/// Restores a backup, and prints the path of the database.
 pub(crate) fn run(settings: &Settings, from: &Path) -> Result<(), BackupError> {
     if settings.database.url.is_some() {
         return Err(BackupError::Postgres);
@@ -23,12 +23,12 @@ pub(crate) fn run(settings: &Settings, from: &Path) -> Result<(), BackupError> {
     let folder: &Path = &settings.server.data_dir;
     DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(on(folder))?;
     refuse_existing(&database)?;
-    let copy = Copy::make(folder, &from.join(DATABASE))?;
+    let copy = Copy::create(folder, &from.join(DATABASE))?;
     if Checksum::of(&copy.0)? != manifest.database {
         return Err(BackupError::Damaged(from.join(DATABASE)));
     }
     check_database(&copy.0)?;
-    // A server that was started meanwhile keeps the database that it has made.
+    // A server may have been started meanwhile; its database is kept.
     refuse_existing(&database)?;
     renameat_with(CWD, &copy.0, CWD, &database, RenameFlags::NOREPLACE).map_err(|errno| match errno {
         rustix::io::Errno::EXIST => BackupError::DataExists(database.clone()),
@@ -58,7 +58,7 @@ fn read_manifest(from: &Path) -> Result<Manifest, BackupError> {
     Ok(manifest)
 }
 
-/// Refuses a data folder with a database, or with the log of one, which would be taken for that of the restored one.
+/// Refuses a data folder with a database, or with the log of one, which SQLite would apply to the restored database.
 fn refuse_existing(database: &Path) -> Result<(), BackupError> {
     for suffix in ["", "-wal", "-shm", "-journal"] {
         let mut path = database.as_os_str().to_owned();
@@ -73,11 +73,11 @@ fn refuse_existing(database: &Path) -> Result<(), BackupError> {
     Ok(())
 }
 
-/// A copy of the backup's database in the data folder, removed unless it takes its place there.
+/// A copy of the backup's database in the data folder; removed when dropped, unless it was renamed.
 struct Copy(PathBuf);
 
 impl Copy {
-    fn make(folder: &Path, from: &Path) -> Result<Self, BackupError> {
+    fn create(folder: &Path, from: &Path) -> Result<Self, BackupError> {
         let path = folder.join(format!(".restore-{}.db", std::process::id()));
         let mut source = File::open(from).map_err(on(from))?;
         let mut file = create_private(&path)?;
@@ -89,7 +89,7 @@ impl Copy {
 
 impl Drop for Copy {
     fn drop(&mut self) {
-        // It is gone from here if it was restored.
+        // Fails if the copy was renamed, which is fine.
         let _ = fs::remove_file(&self.0);
     }
 }

@@ -1,4 +1,4 @@
-//! `toolrest user`: manages accounts on the database itself, whether servers run on it or not.
+//! `toolrest user`: manages accounts in the database, whether or not servers are running.
 
 use std::error::Error;
 
@@ -12,12 +12,12 @@ use super::password;
 pub(crate) enum Action {
     /// Print all accounts: address, state, time of registration and id, with tabs between them.
     List,
-    /// Make an account; its password is asked for, or read from standard input.
+    /// Create an account; the password is asked for, or read from standard input.
     Add {
         /// Address to sign in with
         email: String,
     },
-    /// Refuse an account everything, end its sessions and its background processes.
+    /// Disable an account; ends its sessions and background processes.
     Disable {
         /// Address of the account
         email: String,
@@ -32,15 +32,16 @@ pub(crate) enum Action {
         /// Address of the account, or `local` for the one of `serve --dir`
         email: String,
     },
-    /// Give an account another password, which is asked for or read from standard input, and sign it out everywhere.
+    /// Change the password of an account, and sign it out everywhere; the password is asked for, or read from standard
+    /// input.
     ResetPassword {
         /// Address of the account
         email: String,
     },
 }
 
-/// How long a running server may take until it refuses revoked tokens; it asks every second.
-const SERVERS_KNOW: &str = "Running servers refuse its access tokens within two seconds.";
+/// Servers read the revoked tokens every second.
+const REVOCATION_DELAY: &str = "Running servers refuse its access tokens within two seconds.";
 
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn run(action: Action, settings: &Settings) -> Result<(), Box<dyn Error>> {
@@ -55,11 +56,14 @@ pub(crate) async fn run(action: Action, settings: &Settings) -> Result<(), Box<d
         Action::Add { email } => {
             let user = accounts.add(&email, password::read()?).await?;
             println!("{}", user.id);
-            eprintln!("Made the account {}.", user.email);
+            eprintln!("Created the account {}.", user.email);
         }
         Action::Disable { email } => {
             let user = accounts.disable(&email).await?;
-            eprintln!("Disabled {}: its workspaces are closed to it, its sessions ended. {SERVERS_KNOW}", user.email);
+            eprintln!(
+                "Disabled {}: it cannot use its workspaces, and its sessions are ended. {REVOCATION_DELAY}",
+                user.email
+            );
         }
         Action::Enable { email } => {
             let user = accounts.enable(&email).await?;
@@ -67,14 +71,14 @@ pub(crate) async fn run(action: Action, settings: &Settings) -> Result<(), Box<d
         }
         Action::EndSessions { email } => {
             let ended = accounts.end_sessions(&email).await?;
-            eprintln!("Ended {ended} sessions of {email}. {SERVERS_KNOW}");
+            eprintln!("Ended {ended} sessions of {email}. {REVOCATION_DELAY}");
             if email.trim().eq_ignore_ascii_case(LOCAL_ACCOUNT) {
                 eprintln!("Restart `toolrest serve --dir` for a new token.");
             }
         }
         Action::ResetPassword { email } => {
             let user = accounts.reset_password(&email, password::read()?).await?;
-            eprintln!("Changed the password of {} and ended its sessions. {SERVERS_KNOW}", user.email);
+            eprintln!("Changed the password of {} and ended its sessions. {REVOCATION_DELAY}", user.email);
         }
     }
     Ok(())

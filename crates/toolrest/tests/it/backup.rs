@@ -182,7 +182,7 @@ async fn a_backup_is_for_the_operator_alone_and_has_the_settings_file() {
     let manifest: Value = serde_json::from_slice(&fs::read(to.join("backup.json")).unwrap()).unwrap();
     assert_eq!(manifest["format"], 1, "{manifest}");
     refused(&backup(server.data_folder(), &to), "exists already");
-    refused(&backup(server.data_folder(), &place.path().join("no/such")), "the folder above it must exist");
+    refused(&backup(server.data_folder(), &place.path().join("no/such")), "its parent folder must exist");
     refused(&backup(place.path(), &place.path().join("other")), "there is no database");
     assert_eq!(names_in(place.path()), ["backup", "my.toml"]);
 }
@@ -252,8 +252,8 @@ async fn a_damaged_backup_is_refused_and_leaves_no_database() {
     fs::write(&database, &whole).unwrap();
     for (bad, words) in [
         (told.replace("\"format\": 1", "\"format\": 2"), "newer"),
-        (told.replace('}', ""), "cannot be understood"),
-        (String::new(), "cannot be understood"),
+        (told.replace('}', ""), "cannot read"),
+        (String::new(), "cannot read"),
     ] {
         fs::write(&manifest, bad).unwrap();
         refused(&restore(&from, data.path()), words);
@@ -271,14 +271,14 @@ async fn a_restore_never_replaces_a_database() {
     let place = tempfile::tempdir().unwrap();
     let (mut server, workspace, from) = small_backup(&place).await;
     workspace.write("/b.txt", "later").await;
-    refused(&restore(&from, server.data_folder()), "is there already");
+    refused(&restore(&from, server.data_folder()), "exists already");
     assert_eq!(workspace.text("/b.txt").await, "later");
     server.stop();
-    refused(&restore(&from, server.data_folder()), "is there already");
+    refused(&restore(&from, server.data_folder()), "exists already");
     let database = server.data_folder().join("toolrest.db");
     fs::rename(&database, place.path().join("away.db")).unwrap();
     // The log of the database that was moved away would be taken for that of the restored one.
-    refused(&restore(&from, server.data_folder()), "toolrest.db-wal is there already");
+    refused(&restore(&from, server.data_folder()), "toolrest.db-wal exists already");
     for suffix in ["-wal", "-shm"] {
         fs::remove_file(server.data_folder().join(format!("toolrest.db{suffix}"))).unwrap();
     }
