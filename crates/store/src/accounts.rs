@@ -1,9 +1,10 @@
 //! Accounts, sessions and sign-in attempts.
 
+use crate::error::Result;
 use async_trait::async_trait;
 use serde::Serialize;
 use std::time::Duration;
-use toolrest_core::{ErrorKind, Result, Timestamp, ToolError, UserId};
+use toolrest_core::{ErrorKind, Timestamp, ToolError, UserId};
 
 /// An account, without its secrets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -146,9 +147,4 @@ pub trait AccountAdmin: Send + Sync {
 /// The refusal to act for an account that is gone or disabled.
 pub fn no_such_account() -> ToolError {
     ToolError::new(ErrorKind::Unauthenticated, "The account of this token no longer exists, or is disabled")
-}
-
-/// The refusal to make a second account with one address.
-pub(crate) fn email_taken(email: &str) -> ToolError {
-    ToolError::new(ErrorKind::AlreadyExists, format!("Email '{email}' already exists"))
 }

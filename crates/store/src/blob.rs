@@ -1,8 +1,9 @@
 //! How contents are stored.
 
+use crate::error::{Result, StoreError};
 use crate::signature::Signature;
 use std::{borrow::Cow, cell::RefCell, io::Read};
-use toolrest_core::{Change, Changeset, Content, ContentHash, ErrorKind, Form, Result, ToolError};
+use toolrest_core::{Change, Changeset, Content, ContentHash, ErrorKind, Form};
 use zstd::bulk::{Compressor, Decompressor};
 
 /// How the bytes of a blob are kept.
@@ -66,7 +67,7 @@ impl Prepared {
         let hash = content.hash()?;
         // Of text and bytes the API's hash is the one of the stored bytes.
         let key = if content.form() == Form::Json { ContentHash::of(&bytes) } else { hash };
-        let size = i64::try_from(bytes.len()).map_err(ToolError::internal)?;
+        let size = i64::try_from(bytes.len()).map_err(StoreError::internal)?;
         let signature = match content {
             Content::Bytes(_) => None,
             Content::Encoded(text) => Some(Signature::of(text.text().as_bytes())),
@@ -110,8 +111,8 @@ pub fn compressed(bytes: &[u8]) -> Result<Option<Vec<u8>>> {
         return Ok(None);
     }
     let data = COMPRESSOR.with_borrow_mut(|zstd| match zstd {
-        Ok(zstd) => zstd.compress(bytes).map_err(ToolError::internal),
-        Err(error) => Err(ToolError::internal(error)),
+        Ok(zstd) => zstd.compress(bytes).map_err(StoreError::internal),
+        Err(error) => Err(StoreError::internal(error.to_string())),
     })?;
     Ok((data.len() < bytes.len() - bytes.len() / 8).then_some(data))
 }
@@ -144,14 +145,14 @@ pub async fn prepare(changes: Changeset, compression: Compression) -> Result<(Ch
     if heavy < HEAVY_FROM_BYTES {
         return work();
     }
-    tokio::task::spawn_blocking(work).await.map_err(ToolError::internal)?
+    tokio::task::spawn_blocking(work).await.map_err(StoreError::internal)?
 }
 
 /// Gives back bytes that were compressed.
 pub fn decompressed(data: &[u8], size: usize) -> Result<Vec<u8>> {
     DECOMPRESSOR.with_borrow_mut(|zstd| match zstd {
-        Ok(zstd) => zstd.decompress(data, size).map_err(ToolError::internal),
-        Err(error) => Err(ToolError::internal(error)),
+        Ok(zstd) => zstd.decompress(data, size).map_err(StoreError::internal),
+        Err(error) => Err(StoreError::internal(error.to_string())),
     })
 }
 
@@ -160,10 +161,10 @@ pub fn stored_bytes(encoding: i16, size: i64, data: &[u8]) -> Result<Cow<'_, [u8
     match Encoding::from_code(encoding) {
         Some(Encoding::Raw) => Ok(Cow::Borrowed(data)),
         Some(Encoding::Zstd) => {
-            Ok(Cow::Owned(decompressed(data, usize::try_from(size).map_err(ToolError::internal)?)?))
+            Ok(Cow::Owned(decompressed(data, usize::try_from(size).map_err(StoreError::internal)?)?))
         }
         Some(Encoding::Dropped) => Err(not_kept(size)),
-        None => Err(ToolError::internal(format!("unknown encoding {encoding}"))),
+        None => Err(StoreError::internal(format!("unknown encoding {encoding}"))),
     }
 }
 
@@ -172,23 +173,23 @@ pub(crate) fn decoded_beginning(encoding: i16, data: &[u8]) -> Result<[u8; 3]> {
     let mut beginning = [0; 3];
     let read = match Encoding::from_code(encoding) {
         Some(Encoding::Zstd) => {
-            let mut decoder = zstd::stream::read::Decoder::new(data).map_err(ToolError::internal)?;
+            let mut decoder = zstd::stream::read::Decoder::new(data).map_err(StoreError::internal)?;
             decoder.read(&mut beginning)
         }
         _ => (&mut &*data).read(&mut beginning),
     };
-    read.map_err(ToolError::internal)?;
+    read.map_err(StoreError::internal)?;
     Ok(beginning)
 }
 
 /// Gives back the content that was stored.
 pub fn decode(form: i16, encoding: i16, size: i64, data: &[u8]) -> Result<Content> {
-    let form = Form::from_code(form).ok_or_else(|| ToolError::internal(format!("unknown form {form}")))?;
-    Content::from_stored(form, stored_bytes(encoding, size, data)?.into_owned())
+    let form = Form::from_code(form).ok_or_else(|| StoreError::internal(format!("unknown form {form}")))?;
+    Ok(Content::from_stored(form, stored_bytes(encoding, size, data)?.into_owned())?)
 }
 
 /// The refusal to show a content that history has no room for.
-fn not_kept(size: i64) -> ToolError {
+fn not_kept(size: i64) -> StoreError {
     let message = format!("This content of {size} bytes was not kept: it is over the limits of the folder's history");
-    ToolError::new(ErrorKind::NotFound, message)
+    StoreError::refused(ErrorKind::NotFound, message)
 }

@@ -1,10 +1,11 @@
 //! Which files a workspace has, for those who keep a copy of them: all of them at first, then what changed.
 
+use crate::error::Result;
 use crate::plan::FileRow;
 use crate::search::Cursor;
 use async_trait::async_trait;
 use std::collections::HashMap;
-use toolrest_core::{Access, ContentHash, FileId, Result, WorkspaceId, WorkspaceSettings};
+use toolrest_core::{Access, ContentHash, FileId, WorkspaceId, WorkspaceSettings};
 
 /// Tells what a workspace holds, and what changed in it.
 #[async_trait]

@@ -1,13 +1,14 @@
 //! Files, their history, and the chats that appear among them.
 
+use crate::error::{Result, StoreError};
 use crate::plan::FileRow;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use toolrest_core::{
     Access, CallCx, CallId, Changeset, ChatId, Commit, CommitId, CommitInfo, Content, Depth, Entry, ErrorKind, File,
-    FileId, FileType, Found, JsonText, Listing, MAX_NAME_BYTES, Result, Search, Timestamp, ToolError, UserId, Version,
-    VersionId, WsPath, now,
+    FileId, FileType, Found, JsonText, Listing, MAX_NAME_BYTES, Search, Timestamp, UserId, Version, VersionId, WsPath,
+    now,
 };
 
 /// The call on whose behalf a change is made.
@@ -107,7 +108,7 @@ impl Chat {
         let message = format!(
             "The chat holds {size} bytes and the message {more}; a chat holds {CHAT_MOST_BYTES} at most, so begin another"
         );
-        Err(ToolError::new(ErrorKind::PayloadTooLarge, message))
+        Err(StoreError::refused(ErrorKind::PayloadTooLarge, message))
     }
 
     /// The virtual file without its content, for a chat whose messages have more bytes than are wanted.
@@ -136,7 +137,7 @@ impl Chat {
         }
         let readable = Self::readable(Some(&self.title), &self.messages);
         let content = JsonText::of(&Shown { title: self.title, messages: self.messages })?;
-        let size = i64::try_from(readable.len()).map_err(ToolError::internal)?;
+        let size = i64::try_from(readable.len()).map_err(StoreError::internal)?;
         let content = Content::Json(content);
         let entry = Entry { hash: Some(content.hash()?), size, ..row.into() };
         Ok(File { entry, content: Some(content) })

@@ -4,13 +4,12 @@
 //! the folder's journal as bytes, so that no crash can come between them.
 
 use crate::blob::{Encoding, Prepared};
+use crate::error::{Result, StoreError};
 use crate::files::CallInfo;
 use crate::plan::{Plan, RowOp, View};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
-use toolrest_core::{
-    Access, Changeset, CommitId, ContentHash, Effect, Form, Listed, Result, Timestamp, ToolError, WorkspaceId,
-};
+use toolrest_core::{Access, Changeset, CommitId, ContentHash, Effect, Form, Listed, Timestamp, WorkspaceId};
 
 /// Keeps the history of folders.
 #[async_trait]
@@ -111,7 +110,7 @@ impl FolderCommit {
             ops: std::mem::take(&mut self.plan.ops),
             effects: std::mem::take(&mut self.plan.effects),
         };
-        let text = serde_json::to_vec(&head).map_err(ToolError::internal)?;
+        let text = serde_json::to_vec(&head).map_err(StoreError::internal)?;
         (self.plan.ops, self.plan.effects) = (head.ops, head.effects);
         let mut bytes = (text.len() as u64).to_le_bytes().to_vec();
         bytes.extend_from_slice(&text);
@@ -123,11 +122,11 @@ impl FolderCommit {
 
     /// Takes the bytes that [`FolderCommit::encode`] gave.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
-        let torn = || ToolError::internal("the journal holds a commit that cannot be understood");
+        let torn = || StoreError::internal("the journal holds a commit that cannot be understood");
         let (length, rest) = bytes.split_first_chunk().ok_or_else(torn)?;
-        let length = usize::try_from(u64::from_le_bytes(*length)).map_err(ToolError::internal)?;
+        let length = usize::try_from(u64::from_le_bytes(*length)).map_err(StoreError::internal)?;
         let (head, mut rest) = rest.split_at_checked(length).ok_or_else(torn)?;
-        let head: Head = serde_json::from_slice(head).map_err(ToolError::internal)?;
+        let head: Head = serde_json::from_slice(head).map_err(StoreError::internal)?;
         let mut contents = Vec::new();
         for content in head.contents {
             let (data, after) = rest.split_at_checked(content.bytes).ok_or_else(torn)?;

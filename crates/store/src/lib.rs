@@ -7,6 +7,7 @@
 mod accounts;
 pub mod blob;
 pub mod disk_fault;
+pub mod error;
 pub mod file_list;
 mod files;
 pub mod history;
@@ -23,6 +24,7 @@ mod store;
 pub use accounts::{
     AccountAdmin, AccountStore, Attempt, Credentials, NewUser, Revocation, Rotation, Session, User, no_such_account,
 };
+pub use error::StoreError;
 pub use file_list::{FileList, FilesSince, Moment};
 pub use files::{CallInfo, Chat, FileStore, Message, Page};
 pub use history::{FolderCommit, FolderHistory, Limited, Recorded};

@@ -9,13 +9,13 @@ mod needs;
 pub use needs::Needs;
 
 use crate::blob::Prepared;
+use crate::error::{Result, StoreError};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use toolrest_core::{
     Change, Changeset, Commit, CommitId, ContentHash, Destination, Effect, EffectKind, Entry, ErrorKind, Expect,
-    FileId, FileType, Form, MAX_PATH_BYTES, Outcome, Parents, Put, Removal, Result, Timestamp, ToolError, VersionId,
-    WsPath,
+    FileId, FileType, Form, MAX_PATH_BYTES, Outcome, Parents, Put, Removal, Timestamp, ToolError, VersionId, WsPath,
 };
 
 /// A row of `files`.
@@ -161,15 +161,15 @@ impl Planner {
     fn check(&self, expect: &Expect) -> Result<()> {
         match expect {
             Expect::Hash(path, expected) => {
-                let row = self.view.live.get(path).ok_or_else(|| ToolError::file_not_found(path))?;
+                let row = self.view.live.get(path).ok_or_else(|| StoreError::FileNotFound(path.clone()))?;
                 let current = row.head.map(|head| head.hash);
-                if current == Some(*expected) { Ok(()) } else { Err(ToolError::stale(path, current)) }
+                if current == Some(*expected) { Ok(()) } else { Err(StoreError::stale(path, current)) }
             }
             Expect::Absent(path) => match self.view.live.get(path) {
                 None => Ok(()),
                 // It leads nowhere: to read it again would find nothing again.
                 Some(row) if row.mode.is_some_and(is_link) => Err(already_exists(path)),
-                Some(row) => Err(ToolError::stale(path, row.head.map(|head| head.hash))),
+                Some(row) => Err(StoreError::stale(path, row.head.map(|head| head.hash))),
             },
             Expect::NotEncoded(path) => {
                 let head = self.view.live.get(path).and_then(|row| row.head);
@@ -177,7 +177,7 @@ impl Planner {
                     return Ok(());
                 }
                 let message = format!("{path} is a text in another encoding than plain UTF-8, and must stay one");
-                Err(ToolError::new(ErrorKind::WrongType, message))
+                Err(StoreError::refused(ErrorKind::WrongType, message))
             }
             Expect::Version(file, expected) => {
                 let row = self.view.ids.get(file).filter(|row| row.deleted_at.is_none());
@@ -186,7 +186,7 @@ impl Planner {
                     return Ok(());
                 }
                 let place = row.map_or_else(|| file.to_string(), |row| row.path.to_string());
-                Err(ToolError::stale(place, current.map(|head| head.hash)))
+                Err(StoreError::stale(place, current.map(|head| head.hash)))
             }
             Expect::InTrash(file, path, expected) => {
                 let row = self.view.ids.get(file).filter(|row| row.deleted_at.is_some() && row.path == *path);
@@ -204,7 +204,7 @@ impl Planner {
         match (change, content) {
             (Change::Put(put), Some(content)) => self.put(put, content),
             (Change::Touch(path), Some(empty)) => self.touch(path, empty),
-            (Change::Put(_) | Change::Touch(_), None) => Err(ToolError::internal("a content was not prepared")),
+            (Change::Put(_) | Change::Touch(_), None) => Err(StoreError::internal("a content was not prepared")),
             (Change::MakeDir(path), _) => self.make_dir(path),
             (Change::Move { from, to }, _) => self.move_to(from, to),
             (Change::Remove { path, removal }, _) => self.remove(path, *removal),
@@ -225,7 +225,7 @@ impl Planner {
         if row.file_type != put.file_type && !(is_plain(row.file_type) && is_plain(put.file_type)) {
             let (actual, given) = (row.file_type, put.file_type);
             let message = format!("{} is a {actual}; it cannot become a {given}", put.path);
-            return Err(ToolError::new(ErrorKind::WrongType, message).detail("file_type", actual.name()));
+            return Err(ToolError::new(ErrorKind::WrongType, message).detail("file_type", actual.name()).into());
         }
         let row = row.clone();
         let mode = put.executable.map(|executable| with_execution(row.mode, executable));
@@ -272,7 +272,7 @@ impl Planner {
     fn make_room(&mut self, path: &WsPath, parents: Parents) -> Result<()> {
         for folder in self.missing_above(path)? {
             if parents == Parents::Require {
-                return Err(ToolError::folder_not_found(&folder));
+                return Err(StoreError::FolderNotFound(folder));
             }
             let row = self.new_row(&folder, FileType::Folder, None);
             self.insert(row);
@@ -299,19 +299,19 @@ impl Planner {
 
     fn move_to(&mut self, from: &WsPath, to: &Destination) -> Result<Outcome> {
         if from.is_root() {
-            return Err(ToolError::argument("source", "The root folder cannot be moved"));
+            return Err(ToolError::argument("source", "The root folder cannot be moved").into());
         }
-        let row = self.view.live.get(from).cloned().ok_or_else(|| ToolError::file_not_found(from))?;
+        let row = self.view.live.get(from).cloned().ok_or_else(|| StoreError::FileNotFound(from.clone()))?;
         changeable(&row)?;
         let target = self.target(from, to)?;
         let is_folder = row.file_type == FileType::Folder;
         if is_folder && target.is_below(from) {
             let message = format!("Cannot move {from} into itself ({target})");
-            return Err(ToolError::argument("destination", message));
+            return Err(ToolError::argument("destination", message).into());
         }
         if target == *from {
             let message = format!("{from} is already there; source and destination are the same");
-            return Err(ToolError::new(ErrorKind::AlreadyExists, message));
+            return Err(StoreError::refused(ErrorKind::AlreadyExists, message));
         }
         self.make_room(&target, Parents::Require)?;
         if self.view.live.contains_key(&target) {
@@ -325,7 +325,7 @@ impl Planner {
             let growth = signed(target.as_str().len()) - signed(from.as_str().len());
             if below.longest_path_bytes + growth > signed(MAX_PATH_BYTES) {
                 let message = format!("A path below {target} would be longer than {MAX_PATH_BYTES} bytes");
-                return Err(ToolError::new(ErrorKind::InvalidPath, message));
+                return Err(StoreError::refused(ErrorKind::InvalidPath, message));
             }
         }
         self.plan.ops.push(RowOp::Move { file: row.id, is_folder, from: from.clone(), to: target.clone() });
@@ -373,21 +373,23 @@ impl Planner {
     fn target(&self, from: &WsPath, to: &Destination) -> Result<WsPath> {
         let kind = |path: &WsPath| self.view.live.get(path).map(|row| row.file_type);
         match to {
-            Destination::At(path) if kind(path) == Some(FileType::Folder) && path != from => path.join(from.name()),
+            Destination::At(path) if kind(path) == Some(FileType::Folder) && path != from => {
+                Ok(path.join(from.name())?)
+            }
             Destination::At(path) | Destination::Exactly(path) => Ok(path.clone()),
             Destination::Into(folder) => match kind(folder) {
-                Some(FileType::Folder) => folder.join(from.name()),
+                Some(FileType::Folder) => Ok(folder.join(from.name())?),
                 Some(_) => Err(through_file(folder)),
-                None => Err(ToolError::folder_not_found(folder)),
+                None => Err(StoreError::FolderNotFound(folder.clone())),
             },
         }
     }
 
     fn remove(&mut self, path: &WsPath, removal: Removal) -> Result<Outcome> {
         if path.is_root() {
-            return Err(ToolError::argument("path", "The root folder cannot be removed"));
+            return Err(ToolError::argument("path", "The root folder cannot be removed").into());
         }
-        let row = self.view.live.get(path).cloned().ok_or_else(|| ToolError::file_not_found(path))?;
+        let row = self.view.live.get(path).cloned().ok_or_else(|| StoreError::FileNotFound(path.clone()))?;
         changeable(&row)?;
         // What is to be removed itself is seen as the link that it may be: nothing goes with it that it leads to.
         if let Some(above) = path.parent().and_then(|above| self.view.live.get(&above))
@@ -397,7 +399,7 @@ impl Planner {
         }
         if row.file_type == FileType::Folder && removal == Removal::File {
             let message = format!("{path} is a folder; only files can be removed this way");
-            return Err(ToolError::new(ErrorKind::IsDirectory, message));
+            return Err(StoreError::refused(ErrorKind::IsDirectory, message));
         }
         let below = self.view.below.get(path).copied().unwrap_or_default();
         if removal == Removal::FolderIfEmpty && (row.file_type != FileType::Folder || below.entries > 0) {
@@ -406,7 +408,7 @@ impl Planner {
         if row.file_type == FileType::Folder && below.entries > 0 {
             let entries = if below.entries == 1 { "1 entry".to_owned() } else { format!("{} entries", below.entries) };
             let message = format!("Folder is not empty: {path} holds {entries}; remove what is in it first");
-            return Err(ToolError::new(ErrorKind::NotEmpty, message));
+            return Err(StoreError::refused(ErrorKind::NotEmpty, message));
         }
         let is_folder = row.file_type == FileType::Folder;
         self.plan.ops.push(RowOp::Trash { file: row.id, path: path.clone(), is_folder });
@@ -425,7 +427,7 @@ impl Planner {
         }
         if row.deleted_at.is_none() {
             let message = format!("{} is not in the trash", row.path);
-            return Err(ToolError::new(ErrorKind::Conflict, message));
+            return Err(StoreError::refused(ErrorKind::Conflict, message));
         }
         if self.view.live.contains_key(&row.path) {
             return Err(already_exists(&row.path));
@@ -446,7 +448,7 @@ impl Planner {
         let row = self.placed(file).cloned().ok_or_else(|| no_such_file(file))?;
         changeable(&row)?;
         let old = self.view.versions.get(&(file, seq)).copied().ok_or_else(|| {
-            ToolError::new(ErrorKind::NotFound, format!("Version {seq} of {} is no longer kept", row.path))
+            StoreError::refused(ErrorKind::NotFound, format!("Version {seq} of {} is no longer kept", row.path))
         })?;
         Ok(self.add_version(row, Head { version: VersionId::new(), ..old }, mode))
     }
@@ -455,9 +457,7 @@ impl Planner {
         let before = row.head.map(|head| head.seq);
         let head = Head { seq: before.unwrap_or(0) + 1, ..head };
         let replaced = row.head.map(|head| head.blob).filter(|blob| *blob != head.blob);
-        if is_plain(row.file_type) {
-            row.file_type = head.form.plain_type();
-        }
+        row.file_type = type_with_content(row.file_type, head.form);
         let (path, file_type) = (row.path.clone(), row.file_type);
         self.plan.ops.push(RowOp::AddVersion { file: row.id, path, file_type, head, replaced });
         row.head = Some(head);
@@ -576,9 +576,9 @@ fn changeable(row: &FileRow) -> Result<()> {
     Ok(())
 }
 
-fn protected(path: &WsPath, why: &str) -> ToolError {
+fn protected(path: &WsPath, why: &str) -> StoreError {
     let message = format!("{path} {why} and cannot be changed with file tools; use the chat API");
-    ToolError::new(ErrorKind::Protected, message).detail("path", path.as_str())
+    ToolError::new(ErrorKind::Protected, message).at_path(path).into()
 }
 
 /// Whether the type only says if the content is text, so that it follows the content.
@@ -586,24 +586,29 @@ fn is_plain(file_type: FileType) -> bool {
     matches!(file_type, FileType::Document | FileType::File)
 }
 
-fn is_folder(path: &WsPath) -> ToolError {
-    ToolError::new(ErrorKind::IsDirectory, format!("{path} is a folder; content can only be written to a file"))
+/// Returns the type of a file that gets a new content of this form. The type of a plain file follows its content.
+pub(crate) fn type_with_content(file_type: FileType, form: Form) -> FileType {
+    if is_plain(file_type) { form.plain_type() } else { file_type }
 }
 
-fn through_file(path: &WsPath) -> ToolError {
-    ToolError::new(ErrorKind::ThroughFile, format!("{path} is a file, not a folder"))
+fn is_folder(path: &WsPath) -> StoreError {
+    StoreError::refused(ErrorKind::IsDirectory, format!("{path} is a folder; content can only be written to a file"))
 }
 
-fn already_exists(path: &WsPath) -> ToolError {
-    ToolError::new(ErrorKind::AlreadyExists, format!("A file or folder already exists at {path}"))
+fn through_file(path: &WsPath) -> StoreError {
+    StoreError::refused(ErrorKind::ThroughFile, format!("{path} is a file, not a folder"))
 }
 
-pub fn no_such_file(file: FileId) -> ToolError {
-    ToolError::new(ErrorKind::NotFound, format!("File not found: {file}"))
+fn already_exists(path: &WsPath) -> StoreError {
+    StoreError::AlreadyExists(path.clone())
 }
 
-fn changed_since(path: impl std::fmt::Display) -> ToolError {
-    ToolError::new(ErrorKind::Conflict, format!("{path} has changed since; nothing was undone"))
+pub fn no_such_file(file: FileId) -> StoreError {
+    StoreError::not_found("File", file)
+}
+
+fn changed_since(path: impl std::fmt::Display) -> StoreError {
+    StoreError::refused(ErrorKind::Conflict, format!("{path} has changed since; nothing was undone"))
 }
 
 fn signed(length: usize) -> i64 {

@@ -17,6 +17,7 @@ mod transaction;
 mod upkeep;
 mod workspaces;
 
+use crate::error::{Result, StoreError};
 use crate::quota::Usage;
 use crate::search::Searcher;
 use deadpool_postgres::{
@@ -29,7 +30,7 @@ use tokio_postgres::{
     error::SqlState,
     types::{ToSql, WasNull, WrongType},
 };
-use toolrest_core::{ErrorKind, Result, ToolError};
+use toolrest_core::ToolError;
 
 /// Schema changes, oldest first. Never edit one that was released; add another.
 const MIGRATIONS: &[&str] = &[
@@ -95,12 +96,12 @@ impl Postgres {
                 Box::pin(async move { client.batch_execute(&setup).await.map_err(HookError::Backend) })
             }))
             .build()
-            .map_err(ToolError::internal)?;
+            .map_err(StoreError::internal)?;
         if let Err(error) = pool.get().await {
             let causes = std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source());
             let causes: Vec<String> = causes.map(ToString::to_string).collect();
             let message = format!("Cannot connect to the database: {}", causes.join(": "));
-            return Err(ToolError::new(ErrorKind::Unavailable, message));
+            return Err(StoreError::Unavailable(message));
         }
         // Made now rather than when the first callers wait for them.
         let first = (0..options.pool_size.min(FIRST_CONNECTIONS)).map(|_| pool.get());
@@ -126,7 +127,7 @@ impl Postgres {
         transaction.batch_execute(&prepare).await.map_err(fault)?;
         let found = transaction.query_opt("SELECT version FROM schema_version", &[]).await.map_err(fault)?;
         let done = found.map_or(0, |row| row.get::<_, i32>(0));
-        let done = usize::try_from(done).map_err(ToolError::internal)?;
+        let done = usize::try_from(done).map_err(StoreError::internal)?;
         if done > MIGRATIONS.len() {
             return Err(crate::store::newer_database(done, MIGRATIONS.len()));
         }
@@ -194,10 +195,10 @@ async fn query(client: &Object, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Re
 }
 
 /// Translates a failure of the database itself.
-fn fault(error: tokio_postgres::Error) -> ToolError {
+fn fault(error: tokio_postgres::Error) -> StoreError {
     let Some(code) = error.code() else {
         if std::error::Error::source(&error).is_some_and(|source| source.is::<WrongType>() || source.is::<WasNull>()) {
-            return ToolError::internal(error);
+            return StoreError::internal(error);
         }
         // No answer from the database: the connection failed.
         let cause = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
@@ -207,22 +208,22 @@ fn fault(error: tokio_postgres::Error) -> ToolError {
     if *code == SqlState::DISK_FULL {
         tracing::error!(%error, "the disk of the database is full");
         let message = "The disk that holds the database is full; nothing was written";
-        return ToolError::new(ErrorKind::StorageFull, message);
+        return StoreError::StorageFull(message);
     }
     if is_away(code) {
         tracing::warn!(%error, "the database is away");
         return away();
     }
     if *code == SqlState::QUERY_CANCELED {
-        return ToolError::new(ErrorKind::Timeout, "The database took too long; try again, or ask for less at once");
+        return StoreError::Timeout("The database took too long; try again, or ask for less at once".to_owned());
     }
     if [SqlState::UNIQUE_VIOLATION, SqlState::T_R_DEADLOCK_DETECTED, SqlState::T_R_SERIALIZATION_FAILURE].contains(code)
     {
-        return ToolError::new(ErrorKind::Conflict, "Another change came between; try again").detail("lost_race", true);
+        return StoreError::LostRace;
     }
     // The words and the code, but not the detail, which may hold data.
     let words = error.as_db_error().map_or_else(|| error.to_string(), |db| db.message().to_owned());
-    ToolError::internal(format!("{words} (SQLSTATE {})", code.code()))
+    StoreError::internal(format!("{words} (SQLSTATE {})", code.code()))
 }
 
 fn is_away(code: &SqlState) -> bool {
@@ -238,11 +239,11 @@ fn is_away(code: &SqlState) -> bool {
         || code.code().starts_with("08")
 }
 
-fn no_connection(error: PoolError) -> ToolError {
+fn no_connection(error: PoolError) -> StoreError {
     match error {
         PoolError::Backend(error) | PoolError::PostCreateHook(HookError::Backend(error)) => fault(error),
         PoolError::Timeout(TimeoutType::Wait) => {
-            ToolError::new(ErrorKind::Timeout, "No database connection became free in time; try again")
+            StoreError::Timeout("No database connection became free in time; try again".to_owned())
         }
         other => {
             tracing::warn!(error = %other, "no connection to the database");
@@ -251,11 +252,6 @@ fn no_connection(error: PoolError) -> ToolError {
     }
 }
 
-fn away() -> ToolError {
-    ToolError::new(ErrorKind::Unavailable, "The database is away for the moment; try again")
-}
-
-/// Whether a failed change lost a race that can be run again.
-fn lost_race(error: &ToolError) -> bool {
-    error.details.contains_key("lost_race")
+fn away() -> StoreError {
+    StoreError::Unavailable("The database is away for the moment; try again".to_owned())
 }

@@ -6,13 +6,14 @@
 //! what was counted since the last time. The first write to a workspace on a replica reads what is stored.
 
 use crate::blob::Prepared;
+use crate::error::{Result, StoreError};
 use async_trait::async_trait;
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
-use toolrest_core::{Access, Change, Changeset, Result, ToolError, UserId, WorkspaceId};
+use toolrest_core::{Access, Change, Changeset, UserId, WorkspaceId};
 
 /// The most that an account or a workspace may have; no limit where there is none.
 #[derive(Clone, Copy, Debug, Default)]
@@ -171,7 +172,7 @@ impl Usage {
                     "The account owns {used} workspaces, and its limit is {limit} ({setting}); delete one that is not \
                      needed, or have the operator raise the limit"
                 );
-                Err(ToolError::quota(limit, used, setting, message))
+                Err(StoreError::QuotaExceeded { limit, used, setting, message })
             }
             _ => Ok(()),
         }
@@ -277,7 +278,7 @@ impl Drop for Reserved {
 }
 
 /// Refuses what would exceed a limit. What stores nothing new is never refused, so that room can be made.
-fn check(who: &str, used: i64, bytes: i64, limit: Option<u64>, setting: &str) -> Result<()> {
+fn check(who: &str, used: i64, bytes: i64, limit: Option<u64>, setting: &'static str) -> Result<()> {
     let (used, Some(limit)) = (used.max(0).unsigned_abs(), limit) else { return Ok(()) };
     if bytes == 0 || used.saturating_add(bytes.unsigned_abs()) <= limit {
         return Ok(());
@@ -287,7 +288,7 @@ fn check(who: &str, used: i64, bytes: i64, limit: Option<u64>, setting: &str) ->
          ({setting}). Earlier versions count, and deleted files until they leave the trash; delete a workspace that is not \
          needed, or have the operator raise the limit"
     );
-    Err(ToolError::quota(limit, used, setting, message))
+    Err(StoreError::QuotaExceeded { limit, used, setting, message })
 }
 
 #[cfg(test)]

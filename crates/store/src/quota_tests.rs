@@ -1,5 +1,4 @@
 use super::*;
-use toolrest_core::ErrorKind;
 
 fn usage(per_workspace: u64, per_account: u64) -> Arc<Usage> {
     let quotas = Quotas {
@@ -17,7 +16,7 @@ fn stored(usage: &Usage, owner: UserId, bytes: i64, of_owner: i64) -> WorkspaceI
 }
 
 fn is_refused(usage: &Arc<Usage>, workspace: WorkspaceId, bytes: i64) -> bool {
-    usage.try_reserve(workspace, bytes).is_err_and(|error| error.kind == ErrorKind::QuotaExceeded)
+    usage.try_reserve(workspace, bytes).is_err_and(|error| matches!(error, StoreError::QuotaExceeded { .. }))
 }
 
 #[test]
@@ -49,7 +48,7 @@ fn the_workspaces_of_an_owner_count_together() {
     usage.try_reserve(first, 100).unwrap().settle(100);
     assert!(is_refused(&usage, second, 51));
     let error = usage.try_reserve(second, 51).err().unwrap();
-    assert_eq!((error.details["limit"].as_u64(), error.details["used"].as_u64()), (Some(150), Some(100)));
+    assert!(matches!(error, StoreError::QuotaExceeded { limit: 150, used: 100, .. }), "{error:?}");
     let strangers = stored(&usage, UserId::new(), 0, 0);
     assert!(!is_refused(&usage, strangers, 100));
 }

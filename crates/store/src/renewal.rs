@@ -5,7 +5,8 @@
 //! contents. So versions are gone through after the migration, some at a time, while the server works.
 
 use crate::blob::{decode, decoded_beginning, stored_bytes};
-use toolrest_core::{Content, ContentHash, FileType, Form, Result};
+use crate::error::Result;
+use toolrest_core::{Content, ContentHash, FileType, Form};
 use uuid::Uuid;
 
 /// The most versions that are looked at in one go.

@@ -17,12 +17,13 @@ pub use scan::without_mark;
 pub(crate) use scan::{Stored, TextReader, TextVisitor, Texts};
 pub use turns::{StopOnDrop, Turn, Turns, until};
 
+use crate::error::{Result, StoreError};
 use async_trait::async_trait;
 use cache::{Cache, Memory};
 use index::Index;
 use scan::Scan;
 use std::{sync::Arc, thread, time::Instant};
-use toolrest_core::{Access, Found, Interrupt, LineMatcher, Result, Search, ToolError, WsPath};
+use toolrest_core::{Access, Found, Interrupt, LineMatcher, Search, WsPath};
 
 /// How large the first part of a list is that is read. Small, because most of the time what is looked for is found soon.
 const FIRST_PAGE: usize = 128;
@@ -89,8 +90,8 @@ impl Searcher {
         loop {
             match self.run(job).await {
                 // A file was removed for good after the list was read; the next list does not have it.
-                Err(error) if scan::has_vanished(&error) && tries > 1 => tries -= 1,
-                Err(error) if scan::has_vanished(&error) => return Err(ToolError::internal(error)),
+                Err(StoreError::ContentVanished(_)) if tries > 1 => tries -= 1,
+                Err(error @ StoreError::ContentVanished(_)) => return Err(StoreError::internal(error)),
                 other => return other,
             }
         }
@@ -189,7 +190,7 @@ impl Job {
             let _turn = turn;
             pattern.compile()
         };
-        tokio::task::spawn_blocking(compile).await.map_err(ToolError::internal)?
+        Ok(tokio::task::spawn_blocking(compile).await.map_err(StoreError::internal)??)
     }
 }
 

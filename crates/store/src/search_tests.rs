@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use toolrest_core::{
     CallId, Change, Changeset, ChatId, Content, Destination, ErrorKind, FileId, FileType, IgnoredFiles, LinePattern,
-    Parents, Put, Removal, Requirement, Role, WorkspaceId, now,
+    Parents, Put, Removal, Requirement, Role, ToolError, WorkspaceId, now,
 };
 
 /// A store with a workspace, and a second store on the same database where there can be one.
@@ -123,7 +123,7 @@ struct Literal {
 }
 
 impl LinePattern for Literal {
-    fn compile(&self) -> Result<Arc<dyn LineMatcher>> {
+    fn compile(&self) -> toolrest_core::Result<Arc<dyn LineMatcher>> {
         Ok(Arc::new(self.clone()))
     }
 }
@@ -138,7 +138,7 @@ impl LineMatcher for Literal {
         text: &[u8],
         _: &Interrupt,
         found: &mut dyn FnMut(Range<usize>) -> ControlFlow<()>,
-    ) -> Result<()> {
+    ) -> toolrest_core::Result<()> {
         let mut start = 0;
         for line in text.split(|byte| *byte == b'\n') {
             let range = start..start + line.len();
@@ -301,7 +301,7 @@ async fn an_unfinished_search_leaves_the_next_one_less_to_do(room: Room) {
     };
     let access = room.access;
     let timed_out = room.searcher.search(Arc::clone(&room.database), access, slow(20)).await.unwrap_err();
-    assert_eq!(timed_out.kind, ErrorKind::Timeout);
+    assert_eq!(timed_out.kind(), ErrorKind::Timeout);
     let index = room.searcher.cache.memory(access.workspace).index();
     let held = index.files.iter().filter(|file| file.text.is_held()).count();
     assert!(held > 20, "{held} texts of {} files are kept", index.files.len());
@@ -324,7 +324,7 @@ struct Slow {
 }
 
 impl LinePattern for Slow {
-    fn compile(&self) -> Result<Arc<dyn LineMatcher>> {
+    fn compile(&self) -> toolrest_core::Result<Arc<dyn LineMatcher>> {
         Ok(Arc::new(self.clone()))
     }
 }
@@ -340,7 +340,7 @@ impl LineMatcher for Slow {
         text: &[u8],
         interrupt: &Interrupt,
         found: &mut dyn FnMut(Range<usize>) -> ControlFlow<()>,
-    ) -> Result<()> {
+    ) -> toolrest_core::Result<()> {
         thread::sleep(self.pause);
         if text == b"for ever" {
             while !interrupt.is_due() {

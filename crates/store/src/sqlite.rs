@@ -21,6 +21,7 @@ mod workspaces;
 pub use backup::{check_database, copy_database};
 
 use crate::disk_fault::is_full;
+use crate::error::{Result, StoreError};
 use crate::quota::Usage;
 use crate::search::{Searchable, Searcher};
 use crossbeam_channel::{Receiver, Sender};
@@ -36,7 +37,6 @@ use std::{
     thread::{self, JoinHandle},
 };
 use tokio::sync::oneshot;
-use toolrest_core::{ErrorKind, Result, ToolError};
 
 /// Schema changes, oldest first. Never edit one that was released; add another.
 const MIGRATIONS: &[&str] = &[
@@ -79,7 +79,7 @@ type WriteJob = Box<dyn FnOnce(Result<&Connection>) -> Option<Written> + Send>;
 /// A change that was made, or failed, in a transaction that is not committed yet.
 struct Written {
     /// Why the change failed, if it did.
-    failure: Option<ToolError>,
+    failure: Option<StoreError>,
     /// Called when the transaction has been committed, or has not.
     answer: Box<dyn FnOnce(Result<()>) + Send>,
 }
@@ -147,7 +147,7 @@ impl Sqlite {
             }
         });
         send(self.reads.as_ref(), job)?;
-        answer.await.map_err(|_| ToolError::internal("a reader thread gave no answer"))?
+        answer.await.map_err(|_| StoreError::internal("a reader thread gave no answer"))?
     }
 
     /// Runs a query for a few small rows, on the thread that asks: to wake a reader takes longer than that. As `read`,
@@ -159,8 +159,8 @@ impl Sqlite {
     {
         match self.try_read_inline(&query) {
             Some(Ok(found)) => Ok(found),
-            Some(Err(error)) if error.kind != ErrorKind::Unavailable => Err(error),
-            Some(Err(_)) | None => self.read(query).await,
+            Some(Err(StoreError::Unavailable(_))) | None => self.read(query).await,
+            Some(Err(error)) => Err(error),
         }
     }
 
@@ -204,7 +204,7 @@ impl Sqlite {
             Some(Written { failure, answer })
         });
         send(self.writes.as_ref(), job)?;
-        answer.await.map_err(|_| ToolError::internal("the writer thread gave no answer"))?
+        answer.await.map_err(|_| StoreError::internal("the writer thread gave no answer"))?
     }
 }
 
@@ -224,12 +224,12 @@ impl Drop for Sqlite {
 }
 
 fn send<J>(queue: Option<&Sender<J>>, job: J) -> Result<()> {
-    let closed = || ToolError::new(ErrorKind::Unavailable, "The database is shutting down");
+    let closed = || StoreError::Unavailable("The database is shutting down".to_owned());
     queue.ok_or_else(closed)?.send(job).map_err(|_| closed())
 }
 
 fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
-    thread::Builder::new().name(name.to_owned()).spawn(work).map_err(ToolError::internal)
+    thread::Builder::new().name(name.to_owned()).spawn(work).map_err(StoreError::internal)
 }
 
 fn connect(path: &Path, flags: OpenFlags) -> Result<Connection> {
@@ -246,8 +246,8 @@ fn connect(path: &Path, flags: OpenFlags) -> Result<Connection> {
     Ok(connection)
 }
 
-fn cannot_open(path: &Path, error: &dyn std::error::Error) -> ToolError {
-    ToolError::new(ErrorKind::Unavailable, format!("Cannot open the database {}: {error}", path.display()))
+fn cannot_open(path: &Path, error: &dyn std::error::Error) -> StoreError {
+    StoreError::Unavailable(format!("Cannot open the database {}: {error}", path.display()))
 }
 
 /// Brings the schema up to date. The transaction is the lock: of several processes, one at a time gets through.
@@ -285,7 +285,7 @@ fn in_savepoint<T>(connection: &Connection, change: impl FnOnce(&Connection) -> 
     let run = |sql: &str| connection.prepare_cached(sql).and_then(|mut sql| sql.execute([])).map_err(fault);
     run("SAVEPOINT change")?;
     let result = catch_unwind(AssertUnwindSafe(|| change(connection)))
-        .unwrap_or_else(|_| Err(ToolError::internal("a change panicked")))
+        .unwrap_or_else(|_| Err(StoreError::internal("a change panicked")))
         .map_err(|error| name_full_quota(connection, error));
     if connection.is_autocommit() {
         // SQLite has rolled the whole transaction back, savepoint and all.
@@ -331,10 +331,9 @@ fn write_in_groups(connection: &Connection, queue: &Receiver<WriteJob>) {
 
 /// Commits the transaction. If SQLite has rolled it back already, the last change's failure is why, and every change of
 /// the group failed with it.
-fn commit(connection: &Connection, last_failure: Option<&ToolError>) -> Result<()> {
+fn commit(connection: &Connection, last_failure: Option<&StoreError>) -> Result<()> {
     if connection.is_autocommit() {
-        let unknown =
-            || ToolError::new(ErrorKind::WriteFailed, "The database gave up the transaction; nothing was written");
+        let unknown = || StoreError::WriteFailed("The database gave up the transaction; nothing was written");
         return Err(last_failure.cloned().unwrap_or_else(unknown));
     }
     let committed = connection.execute_batch("COMMIT").map_err(|error| name_full_quota(connection, fault(error)));
@@ -345,8 +344,11 @@ fn commit(connection: &Connection, last_failure: Option<&ToolError>) -> Result<(
 }
 
 /// Tells a full quota from a faulty disk. SQLite knows only a full disk by a code of its own.
-fn name_full_quota(connection: &Connection, error: ToolError) -> ToolError {
-    if error.kind == ErrorKind::WriteFailed && is_full(&system_error(connection)) { storage_full() } else { error }
+fn name_full_quota(connection: &Connection, error: StoreError) -> StoreError {
+    match error {
+        StoreError::WriteFailed(_) if is_full(&system_error(connection)) => storage_full(),
+        other => other,
+    }
 }
 
 /// The error of the system call that failed last.
@@ -357,12 +359,12 @@ fn system_error(connection: &Connection) -> std::io::Error {
     std::io::Error::from_raw_os_error(errno)
 }
 
-fn storage_full() -> ToolError {
-    ToolError::new(ErrorKind::StorageFull, "The disk that holds the database is full; nothing was written")
+fn storage_full() -> StoreError {
+    StoreError::StorageFull("The disk that holds the database is full; nothing was written")
 }
 
 /// Translates a failure of the database itself.
-fn fault(error: rusqlite::Error) -> ToolError {
+fn fault(error: rusqlite::Error) -> StoreError {
     use rusqlite::ErrorCode::{DatabaseBusy, DatabaseLocked, DiskFull, ReadOnly, SystemIoFailure};
     use rusqlite::ffi::{self, SQLITE_IOERR_FSYNC, SQLITE_IOERR_SHMSIZE, SQLITE_IOERR_TRUNCATE, SQLITE_IOERR_WRITE};
     let is_of_writing = |error: &ffi::Error| {
@@ -378,18 +380,18 @@ fn fault(error: rusqlite::Error) -> ToolError {
         }
         Some(ReadOnly) => {
             tracing::error!(%error, "the database cannot be written");
-            ToolError::new(ErrorKind::WriteFailed, "The database may only be read; nothing was written")
+            StoreError::WriteFailed("The database may only be read; nothing was written")
         }
         Some(SystemIoFailure) if error.sqlite_error().is_some_and(is_of_writing) => {
             tracing::error!(%error, "the disk of the database cannot be written");
             let message = "The disk that holds the database failed to write; look at the file before you try again";
-            ToolError::new(ErrorKind::WriteFailed, message)
+            StoreError::WriteFailed(message)
         }
         Some(DatabaseBusy | DatabaseLocked | SystemIoFailure) => {
             tracing::error!(%error, "the database is not usable now");
-            ToolError::new(ErrorKind::Unavailable, "The database is not usable now; try again")
+            StoreError::Unavailable("The database is not usable now; try again".to_owned())
         }
-        _ => ToolError::internal(error),
+        _ => StoreError::internal(error),
     }
 }
 

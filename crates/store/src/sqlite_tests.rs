@@ -1,5 +1,6 @@
 use super::*;
 use rusqlite::ffi;
+use toolrest_core::ErrorKind;
 
 #[test]
 fn a_write_that_the_disk_refuses_is_told_from_a_database_that_is_away() {
@@ -13,7 +14,7 @@ fn a_write_that_the_disk_refuses_is_told_from_a_database_that_is_away() {
         (ffi::SQLITE_CORRUPT, ErrorKind::Internal),
     ] {
         let error = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
-        assert_eq!(fault(error).kind, kind, "{code}");
+        assert_eq!(fault(error).kind(), kind, "{code}");
     }
 }
 

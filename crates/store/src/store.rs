@@ -1,10 +1,11 @@
 //! The store as a whole: workspaces and their members, the records of calls, upkeep.
 
+use crate::error::{Result, StoreError};
 use crate::{AccountAdmin, AccountStore, FileList, FileStore, FolderHistory, Page};
 use async_trait::async_trait;
 use serde::Serialize;
 use toolrest_core::{
-    Access, CallId, CallRecord, ChatId, CommitId, ErrorKind, Result, Role, Timestamp, ToolError, UserId, VersionId,
+    Access, CallId, CallRecord, ChatId, CommitId, ErrorKind, Role, Timestamp, ToolError, UserId, VersionId,
     WorkspaceId, WorkspaceSettings, WorkspaceSettingsPatch, WsPath,
 };
 
@@ -86,7 +87,7 @@ pub struct WorkspaceChange {
 impl WorkspaceChange {
     /// The change to the settings, as JSON (a merge patch, RFC 7396).
     pub(crate) fn settings_json(&self) -> Result<Option<String>> {
-        self.settings.as_ref().map(serde_json::to_string).transpose().map_err(ToolError::internal)
+        self.settings.as_ref().map(serde_json::to_string).transpose().map_err(StoreError::internal)
     }
 }
 
@@ -207,34 +208,35 @@ pub trait CallStore: Send + Sync {
 /// Judges a membership that was looked up.
 pub(crate) fn require(access: Access, role: Option<Role>) -> Result<Role> {
     let Some(role) = role else {
-        let message = "Access forbidden: User is not a member of this workspace";
-        return Err(ToolError::new(ErrorKind::Forbidden, message));
+        return Err(StoreError::NotAMember);
     };
     if role < access.need {
-        let message = format!("Access forbidden: this needs the role {}, yours is {role}", access.need);
-        return Err(ToolError::new(ErrorKind::Forbidden, message));
+        return Err(StoreError::RoleTooLow { needed: access.need, actual: role });
     }
     Ok(role)
 }
 
 /// The refusal to leave a workspace without an owner.
-pub(crate) fn last_owner() -> ToolError {
-    ToolError::new(ErrorKind::Conflict, "A workspace needs at least one owner; make another member owner first")
+pub(crate) fn last_owner() -> StoreError {
+    StoreError::refused(ErrorKind::Conflict, "A workspace needs at least one owner; make another member owner first")
 }
 
 /// The refusal to look at a member that is none.
-pub(crate) fn no_such_member(user: UserId) -> ToolError {
-    ToolError::new(ErrorKind::NotFound, format!("Member not found: {user}"))
+pub(crate) fn no_such_member(user: UserId) -> StoreError {
+    StoreError::not_found("Member", user)
 }
 
 /// The refusal to add an account that does not exist.
-pub(crate) fn no_such_user(email: &str) -> ToolError {
-    ToolError::new(ErrorKind::NotFound, format!("No account with the email '{email}'; it must be registered first"))
+pub(crate) fn no_such_user(email: &str) -> StoreError {
+    StoreError::refused(
+        ErrorKind::NotFound,
+        format!("No account with the email '{email}'; it must be registered first"),
+    )
 }
 
 /// The refusal to add a member twice.
-pub(crate) fn already_member(email: &str) -> ToolError {
-    ToolError::new(ErrorKind::AlreadyExists, format!("'{email}' is already a member of this workspace"))
+pub(crate) fn already_member(email: &str) -> StoreError {
+    StoreError::refused(ErrorKind::AlreadyExists, format!("'{email}' is already a member of this workspace"))
 }
 
 /// The refusal to list what is not a folder.
@@ -242,27 +244,27 @@ pub fn not_a_folder(path: &WsPath) -> ToolError {
     ToolError::new(ErrorKind::NotADirectory, format!("{path} is a file, not a folder; read it instead"))
 }
 
-pub(crate) fn no_such_version(id: VersionId) -> ToolError {
-    ToolError::new(ErrorKind::NotFound, format!("Version not found: {id}"))
+pub(crate) fn no_such_version(id: VersionId) -> StoreError {
+    StoreError::not_found("Version", id)
 }
 
-pub(crate) fn no_such_commit(id: CommitId) -> ToolError {
-    ToolError::new(ErrorKind::NotFound, format!("Commit not found: {id}"))
+pub(crate) fn no_such_commit(id: CommitId) -> StoreError {
+    StoreError::not_found("Commit", id)
 }
 
 /// The refusal to begin a chat while its folder is being moved away, or its names are taken on purpose.
-pub(crate) fn no_name_left() -> ToolError {
-    ToolError::new(ErrorKind::Conflict, "The chat could not be placed below /chats; try again")
+pub(crate) fn no_name_left() -> StoreError {
+    StoreError::refused(ErrorKind::Conflict, "The chat could not be placed below /chats; try again")
 }
 
-pub(crate) fn no_such_chat(id: ChatId) -> ToolError {
-    ToolError::new(ErrorKind::NotFound, format!("Chat not found: {id}"))
+pub(crate) fn no_such_chat(id: ChatId) -> StoreError {
+    StoreError::not_found("Chat", id)
 }
 
 /// The refusal to work on a database that a later version has changed.
-pub(crate) fn newer_database(found: usize, known: usize) -> ToolError {
+pub(crate) fn newer_database(found: usize, known: usize) -> StoreError {
     let message = format!(
         "The database has schema version {found}, newer than the {known} this toolrest knows; use the newer toolrest"
     );
-    ToolError::new(ErrorKind::Unavailable, message)
+    StoreError::Unavailable(message)
 }

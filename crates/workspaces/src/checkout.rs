@@ -152,7 +152,7 @@ impl DatabaseCheckout {
                 return Ok((None, proposal));
             }
             let changes = std::mem::take(&mut proposal.changes);
-            match self.store.commit(self.access, changes, CallInfo::of(cx)).await {
+            match self.store.commit(self.access, changes, CallInfo::of(cx)).await.map_err(ToolError::from) {
                 Ok(commit) => {
                     if let Some(id) = commit.id {
                         cx.recorded_with(id);

@@ -24,11 +24,11 @@ pub(crate) struct DatabaseWorkspace {
 #[async_trait]
 impl Workspace for DatabaseWorkspace {
     async fn authorise(&self) -> Result<()> {
-        self.store.authorise(self.access).await
+        Ok(self.store.authorise(self.access).await?)
     }
 
     async fn stat(&self, path: &WsPath) -> Result<Option<Entry>> {
-        self.store.stat(self.access, path).await
+        Ok(self.store.stat(self.access, path).await?)
     }
 
     async fn read(&self, path: &WsPath, most_bytes: u64) -> Result<File> {
@@ -41,7 +41,7 @@ impl Workspace for DatabaseWorkspace {
     }
 
     async fn list(&self, folder: &WsPath, depth: Depth, limit: usize) -> Result<Listing> {
-        self.store.list(self.access, folder, depth, limit).await
+        Ok(self.store.list(self.access, folder, depth, limit).await?)
     }
 
     async fn find(&self, find: Find) -> Result<FindResult> {

@@ -57,7 +57,7 @@ pub(crate) async fn search(store: &dyn Store, access: Access, mut search: Search
         IgnoredFiles::LeaveOut => Some(rules(store, access, search.deadline).await?).filter(|rules| !rules.is_empty()),
     };
     if rules.is_none() && search.within.is_root() {
-        return store.search(access, search).await;
+        return Ok(store.search(access, search).await?);
     }
     let chosen = Arc::new(Chosen::new(search.within.clone(), search.paths.take(), rules));
     search.paths = Some(Arc::<Chosen>::clone(&chosen));

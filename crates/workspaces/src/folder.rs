@@ -238,7 +238,7 @@ impl FolderWorkspace {
 #[async_trait]
 impl Workspace for FolderWorkspace {
     async fn authorise(&self) -> Result<()> {
-        self.store.authorise(self.access).await
+        Ok(self.store.authorise(self.access).await?)
     }
 
     async fn stat(&self, path: &WsPath) -> Result<Option<Entry>> {

@@ -7,8 +7,9 @@ use super::Postgres;
 use super::accounts::{USER_COLUMNS, user};
 use super::transaction::Transaction;
 use crate::accounts::{AccountAdmin, Revocation, User, no_such_account};
+use crate::error::Result;
 use async_trait::async_trait;
-use toolrest_core::{Result, Timestamp, UserId, now};
+use toolrest_core::{Timestamp, UserId, now};
 
 #[async_trait]
 impl AccountAdmin for Postgres {
@@ -93,14 +94,14 @@ impl AccountAdmin for Postgres {
 async fn is_disabled(transaction: &Transaction, user: UserId) -> Result<bool> {
     let sql = "SELECT disabled_at IS NOT NULL FROM users WHERE id = $1 FOR UPDATE";
     let rows = transaction.query(sql, &[&user.0]).await?;
-    rows.first().map(|row| row.get(0)).ok_or_else(no_such_account)
+    Ok(rows.first().map(|row| row.get(0)).ok_or_else(no_such_account)?)
 }
 
 /// Ends every session and begins a new epoch of access tokens; tells how many sessions there were.
 async fn revoke_tokens(transaction: &Transaction, user: UserId) -> Result<u64> {
     let sql = "UPDATE users SET token_epoch = token_epoch + 1, tokens_revoked_at = $2 WHERE id = $1 RETURNING 1";
     if transaction.query(sql, &[&user.0, &now()]).await?.is_empty() {
-        return Err(no_such_account());
+        return Err(no_such_account().into());
     }
     // A statement of its own, which sees the sessions of those that the one before had to wait for.
     let sql = "DELETE FROM sessions WHERE user_id = $1 RETURNING spent_at IS NULL AND expires_at > $2";

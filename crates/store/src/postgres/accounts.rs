@@ -1,11 +1,12 @@
 //! Accounts, sessions and sign-in attempts.
 
 use super::Postgres;
-use crate::accounts::{AccountStore, Attempt, Credentials, NewUser, Rotation, Session, User, email_taken};
+use crate::accounts::{AccountStore, Attempt, Credentials, NewUser, Rotation, Session, User};
+use crate::error::{Result, StoreError};
 use async_trait::async_trait;
 use std::time::Duration;
 use tokio_postgres::{Row, types::ToSql};
-use toolrest_core::{Result, Timestamp, ToolError, UserId, now};
+use toolrest_core::{Timestamp, UserId, now};
 use uuid::Uuid;
 
 pub(super) const USER_COLUMNS: &str = "id, email, full_name, created_at, updated_at, disabled_at, token_epoch";
@@ -31,7 +32,7 @@ impl AccountStore for Postgres {
         );
         let rows =
             self.change(&sql, &[&UserId::new().0, &new.email, &new.password_hash, &new.full_name, &now()]).await?;
-        rows.first().map(user).ok_or_else(|| email_taken(&new.email))
+        rows.first().map(user).ok_or_else(|| StoreError::EmailTaken(new.email))
     }
 
     async fn credentials(&self, email: &str) -> Result<Option<Credentials>> {
@@ -94,7 +95,7 @@ impl AccountStore for Postgres {
 
     async fn count_attempts(&self, attempts: Vec<Attempt>, window: Duration) -> Result<Option<Duration>> {
         let now = now();
-        let begun = now.checked_sub(window).map_err(ToolError::internal)?;
+        let begun = now.checked_sub(window).map_err(StoreError::internal)?;
         let keys: Vec<&str> = attempts.iter().map(|attempt| attempt.key.as_str()).collect();
         let sql = "INSERT INTO sign_in_attempts AS a (key, window_start, count)
                    SELECT key, $2, 1 FROM unnest($1::text[]) AS key ORDER BY key
@@ -128,7 +129,7 @@ impl AccountStore for Postgres {
         let sql = "INSERT INTO secrets AS s (name, value) VALUES ($1, $2)
                    ON CONFLICT (name) DO UPDATE SET value = s.value RETURNING value";
         let rows = self.change(sql, &[&name, &candidate]).await?;
-        rows.first().map(|row| row.get(0)).ok_or_else(|| ToolError::internal("a secret was not kept"))
+        rows.first().map(|row| row.get(0)).ok_or_else(|| StoreError::internal("a secret was not kept"))
     }
 }
 

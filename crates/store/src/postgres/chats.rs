@@ -3,11 +3,12 @@
 use super::Postgres;
 use super::files::has_id;
 use super::row::{FILE_COLUMNS, FILE_WIDTH, authorised, file_if_any};
+use crate::error::Result;
 use crate::files::{CallInfo, Chat, FileStore, Message, chat_row};
 use crate::store::{no_name_left, no_such_chat};
 use std::sync::LazyLock;
 use tokio_postgres::Row;
-use toolrest_core::{Access, Change, Changeset, ChatId, FileId, FileType, Result, WorkspaceId, WsPath, now};
+use toolrest_core::{Access, Change, Changeset, ChatId, FileId, FileType, WorkspaceId, WsPath, now};
 use uuid::Uuid;
 
 static CHAT: LazyLock<String> = LazyLock::new(|| {

@@ -1,10 +1,11 @@
 //! Applying any changeset, in two round trips: look and lock, then write.
 
+use super::Postgres;
 use super::row::{FILE_COLUMNS, authorised, file, form, hash};
 use super::statements::{Write, send};
 use super::transaction::Transaction;
-use super::{Postgres, lost_race};
 use crate::blob::Prepared;
+use crate::error::{Result, StoreError};
 use crate::files::{CallInfo, FileStore};
 use crate::history::FolderCommit;
 use crate::plan::{Below, Head, Needs, View, plan};
@@ -12,7 +13,7 @@ use crate::quota::cost;
 use futures_util::future::try_join_all;
 use std::sync::LazyLock;
 use tokio_postgres::Row;
-use toolrest_core::{Access, Changeset, Commit, FileId, Result, VersionId, WsPath, now};
+use toolrest_core::{Access, Changeset, Commit, FileId, VersionId, WsPath, now};
 use uuid::Uuid;
 
 /// How often a commit that lost a race is run again before the caller is told.
@@ -75,7 +76,7 @@ impl Postgres {
         loop {
             let result = self.try_commit(access, changes, contents, call).await;
             match result {
-                Err(error) if lost_race(&error) && tries < TRIES => tries += 1,
+                Err(StoreError::LostRace) if tries < TRIES => tries += 1,
                 other => return other,
             }
         }

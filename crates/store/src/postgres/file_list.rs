@@ -3,13 +3,14 @@
 use super::Postgres;
 use super::row::{FILE_COLUMNS, FILE_WIDTH, authorised, file, file_if_any};
 use crate::blob::stored_bytes;
+use crate::error::{Result, StoreError};
 use crate::file_list::{FileList, FilesSince, Moment, Rows};
 use crate::search::Cursor;
 use crate::store::settings_of;
 use async_trait::async_trait;
 use std::{collections::HashMap, sync::LazyLock};
 use tokio_postgres::Row;
-use toolrest_core::{Access, ContentHash, FileId, Result, ToolError, WorkspaceId, WorkspaceSettings};
+use toolrest_core::{Access, ContentHash, FileId, WorkspaceId, WorkspaceSettings};
 use uuid::Uuid;
 
 /// Beyond so many changed files the whole list is read anew.
@@ -44,7 +45,7 @@ struct Look {
 
 fn look_of(access: Access, since: Option<Moment>, rows: &[Row]) -> Result<Look> {
     authorised(access, rows, FILE_WIDTH + 1)?;
-    let Some(first) = rows.first() else { return Err(ToolError::internal("a member without a row")) };
+    let Some(first) = rows.first() else { return Err(StoreError::internal("a member without a row")) };
     let (now, kept): (Cursor, Cursor) = (first.get(FILE_WIDTH + 2), first.get(FILE_WIDTH + 3));
     let look = Look { moment: Moment(now), settings: settings_of(first.get(FILE_WIDTH + 4)), changed: None };
     // A moment in the future is one of another database that this one was copied from.
@@ -82,7 +83,7 @@ impl FileList for Postgres {
         let rows = self.look(sql, &[&workspace.0, &keys]).await?;
         let content = |row: &Row| {
             let key =
-                ContentHash::from_slice(row.get(0)).ok_or_else(|| ToolError::internal("a key of a wrong length"))?;
+                ContentHash::from_slice(row.get(0)).ok_or_else(|| StoreError::internal("a key of a wrong length"))?;
             Ok((key, stored_bytes(row.get(1), row.get(2), row.get(3))?.into_owned()))
         };
         rows.iter().map(content).collect()

@@ -3,6 +3,7 @@
 use super::row::{FILE_COLUMNS, FILE_WIDTH, authorised, file, file_if_any, listed, version};
 use super::{Postgres, chats};
 use crate::blob::{Compression, decode, prepare};
+use crate::error::{Result, StoreError};
 use crate::files::{CallInfo, Chat, FileStore, Message, Page};
 use crate::plan::{FileRow, no_such_file};
 use crate::quota;
@@ -12,7 +13,7 @@ use std::sync::{Arc, LazyLock};
 use tokio_postgres::{Row, types::ToSql};
 use toolrest_core::{
     Access, CallId, Changeset, ChatId, Commit, CommitId, CommitInfo, Content, Depth, Entry, File, FileId, FileType,
-    Found, Listing, Result, Search, ToolError, UserId, Version, VersionId, WsPath,
+    Found, Listing, Search, UserId, Version, VersionId, WsPath,
 };
 
 static READ: LazyLock<String> = LazyLock::new(|| read_by("f.path = $3 AND f.deleted_at IS NULL"));
@@ -63,7 +64,7 @@ fn commit_info(row: &Row, at: usize) -> Result<CommitInfo> {
         author: UserId(row.get(at + 4)),
         created_at: row.get(at + 5),
         undoes: row.get::<_, Option<uuid::Uuid>>(at + 6).map(CommitId),
-        changes: serde_json::from_str(row.get(at + 7)).map_err(ToolError::internal)?,
+        changes: serde_json::from_str(row.get(at + 7)).map_err(StoreError::internal)?,
     })
 }
 
@@ -82,7 +83,8 @@ impl Postgres {
     ) -> Result<Option<File>> {
         let rows = self.look(sql, &[&access.workspace.0, &access.user.0, key, &most_bytes]).await?;
         authorised(access, &rows, 0)?;
-        let Some((row, found)) = rows.first().map(|row| Ok((row, file_if_any(row, 1)?))).transpose()? else {
+        let Some((row, found)) = rows.first().map(|row| file_if_any(row, 1).map(|found| (row, found))).transpose()?
+        else {
             return Ok(None);
         };
         match found {
@@ -106,7 +108,8 @@ fn with_content(row: &Row, found: FileRow) -> Result<File> {
         None => None,
         Some(head) => {
             let encoding: Option<i16> = row.get(at);
-            let encoding = encoding.ok_or_else(|| ToolError::internal(format!("the blob {} is missing", head.blob)))?;
+            let encoding =
+                encoding.ok_or_else(|| StoreError::internal(format!("the blob {} is missing", head.blob)))?;
             let data: Option<&[u8]> = row.get(at + 2);
             data.map(|data| decode(head.form.code(), encoding, row.get(at + 1), data)).transpose()?
         }
@@ -130,7 +133,7 @@ impl FileStore for Postgres {
 
     async fn read(&self, access: Access, path: &WsPath, most_bytes: i64) -> Result<File> {
         let read = self.read_one(&READ, access, &path.as_str(), most_bytes).await?;
-        read.ok_or_else(|| ToolError::file_not_found(path))
+        read.ok_or_else(|| StoreError::FileNotFound(path.clone()))
     }
 
     async fn list(&self, access: Access, folder: &WsPath, depth: Depth, limit: usize) -> Result<Listing> {
@@ -145,8 +148,8 @@ impl FileStore for Postgres {
         let (folders, rows) = self.look_twice((FOLDER, &[&ws, &access.user.0, &path]), (sql, &params)).await?;
         authorised(access, &folders, 0)?;
         match folders.first().and_then(|row| row.get::<_, Option<i16>>(1)) {
-            None => return Err(ToolError::file_not_found(folder)),
-            Some(kind) if kind != FileType::Folder.code() => return Err(not_a_folder(folder)),
+            None => return Err(StoreError::FileNotFound(folder.clone())),
+            Some(kind) if kind != FileType::Folder.code() => return Err(not_a_folder(folder).into()),
             Some(_) => {}
         }
         let path = |key: &str| match depth {
@@ -278,7 +281,7 @@ impl FileStore for Postgres {
     }
 
     async fn add_message(&self, access: Access, chat: ChatId, role: String, content: String) -> Result<Message> {
-        let bytes = quota::cost(i64::try_from(content.len()).map_err(ToolError::internal)?, 1);
+        let bytes = quota::cost(i64::try_from(content.len()).map_err(StoreError::internal)?, 1);
         let reserved = quota::reserve(self, access, bytes).await?;
         let message = chats::add_message(self, access, chat, role, content).await?;
         reserved.settle(bytes);

@@ -3,9 +3,10 @@
 use super::Postgres;
 use super::row::{authorised, listed};
 use crate::blob::stored_bytes;
+use crate::error::{Result, StoreError};
 use crate::history::{FolderCommit, FolderHistory, Limited, Recorded, excess};
 use async_trait::async_trait;
-use toolrest_core::{Access, Changeset, ContentHash, Listed, Result, ToolError, WorkspaceId, WsPath};
+use toolrest_core::{Access, Changeset, ContentHash, Listed, WorkspaceId, WsPath};
 
 const VIRTUAL_FILES: &str = "SELECT path, display_name, kind, is_virtual, CASE WHEN is_virtual THEN octet_length(coalesce(display_name, name))::bigint + 1 + (
         SELECT coalesce(sum(octet_length(m.role) + octet_length(m.content) + 4), 0)::bigint FROM chat_messages m
@@ -50,7 +51,7 @@ impl FolderHistory for Postgres {
     async fn kept(&self, workspace: WorkspaceId, content: ContentHash) -> Result<Vec<u8>> {
         let sql = "SELECT encoding, size, data FROM blobs WHERE ws = $1 AND key = $2";
         let rows = self.look(sql, &[&workspace.0, &&content.0[..]]).await?;
-        let row = rows.first().ok_or_else(|| ToolError::internal(format!("the blob {content} is missing")))?;
+        let row = rows.first().ok_or_else(|| StoreError::internal(format!("the blob {content} is missing")))?;
         stored_bytes(row.get(0), row.get(1), row.get(2)).map(Vec::from)
     }
 

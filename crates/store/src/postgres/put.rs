@@ -4,13 +4,15 @@
 use super::Postgres;
 use super::row::role;
 use crate::blob::Prepared;
+use crate::error::{Result, StoreError};
 use crate::files::CallInfo;
+use crate::plan::type_with_content;
 use crate::quota::cost;
 use crate::signature::Signature;
 use crate::store::require;
 use toolrest_core::{
-    Access, Change, Changeset, Commit, CommitId, ContentHash, Expect, FileId, Form, Outcome, Put, Result, ToolError,
-    VersionId, now,
+    Access, Change, Changeset, Commit, CommitId, ContentHash, Expect, FileId, FileType, Form, Outcome, Put, VersionId,
+    now,
 };
 
 /// Checks the membership, locks the file or else its folder, and writes the blob, the version, the file's row, the
@@ -29,7 +31,7 @@ WITH me AS (
 ), fit AS (
     SELECT id, head_seq FROM old
     WHERE kind = $7 AND NOT is_virtual AND ($18::bytea IS NULL OR head_hash = $18)
-        AND ($25::uuid IS NULL OR head_version = $25)
+        AND ($25::uuid IS NULL OR (head_version = $25 AND id = $29))
         AND ($27::smallint IS NULL OR head_form IS DISTINCT FROM $27)
 ), folder AS (
     SELECT 1 FROM files
@@ -81,16 +83,16 @@ impl Postgres {
     ) -> Result<Option<(Commit, i64)>> {
         let Some((put, content, expected)) = single_put(changes, contents) else { return Ok(None) };
         let form_refused = refuses_encoded(changes).then(|| Form::Encoded.code());
-        let (hash_expected, version_expected) = match &expected {
-            None => (None, None),
-            Some(Expected::Hash(hash)) => (Some(&hash.0[..]), None),
-            Some(Expected::Version(version)) => (None, Some(version.0)),
+        let (hash_expected, version_expected, file_expected) = match &expected {
+            None => (None, None, None),
+            Some(Expected::Hash(hash)) => (Some(&hash.0[..]), None, None),
+            Some(Expected::Version(file, version)) => (None, Some(version.0), Some(file.0)),
         };
         let Some(folder) = put.path.parent() else { return Ok(None) };
         let at = now();
         let (commit, version) = (CommitId::new(), VersionId::new());
         let duration_us = at.as_microsecond() - call.started_at.as_microsecond();
-        let quoted = serde_json::to_string(put.path.as_str()).map_err(ToolError::internal)?;
+        let quoted = serde_json::to_string(put.path.as_str()).map_err(StoreError::internal)?;
         let rows = self
             .change(
                 PUT,
@@ -123,12 +125,13 @@ impl Postgres {
                     &content.signature.as_ref().map(Signature::as_bytes),
                     &form_refused,
                     &content.shown_size,
+                    &file_expected,
                 ],
             )
             .await;
         let rows = match rows {
             // Two first versions of one file met; the longer way sees which came first.
-            Err(error) if super::lost_race(&error) => return Ok(None),
+            Err(StoreError::LostRace) => return Ok(None),
             other => other?,
         };
         let Some(row) = rows.first() else { return Ok(None) };
@@ -149,7 +152,7 @@ fn refuses_encoded(changes: &Changeset) -> bool {
 /// What the file must be for the put to be made.
 enum Expected {
     Hash(ContentHash),
-    Version(VersionId),
+    Version(FileId, VersionId),
 }
 
 /// The put, its content and what it expects, if that is all there is to the changeset.
@@ -160,16 +163,21 @@ fn single_put<'a>(
     let ([Change::Put(put)], [Some(content)], None) = (&changes.changes[..], contents, changes.undoes) else {
         return None;
     };
-    if put.executable.is_some() {
+    // The statement compares types and does not change them.
+    let changes_type = type_with_content(put.file_type, content.form) != put.file_type;
+    if put.executable.is_some() || put.file_type == FileType::Folder || changes_type {
         return None;
     }
     let is_other = |expect: &&Expect| !matches!(expect, Expect::NotEncoded(path) if *path == put.path);
     let expected = match &changes.expect.iter().filter(is_other).collect::<Vec<_>>()[..] {
         [] => None,
         [Expect::Hash(path, hash)] if *path == put.path => Some(Expected::Hash(*hash)),
-        // No other file has a version of that id.
-        [Expect::Version(_, version)] => Some(Expected::Version(*version)),
+        [Expect::Version(file, version)] => Some(Expected::Version(*file, *version)),
         _ => return None,
     };
     Some((put, content, expected))
 }
+
+#[cfg(test)]
+#[path = "put_tests.rs"]
+mod tests;

@@ -3,10 +3,11 @@
 use super::Postgres;
 use super::row::hash;
 use crate::blob::Encoding;
+use crate::error::{Result, StoreError};
 use crate::renewal::{BATCH, BEGINNING_BYTES, OldVersion, Position, Renewed, batch};
 use std::collections::HashMap;
 use tokio_postgres::{Row, types::ToSql};
-use toolrest_core::{ContentHash, FileType, Form, Result, ToolError};
+use toolrest_core::{ContentHash, FileType, Form};
 use uuid::Uuid;
 
 const NEXT: &str = "SELECT v.ws, v.file_id, v.seq, v.form, v.size, v.blob, f.kind, b.encoding,
@@ -38,7 +39,7 @@ fn position(row: &Row) -> Position {
 }
 
 fn old_version(row: &Row) -> Result<OldVersion> {
-    let unknown = |what: &str| ToolError::internal(format!("a version of an unknown {what}"));
+    let unknown = |what: &str| StoreError::internal(format!("a version of an unknown {what}"));
     Ok(OldVersion {
         at: position(row),
         form: Form::from_code(row.get(3)).ok_or_else(|| unknown("form"))?,
@@ -97,7 +98,7 @@ impl Postgres {
             });
             Ok(judged.collect())
         };
-        tokio::task::spawn_blocking(judge).await.map_err(ToolError::internal)?
+        tokio::task::spawn_blocking(judge).await.map_err(StoreError::internal)?
     }
 
     async fn renew(&self, renewed: &[Renewed]) -> Result<()> {

@@ -1,5 +1,6 @@
 //! Rows of PostgreSQL as values.
 
+use crate::error::{Result, StoreError};
 use crate::plan::{FileRow, Head};
 use crate::store::require;
 use std::error::Error;
@@ -8,8 +9,7 @@ use tokio_postgres::{
     types::{FromSql, Type, accepts},
 };
 use toolrest_core::{
-    Access, CommitId, ContentHash, FileId, FileType, Form, Listed, Result, Role, Timestamp, ToolError, UserId, Version,
-    VersionId, WsPath,
+    Access, CommitId, ContentHash, FileId, FileType, Form, Listed, Role, Timestamp, UserId, Version, VersionId, WsPath,
 };
 
 /// The columns that [`file`] reads.
@@ -49,19 +49,19 @@ pub(super) fn file_if_any(row: &Row, at: usize) -> Result<Option<FileRow>> {
 
 /// Reads a file's row that is there.
 pub(super) fn file(row: &Row) -> Result<FileRow> {
-    file_if_any(row, 0)?.ok_or_else(|| ToolError::internal("a file's row has no id"))
+    file_if_any(row, 0)?.ok_or_else(|| StoreError::internal("a file's row has no id"))
 }
 
 pub(super) fn file_type(code: i16) -> Result<FileType> {
-    FileType::from_code(code).ok_or_else(|| ToolError::internal(format!("unknown file type {code}")))
+    FileType::from_code(code).ok_or_else(|| StoreError::internal(format!("unknown file type {code}")))
 }
 
 pub(super) fn form(code: i16) -> Result<Form> {
-    Form::from_code(code).ok_or_else(|| ToolError::internal(format!("unknown form {code}")))
+    Form::from_code(code).ok_or_else(|| StoreError::internal(format!("unknown form {code}")))
 }
 
 pub(super) fn hash(row: &Row, column: usize) -> Result<ContentHash> {
-    ContentHash::from_slice(row.get(column)).ok_or_else(|| ToolError::internal("a hash is not 32 bytes long"))
+    ContentHash::from_slice(row.get(column)).ok_or_else(|| StoreError::internal("a hash is not 32 bytes long"))
 }
 
 pub(super) fn role(code: Option<i16>) -> Option<Role> {

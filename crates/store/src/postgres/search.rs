@@ -3,6 +3,7 @@
 use super::row::{authorised, file_type, form, hash};
 use super::transaction::Transaction;
 use super::{Postgres, Query, chats};
+use crate::error::{Result, StoreError};
 use crate::files::{Chat, Message};
 use crate::search::{Changed, Changes, Cursor, Files, FoundFile, IndexedFile, Rest, Searchable, Source, Stored};
 use crate::search::{TextReader, TextVisitor, Texts};
@@ -15,7 +16,7 @@ use std::{
 };
 use tokio::runtime::Handle;
 use tokio_postgres::{Row, types::ToSql};
-use toolrest_core::{Access, ChatId, FileId, Result, ToolError, WorkspaceId, WsPath};
+use toolrest_core::{Access, ChatId, FileId, WorkspaceId, WsPath};
 use uuid::Uuid;
 
 /// The columns that [`found_file`] reads. A signature is read along, because asking for it later is a round trip.
@@ -76,7 +77,7 @@ fn found_file(row: &Row) -> Result<FoundFile> {
 
 fn changes(access: Access, since: Option<Cursor>, rows: &[Row]) -> Result<Changes> {
     authorised(access, rows, 10)?;
-    let Some(first) = rows.first() else { return Err(ToolError::internal("a member without a row")) };
+    let Some(first) = rows.first() else { return Err(StoreError::internal("a member without a row")) };
     let (cursor, kept): (Cursor, Cursor) = (first.get(11), first.get(12));
     let changed = match since {
         // A moment in the future is one of another database that this one was copied from.
@@ -121,7 +122,7 @@ struct PostgresFiles {
 impl Files for PostgresFiles {
     async fn page(&mut self, after: Option<&WsPath>, limit: usize) -> Result<Vec<FoundFile>> {
         let Some(transaction) = &self.transaction else {
-            return Err(ToolError::internal("the rest of the list was said to be known"));
+            return Err(StoreError::internal("the rest of the list was said to be known"));
         };
         let after = after.map_or("", WsPath::as_str);
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);

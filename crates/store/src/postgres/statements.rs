@@ -2,11 +2,12 @@
 
 use super::transaction::Transaction;
 use crate::blob::Prepared;
+use crate::error::{Result, StoreError};
 use crate::files::CallInfo;
 use crate::plan::{FileRow, Head, Plan, RowOp};
 use futures_util::future::try_join_all;
 use tokio_postgres::types::ToSql;
-use toolrest_core::{CommitId, FileId, FileType, Result, Timestamp, ToolError, WsPath};
+use toolrest_core::{CommitId, FileId, FileType, Timestamp, WsPath};
 use uuid::Uuid;
 
 /// How many statements are sent before the first answer is waited for.
@@ -305,7 +306,7 @@ impl Write<'_> {
             self.call.caller.0,
             self.at,
             undoes.map(|id| id.0),
-            serde_json::to_string(&plan.effects).map_err(ToolError::internal)?,
+            serde_json::to_string(&plan.effects).map_err(StoreError::internal)?,
         ))
     }
 

@@ -1,11 +1,12 @@
 //! What workspaces store.
 
 use super::Postgres;
+use crate::error::Result;
 use crate::files::FileStore;
 use crate::quota::{Quotas, StoredUse, Usage, UseStore};
 use async_trait::async_trait;
 use std::sync::Arc;
-use toolrest_core::{Access, Result, UserId, WorkspaceId};
+use toolrest_core::{Access, UserId, WorkspaceId};
 use uuid::Uuid;
 
 /// Adds to what workspaces store; each is named once.

@@ -1,9 +1,9 @@
 //! A transaction whose statements can be sent without waiting for each other.
 
 use super::{Postgres, Query, fault};
+use crate::error::{Result, StoreError};
 use deadpool_postgres::Object;
 use tokio_postgres::{Row, types::ToSql};
-use toolrest_core::Result;
 
 /// A connection with a transaction open on it.
 ///
@@ -21,7 +21,7 @@ impl Postgres {
 
 impl Transaction {
     fn client(&self) -> Result<&Object> {
-        self.client.as_ref().ok_or_else(|| toolrest_core::ToolError::internal("the transaction is over"))
+        self.client.as_ref().ok_or_else(|| StoreError::internal("the transaction is over"))
     }
 
     /// Begins a transaction in which everything is seen as at one moment.

@@ -4,13 +4,14 @@ use super::files::has_id;
 use super::row::authorised;
 use super::storage::ADD_USE;
 use super::{Postgres, fault};
+use crate::error::Result;
 use crate::files::Page;
 use crate::quota;
 use crate::store::{CallStore, Purge, Purged, Store};
 use async_trait::async_trait;
 use std::collections::BTreeMap;
 use tokio_postgres::{Row, types::ToSql};
-use toolrest_core::{Access, CallId, CallRecord, CommitId, Result, Timestamp, UserId, WorkspaceId, now};
+use toolrest_core::{Access, CallId, CallRecord, CommitId, Timestamp, UserId, WorkspaceId, now};
 use uuid::Uuid;
 
 /// How many rows one turn of a purge takes, so that nobody waits long for it.

@@ -3,13 +3,14 @@
 use super::Postgres;
 use super::row::{authorised, role};
 use crate::accounts::no_such_account;
+use crate::error::{Result, StoreError};
 use crate::store::{
     Member, Place, WorkspaceChange, WorkspaceInfo, WorkspaceStore, already_member, last_owner, no_such_member,
     no_such_user, require, settings_of,
 };
 use async_trait::async_trait;
 use tokio_postgres::{Row, types::ToSql};
-use toolrest_core::{Access, FileId, FileType, Result, Role, ToolError, UserId, WorkspaceId, WorkspaceSettings, now};
+use toolrest_core::{Access, FileId, FileType, Role, UserId, WorkspaceId, WorkspaceSettings, now};
 
 fn info(row: &Row) -> WorkspaceInfo {
     WorkspaceInfo {
@@ -78,7 +79,7 @@ impl WorkspaceStore for Postgres {
         };
         if made.is_empty() {
             transaction.rollback().await?;
-            return Err(no_such_account());
+            return Err(no_such_account().into());
         }
         transaction.commit().await?;
         transaction.finished();
@@ -105,7 +106,7 @@ impl WorkspaceStore for Postgres {
                    FROM members m JOIN workspaces w ON w.id = m.ws WHERE m.ws = $1 AND m.user_id = $2";
         let rows = self.look(sql, &[&access.workspace.0, &access.user.0]).await?;
         authorised(access, &rows, 3)?;
-        rows.first().map(info).ok_or_else(|| ToolError::internal("a workspace vanished"))
+        rows.first().map(info).ok_or_else(|| StoreError::internal("a workspace vanished"))
     }
 
     async fn change_workspace(&self, access: Access, change: WorkspaceChange) -> Result<WorkspaceInfo> {
@@ -129,7 +130,7 @@ impl WorkspaceStore for Postgres {
             [&access.workspace.0, &access.user.0, &access.need.code(), &change.name, &settings, &now(), &is_readable];
         let rows = self.change(sql, &params).await?;
         authorised(access, &rows, 3)?;
-        rows.first().map(info).ok_or_else(|| ToolError::internal("a workspace vanished"))
+        rows.first().map(info).ok_or_else(|| StoreError::internal("a workspace vanished"))
     }
 
     async fn delete_workspace(&self, access: Access) -> Result<()> {

@@ -2,12 +2,13 @@
 
 use super::cache::Books;
 use crate::blob::{compressed, decompressed};
+use crate::error::Result;
 use crate::signature::Signature;
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, OnceLock, PoisonError},
 };
-use toolrest_core::{ChatId, ContentHash, FileId, FileType, Form, Result, WsPath};
+use toolrest_core::{ChatId, ContentHash, FileId, FileType, Form, WsPath};
 
 /// A moment in the life of a database, in its own numbers: what changed later can be asked for.
 pub(crate) type Cursor = i64;

@@ -66,7 +66,7 @@ impl FoundLines {
             self.take(piece.text, &line, line_number, path(), search);
             if self.is_full(search) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
-        matcher.find_lines(part, interrupt, &mut take).map_err(|error| error.detail("path", path().as_str()))
+        matcher.find_lines(part, interrupt, &mut take).map_err(|error| error.at_path(&path()))
     }
 
     fn take(&mut self, text: &[u8], line: &Range<usize>, line_number: u64, path: WsPath, search: &Search) {

@@ -4,6 +4,7 @@ use super::Keep;
 use super::index::{IndexedFile, Source, View};
 use super::lines::{FoundLines, Piece};
 use crate::blob::stored_bytes;
+use crate::error::{Result, StoreError};
 use crate::signature::{Filter, Signature};
 use std::{
     borrow::Cow,
@@ -15,9 +16,7 @@ use std::{
     },
 };
 use tokio::task::JoinSet;
-use toolrest_core::{
-    Encoding, ErrorKind, Found, Interrupt, JsonText, LineMatcher, Result, Search, ToolError, WorkspaceId,
-};
+use toolrest_core::{Encoding, Found, Interrupt, JsonText, LineMatcher, Search, WorkspaceId};
 
 /// How many files a thread takes at a time: a few at first, because what many files have is found soon.
 const FIRST_CHUNKS: usize = 8;
@@ -101,7 +100,7 @@ struct Progress {
     lines: usize,
     bytes: usize,
     /// The failure that lies first.
-    failure: Option<(usize, ToolError)>,
+    failure: Option<(usize, StoreError)>,
 }
 
 impl Scan {
@@ -148,7 +147,7 @@ impl Scan {
             workers.spawn_blocking(move || scan.take_chunks(&files, &next, keep));
         }
         while let Some(worker) = workers.join_next().await {
-            worker.map_err(ToolError::internal)?;
+            worker.map_err(StoreError::internal)?;
         }
         let mut progress = self.progress();
         progress.chunks_before += chunks;
@@ -192,7 +191,7 @@ impl Scan {
         }
     }
 
-    fn fail(&self, number: usize, error: ToolError) {
+    fn fail(&self, number: usize, error: StoreError) {
         self.has_failed.store(true, Ordering::Relaxed);
         let mut progress = self.progress();
         if progress.failure.as_ref().is_none_or(|(first, _)| number < *first) {
@@ -294,7 +293,10 @@ impl TextVisitor for Chunk<'_> {
             return Ok(ControlFlow::Break(()));
         }
         self.next = place + 1;
-        match stored.ok_or_else(|| vanished(file)).and_then(|stored| readable(file, stored))? {
+        match stored
+            .ok_or_else(|| StoreError::ContentVanished(file.path.clone()))
+            .and_then(|stored| readable(file, stored))?
+        {
             None => self.found.skipped.too_large += 1,
             Some(text) => {
                 self.search_text(file, &text)?;
@@ -332,7 +334,7 @@ impl Chunk<'_> {
 
     fn search_text(&mut self, file: &IndexedFile, text: &[u8]) -> Result<()> {
         let Scan { search, matcher, interrupt, .. } = self.scan;
-        self.found.search(&Piece::whole(text), || file.path.clone(), search, &**matcher, interrupt)
+        Ok(self.found.search(&Piece::whole(text), || file.path.clone(), search, &**matcher, interrupt)?)
     }
 }
 
@@ -347,10 +349,10 @@ fn readable<'a>(file: &IndexedFile, stored: Stored<'a>) -> Result<Option<Cow<'a,
         (Stored::Blob { encoding, size, data }, Source::Blob { view, .. }) => {
             (stored_bytes(encoding, size, data)?, view)
         }
-        (Stored::Blob { .. }, _) => return Err(ToolError::internal("a file without a content has one")),
+        (Stored::Blob { .. }, _) => return Err(StoreError::internal("a file without a content has one")),
     };
     let json =
-        |bytes: Cow<'_, [u8]>| JsonText::parse(String::from_utf8(bytes.into_owned()).map_err(ToolError::internal)?);
+        |bytes: Cow<'_, [u8]>| JsonText::parse(String::from_utf8(bytes.into_owned()).map_err(StoreError::internal)?);
     Ok(match view {
         View::Plain => Some(match bytes {
             Cow::Borrowed(bytes) => Cow::Borrowed(without_mark(bytes)),
@@ -358,8 +360,8 @@ fn readable<'a>(file: &IndexedFile, stored: Stored<'a>) -> Result<Option<Cow<'a,
             owned @ Cow::Owned(_) => owned,
         }),
         View::Decoded => {
-            let encoding = Encoding::of(&bytes).ok_or_else(|| ToolError::internal("a text is none any more"))?;
-            let text = encoding.decode(&bytes).map_err(|_| ToolError::internal("a text cannot be decoded"))?;
+            let encoding = Encoding::of(&bytes).ok_or_else(|| StoreError::internal("a text is none any more"))?;
+            let text = encoding.decode(&bytes).map_err(|_| StoreError::internal("a text cannot be decoded"))?;
             Some(without_mark(text.as_bytes()).to_vec().into())
         }
         View::Document => Some(json(bytes)?.document_text().unwrap_or_default().into_bytes().into()),
@@ -373,16 +375,4 @@ fn readable<'a>(file: &IndexedFile, stored: Stored<'a>) -> Result<Option<Cow<'a,
 /// A text without the byte order mark at its beginning, so that `^` matches behind it.
 pub fn without_mark(text: &[u8]) -> &[u8] {
     text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text)
-}
-
-const VANISHED: &str = "vanished";
-
-fn vanished(file: &IndexedFile) -> ToolError {
-    let message = format!("The content of {} is missing; try again", file.path);
-    ToolError::new(ErrorKind::Conflict, message).detail(VANISHED, true)
-}
-
-/// Whether a search met a file whose content is no more.
-pub(super) fn has_vanished(error: &ToolError) -> bool {
-    error.details.contains_key(VANISHED)
 }

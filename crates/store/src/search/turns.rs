@@ -1,11 +1,12 @@
 //! Who searches when.
 
+use crate::error::{Result, StoreError};
 use std::{
     future::Future,
     sync::Arc,
     time::{Duration, Instant},
 };
-use toolrest_core::{Access, ErrorKind, FairQueue, Interrupt, QueueLimits, QueueSlot, Result, ToolError};
+use toolrest_core::{Access, ErrorKind, FairQueue, Interrupt, QueueLimits, QueueSlot};
 
 /// How many searches run at once, for each core; more wait. Each has threads of its own, so that a slow one does not
 /// hold up the others.
@@ -34,7 +35,7 @@ impl Turns {
         let turn = self.0.enter(access.user, access.workspace);
         tokio::time::timeout_at(deadline.into(), turn).await.map_err(|_| {
             let message = "Other searches were under way all the time; try again in a moment";
-            ToolError::new(ErrorKind::Timeout, message)
+            StoreError::Timeout(message.to_owned())
         })
     }
 }
@@ -49,18 +50,22 @@ impl Drop for StopOnDrop {
 }
 
 /// Waits for work that can be interrupted, until the deadline.
-pub async fn until<T>(deadline: Instant, begun: Instant, work: impl Future<Output = Result<T>>) -> Result<T> {
-    match tokio::time::timeout_at(deadline.into(), work).await {
-        Ok(Err(error)) if error.kind == ErrorKind::Cancelled => Err(out_of_time(begun.elapsed())),
+pub async fn until<T, E: Into<StoreError>>(
+    deadline: Instant,
+    begun: Instant,
+    work: impl Future<Output = Result<T, E>>,
+) -> Result<T> {
+    match tokio::time::timeout_at(deadline.into(), work).await.map(|result| result.map_err(Into::into)) {
+        Ok(Err(error)) if error.kind() == ErrorKind::Cancelled => Err(out_of_time(begun.elapsed())),
         Ok(result) => result,
         Err(_) => Err(out_of_time(begun.elapsed())),
     }
 }
 
-fn out_of_time(after: Duration) -> ToolError {
+fn out_of_time(after: Duration) -> StoreError {
     let message = format!(
         "The search was not finished after {} ms; narrow it with a path pattern, or use a pattern with a literal in it",
         after.as_millis()
     );
-    ToolError::new(ErrorKind::Timeout, message)
+    StoreError::Timeout(message)
 }

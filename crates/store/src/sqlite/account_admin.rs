@@ -4,9 +4,10 @@ use super::Sqlite;
 use super::accounts::{USER_COLUMNS, user};
 use super::row::{collect, find, micros, run};
 use crate::accounts::{AccountAdmin, Revocation, User, no_such_account};
+use crate::error::Result;
 use async_trait::async_trait;
 use rusqlite::Connection;
-use toolrest_core::{Result, Timestamp, UserId, now};
+use toolrest_core::{Timestamp, UserId, now};
 use uuid::Uuid;
 
 #[async_trait]
@@ -75,14 +76,14 @@ impl AccountAdmin for Sqlite {
 
 fn is_disabled(db: &Connection, user: Uuid) -> Result<bool> {
     let found = find(db, "SELECT disabled_at IS NOT NULL FROM users WHERE id = ?1", [user], |row| row.get(0))?;
-    found.ok_or_else(no_such_account)
+    Ok(found.ok_or_else(no_such_account)?)
 }
 
 /// Ends every session and begins a new epoch of access tokens; tells how many sessions there were.
 fn revoke_tokens(db: &Connection, user: Uuid) -> Result<u64> {
     let sql = "UPDATE users SET token_epoch = token_epoch + 1, tokens_revoked_at = ?2 WHERE id = ?1";
     if run(db, sql, (user, micros(now())))? == 0 {
-        return Err(no_such_account());
+        return Err(no_such_account().into());
     }
     let live = "SELECT count(*) FROM sessions WHERE user_id = ?1 AND spent_at IS NULL AND expires_at > ?2";
     let live: Option<i64> = find(db, live, (user, micros(now())), |row| row.get(0))?;

@@ -2,11 +2,12 @@
 
 use super::row::{find, micros, optional_time, run, time};
 use super::{Sqlite, fault};
-use crate::accounts::{AccountStore, Attempt, Credentials, NewUser, Rotation, Session, User, email_taken};
+use crate::accounts::{AccountStore, Attempt, Credentials, NewUser, Rotation, Session, User};
+use crate::error::{Result, StoreError};
 use async_trait::async_trait;
 use rusqlite::{Connection, ErrorCode, Row};
 use std::time::Duration;
-use toolrest_core::{Result, Timestamp, ToolError, UserId, now};
+use toolrest_core::{Timestamp, UserId, now};
 use uuid::Uuid;
 
 pub(super) const USER_COLUMNS: &str = "id, email, full_name, created_at, updated_at, disabled_at, token_epoch";
@@ -48,7 +49,7 @@ impl AccountStore for Sqlite {
             match inserted {
                 Ok(_) => Ok(user),
                 Err(error) if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => {
-                    Err(email_taken(&user.email))
+                    Err(StoreError::EmailTaken(user.email))
                 }
                 Err(error) => Err(fault(error)),
             }
@@ -131,7 +132,7 @@ impl AccountStore for Sqlite {
     async fn count_attempts(&self, attempts: Vec<Attempt>, window: Duration) -> Result<Option<Duration>> {
         self.write(move |db| {
             let now = micros(now());
-            let window = i64::try_from(window.as_micros()).map_err(ToolError::internal)?;
+            let window = i64::try_from(window.as_micros()).map_err(StoreError::internal)?;
             let mut wait = None;
             for attempt in attempts {
                 let (count, start): (u32, i64) = find(
@@ -175,7 +176,7 @@ impl AccountStore for Sqlite {
         self.write(move |db| {
             run(db, "INSERT INTO secrets (name, value) VALUES (?1, ?2) ON CONFLICT DO NOTHING", (&name, &candidate))?;
             let value = find(db, "SELECT value FROM secrets WHERE name = ?1", [&name], |row| row.get(0))?;
-            value.ok_or_else(|| ToolError::internal("a secret vanished"))
+            value.ok_or_else(|| StoreError::internal("a secret vanished"))
         })
         .await
     }

@@ -1,9 +1,10 @@
 //! Copies of the database file, and whether one can be used.
 
 use super::{MIGRATIONS, cannot_open, fault};
+use crate::error::{Result, StoreError};
 use rusqlite::{Connection, OpenFlags};
 use std::{path::Path, time::Duration};
-use toolrest_core::{ErrorKind, Result, ToolError};
+use toolrest_core::ErrorKind;
 
 /// Longest wait for a process that holds the file exclusively, as one does that recovers it after a crash.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -13,11 +14,9 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// `to` must be missing or empty. The copy holds no free pages and needs no log beside it; it is not synced to disk.
 pub fn copy_database(from: &Path, to: &Path) -> Result<()> {
     let connection = open(from)?;
-    let to = to.to_str().ok_or_else(|| ToolError::new(ErrorKind::InvalidPath, "The path must be valid UTF-8"))?;
+    let to = to.to_str().ok_or_else(|| StoreError::refused(ErrorKind::InvalidPath, "The path must be valid UTF-8"))?;
     connection.execute("VACUUM INTO ?1", [to]).map(drop).map_err(|error| match fault(error) {
-        full if full.kind == ErrorKind::StorageFull => {
-            ToolError::new(ErrorKind::StorageFull, "The disk that the backup is written to is full")
-        }
+        StoreError::StorageFull(_) => StoreError::StorageFull("The disk that the backup is written to is full"),
         other => other,
     })
 }
@@ -25,7 +24,7 @@ pub fn copy_database(from: &Path, to: &Path) -> Result<()> {
 /// Checks that a file is a whole database of a schema that this version knows; gives the schema's version.
 pub fn check_database(file: &Path) -> Result<usize> {
     let unusable = |why: String| {
-        ToolError::new(ErrorKind::InvalidArgument, format!("{} is not a usable database: {why}", file.display()))
+        StoreError::refused(ErrorKind::InvalidArgument, format!("{} is not a usable database: {why}", file.display()))
     };
     let connection = open(file)?;
     let first_fault = |pragma: &str| connection.query_row(pragma, [], |row| row.get::<_, String>(0));

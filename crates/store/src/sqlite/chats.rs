@@ -3,11 +3,12 @@
 use super::commits;
 use super::files::{by_id, live};
 use super::row::{authorised, collect, find, micros, run, time};
+use crate::error::Result;
 use crate::files::{CallInfo, Chat, Message, chat_row};
 use crate::plan::FileRow;
 use crate::store::{no_name_left, no_such_chat};
 use rusqlite::Connection;
-use toolrest_core::{Access, Change, Changeset, ChatId, FileId, Result, WorkspaceId, WsPath, now};
+use toolrest_core::{Access, Change, Changeset, ChatId, FileId, WorkspaceId, WsPath, now};
 use uuid::Uuid;
 
 pub(super) fn create(db: &Connection, access: Access, title: String) -> Result<Chat> {

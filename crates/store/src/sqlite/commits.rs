@@ -4,14 +4,14 @@ use super::files::{by_id, live};
 use super::row::{FILE_COLUMNS, authorised, file, find, hash, micros, run};
 use super::slices;
 use crate::blob::Prepared;
+use crate::error::{Result, StoreError};
 use crate::files::CallInfo;
 use crate::history::FolderCommit;
 use crate::plan::{Below, FileRow, Head, Needs, Plan, RowOp, View, plan};
 use crate::quota::cost;
 use rusqlite::Connection;
 use toolrest_core::{
-    Access, Changeset, Commit, CommitId, FileId, FileType, Form, Result, Timestamp, ToolError, VersionId, WorkspaceId,
-    WsPath, now,
+    Access, Changeset, Commit, CommitId, FileId, FileType, Form, Timestamp, VersionId, WorkspaceId, WsPath, now,
 };
 
 /// Keeps a commit that was made in a folder, unless it is kept already; tells whether it was not.
@@ -283,7 +283,7 @@ impl Writer<'_> {
             self.db,
             "UPDATE files SET path = ?4 || substr(path, ?5), dir = ?4 || substr(dir, ?5)
              WHERE ws = ?1 AND path > ?2 AND path < ?3 AND deleted_at IS NULL",
-            (self.ws.0, low, high, to.as_str(), i64::try_from(skip).map_err(ToolError::internal)?),
+            (self.ws.0, low, high, to.as_str(), i64::try_from(skip).map_err(StoreError::internal)?),
         )?;
         let (low, high) = to.below_range();
         run(
@@ -297,7 +297,7 @@ impl Writer<'_> {
     }
 
     fn record(&self, plan: &Plan, undoes: Option<CommitId>) -> Result<()> {
-        let effects = serde_json::to_string(&plan.effects).map_err(ToolError::internal)?;
+        let effects = serde_json::to_string(&plan.effects).map_err(StoreError::internal)?;
         let call = self.call;
         run(
             self.db,

@@ -3,13 +3,14 @@
 use super::Sqlite;
 use super::row::{FILE_COLUMNS, authorised, collect, file, find};
 use super::slices;
+use crate::error::{Result, StoreError};
 use crate::file_list::{FileList, FilesSince, Moment, Rows};
 use crate::search::Cursor;
 use crate::store::settings_of;
 use async_trait::async_trait;
 use rusqlite::Connection;
 use std::collections::HashMap;
-use toolrest_core::{Access, ContentHash, FileId, Result, ToolError, WorkspaceId, WorkspaceSettings};
+use toolrest_core::{Access, ContentHash, FileId, WorkspaceId, WorkspaceSettings};
 use uuid::Uuid;
 
 /// Beyond so many changes the whole list is read anew.
@@ -32,7 +33,7 @@ fn glimpse(db: &Connection, access: Access) -> Result<Glimpse> {
         let settings = settings_of(row.get_ref(0)?.as_str()?);
         Ok(Glimpse { settings, oldest: row.get(1)?, newest: row.get(2)? })
     })?;
-    seen.ok_or_else(|| ToolError::internal("a member of no workspace"))
+    seen.ok_or_else(|| StoreError::internal("a member of no workspace"))
 }
 
 fn listed_since(db: &Connection, access: Access, since: Option<Moment>) -> Result<FilesSince> {

@@ -4,6 +4,7 @@ use super::row::{FILE_COLUMNS, LISTED_COLUMNS, authorised, collect, file, find, 
 use super::staging::Staged;
 use super::{Sqlite, chats, slices};
 use crate::blob::{Compression, Prepared, decode, prepare};
+use crate::error::{Result, StoreError};
 use crate::files::{CallInfo, Chat, FileStore, Message, Page};
 use crate::plan::{FileRow, no_such_file};
 use crate::quota::{self, Reserved};
@@ -13,7 +14,7 @@ use rusqlite::{Connection, Row};
 use std::sync::Arc;
 use toolrest_core::{
     Access, CallId, Changeset, ChatId, Commit, CommitId, CommitInfo, Content, Depth, Entry, File, FileId, FileType,
-    Found, Listing, Result, Search, ToolError, UserId, Version, VersionId, WorkspaceId, WsPath,
+    Found, Listing, Search, UserId, Version, VersionId, WorkspaceId, WsPath,
 };
 
 /// The row that stands at a path.
@@ -47,7 +48,7 @@ fn with_content(db: &Connection, ws: WorkspaceId, row: FileRow, most_bytes: i64)
 fn blob(db: &Connection, ws: WorkspaceId, key: toolrest_core::ContentHash, form: i16) -> Result<Content> {
     // Decoded where it lies, so that the bytes are copied once.
     let found = slices::read(db, ws.0, key, |encoding, size, data| decode(form, encoding, size, data))?;
-    found.ok_or_else(|| ToolError::internal(format!("the blob {key} is missing")))?
+    found.ok_or_else(|| StoreError::internal(format!("the blob {key} is missing")))?
 }
 
 fn commit_info(row: &Row<'_>) -> rusqlite::Result<(CommitInfo, String)> {
@@ -65,7 +66,7 @@ fn commit_info(row: &Row<'_>) -> rusqlite::Result<(CommitInfo, String)> {
 }
 
 fn with_changes((mut info, changes): (CommitInfo, String)) -> Result<CommitInfo> {
-    info.changes = serde_json::from_str(&changes).map_err(ToolError::internal)?;
+    info.changes = serde_json::from_str(&changes).map_err(StoreError::internal)?;
     Ok(info)
 }
 
@@ -121,7 +122,7 @@ impl FileStore for Sqlite {
         let path = path.clone();
         Sqlite::read(self, move |db| {
             authorised(db, access)?;
-            let row = live(db, access.workspace, &path)?.ok_or_else(|| ToolError::file_not_found(&path))?;
+            let row = live(db, access.workspace, &path)?.ok_or_else(|| StoreError::FileNotFound(path.clone()))?;
             with_content(db, access.workspace, row, most_bytes)
         })
         .await
@@ -131,9 +132,9 @@ impl FileStore for Sqlite {
         let folder = folder.clone();
         Sqlite::read(self, move |db| {
             authorised(db, access)?;
-            let row = live(db, access.workspace, &folder)?.ok_or_else(|| ToolError::file_not_found(&folder))?;
+            let row = live(db, access.workspace, &folder)?.ok_or_else(|| StoreError::FileNotFound(folder.clone()))?;
             if row.file_type != FileType::Folder {
-                return Err(not_a_folder(&folder));
+                return Err(not_a_folder(&folder).into());
             }
             let ws = access.workspace.0;
             let more = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1);
@@ -275,7 +276,7 @@ impl FileStore for Sqlite {
     }
 
     async fn add_message(&self, access: Access, chat: ChatId, role: String, content: String) -> Result<Message> {
-        let bytes = quota::cost(i64::try_from(content.len()).map_err(ToolError::internal)?, 1);
+        let bytes = quota::cost(i64::try_from(content.len()).map_err(StoreError::internal)?, 1);
         let reserved = quota::reserve(self, access, bytes).await?;
         let add = move |db: &Connection| chats::add_message(db, access, chat, role, content);
         self.write_then(add, settle(reserved, bytes)).await

@@ -4,11 +4,12 @@ use super::commits::{record, view};
 use super::row::{LISTED_COLUMNS, authorised, collect, find, listed, run};
 use super::staging::{Staged, TURN_BYTES};
 use super::{Sqlite, slices};
+use crate::error::{Result, StoreError};
 use crate::history::{FolderCommit, FolderHistory, Limited, Recorded, excess};
 use async_trait::async_trait;
 use rusqlite::Connection;
 use std::sync::Arc;
-use toolrest_core::{Access, Changeset, ContentHash, Listed, Result, ToolError, WorkspaceId};
+use toolrest_core::{Access, Changeset, ContentHash, Listed, WorkspaceId};
 use uuid::Uuid;
 
 /// How many contents are found at a time that can be dropped.
@@ -133,7 +134,7 @@ impl FolderHistory for Sqlite {
 
     async fn kept(&self, workspace: WorkspaceId, content: ContentHash) -> Result<Vec<u8>> {
         let found = self.read(move |db| slices::bytes(db, workspace.0, content)).await?;
-        found.ok_or_else(|| ToolError::internal(format!("the blob {content} is missing")))
+        found.ok_or_else(|| StoreError::internal(format!("the blob {content} is missing")))
     }
 
     async fn history_bytes(&self, access: Access) -> Result<u64> {

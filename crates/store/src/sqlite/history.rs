@@ -3,8 +3,9 @@
 use super::Sqlite;
 use super::row::{collect, find, run};
 use crate::blob::{Encoding, compressed};
+use crate::error::{Result, StoreError};
 use rusqlite::Connection;
-use toolrest_core::{Result, ToolError};
+
 use uuid::Uuid;
 
 /// How much is compressed at a time: little enough that writers do not notice.
@@ -31,7 +32,7 @@ impl Sqlite {
             if waiting.is_empty() {
                 return Ok(());
             }
-            let done = tokio::task::spawn_blocking(|| compress(waiting)).await.map_err(ToolError::internal)??;
+            let done = tokio::task::spawn_blocking(|| compress(waiting)).await.map_err(StoreError::internal)??;
             self.write(move |db| swap(db, done)).await?;
         }
         Ok(())

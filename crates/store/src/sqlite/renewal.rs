@@ -3,10 +3,11 @@
 use super::commits::note_change;
 use super::row::{collect, find, hash, run};
 use super::{Sqlite, slices};
+use crate::error::Result;
 use crate::renewal::{BATCH, BEGINNING_BYTES, OldVersion, Position, Renewed, batch};
 use rusqlite::Connection;
 use rusqlite::types::FromSqlError;
-use toolrest_core::{FileId, FileType, Form, Result, WorkspaceId};
+use toolrest_core::{FileId, FileType, Form, WorkspaceId};
 
 impl Sqlite {
     /// Renews some versions; false if none is left.

@@ -1,11 +1,12 @@
 //! Rows of the embedded database as values, and the checks that every query begins with.
 
 use super::fault;
+use crate::error::Result;
 use crate::plan::{FileRow, Head};
 use crate::store::require;
 use rusqlite::{Connection, OptionalExtension, Row, types::FromSqlError};
 use toolrest_core::{
-    Access, ContentHash, FileId, FileType, Form, Listed, Result, Role, Timestamp, UserId, Version, VersionId, WsPath,
+    Access, ContentHash, FileId, FileType, Form, Listed, Role, Timestamp, UserId, Version, VersionId, WsPath,
 };
 use uuid::Uuid;
 

@@ -2,6 +2,7 @@
 
 use super::row::{authorised, collect, find, hash};
 use super::{chats, connect, fault, slices};
+use crate::error::{Result, StoreError};
 use crate::files::Chat;
 use crate::search::{Changed, Changes, Cursor, Files, FoundFile, IndexedFile, Rest, Searchable, Source, Stored};
 use crate::search::{TextReader, TextVisitor, Texts};
@@ -12,7 +13,7 @@ use std::{
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
 };
-use toolrest_core::{Access, ChatId, FileId, FileType, Form, Result, ToolError, WorkspaceId, WsPath};
+use toolrest_core::{Access, ChatId, FileId, FileType, Form, WorkspaceId, WsPath};
 
 /// Connections for searches only, so that long ones do not hold up other readers. They are made as they are needed;
 /// how many searches run at once is bounded elsewhere.
@@ -139,7 +140,7 @@ impl Searchable for SqliteTexts {
 }
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
-    tokio::task::spawn_blocking(work).await.map_err(ToolError::internal)?
+    tokio::task::spawn_blocking(work).await.map_err(StoreError::internal)?
 }
 
 /// The files as the transaction sees them that is open on the connection.
@@ -153,7 +154,7 @@ impl Files for SqliteFiles {
     async fn page(&mut self, after: Option<&WsPath>, limit: usize) -> Result<Vec<FoundFile>> {
         let after = after.map_or(String::new(), WsPath::to_string);
         let ws = self.ws.0;
-        let db = self.db.take().ok_or_else(|| ToolError::internal("a page was asked for after a failed one"))?;
+        let db = self.db.take().ok_or_else(|| StoreError::internal("a page was asked for after a failed one"))?;
         let (db, page) = blocking(move || {
             let sql = format!(
                 "SELECT {FILE} FROM files f WHERE f.ws = ?1 AND f.path > ?2 AND {IS_FILE} ORDER BY f.path LIMIT ?3"

@@ -6,10 +6,11 @@
 use super::row::{authorised, find, micros, run};
 use super::{Sqlite, fault};
 use crate::blob::{Prepared, stored_bytes};
+use crate::error::{Result, StoreError};
 use crate::signature::Signature;
 use rusqlite::{Connection, OptionalExtension, Row};
 use std::sync::Arc;
-use toolrest_core::{Access, ContentHash, Result, ToolError, WorkspaceId, now};
+use toolrest_core::{Access, ContentHash, WorkspaceId, now};
 use uuid::Uuid;
 
 /// Added to the encoding of a content that lies in `blob_slices`.
@@ -114,7 +115,7 @@ impl Piece {
 
 /// A count as the database takes it.
 pub(super) fn number(n: usize) -> Result<i64> {
-    i64::try_from(n).map_err(ToolError::internal)
+    i64::try_from(n).map_err(StoreError::internal)
 }
 
 /// Stores a content whole, unless it is there; tells whether it was not.
@@ -190,7 +191,7 @@ fn taken<T>(
     let joined = join(db, ws, key)?;
     if encoding == SLICED && i64::try_from(joined.len()).ok() != Some(size) {
         let cause = format!("slices of the blob {key} are missing: {} of {size} bytes are there", joined.len());
-        return Ok(Err(ToolError::internal(cause)));
+        return Ok(Err(StoreError::internal(cause)));
     }
     Ok(Ok(take(encoding - SLICED, size, &joined)))
 }

@@ -12,13 +12,14 @@ use super::row::{collect, find, run};
 use super::slices::{SLICE_BYTES, number};
 use super::{Sqlite, slices, storage};
 use crate::blob::Prepared;
+use crate::error::Result;
 use crate::quota::Reserved;
 use rusqlite::Connection;
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
-use toolrest_core::{ContentHash, Result, WorkspaceId};
+use toolrest_core::{ContentHash, WorkspaceId};
 use uuid::Uuid;
 
 /// The most bytes that one transaction removes, more or less.

@@ -2,12 +2,13 @@
 
 use super::Sqlite;
 use super::row::{find, run};
+use crate::error::Result;
 use crate::files::FileStore;
 use crate::quota::{Quotas, StoredUse, Usage, UseStore};
 use async_trait::async_trait;
 use rusqlite::Connection;
 use std::sync::Arc;
-use toolrest_core::{Access, Result, UserId, WorkspaceId};
+use toolrest_core::{Access, UserId, WorkspaceId};
 use uuid::Uuid;
 
 impl Sqlite {

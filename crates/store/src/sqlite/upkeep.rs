@@ -4,12 +4,13 @@ use super::row::{authorised, collect, find, micros, run, time};
 use super::slices::number;
 use super::staging::{self, TURN_BYTES};
 use super::{Sqlite, storage};
+use crate::error::Result;
 use crate::files::Page;
 use crate::quota;
 use crate::store::{CallStore, Purge, Purged, Store};
 use async_trait::async_trait;
 use rusqlite::{Connection, Row};
-use toolrest_core::{Access, CallId, CallRecord, CommitId, Result, UserId, WorkspaceId, now};
+use toolrest_core::{Access, CallId, CallRecord, CommitId, UserId, WorkspaceId, now};
 use uuid::Uuid;
 
 /// How many rows one turn of a purge takes, so that writers wait milliseconds for it and not minutes.

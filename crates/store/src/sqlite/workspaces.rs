@@ -3,6 +3,7 @@
 use super::Sqlite;
 use super::row::{authorised, collect, find, micros, role_of, run, time};
 use crate::accounts::no_such_account;
+use crate::error::{Result, StoreError};
 use crate::store::{
     Member, Place, WorkspaceChange, WorkspaceInfo, WorkspaceStore, already_member, last_owner, no_such_member,
     no_such_user, settings_of,
@@ -10,7 +11,7 @@ use crate::store::{
 use async_trait::async_trait;
 use rusqlite::{Connection, Row};
 use std::sync::Arc;
-use toolrest_core::{Access, FileId, FileType, Result, Role, ToolError, UserId, WorkspaceId, WorkspaceSettings, now};
+use toolrest_core::{Access, FileId, FileType, Role, UserId, WorkspaceId, WorkspaceSettings, now};
 use uuid::Uuid;
 
 const INFO: &str = "SELECT w.id, w.name, w.owner_id, m.role, w.created_at, w.updated_at, w.kind, w.root, w.settings
@@ -45,7 +46,7 @@ fn info_of(db: &Connection, access: Access) -> Result<WorkspaceInfo> {
     authorised(db, access)?;
     let sql = format!("{INFO} WHERE m.ws = ?1 AND m.user_id = ?2");
     find(db, &sql, (access.workspace.0, access.user.0), info)?
-        .ok_or_else(|| ToolError::internal("a workspace vanished"))
+        .ok_or_else(|| StoreError::internal("a workspace vanished"))
 }
 
 fn member_of(db: &Connection, ws: WorkspaceId, user: UserId) -> Result<Member> {

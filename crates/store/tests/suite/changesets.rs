@@ -34,7 +34,7 @@ fn rename(from: &str, to: &str) -> Change {
 async fn all_changes_are_applied_or_none(room: Room) {
     room.put("/a", "a").await;
     let error = room.all(vec![put("/a", "changed"), put("/b", "b"), remove("/missing")]).await.unwrap_err();
-    assert_eq!(error.kind, ErrorKind::NotFound);
+    assert_eq!(error.kind(), ErrorKind::NotFound);
     assert_eq!(room.text("/a").await, "a");
     assert_eq!(room.paths().await, ["/a"]);
 }
@@ -112,7 +112,7 @@ async fn undo_of_what_has_changed_since_is_refused(room: Room) {
     let page = toolrest_store::Page { before: None, limit: 10 };
     let commits = room.store.commits(room.access(), page).await.unwrap();
     let creation = toolrest_ops::undo(&commits[1], toolrest_ops::Force::No).unwrap();
-    assert_eq!(room.commit(creation).await.unwrap_err().kind, ErrorKind::Stale);
+    assert_eq!(room.commit(creation).await.unwrap_err().kind(), ErrorKind::Stale);
     assert_eq!(room.text("/a").await, "two");
 }
 
@@ -134,7 +134,7 @@ async fn expectations_are_checked_before_anything_is_done(room: Room) {
     let hash = room.read("/a").await.unwrap().entry.hash.unwrap();
     room.put("/a", "b").await;
     let changes = Changeset::one(put("/new", "new")).expecting(Some(Expect::Hash(path("/a"), hash)));
-    assert_eq!(room.commit(changes).await.unwrap_err().kind, ErrorKind::Stale);
+    assert_eq!(room.commit(changes).await.unwrap_err().kind(), ErrorKind::Stale);
     assert_eq!(room.paths().await, ["/a"]);
 }
 
@@ -198,7 +198,7 @@ async fn what_lies_below_a_folder_follows_earlier_changes(room: Room) {
         vec![rename("/a/f", "/empty/f"), remove("/empty")],
     ] {
         let described = format!("{changes:?}");
-        assert_eq!(room.all(changes).await.unwrap_err().kind, ErrorKind::NotEmpty, "{described}");
+        assert_eq!(room.all(changes).await.unwrap_err().kind(), ErrorKind::NotEmpty, "{described}");
     }
     room.all(vec![rename("/a/f", "/f"), remove("/a")]).await.unwrap();
     assert_eq!(room.paths().await, ["/empty", "/f"]);
@@ -243,7 +243,7 @@ async fn undo_of_a_removal_is_refused_once_the_file_was_elsewhere(room: Room) {
     room.all(vec![rename("/a", "/g")]).await.unwrap();
     room.all(vec![remove("/g")]).await.unwrap();
     let error = room.commit(toolrest_ops::undo(&removal, toolrest_ops::Force::No).unwrap()).await.unwrap_err();
-    assert_eq!(error.kind, ErrorKind::Conflict);
+    assert_eq!(error.kind(), ErrorKind::Conflict);
     assert!(room.paths().await.is_empty());
 }
 

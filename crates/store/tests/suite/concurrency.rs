@@ -47,7 +47,7 @@ async fn writers_movers_and_removers_leave_no_orphan(room: Room) {
                         ErrorKind::ThroughFile,
                         ErrorKind::Conflict,
                     ];
-                    assert!(expected.contains(&error.kind), "{error:?}");
+                    assert!(expected.contains(&error.kind()), "{error:?}");
                 }
             }
         });
@@ -125,7 +125,7 @@ async fn a_listing_shows_a_folder_whole_while_it_moves(room: Room) {
     while !mover.is_finished() {
         match room.store.list(room.access(), &path("/a"), Depth::Children, 100).await {
             Ok(listing) => assert_eq!(listing.entries.len(), 5),
-            Err(error) => assert_eq!(error.kind, ErrorKind::NotFound),
+            Err(error) => assert_eq!(error.kind(), ErrorKind::NotFound),
         }
     }
     mover.await.unwrap();
@@ -141,6 +141,6 @@ async fn a_deleted_workspace_lets_nobody_in(room: Room) {
             tokio::join!(room.store.delete_workspace(owner), room.store.add_member(owner, email.clone(), Role::Editor));
         deleted.unwrap();
         let access = Access { workspace, user: guest, need: Role::Viewer };
-        assert_eq!(room.store.authorise(access).await.unwrap_err().kind, ErrorKind::Forbidden);
+        assert_eq!(room.store.authorise(access).await.unwrap_err().kind(), ErrorKind::Forbidden);
     }
 }

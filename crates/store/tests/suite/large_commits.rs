@@ -176,14 +176,14 @@ async fn refused_large_writes_take_no_room_and_none_away() {
     for _ in 0..5 {
         for change in refused() {
             let error = room.all(vec![change]).await.unwrap_err();
-            assert!(matches!(error.kind, ErrorKind::NotFound | ErrorKind::ThroughFile), "{error:?}");
+            assert!(matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ThroughFile), "{error:?}");
             assert_eq!(rows(&room, "blob_slices"), 0);
         }
     }
     // There is room for what the quota allows, at once, and for no more.
     room.all(vec![large("/a.txt", 10 * MEGABYTE)]).await.unwrap();
     let error = room.all(vec![large("/b.txt", 5 * MEGABYTE)]).await.unwrap_err();
-    assert_eq!(error.kind, ErrorKind::QuotaExceeded);
+    assert_eq!(error.kind(), ErrorKind::QuotaExceeded);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

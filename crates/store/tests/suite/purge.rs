@@ -38,10 +38,10 @@ async fn trash_goes_with_its_versions_and_the_contents_nobody_else_needs(room: R
     assert_eq!((purged.files, purged.blobs), (1, 1));
     assert_eq!(room.text("/kept").await, "shared");
     let access = room.access();
-    assert_eq!(room.store.file(access, gone.id, i64::MAX).await.unwrap_err().kind, ErrorKind::NotFound);
+    assert_eq!(room.store.file(access, gone.id, i64::MAX).await.unwrap_err().kind(), ErrorKind::NotFound);
     let version: VersionId = gone.version.unwrap();
-    assert_eq!(room.store.version(access, gone.id, version, i64::MAX).await.unwrap_err().kind, ErrorKind::NotFound);
-    assert_eq!(room.all(vec![Change::Restore(gone.id)]).await.unwrap_err().kind, ErrorKind::NotFound);
+    assert_eq!(room.store.version(access, gone.id, version, i64::MAX).await.unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(room.all(vec![Change::Restore(gone.id)]).await.unwrap_err().kind(), ErrorKind::NotFound);
 }
 
 /// Storage is counted until it is removed for good, and then it is free.
@@ -49,10 +49,10 @@ async fn purged_contents_make_room(room: Room) {
     let text = |letter: &str| letter.repeat(6_000);
     room.put("/a", &text("a")).await;
     let write = async || room.all(vec![put("/b", &text("b"))]).await;
-    assert_eq!(write().await.unwrap_err().kind, ErrorKind::QuotaExceeded);
+    assert_eq!(write().await.unwrap_err().kind(), ErrorKind::QuotaExceeded);
     room.store.maintain().await.unwrap();
     remove(&room, "/a").await;
-    assert_eq!(write().await.unwrap_err().kind, ErrorKind::QuotaExceeded, "the trash counts");
+    assert_eq!(write().await.unwrap_err().kind(), ErrorKind::QuotaExceeded, "the trash counts");
     room.store.purge(trash_before(later())).await.unwrap();
     // What is known of the storage is read again when it is older than a second.
     let until = Instant::now() + Duration::from_secs(20);
@@ -61,7 +61,7 @@ async fn purged_contents_make_room(room: Room) {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     room.store.maintain().await.unwrap();
-    assert_eq!(room.all(vec![put("/c", &text("c"))]).await.unwrap_err().kind, ErrorKind::QuotaExceeded);
+    assert_eq!(room.all(vec![put("/c", &text("c"))]).await.unwrap_err().kind(), ErrorKind::QuotaExceeded);
 }
 
 const ROOM_FOR_ONE: Quotas =
@@ -146,7 +146,7 @@ async fn a_deleted_workspace_is_closed_at_once_and_emptied_by_the_purge(room: Ro
     let other_room = room.store.create_workspace(other, "other".into(), Place::Database).await.unwrap().id;
     let owner = Access { need: Role::Owner, ..room.access() };
     room.store.delete_workspace(owner).await.unwrap();
-    assert_eq!(room.read("/a/b").await.unwrap_err().kind, ErrorKind::Forbidden);
+    assert_eq!(room.read("/a/b").await.unwrap_err().kind(), ErrorKind::Forbidden);
     assert!(room.store.workspaces_of(room.user).await.unwrap().is_empty());
     assert_eq!(room.store.purge(Purge::default()).await.unwrap().workspaces, 1);
     assert_eq!(room.store.purge(Purge::default()).await.unwrap().workspaces, 0);

@@ -5,12 +5,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, atomic::AtomicU64, atomic::Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use toolrest_core::{
-    Access, CallId, Change, Changeset, Commit, Content, Depth, File, Parents, Put, Result, Role, ToolError, WsPath, now,
-};
+use toolrest_core::{Access, CallId, Change, Changeset, Commit, Content, Depth, File, Parents, Put, Role, WsPath, now};
 use toolrest_core::{
     FileType, IgnoredFiles, Interrupt, LineMatcher, LinePattern, Requirement, Search, UserId, WorkspaceId,
 };
+use toolrest_store::error::Result;
 use toolrest_store::{CallInfo, NewUser, Place, Postgres, PostgresOptions, Quotas, Sqlite, Store};
 
 /// Instantiates each test function, which takes a [`Room`], for both stores.
@@ -126,7 +125,7 @@ impl Room {
     }
 
     /// Takes the newest commit back.
-    pub(crate) async fn undo(&self) -> Result<Commit, ToolError> {
+    pub(crate) async fn undo(&self) -> Result<Commit> {
         let page = toolrest_store::Page { before: None, limit: 1 };
         let newest = self.store.commits(self.access(), page).await?.remove(0);
         self.commit(toolrest_ops::undo(&newest, toolrest_ops::Force::No)?).await
@@ -165,7 +164,7 @@ pub(crate) fn search_for(needle: &'static str) -> Search {
 struct Needle(&'static str, Vec<Requirement>);
 
 impl LinePattern for Needle {
-    fn compile(&self) -> Result<Arc<dyn LineMatcher>> {
+    fn compile(&self) -> toolrest_core::Result<Arc<dyn LineMatcher>> {
         Ok(Arc::new(self.clone()))
     }
 }
@@ -181,7 +180,7 @@ impl LineMatcher for Needle {
         text: &[u8],
         _: &Interrupt,
         found: &mut dyn FnMut(Range<usize>) -> ControlFlow<()>,
-    ) -> Result<()> {
+    ) -> toolrest_core::Result<()> {
         if String::from_utf8_lossy(text).contains(self.0) {
             let _ = found(0..text.len());
         }

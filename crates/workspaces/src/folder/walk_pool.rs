@@ -52,7 +52,7 @@ impl WalkPool {
 
     /// Waits to look through a folder in another way. The deadline of the call ends the wait.
     pub(crate) async fn turn(&self, access: Access) -> Result<Turn> {
-        self.turns.wait(access, Instant::now() + LONGEST_CALL).await
+        Ok(self.turns.wait(access, Instant::now() + LONGEST_CALL).await?)
     }
 
     /// Waits for a place among the folders that are changed at once.
@@ -77,6 +77,6 @@ impl WalkPool {
             let _turn = turn;
             work(&interrupt, threads)
         });
-        until(deadline, begun, async { work.await.map_err(ToolError::internal)? }).await
+        Ok(until(deadline, begun, async { work.await.map_err(ToolError::internal)? }).await?)
     }
 }

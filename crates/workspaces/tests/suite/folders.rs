@@ -345,7 +345,7 @@ async fn the_oldest_history_goes_first_and_what_files_hold_stays(room: Room) {
                 assert_eq!((seq > usize::try_from(dropped).unwrap(), content), (true, Some(Content::Text(text(seq)))));
             }
             Err(error) => {
-                assert_eq!((seq <= usize::try_from(dropped).unwrap(), error.kind), (true, ErrorKind::NotFound));
+                assert_eq!((seq <= usize::try_from(dropped).unwrap(), error.kind()), (true, ErrorKind::NotFound));
             }
         }
     }

@@ -1,0 +1,131 @@
+//! The error of this crate, and its translation into the error that callers of tools receive.
+
+use std::{error::Error, sync::Arc};
+use toolrest_core::{ContentHash, ErrorKind, Role, ToolError, WsPath};
+
+/// The result of an operation of the store.
+pub type Result<T, E = StoreError> = std::result::Result<T, E>;
+
+/// Why the store could not do what it was asked to.
+///
+/// There is a variant for each failure that the store or its callers handle. All others are [`StoreError::Refused`] or
+/// [`StoreError::Internal`]. Errors are cloned, because all writes of one SQLite transaction fail together.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// Another transaction changed the same rows first. The change can be retried.
+    #[error("Another change came between; try again")]
+    LostRace,
+    /// A content that was listed at the start of a search was purged before the search read it. The search can be
+    /// repeated.
+    #[error("The content of {0} is missing; try again")]
+    ContentVanished(WsPath),
+    /// No file or folder has this path.
+    #[error("File not found: {0}")]
+    FileNotFound(WsPath),
+    /// A folder that the change needs does not exist.
+    #[error("Folder not found: {0}; create it first")]
+    FolderNotFound(WsPath),
+    /// Nothing of this type has this id.
+    #[error("{what} not found: {id}")]
+    NotFound { what: &'static str, id: String },
+    /// The file has another content than the change expects. `path` is the file's id if it has no path any more.
+    #[error("{path} has changed since it was read")]
+    Stale { path: String, current: Option<ContentHash> },
+    /// A file or folder has this path already.
+    #[error("A file or folder already exists at {0}")]
+    AlreadyExists(WsPath),
+    /// Another account has this address.
+    #[error("Email '{0}' already exists")]
+    EmailTaken(String),
+    /// The caller is not a member of the workspace.
+    #[error("Access forbidden: User is not a member of this workspace")]
+    NotAMember,
+    /// The caller is a member, but the operation needs a higher role.
+    #[error("Access forbidden: this needs the role {needed}, yours is {actual}")]
+    RoleTooLow { needed: Role, actual: Role },
+    /// A limit of the account or the workspace would be exceeded.
+    #[error("{message}")]
+    QuotaExceeded { limit: u64, used: u64, setting: &'static str, message: String },
+    /// The disk, or the server's quota on it, is full.
+    #[error("{0}")]
+    StorageFull(&'static str),
+    /// The disk failed to write, or is read-only.
+    #[error("{0}")]
+    WriteFailed(&'static str),
+    /// The database cannot be used at the moment.
+    #[error("{0}")]
+    Unavailable(String),
+    /// The operation took too long, or waited too long to start.
+    #[error("{0}")]
+    Timeout(String),
+    /// The request is not allowed in the current state, for example by the plan of a changeset. The answer for the
+    /// caller is complete.
+    #[error(transparent)]
+    Refused(Box<ToolError>),
+    /// A bug, or data that cannot be understood. The cause is for the log; callers of tools do not see it.
+    #[error("internal error: {0}")]
+    Internal(#[source] Arc<dyn Error + Send + Sync>),
+}
+
+impl StoreError {
+    /// Wraps the cause of an internal error.
+    pub fn internal(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::Internal(Arc::from(cause.into()))
+    }
+
+    pub(crate) fn refused(kind: ErrorKind, message: impl Into<String>) -> Self {
+        ToolError::new(kind, message).into()
+    }
+
+    pub(crate) fn not_found(what: &'static str, id: impl ToString) -> Self {
+        Self::NotFound { what, id: id.to_string() }
+    }
+
+    pub(crate) fn stale(path: impl ToString, current: Option<ContentHash>) -> Self {
+        Self::Stale { path: path.to_string(), current }
+    }
+
+    /// Returns the kind that callers of tools see.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::LostRace | Self::ContentVanished(_) => ErrorKind::Conflict,
+            Self::FileNotFound(_) | Self::FolderNotFound(_) | Self::NotFound { .. } => ErrorKind::NotFound,
+            Self::Stale { .. } => ErrorKind::Stale,
+            Self::AlreadyExists(_) | Self::EmailTaken(_) => ErrorKind::AlreadyExists,
+            Self::NotAMember | Self::RoleTooLow { .. } => ErrorKind::Forbidden,
+            Self::QuotaExceeded { .. } => ErrorKind::QuotaExceeded,
+            Self::StorageFull(_) => ErrorKind::StorageFull,
+            Self::WriteFailed(_) => ErrorKind::WriteFailed,
+            Self::Unavailable(_) => ErrorKind::Unavailable,
+            Self::Timeout(_) => ErrorKind::Timeout,
+            Self::Refused(error) => error.kind,
+            Self::Internal(_) => ErrorKind::Internal,
+        }
+    }
+}
+
+impl From<ToolError> for StoreError {
+    fn from(error: ToolError) -> Self {
+        Self::Refused(Box::new(error))
+    }
+}
+
+impl From<StoreError> for ToolError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Refused(error) => *error,
+            StoreError::Internal(cause) => Self::internal(cause),
+            StoreError::FileNotFound(path) => Self::file_not_found(&path),
+            StoreError::FolderNotFound(path) => Self::folder_not_found(&path),
+            StoreError::Stale { path, current } => Self::stale(path, current),
+            StoreError::QuotaExceeded { limit, used, setting, message } => Self::quota(limit, used, setting, message),
+            StoreError::LostRace => Self::new(error.kind(), error.to_string()).detail("lost_race", true),
+            other => Self::new(other.kind(), other.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "error_tests.rs"]
+mod tests;
