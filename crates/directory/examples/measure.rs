@@ -4,9 +4,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a benchmark that cannot run has nothing to say")]
 
-#[path = "../tests/suite/scene.rs"]
+#[path = "../tests/suite/fixture.rs"]
 #[allow(dead_code, reason = "the tests use more of it")]
-mod scene;
+mod fixture;
 
 use std::{
     fs::{self, File},
@@ -18,7 +18,7 @@ use std::{
 use tempfile::TempDir;
 use toolrest_directory::{Expect, Hash, ListOptions};
 
-use scene::{Scene, write};
+use fixture::{Fixture, write};
 
 fn main() {
     commit_one_file_durably_and_by_hand();
@@ -36,7 +36,7 @@ fn time(work: impl FnOnce()) -> Duration {
     start.elapsed()
 }
 
-/// Writes, makes durable, renames and makes that durable, as one would without any care for a crash or for others.
+/// Writes, syncs and renames a file without protection against crashes or concurrent changes.
 fn by_hand(folder: &Path, bytes: &[u8]) {
     let mut file = File::create_new(folder.join("temporary")).unwrap();
     file.write_all(bytes).unwrap();
@@ -47,16 +47,16 @@ fn by_hand(folder: &Path, bytes: &[u8]) {
 
 fn commit_one_file_durably_and_by_hand() {
     const ROUNDS: usize = 400;
-    let scene = Scene::on(TempDir::new().unwrap());
+    let fixture = Fixture::on(TempDir::new().unwrap());
     let mut text = "x".repeat(10_000);
-    scene.put("file", &text);
+    fixture.put("file", &text);
     let (mut ours, mut hands, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..ROUNDS {
         let new = format!("{round} {}", "x".repeat(10_000));
-        // One after the other, so that both meet the same neighbours.
-        let hand = time(|| by_hand(&scene.path(""), new.as_bytes()));
+        // Alternating, so that both run under the same load.
+        let hand = time(|| by_hand(&fixture.path(""), new.as_bytes()));
         let change = [write("file", &new, Expect::Hash(Hash::of(text.as_bytes())))];
-        let our = time(|| drop(scene.commit(&change).unwrap()));
+        let our = time(|| drop(fixture.commit(&change).unwrap()));
         ratios.push(our.as_secs_f64() / hand.as_secs_f64());
         ours.push(our);
         hands.push(hand);
@@ -67,19 +67,20 @@ fn commit_one_file_durably_and_by_hand() {
 }
 
 fn read_list_and_commit_in_memory() {
-    let scene = Scene::new();
-    scene.put("file", &"x".repeat(10_000));
-    let read = median((0..1000).map(|_| time(|| drop(scene.root.read(Path::new("file"), 1 << 20).unwrap()))).collect());
+    let fixture = Fixture::new();
+    fixture.put("file", &"x".repeat(10_000));
+    let read =
+        median((0..1000).map(|_| time(|| drop(fixture.root.read(Path::new("file"), 1 << 20).unwrap()))).collect());
     println!("read of 10 KB: {read:?}");
-    let commit = |n: usize| time(|| drop(scene.commit(&[write("file", &n.to_string(), Expect::Anything)]).unwrap()));
+    let commit = |n: usize| time(|| drop(fixture.commit(&[write("file", &n.to_string(), Expect::Anything)]).unwrap()));
     println!("commit without the disk: {:?}", median((0..1000).map(commit).collect()));
     for folder in 0..100 {
-        fs::create_dir(scene.path(format!("{folder}"))).unwrap();
+        fs::create_dir(fixture.path(format!("{folder}"))).unwrap();
         for file in 0..1000 {
-            fs::write(scene.path(format!("{folder}/{file}")), "").unwrap();
+            fs::write(fixture.path(format!("{folder}/{file}")), "").unwrap();
         }
     }
     let options = ListOptions { depth: usize::MAX, limit: usize::MAX };
-    let list = median((0..5).map(|_| time(|| drop(scene.root.list(Path::new(""), options).unwrap()))).collect());
+    let list = median((0..5).map(|_| time(|| drop(fixture.root.list(Path::new(""), options).unwrap()))).collect());
     println!("list of 100,000 files: {list:?}");
 }

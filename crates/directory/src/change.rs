@@ -1,40 +1,41 @@
-//! What a commit can be asked to do, and what it says it did.
+//! The changes of a commit, and their results.
 
 use std::path::PathBuf;
 
 use crate::{Hash, Metadata};
 
-/// One change of a commit. The changes of a commit take effect in their order, and all at once.
+/// One change of a commit. Changes are applied in their order, and become visible together.
 #[derive(Debug, Clone)]
 pub enum Change {
-    /// Writes a whole file. A symbolic link is written through to the file it names.
+    /// Writes a whole file. If the path is a symbolic link, the file it points to is written.
     Write {
         path: PathBuf,
         bytes: Vec<u8>,
         expect: Expect,
-        /// The permission bits. Without them a file keeps its own, and a new one gets 0666 less the umask.
+        /// The permission bits. If not given, an existing file keeps its own, and a new one gets 0666 minus the umask.
         mode: Option<u32>,
         parents: Parents,
     },
-    /// Removes a file. A symbolic link itself is removed, not what it names.
+    /// Removes a file. A symbolic link is removed itself, not its target.
     Remove { path: PathBuf, expect: Expect },
-    /// Removes a folder. Files that earlier changes of the same commit remove do not count as its contents.
+    /// Removes a folder. Files removed by earlier changes of the same commit do not count as contents.
     RemoveFolder { path: PathBuf, contents: Contents },
-    /// Removes whatever is at a path, with all that is below it, also a whole repository. What may not be deleted stays
-    /// under a temporary name.
+    /// Removes whatever is at a path with everything below it, including a whole repository. Files that cannot be
+    /// deleted stay under a temporary name.
     Clear { path: PathBuf },
-    /// Gives a file, link or folder another path.
+    /// Moves a file, link or folder to another path.
     Move { from: PathBuf, to: PathBuf, replace: Replace, parents: Parents },
-    /// Makes a folder that must not exist yet.
+    /// Creates a folder that must not exist yet.
     MakeFolder {
         path: PathBuf,
-        /// The permission bits, to which those of the owner are added. Without them it gets 0777 less the umask.
+        /// The permission bits; those of the owner are always added. If not given, the folder gets 0777 minus the
+        /// umask.
         mode: Option<u32>,
         parents: Parents,
     },
 }
 
-/// What must stand at a path for a change to take effect.
+/// What must be at a path for a change to be applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expect {
     Absent,
@@ -42,95 +43,96 @@ pub enum Expect {
     Anything,
 }
 
-/// What happens where a parent folder is missing.
+/// What to do if a parent folder is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parents {
     Required,
     Make,
 }
 
-/// Whether a move may take the place of a file.
+/// Whether a move may replace a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Replace {
     Refuse,
     File,
 }
 
-/// What a folder that is removed may hold.
+/// What a folder may contain when it is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Contents {
     Nothing,
     Anything,
 }
 
-/// How a commit is made, and what the caller gets back if it is interrupted and recovered.
+/// Options of a commit, and data that is returned if the commit is recovered after a crash.
 #[derive(Debug, Clone, Default)]
 pub struct CommitOptions {
-    /// The caller's name for the commit.
+    /// The caller's id of the commit.
     pub id: Vec<u8>,
-    /// Whatever the caller needs to record the commit elsewhere.
+    /// Data that the caller needs to record the commit elsewhere.
     pub payload: Vec<u8>,
     pub hard_links: HardLinks,
     pub symbolic_links: SymbolicLinks,
     pub repositories: Repositories,
 }
 
-/// Whether the paths of a commit may lead through symbolic links.
+/// Whether paths of a commit may lead through symbolic links.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum SymbolicLinks {
     #[default]
     Follow,
-    /// A path that leads through a link, or that is written and is one, fails with [`ErrorKind::Changed`]: the caller has
-    /// found no link there, so that somebody has made it since.
+    /// A path that leads through a link, or a link that is written, fails with [`ErrorKind::Changed`]. The caller saw
+    /// no link there, so somebody created it since.
     ///
     /// [`ErrorKind::Changed`]: crate::ErrorKind::Changed
     Refuse,
 }
 
-/// Whether a commit may change git's repositories: `.git`, whatever stands there, and all that is below it. A whole
-/// repository is removed by [`Change::Clear`] in any case.
+/// Whether a commit may change git repositories: `.git` and everything below it. [`Change::Clear`] may remove a whole
+/// repository in any case.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Repositories {
-    /// Git on the host runs what stands in there.
+    /// The default, because git on the host executes files of a repository.
     #[default]
     ReadOnly,
     Writable,
 }
 
-/// What becomes of the other names of a file that is written.
+/// What happens to the other hard links of a written file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum HardLinks {
-    /// The file is rewritten in place, so that all its names show the change. Two names of one file that get different
-    /// contents become two files.
+    /// The file is rewritten in place, so that all hard links show the change. If one commit writes different contents
+    /// to two links of one file, they become two files.
     #[default]
     Keep,
-    /// A new file takes the place of this name alone.
+    /// Only this path gets the new file.
     Break,
 }
 
-/// A commit that took effect and is durable.
+/// The result of a commit. It is applied and durable.
 #[derive(Debug, Clone)]
 pub struct Applied {
-    /// One for each change, in their order.
+    /// One result per change, in their order.
     pub changes: Vec<AppliedChange>,
 }
 
-/// What became of one change.
+/// The result of one change.
 #[derive(Debug, Clone)]
 pub struct AppliedChange {
-    /// The real path beneath the root, with symbolic links followed as far as the change does. A move gives the new one.
+    /// The real path beneath the root, with symbolic links resolved as far as the change follows them. For a move, the
+    /// new path.
     pub path: PathBuf,
     pub effect: Effect,
-    /// What is known of a written file afterwards.
+    /// The metadata of a written file.
     pub metadata: Option<Metadata>,
 }
 
-/// How a change took effect.
+/// How a change was applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
     Created,
     Replaced,
-    /// The bytes were changed in place: the file has several names, which all still lead to it, or it may not be replaced.
+    /// The bytes were changed in place, because the file has several hard links or may not be replaced.
     RewrittenInPlace,
     Removed,
     Moved,

@@ -29,9 +29,9 @@ use rustix::{
 
 use crate::{
     Content, ErrorKind, Hash, Kind, Metadata, Result, Root,
-    error::{At, found},
+    error::{At, if_exists},
     read::hash_of,
-    root::Place,
+    root::EntryRef,
     sys,
 };
 
@@ -72,9 +72,9 @@ impl CheckoutDir {
 
     /// Describes what stands at a path, a symbolic link itself included.
     pub fn stat(&self, path: &Path) -> Result<Option<Metadata>> {
-        match self.place(path) {
+        match self.entry_ref(path) {
             Ok(place) => place.stat().at(path),
-            Err(errno) => found(Err(errno)).at(path),
+            Err(errno) => if_exists(Err(errno)).at(path),
         }
     }
 
@@ -101,7 +101,7 @@ impl CheckoutDir {
     }
 
     fn open_file(&self, path: &Path) -> Result<(OwnedFd, Metadata)> {
-        let place = self.place(path).at(path)?;
+        let place = self.entry_ref(path).at(path)?;
         let file = match place.open(OFlags::RDONLY) {
             Err(Errno::ACCESS) => {
                 let (name, flags) = (Path::new(&place.name), OFlags::PATH | OFlags::NOFOLLOW);
@@ -145,7 +145,7 @@ impl CheckoutDir {
         self.write_at(&place, bytes, mode).at(path)
     }
 
-    fn write_at(&self, place: &Place, bytes: &[u8], mode: u32) -> rustix::io::Result<Metadata> {
+    fn write_at(&self, place: &EntryRef, bytes: &[u8], mode: u32) -> rustix::io::Result<Metadata> {
         let (file, is_aside) = match sys::create(&place.folder, &place.name, Mode::from_raw_mode(mode)) {
             Err(Errno::EXIST) => {
                 let name = self.new_name();
@@ -173,7 +173,7 @@ impl CheckoutDir {
 
     /// Removes whatever stands at a path, with all that is below it.
     pub fn clear(&self, path: &Path) -> Result<()> {
-        match found(self.place(path)).at(path)? {
+        match if_exists(self.entry_ref(path)).at(path)? {
             None => Ok(()),
             Some(place) => self.clear_place(&place).at(path),
         }
@@ -181,7 +181,7 @@ impl CheckoutDir {
 
     /// Removes a folder if it is empty. Tells whether nothing is there any more.
     pub fn remove_empty_folder(&self, path: &Path) -> Result<bool> {
-        let Some(place) = found(self.place(path)).at(path)? else { return Ok(true) };
+        let Some(place) = if_exists(self.entry_ref(path)).at(path)? else { return Ok(true) };
         match sys::remove_folder(&place.folder, &place.name) {
             Ok(()) | Err(Errno::NOENT) => Ok(true),
             Err(Errno::NOTEMPTY | Errno::EXIST | Errno::NOTDIR) => Ok(false),
@@ -189,7 +189,7 @@ impl CheckoutDir {
         }
     }
 
-    fn clear_place(&self, place: &Place) -> rustix::io::Result<()> {
+    fn clear_place(&self, place: &EntryRef) -> rustix::io::Result<()> {
         match sys::unlink(&place.folder, &place.name) {
             Ok(()) | Err(Errno::NOENT) => return Ok(()),
             Err(Errno::ISDIR | Errno::PERM) => {}
@@ -206,23 +206,23 @@ impl CheckoutDir {
     }
 
     /// Opens the folder that a path lies in, also one that was closed to its owner.
-    fn place(&self, path: &Path) -> rustix::io::Result<Place> {
-        match self.top.place(path) {
+    fn entry_ref(&self, path: &Path) -> rustix::io::Result<EntryRef> {
+        match self.top.entry_ref(path) {
             Err(Errno::ACCESS) => {
                 self.allow_owner(path.parent().unwrap_or(Path::new("")))?;
-                self.top.place(path)
+                self.top.entry_ref(path)
             }
             other => other,
         }
     }
 
     /// Opens the folder that a path lies in, and makes it where it is missing or something else.
-    fn room_for(&self, path: &Path) -> Result<Place> {
-        match self.place(path) {
+    fn room_for(&self, path: &Path) -> Result<EntryRef> {
+        match self.entry_ref(path) {
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {
                 let above = path.parent().filter(|above| !above.as_os_str().is_empty());
                 self.make_folder(above.ok_or_else(|| ErrorKind::NotFound.at(path))?)?;
-                self.place(path).at(path)
+                self.entry_ref(path).at(path)
             }
             other => other.at(path),
         }

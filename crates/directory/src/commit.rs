@@ -1,10 +1,10 @@
-//! Commits: many changes, all or none of them.
+//! Commits: several changes that are applied together or not at all.
 //!
-//! A commit holds the root's lock, so that commits of all processes take turns. It plans its steps and checks what is
-//! expected, writes the steps to the journal, stages new contents in temporary files, takes the steps, makes the
-//! folders durable, marks the journal as committed and removes what was set aside. Until the mark is durable any
-//! failure or crash rolls all steps back; from then on it can only be finished. A commit that writes one file and does
-//! nothing else counts as soon as the file has its name.
+//! A commit holds the root's lock, so that commits of all processes are serialised. It plans its steps and checks the
+//! expectations, writes the steps to the journal, stages new contents in temporary files, applies the steps, makes the
+//! folders durable, marks the journal as committed and removes the temporary files. Until the mark is durable, any
+//! failure or crash rolls all steps back; after that, the commit can only be completed. A commit that writes a single
+//! file is complete as soon as the file has its name.
 
 use std::{
     os::fd::OwnedFd,
@@ -15,19 +15,19 @@ use rustix::fs::OFlags;
 
 use crate::{
     Applied, Change, CommitOptions, Error, ErrorKind, Result, Root,
-    error::{At, why_not_locked},
+    error::{At, lock_error},
     sys,
 };
 
 mod apply;
+pub(crate) mod completion;
 mod journal;
 mod locate;
 mod paths;
 mod plan;
-pub(crate) mod settle;
 mod stage;
 mod step;
-mod sweep;
+mod temporaries;
 
 use journal::{Intent, Journal, State};
 use plan::Plan;
@@ -37,22 +37,22 @@ use step::Step;
 #[path = "commit/commit_tests.rs"]
 mod commit_tests;
 
-/// A commit that a crash had interrupted, and what became of it.
+/// A commit that was interrupted by a crash, and its outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recovered {
     pub id: Vec<u8>,
     pub payload: Vec<u8>,
     pub outcome: Outcome,
-    /// Paths that somebody else had changed in the meantime and that were left as they are.
+    /// Paths that somebody else changed meanwhile. They were left unchanged.
     pub kept: Vec<PathBuf>,
 }
 
-/// What became of an interrupted commit.
+/// The outcome of an interrupted commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// All its changes are in effect.
+    /// All changes are applied.
     Finished,
-    /// None of its changes is in effect.
+    /// No change is applied.
     RolledBack,
 }
 
@@ -60,24 +60,23 @@ pub enum Outcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Record {
     Kept,
-    /// The commit stays unfinished: [`Root::recover`] hands it back.
+    /// The commit stays unfinished, and [`Root::recover`] returns it.
     Failed,
 }
 
 impl Root {
     /// Applies all changes or none.
     ///
-    /// When it returns, the changes are durable. `journal_dir` is a folder that all processes share that change this
-    /// root; it lies outside of the root. After [`ErrorKind::Unfinished`] the caller calls [`Root::recover`] and may
-    /// try again.
+    /// The changes are durable when it returns. `journal_dir` is a folder outside of the root, shared by all processes
+    /// that change this root. After [`ErrorKind::Unfinished`] the caller must call [`Root::recover`], and may retry.
     pub fn commit(&self, changes: &[Change], journal_dir: &Path, options: &CommitOptions) -> Result<Applied> {
         self.commit_and_record(changes, journal_dir, options, |_| Record::Kept)
     }
 
-    /// Applies all changes or none, and lets the caller record that elsewhere before anybody else's commit.
+    /// Applies all changes or none, and lets the caller record them elsewhere before the next commit.
     ///
-    /// `record` is called when the changes are in effect and durable. Until it says that the record is kept,
-    /// [`Root::recover`] tells of the commit as finished, so that no crash can come between the two.
+    /// `record` is called when the changes are applied and durable. Until it returns [`Record::Kept`],
+    /// [`Root::recover`] returns the commit as finished, so that a crash in between loses no record.
     pub fn commit_and_record(
         &self,
         changes: &[Change],
@@ -85,64 +84,64 @@ impl Root {
         options: &CommitOptions,
         record: impl FnOnce(&Applied) -> Record,
     ) -> Result<Applied> {
-        let mut turn = self.turn(journal_dir)?;
-        if turn.is_unfinished()? {
-            return Err(turn.journal.unfinished());
+        let mut lock = self.lock(journal_dir)?;
+        if lock.is_unfinished()? {
+            return Err(lock.journal.unfinished());
         }
-        turn.commit(changes, options, record)
+        lock.commit(changes, options, record)
     }
 
-    /// Settles the commit that a crash interrupted, if there is one: it is finished if it had passed the point from
-    /// which it counts, else rolled back. No temporary file is left.
+    /// Recovers the commit that a crash interrupted, if there is one. It is completed if its mark is durable, otherwise
+    /// rolled back. No temporary files are left.
     ///
-    /// It may be called at any time and any number of times. The commit may be one that was acknowledged, where the
-    /// crash came right after; what the caller has recorded of it stands.
+    /// It may be called at any time. It may return a commit that was already acknowledged and recorded, if the crash
+    /// came right after that.
     pub fn recover(&self, journal_dir: &Path) -> Result<Option<Recovered>> {
-        self.turn(journal_dir)?.recover(|_| Record::Kept)
+        self.lock(journal_dir)?.recover(|_| Record::Kept)
     }
 
-    /// Waits until nobody else changes the root, and keeps it so until the turn is dropped.
-    pub fn turn(&self, journal_dir: &Path) -> Result<Turn<'_>> {
+    /// Waits for the lock of the root. It is held until the returned value is dropped.
+    pub fn lock(&self, journal_dir: &Path) -> Result<FolderLock<'_>> {
         let folder = self.open_real_folder(Path::new(""), OFlags::RDONLY).at(self.real_path())?;
-        // First the lock that only servers take: they wait for each other there, each for its turn.
+        // The journal's lock comes first: only servers take it, so they wait for each other there.
         let journal = Journal::open(self, journal_dir)?;
-        sys::lock_in_time(&folder).map_err(|errno| why_not_locked(errno).at(self.real_path()))?;
-        Ok(Turn { root: self, journal, leftovers: Leftovers::None, _folder: folder })
+        sys::lock_with_timeout(&folder).map_err(|errno| lock_error(errno).at(self.real_path()))?;
+        Ok(FolderLock { root: self, journal, leftovers: Leftovers::None, _folder: folder })
     }
 
-    /// Removes temporary files that a commit has forgotten because the machine went down since.
-    fn sweep_after_a_boot(&self, intent: &Intent) -> Result<()> {
-        if intent.boot == sys::boot().at(self.real_path())? { Ok(()) } else { sweep::sweep(self) }
+    /// Removes temporary files that the journal does not know of, because the machine was restarted.
+    fn remove_temporaries_after_reboot(&self, intent: &Intent) -> Result<()> {
+        if intent.boot == sys::boot_id().at(self.real_path())? { Ok(()) } else { temporaries::remove_temporaries(self) }
     }
 }
 
-/// Whether temporary files may be left of what was done.
+/// Whether temporary files may be left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Leftovers {
     None,
     Possible,
 }
 
-/// The right to change a root, which only one has at a time, over all processes.
-pub struct Turn<'a> {
+/// The exclusive right to change a root, over all processes.
+pub struct FolderLock<'a> {
     root: &'a Root,
     journal: Journal,
-    /// Of what was done past commits: the journal tells only of the last of it.
+    /// Of work without a commit. The journal describes only the last one.
     leftovers: Leftovers,
-    /// Locked, for those who keep their journals elsewhere.
+    /// The locked root folder, for servers that keep their journals elsewhere.
     _folder: OwnedFd,
 }
 
-impl<'a> Turn<'a> {
+impl<'a> FolderLock<'a> {
     pub(crate) fn root(&self) -> &'a Root {
         self.root
     }
 
-    /// Works on the root past commits. If the process dies meanwhile, or the work fails or says that it could not clean up,
-    /// the next recovery removes the temporary files that are left of it.
-    pub(crate) fn past_commits<T>(&mut self, work: impl FnOnce(&'a Root) -> Result<(T, Leftovers)>) -> Result<T> {
-        let boot = sys::boot().at(self.root.real_path())?.to_vec();
-        self.journal.write_intent(&Intent::past_commits(boot))?;
+    /// Changes the root without a commit. If the process dies, or the work fails or reports leftovers, the next
+    /// recovery removes the temporary files.
+    pub(crate) fn run_without_commit<T>(&mut self, work: impl FnOnce(&'a Root) -> Result<(T, Leftovers)>) -> Result<T> {
+        let boot = sys::boot_id().at(self.root.real_path())?.to_vec();
+        self.journal.write_intent(&Intent::run_without_commit(boot))?;
         let before = std::mem::replace(&mut self.leftovers, Leftovers::Possible);
         let (done, leftovers) = work(self.root)?;
         if (before, leftovers) == (Leftovers::None, Leftovers::None) {
@@ -152,12 +151,12 @@ impl<'a> Turn<'a> {
         Ok(done)
     }
 
-    /// Whether a commit was interrupted, so that [`Turn::recover`] must come before the next.
+    /// Whether a commit was interrupted, so that [`FolderLock::recover`] must be called first.
     pub fn is_unfinished(&mut self) -> Result<bool> {
         Ok(matches!(self.journal.read()?, State::Pending { .. }))
     }
 
-    /// Applies all changes or none, as [`Root::commit_and_record`] does. The last commit must be finished.
+    /// Applies all changes or none, like [`Root::commit_and_record`]. The last commit must be finished.
     pub fn commit(
         &mut self,
         changes: &[Change],
@@ -167,27 +166,33 @@ impl<'a> Turn<'a> {
         let (root, journal) = (self.root, &mut self.journal);
         let mut plan = Plan::new(root, changes, options)?;
         let steps: Vec<Step> = plan.tasks.iter().map(|task| task.step.clone()).collect();
-        let boot = sys::boot().at(root.real_path())?.to_vec();
+        let boot = sys::boot_id().at(root.real_path())?.to_vec();
         let intent = Intent { id: options.id.clone(), payload: options.payload.clone(), steps, boot };
 
         let done = journal
             .begin(&intent)
             .and_then(|()| stage::stage(root, &plan))
             .and_then(|()| apply::apply(root, &plan))
-            .and_then(|()| settle::sync_folders(root, &intent.steps))
+            .and_then(|()| completion::sync_folders(root, &intent.steps))
             .and_then(|()| journal.mark_committed(&intent));
         if let Err(error) = done {
-            // The mark may have reached the disk although writing it failed: it goes before anything is undone.
+            // The mark may be on disk although writing it failed, so it is cleared before the rollback.
             let rolled_back = journal
                 .clear_committed()
-                .and_then(|()| if met_others(&error) { sweep::followed(root, &intent.steps) } else { Ok(intent.steps) })
-                .and_then(|steps| settle::roll_back(root, &steps))
-                .and_then(|_| journal.mark_settled());
+                .and_then(|()| {
+                    if may_be_moved(&error) {
+                        temporaries::follow_moved_folders(root, &intent.steps)
+                    } else {
+                        Ok(intent.steps)
+                    }
+                })
+                .and_then(|steps| completion::roll_back(root, &steps))
+                .and_then(|_| journal.mark_closed());
             return Err(if rolled_back.is_ok() { error } else { ErrorKind::Unfinished.at(error.path) });
         }
 
-        // The commit stands. What cannot be cleaned up now is left to the next recovery.
-        let cleaned_up = settle::finish_at_once(root, &intent.steps);
+        // The commit is complete. What cannot be cleaned up now is left to the next recovery.
+        let cleaned_up = completion::finish_now(root, &intent.steps);
         plan.describe_written(root);
         let applied = Applied { changes: plan.effects };
         match record(&applied) {
@@ -195,46 +200,46 @@ impl<'a> Turn<'a> {
                 let _ = journal.mark_finished();
             }
             Record::Kept => {}
-            // It is all that tells of the commit now.
+            // The journal is now the only record of the commit.
             Record::Failed => journal.sync()?,
         }
         Ok(applied)
     }
 
-    /// Settles the commit that was interrupted, if there is one, as [`Root::recover`] does. If it is finished, `record`
-    /// is told of it, and as long as that fails, it stays unfinished.
+    /// Recovers the interrupted commit, if there is one, like [`Root::recover`]. A completed commit is passed to
+    /// `record`, and stays unfinished until that succeeds.
     pub fn recover(&mut self, record: impl FnOnce(&Recovered) -> Record) -> Result<Option<Recovered>> {
         let root = self.root;
         let (mut intent, outcome) = match self.journal.read()? {
             State::Empty => return Ok(None),
-            State::Lost => return sweep::sweep(root).map(|()| None),
-            State::Settled { intent } => return root.sweep_after_a_boot(&intent).map(|()| None),
+            State::Lost => return temporaries::remove_temporaries(root).map(|()| None),
+            State::Closed { intent } => return root.remove_temporaries_after_reboot(&intent).map(|()| None),
             State::Pending { intent, outcome } => (intent, outcome),
         };
-        if intent.is_past_commits() {
-            sweep::sweep(root)?;
+        if intent.is_without_commit() {
+            temporaries::remove_temporaries(root)?;
             self.leftovers = Leftovers::None;
-            return self.journal.mark_settled().map(|()| None);
+            return self.journal.mark_closed().map(|()| None);
         }
-        intent.steps = sweep::followed(root, &intent.steps)?;
-        let taken_effect = intent.single_write().map_or(Ok(false), |step| settle::has_taken_effect(root, step))?;
+        intent.steps = temporaries::follow_moved_folders(root, &intent.steps)?;
+        let taken_effect = intent.single_write().map_or(Ok(false), |step| completion::has_taken_effect(root, step))?;
         let (outcome, kept) = if outcome == Outcome::Finished || taken_effect {
-            settle::finish(root, &intent.steps)?;
-            settle::sync_folders(root, &intent.steps)?;
+            completion::finish(root, &intent.steps)?;
+            completion::sync_folders(root, &intent.steps)?;
             (Outcome::Finished, Vec::new())
         } else {
-            (Outcome::RolledBack, settle::roll_back(root, &intent.steps)?)
+            (Outcome::RolledBack, completion::roll_back(root, &intent.steps)?)
         };
-        root.sweep_after_a_boot(&intent)?;
+        root.remove_temporaries_after_reboot(&intent)?;
         let recovered = Recovered { id: intent.id, payload: intent.payload, outcome, kept };
         if outcome == Outcome::RolledBack || record(&recovered) == Record::Kept {
-            self.journal.mark_settled()?;
+            self.journal.mark_closed()?;
         }
         Ok(Some(recovered))
     }
 }
 
-/// Whether a failure can come from others who moved a folder, so that what was staged in it has to be looked for.
-fn met_others(error: &Error) -> bool {
+/// Whether an error may come from a folder that somebody moved, so that its staged files must be searched for.
+fn may_be_moved(error: &Error) -> bool {
     matches!(error.kind, ErrorKind::NotFound | ErrorKind::NotAFolder | ErrorKind::Loop | ErrorKind::Changed { .. })
 }

@@ -1,4 +1,4 @@
-//! What can go wrong, always with the path it went wrong at.
+//! Errors, each with the path it is about.
 
 use std::{
     io,
@@ -9,20 +9,20 @@ use rustix::io::Errno;
 
 use crate::Hash;
 
-/// The result of every call of this crate.
+/// The result type of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// A failure at one path.
+/// An error at one path.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {kind}", path.display())]
 pub struct Error {
-    /// The path as the caller gave it, or the real path beneath the root where that is better known.
+    /// The path as the caller gave it, or the real path beneath the root if that is known better.
     pub path: PathBuf,
     #[source]
     pub kind: ErrorKind,
 }
 
-/// What went wrong.
+/// The kind of an error.
 #[derive(Debug, thiserror::Error)]
 pub enum ErrorKind {
     #[error("the path leads out of the root")]
@@ -33,9 +33,9 @@ pub enum ErrorKind {
     IsFolder,
     #[error("this, or something the path leads through, is not a folder")]
     NotAFolder,
-    #[error("something is there already")]
+    #[error("something already exists there")]
     Exists,
-    /// The content is not the expected one. `actual` is absent where there is no content to hash.
+    /// The content is not the expected one. `actual` is `None` if there is no content to hash.
     #[error("the content is not the expected one")]
     Changed { actual: Option<Hash> },
     #[error("the folder is not empty")]
@@ -52,16 +52,16 @@ pub enum ErrorKind {
     Loop,
     #[error("the path is not valid: {0}")]
     Invalid(&'static str),
-    /// Two changes of one commit touch each other in a way that has no clear order.
-    #[error("another change of the same commit gets in the way")]
+    /// Two changes of one commit conflict with each other.
+    #[error("another change of the same commit conflicts with it")]
     Overlap,
-    /// The change leads into a repository of git, which is read-only.
+    /// The path leads into a git repository, which is read-only.
     #[error("git's own files are read-only here")]
     Repository,
-    /// An earlier commit was interrupted, or this one could not be rolled back: `recover` must be called.
+    /// An earlier commit was interrupted, or this one could not be rolled back. The caller must call `recover`.
     #[error("a commit was interrupted and must be recovered first")]
     Unfinished,
-    /// Another process holds the lock that a change of the root takes.
+    /// Another process holds the lock of the root.
     #[error("another process has locked the folder")]
     Locked,
     #[error("not supported here: {0}")]
@@ -71,7 +71,7 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    /// Puts the kind at a path.
+    /// Returns an error of this kind at a path.
     pub(crate) fn at(self, path: impl AsRef<Path>) -> Error {
         Error { path: path.as_ref().to_owned(), kind: self }
     }
@@ -96,8 +96,8 @@ impl From<Errno> for ErrorKind {
     }
 }
 
-/// Why a lock was not got: `EAGAIN` stands for another holder.
-pub(crate) fn why_not_locked(errno: Errno) -> ErrorKind {
+/// Maps the error of a lock. `EAGAIN` means that somebody else holds it.
+pub(crate) fn lock_error(errno: Errno) -> ErrorKind {
     if errno == Errno::AGAIN { ErrorKind::Locked } else { errno.into() }
 }
 
@@ -107,7 +107,7 @@ impl From<io::Error> for ErrorKind {
     }
 }
 
-/// Gives the result of a system call the path it was about.
+/// Attaches a path to the error of a system call.
 pub(crate) trait At<T> {
     fn at(self, path: impl AsRef<Path>) -> Result<T>;
 }
@@ -118,8 +118,8 @@ impl<T> At<T> for rustix::io::Result<T> {
     }
 }
 
-/// Turns "there is nothing" into `None`. A parent that is no folder, or a link where a folder was, means the same.
-pub(crate) fn found<T>(result: rustix::io::Result<T>) -> rustix::io::Result<Option<T>> {
+/// Maps "not found" to `None`. A parent that is not a folder, or that was replaced by a link, counts as not found.
+pub(crate) fn if_exists<T>(result: rustix::io::Result<T>) -> rustix::io::Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),

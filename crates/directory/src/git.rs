@@ -1,4 +1,4 @@
-//! Git repositories: which names lead into one, and what in there git on the host runs or follows.
+//! Git repositories: which paths lead into one, and which of its files git on the host executes or follows.
 
 mod index;
 mod object_format;
@@ -11,42 +11,42 @@ use std::{
 
 pub(crate) use object_format::ObjectFormat;
 
-/// Names that say, at the top of a repository, which programs git runs or where it looks for that.
+/// Entries at the top of a repository that name programs for git to run, or where to find them.
 const FIXED: [&str; 7] = ["config", "config.worktree", "commondir", "gitdir", "hooks", "branches", "remotes"];
 
-/// Where else git is told to look for objects.
+/// The file that names further object folders.
 const ALTERNATES: [&str; 3] = ["objects", "info", "alternates"];
 
-/// Where repositories lie within a repository.
+/// Folders of a repository that contain other repositories.
 const NESTED: [&str; 2] = ["modules", "worktrees"];
 
-/// Where git keeps what is left to do of a command that it interrupted.
+/// Folders with the state of an interrupted git command.
 const UNFINISHED: [&str; 3] = ["rebase-merge", "rebase-apply", "sequencer"];
 
-/// The commands of a list of what is left to do that run nothing but git itself.
+/// Commands of a rebase todo list that run nothing but git itself.
 const TODO_COMMANDS: &str = "pick p revert edit e reword r fixup f squash s label l reset t merge m noop drop d break b \
                              update-ref u";
 
-/// The strategies of merging that are part of git. It runs `git-merge-NAME` for any other, also with slashes in the name.
+/// Merge strategies that are part of git. For any other name git runs `git-merge-NAME`, even with slashes in the name.
 const STRATEGIES: [&str; 6] = ["ort", "recursive", "resolve", "octopus", "ours", "subtree"];
 
-/// Whether a name is `.git` on any file system that git knows: where case does not matter, where some characters are
-/// ignored (HFS+, and folders of ext4 that fold case), and where names have short forms, endings and streams (NTFS).
+/// Whether a name means `.git` on any file system that git supports: without case, with ignored characters (HFS+,
+/// case-folding ext4), and with short names, trailing characters and streams (NTFS).
 pub fn is_git(name: &OsStr) -> bool {
     matches!(&*folded(name), ".git" | "git~1")
 }
 
-/// A name as the file systems compare it that take the most names for the same: without endings, streams and ignored
-/// characters, and without case.
+/// Normalises a name as the most lenient file systems compare it: without trailing characters, streams, ignored
+/// characters and case.
 fn folded(name: &OsStr) -> String {
     let name = name.to_string_lossy();
     let stem = name.split([':', '\\']).next().unwrap_or_default();
     let kept: String = stem.chars().filter(|char| !is_ignored(*char)).collect();
-    // By capitals first: some letters have the same capital, as the long s and the ordinary one.
+    // First to upper case, because some letters share an upper-case letter, such as the long s and the ordinary one.
     kept.trim_end_matches([' ', '.']).to_uppercase().to_lowercase()
 }
 
-/// Whether some file system ignores a character in names: joiners, marks of direction, selectors of variants, fillers.
+/// Whether some file system ignores a character in names: joiners, direction marks, variation selectors, fillers.
 const fn is_ignored(char: char) -> bool {
     matches!(
         char,
@@ -70,54 +70,54 @@ const fn is_ignored(char: char) -> bool {
     )
 }
 
-/// Whether a path leads to a repository or into one.
+/// Whether a path is a repository or leads into one.
 pub fn leads_into(path: &Path) -> bool {
     path.iter().any(is_git)
 }
 
-/// The names that lead on from the nearest repository above a path; none if there is no such.
+/// Returns the names after the last repository in a path, or `None` if there is none.
 fn within_repository(path: &Path) -> Option<Vec<&OsStr>> {
     let names: Vec<&OsStr> = path.iter().collect();
     let repository = names.iter().rposition(|name| is_git(name))?;
     Some(names[repository + 1..].to_vec())
 }
 
-/// Whether a path lies within a repository.
+/// Whether a path is inside a repository.
 pub(crate) fn is_within(path: &Path) -> bool {
     within_repository(path).is_some_and(|names| !names.is_empty())
 }
 
-/// What becomes of a file in a repository that a program has changed in its view.
+/// What happens to a file in a repository that a program has changed in its view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rule {
-    /// It is brought to the folder.
+    /// It is transferred to the folder.
     Free,
-    /// It stays as it is in the folder, and is neither made nor removed.
+    /// It stays unchanged in the folder, and is neither created nor removed.
     Fixed,
-    /// It is brought to the folder if git runs nothing by it.
+    /// It is transferred if git executes nothing because of it.
     Checked(Check),
 }
 
 /// What a file is checked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Check {
-    /// A list of what is left to do. It may hold commands to run only if they are in the list that is there already.
+    /// A todo list. Commands that run programs are allowed only if the existing list contains them.
     Todo,
-    /// Variables of the environment: only the author's.
+    /// Environment variables: only those of the author.
     AuthorScript,
     /// The name of a strategy that is part of git.
     Strategy,
-    /// Options of a command, none of them a strategy.
+    /// Options of a command, but no strategy.
     Options,
-    /// Words for a shell, or options that can lead anywhere: none at all.
+    /// Shell words or arbitrary options: must be empty.
     Blank,
-    /// The index: `git checkout` writes to its paths without a look at them.
+    /// The index: `git checkout` writes to its paths without checking them.
     Index,
 }
 
 impl Check {
-    /// Whether git runs nothing by what a file says; `before` is what stands in its place, `format` that of the repository,
-    /// if it is known.
+    /// Whether git executes nothing because of this content. `before` is the existing content, and `format` the
+    /// repository's, if known.
     pub(crate) fn is_harmless(self, text: &[u8], before: Option<&[u8]>, format: Option<ObjectFormat>) -> bool {
         let lines = |text| <[u8]>::split(text, |byte| *byte == b'\n').map(<[u8]>::trim_ascii);
         match self {
@@ -143,16 +143,16 @@ impl Check {
     }
 }
 
-/// What becomes of what stands at a path. Of repositories within a repository the path does not say where they begin, so
-/// that every such name counts there.
+/// Returns the rule for a path. For nested repositories the path does not show where they begin, so every matching name
+/// counts.
 pub(crate) fn rule(path: &Path) -> Rule {
     let Some(names) = within_repository(path) else { return Rule::Free };
     let names: Vec<String> = names.into_iter().map(folded).collect();
     let is_one_of = |known: &[&str], name: &String| known.contains(&&**name);
     let [first, ..] = &names[..] else { return Rule::Free };
     let is_nested = is_one_of(&NESTED, first);
-    let is_branch = |place: usize| place > 0 && names[place - 1] == "refs" && names[place] == "remotes";
-    let is_fixed = |place: usize| is_one_of(&FIXED, &names[place]) && !is_branch(place);
+    let is_branch = |index: usize| index > 0 && names[index - 1] == "refs" && names[index] == "remotes";
+    let is_fixed = |index: usize| is_one_of(&FIXED, &names[index]) && !is_branch(index);
     let leads_to_alternates = |part: &[String]| part.iter().eq(ALTERNATES);
     let alternates = if is_nested { names.len() } else { ALTERNATES.len() };
     if (0..if is_nested { names.len() } else { 1 }).any(is_fixed)
@@ -181,8 +181,8 @@ pub(crate) fn rule(path: &Path) -> Rule {
     }
 }
 
-/// Whether a file `.git`, which names a repository elsewhere, leads to one whose configuration no program can write: one
-/// within that of a folder above.
+/// Whether a `.git` file points to a repository whose configuration programs cannot write: one inside the repository of
+/// a folder above.
 pub(crate) fn leads_to_nested(text: &[u8]) -> bool {
     let Some(named) = text.strip_prefix(b"gitdir: ") else { return false };
     let named = named.strip_suffix(b"\n").unwrap_or(named);
@@ -193,8 +193,8 @@ pub(crate) fn leads_to_nested(text: &[u8]) -> bool {
     is(parts.next(), &[".git"]) && is(parts.next(), &NESTED) && parts.all(|part| matches!(part, Component::Normal(_)))
 }
 
-/// Whether a file of a worktree leads where it usually does: `commondir` to the repository that it belongs to, `gitdir` to
-/// the `.git` of a folder beside that.
+/// Whether a file of a worktree has its usual target: `commondir` the repository it belongs to, `gitdir` the `.git` of
+/// a folder next to that repository.
 pub(crate) fn is_usual_in_worktree(path: &Path, text: &[u8]) -> bool {
     let Some(names) = within_repository(path) else { return false };
     let [worktrees, _, name] = &names[..] else { return false };

@@ -28,7 +28,7 @@ use rustix::{
 
 use crate::{
     Kind, Metadata, Result, Root,
-    error::{At, found},
+    error::{At, if_exists},
     git, is_temporary, sys,
     walk::rules::{GIT, Layers, RULES, Rules},
 };
@@ -88,7 +88,7 @@ impl Root {
 
     /// Compares one path, of which nothing above it was removed or hidden but by the program.
     pub fn difference_at(&self, upper: &Self, path: &Path) -> Result<Option<Difference>> {
-        let lower = found(self.place(path)).at(path)?.map_or(Ok(None), |place| place.stat()).at(path)?;
+        let lower = if_exists(self.entry_ref(path)).at(path)?.map_or(Ok(None), |place| place.stat()).at(path)?;
         let difference = |upper| Difference { path: path.to_owned(), upper, lower, is_ignored: true };
         let removed = || lower.is_some().then(|| difference(None));
         let mut hides = false;
@@ -97,7 +97,7 @@ impl Root {
             let folder = upper.open_real_folder(&way, OFlags::RDONLY).at(&way)?;
             hides |= is_opaque(&folder).at(&way)?;
             way.push(name);
-            let Some(stat) = found(sys::stat_name(&folder, name)).at(&way)? else {
+            let Some(stat) = if_exists(sys::stat_name(&folder, name)).at(&way)? else {
                 return Ok(if hides { removed() } else { None });
             };
             if is_whiteout(&stat) {
@@ -149,7 +149,7 @@ fn names_that(folder: &OwnedFd, is_wanted: impl Fn(&OsStr) -> bool) -> rustix::i
 /// Opens a folder of the program's, which is given to its owner again if it was closed.
 fn open_for_owner(upper: &Root, path: &Path) -> rustix::io::Result<OwnedFd> {
     if path.file_name().is_some() {
-        let place = upper.place(path)?;
+        let place = upper.entry_ref(path)?;
         let mode = Metadata::from(sys::stat_name(&place.folder, &place.name)?).mode;
         if mode & OWNER != OWNER {
             sys::change_mode_of(&place.folder, &place.name, mode | OWNER)?;
@@ -192,7 +192,7 @@ struct IgnoreState {
 
 impl IgnoreState {
     fn leaves_out(&self, path: &str, is_folder: bool) -> bool {
-        self.leaves_all_out || self.rules.as_ref().is_some_and(|rules| rules.leave_out(path, is_folder))
+        self.leaves_all_out || self.rules.as_ref().is_some_and(|rules| rules.ignores(path, is_folder))
     }
 
     fn below(&self, path: &str) -> Self {
@@ -209,7 +209,7 @@ struct Comparison<'a> {
 }
 
 /// A folder that is being compared.
-struct Here<'a> {
+struct RuleFiles<'a> {
     pending: &'a PendingDir,
     view: IgnoreState,
     before: IgnoreState,
@@ -234,13 +234,13 @@ impl Comparison<'_> {
         let mut in_upper: BTreeMap<OsString, Stat> = BTreeMap::new();
         for name in upper.as_ref().map_or(Ok(Vec::new()), names).at(path)? {
             if let Some(stat) =
-                upper.as_ref().map_or(Ok(None), |folder| found(sys::stat_name(folder, &name))).at(path)?
+                upper.as_ref().map_or(Ok(None), |folder| if_exists(sys::stat_name(folder, &name))).at(path)?
             {
                 in_upper.insert(name, stat);
             }
         }
         let in_lower = |name: &str| {
-            lower.as_ref().filter(|folder| matches!(found(sys::stat_name(folder, name.as_ref())), Ok(Some(_))))
+            lower.as_ref().filter(|folder| matches!(if_exists(sys::stat_name(folder, name.as_ref())), Ok(Some(_))))
         };
         let in_view = |name: &str| {
             let own = in_upper.get(OsStr::new(name));
@@ -257,20 +257,20 @@ impl Comparison<'_> {
         let of_lower = |name: &str| in_lower(name).into_iter().collect();
         let before = judge(&pending.before, &Layers { rules: of_lower(RULES), git: of_lower(GIT) });
         let view = judge(&pending.view, &Layers { rules: in_view(RULES), git: in_view(GIT) });
-        let here = Here { pending, view, before, hides };
+        let here = RuleFiles { pending, view, before, hides };
 
         if let Some(folder) = lower.as_ref().filter(|_| hides || pending.sides == Sides::Gone) {
             for name in names(folder).at(path)? {
                 if in_upper.contains_key(&name) {
                     continue;
                 }
-                if let Some(stat) = found(sys::stat_name(folder, &name)).at(path)? {
+                if let Some(stat) = if_exists(sys::stat_name(folder, &name)).at(path)? {
                     self.removed(&here, &name, stat.into());
                 }
             }
         }
         for (name, stat) in &in_upper {
-            let below = lower.as_ref().map_or(Ok(None), |folder| found(sys::stat_name(folder, name))).at(path)?;
+            let below = lower.as_ref().map_or(Ok(None), |folder| if_exists(sys::stat_name(folder, name))).at(path)?;
             let below = below.map(Metadata::from);
             match below {
                 None if is_whiteout(stat) => {}
@@ -285,7 +285,7 @@ impl Comparison<'_> {
     }
 
     /// Notes what is gone, with all that is below.
-    fn removed(&mut self, here: &Here<'_>, name: &OsStr, lower: Metadata) {
+    fn removed(&mut self, here: &RuleFiles<'_>, name: &OsStr, lower: Metadata) {
         let is_folder = lower.kind == Kind::Folder;
         let is_ignored = here.ignored_before(name, is_folder);
         let path = here.pending.path.join(name);
@@ -299,7 +299,7 @@ impl Comparison<'_> {
     }
 
     /// Notes what the program left.
-    fn left(&mut self, here: &Here<'_>, name: &OsStr, upper: Metadata, lower: Option<Metadata>) -> Result<()> {
+    fn left(&mut self, here: &RuleFiles<'_>, name: &OsStr, upper: Metadata, lower: Option<Metadata>) -> Result<()> {
         let is_folder = upper.kind == Kind::Folder;
         let folder_below = lower.filter(|lower| lower.kind == Kind::Folder);
         let on_folder = folder_below.is_some();
@@ -348,10 +348,10 @@ impl Comparison<'_> {
             for name in names(&upper).at(&folder)? {
                 let path = folder.join(&name);
                 let is_folder = |stat: Stat| Some(Metadata::from(stat)).filter(|there| there.kind == Kind::Folder);
-                let there = found(sys::stat_name(&lower, &name)).at(&path)?.and_then(is_folder);
+                let there = if_exists(sys::stat_name(&lower, &name)).at(&path)?.and_then(is_folder);
                 let Some(there) = there else { continue };
                 self.note_if_replaced(&path, &there, changed);
-                if found(sys::stat_name(&upper, &name)).at(&path)?.and_then(is_folder).is_some() {
+                if if_exists(sys::stat_name(&upper, &name)).at(&path)?.and_then(is_folder).is_some() {
                     pending.push((path, there.changed));
                 }
             }
@@ -360,7 +360,7 @@ impl Comparison<'_> {
     }
 }
 
-impl Here<'_> {
+impl RuleFiles<'_> {
     fn ignores(&self, name: &OsStr, is_folder: bool) -> bool {
         git::is_git(name) || self.view.leaves_out(&self.shown(name), is_folder)
     }

@@ -1,12 +1,11 @@
-//! A real folder as the place of a workspace.
+//! Files of a real folder, for workspaces that are folders.
 //!
-//! [`Root`] holds a folder open. Every path is relative to it and is resolved beneath it by the kernel at the moment
-//! something is opened; nothing is checked first and opened later. Reads are always fresh. All changes go through
-//! [`Root::commit`], which applies many of them or none, also across a crash, and [`Root::recover`], which settles
-//! what a crash interrupted. What needs no history of all that a program has changed aside goes past commits, in their
-//! [`Turn`].
+//! [`Root`] holds a folder open. Every path is relative to it and is resolved beneath it by the kernel when something
+//! is opened; nothing is checked first and opened later. Reads always use the disk. Changes go through
+//! [`Root::commit`], which applies all of them or none, even across a crash. [`Root::recover`] completes or rolls back
+//! what a crash interrupted. Unversioned changes of a program bypass commits, but also need the [`FolderLock`].
 //!
-//! All calls block. Paths are bytes: names that are not UTF-8 survive.
+//! All calls block. Paths are bytes, so names need not be UTF-8.
 
 mod change;
 mod checkout_dir;
@@ -30,7 +29,7 @@ pub use change::{
     SymbolicLinks,
 };
 pub use checkout_dir::{CheckoutDir, IgnoreStatus, ScanVisitor, remove_tree};
-pub use commit::{Outcome, Record, Recovered, Turn};
+pub use commit::{FolderLock, Outcome, Record, Recovered};
 pub use error::{Error, ErrorKind, Result};
 pub use git::{is_git, leads_into as leads_into_repository};
 pub use hash::Hash;
@@ -42,7 +41,7 @@ pub use list::{Entry, ListOptions, Listing, Skipped};
 pub use metadata::{Identity, Kind, Metadata};
 pub use read::{Content, Reader};
 pub use repositories::Repository;
-pub use root::{Links, Root, ToTouch};
+pub use root::{Links, Root, TouchHandle};
 pub use temporary::is_temporary;
-pub use walk::{Files, Heed, IgnoreRules, PassedOver, Paths, Verdict, Visitor, WalkOptions};
+pub use walk::{Files, IgnoreMode, IgnoreRules, Paths, SkipCounts, Verdict, Visitor, WalkOptions};
 pub use watch::{Event, Watch};

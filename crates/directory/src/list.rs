@@ -1,4 +1,4 @@
-//! Listing a folder and what is below it.
+//! Lists a folder and its subfolders.
 
 use std::{
     ffi::OsStr,
@@ -15,14 +15,14 @@ use rustix::{
     io::Errno,
 };
 
-use crate::{Error, ErrorKind, Kind, Metadata, Result, Root, error::found, is_temporary, sys};
+use crate::{Error, ErrorKind, Kind, Metadata, Result, Root, error::if_exists, is_temporary, sys};
 
-/// How deep and how much to list.
+/// Depth and size of a listing.
 #[derive(Debug, Clone, Copy)]
 pub struct ListOptions {
-    /// 1 lists what is directly in the folder.
+    /// 1 lists only direct entries.
     pub depth: usize,
-    /// How many entries are given. All are counted.
+    /// Maximum number of returned entries. All are counted.
     pub limit: usize,
 }
 
@@ -32,17 +32,17 @@ impl Default for ListOptions {
     }
 }
 
-/// The entries of a folder, sorted by the bytes of their paths.
+/// Entries of a folder, sorted by the bytes of their paths.
 #[derive(Debug)]
 pub struct Listing {
     pub entries: Vec<Entry>,
-    /// How many entries there are, also those past the limit.
+    /// Number of all entries, including those beyond the limit.
     pub total: usize,
-    /// Folders that could not be looked into.
+    /// Folders that could not be read.
     pub skipped: Vec<Skipped>,
 }
 
-/// One file, folder or link of a listing. A link is not followed.
+/// A file, folder or link of a listing. Links are not followed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// The path below the listed folder.
@@ -52,7 +52,7 @@ pub struct Entry {
     pub modified: SystemTime,
 }
 
-/// A folder that could not be looked into.
+/// A folder that could not be read.
 #[derive(Debug)]
 pub struct Skipped {
     /// The path below the listed folder.
@@ -61,7 +61,7 @@ pub struct Skipped {
 }
 
 impl Root {
-    /// Lists a folder down to a depth. Symbolic links are listed as such and not entered, so that it always ends.
+    /// Lists a folder down to a depth. Symbolic links are listed but not entered, so there are no cycles.
     pub fn list(&self, folder: &Path, options: ListOptions) -> Result<Listing> {
         let top = self.open_path(folder, OFlags::PATH | OFlags::DIRECTORY)?;
         let mut listing = Listing { entries: Vec::new(), total: 0, skipped: Vec::new() };
@@ -71,7 +71,7 @@ impl Root {
             let read = open_below(&top, &path).and_then(|opened| read_folder(opened, &path, &mut listing.entries));
             match read {
                 Ok(()) => {}
-                // Gone since its parent was read: it is listed, as it was there then, and has nothing in it.
+                // The folder was removed after its parent was read. It stays in the listing, without entries.
                 Err(Errno::NOENT) if depth > 1 => {}
                 Err(errno) if depth > 1 => {
                     listing.skipped.push(Skipped { error: ErrorKind::from(errno).at(folder.join(&path)), path });
@@ -97,7 +97,7 @@ fn compare(a: &Entry, b: &Entry) -> std::cmp::Ordering {
     a.path.as_os_str().as_bytes().cmp(b.path.as_os_str().as_bytes())
 }
 
-/// Opens a folder below the listed one, without following links: it was seen to be a folder a moment ago.
+/// Opens a folder below the listed one without following links, because it was a folder when its parent was read.
 fn open_below(top: &OwnedFd, path: &Path) -> rustix::io::Result<OwnedFd> {
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
     sys::open_beneath(top, path, OFlags::RDONLY | OFlags::DIRECTORY, rustix::fs::ResolveFlags::NO_SYMLINKS)
@@ -111,8 +111,8 @@ fn read_folder(folder: OwnedFd, path: &Path, entries: &mut Vec<Entry>) -> rustix
         if name == "." || name == ".." || is_temporary(name) {
             continue;
         }
-        // A name that is gone by now is left out.
-        if let Some(stat) = found(sys::stat_name(folder.fd()?, name))? {
+        // An entry that is gone by now is left out.
+        if let Some(stat) = if_exists(sys::stat_name(folder.fd()?, name))? {
             let Metadata { kind, size_bytes, modified, .. } = stat.into();
             entries.push(Entry { path: joined(path, name), kind, size_bytes, modified });
         }
@@ -120,7 +120,7 @@ fn read_folder(folder: OwnedFd, path: &Path, entries: &mut Vec<Entry>) -> rustix
     Ok(())
 }
 
-/// Joins in one allocation that fits: listings hold many paths.
+/// Joins with a single allocation of the exact size, because listings contain many paths.
 fn joined(folder: &Path, name: &OsStr) -> PathBuf {
     let mut path = Vec::with_capacity(folder.as_os_str().len() + 1 + name.len());
     path.extend_from_slice(folder.as_os_str().as_bytes());

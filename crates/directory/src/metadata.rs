@@ -1,10 +1,10 @@
-//! What is known of a file without its bytes.
+//! Metadata of files.
 
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::{FileType, Stat};
 
-/// What stands at a path.
+/// The type of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     File,
@@ -14,32 +14,32 @@ pub enum Kind {
     Other,
 }
 
-/// Tells one file from every other, whatever its name.
+/// Identifies a file independently of its names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Identity {
     pub device: u64,
     pub inode: u64,
 }
 
-/// What is known of a file without its bytes.
+/// Metadata of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Metadata {
     pub kind: Kind,
     pub size_bytes: u64,
     pub modified: SystemTime,
-    /// When its bytes, its names or its permissions last changed. Nobody can set it.
+    /// When the content, the names or the permissions last changed (ctime). Programs cannot set it.
     pub changed: SystemTime,
     /// The permission bits, with set-user-id, set-group-id and sticky.
     pub mode: u32,
     pub owner: u32,
     pub group: u32,
     pub identity: Identity,
-    /// How many names the file has.
+    /// Number of hard links.
     pub links: u64,
 }
 
 impl Metadata {
-    /// Whether the owner may run the file as a program.
+    /// Whether the owner may execute the file.
     pub fn is_executable(&self) -> bool {
         self.mode & 0o100 != 0
     }
@@ -57,7 +57,7 @@ impl Kind {
 }
 
 impl From<Stat> for Metadata {
-    // The types of the fields differ from one processor to the next, the values fit on all.
+    // The types of the fields differ between architectures; the values fit on all.
     #[allow(clippy::cast_sign_loss, clippy::cast_possible_truncation, clippy::useless_conversion)]
     fn from(stat: Stat) -> Self {
         Self {

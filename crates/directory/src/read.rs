@@ -1,4 +1,4 @@
-//! Reading files whole or as a stream.
+//! Reads whole files or streams.
 
 use std::{
     fs::File,
@@ -14,7 +14,7 @@ use crate::{ErrorKind, Hash, Kind, Metadata, Result, Root, error::At, sys};
 
 const CHUNK_BYTES: usize = 256 * 1024;
 
-/// The bytes of a file with what was known of it when it was opened.
+/// The content of a file, with its metadata when it was opened.
 #[derive(Debug, Clone)]
 pub struct Content {
     pub bytes: Vec<u8>,
@@ -22,7 +22,7 @@ pub struct Content {
     pub metadata: Metadata,
 }
 
-/// A file open for reading, from any place in it.
+/// A file open for reading, with random access.
 #[derive(Debug)]
 pub struct Reader {
     file: File,
@@ -30,7 +30,7 @@ pub struct Reader {
 }
 
 impl Root {
-    /// Reads a whole file that has at most `limit_bytes`.
+    /// Reads a whole file of at most `limit_bytes`.
     pub fn read(&self, path: &Path, limit_bytes: u64) -> Result<Content> {
         let Reader { mut file, metadata } = self.open_reader(path)?;
         let too_large = |size_bytes| ErrorKind::TooLarge { size_bytes, limit_bytes }.at(path);
@@ -38,7 +38,7 @@ impl Root {
             return Err(too_large(metadata.size_bytes));
         }
         let mut bytes = Vec::with_capacity(usize::try_from(metadata.size_bytes).unwrap_or(0));
-        // The file may grow while it is read: one byte more than the limit is enough to know.
+        // The file may grow while it is read. One byte beyond the limit is enough to detect that.
         let read = (&mut file).take(limit_bytes.saturating_add(1)).read_to_end(&mut bytes);
         match read {
             Err(error) => Err(ErrorKind::Io(error).at(path)),
@@ -47,9 +47,9 @@ impl Root {
         }
     }
 
-    /// Reads a whole file of at most `limit_bytes` if that takes no waiting: if its path and its content are in memory.
+    /// Reads a whole file of at most `limit_bytes` without waiting for the disk, if its path and content are cached.
     ///
-    /// None says nothing about the file but that [`Root::read`] is to be asked.
+    /// `None` means only that [`Root::read`] must be used instead.
     pub fn read_cached(&self, path: &Path, limit_bytes: usize) -> Option<Content> {
         let file = self.open_cached(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
         let metadata = Metadata::from(sys::stat(&file).ok()?);
@@ -57,14 +57,14 @@ impl Root {
         if metadata.kind != Kind::File {
             return None;
         }
-        // One byte more, to see the end. Fewer bytes than the file has: the rest is not in memory.
+        // One extra byte detects the end. A shorter result means that the rest is not cached.
         let mut bytes = vec![0; size + 1];
         let count = sys::read_cached(&file, &mut bytes).ok().filter(|count| *count == size)?;
         bytes.truncate(count);
         Some(Content { hash: Hash::of(&bytes), bytes, metadata })
     }
 
-    /// Opens a file for reading piece by piece. FIFOs, sockets and devices are refused without waiting for them.
+    /// Opens a file for reading. FIFOs, sockets and devices are refused without blocking.
     pub fn open_reader(&self, path: &Path) -> Result<Reader> {
         let file = self.open_path(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
         let metadata = Metadata::from(sys::stat(&file).at(path)?);
@@ -81,17 +81,17 @@ impl Reader {
         Self { file: file.into(), metadata }
     }
 
-    /// What was known of the file when it was opened.
+    /// Returns the metadata from when the file was opened.
     pub fn metadata(&self) -> Metadata {
         self.metadata
     }
 
-    /// Gives up the descriptor, for callers that map or send the file.
+    /// Returns the descriptor, for callers that map or send the file.
     pub fn into_file(self) -> File {
         self.file
     }
 
-    /// Hashes the whole file, whatever was read of it, in constant memory.
+    /// Hashes the whole file in constant memory, independently of the read position.
     pub fn hash(&self) -> io::Result<Hash> {
         Ok(hash_of(&self.file)?)
     }
@@ -115,7 +115,7 @@ impl From<Reader> for OwnedFd {
     }
 }
 
-/// Hashes an open file from its beginning, whatever its position.
+/// Hashes an open file from its start, independently of its position.
 pub(crate) fn hash_of(file: impl AsFd) -> rustix::io::Result<Hash> {
     let mut hasher = Sha256::new();
     in_chunks(file, |_, chunk| {
@@ -125,13 +125,13 @@ pub(crate) fn hash_of(file: impl AsFd) -> rustix::io::Result<Hash> {
     Ok(Hash(hasher.finalize().into()))
 }
 
-/// Reads an open file from its beginning, chunk by chunk, each with its offset.
+/// Reads an open file from its start in chunks, each with its offset.
 pub(crate) fn in_chunks(
     file: impl AsFd,
     mut each: impl FnMut(u64, &[u8]) -> rustix::io::Result<()>,
 ) -> rustix::io::Result<()> {
     let size = usize::try_from(sys::stat(&file)?.st_size).unwrap_or(CHUNK_BYTES);
-    // One byte more than a small file has, so that its end is seen at the first read.
+    // One byte more than the size of a small file, so that its end is detected with the first read.
     let mut buffer = vec![0; (size + 1).min(CHUNK_BYTES)];
     let mut offset = 0;
     loop {

@@ -1,4 +1,4 @@
-//! Finding the git repositories in a folder, with all that git on the host follows from them.
+//! Finds the git repositories in a folder, and what git on the host follows from them.
 
 use std::{
     collections::BTreeMap,
@@ -11,15 +11,15 @@ use rustix::fs::{Dir, FileType, OFlags};
 
 use crate::{
     ErrorKind, Kind, Links, Metadata, Result, Root,
-    error::{At, found},
+    error::{At, if_exists},
     git::is_git,
     sys,
 };
 
-/// A file `.git` and a file `commondir` hold one path.
+/// Size limit of `.git` and `commondir` files, which contain one path.
 const NAMED_PATH_BYTES: u64 = 4096 + 64;
 
-/// A `.git`, whatever it is, or a folder elsewhere that one leads to.
+/// A `.git` of any type, or a folder elsewhere that one points to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repository {
     pub path: PathBuf,
@@ -27,8 +27,8 @@ pub struct Repository {
 }
 
 impl Root {
-    /// Finds every `.git` at any depth, also in what is ignored, and what each of them leads to beneath the root. Folders
-    /// that cannot be read are left out. Fails if there are more than `limit`.
+    /// Finds every `.git` at any depth, including ignored folders, and what each points to beneath the root. Unreadable
+    /// folders are skipped. Fails if there are more than `limit`.
     pub fn repositories(&self, limit: usize) -> Result<Vec<Repository>> {
         let mut repositories = BTreeMap::new();
         let mut pending = vec![PathBuf::new()];
@@ -40,7 +40,7 @@ impl Root {
                     pending.extend(is_folder.then_some(path));
                     continue;
                 }
-                for path in self.led_to(&path, &folder).into_iter().chain([path]) {
+                for path in self.linked_paths(&path, &folder).into_iter().chain([path]) {
                     if let Ok(metadata) = self.stat(&path, Links::Keep) {
                         repositories.insert(path, metadata);
                     }
@@ -53,8 +53,8 @@ impl Root {
         Ok(repositories.into_iter().map(|(path, metadata)| Repository { path, metadata }).collect())
     }
 
-    /// The folders in a folder and what is named `.git`, each with whether it is a folder. None for a folder that is gone
-    /// or cannot be read; the root itself must be readable.
+    /// Returns the subfolders and `.git` entries of a folder, each with whether it is a folder. Returns `None` if the
+    /// folder is gone or unreadable; the root itself must be readable.
     fn names_for_git(&self, folder: &Path) -> Result<Option<Vec<(std::ffi::OsString, bool)>>> {
         let opened = match self.open_real_folder(folder, OFlags::RDONLY).and_then(Dir::new) {
             Err(_) if !folder.as_os_str().is_empty() => return Ok(None),
@@ -70,7 +70,7 @@ impl Root {
             }
             let is_folder = match entry.file_type() {
                 FileType::Unknown => {
-                    let stat = found(entries.fd().and_then(|fd| sys::stat_name(fd, name))).at(folder)?;
+                    let stat = if_exists(entries.fd().and_then(|fd| sys::stat_name(fd, name))).at(folder)?;
                     stat.is_some_and(|stat| Metadata::from(stat).kind == Kind::Folder)
                 }
                 kind => kind == FileType::Directory,
@@ -82,23 +82,23 @@ impl Root {
         Ok(Some(names))
     }
 
-    /// The real paths that a `.git` in a folder leads to, if they are elsewhere beneath the root: by a symbolic link, by
-    /// `gitdir:` in a file, and from there by `commondir`. One that holds the folder itself is no repository of it.
-    fn led_to(&self, git: &Path, folder: &Path) -> Vec<PathBuf> {
+    /// Returns the real paths that a `.git` points to, if they are elsewhere beneath the root: by a symbolic link, by
+    /// `gitdir:` in a file, and from there by `commondir`. A folder that contains the `.git` itself does not count.
+    fn linked_paths(&self, git: &Path, folder: &Path) -> Vec<PathBuf> {
         let Ok(mut real) = self.resolve(git) else { return Vec::new() };
-        let mut led_to = vec![real.clone()];
+        let mut linked_paths = vec![real.clone()];
         if let Some(named) = self.path_named_in(&real, b"gitdir: ") {
-            let Ok(target) = self.resolve(&named) else { return led_to };
+            let Ok(target) = self.resolve(&named) else { return linked_paths };
             real = target;
-            led_to.push(real.clone());
+            linked_paths.push(real.clone());
         }
         let common = self.path_named_in(&real.join("commondir"), b"").and_then(|named| self.resolve(&named).ok());
-        led_to.extend(common);
-        led_to.retain(|path| !folder.starts_with(path));
-        led_to
+        linked_paths.extend(common);
+        linked_paths.retain(|path| !folder.starts_with(path));
+        linked_paths
     }
 
-    /// The path beneath the root that a file names, relative to the folder that the file is in.
+    /// Returns the path beneath the root that a file contains, relative to the folder of the file.
     fn path_named_in(&self, file: &Path, prefix: &[u8]) -> Option<PathBuf> {
         let text = self.read(file, NAMED_PATH_BYTES).ok()?.bytes;
         let named = text.strip_prefix(prefix)?;

@@ -1,4 +1,4 @@
-//! The root and the one way from a path to a descriptor.
+//! The root folder, and the resolution of paths to descriptors.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -17,7 +17,7 @@ use rustix::{
 
 use crate::{
     Error, ErrorKind, Identity, Metadata, Repositories, Result,
-    error::{At, found},
+    error::{At, if_exists},
     git, sys,
 };
 
@@ -28,7 +28,7 @@ pub enum Links {
     Keep,
 }
 
-/// A folder held open, beneath which all paths are resolved.
+/// An open folder. All paths are resolved beneath it.
 #[derive(Debug)]
 pub struct Root {
     folder: Arc<OwnedFd>,
@@ -37,35 +37,35 @@ pub struct Root {
     identity: Identity,
 }
 
-/// A folder held open and a name in it: what system calls that change names work on.
-pub(crate) struct Place {
+/// An open folder and a name in it, as system calls that change names need them.
+pub(crate) struct EntryRef {
     pub(crate) folder: OwnedFd,
     pub(crate) name: OsString,
 }
 
-/// A file or folder held open to renew its time.
-pub struct ToTouch {
+/// An open file or folder whose timestamps are to be updated.
+pub struct TouchHandle {
     file: OwnedFd,
     real: PathBuf,
 }
 
-impl ToTouch {
+impl TouchHandle {
     pub fn touch(&self) -> Result<()> {
         sys::touch(&self.file).at(&self.real)
     }
 }
 
-impl Place {
+impl EntryRef {
     pub(crate) fn pair(&self) -> (BorrowedFd<'_>, &OsStr) {
         (self.folder.as_fd(), &self.name)
     }
 
-    /// Describes what has the name now.
+    /// Returns the metadata of the entry, if it exists.
     pub(crate) fn stat(&self) -> rustix::io::Result<Option<Metadata>> {
-        found(sys::stat_name(&self.folder, &self.name)).map(|stat| stat.map(Metadata::from))
+        if_exists(sys::stat_name(&self.folder, &self.name)).map(|stat| stat.map(Metadata::from))
     }
 
-    /// Opens the file that has the name, and nothing else.
+    /// Opens the entry if it is a file. Links are not followed.
     pub(crate) fn open(&self, flags: OFlags) -> rustix::io::Result<OwnedFd> {
         let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
         sys::open_beneath(&self.folder, Path::new(&self.name), flags, ResolveFlags::NO_SYMLINKS)
@@ -73,7 +73,7 @@ impl Place {
 }
 
 impl Root {
-    /// Opens a folder as a root. This is the only path that may be absolute and lead anywhere.
+    /// Opens a folder as a root. This is the only path that may be absolute and that may lead anywhere.
     pub fn open(path: &Path) -> Result<Self> {
         let folder = sys::open_folder(path).at(path)?;
         match sys::open_beneath(&folder, Path::new("."), OFlags::PATH, ResolveFlags::empty()) {
@@ -89,7 +89,7 @@ impl Root {
         }
     }
 
-    /// The absolute path that the root had when it was opened, without symbolic links.
+    /// Returns the absolute path that the root had when it was opened, without symbolic links.
     pub fn real_path(&self) -> &Path {
         &self.real
     }
@@ -98,24 +98,24 @@ impl Root {
         self.identity
     }
 
-    /// The descriptor by which the folder is held open, for whoever is to use this very folder.
+    /// Returns the descriptor of the folder, for callers that must use exactly this folder.
     pub fn descriptor(&self) -> Arc<OwnedFd> {
         Arc::clone(&self.folder)
     }
 
-    /// Describes the folder itself.
+    /// Returns the metadata of the root.
     pub fn metadata(&self) -> Result<Metadata> {
         Ok(sys::stat(&self.folder).at(&self.real)?.into())
     }
 
-    /// The folder itself.
+    /// Returns the descriptor of the root.
     pub(crate) fn folder(&self) -> &OwnedFd {
         &self.folder
     }
 
-    /// Turns an absolute path inside the root into a relative one. Relative paths stay as they are.
+    /// Turns an absolute path inside the root into a relative one. Relative paths are returned unchanged.
     ///
-    /// Nothing is looked up: what the path leads to is decided when it is opened.
+    /// The path is not resolved here; that happens when it is opened.
     pub fn relative(&self, path: &Path) -> Result<PathBuf> {
         if path.is_relative() {
             return Ok(path.to_owned());
@@ -127,13 +127,13 @@ impl Root {
             .ok_or_else(|| ErrorKind::Outside.at(path))
     }
 
-    /// Follows all symbolic links and gives the real path, relative to the root. The root itself is the empty path.
+    /// Follows all symbolic links, and returns the real path relative to the root. The root itself is the empty path.
     pub fn resolve(&self, path: &Path) -> Result<PathBuf> {
         let file = self.open_path(path, OFlags::PATH)?;
         self.real_path_of(&file, path)
     }
 
-    /// Describes what stands at a path.
+    /// Returns the metadata of a path.
     pub fn stat(&self, path: &Path, links: Links) -> Result<Metadata> {
         let flags = match links {
             Links::Follow => OFlags::PATH,
@@ -142,63 +142,63 @@ impl Root {
         Ok(sys::stat(self.open_path(path, flags)?).at(path)?.into())
     }
 
-    /// Describes what stands at a real path, in which nothing may be a symbolic link; none if nothing does.
+    /// Returns the metadata of a real path, which must contain no symbolic links, or `None` if nothing is there.
     pub fn stat_real(&self, real: &Path) -> Result<Option<Metadata>> {
-        match self.place(real).and_then(|place| place.stat()) {
+        match self.entry_ref(real).and_then(|entry| entry.stat()) {
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
             described => described.at(real),
         }
     }
 
-    /// Describes what stands at a path, following links, if that takes no waiting.
+    /// Returns the metadata of a path, following links, if that needs no disk access.
     pub fn stat_cached(&self, path: &Path) -> Option<Metadata> {
         let file = self.open_cached(path, OFlags::PATH)?;
         sys::stat(file).ok().map(Metadata::from)
     }
 
-    /// Tells what a symbolic link says.
+    /// Returns the target of a symbolic link.
     pub fn read_link(&self, path: &Path) -> Result<Vec<u8>> {
         let link = self.open_path(path, OFlags::PATH | OFlags::NOFOLLOW)?;
         sys::read_link(&link, OsStr::new("")).at(path)
     }
 
-    /// Opens a file or folder whose time is to be renewed.
-    pub fn open_to_touch(&self, path: &Path, repositories: Repositories) -> Result<ToTouch> {
+    /// Opens a file or folder in order to update its timestamps.
+    pub fn open_for_touch(&self, path: &Path, repositories: Repositories) -> Result<TouchHandle> {
         let file = self.open_path(path, OFlags::PATH)?;
         let real = self.real_path_of(&file, path)?;
         if repositories == Repositories::ReadOnly && git::leads_into(&real) {
             return Err(ErrorKind::Repository.at(real));
         }
-        Ok(ToTouch { file, real })
+        Ok(TouchHandle { file, real })
     }
 
-    /// Opens a path as the caller gave it: symbolic links that stay inside are followed.
+    /// Opens a path given by the caller. Symbolic links that stay inside the root are followed.
     pub(crate) fn open_path(&self, path: &Path, flags: OFlags) -> Result<OwnedFd> {
         let checked = checked(path)?;
         sys::open_beneath(&self.folder, checked, flags, ResolveFlags::empty()).map_err(|errno| open_error(errno, path))
     }
 
-    /// Opens a path if all that it leads through is in memory.
+    /// Opens a path if everything on it is cached.
     pub(crate) fn open_cached(&self, path: &Path, flags: OFlags) -> Option<OwnedFd> {
         sys::open_beneath(&self.folder, checked(path).ok()?, flags, ResolveFlags::CACHED).ok()
     }
 
-    /// Opens a folder by its real path, in which nothing may be a symbolic link.
+    /// Opens a folder by its real path, which must contain no symbolic links.
     pub(crate) fn open_real_folder(&self, real: &Path, access: OFlags) -> rustix::io::Result<OwnedFd> {
         let path = if real.as_os_str().is_empty() { Path::new(".") } else { real };
         sys::open_beneath(&self.folder, path, access | OFlags::DIRECTORY, ResolveFlags::NO_SYMLINKS)
     }
 
-    /// Opens the folder that a real path lies in.
-    pub(crate) fn place(&self, real: &Path) -> rustix::io::Result<Place> {
+    /// Opens the parent folder of a real path.
+    pub(crate) fn entry_ref(&self, real: &Path) -> rustix::io::Result<EntryRef> {
         let name = real.file_name().ok_or(Errno::INVAL)?.to_owned();
         let folder = self.open_real_folder(real.parent().unwrap_or(Path::new("")), OFlags::PATH)?;
-        Ok(Place { folder, name })
+        Ok(EntryRef { folder, name })
     }
 
-    /// Tells where beneath the root a descriptor leads to.
+    /// Returns the path of a descriptor, relative to the root.
     pub(crate) fn real_path_of(&self, file: &OwnedFd, path: &Path) -> Result<PathBuf> {
-        // The kernel marks the path of a deleted file in a way that a name could also have.
+        // The kernel marks the path of a deleted file with a suffix that a real name could have too.
         if sys::stat(file).at(path)?.st_nlink == 0 {
             return Err(ErrorKind::NotFound.at(path));
         }
@@ -208,23 +208,25 @@ impl Root {
     }
 }
 
-/// Says what a failed open of a caller's path means.
+/// Maps the error of opening a caller's path.
 pub(crate) fn open_error(errno: Errno, path: &Path) -> Error {
     match errno {
-        // The kernel's word for a path that would leave the folder.
+        // The kernel's error for a path that would leave the folder.
         Errno::XDEV => ErrorKind::Outside,
-        Errno::INVAL => ErrorKind::Invalid("it holds a NUL byte"),
+        Errno::INVAL => ErrorKind::Invalid("it contains a NUL byte"),
         errno => errno.into(),
     }
     .at(path)
 }
 
-/// Refuses what can never be a path beneath the root, and names the root itself so that it can be opened.
+/// Refuses paths that cannot be beneath the root, and turns the empty path into `.`.
 fn checked(path: &Path) -> Result<&Path> {
     match path.components().next() {
         None => Ok(Path::new(".")),
         Some(Component::RootDir | Component::Prefix(_)) => Err(ErrorKind::Outside.at(path)),
-        Some(_) if path.as_os_str().as_bytes().contains(&0) => Err(ErrorKind::Invalid("it holds a NUL byte").at(path)),
+        Some(_) if path.as_os_str().as_bytes().contains(&0) => {
+            Err(ErrorKind::Invalid("it contains a NUL byte").at(path))
+        }
         Some(_) => Ok(path),
     }
 }

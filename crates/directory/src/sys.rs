@@ -1,7 +1,7 @@
-//! The system calls of this crate, each behind one gate.
+//! The system calls of this crate. Each one passes a fault point.
 //!
-//! The gate is always open, except in unit tests: there it makes the n-th call fail, or every call from the n-th on,
-//! as if the process had died.
+//! The fault point does nothing, except in unit tests: there it makes the n-th call fail, or all calls from the n-th
+//! on, as if the process had died.
 
 use std::{
     ffi::OsStr,
@@ -24,28 +24,28 @@ use rustix::{
 pub(crate) mod faults;
 
 #[cfg(test)]
-use faults::gate;
+use faults::fault_point;
 
 #[cfg(not(test))]
 #[inline]
 #[allow(clippy::unnecessary_wraps, reason = "the one of the tests fails")]
-const fn gate() -> Result<()> {
+const fn fault_point() -> Result<()> {
     Ok(())
 }
 
-/// How often an open is tried again when something was renamed while the kernel resolved the path.
+/// How often an open is repeated when a concurrent rename interrupts the path resolution.
 const RENAME_RACES: usize = 1000;
 
-/// How much is copied by one system call.
+/// Maximum number of bytes copied by one system call.
 const COPIED_AT_ONCE_BYTES: usize = 1 << 30;
 const COPIED_IN_MEMORY_BYTES: usize = 1 << 20;
 
-/// Opens a path beneath a folder. The kernel refuses what would lead out of it.
+/// Opens a path beneath a folder. The kernel refuses paths that lead out of it.
 pub(crate) fn open_beneath(folder: impl AsFd, path: &Path, flags: OFlags, resolve: ResolveFlags) -> Result<OwnedFd> {
-    gate()?;
+    fault_point()?;
     let resolve = resolve | ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
     let mut result = Err(Errno::AGAIN);
-    // Where only what is in memory is asked for, the same answer says that it is not.
+    // With `CACHED`, `EAGAIN` means that the path is not cached.
     let tries = if resolve.contains(ResolveFlags::CACHED) { 1 } else { RENAME_RACES };
     for _ in 0..tries {
         result = fs::openat2(&folder, path, flags | OFlags::CLOEXEC, Mode::empty(), resolve);
@@ -56,69 +56,69 @@ pub(crate) fn open_beneath(folder: impl AsFd, path: &Path, flags: OFlags, resolv
     result
 }
 
-/// Opens the folder that a folder lies in now, which may be anywhere.
+/// Opens the parent of a folder, wherever it is now.
 pub(crate) fn open_above(folder: impl AsFd) -> Result<OwnedFd> {
-    gate()?;
+    fault_point()?;
     fs::openat(folder, "..", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
 }
 
-/// Makes a file that must not exist yet.
+/// Creates a file that must not exist yet.
 pub(crate) fn create(folder: impl AsFd, name: &OsStr, mode: Mode) -> Result<OwnedFd> {
-    gate()?;
+    fault_point()?;
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     fs::openat(folder, name, flags, mode)
 }
 
-/// Opens a file of this crate's own, making it where it is missing.
+/// Opens a file that belongs to this crate, and creates it if it is missing.
 pub(crate) fn open_or_create(path: &Path) -> Result<OwnedFd> {
-    gate()?;
+    fault_point()?;
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     fs::open(path, flags, Mode::RUSR | Mode::WUSR)
 }
 
-/// Opens a folder of this crate's own.
+/// Opens a folder that belongs to this crate.
 pub(crate) fn open_folder(path: &Path) -> Result<OwnedFd> {
-    gate()?;
+    fault_point()?;
     fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
 }
 
 pub(crate) fn stat(file: impl AsFd) -> Result<Stat> {
-    gate()?;
+    fault_point()?;
     fs::fstat(file)
 }
 
-/// Describes what has the name, a symbolic link itself included.
+/// Returns the metadata of a name. Symbolic links are not followed.
 pub(crate) fn stat_name(folder: impl AsFd, name: &OsStr) -> Result<Stat> {
-    gate()?;
+    fault_point()?;
     fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)
 }
 
-/// Checks that the process may write to what has the name.
+/// Checks that the process may write to a file or folder.
 pub(crate) fn check_writable(folder: impl AsFd, name: &OsStr) -> Result<()> {
-    gate()?;
+    fault_point()?;
     fs::accessat(folder, name, Access::WRITE_OK, AtFlags::EACCESS | AtFlags::SYMLINK_NOFOLLOW)
 }
 
-/// The user whose rights the process has.
+/// Returns the effective user of the process.
 pub(crate) fn user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
 pub(crate) fn read_link(folder: impl AsFd, name: &OsStr) -> Result<Vec<u8>> {
-    gate()?;
+    fault_point()?;
     fs::readlinkat(folder, name, Vec::new()).map(std::ffi::CString::into_bytes)
 }
 
-/// Reads from the beginning of a file what is in memory; fails with `AGAIN` where the disk would have to be waited for.
+/// Reads cached bytes from the start of a file. Fails with `EAGAIN` if the disk would have to be read.
 pub(crate) fn read_cached(file: impl AsFd, buffer: &mut [u8]) -> Result<usize> {
-    gate()?;
+    fault_point()?;
     let parts = &mut [std::io::IoSliceMut::new(buffer)];
     io::preadv2(file, parts, 0, io::ReadWriteFlags::NOWAIT)
 }
 
-/// Reads on, until the buffer is full or the file ends.
+/// Reads until the buffer is full or the file ends.
 pub(crate) fn read_at(file: impl AsFd, buffer: &mut [u8], offset: u64) -> Result<usize> {
-    gate()?;
+    fault_point()?;
     let mut filled = 0;
     while filled < buffer.len() {
         match io::pread(&file, &mut buffer[filled..], offset + filled as u64) {
@@ -132,7 +132,7 @@ pub(crate) fn read_at(file: impl AsFd, buffer: &mut [u8], offset: u64) -> Result
 }
 
 pub(crate) fn write_at(file: impl AsFd, bytes: &[u8], offset: u64) -> Result<()> {
-    gate()?;
+    fault_point()?;
     let mut written = 0;
     while written < bytes.len() {
         match io::pwrite(&file, &bytes[written..], offset + written as u64) {
@@ -146,56 +146,56 @@ pub(crate) fn write_at(file: impl AsFd, bytes: &[u8], offset: u64) -> Result<()>
 }
 
 pub(crate) fn truncate(file: impl AsFd, size_bytes: u64) -> Result<()> {
-    gate()?;
+    fault_point()?;
     fs::ftruncate(file, size_bytes)
 }
 
 pub(crate) fn sync(file: impl AsFd) -> Result<()> {
-    gate()?;
+    fault_point()?;
     fs::fsync(file)
 }
 
-/// Makes all durable that lies on the disk of a file.
+/// Makes the whole file system of a file durable.
 pub(crate) fn sync_all(file: impl AsFd) -> Result<()> {
-    gate()?;
+    fault_point()?;
     fs::syncfs(file)
 }
 
-/// Makes the bytes durable, and the metadata only as far as reading them back needs it.
+/// Makes the content durable, and the metadata only as far as needed to read it.
 pub(crate) fn sync_data(file: impl AsFd) -> Result<()> {
-    gate()?;
+    fault_point()?;
     fs::fdatasync(file)
 }
 
-/// Gives the name that the kernel has given itself for the time since it was started.
-pub(crate) fn boot() -> Result<&'static [u8]> {
-    static BOOT: OnceLock<Vec<u8>> = OnceLock::new();
-    gate()?;
-    if let Some(name) = BOOT.get() {
+/// Returns the id of the current boot.
+pub(crate) fn boot_id() -> Result<&'static [u8]> {
+    static BOOT_ID: OnceLock<Vec<u8>> = OnceLock::new();
+    fault_point()?;
+    if let Some(name) = BOOT_ID.get() {
         return Ok(name);
     }
     let mut name = vec![0; 64];
     let file = fs::open("/proc/sys/kernel/random/boot_id", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
     let length = io::read(file, &mut name)?;
     name.truncate(length);
-    Ok(BOOT.get_or_init(|| name))
+    Ok(BOOT_ID.get_or_init(|| name))
 }
 
-/// Waits for the only lock of a file. It is let go with the descriptor.
+/// Waits for the exclusive lock of a file. Closing the descriptor releases it.
 pub(crate) fn lock(file: impl AsFd) -> Result<()> {
-    gate()?;
+    fault_point()?;
     io::retry_on_intr(|| fs::flock(&file, FlockOperation::LockExclusive))
 }
 
-/// How long a lock is waited for that others can take too.
-const LOCK_PATIENCE: Duration = Duration::from_secs(5);
+/// Maximum time to wait for a lock that programs can hold too.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 const LOCK_INTERVAL: Duration = Duration::from_millis(5);
 
-/// The same for a file that programs can open, and lock for ever: it fails with `EAGAIN` after some seconds.
+/// Locks a file that programs can also open, and might lock forever. Fails with `EAGAIN` after a timeout.
 #[allow(clippy::disallowed_methods, reason = "the kernel waits for a lock for ever, or not at all")]
-pub(crate) fn lock_in_time(file: impl AsFd) -> Result<()> {
-    gate()?;
-    let deadline = Instant::now() + LOCK_PATIENCE;
+pub(crate) fn lock_with_timeout(file: impl AsFd) -> Result<()> {
+    fault_point()?;
+    let deadline = Instant::now() + LOCK_TIMEOUT;
     loop {
         match io::retry_on_intr(|| fs::flock(&file, FlockOperation::NonBlockingLockExclusive)) {
             Err(Errno::AGAIN) if Instant::now() < deadline => std::thread::sleep(LOCK_INTERVAL),
@@ -205,46 +205,46 @@ pub(crate) fn lock_in_time(file: impl AsFd) -> Result<()> {
 }
 
 pub(crate) fn make_folder(folder: impl AsFd, name: &OsStr, mode: u32) -> Result<()> {
-    gate()?;
+    fault_point()?;
     fs::mkdirat(folder, name, Mode::from_raw_mode(mode))
 }
 
 pub(crate) fn remove_folder(folder: impl AsFd, name: &OsStr) -> Result<()> {
-    gate()?;
+    fault_point()?;
     fs::unlinkat(folder, name, AtFlags::REMOVEDIR)
 }
 
 pub(crate) fn unlink(folder: impl AsFd, name: &OsStr) -> Result<()> {
-    gate()?;
+    fault_point()?;
     fs::unlinkat(folder, name, AtFlags::empty())
 }
 
-/// Gives a file a second name, which must be free.
+/// Creates a hard link. The new name must be free.
 pub(crate) fn link(from: (impl AsFd, &OsStr), to: (impl AsFd, &OsStr)) -> Result<()> {
-    gate()?;
+    fault_point()?;
     fs::linkat(from.0, from.1, to.0, to.1, AtFlags::empty())
 }
 
 pub(crate) fn rename(from: (impl AsFd, &OsStr), to: (impl AsFd, &OsStr)) -> Result<()> {
-    gate()?;
+    fault_point()?;
     fs::renameat(from.0, from.1, to.0, to.1)
 }
 
 /// Renames to a name that must be free.
 pub(crate) fn rename_to_free(from: (impl AsFd, &OsStr), to: (impl AsFd, &OsStr)) -> Result<()> {
-    gate()?;
+    fault_point()?;
     fs::renameat_with(from.0, from.1, to.0, to.1, RenameFlags::NOREPLACE)
 }
 
-/// Exchanges what has two names, in one step.
+/// Swaps two names atomically.
 pub(crate) fn exchange(one: (impl AsFd, &OsStr), other: (impl AsFd, &OsStr)) -> Result<()> {
-    gate()?;
+    fault_point()?;
     fs::renameat_with(one.0, one.1, other.0, other.1, RenameFlags::EXCHANGE)
 }
 
-/// Sets both times of what is open to now. By the path of the descriptor, because it may be open for its path only.
+/// Sets both timestamps to now. Uses the path of the descriptor, because it may be an `O_PATH` descriptor.
 pub(crate) fn touch(file: impl AsFd) -> Result<()> {
-    gate()?;
+    fault_point()?;
     let now = fs::Timespec { tv_sec: 0, tv_nsec: fs::UTIME_NOW };
     let times = fs::Timestamps { last_access: now, last_modification: now };
     let path = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
@@ -252,28 +252,28 @@ pub(crate) fn touch(file: impl AsFd) -> Result<()> {
 }
 
 pub(crate) fn change_mode(file: impl AsFd, mode: u32) -> Result<()> {
-    gate()?;
+    fault_point()?;
     fs::fchmod(file, Mode::from_raw_mode(mode))
 }
 
-/// Gives what has the name other permission bits, if it is a file or folder.
+/// Changes the mode of a file or folder by name. Links are refused.
 pub(crate) fn change_mode_of(folder: impl AsFd, name: &OsStr, mode: u32) -> Result<()> {
     let file = path_of_name(folder, name)?;
-    gate()?;
+    fault_point()?;
     fs::chmod(file.1, Mode::from_raw_mode(mode))
 }
 
-/// Gives what has the name another owner, if it is a file or folder.
+/// Changes the owner of a file or folder by name. Links are refused.
 pub(crate) fn change_owner_of(folder: impl AsFd, name: &OsStr, owner: u32, group: u32) -> Result<()> {
     let file = path_of_name(folder, name)?;
-    gate()?;
+    fault_point()?;
     fs::chown(file.1, Some(fs::Uid::from_raw(owner)), Some(fs::Gid::from_raw(group)))
 }
 
-/// A path by which exactly what has the name is reached, for as long as the descriptor is open. A link has none: it would
-/// be followed.
+/// Returns a path that leads to exactly the named file while the descriptor is open. Links are refused, because they
+/// would be followed.
 fn path_of_name(folder: impl AsFd, name: &OsStr) -> Result<(OwnedFd, String)> {
-    gate()?;
+    fault_point()?;
     let file = fs::openat(folder, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
     if fs::FileType::from_raw_mode(fs::fstat(&file)?.st_mode) == fs::FileType::Symlink {
         return Err(Errno::LOOP);
@@ -282,15 +282,15 @@ fn path_of_name(folder: impl AsFd, name: &OsStr) -> Result<(OwnedFd, String)> {
     Ok((file, path))
 }
 
-/// Makes a symbolic link.
+/// Creates a symbolic link.
 pub(crate) fn make_link(target: &[u8], folder: impl AsFd, name: &OsStr) -> Result<()> {
-    gate()?;
+    fault_point()?;
     fs::symlinkat(target, folder, name)
 }
 
-/// Copies the bytes of a file, without those that were never written.
+/// Copies the content of a file and keeps its holes.
 pub(crate) fn copy(from: impl AsFd, to: impl AsFd) -> Result<()> {
-    gate()?;
+    fault_point()?;
     let size = u64::try_from(fs::fstat(&from)?.st_size).unwrap_or(0);
     let mut offset = 0;
     while offset < size {
@@ -316,7 +316,7 @@ fn copy_range(from: impl AsFd, to: impl AsFd, begin: u64, end: u64) -> Result<()
         match fs::copy_file_range(&from, Some(&mut read), &to, Some(&mut written), rest) {
             Ok(0) => break,
             Ok(_) | Err(Errno::INTR) => {}
-            // Not every two file systems can.
+            // The file systems do not support it.
             Err(Errno::XDEV | Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
                 let mut buffer = vec![0; rest.min(COPIED_IN_MEMORY_BYTES)];
                 let count = read_at(&from, &mut buffer, read)?;
@@ -333,9 +333,9 @@ fn copy_range(from: impl AsFd, to: impl AsFd, begin: u64, end: u64) -> Result<()
     Ok(())
 }
 
-/// Takes all extended attributes away from what has the name, as far as the process may.
+/// Removes all extended attributes of a name, as far as permitted.
 pub(crate) fn strip_attributes(folder: impl AsFd, name: &OsStr) -> Result<()> {
-    gate()?;
+    fault_point()?;
     let path = format!("/proc/self/fd/{}", folder.as_fd().as_raw_fd());
     let path = Path::new(&path).join(name);
     let mut names = [0; 1024];
@@ -346,7 +346,7 @@ pub(crate) fn strip_attributes(folder: impl AsFd, name: &OsStr) -> Result<()> {
     };
     for name in names[..length].split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
         match fs::lremovexattr(&path, OsStr::from_bytes(name)) {
-            // What the system itself attaches stays.
+            // Attributes of the system stay.
             Ok(()) | Err(Errno::PERM | Errno::NODATA | Errno::NOTSUP) => {}
             Err(errno) => return Err(errno),
         }
@@ -354,35 +354,35 @@ pub(crate) fn strip_attributes(folder: impl AsFd, name: &OsStr) -> Result<()> {
     Ok(())
 }
 
-/// Changes the mode of what is open for its path only, which is never a symbolic link's.
+/// Changes the mode of an `O_PATH` descriptor. It must not be a symbolic link.
 pub(crate) fn change_mode_of_path(file: impl AsFd, mode: u32) -> Result<()> {
-    gate()?;
+    fault_point()?;
     let path = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
     fs::chmodat(fs::CWD, path, Mode::from_raw_mode(mode), AtFlags::empty())
 }
 
 pub(crate) fn change_owner(file: impl AsFd, owner: u32, group: u32) -> Result<()> {
-    gate()?;
+    fault_point()?;
     fs::fchown(file, Some(fs::Uid::from_raw(owner)), Some(fs::Gid::from_raw(group)))
 }
 
-/// Gives the names of a file's extended attributes, each ended by a NUL.
+/// Returns the names of a file's extended attributes, each terminated by NUL.
 pub(crate) fn attribute_names(file: impl AsFd) -> Result<Vec<u8>> {
-    gate()?;
+    fault_point()?;
     sized(|| fs::flistxattr_query(&file), |buffer| fs::flistxattr(&file, buffer))
 }
 
 pub(crate) fn attribute(file: impl AsFd, name: &OsStr) -> Result<Vec<u8>> {
-    gate()?;
+    fault_point()?;
     sized(|| fs::fgetxattr_query(&file, name), |buffer| fs::fgetxattr(&file, name, buffer))
 }
 
 pub(crate) fn set_attribute(file: impl AsFd, name: &OsStr, value: &[u8]) -> Result<()> {
-    gate()?;
+    fault_point()?;
     fs::fsetxattr(file, name, value, XattrFlags::empty())
 }
 
-/// Asks for a size, then for the bytes, again as long as they grow in between.
+/// Queries a size, then the bytes. Repeats if they grew in between.
 fn sized(size: impl Fn() -> Result<usize>, fill: impl Fn(&mut [u8]) -> Result<usize>) -> Result<Vec<u8>> {
     loop {
         let mut buffer = vec![0; size()?];

@@ -1,4 +1,4 @@
-//! The names of the files that a commit stages and sets aside.
+//! Names of temporary files that commits create.
 
 use std::{
     ffi::OsStr,
@@ -11,24 +11,24 @@ use rustix::io::Errno;
 use crate::{Hash, Identity};
 
 const PREFIX: &str = ".toolrest~";
-/// Eight digits that say whose it is, and the rest to make it unforeseeable.
+/// Eight digits identify the root; the rest is random.
 const DIGITS: usize = 32;
 
-/// Tells whether a name is one that a commit gives to its temporary files.
+/// Whether a name is one of a commit's temporary files.
 ///
-/// Such files are neither listed nor watched, and a commit does not take their names.
+/// Such files are neither listed nor watched, and commits refuse to create them.
 pub fn is_temporary(name: &OsStr) -> bool {
     name.as_bytes()
         .strip_prefix(PREFIX.as_bytes())
         .is_some_and(|rest| rest.len() == DIGITS && rest.iter().all(u8::is_ascii_hexdigit))
 }
 
-/// Tells whether a temporary name was given by a commit of this root, and not of one that lies above or below it.
+/// Whether a temporary name belongs to this root, and not to a root above or below it.
 pub(crate) fn is_temporary_of(root: Identity, name: &OsStr) -> bool {
     is_temporary(name) && name.as_bytes().starts_with(prefix_of(root).as_bytes())
 }
 
-/// Makes a name in a folder that nobody can foresee.
+/// Returns an unpredictable temporary path in a folder.
 pub(crate) fn temporary_in(root: Identity, folder: &Path) -> rustix::io::Result<PathBuf> {
     Ok(folder.join(format!("{}{:024x}", prefix_of(root), random()? >> 32)))
 }
@@ -38,9 +38,9 @@ fn prefix_of(root: Identity) -> String {
     format!("{PREFIX}{}", &digest.to_string()[..8])
 }
 
-/// Makes the name under which something is kept that could not go back to its place.
-pub(crate) fn kept_beside(path: &Path) -> rustix::io::Result<PathBuf> {
-    // A long name is cut, so that the ending still fits.
+/// Returns a path for a file that could not be restored to its original path.
+pub(crate) fn kept_copy_path(path: &Path) -> rustix::io::Result<PathBuf> {
+    // Long names are cut, so that the suffix fits.
     const LONGEST_STEM_BYTES: usize = 200;
     let stem = path.file_name().unwrap_or_default().as_bytes();
     let mut name = stem[..stem.len().min(LONGEST_STEM_BYTES)].to_vec();

@@ -1,9 +1,8 @@
-//! Walking through a folder and all that is below it, on several threads.
+//! Walks a folder and its subfolders on several threads.
 //!
-//! Folders that are still to be read and files that are still to be visited wait in the order of their paths, and the
-//! first of them is always taken first. So a visitor that has enough can end a walk early and still know that nothing
-//! before it was missed, and little waits at any time. Nothing is held open for what waits: a folder is opened anew by
-//! its path below the top, in which nothing may be a symbolic link.
+//! Pending folders and files are kept in path order, and the first one is always processed first. So a visitor can end
+//! the walk early and know that nothing before that point was missed, and few tasks are pending at a time. Pending
+//! folders are not kept open: each is opened again by its path below the top, which must contain no symbolic links.
 
 mod describe;
 mod files;
@@ -28,73 +27,73 @@ use rustix::{
 };
 
 use crate::{Result, Root, error::At, sys};
-use files::{Names, Open};
-use folder::Scratch;
+use files::{Names, OpenFolder};
+use folder::ReadBuffers;
 use queue::Queue;
 use rules::Rules;
 
-/// Decides where a walk goes, and looks at what it finds. All threads of a walk share it.
+/// Decides what a walk visits, and processes it. All threads of a walk share it.
 ///
-/// The paths that it is told of begin with what the top is shown as, then a slash.
+/// Paths begin with `shown_as` and a slash.
 pub trait Visitor: Sync {
-    /// What one thread keeps from one visit to the next.
+    /// State of one thread, kept between visits.
     type Thread: Default + Send;
 
-    /// Whether a folder is looked into.
+    /// Whether to read a folder.
     fn enters(&self, folder: &str) -> bool;
 
-    /// Learns of a folder that is looked into, and that no rule leaves out. Its path ends with a slash.
-    fn reads(&self, _folder: &str) {}
+    /// Called for each folder that is read. Its path ends with a slash.
+    fn on_folder(&self, _folder: &str) {}
 
-    /// Whether a file is visited.
+    /// Whether to visit a file.
     fn accepts(&self, file: &str) -> bool;
 
-    /// Whether nothing at this path or after it is wanted any more. Once it is so, it stays so.
+    /// Whether the walk can end at this path. Once true, it must stay true.
     fn is_over(&self, _path: &str) -> bool {
         false
     }
 
-    /// Looks at some files of a folder, between the first and last of which nothing else is visited.
+    /// Visits some files of a folder. Nothing between the first and the last of them is left out.
     fn visit(&self, files: &mut Files<'_>, thread: &mut Self::Thread);
 
-    /// Learns what of a folder is not visited, if there is such. The folder's path ends with a slash.
-    fn passed_over(&self, _folder: &str, _passed_over: PassedOver, _thread: &mut Self::Thread) {}
+    /// Called with what was skipped in a folder, if anything. The folder's path ends with a slash.
+    fn skipped(&self, _folder: &str, _counts: SkipCounts, _thread: &mut Self::Thread) {}
 }
 
-/// How to walk.
+/// Options of a walk.
 #[derive(Debug, Clone, Copy)]
 pub struct WalkOptions<'a> {
-    /// What the path of the top is to be called, without a slash at the end.
+    /// The prefix of reported paths, without a slash at the end.
     pub shown_as: &'a str,
-    /// 1 looks only at what is directly in the folder.
+    /// 1 reads only the folder itself.
     pub depth: usize,
-    pub rules: Heed,
-    /// How many files are visited at a time, at most.
-    pub files_at_a_time: usize,
-    /// What has a longer path is passed over.
-    pub longest_path_bytes: usize,
+    pub rules: IgnoreMode,
+    /// Maximum number of files per visit.
+    pub max_files_per_visit: usize,
+    /// Entries with longer paths are skipped.
+    pub max_path_bytes: usize,
     pub threads: usize,
 }
 
-/// Whether the rules of `.gitignore` and `.git/info/exclude` are heeded.
+/// Whether the rules of `.gitignore` and `.git/info/exclude` apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Heed {
-    Rules,
-    Nothing,
+pub enum IgnoreMode {
+    Respect,
+    Disregard,
 }
 
-/// How much in a folder is not visited.
+/// Number of entries of a folder that were not visited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct PassedOver {
-    /// Files and folders that rules leave out.
+pub struct SkipCounts {
+    /// Files and folders that rules ignore.
     pub ignored: u64,
-    /// Names that are not UTF-8 or hold control characters, and paths that are too long.
+    /// Names that are not UTF-8 or contain control characters, and paths that are too long.
     pub unnamed: u64,
-    /// Folders, and files of rules, that cannot be read.
+    /// Folders and rule files that cannot be read.
     pub unreadable: u64,
 }
 
-impl AddAssign for PassedOver {
+impl AddAssign for SkipCounts {
     fn add_assign(&mut self, more: Self) {
         self.ignored += more.ignored;
         self.unnamed += more.unnamed;
@@ -103,38 +102,38 @@ impl AddAssign for PassedOver {
 }
 
 impl Root {
-    /// Walks through a folder. Symbolic links are not followed, but for the folder's own path.
+    /// Walks a folder. Symbolic links are not followed, except in the given path.
     ///
-    /// Only the folder itself has to be readable. Gives what each thread has kept.
+    /// Only the folder itself must be readable. Returns the state of each thread.
     pub fn walk<V: Visitor>(&self, folder: &Path, options: WalkOptions<'_>, visitor: &V) -> Result<Vec<V::Thread>> {
         let top = self.open_path(folder, OFlags::PATH | OFlags::DIRECTORY)?;
         let rules = match options.rules {
-            Heed::Rules => Rules::above(self, &self.real_path_of(&top, folder)?, options.shown_as),
-            Heed::Nothing => None,
+            IgnoreMode::Respect => Rules::above(self, &self.real_path_of(&top, folder)?, options.shown_as),
+            IgnoreMode::Disregard => None,
         };
         let walk = Walk { top, options, visitor, queue: Queue::default() };
         let mut worker = Worker::new(&walk);
         worker.read_folder(&PendingDir { path: format!("{}/", options.shown_as), depth: 1, rules }).at(folder)?;
         walk.queue.add(&mut worker.found);
-        // A small folder is not worth a second thread.
-        while walk.queue.is_short() && worker.take_one() {}
+        // A small folder needs no second thread.
+        while walk.queue.is_short() && worker.run_next() {}
         let others = if walk.queue.is_short() { 0 } else { options.threads.saturating_sub(1) };
-        let kept = thread::scope(|scope| {
+        let result = thread::scope(|scope| {
             let others: Vec<_> = (0..others).map(|_| scope.spawn(|| Worker::new(&walk).run())).collect();
-            let mut kept = vec![worker.run()];
+            let mut result = vec![worker.run()];
             for other in others {
                 match other.join() {
-                    Ok(thread) => kept.push(thread),
+                    Ok(thread) => result.push(thread),
                     Err(panic) => std::panic::resume_unwind(panic),
                 }
             }
-            kept
+            result
         });
-        Ok(kept)
+        Ok(result)
     }
 }
 
-/// A walk under way.
+/// The shared state of a walk.
 struct Walk<'a, V> {
     top: OwnedFd,
     options: WalkOptions<'a>,
@@ -142,23 +141,23 @@ struct Walk<'a, V> {
     queue: Queue<Task>,
 }
 
-/// What waits to be done.
+/// A pending task.
 enum Task {
     Read(PendingDir),
     Visit(Arc<Names>, Range<usize>),
 }
 
-/// A folder that is to be read.
+/// A folder to be read.
 struct PendingDir {
-    /// As it is shown, with a slash at the end.
+    /// As reported, with a slash at the end.
     path: String,
     depth: usize,
-    /// The rules from above.
+    /// The rules of the folders above.
     rules: Option<Arc<Rules>>,
 }
 
 impl<V> Walk<'_, V> {
-    /// Opens a folder by its path as it is shown: it was seen to be a folder a moment ago.
+    /// Opens a folder by its reported path, without following links.
     fn open_folder(&self, path: &str, access: OFlags) -> rustix::io::Result<OwnedFd> {
         let below = path[self.options.shown_as.len() + 1..].trim_end_matches('/');
         let below = if below.is_empty() { "." } else { below };
@@ -166,35 +165,35 @@ impl<V> Walk<'_, V> {
     }
 }
 
-/// One thread of a walk.
+/// A thread of a walk.
 struct Worker<'a, V: Visitor> {
     walk: &'a Walk<'a, V>,
-    kept: V::Thread,
-    scratch: Scratch,
-    /// The folder that was worked on last.
-    open: Option<Open>,
-    /// What was found and does not wait yet.
+    result: V::Thread,
+    buffers: ReadBuffers,
+    /// The folder that was used last.
+    open: Option<OpenFolder>,
+    /// New tasks, not yet in the queue.
     found: Vec<(String, Task)>,
 }
 
 impl<'a, V: Visitor> Worker<'a, V> {
     fn new(walk: &'a Walk<'a, V>) -> Self {
-        Self { walk, kept: V::Thread::default(), scratch: Scratch::default(), open: None, found: Vec::new() }
+        Self { walk, result: V::Thread::default(), buffers: ReadBuffers::default(), open: None, found: Vec::new() }
     }
 
     fn run(mut self) -> V::Thread {
-        // Others would wait for ever for what this thread has begun.
+        // If this thread panics, the others must not wait for its tasks.
         let _end = queue::EndOnPanic(&self.walk.queue);
-        while self.take_one() {}
-        self.kept
+        while self.run_next() {}
+        self.result
     }
 
-    /// Does what is first. Tells whether there was something to do.
-    fn take_one(&mut self) -> bool {
+    /// Runs the first task. Returns false if there are no more.
+    fn run_next(&mut self) -> bool {
         let queue = &self.walk.queue;
         let Some((path, task)) = queue.take() else { return false };
         if self.walk.visitor.is_over(&path) {
-            // All that waits comes later.
+            // All pending tasks are at later paths.
             queue.clear();
         } else {
             match task {
@@ -202,14 +201,14 @@ impl<'a, V: Visitor> Worker<'a, V> {
                     let walk = self.walk;
                     let open_folder = |path: &str| walk.open_folder(path, OFlags::PATH);
                     let mut files = Files::new(&names, range, &mut self.open, &open_folder);
-                    walk.visitor.visit(&mut files, &mut self.kept);
+                    walk.visitor.visit(&mut files, &mut self.result);
                 }
                 Task::Read(pending) => match self.read_folder(&pending) {
-                    // Gone since its parent was read, or no folder any more.
+                    // The folder was removed or replaced after its parent was read.
                     Ok(()) | Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
                     Err(_) => {
-                        let unreadable = PassedOver { unreadable: 1, ..PassedOver::default() };
-                        self.walk.visitor.passed_over(&pending.path, unreadable, &mut self.kept);
+                        let unreadable = SkipCounts { unreadable: 1, ..SkipCounts::default() };
+                        self.walk.visitor.skipped(&pending.path, unreadable, &mut self.result);
                     }
                 },
             }

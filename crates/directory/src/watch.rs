@@ -1,4 +1,4 @@
-//! Changes that anybody makes beneath the root, told as they happen.
+//! Watches changes beneath the root, by any process.
 
 mod batch;
 mod tree;
@@ -20,10 +20,10 @@ use crate::{ErrorKind, Result, Root, error::At};
 use batch::Batch;
 use tree::Tree;
 
-/// Events that come closer together than this are told together.
-const QUIET: Duration = Duration::from_millis(20);
-/// Nobody waits longer than this for the first of them.
-const LONGEST_DELAY: Duration = Duration::from_millis(200);
+/// Events within this interval are reported together.
+const QUIET_INTERVAL: Duration = Duration::from_millis(20);
+/// Maximum delay of an event.
+const MAX_DELAY: Duration = Duration::from_millis(200);
 
 const TOO_MANY_FOLDERS: ErrorKind =
     ErrorKind::Unsupported("it has more folders than may be watched; the limit is fs.inotify.max_user_watches");
@@ -38,24 +38,23 @@ pub enum Event {
         from: PathBuf,
         to: PathBuf,
     },
-    /// Events were lost: anything may have changed.
+    /// Events were lost. Anything may have changed.
     Unknown,
 }
 
-/// Watches until it is dropped.
+/// A watch. It ends when dropped.
 #[derive(Debug)]
 pub struct Watch {
-    /// One end of a pipe through which nothing is ever sent: its closing ends the thread.
+    /// One end of a pipe that is never written to. Closing it ends the thread.
     _end: OwnedFd,
 }
 
 impl Root {
-    /// Tells `sink` of the changes beneath the root, from now on, on a thread of its own.
+    /// Passes changes beneath the root to `sink`, from now on, on a separate thread.
     ///
-    /// The folder that is held open is watched, and what lies in it without following any link, wherever their paths
-    /// lead by now. Events are in the order in which they happened. Several changes of one file that come close together
-    /// are told as one; a file that was removed and made again has changed. The temporary files of commits, and what git
-    /// keeps in `.git`, are left out.
+    /// The open folder and its subfolders are watched, without following links, even if they are moved. Events are in
+    /// order. Several changes of one file within a short time are merged; a file that was removed and created again is
+    /// reported as changed. Temporary files of commits and the contents of `.git` are left out.
     pub fn watch(&self, sink: impl FnMut(Vec<Event>) + Send + 'static) -> Result<Watch> {
         let mut tree = Tree::new(self.descriptor()).at(self.real_path())?;
         tree.watch_all().map_err(|errno| match errno {
@@ -63,14 +62,14 @@ impl Root {
             errno => ErrorKind::from(errno).at(self.real_path()),
         })?;
         let (ended, end) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).at(self.real_path())?;
-        let teller = thread::Builder::new().name("directory-watch".to_owned());
-        let teller = teller.spawn(move || report(tree, &ended, sink));
-        teller.map_err(|error| ErrorKind::Io(error).at(self.real_path()))?;
+        let builder = thread::Builder::new().name("directory-watch".to_owned());
+        let spawned = builder.spawn(move || report(tree, &ended, sink));
+        spawned.map_err(|error| ErrorKind::Io(error).at(self.real_path()))?;
         Ok(Watch { _end: end })
     }
 }
 
-/// What a thread that waits for events goes on with.
+/// Why a wait has ended.
 enum Next {
     Events,
     Pause,
@@ -83,14 +82,14 @@ fn report(mut tree: Tree, ended: &OwnedFd, mut sink: impl FnMut(Vec<Event>)) {
         let first = Instant::now();
         loop {
             tree.read(&mut batch);
-            let left = LONGEST_DELAY.saturating_sub(first.elapsed());
-            match wait(&tree, ended, Some(QUIET.min(left))) {
+            let left = MAX_DELAY.saturating_sub(first.elapsed());
+            match wait(&tree, ended, Some(QUIET_INTERVAL.min(left))) {
                 Next::Events if !left.is_zero() => {}
                 Next::Events | Next::Pause => break,
                 Next::End => return,
             }
         }
-        tree.forget_moved_away();
+        tree.unwatch_moved_away();
         let events = batch.into_events();
         if !events.is_empty() {
             sink(events);
@@ -98,7 +97,7 @@ fn report(mut tree: Tree, ended: &OwnedFd, mut sink: impl FnMut(Vec<Event>)) {
     }
 }
 
-/// Waits for events, at most for a time.
+/// Waits for events, up to a maximum time.
 fn wait(tree: &Tree, ended: &OwnedFd, at_most: Option<Duration>) -> Next {
     let at_most = at_most.and_then(|time| Timespec::try_from(time).ok());
     let mut polled = [PollFd::new(tree.inotify(), PollFlags::IN), PollFd::new(ended, PollFlags::IN)];

@@ -46,8 +46,8 @@ impl Ignored {
             let Some(rules) = self.rules.get(folder) else { continue };
             let Some(below) = folder.part_below(path.as_str()) else { continue };
             match rules.verdict(below, is_folder) {
-                Verdict::LeaveOut => return true,
-                Verdict::Take => return false,
+                Verdict::Ignore => return true,
+                Verdict::Include => return false,
                 Verdict::None => {}
             }
         }

@@ -15,7 +15,7 @@ use rustix::{
 };
 
 use super::{allow_owner, is_dots};
-use crate::{ErrorKind, Kind, Metadata, Result, error::At, error::found, sys};
+use crate::{ErrorKind, Kind, Metadata, Result, error::At, error::if_exists, sys};
 
 /// How many names of a folder are held at a time.
 const NAMES_AT_A_TIME: usize = 10_000;
@@ -24,7 +24,7 @@ const NAMES_AT_A_TIME: usize = 10_000;
 pub fn remove_tree(folder: &Path) -> Result<()> {
     let name = folder.file_name().ok_or_else(|| ErrorKind::Invalid("it has no name").at(folder))?;
     let above = folder.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    match found(sys::open_folder(above)).at(folder)? {
+    match if_exists(sys::open_folder(above)).at(folder)? {
         None => Ok(()),
         Some(above) => remove_tree_at(&above, name).at(folder),
     }
@@ -35,7 +35,7 @@ pub fn remove_tree(folder: &Path) -> Result<()> {
 /// Folders below are first moved up to the top, so that neither the depth of the tree nor that of this function grows.
 pub(super) fn remove_tree_at(above: &OwnedFd, name: &OsStr) -> rustix::io::Result<()> {
     let Some(top) = open_folder(above, name)? else {
-        return found(sys::unlink(above, name)).map(drop);
+        return if_exists(sys::unlink(above, name)).map(drop);
     };
     let mut moved_up = 0u64;
     loop {
@@ -47,11 +47,11 @@ pub(super) fn remove_tree_at(above: &OwnedFd, name: &OsStr) -> rustix::io::Resul
             if kind == Kind::Folder {
                 flatten(&top, &name, &mut moved_up)?;
             } else {
-                found(sys::unlink(&top, &name))?;
+                if_exists(sys::unlink(&top, &name))?;
             }
         }
     }
-    found(sys::remove_folder(above, name)).map(drop)
+    if_exists(sys::remove_folder(above, name)).map(drop)
 }
 
 /// Moves the folders in a folder up beside it, and removes it with the rest.
@@ -60,11 +60,11 @@ fn flatten(top: &OwnedFd, name: &OsStr, moved_up: &mut u64) -> rustix::io::Resul
     loop {
         let entries = names(&folder)?;
         if entries.is_empty() {
-            return found(sys::remove_folder(top, name)).map(drop);
+            return if_exists(sys::remove_folder(top, name)).map(drop);
         }
         for (name, kind) in entries {
             if kind != Kind::Folder {
-                found(sys::unlink(&folder, &name))?;
+                if_exists(sys::unlink(&folder, &name))?;
                 continue;
             }
             loop {
@@ -95,9 +95,9 @@ pub(super) fn move_out(from: (BorrowedFd<'_>, &OsStr), to: (BorrowedFd<'_>, &OsS
 
 /// Opens a folder to read it, also one that was closed to its owner; none if it is not there, or no folder.
 fn open_folder(above: &OwnedFd, name: &OsStr) -> rustix::io::Result<Option<OwnedFd>> {
-    let Some(path) = found(open_beneath(above, name, OFlags::PATH))? else { return Ok(None) };
+    let Some(path) = if_exists(open_beneath(above, name, OFlags::PATH))? else { return Ok(None) };
     allow_owner(&path)?;
-    found(open_beneath(above, name, OFlags::RDONLY))
+    if_exists(open_beneath(above, name, OFlags::RDONLY))
 }
 
 fn open_beneath(above: impl AsFd, name: &OsStr, access: OFlags) -> rustix::io::Result<OwnedFd> {
@@ -115,7 +115,7 @@ fn names(folder: &OwnedFd) -> rustix::io::Result<Vec<(OsString, Kind)>> {
             continue;
         }
         let kind = match entry.file_type() {
-            FileType::Unknown => found(sys::stat_name(folder, name))?.map(|stat| Metadata::from(stat).kind),
+            FileType::Unknown => if_exists(sys::stat_name(folder, name))?.map(|stat| Metadata::from(stat).kind),
             known => Some(Kind::of(known)),
         };
         names.extend(kind.map(|kind| (name.to_owned(), kind)));

@@ -19,9 +19,9 @@ use rustix::{
 use super::{CheckoutDir, allow_owner, is_dots};
 use crate::{
     Kind, Metadata, Result,
-    error::{At, found},
+    error::{At, if_exists},
     sys,
-    walk::rules::{Here, Rules},
+    walk::rules::{RuleFiles, Rules},
 };
 
 /// Room for the entries that the kernel gives at a time.
@@ -168,7 +168,7 @@ impl<S: ScanVisitor> Scan<'_, S> {
         for number in first..end {
             let name = names.get(number);
             // A name that is gone by now was never there.
-            let Some(stat) = found(sys::stat_name(folder, name))? else { continue };
+            let Some(stat) = if_exists(sys::stat_name(folder, name))? else { continue };
             let metadata = Metadata::from(stat);
             let is_known = metadata.kind == Kind::File
                 && self.complete(&mut path, pending, name)
@@ -217,7 +217,7 @@ impl<S: ScanVisitor> Scan<'_, S> {
             }
             let is_folder = metadata.kind == Kind::Folder;
             let is_left_out =
-                pending.is_left_out || name == ".git" || rules.is_some_and(|rules| rules.leave_out(&path, is_folder));
+                pending.is_left_out || name == ".git" || rules.is_some_and(|rules| rules.ignores(&path, is_folder));
             let insists = is_left_out && self.surveyor.insists_on(&path);
             let status = if is_left_out && !insists { IgnoreStatus::LeftOut } else { IgnoreStatus::Taken };
             self.surveyor.found(&path, metadata, status);
@@ -232,13 +232,14 @@ impl<S: ScanVisitor> Scan<'_, S> {
 struct Names {
     text: Vec<u8>,
     ends: Vec<usize>,
-    here: Here,
+    here: RuleFiles,
 }
 
 impl Names {
     fn read(folder: &OwnedFd) -> rustix::io::Result<Self> {
         let mut buffer: Vec<u8> = Vec::with_capacity(BUFFER_BYTES);
-        let mut names = Self { text: Vec::new(), ends: Vec::new(), here: Here { has_rules: false, has_git: false } };
+        let mut names =
+            Self { text: Vec::new(), ends: Vec::new(), here: RuleFiles { has_rules: false, has_git: false } };
         let spare: &mut [MaybeUninit<u8>] = buffer.spare_capacity_mut();
         let mut entries = RawDir::new(folder, spare);
         while let Some(entry) = entries.next() {

@@ -1,4 +1,4 @@
-//! A commit that uses every kind of step, with a fault at each of its system calls.
+//! A commit with every kind of step, and a fault at each of its system calls.
 
 use std::{
     collections::BTreeMap,
@@ -16,21 +16,21 @@ use crate::{
     sys::faults::{Fault, with_faults, with_others},
 };
 
-/// What stands at each path beneath a folder: mode, number of links, and the bytes, or what a link names.
+/// The state of each path below a folder: mode, number of links, and the content or the target of a link.
 type Snapshot = BTreeMap<PathBuf, (u32, u64, Vec<u8>)>;
 
-struct Scene {
-    place: TempDir,
+struct Fixture {
+    entry: TempDir,
     root: Root,
 }
 
-impl Scene {
+impl Fixture {
     fn new() -> Self {
-        // In memory where there is such a place: making things durable costs nothing there.
-        let place = TempDir::new_in(Path::new("/dev/shm")).or_else(|_| TempDir::new()).unwrap();
-        let path = place.path().join("root");
+        // In memory if possible, because syncing costs nothing there.
+        let entry = TempDir::new_in(Path::new("/dev/shm")).or_else(|_| TempDir::new()).unwrap();
+        let path = entry.path().join("root");
         for folder in ["journal", "root/old", "root/tree/below", "root/dir/sub", "root/hollow", "root/remade"] {
-            fs::create_dir_all(place.path().join(folder)).unwrap();
+            fs::create_dir_all(entry.path().join(folder)).unwrap();
         }
         for file in [
             "update",
@@ -55,7 +55,7 @@ impl Scene {
         symlink("named", path.join("link")).unwrap();
         symlink("tree", path.join("folder link")).unwrap();
         let root = Root::open(&path).unwrap();
-        Self { place, root }
+        Self { entry, root }
     }
 
     fn commit(&self) -> Result<Applied> {
@@ -72,7 +72,7 @@ impl Scene {
     }
 
     fn journal(&self) -> PathBuf {
-        self.place.path().join("journal")
+        self.entry.path().join("journal")
     }
 
     fn snapshot(&self) -> Snapshot {
@@ -141,21 +141,21 @@ fn changes() -> Vec<Change> {
     ]
 }
 
-/// The tree before, the tree after, and how many system calls lie between.
+/// Returns the tree before, the tree after, and the number of system calls of an undisturbed commit.
 fn undisturbed() -> (Snapshot, Snapshot, usize) {
-    let scene = Scene::new();
-    let before = scene.snapshot();
-    let (applied, calls) = with_faults(&[], || scene.commit());
+    let fixture = Fixture::new();
+    let before = fixture.snapshot();
+    let (applied, calls) = with_faults(&[], || fixture.commit());
     assert_eq!(applied.unwrap().changes.len(), changes().len());
-    let after = scene.snapshot();
-    assert!(scene.recover().unwrap().is_none());
-    assert_eq!(scene.snapshot(), after);
+    let after = fixture.snapshot();
+    assert!(fixture.recover().unwrap().is_none());
+    assert_eq!(fixture.snapshot(), after);
     (before, after, calls)
 }
 
-/// Says which of the two trees is there, and that it is one of them.
-fn outcome(scene: &Scene, before: &Snapshot, after: &Snapshot, what: &str) -> Outcome {
-    let now = scene.snapshot();
+/// Returns which of the two trees is there, and checks that it is one of them.
+fn outcome(fixture: &Fixture, before: &Snapshot, after: &Snapshot, what: &str) -> Outcome {
+    let now = fixture.snapshot();
     if now == *after {
         return Outcome::Finished;
     }
@@ -189,28 +189,28 @@ fn a_commit_of_every_kind_of_step_takes_effect() {
 }
 
 #[test]
-fn a_call_that_fails_leaves_everything_as_it_was() {
+fn a_failing_system_call_changes_nothing() {
     let (before, after, calls) = undisturbed();
     let mut failed = 0;
     for errno in [Errno::IO, Errno::NOSPC] {
         for call in 0..calls {
-            let scene = Scene::new();
-            let (result, _) = with_faults(&[(call, Fault::Fails(errno))], || scene.commit());
+            let fixture = Fixture::new();
+            let (result, _) = with_faults(&[(call, Fault::Fails(errno))], || fixture.commit());
             let what = format!("call {call} of {calls} fails with {errno:?}");
             match result {
-                // What fails after the commit counts is only cleaning up.
+                // Failures after the commit is complete affect only the cleanup.
                 Ok(_) => {
-                    let recovered = scene.recover().unwrap();
+                    let recovered = fixture.recover().unwrap();
                     assert!(recovered.iter().all(|recovered| recovered.outcome == Outcome::Finished), "{what}");
-                    assert_eq!(outcome(&scene, &before, &after, &what), Outcome::Finished, "{what}");
+                    assert_eq!(outcome(&fixture, &before, &after, &what), Outcome::Finished, "{what}");
                 }
                 Err(error) => {
                     failed += 1;
                     assert!(!matches!(error.kind, ErrorKind::Unfinished), "{what}: {error}");
-                    assert_eq!(outcome(&scene, &before, &after, &what), Outcome::RolledBack, "{what}");
-                    assert!(scene.recover().unwrap().is_none(), "{what}");
-                    scene.commit().unwrap();
-                    assert_eq!(outcome(&scene, &before, &after, &what), Outcome::Finished, "{what}");
+                    assert_eq!(outcome(&fixture, &before, &after, &what), Outcome::RolledBack, "{what}");
+                    assert!(fixture.recover().unwrap().is_none(), "{what}");
+                    fixture.commit().unwrap();
+                    assert_eq!(outcome(&fixture, &before, &after, &what), Outcome::Finished, "{what}");
                 }
             }
         }
@@ -224,19 +224,19 @@ fn a_crash_at_any_call_is_recovered_to_all_or_nothing() {
     let (before, after, calls) = undisturbed();
     let mut finished = 0;
     for call in 0..calls {
-        let scene = Scene::new();
-        let (result, _) = with_faults(&[(call, Fault::Dies)], || scene.commit());
+        let fixture = Fixture::new();
+        let (result, _) = with_faults(&[(call, Fault::Dies)], || fixture.commit());
         let what = format!("death at call {call} of {calls}");
-        let recovered = scene.recover().unwrap();
-        let tree = outcome(&scene, &before, &after, &what);
+        let recovered = fixture.recover().unwrap();
+        let tree = outcome(&fixture, &before, &after, &what);
         if let Some(recovered) = &recovered {
             assert_eq!((&recovered.id[..], &recovered.payload[..]), (&b"id"[..], &b"payload"[..]), "{what}");
             assert_eq!((recovered.outcome, &recovered.kept), (tree, &Vec::new()), "{what}");
         }
         assert!(result.is_err() || tree == Outcome::Finished, "{what}: it was acknowledged");
-        assert!(tree == Outcome::RolledBack || recovered.is_some() || result.is_ok(), "{what}: nobody was told");
+        assert!(tree == Outcome::RolledBack || recovered.is_some() || result.is_ok(), "{what}: the commit was lost");
         finished += usize::from(tree == Outcome::Finished);
-        assert!(scene.recover().unwrap().is_none(), "{what}");
+        assert!(fixture.recover().unwrap().is_none(), "{what}");
     }
     eprintln!("{calls} deaths, {finished} finished");
     assert!(0 < finished && finished < calls);
@@ -247,14 +247,14 @@ fn a_crash_during_recovery_is_recovered_too() {
     let (before, after, calls) = undisturbed();
     let mut deaths = 0;
     for call in 0..calls {
-        // Each death of the commit meets some deaths of the recovery, and all are met by some.
+        // Each crash of the commit is combined with some crashes of the recovery, so that all of them occur.
         for second in (call % 17..).step_by(17) {
-            let scene = Scene::new();
-            let _ = with_faults(&[(call, Fault::Dies)], || scene.commit());
-            let (first, made) = with_faults(&[(second, Fault::Dies)], || scene.recover());
+            let fixture = Fixture::new();
+            let _ = with_faults(&[(call, Fault::Dies)], || fixture.commit());
+            let (first, made) = with_faults(&[(second, Fault::Dies)], || fixture.recover());
             let what = format!("deaths at call {call} of {calls} and {second} of the recovery");
-            scene.recover().unwrap();
-            outcome(&scene, &before, &after, &what);
+            fixture.recover().unwrap();
+            outcome(&fixture, &before, &after, &what);
             deaths += 1;
             if first.is_ok() && made <= second {
                 break;
@@ -270,11 +270,11 @@ fn a_crash_while_rolling_back_is_recovered() {
     let mut deaths = 0;
     for call in 0..calls {
         for second in (call + 1 + call % 23..).step_by(23) {
-            let scene = Scene::new();
+            let fixture = Fixture::new();
             let faults = [(call, Fault::Fails(Errno::IO)), (second, Fault::Dies)];
-            let (_, made) = with_faults(&faults, || scene.commit());
-            scene.recover().unwrap();
-            outcome(&scene, &before, &after, &format!("failure at call {call} of {calls}, death at {second}"));
+            let (_, made) = with_faults(&faults, || fixture.commit());
+            fixture.recover().unwrap();
+            outcome(&fixture, &before, &after, &format!("failure at call {call} of {calls}, death at {second}"));
             deaths += 1;
             if made <= second {
                 break;
@@ -285,7 +285,7 @@ fn a_crash_while_rolling_back_is_recovered() {
 }
 
 #[test]
-fn a_single_write_is_as_safe_without_a_durable_mark() {
+fn a_single_write_is_safe_without_a_durable_mark() {
     for change in [
         write("update", before("update"), Some(0o600)),
         write("untouched", Expect::Anything, None),
@@ -293,31 +293,31 @@ fn a_single_write_is_as_safe_without_a_durable_mark() {
         write("linked", Expect::Anything, None),
     ] {
         let change = [change];
-        let whole = Scene::new();
+        let whole = Fixture::new();
         let before = whole.snapshot();
         let (result, calls) = with_faults(&[], || whole.commit_of(&change));
         result.unwrap();
         let after = whole.snapshot();
         for call in 0..calls {
             for fault in [Fault::Fails(Errno::IO), Fault::Dies] {
-                let scene = Scene::new();
-                let (result, _) = with_faults(&[(call, fault)], || scene.commit_of(&change));
+                let fixture = Fixture::new();
+                let (result, _) = with_faults(&[(call, fault)], || fixture.commit_of(&change));
                 let what = format!("{fault:?} at call {call} of {calls} of {change:?}");
                 if matches!(fault, Fault::Fails(_)) && result.is_err() {
-                    assert_eq!(outcome(&scene, &before, &after, &what), Outcome::RolledBack, "{what}");
+                    assert_eq!(outcome(&fixture, &before, &after, &what), Outcome::RolledBack, "{what}");
                 }
-                let recovered = scene.recover().unwrap();
-                let tree = outcome(&scene, &before, &after, &what);
+                let recovered = fixture.recover().unwrap();
+                let tree = outcome(&fixture, &before, &after, &what);
                 assert!(recovered.iter().all(|recovered| recovered.outcome == tree), "{what}");
                 assert!(result.is_err() || tree == Outcome::Finished, "{what}: it was acknowledged");
             }
-            // A failure, and death while it is rolled back.
+            // A failure, and a crash during its rollback.
             for second in call + 1..call + 40 {
-                let scene = Scene::new();
+                let fixture = Fixture::new();
                 let faults = [(call, Fault::Fails(Errno::IO)), (second, Fault::Dies)];
-                let _ = with_faults(&faults, || scene.commit_of(&change));
-                let recovered = scene.recover().unwrap();
-                let tree = outcome(&scene, &before, &after, &format!("{faults:?} of {change:?}"));
+                let _ = with_faults(&faults, || fixture.commit_of(&change));
+                let recovered = fixture.recover().unwrap();
+                let tree = outcome(&fixture, &before, &after, &format!("{faults:?} of {change:?}"));
                 assert!(recovered.iter().all(|recovered| recovered.outcome == tree), "{faults:?} of {change:?}");
             }
         }
@@ -325,18 +325,18 @@ fn a_single_write_is_as_safe_without_a_durable_mark() {
 }
 
 #[test]
-fn what_others_have_done_since_a_crash_is_not_lost() {
+fn changes_of_others_since_a_crash_are_kept() {
     let (_, _, calls) = undisturbed();
     let mut met = 0;
     for call in 0..calls {
-        let scene = Scene::new();
-        let _ = with_faults(&[(call, Fault::Dies)], || scene.commit());
+        let fixture = Fixture::new();
+        let _ = with_faults(&[(call, Fault::Dies)], || fixture.commit());
         let theirs = ["update", "gone", "taken", "named", "new/deep/file", "elsewhere/file"];
         let written: Vec<_> =
-            theirs.iter().filter(|path| fs::write(scene.root.real_path().join(path), "theirs").is_ok()).collect();
-        let recovered = scene.recover().unwrap();
-        let tree = scene.snapshot();
-        // What they wrote is there, under its own name or under that which it had before.
+            theirs.iter().filter(|path| fs::write(fixture.root.real_path().join(path), "theirs").is_ok()).collect();
+        let recovered = fixture.recover().unwrap();
+        let tree = fixture.snapshot();
+        // The others' content is there, under its name or under the name it had before.
         let found = tree.values().filter(|(_, _, bytes)| bytes == b"theirs").count();
         assert!(found >= written.len(), "death at call {call}: {found} of {written:?}, {recovered:?}");
         assert!(tree.keys().all(|path| !path.components().any(|part| crate::is_temporary(part.as_os_str()))));
@@ -346,25 +346,25 @@ fn what_others_have_done_since_a_crash_is_not_lost() {
 }
 
 #[test]
-fn a_single_write_is_all_or_nothing_also_where_the_journal_was_lost_with_the_power() {
+fn a_single_write_is_atomic_even_if_the_journal_is_lost() {
     for change in [write("update", before("update"), None), write("new", Expect::Absent, None)] {
         let change = [change];
-        let whole = Scene::new();
+        let whole = Fixture::new();
         let before = whole.snapshot();
         let (_, calls) = with_faults(&[], || whole.commit_of(&change).unwrap());
         let after = whole.snapshot();
         for call in 0..calls {
-            let scene = Scene::new();
-            let _ = with_faults(&[(call, Fault::Dies)], || scene.commit_of(&change));
-            lose_journal(&scene, call % 2 == 0);
-            scene.recover().unwrap();
-            outcome(&scene, &before, &after, &format!("power loss at call {call} of {calls} of {change:?}"));
+            let fixture = Fixture::new();
+            let _ = with_faults(&[(call, Fault::Dies)], || fixture.commit_of(&change));
+            lose_journal(&fixture, call % 2 == 0);
+            fixture.recover().unwrap();
+            outcome(&fixture, &before, &after, &format!("power loss at call {call} of {calls} of {change:?}"));
         }
     }
 }
 
 #[test]
-fn nothing_is_left_or_lost_where_others_move_a_folder_during_a_commit() {
+fn a_folder_moved_by_others_during_a_commit_loses_nothing() {
     let changes = [
         write("dir/file", before("dir/file"), None),
         write("dir/new", Expect::Absent, None),
@@ -375,20 +375,20 @@ fn nothing_is_left_or_lost_where_others_move_a_folder_during_a_commit() {
     ];
     let (mut failed, mut call) = (0, 0);
     loop {
-        let scene = Scene::new();
-        let path = scene.root.real_path().to_owned();
+        let fixture = Fixture::new();
+        let path = fixture.root.real_path().to_owned();
         fs::rename(path.join("taken"), path.join("dir/taken")).unwrap();
         fs::hard_link(path.join("linked"), path.join("dir/linked")).unwrap();
         let contents = |snapshot: Snapshot| snapshot.into_values().map(|(_, _, bytes)| bytes).collect::<Vec<_>>();
-        let before = contents(scene.snapshot());
+        let before = contents(fixture.snapshot());
         let others = move || fs::rename(path.join("dir"), path.join("away")).unwrap();
-        let (result, is_reached) = with_others(call, others, || scene.commit_of(&changes));
+        let (result, is_reached) = with_others(call, others, || fixture.commit_of(&changes));
         if !is_reached {
             break;
         }
-        let recovered = scene.recover().unwrap();
+        let recovered = fixture.recover().unwrap();
         assert!(recovered.is_none(), "call {call}: {recovered:?}");
-        let tree = scene.snapshot();
+        let tree = fixture.snapshot();
         let is_temporary = |path: &&PathBuf| path.iter().any(crate::is_temporary);
         assert_eq!(tree.keys().find(is_temporary), None, "call {call}: {result:?}");
         if result.is_err() {
@@ -406,19 +406,19 @@ fn nothing_is_left_or_lost_where_others_move_a_folder_during_a_commit() {
 }
 
 #[test]
-fn nothing_is_left_or_lost_where_others_move_a_folder_after_a_crash() {
+fn a_folder_moved_by_others_after_a_crash_loses_nothing() {
     let (_, _, calls) = undisturbed();
     for call in 0..calls {
-        let scene = Scene::new();
-        let path = scene.root.real_path();
+        let fixture = Fixture::new();
+        let path = fixture.root.real_path();
         let changes = [
             write("dir/file", before("dir/file"), None),
             Change::Remove { path: "dir/sub/deep".into(), expect: before("dir/sub/deep") },
         ];
-        let (_, made) = with_faults(&[(call, Fault::Dies)], || scene.commit_of(&changes));
+        let (_, made) = with_faults(&[(call, Fault::Dies)], || fixture.commit_of(&changes));
         fs::rename(path.join("dir"), path.join("away")).unwrap();
-        let recovered = scene.recover().unwrap();
-        let tree = scene.snapshot();
+        let recovered = fixture.recover().unwrap();
+        let tree = fixture.snapshot();
         assert!(tree.keys().all(|path| !path.iter().any(crate::is_temporary)), "call {call}: {recovered:?}");
         let is_done = recovered.is_some_and(|recovered| recovered.outcome == Outcome::Finished) || made <= call;
         let text = |path: &str| tree.get(Path::new(path)).map(|(_, _, bytes)| String::from_utf8_lossy(bytes));
@@ -431,12 +431,12 @@ fn nothing_is_left_or_lost_where_others_move_a_folder_after_a_crash() {
     }
 }
 
-/// Leaves a journal as it would be had the power failed: empty, or one of before the machine was started again.
-fn lose_journal(scene: &Scene, empty: bool) {
-    let mut journal = Journal::open(&scene.root, &scene.journal()).unwrap();
+/// Makes a journal look like after a power failure: empty, or written in an earlier boot.
+fn lose_journal(fixture: &Fixture, empty: bool) {
+    let mut journal = Journal::open(&fixture.root, &fixture.journal()).unwrap();
     let earlier = Intent { id: vec![], payload: vec![], steps: vec![], boot: b"earlier".to_vec() };
     journal.begin(&earlier).unwrap();
-    journal.mark_settled().unwrap();
+    journal.mark_closed().unwrap();
     if empty {
         let path = journal.unfinished().path;
         let size = fs::read(&path).unwrap().len();

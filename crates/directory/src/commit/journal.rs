@@ -1,21 +1,21 @@
-//! The journal of a root: one file that holds the last commit's intent and how far it came.
+//! The journal of a root: one file with the intent of the last commit and its progress.
 //!
-//! The file is written in place and never gets shorter, so that making it durable costs one flush of the disk and no
-//! change of the file system's own metadata. It has three parts, each in blocks of its own:
+//! The file is written in place and never shrinks, so that making it durable takes one disk flush and no change of file
+//! system metadata. It has three parts, each in separate blocks:
 //!
 //! | offset | content |
 //! |---|---|
 //! | 0 | the digest of the intent that is committed |
-//! | 4096 | the digest of the intent that is settled: finished or rolled back, and cleaned up |
+//! | 4096 | the digest of the intent that is closed: completed or rolled back, and cleaned up |
 //! | 8192 | the intent: magic, version, length, digest, body |
 //!
-//! An intent whose digest does not fit was torn while it was written: nothing had begun. A mark counts only for the
-//! intent whose digest it holds, so that writing a new intent takes back both marks at once.
+//! If the digest of an intent does not match, it was written incompletely, and no change was made. A mark is valid
+//! only for the intent whose digest it contains, so writing a new intent invalidates both marks at once.
 //!
-//! A commit that writes one file and does nothing else does not wait for the journal to be durable, as its one change
-//! of a name is all or nothing by itself: the journal is there for the case that the process dies. Where the machine
-//! itself went down, which the intent tells by the name of the boot, it may be lost or old, and so may be the removal
-//! of temporary files; recovery then looks for them everywhere beneath the root.
+//! A commit that writes a single file does not wait for the journal to be durable, because its one rename is atomic.
+//! For such commits the journal only covers the death of the process. If the machine itself went down, which the boot id in
+//! the intent shows, the journal may be lost or old, and removals of temporary files may be lost. Recovery then searches
+//! for temporary files everywhere beneath the root.
 
 use std::{
     os::fd::OwnedFd,
@@ -31,44 +31,44 @@ use super::{
 use crate::{Error, ErrorKind, Hash, Result, Root, error::At, sys};
 
 const COMMITTED_AT: u64 = 0;
-const SETTLED_AT: u64 = 4096;
+const CLOSED_AT: u64 = 4096;
 const INTENT_AT: u64 = 8192;
-/// Room that is made at once; a longer intent makes the file longer.
+/// Initial size of the file. A longer intent makes it grow.
 const FIRST_SIZE_BYTES: usize = 64 * 1024;
-/// Both marks and most intents.
+/// Enough for both marks and most intents.
 const FIRST_READ_BYTES: usize = 12 * 1024;
 const MAGIC: &[u8; 8] = b"toolrest";
 const VERSION: u64 = 1;
 const HEAD_BYTES: usize = MAGIC.len() + 8 + 8 + 32;
 
-/// All that is needed to finish a commit or to roll it back.
+/// Everything that is needed to complete a commit or to roll it back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Intent {
     pub(super) id: Vec<u8>,
     pub(super) payload: Vec<u8>,
     pub(super) steps: Vec<Step>,
-    /// The boot in which it was written.
+    /// The id of the boot in which it was written.
     pub(super) boot: Vec<u8>,
 }
 
-/// What the journal says of the last commit.
+/// The state of the last commit.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// No commit was ever begun.
+    /// No commit was ever started.
     Empty,
-    /// The last intent did not become durable, or was torn while it was written.
+    /// The last intent did not become durable, or was written incompletely.
     Lost,
-    Settled {
+    Closed {
         intent: Intent,
     },
-    /// The outcome is the one that recovery must bring about.
+    /// The outcome that recovery must produce.
     Pending {
         intent: Intent,
         outcome: Outcome,
     },
 }
 
-/// The journal, locked until it is dropped.
+/// The journal, locked until dropped.
 pub(super) struct Journal {
     file: OwnedFd,
     path: PathBuf,
@@ -76,17 +76,16 @@ pub(super) struct Journal {
 }
 
 impl Intent {
-    /// What is done past commits: of it no step is known, only that temporary files may be left.
-    pub(super) fn past_commits(boot: Vec<u8>) -> Self {
+    /// Returns the intent of work without a commit. It has no steps; only temporary files may be left.
+    pub(super) fn run_without_commit(boot: Vec<u8>) -> Self {
         Self { id: Vec::new(), payload: Vec::new(), steps: Vec::new(), boot }
     }
 
-    pub(super) fn is_past_commits(&self) -> bool {
+    pub(super) fn is_without_commit(&self) -> bool {
         self.id.is_empty() && self.payload.is_empty() && self.steps.is_empty()
     }
 
-    /// Gives the step of a commit that does nothing but write one file. What became of it can be told from the names
-    /// that are there.
+    /// Returns the step of a commit that writes a single file. Its result can be derived from the existing names.
     pub(super) fn single_write(&self) -> Option<&Step> {
         match &self.steps[..] {
             [step @ (Step::Add { .. } | Step::Replace { .. })] => Some(step),
@@ -94,7 +93,7 @@ impl Intent {
         }
     }
 
-    /// Encodes the intent. The nonce makes each one different, so that no mark counts for two.
+    /// Encodes the intent. The nonce makes each one unique, so that no mark is valid for two.
     fn encode(&self, nonce: [u8; 16]) -> Vec<u8> {
         let mut out = Encoder(nonce.to_vec());
         out.bytes(&self.id);
@@ -144,24 +143,24 @@ impl Journal {
         if version != VERSION {
             return Err(ErrorKind::Unsupported("the journal was written by another version").at(&self.path));
         }
-        let unreadable = || ErrorKind::Unsupported("the journal cannot be understood").at(&self.path);
+        let unreadable = || ErrorKind::Unsupported("the journal cannot be parsed").at(&self.path);
         let intent = Intent::decode(&body).ok_or_else(unreadable)?;
         self.digest = digest;
         let marked = |at| marks[usize::try_from(at).unwrap_or(0)..].starts_with(&digest.0);
         let outcome = if marked(COMMITTED_AT) { Outcome::Finished } else { Outcome::RolledBack };
-        Ok(if marked(SETTLED_AT) { State::Settled { intent } } else { State::Pending { intent, outcome } })
+        Ok(if marked(CLOSED_AT) { State::Closed { intent } } else { State::Pending { intent, outcome } })
     }
 
-    /// Gives the body, of which the beginning is read already.
-    fn body(&self, baseline: &[u8], length: u64) -> Result<Option<Vec<u8>>> {
+    /// Returns the body. Its prefix is already read.
+    fn body(&self, prefix: &[u8], length: u64) -> Result<Option<Vec<u8>>> {
         let size = u64::try_from(sys::stat(&self.file).at(&self.path)?.st_size).unwrap_or(0);
         if length > size {
             return Ok(None);
         }
         let Ok(length) = usize::try_from(length) else { return Ok(None) };
         let mut body = vec![0; length];
-        let known = baseline.len().min(length);
-        body[..known].copy_from_slice(&baseline[..known]);
+        let known = prefix.len().min(length);
+        body[..known].copy_from_slice(&prefix[..known]);
         if known < length {
             let offset = INTENT_AT + (HEAD_BYTES + known) as u64;
             let count = sys::read_at(&self.file, &mut body[known..], offset).at(&self.path)?;
@@ -170,13 +169,13 @@ impl Journal {
         Ok(Some(body))
     }
 
-    /// Writes an intent and, unless it writes only one file, makes it durable. Nothing may have begun before.
+    /// Writes an intent and makes it durable, unless it writes a single file. No change may have been made before.
     pub(super) fn begin(&mut self, intent: &Intent) -> Result<()> {
         self.write_intent(intent)?;
         self.sync_unless_single(intent)
     }
 
-    /// Writes an intent, for the case that the process dies.
+    /// Writes an intent, in case the process dies.
     pub(super) fn write_intent(&mut self, intent: &Intent) -> Result<()> {
         self.make_room()?;
         let mut nonce = [0; 16];
@@ -191,26 +190,26 @@ impl Journal {
         self.write(&out.0, INTENT_AT)
     }
 
-    /// Makes the commit count.
+    /// Marks the commit as committed.
     pub(super) fn mark_committed(&self, intent: &Intent) -> Result<()> {
         self.write(&self.digest.0, COMMITTED_AT)?;
         self.sync_unless_single(intent)
     }
 
-    /// Takes back a mark that may or may not be there.
+    /// Clears the mark, whether or not it is on disk.
     pub(super) fn clear_committed(&self) -> Result<()> {
         self.write(&[0; 32], COMMITTED_AT)?;
         self.sync()
     }
 
-    /// Says that the commit is finished and cleaned up. That need not be durable: doing it again changes nothing.
+    /// Marks the commit as completed and cleaned up. This need not be durable, because repeating it changes nothing.
     pub(super) fn mark_finished(&self) -> Result<()> {
-        self.write(&self.digest.0, SETTLED_AT)
+        self.write(&self.digest.0, CLOSED_AT)
     }
 
-    /// Says that the commit is settled, for good: to roll back twice could undo what others did in between.
-    pub(super) fn mark_settled(&self) -> Result<()> {
-        self.write(&self.digest.0, SETTLED_AT)?;
+    /// Marks the commit as closed, durably. A second rollback could undo later changes of others.
+    pub(super) fn mark_closed(&self) -> Result<()> {
+        self.write(&self.digest.0, CLOSED_AT)?;
         self.sync()
     }
 
@@ -238,14 +237,14 @@ impl Journal {
     }
 }
 
-/// The digest covers the version too, so that a flipped bit there is seen as a tear.
+/// Returns the digest of the version and the body. A flipped bit in the version is detected too.
 fn digest_of(version: u64, body: &[u8]) -> Hash {
     let mut bytes = version.to_le_bytes().to_vec();
     bytes.extend_from_slice(body);
     Hash::of(&bytes)
 }
 
-/// Splits the head off: version, length and digest of the body.
+/// Splits off the header: version, length and digest of the body.
 fn head(bytes: &mut &[u8]) -> Option<(u64, u64, Hash)> {
     let mut from = Decoder(bytes.strip_prefix(MAGIC)?);
     let version = from.number()?;

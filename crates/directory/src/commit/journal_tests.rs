@@ -34,20 +34,20 @@ fn intent() -> Intent {
     }
 }
 
-struct Scene {
-    place: TempDir,
+struct Fixture {
+    entry: TempDir,
     root: Root,
 }
 
-impl Scene {
+impl Fixture {
     fn new() -> Self {
-        let place = TempDir::new().unwrap();
-        let root = Root::open(place.path()).unwrap();
-        Self { place, root }
+        let entry = TempDir::new().unwrap();
+        let root = Root::open(entry.path()).unwrap();
+        Self { entry, root }
     }
 
     fn journal(&self) -> Journal {
-        Journal::open(&self.root, self.place.path()).unwrap()
+        Journal::open(&self.root, self.entry.path()).unwrap()
     }
 
     fn path(&self) -> PathBuf {
@@ -56,15 +56,15 @@ impl Scene {
 }
 
 #[test]
-fn an_intent_is_read_as_it_was_written_until_it_is_settled() {
-    let scene = Scene::new();
-    assert_eq!(scene.journal().read().unwrap(), State::Empty);
-    let mut journal = scene.journal();
+fn an_intent_is_pending_until_it_is_closed() {
+    let fixture = Fixture::new();
+    assert_eq!(fixture.journal().read().unwrap(), State::Empty);
+    let mut journal = fixture.journal();
     journal.begin(&intent()).unwrap();
     drop(journal);
 
     let pending = |outcome| State::Pending { intent: intent(), outcome };
-    let mut journal = scene.journal();
+    let mut journal = fixture.journal();
     assert_eq!(journal.read().unwrap(), pending(Outcome::RolledBack));
     journal.mark_committed(&intent()).unwrap();
     assert_eq!(journal.read().unwrap(), pending(Outcome::Finished));
@@ -72,55 +72,55 @@ fn an_intent_is_read_as_it_was_written_until_it_is_settled() {
     assert_eq!(journal.read().unwrap(), pending(Outcome::RolledBack));
     journal.mark_committed(&intent()).unwrap();
     journal.mark_finished().unwrap();
-    assert_eq!(journal.read().unwrap(), State::Settled { intent: intent() });
+    assert_eq!(journal.read().unwrap(), State::Closed { intent: intent() });
 }
 
 #[test]
-fn the_marks_of_an_intent_do_not_count_for_an_equal_one() {
-    let scene = Scene::new();
-    let mut journal = scene.journal();
+fn marks_of_an_intent_are_not_valid_for_an_equal_one() {
+    let fixture = Fixture::new();
+    let mut journal = fixture.journal();
     journal.begin(&intent()).unwrap();
     journal.mark_committed(&intent()).unwrap();
-    journal.mark_settled().unwrap();
+    journal.mark_closed().unwrap();
     journal.begin(&intent()).unwrap();
     assert_eq!(journal.read().unwrap(), State::Pending { intent: intent(), outcome: Outcome::RolledBack });
 }
 
 #[test]
-fn an_intent_longer_than_the_first_room_is_read_whole() {
-    let scene = Scene::new();
+fn an_intent_longer_than_the_initial_size_is_read_completely() {
+    let fixture = Fixture::new();
     let long = Intent { payload: vec![42; 3 * FIRST_SIZE_BYTES], ..intent() };
-    scene.journal().begin(&long).unwrap();
-    assert_eq!(scene.journal().read().unwrap(), State::Pending { intent: long, outcome: Outcome::RolledBack });
+    fixture.journal().begin(&long).unwrap();
+    assert_eq!(fixture.journal().read().unwrap(), State::Pending { intent: long, outcome: Outcome::RolledBack });
 }
 
 #[test]
-fn a_torn_intent_means_that_nothing_had_begun() {
-    let scene = Scene::new();
-    scene.journal().begin(&intent()).unwrap();
-    let whole = fs::read(scene.path()).unwrap();
+fn an_incomplete_intent_means_that_nothing_was_changed() {
+    let fixture = Fixture::new();
+    fixture.journal().begin(&intent()).unwrap();
+    let whole = fs::read(fixture.path()).unwrap();
     let start = usize::try_from(INTENT_AT).unwrap();
     let end = whole.iter().rposition(|byte| *byte != 0).unwrap();
     for at in start..end {
         let mut flipped = whole.clone();
         flipped[at] ^= 0x10;
-        fs::write(scene.path(), flipped).unwrap();
-        assert_eq!(scene.journal().read().unwrap(), State::Lost, "byte {at}");
+        fs::write(fixture.path(), flipped).unwrap();
+        assert_eq!(fixture.journal().read().unwrap(), State::Lost, "byte {at}");
 
         let mut torn = whole.clone();
         torn[at..].fill(0);
-        fs::write(scene.path(), torn).unwrap();
-        assert_eq!(scene.journal().read().unwrap(), State::Lost, "zeros from byte {at}");
+        fs::write(fixture.path(), torn).unwrap();
+        assert_eq!(fixture.journal().read().unwrap(), State::Lost, "zeros from byte {at}");
 
-        fs::write(scene.path(), &whole[..at]).unwrap();
-        assert_eq!(scene.journal().read().unwrap(), State::Lost, "ends at byte {at}");
+        fs::write(fixture.path(), &whole[..at]).unwrap();
+        assert_eq!(fixture.journal().read().unwrap(), State::Lost, "ends at byte {at}");
     }
 }
 
 #[test]
 fn a_journal_of_another_version_is_refused() {
-    let scene = Scene::new();
-    let mut journal = scene.journal();
+    let fixture = Fixture::new();
+    let mut journal = fixture.journal();
     journal.begin(&intent()).unwrap();
     let mut out = Encoder(MAGIC.to_vec());
     out.number(VERSION + 1);

@@ -1,4 +1,4 @@
-//! Where a path of the caller really leads, also where nothing is there yet.
+//! Resolves a caller's path to a real path, even if nothing is there yet.
 
 use std::{
     ffi::OsString,
@@ -10,13 +10,13 @@ use rustix::{fs::OFlags, io::Errno};
 
 use crate::{ErrorKind, Kind, Links, Result, Root, error::At, is_temporary, sys};
 
-/// As many links in a row as the kernel follows.
+/// Maximum number of links in a chain, like in the kernel.
 const LONGEST_CHAIN_OF_LINKS: usize = 40;
 
-/// Finds the real path that a path of the caller leads to. What is missing at its end may be made.
+/// Resolves a caller's path to a real path. Missing names at its end are allowed.
 ///
-/// The kernel resolves each folder. A link at the end is followed here, as the file it names may be missing, but not
-/// where `is_gone` says that the link will have been taken away.
+/// The kernel resolves each folder. A link at the end is resolved here, because its target may be missing, unless
+/// `is_gone` says that the commit removes the link.
 pub(super) fn locate(root: &Root, path: &Path, links: Links, is_gone: impl Fn(&Path) -> bool) -> Result<PathBuf> {
     let mut target = path.to_owned();
     for _ in 0..LONGEST_CHAIN_OF_LINKS {
@@ -26,10 +26,10 @@ pub(super) fn locate(root: &Root, path: &Path, links: Links, is_gone: impl Fn(&P
         if links == Links::Keep || rest.components().count() > 1 || is_gone(&real) {
             return Ok(real);
         }
-        let place = root.place(&real).at(path)?;
-        match place.stat().at(path)? {
+        let entry = root.entry_ref(&real).at(path)?;
+        match entry.stat().at(path)? {
             Some(metadata) if metadata.kind == Kind::Symlink => {
-                let named = sys::read_link(&place.folder, &place.name).at(path)?;
+                let named = sys::read_link(&entry.folder, &entry.name).at(path)?;
                 target = folder.join(PathBuf::from(OsString::from_vec(named)));
             }
             _ => return Ok(real),
@@ -38,8 +38,8 @@ pub(super) fn locate(root: &Root, path: &Path, links: Links, is_gone: impl Fn(&P
     Err(ErrorKind::Loop.at(path))
 }
 
-/// Checks that no symbolic link is on a path, except where `is_gone` says that it will have been taken away. With
-/// [`Links::Keep`] the path itself may be one.
+/// Checks that a path contains no symbolic link, except where `is_gone` says that the commit removes it. With
+/// [`Links::Keep`] the path itself may be a link.
 pub(super) fn locate_without_links(
     root: &Root,
     path: &Path,
@@ -60,7 +60,7 @@ pub(super) fn locate_without_links(
     if links == Links::Follow && !is_gone(path) && is_link()? { Err(changed()) } else { Ok(path.to_owned()) }
 }
 
-/// Opens the deepest folder above a path that exists and stays, and gives its real path and the rest.
+/// Opens the deepest folder on a path that exists and is not removed. Returns its real path and the rest.
 fn deepest_folder(
     root: &Root,
     target: &Path,
@@ -68,7 +68,7 @@ fn deepest_folder(
     is_gone: impl Fn(&Path) -> bool,
 ) -> Result<(PathBuf, PathBuf)> {
     for folder in target.ancestors().skip(1) {
-        // A link that is taken away leads nowhere any more, and a folder may take its place.
+        // A link that the commit removes leads nowhere, and a folder may replace it.
         if is_gone(folder) {
             continue;
         }
@@ -78,7 +78,7 @@ fn deepest_folder(
                 return Ok((root.real_path_of(&opened, path)?, rest));
             }
             Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::NotAFolder) => {
-                // Below a folder that is missing, only plain names make sense.
+                // Below a missing folder, only plain names are possible.
                 if !matches!(folder.components().next_back(), Some(Component::Normal(_))) {
                     return Err(error.kind.at(path));
                 }
@@ -89,18 +89,18 @@ fn deepest_folder(
     Err(ErrorKind::NotFound.at(path))
 }
 
-/// Checks that a path ends in a name that can be given to a file.
+/// Checks that a path ends in a valid file name.
 fn check_name(target: &Path, path: &Path) -> Result<()> {
     let kind = match target.components().next_back() {
         _ if target.is_absolute() => ErrorKind::Outside,
         Some(Component::Normal(name)) if is_temporary(name) => {
             ErrorKind::Invalid("the name is reserved for temporary files")
         }
-        Some(Component::Normal(name)) if name.as_bytes().contains(&0) => ErrorKind::Invalid("it holds a NUL byte"),
+        Some(Component::Normal(name)) if name.as_bytes().contains(&0) => ErrorKind::Invalid("it contains a NUL byte"),
         Some(Component::Normal(_)) => return Ok(()),
         Some(_) if target == path => ErrorKind::Invalid("it does not end in a name"),
         None if target == path => ErrorKind::Invalid("it is the root itself"),
-        // A link that names a folder by its dots.
+        // A link whose target ends in dots.
         _ => ErrorKind::IsFolder,
     };
     Err(kind.at(path))

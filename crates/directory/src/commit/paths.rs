@@ -1,4 +1,4 @@
-//! Paths with something to remember for each, asked by what lies above or below a path.
+//! A map of paths that can be queried by ancestors and descendants.
 
 use std::{
     collections::BTreeMap,
@@ -25,7 +25,7 @@ impl<T> Paths<T> {
         self.0.contains_key(path)
     }
 
-    /// Gives the path that is the given one, or the nearest above it.
+    /// Returns the entry of a path or of its nearest ancestor.
     pub(super) fn at_or_above(&self, path: &Path) -> Option<(&Path, &T)> {
         path.ancestors().find_map(|above| self.0.get_key_value(above)).map(|(above, value)| (&**above, value))
     }
@@ -35,14 +35,14 @@ impl<T> Paths<T> {
     }
 
     pub(super) fn any_at_or_below(&self, path: &Path) -> bool {
-        // Paths sort by their names, so that what is below a path follows it directly.
+        // Paths are sorted by their names, so the paths below a path directly follow it.
         self.0
             .range::<Path, _>((Bound::Included(path), Bound::Unbounded))
             .next()
             .is_some_and(|(next, _)| next.starts_with(path))
     }
 
-    /// Tells whether any of the paths is the given one, above it or below it.
+    /// Whether the map contains the path, an ancestor or a descendant.
     pub(super) fn touch(&self, path: &Path) -> bool {
         self.cover(path) || self.any_at_or_below(path)
     }

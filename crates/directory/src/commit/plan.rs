@@ -1,4 +1,4 @@
-//! From changes to steps: where each path really leads, what stands there, and whether that is what was expected.
+//! Turns changes into steps: resolves paths, reads the current state and checks the expectations.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,52 +11,52 @@ use super::{locate, paths::Paths, step::Step};
 use crate::{
     AppliedChange, Change, CommitOptions, Contents, Effect, ErrorKind, Expect, HardLinks, Hash, Identity, Kind, Links,
     ListOptions, Metadata, Parents, Replace, Repositories, Result, Root, SymbolicLinks,
-    error::{At, found},
+    error::{At, if_exists},
     git, read, sys,
     temporary::temporary_in,
 };
 
-/// Whoever may write to a folder with this bit may still not rename what others have in it.
+/// In a folder with this bit, a user may not rename files of others.
 const STICKY: u32 = 0o1000;
 
-/// A step with what is needed to take it.
+/// A step with everything that is needed to apply it.
 pub(super) struct Task<'a> {
     pub(super) step: Step,
-    pub(super) demand: Demand,
-    /// The permission bits of what is made or written.
+    pub(super) precondition: Precondition,
+    /// The permission bits of what is created or written.
     pub(super) mode: Option<u32>,
     pub(super) write: Option<Write<'a>>,
 }
 
-/// What is checked again at the moment a step is taken.
+/// A condition that is checked again when the step is applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Demand {
+pub(super) enum Precondition {
     Nothing,
     Content(Hash),
-    /// The same file or folder as at the time of planning.
+    /// The same file or folder as during planning.
     Same(Identity),
     EmptyFolder(Identity),
 }
 
-/// What is written.
+/// The content of a write.
 pub(super) struct Write<'a> {
     pub(super) bytes: &'a [u8],
     /// The file that is replaced or rewritten.
     pub(super) old: Option<OldFile>,
 }
 
-/// A file that is replaced or rewritten, as it was found when the commit was planned.
+/// The file to be replaced or rewritten, as it was during planning.
 pub(super) struct OldFile {
-    /// Where it lies before any step is taken.
+    /// Its path before any step is applied.
     pub(super) path: PathBuf,
     pub(super) identity: Identity,
-    /// How many names it has.
+    /// Number of hard links.
     pub(super) links: u64,
-    /// Whether another file may take its place.
+    /// Whether it may be replaced by another file.
     can_be_replaced: bool,
 }
 
-/// The steps of a commit in the order in which they are taken, and what the caller is told.
+/// The steps of a commit in their order, and the results for the caller.
 pub(super) struct Plan<'a> {
     pub(super) tasks: Vec<Task<'a>>,
     pub(super) effects: Vec<AppliedChange>,
@@ -69,43 +69,43 @@ impl<'a> Plan<'a> {
             options,
             names: Vec::new(),
             writes: Vec::new(),
-            made: Paths::new(),
+            new_folders: Paths::new(),
             written: Paths::new(),
-            gone: Paths::new(),
-            arrived: Paths::new(),
+            removed: Paths::new(),
+            move_targets: Paths::new(),
         };
         let mut effects = changes.iter().map(|change| planner.plan(change)).collect::<Result<Vec<_>>>()?;
-        planner.separate_names(&mut effects)?;
-        // Names first: what is written later may need folders that were made, moved or made way.
+        planner.split_hard_links(&mut effects)?;
+        // Steps on names come first, because writes may need folders that are created, moved or freed.
         planner.names.append(&mut planner.writes);
         Ok(Self { tasks: planner.names, effects })
     }
 
-    /// Fills in what is known of the written files. It is left out where somebody has removed them already.
+    /// Fills in the metadata of written files. Files that are already removed again are left out.
     pub(super) fn describe_written(&mut self, root: &Root) {
         for effect in &mut self.effects {
             if matches!(effect.effect, Effect::Created | Effect::Replaced | Effect::RewrittenInPlace) {
-                let stat = root.place(&effect.path).and_then(|place| place.stat());
+                let stat = root.entry_ref(&effect.path).and_then(|entry| entry.stat());
                 effect.metadata = stat.ok().flatten().filter(|metadata| metadata.kind == Kind::File);
             }
         }
     }
 }
 
-/// Knows what earlier changes of the same commit will have done when a change takes effect.
+/// The state of planning: what the earlier changes of the commit will have done.
 struct Planner<'a, 'root> {
     root: &'root Root,
     options: &'root CommitOptions,
     names: Vec<Task<'a>>,
     writes: Vec<Task<'a>>,
-    /// Folders that will be made.
-    made: Paths<()>,
+    /// Folders that will be created.
+    new_folders: Paths<()>,
     /// Files that will be written.
     written: Paths<()>,
     /// Paths that will be removed or moved away.
-    gone: Paths<()>,
-    /// Paths that something will be moved to, and from where.
-    arrived: Paths<PathBuf>,
+    removed: Paths<()>,
+    /// Targets of moves, with their sources.
+    move_targets: Paths<PathBuf>,
 }
 
 impl<'a> Planner<'a, '_> {
@@ -132,16 +132,16 @@ impl<'a> Planner<'a, '_> {
         parents: Parents,
     ) -> Result<(PathBuf, Effect)> {
         let real = self.locate(path, Links::Follow)?;
-        // A link that earlier changes take away would lead to a file that must not be touched.
-        let link_is_gone = self.gone.cover(path) && !self.gone.cover(&real);
+        // A link that is removed by an earlier change would lead to a file that must not be touched.
+        let link_is_gone = self.removed.cover(path) && !self.removed.cover(&real);
         if link_is_gone || self.written.contains(&real) {
             return Err(ErrorKind::Overlap.at(path));
         }
-        if self.made.contains(&real) {
+        if self.new_folders.contains(&real) {
             return Err(ErrorKind::IsFolder.at(path));
         }
         let hash = Hash::of(bytes);
-        let (step, effect, old) = match self.look(&real, path)? {
+        let (step, effect, old) = match self.find_planned(&real, path)? {
             None => {
                 if let Expect::Hash(_) = expect {
                     return Err(ErrorKind::NotFound.at(path));
@@ -154,21 +154,21 @@ impl<'a> Planner<'a, '_> {
                 match metadata.kind {
                     Kind::File => {}
                     Kind::Folder => return Err(ErrorKind::IsFolder.at(path)),
-                    // A link in something that is moved: where it will lead is not known yet.
+                    // A link inside something that is moved. Its future target is unknown.
                     Kind::Symlink => return Err(ErrorKind::Overlap.at(path)),
                     Kind::Other => return Err(ErrorKind::Special.at(path)),
                 }
-                let place = self.root.place(&disk).at(path)?;
-                sys::check_writable(&place.folder, &place.name).at(path)?;
+                let entry = self.root.entry_ref(&disk).at(path)?;
+                sys::check_writable(&entry.folder, &entry.name).at(path)?;
                 let aside = self.temporary_for(&real)?;
                 let keeps_links = metadata.links > 1 && self.options.hard_links == HardLinks::Keep;
-                let can_be_replaced = !self.keeps_its_name(&disk, &metadata, path)?;
+                let can_be_replaced = !self.cannot_be_replaced(&disk, &metadata, path)?;
                 let (step, effect) = if keeps_links || !can_be_replaced {
-                    let old = self.check_content(&disk, expect, path, Needed::Always)?.unwrap_or(hash);
+                    let old = self.check_content(&disk, expect, path, HashNeeded::Always)?.unwrap_or(hash);
                     let mode = metadata.mode;
                     (Step::Rewrite { path: real.clone(), aside, old, mode }, Effect::RewrittenInPlace)
                 } else {
-                    self.check_content(&disk, expect, path, Needed::WhereExpected)?;
+                    self.check_content(&disk, expect, path, HashNeeded::IfExpected)?;
                     let staged = self.temporary_for(&real)?;
                     (Step::Replace { path: real.clone(), staged, aside, hash }, Effect::Replaced)
                 };
@@ -177,13 +177,13 @@ impl<'a> Planner<'a, '_> {
             }
         };
         self.written.insert(real.clone(), ());
-        let demand = content_demand(expect);
-        self.writes.push(Task { step, demand, mode, write: Some(Write { bytes, old }) });
+        let precondition = content_precondition(expect);
+        self.writes.push(Task { step, precondition, mode, write: Some(Write { bytes, old }) });
         Ok((real, effect))
     }
 
-    /// Replaces files instead of rewriting them where one commit gives different contents to two names of one file.
-    fn separate_names(&mut self, effects: &mut [AppliedChange]) -> Result<()> {
+    /// Replaces files instead of rewriting them, if the commit writes different contents to two hard links of one file.
+    fn split_hard_links(&mut self, effects: &mut [AppliedChange]) -> Result<()> {
         let mut contents: BTreeMap<Identity, BTreeSet<&[u8]>> = BTreeMap::new();
         for write in self.writes.iter().filter_map(|task| task.write.as_ref()) {
             if let Some(old) = &write.old {
@@ -191,8 +191,8 @@ impl<'a> Planner<'a, '_> {
             }
         }
         let mut replaced: BTreeSet<PathBuf> = BTreeSet::new();
-        for place in 0..self.writes.len() {
-            let Task { step: Step::Rewrite { path, aside, .. }, write: Some(write), .. } = &self.writes[place] else {
+        for index in 0..self.writes.len() {
+            let Task { step: Step::Rewrite { path, aside, .. }, write: Some(write), .. } = &self.writes[index] else {
                 continue;
             };
             let Some(old) = write.old.as_ref().filter(|old| contents.get(&old.identity).is_some_and(|it| it.len() > 1))
@@ -205,7 +205,7 @@ impl<'a> Planner<'a, '_> {
             let (path, aside, hash) = (path.clone(), aside.clone(), Hash::of(write.bytes));
             let staged = self.temporary_for(&path)?;
             replaced.insert(path.clone());
-            self.writes[place].step = Step::Replace { path, staged, aside, hash };
+            self.writes[index].step = Step::Replace { path, staged, aside, hash };
         }
         for effect in effects.iter_mut().filter(|effect| effect.effect == Effect::RewrittenInPlace) {
             if replaced.contains(&effect.path) {
@@ -215,9 +215,9 @@ impl<'a> Planner<'a, '_> {
         Ok(())
     }
 
-    /// Whether the process may write to a file but not put another in its place, because the folder is sticky and both
-    /// belong to others.
-    fn keeps_its_name(&self, disk: &Path, file: &Metadata, path: &Path) -> Result<bool> {
+    /// Whether the process may write to a file but not replace it, because the folder is sticky and both belong to
+    /// others.
+    fn cannot_be_replaced(&self, disk: &Path, file: &Metadata, path: &Path) -> Result<bool> {
         let user = sys::user();
         if user == 0 || user == file.owner {
             return Ok(false);
@@ -229,50 +229,50 @@ impl<'a> Planner<'a, '_> {
     }
 
     fn remove(&mut self, path: &Path, expect: Expect) -> Result<PathBuf> {
-        let (real, metadata) = self.locate_to_take_away(path)?;
+        let (real, metadata) = self.locate_for_removal(path)?;
         match metadata.kind {
             Kind::Folder => return Err(ErrorKind::IsFolder.at(path)),
             Kind::Other if matches!(expect, Expect::Hash(_)) => return Err(ErrorKind::Special.at(path)),
             Kind::File | Kind::Symlink | Kind::Other => {}
         }
-        self.check_content(&real, expect, path, Needed::WhereExpected)?;
-        // What a link leads to can only be checked now: when it is taken away, it may lead elsewhere.
-        let demand = match (metadata.kind, content_demand(expect)) {
-            (Kind::File, demand @ Demand::Content(_)) => demand,
-            _ => Demand::Same(metadata.identity),
+        self.check_content(&real, expect, path, HashNeeded::IfExpected)?;
+        // The target of a link can be checked only now. It may be another one when the step is applied.
+        let precondition = match (metadata.kind, content_precondition(expect)) {
+            (Kind::File, precondition @ Precondition::Content(_)) => precondition,
+            _ => Precondition::Same(metadata.identity),
         };
-        self.take_away(real, demand)
+        self.plan_removal(real, precondition)
     }
 
     fn remove_folder(&mut self, path: &Path, contents: Contents) -> Result<PathBuf> {
-        let (real, metadata) = self.locate_to_take_away(path)?;
+        let (real, metadata) = self.locate_for_removal(path)?;
         if metadata.kind != Kind::Folder {
             return Err(ErrorKind::NotAFolder.at(path));
         }
-        let demand = match contents {
+        let precondition = match contents {
             Contents::Nothing => {
                 let listing = self.root.list(&real, ListOptions::default())?;
-                if listing.entries.iter().any(|entry| !self.gone.contains(&real.join(&entry.path))) {
+                if listing.entries.iter().any(|entry| !self.removed.contains(&real.join(&entry.path))) {
                     return Err(ErrorKind::NotEmpty.at(path));
                 }
-                Demand::EmptyFolder(metadata.identity)
+                Precondition::EmptyFolder(metadata.identity)
             }
             Contents::Anything => {
                 self.check_deletable(&real, path)?;
-                Demand::Same(metadata.identity)
+                Precondition::Same(metadata.identity)
             }
         };
-        self.take_away(real, demand)
+        self.plan_removal(real, precondition)
     }
 
     fn clear(&mut self, path: &Path) -> Result<PathBuf> {
         let real = self.locate_anywhere(path, Links::Keep)?;
-        let metadata = self.look_to_take_away(&real, path)?;
-        self.take_away(real, Demand::Same(metadata.identity))
+        let metadata = self.metadata_for_removal(&real, path)?;
+        self.plan_removal(real, Precondition::Same(metadata.identity))
     }
 
-    /// Checks that all folders below can be emptied. That happens only after the commit counts, when it is too late
-    /// to refuse.
+    /// Checks that all subfolders can be emptied. That happens after the commit is complete, when it is too late to
+    /// refuse.
     fn check_deletable(&self, real: &Path, path: &Path) -> Result<()> {
         let listing = self.root.list(real, ListOptions { depth: usize::MAX, limit: usize::MAX })?;
         if let Some(skipped) = listing.skipped.into_iter().next() {
@@ -281,22 +281,27 @@ impl<'a> Planner<'a, '_> {
         let below =
             listing.entries.iter().filter(|entry| entry.kind == Kind::Folder).map(|entry| real.join(&entry.path));
         for folder in below.chain([real.to_owned()]) {
-            let place = self.root.place(&folder).at(path)?;
-            sys::check_writable(&place.folder, &place.name).at(&folder)?;
+            let entry = self.root.entry_ref(&folder).at(path)?;
+            sys::check_writable(&entry.folder, &entry.name).at(&folder)?;
         }
         Ok(())
     }
 
-    fn take_away(&mut self, real: PathBuf, demand: Demand) -> Result<PathBuf> {
+    fn plan_removal(&mut self, real: PathBuf, precondition: Precondition) -> Result<PathBuf> {
         let aside = temporary_in(self.root.identity(), real.parent().unwrap_or(Path::new(""))).at(&real)?;
-        self.names.push(Task { step: Step::Remove { path: real.clone(), aside }, demand, mode: None, write: None });
-        self.gone.insert(real.clone(), ());
+        self.names.push(Task {
+            step: Step::Remove { path: real.clone(), aside },
+            precondition,
+            mode: None,
+            write: None,
+        });
+        self.removed.insert(real.clone(), ());
         Ok(real)
     }
 
     fn move_to(&mut self, from: &Path, to: &Path, replace: Replace, parents: Parents) -> Result<PathBuf> {
         let (real_from, disk, moved) = self.locate_to_move(from)?;
-        if self.gone.any_at_or_below(&real_from) {
+        if self.removed.any_at_or_below(&real_from) {
             return Err(ErrorKind::Overlap.at(from));
         }
         let real_to = self.locate(to, Links::Keep)?;
@@ -306,11 +311,11 @@ impl<'a> Planner<'a, '_> {
         if real_to.starts_with(&real_from) {
             return Err(ErrorKind::Invalid("a folder cannot be moved into itself").at(to));
         }
-        if self.written.touch(&real_to) || self.arrived.touch(&real_to) {
+        if self.written.touch(&real_to) || self.move_targets.touch(&real_to) {
             return Err(ErrorKind::Overlap.at(to));
         }
-        let aside = match self.look(&real_to, to)? {
-            _ if self.made.contains(&real_to) => return Err(ErrorKind::Exists.at(to)),
+        let aside = match self.find_planned(&real_to, to)? {
+            _ if self.new_folders.contains(&real_to) => return Err(ErrorKind::Exists.at(to)),
             None => {
                 self.plan_parents(&real_to, to, parents)?;
                 None
@@ -324,29 +329,29 @@ impl<'a> Planner<'a, '_> {
             },
         };
         let step = Step::Move { from: real_from.clone(), to: real_to.clone(), identity: moved.identity, aside };
-        self.names.push(Task { step, demand: Demand::Same(moved.identity), mode: None, write: None });
-        self.arrived.remove(&real_from);
-        self.gone.insert(real_from, ());
-        self.arrived.insert(real_to.clone(), disk);
+        self.names.push(Task { step, precondition: Precondition::Same(moved.identity), mode: None, write: None });
+        self.move_targets.remove(&real_from);
+        self.removed.insert(real_from, ());
+        self.move_targets.insert(real_to.clone(), disk);
         Ok(real_to)
     }
 
-    /// Finds what a change moves, and where it lies on the disk before any step is taken. A file that an earlier change
-    /// has moved may be moved on: so two files can change places.
+    /// Locates the source of a move, and its path on disk before any step. A file moved by an earlier change may be
+    /// moved again, so that two files can be swapped.
     fn locate_to_move(&self, path: &Path) -> Result<(PathBuf, PathBuf, Metadata)> {
         let real = self.locate(path, Links::Keep)?;
-        if self.arrived.contains(&real) && !self.written.touch(&real) && !self.made.touch(&real) {
-            let there = self.look(&real, path)?.filter(|(_, metadata)| metadata.kind == Kind::File);
+        if self.move_targets.contains(&real) && !self.written.touch(&real) && !self.new_folders.touch(&real) {
+            let there = self.find_planned(&real, path)?.filter(|(_, metadata)| metadata.kind == Kind::File);
             return there.map(|(disk, metadata)| (real, disk, metadata)).ok_or_else(|| ErrorKind::Overlap.at(path));
         }
-        let (real, metadata) = self.locate_to_take_away(path)?;
+        let (real, metadata) = self.locate_for_removal(path)?;
         Ok((real.clone(), real, metadata))
     }
 
     fn make_folder(&mut self, path: &Path, mode: Option<u32>, parents: Parents) -> Result<PathBuf> {
         let real = self.locate(path, Links::Keep)?;
-        let taken = self.made.contains(&real) || self.written.contains(&real);
-        if taken || self.look(&real, path)?.is_some() {
+        let taken = self.new_folders.contains(&real) || self.written.contains(&real);
+        if taken || self.find_planned(&real, path)?.is_some() {
             return Err(ErrorKind::Exists.at(path));
         }
         self.plan_parents(&real, path, parents)?;
@@ -355,24 +360,25 @@ impl<'a> Planner<'a, '_> {
     }
 
     fn plan_folder(&mut self, real: PathBuf, mode: Option<u32>) -> Result<()> {
-        let there = found(self.root.place(&real)).at(&real)?.map_or(Ok(None), |place| place.stat()).at(&real)?;
+        let there =
+            if_exists(self.root.entry_ref(&real)).at(&real)?.map_or(Ok(None), |entry| entry.stat()).at(&real)?;
         let step = Step::MakeFolder { path: real.clone(), before: there.map(|metadata| metadata.identity) };
-        self.names.push(Task { step, demand: Demand::Nothing, mode, write: None });
-        self.made.insert(real, ());
+        self.names.push(Task { step, precondition: Precondition::Nothing, mode, write: None });
+        self.new_folders.insert(real, ());
         Ok(())
     }
 
-    /// Sees to it that the folder exists in which a path lies.
+    /// Plans the creation of missing parent folders.
     fn plan_parents(&mut self, real: &Path, path: &Path, parents: Parents) -> Result<()> {
         let mut missing = Vec::new();
         for folder in folders_above(real) {
-            if folder.as_os_str().is_empty() || self.made.contains(folder) {
+            if folder.as_os_str().is_empty() || self.new_folders.contains(folder) {
                 break;
             }
             if self.written.contains(folder) {
                 return Err(ErrorKind::NotAFolder.at(path));
             }
-            match self.look(folder, path)? {
+            match self.find_planned(folder, path)? {
                 Some((_, metadata)) if metadata.kind == Kind::Folder => break,
                 Some(_) => return Err(ErrorKind::NotAFolder.at(path)),
                 None => missing.push(folder.to_owned()),
@@ -384,7 +390,8 @@ impl<'a> Planner<'a, '_> {
         missing.into_iter().rev().try_for_each(|folder| self.plan_folder(folder, None))
     }
 
-    /// Finds where a path of a change really leads to. Every change passes here, except those that clear a path.
+    /// Resolves the path of a change, and checks that it is not in a read-only repository. Used by every change except
+    /// `Clear`.
     fn locate(&self, path: &Path, links: Links) -> Result<PathBuf> {
         let real = self.locate_anywhere(path, links)?;
         if self.options.repositories == Repositories::ReadOnly && git::leads_into(&real) {
@@ -393,35 +400,35 @@ impl<'a> Planner<'a, '_> {
         Ok(real)
     }
 
-    /// Finds where a path really leads to, be it into a repository.
+    /// Resolves a path, which may be in a repository.
     fn locate_anywhere(&self, path: &Path, links: Links) -> Result<PathBuf> {
-        let is_gone = |real: &Path| self.gone.cover(real);
+        let is_gone = |real: &Path| self.removed.cover(real);
         match self.options.symbolic_links {
             SymbolicLinks::Follow => locate::locate(self.root, path, links, is_gone),
             SymbolicLinks::Refuse => locate::locate_without_links(self.root, path, links, is_gone),
         }
     }
 
-    /// Finds what a change takes away.
-    fn locate_to_take_away(&self, path: &Path) -> Result<(PathBuf, Metadata)> {
+    /// Locates what a change removes.
+    fn locate_for_removal(&self, path: &Path) -> Result<(PathBuf, Metadata)> {
         let real = self.locate(path, Links::Keep)?;
-        let metadata = self.look_to_take_away(&real, path)?;
+        let metadata = self.metadata_for_removal(&real, path)?;
         Ok((real, metadata))
     }
 
-    /// Describes what a change takes away, and refuses where an earlier one has something to do with it.
-    fn look_to_take_away(&self, real: &Path, path: &Path) -> Result<Metadata> {
-        if self.written.touch(real) || self.arrived.touch(real) || self.made.touch(real) {
+    /// Returns the metadata of what a change removes. Refuses if an earlier change affects it.
+    fn metadata_for_removal(&self, real: &Path, path: &Path) -> Result<Metadata> {
+        if self.written.touch(real) || self.move_targets.touch(real) || self.new_folders.touch(real) {
             return Err(ErrorKind::Overlap.at(path));
         }
-        self.look(real, path)?.map(|(_, metadata)| metadata).ok_or_else(|| ErrorKind::NotFound.at(path))
+        self.find_planned(real, path)?.map(|(_, metadata)| metadata).ok_or_else(|| ErrorKind::NotFound.at(path))
     }
 
-    /// Checks an expectation, and gives the hash where it had to be found out.
-    fn check_content(&self, disk: &Path, expect: Expect, path: &Path, needed: Needed) -> Result<Option<Hash>> {
-        match (expect, needed) {
+    /// Checks an expectation, and returns the hash if it was computed.
+    fn check_content(&self, disk: &Path, expect: Expect, path: &Path, hash_needed: HashNeeded) -> Result<Option<Hash>> {
+        match (expect, hash_needed) {
             (Expect::Absent, _) => Err(ErrorKind::Exists.at(path)),
-            (Expect::Anything, Needed::WhereExpected) => Ok(None),
+            (Expect::Anything, HashNeeded::IfExpected) => Ok(None),
             (Expect::Anything | Expect::Hash(_), _) => {
                 let reader = self.root.open_reader(disk)?;
                 let actual = read::hash_of(reader.into_file()).at(path)?;
@@ -435,37 +442,38 @@ impl<'a> Planner<'a, '_> {
         }
     }
 
-    /// Finds what will stand at a real path, and where it lies on the disk until then.
-    fn look(&self, real: &Path, path: &Path) -> Result<Option<(PathBuf, Metadata)>> {
-        let disk = match self.arrived.at_or_above(real) {
+    /// Returns what will be at a real path when the change is applied, and where it is on disk until then.
+    fn find_planned(&self, real: &Path, path: &Path) -> Result<Option<(PathBuf, Metadata)>> {
+        let disk = match self.move_targets.at_or_above(real) {
             Some((to, from)) if to == real => from.clone(),
             Some((to, from)) => from.join(real.strip_prefix(to).unwrap_or(real)),
-            None if self.gone.cover(real) => return Ok(None),
+            None if self.removed.cover(real) => return Ok(None),
             None => real.to_owned(),
         };
-        let stat = found(self.root.place(&disk)).at(path)?.map_or(Ok(None), |place| place.stat()).at(path)?;
+        let stat = if_exists(self.root.entry_ref(&disk)).at(path)?.map_or(Ok(None), |entry| entry.stat()).at(path)?;
         Ok(stat.map(|metadata| (disk, metadata)))
     }
 
-    /// Makes a temporary name near a path, in a folder that exists and that no change of this commit takes away.
+    /// Returns a temporary path near a path, in an existing folder that this commit does not remove.
     fn temporary_for(&self, real: &Path) -> Result<PathBuf> {
-        let stays =
-            |folder: &&Path| !self.made.contains(folder) && !self.gone.cover(folder) && !self.arrived.cover(folder);
+        let stays = |folder: &&Path| {
+            !self.new_folders.contains(folder) && !self.removed.cover(folder) && !self.move_targets.cover(folder)
+        };
         temporary_in(self.root.identity(), folders_above(real).find(stays).unwrap_or(Path::new(""))).at(real)
     }
 }
 
-/// Whether the hash of a file is needed even where none is expected.
+/// Whether the hash of a file is needed even if none is expected.
 #[derive(Clone, Copy)]
-enum Needed {
+enum HashNeeded {
     Always,
-    WhereExpected,
+    IfExpected,
 }
 
-fn content_demand(expect: Expect) -> Demand {
+fn content_precondition(expect: Expect) -> Precondition {
     match expect {
-        Expect::Hash(hash) => Demand::Content(hash),
-        Expect::Absent | Expect::Anything => Demand::Nothing,
+        Expect::Hash(hash) => Precondition::Content(hash),
+        Expect::Absent | Expect::Anything => Precondition::Nothing,
     }
 }
 

@@ -1,4 +1,4 @@
-//! New contents and copies of old ones, written to temporary files before anything changes.
+//! Writes new contents and backups to temporary files before anything changes.
 
 use std::{
     ffi::OsStr,
@@ -20,11 +20,11 @@ use super::{
 };
 use crate::{Metadata, Result, Root, error::At, read, sys};
 
-/// How many files are written before the first of them is made durable. The file system can then do it for all at
-/// once, and not too many descriptors are open.
+/// How many files are written before the first one is made durable. The file system can then write them together, and
+/// few descriptors are open.
 const BATCH: usize = 64;
 
-/// Stages everything that the steps need and makes it durable.
+/// Stages everything that the steps need, and makes it durable.
 pub(super) fn stage(root: &Root, plan: &Plan<'_>) -> Result<()> {
     let writes: Vec<_> = plan.tasks.iter().filter_map(|task| Some((task, task.write.as_ref()?))).collect();
     for batch in writes.chunks(BATCH) {
@@ -35,7 +35,7 @@ pub(super) fn stage(root: &Root, plan: &Plan<'_>) -> Result<()> {
     }
     for (task, _) in writes {
         if let Step::Rewrite { path, aside, .. } = &task.step {
-            // Bytes change in place: the copy must not only be durable but have a durable name before.
+            // The file will be rewritten in place, so the backup needs a durable name before.
             let folder = aside.parent().unwrap_or(Path::new(""));
             root.open_real_folder(folder, OFlags::RDONLY).and_then(sys::sync).at(path)?;
         }
@@ -46,7 +46,7 @@ pub(super) fn stage(root: &Root, plan: &Plan<'_>) -> Result<()> {
 fn stage_one(root: &Root, task: &Task<'_>, write: &Write<'_>) -> Result<OwnedFd> {
     let (step, mode) = (&task.step, task.mode);
     let path = target(step);
-    let replaced = || root.place(write.old.as_ref().map_or(path, |old| &old.path))?.open(OFlags::RDONLY);
+    let replaced = || root.entry_ref(write.old.as_ref().map_or(path, |old| &old.path))?.open(OFlags::RDONLY);
     match step {
         Step::Add { staged, .. } => add(root, staged, write.bytes, mode).at(path),
         Step::Replace { staged, .. } => {
@@ -92,17 +92,17 @@ fn copy(root: &Root, aside: &Path, old: &OwnedFd) -> rustix::io::Result<OwnedFd>
 }
 
 fn create(root: &Root, path: &Path, mode: u32) -> rustix::io::Result<OwnedFd> {
-    let place = root.place(path)?;
-    sys::create(&place.folder, &place.name, Mode::from_raw_mode(mode))
+    let entry = root.entry_ref(path)?;
+    sys::create(&entry.folder, &entry.name, Mode::from_raw_mode(mode))
 }
 
-/// Gives a new file the owner, attributes and mode of an old one, as far as the process may.
+/// Copies owner, attributes and mode of an old file, as far as permitted.
 fn keep_metadata(old: &OwnedFd, new: &OwnedFd, mode: Option<u32>) -> rustix::io::Result<()> {
     let had = Metadata::from(sys::stat(old)?);
     let has = Metadata::from(sys::stat(new)?);
     let mut mode = mode.unwrap_or(had.mode) & 0o7777;
     if (had.owner, had.group) != (has.owner, has.group) && !permitted(sys::change_owner(new, had.owner, had.group))? {
-        // The right to run as a file's owner or group is not handed on to another one.
+        // Set-user-id and set-group-id are not kept if the owner or group changes.
         if had.owner != has.owner {
             mode &= !0o4000;
         }
@@ -111,7 +111,7 @@ fn keep_metadata(old: &OwnedFd, new: &OwnedFd, mode: Option<u32>) -> rustix::io:
         }
     }
     keep_attributes(old, new)?;
-    // Last, as a change of owner takes bits away and a list of rights brings some.
+    // Set last, because a change of owner clears bits, and access control lists set some.
     sys::change_mode(new, mode)
 }
 
@@ -121,7 +121,7 @@ fn keep_attributes(old: impl AsFd, new: impl AsFd) -> rustix::io::Result<()> {
         names => names?,
     };
     for name in names.split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
-        // As with any write, new bytes do not inherit the privileges that the old ones were trusted with.
+        // File capabilities are not kept, as with any write.
         if name == b"security.capability" {
             continue;
         }
@@ -134,7 +134,7 @@ fn keep_attributes(old: impl AsFd, new: impl AsFd) -> rustix::io::Result<()> {
     Ok(())
 }
 
-/// Tells whether something was done or refused. Any other failure stays one.
+/// Returns whether an operation was permitted. Other errors are returned.
 fn permitted(result: rustix::io::Result<()>) -> rustix::io::Result<bool> {
     match result {
         Ok(()) => Ok(true),

@@ -1,4 +1,4 @@
-//! The steps of a commit as the journal knows them: enough to finish or to undo each, whatever was done of it.
+//! The steps of a commit, as stored in the journal: enough to complete or undo each one, however far it came.
 
 use std::{
     ffi::OsString,
@@ -8,16 +8,16 @@ use std::{
 
 use crate::{Hash, Identity};
 
-/// One step. All paths are real paths beneath the root; `staged` and `aside` are temporary names.
+/// A step. All paths are real paths beneath the root; `staged` and `aside` are temporary.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Makes a folder. `before` is what had the path when the commit was planned and is taken away by a step before.
+    /// Creates a folder. `before` is what was at the path during planning and is removed by an earlier step.
     MakeFolder { path: PathBuf, before: Option<Identity> },
     /// Renames to `aside`.
     Remove { path: PathBuf, aside: PathBuf },
-    /// Renames. What is replaced is linked to `aside` before.
+    /// Renames. A replaced file is linked to `aside` first.
     Move { from: PathBuf, to: PathBuf, identity: Identity, aside: Option<PathBuf> },
-    /// Links `staged` to a free path, so that both names prove that the file is the staged one.
+    /// Links `staged` to a free path. As long as both names exist, they prove that the file is the staged one.
     Add { path: PathBuf, staged: PathBuf, hash: Hash },
     /// Links the old file to `aside` and renames `staged` over it.
     Replace { path: PathBuf, staged: PathBuf, aside: PathBuf, hash: Hash },
@@ -26,7 +26,7 @@ pub(super) enum Step {
 }
 
 impl Step {
-    /// The temporary names that may be left when the step is done.
+    /// Returns the temporary names that may be left after the step.
     pub(super) fn leftovers(&self) -> impl Iterator<Item = &Path> {
         let temporary = match self {
             Self::MakeFolder { .. } => None,
@@ -37,7 +37,7 @@ impl Step {
         temporary.into_iter()
     }
 
-    /// All temporary names of the step.
+    /// Returns all temporary names of the step.
     pub(super) fn temporaries(&self) -> impl Iterator<Item = &Path> {
         let staged = match self {
             Self::Replace { staged, .. } => Some(&**staged),
@@ -46,7 +46,7 @@ impl Step {
         staged.into_iter().chain(self.leftovers())
     }
 
-    /// The same step on other paths.
+    /// Returns the step with mapped paths.
     pub(super) fn map_paths(&self, to: impl Fn(&Path) -> PathBuf) -> Self {
         let mut step = self.clone();
         let paths: Vec<&mut PathBuf> = match &mut step {
@@ -62,12 +62,12 @@ impl Step {
         step
     }
 
-    /// Whether the step takes away what stands at a path, or a folder above it.
-    pub(super) fn takes_away(&self, path: &Path) -> bool {
+    /// Whether the step removes what is at a path, or a folder above it.
+    pub(super) fn removes(&self, path: &Path) -> bool {
         matches!(self, Self::Remove { path: gone, .. } | Self::Move { from: gone, .. } if path.starts_with(gone))
     }
 
-    /// The folders in which the step changes names: those of temporary names first, then the others.
+    /// Returns the folders in which the step changes names: those of temporary names first.
     pub(super) fn folders(&self) -> (Vec<&Path>, Vec<&Path>) {
         fn parent(path: &Path) -> &Path {
             path.parent().unwrap_or(Path::new(""))
@@ -104,7 +104,7 @@ impl Step {
                 out.path(from);
                 out.path(to);
                 out.identity(*identity);
-                // No temporary name is empty.
+                // An empty path means `None`, because no temporary name is empty.
                 out.path(aside.as_deref().unwrap_or(Path::new("")));
             }
             Self::Add { path, staged, hash } => {
@@ -153,7 +153,7 @@ impl Step {
     }
 }
 
-/// Writes numbers in little-endian order, and bytes after their length.
+/// Encodes numbers as little-endian, and bytes with their length.
 pub(super) struct Encoder(pub(super) Vec<u8>);
 
 impl Encoder {
@@ -180,7 +180,7 @@ impl Encoder {
     }
 }
 
-/// Reads what [`Encoder`] wrote. Everything is `None` from where it does not fit.
+/// Decodes what [`Encoder`] wrote. Returns `None` if the data is too short.
 pub(super) struct Decoder<'a>(pub(super) &'a [u8]);
 
 impl<'a> Decoder<'a> {

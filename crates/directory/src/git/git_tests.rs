@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn what_git_runs_or_follows_is_known_wherever_a_repository_lies() {
+fn files_that_git_executes_are_recognised_in_all_repositories() {
     for path in [
         ".git/config",
         ".git/hooks",
@@ -33,7 +33,7 @@ fn what_git_runs_or_follows_is_known_wherever_a_repository_lies() {
 }
 
 #[test]
-fn branches_may_have_any_name() {
+fn branch_names_are_not_restricted() {
     for path in [
         ".git/refs/heads/config",
         ".git/logs/refs/heads/hooks/x",
@@ -54,7 +54,7 @@ fn branches_may_have_any_name() {
 }
 
 #[test]
-fn what_is_left_to_do_runs_nothing_new() {
+fn todo_lists_cannot_add_commands() {
     assert_eq!(rule(Path::new(".git/rebase-merge/git-rebase-todo")), Rule::Checked(Check::Todo));
     assert_eq!(rule(Path::new("a/.git/worktrees/w/rebase-merge/git-rebase-todo")), Rule::Checked(Check::Todo));
     assert_eq!(rule(Path::new(".git/sequencer/todo")), Rule::Checked(Check::Todo));
@@ -87,7 +87,7 @@ fn what_is_left_to_do_runs_nothing_new() {
 }
 
 #[test]
-fn a_repository_has_many_names() {
+fn all_spellings_of_git_are_recognised() {
     for name in [".git", ".GIT", ".Git ", ".git.", ".git. .", "git~1", "GIT~1", ".git::$INDEX_ALLOCATION", ".git\\x"] {
         assert!(is_git(OsStr::new(name)), "{name}");
     }
@@ -100,7 +100,7 @@ fn a_repository_has_many_names() {
 }
 
 #[test]
-fn only_repositories_within_one_above_are_led_to() {
+fn git_files_may_point_only_to_nested_repositories() {
     assert!(leads_to_nested(b"gitdir: ../.git/modules/a/b\n"));
     assert!(leads_to_nested(b"gitdir: .git/worktrees/w"));
     for text in
@@ -111,7 +111,7 @@ fn only_repositories_within_one_above_are_led_to() {
 }
 
 #[test]
-fn a_worktree_may_lead_to_its_own_repository_alone() {
+fn a_worktree_may_point_only_to_its_own_repository() {
     assert!(is_usual_in_worktree(Path::new(".git/worktrees/w/commondir"), b"../..\n"));
     assert!(!is_usual_in_worktree(Path::new(".git/worktrees/w/commondir"), b"../../../evil\n"));
     assert!(!is_usual_in_worktree(Path::new(".git/commondir"), b"../..\n"));

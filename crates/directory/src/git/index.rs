@@ -1,26 +1,27 @@
-//! The paths in an index of git. `git checkout` writes files to them without checking where they lead.
+//! Checks the paths in a git index. `git checkout` writes files to them without checking where they lead.
 
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
 
 use super::{ObjectFormat, is_git};
 
-/// Before the hash of an entry stand its times, identity, mode, owner and size.
+/// Size of the fields before the hash of an entry: times, identity, mode, owner and size.
 const STAT_BYTES: usize = 40;
 const LENGTH: u16 = 0x0fff;
 const EXTENDED: u16 = 0x4000;
 
-/// Whether no path of an index leads out of the folder or into a repository. An index does not say how long its hashes are,
-/// and can be made such that it has other paths by another length: git goes by the configuration.
+/// Whether no path of an index leads out of the folder or into a repository. An index does not contain the length of
+/// its hashes, and can be crafted to have other paths with another length. Git uses the length from the configuration,
+/// so this does too.
 pub(super) fn is_harmless(index: &[u8], format: ObjectFormat) -> bool {
     has_harmless_paths(index, format.hash_bytes()).unwrap_or(false)
 }
 
-/// The same by one length of hashes; none if it cannot be read so.
+/// Checks the paths with one hash length. Returns `None` if the index cannot be parsed.
 fn has_harmless_paths(index: &[u8], hash_bytes: usize) -> Option<bool> {
     let mut is_harmless = true;
     for path in Entries::of(index, hash_bytes)? {
         let path = path?;
-        // A folder of a sparse index ends with a slash.
+        // A folder entry of a sparse index ends with a slash.
         let path = path.strip_suffix(b"/").unwrap_or(&path);
         let is_harmless_name = |name: &[u8]| !matches!(name, b"" | b"." | b"..") && !is_git(OsStr::from_bytes(name));
         is_harmless &= path.split(|byte| *byte == b'/').all(is_harmless_name);
@@ -28,13 +29,13 @@ fn has_harmless_paths(index: &[u8], hash_bytes: usize) -> Option<bool> {
     Some(is_harmless)
 }
 
-/// The paths of an index, one after the other; none for one that cannot be read.
+/// Iterates over the paths of an index. An item is `None` if the index cannot be parsed.
 struct Entries<'a> {
     rest: &'a [u8],
     left: u32,
     version: u32,
     hash_bytes: usize,
-    /// Paths of version 4 begin as the one before.
+    /// The previous path. Paths of version 4 share a prefix with it.
     before: Vec<u8>,
 }
 
@@ -66,7 +67,7 @@ impl<'a> Entries<'a> {
             length if length < usize::from(LENGTH) => length,
             _ => rest.iter().position(|byte| *byte == 0)?,
         };
-        // As for git, a path ends with the first NUL, wherever its entry ends.
+        // Like in git, a path ends at the first NUL, wherever its entry ends.
         let path = rest.get(..length)?.split(|byte| *byte == 0).next()?;
         // An entry is padded with one to eight NULs.
         let fixed = entry.len() - rest.len();
@@ -92,13 +93,13 @@ fn number(bytes: &[u8]) -> Option<(u32, &[u8])> {
     bytes.split_first_chunk().map(|(number, rest)| (u32::from_be_bytes(*number), rest))
 }
 
-/// A number of seven bits a byte, the highest first, where each byte but the last stands for one more.
+/// Decodes a number of seven bits per byte, the highest first, with an offset of one per continuation byte.
 fn varint(bytes: &[u8]) -> Option<(usize, &[u8])> {
     let mut value = 0_usize;
-    for (place, byte) in bytes.iter().enumerate() {
+    for (index, byte) in bytes.iter().enumerate() {
         value = value.checked_mul(128)?.checked_add(usize::from(byte & 127))?;
         if byte & 128 == 0 {
-            return Some((value, &bytes[place + 1..]));
+            return Some((value, &bytes[index + 1..]));
         }
         value = value.checked_add(1)?;
     }

@@ -2,7 +2,7 @@ use super::*;
 
 use ObjectFormat::{Sha1, Sha256};
 
-/// An index of a version, with hashes of a format and these paths.
+/// Returns an index of the given version and hash format with these paths.
 fn index(version: u32, format: ObjectFormat, paths: &[&str]) -> Vec<u8> {
     let hash_bytes = format.hash_bytes();
     let mut index = b"DIRC".to_vec();
@@ -39,7 +39,7 @@ fn an_index_of_ordinary_paths_is_harmless() {
 }
 
 #[test]
-fn an_index_that_leads_into_a_repository_or_out_of_the_folder_is_not() {
+fn an_index_with_paths_into_a_repository_or_outside_is_harmful() {
     for path in
         [".git/hooks/post-checkout", "sub/.git/config", ".GIT/x", "../x", "a/../../x", "/etc/x", "a//b", "git~1/config"]
     {
@@ -50,7 +50,7 @@ fn an_index_that_leads_into_a_repository_or_out_of_the_folder_is_not() {
 }
 
 #[test]
-fn what_is_no_index_is_not_harmless() {
+fn an_invalid_index_is_harmful() {
     let whole = index(2, Sha1, &["a", "b"]);
     for text in [&b""[..], b"DIRC", b"DIRC\0\0\0\x05\0\0\0\0", b"text", &whole[..60]] {
         assert!(!is_harmless(text, Sha1), "{text:?}");
@@ -58,8 +58,8 @@ fn what_is_no_index_is_not_harmless() {
 }
 
 #[test]
-fn an_index_is_read_by_the_hashes_of_its_repository_alone() {
-    // The path of the entry by SHA-1 is ordinary. By SHA-256 it begins twelve bytes later, and is another one.
+fn an_index_is_parsed_with_the_hash_format_of_its_repository() {
+    // With SHA-1 the path of the entry is ordinary. With SHA-256 it begins twelve bytes later, and is another one.
     let mut both = b"DIRC".to_vec();
     both.extend(2_u32.to_be_bytes());
     both.extend(1_u32.to_be_bytes());
@@ -75,7 +75,7 @@ fn an_index_is_read_by_the_hashes_of_its_repository_alone() {
 }
 
 #[test]
-fn the_configuration_says_which_hashes_there_are() {
+fn the_configuration_names_the_hash_format() {
     for (config, expected) in [
         ("", Some(Sha1)),
         ("[core]\n\trepositoryformatversion = 0\n", Some(Sha1)),

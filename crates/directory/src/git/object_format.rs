@@ -1,6 +1,6 @@
-//! How long the hashes of a repository are, as its configuration says.
+//! The hash format of a repository, from its configuration.
 
-/// The hash by which a repository knows its objects.
+/// The hash algorithm of a repository's objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ObjectFormat {
     Sha1,
@@ -8,8 +8,8 @@ pub(crate) enum ObjectFormat {
 }
 
 impl ObjectFormat {
-    /// The format that a configuration names: SHA-1 if it names none. None if it names one that is not known here, or is
-    /// written in a way that this does not understand.
+    /// Returns the format that a configuration names, or SHA-1 if it names none. Returns `None` if the format is
+    /// unknown or the configuration cannot be parsed.
     pub(crate) fn of_config(config: &[u8]) -> Option<Self> {
         let config = String::from_utf8_lossy(config).to_ascii_lowercase();
         let mut format = Self::Sha1;

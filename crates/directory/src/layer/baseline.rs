@@ -24,7 +24,7 @@ use rustix::{
 use super::{names, placing::stat};
 use crate::{
     Identity, Kind, Metadata, Result, Root,
-    error::{At, found},
+    error::{At, if_exists},
     git, sys,
 };
 
@@ -185,7 +185,7 @@ pub(super) fn is_changed_below(
             Err(errno) => return Err(errno),
         };
         for name in names {
-            let there = match found(sys::stat_name(&folder, &name)) {
+            let there = match if_exists(sys::stat_name(&folder, &name)) {
                 // It may be listed and not entered.
                 Err(Errno::ACCESS) => continue,
                 there => there?.map(Metadata::from),

@@ -9,23 +9,23 @@ use rustix::{fs::OFlags, io::Errno};
 
 use super::placing::{Put, copy, put_in_place};
 use crate::{
-    Identity, Kind, Metadata, Root, Turn,
-    commit::{Leftovers, settle::discard},
-    error::found,
+    FolderLock, Identity, Kind, Metadata, Root,
+    commit::{Leftovers, completion::discard},
+    error::if_exists,
     git, read,
-    root::Place,
+    root::EntryRef,
     sys,
     temporary::temporary_in,
 };
 
-impl Turn<'_> {
+impl FolderLock<'_> {
     /// Makes the names of each group lead to one file, if they lead to files of the same content. Names that others have
     /// given another content meanwhile, and those that cannot be linked, stay as they are.
     pub fn link_names(&mut self, groups: &[Vec<PathBuf>]) -> crate::Result<()> {
         if groups.is_empty() {
             return Ok(());
         }
-        self.past_commits(|root| {
+        self.run_without_commit(|root| {
             let mut leftovers = Leftovers::None;
             for names in groups {
                 let Some((first, others)) = names.split_first() else { continue };
@@ -42,14 +42,16 @@ impl Turn<'_> {
 
 /// Makes one name lead to the file that another leads to.
 fn link_name(root: &Root, first: &Path, other: &Path) -> rustix::io::Result<()> {
-    let (Some(source), Some(target)) = (found(root.place(first))?, found(root.place(other))?) else { return Ok(()) };
+    let (Some(source), Some(target)) = (if_exists(root.entry_ref(first))?, if_exists(root.entry_ref(other))?) else {
+        return Ok(());
+    };
     let (Some(one), Some(two)) = (source.stat()?, target.stat()?) else { return Ok(()) };
     let rights = |file: &Metadata| (file.kind, file.mode, file.owner, file.group);
     if one.identity == two.identity || one.kind != Kind::File || rights(&one) != rights(&two) {
         return Ok(());
     }
     let path = temporary_in(root.identity(), other.parent().unwrap_or(Path::new("")))?;
-    let staged = root.place(&path)?;
+    let staged = root.entry_ref(&path)?;
     if sys::link(source.pair(), staged.pair()).is_err() {
         return Ok(());
     }
@@ -71,7 +73,7 @@ fn link_name(root: &Root, first: &Path, other: &Path) -> rustix::io::Result<()> 
     linked
 }
 
-fn is_same(one: &Place, other: &Place) -> rustix::io::Result<bool> {
+fn is_same(one: &EntryRef, other: &EntryRef) -> rustix::io::Result<bool> {
     let (one, other) = (one.open(OFlags::RDONLY)?, other.open(OFlags::RDONLY)?);
     let size = |file| sys::stat(file).map(|stat| stat.st_size);
     Ok(size(&one)? == size(&other)? && read::hash_of(&one)? == read::hash_of(&other)?)
@@ -80,7 +82,7 @@ fn is_same(one: &Place, other: &Place) -> rustix::io::Result<bool> {
 /// Gives a file of the program's that has several names a copy of its own, so that no other name of it comes to share what
 /// is brought to the folder.
 pub(super) fn unshare(upper: &Root, path: &Path, left: &Metadata) -> rustix::io::Result<()> {
-    if left.kind == Kind::File && left.links > 1 { copy(upper, &upper.place(path)?, path, left) } else { Ok(()) }
+    if left.kind == Kind::File && left.links > 1 { copy(upper, &upper.entry_ref(path)?, path, left) } else { Ok(()) }
 }
 
 /// The files with several names that were copied from one file system to another.
@@ -89,7 +91,7 @@ pub(super) struct Copied(HashMap<Identity, (PathBuf, Identity)>);
 
 impl Copied {
     /// Brings a file to another file system: as another name of what was copied before, if it is the same file.
-    pub(super) fn copy(&mut self, root: &Root, here: &Place, to: &Path, left: &Metadata) -> rustix::io::Result<()> {
+    pub(super) fn copy(&mut self, root: &Root, here: &EntryRef, to: &Path, left: &Metadata) -> rustix::io::Result<()> {
         let is_shared = left.kind == Kind::File && left.links > 1 && !git::is_within(to);
         if is_shared
             && let Some((first, identity)) = self.0.get(&left.identity)
@@ -98,7 +100,7 @@ impl Copied {
             return Ok(());
         }
         copy(root, here, to, left)?;
-        if is_shared && let Some(copied) = root.place(to)?.stat()? {
+        if is_shared && let Some(copied) = root.entry_ref(to)?.stat()? {
             self.0.insert(left.identity, (to.to_owned(), copied.identity));
         }
         Ok(())
@@ -108,7 +110,7 @@ impl Copied {
 /// Puts another name of a file in the place of whatever is there; tells whether that was possible.
 fn link_again(root: &Root, first: &Path, identity: Identity, to: &Path) -> rustix::io::Result<bool> {
     let path = temporary_in(root.identity(), to.parent().unwrap_or(Path::new("")))?;
-    let (source, staged) = (root.place(first)?, root.place(&path)?);
+    let (source, staged) = (root.entry_ref(first)?, root.entry_ref(&path)?);
     sys::link(source.pair(), staged.pair())?;
     let is_it = staged.stat()?.is_some_and(|linked| linked.identity == identity);
     let linked = if is_it { put_in_place((root, &path), (root, to), |_, _| Ok(false)) } else { Ok(Put::MetOthers) };

@@ -7,14 +7,16 @@ use rustix::{
     io::Errno,
 };
 
-use crate::{Kind, Metadata, Root, commit::settle::discard, error::found, root::Place, sys, temporary::temporary_in};
+use crate::{
+    Kind, Metadata, Root, commit::completion::discard, error::if_exists, root::EntryRef, sys, temporary::temporary_in,
+};
 
 /// The rights to run as a file's owner or group, which nothing of a program is given.
 pub(super) const SET_ID: u32 = 0o6000;
 
 pub(super) fn stat(root: &Root, path: &Path) -> rustix::io::Result<Option<Stat>> {
-    match found(root.place(path))? {
-        Some(place) => found(sys::stat_name(&place.folder, &place.name)),
+    match if_exists(root.entry_ref(path))? {
+        Some(place) => if_exists(sys::stat_name(&place.folder, &place.name)),
         None => Ok(None),
     }
 }
@@ -25,7 +27,7 @@ pub(super) fn take_away(root: &Root, path: &Path) -> rustix::io::Result<()> {
         return discard(root, path);
     }
     let aside = temporary_in(root.identity(), path.parent().unwrap_or(Path::new("")))?;
-    match sys::rename_to_free(root.place(path)?.pair(), root.place(&aside)?.pair()) {
+    match sys::rename_to_free(root.entry_ref(path)?.pair(), root.entry_ref(&aside)?.pair()) {
         Ok(()) => discard(root, &aside),
         // Something is mounted there, or it may not be renamed.
         Err(Errno::BUSY | Errno::XDEV | Errno::ACCESS | Errno::PERM) => discard(root, path),
@@ -48,7 +50,7 @@ pub(super) fn put_in_place(
     to: (&Root, &Path),
     is_theirs: impl Fn(&Root, &Path) -> rustix::io::Result<bool>,
 ) -> rustix::io::Result<Put> {
-    let (here, there) = (from.0.place(from.1)?, to.0.place(to.1)?);
+    let (here, there) = (from.0.entry_ref(from.1)?, to.0.entry_ref(to.1)?);
     match sys::rename(here.pair(), there.pair()) {
         Err(Errno::ISDIR | Errno::NOTDIR | Errno::NOTEMPTY | Errno::EXIST) => {}
         renamed => return renamed.map(|()| Put::Done),
@@ -74,9 +76,9 @@ pub(super) fn put_in_place(
 }
 
 /// Copies a file or link to another file system, under a name of its own until it is whole.
-pub(super) fn copy(root: &Root, here: &Place, to: &Path, left: &Metadata) -> rustix::io::Result<()> {
+pub(super) fn copy(root: &Root, here: &EntryRef, to: &Path, left: &Metadata) -> rustix::io::Result<()> {
     let path = temporary_in(root.identity(), to.parent().unwrap_or(Path::new("")))?;
-    let staged = root.place(&path)?;
+    let staged = root.entry_ref(&path)?;
     let copied = if left.kind == Kind::Symlink {
         sys::read_link(&here.folder, &here.name)
             .and_then(|target| sys::make_link(&target, &staged.folder, &staged.name))

@@ -25,11 +25,11 @@ use super::{
     placing::{Put, SET_ID, put_in_place, stat, take_away},
 };
 use crate::{
-    ErrorKind, Kind, Metadata, Result, Root, Turn,
-    commit::{Leftovers, settle::discard},
-    error::{At, found},
+    ErrorKind, FolderLock, Kind, Metadata, Result, Root,
+    commit::{Leftovers, completion::discard},
+    error::{At, if_exists},
     git::{self, Check, ObjectFormat, Rule},
-    root::Place,
+    root::EntryRef,
     sys,
     temporary::temporary_in,
 };
@@ -78,10 +78,10 @@ pub struct PreserveRules<'a> {
     pub conflict_path: &'a dyn Fn(&Path) -> Option<PathBuf>,
 }
 
-impl Turn<'_> {
+impl FolderLock<'_> {
     /// Removes what stands at a path, with all that is below it, for good.
     pub fn clear(&mut self, path: &Path) -> Result<()> {
-        self.past_commits(|root| take_away(root, path).at(path).map(|()| ((), Leftovers::None)))
+        self.run_without_commit(|root| take_away(root, path).at(path).map(|()| ((), Leftovers::None)))
     }
 
     /// Takes over what stands at a path of the upper folder of a view, with all that is below it, to a path of this root.
@@ -95,7 +95,7 @@ impl Turn<'_> {
         to: &Path,
         staying: &PreserveRules<'_>,
     ) -> Result<Vec<NotTransferred>> {
-        self.past_commits(|root| {
+        self.run_without_commit(|root| {
             for path in staying.settled.iter().filter(|path| path.starts_with(from)) {
                 discard(upper, path).at(path)?;
             }
@@ -127,14 +127,14 @@ impl Turn<'_> {
         }
         for path in paths {
             let folder = path.parent().unwrap_or(Path::new(""));
-            let sync_file = root.place(path).and_then(|place| place.open(OFlags::RDONLY)).and_then(sys::sync);
+            let sync_file = root.entry_ref(path).and_then(|place| place.open(OFlags::RDONLY)).and_then(sys::sync);
             let sync_folder = || root.open_real_folder(folder, OFlags::RDONLY).and_then(sys::sync);
             match sync_file {
                 // A link has nothing but its name; what is gone or closed again is somebody else's care.
                 Ok(()) | Err(Errno::LOOP | Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => {}
                 failed => failed.at(path)?,
             }
-            found(sync_folder()).at(folder)?;
+            if_exists(sync_folder()).at(folder)?;
         }
         Ok(())
     }
@@ -157,7 +157,7 @@ pub enum Owner {
 }
 
 fn apply_permissions(root: &Root, path: &Path, mode: u32, owner: Option<(u32, u32)>) -> rustix::io::Result<()> {
-    let place = root.place(path)?;
+    let place = root.entry_ref(path)?;
     let Some(now) = place.stat()?.filter(|now| matches!(now.kind, Kind::File | Kind::Folder)) else { return Ok(()) };
     if let Some((owner, group)) = owner.filter(|owner| sys::user() == 0 && *owner != (now.owner, now.group)) {
         sys::change_owner_of(&place.folder, &place.name, owner, group)?;
@@ -190,7 +190,7 @@ impl Transfer<'_> {
 
     /// Makes the folders that lead to a path, as the program has left them.
     fn make_parents(&mut self, from: &Path, to: &Path) -> Result<()> {
-        let missing = |folder: &&Path| matches!(found(self.root.open_real_folder(folder, OFlags::PATH)), Ok(None));
+        let missing = |folder: &&Path| matches!(if_exists(self.root.open_real_folder(folder, OFlags::PATH)), Ok(None));
         let above: Vec<&Path> = to.ancestors().skip(1).take_while(missing).collect();
         for (level, folder) in above.iter().enumerate().rev() {
             let left = from.ancestors().nth(level + 1).map_or(Ok(None), |left| stat(self.upper, left)).at(folder)?;
@@ -202,7 +202,7 @@ impl Transfer<'_> {
 
     fn take(&mut self, from: &Path, to: &Path) -> rustix::io::Result<()> {
         let Some(stat) = stat(self.upper, from)? else { return Ok(()) };
-        let there = self.root.place(to)?.stat()?;
+        let there = self.root.entry_ref(to)?.stat()?;
         let left = Metadata::from(stat);
         if to.file_name().is_some_and(git::is_git) && self.is_changed_on_both_sides(from, to)? {
             self.leave(to, NotTransferredReason::RepositoryChanged);
@@ -256,7 +256,7 @@ impl Transfer<'_> {
             return Ok(false);
         }
         if left.kind == Kind::File && there.kind == Kind::File && left.size_bytes == there.size_bytes {
-            let (mine, theirs) = (read_small(&self.upper.place(from)?)?, read_small(&self.root.place(to)?)?);
+            let (mine, theirs) = (read_small(&self.upper.entry_ref(from)?)?, read_small(&self.root.entry_ref(to)?)?);
             return Ok(mine.is_none() || mine != theirs);
         }
         Ok(true)
@@ -322,9 +322,9 @@ impl Transfer<'_> {
         }
         if left.kind == Kind::File {
             let limit_bytes = if rule == Rule::Checked(Check::Index) { INDEX_BYTES } else { COMPARED_BYTES };
-            let Some(text) = read_up_to(limit_bytes, &self.upper.place(from)?)? else { return Ok(true) };
+            let Some(text) = read_up_to(limit_bytes, &self.upper.entry_ref(from)?)? else { return Ok(true) };
             let there = there.filter(|there| there.kind == Kind::File);
-            let before = if there.is_some() { read_small(&self.root.place(to)?)? } else { None };
+            let before = if there.is_some() { read_small(&self.root.entry_ref(to)?)? } else { None };
             let is_harmless = match rule {
                 Rule::Free => is_repository && git::leads_to_nested(&text),
                 Rule::Fixed => git::is_usual_in_worktree(to, &text),
@@ -341,7 +341,7 @@ impl Transfer<'_> {
     /// if it cannot be told.
     fn object_format(&self, path: &Path) -> rustix::io::Result<Option<ObjectFormat>> {
         for folder in path.ancestors().skip(1).take_while(|folder| git::leads_into(folder)) {
-            let Some(place) = found(self.root.place(&folder.join("config")))? else { continue };
+            let Some(place) = if_exists(self.root.entry_ref(&folder.join("config")))? else { continue };
             match place.stat()? {
                 None => {}
                 Some(there) if there.kind == Kind::File => {
@@ -364,7 +364,7 @@ impl Transfer<'_> {
                 }
                 if git::is_within(&path) || !self.is_changed(&path)? {
                     take_away(self.root, &path)?;
-                } else if found(sys::stat_name(&folder, &name))?.is_none() {
+                } else if if_exists(sys::stat_name(&folder, &name))?.is_none() {
                     self.leave(&path, NotTransferredReason::ChangedByOthers { kept_as: None });
                 }
             }
@@ -448,10 +448,10 @@ impl Transfer<'_> {
         while let Some((from, to)) = pending.pop() {
             let Some(left) = stat(self.upper, &from)?.map(Metadata::from) else { continue };
             if left.kind != Kind::Folder {
-                copied.copy(self.root, &self.upper.place(&from)?, &to, &left)?;
+                copied.copy(self.root, &self.upper.entry_ref(&from)?, &to, &left)?;
                 continue;
             }
-            let place = self.root.place(&to)?;
+            let place = self.root.entry_ref(&to)?;
             sys::make_folder(&place.folder, &place.name, OWNER)?;
             apply_permissions(self.root, &to, OWNER, Some((left.owner, left.group)))?;
             let names = names(&open_for_owner(self.upper, &from)?)?;
@@ -462,7 +462,7 @@ impl Transfer<'_> {
     }
 
     fn make_folder(&mut self, to: &Path, mode: u32, left: Option<&Metadata>) -> rustix::io::Result<()> {
-        let place = self.root.place(to)?;
+        let place = self.root.entry_ref(to)?;
         sys::make_folder(&place.folder, &place.name, OWNER)?;
         apply_permissions(self.root, to, OWNER, left.map(|left| (left.owner, left.group)))?;
         self.made.push((to.to_owned(), mode | OWNER));
@@ -476,7 +476,7 @@ impl Transfer<'_> {
     }
 
     fn take_file(&mut self, from: &Path, to: &Path, left: &Metadata) -> rustix::io::Result<()> {
-        let here = self.upper.place(from)?;
+        let here = self.upper.entry_ref(from)?;
         if git::is_within(to) {
             unshare(self.upper, from, left)?;
         }
@@ -496,7 +496,7 @@ impl Transfer<'_> {
         while let Some(below) = pending.pop() {
             let path = joined(from, &below);
             let folder = open_for_owner(self.upper, &path)?;
-            let place = self.upper.place(&path)?;
+            let place = self.upper.entry_ref(&path)?;
             sys::strip_attributes(&place.folder, &place.name)?;
             let mode = Metadata::from(sys::stat(&folder)?).mode;
             if mode & SET_ID != 0 {
@@ -554,12 +554,12 @@ fn make_file_fit(folder: &OwnedFd, name: &OsStr, left: &Metadata) -> rustix::io:
 }
 
 /// The content of a file; none if it is too large to be compared.
-fn read_small(place: &Place) -> rustix::io::Result<Option<Vec<u8>>> {
+fn read_small(place: &EntryRef) -> rustix::io::Result<Option<Vec<u8>>> {
     read_up_to(COMPARED_BYTES, place)
 }
 
 /// The content of a file; none if it is larger.
-fn read_up_to(limit_bytes: usize, place: &Place) -> rustix::io::Result<Option<Vec<u8>>> {
+fn read_up_to(limit_bytes: usize, place: &EntryRef) -> rustix::io::Result<Option<Vec<u8>>> {
     let file = place.open(OFlags::RDONLY)?;
     let size = usize::try_from(sys::stat(&file)?.st_size).unwrap_or(usize::MAX);
     if size > limit_bytes {

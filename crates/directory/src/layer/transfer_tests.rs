@@ -60,7 +60,7 @@ impl Scene {
     fn transfer_since(&self, root: &Root, upper: &Root, baseline: &Baseline) -> Result<Vec<NotTransferred>> {
         let replaced_dirs = ReplacedDirs::default();
         let staying = PreserveRules { settled: &[], baseline, replaced_dirs: &replaced_dirs, conflict_path: &|_| None };
-        root.turn(self.journal.path())?.transfer(upper, Path::new("out"), Path::new("out"), &staying)
+        root.lock(self.journal.path())?.transfer(upper, Path::new("out"), Path::new("out"), &staying)
     }
 
     fn recover(&self) {
@@ -209,14 +209,14 @@ fn what_one_leaves_behind_the_next_in_the_same_turn_does_not_hide() {
     for work in [&fails as &dyn Fn(&Root) -> Result<((), Leftovers)>, &says_so] {
         let scene = Scene::new(What::Nothing, What::Nothing, false);
         let root = Root::open(scene.root.path()).unwrap();
-        let mut turn = root.turn(scene.journal.path()).unwrap();
-        let _ = turn.past_commits(work);
-        turn.past_commits(|_| Ok(((), Leftovers::None))).unwrap();
-        assert!(turn.is_unfinished().unwrap());
-        drop(turn);
+        let mut lock = root.lock(scene.journal.path()).unwrap();
+        let _ = lock.run_without_commit(work);
+        lock.run_without_commit(|_| Ok(((), Leftovers::None))).unwrap();
+        assert!(lock.is_unfinished().unwrap());
+        drop(lock);
         scene.recover();
         assert_eq!(scene.tree(), Tree::new());
-        root.turn(scene.journal.path()).unwrap().past_commits(|_| Ok(((), Leftovers::None))).unwrap();
-        assert!(!root.turn(scene.journal.path()).unwrap().is_unfinished().unwrap());
+        root.lock(scene.journal.path()).unwrap().run_without_commit(|_| Ok(((), Leftovers::None))).unwrap();
+        assert!(!root.lock(scene.journal.path()).unwrap().is_unfinished().unwrap());
     }
 }

@@ -1,15 +1,15 @@
-//! Faults at chosen system calls, for the tests of this crate. Each thread has its own.
+//! Injects faults at chosen system calls, for unit tests. Each thread has its own.
 
 use std::cell::{Cell, RefCell};
 
 use rustix::io::{Errno, Result};
 
-/// What happens at the chosen call.
+/// The fault at the chosen call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Fault {
-    /// This one call fails.
+    /// This call fails.
     Fails(Errno),
-    /// This call and all after it do nothing, as if the process had been killed just before.
+    /// This call and all later ones fail, as if the process had been killed just before.
     Dies,
 }
 
@@ -21,7 +21,7 @@ thread_local! {
     static PLANNED: RefCell<Vec<(usize, Fault)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Runs `work` with faults at some of its system calls, counted from zero. Tells how many calls it made.
+/// Runs `work` with faults at some of its system calls, counted from zero. Returns the number of calls.
 pub(crate) fn with_faults<T>(planned: &[(usize, Fault)], work: impl FnOnce() -> T) -> (T, usize) {
     CALLS.set(0);
     PLANNED.set(planned.to_vec());
@@ -30,7 +30,7 @@ pub(crate) fn with_faults<T>(planned: &[(usize, Fault)], work: impl FnOnce() -> 
     (result, CALLS.get())
 }
 
-/// Runs `work`; right before one of its system calls others do something. Tells whether it made so many calls.
+/// Runs `work`, and runs `others` right before one of its system calls. Returns whether that call was reached.
 pub(crate) fn with_others<T>(call: usize, others: impl FnOnce() + 'static, work: impl FnOnce() -> T) -> (T, bool) {
     OTHERS.set(Some((call, Box::new(others))));
     let (result, calls) = with_faults(&[], work);
@@ -38,7 +38,7 @@ pub(crate) fn with_others<T>(call: usize, others: impl FnOnce() + 'static, work:
     (result, calls > call)
 }
 
-pub(super) fn gate() -> Result<()> {
+pub(super) fn fault_point() -> Result<()> {
     let call = CALLS.replace(CALLS.get() + 1);
     if let Some((_, others)) = OTHERS.with_borrow_mut(|others| others.take_if(|(at, _)| *at == call)) {
         others();

@@ -1,4 +1,4 @@
-//! Describing what a walk has found.
+//! Reads the metadata of files that a walk has found.
 
 use std::{os::fd::OwnedFd, path::Path, thread};
 
@@ -7,12 +7,12 @@ use rustix::fs::{OFlags, ResolveFlags};
 use super::Paths;
 use crate::{Kind, Metadata, Result, Root, sys};
 
-/// So many files at least are worth a thread.
+/// Minimum number of files per thread.
 const FILES_PER_THREAD: usize = 2000;
 
 impl Root {
-    /// Describes files that a walk through the folder has found, in their order. Those that are gone, or are no files any
-    /// more, are left out by `None`.
+    /// Returns the metadata of files that a walk has found, in their order. It is `None` for files that are gone or
+    /// replaced by something else.
     pub fn describe(
         &self,
         folder: &Path,
@@ -25,11 +25,11 @@ impl Root {
         let share = total.div_ceil(threads.max(1)).max(FILES_PER_THREAD);
         let mut shares = Vec::new();
         let (mut begin, mut count) = (0, 0);
-        for (place, paths) in files.iter().enumerate() {
+        for (index, paths) in files.iter().enumerate() {
             count += paths.len();
-            if count >= share || place + 1 == files.len() {
-                shares.push(&files[begin..=place]);
-                (begin, count) = (place + 1, 0);
+            if count >= share || index + 1 == files.len() {
+                shares.push(&files[begin..=index]);
+                (begin, count) = (index + 1, 0);
             }
         }
         let describe = |share: &[Paths]| -> Vec<Option<Metadata>> {

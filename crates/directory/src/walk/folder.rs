@@ -1,4 +1,4 @@
-//! Reading one folder of a walk.
+//! Reads one folder of a walk.
 
 use std::{ffi::OsStr, mem::MaybeUninit, ops::Range, os::fd::OwnedFd, os::unix::ffi::OsStrExt, sync::Arc};
 
@@ -8,54 +8,54 @@ use rustix::{
 };
 
 use super::{
-    Heed, PassedOver, PendingDir, Task, Visitor, Worker,
-    files::{Names, Open},
+    IgnoreMode, PendingDir, SkipCounts, Task, Visitor, Worker,
+    files::{Names, OpenFolder},
     rules::{self, Rules},
 };
-use crate::{Kind, Metadata, error::found, is_temporary, sys};
+use crate::{Kind, Metadata, error::if_exists, is_temporary, sys};
 
-/// Room for the entries that the kernel gives at a time.
+/// Buffer size for directory entries.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// What reading folders needs again and again.
+/// Reused buffers.
 #[derive(Default)]
-pub(super) struct Scratch {
+pub(super) struct ReadBuffers {
     buffer: Vec<u8>,
-    /// The names of a folder, one after the other, those of folders with a slash at the end.
+    /// The names of a folder's entries, concatenated. Names of folders end with a slash.
     text: String,
     entries: Vec<Range<usize>>,
-    /// The path that is being looked at.
+    /// The path of the current entry.
     path: String,
 }
 
-/// What a folder holds beside what is visited.
+/// Properties of a folder that are found while reading it.
 #[derive(Default)]
-struct Seen {
+struct FolderContents {
     rules: bool,
     git: bool,
     unnamed: u64,
 }
 
 impl<V: Visitor> Worker<'_, V> {
-    /// Reads a folder: what is in it and wanted waits from then on.
+    /// Reads a folder, and enqueues what is wanted.
     pub(super) fn read_folder(&mut self, pending: &PendingDir) -> rustix::io::Result<()> {
         let walk = self.walk;
         let folder = walk.open_folder(&pending.path, OFlags::RDONLY)?;
-        walk.visitor.reads(&pending.path);
-        let longest_name_bytes = walk.options.longest_path_bytes.saturating_sub(pending.path.len());
-        let seen = self.scratch.read(&folder, longest_name_bytes)?;
-        let mut passed_over = PassedOver { unnamed: seen.unnamed, ..PassedOver::default() };
+        walk.visitor.on_folder(&pending.path);
+        let max_name_bytes = walk.options.max_path_bytes.saturating_sub(pending.path.len());
+        let contents = self.buffers.read(&folder, max_name_bytes)?;
+        let mut skipped = SkipCounts { unnamed: contents.unnamed, ..SkipCounts::default() };
         let rules = match walk.options.rules {
-            Heed::Nothing => None,
-            Heed::Rules => {
-                let here = rules::Here { has_rules: seen.rules, has_git: seen.git };
+            IgnoreMode::Disregard => None,
+            IgnoreMode::Respect => {
+                let here = rules::RuleFiles { has_rules: contents.rules, has_git: contents.git };
                 let read = Rules::of_folder(&folder, here, pending.rules.clone(), pending.path.len());
-                passed_over.unreadable += u64::from(read.is_unreadable);
+                skipped.unreadable += u64::from(read.is_unreadable);
                 read.rules
             }
         };
         let is_deepest = pending.depth >= walk.options.depth;
-        let Scratch { text, entries, path, .. } = &mut self.scratch;
+        let ReadBuffers { text, entries, path, .. } = &mut self.buffers;
         path.clear();
         path.push_str(&pending.path);
         entries.retain(|entry| {
@@ -65,21 +65,21 @@ impl<V: Visitor> Worker<'_, V> {
             let is_folder = name.ends_with('/');
             let is_wanted =
                 if is_folder { !is_deepest && walk.visitor.enters(path) } else { walk.visitor.accepts(path) };
-            let is_ignored = is_wanted && rules.as_ref().is_some_and(|rules| rules.leave_out(path, is_folder));
-            passed_over.ignored += u64::from(is_ignored);
+            let is_ignored = is_wanted && rules.as_ref().is_some_and(|rules| rules.ignores(path, is_folder));
+            skipped.ignored += u64::from(is_ignored);
             is_wanted && !is_ignored
         });
-        if passed_over != PassedOver::default() {
-            walk.visitor.passed_over(&pending.path, passed_over, &mut self.kept);
+        if skipped != SkipCounts::default() {
+            walk.visitor.skipped(&pending.path, skipped, &mut self.result);
         }
         entries.sort_unstable_by(|one, other| text[one.clone()].cmp(&text[other.clone()]));
         self.enqueue(pending, folder, rules.as_ref());
         Ok(())
     }
 
-    /// Lets files wait together as far as no folder comes between.
+    /// Enqueues consecutive files together, as long as no folder is between them.
     fn enqueue(&mut self, pending: &PendingDir, folder: OwnedFd, rules: Option<&Arc<Rules>>) {
-        let Scratch { text, entries, .. } = &self.scratch;
+        let ReadBuffers { text, entries, .. } = &self.buffers;
         let mut names = Names { folder: pending.path.clone(), ..Names::default() };
         let mut runs: Vec<Range<usize>> = Vec::new();
         let mut run_start = 0;
@@ -97,7 +97,7 @@ impl<V: Visitor> Worker<'_, V> {
                 self.found.push((path, Task::Read(below)));
             } else {
                 names.push(name);
-                if names.ends.len() - run_start == self.walk.options.files_at_a_time {
+                if names.ends.len() - run_start == self.walk.options.max_files_per_visit {
                     end_run(&mut run_start, names.ends.len());
                 }
             }
@@ -107,18 +107,18 @@ impl<V: Visitor> Worker<'_, V> {
             let names = Arc::new(names);
             self.found
                 .extend(runs.into_iter().map(|run| (names.path(run.start), Task::Visit(Arc::clone(&names), run))));
-            self.open = Some(Open { names, folder });
+            self.open = Some(OpenFolder { names, folder });
         }
     }
 }
 
-impl Scratch {
+impl ReadBuffers {
     /// Reads the names of files and folders.
-    fn read(&mut self, folder: &OwnedFd, longest_name_bytes: usize) -> rustix::io::Result<Seen> {
+    fn read(&mut self, folder: &OwnedFd, max_name_bytes: usize) -> rustix::io::Result<FolderContents> {
         self.buffer.reserve(BUFFER_BYTES);
         self.text.clear();
         self.entries.clear();
-        let mut seen = Seen::default();
+        let mut contents = FolderContents::default();
         let buffer: &mut [MaybeUninit<u8>] = self.buffer.spare_capacity_mut();
         let mut entries = RawDir::new(folder, buffer);
         while let Some(entry) = entries.next() {
@@ -131,9 +131,9 @@ impl Scratch {
             if matches!(name, b"." | b"..") {
                 continue;
             }
-            seen.git |= name == b".git";
+            contents.git |= name == b".git";
             let kind = match entry.file_type() {
-                FileType::Unknown => match found(sys::stat_name(folder, OsStr::from_bytes(name)))? {
+                FileType::Unknown => match if_exists(sys::stat_name(folder, OsStr::from_bytes(name)))? {
                     Some(stat) => Metadata::from(stat).kind,
                     None => continue,
                 },
@@ -142,9 +142,9 @@ impl Scratch {
             if !matches!(kind, Kind::File | Kind::Folder) || is_temporary(OsStr::from_bytes(name)) {
                 continue;
             }
-            seen.rules |= kind == Kind::File && name == b".gitignore";
+            contents.rules |= kind == Kind::File && name == b".gitignore";
             match str::from_utf8(name) {
-                Ok(name) if name.len() <= longest_name_bytes && !name.chars().any(char::is_control) => {
+                Ok(name) if name.len() <= max_name_bytes && !name.chars().any(char::is_control) => {
                     let start = self.text.len();
                     self.text.push_str(name);
                     if kind == Kind::Folder {
@@ -152,9 +152,9 @@ impl Scratch {
                     }
                     self.entries.push(start..self.text.len());
                 }
-                _ => seen.unnamed += 1,
+                _ => contents.unnamed += 1,
             }
         }
-        Ok(seen)
+        Ok(contents)
     }
 }

@@ -1,4 +1,4 @@
-//! What waits to be done, in the order of paths, for several threads.
+//! A queue of tasks in path order, shared by several threads.
 
 use std::{
     collections::BTreeMap,
@@ -8,35 +8,35 @@ use std::{
 
 pub(super) struct Queue<T> {
     state: Mutex<State<T>>,
-    news: Condvar,
+    changed: Condvar,
 }
 
 struct State<T> {
     pending: BTreeMap<String, T>,
-    /// How many threads do something of which more may come.
-    at_work: usize,
+    /// Number of threads that run a task and may add others.
+    active: usize,
     has_ended: bool,
 }
 
 impl<T> Default for Queue<T> {
     fn default() -> Self {
-        let state = State { pending: BTreeMap::new(), at_work: 0, has_ended: false };
-        Self { state: Mutex::new(state), news: Condvar::new() }
+        let state = State { pending: BTreeMap::new(), active: 0, has_ended: false };
+        Self { state: Mutex::new(state), changed: Condvar::new() }
     }
 }
 
 impl<T> Queue<T> {
-    /// Whether one thread can do all that waits.
+    /// Whether one thread is enough for all pending tasks.
     pub(super) fn is_short(&self) -> bool {
         self.state().pending.len() < 2
     }
 
-    /// Lets the first things wait.
+    /// Adds the first tasks.
     pub(super) fn add(&self, found: &mut Vec<(String, T)>) {
         self.state().pending.extend(found.drain(..));
     }
 
-    /// Takes the first of all, once there is one; none if nothing is left and nothing can come.
+    /// Takes the first task, and waits for one if necessary. Returns `None` if there are none left and none can come.
     pub(super) fn take(&self) -> Option<(String, T)> {
         let mut state = self.state();
         loop {
@@ -44,33 +44,34 @@ impl<T> Queue<T> {
                 return None;
             }
             if let Some(first) = state.pending.pop_first() {
-                state.at_work += 1;
+                state.active += 1;
                 return Some(first);
             }
-            if state.at_work == 0 {
+            if state.active == 0 {
                 return None;
             }
-            state = self.news.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
-    /// Ends what was taken, and lets wait what came of it. One of these the same thread takes next.
+    /// Finishes a task and adds the tasks it found. The calling thread takes one of them next, so only further ones
+    /// wake other threads.
     pub(super) fn finish(&self, found: &mut Vec<(String, T)>) {
         let mut state = self.state();
         let more = found.len();
         state.pending.extend(found.drain(..));
-        state.at_work -= 1;
-        let is_all_done = state.at_work == 0 && state.pending.is_empty();
+        state.active -= 1;
+        let is_all_done = state.active == 0 && state.pending.is_empty();
         drop(state);
         match more {
-            _ if is_all_done => self.news.notify_all(),
+            _ if is_all_done => self.changed.notify_all(),
             0 | 1 => {}
-            2 => self.news.notify_one(),
-            _ => self.news.notify_all(),
+            2 => self.changed.notify_one(),
+            _ => self.changed.notify_all(),
         }
     }
 
-    /// Forgets what waits.
+    /// Drops all pending tasks.
     pub(super) fn clear(&self) {
         self.state().pending.clear();
     }
@@ -80,14 +81,14 @@ impl<T> Queue<T> {
     }
 }
 
-/// Ends the work of all threads when one of them panics.
+/// Ends the work of all threads if one of them panics.
 pub(super) struct EndOnPanic<'a, T>(pub(super) &'a Queue<T>);
 
 impl<T> Drop for EndOnPanic<'_, T> {
     fn drop(&mut self) {
         if thread::panicking() {
             self.0.state().has_ended = true;
-            self.0.news.notify_all();
+            self.0.changed.notify_all();
         }
     }
 }

@@ -1,26 +1,26 @@
-//! Events that were not told yet, in the order in which they happened.
+//! Merges events that are not yet reported, in their order.
 
 use std::{collections::HashMap, path::PathBuf};
 
 use super::Event;
 
-/// How many events are held at a time. Past that, the listener is told to look for itself.
-const MOST_EVENTS: usize = 10_000;
+/// Maximum number of events. If there are more, they are replaced by `Unknown`.
+const MAX_EVENTS: usize = 10_000;
 
-/// Events that are told together.
+/// Events that are reported together.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
-    /// Nothing stands where later events have made one obsolete.
+    /// `None` if a later event made it obsolete.
     events: Vec<Option<Event>>,
-    /// Where the last event of each path stands, of those that later ones can be merged with.
+    /// Index of the last event of each path that later events can be merged with.
     last: HashMap<PathBuf, usize>,
-    /// Where the removals stand that are the first halves of moves, by the number that both halves have.
-    halves: HashMap<u32, usize>,
+    /// Index of removals that may be the source of a move, by the cookie of the move.
+    move_sources: HashMap<u32, usize>,
     is_full: bool,
 }
 
 impl Batch {
-    /// Adds an event, merged with the last one of the same path.
+    /// Adds an event, and merges it with the last one of the same path.
     pub(super) fn add(&mut self, event: Event) {
         if self.is_full {
             return;
@@ -28,7 +28,7 @@ impl Batch {
         let path = match &event {
             Event::Created(path) | Event::Changed(path) | Event::Removed(path) => path.clone(),
             Event::Moved { .. } => {
-                // Paths mean something else from here on.
+                // After a move, the same paths may mean other files.
                 self.last.clear();
                 return self.push(event);
             }
@@ -43,7 +43,7 @@ impl Batch {
             (Some(Event::Removed(_)), Event::Created(_) | Event::Changed(_)) => Some(Event::Changed(path.clone())),
             (Some(Event::Created(_)), Event::Removed(_)) => None,
             (Some(Event::Changed(_)), event @ Event::Removed(_)) => Some(event),
-            // The first one tells it all.
+            // The first event already covers it.
             _ => return,
         };
         self.events[before] = None;
@@ -54,19 +54,19 @@ impl Batch {
         }
     }
 
-    /// Adds the removal of a path that may turn out to be the first half of a move. What was told of the path before
-    /// stays: it is what the move begins with.
-    pub(super) fn add_moved_from(&mut self, number: u32, path: PathBuf) {
+    /// Adds a removal that may be the source of a move. Earlier events of the path stay, because they happened before
+    /// the move.
+    pub(super) fn add_moved_from(&mut self, cookie: u32, path: PathBuf) {
         if !self.is_full {
-            self.halves.insert(number, self.events.len());
+            self.move_sources.insert(cookie, self.events.len());
             self.last.insert(path.clone(), self.events.len());
             self.push(Event::Removed(path));
         }
     }
 
-    /// Takes out the first half of a move; nothing where it was told already, or does not stand alone.
-    pub(super) fn take_moved_from(&mut self, number: u32) -> Option<PathBuf> {
-        let event = self.events.get_mut(self.halves.remove(&number)?)?;
+    /// Removes and returns the source of a move, unless it was already reported or merged.
+    pub(super) fn take_moved_from(&mut self, cookie: u32) -> Option<PathBuf> {
+        let event = self.events.get_mut(self.move_sources.remove(&cookie)?)?;
         match event.take() {
             Some(Event::Removed(path)) => {
                 self.last.remove(&path);
@@ -85,7 +85,7 @@ impl Batch {
 
     fn push(&mut self, event: Event) {
         self.events.push(Some(event));
-        if self.events.len() > MOST_EVENTS {
+        if self.events.len() > MAX_EVENTS {
             *self = Self { events: vec![Some(Event::Unknown)], is_full: true, ..Self::default() };
         }
     }

@@ -1,4 +1,4 @@
-//! Many writers at once.
+//! Many concurrent writers.
 
 use std::{
     collections::BTreeSet,
@@ -13,24 +13,24 @@ use std::{
 
 use toolrest_directory::{CommitOptions, ErrorKind, Expect, Root};
 
-use crate::scene::{Scene, hash, write};
+use crate::fixture::{Fixture, hash, write};
 
 #[test]
-fn of_all_writers_that_hold_the_same_hash_one_wins() {
+fn only_one_of_many_writers_with_the_same_expected_hash_wins() {
     const WRITERS: usize = 16;
     const ROUNDS: usize = 20;
-    let scene = Scene::with(&[("file", "start")]);
+    let fixture = Fixture::with(&[("file", "start")]);
     let barrier = Barrier::new(WRITERS);
     let mut current = "start".to_owned();
     for round in 0..ROUNDS {
         let winners: Vec<String> = thread::scope(|scope| {
             let writers: Vec<_> = (0..WRITERS)
                 .map(|writer| {
-                    let (scene, barrier, current) = (&scene, &barrier, &current);
+                    let (fixture, barrier, current) = (&fixture, &barrier, &current);
                     scope.spawn(move || {
                         let mine = format!("round {round}, writer {writer}");
                         barrier.wait();
-                        match scene.commit(&[write("file", &mine, hash(current))]) {
+                        match fixture.commit(&[write("file", &mine, hash(current))]) {
                             Ok(_) => Some(mine),
                             Err(error) => {
                                 assert!(matches!(error.kind, ErrorKind::Changed { actual: Some(_) }), "{error}");
@@ -44,41 +44,41 @@ fn of_all_writers_that_hold_the_same_hash_one_wins() {
         });
         assert_eq!(winners.len(), 1, "{winners:?}");
         current.clone_from(&winners[0]);
-        assert_eq!(scene.text("file"), current);
+        assert_eq!(fixture.text("file"), current);
     }
 }
 
 #[test]
-fn those_who_keep_their_journals_elsewhere_take_turns_too() {
-    let (scene, elsewhere) = (Scene::with(&[]), tempfile::tempdir().unwrap());
-    let (one, other) = (Root::open(&scene.path("")).unwrap(), Root::open(&scene.path("")).unwrap());
-    let turn = one.turn(&scene.journal()).unwrap();
-    let (tell, told) = mpsc::channel();
+fn writers_with_separate_journals_are_serialised_too() {
+    let (fixture, elsewhere) = (Fixture::with(&[]), tempfile::tempdir().unwrap());
+    let (one, other) = (Root::open(&fixture.path("")).unwrap(), Root::open(&fixture.path("")).unwrap());
+    let turn = one.lock(&fixture.journal()).unwrap();
+    let (sender, receiver) = mpsc::channel();
     thread::scope(|scope| {
-        scope.spawn(move || tell.send(other.turn(elsewhere.path()).is_ok()).unwrap());
-        assert_eq!(told.recv_timeout(Duration::from_millis(50)), Err(RecvTimeoutError::Timeout));
+        scope.spawn(move || sender.send(other.lock(elsewhere.path()).is_ok()).unwrap());
+        assert_eq!(receiver.recv_timeout(Duration::from_millis(50)), Err(RecvTimeoutError::Timeout));
         drop(turn);
-        assert_eq!(told.recv(), Ok(true));
+        assert_eq!(receiver.recv(), Ok(true));
     });
 }
 
 #[test]
-fn every_acknowledged_edit_is_in_the_file() {
+fn every_acknowledged_edit_is_kept() {
     const WRITERS: usize = 64;
     const EDITS: usize = 3;
-    let scene = Scene::with(&[("file", "")]);
+    let fixture = Fixture::with(&[("file", "")]);
     thread::scope(|scope| {
         for writer in 0..WRITERS {
-            let scene = &scene;
+            let fixture = &fixture;
             scope.spawn(move || {
-                // Each has its own root, as another process would.
-                let root = Root::open(&scene.path("")).unwrap();
+                // Each writer has its own root, like another process.
+                let root = Root::open(&fixture.path("")).unwrap();
                 for edit in 0..EDITS {
                     loop {
                         let old = root.read(Path::new("file"), u64::MAX).unwrap();
                         let text = format!("{}{writer}-{edit}\n", String::from_utf8(old.bytes).unwrap());
                         let change = write("file", &text, Expect::Hash(old.hash));
-                        match root.commit(&[change], &scene.journal(), &CommitOptions::default()) {
+                        match root.commit(&[change], &fixture.journal(), &CommitOptions::default()) {
                             Ok(_) => break,
                             Err(error) => assert!(matches!(error.kind, ErrorKind::Changed { .. }), "{error}"),
                         }
@@ -87,17 +87,17 @@ fn every_acknowledged_edit_is_in_the_file() {
             });
         }
     });
-    let text = scene.text("file");
+    let text = fixture.text("file");
     let lines: BTreeSet<&str> = text.lines().collect();
     assert_eq!(lines.len(), WRITERS * EDITS);
     assert_eq!(text.lines().count(), WRITERS * EDITS);
 }
 
 #[test]
-fn of_many_that_make_the_same_file_one_wins() {
-    let scene = Scene::new();
+fn only_one_of_many_creators_of_a_file_wins() {
+    let fixture = Fixture::new();
     let won: usize = thread::scope(|scope| {
-        let make = || usize::from(scene.commit(&[write("file", "text", Expect::Absent)]).is_ok());
+        let make = || usize::from(fixture.commit(&[write("file", "text", Expect::Absent)]).is_ok());
         let writers: Vec<_> = (0..16).map(|_| scope.spawn(make)).collect();
         writers.into_iter().map(|writer| writer.join().unwrap()).sum()
     });

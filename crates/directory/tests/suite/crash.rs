@@ -1,4 +1,4 @@
-//! Processes that are killed in the middle of commits.
+//! Processes that are killed during commits.
 
 use std::{
     env, fs,
@@ -13,19 +13,19 @@ use std::{
 use tempfile::TempDir;
 use toolrest_directory::{Change, CommitOptions, Contents, ErrorKind, Expect, Outcome, Parents, Record, Replace, Root};
 
-use crate::scene::{Node, Scene, Tree, hash, links_of, moving, remove, tree, write, write_deep};
+use crate::fixture::{Fixture, Node, Tree, hash, links_of, moving, remove, tree, write, write_deep};
 
-/// Tells a process of this test binary to commit until it is killed, and where.
-const VICTIM: &str = "TOOLREST_DIRECTORY_VICTIM";
+/// Set for the child process that commits until it is killed. Contains its folder.
+const COMMITTING_CHILD: &str = "TOOLREST_DIRECTORY_VICTIM";
 /// How many processes are killed.
 const KILLS: &str = "TOOLREST_DIRECTORY_KILLS";
 
 fn text(name: &str, generation: u64) -> String {
-    // Lengths differ, so that a mix of two generations would show.
+    // The lengths differ, so that a mix of two generations is detected.
     format!("{generation} {name} {}", "x".repeat(usize::try_from(generation % 97).unwrap() * 50))
 }
 
-/// The tree that a number of commits has led to.
+/// Returns the tree after a number of commits.
 fn expected(generation: u64) -> Tree {
     let mut expected = Tree::new();
     let file = |name: &str, generation| Node::File(text(name, generation).into_bytes());
@@ -49,7 +49,8 @@ fn expected(generation: u64) -> Tree {
     expected
 }
 
-/// The commit from one generation to the next: adds, updates, removes, moves, a rewrite in place and a replacement.
+/// Returns the commit from one generation to the next: adds, updates, removes, moves, a rewrite in place and a
+/// replacement.
 fn changes(old: u64) -> Vec<Change> {
     let new = old + 1;
     let mut changes = Vec::new();
@@ -77,13 +78,13 @@ fn changes(old: u64) -> Vec<Change> {
     changes
 }
 
-fn build(scene: &Scene) {
+fn build(fixture: &Fixture) {
     for (path, node) in expected(0) {
-        let path = scene.path(path);
+        let path = fixture.path(path);
         match node {
             Node::Folder => fs::create_dir_all(path).unwrap(),
             Node::Link(named) => symlink(named, path).unwrap(),
-            Node::File(_) if path.ends_with("linked too") => fs::hard_link(scene.path("linked"), path).unwrap(),
+            Node::File(_) if path.ends_with("linked too") => fs::hard_link(fixture.path("linked"), path).unwrap(),
             Node::File(bytes) => fs::write(path, bytes).unwrap(),
             Node::Other => unreachable!(),
         }
@@ -95,13 +96,13 @@ fn generation(root: &Path) -> u64 {
     text.split(' ').next().unwrap().parse().unwrap()
 }
 
-/// Commits until it is killed, and says each time which generation it has reached. Does nothing in a usual run.
+/// Commits until it is killed, and prints each generation it has reached. Does nothing in a normal run.
 #[test]
-fn victim() {
-    let Some(place) = env::var_os(VICTIM).map(PathBuf::from) else { return };
-    let (path, journal) = (place.join("root"), place.join("journal"));
+fn committing_child() {
+    let Some(home) = env::var_os(COMMITTING_CHILD).map(PathBuf::from) else { return };
+    let (path, journal) = (home.join("root"), home.join("journal"));
     let root = Root::open(&path).unwrap();
-    // In one piece, as the process may be killed between two.
+    // In one write, because the process may be killed between two.
     let say = |generation: u64| std::io::stderr().write_all(format!("reached {generation}\n").as_bytes()).unwrap();
     loop {
         let old = generation(&path);
@@ -113,8 +114,8 @@ fn victim() {
         });
         match committed {
             Err(error) if matches!(error.kind, ErrorKind::Unfinished) => {
-                // Said before it is forgotten: it may be killed between the two.
-                let settled = root.turn(&journal).unwrap().recover(|recovered| {
+                // Printed before the journal is closed, because the process may be killed in between.
+                let settled = root.lock(&journal).unwrap().recover(|recovered| {
                     if recovered.outcome == Outcome::Finished {
                         say(u64::from_le_bytes(recovered.id[..].try_into().unwrap()));
                     }
@@ -128,17 +129,17 @@ fn victim() {
     }
 }
 
-struct Victim {
+struct CommittingChild {
     process: Child,
     lines: BufReader<ChildStderr>,
 }
 
-impl Victim {
+impl CommittingChild {
     #[allow(clippy::disallowed_methods, reason = "the test kills processes of its own")]
-    fn start(place: &Path) -> Self {
+    fn start(home: &Path) -> Self {
         let mut process = Command::new(env::current_exe().unwrap())
-            .args(["--exact", "crash::victim", "--nocapture", "--test-threads=1"])
-            .env(VICTIM, place)
+            .args(["--exact", "crash::committing_child", "--nocapture", "--test-threads=1"])
+            .env(COMMITTING_CHILD, home)
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
@@ -158,7 +159,7 @@ impl Victim {
         None
     }
 
-    /// Kills the process and gives the last generation that it had reached.
+    /// Kills the process, and returns the last generation it has reached.
     fn kill(mut self, mut last: u64) -> u64 {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
@@ -170,9 +171,9 @@ impl Victim {
 }
 
 /// Pseudo-random numbers, different in each run.
-struct Chance(u64);
+struct Random(u64);
 
-impl Chance {
+impl Random {
     fn below(&mut self, limit: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % limit
@@ -180,32 +181,32 @@ impl Chance {
 }
 
 #[test]
-fn a_killed_process_leaves_all_of_a_commit_or_nothing() {
+fn a_commit_of_a_killed_process_is_atomic() {
     let kills: u64 = env::var(KILLS).ok().map_or(200, |kills| kills.parse().unwrap());
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
-    let mut chance = Chance(u64::from(now.subsec_nanos()));
-    let in_memory = Scene::new();
-    // On a disk, other moments take long.
-    let on_disk = Scene::on(TempDir::new().unwrap());
+    let mut random = Random(u64::from(now.subsec_nanos()));
+    let in_memory = Fixture::new();
+    // On a disk, the timing differs.
+    let on_disk = Fixture::on(TempDir::new().unwrap());
     build(&in_memory);
     build(&on_disk);
     let (mut finished, mut rolled_back) = (0, 0);
     for round in 0..kills {
-        let scene = if round % 4 == 3 { &on_disk } else { &in_memory };
-        let mut victims = vec![Victim::start(scene.place.path())];
+        let fixture = if round % 4 == 3 { &on_disk } else { &in_memory };
+        let mut victims = vec![CommittingChild::start(fixture.home.path())];
         if round % 5 == 4 {
-            victims.push(Victim::start(scene.place.path()));
+            victims.push(CommittingChild::start(fixture.home.path()));
         }
         let mut acknowledged = victims[0].reached().unwrap();
-        for victim in victims {
-            wait_a_moment(Duration::from_micros(chance.below(4000)));
-            acknowledged = victim.kill(acknowledged);
+        for committing_child in victims {
+            wait_a_moment(Duration::from_micros(random.below(4000)));
+            acknowledged = committing_child.kill(acknowledged);
         }
 
-        let recovered = scene.recover();
-        let reached = generation(&scene.path(""));
-        assert_eq!(scene.tree(), expected(reached), "kill {round}");
-        assert_eq!(links_of(&scene.path("linked too")), 2);
+        let recovered = fixture.recover();
+        let reached = generation(&fixture.path(""));
+        assert_eq!(fixture.tree(), expected(reached), "kill {round}");
+        assert_eq!(links_of(&fixture.path("linked too")), 2);
         assert!(reached == acknowledged || reached == acknowledged + 1, "{reached} after {acknowledged}");
         if let Some(recovered) = &recovered {
             let id = u64::from_le_bytes(recovered.id[..].try_into().unwrap());
@@ -217,8 +218,8 @@ fn a_killed_process_leaves_all_of_a_commit_or_nothing() {
             }
             *if recovered.outcome == Outcome::Finished { &mut finished } else { &mut rolled_back } += 1;
         }
-        assert!(reached == acknowledged || recovered.is_some(), "kill {round}: nobody was told");
-        assert!(scene.recover().is_none());
+        assert!(reached == acknowledged || recovered.is_some(), "kill {round}: the commit was lost");
+        assert!(fixture.recover().is_none());
     }
     let journals = tree(&in_memory.journal()).len();
     assert_eq!(journals, 1, "one journal for one root");

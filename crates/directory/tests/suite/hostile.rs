@@ -11,22 +11,22 @@ use std::{
 
 use toolrest_directory::{Change, CommitOptions, ErrorKind, Expect, Links, ListOptions, SymbolicLinks};
 
-use crate::scene::{Scene, make_folder, moving, remove, tree, write, write_deep};
+use crate::fixture::{Fixture, make_folder, moving, remove, tree, write, write_deep};
 
-/// A root with every kind of way out.
-fn scene() -> Scene {
-    let scene = Scene::with(&[("folder/file", "inside")]);
-    fs::write(scene.outside().join("secret"), "secret").unwrap();
-    symlink(scene.outside().join("secret"), scene.path("absolute")).unwrap();
-    symlink("../outside/secret", scene.path("relative")).unwrap();
-    symlink("folder/../../outside/secret", scene.path("winding")).unwrap();
-    symlink("../outside", scene.path("intermediate")).unwrap();
-    symlink("relative", scene.path("chained")).unwrap();
-    symlink("../../outside", scene.path("folder/deeper")).unwrap();
-    symlink("/proc/self/root", scene.path("magic")).unwrap();
-    symlink(scene.path("folder/file"), scene.path("absolute but inside")).unwrap();
-    symlink("..", scene.path("up")).unwrap();
-    scene
+/// Returns a root with every kind of link that leads out.
+fn fixture() -> Fixture {
+    let fixture = Fixture::with(&[("folder/file", "inside")]);
+    fs::write(fixture.outside().join("secret"), "secret").unwrap();
+    symlink(fixture.outside().join("secret"), fixture.path("absolute")).unwrap();
+    symlink("../outside/secret", fixture.path("relative")).unwrap();
+    symlink("folder/../../outside/secret", fixture.path("winding")).unwrap();
+    symlink("../outside", fixture.path("intermediate")).unwrap();
+    symlink("relative", fixture.path("chained")).unwrap();
+    symlink("../../outside", fixture.path("folder/deeper")).unwrap();
+    symlink("/proc/self/root", fixture.path("magic")).unwrap();
+    symlink(fixture.path("folder/file"), fixture.path("absolute but inside")).unwrap();
+    symlink("..", fixture.path("up")).unwrap();
+    fixture
 }
 
 const WAYS_OUT: [&str; 16] = [
@@ -49,25 +49,25 @@ const WAYS_OUT: [&str; 16] = [
 ];
 
 #[test]
-fn no_way_out_can_be_read_or_described() {
-    let scene = scene();
+fn paths_outside_cannot_be_read() {
+    let fixture = fixture();
     for path in WAYS_OUT.map(Path::new) {
-        let read = scene.root.read(path, 1000).unwrap_err();
+        let read = fixture.root.read(path, 1000).unwrap_err();
         assert!(matches!(read.kind, ErrorKind::Outside), "{read}");
         assert_eq!(read.path, path);
-        assert!(matches!(scene.root.open_reader(path).unwrap_err().kind, ErrorKind::Outside));
-        assert!(matches!(scene.root.stat(path, Links::Follow).unwrap_err().kind, ErrorKind::Outside));
-        assert!(matches!(scene.root.resolve(path).unwrap_err().kind, ErrorKind::Outside));
-        assert!(matches!(scene.root.list(path, ListOptions::default()).unwrap_err().kind, ErrorKind::Outside));
+        assert!(matches!(fixture.root.open_reader(path).unwrap_err().kind, ErrorKind::Outside));
+        assert!(matches!(fixture.root.stat(path, Links::Follow).unwrap_err().kind, ErrorKind::Outside));
+        assert!(matches!(fixture.root.resolve(path).unwrap_err().kind, ErrorKind::Outside));
+        assert!(matches!(fixture.root.list(path, ListOptions::default()).unwrap_err().kind, ErrorKind::Outside));
     }
 }
 
 #[test]
-fn no_way_out_can_be_written_to() {
-    let scene = scene();
+fn paths_outside_cannot_be_written() {
+    let fixture = fixture();
     for path in WAYS_OUT {
         for expect in [Expect::Anything, Expect::Absent] {
-            let kind = scene.refused(&[write(path, "evil", expect)]);
+            let kind = fixture.refused(&[write(path, "evil", expect)]);
             assert!(matches!(kind, ErrorKind::Outside), "{path}: {kind}");
         }
     }
@@ -79,52 +79,52 @@ fn no_way_out_can_be_written_to() {
             moving(path, "taken"),
             remove(path, Expect::Anything),
         ] {
-            let kind = scene.refused(&[change]);
+            let kind = fixture.refused(&[change]);
             assert!(matches!(kind, ErrorKind::Outside), "{path}: {kind}");
         }
     }
 }
 
 #[test]
-fn a_link_that_dangles_outside_makes_nothing_there() {
-    let scene = scene();
-    symlink("../outside/new", scene.path("dangling")).unwrap();
-    symlink(scene.outside().join("new"), scene.path("dangling absolute")).unwrap();
+fn a_dangling_link_to_the_outside_creates_nothing() {
+    let fixture = fixture();
+    symlink("../outside/new", fixture.path("dangling")).unwrap();
+    symlink(fixture.outside().join("new"), fixture.path("dangling absolute")).unwrap();
     for path in ["dangling", "dangling absolute"] {
-        let kind = scene.refused(&[write_deep(path, "evil", Expect::Anything)]);
+        let kind = fixture.refused(&[write_deep(path, "evil", Expect::Anything)]);
         assert!(matches!(kind, ErrorKind::Outside), "{path}: {kind}");
     }
 }
 
 #[test]
-fn links_that_lead_in_circles_end() {
-    let scene = Scene::new();
-    symlink("one", scene.path("two")).unwrap();
-    symlink("two", scene.path("one")).unwrap();
-    symlink("self/self", scene.path("self")).unwrap();
+fn cyclic_links_are_refused() {
+    let fixture = Fixture::new();
+    symlink("one", fixture.path("two")).unwrap();
+    symlink("two", fixture.path("one")).unwrap();
+    symlink("self/self", fixture.path("self")).unwrap();
     for path in ["one", "one/below", "self"] {
-        let error = scene.root.read(Path::new(path), 10).unwrap_err();
+        let error = fixture.root.read(Path::new(path), 10).unwrap_err();
         assert!(matches!(error.kind, ErrorKind::Loop), "{error}");
-        let kind = scene.refused(&[write(path, "", Expect::Anything)]);
+        let kind = fixture.refused(&[write(path, "", Expect::Anything)]);
         assert!(matches!(kind, ErrorKind::Loop), "{path}: {kind}");
     }
 }
 
 #[test]
 fn a_folder_swapped_for_a_link_during_calls_never_leads_out() {
-    let scene = Scene::with(&[("folder/file", "inside"), ("other", "")]);
-    fs::write(scene.outside().join("file"), "secret").unwrap();
-    symlink("../outside", scene.path("swap")).unwrap();
-    let before = tree(&scene.outside());
+    let fixture = Fixture::with(&[("folder/file", "inside"), ("other", "")]);
+    fs::write(fixture.outside().join("file"), "secret").unwrap();
+    symlink("../outside", fixture.path("swap")).unwrap();
+    let before = tree(&fixture.outside());
     let done = AtomicBool::new(false);
     let (mut read, mut refused, mut written) = (0, 0, 0);
     thread::scope(|scope| {
-        scope.spawn(|| scene.swap_until(&done));
+        scope.spawn(|| fixture.swap_until(&done));
         let end = Instant::now() + Duration::from_secs(60);
         let mut rounds = 0;
         while Instant::now() < end && (rounds < 20_000 || read == 0 || refused == 0) {
             rounds += 1;
-            match scene.root.read(Path::new("folder/file"), 100) {
+            match fixture.root.read(Path::new("folder/file"), 100) {
                 Ok(content) => {
                     assert_ne!(content.bytes, b"secret");
                     read += 1;
@@ -136,11 +136,12 @@ fn a_folder_swapped_for_a_link_during_calls_never_leads_out() {
         while Instant::now() < end && (round < 1000 || written == 0) {
             round += 1;
             let path = format!("folder/new {round}");
-            match scene.commit(&[write(&path, "new", Expect::Absent), write("folder/file", "mine", Expect::Anything)]) {
+            match fixture.commit(&[write(&path, "new", Expect::Absent), write("folder/file", "mine", Expect::Anything)])
+            {
                 Ok(_) => written += 1,
-                // A commit that met the link while it was rolled back is taken up again.
+                // A commit that met the link during its rollback is recovered.
                 Err(error) if matches!(error.kind, ErrorKind::Unfinished) => {
-                    let _ = scene.root.recover(&scene.journal());
+                    let _ = fixture.root.recover(&fixture.journal());
                 }
                 Err(_) => {}
             }
@@ -149,18 +150,18 @@ fn a_folder_swapped_for_a_link_during_calls_never_leads_out() {
     });
     println!("{read} read, {refused} refused, {written} commits written");
     assert!(read > 0 && refused > 0 && written > 0);
-    assert_eq!(tree(&scene.outside()), before);
+    assert_eq!(tree(&fixture.outside()), before);
 }
 
 #[test]
-fn a_commit_that_follows_no_links_finds_every_link_on_its_paths() {
-    let scene = Scene::with(&[("folder/file", "inside"), (".git/hooks/sample", "s")]);
-    symlink("folder", scene.path("link")).unwrap();
-    symlink("folder/file", scene.path("to-file")).unwrap();
-    symlink(".git/hooks/new", scene.path("dangling")).unwrap();
+fn a_commit_that_refuses_links_detects_every_link_on_its_paths() {
+    let fixture = Fixture::with(&[("folder/file", "inside"), (".git/hooks/sample", "s")]);
+    symlink("folder", fixture.path("link")).unwrap();
+    symlink("folder/file", fixture.path("to-file")).unwrap();
+    symlink(".git/hooks/new", fixture.path("dangling")).unwrap();
     let options = CommitOptions { symbolic_links: SymbolicLinks::Refuse, ..CommitOptions::default() };
-    let commit = |changes: &[Change]| scene.root.commit(changes, &scene.journal(), &options);
-    let before = scene.tree();
+    let commit = |changes: &[Change]| fixture.root.commit(changes, &fixture.journal(), &options);
+    let before = fixture.tree();
     for change in [
         write("to-file", "x", Expect::Anything),
         write("dangling", "x", Expect::Absent),
@@ -177,12 +178,12 @@ fn a_commit_that_follows_no_links_finds_every_link_on_its_paths() {
     }
     let error = commit(&[write(".git/hooks/new", "x", Expect::Absent)]).unwrap_err();
     assert!(matches!(error.kind, ErrorKind::Repository), "{error}");
-    assert_eq!(scene.tree(), before);
-    // A link itself can be taken away, and something else be put in its place by the same commit.
+    assert_eq!(fixture.tree(), before);
+    // A link itself can be removed and replaced by the same commit.
     let clear = |path: &str| Change::Clear { path: path.into() };
     commit(&[clear("to-file"), write("to-file", "own", Expect::Absent), remove("dangling", Expect::Anything)]).unwrap();
     commit(&[clear("link"), write_deep("link/new", "own", Expect::Absent), clear(".git")]).unwrap();
-    assert_eq!((scene.text("to-file"), scene.text("link/new")), ("own".into(), "own".into()));
-    assert_eq!(scene.text("folder/file"), "inside");
-    assert!(!scene.path(".git").exists() && !scene.path("folder/new").exists());
+    assert_eq!((fixture.text("to-file"), fixture.text("link/new")), ("own".into(), "own".into()));
+    assert_eq!(fixture.text("folder/file"), "inside");
+    assert!(!fixture.path(".git").exists() && !fixture.path("folder/new").exists());
 }

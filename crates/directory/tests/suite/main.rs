@@ -1,16 +1,16 @@
-//! The behaviour of the crate on real files.
+//! Tests of the crate on real files.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "also what is no test itself belongs to one")]
 
 mod commits;
 mod contention;
 mod crash;
+mod fixture;
 mod hostile;
 mod ignoring;
 mod listing;
 mod model;
 mod reading;
 mod refusals;
-mod scene;
 mod walking;
 mod watching;

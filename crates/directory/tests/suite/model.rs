@@ -1,22 +1,22 @@
-//! Random commits against a model in memory.
+//! Random commits, compared with a model in memory.
 
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 use toolrest_directory::{Change, Contents, ErrorKind, Expect, Hash, Parents, Replace};
 
-use crate::scene::{Node, Scene, Tree};
+use crate::fixture::{Fixture, Node, Tree};
 
-/// What becomes of a generated change that cannot be.
+/// What to do with a generated change that is impossible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Impossible {
     LeftOut,
     Tried,
 }
 
-/// What a generated change expects of a file, to be filled in from the model.
+/// The expectation of a generated change, filled in from the model.
 #[derive(Debug, Clone, Copy)]
-enum Hope {
+enum ExpectKind {
     Absent,
     TheRightHash,
     AWrongHash,
@@ -31,9 +31,9 @@ fn parents() -> impl Strategy<Value = Parents> {
     prop_oneof![2 => Just(Parents::Make), 1 => Just(Parents::Required)]
 }
 
-fn change() -> impl Strategy<Value = (Change, Hope, Impossible)> {
-    let hope = prop_oneof![
-        4 => Just(Hope::Anything), 3 => Just(Hope::TheRightHash), 3 => Just(Hope::Absent), 1 => Just(Hope::AWrongHash)
+fn change() -> impl Strategy<Value = (Change, ExpectKind, Impossible)> {
+    let expectation = prop_oneof![
+        4 => Just(ExpectKind::Anything), 3 => Just(ExpectKind::TheRightHash), 3 => Just(ExpectKind::Absent), 1 => Just(ExpectKind::AWrongHash)
     ];
     let expect = Expect::Anything;
     let kind = prop_oneof![
@@ -49,10 +49,10 @@ fn change() -> impl Strategy<Value = (Change, Hope, Impossible)> {
         1 => (path(), parents()).prop_map(|(path, parents)| Change::MakeFolder { path, mode: None, parents }),
     ];
     let impossible = prop_oneof![19 => Just(Impossible::LeftOut), 1 => Just(Impossible::Tried)];
-    (kind, hope, impossible)
+    (kind, expectation, impossible)
 }
 
-/// The simplest thing that a commit can mean: one change after the other. `None` where one of them cannot be.
+/// Applies a change to the model. Returns `None` if it is impossible.
 fn apply(tree: &Tree, change: &Change) -> Option<Tree> {
     let mut tree = tree.clone();
     match change {
@@ -125,13 +125,13 @@ fn make_parents(tree: &mut Tree, path: &Path, parents: Parents) -> Option<()> {
     Some(())
 }
 
-/// Fills in what a change expects, as a caller would that has read the file.
-fn with_hope(change: Change, hope: Hope, tree: &Tree) -> Change {
-    let wish = |path: &PathBuf| match (hope, tree.get(path)) {
-        (Hope::Absent, _) => Expect::Absent,
-        (Hope::Anything, _) => Expect::Anything,
-        (Hope::TheRightHash, Some(Node::File(bytes))) => Expect::Hash(Hash::of(bytes)),
-        (Hope::AWrongHash | Hope::TheRightHash, _) => Expect::Hash(Hash([0; 32])),
+/// Fills in the expectation of a change, like a caller that has read the file.
+fn with_expectation(change: Change, expectation: ExpectKind, tree: &Tree) -> Change {
+    let wish = |path: &PathBuf| match (expectation, tree.get(path)) {
+        (ExpectKind::Absent, _) => Expect::Absent,
+        (ExpectKind::Anything, _) => Expect::Anything,
+        (ExpectKind::TheRightHash, Some(Node::File(bytes))) => Expect::Hash(Hash::of(bytes)),
+        (ExpectKind::AWrongHash | ExpectKind::TheRightHash, _) => Expect::Hash(Hash([0; 32])),
     };
     match change {
         Change::Write { path, bytes, mode, parents, .. } => {
@@ -146,29 +146,29 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_commit_does_what_its_changes_mean_one_after_the_other(
+    fn a_commit_equals_its_changes_applied_in_sequence(
         commits in prop::collection::vec(prop::collection::vec(change(), 1..25), 1..15)
     ) {
-        let scene = Scene::new();
+        let fixture = Fixture::new();
         let mut model = Tree::new();
         for commit in commits {
             let mut after = Some(model.clone());
             let mut changes = Vec::new();
-            for (change, hope, impossible) in commit {
-                let change = with_hope(change, hope, after.as_ref().unwrap_or(&model));
+            for (change, expectation, impossible) in commit {
+                let change = with_expectation(change, expectation, after.as_ref().unwrap_or(&model));
                 let next = after.as_ref().and_then(|tree| apply(tree, &change));
                 if next.is_some() || impossible == Impossible::Tried {
                     after = next;
                     changes.push(change);
                 }
             }
-            match (scene.commit(&changes), after) {
+            match (fixture.commit(&changes), after) {
                 (Ok(_), Some(after)) => model = after,
                 (Err(error), Some(_)) => prop_assert!(matches!(error.kind, ErrorKind::Overlap), "{error}: {changes:?}"),
                 (Ok(_), None) => prop_assert!(false, "this cannot be: {changes:?}"),
                 (Err(_), None) => {}
             }
-            prop_assert_eq!(scene.tree(), model.clone(), "{:?}", changes);
+            prop_assert_eq!(fixture.tree(), model.clone(), "{:?}", changes);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Commits that cannot be: typed errors, nothing changed, nothing left.
+//! Commits that are refused: typed errors, no changes, no leftovers.
 
 use std::{
     env, fs,
@@ -15,70 +15,70 @@ use rustix::{
 use tempfile::TempDir;
 use toolrest_directory::{Change, CommitOptions, Contents, Effect, ErrorKind, Expect, Hash, Parents, Replace, Root};
 
-use crate::scene::{Scene, hash, make_folder, moving, remove, remove_folder, tree, write, write_deep};
+use crate::fixture::{Fixture, hash, make_folder, moving, remove, remove_folder, tree, write, write_deep};
 
-/// Set for the process that has a small disk of its own.
+/// Set for the child process that has a small disk.
 const SMALL_DISK: &str = "TOOLREST_DIRECTORY_SMALL_DISK";
 
 macro_rules! refused {
-    ($scene:expr, $change:expr, $kind:pat $(if $guard:expr)?) => {
-        let kind = $scene.refused(&[write("first", "is rolled back", Expect::Absent), $change]);
+    ($fixture:expr, $change:expr, $kind:pat $(if $guard:expr)?) => {
+        let kind = $fixture.refused(&[write("first", "is rolled back", Expect::Absent), $change]);
         assert!(matches!(kind, $kind $(if $guard)?), "{kind:?}");
     };
 }
 
 #[test]
-fn every_refusal_says_why_and_changes_nothing() {
-    let scene = Scene::with(&[("file", "text"), ("folder/inside", ""), ("other", "")]);
-    mknodat(CWD, scene.path("fifo"), FileType::Fifo, Mode::from_raw_mode(0o666), 0).unwrap();
-    symlink("folder", scene.path("to folder")).unwrap();
+fn every_refusal_has_a_typed_error_and_changes_nothing() {
+    let fixture = Fixture::with(&[("file", "text"), ("folder/inside", ""), ("other", "")]);
+    mknodat(CWD, fixture.path("fifo"), FileType::Fifo, Mode::from_raw_mode(0o666), 0).unwrap();
+    symlink("folder", fixture.path("to folder")).unwrap();
     let actual = Hash::of(b"text");
-    refused!(scene, write("file", "", hash("wrong")), ErrorKind::Changed { actual: Some(found) } if found == actual);
-    refused!(scene, write("file", "", Expect::Absent), ErrorKind::Exists);
-    refused!(scene, write("missing", "", hash("")), ErrorKind::NotFound);
-    refused!(scene, write("folder", "", Expect::Anything), ErrorKind::IsFolder);
-    refused!(scene, write("to folder", "", Expect::Anything), ErrorKind::IsFolder);
-    refused!(scene, write("fifo", "", Expect::Anything), ErrorKind::Special);
-    refused!(scene, write("", "", Expect::Anything), ErrorKind::Invalid(_));
-    refused!(scene, write(".", "", Expect::Anything), ErrorKind::Invalid(_));
-    refused!(scene, write("folder/..", "", Expect::Anything), ErrorKind::Invalid(_));
-    refused!(scene, write("n".repeat(256), "", Expect::Anything), ErrorKind::Invalid(_));
-    refused!(scene, write("nul\0", "", Expect::Anything), ErrorKind::Invalid(_));
-    refused!(scene, write(".toolrest~0123456789abcdef0123456789abcdef", "", Expect::Anything), ErrorKind::Invalid(_));
-    refused!(scene, write("file/below", "", Expect::Absent), ErrorKind::NotAFolder);
-    refused!(scene, write_deep("file/below/it", "", Expect::Absent), ErrorKind::NotAFolder);
-    refused!(scene, write("missing/below", "", Expect::Absent), ErrorKind::NotFound);
-    refused!(scene, remove("missing", Expect::Anything), ErrorKind::NotFound);
-    refused!(scene, remove("folder", Expect::Anything), ErrorKind::IsFolder);
-    refused!(scene, remove("file", hash("wrong")), ErrorKind::Changed { .. });
-    refused!(scene, remove("fifo", hash("")), ErrorKind::Special);
-    refused!(scene, remove_folder("file", Contents::Anything), ErrorKind::NotAFolder);
-    refused!(scene, remove_folder("to folder", Contents::Anything), ErrorKind::NotAFolder);
-    refused!(scene, remove_folder("", Contents::Anything), ErrorKind::Invalid(_));
-    refused!(scene, remove_folder("folder", Contents::Nothing), ErrorKind::NotEmpty);
-    refused!(scene, moving("missing", "new"), ErrorKind::NotFound);
-    refused!(scene, moving("file", "other"), ErrorKind::Exists);
-    refused!(scene, moving("file", "file"), ErrorKind::Exists);
-    refused!(scene, moving("folder", "folder/inside/itself"), ErrorKind::Invalid(_));
-    refused!(scene, moving("file", "missing/new"), ErrorKind::NotFound);
-    refused!(scene, moving("file", "other/new"), ErrorKind::NotAFolder);
+    refused!(fixture, write("file", "", hash("wrong")), ErrorKind::Changed { actual: Some(found) } if found == actual);
+    refused!(fixture, write("file", "", Expect::Absent), ErrorKind::Exists);
+    refused!(fixture, write("missing", "", hash("")), ErrorKind::NotFound);
+    refused!(fixture, write("folder", "", Expect::Anything), ErrorKind::IsFolder);
+    refused!(fixture, write("to folder", "", Expect::Anything), ErrorKind::IsFolder);
+    refused!(fixture, write("fifo", "", Expect::Anything), ErrorKind::Special);
+    refused!(fixture, write("", "", Expect::Anything), ErrorKind::Invalid(_));
+    refused!(fixture, write(".", "", Expect::Anything), ErrorKind::Invalid(_));
+    refused!(fixture, write("folder/..", "", Expect::Anything), ErrorKind::Invalid(_));
+    refused!(fixture, write("n".repeat(256), "", Expect::Anything), ErrorKind::Invalid(_));
+    refused!(fixture, write("nul\0", "", Expect::Anything), ErrorKind::Invalid(_));
+    refused!(fixture, write(".toolrest~0123456789abcdef0123456789abcdef", "", Expect::Anything), ErrorKind::Invalid(_));
+    refused!(fixture, write("file/below", "", Expect::Absent), ErrorKind::NotAFolder);
+    refused!(fixture, write_deep("file/below/it", "", Expect::Absent), ErrorKind::NotAFolder);
+    refused!(fixture, write("missing/below", "", Expect::Absent), ErrorKind::NotFound);
+    refused!(fixture, remove("missing", Expect::Anything), ErrorKind::NotFound);
+    refused!(fixture, remove("folder", Expect::Anything), ErrorKind::IsFolder);
+    refused!(fixture, remove("file", hash("wrong")), ErrorKind::Changed { .. });
+    refused!(fixture, remove("fifo", hash("")), ErrorKind::Special);
+    refused!(fixture, remove_folder("file", Contents::Anything), ErrorKind::NotAFolder);
+    refused!(fixture, remove_folder("to folder", Contents::Anything), ErrorKind::NotAFolder);
+    refused!(fixture, remove_folder("", Contents::Anything), ErrorKind::Invalid(_));
+    refused!(fixture, remove_folder("folder", Contents::Nothing), ErrorKind::NotEmpty);
+    refused!(fixture, moving("missing", "new"), ErrorKind::NotFound);
+    refused!(fixture, moving("file", "other"), ErrorKind::Exists);
+    refused!(fixture, moving("file", "file"), ErrorKind::Exists);
+    refused!(fixture, moving("folder", "folder/inside/itself"), ErrorKind::Invalid(_));
+    refused!(fixture, moving("file", "missing/new"), ErrorKind::NotFound);
+    refused!(fixture, moving("file", "other/new"), ErrorKind::NotAFolder);
     let replacing = |from: &str, to: &str| Change::Move {
         from: from.into(),
         to: to.into(),
         replace: Replace::File,
         parents: Parents::Required,
     };
-    refused!(scene, replacing("file", "folder"), ErrorKind::IsFolder);
-    refused!(scene, replacing("folder", "file"), ErrorKind::NotAFolder);
-    refused!(scene, make_folder("file"), ErrorKind::Exists);
-    refused!(scene, make_folder("folder"), ErrorKind::Exists);
-    refused!(scene, make_folder("missing/new"), ErrorKind::NotFound);
-    refused!(scene, write("first", "", Expect::Anything), ErrorKind::Overlap);
-    refused!(scene, moving("first", "second"), ErrorKind::Overlap);
-    refused!(scene, write("first/below", "", Expect::Anything), ErrorKind::NotAFolder);
+    refused!(fixture, replacing("file", "folder"), ErrorKind::IsFolder);
+    refused!(fixture, replacing("folder", "file"), ErrorKind::NotAFolder);
+    refused!(fixture, make_folder("file"), ErrorKind::Exists);
+    refused!(fixture, make_folder("folder"), ErrorKind::Exists);
+    refused!(fixture, make_folder("missing/new"), ErrorKind::NotFound);
+    refused!(fixture, write("first", "", Expect::Anything), ErrorKind::Overlap);
+    refused!(fixture, moving("first", "second"), ErrorKind::Overlap);
+    refused!(fixture, write("first/below", "", Expect::Anything), ErrorKind::NotAFolder);
 }
 
-/// Runs something on a thread that has given up the rights of the superuser. Without them, nothing need be given up.
+/// Runs something on a thread without superuser privileges.
 fn unprivileged<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| {
         let worker = scope.spawn(|| {
@@ -93,14 +93,14 @@ fn unprivileged<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     })
 }
 
-/// Gives everything in a scene to the user that [`unprivileged`] becomes.
-fn give_away(scene: &Scene) {
+/// Gives all files of a fixture to the user of [`unprivileged`].
+fn give_away(fixture: &Fixture) {
     if rustix::process::geteuid().is_root() {
         let give = |path: &Path| chown(path, Some(65534), Some(65534)).unwrap();
-        give(scene.place.path());
-        give(&scene.path(""));
-        give(&scene.journal());
-        scene.tree().keys().for_each(|path| give(&scene.path(path)));
+        give(fixture.home.path());
+        give(&fixture.path(""));
+        give(&fixture.journal());
+        fixture.tree().keys().for_each(|path| give(&fixture.path(path)));
     }
 }
 
@@ -109,18 +109,19 @@ fn set_mode(path: PathBuf, mode: u32) {
 }
 
 #[test]
-fn files_and_folders_that_may_not_be_written_to_are_denied() {
-    let scene = Scene::with(&[("readonly", "text"), ("locked/file", ""), ("unreadable", ""), ("tree/locked/file", "")]);
-    fs::hard_link(scene.path("readonly"), scene.path("readonly too")).unwrap();
-    scene.put("single", "text");
-    give_away(&scene);
-    set_mode(scene.path("readonly"), 0o444);
-    set_mode(scene.path("single"), 0o444);
-    set_mode(scene.path("unreadable"), 0o200);
-    set_mode(scene.path("locked"), 0o555);
-    set_mode(scene.path("tree/locked"), 0o555);
-    let before = |path: &str| fs::read(scene.path(path)).unwrap();
-    let tree_before = scene.tree();
+fn unwritable_files_and_folders_are_denied() {
+    let fixture =
+        Fixture::with(&[("readonly", "text"), ("locked/file", ""), ("unreadable", ""), ("tree/locked/file", "")]);
+    fs::hard_link(fixture.path("readonly"), fixture.path("readonly too")).unwrap();
+    fixture.put("single", "text");
+    give_away(&fixture);
+    set_mode(fixture.path("readonly"), 0o444);
+    set_mode(fixture.path("single"), 0o444);
+    set_mode(fixture.path("unreadable"), 0o200);
+    set_mode(fixture.path("locked"), 0o555);
+    set_mode(fixture.path("tree/locked"), 0o555);
+    let before = |path: &str| fs::read(fixture.path(path)).unwrap();
+    let tree_before = fixture.tree();
     let changes = [
         write("single", "new", Expect::Anything),
         write("readonly", "new", hash("text")),
@@ -137,63 +138,63 @@ fn files_and_folders_that_may_not_be_written_to_are_denied() {
     assert_eq!(before("single"), b"text");
     for change in changes {
         let all = [write("first", "is rolled back", Expect::Absent), change];
-        let error = unprivileged(|| scene.commit(&all)).unwrap_err();
+        let error = unprivileged(|| fixture.commit(&all)).unwrap_err();
         assert!(matches!(error.kind, ErrorKind::Denied), "{error:?} of {all:?}");
-        assert_eq!(scene.tree(), tree_before, "{all:?}");
+        assert_eq!(fixture.tree(), tree_before, "{all:?}");
     }
-    // With the rights to it, the same user can.
-    unprivileged(|| scene.commit(&[write("tree/new", "", Expect::Absent)])).unwrap();
+    // With permission, the same user can.
+    unprivileged(|| fixture.commit(&[write("tree/new", "", Expect::Absent)])).unwrap();
 }
 
 #[test]
-fn where_files_of_others_keep_their_names_they_are_rewritten() {
-    let scene = Scene::with(&[("shared/file", "old")]);
+fn files_of_others_in_sticky_folders_are_rewritten() {
+    let fixture = Fixture::with(&[("shared/file", "old")]);
     assert!(rustix::process::geteuid().is_root(), "only the superuser can give files away; run this test as root");
-    give_away(&scene);
+    give_away(&fixture);
     for (path, mode) in [("shared", 0o1777), ("shared/file", 0o666)] {
-        chown(scene.path(path), Some(0), Some(0)).unwrap();
-        set_mode(scene.path(path), mode);
+        chown(fixture.path(path), Some(0), Some(0)).unwrap();
+        set_mode(fixture.path(path), mode);
     }
-    let applied = unprivileged(|| scene.commit(&[write("shared/file", "new", hash("old"))])).unwrap();
+    let applied = unprivileged(|| fixture.commit(&[write("shared/file", "new", hash("old"))])).unwrap();
     assert_eq!(applied.changes[0].effect, Effect::RewrittenInPlace);
-    assert_eq!(scene.text("shared/file"), "new");
+    assert_eq!(fixture.text("shared/file"), "new");
     for change in [remove("shared/file", Expect::Anything), moving("shared/file", "mine")] {
-        let error = unprivileged(|| scene.commit(&[change])).unwrap_err();
+        let error = unprivileged(|| fixture.commit(&[change])).unwrap_err();
         assert!(matches!(error.kind, ErrorKind::Denied), "{error:?}");
     }
-    // Nothing is left over that stands in the way of the next.
-    assert_eq!(fs::read_dir(scene.path("shared")).unwrap().count(), 1);
-    unprivileged(|| scene.commit(&[write("new", "", Expect::Absent)])).unwrap();
+    // Nothing is left that would block the next commit.
+    assert_eq!(fs::read_dir(fixture.path("shared")).unwrap().count(), 1);
+    unprivileged(|| fixture.commit(&[write("new", "", Expect::Absent)])).unwrap();
 }
 
 #[test]
-fn what_may_not_be_kept_of_an_owner_is_no_obstacle() {
-    let scene = Scene::with(&[("file", "old")]);
+fn an_owner_that_cannot_be_kept_does_not_fail_the_commit() {
+    let fixture = Fixture::with(&[("file", "old")]);
     assert!(rustix::process::geteuid().is_root(), "only the superuser can give files away; run this test as root");
-    give_away(&scene);
+    give_away(&fixture);
     for (owner, mode, kept) in [(4321, 0o666, 0o666), (65534, 0o2775, 0o775)] {
-        scene.put("file", "old");
-        chown(scene.path("file"), Some(owner), Some(4321)).unwrap();
-        set_mode(scene.path("file"), mode);
-        unprivileged(|| scene.commit(&[write("file", "new", hash("old"))])).unwrap();
-        assert_eq!(scene.text("file"), "new");
-        let mode = fs::metadata(scene.path("file")).unwrap().permissions().mode();
-        assert_eq!(mode & 0o7777, kept, "the right to run as a group is not handed on to another");
+        fixture.put("file", "old");
+        chown(fixture.path("file"), Some(owner), Some(4321)).unwrap();
+        set_mode(fixture.path("file"), mode);
+        unprivileged(|| fixture.commit(&[write("file", "new", hash("old"))])).unwrap();
+        assert_eq!(fixture.text("file"), "new");
+        let mode = fs::metadata(fixture.path("file")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o7777, kept, "set-group-id is not kept for another group");
     }
 }
 
 #[test]
 #[allow(clippy::disallowed_methods, reason = "a small disk needs a process with mounts of its own")]
-fn a_full_disk_leaves_everything_as_it_was() {
-    let place = TempDir::new().unwrap();
+fn a_full_disk_changes_nothing() {
+    let home = TempDir::new().unwrap();
     let script = r#"mount -t tmpfs -o size=256k none "$1" && shift && exec "$@""#;
     let status = Command::new("unshare")
-        // Whoever is not the superuser becomes one in a namespace of its own.
+        // An ordinary user needs a user namespace to mount.
         .args([if rustix::process::geteuid().is_root() { "-m" } else { "-rm" }, "sh", "-c", script, "sh"])
-        .arg(place.path())
+        .arg(home.path())
         .arg(env::current_exe().unwrap())
-        .args(["--exact", "refusals::on_a_small_disk", "--nocapture"])
-        .env(SMALL_DISK, place.path())
+        .args(["--exact", "refusals::commits_on_a_small_disk", "--nocapture"])
+        .env(SMALL_DISK, home.path())
         .output();
     match status {
         Ok(output) if String::from_utf8_lossy(&output.stdout).contains("the disk was full") => {}
@@ -201,11 +202,11 @@ fn a_full_disk_leaves_everything_as_it_was() {
     }
 }
 
-/// The part of the test above that runs with a small disk. Does nothing in a usual run.
+/// The part of the test above that runs with a small disk. Does nothing in a normal run.
 #[test]
-fn on_a_small_disk() {
-    let Some(place) = env::var_os(SMALL_DISK).map(PathBuf::from) else { return };
-    let (path, journal) = (place.join("root"), place.join("journal"));
+fn commits_on_a_small_disk() {
+    let Some(home) = env::var_os(SMALL_DISK).map(PathBuf::from) else { return };
+    let (path, journal) = (home.join("root"), home.join("journal"));
     fs::create_dir(&path).unwrap();
     fs::create_dir(&journal).unwrap();
     fs::write(path.join("file"), "old").unwrap();

@@ -19,8 +19,8 @@ use toolrest_core::{
     Timestamp, ToolError, WsPath, now,
 };
 use toolrest_directory::{
-    Applied, CommitOptions, Effect, Error, ErrorKind as DiskError, HardLinks, Kind, Record, Recovered, Repositories,
-    SymbolicLinks, ToTouch, Turn, leads_into_repository,
+    Applied, CommitOptions, Effect, Error, ErrorKind as DiskError, FolderLock, HardLinks, Kind, Record, Recovered,
+    Repositories, SymbolicLinks, TouchHandle, leads_into_repository,
 };
 use toolrest_store::CallInfo;
 use toolrest_store::Store;
@@ -52,7 +52,7 @@ impl FolderWorkspace {
     pub(super) async fn with_folder_lock<T: Send + 'static>(
         &self,
         cx: &CallCx,
-        work: impl FnOnce(&Job, &mut Turn<'_>) -> Result<T> + Send + 'static,
+        work: impl FnOnce(&Job, &mut FolderLock<'_>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let own_turn = Arc::clone(&self.folder.turn).lock_owned().await;
         let place = self.walk_pool.commit_place().await;
@@ -74,9 +74,9 @@ impl FolderWorkspace {
 
 impl Folder {
     /// Waits until nobody else changes the folder, in this process or another; what was interrupted is settled.
-    fn turn(&self, store: &dyn Store, runtime: &Handle) -> Result<Turn<'_>> {
+    fn turn(&self, store: &dyn Store, runtime: &Handle) -> Result<FolderLock<'_>> {
         let fail = |error: Error| failed(&error);
-        let mut turn = self.disk.root.turn(&self.journal_dir).map_err(fail)?;
+        let mut turn = self.disk.root.lock(&self.journal_dir).map_err(fail)?;
         if turn.is_unfinished().map_err(fail)? {
             settle(&mut turn, store, runtime)?;
         }
@@ -86,13 +86,13 @@ impl Folder {
     /// Keeps what a crash interrupted, if its changes were made.
     pub(crate) fn recover(&self, store: &dyn Store, runtime: &Handle) -> Result<()> {
         let fail = |error: Error| to_tool_error(&error, &WsPath::root(), Attempt::Write);
-        let mut turn = self.disk.root.turn(&self.journal_dir).map_err(fail)?;
+        let mut turn = self.disk.root.lock(&self.journal_dir).map_err(fail)?;
         settle(&mut turn, store, runtime)
     }
 }
 
 /// Finishes or takes back the commit that was interrupted, if one was.
-fn settle(turn: &mut Turn<'_>, store: &dyn Store, runtime: &Handle) -> Result<()> {
+fn settle(turn: &mut FolderLock<'_>, store: &dyn Store, runtime: &Handle) -> Result<()> {
     let mut not_yet = None;
     let keep = |recovered: &Recovered| {
         let kept = FolderCommit::decode(&recovered.payload).and_then(|commit| runtime.block_on(store.record(commit)));
@@ -151,7 +151,7 @@ impl Job {
     /// Makes the changes; gives also what the caller should be told besides.
     fn run(
         &self,
-        turn: &mut Turn<'_>,
+        turn: &mut FolderLock<'_>,
         changes: &Changeset,
         contents: Vec<Option<Prepared>>,
         CommitExtras { mut unversioned_removals, made_by }: CommitExtras,
@@ -186,12 +186,12 @@ impl Job {
         let added_bytes = kept_bytes(kept.values());
         let mut commit = self.commit(id, at, changes, planned, kept);
         warnings.extend(seen.too_large.iter().map(not_kept));
-        let open = |path: WsPath| match root.open_to_touch(below_root(&path), self.folder.repositories) {
+        let open = |path: WsPath| match root.open_for_touch(below_root(&path), self.folder.repositories) {
             Ok(file) => Ok((path, file)),
             Err(error) => Err(to_tool_error(&error, &path, Attempt::Write)),
         };
         let touched = touched.into_iter().map(open).collect::<Result<Vec<_>>>()?;
-        let touch = |(path, file): &(WsPath, ToTouch)| {
+        let touch = |(path, file): &(WsPath, TouchHandle)| {
             file.touch().map_err(|error| to_tool_error(&error, path, Attempt::Write))
         };
         if only_touches {

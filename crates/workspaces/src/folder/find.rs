@@ -4,7 +4,7 @@ use super::disk::{below_root, timestamp};
 use super::walk;
 use std::sync::atomic::{AtomicBool, Ordering};
 use toolrest_core::{ErrorKind, FileFound, Find, FindResult, Interrupt, Result, ToolError, WsPath};
-use toolrest_directory::{Files, Metadata, PassedOver, Paths, Root, Visitor};
+use toolrest_directory::{Files, Metadata, Paths, Root, SkipCounts, Visitor};
 
 /// Finds files.
 pub fn find(root: &Root, find: &Find, interrupt: &Interrupt, threads: usize) -> Result<FindResult> {
@@ -17,11 +17,11 @@ pub fn find(root: &Root, find: &Find, interrupt: &Interrupt, threads: usize) -> 
     }
     let mut found = FindResult::default();
     let mut files: Vec<Paths> = Vec::new();
-    for Kept { files: more, passed_over } in kept {
+    for Kept { files: more, skipped } in kept {
         files.extend(more);
-        found.ignored += passed_over.ignored;
-        found.unreadable += passed_over.unreadable;
-        found.unnamed += passed_over.unnamed;
+        found.ignored += skipped.ignored;
+        found.unreadable += skipped.unreadable;
+        found.unnamed += skipped.unnamed;
     }
     found.total = files.iter().map(Paths::len).sum();
     files.sort_by_cached_key(Paths::first);
@@ -65,7 +65,7 @@ struct Finding<'a> {
 #[derive(Default)]
 struct Kept {
     files: Vec<Paths>,
-    passed_over: PassedOver,
+    skipped: SkipCounts,
 }
 
 impl Visitor for Finding<'_> {
@@ -91,7 +91,7 @@ impl Visitor for Finding<'_> {
         kept.files.push(files.paths());
     }
 
-    fn passed_over(&self, _: &str, passed_over: PassedOver, kept: &mut Kept) {
-        kept.passed_over += passed_over;
+    fn skipped(&self, _: &str, skipped: SkipCounts, kept: &mut Kept) {
+        kept.skipped += skipped;
     }
 }

@@ -12,7 +12,7 @@ use std::{
     },
 };
 use toolrest_core::{Depth, ErrorKind, Found, Interrupt, LineMatcher, Result, Search, Skipped, ToolError, WsPath};
-use toolrest_directory::{ErrorKind as DiskError, Files, PassedOver, Reader, Root, Visitor, WalkOptions};
+use toolrest_directory::{ErrorKind as DiskError, Files, Reader, Root, SkipCounts, Visitor, WalkOptions};
 use toolrest_store::search::{FoundLines, stopped};
 
 /// How many files a thread takes at a time. Few, because what many files have is found soon.
@@ -36,7 +36,7 @@ pub fn search(
         was_stopped: AtomicBool::new(false),
     };
     let options = WalkOptions {
-        files_at_a_time: FILES_AT_A_TIME,
+        max_files_per_visit: FILES_AT_A_TIME,
         ..walk::options(within, Depth::Descendants, search.ignored, threads)
     };
     match root.walk(below_root(within), options, &searching) {
@@ -123,8 +123,8 @@ impl Visitor for Searching<'_> {
         self.keep(first, found);
     }
 
-    fn passed_over(&self, folder: &str, passed_over: PassedOver, _: &mut Contents) {
-        let PassedOver { ignored, unnamed, unreadable } = passed_over;
+    fn skipped(&self, folder: &str, skipped: SkipCounts, _: &mut Contents) {
+        let SkipCounts { ignored, unnamed, unreadable } = skipped;
         let skipped = Skipped { ignored, unnamed, unreadable, ..Skipped::default() };
         self.keep(folder.to_owned(), FoundLines { skipped, ..FoundLines::default() });
     }

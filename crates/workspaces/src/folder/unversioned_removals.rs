@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 use toolrest_core::{Result, WsPath};
-use toolrest_directory::{Change, Links, Root, Turn};
+use toolrest_directory::{Change, FolderLock, Links, Root};
 use toolrest_store::plan::FileRow;
 
 /// Paths that are cleared, with all that is below them, if and only if the commit stands.
@@ -41,7 +41,7 @@ impl UnversionedRemovals {
     }
 
     /// Clears them at once, where there is nothing to commit.
-    pub(super) fn clear(&self, turn: &mut Turn<'_>) -> Result<()> {
+    pub(super) fn clear(&self, turn: &mut FolderLock<'_>) -> Result<()> {
         self.outermost().try_for_each(|path| turn.clear(path).map_err(|error| failed(&error)))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::errors::{Attempt, to_tool_error};
 use toolrest_core::{Depth, IgnoredFiles, MAX_PATH_BYTES, ToolError, WsPath};
-use toolrest_directory::{Error, ErrorKind as DiskError, Heed, WalkOptions};
+use toolrest_directory::{Error, ErrorKind as DiskError, IgnoreMode, WalkOptions};
 use toolrest_store::not_a_folder;
 
 /// A walk from a folder of the workspace.
@@ -14,11 +14,11 @@ pub(super) fn options(folder: &WsPath, depth: Depth, ignored: IgnoredFiles, thre
             Depth::Descendants => usize::MAX,
         },
         rules: match ignored {
-            IgnoredFiles::LeaveOut => Heed::Rules,
-            IgnoredFiles::Include => Heed::Nothing,
+            IgnoredFiles::LeaveOut => IgnoreMode::Respect,
+            IgnoredFiles::Include => IgnoreMode::Disregard,
         },
-        files_at_a_time: usize::MAX,
-        longest_path_bytes: MAX_PATH_BYTES,
+        max_files_per_visit: usize::MAX,
+        max_path_bytes: MAX_PATH_BYTES,
         threads,
     }
 }

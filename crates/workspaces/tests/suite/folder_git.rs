@@ -253,7 +253,7 @@ async fn between_scan_and_commit(pair: &Pair, script: &str, theirs: &str) -> Che
     let mut checkout = pair.check_out(KeepLimits::default()).await;
     run(&checkout.execution_root(), script);
     let root = Root::open(pair.root.path()).unwrap();
-    let turn = root.turn(pair.journals.path()).unwrap();
+    let turn = root.lock(pair.journals.path()).unwrap();
     let cx = pair.cx(pair.in_folder).await;
     let check_in = tokio::spawn(async move { checkout.check_in(&cx).await.unwrap() });
     while !is_lock_waited_for(pair) {

@@ -127,7 +127,7 @@ impl InPlaceCheckout {
         let (snapshot, disk, keep) = (Arc::clone(&self.snapshot), self.workspace.folder.disk.clone(), self.keep);
         let (check_ins, account) = (Arc::clone(&self.workspace.check_ins), self.workspace.access.user);
         let moment = self.private_dir.moment()?;
-        let record = move |job: &Job, _: &mut toolrest_directory::Turn<'_>| {
+        let record = move |job: &Job, _: &mut toolrest_directory::FolderLock<'_>| {
             let mut snapshot = snapshot.lock().unwrap_or_else(PoisonError::into_inner);
             let has_room = held.is_some();
             let take_room = |bytes| if has_room { Ok(None) } else { check_ins.try_reserve(account, bytes) };

@@ -26,7 +26,7 @@ use toolrest_core::{
     LeftOutReason, Notice, Result, ToolError, WorkspaceSettings, WsPath,
 };
 use toolrest_directory::{
-    Baseline, Difference, Differences, Kind, NotTransferred, NotTransferredReason, PreserveRules, Root, Turn,
+    Baseline, Difference, Differences, FolderLock, Kind, NotTransferred, NotTransferredReason, PreserveRules, Root,
     leads_into_repository,
 };
 use toolrest_store::disk_fault::disk_fault;
@@ -184,7 +184,7 @@ impl IsolatedCheckout {
         let names: Vec<Vec<PathBuf>> = names.collect();
         let (upper, root) = (Arc::clone(upper), Arc::clone(&self.workspace.folder.disk.root));
         let (baseline, call) = (Arc::clone(&self.baseline), cx.id);
-        let take = move |_: &Job, turn: &mut Turn<'_>| {
+        let take = move |_: &Job, turn: &mut FolderLock<'_>| {
             let mut not_transferred = Vec::new();
             let is_free = |path: &WsPath| matches!(root.stat_real(below_root(path)), Ok(None));
             let conflict_path = |path: &Path| {

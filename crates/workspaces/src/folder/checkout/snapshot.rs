@@ -274,7 +274,7 @@ impl Visitor for PathCollector {
         !is_git(folder)
     }
 
-    fn reads(&self, folder: &str) {
+    fn on_folder(&self, folder: &str) {
         self.folders.add(folder);
     }
 
@@ -312,7 +312,7 @@ impl Visitor for SnapshotTaker {
         !is_git(folder)
     }
 
-    fn reads(&self, folder: &str) {
+    fn on_folder(&self, folder: &str) {
         self.folders.add(folder);
     }
 

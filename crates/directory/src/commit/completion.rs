@@ -1,8 +1,8 @@
-//! Finishing a commit or rolling it back, whatever was done of it. The failed commit itself and recovery both come here.
+//! Completes a commit or rolls it back, however far it came. Used by failed commits and by recovery.
 //!
-//! Each step leaves names behind that tell how far it came, so that all of this can be interrupted at any point and
-//! done again. Where somebody else has put a newer file in a place, theirs stays, and what belonged there is kept
-//! beside it under a name that is not temporary.
+//! Each step leaves names behind that show how far it came, so completion and rollback can be interrupted and repeated.
+//! If somebody else has created a newer file at a path, theirs stays, and the old file is kept next to it under a name
+//! that is not temporary.
 
 use std::{
     collections::BTreeSet,
@@ -16,39 +16,39 @@ use rustix::{
     io::Errno,
 };
 
-use super::{step::Step, sweep::followed};
+use super::{step::Step, temporaries::follow_moved_folders};
 use crate::{
     Hash, Identity, Kind, Metadata, Result, Root,
-    error::{At, found},
+    error::{At, if_exists},
     read,
-    root::Place,
+    root::EntryRef,
     sys,
-    temporary::kept_beside,
+    temporary::kept_copy_path,
 };
 
-/// Removes what a commit that counts has set aside.
+/// Removes the temporary files of a completed commit.
 pub(super) fn finish(root: &Root, steps: &[Step]) -> Result<()> {
     steps.iter().flat_map(Step::leftovers).try_for_each(|path| discard(root, path).at(path))
 }
 
-/// Removes what a commit that counts right now has set aside, wherever others have moved it meanwhile.
-pub(super) fn finish_at_once(root: &Root, steps: &[Step]) -> Result<()> {
+/// Removes the temporary files of a commit that was just completed, even if others have moved their folders meanwhile.
+pub(super) fn finish_now(root: &Root, steps: &[Step]) -> Result<()> {
     let mut is_moved = false;
     for path in steps.iter().flat_map(Step::leftovers) {
-        is_moved |= !discarded(root, path).at(path)? && !steps.iter().any(|step| step.takes_away(path));
+        is_moved |= !try_discard(root, path).at(path)? && !steps.iter().any(|step| step.removes(path));
     }
-    if is_moved { finish(root, &followed(root, steps)?) } else { Ok(()) }
+    if is_moved { finish(root, &follow_moved_folders(root, steps)?) } else { Ok(()) }
 }
 
-/// Makes the names durable that the steps have changed: temporary ones first, so that nothing is replaced for good
-/// before it is set aside for good.
+/// Makes changed names durable: temporary names first, so that nothing is replaced durably before its backup is
+/// durable.
 pub(super) fn sync_folders(root: &Root, steps: &[Step]) -> Result<()> {
     let (first, second): (Vec<_>, Vec<_>) = steps.iter().map(Step::folders).unzip();
     let mut synced = BTreeSet::new();
     for folder in first.into_iter().flatten().chain(second.into_iter().flatten()) {
         if synced.insert(folder) {
-            // A folder that is not there has been moved or removed: its names went with it.
-            if let Some(opened) = found(root.open_real_folder(folder, OFlags::RDONLY)).at(folder)? {
+            // A missing folder was moved or removed together with its names.
+            if let Some(opened) = if_exists(root.open_real_folder(folder, OFlags::RDONLY)).at(folder)? {
                 sys::sync(opened).at(folder)?;
             }
         }
@@ -56,7 +56,7 @@ pub(super) fn sync_folders(root: &Root, steps: &[Step]) -> Result<()> {
     Ok(())
 }
 
-/// Tells whether the file of a step that writes has its name, before anything is cleaned up.
+/// Whether the file of a write step has its final name, before anything is cleaned up.
 pub(super) fn has_taken_effect(root: &Root, step: &Step) -> Result<bool> {
     let identity = |path: &Path| existing(root, path).at(path).map(|there| there.map(|(_, there)| there.identity));
     Ok(match step {
@@ -69,7 +69,7 @@ pub(super) fn has_taken_effect(root: &Root, step: &Step) -> Result<bool> {
     })
 }
 
-/// Undoes the steps, the last one first, and makes that durable. Gives the paths that others have changed.
+/// Undoes the steps in reverse order, and makes that durable. Returns the paths that others have changed.
 pub(super) fn roll_back(root: &Root, steps: &[Step]) -> Result<Vec<PathBuf>> {
     let mut kept = Vec::new();
     for step in steps.iter().rev() {
@@ -94,18 +94,18 @@ fn undo(root: &Root, step: &Step, kept: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// Whether a path is as it was before the commit.
+/// Whether a path is in the state before the commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Undone {
     Restored,
-    /// Somebody else has changed it, and that stays.
+    /// Somebody else has changed it, and their change stays.
     Kept,
 }
 
 fn undo_make_folder(root: &Root, path: &Path, before: Option<Identity>) -> rustix::io::Result<Undone> {
     let made = existing(root, path)?.filter(|(_, there)| Some(there.identity) != before);
-    let Some((place, _)) = made else { return Ok(Undone::Restored) };
-    match sys::remove_folder(&place.folder, &place.name) {
+    let Some((entry, _)) = made else { return Ok(Undone::Restored) };
+    match sys::remove_folder(&entry.folder, &entry.name) {
         Ok(()) | Err(Errno::NOENT) => Ok(Undone::Restored),
         Err(Errno::NOTEMPTY | Errno::EXIST | Errno::NOTDIR) => Ok(Undone::Kept),
         Err(errno) => Err(errno),
@@ -123,7 +123,7 @@ fn undo_move(
     if let Some((target, metadata)) = existing(root, to)?
         && metadata.identity == identity
     {
-        match found(root.place(from))?.map(|origin| sys::rename_to_free(target.pair(), origin.pair())) {
+        match if_exists(root.entry_ref(from))?.map(|origin| sys::rename_to_free(target.pair(), origin.pair())) {
             Some(Ok(())) => {}
             None | Some(Err(Errno::EXIST)) => undone = Undone::Kept,
             Some(Err(errno)) => return Err(errno),
@@ -140,11 +140,11 @@ fn undo_move(
 fn undo_add(root: &Root, path: &Path, staged: &Path, hash: Hash) -> rustix::io::Result<Undone> {
     let Some((_, staged_file)) = existing(root, staged)? else { return Ok(Undone::Restored) };
     let mut undone = Undone::Restored;
-    if let Some((place, metadata)) = existing(root, path)?
+    if let Some((entry, metadata)) = existing(root, path)?
         && metadata.identity == staged_file.identity
     {
-        if has_content(&place, metadata, hash)? {
-            sys::unlink(&place.folder, &place.name)?;
+        if has_content(&entry, metadata, hash)? {
+            sys::unlink(&entry.folder, &entry.name)?;
         } else {
             undone = Undone::Kept;
         }
@@ -155,32 +155,32 @@ fn undo_add(root: &Root, path: &Path, staged: &Path, hash: Hash) -> rustix::io::
 
 fn undo_replace(root: &Root, path: &Path, staged: &Path, aside: &Path, hash: Hash) -> rustix::io::Result<Undone> {
     if existing(root, staged)?.is_some() {
-        // Nothing was replaced. The staged file goes last, as it is the proof of that.
+        // Nothing was replaced. The staged file proves that, so it is removed last.
         discard(root, aside)?;
         discard(root, staged)?;
         return Ok(Undone::Restored);
     }
-    if let (Some((backup, _)), Some((place, metadata))) = (existing(root, aside)?, existing(root, path)?)
-        && has_content(&place, metadata, hash)?
+    if let (Some((backup, _)), Some((entry, metadata))) = (existing(root, aside)?, existing(root, path)?)
+        && has_content(&entry, metadata, hash)?
     {
-        sys::rename(backup.pair(), place.pair())?;
+        sys::rename(backup.pair(), entry.pair())?;
     }
-    // Where the names led to one file, the rename did nothing; where somebody else's file is there, it stays.
+    // If both names were the same file, the rename did nothing. A file that somebody else created stays.
     put_back(root, aside, path)
 }
 
 fn undo_rewrite(root: &Root, path: &Path, aside: &Path, old: Hash, mode: u32) -> rustix::io::Result<Undone> {
     let Some((backup, metadata)) = existing(root, aside)? else { return Ok(Undone::Restored) };
-    // A copy that is not whole is one that was never needed: bytes change in place only when all is staged.
+    // An incomplete copy was never needed: files are rewritten only after everything is staged.
     if !has_content(&backup, metadata, old)? {
         discard(root, aside)?;
         return Ok(Undone::Restored);
     }
-    let Some((place, now)) = existing(root, path)?.filter(|(_, now)| now.kind == Kind::File) else {
+    let Some((entry, now)) = existing(root, path)?.filter(|(_, now)| now.kind == Kind::File) else {
         return put_back(root, aside, path);
     };
-    let file = place.open(OFlags::RDWR)?;
-    if !has_content(&place, now, old)? {
+    let file = entry.open(OFlags::RDWR)?;
+    if !has_content(&entry, now, old)? {
         read::in_chunks(backup.open(OFlags::RDONLY)?, |offset, chunk| sys::write_at(&file, chunk, offset))?;
         sys::truncate(&file, metadata.size_bytes)?;
     }
@@ -192,44 +192,44 @@ fn undo_rewrite(root: &Root, path: &Path, aside: &Path, old: Hash, mode: u32) ->
     Ok(Undone::Restored)
 }
 
-/// Gives what was set aside its old path again, if that is free and there is something.
+/// Moves a file that was set aside back to its path, if that is free.
 fn put_back(root: &Root, aside: &Path, path: &Path) -> rustix::io::Result<Undone> {
     let Some((backup, metadata)) = existing(root, aside)? else { return Ok(Undone::Restored) };
-    if let Some(place) = found(root.place(path))? {
-        if place.stat()?.is_some_and(|there| there.identity == metadata.identity) {
+    if let Some(entry) = if_exists(root.entry_ref(path))? {
+        if entry.stat()?.is_some_and(|there| there.identity == metadata.identity) {
             discard(root, aside)?;
             return Ok(Undone::Restored);
         }
-        match sys::rename_to_free(backup.pair(), place.pair()) {
+        match sys::rename_to_free(backup.pair(), entry.pair()) {
             Ok(()) => return Ok(Undone::Restored),
             Err(Errno::EXIST) => {}
             Err(errno) => return Err(errno),
         }
     }
-    let kept = kept_beside(&aside.with_file_name(path.file_name().unwrap_or_default()))?;
-    sys::rename_to_free(backup.pair(), root.place(&kept)?.pair())?;
+    let kept = kept_copy_path(&aside.with_file_name(path.file_name().unwrap_or_default()))?;
+    sys::rename_to_free(backup.pair(), root.entry_ref(&kept)?.pair())?;
     Ok(Undone::Kept)
 }
 
-fn existing(root: &Root, path: &Path) -> rustix::io::Result<Option<(Place, Metadata)>> {
-    let Some(place) = found(root.place(path))? else { return Ok(None) };
-    Ok(place.stat()?.map(|metadata| (place, metadata)))
+fn existing(root: &Root, path: &Path) -> rustix::io::Result<Option<(EntryRef, Metadata)>> {
+    let Some(entry) = if_exists(root.entry_ref(path))? else { return Ok(None) };
+    Ok(entry.stat()?.map(|metadata| (entry, metadata)))
 }
 
-fn has_content(place: &Place, metadata: Metadata, hash: Hash) -> rustix::io::Result<bool> {
-    Ok(metadata.kind == Kind::File && place.open(OFlags::RDONLY).and_then(read::hash_of)? == hash)
+fn has_content(entry: &EntryRef, metadata: Metadata, hash: Hash) -> rustix::io::Result<bool> {
+    Ok(metadata.kind == Kind::File && entry.open(OFlags::RDONLY).and_then(read::hash_of)? == hash)
 }
 
-/// Removes a temporary file, or a folder with all that is in it. One that may not be removed stays: nobody sees it, and
-/// no commit is to wait for it for ever.
+/// Removes a temporary file or folder. If removal is not permitted it stays: it is invisible, and must not block
+/// commits forever.
 pub(crate) fn discard(root: &Root, path: &Path) -> rustix::io::Result<()> {
-    discarded(root, path).map(drop)
+    try_discard(root, path).map(drop)
 }
 
-/// The same; tells whether it was there.
-fn discarded(root: &Root, path: &Path) -> rustix::io::Result<bool> {
-    let Some(place) = found(root.place(path))? else { return Ok(false) };
-    let removed = match sys::unlink(&place.folder, &place.name) {
+/// Removes a temporary file or folder. Returns whether it existed.
+fn try_discard(root: &Root, path: &Path) -> rustix::io::Result<bool> {
+    let Some(entry) = if_exists(root.entry_ref(path))? else { return Ok(false) };
+    let removed = match sys::unlink(&entry.folder, &entry.name) {
         Err(Errno::ISDIR) => discard_folder(root, path),
         removed => removed,
     };
@@ -240,14 +240,14 @@ fn discarded(root: &Root, path: &Path) -> rustix::io::Result<bool> {
     }
 }
 
-/// A folder that is being emptied, with the folders in it that are still there.
+/// A folder that is being emptied, with its remaining subfolders.
 struct Level {
     identity: Identity,
     below: Vec<OsString>,
 }
 
-/// Empties a folder from the bottom up, with one descriptor open at a time. It goes down and up by single names: what was
-/// set aside at every depth has a path that is longer than any may be.
+/// Empties a folder bottom-up with one open descriptor. It moves by single names, because nested folders that were set
+/// aside can have a path longer than the limit.
 fn discard_folder(root: &Root, path: &Path) -> rustix::io::Result<()> {
     let mut at = root.open_real_folder(path, OFlags::RDONLY)?;
     let mut levels = vec![discard_files(&at)?];
@@ -262,15 +262,15 @@ fn discard_folder(root: &Root, path: &Path) -> rustix::io::Result<()> {
         let Some(above) = levels.last_mut() else { break };
         at = sys::open_above(&at)?;
         if Metadata::from(sys::stat(&at)?).identity != above.identity {
-            // Somebody has moved it away: what is there now is not ours.
+            // The folder was moved away, and its new parent is not ours.
             return Err(Errno::NOENT);
         }
         if let Some(name) = above.below.pop() {
             sys::remove_folder(&at, &name)?;
         }
     }
-    let place = root.place(path)?;
-    sys::remove_folder(&place.folder, &place.name)
+    let entry = root.entry_ref(path)?;
+    sys::remove_folder(&entry.folder, &entry.name)
 }
 
 /// Removes all files of a folder.

@@ -1,4 +1,4 @@
-//! A root in a temporary folder, with a journal beside it.
+//! The test fixture: a root in a temporary folder, with a journal next to it.
 
 use std::{
     collections::BTreeMap,
@@ -15,7 +15,7 @@ use toolrest_directory::{
     Applied, Change, CommitOptions, Contents, ErrorKind, Expect, Hash, Parents, Recovered, Replace, Result, Root,
 };
 
-/// What stands at each path beneath a folder: the bytes of a file, what a link names, or nothing for a folder.
+/// The state of each path below a folder: the bytes of a file, the target of a link, or nothing for a folder.
 pub type Tree = BTreeMap<PathBuf, Node>;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,48 +26,47 @@ pub enum Node {
     Other,
 }
 
-pub struct Scene {
-    pub place: TempDir,
+pub struct Fixture {
+    pub home: TempDir,
     pub root: Root,
 }
 
-impl Scene {
-    /// In memory where there is such a place: making things durable costs nothing there.
+impl Fixture {
+    /// Creates a fixture in memory if possible, because syncing costs nothing there.
     pub fn new() -> Self {
         Self::on(TempDir::new_in(Path::new("/dev/shm")).or_else(|_| TempDir::new()).unwrap())
     }
 
-    pub fn on(place: TempDir) -> Self {
+    pub fn on(home: TempDir) -> Self {
         for folder in ["root", "journal", "outside"] {
-            fs::create_dir(place.path().join(folder)).unwrap();
+            fs::create_dir(home.path().join(folder)).unwrap();
         }
-        let root = Root::open(&place.path().join("root")).unwrap();
-        Self { place, root }
+        let root = Root::open(&home.path().join("root")).unwrap();
+        Self { home, root }
     }
 
     pub fn with(files: &[(&str, &str)]) -> Self {
-        let scene = Self::new();
+        let fixture = Self::new();
         for (path, text) in files {
-            scene.put(path, text);
+            fixture.put(path, text);
         }
-        scene
+        fixture
     }
 
-    /// The absolute path of something in the root.
-    /// A hundred folders with a thousand files each.
+    /// Returns a fixture with a hundred folders of a thousand files each.
     pub fn with_a_hundred_thousand_files() -> Self {
-        let scene = Self::new();
+        let fixture = Self::new();
         for folder in 0..100 {
-            let folder = scene.path(format!("folder {folder}"));
+            let folder = fixture.path(format!("folder {folder}"));
             fs::create_dir(&folder).unwrap();
             for file in 0..1000 {
                 fs::write(folder.join(format!("file {file}")), "").unwrap();
             }
         }
-        scene
+        fixture
     }
 
-    /// Lets `folder` and `swap` change places again and again, at times long enough apart for a whole commit.
+    /// Swaps `folder` and `swap` repeatedly, with pauses that are long enough for a whole commit.
     pub fn swap_until(&self, done: &AtomicBool) {
         let mut pauses = (0..200).cycle();
         while !done.load(Ordering::Relaxed) {
@@ -77,15 +76,15 @@ impl Scene {
     }
 
     pub fn path(&self, path: impl AsRef<Path>) -> PathBuf {
-        self.place.path().join("root").join(path)
+        self.home.path().join("root").join(path)
     }
 
     pub fn outside(&self) -> PathBuf {
-        self.place.path().join("outside")
+        self.home.path().join("outside")
     }
 
     pub fn journal(&self) -> PathBuf {
-        self.place.path().join("journal")
+        self.home.path().join("journal")
     }
 
     pub fn put(&self, path: &str, text: &str) {

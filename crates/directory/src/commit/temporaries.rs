@@ -1,5 +1,5 @@
-//! Temporary files that are not where a journal says, because others have moved folders, or that no journal knows of,
-//! because the machine went down before it was durable.
+//! Finds temporary files that are not where the journal says, because others moved folders, or that no journal knows
+//! of, because the machine went down before it was durable.
 
 use std::{
     collections::BTreeMap,
@@ -13,17 +13,16 @@ use rustix::{
     io::Errno,
 };
 
-use super::{settle::discard, step::Step};
+use super::{completion::discard, step::Step};
 use crate::{Kind, Result, Root, error::At, sys, temporary::is_temporary_of};
 
-/// Removes all temporary files of this root. The journal is locked and settled, so that nobody needs them.
-pub(super) fn sweep(root: &Root) -> Result<()> {
+/// Removes all temporary files of this root. The journal is locked and closed, so nobody needs them.
+pub(super) fn remove_temporaries(root: &Root) -> Result<()> {
     temporaries(root)?.iter().try_for_each(|path| discard(root, path).at(path))
 }
 
-/// The steps with the paths that they have by now, where others have moved folders with what was staged or set aside in
-/// them.
-pub(super) fn followed(root: &Root, steps: &[Step]) -> Result<Vec<Step>> {
+/// Returns the steps with updated paths, if others have moved folders with temporary files in them.
+pub(super) fn follow_moved_folders(root: &Root, steps: &[Step]) -> Result<Vec<Step>> {
     let found = temporaries(root)?;
     let now: BTreeMap<&OsStr, &Path> =
         found.iter().filter_map(|path| Some((path.file_name()?, path.parent()?))).collect();
@@ -41,13 +40,13 @@ fn moved_along(path: &Path, moved: &BTreeMap<&Path, &Path>) -> PathBuf {
     folder.map_or_else(|| path.to_owned(), |(folder, now)| now.join(path.strip_prefix(folder).unwrap_or(path)))
 }
 
-/// All temporary files of this root, and not what is in those that are folders.
+/// Returns all temporary files and folders of this root, without the contents of such folders.
 fn temporaries(root: &Root) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut pending = vec![PathBuf::new()];
     while let Some(folder) = pending.pop() {
         let opened = match root.open_real_folder(&folder, OFlags::RDONLY) {
-            // Where this process cannot look, it has not written.
+            // This process cannot have written to a folder that it cannot read.
             Err(Errno::ACCESS | Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NAMETOOLONG) => continue,
             opened => opened.at(&folder)?,
         };
@@ -64,8 +63,8 @@ fn temporaries(root: &Root) -> Result<Vec<PathBuf>> {
                 continue;
             }
             let kind = match entry.file_type() {
-                // Some file systems do not say.
-                FileType::Unknown => root.place(&path).and_then(|place| sys::stat_name(&place.folder, name)),
+                // Some file systems do not return the type.
+                FileType::Unknown => root.entry_ref(&path).and_then(|entry| sys::stat_name(&entry.folder, name)),
                 kind => {
                     if Kind::of(kind) == Kind::Folder {
                         pending.push(path);
