@@ -147,7 +147,7 @@ impl Shared {
         }
         let job = Job::new(spec, interpreter.argv());
         self.sandbox
-            .request(&JobRequest { job, payload: Payload::Program, clock: ClockStart::OnScript, script: true })
+            .send_request(&JobRequest { job, payload: Payload::Program, clock: ClockStart::OnScript, script: true })
             .await
     }
 

@@ -99,13 +99,13 @@ impl Sandbox {
     pub(crate) async fn start_payload(&self, mut job: Job, payload: Payload) -> Result<Running> {
         let stdin = std::mem::take(&mut job.stdin);
         let request = JobRequest { job, payload, clock: ClockStart::Immediately, script: false };
-        let mut running = self.request(&request).await?;
+        let mut running = self.send_request(&request).await?;
         running.provide_stdin(stdin)?;
         Ok(running)
     }
 
     /// Sends a job request to the launcher. Starts a new launcher if the last one has died.
-    pub(crate) async fn request(&self, request: &JobRequest) -> Result<Running> {
+    pub(crate) async fn send_request(&self, request: &JobRequest) -> Result<Running> {
         validate(&request.job)?;
         let sources = request.job.spec.sources().into_iter().map(|(source, _)| source.descriptor());
         let sources: Vec<BorrowedFd<'_>> = sources.collect::<std::result::Result<_, _>>()?;

@@ -280,6 +280,6 @@ pub(crate) fn to_async_fd(file: OwnedFd) -> std::io::Result<AsyncFd<OwnedFd>> {
 
 /// Makes a system call with three arguments, to test whether it is refused.
 pub(crate) fn try_syscall(number: libc::c_long, arguments: [usize; 3]) -> Result<()> {
-    // SAFETY: the canary calls it with numbers that are refused before any argument is looked at, or with flags only.
+    // SAFETY: the canary calls it with numbers that are refused before any argument is read, or with flags only.
     check(unsafe { libc::syscall(number, arguments[0], arguments[1], arguments[2]) }).map(drop)
 }

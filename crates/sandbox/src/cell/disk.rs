@@ -137,13 +137,13 @@ impl DiskMonitor {
             return Ok(None);
         }
         let walk_start = Instant::now();
-        let Some(measure) = self.measure(interrupted)? else { return Ok(None) };
+        let Some(measurement) = self.measure(interrupted)? else { return Ok(None) };
         self.free = self.free_now()?;
         self.next_walk = Instant::now() + WALK_INTERVAL.max(walk_start.elapsed() * WALK_COST_FACTOR);
         let lost_space = self.lost_space();
-        let limit = self.exceeded_limit(&measure, lost_space);
+        let limit = self.exceeded_limit(&measurement, lost_space);
         let has_lost_space = lost_space.bytes > self.limit.bytes || lost_space.files > self.limit.files;
-        self.uncertainty.record(match (measure.is_uncertain(), has_lost_space) {
+        self.uncertainty.record(match (measurement.is_uncertain(), has_lost_space) {
             (false, _) => Certainty::Certain,
             (true, false) => Certainty::Uncertain,
             (true, true) => Certainty::Suspicious,
@@ -152,25 +152,25 @@ impl DiskMonitor {
     }
 
     /// Whether the next measurement needs stopped processes.
-    pub(super) fn is_uncertain(&self) -> bool {
+    pub(super) fn needs_pause(&self) -> bool {
         self.uncertainty.needs_pause()
     }
 
     /// Measures while all processes are stopped.
     pub(super) fn check_paused(&mut self, interrupted: &dyn Fn() -> bool) -> Result<Option<Limit>> {
-        let Some(measure) = self.measure(interrupted)? else { return Ok(None) };
+        let Some(measurement) = self.measure(interrupted)? else { return Ok(None) };
         self.free = self.free_now()?;
         let lost_space = self.lost_space();
-        self.aborted_walks = if measure.count.is_aborted { self.aborted_walks + 1 } else { 0 };
+        self.aborted_walks = if measurement.count.is_aborted { self.aborted_walks + 1 } else { 0 };
         if self.aborted_walks > MAX_ABORTED_WALKS {
             return Ok(Some(Limit::Disk));
         }
-        if !measure.may_hide_more() && !measure.count.is_aborted {
+        if !measurement.may_hide_more() && !measurement.count.is_aborted {
             // All files of the job are accounted for, so others used the missing space.
             self.free_peak = self.free.clone();
         }
         self.uncertainty.record(Certainty::Certain);
-        Ok(self.exceeded_limit(&measure, lost_space))
+        Ok(self.exceeded_limit(&measurement, lost_space))
     }
 
     /// Measures folders and deleted files. Returns `None` if the program has ended meanwhile.
@@ -186,8 +186,8 @@ impl DiskMonitor {
     }
 
     /// Returns the limit if the job exceeds it. `lost_space` is the free space that the file systems have lost.
-    fn exceeded_limit(&mut self, measure: &Measurement, lost_space: Usage) -> Option<Limit> {
-        let FolderUsage { all, old, is_aborted, .. } = measure.count;
+    fn exceeded_limit(&mut self, measurement: &Measurement, lost_space: Usage) -> Option<Limit> {
+        let FolderUsage { all, old, is_aborted, .. } = measurement.count;
         if !is_aborted {
             self.before.get_or_insert(old);
         }
@@ -195,7 +195,7 @@ impl DiskMonitor {
         // Others use the file system too. But if the job has files that cannot be measured, all lost space is charged
         // to it.
         let grown = all.bytes.saturating_sub(before.bytes) > self.limit.bytes
-            || measure.may_hide_more() && lost_space.bytes > self.limit.bytes
+            || measurement.may_hide_more() && lost_space.bytes > self.limit.bytes
             || all.files.saturating_sub(before.files) > self.limit.files;
         grown.then_some(Limit::Disk)
     }

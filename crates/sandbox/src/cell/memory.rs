@@ -118,7 +118,7 @@ impl MemoryMonitor {
     }
 
     /// Whether the next check needs stopped processes.
-    pub(super) fn is_uncertain(&self) -> bool {
+    pub(super) fn needs_pause(&self) -> bool {
         self.uncertainty.needs_pause()
     }
 

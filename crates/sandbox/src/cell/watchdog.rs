@@ -103,10 +103,10 @@ impl Watchdog {
             limit = self.disk.check(&interrupted).on(Step::Watch, "disk")?;
             self.disk_next = Instant::now() + if self.has_begun { DISK_INTERVAL } else { IDLE_INTERVAL };
         }
-        let is_uncertain = self.objects.is_uncertain()
-            || self.disk.is_uncertain()
-            || self.memory.as_ref().is_some_and(MemoryMonitor::is_uncertain);
-        if limit.is_none() && is_uncertain && self.pause_next <= Instant::now() {
+        let needs_pause = self.objects.needs_pause()
+            || self.disk.needs_pause()
+            || self.memory.as_ref().is_some_and(MemoryMonitor::needs_pause);
+        if limit.is_none() && needs_pause && self.pause_next <= Instant::now() {
             limit = self.check_paused(&interrupted)?;
         }
         Ok(limit)

@@ -65,12 +65,12 @@ impl Cgroup {
             procs_files: Vec::new(),
             oom_event: None,
         };
-        let made = folders.into_iter().try_for_each(|folder| group.add(folder));
-        let made = made.and_then(|()| {
+        let created = folders.into_iter().try_for_each(|folder| group.add(folder));
+        let created = created.and_then(|()| {
             group.oom_event = (version == Version::One).then(|| oom_event(&group.folders[0])).transpose()?;
             Ok(())
         });
-        if let Err(error) = made {
+        if let Err(error) = created {
             group.remove();
             return Err(error);
         }

@@ -122,8 +122,8 @@ impl Jobs {
         let server = rustix::io::fcntl_dupfd_cloexec(server, 10).at(Step::Request)?;
         let trees = cells.clone_mounts(spec, sources)?;
         let cell = cells.take(&spec.limits)?;
-        let handed_over = cells.give_streams(&cell, streams).at(Step::Streams);
-        if let Err(failure) = handed_over.and_then(|()| cells.map_mounts(&cell, spec, &trees)) {
+        let prepared = cells.give_streams(&cell, streams).at(Step::Streams);
+        if let Err(failure) = prepared.and_then(|()| cells.map_mounts(&cell, spec, &trees)) {
             cell.kill();
             cells.release(cell);
             return Err(failure);

@@ -127,7 +127,7 @@ async fn jobs_die_with_the_server() {
         running.wait().await.unwrap();
         return;
     }
-    #[allow(clippy::disallowed_methods, reason = "stands for a server that is killed")]
+    #[allow(clippy::disallowed_methods, reason = "the child process represents a server")]
     let mut stand_in = std::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "lifetime::jobs_die_with_the_server", "--nocapture"])
         .env("TOOLREST_SERVER_STAND_IN", &marker)
@@ -176,7 +176,7 @@ async fn no_control_groups_are_left_after_the_server_ends() {
     for (number, deed) in ["kill", "end"].into_iter().enumerate() {
         let marker = format!("{marker}-{number}");
         let home = tempfile::tempdir().unwrap();
-        #[allow(clippy::disallowed_methods, reason = "stands for a server that is killed")]
+        #[allow(clippy::disallowed_methods, reason = "the child process represents a server")]
         let mut stand_in = std::process::Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "lifetime::no_control_groups_are_left_after_the_server_ends", "--nocapture"])
             .env("TOOLREST_SERVER_STAND_IN", &marker)

@@ -99,7 +99,7 @@ if os.fork() == 0:
         for _ in range(20):
             try:
                 if os.fork() != 0: os._exit(0)
-            # Those that have ended have to be buried before there can be more.
+            # Ended processes must be reaped before there can be more.
             except OSError: time.sleep(0.001)
     os.write(done_w, b'x')
     os._exit(0)

@@ -50,7 +50,7 @@ async fn a_job_ends_when_its_watchdog_cannot_measure() {
     // Run as the job's user, so that no capability is needed.
     let set = format!("import resource; resource.prlimit({watchdog}, resource.RLIMIT_NOFILE, (3, 3))");
     let user = user_of(program);
-    #[allow(clippy::disallowed_methods, reason = "stands for whatever keeps the watchdog from reading")]
+    #[allow(clippy::disallowed_methods, reason = "the process limits the watchdog from outside")]
     let status =
         std::process::Command::new(PYTHON).args(["-c", &set]).uid(user).gid(user).current_dir("/").status().unwrap();
     assert!(status.success());
