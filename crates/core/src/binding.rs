@@ -1,25 +1,25 @@
-//! Reading JSON that callers sent as the type that is needed, and saying what is wrong with it.
+//! Conversion of JSON from callers into typed values, with errors that name the member at fault.
 
 use crate::json_text::UniqueKeys;
 use crate::{ErrorKind, JsonText, Result, ToolError};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// Objects with more members are not searched for the one at fault: no type has so many.
-const SEARCHED_MEMBERS: usize = 64;
+/// Maximum number of members of an object that is searched for the one at fault. No type has so many.
+const MAX_SEARCHED_MEMBERS: usize = 64;
 
-/// Only texts up to this size are searched below their first level.
-const DEEPLY_SEARCHED_BYTES: usize = 64 << 10;
+/// Maximum size of a text that is searched below its first level.
+const MAX_DEEP_SEARCH_BYTES: usize = 64 << 10;
 
-/// Reads JSON as a type. The refusal names the member at fault, in plain words.
+/// Deserialises JSON. The error names the member at fault and no types of Rust.
 pub fn bind<T: DeserializeOwned>(json: &JsonText) -> Result<T> {
     read::<T>(json).map_err(|message| {
         let fails = |part: &JsonText| read::<T>(part).is_err_and(|other| other == message);
-        refusal(&message, json, &fails)
+        binding_error(&message, json, &fails)
     })
 }
 
-/// Reads the arguments of a tool. An unknown one is named together with the nearest that the schema has.
+/// Deserialises the arguments of a tool. The error for an unknown argument suggests the most similar one of the schema.
 pub(crate) fn bind_arguments<T: DeserializeOwned>(args: &JsonText, schema: &Value) -> Result<T> {
     bind::<UniqueKeys>(args)?;
     bind(args).map_err(|error| unknown_argument(args, schema).unwrap_or(error))
@@ -29,7 +29,7 @@ fn read<T: DeserializeOwned>(json: &JsonText) -> Result<T, String> {
     serde_json::from_str(json.as_str()).map_err(|error| without_position(&error.to_string()))
 }
 
-/// The message of a JSON error without where it is in the text: callers do not see the text as it is read.
+/// Removes the position from the message of a JSON error: callers do not see the text that was parsed.
 pub fn without_position(message: &str) -> String {
     let position = message.rfind(" at line ").filter(|at| {
         let mut words = message[at + " at line ".len()..].split(' ');
@@ -39,7 +39,7 @@ pub fn without_position(message: &str) -> String {
     message[..position.unwrap_or(message.len())].to_owned()
 }
 
-/// The refusal of an argument that the schema does not have, if there is one.
+/// Creates the error for an argument that the schema does not have, if there is one.
 fn unknown_argument(args: &JsonText, schema: &Value) -> Option<ToolError> {
     let known: Vec<&str> =
         schema["properties"].as_object().map(|names| names.keys().map(String::as_str).collect()).unwrap_or_default();
@@ -58,12 +58,12 @@ fn unknown_argument(args: &JsonText, schema: &Value) -> Option<ToolError> {
     Some(ToolError::argument(unknown, format!("unknown argument `{unknown}`; {hint}")))
 }
 
-/// Turns a message of serde into an error that names the member at fault.
-fn refusal(message: &str, json: &JsonText, fails: &dyn Fn(&JsonText) -> bool) -> ToolError {
+/// Converts a message of serde into an error that names the member at fault.
+fn binding_error(message: &str, json: &JsonText, fails: &dyn Fn(&JsonText) -> bool) -> ToolError {
     if let Some(missing) = message.strip_prefix("missing field `").and_then(|rest| rest.split('`').next()) {
         return ToolError::argument(missing, message);
     }
-    let depth = if json.as_str().len() <= DEEPLY_SEARCHED_BYTES { Depth::All } else { Depth::FirstLevel };
+    let depth = if json.as_str().len() <= MAX_DEEP_SEARCH_BYTES { Depth::All } else { Depth::FirstLevel };
     let path = path_to_fault(json, depth, fails);
     let words = in_plain_words(message);
     match &path[..] {
@@ -79,12 +79,12 @@ enum Depth {
     All,
 }
 
-/// The names that lead to the member at which reading begins to fail; none if that cannot be told.
+/// Returns the names on the path to the member at fault; empty if it cannot be found.
 ///
-/// Members are read in order. So the first of them up to which reading fails is the one at fault, and it is found by
-/// bisection.
+/// Members are deserialised in order. So the shortest prefix of the members that fails ends with the member at fault.
+/// It is found by bisection.
 fn path_to_fault(json: &JsonText, depth: Depth, fails: &dyn Fn(&JsonText) -> bool) -> Vec<String> {
-    let members = json.members().filter(|members| members.len() <= SEARCHED_MEMBERS).unwrap_or_default();
+    let members = json.members().filter(|members| members.len() <= MAX_SEARCHED_MEMBERS).unwrap_or_default();
     let fails_up_to = |count: &usize| JsonText::from_members(&members[..*count]).is_ok_and(|part| fails(&part));
     let counts: Vec<usize> = (0..=members.len()).collect();
     let first_failing = counts.partition_point(|count| !fails_up_to(count));
@@ -104,7 +104,7 @@ fn path_to_fault(json: &JsonText, depth: Depth, fails: &dyn Fn(&JsonText) -> boo
     path
 }
 
-/// The message of a JSON error without the names of Rust's types.
+/// Replaces the names of Rust's types in the message of a JSON error.
 fn in_plain_words(message: &str) -> String {
     if message == "expected value" {
         return "expected a text".to_owned();

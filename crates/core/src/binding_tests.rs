@@ -6,7 +6,7 @@ fn schema() -> Value {
         "limit": { "type": ["integer", "null"] }, "offset": { "type": ["integer", "null"] } } })
 }
 
-fn explained(args: &str) -> ToolError {
+fn binding_error_of(args: &str) -> ToolError {
     #[derive(serde::Deserialize)]
     #[serde(deny_unknown_fields)]
     #[allow(dead_code, reason = "only the errors of binding are looked at")]
@@ -20,54 +20,54 @@ fn explained(args: &str) -> ToolError {
 }
 
 #[test]
-fn a_misspelt_argument_is_named_with_the_nearest_known_one() {
-    let error = explained(r#"{"pth": "/a"}"#);
+fn the_error_for_a_misspelt_argument_suggests_the_most_similar_one() {
+    let error = binding_error_of(r#"{"pth": "/a"}"#);
     assert_eq!(error.message, "unknown argument `pth`; did you mean `path`?");
     assert_eq!(error.argument_at_fault(), Some("pth"));
 }
 
 #[test]
-fn an_argument_like_no_other_gets_the_list() {
-    let error = explained(r#"{"path": "/a", "zzzzzzzz": 1}"#);
+fn the_error_for_an_unknown_argument_lists_the_known_ones() {
+    let error = binding_error_of(r#"{"path": "/a", "zzzzzzzz": 1}"#);
     assert_eq!(error.message, "unknown argument `zzzzzzzz`; known: `path`, `recursive`, `limit`, `offset`");
 }
 
 #[test]
-fn a_missing_argument_is_told_in_the_words_of_the_specification() {
-    let error = explained(r#"{"recursive":1}"#.replace('1', "true").as_str());
+fn a_missing_argument_has_the_message_of_the_specification() {
+    let error = binding_error_of(r#"{"recursive":1}"#.replace('1', "true").as_str());
     assert_eq!(error.message, "missing field `path`");
     assert_eq!(error.argument_at_fault(), Some("path"));
 }
 
 #[test]
 fn an_argument_of_the_wrong_type_is_named() {
-    let error = explained(r#"{"path": "/a", "recursive": "yes"}"#);
+    let error = binding_error_of(r#"{"path": "/a", "recursive": "yes"}"#);
     assert_eq!(error.argument_at_fault(), Some("recursive"));
     assert!(error.message.contains("invalid type: string \"yes\", expected a boolean"), "{}", error.message);
 }
 
 #[test]
-fn a_number_out_of_range_is_told_with_its_argument() {
-    let error = explained(r#"{"path": "/a", "limit": 0}"#);
+fn the_error_for_a_number_out_of_range_names_its_argument() {
+    let error = binding_error_of(r#"{"path": "/a", "limit": 0}"#);
     assert_eq!(error.argument_at_fault(), Some("limit"));
     assert_eq!(error.message, "`limit`: invalid value: integer `0`, expected a whole number from 1 on");
-    let error = explained(r#"{"path": "/a", "limit": -1}"#);
+    let error = binding_error_of(r#"{"path": "/a", "limit": -1}"#);
     assert_eq!(error.argument_at_fault(), Some("limit"));
     assert!(!error.message.contains("usize"), "{}", error.message);
 }
 
 #[test]
-fn an_argument_that_stands_twice_is_refused() {
-    let error = explained(r#"{"path": "/a", "path": "/b"}"#);
+fn a_duplicate_argument_is_refused() {
+    let error = binding_error_of(r#"{"path": "/a", "path": "/b"}"#);
     assert_eq!(error.kind, ErrorKind::InvalidArgument);
-    assert!(error.message.contains("\"path\" stands twice"), "{}", error.message);
+    assert!(error.message.contains("\"path\" occurs twice"), "{}", error.message);
     assert_eq!(error.argument_at_fault(), Some("path"));
 }
 
 #[test]
 fn an_argument_with_a_duplicate_key_or_a_number_out_of_range_is_named() {
-    for (value, words) in [(r#"{"a": {"b": 1, "b": 2}}"#, "\"b\" stands twice"), ("[1e400]", "out of range")] {
-        let error = explained(&format!(r#"{{"path": "/a", "limit": {value}}}"#));
+    for (value, words) in [(r#"{"a": {"b": 1, "b": 2}}"#, "\"b\" occurs twice"), ("[1e400]", "out of range")] {
+        let error = binding_error_of(&format!(r#"{{"path": "/a", "limit": {value}}}"#));
         assert_eq!((error.kind, error.argument_at_fault()), (ErrorKind::InvalidArgument, Some("limit")), "{error}");
         assert!(error.message.contains(words), "{error}");
     }
@@ -75,12 +75,12 @@ fn an_argument_with_a_duplicate_key_or_a_number_out_of_range_is_named() {
 
 #[test]
 fn of_two_arguments_with_the_same_fault_the_first_is_named() {
-    let error = explained(r#"{"path": "/a", "limit": -1, "offset": -1}"#);
+    let error = binding_error_of(r#"{"path": "/a", "limit": -1, "offset": -1}"#);
     assert_eq!(error.argument_at_fault(), Some("limit"), "{error}");
 }
 
 #[test]
-fn positions_in_a_text_that_callers_do_not_see_are_left_out() {
+fn messages_have_no_positions_in_the_parsed_text() {
     assert_eq!(without_position("missing field `path` at line 1 column 15"), "missing field `path`");
     for kept in ["look at line 3", "at line x column 2", " at line 1 column 2 and more"] {
         assert_eq!(without_position(kept), kept);
@@ -99,7 +99,7 @@ fn refused_settings(body: &str) -> ToolError {
 }
 
 #[test]
-fn a_fault_inside_a_member_is_named_with_the_way_to_it() {
+fn the_error_for_a_nested_member_names_its_path() {
     for (body, message) in [
         (
             r#"{"name": "x", "settings": {"run": {"processes": 1, "timeout_ms": "x"}}}"#,
@@ -120,7 +120,7 @@ fn a_fault_inside_a_member_is_named_with_the_way_to_it() {
 }
 
 #[test]
-fn words_that_a_caller_sent_stay_as_they_are() {
+fn text_of_the_caller_is_quoted_unchanged() {
     let error = refused_settings(r#"{"settings": ", expected u64"}"#);
     assert_eq!(error.message, "`settings`: invalid type: string \", expected u64\", expected an object");
 }

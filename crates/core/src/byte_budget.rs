@@ -1,4 +1,4 @@
-//! A number of bytes of memory, shared fairly between callers.
+//! A budget of memory, shared between callers.
 
 use std::{
     collections::HashMap,
@@ -13,9 +13,9 @@ const UNIT_BYTES: usize = 1 << 10;
 /// One caller can hold this fraction of the budget.
 const SHARES: u32 = 4;
 
-/// Bounds the bytes that are in memory at once, over all callers and for each of them.
+/// Limits the bytes in memory, for all callers together and for each of them.
 ///
-/// Callers take memory in the map only while they hold bytes or wait for some.
+/// A caller takes space in the map only while it holds bytes or waits for some.
 pub struct ByteBudget<K: Eq + Hash + Clone> {
     shared: Arc<Shared<K>>,
 }
@@ -35,8 +35,8 @@ pub struct HeldBytes<K: Eq + Hash + Clone> {
 }
 
 impl<K: Eq + Hash + Clone> ByteBudget<K> {
-    /// Makes a budget of so many bytes, of which a caller can hold a quarter. A request of the largest size always fits
-    /// into the budget and into a caller's share.
+    /// Creates a budget of `bytes` bytes, of which one caller can hold a quarter. A request of `largest_bytes` always
+    /// fits into the budget and into a caller's share.
     pub fn new(bytes: usize, largest_bytes: usize) -> Self {
         let largest = units(largest_bytes).max(1);
         let all = units(bytes).max(largest);
@@ -48,13 +48,13 @@ impl<K: Eq + Hash + Clone> ByteBudget<K> {
     /// Waits for bytes. A request of more than the caller's share gets the share.
     pub async fn reserve(&self, caller: K, bytes: usize) -> HeldBytes<K> {
         let mut held = self.nothing_for(caller);
-        // The share comes first: a caller that has used it up does not delay others.
+        // The share is taken first, so that a caller who has used it up does not delay others.
         held.claim(bytes).await;
         held.fill(bytes).await;
         held
     }
 
-    /// Takes bytes if that needs no waiting.
+    /// Takes bytes if they are available without waiting.
     pub fn try_reserve(&self, caller: K, bytes: usize) -> Option<HeldBytes<K>> {
         let mut held = self.nothing_for(caller);
         let units = units(bytes).min(self.shared.share);
@@ -63,7 +63,7 @@ impl<K: Eq + Hash + Clone> ByteBudget<K> {
         Some(held)
     }
 
-    /// No bytes yet, for a caller that takes them little by little.
+    /// Creates an empty reservation, for a caller that takes bytes step by step.
     pub fn nothing_for(&self, caller: K) -> HeldBytes<K> {
         HeldBytes { shared: Arc::clone(&self.shared), caller, of_share: None, of_all: None }
     }
@@ -83,15 +83,15 @@ impl<K: Eq + Hash + Clone> Shared<K> {
 }
 
 impl<K: Eq + Hash + Clone> HeldBytes<K> {
-    /// Waits until so many bytes of the caller's share are held in all. They count against other callers only when
-    /// [`HeldBytes::fill`] takes them, so a slow caller holds up only itself.
+    /// Waits until this reservation holds `bytes` bytes of the caller's share. They reduce the budget of others only
+    /// when [`HeldBytes::fill`] takes them, so that a slow caller delays only itself.
     pub async fn claim(&mut self, bytes: usize) {
         let wanted = units(bytes).min(self.shared.share);
         let share = self.shared.share_of(&self.caller);
         take(&mut self.of_share, share, wanted).await;
     }
 
-    /// Waits until so many of the bytes that were claimed are taken from the whole budget too.
+    /// Waits until `bytes` of the claimed bytes are taken from the whole budget too.
     pub async fn fill(&mut self, bytes: usize) {
         let claimed = self.of_share.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
         let wanted = units(bytes).min(u32::try_from(claimed).unwrap_or(u32::MAX));
@@ -100,7 +100,7 @@ impl<K: Eq + Hash + Clone> HeldBytes<K> {
     }
 }
 
-/// Waits until so many units are held in all.
+/// Waits until `wanted` units are held in total.
 async fn take(held: &mut Option<OwnedSemaphorePermit>, from: Arc<Semaphore>, wanted: u32) {
     let has = held.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
     let missing = wanted.saturating_sub(u32::try_from(has).unwrap_or(u32::MAX));
@@ -119,7 +119,7 @@ impl<K: Eq + Hash + Clone> Drop for HeldBytes<K> {
     fn drop(&mut self) {
         (self.of_share, self.of_all) = (None, None);
         let mut callers = self.shared.callers.lock().unwrap_or_else(PoisonError::into_inner);
-        // The map's own handle is the last one: nobody holds bytes of the share or waits for some.
+        // The only reference is the one in the map: nobody holds bytes of the share or waits for some.
         if callers.get(&self.caller).is_some_and(|share| Arc::strong_count(share) == 1) {
             callers.remove(&self.caller);
         }

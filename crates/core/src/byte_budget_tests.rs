@@ -30,7 +30,7 @@ async fn a_request_of_the_largest_size_always_fits() {
 }
 
 #[tokio::test]
-async fn a_share_that_is_not_filled_holds_up_nobody_else() {
+async fn a_claim_that_is_not_filled_does_not_delay_others() {
     let budget = ByteBudget::new(4 * MB, 2 * MB);
     let mut slow = Vec::new();
     for caller in ["ada", "bob", "eve"] {
@@ -52,7 +52,7 @@ async fn a_share_that_is_not_filled_holds_up_nobody_else() {
 }
 
 #[tokio::test]
-async fn a_caller_that_gives_up_waiting_leaves_nothing() {
+async fn a_caller_that_stops_waiting_leaves_nothing_behind() {
     let budget = ByteBudget::new(4 * MB, MB);
     let held = budget.reserve("ada", MB).await;
     for caller in ["ada", "bob"] {

@@ -9,16 +9,16 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Sees everything, changes nothing.
+    /// Can read everything and change nothing.
     Viewer,
-    /// Reads and changes files.
+    /// Can also change files and run programs.
     Editor,
-    /// Also manages members and the workspace itself.
+    /// Can also manage members and the workspace itself.
     Owner,
 }
 
 impl Role {
-    /// The number that stands for the role in a database.
+    /// Returns the number that databases store for the role.
     pub fn code(self) -> i16 {
         match self {
             Self::Viewer => 1,
@@ -27,7 +27,7 @@ impl Role {
         }
     }
 
-    /// The role for a number that [`Role::code`] gave.
+    /// Returns the role for a number of [`Role::code`].
     pub fn from_code(code: i16) -> Option<Self> {
         match code {
             1 => Some(Self::Viewer),
@@ -55,16 +55,15 @@ pub struct Caller {
     pub user: UserId,
 }
 
-/// A caller's claim on a workspace.
+/// The access of a user to a workspace, to be checked.
 ///
-/// It is checked inside the statement that does the work, not before it: that saves a round trip, and there is no
-/// moment between the check and the deed.
+/// The statement that does the work checks it: this saves a round trip and leaves no gap between check and use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// The workspace that is asked for.
+    /// The workspace.
     pub workspace: WorkspaceId,
-    /// Who asks.
+    /// The user.
     pub user: UserId,
-    /// The least role that suffices.
+    /// The minimum role.
     pub need: Role,
 }

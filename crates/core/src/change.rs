@@ -4,25 +4,25 @@ use crate::{CommitId, Content, ContentHash, Entry, FileId, FileType, Timestamp, 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Changes that are applied together or not at all, in order, if what they expect holds.
+/// Changes that are applied in order, all or none, if the expectations hold.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Changeset {
-    /// What to do.
+    /// The changes.
     pub changes: Vec<Change>,
-    /// What must be true of the workspace at that moment.
+    /// Conditions that must hold when the changes are applied.
     pub expect: Vec<Expect>,
-    /// The commit that these changes take back, where they do.
+    /// The commit that these changes undo, if they are an undo.
     pub undoes: Option<CommitId>,
 }
 
 impl Changeset {
-    /// A changeset of one change.
+    /// Creates a changeset of one change.
     #[must_use]
     pub fn one(change: Change) -> Self {
         Self { changes: vec![change], ..Self::default() }
     }
 
-    /// Adds an expectation, if there is one.
+    /// Adds expectations.
     #[must_use]
     pub fn expecting(mut self, expect: impl IntoIterator<Item = Expect>) -> Self {
         self.expect.extend(expect);
@@ -33,35 +33,35 @@ impl Changeset {
 /// One change to a workspace.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
-    /// Creates a file or gives it a new version.
+    /// Creates a file or a new version of it.
     Put(Put),
-    /// Renews a file's time; creates an empty document where there is none.
+    /// Updates the time of a file, or creates an empty document.
     Touch(WsPath),
-    /// Makes a folder and those above it; content with one that exists.
+    /// Creates a folder and its missing parents. An existing folder is not changed.
     MakeDir(WsPath),
-    /// Moves a file, or a folder with all that is below it.
+    /// Moves a file, or a folder with its contents.
     Move {
-        /// What to move.
+        /// The current path.
         from: WsPath,
-        /// Where to.
+        /// The destination.
         to: Destination,
     },
     /// Moves a file or folder to the trash.
     Remove {
-        /// What to remove.
+        /// The path.
         path: WsPath,
-        /// How much may go with it.
+        /// What may be removed.
         removal: Removal,
     },
-    /// Brings a file back from the trash, with the folders above it.
+    /// Restores a file from the trash, with its parent folders.
     Restore(FileId),
-    /// Makes an earlier version of a file its current one, as a new version.
+    /// Creates a new version with the content of an earlier one.
     Revert {
         /// The file.
         file: FileId,
-        /// The number of the version to bring back.
+        /// The number of the earlier version.
         seq: i64,
-        /// The mode that it had, where that comes back too.
+        /// The mode to restore, if any.
         mode: Option<u32>,
     },
 }
@@ -69,69 +69,69 @@ pub enum Change {
 /// The content for a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Put {
-    /// Where the file is or shall be.
+    /// The path of the file.
     pub path: WsPath,
-    /// The type of the file. One that exists with another type is left alone, and the change refused.
+    /// The type of the file. The change is refused if the file exists with another type.
     pub file_type: FileType,
-    /// What it shall hold.
+    /// The new content.
     pub content: Content,
-    /// What to do about folders that are missing.
+    /// What to do if folders are missing.
     pub parents: Parents,
-    /// Whether it may be run as a program, where that is said.
+    /// Whether the file is executable; unchanged if `None`.
     pub executable: Option<bool>,
 }
 
-/// What to do about folders that are missing above a new file.
+/// What to do if parent folders of a new file are missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parents {
-    /// Make them.
+    /// Create them.
     Create,
-    /// Refuse.
+    /// Refuse the change.
     Require,
 }
 
-/// Where a move leads.
+/// The destination of a move.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Destination {
-    /// Into this folder, which must exist, under the same name.
+    /// Into this folder, which must exist, with the same name.
     Into(WsPath),
-    /// To this path; into it, if it is a folder.
+    /// To this path, or into it if it is a folder.
     At(WsPath),
     /// To exactly this path.
     Exactly(WsPath),
 }
 
-/// How much a removal may take with it.
+/// What a removal may remove.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Removal {
     /// A file, or a folder that is empty.
     Single,
-    /// A file and no folder.
+    /// Only a file.
     File,
-    /// A folder if it is empty; else nothing is removed.
+    /// A folder if it is empty; otherwise nothing is removed, and that is no error.
     FolderIfEmpty,
 }
 
-/// Something that must be true for a changeset to be applied.
+/// A condition for applying a changeset.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expect {
     /// The file at the path has this hash.
     Hash(WsPath, ContentHash),
-    /// Nothing is at the path.
+    /// No file or folder exists at the path.
     Absent(WsPath),
     /// The file's current version is this one.
     Version(FileId, VersionId),
-    /// The file at the path, if there is one, is not a text that has a byte order mark or is not UTF-8.
+    /// The file at the path, if there is one, is not text with a byte order mark or in another encoding than UTF-8.
     NotEncoded(WsPath),
-    /// The file is where it was left: alive at this path.
+    /// The file exists at this path and is not in the trash.
     At(FileId, WsPath),
-    /// The file is in the trash as it was removed: from this path, with this version.
+    /// The file is in the trash, removed from this path with this version.
     InTrash(FileId, WsPath, Option<VersionId>),
 }
 
 impl Expect {
-    /// That a file is as it was when it was read. By its version where it has one: contents that differ may share a
-    /// hash, as numbers beyond a double's reach do.
+    /// Returns the condition that a file is unchanged since it was read. It compares versions if there are any, because
+    /// different JSON contents can have the same hash (numbers beyond the precision of a double).
     pub fn unchanged(entry: &Entry) -> Option<Self> {
         let by_hash = || entry.hash.map(|hash| Self::Hash(entry.path.clone(), hash));
         entry.version.map(|version| Self::Version(entry.id, version)).or_else(by_hash)
@@ -141,20 +141,20 @@ impl Expect {
 /// An applied changeset.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Commit {
-    /// Its id; none was recorded if nothing had to change.
+    /// Its id. `None` if there was nothing to change, so that no commit was recorded.
     pub id: Option<CommitId>,
     /// When it was applied.
     pub created_at: Timestamp,
-    /// What became of each change, in order.
+    /// The result of each change, in order.
     pub outcomes: Vec<Outcome>,
 }
 
-/// What became of one change.
+/// The result of one change.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// The file or folder it was about.
+    /// The file or folder.
     pub file: FileId,
-    /// Where it is now, or was when it was removed.
+    /// Its path after the change, or before it was removed.
     pub path: WsPath,
     /// Its current version, if it has content.
     pub version: Option<VersionId>,
@@ -162,14 +162,14 @@ pub struct Outcome {
     pub hash: Option<ContentHash>,
 }
 
-/// One recorded effect of a commit: enough to show it and to take it back.
+/// One recorded effect of a commit, with what is needed to show and to undo it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Effect {
     /// What happened.
     pub op: EffectKind,
-    /// Where; for a move, where to.
+    /// The path; for a move, the new path.
     pub path: WsPath,
-    /// Where from, for a move.
+    /// The old path, for a move.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<WsPath>,
     /// The file or folder.
@@ -191,20 +191,20 @@ pub struct Effect {
     pub mode_after: Option<u32>,
 }
 
-/// What can happen to a file.
+/// The kinds of effects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum EffectKind {
-    /// A file or folder was made.
+    /// A file or folder was created.
     Create,
     /// A file got a new version.
     Update,
-    /// Only its time was renewed.
+    /// Only its time was updated.
     Touch,
-    /// It went elsewhere.
+    /// It was moved.
     Move,
-    /// It went to the trash.
+    /// It was moved to the trash.
     Remove,
-    /// It came back from the trash.
+    /// It was restored from the trash.
     Restore,
 }

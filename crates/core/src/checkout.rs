@@ -1,4 +1,4 @@
-//! A workspace's files as programs see them: a real folder to run in, and what becomes of what they change there.
+//! Checkouts: the files of a workspace in a real folder for a program, and the commit of its changes.
 
 use crate::{CallCx, CommitId, Result, WorkspaceSettings, WsPath};
 use async_trait::async_trait;
@@ -6,33 +6,33 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::{os::fd::OwnedFd, path::PathBuf, sync::Arc};
 
-/// How the files of a workspace are to be given to a program.
+/// Options of a checkout.
 #[derive(Clone, Copy, Debug)]
 pub struct CheckoutOptions {
     /// Where the program runs.
     pub mode: CheckoutMode,
-    /// How much of what it changes is kept.
+    /// Limits of the changes that are committed.
     pub keep: KeepLimits,
 }
 
 /// Where a program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckoutMode {
-    /// Aside: nobody sees what it does before it is checked in.
+    /// On private files: nobody sees its changes before they are checked in.
     Isolated,
-    /// On the folder itself, if the workspace is one: others and the program see each other's changes at once. Files in
-    /// a database are checked out aside all the same.
+    /// On the folder itself, if the workspace is a folder: the program and others see each other's changes at once. For
+    /// a workspace in a database this is the same as `Isolated`.
     InPlace,
 }
 
-/// How much of what a program changes becomes part of a commit. The rest is left out, and told.
+/// Limits of the commit of a program's changes. Changes over the limits are left out and reported.
 #[derive(Clone, Copy, Debug)]
 pub struct KeepLimits {
-    /// The largest file.
+    /// Maximum size of a file.
     pub file_bytes: u64,
-    /// All files of one commit together.
+    /// Maximum size of all files of a commit together.
     pub commit_bytes: u64,
-    /// How many files and folders one commit may change.
+    /// Maximum number of changed files and folders in a commit.
     pub commit_files: usize,
 }
 
@@ -44,150 +44,150 @@ impl Default for KeepLimits {
 
 /// The files of a workspace in a real folder, for one program at a time.
 ///
-/// Dropped without a check-in, what was changed aside is forgotten.
+/// If it is dropped without a check-in, changes to private files are discarded.
 #[async_trait]
 pub trait Checkout: Send + Sync {
-    /// Where the program is to run.
+    /// Returns the folder or overlay for the program.
     fn execution_root(&self) -> ExecutionRoot;
 
-    /// What the owner of the workspace had set for it when it was checked out.
+    /// Returns the settings of the workspace at the time of the checkout.
     fn settings(&self) -> &WorkspaceSettings;
 
-    /// Commits what was changed since it was checked out, or since the last check-in, as one commit, while the program
-    /// goes on. Brings what others changed in the workspace to where it runs.
+    /// Commits the changes since the checkout, or since the last check-in, as one commit, while the program runs.
+    /// Updates the checked-out files by the changes of others.
     async fn check_in(&mut self, cx: &CallCx) -> Result<CheckedIn>;
 
-    /// Commits what was changed last; the program has ended.
+    /// Commits the remaining changes after the program has ended.
     async fn finish(self: Box<Self>, cx: &CallCx) -> Result<CheckedIn>;
 }
 
-/// A folder that is held open. It is used by its descriptor: by now its path may lead elsewhere.
+/// An open folder. It is used by its descriptor, because its path may lead elsewhere by now.
 #[derive(Clone, Debug)]
 pub struct FolderHandle {
     /// The folder.
     pub descriptor: Arc<OwnedFd>,
-    /// The path that it had when it was opened, for messages.
+    /// Its path when it was opened, for messages.
     pub path: PathBuf,
 }
 
-/// A real folder that a program can be run in.
+/// The folder or overlay that a program runs on.
 #[derive(Clone, Debug)]
 pub enum ExecutionRoot {
-    /// This folder, writable: a copy for this program alone.
+    /// A private copy for this program, writable.
     Folder(FolderHandle),
-    /// The workspace's own folder, which others use too.
+    /// The folder of the workspace itself, which others use too.
     Shared {
         /// The folder.
         folder: FolderHandle,
-        /// What the program may not change in it: paths below the folder. All of them exist, and none is a symbolic link
-        /// or leads through one.
+        /// Paths below the folder that are read-only for the program. All of them exist, and no part of them is a
+        /// symbolic link.
         read_only: Vec<PathBuf>,
     },
-    /// A view of a folder that takes the program's changes aside.
+    /// An overlay on a folder, which keeps the program's changes apart.
     Overlay {
-        /// What stays as it is.
+        /// The folder, which is not changed.
         lower: FolderHandle,
-        /// A folder with an `upper`, which takes the changes, and a `work` for the kernel.
+        /// A folder with `upper`, for the changes, and `work`, for the kernel.
         private: FolderHandle,
     },
 }
 
-/// What became of a program's changes.
+/// The result of a check-in.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CheckedIn {
     /// Who made the changes.
     pub attribution: Attribution,
-    /// The commit that holds them, if there were any.
+    /// The commit, if there were changes.
     pub commit: Option<CommitId>,
-    /// What it holds, by path.
+    /// The committed changes, sorted by path.
     pub changed: Vec<ProgramChange>,
-    /// What somebody else had changed meanwhile.
+    /// Files that somebody else changed meanwhile.
     pub conflicts: Vec<ProgramConflict>,
-    /// What is not part of the commit, by path.
+    /// Changes that are not part of the commit, sorted by path.
     pub left_out: Vec<LeftOut>,
 }
 
-/// Who made changes that were found when a program was checked in.
+/// Who made the changes of a check-in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Attribution {
-    /// The program, which worked on files of its own.
+    /// The program, which ran on private files.
     #[default]
     Program,
-    /// The program or others, who worked on the same folder at the same time.
+    /// The program or others, who used the same folder at the same time.
     Folder,
 }
 
-/// Something that a program did to a file or folder.
+/// A change of a program to a file or folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProgramChange {
-    /// Where it is, or was.
+    /// Its path; for a removal, its old path.
     pub path: WsPath,
-    /// What was done.
+    /// What the program did.
     pub change: ProgramChangeKind,
-    /// Where it was before, if it was moved.
+    /// Its old path, if it was moved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<WsPath>,
 }
 
-/// What a program can do to a file or folder.
+/// The kinds of changes of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ProgramChangeKind {
-    /// It made it.
+    /// Created.
     Created,
-    /// It gave it another content, or other permissions.
+    /// Content or permissions changed.
     Changed,
-    /// It gave it another path.
+    /// Moved.
     Moved,
-    /// It took it away.
+    /// Removed.
     Removed,
 }
 
-/// A file that a program changed and somebody else too. What the other did stands; what the program did is beside it.
+/// A file that both a program and somebody else changed. The other's version is kept at its path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProgramConflict {
     /// The file.
     pub path: WsPath,
-    /// Where the program's version of it is, if it had one.
+    /// The path of the conflict copy with the program's version. `None` if the program removed the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kept_as: Option<WsPath>,
-    /// What stood in the way.
+    /// Why this is a conflict.
     pub reason: String,
 }
 
-/// Something that a program changed and that is not part of the commit.
+/// A change of a program that is not part of the commit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LeftOut {
-    /// The file, or the folder with all that is in it. Names that are not text are made readable.
+    /// The path of the file or folder. Bytes of the name that are not UTF-8 are replaced.
     pub path: String,
-    /// Why.
+    /// The reason.
     pub reason: LeftOutReason,
 }
 
-/// Why something is not part of a commit.
+/// Why a change is not part of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LeftOutReason {
-    /// The rules of `.gitignore` say so, or it is git's own: it is there for the next program, without versions.
+    /// Excluded by `.gitignore`, or inside `.git`. The next program sees it, but it has no versions.
     Ignored,
-    /// The file is over the limit.
+    /// The file is larger than the limit.
     TooLarge,
-    /// The commit is full.
+    /// The commit has reached its limits.
     TooMuch,
     /// A symbolic link, which has no versions.
     Link,
-    /// Part of a repository's configuration: git would run what it says. It stays as it was.
+    /// Part of a git repository's configuration, which could make git run programs. It is not changed.
     GitConfig,
-    /// A git repository that was made or replaced while the process ran on the folder itself, which could write to it.
-    /// Check its hooks and its configuration before you run git there.
+    /// A git repository that was created or replaced while the process ran on the folder itself. The process could
+    /// write to it: check its hooks and its configuration before you run git there.
     NewRepository,
     /// A pipe, a socket or a device.
     Special,
-    /// A name that no path can have.
+    /// Its name is not valid in a workspace.
     Name,
     /// It could not be read.
     Unreadable,

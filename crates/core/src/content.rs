@@ -1,4 +1,4 @@
-//! What a file holds: its type, its form and its hash.
+//! The content of a file: its type, its form and its hash.
 
 use crate::{BYTE_ORDER_MARK, Encoding, ErrorKind, JsonText, Result, ToolError};
 use schemars::JsonSchema;
@@ -9,7 +9,7 @@ use std::{borrow::Cow, fmt, str::FromStr};
 /// The type of a file, as specification 000 names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum FileType {
-    /// Holds other files.
+    /// A folder.
     Folder,
     /// Text, or an object with a `text` field.
     Document,
@@ -39,7 +39,7 @@ impl FileType {
         Self::File,
     ];
 
-    /// The number that stands for the type in a database.
+    /// Returns the number that databases store for the type.
     pub fn code(self) -> i16 {
         match self {
             Self::Folder => 0,
@@ -53,12 +53,12 @@ impl FileType {
         }
     }
 
-    /// The type for a number that [`FileType::code`] gave.
+    /// Returns the type for a number of [`FileType::code`].
     pub fn from_code(code: i16) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.code() == code)
     }
 
-    /// The name as answers carry it.
+    /// Returns the name in answers.
     pub fn name(self) -> &'static str {
         match self {
             Self::Folder => "Folder",
@@ -87,7 +87,7 @@ impl fmt::Display for FileType {
 impl FromStr for FileType {
     type Err = ToolError;
 
-    /// Reads a type's name in any case.
+    /// Parses the name of a type, without regard to case.
     fn from_str(text: &str) -> Result<Self> {
         Self::ALL.into_iter().find(|kind| kind.name().eq_ignore_ascii_case(text)).ok_or_else(|| {
             let message = format!(
@@ -98,7 +98,7 @@ impl FromStr for FileType {
     }
 }
 
-/// How a content is to be understood. A JSON file and a text of the same letters are different files.
+/// The form of a content. A JSON value and a text with the same bytes are different contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Form {
     /// UTF-8 text without a byte order mark.
@@ -112,7 +112,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// The number that stands for the form in a database.
+    /// Returns the number that databases store for the form.
     pub fn code(self) -> i16 {
         match self {
             Self::Text => 0,
@@ -122,19 +122,19 @@ impl Form {
         }
     }
 
-    /// The type of a file that is only text or bytes.
+    /// Returns the type of a plain file with content of this form.
     pub fn plain_type(self) -> FileType {
         if self == Self::Bytes { FileType::File } else { FileType::Document }
     }
 
-    /// The form for a number that [`Form::code`] gave.
+    /// Returns the form for a number of [`Form::code`].
     pub fn from_code(code: i16) -> Option<Self> {
         [Self::Text, Self::Json, Self::Bytes, Self::Encoded].into_iter().find(|form| form.code() == code)
     }
 }
 
-/// JSON that would be longer when laid out is shown to programs as it is kept.
-const LAID_OUT_MOST_BYTES: usize = 64 << 20;
+/// Maximum size of formatted JSON. Longer JSON is shown to programs without formatting.
+const MAX_FORMATTED_BYTES: usize = 64 << 20;
 
 /// A file's content.
 #[derive(Clone, Debug, PartialEq)]
@@ -143,13 +143,13 @@ pub enum Content {
     Text(String),
     /// Text that has a byte order mark, or is not UTF-8.
     Encoded(EncodedText),
-    /// A JSON value, kept as written.
+    /// A JSON value, as it was written.
     Json(JsonText),
     /// Bytes that are not text.
     Bytes(Vec<u8>),
 }
 
-/// A text that has a byte order mark, or is not UTF-8, as its bytes.
+/// The bytes of a text that has a byte order mark, or is not UTF-8.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EncodedText {
     encoding: Encoding,
@@ -157,30 +157,30 @@ pub struct EncodedText {
 }
 
 impl EncodedText {
-    /// How it is written.
+    /// Returns its encoding.
     pub fn encoding(&self) -> Encoding {
         self.encoding
     }
 
-    /// Its bytes.
+    /// Returns its bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Its bytes.
+    /// Returns its bytes.
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
 
-    /// The text, a byte order mark included.
+    /// Returns the text, including a byte order mark.
     pub fn text(&self) -> Cow<'_, str> {
-        // It was found to be a text in this encoding when it was made.
+        // The constructor checked that the bytes are text in this encoding.
         self.encoding.decode(&self.bytes).unwrap_or_default()
     }
 }
 
 impl Content {
-    /// The content that bytes are, by [`Encoding::of`].
+    /// Creates the content for bytes; [`Encoding::of`] decides whether they are text.
     pub fn of_bytes(bytes: Vec<u8>) -> Self {
         match Encoding::of(&bytes) {
             Some(Encoding::Utf8) => match String::from_utf8(bytes) {
@@ -192,7 +192,7 @@ impl Content {
         }
     }
 
-    /// The content that a text without NUL is.
+    /// Creates the content for a text without NUL.
     pub fn of_text(text: String) -> Self {
         if text.starts_with(BYTE_ORDER_MARK) {
             return Self::Encoded(EncodedText { encoding: Encoding::Utf8, bytes: text.into_bytes() });
@@ -200,7 +200,7 @@ impl Content {
         Self::Text(text)
     }
 
-    /// The form of this content.
+    /// Returns the form of this content.
     pub fn form(&self) -> Form {
         match self {
             Self::Text(_) => Form::Text,
@@ -210,7 +210,7 @@ impl Content {
         }
     }
 
-    /// The hash that the API reports: over the bytes of text, over the canonical form of JSON.
+    /// Returns the hash that the API reports: of the bytes of text, or of the canonical form of JSON.
     pub fn hash(&self) -> Result<ContentHash> {
         Ok(match self {
             Self::Text(text) => ContentHash::of(text.as_bytes()),
@@ -220,7 +220,7 @@ impl Content {
         })
     }
 
-    /// The bytes that programs see in a file of that type: the text of a document, JSON laid out for people.
+    /// Returns the bytes that programs see in a file of this type: the text of a document, or formatted JSON.
     pub fn shown(self, file_type: FileType) -> Vec<u8> {
         match self {
             Self::Text(text) => text.into_bytes(),
@@ -228,29 +228,29 @@ impl Content {
             Self::Json(json) if file_type == FileType::Document => {
                 json.document_text().unwrap_or_default().into_bytes()
             }
-            // Deep nesting could make of a few megabytes more than memory holds.
-            Self::Json(json) if json.pretty_bytes() > LAID_OUT_MOST_BYTES => json.as_str().as_bytes().to_vec(),
+            // The indentation of deeply nested JSON can exceed the memory.
+            Self::Json(json) if json.pretty_bytes() > MAX_FORMATTED_BYTES => json.as_str().as_bytes().to_vec(),
             Self::Json(json) => json.pretty().into_bytes(),
             Self::Bytes(bytes) => bytes,
         }
     }
 
-    /// How many bytes [`Content::shown`] has.
+    /// Returns the size of [`Content::shown`].
     pub fn shown_bytes(&self, file_type: FileType) -> usize {
         match self {
             Self::Text(text) => text.len(),
             Self::Encoded(text) => text.as_bytes().len(),
             Self::Json(json) if file_type == FileType::Document => json.document_text().map_or(0, |text| text.len()),
             Self::Json(json) => match json.pretty_bytes() {
-                laid_out if laid_out > LAID_OUT_MOST_BYTES => json.as_str().len(),
-                laid_out => laid_out,
+                formatted if formatted > MAX_FORMATTED_BYTES => json.as_str().len(),
+                formatted => formatted,
             },
             Self::Bytes(bytes) => bytes.len(),
         }
     }
 
-    /// The content that a program means which wrote these bytes to a file of that type: the document's other fields
-    /// stay, and JSON must be JSON.
+    /// Creates the content of a file of this type from the bytes that a program wrote. The other fields of a document
+    /// are kept. The bytes of a JSON file must be a JSON object.
     pub fn of_shown(bytes: Vec<u8>, file_type: FileType, before: &Self) -> Result<Self> {
         let Self::Json(json) = before else { return Ok(Self::of_bytes(bytes)) };
         let unfit = |message: &str| ToolError::new(ErrorKind::WrongType, message);
@@ -270,7 +270,7 @@ impl Content {
         Ok(Self::Json(json.compact()))
     }
 
-    /// The bytes that a store keeps.
+    /// Returns the bytes that stores keep.
     pub fn stored(&self) -> Cow<'_, [u8]> {
         match self {
             Self::Text(text) => Cow::Borrowed(text.as_bytes()),
@@ -280,12 +280,12 @@ impl Content {
         }
     }
 
-    /// Takes the bytes that [`Content::stored`] gave.
+    /// Creates the content from the bytes of [`Content::stored`].
     pub fn from_stored(form: Form, bytes: Vec<u8>) -> Result<Self> {
         Ok(match form {
             Form::Text => Self::of_text(String::from_utf8(bytes).map_err(ToolError::internal)?),
             Form::Json => Self::Json(JsonText::parse(String::from_utf8(bytes).map_err(ToolError::internal)?)?),
-            // What is text was decided in another way before there was `Form::Encoded`.
+            // Bytes of `Form::Bytes` may be text: before `Form::Encoded` existed, fewer encodings were recognised.
             Form::Bytes | Form::Encoded => Self::of_bytes(bytes),
         })
     }
@@ -301,29 +301,29 @@ impl ContentHash {
         Self(Sha256::digest(bytes).into())
     }
 
-    /// Reads a hash that a caller claims to have seen. A text that is no hash is the hash of no content, so that it
-    /// fails as a stale one does.
+    /// Parses a hash from a caller. An invalid hash becomes one that no content has, so that the call fails like one
+    /// with an outdated hash.
     pub fn claimed(text: &str) -> Self {
         text.parse().unwrap_or(Self([0; 32]))
     }
 
-    /// Takes the 32 bytes that a database kept.
+    /// Creates a hash from 32 bytes of a database.
     pub fn from_slice(bytes: &[u8]) -> Option<Self> {
         bytes.try_into().ok().map(Self)
     }
 }
 
-/// Hashes a content that comes in pieces.
+/// Hashes a content in pieces.
 #[derive(Default)]
 pub struct ContentHasher(Sha256);
 
 impl ContentHasher {
-    /// Takes the next piece.
+    /// Adds the next piece.
     pub fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }
 
-    /// The hash of all pieces.
+    /// Returns the hash of all pieces.
     pub fn finish(self) -> ContentHash {
         ContentHash(self.0.finalize().into())
     }

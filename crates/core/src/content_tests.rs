@@ -8,14 +8,14 @@ fn the_hash_of_text_is_what_sha256sum_prints() {
 }
 
 #[test]
-fn json_that_means_the_same_has_the_same_hash() {
+fn equivalent_json_has_the_same_hash() {
     let json = |text: &str| Content::Json(JsonText::parse(text.into()).unwrap());
     assert_eq!(json(r#"{"a": 1, "b": 2.0}"#).hash(), json(r#"{"b":2,"a":1}"#).hash());
     assert_ne!(json(r#"{"a":1}"#).hash(), Content::Text(r#"{"a":2}"#.into()).hash());
 }
 
 #[test]
-fn what_is_stored_comes_back() {
+fn stored_content_is_read_back_unchanged() {
     for content in [
         Content::Text("a\r\nb\0".into()),
         Content::Json(JsonText::parse(r#"{ "z" : 1.0 }"#.into()).unwrap()),
@@ -26,7 +26,7 @@ fn what_is_stored_comes_back() {
 }
 
 #[test]
-fn type_names_are_read_in_any_case_and_codes_are_inverse() {
+fn type_names_ignore_case_and_codes_are_inverse() {
     for kind in FileType::ALL {
         assert_eq!(kind.name().to_uppercase().parse::<FileType>().unwrap(), kind);
         assert_eq!(FileType::from_code(kind.code()), Some(kind));
@@ -35,7 +35,7 @@ fn type_names_are_read_in_any_case_and_codes_are_inverse() {
 }
 
 #[test]
-fn a_short_or_foreign_hash_is_refused() {
+fn a_hash_of_wrong_length_or_alphabet_is_refused() {
     for bad in ["", "a1b2c3d4...", &"g".repeat(64), &"é".repeat(32)] {
         assert_eq!(bad.parse::<ContentHash>().unwrap_err().kind, ErrorKind::InvalidArgument);
     }

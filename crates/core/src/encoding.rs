@@ -1,23 +1,22 @@
-//! What is text, and in which encoding. This is the only place that decides it: for reading, listing, searching,
-//! editing and patching, in databases and in folders.
+//! Detection of text and its encoding, for all operations on databases and folders.
 //!
-//! Text is UTF-8 without NUL, UTF-16 with a byte order mark, or else single bytes without control characters, read as
-//! Windows-1252, which holds all of Latin-1. Everything else is binary.
+//! Text is UTF-8 without NUL, UTF-16 with a byte order mark, or else single bytes without control characters, decoded
+//! as Windows-1252, which contains Latin-1. Everything else is binary.
 
 use encoding_rs::{DecoderResult, EncoderResult};
 use std::{borrow::Cow, fmt};
 
-/// How a text is written as bytes.
+/// The encoding of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
     /// UTF-8, with or without a byte order mark.
     Utf8,
-    /// UTF-16, the lower byte first, after a byte order mark.
+    /// UTF-16, little-endian, with a byte order mark.
     Utf16Le,
-    /// UTF-16, the higher byte first, after a byte order mark.
+    /// UTF-16, big-endian, with a byte order mark.
     Utf16Be,
-    /// A byte for each character: Latin-1 and, where that has control characters, Windows-1252. Texts in other such
-    /// encodings are shown with the wrong letters, but every byte stays what it was.
+    /// One byte for each character: Windows-1252, which is Latin-1 except for its control characters. Text in another
+    /// such encoding is shown with wrong letters, but its bytes are preserved.
     Windows1252,
 }
 
@@ -34,18 +33,18 @@ impl fmt::Display for Encoding {
     }
 }
 
-/// How files begin that are not text, though all of their bytes might be letters.
+/// First bytes of binary formats whose bytes might all be letters.
 const MAGIC: [&[u8]; 8] =
     [b"%PDF-", b"\x89PNG", b"GIF8", b"PK\x03\x04", b"\x1f\x8b", b"\xff\xd8\xff", b"\x7fELF", b"\xca\xfe\xba\xbe"];
 
-/// Bytes that are not a text in the encoding in which they are read.
+/// The error for bytes that are not valid text in an encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotText;
 
 impl Encoding {
-    /// The encoding of a text, of which all bytes are given; none if it is binary.
+    /// Returns the encoding of a whole text, or `None` if it is binary.
     pub fn of(bytes: &[u8]) -> Option<Self> {
-        // Nearly every text is UTF-8, and this is the fastest way to see it.
+        // Most texts are UTF-8, and this is the fastest check.
         if str::from_utf8(bytes).is_ok() && !bytes.contains(&0) {
             return Some(Self::Utf8);
         }
@@ -54,7 +53,7 @@ impl Encoding {
         detector.finish()
     }
 
-    /// Reads bytes as text, a byte order mark included.
+    /// Decodes bytes. A byte order mark becomes a part of the text.
     pub fn decode(self, bytes: &[u8]) -> Result<Cow<'_, str>, NotText> {
         if self == Self::Utf8 {
             let text = str::from_utf8(bytes).map_err(|_| NotText)?;
@@ -63,7 +62,7 @@ impl Encoding {
         Decoder::new(self).decode(bytes, true).map(Cow::Owned)
     }
 
-    /// Writes a text so that it is read back as the same text; else says what stands in the way.
+    /// Encodes a text. Returns an explanation if the bytes would be decoded as another text.
     pub fn encode(self, text: &str) -> Result<Vec<u8>, String> {
         let bytes: Vec<u8> = match self {
             Self::Utf8 => text.as_bytes().to_vec(),
@@ -71,7 +70,7 @@ impl Encoding {
             Self::Utf16Be => text.encode_utf16().flat_map(u16::to_be_bytes).collect(),
             Self::Windows1252 => encode_windows_1252(text).map_err(|c| format!("{c:?} is not in that encoding"))?,
         };
-        // A text of ASCII alone is the same in UTF-8 and Windows-1252.
+        // ASCII text is the same in UTF-8 and Windows-1252.
         let is_same = match Self::of(&bytes) {
             Some(Self::Utf8) if self == Self::Windows1252 => text.is_ascii(),
             found => found == Some(self) && self.decode(&bytes).is_ok_and(|read| read == text),
@@ -80,7 +79,7 @@ impl Encoding {
     }
 }
 
-/// Writes a text in Windows-1252; the error is a character that has no byte there, or that no text contains.
+/// Encodes a text in Windows-1252. The error is a character that has no byte there, or a control character.
 fn encode_windows_1252(text: &str) -> Result<Vec<u8>, char> {
     if let Some(control) = text.bytes().find(|byte| is_control(*byte)) {
         return Err(char::from(control));
@@ -93,21 +92,21 @@ fn encode_windows_1252(text: &str) -> Result<Vec<u8>, char> {
     }
 }
 
-/// Whether a byte stands in no text of single bytes: control characters other than white space.
+/// Whether a byte is a control character other than white space. Text of single bytes has none.
 fn is_control(byte: u8) -> bool {
     matches!(byte, 0..=0x08 | 0x0b | 0x0e..=0x1f | 0x7f)
 }
 
-/// Finds the encoding of a text that comes in pieces.
+/// Detects the encoding of a text in pieces.
 pub struct EncodingDetector {
-    /// The encoding that the byte order mark or the bytes so far speak for; none once they are binary.
+    /// The decoder for the Unicode encoding that the bytes so far are valid in, if there is one.
     unicode: Option<Decoder>,
-    /// Whether it may still be a text of single bytes.
+    /// Whether the bytes so far are valid text of single bytes.
     may_be_single_bytes: bool,
 }
 
 impl EncodingDetector {
-    /// Begins with the first piece, or with as much of it as there is, which has to be fed as well.
+    /// Creates a detector for a text that begins with `first`. The bytes of `first` must be fed too.
     pub fn new(first: &[u8]) -> Self {
         let (encoding, may_be_single_bytes) = match first {
             [0xff, 0xfe, ..] => (Encoding::Utf16Le, false),
@@ -117,24 +116,24 @@ impl EncodingDetector {
         Self { unicode: Some(Decoder::new(encoding)), may_be_single_bytes }
     }
 
-    /// Takes the next piece; tells whether the text can still be one.
+    /// Adds the next piece. Returns whether the bytes so far may be text.
     pub fn feed(&mut self, bytes: &[u8]) -> bool {
         if self.unicode.as_mut().is_some_and(|decoder| decoder.feed(bytes, &mut |_| ()).is_err()) {
             self.unicode = None;
         }
-        // Without an early end the compiler looks at many bytes at once.
+        // A loop without an early exit is vectorised.
         let has_controls = bytes.iter().fold(false, |found, byte| found | is_control(*byte));
         self.may_be_single_bytes &= !has_controls;
         self.unicode.is_some() || self.may_be_single_bytes
     }
 
-    /// The encoding of all that was fed; none if it is binary.
+    /// Returns the encoding of all bytes, or `None` if they are binary.
     pub fn finish(self) -> Option<Encoding> {
         let unicode = self.unicode.and_then(|mut decoder| decoder.finish().ok().map(|()| decoder.encoding));
         unicode.or(self.may_be_single_bytes.then_some(Encoding::Windows1252))
     }
 
-    /// The encoding of a text of which only the beginning was fed, which may have cut a character in two.
+    /// Returns the encoding of a text of which only the beginning was fed. The last character may be incomplete.
     pub fn finish_beginning(self) -> Option<Encoding> {
         match &self.unicode {
             Some(decoder) => Some(decoder.encoding),
@@ -143,14 +142,14 @@ impl EncodingDetector {
     }
 }
 
-/// Reads a text that comes in pieces.
+/// Decodes a text in pieces.
 pub struct Decoder {
     encoding: Encoding,
     decoder: encoding_rs::Decoder,
 }
 
 impl Decoder {
-    /// A decoder for a text in this encoding.
+    /// Creates a decoder.
     pub fn new(encoding: Encoding) -> Self {
         let standard = match encoding {
             Encoding::Utf8 => encoding_rs::UTF_8,
@@ -161,14 +160,14 @@ impl Decoder {
         Self { encoding, decoder: standard.new_decoder_without_bom_handling() }
     }
 
-    /// Takes the next piece and shows the text in it.
+    /// Decodes the next piece and passes its text to `show`.
     pub fn feed(&mut self, bytes: &[u8], show: &mut dyn FnMut(&str)) -> Result<(), NotText> {
         let text = self.decode(bytes, false)?;
         show(&text);
         Ok(())
     }
 
-    /// Ends the text, which must not end within a character.
+    /// Ends the text. It is an error if the last character is incomplete.
     pub fn finish(&mut self) -> Result<(), NotText> {
         self.decode(&[], true).map(drop)
     }

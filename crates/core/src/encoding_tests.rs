@@ -6,7 +6,7 @@ fn utf16(text: &str, unit: fn(u16) -> [u8; 2]) -> Vec<u8> {
 }
 
 #[test]
-fn texts_are_recognised_and_written_as_they_were() {
+fn texts_are_detected_and_encoded_as_they_were() {
     let cases = [
         ("grüße\r\n".as_bytes().to_vec(), Encoding::Utf8, "grüße\r\n"),
         ("\u{feff}grüße".as_bytes().to_vec(), Encoding::Utf8, "\u{feff}grüße"),
@@ -14,7 +14,7 @@ fn texts_are_recognised_and_written_as_they_were() {
         (utf16("漢字", u16::to_be_bytes), Encoding::Utf16Be, "\u{feff}漢字"),
         (b"caf\xe9 \xa3\r\n".to_vec(), Encoding::Windows1252, "café £\r\n"),
         (b"\x93quoted\x94 \x80 10".to_vec(), Encoding::Windows1252, "“quoted” € 10"),
-        // Windows-1251, in the wrong letters.
+        // Windows-1251, decoded with wrong letters.
         (b"\xcf\xf0\xe8\xe2\xe5\xf2 \x90".to_vec(), Encoding::Windows1252, "Ïðèâåò \u{90}"),
     ];
     for (bytes, encoding, text) in cases {
@@ -26,7 +26,7 @@ fn texts_are_recognised_and_written_as_they_were() {
 }
 
 #[test]
-fn what_is_binary_is_not_taken_for_text() {
+fn binary_data_is_not_detected_as_text() {
     let odd_length = [&utf16("a", u16::to_le_bytes)[..], b"x"].concat();
     let half_a_pair = [0xff, 0xfe, 0x00, 0xd8];
     let nul = utf16("a\0", u16::to_le_bytes);
@@ -38,16 +38,16 @@ fn what_is_binary_is_not_taken_for_text() {
 }
 
 #[test]
-fn a_text_that_an_encoding_cannot_hold_is_refused() {
+fn a_text_that_cannot_be_encoded_is_refused() {
     assert!(Encoding::Windows1252.encode("漢").unwrap_err().contains('漢'));
     assert!(Encoding::Windows1252.encode("bell \u{7}").is_err());
-    // In single bytes these are the bytes of an é in UTF-8.
+    // In Windows-1252 these characters are the bytes of an é in UTF-8.
     assert!(Encoding::Windows1252.encode("Ã©").is_err());
     assert!(Encoding::Utf16Le.encode("without a mark").is_err());
     assert_eq!(Encoding::Windows1252.encode("plain").unwrap(), b"plain");
 }
 
-/// Finds the encoding of bytes that come in pieces of a size.
+/// Detects the encoding of bytes in pieces of `size` bytes.
 fn in_pieces(bytes: &[u8], size: usize) -> Option<Encoding> {
     let mut pieces = bytes.chunks(size);
     let first = pieces.next().unwrap_or_default();

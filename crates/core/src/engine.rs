@@ -1,6 +1,6 @@
-//! The one road from a call to its effect.
+//! The engine, through which every tool call passes.
 
-use crate::gate::Gate;
+use crate::keyed_semaphore::KeyedSemaphore;
 use crate::tool::too_long_answer;
 use crate::{
     Access, CallCx, CallId, CallRecord, Caller, CommitId, Dialect, DynTool, ErrorKind, FairQueue, JsonText, Policy,
@@ -16,18 +16,18 @@ use std::{
 };
 use tracing::Instrument;
 
-/// What a call may take.
+/// Limits of a call.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// How long a call may run, waiting included.
+    /// Maximum duration of a call, including the time in queues.
     pub call_timeout: Duration,
-    /// How many calls of one workspace may be under way; more wait.
+    /// Maximum number of concurrent calls of one workspace; more wait.
     pub calls_per_workspace: usize,
-    /// How many calls of one account may be under way, over all workspaces; more wait.
+    /// Maximum number of concurrent calls of one account, over all workspaces; more wait.
     pub calls_per_account: usize,
-    /// How large an answer may be.
+    /// Maximum size of an answer.
     pub response_bytes: usize,
-    /// How long a search may run.
+    /// Maximum duration of a search.
     pub search_timeout: Duration,
 }
 
@@ -43,29 +43,29 @@ impl Default for Limits {
     }
 }
 
-/// Who may change which file next.
+/// Locks by file, which serialise the edits of one file within this server.
 ///
-/// Changes that depend on what was read are safe without it, by what they expect of the file; but a crowd at one file
-/// would read and fail in vain most of the time. In turns each succeeds at once, unless another replica gets between.
-pub(crate) struct Turns(Gate<(WorkspaceId, WsPath)>);
+/// Edits are correct without them, because a commit expects the file as it was read. But most of many concurrent edits
+/// of one file would fail and be retried. With the lock each succeeds at once, unless another replica changes the file.
+pub(crate) struct EditLocks(KeyedSemaphore<(WorkspaceId, WsPath)>);
 
-impl Default for Turns {
+impl Default for EditLocks {
     fn default() -> Self {
-        Self(Gate::new(1))
+        Self(KeyedSemaphore::new(1))
     }
 }
 
-impl Turns {
-    pub(crate) async fn take(&self, workspace: WorkspaceId, path: WsPath) -> impl Drop {
-        self.0.pass((workspace, path)).await
+impl EditLocks {
+    pub(crate) async fn lock(&self, workspace: WorkspaceId, path: WsPath) -> impl Drop {
+        self.0.acquire((workspace, path)).await
     }
 }
 
-/// A call as a surface hands it over.
+/// A call of a tool, as received over HTTP or from the library.
 pub struct Call {
-    /// Its id, under which it is logged and recorded.
+    /// Its id, in logs and in the record.
     pub id: CallId,
-    /// The id that the caller knows it by, which is logged too.
+    /// The caller's id for the call, which is logged too.
     pub correlation: String,
     /// The name of the toolset.
     pub toolset: String,
@@ -79,18 +79,19 @@ pub struct Call {
     pub workspace: WorkspaceId,
 }
 
-/// The answer, in the toolset's own shape.
+/// The answer, in the format of the toolset.
 #[derive(Debug)]
 pub struct Reply {
     /// The body to send.
     pub body: Vec<u8>,
-    /// The HTTP status that goes with it.
+    /// The HTTP status.
     pub status: u16,
-    /// What went wrong, if something did.
+    /// The kind of the error, if the call failed.
     pub error: Option<ErrorKind>,
 }
 
-/// Finds the tool, checks the caller's rights, binds the arguments, asks the policy, runs under a deadline, records.
+/// Runs tool calls: finds the tool, binds the arguments, asks the policy, runs the tool with a deadline, and records
+/// the call.
 pub struct Engine {
     toolsets: Toolsets,
     workspaces: Arc<dyn Workspaces>,
@@ -99,11 +100,11 @@ pub struct Engine {
     limits: Limits,
     calls: FairQueue,
     heavy_work: FairQueue,
-    turns: Arc<Turns>,
+    edit_locks: Arc<EditLocks>,
 }
 
 impl Engine {
-    /// Puts an engine together.
+    /// Creates an engine.
     pub fn new(
         toolsets: Toolsets,
         workspaces: Arc<dyn Workspaces>,
@@ -121,18 +122,18 @@ impl Engine {
                 per_account: limits.calls_per_account,
                 per_workspace: limits.calls_per_workspace,
             }),
-            heavy_work: FairQueue::new(heavy_places()),
-            turns: Arc::default(),
+            heavy_work: FairQueue::new(heavy_work_limits()),
+            edit_locks: Arc::default(),
             limits,
         }
     }
 
-    /// The toolsets that can be called.
+    /// Returns the toolsets that can be called.
     pub fn toolsets(&self) -> &Toolsets {
         &self.toolsets
     }
 
-    /// The circumstances of a call that is not one of a tool, as of the REST interface.
+    /// Creates the context of a REST request, which is not a call of a tool.
     pub async fn rest_context(
         &self,
         name: &'static str,
@@ -149,7 +150,7 @@ impl Engine {
             workspace: self.open(workspace, caller, need).await?,
             started_at: crate::now(),
             limits: self.limits,
-            turns: Arc::clone(&self.turns),
+            edit_locks: Arc::clone(&self.edit_locks),
             heavy_work: self.heavy_work.clone(),
             committed: Arc::default(),
             warnings: Mutex::default(),
@@ -174,16 +175,16 @@ impl Engine {
         }
     }
 
-    /// Runs a call and answers in the toolset's shape, whatever happens: a fault, a panic or the deadline too.
+    /// Runs a call and answers in the format of the toolset, also after an error, a panic or the deadline.
     ///
-    /// Returns nothing only if there is no toolset of that name, and so no shape to answer in.
+    /// Returns `None` only if there is no toolset of that name, and so no format to answer in.
     pub async fn call(&self, mut call: Call) -> Option<Reply> {
         let toolset = self.toolsets.find(&call.toolset)?;
         if let Some(tool) = toolset.find(&call.tool) {
-            // Logs and records have one name for a tool, however the caller spelled it.
+            // A tool has two spellings of its name; logs and records use one.
             tool.name().clone_into(&mut call.tool);
         }
-        let tool = fit_to_keep(&call.tool);
+        let tool = recordable_name(&call.tool);
         let correlation = call.correlation.clone();
         let span = tracing::info_span!("call", call.id = %call.id, correlation.id = correlation, tool.set = toolset.name(), tool.name = tool);
         let result = self.recorded(toolset, call).instrument(span).await;
@@ -191,7 +192,7 @@ impl Engine {
     }
 
     async fn recorded(&self, toolset: &Toolset, call: Call) -> Result<String> {
-        let mut record = OpenRecord::new(&*self.recorder, &call);
+        let mut record = PendingRecord::new(&*self.recorder, &call);
         let timeout = toolset.find(&call.tool).map_or(self.limits.call_timeout, |tool| tool.timeout(&self.limits));
         let work = AssertUnwindSafe(self.run(toolset, call, Arc::clone(&record.committed))).catch_unwind();
         let result = match tokio::time::timeout(timeout, work).await {
@@ -209,17 +210,16 @@ impl Engine {
         result
     }
 
-    /// Waits until a call, of a tool or of the REST interface, may begin. Only members wait: a stranger would keep them
-    /// from their turn.
+    /// Waits for a slot for a tool call or a REST request. Only members wait, so that strangers cannot fill the queue.
     pub async fn enter(&self, workspace: WorkspaceId, caller: Caller) -> Result<QueueSlot> {
-        if let Ok(place) = self.calls.try_enter(caller.user, workspace) {
-            return Ok(place);
+        if let Ok(slot) = self.calls.try_enter(caller.user, workspace) {
+            return Ok(slot);
         }
         self.authorise(workspace, caller).await?;
         Ok(self.calls.enter(caller.user, workspace).await)
     }
 
-    /// The refusal of a tool that a toolset does not have, with those that it has and where the tool is instead.
+    /// Creates the error for an unknown tool, with the tools of the toolset and the toolsets that have the tool.
     fn unknown_tool(&self, toolset: &Toolset, tool: &str) -> ToolError {
         let names: Vec<&str> = toolset.tools().map(DynTool::name).collect();
         let elsewhere: Vec<&str> =
@@ -234,7 +234,7 @@ impl Engine {
     }
 
     async fn run(&self, toolset: &Toolset, call: Call, committed: Arc<OnceLock<CommitId>>) -> Result<String> {
-        let _place = self.enter(call.workspace, call.caller).await?;
+        let _slot = self.enter(call.workspace, call.caller).await?;
         let Some(tool) = toolset.find(&call.tool) else {
             let error = self.unknown_tool(toolset, &call.tool);
             return Err(self.error_for_members(call.workspace, call.caller, error).await);
@@ -248,7 +248,7 @@ impl Engine {
             workspace: self.open(call.workspace, call.caller, tool.action().needs()).await?,
             started_at: crate::now(),
             limits: self.limits,
-            turns: Arc::clone(&self.turns),
+            edit_locks: Arc::clone(&self.edit_locks),
             heavy_work: self.heavy_work.clone(),
             committed,
             warnings: Mutex::default(),
@@ -259,7 +259,7 @@ impl Engine {
             answer => answer,
         }?;
         let answer = cx.with_warnings(answer, toolset.dialect())?;
-        // The warnings count too.
+        // The limit applies to the answer with its warnings.
         if answer.len() > self.limits.response_bytes {
             return Err(too_long_answer(self.limits.response_bytes, tool.input_schema()));
         }
@@ -267,15 +267,15 @@ impl Engine {
     }
 }
 
-/// Checks membership before an error is reported that was found without the workspace, such as a wrong argument, so that
-/// strangers learn nothing. Returns the refusal for a stranger, and `error` for a member.
+/// Checks membership before an error is reported that was found without the workspace, such as a wrong argument, so
+/// that strangers learn nothing. Returns the refusal for a stranger, and `error` for a member.
 async fn error_for_members(workspace: &dyn Workspace, error: ToolError) -> ToolError {
     workspace.authorise().await.err().unwrap_or(error)
 }
 
-/// How many computations that keep a processor busy run at once: two for each processor, and half of them for one
-/// account.
-fn heavy_places() -> QueueLimits {
+/// Returns the limits of concurrent computations that keep a processor busy: two for each processor, half of them for
+/// one account.
+fn heavy_work_limits() -> QueueLimits {
     let processors = thread::available_parallelism().map_or(2, usize::from);
     QueueLimits { in_all: 2 * processors, per_account: processors, per_workspace: processors }
 }
@@ -294,42 +294,42 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
         .downcast_ref::<&str>()
         .copied()
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("without words")
+        .unwrap_or("no message")
 }
 
-/// The record of a call under way. Dropped before it is closed, it records that the caller went away.
-struct OpenRecord<'a> {
+/// The record of a running call. If it is dropped before it is closed, it records that the call was cancelled.
+struct PendingRecord<'a> {
     recorder: &'a dyn Recorder,
     record: Option<CallRecord>,
-    begun: Instant,
+    started: Instant,
     committed: Arc<OnceLock<CommitId>>,
 }
 
-impl<'a> OpenRecord<'a> {
+impl<'a> PendingRecord<'a> {
     fn new(recorder: &'a dyn Recorder, call: &Call) -> Self {
         let started_at: Timestamp = crate::now();
         let record = CallRecord {
             workspace: call.workspace,
             id: call.id,
             toolset: call.toolset.clone(),
-            tool: fit_to_keep(&call.tool),
+            tool: recordable_name(&call.tool),
             caller: call.caller.user,
             started_at,
             duration_us: 0,
             outcome: String::new(),
             commit_id: None,
         };
-        Self { recorder, record: Some(record), begun: Instant::now(), committed: Arc::default() }
+        Self { recorder, record: Some(record), started: Instant::now(), committed: Arc::default() }
     }
 
     fn close(&mut self, error: Option<ErrorKind>) {
         let Some(mut record) = self.record.take() else { return };
-        let elapsed = self.begun.elapsed();
+        let elapsed = self.started.elapsed();
         let outcome = error.map_or("ok".to_owned(), |kind| format!("{kind:?}"));
         tracing::debug!(call.outcome = outcome, "call ended");
         record.commit_id = self.committed.get().copied();
-        // A call that changed something was recorded in the same transaction, as one that succeeds. If it failed after
-        // that, the record is corrected.
+        // A call that committed was recorded as successful in the transaction of its commit. If it failed afterwards,
+        // the record is corrected.
         if record.commit_id.is_none() || error.is_some() {
             record.duration_us = i64::try_from(elapsed.as_micros()).unwrap_or(i64::MAX);
             record.outcome = outcome;
@@ -338,13 +338,13 @@ impl<'a> OpenRecord<'a> {
     }
 }
 
-/// The tool's name as a caller gave it may be anything; a record keeps what can be kept and read.
-fn fit_to_keep(name: &str) -> String {
-    const MOST_CHARS: usize = 100;
-    name.chars().filter(|c| !c.is_control()).take(MOST_CHARS).collect()
+/// Returns a tool's name, which may be any text of the caller, in a form that can be stored and logged.
+fn recordable_name(name: &str) -> String {
+    const MAX_CHARS: usize = 100;
+    name.chars().filter(|c| !c.is_control()).take(MAX_CHARS).collect()
 }
 
-impl Drop for OpenRecord<'_> {
+impl Drop for PendingRecord<'_> {
     fn drop(&mut self) {
         self.close(Some(ErrorKind::Cancelled));
     }

@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 use std::sync::Mutex;
 
 /// A workspace whose only member is the user with the nil id.
-struct Room {
+struct TestWorkspace {
     access: Access,
 }
 
 #[async_trait]
-impl Workspace for Room {
+impl Workspace for TestWorkspace {
     async fn authorise(&self) -> Result<()> {
         if self.access.user.0.is_nil() { Ok(()) } else { Err(ToolError::new(ErrorKind::Forbidden, "no member")) }
     }
@@ -32,8 +32,8 @@ impl Workspace for Room {
         Ok(crate::FindResult::default())
     }
 
-    async fn search(&self, _: crate::Search) -> Result<crate::Found> {
-        Ok(crate::Found::default())
+    async fn search(&self, _: crate::Search) -> Result<crate::SearchResult> {
+        Ok(crate::SearchResult::default())
     }
 
     async fn commit(&self, _: Changeset, cx: &CallCx) -> Result<Commit> {
@@ -43,12 +43,12 @@ impl Workspace for Room {
     }
 }
 
-struct House;
+struct TestWorkspaces;
 
 #[async_trait]
-impl Workspaces for House {
+impl Workspaces for TestWorkspaces {
     async fn open(&self, access: Access) -> Result<Arc<dyn Workspace>> {
-        Ok(Arc::new(Room { access }))
+        Ok(Arc::new(TestWorkspace { access }))
     }
 }
 
@@ -61,9 +61,9 @@ impl Recorder for Records {
     }
 }
 
-struct Plain;
+struct TestDialect;
 
-impl Dialect for Plain {
+impl Dialect for TestDialect {
     fn success(&self, result: &str, _: &str) -> Vec<u8> {
         result.as_bytes().to_vec()
     }
@@ -77,25 +77,25 @@ impl Dialect for Plain {
     }
 }
 
-/// Does as it is told, to see what the engine makes of it.
-struct Puppet;
+/// A tool that behaves as its argument says.
+struct TestTool;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum Order {
+enum Behaviour {
     Answer,
     Panic,
     Hang,
     Commit,
     CommitAndHang,
-    Flood,
-    Warn,
+    LongAnswer,
+    LongWarning,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Args {
-    order: Order,
+    behaviour: Behaviour,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -104,28 +104,28 @@ struct Output {
 }
 
 #[async_trait]
-impl Tool for Puppet {
-    const NAME: &'static str = "puppet";
-    const DESCRIPTION: &'static str = "Does as it is told";
+impl Tool for TestTool {
+    const NAME: &'static str = "test";
+    const DESCRIPTION: &'static str = "Behaves as its argument says";
     const ACTION: Action = Action::Read;
     type Args = Args;
     type Output = Output;
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
-        let text = match args.order {
-            Order::Answer => "done".to_owned(),
-            Order::Panic => panic!("strings cut"),
-            Order::Hang => std::future::pending().await,
-            Order::Flood => "x".repeat(cx.limits.response_bytes),
-            Order::Warn => {
+        let text = match args.behaviour {
+            Behaviour::Answer => "done".to_owned(),
+            Behaviour::Panic => panic!("a panic of the test"),
+            Behaviour::Hang => std::future::pending().await,
+            Behaviour::LongAnswer => "x".repeat(cx.limits.response_bytes),
+            Behaviour::LongWarning => {
                 cx.warn("x".repeat(cx.limits.response_bytes));
                 "warned".to_owned()
             }
-            Order::Commit => {
+            Behaviour::Commit => {
                 cx.workspace.commit(Changeset::default(), cx).await?;
                 "committed".to_owned()
             }
-            Order::CommitAndHang => {
+            Behaviour::CommitAndHang => {
                 cx.workspace.commit(Changeset::default(), cx).await?;
                 std::future::pending().await
             }
@@ -138,7 +138,7 @@ struct DenyAll;
 
 #[async_trait]
 impl Policy for DenyAll {
-    async fn judge(&self, _: &CallCx, _: Action) -> Result<Decision> {
+    async fn decide(&self, _: &CallCx, _: Action) -> Result<Decision> {
         Ok(Decision::Deny("not today".into()))
     }
 }
@@ -146,8 +146,8 @@ impl Policy for DenyAll {
 fn engine(policy: impl Policy + 'static) -> (Engine, Arc<Records>) {
     let records = Arc::new(Records::default());
     let limits = Limits { call_timeout: Duration::from_millis(50), response_bytes: 1000, ..Limits::default() };
-    let toolsets = Toolsets::default().with(Toolset::new("plain", Arc::new(Plain)).with(Puppet));
-    (Engine::new(toolsets, Arc::new(House), Arc::new(policy), records.clone(), limits), records)
+    let toolsets = Toolsets::default().with(Toolset::new("plain", Arc::new(TestDialect)).with(TestTool));
+    (Engine::new(toolsets, Arc::new(TestWorkspaces), Arc::new(policy), records.clone(), limits), records)
 }
 
 fn call(tool: &str, args: &str, user: crate::UserId) -> Call {
@@ -174,8 +174,8 @@ async fn outcome(policy: impl Policy + 'static, tool: &str, args: &str) -> (Stri
 }
 
 #[tokio::test]
-async fn every_end_of_a_call_is_answered_in_shape_and_recorded_once() {
-    for (order, body, recorded) in [
+async fn every_call_is_answered_in_the_dialect_and_recorded_once() {
+    for (behaviour, body, recorded) in [
         ("answer", r#"{"text":"done"}"#, "ok"),
         (
             "panic",
@@ -184,12 +184,12 @@ async fn every_end_of_a_call_is_answered_in_shape_and_recorded_once() {
         ),
         ("hang", "Timed out after 50 ms", "Timeout"),
     ] {
-        let (answer, records) = outcome(AllowAll, "puppet", &format!(r#"{{"order":"{order}"}}"#)).await;
-        assert_eq!((answer.as_str(), records.as_slice()), (body, [recorded.to_owned()].as_slice()), "{order}");
+        let (answer, records) = outcome(AllowAll, "test", &format!(r#"{{"behaviour":"{behaviour}"}}"#)).await;
+        assert_eq!((answer.as_str(), records.as_slice()), (body, [recorded.to_owned()].as_slice()), "{behaviour}");
     }
 }
 
-/// Counts the log lines of the level ERROR, with their fields as text.
+/// Collects the log lines of the level ERROR, with their fields as text.
 #[derive(Clone, Default)]
 struct ErrorLog(Arc<Mutex<Vec<String>>>);
 
@@ -219,63 +219,67 @@ impl tracing::Subscriber for ErrorLog {
 #[tokio::test]
 async fn an_internal_error_is_logged_once_and_only_its_message_is_answered() {
     let log = ErrorLog::default();
+    // `tracing` caches for each log statement whether it is enabled. Another test may have filled the cache without a
+    // subscriber, so the statement is registered first and the cache is rebuilt with the subscriber of this thread.
+    ToolError::internal("not part of the test").log_cause();
     let _guard = tracing::subscriber::set_default(log.clone());
-    let (answer, _) = outcome(AllowAll, "puppet", r#"{"order":"panic"}"#).await;
-    assert!(!answer.contains("strings cut"), "{answer}");
-    assert_eq!(*log.0.lock().unwrap(), ["message=internal error cause=panic: strings cut "]);
+    tracing::callsite::rebuild_interest_cache();
+    let (answer, _) = outcome(AllowAll, "test", r#"{"behaviour":"panic"}"#).await;
+    assert!(!answer.contains("a panic of the test"), "{answer}");
+    assert_eq!(*log.0.lock().unwrap(), ["message=internal error cause=panic: a panic of the test "]);
 }
 
 #[tokio::test]
 async fn a_call_that_commits_is_not_recorded_a_second_time() {
-    let (answer, records) = outcome(AllowAll, "puppet", r#"{"order":"commit"}"#).await;
+    let (answer, records) = outcome(AllowAll, "test", r#"{"behaviour":"commit"}"#).await;
     assert_eq!((answer.as_str(), records.len()), (r#"{"text":"committed"}"#, 0));
 }
 
 #[tokio::test]
 async fn a_call_that_fails_after_its_commit_is_recorded_as_failed() {
     let (engine, records) = engine(AllowAll);
-    engine.call(call("puppet", r#"{"order":"commit_and_hang"}"#, member())).await.unwrap();
+    engine.call(call("test", r#"{"behaviour":"commit_and_hang"}"#, member())).await.unwrap();
     let records = records.0.lock().unwrap();
     assert_eq!((records[0].outcome.as_str(), records[0].commit_id.is_some()), ("Timeout", true));
 }
 
 #[tokio::test]
-async fn a_stranger_does_not_wait_for_the_calls_of_a_workspace() {
+async fn a_stranger_is_refused_without_waiting() {
     let records = Arc::new(Records::default());
-    let toolsets = Toolsets::default().with(Toolset::new("plain", Arc::new(Plain)).with(Puppet));
+    let toolsets = Toolsets::default().with(Toolset::new("plain", Arc::new(TestDialect)).with(TestTool));
     let limits = Limits { calls_per_workspace: 1, ..Limits::default() };
-    let engine = Engine::new(toolsets, Arc::new(House), Arc::new(AllowAll), records, limits);
-    let first = call("puppet", r#"{"order":"hang"}"#, member());
+    let engine = Engine::new(toolsets, Arc::new(TestWorkspaces), Arc::new(AllowAll), records, limits);
+    let first = call("test", r#"{"behaviour":"hang"}"#, member());
     let workspace = first.workspace;
     let mut hanging = Box::pin(engine.call(first));
     assert!((&mut hanging).now_or_never().is_none());
-    let strangers = Call { workspace, ..call("puppet", r#"{"order":"answer"}"#, crate::UserId::new()) };
+    let strangers = Call { workspace, ..call("test", r#"{"behaviour":"answer"}"#, crate::UserId::new()) };
     let reply = engine.call(strangers).now_or_never().expect("the stranger had to wait").unwrap();
     assert_eq!(String::from_utf8(reply.body).unwrap(), "no member");
-    let members = Call { workspace, ..call("puppet", r#"{"order":"answer"}"#, member()) };
+    let members = Call { workspace, ..call("test", r#"{"behaviour":"answer"}"#, member()) };
     assert!(engine.call(members).now_or_never().is_none(), "a member waits");
 }
 
 #[tokio::test]
-async fn an_answer_over_the_limit_says_how_to_narrow() {
-    let (answer, records) = outcome(AllowAll, "puppet", r#"{"order":"flood"}"#).await;
+async fn an_answer_over_the_limit_is_refused_with_advice() {
+    let (answer, records) = outcome(AllowAll, "test", r#"{"behaviour":"long_answer"}"#).await;
     assert!(answer.contains("over the limit of 1000 bytes; ask for less"), "{answer}");
     assert_eq!(records, ["ResponseTooLarge"]);
     // Warnings are part of the answer.
-    let (answer, records) = outcome(AllowAll, "puppet", r#"{"order":"warn"}"#).await;
+    let (answer, records) = outcome(AllowAll, "test", r#"{"behaviour":"long_warning"}"#).await;
     assert!(answer.contains("over the limit of 1000 bytes; ask for less"), "{answer}");
     assert_eq!(records, ["ResponseTooLarge"]);
 }
 
 #[tokio::test]
 async fn a_policy_that_denies_stops_the_call() {
-    let (answer, records) = outcome(DenyAll, "puppet", r#"{"order":"answer"}"#).await;
+    let (answer, records) = outcome(DenyAll, "test", r#"{"behaviour":"answer"}"#).await;
     assert_eq!((answer.as_str(), records.as_slice()), ("not today", ["ApprovalDenied".to_owned()].as_slice()));
 }
 
 #[tokio::test]
-async fn a_stranger_learns_nothing_but_that_it_is_one() {
-    for (tool, args) in [("puppet", r#"{"odrer":1}"#), ("nothing", "{}")] {
+async fn a_stranger_gets_no_argument_errors() {
+    for (tool, args) in [("test", r#"{"behavior":1}"#), ("nothing", "{}")] {
         let (engine, _) = engine(AllowAll);
         let reply = engine.call(call(tool, args, crate::UserId::new())).await.unwrap();
         assert_eq!(String::from_utf8(reply.body).unwrap(), "no member", "{tool}");
@@ -283,15 +287,15 @@ async fn a_stranger_learns_nothing_but_that_it_is_one() {
 }
 
 #[tokio::test]
-async fn a_caller_that_goes_away_leaves_a_record() {
+async fn a_cancelled_call_is_recorded() {
     let (engine, records) = engine(AllowAll);
-    let hanging = engine.call(call("puppet", r#"{"order":"hang"}"#, member()));
+    let hanging = engine.call(call("test", r#"{"behaviour":"hang"}"#, member()));
     assert!(hanging.now_or_never().is_none());
     assert_eq!(records.0.lock().unwrap()[0].outcome, "Cancelled");
 }
 
 #[tokio::test]
-async fn a_toolset_that_does_not_exist_has_no_shape_to_answer_in() {
+async fn a_call_of_an_unknown_toolset_has_no_answer() {
     let (engine, _) = engine(AllowAll);
-    assert!(engine.call(Call { toolset: "none".into(), ..call("puppet", "{}", member()) }).await.is_none());
+    assert!(engine.call(Call { toolset: "none".into(), ..call("test", "{}", member()) }).await.is_none());
 }

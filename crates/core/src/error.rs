@@ -1,24 +1,25 @@
-//! The one error that reaches a caller.
+//! The error that callers receive.
 
 use crate::{ContentHash, WsPath};
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// The result of anything a tool or workspace does.
+/// The result of tools and of operations on workspaces.
 pub type Result<T, E = ToolError> = std::result::Result<T, E>;
 
-/// What went wrong, in no dialect. Each toolset's own code for it stands in the table of the `toolsets` crate.
+/// What went wrong, independent of any toolset. `errors.rs` of the crate `toolsets` has the code of each toolset for
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
     /// An argument is missing, unknown, of the wrong type or out of range.
     InvalidArgument,
-    /// A path that no workspace could hold: control characters, or too long.
+    /// A path that is not valid in any workspace: it has control characters, or is too long.
     InvalidPath,
     /// A path that would leave the workspace.
     OutsideWorkspace,
-    /// A search pattern that cannot be understood.
+    /// A search pattern with invalid syntax.
     InvalidPattern,
-    /// A patch that cannot be understood.
+    /// A patch with invalid syntax.
     PatchSyntax,
     /// A media type other than JSON.
     UnsupportedMediaType,
@@ -34,35 +35,35 @@ pub enum ErrorKind {
     IsDirectory,
     /// A file where a folder is needed.
     NotADirectory,
-    /// A path that leads through a file.
+    /// A path that uses a file as a folder.
     ThroughFile,
-    /// A folder that still holds something.
+    /// A folder that is not empty.
     NotEmpty,
     /// Content that is not text where text is needed.
     Binary,
     /// Content that does not fit the file's type.
     WrongType,
-    /// A file kept by the system, which the file tools cannot change.
+    /// A file that the system generates, which the file tools cannot change.
     Protected,
     /// The text to replace does not occur.
     FindNotFound,
     /// The text to replace occurs more than once.
     FindNotUnique,
-    /// The change that a patch makes is there already.
+    /// The file already contains the change of the patch.
     AlreadyApplied,
-    /// Something already stands at the path.
+    /// A file or folder already exists at the path.
     AlreadyExists,
     /// The file changed since the caller read it.
     Stale,
-    /// Something else in the way: lost a race, or undo of what has changed since.
+    /// Another conflict: a lost race, or the undo of a change that was changed again since.
     Conflict,
-    /// No valid proof of who calls.
+    /// The caller is not authenticated.
     Unauthenticated,
-    /// Known caller, not allowed.
+    /// The caller is known, but has no right to do this.
     Forbidden,
     /// A person must approve the call first.
     ApprovalRequired,
-    /// A person or rule refused the call.
+    /// A person or a rule refused the call.
     ApprovalDenied,
     /// Too many attempts.
     RateLimited,
@@ -70,21 +71,21 @@ pub enum ErrorKind {
     QuotaExceeded,
     /// The deadline passed.
     Timeout,
-    /// The caller went away before the end.
+    /// The caller disconnected before the end.
     Cancelled,
-    /// A program that could not be started, or did not do what it had to.
+    /// A program could not be started, or failed.
     ExecutionFailed,
-    /// No program can be run here, because it could not be isolated.
+    /// Programs cannot be run on this server, because they could not be isolated.
     SandboxUnavailable,
-    /// A part that the operator has not set up.
+    /// A part of the server that the operator has not set up.
     NotConfigured,
     /// The disk, or the server's quota on it, is full: nothing can be written until the operator makes room.
     StorageFull,
-    /// The storage failed to write, or may only be read.
+    /// The storage failed to write, or is read-only.
     WriteFailed,
-    /// A part that is needed is away for the moment.
+    /// A part of the server is not available at the moment.
     Unavailable,
-    /// A fault of ours.
+    /// A fault of the server.
     Internal,
 }
 
@@ -105,7 +106,7 @@ impl ErrorKind {
         )
     }
 
-    /// Every kind, for the reference.
+    /// All kinds, for the documentation.
     pub const ALL: [Self; 38] = [
         Self::InvalidArgument,
         Self::InvalidPath,
@@ -329,8 +330,8 @@ impl ToolError {
 
     /// Logs the cause of an internal error, if there is one.
     ///
-    /// Call it once for each failure, where the error is answered or dropped: `Engine::call` does it for tools, the HTTP
-    /// reply for REST routes. A background job that logs the error itself does not need it.
+    /// Call it once for each failure, where the error is answered or dropped: `Engine::call` does it for tools, the
+    /// HTTP reply for REST routes. A background job that logs the error itself does not need it.
     pub fn log_cause(&self) {
         if let Some(cause) = self.cause() {
             tracing::error!(%cause, "internal error");

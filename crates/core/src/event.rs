@@ -1,49 +1,49 @@
-//! Changes to files, told as they happen, whoever makes them.
+//! Events about changes to files, made by anybody.
 
 use crate::WsPath;
 use serde::Serialize;
 use tokio::sync::broadcast;
 
-/// Something that happened to a file or folder.
+/// A change to a file or folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "event", rename_all = "lowercase")]
 pub enum FileEvent {
-    /// It was made.
+    /// It was created.
     Created {
-        /// Where.
+        /// Its path.
         path: WsPath,
     },
-    /// Its content or its permissions are others.
+    /// Its content or its permissions changed.
     Changed {
-        /// Where.
+        /// Its path.
         path: WsPath,
     },
-    /// It is gone.
+    /// It was removed.
     Removed {
-        /// Where it was.
+        /// Its old path.
         path: WsPath,
     },
-    /// It has another path.
+    /// It was moved.
     Moved {
-        /// Where it was.
+        /// Its old path.
         from: WsPath,
-        /// Where it is.
+        /// Its new path.
         path: WsPath,
     },
-    /// More happened than could be told: anything may have changed.
+    /// Events were lost: anything may have changed.
     Unknown,
 }
 
-/// Tells of events, from the moment it was made on.
+/// A stream of the events since its creation.
 pub struct FileEvents {
-    /// Where they come from.
+    /// The receiver of the events.
     pub receiver: broadcast::Receiver<FileEvent>,
-    /// What has to be kept for events to come.
+    /// The watcher that sends the events; dropping it ends them.
     pub source: Box<dyn Send + Sync>,
 }
 
 impl FileEvents {
-    /// The next event; none if there will be no more.
+    /// Waits for the next event. Returns `None` at the end of the stream.
     pub async fn next(&mut self) -> Option<FileEvent> {
         match self.receiver.recv().await {
             Ok(event) => Some(event),

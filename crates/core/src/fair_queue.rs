@@ -1,4 +1,4 @@
-//! A bounded number of places, shared fairly between accounts and between their workspaces.
+//! A queue for a limited number of slots, shared fairly between accounts and between workspaces.
 
 use crate::{UserId, WorkspaceId};
 use std::{
@@ -7,29 +7,29 @@ use std::{
 };
 use tokio::sync::oneshot;
 
-/// How many places there are, and how many of them one account and one workspace may hold.
+/// Maximum numbers of slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueLimits {
-    /// All places.
+    /// Of the whole queue.
     pub in_all: usize,
-    /// Most places of one account, over all workspaces that it works in.
+    /// Of one account, over all its workspaces.
     pub per_account: usize,
-    /// Most places of one workspace, over all accounts that work in it.
+    /// Of one workspace, over all its accounts.
     pub per_workspace: usize,
 }
 
-/// A limit that is reached.
+/// The error when a limit is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full {
     /// What the limit applies to.
-    pub scope: Scope,
-    /// The limit; as many places are taken.
+    pub scope: LimitScope,
+    /// The limit, which is also the number of slots in use.
     pub limit: usize,
 }
 
 /// What a limit applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
+pub enum LimitScope {
     /// One workspace.
     Workspace,
     /// One account.
@@ -38,21 +38,21 @@ pub enum Scope {
     Server,
 }
 
-/// Hands out places.
+/// Grants slots.
 ///
-/// A free place goes to the waiting account that holds the fewest places; of those, to the one that was served longest
+/// A free slot goes to the waiting account that holds the fewest slots; of several, to the one that was served longest
 /// ago; within an account by the same rule to one of its workspaces; within a workspace in the order of arrival. So an
-/// account with many calls in many workspaces delays a newcomer by one place at most. Accounts and workspaces take
-/// memory only while they hold a place or wait.
+/// account with many waiting callers delays another account by at most one slot. Accounts and workspaces take memory
+/// only while they hold a slot or wait for one.
 #[derive(Clone)]
 pub struct FairQueue {
-    places: QueueLimits,
+    limits: QueueLimits,
     state: Arc<Mutex<State>>,
 }
 
-/// A place, returned when dropped.
+/// A slot, returned when dropped.
 pub struct QueueSlot {
-    /// None if nobody received it: then whoever tried to hand it over returns it.
+    /// `None` if the caller stopped waiting before it received the slot; then the sender returns the slot.
     queue: Option<FairQueue>,
     account: UserId,
     workspace: WorkspaceId,
@@ -63,7 +63,7 @@ struct State {
     taken: usize,
     accounts: HashMap<UserId, Account>,
     workspaces: HashMap<WorkspaceId, usize>,
-    /// Counts arrivals and grants.
+    /// Logical clock: counts arrivals and grants.
     clock: u64,
 }
 
@@ -71,68 +71,68 @@ struct State {
 struct Account {
     taken: usize,
     served_at: u64,
-    waiting: HashMap<WorkspaceId, Line>,
+    waiting: HashMap<WorkspaceId, WaitingCallers>,
 }
 
-/// The callers of one account that wait for a place in one workspace, in the order of arrival.
+/// The callers of one account that wait for a slot in one workspace, in the order of arrival.
 #[derive(Default)]
-struct Line {
+struct WaitingCallers {
     served_at: u64,
-    callers: VecDeque<Waiting>,
+    callers: VecDeque<WaitingCaller>,
 }
 
-struct Waiting {
+struct WaitingCaller {
     ticket: u64,
     grant: oneshot::Sender<QueueSlot>,
 }
 
 impl FairQueue {
-    /// Makes a queue for so many places.
+    /// Creates a queue.
     #[must_use]
-    pub fn new(places: QueueLimits) -> Self {
-        Self { places, state: Arc::default() }
+    pub fn new(limits: QueueLimits) -> Self {
+        Self { limits, state: Arc::default() }
     }
 
-    /// Takes a place if one is free, or tells which limit is reached.
+    /// Takes a slot if one is free; otherwise returns the limit that is reached.
     pub fn try_enter(&self, account: UserId, workspace: WorkspaceId) -> Result<QueueSlot, Full> {
         let mut state = self.lock();
-        state.check(&self.places, account, workspace)?;
-        // Nobody is passed by: whoever waits, waits because of a limit of its own account or workspace.
+        state.check(&self.limits, account, workspace)?;
+        // This overtakes nobody: whoever waits, waits because of a limit of their own account or workspace.
         state.take(account, workspace);
-        Ok(self.place(account, workspace))
+        Ok(self.slot(account, workspace))
     }
 
-    /// Waits for a place.
+    /// Waits for a slot.
     pub async fn enter(&self, account: UserId, workspace: WorkspaceId) -> QueueSlot {
         let (leave, granted) = {
             let mut state = self.lock();
-            if state.check(&self.places, account, workspace).is_ok() {
+            if state.check(&self.limits, account, workspace).is_ok() {
                 state.take(account, workspace);
-                return self.place(account, workspace);
+                return self.slot(account, workspace);
             }
             let (grant, granted) = oneshot::channel();
             let ticket = state.tick();
             let line = state.accounts.entry(account).or_default().waiting.entry(workspace).or_default();
-            line.callers.push_back(Waiting { ticket, grant });
-            (Leave { queue: self, account, workspace, ticket }, granted)
+            line.callers.push_back(WaitingCaller { ticket, grant });
+            (LeaveOnDrop { queue: self, account, workspace, ticket }, granted)
         };
-        let place = granted.await;
+        let slot = granted.await;
         drop(leave);
-        // The sender is dropped without a place only by `leave`, after the wait.
-        place.unwrap_or_else(|_| QueueSlot { queue: None, account, workspace })
+        // The sender is dropped without a slot only by `leave`, after the wait.
+        slot.unwrap_or_else(|_| QueueSlot { queue: None, account, workspace })
     }
 
-    fn place(&self, account: UserId, workspace: WorkspaceId) -> QueueSlot {
+    fn slot(&self, account: UserId, workspace: WorkspaceId) -> QueueSlot {
         QueueSlot { queue: Some(self.clone()), account, workspace }
     }
 
-    /// Gives free places to those who wait, until no more fit.
+    /// Grants free slots to waiting callers, until none can be granted.
     fn serve(&self, state: &mut State) {
-        while let Some((account, workspace, grant)) = state.next(&self.places) {
+        while let Some((account, workspace, grant)) = state.next(&self.limits) {
             state.take(account, workspace);
-            if let Err(mut unwanted) = grant.send(self.place(account, workspace)) {
-                // It cannot return itself while the state is locked.
-                unwanted.queue = None;
+            if let Err(mut undelivered) = grant.send(self.slot(account, workspace)) {
+                // The slot must not return itself while the state is locked.
+                undelivered.queue = None;
                 state.give_back(account, workspace);
             }
         }
@@ -150,31 +150,31 @@ impl FairQueue {
 }
 
 impl State {
-    fn check(&self, places: &QueueLimits, account: UserId, workspace: WorkspaceId) -> Result<(), Full> {
+    fn check(&self, limits: &QueueLimits, account: UserId, workspace: WorkspaceId) -> Result<(), Full> {
         let of_workspace = self.workspaces.get(&workspace).copied().unwrap_or(0);
         let of_account = self.accounts.get(&account).map_or(0, |account| account.taken);
         let full = |scope, limit| Err(Full { scope, limit });
         match () {
-            () if of_workspace >= places.per_workspace => full(Scope::Workspace, places.per_workspace),
-            () if of_account >= places.per_account => full(Scope::Account, places.per_account),
-            () if self.taken >= places.in_all => full(Scope::Server, places.in_all),
+            () if of_workspace >= limits.per_workspace => full(LimitScope::Workspace, limits.per_workspace),
+            () if of_account >= limits.per_account => full(LimitScope::Account, limits.per_account),
+            () if self.taken >= limits.in_all => full(LimitScope::Server, limits.in_all),
             () => Ok(()),
         }
     }
 
-    /// Takes the one whose turn it is out of the queue, if a place is free for anybody.
-    fn next(&mut self, places: &QueueLimits) -> Option<(UserId, WorkspaceId, oneshot::Sender<QueueSlot>)> {
-        if self.taken >= places.in_all {
+    /// Removes the next caller from the queue, if a slot can be granted.
+    fn next(&mut self, limits: &QueueLimits) -> Option<(UserId, WorkspaceId, oneshot::Sender<QueueSlot>)> {
+        if self.taken >= limits.in_all {
             return None;
         }
         let taken_in = |workspace: &WorkspaceId| self.workspaces.get(workspace).copied().unwrap_or(0);
         let next_line = |account: &Account| {
-            let open = account.waiting.iter().filter(|(workspace, _)| taken_in(workspace) < places.per_workspace);
+            let open = account.waiting.iter().filter(|(workspace, _)| taken_in(workspace) < limits.per_workspace);
             let order =
                 open.map(|(id, line)| (taken_in(id), line.served_at, line.callers.front().map(|w| w.ticket), *id));
             order.min().map(|(_, _, ticket, workspace)| (ticket, workspace))
         };
-        let open = self.accounts.iter().filter(|(_, account)| account.taken < places.per_account);
+        let open = self.accounts.iter().filter(|(_, account)| account.taken < limits.per_account);
         let order = open.filter_map(|(id, account)| {
             let (ticket, workspace) = next_line(account)?;
             Some((account.taken, account.served_at, ticket, *id, workspace))
@@ -236,15 +236,15 @@ impl Drop for QueueSlot {
     }
 }
 
-/// Takes a caller out of the queue who does not wait any longer.
-struct Leave<'a> {
+/// Removes a caller from the queue when the caller stops waiting.
+struct LeaveOnDrop<'a> {
     queue: &'a FairQueue,
     account: UserId,
     workspace: WorkspaceId,
     ticket: u64,
 }
 
-impl Drop for Leave<'_> {
+impl Drop for LeaveOnDrop<'_> {
     fn drop(&mut self) {
         let mut state = self.queue.lock();
         if let Some(account) = state.accounts.get_mut(&self.account)

@@ -1,4 +1,4 @@
-//! Finding files by their paths: what is asked, and what is found.
+//! Finding files by their paths: the request and its result.
 
 use crate::{Depth, PathFilter, Timestamp, WsPath};
 use std::{sync::Arc, time::Instant};
@@ -6,50 +6,50 @@ use std::{sync::Arc, time::Instant};
 /// Which files to find.
 #[derive(Clone)]
 pub struct Find {
-    /// Where to look.
+    /// The folder to search.
     pub folder: WsPath,
-    /// How far down to look.
+    /// Whether to search subfolders.
     pub depth: Depth,
-    /// Chooses the files; without it, all of them.
+    /// The files to find; all if there is no filter.
     pub paths: Option<Arc<dyn PathFilter>>,
-    /// What to do about files that `.gitignore` leaves out.
+    /// Whether to find files that `.gitignore` excludes.
     pub ignored: IgnoredFiles,
-    /// The most files to give; all of them are counted.
+    /// The maximum number of files to return; all are counted.
     pub limit: usize,
-    /// When to give up.
+    /// When the search ends with an error.
     pub deadline: Instant,
 }
 
-/// What to do about files that `.gitignore` leaves out.
+/// Whether files that `.gitignore` excludes are found.
 ///
-/// A rule is for what is found on the way: a folder or file that the caller named is looked at whatever the rules say.
+/// A folder or file that the caller named itself is always included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IgnoredFiles {
-    /// Leave them out, and count them.
+    /// They are left out and counted.
     LeaveOut,
-    /// Take them too.
+    /// They are found too.
     Include,
 }
 
-/// Files that were found.
+/// The result of [`Find`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FindResult {
     /// The files, sorted by path in byte order.
-    pub files: Vec<FileFound>,
-    /// How many there are, also those past the limit.
+    pub files: Vec<FoundFile>,
+    /// The number of all files that match, including those past the limit.
     pub total: usize,
-    /// How many files, or folders with all that is in them, the rules of `.gitignore` left out.
+    /// The number of files and folders that `.gitignore` excluded. A folder counts as one.
     pub ignored: u64,
-    /// How many folders could not be looked into.
+    /// The number of folders that could not be read.
     pub unreadable: u64,
-    /// How many files and folders have a name that no path can have.
+    /// The number of files and folders with invalid names.
     pub unnamed: u64,
 }
 
-/// A file that was found: what is known of it without a look at its content.
+/// A file that was found, without its content.
 #[derive(Clone, Debug, PartialEq)]
-pub struct FileFound {
-    /// Where it is.
+pub struct FoundFile {
+    /// Its path.
     pub path: WsPath,
     /// The size of its content in bytes.
     pub size: i64,

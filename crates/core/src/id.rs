@@ -1,4 +1,4 @@
-//! Identifiers, one type per thing, so that a file's id cannot be passed where a workspace's is meant.
+//! Identifiers. Each kind has its own type, so that ids cannot be confused.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,9 +13,9 @@ macro_rules! ids {
         pub struct $name(pub Uuid);
 
         impl $name {
-            /// Makes a new id that sorts after those made before it.
+            /// Creates an id that sorts after those created before it.
             #[must_use]
-            #[allow(clippy::new_without_default, reason = "an id is made deliberately, never by default")]
+            #[allow(clippy::new_without_default, reason = "an id is created explicitly, never by default")]
             pub fn new() -> Self {
                 Self(Uuid::now_v7())
             }
@@ -42,7 +42,7 @@ ids! {
     WorkspaceId;
     /// A person or service with an account.
     UserId;
-    /// A file or folder; stays the same when it is moved or restored.
+    /// A file or folder. The id does not change when it is moved or restored.
     FileId;
     /// One version of a file's content.
     VersionId;
@@ -50,12 +50,12 @@ ids! {
     CommitId;
     /// One call of one tool.
     CallId;
-    /// A chat; the id of the virtual file that shows it.
+    /// A chat. It is also the id of the chat's virtual file.
     ChatId;
 }
 
 impl CallId {
-    /// The end of the id, by which people and programs know the process that the call has started.
+    /// Returns the end of the id, which is the id of a background process that the call started.
     pub fn short(&self) -> String {
         let id = self.0.simple().to_string();
         id[id.len() - 12..].to_owned()

@@ -1,7 +1,7 @@
-//! JSON kept as it was written.
+//! JSON as text.
 //!
-//! A parsed `Value` forgets how a number was written and may forget the order of keys. Files of JSON types must come
-//! back as they went in, so they are held as text; white space is the only thing that is ever changed.
+//! A parsed `Value` loses the spelling of numbers and may lose the order of keys. JSON files must be returned as they
+//! were written, so they are kept as text. Only white space is ever changed.
 
 use crate::{ErrorKind, Result, ToolError};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -16,7 +16,7 @@ use std::{borrow::Cow, collections::HashSet, fmt, io};
 pub struct JsonText(Box<RawValue>);
 
 impl JsonText {
-    /// Takes text that must be one JSON value.
+    /// Parses text that must be one JSON value.
     pub fn parse(text: String) -> Result<Self> {
         RawValue::from_string(text).map(Self).map_err(|error| {
             let why = crate::without_position(&error.to_string());
@@ -25,12 +25,12 @@ impl JsonText {
         })
     }
 
-    /// Writes a value as JSON text.
+    /// Serialises a value.
     pub fn of(value: &impl Serialize) -> Result<Self> {
         serde_json::value::to_raw_value(value).map(Self).map_err(ToolError::internal)
     }
 
-    /// The text as it is held.
+    /// Returns the text.
     pub fn as_str(&self) -> &str {
         self.0.get()
     }
@@ -40,7 +40,7 @@ impl JsonText {
         self.as_str().starts_with('{')
     }
 
-    /// The value if it is a string.
+    /// Returns the value if it is a string.
     pub fn as_string(&self) -> Option<String> {
         if !self.as_str().starts_with('"') {
             return None;
@@ -48,16 +48,16 @@ impl JsonText {
         serde_json::from_str(self.as_str()).ok()
     }
 
-    /// The same value without white space between its tokens.
+    /// Returns the same value without white space between tokens.
     #[must_use]
     pub fn compact(&self) -> Self {
-        // White space between tokens is all that a layout changes, so what comes out is JSON as well.
+        // `layout` changes only white space between tokens, so the result is valid JSON.
         let mut text = String::with_capacity(self.as_str().len());
         layout(self.as_str(), None, |part| text.push_str(part));
         RawValue::from_string(text).map_or_else(|_| self.clone(), Self)
     }
 
-    /// The same value laid out for people: two spaces a level, and a newline at the end.
+    /// Formats the value: two spaces for each level, and a newline at the end.
     pub fn pretty(&self) -> String {
         let mut text = String::with_capacity(self.as_str().len());
         layout(self.as_str(), Some(INDENT), |part| text.push_str(part));
@@ -65,15 +65,15 @@ impl JsonText {
         text
     }
 
-    /// How long [`JsonText::pretty`] would be. Deep nesting can make it a hundred times as long as the value.
+    /// Returns the size of [`JsonText::pretty`]. Deep nesting can make it a hundred times the size of the value.
     pub fn pretty_bytes(&self) -> usize {
         let mut bytes = 1;
         layout(self.as_str(), Some(INDENT), |part| bytes += part.len());
         bytes
     }
 
-    /// Refuses an object that has a key twice, here or further down: it has no canonical form, and readers differ in
-    /// which of the two they see.
+    /// Refuses duplicate keys at any depth: such an object has no canonical form, and parsers differ in which value
+    /// they use.
     pub fn check_unique_keys(&self) -> Result<()> {
         let unfit = |error: serde_json::Error| {
             let why = crate::without_position(&error.to_string());
@@ -82,7 +82,7 @@ impl JsonText {
         serde_json::from_str::<UniqueKeys>(self.as_str()).map(drop).map_err(unfit)
     }
 
-    /// The value in the canonical form of RFC 8785, over which its hash is made.
+    /// Returns the canonical form of RFC 8785, which is hashed.
     pub fn canonical(&self) -> Result<Vec<u8>> {
         let unfit = |error: &dyn fmt::Display| {
             let why = crate::without_position(&error.to_string());
@@ -92,7 +92,7 @@ impl JsonText {
         serde_json_canonicalizer::to_vec(&value).map_err(|error| unfit(&error))
     }
 
-    /// The members of an object, in order, each as it was written; none for other values.
+    /// Returns the members of an object, in order and as they were written; `None` for other values.
     pub fn members(&self) -> Option<Vec<(String, Self)>> {
         if !self.is_object() {
             return None;
@@ -100,12 +100,12 @@ impl JsonText {
         serde_json::from_str::<Members>(self.as_str()).ok().map(|members| members.0)
     }
 
-    /// The `text` of an object, where it is a string: what a document with more fields says.
+    /// Returns the field `text` of an object, if it is a string. It is the text of a document with more fields.
     pub fn document_text(&self) -> Option<String> {
         self.members()?.into_iter().find(|(name, _)| name == "text").and_then(|(_, text)| text.as_string())
     }
 
-    /// The same object with another `text`.
+    /// Returns the same object with another `text`.
     pub fn with_document_text(&self, text: &str) -> Result<Self> {
         let mut members = self.members().unwrap_or_default();
         for (_, value) in members.iter_mut().filter(|(name, _)| name == "text") {
@@ -114,7 +114,7 @@ impl JsonText {
         Self::from_members(&members)
     }
 
-    /// Puts an object together from members.
+    /// Creates an object from members.
     pub fn from_members(members: &[(String, Self)]) -> Result<Self> {
         let mut text = String::from("{");
         for (i, (name, value)) in members.iter().enumerate() {
@@ -131,7 +131,7 @@ impl JsonText {
 }
 
 impl PartialEq for JsonText {
-    /// Equal when written alike, but for white space.
+    /// Compares the texts without white space between tokens.
     fn eq(&self, other: &Self) -> bool {
         self.compact().as_str() == other.compact().as_str()
     }
@@ -177,12 +177,12 @@ impl<'de> Deserialize<'de> for Members {
     }
 }
 
-/// How many bytes a text takes as a string of JSON, its quotes included.
+/// Returns the size of a text as a JSON string, including the quotes.
 pub fn json_string_bytes(text: &str) -> usize {
     text.bytes().map(json_bytes_of).sum::<usize>() + 2
 }
 
-/// How many bytes a byte of a text takes within a string of JSON.
+/// Returns the size of a byte of a text inside a JSON string.
 pub fn json_bytes_of(byte: u8) -> usize {
     match byte {
         b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 2,
@@ -199,12 +199,12 @@ pub fn push_json_string(out: &mut String, text: &str) {
         out.push_str(text);
         out.push('"');
     } else {
-        // A text always serialises.
+        // Strings always serialise.
         out.push_str(&serde_json::to_string(text).unwrap_or_default());
     }
 }
 
-/// Writes a value as JSON; nothing if that takes more than so many bytes. No more than the limit is ever in memory.
+/// Serialises a value. Returns `None` if it is longer than the limit. Never allocates more than the limit.
 pub fn to_json_within(value: &impl Serialize, limit_bytes: usize) -> Result<Option<String>> {
     let mut out = Bounded { json: Vec::new(), limit_bytes };
     match serde_json::to_writer(&mut out, value) {
@@ -214,7 +214,7 @@ pub fn to_json_within(value: &impl Serialize, limit_bytes: usize) -> Result<Opti
     }
 }
 
-/// Takes so many bytes and fails at the next one.
+/// A writer that fails when the limit is exceeded.
 struct Bounded {
     json: Vec<u8>,
     limit_bytes: usize,
@@ -236,7 +236,7 @@ impl io::Write for Bounded {
 
 const INDENT: &str = "  ";
 
-/// Lays valid JSON out anew, part by part: compact without an indent, one member a line with one.
+/// Formats valid JSON and emits it in parts: compact without an indent, with one member per line otherwise.
 fn layout(json: &str, indent: Option<&str>, mut emit: impl FnMut(&str)) {
     let mut depth = 0;
     let mut opened = false;
@@ -273,7 +273,7 @@ fn layout(json: &str, indent: Option<&str>, mut emit: impl FnMut(&str)) {
     }
 }
 
-/// How long the token is that the text begins with: a whole string, or one character of anything else.
+/// Returns the length of the first token: a whole string, or one character of anything else.
 fn token_bytes(text: &str, first: char) -> usize {
     if first != '"' {
         return first.len_utf8();
@@ -287,7 +287,7 @@ fn token_bytes(text: &str, first: char) -> usize {
     end.map_or(text.len(), |end| end + 2)
 }
 
-/// Reads any JSON value and keeps nothing, but fails on an object that has a key twice.
+/// Deserialises from any JSON value without duplicate keys; keeps nothing.
 pub(crate) struct UniqueKeys;
 
 impl<'de> Deserialize<'de> for UniqueKeys {
@@ -334,7 +334,7 @@ impl<'de> Deserialize<'de> for UniqueKeys {
                 let mut keys = HashSet::new();
                 while let Some((key, UniqueKeys)) = map.next_entry::<String, UniqueKeys>()? {
                     if let Some(twice) = keys.replace(key) {
-                        return Err(de::Error::custom(format!("the key {twice:?} stands twice in one object")));
+                        return Err(de::Error::custom(format!("the key {twice:?} occurs twice in one object")));
                     }
                 }
                 Ok(UniqueKeys)

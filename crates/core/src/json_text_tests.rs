@@ -12,7 +12,7 @@ fn numbers_and_key_order_stay_as_written() {
 }
 
 #[test]
-fn the_pretty_form_has_two_spaces_a_level_and_a_final_newline() {
+fn formatted_json_is_indented_and_ends_with_a_newline() {
     let pretty = json(r#"{"a":[],"b":{},"c":[1,{"d":"x, {\"y\": [1]}"}]}"#).pretty();
     assert_eq!(
         pretty,
@@ -29,7 +29,7 @@ fn the_canonical_form_ignores_order_and_spelling() {
 }
 
 #[test]
-fn a_number_beyond_every_double_is_refused() {
+fn a_number_beyond_the_range_of_doubles_is_refused() {
     assert_eq!(json("[1e400]").canonical().unwrap_err().kind, ErrorKind::InvalidArgument);
 }
 
@@ -76,7 +76,7 @@ proptest! {
 }
 
 #[test]
-fn the_length_of_a_string_is_known_before_it_is_written() {
+fn the_computed_length_of_a_json_string_is_exact() {
     let every: String = ('\0'..='\u{ff}').chain(['\u{2028}', '\u{10ffff}']).collect();
     for text in ["", "plain", "quote \" and \\", "line\r\n\ttab", &every] {
         let mut written = String::new();
@@ -87,7 +87,7 @@ fn the_length_of_a_string_is_known_before_it_is_written() {
 }
 
 #[test]
-fn what_is_no_json_is_told_by_its_place_in_the_words_of_people() {
+fn the_error_for_invalid_json_names_line_and_column() {
     let message = JsonText::parse("{\n  \"a\": oops\n}".to_owned()).unwrap_err().message;
     assert_eq!(message, "Content is not valid JSON: expected value (line 2, column 8 of the new text)");
     let message = json("{\"a\": 1e999}").canonical().unwrap_err().message;

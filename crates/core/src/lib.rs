@@ -1,8 +1,8 @@
-//! The words of Toolrest and the one road of a call.
+//! The types that all crates share, and the engine that runs tool calls.
 //!
-//! Everything that the other crates talk about is named here: tools and toolsets, workspaces and the changes made to
-//! them, callers and their rights, errors. [`Engine::call`] is the only way from any surface to any tool. There is no
-//! input or output in this crate; what needs it stands behind a trait.
+//! The types are tools and toolsets, workspaces and changes to them, callers and their roles, and errors.
+//! [`Engine::call`] is the only way to call a tool. This crate does no I/O; traits such as [`Workspace`] stand for what
+//! does.
 
 mod binding;
 mod byte_budget;
@@ -17,16 +17,16 @@ mod error;
 mod event;
 mod fair_queue;
 mod find;
-mod gate;
 mod id;
 mod json_text;
-mod near;
+mod keyed_semaphore;
 mod notice;
 mod path;
 mod policy;
 mod record;
 mod search;
 mod settings;
+mod similar_paths;
 mod time;
 mod tool;
 mod toolset;
@@ -46,8 +46,8 @@ pub use encoding::{BYTE_ORDER_MARK, Decoder, Encoding, EncodingDetector, NotText
 pub use engine::{Call, Engine, Limits, Reply};
 pub use error::{ErrorKind, FailedOperation, PATH_DETAILS, Result, ToolError};
 pub use event::{FileEvent, FileEvents};
-pub use fair_queue::{FairQueue, Full, QueueLimits, QueueSlot, Scope};
-pub use find::{FileFound, Find, FindResult, IgnoredFiles};
+pub use fair_queue::{FairQueue, Full, LimitScope, QueueLimits, QueueSlot};
+pub use find::{Find, FindResult, FoundFile, IgnoredFiles};
 pub use id::{CallId, ChatId, CommitId, FileId, UserId, VersionId, WorkspaceId};
 pub use json_text::{JsonText, json_bytes_of, json_string_bytes, push_json_string, to_json_within};
 pub use notice::Notice;
@@ -55,7 +55,7 @@ pub use path::{MAX_NAME_BYTES, MAX_PATH_BYTES, WsPath};
 pub use policy::{AllowAll, Decision, Policy};
 pub use record::{CallRecord, Recorder};
 pub use search::{
-    Found, Interrupt, LineMatch, LineMatcher, LinePattern, PathFilter, Requirement, Search, Skipped, line_text,
+    Interrupt, LineMatch, LineMatcher, LinePattern, PathFilter, Requirement, Search, SearchResult, Skipped, line_text,
     lines_around,
 };
 pub use settings::{RunSettings, RunSettingsPatch, WorkspaceSettings, WorkspaceSettingsPatch};

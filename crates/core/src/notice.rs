@@ -1,23 +1,23 @@
-//! What callers are told beside an answer.
+//! Notices: texts for callers in addition to an answer.
 
 use crate::{ToolError, WsPath};
 
-/// A text that is told beside an answer: a warning, or why a process was ended.
+/// A text in addition to an answer: a warning, or the reason why a process was stopped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Notice {
-    /// What it says.
+    /// The text.
     pub text: String,
-    /// The paths that it names, from the root. Each toolset shows them in the form that it takes.
+    /// The paths in the text, from the root. Each toolset shows them in its own form.
     pub paths: Vec<String>,
 }
 
 impl Notice {
-    /// A notice about what is at a path.
+    /// Creates a notice about a path.
     pub fn about(path: &WsPath, text: impl Into<String>) -> Self {
         Self { text: text.into(), paths: vec![path.to_string()] }
     }
 
-    /// A notice that tells of an error, in words around its message.
+    /// Creates a notice about an error. `text` gets the message of the error and returns the text.
     pub fn of_error(error: &ToolError, text: impl FnOnce(&str) -> String) -> Self {
         Self { text: text(&error.message), paths: error.message_paths() }
     }

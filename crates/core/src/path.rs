@@ -5,37 +5,36 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::{borrow::Borrow, fmt};
 
-/// The longest name of one file or folder.
+/// Maximum length of the name of a file or folder.
 pub const MAX_NAME_BYTES: usize = 255;
 
-/// The longest whole path. PostgreSQL cannot index entries over some 2,700 bytes, and a listing's key holds a folder's
-/// path and a name.
+/// Maximum length of a path. PostgreSQL cannot index entries over about 2,700 bytes, and the key of a listing contains
+/// the path of a folder and a name.
 pub const MAX_PATH_BYTES: usize = 2048;
 
-/// A normalised path from the workspace's root: `/`, or `/a/b` without a slash at the end.
+/// A normalised absolute path from the workspace's root: `/`, or `/a/b` without a slash at the end.
 ///
-/// Names are kept as they were written: case, spaces and every Unicode letter. Two paths are the same only if their
-/// bytes are.
+/// Names are not changed: neither case, nor spaces, nor Unicode form. Two paths are equal if their bytes are.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct WsPath(String);
 
 impl WsPath {
-    /// The root folder.
+    /// Returns the root folder.
     #[must_use]
     pub fn root() -> Self {
         Self("/".to_owned())
     }
 
-    /// Reads a path as a POSIX shell standing at the root would: slashes collapse, `.` and `..` are resolved and `/..`
-    /// is `/`. White space is part of the names.
+    /// Parses a path like POSIX with the root as the working directory: slashes collapse, `.` and `..` are resolved,
+    /// and `/..` is `/`. White space is a part of names.
     pub fn posix(text: &str) -> Result<Self> {
         let path = resolved(text)?;
         check_length(&path)?;
         Ok(Self(path))
     }
 
-    /// Reads a path relative to the root, which it may not leave: not by `..`, and not by being absolute.
+    /// Parses a path relative to the root. An absolute path, or `..` beyond the root, is an error.
     pub fn relative(text: &str) -> Result<Self> {
         if text.starts_with('/') {
             return Err(outside(text));
@@ -43,7 +42,7 @@ impl WsPath {
         Self::within(text)
     }
 
-    /// Reads a path from the root, with or without a slash before it, which may not leave the root by `..`.
+    /// Parses a path from the root, with or without a leading slash. `..` beyond the root is an error.
     pub fn within(text: &str) -> Result<Self> {
         let mut depth = 0usize;
         for name in text.split('/') {
@@ -56,18 +55,18 @@ impl WsPath {
         Self::posix(text)
     }
 
-    /// The path as those write it who stand at the root: without the slash before it; `.` for the root itself.
+    /// Returns the path relative to the root, without the leading slash; `.` for the root itself.
     pub fn without_slash(&self) -> &str {
         if self.is_root() { "." } else { &self.0[1..] }
     }
 
-    /// Takes a path that is known to be normal, as read from a database.
+    /// Creates a path from text that is normalised, such as text from a database.
     pub fn from_normal(path: String) -> Self {
         debug_assert!(path.starts_with('/') && (path.len() == 1 || !path.ends_with('/')), "not normal: {path:?}");
         Self(path)
     }
 
-    /// The path as text.
+    /// Returns the path as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -77,12 +76,12 @@ impl WsPath {
         self.0 == "/"
     }
 
-    /// The last name; empty for the root.
+    /// Returns the last name; empty for the root.
     pub fn name(&self) -> &str {
         self.0.rsplit('/').next().unwrap_or_default()
     }
 
-    /// The folder that holds this path; none for the root.
+    /// Returns the parent folder; `None` for the root.
     #[must_use]
     pub fn parent(&self) -> Option<Self> {
         if self.is_root() {
@@ -92,18 +91,18 @@ impl WsPath {
         Some(if end == 0 { Self::root() } else { Self(self.0[..end].to_owned()) })
     }
 
-    /// The folders above this path, from the root down.
+    /// Returns the folders above this path, from the root down.
     pub fn ancestors(&self) -> Vec<Self> {
         self.folders_above().map(|folder| Self(folder.to_owned())).collect()
     }
 
-    /// The folders above this path as text, from the root down.
+    /// Returns the folders above this path as text, from the root down.
     pub fn folders_above(&self) -> impl DoubleEndedIterator<Item = &str> {
         let path = if self.is_root() { "" } else { &self.0 };
         path.match_indices('/').map(|(end, slash)| if end == 0 { slash } else { &path[..end] })
     }
 
-    /// The path of a name in this folder.
+    /// Returns the path of a name in this folder.
     pub fn join(&self, name: &str) -> Result<Self> {
         check_name(name)?;
         let path = if self.is_root() { format!("/{name}") } else { format!("{}/{name}", self.0) };
@@ -111,7 +110,7 @@ impl WsPath {
         Ok(Self(path))
     }
 
-    /// The path of something below this folder, by the names that lead there.
+    /// Returns the path of something below this folder, given its relative path.
     pub fn descend(&self, below: &str) -> Result<Self> {
         below.split('/').try_for_each(check_name)?;
         let path = if self.is_root() { format!("/{below}") } else { format!("{}/{below}", self.0) };
@@ -119,7 +118,7 @@ impl WsPath {
         Ok(Self(path))
     }
 
-    /// Whether this path lies somewhere below the folder.
+    /// Whether this path is below the folder, at any depth.
     pub fn is_below(&self, folder: &Self) -> bool {
         if folder.is_root() {
             return !self.is_root();
@@ -127,20 +126,20 @@ impl WsPath {
         self.0.strip_prefix(&folder.0).is_some_and(|rest| rest.starts_with('/'))
     }
 
-    /// The part of a path that lies below this folder; none if it does not.
+    /// Returns the part of a path below this folder; `None` if the path is not below it.
     pub fn part_below<'a>(&self, path: &'a str) -> Option<&'a str> {
         let above = if self.is_root() { "" } else { &self.0 };
         path.strip_prefix(above)?.strip_prefix('/').filter(|rest| !rest.is_empty())
     }
 
-    /// The half-open range, in byte order, that holds exactly the paths below this folder.
+    /// Returns the half-open range, in byte order, of exactly the paths below this folder.
     pub fn below_range(&self) -> (String, String) {
         let folder = if self.is_root() { "" } else { &self.0 };
         // '0' is the byte after '/'.
         (format!("{folder}/"), format!("{folder}0"))
     }
 
-    /// The path that this one becomes when `from`, itself or a folder above it, moves to `to`.
+    /// Returns the new path after a move of `from`, which is this path or a folder above it, to `to`.
     #[must_use]
     pub fn moved(&self, from: &Self, to: &Self) -> Option<Self> {
         if self == from {

@@ -20,7 +20,7 @@ fn posix(text: &str) -> String {
 }
 
 #[test]
-fn paths_are_read_as_from_a_posix_root() {
+fn paths_are_parsed_like_posix_paths_from_the_root() {
     for (given, normal) in [
         ("", "/"),
         ("/", "/"),
@@ -52,7 +52,7 @@ fn control_characters_and_long_names_are_refused() {
 }
 
 #[test]
-fn a_name_that_begins_alike_is_not_below() {
+fn a_name_with_the_same_prefix_is_not_below() {
     let pre = WsPath::posix("/pre").unwrap();
     assert!(!WsPath::posix("/prefix/x").unwrap().is_below(&pre));
     assert!(WsPath::posix("/pre/x").unwrap().is_below(&pre));
@@ -71,7 +71,7 @@ fn ancestors_go_from_the_root_down() {
 proptest! {
     #[test]
     fn normalising_twice_changes_nothing(text in "[ab./ ]{0,20}") {
-        // The slash keeps white space at the end of a name from being taken for that around the path.
+        // The slash separates white space at the end of a name from white space around the path.
         let once = posix(&text);
         prop_assert_eq!(posix(&format!("{once}/")), once);
     }

@@ -1,39 +1,40 @@
-//! Whether a call may run by itself.
+//! The policy, which decides whether a call may run without approval.
 
 use crate::{Action, Approval, CallCx, ErrorKind, Result, ToolError};
 use async_trait::async_trait;
 
-/// What a policy says about a call.
+/// The decision of a policy about a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// Run it.
     Auto,
-    /// A person must agree first.
+    /// Ask a person for approval first.
     Ask,
     /// Refuse it, for this reason.
     Deny(String),
 }
 
-/// Judges calls before they run.
+/// A policy decides about calls before they run.
 #[async_trait]
 pub trait Policy: Send + Sync {
-    /// Judges one call.
-    async fn judge(&self, cx: &CallCx, action: Action) -> Result<Decision>;
+    /// Decides about one call.
+    async fn decide(&self, cx: &CallCx, action: Action) -> Result<Decision>;
 }
 
-/// Lets every call run by itself.
+/// A policy that lets every call run.
 pub struct AllowAll;
 
 #[async_trait]
 impl Policy for AllowAll {
-    async fn judge(&self, _: &CallCx, _: Action) -> Result<Decision> {
+    async fn decide(&self, _: &CallCx, _: Action) -> Result<Decision> {
         Ok(Decision::Auto)
     }
 }
 
-/// Lets the call go on, or says why not. Waiting for a person comes with approvals; until then `Ask` is an answer.
+/// Returns an error unless the policy lets the call run. There is no way to wait for an approval yet, so `Ask` is an
+/// error too.
 pub(crate) async fn require(policy: &dyn Policy, cx: &CallCx, action: Action, approval: Approval) -> Result<()> {
-    let decision = match (policy.judge(cx, action).await?, approval) {
+    let decision = match (policy.decide(cx, action).await?, approval) {
         (Decision::Auto, Approval::Needed(_)) => Decision::Ask,
         (decision, _) => decision,
     };

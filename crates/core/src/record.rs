@@ -1,35 +1,35 @@
-//! The record that every call leaves.
+//! Records of calls.
 
 use crate::{CallId, CommitId, Timestamp, UserId, WorkspaceId};
 use serde::Serialize;
 
-/// One call, as it is kept.
+/// The record of one call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CallRecord {
-    /// The workspace it was made in.
+    /// The workspace.
     #[serde(skip)]
     pub workspace: WorkspaceId,
     /// Its id.
     pub id: CallId,
-    /// The toolset asked for.
+    /// The toolset.
     pub toolset: String,
-    /// The tool asked for.
+    /// The tool.
     pub tool: String,
     /// Who called.
     pub caller: UserId,
-    /// When it began.
+    /// When it started.
     pub started_at: Timestamp,
-    /// How long it took.
+    /// Its duration in microseconds.
     pub duration_us: i64,
-    /// `ok`, or the name of what went wrong.
+    /// `ok`, or the name of the error kind.
     pub outcome: String,
-    /// The commit that it made, if it changed something.
+    /// Its commit, if it changed something.
     pub commit_id: Option<CommitId>,
 }
 
-/// Keeps the records of calls that changed nothing, or that failed after they had changed something. It must not make
-/// the call wait for a disk.
+/// Stores the records of calls without a commit, and of calls that failed after their commit. It must not make the call
+/// wait for a disk.
 pub trait Recorder: Send + Sync {
-    /// Takes a record; it is written soon, behind the call. It replaces the outcome that was recorded with a commit.
+    /// Queues a record to be written after the call. It replaces the outcome that was recorded with a commit.
     fn record(&self, record: CallRecord);
 }

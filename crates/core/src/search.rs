@@ -1,4 +1,4 @@
-//! Searching the lines of a workspace's files: what is asked, and what is found.
+//! Searching lines in files: the request, the matcher and the result.
 
 use crate::json_text::{json_bytes_of, json_string_bytes};
 use crate::{IgnoredFiles, Result, WsPath};
@@ -11,18 +11,18 @@ use std::{
     time::Instant,
 };
 
-/// A pattern as it was given. Making it ready may take long and much memory, so that is left to whoever bounds both.
+/// A search pattern before compilation. Compiling may take much time and memory, so the caller chooses when and where.
 pub trait LinePattern: Send + Sync {
-    /// Makes the pattern ready, or says what is wrong with it.
+    /// Compiles the pattern.
     fn compile(&self) -> Result<Arc<dyn LineMatcher>>;
 }
 
-/// Finds the lines of a text that match, whatever the syntax of the pattern.
+/// A compiled pattern of any syntax, which finds matching lines.
 pub trait LineMatcher: Send + Sync {
-    /// What every matching line must hold, all of it at once; empty if nothing is known.
+    /// Returns requirements that every matching line fulfils; empty if none are known.
     fn requirements(&self) -> &[Requirement];
 
-    /// Tells where the matching lines are, in order, until it is told to stop.
+    /// Calls `found` with the range of each matching line, in order, until `found` returns `Break`.
     fn find_lines(
         &self,
         text: &[u8],
@@ -31,44 +31,44 @@ pub trait LineMatcher: Send + Sync {
     ) -> Result<()>;
 }
 
-/// At least one of these literals stands in every line that matches, once the capitals of ASCII are made small.
+/// Literals of which every matching line contains at least one, after ASCII letters are converted to lower case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Requirement {
-    /// The literals, in small letters where they are ASCII.
+    /// The literals; their ASCII letters are in lower case.
     pub literals: Vec<Vec<u8>>,
 }
 
-/// Chooses files by their path.
+/// A filter of files by their paths.
 pub trait PathFilter: Send + Sync {
-    /// Whether the file at this path is chosen.
+    /// Whether the file at this path passes.
     fn accepts(&self, path: &str) -> bool;
 
-    /// Whether a file somewhere below the folder at this path can be chosen. Who walks need not enter the others.
+    /// Whether a file below this folder can pass. A walk skips other folders.
     fn enters(&self, folder: &str) -> bool {
         let _ = folder;
         true
     }
 }
 
-/// What to search for, where, and how much of it.
+/// A search request.
 #[derive(Clone)]
 pub struct Search {
-    /// Which lines to find.
+    /// The pattern of the lines.
     pub pattern: Arc<dyn LinePattern>,
-    /// Where to look: a folder, or one file.
+    /// The folder or file to search.
     pub within: WsPath,
-    /// Chooses the files; without it, all of them.
+    /// The files to search; all if there is no filter.
     pub paths: Option<Arc<dyn PathFilter>>,
-    /// What to do about files that `.gitignore` leaves out.
+    /// Whether to search files that `.gitignore` excludes.
     pub ignored: IgnoredFiles,
-    /// The most lines to find.
+    /// Maximum number of lines.
     pub limit: usize,
-    /// How many lines to give before and after each.
+    /// Number of lines to return before and after each match.
     pub context: usize,
-    /// The most bytes that these lines may take together, written as JSON with their paths. A first line that is longer
-    /// is cut.
+    /// Maximum size of all lines together, written as JSON with their paths. If the first line alone is longer, it is
+    /// cut.
     pub limit_bytes: usize,
-    /// When to give up.
+    /// When the search ends with an error.
     pub deadline: Instant,
 }
 
@@ -81,17 +81,17 @@ pub struct LineMatch {
     pub line_number: u64,
     /// The line without its newline.
     pub line: String,
-    /// The lines before it, as many as were asked for.
+    /// The lines before it, up to the requested number.
     pub before: Vec<String>,
-    /// The lines after it, as many as were asked for.
+    /// The lines after it, up to the requested number.
     pub after: Vec<String>,
 }
 
 impl LineMatch {
-    /// What its numbers and the names of its fields take in an answer, at most.
+    /// Maximum size of its numbers and field names in an answer.
     const FIELDS_BYTES: usize = 100;
 
-    /// Shortens the line until it takes no more than so many bytes in an answer; what is around it goes first.
+    /// Cuts the line so that the match fits into `limit_bytes` of an answer. The lines around it are removed.
     pub fn cut_to(&mut self, limit_bytes: usize) {
         self.before.clear();
         self.after.clear();
@@ -108,7 +108,7 @@ impl LineMatch {
         self.line.truncate(end);
     }
 
-    /// The bytes that it takes in an answer, at most.
+    /// Returns the maximum size that it takes in an answer.
     pub fn json_bytes(&self) -> usize {
         let around = self.before.iter().chain(&self.after).map(|line| json_string_bytes(line) + 6);
         let own = json_string_bytes(&self.line) + json_string_bytes(self.path.as_str());
@@ -116,8 +116,8 @@ impl LineMatch {
     }
 }
 
-/// A line as text. What is not UTF-8 is read as Latin-1, which can be read and typed, unlike signs that stand for what
-/// could not be understood.
+/// Converts a line to text. A line that is not UTF-8 is decoded as Latin-1, because replacement characters could not be
+/// copied into an edit.
 pub fn line_text(line: &[u8]) -> String {
     match str::from_utf8(line) {
         Ok(text) => text.to_owned(),
@@ -125,7 +125,7 @@ pub fn line_text(line: &[u8]) -> String {
     }
 }
 
-/// The lines around a line of a text, up to `count` on each side. A final newline does not begin one more.
+/// Returns up to `count` lines before and after a line. A final newline does not start another line.
 pub fn lines_around(text: &[u8], line: &Range<usize>, count: usize) -> (Vec<String>, Vec<String>) {
     let before = match line.start.checked_sub(1) {
         Some(newline) => text[..newline].rsplit(|byte| *byte == b'\n').take(count).map(line_text).collect::<Vec<_>>(),
@@ -141,29 +141,29 @@ pub fn lines_around(text: &[u8], line: &Range<usize>, count: usize) -> (Vec<Stri
     (before.into_iter().rev().collect(), after)
 }
 
-/// What a search found, ordered by path, then by line.
+/// The result of a search, sorted by path, then by line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct SearchResult {
     /// The lines.
     pub matches: Vec<LineMatch>,
-    /// Whether there was more than the limits allow.
+    /// Whether the limits left out matches.
     pub truncated: bool,
-    /// What was passed over, up to where the search ended.
+    /// Files that were not searched, up to where the search ended.
     pub skipped: Skipped,
 }
 
-/// How many files a search passed over, and why.
+/// Numbers of files that a search skipped, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Skipped {
     /// Files that are not text.
     pub binary: u64,
-    /// Files whose text would be too large to make.
+    /// JSON files that are too large when formatted.
     pub too_large: u64,
-    /// Files, or folders with all that is in them, that the rules of `.gitignore` left out.
+    /// Files and folders that `.gitignore` excludes. A folder counts as one.
     pub ignored: u64,
     /// Files and folders that could not be read.
     pub unreadable: u64,
-    /// Files and folders with a name that no path can have.
+    /// Files and folders with invalid names.
     pub unnamed: u64,
 }
 
@@ -177,7 +177,7 @@ impl AddAssign for Skipped {
     }
 }
 
-/// Tells work on other threads to stop: because nobody waits for it any more, or because its time is up.
+/// A signal that stops work on other threads, sent by hand or by a deadline.
 #[derive(Debug)]
 pub struct Interrupt {
     stopped: AtomicBool,
@@ -185,17 +185,17 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// An interrupt that comes by itself at the deadline.
+    /// Creates an interrupt that is set at the deadline.
     pub fn at(deadline: Instant) -> Self {
         Self { stopped: AtomicBool::new(false), deadline }
     }
 
-    /// Stops the work.
+    /// Sets the interrupt.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
     }
 
-    /// Whether to stop.
+    /// Whether the work must stop.
     pub fn is_due(&self) -> bool {
         if !self.flag().load(Ordering::Relaxed) && self.is_late() {
             self.stop();
@@ -203,12 +203,12 @@ impl Interrupt {
         self.flag().load(Ordering::Relaxed)
     }
 
-    /// Whether the time is up.
+    /// Whether the deadline has passed.
     pub fn is_late(&self) -> bool {
         Instant::now() >= self.deadline
     }
 
-    /// The flag itself, for engines that look at it often. Somebody else has to watch the deadline meanwhile.
+    /// Returns the flag, for code that polls it often. The flag alone does not observe the deadline.
     pub fn flag(&self) -> &AtomicBool {
         &self.stopped
     }

@@ -3,7 +3,7 @@
 /// A point in time, printed as RFC 3339 in UTC.
 pub type Timestamp = jiff::Timestamp;
 
-/// Tells the time in whole microseconds, the precision that both databases keep.
+/// Returns the current time in whole microseconds, the precision of both databases.
 pub fn now() -> Timestamp {
     let now = Timestamp::now();
     Timestamp::from_microsecond(now.as_microsecond()).unwrap_or(now)

@@ -1,7 +1,7 @@
-//! What a tool is.
+//! Tools, and the context of their calls.
 
 use crate::binding::bind_arguments;
-use crate::engine::Turns;
+use crate::engine::EditLocks;
 use crate::{
     CallId, Caller, CommitId, Dialect, ErrorKind, FairQueue, JsonText, Limits, Notice, Policy, QueueSlot, Result, Role,
     Timestamp, ToolError, Workspace, WorkspaceId, WsPath,
@@ -18,7 +18,7 @@ use std::{
 /// What a tool mainly does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
-    /// Looks.
+    /// Reads files.
     Read,
     /// Creates or changes files.
     Write,
@@ -31,7 +31,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// The least role that may do this.
+    /// Returns the minimum role for this action.
     pub fn needs(self) -> Role {
         match self {
             Self::Read => Role::Viewer,
@@ -40,16 +40,16 @@ impl Action {
     }
 }
 
-/// Whether a call needs a person's agreement.
+/// Whether a person must approve a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Approval {
-    /// What the policy says about the tool's action.
+    /// As the policy decides for the tool's action.
     ByPolicy,
-    /// Always, for this reason.
+    /// Yes, for this reason.
     Needed(String),
 }
 
-/// The circumstances of one call.
+/// The context of one call.
 pub struct CallCx {
     /// The call's id.
     pub id: CallId,
@@ -63,11 +63,11 @@ pub struct CallCx {
     pub workspace_id: WorkspaceId,
     /// The workspace, opened for this caller.
     pub workspace: Arc<dyn Workspace>,
-    /// When the call began.
+    /// When the call started.
     pub started_at: Timestamp,
     /// The limits in force.
     pub limits: Limits,
-    pub(crate) turns: Arc<Turns>,
+    pub(crate) edit_locks: Arc<EditLocks>,
     pub(crate) heavy_work: FairQueue,
     pub(crate) committed: Arc<OnceLock<CommitId>>,
     pub(crate) warnings: Mutex<Vec<Notice>>,
@@ -75,22 +75,22 @@ pub struct CallCx {
 }
 
 impl CallCx {
-    /// Notes a path that the call is about, so that errors show it in the form that the toolset takes.
+    /// Adds a path of the call, so that errors show it in the form of the toolset.
     pub fn note_path(&self, path: &WsPath) {
         self.paths.lock().unwrap_or_else(PoisonError::into_inner).push(path.clone());
     }
 
-    /// Waits until no other change of this file that goes through here is under way.
-    pub async fn turn(&self, path: &WsPath) -> impl Drop {
-        self.turns.take(self.workspace_id, path.clone()).await
+    /// Waits for the lock under which this server edits the file.
+    pub async fn lock_for_edit(&self, path: &WsPath) -> impl Drop {
+        self.edit_locks.lock(self.workspace_id, path.clone()).await
     }
 
-    /// Waits for a place among the computations that keep a processor busy. It is held until the computation ends.
-    pub async fn heavy_place(&self) -> QueueSlot {
+    /// Waits for a slot for a computation that keeps a processor busy. The slot is held until the computation ends.
+    pub async fn heavy_work_slot(&self) -> QueueSlot {
         self.heavy_work.enter(self.caller.user, self.workspace_id).await
     }
 
-    /// Tells the caller something beside the answer, which gets it as one of its `warnings`.
+    /// Adds a warning to the `warnings` of the answer.
     pub fn warn(&self, warning: impl Into<Notice>) {
         self.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(warning.into());
     }
@@ -105,7 +105,7 @@ impl CallCx {
         Ok(format!("{start}{comma}\"warnings\":{warnings}}}"))
     }
 
-    /// The same circumstances for work that goes on when the call is over: what it commits carries the call's id.
+    /// Returns a copy of the context for work that may outlive the call. Commits of that work carry the call's id.
     #[must_use]
     pub fn detached(&self) -> Self {
         Self {
@@ -117,7 +117,7 @@ impl CallCx {
             workspace: Arc::clone(&self.workspace),
             started_at: self.started_at,
             limits: self.limits,
-            turns: Arc::clone(&self.turns),
+            edit_locks: Arc::clone(&self.edit_locks),
             heavy_work: self.heavy_work.clone(),
             committed: Arc::default(),
             warnings: Mutex::default(),
@@ -125,7 +125,7 @@ impl CallCx {
         }
     }
 
-    /// Takes over what detached work has to tell its call.
+    /// Adds the commit and the warnings of detached work to the call.
     pub fn absorb(&self, detached: Self) {
         if let Some(commit) = detached.committed.get() {
             self.recorded_with(*commit);
@@ -134,14 +134,14 @@ impl CallCx {
         self.warnings.lock().unwrap_or_else(PoisonError::into_inner).extend(warnings);
     }
 
-    /// Notes that the call's record was written together with this commit.
+    /// Records that the call's record was written together with this commit.
     pub fn recorded_with(&self, commit: CommitId) {
-        // A call that commits twice is recorded with its first commit; the second carries the same call id.
+        // The record names the first commit of a call; later commits carry the same call id.
         let _ = self.committed.set(commit);
     }
 }
 
-/// One tool of one toolset, with its arguments and its answer. The doc comments of both become the schema.
+/// One tool of one toolset. The doc comments of its arguments and its answer become the descriptions of the schema.
 #[async_trait]
 pub trait Tool: Send + Sync + 'static {
     /// The name on the wire.
@@ -150,26 +150,26 @@ pub trait Tool: Send + Sync + 'static {
     const DESCRIPTION: &'static str;
     /// What the tool mainly does.
     const ACTION: Action;
-    /// What it takes.
+    /// The arguments.
     type Args: DeserializeOwned + JsonSchema + Send;
-    /// What it gives.
+    /// The answer.
     type Output: Render + JsonSchema + Send;
 
-    /// Whether these arguments need a person's agreement.
+    /// Returns whether a person must approve a call with these arguments.
     async fn approval(&self, _cx: &CallCx, _args: &Self::Args) -> Result<Approval> {
         Ok(Approval::ByPolicy)
     }
 
-    /// How long a call may take, waiting included.
+    /// Returns the maximum duration of a call, including the time in queues.
     fn timeout(&self, limits: &Limits) -> Duration {
         limits.call_timeout
     }
 
-    /// Does it.
+    /// Runs the tool.
     async fn run(&self, cx: &CallCx, args: Self::Args) -> Result<Self::Output>;
 }
 
-/// A tool with its types erased, as a toolset holds it.
+/// A tool with its types erased, for lists of tools.
 #[async_trait]
 pub trait DynTool: Send + Sync {
     /// The name on the wire.
@@ -178,20 +178,20 @@ pub trait DynTool: Send + Sync {
     fn description(&self) -> &'static str;
     /// What it mainly does.
     fn action(&self) -> Action;
-    /// How long a call may take, waiting included.
+    /// Returns the maximum duration of a call, including the time in queues.
     fn timeout(&self, limits: &Limits) -> Duration;
     /// The JSON Schema of its arguments.
     fn input_schema(&self) -> &Value;
     /// The JSON Schema of its answer.
     fn output_schema(&self) -> &Value;
-    /// Binds the arguments, asks the policy and runs.
+    /// Binds the arguments, asks the policy and runs the tool.
     async fn call(&self, cx: &CallCx, policy: &dyn Policy, args: &JsonText) -> Result<String>;
 }
 
-/// An answer that can be written as JSON. All that `Serialize` can; an answer that is long and alike all over may do it
-/// in a faster way of its own.
+/// An answer that can be written as JSON. All `Serialize` types can; long and uniform answers may have a faster
+/// implementation.
 pub trait Render {
-    /// Writes the answer as JSON; nothing if that takes more bytes than the limit.
+    /// Writes the answer as JSON. Returns `None` if it is longer than the limit.
     fn render(&self, limit_bytes: usize) -> Result<Option<String>>;
 }
 
@@ -212,7 +212,7 @@ impl<T: Tool> Erased<T> {
     pub(crate) fn new(tool: T) -> Self {
         let mut input = schema_of::<T::Args>(SchemaSettings::draft2020_12().for_deserialize());
         if let Some(schema) = input.as_object_mut() {
-            // Clients want to be told of none, too.
+            // Some clients require `properties`, also if there are none.
             schema.entry("properties").or_insert_with(|| Value::Object(serde_json::Map::new()));
         }
         for (_, property) in input["properties"].as_object_mut().into_iter().flatten() {
@@ -226,7 +226,8 @@ impl<T: Tool> Erased<T> {
     }
 }
 
-/// That an argument may be left out is said by `required`; that it may also be null only confuses clients.
+/// Removes `null` from the type of an optional argument: `required` says that it is optional, and `null` confuses
+/// clients.
 fn optional_without_null(property: &mut Value) {
     if let Some(kinds) = property["type"].as_array().cloned() {
         let kinds: Vec<Value> = kinds.into_iter().filter(|kind| kind != "null").collect();
@@ -237,17 +238,17 @@ fn optional_without_null(property: &mut Value) {
     }
 }
 
-/// The schema of what [`CallCx::with_warnings`] adds to an answer.
+/// Returns the schema of the field that [`CallCx::with_warnings`] adds to an answer.
 fn warnings_schema() -> Value {
     json!({
-        "description": "What the caller should know beside the answer; left out if there is nothing.",
+        "description": "Warnings about the call. Left out if there are none.",
         "type": "array",
         "items": { "type": "string" },
     })
 }
 
-/// The schema of a type. What a type takes and what it gives differ: a field that is left out when it is empty is
-/// optional in answers, and one with a default is optional in arguments.
+/// Returns the schema of a type. The schemas for arguments and for answers differ: a field with a default is optional
+/// in arguments, and a field that is left out when empty is optional in answers.
 fn schema_of<T: JsonSchema>(mut settings: SchemaSettings) -> Value {
     settings.meta_schema = None;
     settings.inline_subschemas = true;
@@ -298,7 +299,7 @@ impl<T: Tool> DynTool for Erased<T> {
     }
 }
 
-/// The refusal of an answer that is too long, with how to get a shorter one.
+/// Creates the error for an answer that is too long, with advice how to get a shorter one.
 pub(crate) fn too_long_answer(limit_bytes: usize, input: &Value) -> ToolError {
     let takes = |name: &str| input["properties"].get(name).is_some();
     let advice = if takes("offset") && takes("limit") {

@@ -2,7 +2,7 @@ use super::*;
 use serde_json::json;
 
 #[test]
-fn an_optional_argument_is_not_said_to_be_null() {
+fn the_schema_of_an_optional_argument_does_not_allow_null() {
     let mut property = json!({ "type": ["string", "null"], "enum": ["utf-8", "base64", null] });
     optional_without_null(&mut property);
     assert_eq!(property, json!({ "type": "string", "enum": ["utf-8", "base64"] }));

@@ -1,29 +1,29 @@
-//! A set of tools that speak one dialect.
+//! Toolsets, and the format of their answers.
 
 use crate::tool::Erased;
 use crate::{Action, DynTool, Notice, Tool, ToolError};
 use serde_json::{Value, json};
 use std::{borrow::Cow, collections::BTreeMap, str::FromStr, sync::Arc};
 
-/// How a toolset wraps its answers and its errors.
+/// The format of a toolset's answers and errors.
 pub trait Dialect: Send + Sync {
-    /// Wraps a tool's result. The caller knows the call by the correlation id.
+    /// Writes the answer for a result. `correlation` is the caller's id for the call.
     fn success(&self, result: &str, correlation: &str) -> Vec<u8>;
-    /// Wraps an error.
+    /// Writes the answer for an error.
     fn failure(&self, error: &ToolError, correlation: &str) -> Vec<u8>;
-    /// The HTTP status of an error.
+    /// Returns the HTTP status of an error.
     fn status(&self, error: &ToolError) -> u16;
-    /// What a notice says, with its paths in the form that the toolset takes.
+    /// Returns the text of a notice, with paths in the form of the toolset.
     fn notice(&self, notice: &Notice) -> String {
         notice.text.clone()
     }
-    /// Whether every call has to bring a correlation id.
+    /// Whether every call needs a correlation id.
     fn needs_correlation(&self) -> bool {
         false
     }
 }
 
-/// Tools under one name and one dialect.
+/// A named set of tools with one format of answers.
 pub struct Toolset {
     name: &'static str,
     dialect: Arc<dyn Dialect>,
@@ -31,7 +31,7 @@ pub struct Toolset {
 }
 
 impl Toolset {
-    /// Makes an empty toolset.
+    /// Creates an empty toolset.
     #[must_use]
     pub fn new(name: &'static str, dialect: Arc<dyn Dialect>) -> Self {
         Self { name, dialect, tools: Vec::new() }
@@ -44,27 +44,27 @@ impl Toolset {
         self
     }
 
-    /// The toolset's name.
+    /// Returns the toolset's name.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// How it answers.
+    /// Returns the format of its answers.
     pub fn dialect(&self) -> &dyn Dialect {
         &*self.dialect
     }
 
-    /// The tool of that name, in its own spelling or in the one for models.
+    /// Finds a tool by its name, in its own spelling or in the spelling for models.
     pub fn find(&self, tool: &str) -> Option<&dyn DynTool> {
         self.tools().find(|known| known.name() == tool || name_for_models(known.name()) == tool)
     }
 
-    /// The tools, in the order of their registration.
+    /// Returns the tools in the order of their registration.
     pub fn tools(&self) -> impl Iterator<Item = &dyn DynTool> {
         self.tools.iter().map(|tool| &**tool)
     }
 
-    /// The tools with their schemas, as the given kind of client wants them.
+    /// Returns the tools with their schemas, in the format of a kind of client.
     pub fn catalogue(&self, format: CatalogueFormat) -> Value {
         let tools: Vec<Value> = self
             .tools()
@@ -110,15 +110,15 @@ impl Toolset {
     }
 }
 
-/// The spelling of a tool's name that model APIs accept: they refuse everything outside `[a-zA-Z0-9_-]`.
+/// Returns the spelling of a tool's name for model APIs, which accept only `[a-zA-Z0-9_-]`.
 fn name_for_models(name: &str) -> Cow<'_, str> {
     if name.contains('.') { name.replace('.', "_").into() } else { name.into() }
 }
 
-/// The clients that a catalogue can be written for.
+/// The formats of a catalogue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CatalogueFormat {
-    /// Everything there is.
+    /// Everything, including the schemas of answers.
     #[default]
     Native,
     /// OpenAI's function definitions.
@@ -158,12 +158,12 @@ impl Toolsets {
         self
     }
 
-    /// The toolset of that name.
+    /// Finds a toolset by its name.
     pub fn find(&self, name: &str) -> Option<&Toolset> {
         self.0.get(name)
     }
 
-    /// The toolsets, by name.
+    /// Returns the toolsets, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = &Toolset> {
         self.0.values()
     }

@@ -1,13 +1,13 @@
-//! What a commit changed, as a unified diff.
+//! The diff of a commit.
 
 use crate::heavy;
-use crate::write_text::seen_if_any;
+use crate::write_text::visible_bytes_if_any;
 use std::collections::BTreeMap;
 use toolrest_core::{CallCx, Content, Effect, EffectKind, FileType, Result, WsPath};
 use toolrest_edit::diff::{FileChange, LIMIT_BYTES, Origin, Side};
 
-/// One effect of a commit as a part of a diff, with what the file held before and after, where it is a file. Another
-/// name and another mode are told in git's words.
+/// Returns the diff of one effect of a commit, given the contents before and after. Renames and mode changes are in
+/// git's extended headers.
 pub async fn effect_diff(
     cx: &CallCx,
     effect: Effect,
@@ -29,8 +29,8 @@ pub async fn effect_diff(
             (if is_document { FileType::Document } else { FileType::Canvas }, content)
         };
         let (before, after) = (before.map(held), after.map(held));
-        let before = seen_if_any(before.as_ref(), &effect.path, limit_bytes)?;
-        let after = seen_if_any(after.as_ref(), &effect.path, limit_bytes)?;
+        let before = visible_bytes_if_any(before.as_ref(), &effect.path, limit_bytes)?;
+        let after = visible_bytes_if_any(after.as_ref(), &effect.path, limit_bytes)?;
         let side = |content, mode| Side { path, content, mode };
         let change = FileChange {
             old: before.as_deref().map(|content| side(content, effect.mode_before)),
@@ -42,8 +42,8 @@ pub async fn effect_diff(
     .await
 }
 
-/// The effects of a commit with each file moved at once to where it went in the end. A file whose new path was not free
-/// yet went there by another name, which is of no interest to anybody.
+/// Merges the moves of each file into one. A file whose new path was not free yet was moved to a temporary name first;
+/// the result does not show this.
 pub fn without_detours(effects: Vec<Effect>) -> Vec<Effect> {
     let is_move = |effect: &Effect| effect.op == EffectKind::Move;
     let mut last: BTreeMap<_, usize> = BTreeMap::new();

@@ -1,38 +1,44 @@
-//! Looking at data with Python: analyses that print, and plots that end up as images in the workspace.
+//! Analysis and plotting of data with Python.
 
-use crate::exec::{Asked, Executor, Language, Libraries, Program, Ran, WORKSPACE};
+use crate::exec::{Executor, Language, Libraries, Program, Ran, RequestedLimits, WORKSPACE};
 use crate::read::read_bounded;
 use std::sync::Arc;
 use toolrest_core::{
     BYTE_ORDER_MARK, CallCx, Content, ErrorKind, FileType, LeftOut, LeftOutReason, Result, ToolError, WsPath,
 };
 
-/// Runs the script and sees to it that a plot was written.
+/// The Python program that runs the script and checks that a plot was written.
 const WRAPPER: &str = include_str!("data/script.py");
 
-/// Runs a script on a file.
-pub async fn analyze(cx: &CallCx, executor: &Arc<Executor>, input: &WsPath, script: &str, asked: Asked) -> Result<Ran> {
+/// Runs a script on a data file.
+pub async fn analyze(
+    cx: &CallCx,
+    executor: &Arc<Executor>,
+    input: &WsPath,
+    script: &str,
+    requested: RequestedLimits,
+) -> Result<Ran> {
     check_input(cx, input).await?;
-    executor.run(cx, program(input, None, script)?, asked).await
+    executor.run(cx, program(input, None, script)?, requested).await
 }
 
-/// Runs a script on a file that has to leave an image.
+/// Runs a script on a data file; the script must write an image.
 pub async fn visualize(
     cx: &CallCx,
     executor: &Arc<Executor>,
     input: &WsPath,
     image: &WsPath,
     script: &str,
-    asked: Asked,
+    requested: RequestedLimits,
 ) -> Result<Ran> {
     check_input(cx, input).await?;
     if image.is_root() {
         return Err(ToolError::new(ErrorKind::IsDirectory, "The image needs a path of its own, not that of the root"));
     }
-    executor.run(cx, program(input, Some(image), script)?, asked).await
+    executor.run(cx, program(input, Some(image), script)?, requested).await
 }
 
-/// Says what is wrong with an image that a script has left, if something is.
+/// Returns what is wrong with the image of a script, if anything.
 pub async fn image_fault(cx: &CallCx, image: &WsPath, ran: &Ran) -> Result<Option<String>> {
     let file = match read_bounded(cx, image).await {
         Ok(file) => file,
@@ -43,7 +49,7 @@ pub async fn image_fault(cx: &CallCx, image: &WsPath, ran: &Ran) -> Result<Optio
     Ok((!is_image).then(|| format!("{image} is not an image: it is neither PNG, JPEG, GIF, WebP, SVG nor PDF")))
 }
 
-/// Why a script ended well and its image is not there: it is not kept.
+/// Explains why the image of a successful script is missing: it was not committed.
 fn missing(image: &WsPath, ran: &Ran) -> String {
     let is_it = |left: &&LeftOut| left.path.trim_start_matches('/') == image.without_slash();
     match ran.checked_in.left_out.iter().find(is_it) {
@@ -61,7 +67,7 @@ async fn check_input(cx: &CallCx, input: &WsPath) -> Result<()> {
         Some(entry) if entry.file_type == FileType::Folder => {
             Err(ToolError::new(ErrorKind::IsDirectory, format!("{input} is a folder; name a file with data")))
         }
-        // It is not among the files that programs see.
+        // Programs do not see this file.
         Some(entry) if entry.is_virtual => {
             Err(ToolError::new(ErrorKind::Protected, format!("{input} is made by the system; programs cannot see it")))
         }
@@ -70,10 +76,10 @@ async fn check_input(cx: &CallCx, input: &WsPath) -> Result<()> {
 }
 
 fn program(input: &WsPath, image: Option<&WsPath>, script: &str) -> Result<Program> {
-    // Texts in JSON are written as texts in Python can be.
+    // A JSON string is also a valid Python string.
     let literal = |text: &str| serde_json::to_string(text).map_err(ToolError::internal);
-    let seen = |path: &WsPath| format!("{WORKSPACE}{path}");
-    let (input, image) = (seen(input), image.map(seen));
+    let path_in_sandbox = |path: &WsPath| format!("{WORKSPACE}{path}");
+    let (input, image) = (path_in_sandbox(input), image.map(path_in_sandbox));
     let (before, after) = WRAPPER.split_once("SCRIPT, IMAGE").unwrap_or((WRAPPER, ""));
     let code = format!("{before}{}, {}{after}", literal(script)?, literal(image.as_deref().unwrap_or_default())?);
     let mut env = vec![("INPUT_FILE".to_owned(), input.clone())];
@@ -82,7 +88,7 @@ fn program(input: &WsPath, image: Option<&WsPath>, script: &str) -> Result<Progr
     Ok(Program { language: Language::Python, code, arguments, env, libraries: Libraries::Needed })
 }
 
-/// Tells an image by its content. One that is a text may be in any encoding.
+/// Whether a content is an image. An image format that is text may have any encoding.
 fn is_image_content(content: &Content) -> bool {
     match content {
         Content::Bytes(bytes) => is_image(bytes),
@@ -92,7 +98,7 @@ fn is_image_content(content: &Content) -> bool {
     }
 }
 
-/// Tells an image by its first bytes.
+/// Whether bytes begin like an image.
 fn is_image(bytes: &[u8]) -> bool {
     let starts: [&[u8]; 5] = [b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF8", b"%PDF-", b"<svg"];
     let is_webp = bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP");

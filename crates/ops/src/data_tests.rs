@@ -15,7 +15,7 @@ fn a_script_gets_its_files_as_arguments_and_in_its_environment() {
 }
 
 #[test]
-fn a_script_is_one_literal_whatever_it_holds() {
+fn a_script_is_passed_as_one_literal() {
     let script = "from __future__ import annotations\nprint(\"\\\"'''\", 'SCRIPT, IMAGE', '\u{1f600}')";
     let program = program(&path("x"), None, script).unwrap();
     let literal = serde_json::to_string(script).unwrap();
@@ -23,7 +23,7 @@ fn a_script_is_one_literal_whatever_it_holds() {
 }
 
 #[test]
-fn images_are_told_by_how_they_begin() {
+fn images_are_recognised_by_their_first_bytes() {
     let images: [&[u8]; 6] = [
         b"\x89PNG\r\n\x1a\n....",
         b"\xff\xd8\xff\xe0",
@@ -38,7 +38,7 @@ fn images_are_told_by_how_they_begin() {
 }
 
 #[test]
-fn an_image_of_text_may_be_in_any_encoding() {
+fn an_svg_image_may_have_any_encoding() {
     let svg = "<?xml version='1.0'?>\n<svg xmlns='x'><text>caf\u{e9}</text></svg>";
     let utf16: Vec<u8> = format!("\u{feff}{svg}").encode_utf16().flat_map(u16::to_le_bytes).collect();
     let latin1: Vec<u8> = svg.chars().map(|c| u8::try_from(c).unwrap()).collect();

@@ -1,14 +1,14 @@
-//! How a content is seen as text, and what fits which type of file.
+//! Contents as editable text, and the contents that each file type allows.
 
 use serde_json::Value;
 use toolrest_core::{
     BYTE_ORDER_MARK, Content, Encoding, Entry, ErrorKind, FileType, JsonText, Result, ToolError, WsPath, chat_text,
 };
 
-/// Makes of a JSON value the content of a file of that type.
+/// Converts a JSON value into the content of a file of this type.
 ///
-/// A document is a string, or an object whose `text` is one; an object with nothing but `text` is the same as the
-/// string. The other types take an object, kept as it was written.
+/// A document is a string, or an object whose `text` is a string. An object with no other field than `text` equals the
+/// string. The other types need an object, which is kept as it was written.
 pub fn fit(value: &JsonText, file_type: FileType) -> Result<Content> {
     if value.is_object() {
         value.check_unique_keys().map_err(|error| error.about("content"))?;
@@ -46,7 +46,7 @@ fn unfit(message: impl Into<String>) -> ToolError {
     ToolError::new(ErrorKind::WrongType, message).about("content")
 }
 
-/// A content seen as text that can be edited and put back.
+/// The text of a content, which can be edited and written back.
 pub struct Editable {
     /// The text.
     pub text: String,
@@ -57,16 +57,16 @@ enum Whole {
     Text,
     /// A document with more fields than `text`.
     Document(JsonText),
-    /// JSON of another type, seen in its pretty form.
+    /// JSON of another type, shown formatted.
     Json,
     /// Text that has a byte order mark, or is not in UTF-8.
     Encoded(Encoding),
 }
 
 impl Editable {
-    /// Sees a file's content as text.
+    /// Extracts the text of a content.
     ///
-    /// JSON is laid out for people, which can make it much longer; more than `limit_bytes` is refused before.
+    /// JSON is formatted, which can make it much longer. More than `limit_bytes` is refused before it is formatted.
     pub fn of(content: Content, file_type: FileType, path: &WsPath, limit_bytes: usize) -> Result<Self> {
         match content {
             Content::Text(text) => Ok(Self { text, whole: Whole::Text }),
@@ -78,7 +78,7 @@ impl Editable {
                 let size = json.pretty_bytes();
                 if size > limit_bytes {
                     let message =
-                        format!("{path} is {size} bytes laid out for editing, over the limit of {limit_bytes}");
+                        format!("{path} is {size} bytes when formatted for editing, over the limit of {limit_bytes}");
                     return Err(ToolError::new(ErrorKind::PayloadTooLarge, message));
                 }
                 Ok(Self { text: json.pretty(), whole: Whole::Json })
@@ -90,15 +90,15 @@ impl Editable {
         }
     }
 
-    /// Sees a file's content as text, a chat as what was said in it.
+    /// Extracts the text of a file's content; of a chat, its messages.
     pub fn of_file(entry: &Entry, content: Content, limit_bytes: usize) -> Result<Self> {
         match &content {
-            Content::Json(json) if entry.is_virtual => Ok(Self { text: said_in(json), whole: Whole::Json }),
+            Content::Json(json) if entry.is_virtual => Ok(Self { text: chat_messages(json), whole: Whole::Json }),
             _ => Self::of(content, entry.file_type, &entry.path, limit_bytes),
         }
     }
 
-    /// Puts an edited text back into what it came from.
+    /// Creates the content with the edited text.
     pub fn put_back(self, text: String) -> Result<Content> {
         match self.whole {
             Whole::Text | Whole::Encoded(Encoding::Utf8) => without_nul(text).map(Content::of_text),
@@ -124,16 +124,15 @@ impl Editable {
         }
     }
 
-    /// Puts another text in the place of the whole one. It is written in the same encoding, and after a byte order mark
-    /// where there was one.
+    /// Creates the content with another whole text. The encoding and the byte order mark are preserved.
     pub fn replace_whole(self, text: String) -> Result<Content> {
         let lacks_mark = self.text.starts_with(BYTE_ORDER_MARK) && !text.starts_with(BYTE_ORDER_MARK);
         self.put_back(if lacks_mark { format!("{BYTE_ORDER_MARK}{text}") } else { text })
     }
 }
 
-/// What was said in a chat, as searches see it.
-fn said_in(chat: &JsonText) -> String {
+/// Returns the messages of a chat as text, as in searches.
+fn chat_messages(chat: &JsonText) -> String {
     let chat: Value = serde_json::from_str(chat.as_str()).unwrap_or_default();
     let messages = chat["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
     let said = |name: &str, message: &'_ Value| message[name].as_str().unwrap_or_default().to_owned();
@@ -141,7 +140,7 @@ fn said_in(chat: &JsonText) -> String {
     chat_text(chat["title"].as_str(), said.iter().map(|(role, content)| (role.as_str(), content.as_str())))
 }
 
-/// The refusal to show bytes as text.
+/// Creates the error for showing bytes as text.
 pub fn binary(path: &WsPath, size: usize) -> ToolError {
     let message = format!("{path} holds {size} bytes that are not text");
     ToolError::new(ErrorKind::Binary, message).detail("size", size).at_path(path)

@@ -27,7 +27,7 @@ fn other_types_take_objects_only() {
 }
 
 #[test]
-fn an_edited_text_goes_back_among_the_other_fields() {
+fn an_edited_text_is_written_back_with_the_other_fields() {
     let path = WsPath::root();
     let content = Content::Json(json(r#"{"a":1.0,"text":"old","z":[1e5]}"#));
     let editable = Editable::of(content, FileType::Document, &path, 1000).unwrap();
@@ -36,7 +36,7 @@ fn an_edited_text_goes_back_among_the_other_fields() {
 }
 
 #[test]
-fn a_canvas_stays_json_or_the_edit_is_refused() {
+fn an_edit_that_makes_a_canvas_invalid_json_is_refused() {
     let path = WsPath::root();
     let canvas = || Editable::of(Content::Json(json(r#"{"x":1}"#)), FileType::Canvas, &path, 1000).unwrap();
     assert_eq!(canvas().text, "{\n  \"x\": 1\n}\n");
@@ -53,7 +53,7 @@ fn bytes_are_not_edited_as_text() {
 }
 
 #[test]
-fn an_object_with_a_key_twice_is_refused_at_any_depth() {
+fn duplicate_keys_are_refused_at_any_depth() {
     for bad in [r#"{"text":"a","text":5}"#, r#"{"text":"a","m":[{"k":1,"k":2}]}"#] {
         let error = fit(&json(bad), FileType::Document).unwrap_err();
         assert_eq!(error.argument_at_fault(), Some("content"), "{bad}");
@@ -63,7 +63,7 @@ fn an_object_with_a_key_twice_is_refused_at_any_depth() {
 }
 
 #[test]
-fn json_that_would_be_too_long_to_edit_is_refused_before_it_is_laid_out() {
+fn json_that_is_too_long_when_formatted_is_refused_before_formatting() {
     let deep = format!("{}{}{}", "{\"a\":[".repeat(50), "0,".repeat(1000) + "0", "]}".repeat(50));
     let error = Editable::of(Content::Json(json(&deep)), FileType::Canvas, &WsPath::root(), 10_000).err().unwrap();
     assert_eq!(error.kind, ErrorKind::PayloadTooLarge);
@@ -78,10 +78,10 @@ fn a_nul_cannot_be_edited_into_a_document() {
 }
 
 #[test]
-fn an_edit_of_json_may_not_leave_a_key_twice() {
+fn an_edit_that_duplicates_a_json_key_is_refused() {
     let editable =
         Editable::of(Content::Json(json(r#"{"a":1,"b":2}"#)), FileType::Canvas, &WsPath::root(), 1_000).unwrap();
     let error = editable.put_back(r#"{"a": 1, "a": 2}"#.to_owned()).unwrap_err();
     assert_eq!((error.kind, error.argument_at_fault()), (ErrorKind::WrongType, Some("content")));
-    assert!(error.message.contains("\"a\" stands twice"), "{error}");
+    assert!(error.message.contains("\"a\" occurs twice"), "{error}");
 }

@@ -1,7 +1,7 @@
-//! Changing the text of a file in place.
+//! Replacing text in a file.
 
 use crate::document::Editable;
-use crate::place::commit_one;
+use crate::move_remove::commit_one;
 use crate::{heavy, read};
 use std::borrow::Cow;
 use toolrest_core::{
@@ -12,70 +12,70 @@ use toolrest_edit::{
     Edit, EditError, Leniency, Limits, MatchLevel, Occurrences, ReplacedInOrder, diff, replace, replace_in_order,
 };
 
-/// The most bytes of an explanation: a model has to read it.
+/// Maximum size of an explanation, because a model has to read it.
 pub(crate) const EXPLANATION_BYTES: usize = 4_000;
-/// The most bytes of a path that an explanation begins with.
+/// Maximum size of the path at the start of an explanation.
 const PATH_BYTES: usize = 400;
 
-/// What to replace in a file.
+/// Options of [`edit`].
 #[derive(Clone)]
 pub struct EditOptions {
-    /// The replacements, each made in what the one before left. All are made or none.
+    /// The replacements. Each one is applied to the result of the one before. If one fails, nothing is written.
     pub edits: Vec<Replacement>,
-    /// How exactly a text must be there.
+    /// How exactly the text must match.
     pub leniency: Leniency,
     /// The hash that the file must still have.
     pub expected: Option<ContentHash>,
-    /// Whether to do it or to show what would be done.
+    /// Whether to write, or only to return the change.
     pub run: Run,
 }
 
-/// One text to put in the place of another.
+/// One replacement.
 #[derive(Clone)]
 pub struct Replacement {
     /// The text to find.
     pub old: String,
-    /// The text to put in its place.
+    /// The new text.
     pub new: String,
-    /// Which occurrences.
+    /// Which occurrences to replace.
     pub which: Occurrences,
 }
 
-/// Whether a change is made.
+/// Whether a change is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Run {
-    /// It is.
+    /// Write it.
     ForReal,
-    /// It is only shown.
+    /// Only return it.
     Dry,
 }
 
-/// What became of a file.
+/// The result of [`edit`].
 pub struct Edited {
     /// The file.
     pub file: FileId,
-    /// Its version; the one before if nothing was done.
+    /// Its version. The old one if nothing was written.
     pub version: Option<VersionId>,
-    /// The hash of the new content, written or not.
+    /// The hash of the new content, also if it was not written.
     pub hash: Option<ContentHash>,
-    /// How many places each replacement changed.
+    /// Number of occurrences that each replacement replaced.
     pub counts: Vec<usize>,
-    /// The loosest level at which a text was found.
+    /// The loosest level of matching that was needed.
     pub matched_with: MatchLevel,
     /// The change as a unified diff.
     pub diff: String,
 }
 
 impl Edited {
-    /// How the texts were found, where not all were exactly as given.
+    /// Returns the level of matching, if it was not exact.
     pub fn matched_loosely(&self) -> Option<&'static str> {
         (self.matched_with != MatchLevel::Exact).then(|| self.matched_with.name())
     }
 }
 
-/// Replaces text in a file. Of edits that meet at one file, each is applied to what the one before left.
+/// Replaces text in a file. Concurrent edits of one file are applied one after the other.
 pub async fn edit(cx: &CallCx, path: &WsPath, options: &EditOptions) -> Result<Edited> {
-    let _turn = cx.turn(path).await;
+    let _lock = cx.lock_for_edit(path).await;
     loop {
         let (entry, content) = read(cx, path).await?;
         changeable(&entry)?;
@@ -104,14 +104,14 @@ pub async fn edit(cx: &CallCx, path: &WsPath, options: &EditOptions) -> Result<E
                 (edited.file, edited.version) = (outcome.file, outcome.version);
                 return Ok(edited);
             }
-            // Somebody on another replica came between; edit what they left. The call's deadline bounds this.
+            // Another replica changed the file; edit its new content. The call's deadline ends this loop.
             Err(error) if error.kind == ErrorKind::Stale && options.expected.is_none() => {}
             Err(error) => return Err(error),
         }
     }
 }
 
-/// Refuses files that the system keeps.
+/// Refuses files that the system generates.
 pub(crate) fn changeable(entry: &Entry) -> Result<()> {
     if entry.is_virtual {
         let message = format!("{} is managed by the system and cannot be edited; use the chat API", entry.path);
@@ -146,12 +146,12 @@ async fn edited(cx: &CallCx, entry: Entry, content: Content, options: &EditOptio
             })
             .collect();
         let replaced = match &edits[..] {
-            // A single one is not numbered where it fails.
+            // The error for a single edit has no number.
             [only] => replace(editable.text.as_bytes(), only, limits)
                 .map(|one| ReplacedInOrder { text: one.text, edits: vec![(one.count, one.level)] }),
             several => replace_in_order(editable.text.as_bytes(), several, limits),
         };
-        let replaced = replaced.map_err(|error| refused(&error, &entry.path, entry.hash))?;
+        let replaced = replaced.map_err(|error| to_tool_error(&error, &entry.path, entry.hash))?;
         let text = String::from_utf8(replaced.text).map_err(ToolError::internal)?;
         let name = entry.path.without_slash();
         Ok(Done {
@@ -164,19 +164,19 @@ async fn edited(cx: &CallCx, entry: Entry, content: Content, options: &EditOptio
     .await
 }
 
-/// The text, or its start with a mark if it has more bytes than so many.
-pub(crate) fn shortened(text: &str, most_bytes: usize) -> Cow<'_, str> {
+/// Returns the text, or its start and an ellipsis if it is longer than `max_bytes`.
+pub(crate) fn shortened(text: &str, max_bytes: usize) -> Cow<'_, str> {
     const MARK: &str = "…";
-    if text.len() <= most_bytes {
+    if text.len() <= max_bytes {
         return Cow::Borrowed(text);
     }
-    let most_bytes = most_bytes.saturating_sub(MARK.len());
-    let end = (0..=most_bytes).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    let max_bytes = max_bytes.saturating_sub(MARK.len());
+    let end = (0..=max_bytes).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
     Cow::Owned(format!("{}{MARK}", &text[..end]))
 }
 
-/// The refusal of a change that does not fit what is there.
-pub(crate) fn refused(error: &EditError, path: &WsPath, hash: Option<ContentHash>) -> ToolError {
+/// Converts an error of the editing engine.
+pub(crate) fn to_tool_error(error: &EditError, path: &WsPath, hash: Option<ContentHash>) -> ToolError {
     use toolrest_edit::ErrorKind as E;
     let kind = match error.kind() {
         E::InvalidArgument => ErrorKind::InvalidArgument,
@@ -188,21 +188,21 @@ pub(crate) fn refused(error: &EditError, path: &WsPath, hash: Option<ContentHash
         E::BaseMismatch => ErrorKind::Stale,
         E::Stopped => ErrorKind::Cancelled,
     };
-    // Failed hunks name their file themselves.
-    let place = match error {
+    // The explanation of failed hunks names the file itself.
+    let prefix = match error {
         EditError::Hunks { .. } => String::new(),
         _ => format!("{}: ", shortened(path.as_str(), PATH_BYTES)),
     };
     let end = "\nNothing was written";
-    let lesson = error.to_string();
-    let lesson = shortened(&lesson, EXPLANATION_BYTES - place.len() - end.len());
-    let refused = ToolError::new(kind, format!("{place}{lesson}{end}")).at_path(path);
-    let refused = match hash {
-        Some(hash) => refused.detail("current_hash", hash.to_string()),
-        None => refused,
+    let explanation = error.to_string();
+    let explanation = shortened(&explanation, EXPLANATION_BYTES - prefix.len() - end.len());
+    let tool_error = ToolError::new(kind, format!("{prefix}{explanation}{end}")).at_path(path);
+    let tool_error = match hash {
+        Some(hash) => tool_error.detail("current_hash", hash.to_string()),
+        None => tool_error,
     };
     match error {
-        EditError::Edit { number, .. } => refused.in_edit(*number),
-        _ => refused,
+        EditError::Edit { number, .. } => tool_error.in_edit(*number),
+        _ => tool_error,
     }
 }

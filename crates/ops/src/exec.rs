@@ -1,6 +1,6 @@
-//! Running programs on a workspace's files.
+//! Running programs on the files of a workspace.
 //!
-//! The files are checked out, the program runs on them in the sandbox, and what it changed is checked in as one commit.
+//! The files are checked out, the program runs on them in the sandbox, and its changes are checked in as one commit.
 
 mod errors;
 mod limits;
@@ -9,13 +9,13 @@ mod output_log;
 mod processes;
 mod run_to_completion;
 
-pub use limits::{Asked, ExecLimits};
+pub use limits::{ExecLimits, RequestedLimits};
 pub use network::NetworkOptions;
 pub use output_log::OutputPiece;
 pub use processes::{EndOfInput, Ended, ProcessInfo, ProcessOptions, ProcessState, Processes};
 pub use toolrest_sandbox::{Enforced, Language, Layer, Limit, Limits as SandboxLimits};
 
-use crate::exec::errors::{explain, lacks_overlay};
+use crate::exec::errors::{lacks_overlay, to_tool_error};
 use crate::exec::run_to_completion::RunToCompletion;
 use crate::outside::{AllowList, proxy::Proxy};
 use std::{
@@ -36,32 +36,32 @@ use toolrest_sandbox::{
 };
 use tracing::Instrument;
 
-/// Where a program finds the workspace's files, and starts.
+/// The path at which a program sees the workspace's files. It is also its working directory.
 pub const WORKSPACE: &str = toolrest_core::WORKSPACE_MOUNT;
-/// Where a program finds the Python environment with the libraries for data.
+/// The path at which a program sees the Python environment with the data libraries.
 pub const PYTHON: &str = "/opt/toolrest/python";
 
-/// Enough, mostly, for the answer to be on its way. Only then the next interpreter is started, which takes a processor.
-const ANSWERING: Duration = Duration::from_millis(1);
+/// Delay before the next idle interpreter is started. Starting one takes a processor, so the answer is sent first.
+const REFILL_DELAY: Duration = Duration::from_millis(1);
 
-/// How programs are run.
+/// Options of [`Executor`].
 #[derive(Clone, Debug)]
 pub struct ExecOptions {
-    /// What a program may use.
+    /// Limits of a program.
     pub limits: ExecLimits,
-    /// How much of what it changes is kept.
+    /// Limits of the changes that are committed.
     pub keep: KeepLimits,
-    /// How many run at once, in all, per account and per workspace; more wait.
+    /// Maximum numbers of concurrent programs; more wait.
     pub at_once: QueueLimits,
-    /// How many interpreters wait for a script.
+    /// Number of idle interpreters that are kept.
     pub waiting: usize,
-    /// What programs may reach, where their workspace allows it.
+    /// The hosts that programs may connect to, if their workspace allows them.
     pub network: NetworkOptions,
-    /// What to do with a folder over which no overlay can be mounted.
+    /// What to do if no overlay can be mounted on a folder.
     pub without_overlay: WithoutOverlay,
-    /// Layers of the sandbox that the operator does without.
+    /// Layers of the sandbox that the operator accepts to be missing.
     pub accept_missing: BTreeSet<Layer>,
-    /// A Python environment with libraries for data.
+    /// A Python environment with data libraries.
     pub python: Option<PathBuf>,
 }
 
@@ -80,83 +80,83 @@ impl Default for ExecOptions {
     }
 }
 
-/// What to do with a folder over which no overlay can be mounted.
+/// What to do if no overlay can be mounted on a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WithoutOverlay {
-    /// Run nothing.
+    /// Refuse the program.
     Refuse,
-    /// Run on the folder itself.
+    /// Run the program on the folder itself.
     RunInPlace,
 }
 
-/// Runs programs, or says why it cannot.
+/// Runs programs, or refuses them with a reason.
 pub struct Executor {
     options: ExecOptions,
     ready: OnceCell<Ready>,
     refusal: Mutex<Refusal>,
 }
 
-/// Why programs cannot be run.
+/// The reason why programs cannot be run.
 #[derive(Default)]
 struct Refusal {
     reason: String,
-    /// When it is tried again whether they can; never, if the operator wants none.
+    /// When to try again to start the sandbox; never if the operator disabled programs.
     next_try: Option<Instant>,
 }
 
-/// How long it takes at least until it is tried again whether programs can be run: a disk that was full may have room by
-/// then, or the operator may have changed the machine.
-const TRY_AGAIN_AFTER: Duration = Duration::from_secs(10);
+/// Minimum time between attempts to start the sandbox. By then a full disk may have space, or the operator may have
+/// changed the machine.
+const RETRY_INTERVAL: Duration = Duration::from_secs(10);
 
-/// What it takes to run programs.
+/// The started sandbox and its interpreters.
 struct Ready {
     pool: Pool,
-    /// The interpreters that were there at the start.
+    /// The interpreters that were found at the start.
     python: Option<Interpreter>,
     bash: Option<Interpreter>,
     runs: FairQueue,
     shared: Vec<&'static str>,
 }
 
-/// On which terms a program runs.
-struct Terms {
+/// The limits and hosts of a program.
+struct RunTerms {
     limits: Limits,
-    /// What it may reach, if anything.
+    /// The hosts that it may connect to, if any.
     hosts: Option<AllowList>,
 }
 
-/// A program that was started.
+/// A started program.
 struct Started {
     running: Running,
-    /// Its way out, if it has one.
+    /// Its proxy, if it may connect to hosts.
     proxy: Option<Proxy>,
 }
 
-/// Told when the caller goes away.
-type Gone = oneshot::Receiver<()>;
+/// Resolves when the caller disconnects.
+type Disconnected = oneshot::Receiver<()>;
 
-/// How a program ended, and what is to be done once its caller has been served.
+/// The report of an ended program, and the refill of the interpreter pool, which runs after the answer was sent.
 struct Finished {
     report: Report,
     after: PoolRefill,
 }
 
-/// A program: a script of a language.
+/// A script to run.
 pub struct Program {
     /// The language.
     pub language: Language,
     /// The code.
     pub code: String,
-    /// What it is called with.
+    /// Command-line arguments.
     pub arguments: Vec<String>,
-    /// Variables beside those that every program has.
+    /// Additional environment variables.
     pub env: Vec<(String, String)>,
-    /// Whether it needs the libraries for data.
+    /// Whether it needs the data libraries.
     pub libraries: Libraries,
 }
 
 impl Program {
-    /// A command, as bash understands it.
+    /// Creates a program that runs a command line with bash.
     pub fn command(command: String) -> Self {
         Self {
             language: Language::Bash,
@@ -168,25 +168,25 @@ impl Program {
     }
 }
 
-/// Whether a program needs the libraries for data.
+/// Whether a program needs the data libraries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Libraries {
-    /// It can do without.
+    /// They are optional.
     IfThere,
-    /// It is of no use without.
+    /// They are required.
     Needed,
 }
 
-/// What came of a program.
+/// The result of a program.
 pub struct Ran {
-    /// How it ended and what it printed.
+    /// Its exit status and output.
     pub report: Report,
-    /// What became of its changes.
+    /// The commit of its changes.
     pub checked_in: CheckedIn,
 }
 
 impl Executor {
-    /// Starts the sandbox and proves that it holds. Where it does not, every program is refused.
+    /// Starts the sandbox and verifies it. If this fails, every program is refused.
     pub async fn start(options: ExecOptions) -> Self {
         let executor = Self { options, ready: OnceCell::new(), refusal: Mutex::default() };
         if let Err(reason) = executor.try_start().await {
@@ -195,14 +195,14 @@ impl Executor {
         executor
     }
 
-    /// Starts the sandbox, unless it runs. Remembers why it does not.
+    /// Starts the sandbox, unless it runs already. Stores the reason if it fails.
     async fn try_start(&self) -> std::result::Result<&Ready, String> {
-        // Until it is known how this ends, nobody else tries.
-        self.refusal().next_try = Some(Instant::now() + TRY_AGAIN_AFTER);
+        // This keeps other callers from trying at the same time.
+        self.refusal().next_try = Some(Instant::now() + RETRY_INTERVAL);
         let started = self.ready.get_or_try_init(|| Ready::new(&self.options)).await;
         started.map_err(|error| {
             let reason = error.to_string();
-            *self.refusal() = Refusal { reason: reason.clone(), next_try: Some(Instant::now() + TRY_AGAIN_AFTER) };
+            *self.refusal() = Refusal { reason: reason.clone(), next_try: Some(Instant::now() + RETRY_INTERVAL) };
             reason
         })
     }
@@ -211,44 +211,45 @@ impl Executor {
         self.refusal.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Refuses every program.
+    /// Creates an executor that refuses every program.
     pub fn refusing(options: ExecOptions, reason: impl Into<String>) -> Self {
         let refusal = Refusal { reason: reason.into(), next_try: None };
         Self { options, ready: OnceCell::new(), refusal: Mutex::new(refusal) }
     }
 
-    /// What programs share with each other or with the server, so that tenants are not kept apart. Empty where they are, and
-    /// where no program runs.
+    /// Returns what programs share with each other or with the server, so that they are not fully isolated. Empty if
+    /// they are, or if programs are disabled.
     pub fn shared(&self) -> &[&'static str] {
         self.ready.get().map_or(&[], |ready| &ready.shared)
     }
 
-    /// How long a call may take that runs a program, waiting included.
+    /// Returns the maximum duration of a call that runs a program, including the time in queues.
     pub fn timeout(&self, limits: &toolrest_core::Limits) -> Duration {
         self.options.limits.ceiling.wall + limits.call_timeout
     }
 
-    /// Runs a program to its end and commits what it changed, however it ended. A caller who goes away ends it, and then
-    /// nothing is changed; unless it had ended already, when all of it is.
-    pub async fn run(self: &Arc<Self>, cx: &CallCx, program: Program, asked: Asked) -> Result<Ran> {
+    /// Runs a program and commits its changes, however it ended. If the caller disconnects while the program runs, the
+    /// program is killed and nothing is committed.
+    pub async fn run(self: &Arc<Self>, cx: &CallCx, program: Program, requested: RequestedLimits) -> Result<Ran> {
         if program.libraries == Libraries::Needed && self.options.python.is_none() {
             let message = "This needs Python with pandas and matplotlib, which is not set up: have the operator run \
                            `toolrest setup python` and start the server again";
             return Err(ToolError::new(ErrorKind::NotConfigured, message));
         }
         self.ready().await?;
-        // It is seen through whether the caller stays or not: nobody gets the files before the program is dead.
+        // The run is finished even if the caller disconnects, because the files must not be used before the program is
+        // dead.
         let (_caller, gone) = oneshot::channel::<()>();
         let (executor, own) = (Arc::clone(self), cx.detached());
         let work = async move {
-            let ran = executor.run_to_completion(&own, &program, asked, gone).await;
+            let ran = executor.run_to_completion(&own, &program, requested, gone).await;
             (ran, own)
         };
         let (ran, own) = RunToCompletion::new(work.in_current_span(), log_abandoned).await;
         cx.absorb(own);
         let (ran, after) = ran?;
         tokio::spawn(async move {
-            tokio::time::sleep(ANSWERING).await;
+            tokio::time::sleep(REFILL_DELAY).await;
             drop(after);
         });
         Ok(ran)
@@ -258,17 +259,17 @@ impl Executor {
         &self,
         cx: &CallCx,
         program: &Program,
-        asked: Asked,
-        mut gone: Gone,
+        requested: RequestedLimits,
+        mut gone: Disconnected,
     ) -> Result<(Ran, PoolRefill)> {
         let ready = self.ready().await?;
-        let _place = ready.place(cx, &mut gone).await?;
+        let _slot = ready.wait_for_slot(cx, &mut gone).await?;
         let mut checkout = self.check_out(cx, CheckoutMode::Isolated).await?;
-        let terms = self.terms(cx, &*checkout, asked);
+        let terms = self.terms(cx, &*checkout, requested);
         let mut ended = ready.run(&self.options, &checkout.execution_root(), program, &terms, &mut gone).await;
         if let Err(toolrest_sandbox::Error::SetUp(_)) = ended {
-            // The program did not start. Its interpreter may have waited since a moment at which the program before had
-            // closed the folder to itself; another one is set up now.
+            // The program did not start. Its idle interpreter may have been set up while another program had made the
+            // folder inaccessible; a new interpreter is set up now.
             ended = ready.run(&self.options, &checkout.execution_root(), program, &terms, &mut gone).await;
         }
         let ended = match ended {
@@ -278,29 +279,32 @@ impl Executor {
             }
             ended => ended,
         };
-        let Some(Finished { report, after }) = ended.map_err(|error| explain(&error))? else {
-            return Err(nobody_waits());
+        let Some(Finished { report, after }) = ended.map_err(|error| to_tool_error(&error))? else {
+            return Err(caller_disconnected());
         };
         match checkout.finish(cx).await {
             Ok(checked_in) => Ok((Ran { report, checked_in }, after)),
-            // What it printed is not lost with its changes.
+            // The output is reported although the changes are lost.
             Err(error) => Err(with_output(error, &report)),
         }
     }
 
-    /// What a program may use in the workspace.
-    fn terms(&self, cx: &CallCx, checkout: &dyn Checkout, asked: Asked) -> Terms {
+    /// Returns the limits and hosts of a program in the workspace.
+    fn terms(&self, cx: &CallCx, checkout: &dyn Checkout, requested: RequestedLimits) -> RunTerms {
         let settings = &checkout.settings().run;
-        Terms { limits: self.options.limits.of(cx, settings, asked), hosts: self.options.network.hosts_of(settings) }
+        RunTerms {
+            limits: self.options.limits.of(cx, settings, requested),
+            hosts: self.options.network.hosts_of(settings),
+        }
     }
 
-    /// What it takes to run programs. Where that was missing it is looked for again from time to time.
+    /// Returns the started sandbox. If it could not be started, it is tried again from time to time.
     async fn ready(&self) -> Result<&Ready> {
         if let Some(ready) = self.ready.get() {
             return Ok(ready);
         }
-        let is_due = self.refusal().next_try.is_some_and(|next| Instant::now() >= next);
-        if is_due && let Ok(ready) = self.try_start().await {
+        let is_retry_due = self.refusal().next_try.is_some_and(|next| Instant::now() >= next);
+        if is_retry_due && let Ok(ready) = self.try_start().await {
             tracing::info!("programs can be run now");
             return Ok(ready);
         }
@@ -329,29 +333,28 @@ impl Ready {
         Ok(Self { pool, python, bash, runs, shared: probe.shared })
     }
 
-    /// Waits for a place among the programs that run at once. The files are checked out only then: a check-out takes
-    /// disk and time, of which an account gets no more than its share either.
-    async fn place(&self, cx: &CallCx, gone: &mut Gone) -> Result<QueueSlot> {
+    /// Waits for a slot. The files are checked out only afterwards, because a checkout takes disk and time.
+    async fn wait_for_slot(&self, cx: &CallCx, gone: &mut Disconnected) -> Result<QueueSlot> {
         let (account, workspace) = (cx.caller.user, cx.workspace_id);
-        if let Ok(place) = self.runs.try_enter(account, workspace) {
-            return Ok(place);
+        if let Ok(slot) = self.runs.try_enter(account, workspace) {
+            return Ok(slot);
         }
-        // Only members wait: a stranger would keep them from their turn.
+        // Only members wait, so that strangers cannot fill the queue.
         cx.workspace.authorise().await?;
         tokio::select! {
-            place = self.runs.enter(account, workspace) => Ok(place),
-            _ = gone => Err(nobody_waits()),
+            slot = self.runs.enter(account, workspace) => Ok(slot),
+            _ = gone => Err(caller_disconnected()),
         }
     }
 
-    /// Runs a program and waits for its end. If the caller goes away meanwhile, it is ended, and nothing is told.
+    /// Runs a program and waits for its end. If the caller disconnects, the program is killed, and there is no result.
     async fn run(
         &self,
         options: &ExecOptions,
         root: &ExecutionRoot,
         program: &Program,
-        terms: &Terms,
-        gone: &mut Gone,
+        terms: &RunTerms,
+        gone: &mut Disconnected,
     ) -> toolrest_sandbox::Result<Option<Finished>> {
         if gone.is_terminated() {
             return Ok(None);
@@ -359,18 +362,18 @@ impl Ready {
         let started = self.start(options, root, program, terms, Stdin::Empty).await?;
         let Started { mut running, proxy: _proxy } = started;
         let after = running.take_refill();
-        let mut is_wanted = true;
+        let mut is_connected = true;
         loop {
             tokio::select! {
                 printed = running.next() => if printed.is_none() { break },
-                _ = &mut *gone, if is_wanted => {
-                    is_wanted = false;
+                _ = &mut *gone, if is_connected => {
+                    is_connected = false;
                     running.kill();
                 }
             }
         }
         let report = running.wait().await?;
-        Ok(is_wanted.then_some(Finished { report, after }))
+        Ok(is_connected.then_some(Finished { report, after }))
     }
 
     /// Starts a program.
@@ -379,7 +382,7 @@ impl Ready {
         options: &ExecOptions,
         root: &ExecutionRoot,
         program: &Program,
-        terms: &Terms,
+        terms: &RunTerms,
         stdin: Stdin,
     ) -> toolrest_sandbox::Result<Started> {
         let python = options.python.as_deref();
@@ -397,19 +400,19 @@ impl Ready {
             env: program.env.iter().map(|(name, value)| (name.into(), value.into())).collect(),
             stdin,
         };
-        let place = place(root, python, &terms.limits)?;
+        let spec = cell_spec(root, python, &terms.limits)?;
         let Some(hosts) = &terms.hosts else {
-            return Ok(Started { running: self.pool.run(&place, &interpreter, script).await?, proxy: None });
+            return Ok(Started { running: self.pool.run(&spec, &interpreter, script).await?, proxy: None });
         };
-        let mut running = self.pool.run(&network::with_proxy(place), &interpreter, script).await?;
+        let mut running = self.pool.run(&network::with_proxy(spec), &interpreter, script).await?;
         let proxy = options.network.serve(running.listener().await?, hosts.clone());
         Ok(Started { running, proxy: Some(proxy) })
     }
 }
 
-/// Where a program runs: on the workspace's files, with the libraries for data if there are any.
-fn place(root: &ExecutionRoot, python: Option<&Path>, limits: &Limits) -> toolrest_sandbox::Result<CellSpec> {
-    let mut place = match root {
+/// Describes the cell of a program: the workspace's files, and the data libraries if there are any.
+fn cell_spec(root: &ExecutionRoot, python: Option<&Path>, limits: &Limits) -> toolrest_sandbox::Result<CellSpec> {
+    let mut spec = match root {
         ExecutionRoot::Folder(folder) => CellSpec::new(source(folder)?, WORKSPACE),
         ExecutionRoot::Shared { folder, read_only } => {
             let (folder, target) = (source(folder)?, WORKSPACE.into());
@@ -426,33 +429,33 @@ fn place(root: &ExecutionRoot, python: Option<&Path>, limits: &Limits) -> toolre
     };
     if let Some(python) = python {
         let mount = Mount::Folder {
-            // The operator's own path. It is opened anew each time, because the environment can be replaced.
+            // The path is the operator's. It is opened each time, because the environment can be replaced.
             source: Source::open(python)?,
             target: PYTHON.into(),
             access: Access::ReadOnly,
             frozen: Vec::new(),
         };
-        place = place.mount(mount);
+        spec = spec.mount(mount);
     }
-    let place = place
-        // What programs keep for themselves does not belong to the workspace's files.
+    let spec = spec
+        // Files in the home directory do not belong to the workspace.
         .env("HOME", "/tmp")
         .env("PYTHONDONTWRITEBYTECODE", "1")
-        // A program that is ended has printed what it printed.
+        // Without buffering, the output of a killed program is complete.
         .env("PYTHONUNBUFFERED", "1")
         .env("MPLBACKEND", "Agg")
         .limits(limits.clone());
-    Ok(place)
+    Ok(spec)
 }
 
-/// A folder as the sandbox gets it. Failures name it as programs see it, because callers read them.
+/// Converts a folder for the sandbox. Errors name it as programs see it, because callers read them.
 fn source(folder: &FolderHandle) -> toolrest_sandbox::Result<Source> {
     Source::from_descriptor(Arc::clone(&folder.descriptor), WORKSPACE)
 }
 
-/// Ends a call that nobody hears the answer of.
-fn nobody_waits() -> ToolError {
-    ToolError::new(ErrorKind::Cancelled, "The caller went away; the program was ended and nothing was changed")
+/// Creates the error for a call whose caller disconnected.
+fn caller_disconnected() -> ToolError {
+    ToolError::new(ErrorKind::Cancelled, "The caller disconnected; the program was ended and nothing was changed")
 }
 
 /// Logs the failure of a run whose caller does not wait for the answer any more.
@@ -463,7 +466,7 @@ fn log_abandoned<T>((ran, cx): (Result<T>, CallCx)) {
     }
 }
 
-/// Adds what a program printed to an error that came after it.
+/// Adds the output of a program to an error.
 fn with_output(error: ToolError, report: &Report) -> ToolError {
     error
         .detail("stdout", report.stdout.text())

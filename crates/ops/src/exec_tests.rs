@@ -7,16 +7,16 @@ use std::{
 use toolrest_core::{ExecutionRoot, FolderHandle};
 use toolrest_sandbox::{Limits, Mount, Source};
 
-use super::{WORKSPACE, place};
+use super::{WORKSPACE, cell_spec};
 
-fn frozen(ground: &ExecutionRoot) -> Vec<String> {
-    let place = place(ground, None, &Limits::default()).unwrap();
-    let Some(Mount::Folder { frozen, .. }) = place.mounts.first() else { panic!("{place:?}") };
+fn frozen(root: &ExecutionRoot) -> Vec<String> {
+    let spec = cell_spec(root, None, &Limits::default()).unwrap();
+    let Some(Mount::Folder { frozen, .. }) = spec.mounts.first() else { panic!("{spec:?}") };
     frozen.iter().map(|name| name.to_string_lossy().into_owned()).collect()
 }
 
 #[test]
-fn only_the_repositories_of_a_folder_that_others_use_are_kept_from_programs() {
+fn only_repositories_of_shared_folders_are_read_only() {
     let path = PathBuf::from("/");
     let folder = FolderHandle { descriptor: Arc::new(File::open(&path).unwrap().into()), path };
     let read_only = vec![".git".into(), "sub/.git".into()];
@@ -25,15 +25,15 @@ fn only_the_repositories_of_a_folder_that_others_use_are_kept_from_programs() {
 }
 
 #[test]
-fn failures_do_not_name_folders_of_the_host() {
+fn errors_do_not_contain_paths_of_the_host() {
     let path = PathBuf::from("/usr");
     let folder = FolderHandle { descriptor: Arc::new(File::open(&path).unwrap().into()), path };
     let overlay = ExecutionRoot::Overlay { lower: folder.clone(), private: folder.clone() };
-    for ground in
+    for root in
         [ExecutionRoot::Folder(folder.clone()), ExecutionRoot::Shared { folder, read_only: Vec::new() }, overlay]
     {
-        let place = place(&ground, None, &Limits::default()).unwrap();
-        let sources: Vec<&Source> = place
+        let spec = cell_spec(&root, None, &Limits::default()).unwrap();
+        let sources: Vec<&Source> = spec
             .mounts
             .iter()
             .flat_map(|mount| match mount {

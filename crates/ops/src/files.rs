@@ -6,19 +6,19 @@ use crate::locate::locate_glob;
 use std::{sync::Arc, time::Instant};
 use toolrest_core::{CallCx, Depth, Find, FindResult, IgnoredFiles, PathFilter, Result, WsPath};
 
-/// Which files to find.
+/// Options of [`files`].
 pub struct FilesOptions<'a> {
-    /// Where to look.
+    /// The folder.
     pub folder: &'a WsPath,
-    /// Which to choose; without it, those directly in the folder.
+    /// The glob pattern; without it, the files directly in the folder.
     pub glob: Option<&'a str>,
-    /// What to do about files that `.gitignore` leaves out. What is directly in a folder is always found.
+    /// Whether to find files that `.gitignore` excludes. Files directly in the folder are always found.
     pub ignored: IgnoredFiles,
-    /// The most files to give; all of them are counted.
+    /// Maximum number of files to return; all are counted.
     pub limit: usize,
 }
 
-/// Finds files. What git keeps for itself is never found.
+/// Finds files. The contents of `.git` are never found.
 pub async fn files(cx: &CallCx, options: &FilesOptions<'_>) -> Result<FindResult> {
     let folder = options.folder.clone();
     let glob = match options.glob {
@@ -33,14 +33,14 @@ pub async fn files(cx: &CallCx, options: &FilesOptions<'_>) -> Result<FindResult
     cx.workspace.find(Find { folder, depth, paths: Some(paths), ignored, limit: options.limit, deadline }).await
 }
 
-/// Finds files, all of them or none.
+/// Finds files. It is an error if they do not all fit into an answer.
 pub async fn all_files(cx: &CallCx, folder: &WsPath, glob: Option<&str>, ignored: IgnoredFiles) -> Result<FindResult> {
     let limit = entries_most(cx);
     let found = files(cx, &FilesOptions { folder, glob, ignored, limit }).await?;
     if found.total > limit { Err(too_many(folder, limit)) } else { Ok(found) }
 }
 
-/// Files below a folder, without what git keeps for itself.
+/// A filter for files below a folder, without the contents of `.git`.
 struct Chosen {
     folder: WsPath,
     glob: Option<Glob>,

@@ -1,10 +1,10 @@
-//! Choosing files by a glob.
+//! Glob patterns.
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use toolrest_core::{ErrorKind, PathFilter, Result, ToolError, WsPath};
 
-/// The files below a folder that a glob chooses: `*` within a name, `**` over folders, `{a,b}`, `[a-z]`, `?`. A `!` in
-/// front chooses all others.
+/// A glob pattern for files below a folder: `*` within a name, `**` across folders, `{a,b}`, `[a-z]`, `?`. A leading
+/// `!` inverts it.
 #[derive(Clone, Debug)]
 pub struct Glob {
     folder: WsPath,
@@ -14,12 +14,12 @@ pub struct Glob {
     sense: Sense,
 }
 
-/// How a glob without a slash is understood.
+/// The meaning of a pattern without a slash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bare {
-    /// As a path below the folder: `*.py` is what lies directly in it.
+    /// A path below the folder: `*.py` matches files directly in it.
     Path,
-    /// As a name at any depth, as `rg --glob` does.
+    /// A name at any depth, as in `rg --glob`.
     Name,
 }
 
@@ -35,11 +35,11 @@ enum Sense {
     Leaves,
 }
 
-/// No glob that chooses paths is longer.
-const MOST_BYTES: usize = 4 << 10;
+/// Maximum length of a pattern.
+const MAX_PATTERN_BYTES: usize = 4 << 10;
 
 impl Glob {
-    /// Reads a glob for the files below a folder.
+    /// Parses a pattern for files below a folder.
     pub fn new(pattern: &str, folder: WsPath, bare: Bare) -> Result<Self> {
         let (text, sense) = match pattern.strip_prefix('!') {
             Some(rest) => (rest, Sense::Leaves),
@@ -47,11 +47,11 @@ impl Glob {
         };
         let subject = if bare == Bare::Name && !text.contains('/') { Subject::Name } else { Subject::PathBelow };
         let text = &normal(text, pattern)?;
-        if text.len() > MOST_BYTES {
-            let message = format!("The glob is {} bytes long; at most {MOST_BYTES} are allowed", text.len());
+        if text.len() > MAX_PATTERN_BYTES {
+            let message = format!("The glob is {} bytes long; at most {MAX_PATTERN_BYTES} are allowed", text.len());
             return Err(ToolError::new(ErrorKind::InvalidPattern, message));
         }
-        // As a set of one, because only a set says so when a glob is too much for it.
+        // A set of one pattern, because only sets report patterns that are too large.
         let glob = GlobBuilder::new(text).literal_separator(true).empty_alternates(true).build();
         let matcher = glob.and_then(|glob| GlobSetBuilder::new().add(glob).build()).map_err(|error| {
             let message = format!("invalid glob '{pattern}': {}", error.kind());
@@ -62,14 +62,14 @@ impl Glob {
         Ok(Self { folder, way, matcher, subject, sense })
     }
 
-    /// Whether files in folders of the folder can be chosen.
+    /// Whether the pattern can match files in subfolders.
     pub fn is_deep(&self) -> bool {
         self.way.deepest != Some(0)
     }
 }
 
-/// The glob as a path below its folder: without `.` and doubled slashes; a folder stands for all that is in it. One that
-/// can never choose anything is refused.
+/// Normalises a pattern: removes `.` and doubled slashes; a pattern for a folder matches its contents. A pattern that
+/// cannot match anything is refused.
 fn normal(text: &str, given: &str) -> Result<String> {
     let refuse = |why: &str| Err(ToolError::new(ErrorKind::InvalidPattern, format!("The glob '{given}' {why}")));
     if text.is_empty() {
@@ -100,12 +100,12 @@ impl PathFilter for Glob {
     }
 }
 
-/// The folders that lie on the way to what a glob chooses.
+/// The folders that can contain matches of a pattern.
 #[derive(Clone, Debug, Default)]
 struct Way {
-    /// The names of the first ones, as far as they are known.
+    /// The names of the first folders, as far as they are literal.
     names: Vec<String>,
-    /// How many there are at most, where that is known.
+    /// Maximum depth, if there is one.
     deepest: Option<usize>,
 }
 
@@ -114,7 +114,7 @@ impl Way {
         let folders = pattern.rsplit_once('/').map_or("", |(folders, _)| folders);
         let is_plain = |name: &&str| !name.is_empty() && !name.contains(['*', '?', '[', '{', '\\']);
         let names = folders.split('/').take_while(is_plain).map(str::to_owned).collect();
-        // Braces and brackets may hold slashes too.
+        // Braces and brackets may contain slashes.
         let is_counted = !pattern.contains("**") && (!pattern.contains('/') || !pattern.contains(['{', '[']));
         Self { names, deepest: is_counted.then(|| pattern.matches('/').count()) }
     }

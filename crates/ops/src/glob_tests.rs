@@ -12,7 +12,7 @@ fn chooses(pattern: &str, folder: &str, bare: Bare, chosen: &[&str], others: &[&
 }
 
 #[test]
-fn stars_stay_within_a_name_and_two_of_them_do_not() {
+fn one_star_matches_within_a_name_and_two_across_folders() {
     chooses("*.py", "/", Bare::Path, &["/a.py", "/.py"], &["/x/a.py", "/a.pyc"]);
     chooses("**/*.py", "/", Bare::Path, &["/a.py", "/x/y/a.py"], &["/a.rs"]);
     chooses("src/**/*", "/", Bare::Path, &["/src/a", "/src/x/y"], &["/lib/a", "/src"]);
@@ -21,7 +21,7 @@ fn stars_stay_within_a_name_and_two_of_them_do_not() {
 }
 
 #[test]
-fn braces_classes_and_negation_are_understood() {
+fn braces_classes_and_negation_are_supported() {
     chooses("**/*.{ts,tsx}", "/", Bare::Path, &["/a.ts", "/x/b.tsx"], &["/a.js"]);
     chooses("[a-c]?.md", "/", Bare::Path, &["/a1.md"], &["/d1.md", "/a.md"]);
     chooses("!**/*.rs", "/", Bare::Path, &["/a.md", "/x/b.py"], &["/a.rs", "/x/b.rs"]);
@@ -29,14 +29,14 @@ fn braces_classes_and_negation_are_understood() {
 }
 
 #[test]
-fn a_glob_is_seen_from_its_folder() {
+fn a_pattern_is_relative_to_its_folder() {
     chooses("*.py", "/src", Bare::Path, &["/src/a.py"], &["/a.py", "/src/x/a.py", "/srcx/a.py"]);
     chooses("*.py", "/src", Bare::Name, &["/src/a.py", "/src/x/a.py"], &["/a.py"]);
     chooses("./x/*", "/src", Bare::Name, &["/src/x/a"], &["/src/a", "/x/a"]);
 }
 
 #[test]
-fn a_wrong_glob_is_explained() {
+fn the_error_for_an_invalid_pattern_explains_it() {
     let nested = format!("{}a{}", "{".repeat(1_000), "}".repeat(1_000));
     let long = "a".repeat(5_000);
     assert_eq!(Glob::new(&nested, WsPath::root(), Bare::Path).unwrap_err().kind, ErrorKind::InvalidPattern);
@@ -49,7 +49,7 @@ fn a_wrong_glob_is_explained() {
 }
 
 #[test]
-fn folders_that_cannot_hold_what_is_chosen_are_not_entered() {
+fn folders_without_possible_matches_are_not_entered() {
     let enters = |pattern: &str, bare: Bare, folder: &str| {
         Glob::new(pattern, WsPath::posix("/top").unwrap(), bare).unwrap().enters(folder)
     };
@@ -76,7 +76,7 @@ fn folders_that_cannot_hold_what_is_chosen_are_not_entered() {
 
 proptest::proptest! {
     #[test]
-    fn the_folders_above_what_is_chosen_are_entered(
+    fn the_folders_above_a_match_are_entered(
         pattern in "!?([ab*]|\\*\\*|[{]a,b/a[}]|[\\[]ab[\\]])(/([ab*]|\\*\\*|[{]a,b/a[}]|[ab][*])){0,3}",
         path in "/[ab]{1,2}(/[ab]{1,2}){0,4}",
     ) {

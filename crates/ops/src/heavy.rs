@@ -1,29 +1,29 @@
-//! Work that would hold up requests.
+//! Computations that take long enough to delay other requests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use toolrest_core::{CallCx, QueueSlot, Result, ToolError};
 use toolrest_edit::StopFlag;
 
-/// Contents from here on are worked on away from the threads that serve requests: to compare two of this size line by
-/// line takes milliseconds.
-const FROM_BYTES: usize = 16 << 10;
+/// Minimum size of contents that are processed on other threads: comparing two of this size line by line takes
+/// milliseconds.
+const MIN_HEAVY_BYTES: usize = 16 << 10;
 
-/// Runs work over so many bytes where it holds up nobody. Once nobody waits for it any more, because the call timed out
-/// or its caller went away, the work is told to stop. Only so much of it runs at once, in all and for each account.
+/// Runs a computation over `bytes` bytes. A long one runs on a blocking thread, in a slot of a limited number. If the
+/// call times out or its caller disconnects, the computation is asked to stop.
 pub async fn run<T, F>(cx: &CallCx, bytes: usize, work: F) -> Result<T>
 where
     T: Send + 'static,
     F: FnOnce(StopFlag<'_>) -> Result<T> + Send + 'static,
 {
-    if bytes < FROM_BYTES {
+    if bytes < MIN_HEAVY_BYTES {
         return work(StopFlag::never());
     }
-    run_at(cx.heavy_place().await, work).await
+    run_at(cx.heavy_work_slot().await, work).await
 }
 
-/// Runs work on a thread of its own. It holds its place until it ends, also after its caller went away.
-async fn run_at<T, F>(place: QueueSlot, work: F) -> Result<T>
+/// Runs a computation on a blocking thread. It holds its slot until it ends, also after its caller disconnected.
+async fn run_at<T, F>(slot: QueueSlot, work: F) -> Result<T>
 where
     T: Send + 'static,
     F: FnOnce(StopFlag<'_>) -> Result<T> + Send + 'static,
@@ -31,7 +31,7 @@ where
     let guard = StopOnDrop(Arc::default());
     let flag = Arc::clone(&guard.0);
     let work = move || {
-        let _place = place;
+        let _slot = slot;
         work(StopFlag::new(&flag))
     };
     tokio::task::spawn_blocking(work).await.map_err(ToolError::internal)?

@@ -3,7 +3,7 @@ use std::time::Duration;
 use toolrest_core::{FairQueue, QueueLimits, UserId, WorkspaceId};
 
 #[tokio::test]
-async fn work_is_told_to_stop_when_nobody_waits_for_it_and_holds_its_place_until_it_ends() {
+async fn abandoned_work_is_asked_to_stop_and_holds_its_slot_until_it_ends() {
     let (account, workspace) = (UserId::new(), WorkspaceId::new());
     let queue = FairQueue::new(QueueLimits { in_all: 1, per_account: 1, per_workspace: 1 });
     let (go_on, may_end) = std::sync::mpsc::channel::<()>();

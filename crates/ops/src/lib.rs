@@ -1,7 +1,7 @@
-//! What tools do, in no dialect.
+//! The operations of tools, independent of any toolset.
 //!
-//! Each operation exists once. Where the published specifications differ in behaviour, the difference is an argument
-//! that the tool's file passes here. Every change is a pure step from what was read to a changeset.
+//! Each operation exists once. Where the specifications differ in behaviour, the difference is an option that the tool
+//! passes. An operation computes a changeset from what it read; it changes nothing before the commit.
 
 mod commit_diff;
 pub mod data;
@@ -13,9 +13,9 @@ mod glob;
 mod heavy;
 mod list;
 mod locate;
+mod move_remove;
 pub mod outside;
 mod patch;
-mod place;
 mod read;
 mod search;
 mod text;
@@ -29,8 +29,8 @@ pub use files::{FilesOptions, all_files, files};
 pub use glob::{Bare, Glob};
 pub use list::list;
 pub use locate::{locate_absolute, locate_pattern, locate_posix, locate_relative};
+pub use move_remove::{Overwrite, make_dir, move_to, remove, remove_tree, rename, touch};
 pub use patch::{PatchAction, PatchOptions, Patched, PatchedFile, patch};
-pub use place::{Overwrite, make_dir, move_to, remove, remove_tree, rename, touch};
 pub use read::{open, read};
 pub use search::{Below, Case, Extent, PathPattern, Pattern, SearchOptions, Syntax, TreeSearch, search, search_tree};
 pub use text::{FilePage, LinePage, PageLimits, read_page};

@@ -2,15 +2,15 @@
 
 use toolrest_core::{CallCx, Depth, ErrorKind, Listing, Result, ToolError, WsPath};
 
-/// No entry of any dialect takes less of an answer than this.
-const LEAST_ENTRY_BYTES: usize = 64;
+/// Minimum size of an entry in an answer of any toolset.
+const MIN_ENTRY_BYTES: usize = 64;
 
-/// More entries than this cannot fit into an answer, so there is no use in fetching them.
+/// Maximum number of entries that fit into an answer; more are not fetched.
 pub(crate) fn entries_most(cx: &CallCx) -> usize {
-    cx.limits.response_bytes / LEAST_ENTRY_BYTES
+    cx.limits.response_bytes / MIN_ENTRY_BYTES
 }
 
-/// Lists a folder, sorted by path, complete or not at all.
+/// Lists a folder, sorted by path. A listing that does not fit into an answer is an error.
 pub async fn list(cx: &CallCx, folder: &WsPath, depth: Depth) -> Result<Listing> {
     let limit = entries_most(cx);
     let listing = cx.workspace.list(folder, depth, limit).await?;
@@ -20,7 +20,7 @@ pub async fn list(cx: &CallCx, folder: &WsPath, depth: Depth) -> Result<Listing>
     Ok(listing)
 }
 
-/// What is answered where not all entries of a folder fit into an answer.
+/// Creates the error for a listing that does not fit into an answer.
 pub(crate) fn too_many(folder: &WsPath, limit: usize) -> ToolError {
     let message = format!("{folder} holds more than {limit} entries, too many for one answer; list its folders singly");
     ToolError::new(ErrorKind::ResponseTooLarge, message)

@@ -1,9 +1,9 @@
-//! Paths as callers write them.
+//! Parsing of paths and patterns from callers.
 
 use toolrest_core::{CallCx, ErrorKind, Result, ToolError, WsPath};
 
-/// Reads a path that may not be absolute, except as programs or the file system have it: `x`, `./x`, `/workspace/x`, or
-/// the path of the workspace's folder with `x` behind it.
+/// Parses a relative path. Absolute paths are accepted only if they begin with the workspace's root as programs or the
+/// file system see it: `x`, `./x`, `/workspace/x`, or `x` below the path of the workspace's folder.
 pub fn locate_relative(cx: &CallCx, text: &str) -> Result<WsPath> {
     noted(
         cx,
@@ -14,13 +14,13 @@ pub fn locate_relative(cx: &CallCx, text: &str) -> Result<WsPath> {
     )
 }
 
-/// Notes a path for the errors of the call.
+/// Adds a path to the context, for the errors of the call.
 fn noted(cx: &CallCx, path: Result<WsPath>) -> Result<WsPath> {
     path.inspect(|path| cx.note_path(path))
 }
 
-/// Reads a path that may also be absolute: as programs or the file system have it, or from the workspace's root where
-/// its files are in a database.
+/// Parses a path that may be absolute: as programs or the file system see it, or from the root of a workspace in a
+/// database.
 pub async fn locate_absolute(cx: &CallCx, text: &str) -> Result<WsPath> {
     if !cx.workspace.is_in_file_system()
         && cx.workspace.below_mount(text).is_some()
@@ -32,8 +32,8 @@ pub async fn locate_absolute(cx: &CallCx, text: &str) -> Result<WsPath> {
     noted(cx, cx.workspace.locate(text))
 }
 
-/// Reads a path with blanks around it that may be padding: the path of the file that has them in its name, if there is
-/// one, else the path without them.
+/// Parses a path with surrounding white space. If a file with the white space in its name exists, the path is that
+/// file; otherwise the white space is removed.
 pub(crate) async fn locate_padded(cx: &CallCx, text: &str) -> Result<WsPath> {
     let trimmed = text.trim_ascii();
     if trimmed != text
@@ -45,8 +45,8 @@ pub(crate) async fn locate_padded(cx: &CallCx, text: &str) -> Result<WsPath> {
     locate_absolute(cx, trimmed).await
 }
 
-/// Reads a path from the workspace's root, as specification 000 does: `..` stops at the root, and white space around the
-/// path is dropped, unless a file has the name with it.
+/// Parses a path from the root by the rules of specification 000: `..` stops at the root, and surrounding white space
+/// is removed, unless a file with it in its name exists.
 pub async fn locate_posix(cx: &CallCx, text: &str) -> Result<WsPath> {
     let trimmed = text.trim();
     if trimmed != text
@@ -63,14 +63,14 @@ pub async fn locate_posix(cx: &CallCx, text: &str) -> Result<WsPath> {
     }
 }
 
-/// Whether the workspace has a file or folder of the path's first name. `/workspace/x` then means what lies in the
-/// workspace's own folder `workspace`.
+/// Whether the first name of the path exists in the workspace. Then `/workspace/x` means the folder `workspace` in the
+/// workspace.
 async fn has_first_name(cx: &CallCx, path: &WsPath) -> Result<bool> {
     let first = path.folders_above().nth(1).map(|first| WsPath::from_normal(first.to_owned()));
     Ok(cx.workspace.stat(first.as_ref().unwrap_or(path)).await?.is_some())
 }
 
-/// Reads a glob that may be written as programs or the file system have it, for files below a folder.
+/// Parses a glob pattern for files below a folder. It may begin with the root as programs or the file system see it.
 pub(crate) fn locate_glob(cx: &CallCx, glob: &str, folder: &WsPath) -> Result<String> {
     let (negation, path) = glob.strip_prefix('!').map_or(("", glob), |rest| ("!", rest));
     let Some(below) = cx.workspace.below_mount(path) else { return Ok(glob.to_owned()) };
@@ -86,7 +86,7 @@ pub(crate) fn locate_glob(cx: &CallCx, glob: &str, folder: &WsPath) -> Result<St
     }
 }
 
-/// Reads a path pattern of specification 000, which may be written as programs or the file system have it.
+/// Parses a path pattern of specification 000. It may begin with the root as programs or the file system see it.
 pub async fn locate_pattern(cx: &CallCx, pattern: &str) -> Result<String> {
     let pattern = pattern.trim();
     if let Some(below) = cx.workspace.below_mount(pattern) {

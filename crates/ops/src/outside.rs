@@ -1,8 +1,7 @@
-//! The one place for connections that leave the server.
+//! Outgoing connections. All connections of the server on behalf of callers are made here.
 //!
-//! What a caller names must not lead into the networks that the server stands in. A name is resolved once, each of its
-//! addresses is judged, and only one that was judged is connected to: whoever runs the name has no second chance to
-//! answer otherwise.
+//! A host of a caller must not lead into the networks of the server. A name is resolved once, each address is checked,
+//! and only a checked address is connected to. So whoever controls the name cannot answer differently a second time.
 
 mod address;
 mod allow_list;
@@ -20,19 +19,19 @@ use tokio::{
 pub use allow_list::{AllowList, BadEntry};
 pub use range::{AddressRange, BadRange};
 
-/// How many addresses of a name are tried.
+/// Maximum number of addresses of a name that are tried.
 const ADDRESSES: usize = 8;
 
-/// Names that are resolved at once. Each holds a thread until it is, and who runs a name can take their time; the threads
-/// are those that read and write files.
+/// Maximum number of names that are resolved at once. Each resolution blocks a thread for as long as the name server
+/// takes; these threads also read and write files.
 static RESOLVING: Semaphore = Semaphore::const_new(32);
 
-/// The way out.
+/// The outgoing connector.
 #[derive(Debug, Clone)]
 pub struct Outside {
-    /// Ranges that are reached although they are not public: an operator's own services.
+    /// Ranges that are allowed although they are not public, for services of the operator.
     pub allow_private: Vec<AddressRange>,
-    /// How long it may take to connect, resolving included.
+    /// Timeout of connecting, including name resolution.
     pub timeout: Duration,
 }
 
@@ -42,12 +41,12 @@ impl Default for Outside {
     }
 }
 
-/// Why there is no connection.
+/// Why a connection failed.
 #[derive(Debug, thiserror::Error)]
 pub enum OutsideError {
     #[error("the name {host} cannot be resolved: {source}")]
     Unresolved { host: String, source: io::Error },
-    /// No address is told: a name can be a question about a network that is none of the caller's.
+    /// The address is left out: otherwise a caller could explore networks by names.
     #[error("{host} leads to {kind}, which is not reached from here")]
     Refused { host: String, kind: &'static str },
     #[error("cannot connect to {host}:{port}: {source}")]
@@ -73,13 +72,16 @@ impl Outside {
         addresses: &[SocketAddr],
         deadline: Instant,
     ) -> Result<TcpStream, OutsideError> {
-        let allowed: Vec<&SocketAddr> = addresses.iter().filter(|address| self.judge(address).is_ok()).collect();
-        if let (true, Some(Err(kind))) = (allowed.is_empty(), addresses.first().map(|address| self.judge(address))) {
+        let allowed: Vec<&SocketAddr> =
+            addresses.iter().filter(|address| self.check_address(address).is_ok()).collect();
+        if let (true, Some(Err(kind))) =
+            (allowed.is_empty(), addresses.first().map(|address| self.check_address(address)))
+        {
             return Err(OutsideError::Refused { host: host.to_owned(), kind });
         }
         let mut last = self.timed_out(host, port);
         for (tried, address) in allowed.iter().enumerate() {
-            // One that does not answer leaves the others their share of the time.
+            // An address that does not answer leaves time for the others.
             let now = Instant::now();
             let left = u32::try_from(allowed.len() - tried).unwrap_or(1);
             let share = now + deadline.saturating_duration_since(now) / left;
@@ -92,8 +94,8 @@ impl Outside {
         Err(last)
     }
 
-    /// Says what an address is that must not be reached.
-    fn judge(&self, address: &SocketAddr) -> Result<(), &'static str> {
+    /// Returns the kind of an address that must not be connected to.
+    fn check_address(&self, address: &SocketAddr) -> Result<(), &'static str> {
         match address::kind(address.ip()) {
             Some(kind) if !self.allow_private.iter().any(|range| range.contains(address.ip())) => Err(kind),
             _ => Ok(()),
@@ -111,7 +113,7 @@ async fn resolve(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     }
     let turn = RESOLVING.acquire().await.map_err(io::Error::other)?;
     let host = host.to_owned();
-    // The turn lasts as long as the thread is held, also where nobody waits any more.
+    // The permit is held as long as the thread, also if the caller stops waiting.
     let resolving = tokio::spawn(async move {
         let addresses = tokio::net::lookup_host((host, port)).await.map(|found| found.take(ADDRESSES).collect());
         drop(turn);

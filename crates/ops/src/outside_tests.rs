@@ -9,7 +9,7 @@ fn loopback_allowed() -> Outside {
 }
 
 #[tokio::test]
-async fn the_machine_itself_is_not_reached_however_it_is_named() {
+async fn the_local_machine_is_refused_under_any_name() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     for host in ["127.0.0.1", "localhost", "127.1", "2130706433", "0x7f000001", "::ffff:127.0.0.1", "::1", "0.0.0.0"] {
@@ -17,12 +17,12 @@ async fn the_machine_itself_is_not_reached_however_it_is_named() {
         let is_refused = matches!(refusal, OutsideError::Refused { .. } | OutsideError::Unresolved { .. });
         assert!(is_refused, "{host}: {refusal}");
     }
-    // Nothing waits to be accepted.
+    // No connection is in the backlog.
     listener.into_std().unwrap().accept().unwrap_err();
 }
 
 #[tokio::test]
-async fn what_an_operator_allows_is_reached() {
+async fn a_range_that_the_operator_allows_is_reached() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let stream = loopback_allowed().connect("localhost", port).await.unwrap();
@@ -30,7 +30,7 @@ async fn what_an_operator_allows_is_reached() {
 }
 
 #[tokio::test]
-async fn of_many_addresses_only_the_allowed_are_tried() {
+async fn only_allowed_addresses_of_a_name_are_tried() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let forbidden = TcpListener::bind("127.0.0.2:0").await.unwrap();
     let outside = Outside { allow_private: vec!["127.0.0.1".parse().unwrap()], ..Outside::default() };
@@ -44,7 +44,7 @@ async fn of_many_addresses_only_the_allowed_are_tried() {
 }
 
 #[tokio::test]
-async fn an_address_that_refuses_leaves_the_others_their_chance() {
+async fn the_next_address_is_tried_if_one_refuses() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let outside = loopback_allowed();
@@ -57,10 +57,10 @@ async fn an_address_that_refuses_leaves_the_others_their_chance() {
 }
 
 #[tokio::test]
-async fn time_that_is_over_is_told() {
+async fn a_timeout_is_reported() {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    // Nobody accepts, and the kernel keeps hardly anybody waiting.
+    // No connection is accepted, and the backlog is short.
     let listener = socket.listen(0).unwrap();
     let outside = Outside { timeout: Duration::from_millis(50), ..loopback_allowed() };
     let mut kept = Vec::new();
@@ -74,13 +74,13 @@ async fn time_that_is_over_is_told() {
 }
 
 #[tokio::test]
-async fn a_name_that_nobody_has_is_told() {
+async fn an_unknown_name_is_reported() {
     let error = Outside::default().connect("nobody.invalid", 443).await.unwrap_err();
     assert!(matches!(&error, OutsideError::Unresolved { .. }), "{error}");
 }
 
 #[tokio::test]
-async fn a_refusal_tells_no_address() {
+async fn a_refusal_contains_no_address() {
     let refusal = Outside::default().connect("localhost", 1).await.unwrap_err().to_string();
     assert_eq!(refusal, "localhost leads to the server's own machine, which is not reached from here");
 }

@@ -1,4 +1,4 @@
-//! Applying patches to many files at once.
+//! Applying a patch to several files.
 
 mod changes;
 mod stage;
@@ -14,15 +14,15 @@ use toolrest_core::{CallCx, Change, Changeset, ContentHash, ErrorKind, Removal, 
 use toolrest_edit::patch::{Blanks, FilePatch, parse};
 use toolrest_edit::{Limits, StopFlag};
 
-/// How to apply a patch.
+/// Options of [`patch`].
 pub struct PatchOptions {
     /// The hashes that files must still have.
     pub expected: BTreeMap<WsPath, ContentHash>,
-    /// Whether to do it or to show what would be done.
+    /// Whether to write, or only to return the change.
     pub run: Run,
 }
 
-/// What became of the files of a patch.
+/// The result of [`patch`].
 #[derive(Debug)]
 pub struct Patched {
     /// The files that changed, each once, in the order of the patch.
@@ -34,26 +34,27 @@ pub struct Patched {
 /// One file of a patch.
 #[derive(Debug, PartialEq, Eq)]
 pub struct PatchedFile {
-    /// Where it is, or was.
+    /// Its path. Its old path if it was deleted.
     pub path: WsPath,
-    /// What happened to it.
+    /// What the patch did to it.
     pub action: PatchAction,
 }
 
-/// What a patch can do to a file.
+/// The kinds of changes of a patch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PatchAction {
-    /// It is new.
+    /// Created.
     Add,
-    /// Its content or its mode changed.
+    /// Content or mode changed.
     Update,
-    /// It is gone.
+    /// Deleted.
     Delete,
-    /// It has another name.
+    /// Moved.
     Move,
 }
 
-/// Applies a patch: all of it or nothing. Folders that it leaves empty are removed, as git does.
+/// Applies a patch. If a part of it does not apply, nothing is written. Folders that become empty are removed, as in
+/// git.
 pub async fn patch(cx: &CallCx, text: &str, options: &PatchOptions) -> Result<Patched> {
     let text: Arc<str> = text.into();
     let patch = Arc::clone(&text);
@@ -94,14 +95,14 @@ pub async fn patch(cx: &CallCx, text: &str, options: &PatchOptions) -> Result<Pa
                 }
                 return Ok(patched);
             }
-            // Somebody came between; the patch is placed anew on what they left. The call's deadline bounds this.
+            // Another call changed a file; apply the patch to its new content. The call's deadline ends this loop.
             Err(error) if error.kind == ErrorKind::Stale => {}
             Err(error) => return Err(error),
         }
     }
 }
 
-/// Commits the changes; without removing the folders that were left empty, if they cannot be removed.
+/// Commits the changes. If folders that became empty cannot be removed, it commits without their removal.
 async fn commit(cx: &CallCx, changes: Changeset) -> Result<()> {
     let removes_folder = |change: &Change| matches!(change, Change::Remove { removal: Removal::FolderIfEmpty, .. });
     if !changes.changes.iter().any(removes_folder) {
@@ -115,8 +116,8 @@ async fn commit(cx: &CallCx, changes: Changeset) -> Result<()> {
     }
 }
 
-/// Whether a commit may have failed because a folder could not be removed: somebody has put something into it, or it may
-/// not be removed by this user.
+/// Whether a commit may have failed because a folder could not be removed: another call added a file to it, or the user
+/// has no right to remove it.
 fn may_be_about_folder(kind: ErrorKind) -> bool {
     use ErrorKind as E;
     matches!(kind, E::NotEmpty | E::NotFound | E::Conflict | E::ThroughFile | E::Protected | E::Forbidden)
@@ -129,10 +130,10 @@ fn read(text: &str) -> Result<Vec<FilePatch<'_>>> {
     })
 }
 
-/// The paths that the names in a patch mean.
+/// The paths for the names in a patch.
 type Names = BTreeMap<Vec<u8>, WsPath>;
 
-/// Every name in a patch. Blanks around one are part of it if any place says so.
+/// Returns every name in a patch. White space around a name is a part of it if any occurrence has it.
 fn names_in(files: &[FilePatch<'_>]) -> Result<BTreeMap<String, Blanks>> {
     let mut names = BTreeMap::new();
     for file in files {
@@ -151,7 +152,7 @@ fn names_in(files: &[FilePatch<'_>]) -> Result<BTreeMap<String, Blanks>> {
     Ok(names)
 }
 
-/// The path that a name of the patch means, which may not be the root.
+/// Returns the path for a name of the patch, which must not be the root.
 fn file_path(located: Result<WsPath>) -> Result<WsPath> {
     let path = located.map_err(short)?;
     if path.is_root() {
@@ -160,7 +161,7 @@ fn file_path(located: Result<WsPath>) -> Result<WsPath> {
     Ok(path)
 }
 
-/// The error with a message that is not too long.
+/// Shortens the message of an error.
 fn short(mut error: ToolError) -> ToolError {
     error.message = shortened(&error.message, EXPLANATION_BYTES).into_owned();
     error

@@ -1,6 +1,6 @@
-use super::stage::Place;
+use super::stage::PathState;
 use super::*;
-use crate::write_text::{Held, seen};
+use crate::write_text::{Held, visible_bytes};
 use toolrest_core::{Content, Destination, FileType};
 
 const LIMIT_BYTES: usize = 1 << 20;
@@ -9,13 +9,13 @@ fn path(text: &str) -> WsPath {
     WsPath::relative(text).unwrap()
 }
 
-/// The names of a patch as paths of a workspace in a database.
+/// Returns the names of a patch as paths of a workspace in a database.
 fn located(parts: &[FilePatch<'_>]) -> Result<Names> {
     let path = |name: String| file_path(WsPath::within(&name)).map(|path| (name.into_bytes(), path));
     names_in(parts)?.into_keys().map(path).collect()
 }
 
-/// A patch applied to texts.
+/// Applies a patch to texts.
 struct Done {
     stage: Stage,
 }
@@ -24,7 +24,7 @@ fn applied(files: &[(&str, &str)], patch: &str) -> Result<Done> {
     let parts = read(patch)?;
     let mut stage = Stage::new(Arc::new(located(&parts)?), LIMIT_BYTES);
     for (name, text) in files {
-        stage.places.insert(path(name), Place::of((FileType::Document, Content::Text((*text).to_owned()))));
+        stage.paths.insert(path(name), PathState::of((FileType::Document, Content::Text((*text).to_owned()))));
     }
     stage.apply_all(&parts, Limits::of_bytes(LIMIT_BYTES))?;
     Ok(Done { stage })
@@ -35,7 +35,7 @@ fn outcome(files: &[(&str, &str)], patch: &str) -> Outcome {
     done.stage.outcome(StopFlag::never()).unwrap()
 }
 
-/// What is changed, in words.
+/// Describes the changes as text.
 fn changed(files: &[(&str, &str)], patch: &str) -> Vec<String> {
     let aside = |at: &WsPath| {
         let name = at.without_slash();
@@ -52,17 +52,18 @@ fn changed(files: &[(&str, &str)], patch: &str) -> Vec<String> {
     outcome(files, patch).changes.changes.iter().map(shown).collect()
 }
 
-/// The files that are told of, with what happened to them.
-fn told(files: &[(&str, &str)], patch: &str) -> Vec<(String, PatchAction)> {
+/// Returns the reported files and what happened to them.
+fn changed_files(files: &[(&str, &str)], patch: &str) -> Vec<(String, PatchAction)> {
     let files = outcome(files, patch).patched.files;
     files.into_iter().map(|file| (file.path.without_slash().to_owned(), file.action)).collect()
 }
 
-/// The names and texts of all files after a patch.
+/// Returns the names and texts of all files after a patch.
 fn tree(stage: &Stage) -> Vec<(&str, String)> {
-    let text =
-        |held: &Held, path: &WsPath| String::from_utf8(seen(held, path, LIMIT_BYTES).unwrap().into_owned()).unwrap();
-    let held = stage.places.iter().filter_map(|(path, place)| Some((path, place.now.as_ref()?)));
+    let text = |held: &Held, path: &WsPath| {
+        String::from_utf8(visible_bytes(held, path, LIMIT_BYTES).unwrap().into_owned()).unwrap()
+    };
+    let held = stage.paths.iter().filter_map(|(path, state)| Some((path, state.now.as_ref()?)));
     held.map(|(path, now)| (path.without_slash(), text(&now.held, path))).collect()
 }
 
@@ -80,7 +81,7 @@ const COPIED_TO_B: &str = "diff --git a/a b/b\nsimilarity index 90%\ncopy from a
                            --- a/a\n+++ b/b\n@@ -2,2 +2,2 @@\n 2\n-3\n+three\n";
 
 #[test]
-fn a_copy_is_of_what_was_there_before_the_patch() {
+fn a_copy_has_the_content_before_the_patch() {
     let files = [("a", "1\n2\n3\n")];
     let after = named(&[("a", "one\n2\n3\n"), ("b", "1\n2\nthree\n")]);
     assert_eq!(result(&files, &format!("{CHANGED_A}{COPIED_TO_B}")), after);
@@ -88,13 +89,13 @@ fn a_copy_is_of_what_was_there_before_the_patch() {
 }
 
 #[test]
-fn a_copy_in_a_later_mail_is_of_what_the_earlier_one_left() {
+fn a_copy_in_a_later_patch_of_a_series_has_the_content_after_the_earlier_ones() {
     let mail = format!("From {} Mon Sep 17 00:00:00 2001\nSubject: x\n---\n\n", "0".repeat(40));
     let series = format!("{mail}{CHANGED_A}-- \n2.47.3\n\n{mail}{COPIED_TO_B}-- \n2.47.3\n\n");
     let after = named(&[("a", "one\n2\n3\n"), ("b", "one\n2\nthree\n")]);
     assert_eq!(result(&[("a", "1\n2\n3\n")], &series), after);
     let marks = "*** Begin Patch\n*** Update File: a\n-1\n+one\n*** Update File: a\n*** Move to: b\n-3\n+three\n*** End Patch\n";
-    assert_eq!(told(&[("a", "1\n2\n3\n")], marks), [("b".to_owned(), PatchAction::Move)], "it is one file");
+    assert_eq!(changed_files(&[("a", "1\n2\n3\n")], marks), [("b".to_owned(), PatchAction::Move)], "it is one file");
     assert_eq!(result(&[("a", "1\n2\n3\n")], marks), named(&[("b", "one\n2\nthree\n")]));
 }
 
@@ -103,7 +104,7 @@ fn rename(from: &str, to: &str) -> String {
 }
 
 #[test]
-fn files_may_change_places() {
+fn files_may_swap_names() {
     let files = [("a", "A\n"), ("b", "B\n")];
     let swapped = format!("{}{}", rename("b", "a"), rename("a", "b"));
     assert_eq!(result(&files, &swapped), named(&[("a", "B\n"), ("b", "A\n")]));
@@ -142,15 +143,15 @@ fn links_are_refused_and_modes_are_set() {
         (put.executable, patched)
     };
     let mode_only = "diff --git a/a b/a\nold mode 100644\nnew mode 100755\n";
-    let (set, told) = executable(&[("a", "x\n")], mode_only);
-    assert_eq!((set, told.diff.as_str(), told.files.len()), (Some(true), mode_only, 1));
+    let (set, patched) = executable(&[("a", "x\n")], mode_only);
+    assert_eq!((set, patched.diff.as_str(), patched.files.len()), (Some(true), mode_only, 1));
     let plain = "diff --git a/n b/n\nnew file mode 100644\n--- /dev/null\n+++ b/n\n@@ -0,0 +1 @@\n+x\n";
-    let (set, told) = executable(&[], plain);
-    assert_eq!((set, told.diff.as_str()), (None, "--- /dev/null\n+++ b/n\n@@ -0,0 +1 @@\n+x\n"));
+    let (set, patched) = executable(&[], plain);
+    assert_eq!((set, patched.diff.as_str()), (None, "--- /dev/null\n+++ b/n\n@@ -0,0 +1 @@\n+x\n"));
 }
 
 #[test]
-fn a_renamed_file_is_told_by_its_names_and_what_changed_in_it() {
+fn a_renamed_file_is_reported_with_both_names_and_its_changes() {
     let line = |n| format!("line {n}\n");
     let text: String = (0..1_500).map(line).collect();
     let renamed = outcome(&[("a", &text)], &rename("a", "d/b")).patched;
@@ -171,14 +172,14 @@ fn a_file_may_move_below_its_own_name_and_back() {
         let parts = read(patch).unwrap();
         let mut stage = Stage::new(Arc::new(located(&parts).unwrap()), LIMIT_BYTES);
         for (name, text) in files {
-            stage.places.insert(path(name), Place::of((FileType::Document, Content::Text((*text).to_owned()))));
+            stage.paths.insert(path(name), PathState::of((FileType::Document, Content::Text((*text).to_owned()))));
         }
-        stage.places.insert(path("bs"), Place::folder(&path("bs")));
+        stage.paths.insert(path("bs"), PathState::folder(&path("bs")));
         stage.apply_all(&parts, Limits::of_bytes(LIMIT_BYTES)).map(|()| stage)
     };
     folder(&[("bs/bs", "x\n")], &rename("bs/bs", "bs")).unwrap();
     assert_eq!(folder(&[("a", "x\n")], &rename("a", "bs")).err().unwrap().kind, ErrorKind::AlreadyExists);
-    // A file that is deleted makes way for a folder of its name, whatever the order.
+    // A folder can take the name of a deleted file, in any order.
     let (deleted, created) = (
         "diff --git a/d b/d\ndeleted file mode 100644\n--- a/d\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n",
         "diff --git a/d/e b/d/e\nnew file mode 100644\n--- /dev/null\n+++ b/d/e\n@@ -0,0 +1 @@\n+y\n",
@@ -189,7 +190,7 @@ fn a_file_may_move_below_its_own_name_and_back() {
 }
 
 #[test]
-fn folders_that_files_leave_are_tidied_up() {
+fn folders_that_become_empty_are_removed() {
     let deleted = "*** Begin Patch\n*** Delete File: a/b/c\n*** Delete File: a/d\n*** End Patch\n";
     let files = [("a/b/c", "x\n"), ("a/d", "x\n")];
     assert_eq!(changed(&files, deleted), ["remove a/b/c", "remove a/d", "tidy a/b", "tidy a"]);
@@ -200,25 +201,25 @@ fn folders_that_files_leave_are_tidied_up() {
 fn files_are_counted_once_and_only_if_they_change() {
     let parts = "*** Begin Patch\n*** Update File: a\n-1\n+one\n*** Update File: a\n-2\n+two\n\
                  *** Add File: n\n+x\n*** Delete File: n\n*** End Patch\n";
-    assert_eq!(told(&[("a", "1\n2\n")], parts), [("a".to_owned(), PatchAction::Update)]);
+    assert_eq!(changed_files(&[("a", "1\n2\n")], parts), [("a".to_owned(), PatchAction::Update)]);
     let back = "*** Begin Patch\n*** Update File: a\n-1\n+one\n*** Update File: a\n-one\n+1\n*** End Patch\n";
-    assert_eq!(told(&[("a", "1\n2\n")], back), []);
+    assert_eq!(changed_files(&[("a", "1\n2\n")], back), []);
 }
 
 #[test]
-fn binary_patches_are_of_the_bytes() {
-    // Made by git of the Latin-1 texts `caf\xe9\n` and `caf\xe8\n`, told that they are binary.
+fn binary_patches_apply_to_bytes() {
+    // Created by git from the Latin-1 texts `caf\xe9\n` and `caf\xe8\n`, declared binary.
     let patch = "diff --git a/x b/x\nindex 1111111..2222222 100644\nGIT binary patch\nliteral 5\nMcmYdJOnbov00x8t9RL6T\n\n\
                  literal 5\nMcmYdJOnb=%00xEv9smFU\n\n";
     let parts = read(patch).unwrap();
     let mut stage = Stage::new(Arc::new(located(&parts).unwrap()), LIMIT_BYTES);
-    stage.places.insert(path("x"), Place::of((FileType::Document, Content::of_bytes(b"caf\xe9\n".to_vec()))));
+    stage.paths.insert(path("x"), PathState::of((FileType::Document, Content::of_bytes(b"caf\xe9\n".to_vec()))));
     stage.apply_all(&parts, Limits::of_bytes(LIMIT_BYTES)).unwrap_or_else(|error| panic!("{}", error.message));
-    assert_eq!(stage.places[&path("x")].now.as_ref().unwrap().held.1, Content::of_bytes(b"caf\xe8\n".to_vec()));
+    assert_eq!(stage.paths[&path("x")].now.as_ref().unwrap().held.1, Content::of_bytes(b"caf\xe8\n".to_vec()));
 }
 
 #[test]
-fn blanks_around_a_name_are_part_of_it() {
+fn white_space_around_a_name_is_a_part_of_it() {
     let patch = |name: &str| format!("--- a/{name}\t\n+++ b/{name}\t\n@@ -1 +1 @@\n-x\n+y\n");
     assert_eq!(applied(&[("a", "x\n")], &patch("a ")).err().unwrap().kind, ErrorKind::NotFound);
     assert_eq!(applied(&[("a", "x\n")], &patch(" a")).err().unwrap().kind, ErrorKind::NotFound);

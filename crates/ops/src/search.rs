@@ -10,54 +10,55 @@ pub use scope::{Below, Extent, TreeSearch, search_tree};
 
 use std::{sync::Arc, time::Instant};
 use toolrest_core::{
-    CallCx, ErrorKind, Found, IgnoredFiles, LineMatcher, LinePattern, PathFilter, Result, Search, ToolError, WsPath,
+    CallCx, ErrorKind, IgnoredFiles, LineMatcher, LinePattern, PathFilter, Result, Search, SearchResult, ToolError,
+    WsPath,
 };
 
-/// What to search for.
+/// Options of [`search`].
 #[derive(Clone)]
 pub struct SearchOptions {
     /// The regular expression.
     pub pattern: String,
-    /// The language that it is written in.
+    /// The syntax of the pattern.
     pub syntax: Syntax,
-    /// Whether case counts.
+    /// Whether upper and lower case are distinguished.
     pub case: Case,
-    /// Where to look: a folder, or one file.
+    /// The folder or file to search.
     pub within: WsPath,
-    /// The files to search; without it, all of them.
+    /// The files to search; all if there is no filter.
     pub paths: Option<Arc<dyn PathFilter>>,
-    /// What to do about files that `.gitignore` leaves out.
+    /// Whether to search files that `.gitignore` excludes.
     pub ignored: IgnoredFiles,
-    /// The most lines to find.
+    /// Maximum number of lines.
     pub limit: usize,
-    /// How many lines to give before and after each.
+    /// Number of lines to return before and after each match.
     pub context: usize,
 }
 
-/// The languages of regular expressions, which differ in more than their words: what a letter is, which letters are the
-/// same without case, where a line ends.
+/// The syntaxes of regular expressions. They also differ in which characters are letters, in case folding and in line
+/// ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Syntax {
-    /// PostgreSQL's advanced regular expressions, as `~` and `~*` take them.
+    /// PostgreSQL's advanced regular expressions, as in `~` and `~*`.
     Postgres,
-    /// Those of ripgrep.
+    /// Ripgrep's.
     Ripgrep,
 }
 
-/// Whether case counts.
+/// Whether upper and lower case are distinguished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Case {
-    /// It does.
+    /// They are.
     Sensitive,
-    /// It does not.
+    /// They are not.
     Ignored,
 }
 
-/// What an answer has besides its matches, at most.
+/// Maximum size of an answer without its matches.
 const ENVELOPE_BYTES: usize = 4 << 10;
 
-/// Finds the lines that match, by path and then by line, as the workspace is at one moment.
-pub async fn search(cx: &CallCx, options: SearchOptions) -> Result<Found> {
+/// Finds matching lines, sorted by path, then by line, in one snapshot of the workspace.
+pub async fn search(cx: &CallCx, options: SearchOptions) -> Result<SearchResult> {
     let deadline = Instant::now() + cx.limits.search_timeout;
     let SearchOptions { pattern, syntax, case, within, paths, ignored, limit, context } = options;
     let search = Search {
@@ -73,14 +74,14 @@ pub async fn search(cx: &CallCx, options: SearchOptions) -> Result<Found> {
     cx.workspace.search(search).await
 }
 
-/// A pattern that is compiled when it is its turn.
+/// A pattern that is compiled when its search starts.
 #[derive(Clone, Debug)]
 pub struct Pattern {
     /// The regular expression.
     pub text: String,
-    /// The language that it is written in.
+    /// The syntax of the pattern.
     pub syntax: Syntax,
-    /// Whether case counts.
+    /// Whether upper and lower case are distinguished.
     pub case: Case,
 }
 

@@ -1,4 +1,4 @@
-//! Files as the texts that people and programs see, a part of their lines at a time.
+//! Pages of lines from files.
 
 use crate::document::{Editable, binary};
 use crate::heavy;
@@ -10,16 +10,16 @@ use toolrest_core::{
 };
 use toolrest_edit::StopFlag;
 
-/// Files from here on are read piece by piece where they can be.
+/// Minimum size of files that are read in pieces.
 const STREAM_FROM_BYTES: u64 = 4 << 20;
 
-/// How much is read at a time.
+/// Size of a piece.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// Texts from here on are looked through away from the threads that serve requests.
+/// Minimum size of texts that are processed on other threads.
 const HEAVY_FROM_BYTES: usize = 1 << 20;
 
-/// A page of up to this many bytes takes no room of the large files that are read at once.
+/// Maximum size of a page that needs no reservation of memory.
 const FREE_PAGE_BYTES: usize = 256 << 10;
 
 /// Some lines of a file.
@@ -34,32 +34,31 @@ pub struct FilePage {
 /// Some lines of a text.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct LinePage {
-    /// The lines as `cat -n` shows them, without the final newline: each after its number, counted from 1 and
-    /// right-aligned in six columns, and a separator.
+    /// The lines as in `cat -n`, without the final newline: the number, counted from 1 and right-aligned in six
+    /// columns, a separator, and the line.
     pub text: String,
-    /// How many lines the text has. A final newline does not begin one more.
+    /// Number of lines of the text. A final newline does not start another line.
     pub total: usize,
-    /// Whether lines follow, or the last one is not whole.
+    /// Whether there are more lines, or the last one is cut.
     pub is_truncated: bool,
-    /// How many bytes of the last line were left out.
+    /// Number of bytes that were cut from the last line.
     pub cut_bytes: usize,
 }
 
-/// How much of a text to give, and how.
+/// The part of a text to return, and its format.
 #[derive(Clone, Copy, Debug)]
 pub struct PageLimits {
-    /// How many lines to pass over.
+    /// Number of lines to skip.
     pub skip: usize,
-    /// The most lines.
+    /// Maximum number of lines.
     pub lines: usize,
-    /// The most bytes. A first line that is longer is cut between characters.
+    /// Maximum number of bytes. If the first line is longer, it is cut between characters.
     pub bytes: usize,
-    /// Stands between a line's number and the line.
+    /// The separator between a line's number and the line.
     pub separator: char,
 }
 
-/// Reads some lines of a file, seen as text. Bytes that are no text are refused, and a page that does not fit into an
-/// answer.
+/// Reads some lines of a file. It is an error if the file is binary, or if the page does not fit into an answer.
 pub async fn read_page(cx: &CallCx, path: &WsPath, limits: PageLimits) -> Result<FilePage> {
     if let Some(open) = cx.workspace.open(path, STREAM_FROM_BYTES).await? {
         return page_of_stream(cx, open, limits).await;
@@ -76,7 +75,7 @@ pub async fn read_page(cx: &CallCx, path: &WsPath, limits: PageLimits) -> Result
     Ok(FilePage { page: page?, hash })
 }
 
-/// The refusal of a page that does not fit into an answer.
+/// Creates the error for a page that does not fit into an answer.
 fn too_long(path: &WsPath, limit_bytes: usize) -> ToolError {
     let message = format!(
         "The lines of {path} take more than the {limit_bytes} bytes that fit into an answer; read a part of them with \
@@ -85,25 +84,25 @@ fn too_long(path: &WsPath, limit_bytes: usize) -> ToolError {
     ToolError::new(ErrorKind::ResponseTooLarge, message)
 }
 
-/// Takes a page of lines out of a text; nothing if it does not fit into an answer.
+/// Extracts a page of lines from a text. Returns `None` if it does not fit into an answer.
 fn page(text: &str, limits: PageLimits, answer_bytes: usize) -> Option<LinePage> {
     let mut pager = Pager::new(limits, answer_bytes);
     pager.feed(text.as_bytes());
     pager.finish()
 }
 
-/// Takes a page of lines out of a file that is too large to be held in memory. All of it is read twice:
-/// for its encoding and its hash, and for its lines and their number. A long page is made once more, with room for it.
+/// Extracts a page of lines from a file that is too large for memory. The file is read twice: for its encoding and
+/// hash, and for its lines. A long page is extracted once more, after its memory was reserved.
 async fn page_of_stream(cx: &CallCx, open: OpenFile, limits: PageLimits) -> Result<FilePage> {
     let answer_bytes = cx.limits.response_bytes;
     let path = open.entry.path.clone();
     let page_bytes = open.entry.size.unsigned_abs().min(answer_bytes as u64);
     let mut examined = heavy::run(cx, usize::MAX, move |stop| Examined::new(open, stop)).await?;
-    for most_bytes in [FREE_PAGE_BYTES.min(answer_bytes), answer_bytes] {
-        if most_bytes > FREE_PAGE_BYTES {
+    for max_bytes in [FREE_PAGE_BYTES.min(answer_bytes), answer_bytes] {
+        if max_bytes > FREE_PAGE_BYTES {
             cx.workspace.make_room(page_bytes).await?;
         }
-        let work = move |stop: StopFlag<'_>| examined.page(limits, most_bytes, stop).map(|page| (page, examined));
+        let work = move |stop: StopFlag<'_>| examined.page(limits, max_bytes, stop).map(|page| (page, examined));
         let (page, again) = heavy::run(cx, usize::MAX, work).await?;
         if let Some(page) = page {
             return Ok(FilePage { page, hash: Some(again.hash) });
@@ -113,7 +112,7 @@ async fn page_of_stream(cx: &CallCx, open: OpenFile, limits: PageLimits) -> Resu
     Err(too_long(&path, answer_bytes))
 }
 
-/// A text file that is read piece by piece, of which all is known but its lines.
+/// A text file that is read in pieces, after the first pass: its encoding and hash are known.
 struct Examined {
     open: OpenFile,
     encoding: Encoding,
@@ -134,12 +133,12 @@ impl Examined {
         Ok(Self { open, encoding, hash: hasher.finish() })
     }
 
-    /// Takes a page of lines; nothing if it takes more bytes than so many.
-    fn page(&mut self, limits: PageLimits, most_bytes: usize, stop: StopFlag<'_>) -> Result<Option<LinePage>> {
+    /// Extracts a page of lines. Returns `None` if it is larger than `max_bytes`.
+    fn page(&mut self, limits: PageLimits, max_bytes: usize, stop: StopFlag<'_>) -> Result<Option<LinePage>> {
         let mut decoder = Decoder::new(self.encoding);
-        let mut pager = Pager::new(limits, most_bytes);
+        let mut pager = Pager::new(limits, max_bytes);
         pieces(&mut self.open, stop, |piece, entry| {
-            // It may have become something else since.
+            // The file may have changed since.
             decoder.feed(piece, &mut |text| pager.feed(text.as_bytes())).map_err(|NotText| no_text(entry))?;
             Ok(!pager.is_over())
         })?;
@@ -147,7 +146,7 @@ impl Examined {
     }
 }
 
-/// Reads a file from its beginning, piece by piece, until it ends or no more is wanted.
+/// Reads a file in pieces from its beginning, until its end or until `take` returns false.
 fn pieces(open: &mut OpenFile, stop: StopFlag<'_>, mut take: impl FnMut(&[u8], &Entry) -> Result<bool>) -> Result<()> {
     let OpenFile { entry, bytes } = open;
     let fault = |error: std::io::Error| ToolError::internal(format!("{}: {error}", entry.path));
@@ -169,17 +168,17 @@ fn no_text(entry: &Entry) -> ToolError {
     binary(&entry.path, usize::try_from(entry.size).unwrap_or(usize::MAX))
 }
 
-/// Collects a page of lines from a text that comes in pieces.
+/// Extracts a page of lines from a text in pieces.
 struct Pager {
     limits: PageLimits,
-    /// The most that the page may take in an answer, as a string of JSON.
-    answer_most_bytes: usize,
+    /// Maximum size of the page as a JSON string in an answer.
+    max_answer_bytes: usize,
     page: LinePage,
     lines: usize,
-    /// How much the lines of the page take: by themselves, and in an answer.
+    /// Size of the lines of the page: as they are, and as a JSON string.
     bytes: usize,
     answer_bytes: usize,
-    /// How much there is of the line that has not ended yet, and its start, as far as it may be shown.
+    /// The size of the current, incomplete line, and the part of it that may be shown.
     line_bytes: usize,
     line: Vec<u8>,
     line_answer_bytes: usize,
@@ -188,10 +187,10 @@ struct Pager {
 }
 
 impl Pager {
-    fn new(limits: PageLimits, answer_most_bytes: usize) -> Self {
+    fn new(limits: PageLimits, max_answer_bytes: usize) -> Self {
         Self {
             limits,
-            answer_most_bytes,
+            max_answer_bytes,
             page: LinePage::default(),
             lines: 0,
             bytes: 0,
@@ -204,18 +203,18 @@ impl Pager {
         }
     }
 
-    /// Whether the page does not fit into an answer. A first line that has not ended yet counts too: a file may be one
-    /// line. A later one may turn out to be too long for the page, and is then left out.
+    /// Whether the page does not fit into an answer. An incomplete first line counts too, because a file may be one
+    /// line. An incomplete later line does not count: if it is too long, it is left out.
     fn is_over(&self) -> bool {
-        self.answer_bytes > self.answer_most_bytes || (self.lines == 0 && self.is_over_with_line())
+        self.answer_bytes > self.max_answer_bytes || (self.lines == 0 && self.is_over_with_line())
     }
 
-    /// Whether the page does not fit into an answer together with the line that has not ended yet.
+    /// Whether the page does not fit into an answer together with the incomplete line.
     fn is_over_with_line(&self) -> bool {
-        self.answer_bytes + self.line_answer_bytes > self.answer_most_bytes
+        self.answer_bytes + self.line_answer_bytes > self.max_answer_bytes
     }
 
-    /// Takes the next piece. The byte order mark is not part of the first line, as in searches.
+    /// Adds the next piece. The byte order mark is not a part of the first line, as in searches.
     fn feed(&mut self, mut text: &[u8]) {
         if !self.has_begun && !text.is_empty() {
             self.has_begun = true;
@@ -228,7 +227,7 @@ impl Pager {
             self.end_line();
             text = &text[end + 1..];
             if self.is_full {
-                // From here on lines are only counted.
+                // The following lines are only counted.
                 self.page.total += memchr::memchr_iter(b'\n', text).count();
                 let last = memchr::memrchr(b'\n', text).map_or(0, |end| end + 1);
                 text = &text[last..];
@@ -276,7 +275,7 @@ impl Pager {
         self.line.clear();
     }
 
-    /// Ends the page; nothing if it does not fit into an answer.
+    /// Ends the page. Returns `None` if it does not fit into an answer.
     fn finish(mut self) -> Option<LinePage> {
         if self.line_bytes > 0 && !self.is_over() {
             self.end_line();
@@ -285,7 +284,7 @@ impl Pager {
     }
 }
 
-/// The start of a text that may have been cut within a character.
+/// Returns the text without an incomplete character at its end.
 fn whole_characters(bytes: &[u8]) -> &str {
     str::from_utf8(bytes).unwrap_or_else(|error| str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default())
 }

@@ -8,7 +8,7 @@ fn all_of(text: &str, limits: PageLimits) -> LinePage {
 }
 
 #[test]
-fn a_final_newline_does_not_begin_one_more_line() {
+fn a_final_newline_does_not_start_another_line() {
     for (text, total) in [("", 0), ("\n", 1), ("a", 1), ("a\n", 1), ("a\n\n", 2), ("a\nb", 2), ("a\r\nb\r\n", 2)] {
         let page = all_of(text, ALL);
         let shown = page.text.matches(':').count();
@@ -17,7 +17,7 @@ fn a_final_newline_does_not_begin_one_more_line() {
 }
 
 #[test]
-fn a_page_begins_and_ends_where_it_is_told() {
+fn a_page_has_the_requested_lines() {
     let text = "one\ntwo\r\nthree\nfour\n";
     let part = all_of(text, PageLimits { skip: 1, lines: 2, ..ALL });
     assert_eq!(part.text, "     2:two\r\n     3:three");
@@ -29,7 +29,7 @@ fn a_page_begins_and_ends_where_it_is_told() {
 }
 
 #[test]
-fn bytes_are_bounded_between_lines_and_characters() {
+fn a_page_is_cut_between_lines_or_characters() {
     let text = "aaaa\nbbbb\ncccc\n";
     let part = all_of(text, PageLimits { bytes: 10, ..ALL });
     assert_eq!((part.text.as_str(), part.is_truncated, part.cut_bytes), ("     1:aaaa\n     2:bbbb", true, 0));
@@ -38,7 +38,7 @@ fn bytes_are_bounded_between_lines_and_characters() {
 }
 
 #[test]
-fn a_text_in_pieces_gives_the_same_page_as_the_whole() {
+fn a_text_in_pieces_gives_the_same_page_as_the_whole_text() {
     let text = "erste\nzweite ä\n\nvierte 🐢🐢🐢\r\nlast";
     for skip in 0..6 {
         for lines in 1..6 {
@@ -58,7 +58,7 @@ fn a_text_in_pieces_gives_the_same_page_as_the_whole() {
 }
 
 #[test]
-fn a_page_is_refused_as_soon_as_it_takes_more_than_an_answer_as_json() {
+fn a_page_that_does_not_fit_into_an_answer_is_refused_early() {
     for text in ["\n\n\n", "one\ntwo", "\u{1}\u{2}\t\"\\ä\n", "a line without an end", ""] {
         let limits = PageLimits { separator: '\t', ..ALL };
         let whole = all_of(text, limits);

@@ -1,14 +1,14 @@
-//! Taking a commit back.
+//! Undo of a commit.
 
 use std::collections::BTreeSet;
 use toolrest_core::{
     Change, Changeset, CommitInfo, Destination, Effect, EffectKind, ErrorKind, Expect, Removal, Result, ToolError,
 };
 
-/// How many files a refusal names.
-const NAMED: usize = 50;
+/// Maximum number of files in the error message.
+const MAX_NAMED: usize = 50;
 
-/// Whether a commit is taken back though others may have made some of it.
+/// Whether to undo a commit that may contain changes of others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Force {
     #[default]
@@ -16,16 +16,16 @@ pub enum Force {
     Yes,
 }
 
-/// The changes that take a commit back, if nothing it touched has changed since.
+/// Returns the changeset that undoes a commit. It expects that the files have not changed since.
 pub fn undo(commit: &CommitInfo, force: Force) -> Result<Changeset> {
     if commit.is_of_folder() && force == Force::No {
-        return Err(not_told_apart(commit));
+        return Err(unknown_author(commit));
     }
     let mut inverse = Changeset { undoes: Some(commit.id), ..Changeset::default() };
-    let mut seen = BTreeSet::new();
+    let mut files = BTreeSet::new();
     for effect in commit.changes.iter().rev() {
-        // What must still be true of a file is what the last of its effects left.
-        if seen.insert(effect.file_id) {
+        // The last effect on a file determines what is expected of it.
+        if files.insert(effect.file_id) {
             inverse.expect.extend(expectations(effect));
         }
         inverse.changes.extend(inverse_of(effect));
@@ -36,7 +36,7 @@ pub fn undo(commit: &CommitInfo, force: Force) -> Result<Changeset> {
     Ok(inverse)
 }
 
-/// That nothing has happened to a file since.
+/// Returns the conditions that a file has not changed since.
 fn expectations(effect: &Effect) -> Vec<Expect> {
     let file = effect.file_id;
     let at = Expect::At(file, effect.path.clone());
@@ -57,21 +57,21 @@ fn inverse_of(effect: &Effect) -> Option<Change> {
         EffectKind::Update => effect.before.map(|seq| Change::Revert { file, seq, mode: effect.mode_before }),
         EffectKind::Move => effect.from.clone().map(|from| Change::Move { from: path, to: Destination::Exactly(from) }),
         EffectKind::Remove => Some(Change::Restore(file)),
-        // A time that was renewed is not worth taking back.
+        // The update of a time is not undone.
         EffectKind::Touch => None,
     }
 }
 
-/// The refusal to take back what a process did, or others did while it ran.
-fn not_told_apart(commit: &CommitInfo) -> ToolError {
+/// Creates the error for undoing changes that a process made, or others while it ran.
+fn unknown_author(commit: &CommitInfo) -> ToolError {
     let paths: BTreeSet<&str> = commit.changes.iter().map(|effect| effect.path.as_str()).collect();
-    let mut named: Vec<&str> = paths.iter().copied().take(NAMED).collect();
+    let mut named: Vec<&str> = paths.iter().copied().take(MAX_NAMED).collect();
     let more = paths.len() - named.len();
     let rest = format!("and {more} more");
     named.extend((more > 0).then_some(&*rest));
     let message = format!(
-        "Commit {} holds what changed in the folder {}, by the process or by others, which cannot be told apart. Undoing it \
-         takes back all of it: {}. To do that, send {{\"force\": true}}",
+        "Commit {} contains the changes to the folder {}, by the process or by others, which cannot be distinguished. \
+         Undoing it undoes all of them: {}. To do that, send {{\"force\": true}}",
         commit.id,
         commit.tool,
         named.join(", ")

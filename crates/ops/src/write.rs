@@ -1,20 +1,20 @@
 //! Writing a whole file.
 
 use crate::document::{Editable, fit};
-use crate::place::{commit_expecting, commit_one, make_dir};
+use crate::move_remove::{commit_expecting, commit_one, make_dir};
 use crate::read;
 use toolrest_core::{
     CallCx, Change, Content, ContentHash, ErrorKind, Expect, FileType, Form, JsonText, Outcome, Parents, Put, Result,
     ToolError, WsPath,
 };
 
-/// How to write a file.
+/// Options of [`write`].
 pub struct WriteOptions {
-    /// The type of the file; that of the existing one, or a document, where none is given.
+    /// The type of the file. Default: the type of the existing file, or a document.
     pub file_type: Option<FileType>,
     /// The hash that the file must still have.
     pub expected: Option<ContentHash>,
-    /// What to do about folders that are missing.
+    /// What to do if folders are missing.
     pub parents: Parents,
 }
 
@@ -30,7 +30,7 @@ pub async fn write(cx: &CallCx, path: &WsPath, value: &JsonText, options: &Write
         };
     }
     let file_type = options.file_type.unwrap_or(FileType::Document);
-    // Nearly every write is to a document or says its type, so that is tried first, without looking.
+    // Most writes are to documents or name the type, so this is tried first, without reading the file.
     let first = match fit(value, file_type) {
         Ok(content) => match put(cx, path, file_type, content, options).await {
             Err(error) if error.kind == ErrorKind::WrongType => match put_encoded(cx, path, value, options).await? {
@@ -55,7 +55,8 @@ pub async fn write(cx: &CallCx, path: &WsPath, value: &JsonText, options: &Write
     }
 }
 
-/// Writes a text over one that has a byte order mark or is not UTF-8, and keeps both; none if the file is no such text.
+/// Writes a text to a file that has a byte order mark or is not UTF-8, and preserves both. Returns `None` if the file
+/// is not such a text.
 async fn put_encoded(cx: &CallCx, path: &WsPath, value: &JsonText, options: &WriteOptions) -> Result<Option<Outcome>> {
     let text = match fit(value, FileType::Document) {
         Ok(Content::Text(text)) => text,
@@ -79,14 +80,14 @@ async fn put_encoded(cx: &CallCx, path: &WsPath, value: &JsonText, options: &Wri
         let (path, file_type) = (path.clone(), content.form().plain_type());
         let put = Put { path, file_type, content, parents: options.parents, executable: None };
         match commit_one(cx, Change::Put(put), Expect::unchanged(&entry)).await {
-            // Somebody came between; what they left is looked at anew.
+            // Another call changed the file; try again with its new content.
             Err(error) if error.kind == ErrorKind::Stale && options.expected.is_none() => {}
             done => return done.map(Some),
         }
     }
 }
 
-/// A file where a folder was to be written has another type; one above it is in the way.
+/// Returns the error for a folder that cannot be created because of a file: at its own path, or at a parent.
 async fn not_this_type(cx: &CallCx, path: &WsPath, error: ToolError) -> ToolError {
     match cx.workspace.stat(path).await {
         Ok(Some(entry)) => {

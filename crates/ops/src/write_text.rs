@@ -3,7 +3,7 @@
 use crate::document::Editable;
 use crate::edit::{Run, changeable};
 use crate::heavy;
-use crate::place::commit_one;
+use crate::move_remove::commit_one;
 use crate::read::read_bounded;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -12,47 +12,47 @@ use toolrest_core::{
 };
 use toolrest_edit::{StopFlag, diff};
 
-/// How to write a file.
+/// Options of [`write_text`].
 #[derive(Clone, Copy)]
 pub struct TextOptions {
-    /// What to do about folders that are missing.
+    /// What to do if folders are missing.
     pub parents: Parents,
     /// The hash that the file must still have.
     pub expected: Option<ContentHash>,
-    /// Whether to do it or to show what would be done.
+    /// Whether to write, or only to return the change.
     pub run: Run,
-    /// What is given.
+    /// Whether the content is text or bytes.
     pub given: Given,
 }
 
-/// What a caller gives as the content of a file.
+/// The form of the new content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Given {
-    /// A text, in UTF-8. A file that is a text in another encoding stays in it.
+    /// Text in UTF-8. A file in another encoding keeps its encoding.
     Text,
-    /// The bytes that the file is to have, whatever it held before.
+    /// The exact bytes of the file.
     Bytes,
 }
 
-/// What became of a file.
+/// The result of [`write_text`].
 pub struct Written {
-    /// Whether it is new.
+    /// Whether the file did not exist before.
     pub created: bool,
-    /// How many bytes the file has, as programs see it.
+    /// The size of the file, as programs see it.
     pub bytes: usize,
-    /// The hash of the new content, written or not.
+    /// The hash of the new content, also if it was not written.
     pub hash: ContentHash,
     /// The change as a unified diff.
     pub diff: String,
 }
 
-/// Writes a file. A document that has more fields than its text keeps them, and what held JSON must hold JSON again.
-/// Bytes that a file of JSON would not keep as they are given are refused.
+/// Writes a file. A document with more fields than `text` keeps them. A JSON file must contain JSON afterwards. Bytes
+/// that a JSON file would not preserve exactly are refused.
 pub async fn write_text(cx: &CallCx, path: &WsPath, bytes: Vec<u8>, options: &TextOptions) -> Result<Written> {
     if path.is_root() {
         return Err(ToolError::new(ErrorKind::IsDirectory, "The root folder cannot be written to"));
     }
-    let _turn = cx.turn(path).await;
+    let _lock = cx.lock_for_edit(path).await;
     let bytes: Arc<[u8]> = bytes.into();
     loop {
         let before = existing(cx, path).await?;
@@ -79,14 +79,14 @@ pub async fn write_text(cx: &CallCx, path: &WsPath, bytes: Vec<u8>, options: &Te
         }
         match commit_one(cx, Change::Put(put), expect).await {
             Ok(_) => return Ok(written),
-            // Somebody came between; write over what they left.
+            // Another call changed the file; write over its new content.
             Err(error) if error.kind == ErrorKind::Stale && options.expected.is_none() => {}
             Err(error) => return Err(error),
         }
     }
 }
 
-/// The change that writes a file, and what is told of it.
+/// Returns the change that writes a file, and the result to report.
 fn written(
     held: Option<&Held>,
     path: &WsPath,
@@ -100,9 +100,9 @@ fn written(
         Given::Text => put_bytes(held, path, bytes, parents, limit_bytes)?,
         Given::Bytes => put_exactly(held, path, bytes, parents, limit_bytes)?,
     };
-    let old = seen_if_any(held, path, limit_bytes)?;
+    let old = visible_bytes_if_any(held, path, limit_bytes)?;
     let new = (put.file_type, put.content);
-    let shown = seen(&new, path, limit_bytes)?;
+    let shown = visible_bytes(&new, path, limit_bytes)?;
     let written = Written {
         created: held.is_none(),
         bytes: new.1.shown_bytes(new.0),
@@ -125,10 +125,10 @@ async fn existing(cx: &CallCx, path: &WsPath) -> Result<Option<File>> {
     }
 }
 
-/// A file's type and content.
+/// The type and the content of a file.
 pub(crate) type Held = (FileType, Content);
 
-/// The change that gives a file new content, seen as text where it is one: a text in another encoding stays in it.
+/// Returns the change that gives a file new text. A text in another encoding keeps it.
 pub(crate) fn put_bytes(
     before: Option<&Held>,
     path: &WsPath,
@@ -155,7 +155,7 @@ pub(crate) fn put_bytes(
     }
 }
 
-/// The change that gives a file exactly these bytes.
+/// Returns the change that gives a file exactly these bytes.
 fn put_exactly(
     before: Option<&Held>,
     path: &WsPath,
@@ -171,23 +171,27 @@ fn put_exactly(
         return Ok(put);
     }
     let message = format!(
-        "{path} is a {file_type}: its JSON is laid out anew, so that it would not have exactly these bytes. Write it as \
+        "{path} is a {file_type}: its JSON is reformatted, so it would not have exactly these bytes. Write it as \
          utf-8, or delete the file first"
     );
     Err(ToolError::new(ErrorKind::WrongType, message).about("content"))
 }
 
-/// [`seen`] of a file that may not be there.
-pub(crate) fn seen_if_any<'c>(
+/// [`visible_bytes`] of a file that may not exist.
+pub(crate) fn visible_bytes_if_any<'c>(
     held: Option<&'c Held>,
     path: &WsPath,
     limit_bytes: usize,
 ) -> Result<Option<Cow<'c, [u8]>>> {
-    held.map(|held| seen(held, path, limit_bytes)).transpose()
+    held.map(|held| visible_bytes(held, path, limit_bytes)).transpose()
 }
 
-/// What programs and diffs see of a content: texts in UTF-8, other bytes as they are, JSON as its text.
-pub(crate) fn seen<'c>((file_type, content): &'c Held, path: &WsPath, limit_bytes: usize) -> Result<Cow<'c, [u8]>> {
+/// Returns the bytes that programs and diffs see: text in UTF-8, formatted JSON, or the bytes themselves.
+pub(crate) fn visible_bytes<'c>(
+    (file_type, content): &'c Held,
+    path: &WsPath,
+    limit_bytes: usize,
+) -> Result<Cow<'c, [u8]>> {
     match content {
         Content::Text(text) => Ok(text.as_bytes().into()),
         Content::Encoded(encoded) => Ok(encoded.text().into_owned().into_bytes().into()),

@@ -5,7 +5,7 @@ use crate::local;
 use crate::settings::Settings;
 use std::{sync::Arc, time::Duration};
 use tokio::time::{MissedTickBehavior, interval};
-use toolrest_core::{Access, Action, Result, Timestamp, ToolError, now};
+use toolrest_core::{Access, Action, ErrorKind, Result, Timestamp, ToolError, now};
 use toolrest_store::{Purge, Purged, Store, StoreError};
 
 const MAINTAIN_INTERVAL: Duration = Duration::from_secs(2);
@@ -21,16 +21,26 @@ const REVOCATIONS_INTERVAL: Duration = Duration::from_secs(1);
 pub(crate) async fn run(app: Arc<App>) {
     let maintain = || async {
         if let Err(error) = app.store.maintain().await {
-            tracing::debug!(%error, "could not maintain the store; will retry");
+            log_retry(&error.into(), "could not maintain the store; will retry");
         }
     };
     let revocations = || async {
         if let Err(error) = refresh_revocations(&app).await {
-            tracing::debug!(%error, "could not read the revoked tokens; will retry");
+            log_retry(&error, "could not read the revoked tokens; will retry");
         }
     };
     let purge = || purge_expired(&*app.store, &app.settings);
     tokio::join!(renew_versions(&*app.store), run_jobs(maintain, revocations, purge));
+}
+
+/// Logs the failure of a task that is repeated soon. An internal error is a bug; other failures, such as a database that is
+/// down, are logged where they are detected.
+fn log_retry(error: &ToolError, message: &str) {
+    if error.kind == ErrorKind::Internal {
+        tracing::error!(%error, "{message}");
+    } else {
+        tracing::debug!(%error, "{message}");
+    }
 }
 
 /// Renews the versions of an earlier release, for [`RENEW_AT_START_LIMIT`] at most.

@@ -4,15 +4,15 @@ mod data_analyze;
 mod data_visualize;
 mod execute_shell_command;
 
-use crate::aftermath::Printed;
 use crate::error_text::{DOWNLOAD, PathForm, describe_error, relative_notice};
+use crate::program_result::Printed;
 use crate::{Services, errors};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use toolrest_core::{Dialect, ErrorKind, Notice, Result, ToolError, Toolset, push_json_string};
 
-/// The toolset with its tools.
+/// Returns the toolset with its tools.
 pub fn toolset(services: &Services) -> Toolset {
     let executor = || Arc::clone(&services.executor);
     Toolset::new("backend", Arc::new(BackendDialect))
@@ -21,7 +21,7 @@ pub fn toolset(services: &Services) -> Toolset {
         .with(data_visualize::DataVisualize(executor()))
 }
 
-/// How specification 003 wraps answers: `{"result", "correlationId"}` or `{"error": {code, message, retryable,
+/// The answer format of specification 003: `{"result", "correlationId"}` or `{"error": {code, message, retryable,
 /// remediation, details?}, "correlationId"}`.
 struct BackendDialect;
 
@@ -75,13 +75,13 @@ impl Dialect for BackendDialect {
     }
 }
 
-/// What a script printed; one that failed is an error.
+/// Returns the output of a script that succeeded, and an error for one that failed.
 fn succeeded(printed: Printed) -> Result<Printed> {
     if printed.exit_code == 0 {
         return Ok(printed);
     }
-    let last = printed.stderr.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it printed no error");
-    let message = format!("The script ended with exit code {}: {last}", printed.exit_code);
+    let last_line = printed.stderr.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it printed no error");
+    let message = format!("The script ended with exit code {}: {last_line}", printed.exit_code);
     Err(printed.failed(ErrorKind::ExecutionFailed, message))
 }
 

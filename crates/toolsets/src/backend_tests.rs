@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn a_binary_file_is_refused_with_a_way_to_its_bytes_that_works_here() {
+fn the_error_for_a_binary_file_names_the_download_route() {
     let error = ToolError::new(ErrorKind::Binary, "/a.bin holds 3 bytes that are not text");
     let body: Value = serde_json::from_slice(&BackendDialect.failure(&error, "c")).unwrap();
     let remediation = body["error"]["remediation"].as_str().unwrap();

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use toolrest_core::{CallCx, ContentHash, ErrorKind, FailedOperation, Result, ToolError, Toolset, WsPath};
 use toolrest_ops::{EditOptions, Edited, Replacement};
 
-/// The toolset with its tools.
+/// Returns the toolset with its tools.
 pub fn toolset() -> Toolset {
     Toolset::new("coding", Arc::new(Plain { code: errors::coding_code, message: sentence }))
         .with(read::Read)
@@ -42,12 +42,12 @@ fn cannot_at_all(operation: &'static str) -> impl FnOnce(ToolError) -> ToolError
     move |error| error.in_operation(FailedOperation { name: operation, file: None })
 }
 
-/// The sentence of 004 for what went wrong, where it has one.
+/// Returns the sentence that 004 prescribes for an error, or else the message of the error.
 fn sentence(error: &ToolError) -> String {
     let operation = error.failed_operation();
     let named = operation.and_then(|operation| operation.file.as_deref());
     let file = named.or_else(|| error.path().map(relative));
-    // What failed besides stands on the lines after the first.
+    // The lines after the first one describe further failures.
     let others = error.message.find('\n').map_or("", |at| &error.message[at..]);
     match (error.kind, file) {
         (ErrorKind::NotFound, Some(file)) => format!("File not found: {file}{others}"),
@@ -65,33 +65,33 @@ fn sentence(error: &ToolError) -> String {
     }
 }
 
-/// Reads a path argument. It may be absolute: as the file system has it where the workspace is a folder, else from the
-/// workspace's root, which it may not leave.
+/// Parses a path argument. An absolute path is one of the file system if the workspace is a folder, and otherwise
+/// starts at the workspace's root. The path must stay below the root.
 async fn path(cx: &CallCx, argument: &str, text: &str) -> Result<WsPath> {
     toolrest_ops::locate_absolute(cx, text).await.map_err(|error| error.about(argument))
 }
 
-/// What is told of an edit beyond what 004 asks for.
+/// Fields of the answer to an edit that 004 does not ask for.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Found {
+struct EditDetails {
     /// SHA-256 hash of the new content.
     hash: Option<ContentHash>,
     /// The change as a unified diff.
     diff: String,
-    /// How the texts were found, where not all were exactly as given: `trailing_whitespace`, `punctuation` or
-    /// `indentation`.
+    /// With `fuzzy`, if a text was not found exactly: the loosest difference that was accepted (`trailing_whitespace`,
+    /// `punctuation` or `indentation`).
     #[serde(skip_serializing_if = "Option::is_none")]
     matched_with: Option<&'static str>,
 }
 
-impl Found {
+impl EditDetails {
     fn of(edited: Edited) -> Self {
         Self { matched_with: edited.matched_loosely(), hash: edited.hash, diff: edited.diff }
     }
 }
 
-/// Edits a file as `edit` and `multiedit` do, and gives its path.
+/// Edits a file for `edit` and `multiedit`, and returns its path too.
 async fn edit_file(cx: &CallCx, named: &str, options: &EditOptions) -> Result<(WsPath, Edited)> {
     let path = path(cx, "filePath", named).await?;
     let edited = toolrest_ops::edit(cx, &path, options).await;
@@ -99,18 +99,18 @@ async fn edit_file(cx: &CallCx, named: &str, options: &EditOptions) -> Result<(W
     Ok((path, edited))
 }
 
-/// Puts 004's sentence before the explanation of a text that is not there.
+/// Puts the sentence of 004 before the explanation why a text was not found.
 fn string_not_found(mut error: ToolError, edits: &[Replacement]) -> ToolError {
-    const SHOWN_CHARS: usize = 50;
+    const MAX_CHARS: usize = 50;
     let edit = error.failed_edit().unwrap_or(1).checked_sub(1).and_then(|index| edits.get(index));
     if let (ErrorKind::FindNotFound, Some(edit)) = (error.kind, edit) {
-        let shown: String = edit.old.chars().take(SHOWN_CHARS).collect();
+        let shown: String = edit.old.chars().take(MAX_CHARS).collect();
         error.message = format!("String not found in file: \"{shown}...\"\n{}", error.message);
     }
     error
 }
 
-/// Reads a number that may be given as a string, as 004's `coerce` does.
+/// Deserialises a number that may be passed as a string, like `coerce` in 004.
 fn coerced<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, D::Error> {
     deserializer.deserialize_any(Coerced)
 }
@@ -118,10 +118,10 @@ fn coerced<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, 
 struct Coerced;
 
 impl Coerced {
-    /// Takes a number without a fraction that is exact in JSON, in which all numbers may be floats.
+    /// Accepts a non-negative whole number that a JSON float represents exactly.
     fn whole<E: de::Error>(self, number: f64, given: de::Unexpected<'_>) -> Result<Option<usize>, E> {
-        const EXACT_MOST: f64 = 9_007_199_254_740_992.0;
-        if !(0.0..=EXACT_MOST).contains(&number) || number.fract() != 0.0 {
+        const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
+        if !(0.0..=MAX_EXACT).contains(&number) || number.fract() != 0.0 {
             return Err(E::invalid_value(given, &self));
         }
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "just checked")]
@@ -137,12 +137,12 @@ impl Visitor<'_> for Coerced {
     }
 
     fn visit_u64<E: de::Error>(self, number: u64) -> Result<Option<usize>, E> {
-        #[allow(clippy::cast_precision_loss, reason = "what is not exact is refused")]
+        #[allow(clippy::cast_precision_loss, reason = "inexact numbers are refused")]
         self.whole(number as f64, de::Unexpected::Unsigned(number))
     }
 
     fn visit_i64<E: de::Error>(self, number: i64) -> Result<Option<usize>, E> {
-        #[allow(clippy::cast_precision_loss, reason = "what is not exact is refused")]
+        #[allow(clippy::cast_precision_loss, reason = "inexact numbers are refused")]
         self.whole(number as f64, de::Unexpected::Signed(number))
     }
 

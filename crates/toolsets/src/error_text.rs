@@ -1,9 +1,9 @@
-//! Errors as a toolset tells them: paths in the form that it takes, and what else may help.
+//! Messages of errors in the form of a toolset: its form of paths, and hints.
 
 use serde_json::{Map, Value};
 use toolrest_core::{ErrorKind, Notice, PATH_DETAILS, ToolError, WsPath};
 
-/// How a toolset writes paths.
+/// The form of paths in a toolset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PathForm {
     /// From the root: `/src/main.rs`.
@@ -12,16 +12,15 @@ pub(crate) enum PathForm {
     Relative,
 }
 
-/// An error in the words of a toolset.
+/// The text of an error for a toolset.
 pub(crate) struct ErrorText {
     pub(crate) message: String,
     pub(crate) details: Map<String, Value>,
-    /// What else may help.
     pub(crate) hint: Option<String>,
 }
 
 impl ErrorText {
-    /// The message and what else may help.
+    /// Returns the message, followed by the hint if there is one.
     pub(crate) fn message_with_hint(&self) -> String {
         match &self.hint {
             Some(hint) => format!("{}\n{hint}", self.message),
@@ -30,10 +29,10 @@ impl ErrorText {
     }
 }
 
-/// Where the bytes of a file are to be had, whatever the toolset.
+/// How to get the bytes of a binary file with any toolset.
 pub(crate) const DOWNLOAD: &str = "Download its bytes with GET /api/v1/workspaces/{id}/content/{path}";
 
-/// Tells an error. `binary` says how this toolset reads bytes that are not text.
+/// Returns the text of an error. `binary` says how to get the bytes of a binary file with this toolset.
 pub(crate) fn describe_error(error: &ToolError, form: PathForm, binary: &str) -> ErrorText {
     let mut details = error.details.clone();
     let mut message = error.message.clone();
@@ -62,14 +61,14 @@ pub(crate) fn describe_error(error: &ToolError, form: PathForm, binary: &str) ->
     ErrorText { message, details, hint }
 }
 
-/// What a notice says, with its paths relative to the root.
+/// Returns the text of a notice with relative paths.
 pub(crate) fn relative_notice(notice: &Notice) -> String {
     with_relative_paths(notice.text.clone(), notice.paths.clone())
 }
 
-/// The text with the paths that it names relative to the root.
+/// Replaces the given paths in a text by their relative forms.
 fn with_relative_paths(mut text: String, mut paths: Vec<String>) -> String {
-    // What stands in another one is looked for after it.
+    // Longer paths first: a shorter one may be a part of them.
     paths.sort_unstable_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
     paths.dedup();
     for path in &paths {
@@ -90,18 +89,18 @@ pub(crate) fn relative(path: &str) -> &str {
     if path == "/" { "." } else { path.strip_prefix('/').unwrap_or(path) }
 }
 
-/// The message with the first place that names a path in the relative form. Further places may be part of what a file
-/// holds.
+/// Replaces the first occurrence of a path by its relative form. Later occurrences may belong to the content of a file
+/// that the message quotes.
 fn with_relative(message: &str, path: &str) -> String {
-    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '/' | '_' | '-' | '.');
+    let is_path_char = |c: char| c.is_alphanumeric() || matches!(c, '/' | '_' | '-' | '.');
     let is_whole = |(start, _): &(usize, &str)| {
         let (before, after) = (&message[..*start], &message[start + path.len()..]);
-        let goes_on = match after.strip_prefix('.') {
-            // The end of a sentence.
-            Some(rest) => rest.starts_with(is_part),
-            None => after.starts_with(is_part),
+        let continues = match after.strip_prefix('.') {
+            // A full stop ends the sentence.
+            Some(rest) => rest.starts_with(is_path_char),
+            None => after.starts_with(is_path_char),
         };
-        !before.ends_with(is_part) && !goes_on
+        !before.ends_with(is_path_char) && !continues
     };
     match message.match_indices(path).find(is_whole) {
         Some((start, _)) => format!("{}{}{}", &message[..start], relative(path), &message[start + path.len()..]),

@@ -10,7 +10,7 @@ fn error_text(message: &str, paths: &[&str]) -> String {
 }
 
 #[test]
-fn paths_are_shown_as_the_toolset_takes_them() {
+fn paths_in_messages_become_relative() {
     for (message, shown) in [
         ("File not found: /a/b.txt", "File not found: a/b.txt"),
         ("Folder not found: /a; create it first", "Folder not found: a; create it first"),
@@ -25,13 +25,13 @@ fn paths_are_shown_as_the_toolset_takes_them() {
 }
 
 #[test]
-fn what_a_file_holds_is_shown_as_it_is() {
+fn quoted_file_content_is_not_changed() {
     let message = "/a.txt: not found; the file has:\nopen(\"/a.txt\")";
     assert_eq!(error_text(message, &["/a.txt"]), "a.txt: not found; the file has:\nopen(\"/a.txt\")");
 }
 
 #[test]
-fn details_hold_paths_in_the_same_form() {
+fn paths_in_details_become_relative() {
     let error = ToolError::file_not_found(&path("/a/b")).with_similar_paths(vec![path("/a/c")]);
     let error_text = describe_error(&error, PathForm::Relative, "");
     assert_eq!(
@@ -43,10 +43,10 @@ fn details_hold_paths_in_the_same_form() {
 }
 
 #[test]
-fn notices_show_paths_in_the_same_form() {
+fn paths_in_notices_become_relative() {
     let error = ToolError::file_not_found(&path("/a/b"));
-    let notice = Notice::of_error(&error, |why| format!("What it changed last is not kept: {why}"));
-    assert_eq!(relative_notice(&notice), "What it changed last is not kept: File not found: a/b");
+    let notice = Notice::of_error(&error, |why| format!("Its last changes were not kept: {why}"));
+    assert_eq!(relative_notice(&notice), "Its last changes were not kept: File not found: a/b");
     assert_eq!(relative_notice(&Notice::about(&path("/a"), "/a was changed in place")), "a was changed in place");
     assert_eq!(relative_notice(&"/a is no path here".to_owned().into()), "/a is no path here");
 }

@@ -22,7 +22,7 @@ const SYSTEM_CODES: [&str; 17] = [
 ];
 
 #[test]
-fn the_system_toolset_has_the_codes_of_its_specification_and_uses_each() {
+fn the_system_toolset_uses_exactly_the_codes_of_its_specification() {
     let used: Vec<&str> = ErrorKind::ALL.map(|kind| system_code(kind)).to_vec();
     assert_eq!(used.iter().find(|code| !SYSTEM_CODES.contains(code)), None);
     assert_eq!(SYSTEM_CODES.iter().find(|code| !used.contains(code)), None);
@@ -31,7 +31,7 @@ fn the_system_toolset_has_the_codes_of_its_specification_and_uses_each() {
 }
 
 #[test]
-fn the_page_of_errors_has_the_codes_for_the_limits_of_a_server() {
+fn the_error_page_lists_the_codes_for_server_limits() {
     let page = reference();
     for code in ["`QUOTA_EXCEEDED`", "`STORAGE_FULL`"] {
         assert!(page.contains(code), "{code}");

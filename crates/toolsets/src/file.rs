@@ -12,7 +12,7 @@ use crate::plain::Plain;
 use std::sync::Arc;
 use toolrest_core::Toolset;
 
-/// The toolset with its tools.
+/// Returns the toolset with its tools.
 pub fn toolset() -> Toolset {
     let dialect = Plain { code: errors::file_code, message: |error| error.message.clone() };
     Toolset::new("file", Arc::new(dialect))

@@ -1,6 +1,5 @@
-//! The published tool dialects. A toolset translates and does nothing else: one small file per tool.
+//! The published toolsets. A toolset translates arguments and answers and does nothing else; each tool has one file.
 
-mod aftermath;
 mod arguments;
 mod backend;
 mod coding;
@@ -9,6 +8,7 @@ pub mod errors;
 mod file;
 mod not_listed;
 mod plain;
+mod program_result;
 mod system;
 pub mod workspace;
 
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use toolrest_core::Toolsets;
 use toolrest_ops::exec::{ExecOptions, Executor, ProcessOptions, Processes};
 
-/// What tools need beside the workspace.
+/// The services that tools use in addition to the workspace.
 #[derive(Clone)]
 pub struct Services {
     /// Runs programs.
@@ -26,7 +26,7 @@ pub struct Services {
 }
 
 impl Services {
-    /// Services that refuse everything, for looking at the tools without calling them.
+    /// Returns services that refuse every program, for reading the tools' schemas without calling the tools.
     pub fn none() -> Self {
         let executor = Arc::new(Executor::refusing(ExecOptions::default(), "this server runs no programs"));
         let processes = Arc::new(Processes::new(Arc::clone(&executor), ProcessOptions::default()));
@@ -34,7 +34,7 @@ impl Services {
     }
 }
 
-/// Every toolset there is.
+/// Returns all toolsets.
 pub fn all(services: &Services) -> Toolsets {
     Toolsets::default()
         .with(workspace::toolset())
@@ -44,7 +44,7 @@ pub fn all(services: &Services) -> Toolsets {
         .with(coding::toolset())
 }
 
-/// A count as answers have it: only where there is something to tell.
+/// Returns a count for an answer, which leaves out a count of zero.
 fn counted(number: u64) -> Option<u64> {
     (number > 0).then_some(number)
 }

@@ -1,15 +1,15 @@
-//! The dialect that 001 and 004 share.
+//! The answer format of specifications 001 and 004.
 
 use crate::error_text::{DOWNLOAD, ErrorText, PathForm, describe_error, relative_notice};
 use crate::errors;
 use serde::Serialize;
 use toolrest_core::{Dialect, ErrorKind, Notice, ToolError};
 
-/// Wraps a result not at all, and an error as `{"error", "message"}`.
+/// Answers with the bare result, or with `{"error", "message"}`.
 pub(crate) struct Plain {
     /// Returns the dialect's code for a kind.
     pub code: fn(ErrorKind) -> &'static str,
-    /// What is said of an error, with its paths in the form that the dialect takes.
+    /// Returns the message for an error whose paths are relative already.
     pub message: fn(&ToolError) -> String,
 }
 

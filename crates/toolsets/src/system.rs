@@ -21,7 +21,7 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use toolrest_core::{Dialect, Notice, ToolError, Toolset};
 
-/// The toolset with its tools.
+/// Returns the toolset with its tools.
 pub fn toolset(services: &Services) -> Toolset {
     let processes = || Arc::clone(&services.processes);
     Toolset::new("system", Arc::new(SystemDialect))
@@ -39,7 +39,8 @@ pub fn toolset(services: &Services) -> Toolset {
         .with(stop_process::StopProcess(processes()))
 }
 
-/// How specification 002 wraps answers: `{"ok": true, "value"}` or `{"ok": false, "error": {code, message, details?}}`.
+/// The answer format of specification 002: `{"ok": true, "value"}` or `{"ok": false, "error": {code, message,
+/// details?}}`.
 struct SystemDialect;
 
 impl Dialect for SystemDialect {

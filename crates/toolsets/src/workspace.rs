@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use toolrest_core::{CallCx, ContentHash, Dialect, ErrorKind, Result, ToolError, Toolset, WsPath};
 
-/// The toolset with its tools.
+/// Returns the toolset with its tools.
 pub fn toolset() -> Toolset {
     Toolset::new("workspace", Arc::new(WorkspaceDialect))
         .with(ls::Ls)
@@ -33,7 +33,7 @@ pub fn toolset() -> Toolset {
         .with(grep::Grep)
 }
 
-/// How specification 000 wraps answers. The REST interface answers errors in the same way.
+/// The answer format of specification 000. The REST interface uses it for errors.
 pub struct WorkspaceDialect;
 
 impl Dialect for WorkspaceDialect {
@@ -54,7 +54,7 @@ impl Dialect for WorkspaceDialect {
     }
 }
 
-/// An error's body: `{"error", "code"}`, and `fields` where one argument is at fault.
+/// Writes the body of an error: `{"error", "code"}`, and `fields` if an argument is at fault.
 pub fn failure(error: &ToolError) -> Vec<u8> {
     #[derive(Serialize)]
     struct Failure<'a> {
@@ -63,7 +63,7 @@ pub fn failure(error: &ToolError) -> Vec<u8> {
         #[serde(skip_serializing_if = "Option::is_none")]
         fields: Option<Map<String, Value>>,
     }
-    // The messages of the specification are exact, so what else may help stands with the argument.
+    // The specification fixes the messages, so hints are added to the field instead.
     let error_text = describe_error(error, PathForm::FromRoot, DOWNLOAD);
     let at_fault = error.argument_at_fault().or_else(|| error_text.hint.as_ref().map(|_| "path"));
     let fields =
@@ -73,7 +73,8 @@ pub fn failure(error: &ToolError) -> Vec<u8> {
     serde_json::to_vec(&body).unwrap_or_default()
 }
 
-/// Names the argument that holds the path in an error about what is there, unless another is named.
+/// Adds the name of the path argument to an error about the file or folder there, unless the error names an argument
+/// already.
 fn about_path(argument: &'static str) -> impl FnOnce(ToolError) -> ToolError {
     move |error| match error.kind {
         ErrorKind::NotFound
@@ -95,7 +96,7 @@ fn about_path(argument: &'static str) -> impl FnOnce(ToolError) -> ToolError {
     }
 }
 
-/// Names the hash in the refusal of a change to a file that has another, if the caller gave one.
+/// Adds the name of the hash argument to the error for a changed file, if the caller passed a hash.
 fn about_hash(given: Option<ContentHash>) -> impl FnOnce(ToolError) -> ToolError {
     move |error| match error.kind {
         ErrorKind::Stale if given.is_some() => error.about("last_read_hash"),
@@ -103,7 +104,7 @@ fn about_hash(given: Option<ContentHash>) -> impl FnOnce(ToolError) -> ToolError
     }
 }
 
-/// Reads a path argument by 000's rules, naming the argument if it is at fault.
+/// Parses a path argument by the rules of 000. An error names the argument.
 async fn path(cx: &CallCx, argument: &str, text: &str) -> Result<WsPath> {
     toolrest_ops::locate_posix(cx, text).await.map_err(|error| error.about(argument))
 }

@@ -7,7 +7,7 @@ use crate::read_room::ReadRoom;
 use async_trait::async_trait;
 use std::sync::Arc;
 use toolrest_core::{
-    Access, CallCx, Changeset, Checkout, CheckoutOptions, Commit, Depth, Entry, File, Find, FindResult, Found, Listing,
+    Access, CallCx, Changeset, Checkout, CheckoutOptions, Commit, Depth, Entry, File, Find, FindResult, SearchResult, Listing,
     Result, Search, Workspace, WsPath,
 };
 use toolrest_store::{CallInfo, FileStore, Store};
@@ -48,7 +48,7 @@ impl Workspace for DatabaseWorkspace {
         discovery::find(&*self.store, self.access, find).await
     }
 
-    async fn search(&self, search: Search) -> Result<Found> {
+    async fn search(&self, search: Search) -> Result<SearchResult> {
         discovery::search(&*self.store, self.access, search).await
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 use toolrest_core::{
-    Access, ErrorKind, FileFound, FileType, Find, FindResult, Found, IgnoredFiles, Listed, PathFilter, Result, Search,
+    Access, ErrorKind, FoundFile, FileType, Find, FindResult, SearchResult, IgnoredFiles, Listed, PathFilter, Result, Search,
     ToolError, WsPath,
 };
 use toolrest_store::Store;
@@ -37,12 +37,12 @@ pub(crate) async fn find(store: &dyn Store, access: Access, find: Find) -> Resul
     let choose = move || {
         let chosen = Chosen::new(find.folder, find.paths, rules);
         let is_chosen = |file: &Listed| file.file_type != FileType::Folder && chosen.accepts(file.path.as_str());
-        let mut files: Vec<FileFound> = Vec::new();
+        let mut files: Vec<FoundFile> = Vec::new();
         let mut total = 0;
         for Listed { path, size, updated_at, .. } in listing.entries.into_iter().filter(is_chosen) {
             total += 1;
             if files.len() < find.limit {
-                files.push(FileFound { path, size, updated_at });
+                files.push(FoundFile { path, size, updated_at });
             }
         }
         FindResult { files, total, ignored: chosen.left_out(), ..FindResult::default() }
@@ -51,7 +51,7 @@ pub(crate) async fn find(store: &dyn Store, access: Access, find: Find) -> Resul
 }
 
 /// Finds lines in the files that a search chooses.
-pub(crate) async fn search(store: &dyn Store, access: Access, mut search: Search) -> Result<Found> {
+pub(crate) async fn search(store: &dyn Store, access: Access, mut search: Search) -> Result<SearchResult> {
     let rules = match search.ignored {
         IgnoredFiles::Include => None,
         IgnoredFiles::LeaveOut => Some(rules(store, access, search.deadline).await?).filter(|rules| !rules.is_empty()),

@@ -43,7 +43,7 @@ use std::{
 use tokio::sync::Mutex;
 use toolrest_core::{
     Access, CallCx, Changeset, Checkout, CheckoutOptions, Commit, Depth, Entry, ErrorKind, File, FileEvents, FileType,
-    Find, FindResult, Found, Listing, OpenFile, Result, Search, ToolError, Workspace, WsPath, below_workspace_mount,
+    Find, FindResult, SearchResult, Listing, OpenFile, Result, Search, ToolError, Workspace, WsPath, below_workspace_mount,
 };
 use toolrest_directory::{Repositories, Root, leads_into_repository};
 use toolrest_store::disk_fault::disk_fault;
@@ -327,7 +327,7 @@ impl Workspace for FolderWorkspace {
         self.find_everywhere(find).await
     }
 
-    async fn search(&self, search: Search) -> Result<Found> {
+    async fn search(&self, search: Search) -> Result<SearchResult> {
         self.search_everywhere(search).await
     }
 

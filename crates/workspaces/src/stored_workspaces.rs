@@ -14,7 +14,7 @@ use std::{
 };
 use tokio::runtime::Handle;
 use toolrest_core::{Access, ErrorKind, KeepLimits, Result, ToolError, Workspace, WorkspaceId, Workspaces};
-use toolrest_store::{Place, Store};
+use toolrest_store::{Location, Store};
 
 /// How many workspaces are remembered: enough to be asked of each once, few enough to weigh nothing.
 const REMEMBERED: usize = 100_000;
@@ -99,11 +99,11 @@ impl StoredWorkspaces {
         let (root, owner) = match known {
             Some(Known::Folder { root, owner, open }) if !open.is_at(Path::new(&root)) => (root, owner),
             Some(known) => return Ok(known),
-            None => match self.store.place(workspace).await? {
+            None => match self.store.location(workspace).await? {
                 // What does not exist is refused as what is not shared.
                 None => return Ok(Known::Database),
-                Some((Place::Database, _)) => return Ok(self.remember(workspace, Known::Database)),
-                Some((Place::Directory { root }, owner)) => (root, owner),
+                Some((Location::Database, _)) => return Ok(self.remember(workspace, Known::Database)),
+                Some((Location::Directory { root }, owner)) => (root, owner),
             },
         };
         if let Some(open) = self.open_at(&root) {

@@ -1,15 +1,15 @@
-//! What a caller is told of a program that did not run.
+//! Conversion of errors of the sandbox.
 
 use toolrest_core::{ErrorKind, ToolError};
 use toolrest_sandbox::{Error, Layer};
 
-/// Whether all that is missing is the overlay of a folder.
+/// Whether the only problem is that no overlay can be mounted.
 pub(super) fn lacks_overlay(error: &Error) -> bool {
     matches!(error, Error::Unavailable { layer: Layer::Overlay, .. })
 }
 
-/// Says why a program did not run.
-pub(super) fn explain(error: &Error) -> ToolError {
+/// Converts an error of the sandbox.
+pub(super) fn to_tool_error(error: &Error) -> ToolError {
     let kind = match error {
         error if error.is_unavailable() => ErrorKind::SandboxUnavailable,
         Error::Invalid(_) => ErrorKind::InvalidArgument,

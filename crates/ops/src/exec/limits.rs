@@ -1,41 +1,41 @@
-//! What a program may use: what it asks for, below what its workspace and the operator allow.
+//! Limits of programs: the requested ones, capped by those of the workspace and the operator.
 
 use std::{sync::LazyLock, thread, time::Duration};
 use toolrest_core::{CallCx, RunSettings};
 use toolrest_sandbox::Limits;
 
-/// Found out once: the answer is put together from many files.
+/// Read once, because the value is computed from many files.
 static PROCESSORS: LazyLock<u32> =
     LazyLock::new(|| thread::available_parallelism().map_or(1, |count| u32::try_from(count.get()).unwrap_or(u32::MAX)));
 
-/// What programs may use.
+/// Limits of programs.
 #[derive(Clone, Debug, Default)]
 pub struct ExecLimits {
-    /// For a program that asks for nothing else.
+    /// The defaults.
     pub default: Limits,
-    /// The most that any program gets.
+    /// The maximums.
     pub ceiling: Limits,
 }
 
-/// What a caller asks for a program.
+/// The limits that a caller requests for a program.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Asked {
-    /// How long it may run.
+pub struct RequestedLimits {
+    /// Maximum run time.
     pub wall: Option<Duration>,
-    /// Memory of all its processes together.
+    /// Maximum memory of all its processes together.
     pub memory_bytes: Option<u64>,
 }
 
 impl ExecLimits {
-    /// What a program gets. A caller who asked for more is told.
-    pub(super) fn of(&self, cx: &CallCx, workspace: &RunSettings, asked: Asked) -> Limits {
+    /// Returns the limits of a program. Adds a warning if the caller requested more.
+    pub(super) fn of(&self, cx: &CallCx, workspace: &RunSettings, requested: RequestedLimits) -> Limits {
         let ceiling = self.ceiling.capped(&ceiling_of(workspace, &self.ceiling));
         let wanted = Limits {
-            wall: asked.wall.unwrap_or(self.default.wall),
-            memory_bytes: asked.memory_bytes.unwrap_or(self.default.memory_bytes),
+            wall: requested.wall.unwrap_or(self.default.wall),
+            memory_bytes: requested.memory_bytes.unwrap_or(self.default.memory_bytes),
             ..self.default.clone()
         };
-        // Who has too little is given what it takes to run at all.
+        // Limits that are too low to run any program are raised.
         let mut limits = wanted.capped(&ceiling).raised_to_minimum();
         if wanted.memory_bytes.min(ceiling.memory_bytes) < limits.memory_bytes {
             cx.warn(format!(
@@ -43,16 +43,16 @@ impl ExecLimits {
                 limits.memory_bytes
             ));
         }
-        if asked.wall.is_some_and(|wall| wall > limits.wall) {
+        if requested.wall.is_some_and(|wall| wall > limits.wall) {
             cx.warn(format!("The program may run for {} ms at most, less than asked for", limits.wall.as_millis()));
         }
-        if asked.memory_bytes.is_some_and(|bytes| bytes > limits.memory_bytes) {
+        if requested.memory_bytes.is_some_and(|bytes| bytes > limits.memory_bytes) {
             cx.warn(format!(
                 "The program may use {} bytes of memory at most, less than asked for",
                 limits.memory_bytes
             ));
         }
-        // A program may keep all processors busy for as long as it runs.
+        // The limit of processor time allows all processors for the whole run time.
         limits.cpu = limits.wall * *PROCESSORS + Duration::from_secs(1);
         limits
     }

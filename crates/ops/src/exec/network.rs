@@ -1,5 +1,5 @@
-//! What programs reach beyond their own machine: listed hosts, through a proxy of their own, where both the workspace and
-//! the operator allow it.
+//! Network access of programs: to listed hosts, through a proxy of their own, if both the workspace and the operator
+//! allow them.
 
 use crate::outside::{
     AllowList, Outside,
@@ -9,23 +9,23 @@ use tokio::net::TcpListener;
 use toolrest_core::RunSettings;
 use toolrest_sandbox::{CellSpec, Network};
 
-/// The port of a program's own loopback interface on which its proxy listens.
+/// The port of the proxy on the loopback interface of the program.
 const PORT: u16 = 3128;
 
-/// What programs may reach, where their workspace allows it.
+/// Options of network access.
 #[derive(Clone, Debug, Default)]
 pub struct NetworkOptions {
-    /// The hosts that a workspace may allow.
+    /// The hosts that workspaces may allow.
     pub hosts: AllowList,
-    /// How hosts are reached.
+    /// The outgoing connector.
     pub outside: Outside,
 }
 
 impl NetworkOptions {
-    /// What a program in a workspace with these settings may reach, if anything.
+    /// Returns the hosts that a program may connect to with these settings, if any.
     pub(super) fn hosts_of(&self, settings: &RunSettings) -> Option<AllowList> {
         let listed = AllowList::new(settings.network.iter().map(String::as_str));
-        // They were checked when they were set; a list that cannot be read allows nothing.
+        // The list was checked when it was set; an invalid list allows nothing.
         let hosts = listed.unwrap_or_default().within(self.hosts.clone());
         (!hosts.is_empty()).then_some(hosts)
     }
@@ -35,8 +35,8 @@ impl NetworkOptions {
     }
 }
 
-/// The place with a proxy in its network, and the variables by which programs find it.
-pub(super) fn with_proxy(place: CellSpec) -> CellSpec {
-    let place = CellSpec { network: Network::Listener { port: PORT }, ..place };
-    proxy::environment(PORT).into_iter().fold(place, |place, (name, value)| place.env(name, value))
+/// Adds the proxy to the network of a cell, and the environment variables with its address.
+pub(super) fn with_proxy(spec: CellSpec) -> CellSpec {
+    let spec = CellSpec { network: Network::Listener { port: PORT }, ..spec };
+    proxy::environment(PORT).into_iter().fold(spec, |spec, (name, value)| spec.env(name, value))
 }

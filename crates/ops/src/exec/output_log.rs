@@ -1,22 +1,22 @@
-//! The last of what a program has printed, by how far into its output it stands.
+//! The last output of a process, addressed by offset.
 
-/// The end of a program's output, in bounded memory.
+/// The last part of a process's output, in limited memory.
 #[derive(Debug)]
 pub(super) struct OutputLog {
     kept: Vec<u8>,
-    /// How much was printed before what is kept.
+    /// Number of discarded bytes.
     dropped: u64,
     limit: usize,
 }
 
-/// A piece of a program's output.
+/// A piece of a process's output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutputPiece {
     /// The text. Bytes that are not UTF-8 are replaced.
     pub text: String,
-    /// Where the next piece begins.
+    /// The offset of the next piece.
     pub next_offset: u64,
-    /// How many bytes between the offset that was asked for and the text are not kept any more.
+    /// Number of bytes after the requested offset that were discarded.
     pub dropped_bytes: u64,
 }
 
@@ -27,13 +27,13 @@ impl OutputLog {
 
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.kept.extend_from_slice(bytes);
-        // Twice the limit before it is cut: so each byte is moved once on average.
+        // The log is cut when it reaches twice the limit, so that each byte is moved once on average.
         if self.kept.len() >= 2 * self.limit {
             self.cut();
         }
     }
 
-    /// Frees the memory beyond the limit. To be called when nothing more will be printed.
+    /// Frees the memory beyond the limit. Call it when the process has ended.
     pub(super) fn shrink(&mut self) {
         self.cut();
         self.kept.shrink_to_fit();
@@ -45,18 +45,18 @@ impl OutputLog {
         self.dropped += excess as u64;
     }
 
-    /// How much was printed.
+    /// Returns the number of bytes that were printed.
     pub(super) fn total(&self) -> u64 {
         self.dropped + self.kept.len() as u64
     }
 
-    /// What stands at an offset, up to so many bytes, without cutting a character in two. What may be the beginning of
-    /// a character is held back while more can come.
-    pub(super) fn read(&self, offset: u64, most_bytes: usize, more_can_come: bool) -> OutputPiece {
+    /// Returns up to `max_bytes` of output at an offset, without cutting a character. While the process runs, an
+    /// incomplete character at the end is held back.
+    pub(super) fn read(&self, offset: u64, max_bytes: usize, more_can_come: bool) -> OutputPiece {
         let offset = offset.min(self.total());
         let dropped_bytes = self.dropped.saturating_sub(offset);
         let start = usize::try_from(offset.saturating_sub(self.dropped)).unwrap_or(usize::MAX).min(self.kept.len());
-        let end = start.saturating_add(most_bytes).min(self.kept.len());
+        let end = start.saturating_add(max_bytes).min(self.kept.len());
         let is_last = end == self.kept.len() && !more_can_come;
         let end = if is_last { end } else { end - partial_end(&self.kept[start..end]) };
         let text = String::from_utf8_lossy(&self.kept[start..end]).into_owned();
@@ -64,12 +64,12 @@ impl OutputLog {
     }
 }
 
-/// How many bytes at the end are the beginning of a character that is not complete.
+/// Returns the size of an incomplete character at the end.
 fn partial_end(bytes: &[u8]) -> usize {
     let tail = &bytes[bytes.len().saturating_sub(3)..];
     match str::from_utf8(tail) {
         Err(error) if error.error_len().is_none() => tail.len() - error.valid_up_to(),
-        // What comes before the last characters does not matter here.
+        // Only the last characters matter.
         _ => (1..=tail.len())
             .find(|length| {
                 let end = &tail[tail.len() - length..];

@@ -5,7 +5,7 @@ fn piece(text: &str, next_offset: u64, dropped_bytes: u64) -> OutputPiece {
 }
 
 #[test]
-fn output_is_read_on_from_where_the_last_piece_ended() {
+fn reading_continues_where_the_last_piece_ended() {
     let mut log = OutputLog::new(100);
     log.push(b"one\n");
     assert_eq!(log.read(0, 50, true), piece("one\n", 4, 0));
@@ -17,7 +17,7 @@ fn output_is_read_on_from_where_the_last_piece_ended() {
 }
 
 #[test]
-fn only_the_end_of_a_long_output_is_kept_and_the_gap_is_told() {
+fn only_the_end_of_a_long_output_is_kept_and_the_gap_is_reported() {
     let mut log = OutputLog::new(10);
     (0..100).for_each(|number| log.push(format!("{number:02}").as_bytes()));
     assert_eq!(log.total(), 200);
@@ -27,7 +27,7 @@ fn only_the_end_of_a_long_output_is_kept_and_the_gap_is_told() {
 }
 
 #[test]
-fn no_character_is_cut_in_two() {
+fn no_character_is_cut() {
     let mut log = OutputLog::new(100);
     log.push("a€".as_bytes());
     for most in [2, 3] {
@@ -42,7 +42,7 @@ fn no_character_is_cut_in_two() {
 }
 
 #[test]
-fn bytes_that_are_no_text_do_not_hold_the_output_up() {
+fn bytes_that_are_not_utf8_do_not_delay_the_output() {
     let mut log = OutputLog::new(100);
     log.push(&[0xff, 0xfe, b'x', 0x80]);
     assert_eq!(log.read(0, 100, true), piece("\u{fffd}\u{fffd}x\u{fffd}", 4, 0));

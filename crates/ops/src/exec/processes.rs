@@ -1,10 +1,10 @@
-//! Programs that go on after the call that started them.
+//! Background processes.
 //!
-//! They live in the server that started them, for as long as somebody asks after them: each workspace has a lease, which
-//! every call about its programs renews, and which takes them with it when it ends.
+//! They run in the server that started them. Each workspace has a lease, which every call about its processes renews;
+//! when it expires, its processes are stopped.
 
 use super::output_log::{OutputLog, OutputPiece};
-use super::{Asked, Executor, Program, Started, explain};
+use super::{Executor, Program, RequestedLimits, Started, to_tool_error};
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
@@ -15,23 +15,23 @@ use tokio::{
     time::{Instant, MissedTickBehavior},
 };
 use toolrest_core::{
-    CallCx, CheckedIn, Checkout, CheckoutMode, ErrorKind, FairQueue, Full, Notice, QueueLimits, QueueSlot, Result,
-    Scope, Timestamp, ToolError, UserId, WorkspaceId, now,
+    CallCx, CheckedIn, Checkout, CheckoutMode, ErrorKind, FairQueue, Full, LimitScope, Notice, QueueLimits, QueueSlot,
+    Result, Timestamp, ToolError, UserId, WorkspaceId, now,
 };
 use toolrest_sandbox::{Input, Limit, Stdin};
 
-/// How programs go on after their calls.
+/// Options of [`Processes`].
 #[derive(Clone, Copy, Debug)]
 pub struct ProcessOptions {
-    /// How many may run at once, in all, per account and per workspace.
+    /// Maximum numbers of concurrent processes.
     pub at_once: QueueLimits,
-    /// How long they go on without anybody asking after them.
+    /// Duration of the lease.
     pub lease: Duration,
-    /// How long one may run.
+    /// Maximum run time of a process.
     pub longest: Duration,
-    /// How often what they change is committed.
+    /// Interval between commits of a process's changes.
     pub commit_every: Duration,
-    /// How much of its output is kept for each.
+    /// Maximum size of the output that is kept for each process.
     pub output_bytes: usize,
 }
 
@@ -47,29 +47,29 @@ impl Default for ProcessOptions {
     }
 }
 
-/// Why the processes of an account end that may not change the workspace any more.
-const WITHOUT_RIGHTS: &str = "Who started it may not change the workspace any more";
+/// The stop reason if the account that started a process may not change the workspace any more.
+const RIGHTS_LOST: &str = "Who started it may not change the workspace any more";
 
-/// How many programs that have ended are remembered for each workspace, and for each account that started them.
-const REMEMBERED: usize = 16;
-const REMEMBERED_PER_ACCOUNT: usize = 32;
+/// Maximum number of ended processes that are kept for each workspace, and for each account that started them.
+const MAX_ENDED: usize = 16;
+const MAX_ENDED_PER_ACCOUNT: usize = 32;
 
-/// The programs that run in the background.
+/// The background processes of this server.
 pub struct Processes {
     executor: Arc<Executor>,
     options: ProcessOptions,
-    places: FairQueue,
-    rooms: Mutex<HashMap<WorkspaceId, Room>>,
+    slots: FairQueue,
+    workspaces: Mutex<HashMap<WorkspaceId, WorkspaceProcesses>>,
 }
 
-/// The programs of one workspace, by when they were started.
+/// The processes of one workspace, by id.
 #[derive(Default)]
-struct Room {
+struct WorkspaceProcesses {
     lease: Arc<Lease>,
     processes: BTreeMap<String, Arc<Process>>,
 }
 
-/// Until when the programs of a workspace may go on.
+/// The time at which the processes of a workspace are stopped.
 struct Lease(Mutex<Instant>);
 
 impl Default for Lease {
@@ -88,13 +88,13 @@ impl Lease {
     }
 }
 
-/// A program that runs in the background.
+/// A background process.
 struct Process {
     id: String,
     starter: UserId,
     command: String,
     started_at: Timestamp,
-    begun: Instant,
+    started: Instant,
     output: Mutex<OutputLog>,
     printed: watch::Sender<u64>,
     input: tokio::sync::Mutex<Option<Input>>,
@@ -103,70 +103,77 @@ struct Process {
     state: watch::Sender<ProcessState>,
 }
 
-/// How a program is doing.
+/// The state of a process.
 #[derive(Clone, Debug)]
 pub enum ProcessState {
-    /// It runs.
+    /// It is running.
     Running,
-    /// It has ended, or was ended.
+    /// It has ended.
     Ended(Ended),
 }
 
-/// How a program ended.
+/// The end of a process.
 #[derive(Clone, Debug)]
 pub struct Ended {
-    /// Its exit code; none if it never ran.
+    /// Its exit code; `None` if there is no report of its end.
     pub exit_code: Option<i32>,
-    /// How long it ran.
+    /// Its run time.
     pub duration: Duration,
-    /// The limit that ended it.
+    /// The limit that it exceeded.
     pub limit: Option<Limit>,
-    /// What else there is to say about its end.
+    /// The reason why it was stopped, or why its changes were not committed.
     pub reason: Option<Notice>,
-    /// What became of what it changed; the commit is the last one.
+    /// The results of its check-ins; the commit is the last one.
     pub checked_in: CheckedIn,
 }
 
-/// A program as callers see it.
+/// The public facts about a process.
 #[derive(Clone, Debug)]
 pub struct ProcessInfo {
     /// Its id.
     pub id: String,
-    /// What was started.
+    /// The command.
     pub command: String,
-    /// When.
+    /// When it was started.
     pub started_at: Timestamp,
-    /// How much it has printed.
+    /// The number of bytes that it has printed.
     pub output_bytes: u64,
-    /// How it is doing.
+    /// Its state.
     pub state: ProcessState,
 }
 
 impl Processes {
-    /// Runs programs in the background.
+    /// Creates the registry of background processes.
     pub fn new(executor: Arc<Executor>, options: ProcessOptions) -> Self {
-        Self { executor, options, places: FairQueue::new(options.at_once), rooms: Mutex::default() }
+        Self { executor, options, slots: FairQueue::new(options.at_once), workspaces: Mutex::default() }
     }
 
-    /// Starts a program. What it changes is committed at intervals and when it ends.
-    pub async fn start(&self, cx: &CallCx, command: String, program: Program, asked: Asked) -> Result<ProcessInfo> {
+    /// Starts a process. Its changes are committed at intervals and at its end.
+    pub async fn start(
+        &self,
+        cx: &CallCx,
+        command: String,
+        program: Program,
+        requested: RequestedLimits,
+    ) -> Result<ProcessInfo> {
         cx.workspace.authorise().await?;
         let ready = self.executor.ready().await?;
-        let place = self.places.try_enter(cx.caller.user, cx.workspace_id).map_err(no_place)?;
-        let lease = self.room(cx.workspace_id, |room| Arc::clone(&room.lease));
+        let slot = self.slots.try_enter(cx.caller.user, cx.workspace_id).map_err(too_many_processes)?;
+        let lease =
+            self.workspace_processes(cx.workspace_id, |workspace_processes| Arc::clone(&workspace_processes.lease));
         let checkout = self.executor.check_out(cx, CheckoutMode::InPlace).await?;
-        let mut terms = self.executor.terms(cx, &*checkout, Asked { wall: None, ..asked });
-        terms.limits.wall = asked.wall.unwrap_or(self.options.longest).min(self.options.longest);
+        let mut terms = self.executor.terms(cx, &*checkout, RequestedLimits { wall: None, ..requested });
+        terms.limits.wall = requested.wall.unwrap_or(self.options.longest).min(self.options.longest);
         terms.limits.cpu = self.options.longest;
         let started =
             ready.start(&self.executor.options, &checkout.execution_root(), &program, &terms, Stdin::Open).await;
-        let mut started = started.map_err(|error| explain(&error))?;
+        let mut started = started.map_err(|error| to_tool_error(&error))?;
         let process = Arc::new(Process {
             id: cx.id.short(),
             starter: cx.caller.user,
             command,
             started_at: now(),
-            begun: Instant::now(),
+            started: Instant::now(),
             output: Mutex::new(OutputLog::new(self.options.output_bytes)),
             printed: watch::Sender::new(0),
             input: tokio::sync::Mutex::new(started.running.take_input()),
@@ -174,55 +181,59 @@ impl Processes {
             stop_reason: OnceLock::new(),
             state: watch::Sender::new(ProcessState::Running),
         });
-        self.room(cx.workspace_id, |room| {
-            room.processes.insert(process.id.clone(), Arc::clone(&process));
+        self.workspace_processes(cx.workspace_id, |workspace_processes| {
+            workspace_processes.processes.insert(process.id.clone(), Arc::clone(&process));
         });
         self.forget_oldest(cx.workspace_id, cx.caller.user);
-        let attended = Attended {
-            place,
+        let task = ProcessTask {
+            slot,
             process: Arc::clone(&process),
             started,
             checkout,
             cx: cx.detached(),
             lease,
-            told: CheckedIn::default(),
+            checked_in_so_far: CheckedIn::default(),
         };
-        tokio::spawn(attended.run_to_completion(self.options.commit_every));
-        // Who lost the right meanwhile was not found among those whose processes are ended for that.
+        tokio::spawn(task.run_to_completion(self.options.commit_every));
+        // The check for lost rights may have run before this process was registered.
         if let Err(error) = cx.workspace.authorise().await {
-            process.stop(WITHOUT_RIGHTS);
-            process.over(longest_wait(cx)).await;
+            process.stop(RIGHTS_LOST);
+            process.over(max_wait(cx)).await;
             return Err(error);
         }
         Ok(process.info())
     }
 
-    /// The workspaces in which processes run, each with an account that started some.
+    /// Returns the workspaces with running processes, each with the accounts that started them.
     pub fn starters(&self) -> BTreeSet<(WorkspaceId, UserId)> {
-        let rooms = self.rooms();
-        let all = rooms.iter().flat_map(|(id, room)| room.processes.values().map(move |process| (*id, process)));
+        let workspaces = self.workspaces();
+        let all = workspaces.iter().flat_map(|(id, workspace_processes)| {
+            workspace_processes.processes.values().map(move |process| (*id, process))
+        });
         all.filter(|(_, process)| !process.state.borrow().is_over())
             .map(|(id, process)| (id, process.starter))
             .collect()
     }
 
-    /// The programs of a workspace, in the order of their starts.
+    /// Lists the processes of a workspace, in the order in which they were started.
     pub async fn list(&self, cx: &CallCx) -> Result<Vec<ProcessInfo>> {
         cx.workspace.authorise().await?;
-        let processes = self.room(cx.workspace_id, |room| room.processes.values().cloned().collect::<Vec<_>>());
+        let processes = self.workspace_processes(cx.workspace_id, |workspace_processes| {
+            workspace_processes.processes.values().cloned().collect::<Vec<_>>()
+        });
         let mut infos: Vec<ProcessInfo> = processes.iter().map(|process| process.info()).collect();
         infos.sort_by_key(|info| info.started_at);
         Ok(infos)
     }
 
-    /// What a program printed from an offset on. Where there is nothing yet, that is waited for.
+    /// Reads the output of a process from an offset. If there is none yet, waits for it for up to `timeout`.
     pub async fn output(
         &self,
         cx: &CallCx,
         id: &str,
         offset: u64,
-        most_bytes: usize,
-        patience: Duration,
+        max_bytes: usize,
+        timeout: Duration,
     ) -> Result<(OutputPiece, ProcessInfo)> {
         let process = self.find(cx, id).await?;
         let (mut printed, mut state) = (process.printed.subscribe(), process.state.subscribe());
@@ -232,14 +243,14 @@ impl Processes {
                 _ = state.wait_for(ProcessState::is_over) => {}
             }
         };
-        // Nothing new within that time is an answer too.
-        let _ = tokio::time::timeout(patience.min(longest_wait(cx)), something).await;
+        // Without new output the answer is empty.
+        let _ = tokio::time::timeout(timeout.min(max_wait(cx)), something).await;
         let info = process.info();
-        let piece = process.log().read(offset, most_bytes, !info.state.is_over());
+        let piece = process.log().read(offset, max_bytes, !info.state.is_over());
         Ok((piece, info))
     }
 
-    /// Gives a program something to read, and ends its input if that was all.
+    /// Writes to the standard input of a process, and closes it if requested.
     pub async fn write(&self, cx: &CallCx, id: &str, bytes: &[u8], end: EndOfInput) -> Result<ProcessInfo> {
         let process = self.find(cx, id).await?;
         let over = || {
@@ -248,7 +259,7 @@ impl Processes {
         };
         let mut input = process.input.lock().await;
         let open = input.as_mut().filter(|_| !process.info().state.is_over()).ok_or_else(over)?;
-        let written = tokio::time::timeout(longest_wait(cx), open.write(bytes)).await;
+        let written = tokio::time::timeout(max_wait(cx), open.write(bytes)).await;
         match written {
             Ok(Ok(())) => {}
             Ok(Err(_)) => {
@@ -266,35 +277,35 @@ impl Processes {
         Ok(process.info())
     }
 
-    /// Ends a program, with all that it has started, and waits until what it changed is committed.
+    /// Stops a process and its child processes, and waits for the commit of its changes.
     pub async fn stop(&self, cx: &CallCx, id: &str) -> Result<ProcessInfo> {
         let process = self.find(cx, id).await?;
         process.stop("It was stopped");
-        process.over(longest_wait(cx)).await;
+        process.over(max_wait(cx)).await;
         Ok(process.info())
     }
 
-    /// Waits for the end of a program, for so long at most.
-    pub async fn wait(&self, cx: &CallCx, id: &str, patience: Duration) -> Result<ProcessInfo> {
+    /// Waits for the end of a process, for up to `timeout`.
+    pub async fn wait(&self, cx: &CallCx, id: &str, timeout: Duration) -> Result<ProcessInfo> {
         let process = self.find(cx, id).await?;
-        process.over(patience.min(longest_wait(cx))).await;
+        process.over(timeout.min(max_wait(cx))).await;
         Ok(process.info())
     }
 
-    /// Ends all programs of a workspace, or of all workspaces, and waits until what they changed is committed.
-    pub async fn stop_all(&self, workspace: Option<WorkspaceId>, patience: Duration) {
+    /// Stops all processes of a workspace, or of all workspaces, and waits for the commits of their changes.
+    pub async fn stop_all(&self, workspace: Option<WorkspaceId>, timeout: Duration) {
         let is_in = |id: WorkspaceId, _: &Process| workspace.is_none_or(|only| only == id);
-        self.stop_where(is_in, "It was stopped", patience).await;
+        self.stop_where(is_in, "It was stopped", timeout).await;
     }
 
-    /// Ends the programs that an account started in a workspace, which it may not change any more. What they have not
-    /// committed yet is refused.
-    pub async fn stop_those_of(&self, workspace: WorkspaceId, starter: UserId, patience: Duration) {
+    /// Stops the processes that an account started in a workspace which it may not change any more. Their uncommitted
+    /// changes are refused.
+    pub async fn stop_those_of(&self, workspace: WorkspaceId, starter: UserId, timeout: Duration) {
         let is_of = |id: WorkspaceId, process: &Process| id == workspace && process.starter == starter;
-        self.stop_where(is_of, WITHOUT_RIGHTS, patience).await;
+        self.stop_where(is_of, RIGHTS_LOST, timeout).await;
     }
 
-    /// Ends the programs that a disabled account started, without waiting for their ends.
+    /// Stops the processes that a disabled account started, without waiting for their ends.
     pub async fn stop_those_of_disabled(&self, starter: UserId) {
         let is_of = |_: WorkspaceId, process: &Process| process.starter == starter;
         self.stop_where(is_of, "The account that started it is disabled", Duration::ZERO).await;
@@ -302,57 +313,64 @@ impl Processes {
 
     async fn stop_where(
         &self,
-        is_meant: impl Fn(WorkspaceId, &Process) -> bool,
+        filter: impl Fn(WorkspaceId, &Process) -> bool,
         reason: &'static str,
-        patience: Duration,
+        timeout: Duration,
     ) {
         let processes: Vec<Arc<Process>> = {
-            let rooms = self.rooms();
-            let all = rooms.iter().flat_map(|(id, room)| room.processes.values().map(move |process| (*id, process)));
-            all.filter(|(id, process)| is_meant(*id, process)).map(|(_, process)| Arc::clone(process)).collect()
+            let workspaces = self.workspaces();
+            let all = workspaces.iter().flat_map(|(id, workspace_processes)| {
+                workspace_processes.processes.values().map(move |process| (*id, process))
+            });
+            all.filter(|(id, process)| filter(*id, process)).map(|(_, process)| Arc::clone(process)).collect()
         };
         for process in &processes {
             process.stop(reason);
         }
-        let until = Instant::now() + patience;
+        let until = Instant::now() + timeout;
         for process in processes {
             process.over(until.saturating_duration_since(Instant::now())).await;
         }
     }
 
-    fn rooms(&self) -> MutexGuard<'_, HashMap<WorkspaceId, Room>> {
-        self.rooms.lock().unwrap_or_else(PoisonError::into_inner)
+    fn workspaces(&self) -> MutexGuard<'_, HashMap<WorkspaceId, WorkspaceProcesses>> {
+        self.workspaces.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks into a workspace's room, which renews its lease.
-    fn room<T>(&self, workspace: WorkspaceId, look: impl FnOnce(&mut Room) -> T) -> T {
-        let mut rooms = self.rooms();
-        // A workspace without programs takes no memory.
-        rooms.retain(|id, room| *id == workspace || room.is_used());
-        let room = rooms.entry(workspace).or_default();
-        room.lease.renew(self.options.lease);
-        look(room)
+    /// Accesses the processes of a workspace and renews its lease.
+    fn workspace_processes<T>(&self, workspace: WorkspaceId, access: impl FnOnce(&mut WorkspaceProcesses) -> T) -> T {
+        let mut workspaces = self.workspaces();
+        // Workspaces without processes take no memory.
+        workspaces.retain(|id, workspace_processes| *id == workspace || workspace_processes.is_used());
+        let workspace_processes = workspaces.entry(workspace).or_default();
+        workspace_processes.lease.renew(self.options.lease);
+        access(workspace_processes)
     }
 
-    /// Forgets the programs that ended longest ago, where a workspace or an account has more than are remembered.
+    /// Removes the processes that ended first, if a workspace or an account has more ended ones than are kept.
     fn forget_oldest(&self, workspace: WorkspaceId, starter: UserId) {
-        let mut rooms = self.rooms();
-        let mut forget = |is_meant: &dyn Fn(WorkspaceId, &Process) -> bool, most: usize| {
-            let all = rooms.iter().flat_map(|(id, room)| room.processes.values().map(move |process| (*id, process)));
-            let ended = all.filter(|(id, process)| is_meant(*id, process) && process.state.borrow().is_over());
-            let mut ended: Vec<_> = ended.map(|(id, process)| (process.begun, id, process.id.clone())).collect();
+        let mut workspaces = self.workspaces();
+        let mut forget = |filter: &dyn Fn(WorkspaceId, &Process) -> bool, most: usize| {
+            let all = workspaces.iter().flat_map(|(id, workspace_processes)| {
+                workspace_processes.processes.values().map(move |process| (*id, process))
+            });
+            let ended = all.filter(|(id, process)| filter(*id, process) && process.state.borrow().is_over());
+            let mut ended: Vec<_> = ended.map(|(id, process)| (process.started, id, process.id.clone())).collect();
             ended.sort();
-            for (_, room, id) in ended.iter().take(ended.len().saturating_sub(most)) {
-                rooms.get_mut(room).and_then(|room| room.processes.remove(id));
+            for (_, workspace_processes, id) in ended.iter().take(ended.len().saturating_sub(most)) {
+                workspaces
+                    .get_mut(workspace_processes)
+                    .and_then(|workspace_processes| workspace_processes.processes.remove(id));
             }
         };
-        forget(&|id, _| id == workspace, REMEMBERED);
-        forget(&|_, process| process.starter == starter, REMEMBERED_PER_ACCOUNT);
+        forget(&|id, _| id == workspace, MAX_ENDED);
+        forget(&|_, process| process.starter == starter, MAX_ENDED_PER_ACCOUNT);
     }
 
     async fn find(&self, cx: &CallCx, id: &str) -> Result<Arc<Process>> {
         cx.workspace.authorise().await?;
-        let found = self.room(cx.workspace_id, |room| room.processes.get(id).cloned());
+        let found = self
+            .workspace_processes(cx.workspace_id, |workspace_processes| workspace_processes.processes.get(id).cloned());
         found.ok_or_else(|| {
             let message = format!(
                 "There is no process '{id}' in this workspace; the list shows which there are. One that ended long ago \
@@ -363,13 +381,13 @@ impl Processes {
     }
 }
 
-/// The refusal to start one more background process.
-fn no_place(full: Full) -> ToolError {
+/// Creates the error for one process too many.
+fn too_many_processes(full: Full) -> ToolError {
     let limit = full.limit;
     let (who, setting) = match full.scope {
-        Scope::Workspace => ("in this workspace", "run.background_at_once"),
-        Scope::Account => ("for this account", "run.background_at_once_per_account"),
-        Scope::Server => {
+        LimitScope::Workspace => ("in this workspace", "run.background_at_once"),
+        LimitScope::Account => ("for this account", "run.background_at_once_per_account"),
+        LimitScope::Server => {
             let message = format!(
                 "{limit} background processes run on this server already, which is its limit \
                  (run.background_at_once_in_all); try again when one has ended"
@@ -382,17 +400,17 @@ fn no_place(full: Full) -> ToolError {
     ToolError::quota(limit as u64, limit as u64, setting, message)
 }
 
-/// Whether the input of a program ends with what is written.
+/// Whether to close the input of a process after writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndOfInput {
-    /// It reads nothing more.
+    /// Close it.
     Yes,
-    /// More may come.
+    /// Keep it open.
     No,
 }
 
-/// As long as a call may wait and still answer in time.
-fn longest_wait(cx: &CallCx) -> Duration {
+/// Returns the longest time that a call can wait and still answer before its deadline.
+fn max_wait(cx: &CallCx) -> Duration {
     cx.limits.call_timeout * 9 / 10
 }
 
@@ -403,7 +421,7 @@ impl ProcessState {
     }
 }
 
-impl Room {
+impl WorkspaceProcesses {
     fn running(&self) -> usize {
         self.processes.values().filter(|process| !process.state.borrow().is_over()).count()
     }
@@ -437,48 +455,48 @@ impl Process {
         self.printed.send_replace(total);
     }
 
-    /// Has it ended, for this reason unless there was one before.
+    /// Asks the process to stop. The first reason is kept.
     fn stop(&self, reason: &'static str) {
         let _ = self.stop_reason.set(reason);
         self.stop.notify_one();
     }
 
-    /// Waits for the end, for so long at most.
-    async fn over(&self, patience: Duration) {
+    /// Waits for the end, for up to `timeout`.
+    async fn over(&self, timeout: Duration) {
         let mut state = self.state.subscribe();
-        let _ = tokio::time::timeout(patience, state.wait_for(ProcessState::is_over)).await;
+        let _ = tokio::time::timeout(timeout, state.wait_for(ProcessState::is_over)).await;
     }
 }
 
-/// How many of each sort of changes of a background program are remembered.
-const TOLD: usize = 1000;
+/// Maximum number of changes of each kind that are kept for a process.
+const MAX_REPORTED: usize = 1000;
 
-/// Adds what became of later changes to what is told of a program.
-fn add(told: &mut CheckedIn, later: CheckedIn) {
-    fn append<T>(told: &mut Vec<T>, later: Vec<T>) {
-        let room = TOLD.saturating_sub(told.len());
-        told.extend(later.into_iter().take(room));
+/// Adds the result of a later check-in.
+fn add(checked_in_so_far: &mut CheckedIn, later: CheckedIn) {
+    fn append<T>(checked_in_so_far: &mut Vec<T>, later: Vec<T>) {
+        let left = MAX_REPORTED.saturating_sub(checked_in_so_far.len());
+        checked_in_so_far.extend(later.into_iter().take(left));
     }
-    told.attribution = later.attribution;
-    told.commit = later.commit.or(told.commit);
-    append(&mut told.changed, later.changed);
-    append(&mut told.conflicts, later.conflicts);
-    append(&mut told.left_out, later.left_out);
+    checked_in_so_far.attribution = later.attribution;
+    checked_in_so_far.commit = later.commit.or(checked_in_so_far.commit);
+    append(&mut checked_in_so_far.changed, later.changed);
+    append(&mut checked_in_so_far.conflicts, later.conflicts);
+    append(&mut checked_in_so_far.left_out, later.left_out);
 }
 
-/// A program with what is needed to see it through.
-struct Attended {
-    place: QueueSlot,
+/// A running process with everything that its task needs.
+struct ProcessTask {
+    slot: QueueSlot,
     process: Arc<Process>,
     started: Started,
     checkout: Box<dyn Checkout>,
     cx: CallCx,
     lease: Arc<Lease>,
-    /// What became of its changes while it ran.
-    told: CheckedIn,
+    /// The results of its check-ins so far.
+    checked_in_so_far: CheckedIn,
 }
 
-impl Attended {
+impl ProcessTask {
     async fn run_to_completion(mut self, commit_every: Duration) {
         let mut commits = tokio::time::interval_at(Instant::now() + commit_every, commit_every);
         commits.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -500,7 +518,7 @@ impl Attended {
                     let why = self.process.stop_reason.get().copied().unwrap_or_default();
                     reason.get_or_insert_with(|| why.to_owned().into());
                 }
-                // It may have been renewed meanwhile.
+                // The lease may have been renewed meanwhile.
                 () = tokio::time::sleep_until(self.lease.until()), if reason.is_none() => {
                     if self.lease.until() <= Instant::now() {
                         self.started.running.kill();
@@ -512,34 +530,42 @@ impl Attended {
         self.end(reason).await;
     }
 
-    /// Commits what it has changed so far; gives the reason why it cannot go on, if it cannot.
+    /// Commits its changes so far. Returns the reason to stop the process if it may not commit any more.
     async fn commit(&mut self) -> Option<Notice> {
         match self.checkout.check_in(&self.cx).await {
             Ok(checked_in) => {
-                add(&mut self.told, checked_in);
+                add(&mut self.checked_in_so_far, checked_in);
                 None
             }
-            // Who started it is no member any more, or the workspace is gone.
+            // The account that started it is no member any more, or the workspace was removed.
             Err(error) if error.kind == ErrorKind::Forbidden => Some(Notice::of_error(&error, str::to_owned)),
             Err(error) => {
-                tracing::warn!(%error, "what a background process changed could not be committed yet");
+                tracing::warn!(%error, "the changes of a background process could not be committed; will try again");
                 None
             }
         }
     }
 
     async fn end(self, reason: Option<Notice>) {
-        let Self { place, process, started: Started { running, proxy: _proxy }, checkout, cx, mut told, .. } = self;
+        let Self {
+            slot,
+            process,
+            started: Started { running, proxy: _proxy },
+            checkout,
+            cx,
+            mut checked_in_so_far,
+            ..
+        } = self;
         let report = running.wait().await;
         let (checked_in, not_kept) = match checkout.finish(&cx).await {
             Ok(checked_in) => {
-                add(&mut told, checked_in);
-                (told, None)
+                add(&mut checked_in_so_far, checked_in);
+                (checked_in_so_far, None)
             }
             Err(error) => {
                 error.log_cause();
-                let not_kept = |why: &str| format!("What it changed last is not kept: {why}");
-                (told, Some(Notice::of_error(&error, not_kept)))
+                let not_kept = |why: &str| format!("Its last changes were not kept: {why}");
+                (checked_in_so_far, Some(Notice::of_error(&error, not_kept)))
             }
         };
         let ended = match report {
@@ -552,7 +578,7 @@ impl Attended {
             },
             Err(error) => Ended {
                 exit_code: None,
-                duration: process.begun.elapsed(),
+                duration: process.started.elapsed(),
                 limit: None,
                 reason: Some(error.to_string().into()),
                 checked_in,
@@ -560,8 +586,8 @@ impl Attended {
         };
         *process.input.lock().await = None;
         process.log().shrink();
-        // Whoever sees that it has ended can start the next one.
-        drop(place);
+        // The slot is free before the state changes, so that a caller who sees the end can start the next process.
+        drop(slot);
         process.state.send_replace(ProcessState::Ended(ended));
     }
 }

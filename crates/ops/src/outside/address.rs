@@ -1,4 +1,4 @@
-//! Addresses that are not the public internet.
+//! Classification of addresses that are not public.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -19,10 +19,10 @@ const fn at(a: u16, b: u16) -> Ipv6Addr {
 const PRIVATE: &str = "a private network";
 const RESERVED: &str = "a reserved address";
 const DOCUMENTATION: &str = "an address for documentation";
-/// These carry an IPv4 address through IPv6 to a relay that nobody vouches for, and that has had its day.
+/// These embed an IPv4 address and lead to relays of an obsolete protocol.
 const TUNNEL: &str = "the address of a tunnel";
 
-/// After the registries of special-purpose addresses of IANA. The first that fits counts.
+/// From IANA's registries of special-purpose addresses. The first match counts.
 const KINDS: &[(AddressRange, &str)] = &[
     v4([0, 0, 0, 0], 8, "no address"),
     v4([10, 0, 0, 0], 8, PRIVATE),
@@ -39,7 +39,8 @@ const KINDS: &[(AddressRange, &str)] = &[
     v4([203, 0, 113, 0], 24, DOCUMENTATION),
     v4([224, 0, 0, 0], 4, "a multicast address"),
     v4([240, 0, 0, 0], 4, RESERVED),
-    // Azure's, the one that looks public. Those of the others are link-local, private or reserved.
+    // The metadata service of Azure, which has a public address. Those of other clouds are link-local, private or
+    // reserved.
     v4([168, 63, 129, 16], 32, "a cloud's own service"),
     v6(Ipv6Addr::UNSPECIFIED, 128, "no address"),
     v6(Ipv6Addr::LOCALHOST, 128, "the server's own machine"),
@@ -54,13 +55,13 @@ const KINDS: &[(AddressRange, &str)] = &[
     v6(at(0xff00, 0), 8, "a multicast address"),
 ];
 
-/// What IPv6 has of public addresses so far.
+/// The public range of IPv6.
 const PUBLIC: AddressRange = AddressRange::v6(at(0x2000, 0), 3);
 
-/// Where a network without IPv4 finds the addresses of IPv4.
+/// The prefix of IPv4 addresses in a network without IPv4 (NAT64).
 const TRANSLATED: AddressRange = AddressRange::v6(at(0x64, 0xff9b), 96);
 
-/// What an address is, unless it is one of the public internet.
+/// Returns the kind of an address; `None` for a public one.
 pub(super) fn kind(address: IpAddr) -> Option<&'static str> {
     let address = address.to_canonical();
     if let Some((_, kind)) = KINDS.iter().find(|(range, _)| range.contains(address)) {

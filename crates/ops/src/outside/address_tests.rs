@@ -6,7 +6,7 @@ fn of(address: &str) -> Option<&'static str> {
 }
 
 #[test]
-fn public_addresses_are_nothing_special() {
+fn public_addresses_have_no_special_kind() {
     for address in [
         "1.1.1.1",
         "8.8.8.8",
@@ -32,7 +32,7 @@ fn public_addresses_are_nothing_special() {
 }
 
 #[test]
-fn every_other_address_is_told_by_its_kind() {
+fn every_special_address_has_its_kind() {
     for (address, kind) in [
         ("0.0.0.0", "no address"),
         ("0.1.2.3", "no address"),
@@ -83,24 +83,24 @@ fn every_other_address_is_told_by_its_kind() {
 
 proptest! {
     #[test]
-    fn an_ipv4_address_is_the_same_however_it_is_written(bits: u32) {
+    fn an_ipv4_address_has_the_same_kind_in_every_notation(bits: u32) {
         let address = Ipv4Addr::from_bits(bits);
         let [a, b] = [bits >> 16, bits & 0xffff].map(|half| u16::try_from(half).unwrap());
         prop_assert_eq!(kind(address.to_ipv6_mapped().into()), kind(address.into()));
         prop_assert_eq!(kind(Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, a, b).into()), kind(address.into()));
-        // What only looks like one, or leads through a tunnel, is refused whatever it holds.
+        // Similar forms and tunnel addresses are refused whatever address they contain.
         prop_assert!(kind(Ipv6Addr::new(0, 0, 0, 0, 0, 0, a, b).into()).is_some());
         prop_assert!(kind(Ipv6Addr::new(0x2002, a, b, 0, 0, 0, 0, 1).into()).is_some());
         prop_assert!(kind(Ipv6Addr::new(0x2001, 0, a, b, 0, 0, !a, !b).into()).is_some());
     }
 
     #[test]
-    fn what_the_standard_library_knows_to_be_special_is_never_public(v4: u32, v6: u128) {
+    fn addresses_that_the_standard_library_calls_special_are_not_public(v4: u32, v6: u128) {
         let v4 = Ipv4Addr::from_bits(v4);
         let special = v4.is_private() || v4.is_loopback() || v4.is_link_local() || v4.is_broadcast()
             || v4.is_documentation() || v4.is_multicast() || v4.is_unspecified();
         prop_assert!(!special || kind(v4.into()).is_some(), "{}", v4);
-        // Near the ranges that matter, which a random address would never be.
+        // Addresses near the special ranges, which random addresses would never hit.
         for prefix in [0xfc00, 0xfe80, 0xff00, 0x2001_u128] {
             let v6 = Ipv6Addr::from_bits(prefix << 112 | v6 >> 9);
             let special = v6.is_loopback() || v6.is_unspecified() || v6.is_multicast()

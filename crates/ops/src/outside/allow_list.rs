@@ -1,19 +1,19 @@
-//! The hosts that a program may reach.
+//! Lists of hosts that programs may connect to.
 
 use std::{fmt, net::IpAddr};
 
-/// Ports that an entry without one stands for.
+/// The ports of an entry without a port.
 const WEB_PORTS: [u16; 2] = [80, 443];
 
-/// The longest name that DNS knows.
+/// Maximum length of a DNS name.
 const NAME_BYTES: usize = 253;
 
-/// The hosts that a program may reach: names (`pypi.org`), everything below one (`*.example.com`), addresses, or all
-/// names (`*`); each with a port, or for 80 and 443.
+/// A list of hosts: names (`pypi.org`), all names below one (`*.example.com`), addresses, or all names (`*`). Each has
+/// a port, or stands for 80 and 443.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AllowList {
     entries: Vec<Entry>,
-    /// The list of somebody who has more to say: what is not on that one either is not allowed.
+    /// A list with precedence: hosts that are not on it are not allowed either.
     within: Option<Box<Self>>,
 }
 
@@ -30,14 +30,14 @@ enum Pattern {
     AnyName,
 }
 
-/// A host as it is compared: addresses by what they are, names in small letters without the dot at their end.
+/// A host in comparable form: an address, or a name in lower case without a final dot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Host {
     Name(String),
     Address(IpAddr),
 }
 
-/// A text that names no hosts.
+/// The error for a text that is not a host.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} names no host; expected one such as pypi.org, *.example.com, example.com:8443, 192.0.2.7 or [2001:db8::1]:443"
@@ -50,7 +50,7 @@ impl AllowList {
         Ok(Self { entries: entries.collect::<Result<_, _>>()?, within: None })
     }
 
-    /// The hosts that are on both lists.
+    /// Returns the hosts that are on both lists.
     #[must_use]
     pub fn within(self, other: Self) -> Self {
         let other = match self.within {
@@ -60,12 +60,12 @@ impl AllowList {
         Self { entries: self.entries, within: Some(Box::new(other)) }
     }
 
-    /// Whether it allows nothing at all.
+    /// Whether it allows no host.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty() || self.within.as_ref().is_some_and(|within| within.is_empty())
     }
 
-    /// Whether it allows all hosts that an entry of another list stands for.
+    /// Whether it allows all hosts of an entry of another list.
     pub fn covers(&self, entry: &str) -> Result<bool, BadEntry> {
         let entry = Entry::parse(entry).ok_or_else(|| BadEntry(entry.to_owned()))?;
         let ports = entry.port.map_or_else(|| WEB_PORTS.to_vec(), |port| vec![port]);
@@ -95,7 +95,7 @@ impl AllowList {
 }
 
 impl Pattern {
-    /// Whether every host that fits the other one fits this one too.
+    /// Whether this entry covers the other one.
     fn covers(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::AnyName, Self::Host(Host::Name(_)) | Self::Below(_) | Self::AnyName) => true,
@@ -125,7 +125,7 @@ impl Entry {
 }
 
 impl Host {
-    /// A host without its port. Nothing that passes can be misread as more than a host by anybody.
+    /// Parses a host without its port. What is accepted cannot be misread as more than a host.
     pub(super) fn parse(text: &str) -> Option<Self> {
         if let Some(address) = text.strip_prefix('[') {
             return address.strip_suffix(']')?.parse().ok().map(|address| Self::Address(IpAddr::V6(address)));
@@ -140,7 +140,7 @@ impl Host {
     }
 }
 
-/// As a resolver takes it.
+/// Whether a resolver accepts the name.
 impl fmt::Display for Host {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -150,10 +150,10 @@ impl fmt::Display for Host {
     }
 }
 
-/// Takes a host and its port apart, if it has one.
+/// Splits a host and its port, if it has one.
 pub(super) fn split(authority: &str) -> Option<(&str, Option<u16>)> {
     match authority.rsplit_once(':') {
-        // The colons of an address belong to it: it has brackets around it where a port follows.
+        // An IPv6 address needs brackets if a port follows.
         Some((host, _)) if host.contains(':') && !host.ends_with(']') => Some((authority, None)),
         Some((host, port)) => {
             let is_number = port.bytes().all(|byte| byte.is_ascii_digit());

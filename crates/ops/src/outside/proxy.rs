@@ -1,11 +1,11 @@
-//! The proxy through which a job reaches the hosts on its list, and nothing else.
+//! The HTTP proxy of a program, which connects to the hosts on its list and to nothing else.
 //!
-//! It listens in the network of the job, which has no other way out. It speaks as much of HTTP as a proxy must:
-//! `CONNECT`, after which it passes bytes on, and requests for `http://…`, of which it takes one for each connection and
-//! passes on exactly that one: nothing can follow it unseen.
+//! It listens in the network namespace of the program, which has no other connection. It supports `CONNECT`, after
+//! which it copies bytes, and requests for `http://…`, of which it forwards exactly one per connection: no second
+//! request can follow unchecked.
 
 mod head;
-mod pour;
+mod limited_copy;
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -19,17 +19,17 @@ use tokio::{
 
 use super::{AllowList, Outside, OutsideError, allow_list::Host};
 use head::{Head, Target};
-use pour::{Budget, pour};
+use limited_copy::{ByteAllowance, copy};
 
-/// How long a connection may take to say what it wants.
+/// Timeout for the head of a request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What a job may use of the network.
+/// Limits of a program's network access.
 #[derive(Debug, Clone)]
 pub struct ProxyLimits {
-    /// Connections at once; more wait.
+    /// Maximum number of concurrent connections; more wait.
     pub connections: usize,
-    /// What may go through in all, in both directions together.
+    /// Maximum number of bytes in total, in both directions together.
     pub total_bytes: u64,
 }
 
@@ -39,7 +39,7 @@ impl Default for ProxyLimits {
     }
 }
 
-/// A proxy that is running. It ends, and all of its connections, when this is dropped.
+/// A running proxy. Dropping it ends it and all of its connections.
 #[derive(Debug)]
 pub struct Proxy {
     accepting: JoinHandle<()>,
@@ -51,14 +51,14 @@ impl Drop for Proxy {
     }
 }
 
-/// Serves a job on the socket that listens in its network.
+/// Starts the proxy of a program on a socket that listens in its network namespace.
 pub fn serve(listener: TcpListener, allow: AllowList, outside: Outside, limits: &ProxyLimits) -> Proxy {
     let turns = Arc::new(Semaphore::new(limits.connections));
-    let gate = Arc::new(Gate { allow, outside, budget: Budget::new(limits.total_bytes) });
+    let gate = Arc::new(Gate { allow, outside, budget: ByteAllowance::new(limits.total_bytes) });
     Proxy { accepting: tokio::spawn(accept(listener, turns, gate)) }
 }
 
-/// The variables by which programs find the proxy. What they serve themselves they reach without it.
+/// Returns the environment variables with the proxy's address. Local servers of the program are reached without it.
 pub fn environment(port: u16) -> Vec<(&'static str, String)> {
     let proxy = format!("http://127.0.0.1:{port}");
     let proxies = ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"].map(|name| (name, proxy.clone()));
@@ -66,34 +66,34 @@ pub fn environment(port: u16) -> Vec<(&'static str, String)> {
     proxies.into_iter().chain(without).collect()
 }
 
-/// Who may pass, and how much.
+/// The allowed hosts and the remaining bytes.
 struct Gate {
     allow: AllowList,
     outside: Outside,
-    budget: Budget,
+    budget: ByteAllowance,
 }
 
 async fn accept(listener: TcpListener, turns: Arc<Semaphore>, gate: Arc<Gate>) {
-    // Dropped with this task, and all connections with it.
+    // The connections end when this task is dropped.
     let mut connections = JoinSet::new();
     while let Ok(turn) = Arc::clone(&turns).acquire_owned().await {
         match listener.accept().await {
             Ok((stream, _)) => {
                 let gate = Arc::clone(&gate);
                 connections.spawn(async move {
-                    // A program that hangs up, or a host that does, is nobody's fault here.
+                    // It is no fault of the server if the program or the host closes the connection.
                     let _ = gate.attend(stream).await;
                     drop(turn);
                 });
             }
-            // Out of descriptors, or a connection that ended before it was accepted.
+            // There are no free descriptors, or the connection ended before it was accepted.
             Err(_) => sleep(Duration::from_millis(20)).await,
         }
         while connections.try_join_next().is_some() {}
     }
 }
 
-/// An answer of the proxy itself. Many programs show its first line only, so that is where it says why.
+/// An answer of the proxy itself. Many programs show only its first line, so the reason is there.
 struct Answer {
     status: u16,
     reason: String,
@@ -105,7 +105,7 @@ impl Answer {
     }
 
     fn text(&self) -> String {
-        // What is told of a failure may hold anything.
+        // The text of an error may contain any characters.
         let reason: String = self.reason.chars().filter(|character| !character.is_control()).collect();
         let length = reason.len() + 1;
         format!(
@@ -118,7 +118,7 @@ impl Answer {
 
 impl Gate {
     async fn attend(&self, mut client: TcpStream) -> io::Result<()> {
-        // Much of what goes through is small, and somebody waits for it.
+        // Small messages must not be delayed.
         client.set_nodelay(true)?;
         let answer = match self.open(&mut client).await? {
             Ok((head, rest, server)) => {
@@ -132,11 +132,11 @@ impl Gate {
         };
         client.write_all(answer.text().as_bytes()).await?;
         client.shutdown().await?;
-        // Closing with something unread would take the answer back.
+        // Closing a socket with unread data would discard the answer.
         drain(&mut client).await
     }
 
-    /// Reads what is wanted and connects to it. What came after the head is given too.
+    /// Reads the head of a request and connects to its host. Returns the bytes after the head too.
     async fn open(&self, client: &mut TcpStream) -> io::Result<Result<(Head, Vec<u8>, TcpStream), Answer>> {
         let (head, rest) = match timeout(HEAD_TIMEOUT, head::read(client)).await {
             Ok(Ok(Ok(read))) => read,
@@ -161,24 +161,24 @@ impl Gate {
         })
     }
 
-    /// Passes on whatever comes, until both sides have ended.
+    /// Copies bytes in both directions until both sides have ended.
     async fn tunnel(&self, mut client: TcpStream, mut server: TcpStream, rest: &[u8]) -> io::Result<()> {
         client.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").await?;
         self.budget.spend(rest.len())?;
         server.write_all(rest).await?;
         let ((mut from_client, mut to_client), (mut from_server, mut to_server)) = (client.split(), server.split());
         let there = async {
-            pour(&mut from_client, &mut to_server, u64::MAX, &self.budget).await?;
+            copy(&mut from_client, &mut to_server, u64::MAX, &self.budget).await?;
             to_server.shutdown().await
         };
         let back = async {
-            pour(&mut from_server, &mut to_client, u64::MAX, &self.budget).await?;
+            copy(&mut from_server, &mut to_client, u64::MAX, &self.budget).await?;
             to_client.shutdown().await
         };
         tokio::try_join!(there, back).map(drop)
     }
 
-    /// Passes on one request, to its last byte and no further, and what is answered.
+    /// Forwards one request, up to its last byte, and the answer.
     async fn forward(&self, mut client: TcpStream, mut server: TcpStream, head: &Head, rest: &[u8]) -> io::Result<()> {
         let text = head.to_origin();
         let body = &rest[..rest.len().min(usize::try_from(head.body_bytes).unwrap_or(usize::MAX))];
@@ -188,18 +188,18 @@ impl Gate {
         let left = head.body_bytes - body.len() as u64;
         let ((mut from_client, mut to_client), (mut from_server, mut to_server)) = (client.split(), server.split());
         let there = async {
-            match pour(&mut from_client, &mut to_server, left, &self.budget).await {
+            match copy(&mut from_client, &mut to_server, left, &self.budget).await {
                 Err(error) if error.kind() == io::ErrorKind::QuotaExceeded => return Err(error),
-                // A host may well answer before it has heard everything.
+                // A host may answer before it has read the whole request.
                 _ => {}
             }
-            // From here on the program has nothing to say but that it is gone.
+            // From now on the program can only close the connection.
             let mut unheeded = [0; 4096];
             while from_client.read(&mut unheeded).await? > 0 {}
             Err(io::ErrorKind::ConnectionAborted.into())
         };
         let back = async {
-            pour(&mut from_server, &mut to_client, u64::MAX, &self.budget).await?;
+            copy(&mut from_server, &mut to_client, u64::MAX, &self.budget).await?;
             to_client.shutdown().await
         };
         tokio::select! {
@@ -209,7 +209,7 @@ impl Gate {
     }
 }
 
-/// Reads what a program still sends that has got its answer, for as long as it takes to read that.
+/// Reads and discards further input of the program, for as long as it may take to read the answer.
 async fn drain(client: &mut TcpStream) -> io::Result<()> {
     let all = async {
         let mut unheeded = [0; 4096];

@@ -1,7 +1,7 @@
 use super::*;
 use std::net::SocketAddr;
 
-/// What a host of the web has heard, and the connection to answer it on.
+/// The bytes that a test host received, and its connection.
 async fn heard(web: &TcpListener, until: &str) -> (String, TcpStream) {
     let (mut stream, _) = web.accept().await.unwrap();
     let mut bytes = Vec::new();
@@ -12,7 +12,7 @@ async fn heard(web: &TcpListener, until: &str) -> (String, TcpStream) {
 }
 
 struct Scene {
-    /// In the place of the web.
+    /// The listener that plays the host.
     web: TcpListener,
     address: SocketAddr,
     proxy: Option<Proxy>,
@@ -36,7 +36,7 @@ impl Scene {
         Self { web, address, proxy: Some(serve(listener, allow, outside, &limits)) }
     }
 
-    /// The host that may be reached.
+    /// Returns the allowed host.
     fn host(&self) -> String {
         format!("localhost:{}", self.web.local_addr().unwrap().port())
     }
@@ -47,12 +47,12 @@ impl Scene {
         stream
     }
 
-    /// Sends a request and gives all that is answered.
-    async fn told(&self, request: &str) -> String {
+    /// Sends a request and returns the whole answer.
+    async fn answer(&self, request: &str) -> String {
         all(self.send(request).await).await
     }
 
-    /// A tunnel to the host, and its other end.
+    /// Opens a tunnel to the host and returns both ends.
     async fn tunnel(&self) -> (TcpStream, TcpStream) {
         let mut client = self.send(&format!("CONNECT {} HTTP/1.1\r\n\r\n", self.host())).await;
         let (server, _) = self.web.accept().await.unwrap();
@@ -69,7 +69,7 @@ async fn all(mut stream: TcpStream) -> String {
     text
 }
 
-/// Waits for the other side to hang up.
+/// Waits until the other side closes the connection.
 async fn is_cut(stream: &mut TcpStream) -> bool {
     matches!(stream.read(&mut [0]).await, Ok(0) | Err(_))
 }
@@ -88,7 +88,7 @@ async fn a_tunnel_carries_bytes_both_ways_until_both_have_ended() {
 }
 
 #[tokio::test]
-async fn what_is_sent_along_with_connect_is_not_lost() {
+async fn bytes_sent_together_with_connect_are_not_lost() {
     let scene = Scene::new().await;
     let client = scene.send(&format!("CONNECT {} HTTP/1.1\r\n\r\nearly", scene.host())).await;
     let (text, _server) = heard(&scene.web, "early").await;
@@ -109,7 +109,7 @@ async fn a_plain_request_is_answered() {
 }
 
 #[tokio::test]
-async fn nothing_is_passed_on_beyond_the_one_request() {
+async fn nothing_after_the_one_request_is_forwarded() {
     let scene = Scene::new().await;
     let host = scene.host();
     let second = "GET /smuggled HTTP/1.1\r\nHost: internal\r\n\r\n";
@@ -126,7 +126,7 @@ async fn nothing_is_passed_on_beyond_the_one_request() {
 }
 
 #[tokio::test]
-async fn an_answer_that_comes_before_the_body_has_ended_is_heard() {
+async fn an_answer_before_the_end_of_the_body_is_forwarded() {
     let scene = Scene::new().await;
     let client =
         scene.send(&format!("PUT http://{}/ HTTP/1.1\r\nContent-Length: 100\r\n\r\nbegin", scene.host())).await;
@@ -137,7 +137,7 @@ async fn an_answer_that_comes_before_the_body_has_ended_is_heard() {
 }
 
 #[tokio::test]
-async fn hosts_that_are_not_listed_are_refused_with_words() {
+async fn hosts_that_are_not_listed_are_refused_with_a_reason() {
     let scene = Scene::new().await;
     for request in [
         "CONNECT example.com:443 HTTP/1.1\r\n\r\n",
@@ -145,38 +145,41 @@ async fn hosts_that_are_not_listed_are_refused_with_words() {
         "GET http://example.com/ HTTP/1.1\r\nHost: localhost\r\n\r\n",
         &format!("CONNECT 127.0.0.1:{} HTTP/1.1\r\n\r\n", scene.web.local_addr().unwrap().port()),
     ] {
-        let told = scene.told(request).await;
-        assert!(told.starts_with("HTTP/1.1 403 ") && told.contains("is not on the list of hosts"), "{request}: {told}");
+        let answer = scene.answer(request).await;
+        assert!(
+            answer.starts_with("HTTP/1.1 403 ") && answer.contains("is not on the list of hosts"),
+            "{request}: {answer}"
+        );
     }
 }
 
 #[tokio::test]
-async fn a_listed_name_that_leads_inside_is_refused_all_the_same() {
+async fn a_listed_name_with_a_private_address_is_refused() {
     let scene = Scene::with(ProxyLimits::default(), Outside::default()).await;
-    let told = scene.told(&format!("CONNECT {} HTTP/1.1\r\n\r\n", scene.host())).await;
-    assert!(told.starts_with("HTTP/1.1 403 localhost leads to the server's own machine"), "{told}");
+    let answer = scene.answer(&format!("CONNECT {} HTTP/1.1\r\n\r\n", scene.host())).await;
+    assert!(answer.starts_with("HTTP/1.1 403 localhost leads to the server's own machine"), "{answer}");
 }
 
 #[tokio::test]
-async fn a_host_that_cannot_be_reached_is_told() {
+async fn an_unreachable_host_is_reported() {
     let Scene { web, address, proxy } = Scene::new().await;
     let port = web.local_addr().unwrap().port();
     drop(web);
     let mut client = TcpStream::connect(address).await.unwrap();
     client.write_all(format!("CONNECT localhost:{port} HTTP/1.1\r\n\r\n").as_bytes()).await.unwrap();
-    let told = all(client).await;
-    assert!(told.starts_with("HTTP/1.1 502 cannot connect to localhost"), "{told}");
+    let answer = all(client).await;
+    assert!(answer.starts_with("HTTP/1.1 502 cannot connect to localhost"), "{answer}");
     drop(proxy);
 }
 
 #[tokio::test]
-async fn a_request_that_is_not_valid_is_told_why() {
-    let told = Scene::new().await.told("GET / HTTP/1.1\r\n\r\n").await;
-    assert!(told.starts_with("HTTP/1.1 400 the request is not valid: a proxy takes http://"), "{told}");
+async fn an_invalid_request_is_refused_with_a_reason() {
+    let answer = Scene::new().await.answer("GET / HTTP/1.1\r\n\r\n").await;
+    assert!(answer.starts_with("HTTP/1.1 400 the request is not valid: a proxy takes http://"), "{answer}");
 }
 
 #[tokio::test]
-async fn more_connections_than_allowed_wait_for_their_turn() {
+async fn more_connections_than_allowed_wait() {
     let limits = ProxyLimits { connections: 1, ..ProxyLimits::default() };
     let scene = Scene::with(limits, Outside::default()).await;
     let first = scene.send("CONNECT ").await;
@@ -189,7 +192,7 @@ async fn more_connections_than_allowed_wait_for_their_turn() {
 }
 
 #[tokio::test]
-async fn no_more_goes_through_than_is_allowed_in_all() {
+async fn the_total_number_of_bytes_is_limited() {
     let limits = ProxyLimits { total_bytes: 1000, ..ProxyLimits::default() };
     let outside = Outside { allow_private: vec!["127.0.0.0/8".parse().unwrap()], ..Outside::default() };
     let scene = Scene::with(limits, outside).await;
@@ -198,24 +201,24 @@ async fn no_more_goes_through_than_is_allowed_in_all() {
     server.read_exact(&mut [0; 600]).await.unwrap();
     server.write_all(&[b'x'; 600]).await.unwrap();
     assert!(is_cut(&mut client).await && is_cut(&mut server).await);
-    let told = scene.told(&format!("CONNECT {} HTTP/1.1\r\n\r\n", scene.host())).await;
-    assert!(told.starts_with("HTTP/1.1 403 the program has sent and received as much as it may"), "{told}");
+    let answer = scene.answer(&format!("CONNECT {} HTTP/1.1\r\n\r\n", scene.host())).await;
+    assert!(answer.starts_with("HTTP/1.1 403 the program has sent and received as much as it may"), "{answer}");
 }
 
 #[tokio::test]
-async fn everything_ends_with_the_proxy() {
+async fn all_connections_end_with_the_proxy() {
     let mut scene = Scene::new().await;
     let (mut client, mut server) = scene.tunnel().await;
     drop(scene.proxy.take());
     assert!(is_cut(&mut client).await && is_cut(&mut server).await);
-    // The socket is closed a moment after the task is told to end.
+    // The socket is closed a moment after the task is aborted.
     while TcpStream::connect(scene.address).await.is_ok() {
         tokio::task::yield_now().await;
     }
 }
 
 #[tokio::test]
-async fn a_host_is_let_go_when_the_program_is_gone() {
+async fn the_connection_to_a_host_ends_with_the_program() {
     let scene = Scene::new().await;
     let client = scene.send(&format!("GET http://{}/ HTTP/1.1\r\n\r\n", scene.host())).await;
     let (_, mut server) = heard(&scene.web, "\r\n\r\n").await;

@@ -1,4 +1,4 @@
-//! Ranges of addresses, as an operator writes them: `10.0.0.0/8`, `fd00::/8`, `192.0.2.7`.
+//! Ranges of addresses in the usual notation: `10.0.0.0/8`, `fd00::/8`, `192.0.2.7`.
 
 use std::{
     fmt,
@@ -6,19 +6,19 @@ use std::{
     str::FromStr,
 };
 
-/// How many bits come before those of an IPv4 address where it is written as an IPv6 one.
+/// Number of bits before an IPv4 address in its IPv6 form.
 const MAPPED_BITS: u32 = 96;
 
-/// Addresses that begin with the same bits. Those of IPv4 are also met where they are written as IPv6.
+/// Addresses with the same first bits. A range of IPv4 also contains these addresses in their IPv6 form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AddressRange {
     /// The first address, as IPv6.
     first: u128,
-    /// How many bits they share.
+    /// Number of common bits.
     bits: u32,
 }
 
-/// A text that is no range.
+/// The error for a text that is not a range.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is no range of addresses; expected one such as 10.0.0.0/8, fd00::/8 or 192.0.2.7")]
 pub struct BadRange(String);
@@ -42,7 +42,7 @@ impl AddressRange {
     }
 }
 
-/// Whether the first so many bits are all zero.
+/// Whether the first `bits` bits are zero.
 const fn begins_with_zeros(difference: u128, bits: u32) -> bool {
     bits == 0 || difference >> (u128::BITS - bits) == 0
 }

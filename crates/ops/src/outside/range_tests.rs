@@ -2,7 +2,7 @@ use super::*;
 use proptest::prelude::*;
 
 #[test]
-fn a_range_is_written_as_operators_know_it() {
+fn a_range_is_parsed_in_the_usual_notation() {
     for text in ["10.0.0.0/8", "0.0.0.0/0", "192.0.2.7/32", "fd00::/8", "::/0", "::1/128"] {
         assert_eq!(text.parse::<AddressRange>().unwrap().to_string(), text);
     }
@@ -10,7 +10,7 @@ fn a_range_is_written_as_operators_know_it() {
 }
 
 #[test]
-fn what_is_no_range_is_refused() {
+fn a_text_that_is_not_a_range_is_refused() {
     for text in ["", "10", "10.0.0.0/33", "10.0.0.0/4294967295", "::/129", "10.0.0.1/8", "example.com", "10.0.0.0/-1"] {
         let refusal = text.parse::<AddressRange>().unwrap_err();
         assert!(refusal.to_string().contains("10.0.0.0/8"), "{refusal}");
@@ -18,7 +18,7 @@ fn what_is_no_range_is_refused() {
 }
 
 #[test]
-fn a_range_of_ipv4_meets_the_same_addresses_written_as_ipv6() {
+fn a_range_of_ipv4_contains_its_addresses_in_ipv6_form() {
     let range: AddressRange = "127.0.0.0/8".parse().unwrap();
     assert!(range.contains("::ffff:127.0.0.1".parse().unwrap()));
     assert!(!range.contains("::127.0.0.1".parse().unwrap()));
@@ -26,7 +26,7 @@ fn a_range_of_ipv4_meets_the_same_addresses_written_as_ipv6() {
 
 proptest! {
     #[test]
-    fn a_range_contains_what_shares_its_first_bits(first: u32, bits in 0..=32_u32, address: u32) {
+    fn a_range_contains_the_addresses_with_its_first_bits(first: u32, bits in 0..=32_u32, address: u32) {
         let shown = |number: u32| format!("{number:032b}");
         let first = if bits == 0 { 0 } else { first >> (32 - bits) << (32 - bits) };
         let range: AddressRange = format!("{}/{bits}", Ipv4Addr::from_bits(first)).parse().unwrap();

@@ -1,18 +1,18 @@
-//! From the files before and after a patch to the changes that lead there.
+//! Conversion of the files before and after a patch into a changeset.
 
-use super::stage::{Now, Place, Stage};
+use super::stage::{Now, PathState, Stage};
 use super::{PatchAction, Patched, PatchedFile};
-use crate::write_text::{Held, seen_if_any};
+use crate::write_text::{Held, visible_bytes_if_any};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use toolrest_core::{CallId, Change, Changeset, Destination, Parents, Put, Removal, Result, WsPath};
 use toolrest_edit::StopFlag;
 use toolrest_edit::diff::{FileChange, LIMIT_BYTES, Origin, Side};
 
-/// The diff of all files takes at most this fraction of an answer, which must hold it as JSON.
+/// The diff takes at most this fraction of an answer, which contains it as JSON.
 const DIFFS_IN_ANSWER: usize = 8;
 
-/// What an applied patch comes to.
+/// The result of applying a patch in memory.
 pub(super) struct Outcome {
     pub(super) changes: Changeset,
     pub(super) patched: Patched,
@@ -20,38 +20,38 @@ pub(super) struct Outcome {
 }
 
 impl Stage {
-    /// Tells what has to change in the workspace, and what the caller is told of it.
+    /// Returns the changes to the workspace and the result to report.
     pub(super) fn outcome(self, stop: StopFlag<'_>) -> Result<Outcome> {
-        let moves = Moves::of(&self.places);
+        let moves = Moves::of(&self.paths);
         let mut files = Vec::new();
         let mut named = BTreeSet::new();
         for path in self.order.iter().filter(|path| named.insert(*path)) {
-            let action = self.places.get(path).and_then(|place| moves.action(path, place));
+            let action = self.paths.get(path).and_then(|state| moves.action(path, state));
             files.extend(action.map(|action| PatchedFile { path: path.clone(), action }));
         }
         let diff = self.diff(&moves, stop)?;
-        let Self { places, expect, warnings, .. } = self;
-        let changes = Changeset { changes: changes(places, &moves), expect, undoes: None };
+        let Self { paths, expect, warnings, .. } = self;
+        let changes = Changeset { changes: changes(paths, &moves), expect, undoes: None };
         Ok(Outcome { changes, patched: Patched { files, diff }, warnings })
     }
 
     fn diff(&self, moves: &Moves, stop: StopFlag<'_>) -> Result<String> {
         let most_bytes = self.limit_bytes / DIFFS_IN_ANSWER;
         let mut diff = String::new();
-        for (path, place) in &self.places {
-            if moves.action(path, place).is_none() {
+        for (path, state) in &self.paths {
+            if moves.action(path, state).is_none() {
                 continue;
             }
-            let origin = place.now.as_ref().and_then(|now| now.origin.as_ref());
+            let origin = state.now.as_ref().and_then(|now| now.origin.as_ref());
             let origin = origin.filter(|(_, origin)| *origin == Origin::Copied || moves.is_target(path));
-            let held_before = |path: &WsPath| self.places.get(path).and_then(|place| place.before.as_ref());
+            let held_before = |path: &WsPath| self.paths.get(path).and_then(|state| state.before.as_ref());
             let (old_path, old, kind) = match origin {
                 Some((from, kind)) => (from, held_before(from), *kind),
-                None => (path, place.before.as_ref(), Origin::Renamed),
+                None => (path, state.before.as_ref(), Origin::Renamed),
             };
-            let mode_change = place.now.as_ref().and_then(|now| now.modes);
-            let old = seen_if_any(old.map(Arc::as_ref), path, self.limit_bytes)?;
-            let new = seen_if_any(place.now.as_ref().map(|now| &*now.held), path, self.limit_bytes)?;
+            let mode_change = state.now.as_ref().and_then(|now| now.modes);
+            let old = visible_bytes_if_any(old.map(Arc::as_ref), path, self.limit_bytes)?;
+            let new = visible_bytes_if_any(state.now.as_ref().map(|now| &*now.held), path, self.limit_bytes)?;
             let change = FileChange {
                 old: old.as_deref().map(|content| Side {
                     path: old_path.without_slash().as_bytes(),
@@ -71,18 +71,18 @@ impl Stage {
     }
 }
 
-/// The files that get another path, by the path that they come from.
+/// The files that are moved, by their old paths.
 struct Moves {
     targets: BTreeMap<WsPath, WsPath>,
     sources: BTreeMap<WsPath, WsPath>,
 }
 
 impl Moves {
-    fn of(places: &BTreeMap<WsPath, Place>) -> Self {
+    fn of(paths: &BTreeMap<WsPath, PathState>) -> Self {
         let mut moves = Self { targets: BTreeMap::new(), sources: BTreeMap::new() };
-        for (path, place) in places {
-            // A file goes to one path only. What else is made from it is new.
-            if let Some((from, Origin::Renamed)) = place.now.as_ref().and_then(|now| now.origin.as_ref())
+        for (path, state) in paths {
+            // A file is moved to one path only. Its other copies are new files.
+            if let Some((from, Origin::Renamed)) = state.now.as_ref().and_then(|now| now.origin.as_ref())
                 && from != path
                 && !moves.targets.contains_key(from)
             {
@@ -97,9 +97,9 @@ impl Moves {
         self.sources.contains_key(path)
     }
 
-    /// What happens to the file at a path; nothing if it stays as it is, or is told of at its new path.
-    fn action(&self, path: &WsPath, place: &Place) -> Option<PatchAction> {
-        match (&place.before, &place.now) {
+    /// Returns what happens to the file at a path; `None` if it does not change, or is reported at its new path.
+    fn action(&self, path: &WsPath, state: &PathState) -> Option<PatchAction> {
+        match (&state.before, &state.now) {
             (_, Some(_)) if self.is_target(path) => Some(PatchAction::Move),
             (Some(_), Some(_)) if self.targets.contains_key(path) => Some(PatchAction::Add),
             (Some(before), Some(now)) => (is_other(before, now) || now.modes.is_some()).then_some(PatchAction::Update),
@@ -110,12 +110,12 @@ impl Moves {
     }
 }
 
-/// The changes in an order in which each finds its path free. A file whose new path is not free yet waits under another
-/// name.
-fn changes(places: BTreeMap<WsPath, Place>, moves: &Moves) -> Vec<Change> {
+/// Orders the changes so that each finds its path free. A file whose new path is not free yet is moved to a temporary
+/// name first.
+fn changes(paths: BTreeMap<WsPath, PathState>, moves: &Moves) -> Vec<Change> {
     let (mut make_way, mut removals, mut direct, mut arrivals) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (from, to) in &moves.targets {
-        if is_free(to, &places) {
+        if is_free(to, &paths) {
             direct.extend(moved(from.clone(), to));
         } else {
             let aside = aside(from, to);
@@ -124,30 +124,30 @@ fn changes(places: BTreeMap<WsPath, Place>, moves: &Moves) -> Vec<Change> {
         }
     }
     let mut written = BTreeSet::new();
-    for (path, place) in &places {
-        let stays = place.now.is_some() && !moves.is_target(path);
-        if place.before.is_some() && !stays && !moves.targets.contains_key(path) {
+    for (path, state) in &paths {
+        let stays = state.now.is_some() && !moves.is_target(path);
+        if state.before.is_some() && !stays && !moves.targets.contains_key(path) {
             removals.push(Change::Remove { path: path.clone(), removal: Removal::File });
         }
         let base = match moves.sources.get(path) {
-            Some(from) => places.get(from).and_then(|place| place.before.as_ref()),
+            Some(from) => paths.get(from).and_then(|state| state.before.as_ref()),
             None if moves.targets.contains_key(path) => None,
-            None => place.before.as_ref(),
+            None => state.before.as_ref(),
         };
-        if place.now.as_ref().is_some_and(|now| now.modes.is_some() || base.is_none_or(|base| is_other(base, now))) {
+        if state.now.as_ref().is_some_and(|now| now.modes.is_some() || base.is_none_or(|base| is_other(base, now))) {
             written.insert(path.clone());
         }
     }
     let emptied = emptied(&removals, moves);
-    let puts = places.into_iter().filter(|(path, _)| written.contains(path));
-    let puts = puts.filter_map(|(path, place)| place.now.map(|now| put(path, now))).collect();
+    let puts = paths.into_iter().filter(|(path, _)| written.contains(path));
+    let puts = puts.filter_map(|(path, state)| state.now.map(|now| put(path, now))).collect();
     [make_way, removals, direct, emptied, arrivals, puts].concat()
 }
 
-/// Whether nothing stands in the way of a file that is moved to a path before anything else is done.
-fn is_free(path: &WsPath, places: &BTreeMap<WsPath, Place>) -> bool {
-    let holds_file = |path: &str| places.get(path).is_some_and(|place| place.before.is_some());
-    let is_folder = places.get(path).is_some_and(|place| place.is_folder);
+/// Whether the content or the type of a file differs.
+fn is_free(path: &WsPath, paths: &BTreeMap<WsPath, PathState>) -> bool {
+    let holds_file = |path: &str| paths.get(path).is_some_and(|state| state.before.is_some());
+    let is_folder = paths.get(path).is_some_and(|state| state.is_folder);
     !is_folder && !holds_file(path.as_str()) && !path.folders_above().any(holds_file)
 }
 
@@ -156,12 +156,12 @@ fn moved(from: WsPath, to: &WsPath) -> impl Iterator<Item = Change> {
     folder.into_iter().chain([Change::Move { from, to: Destination::Exactly(to.clone()) }])
 }
 
-/// A name that a file can wait under: in the folder that its two paths have in common, which stays.
+/// Returns a temporary name in the common folder of the two paths, which is not removed.
 fn aside(from: &WsPath, to: &WsPath) -> WsPath {
     let above_both = from.ancestors().into_iter().rev().find(|folder| to.is_below(folder));
     let folder = above_both.unwrap_or_else(WsPath::root);
     let name = format!(".renaming-{}", CallId::new());
-    // The name is a good one, and a path that is too long is refused where it is used.
+    // The name is valid; a path that is too long is refused when it is used.
     folder.join(&name).unwrap_or_else(|_| WsPath::from_normal(format!("/{name}")))
 }
 
@@ -170,14 +170,14 @@ fn is_other(before: &Arc<Held>, now: &Now) -> bool {
     !Arc::ptr_eq(before, &now.held) && *before != now.held
 }
 
-/// Gives a file its new content and mode.
+/// Returns the change that writes the new content and mode.
 fn put(path: WsPath, now: Now) -> Change {
     let (file_type, content) = Arc::unwrap_or_clone(now.held);
     let executable = now.modes.map(|(_, mode)| mode & 0o111 != 0);
     Change::Put(Put { path, file_type, content, parents: Parents::Create, executable })
 }
 
-/// The removal of all folders that files leave, the deepest first. Those that are not empty then stay.
+/// Returns the removal of all folders that files leave, the deepest first. Folders that are not empty are kept.
 fn emptied(removals: &[Change], moves: &Moves) -> Vec<Change> {
     let removed = removals.iter().filter_map(|change| match change {
         Change::Remove { path, .. } => Some(path),

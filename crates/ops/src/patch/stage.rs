@@ -1,10 +1,10 @@
-//! The files of a patch, in memory: as they are, and as they will be once the patch is applied.
+//! The files of a patch in memory, before and after the patch.
 
 use super::{Names, short};
 use crate::document::Editable;
-use crate::edit::{EXPLANATION_BYTES, changeable, refused};
+use crate::edit::{EXPLANATION_BYTES, changeable, to_tool_error};
 use crate::read::{read_bounded, too_large};
-use crate::write_text::{Held, put_bytes, seen};
+use crate::write_text::{Held, put_bytes, visible_bytes};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::string::FromUtf8Error;
@@ -14,70 +14,70 @@ use toolrest_edit::Limits;
 use toolrest_edit::diff::Origin;
 use toolrest_edit::patch::{Change as NameChange, Content as PatchContent, FilePatch, apply};
 
-/// No more warnings than this are given.
+/// Maximum number of warnings.
 const MOST_WARNINGS: usize = 100;
 
-/// The mode of a file of which a patch says nothing else.
+/// The default mode of a file.
 const PLAIN_MODE: u32 = 0o100_644;
 
-/// The contents of a patch's files, as they are and as they will be, may take so many times the size of an answer.
+/// Maximum size of the contents before and after the patch, as a multiple of the size of an answer.
 const MOST_ANSWERS: usize = 3;
 
-/// Files are read at once until they have so many bytes together; more of them once there is room for all.
+/// Files up to this total size are read at once; larger ones after memory for all was reserved.
 const FREE_BYTES: u64 = 256 << 10;
 
 pub(super) struct Stage {
     pub(super) limit_bytes: usize,
-    /// How many bytes the contents of all files have, as they are.
+    /// Size of the contents before the patch.
     loaded_bytes: usize,
-    /// How many bytes those contents have that the patch makes anew.
+    /// Size of the contents that the patch creates.
     made_bytes: usize,
     pub(super) names: Arc<Names>,
-    pub(super) places: BTreeMap<WsPath, Place>,
+    pub(super) paths: BTreeMap<WsPath, PathState>,
     pub(super) expect: Vec<Expect>,
-    /// The paths that parts of the patch were about, in their order.
+    /// The paths of the parts of the patch, in order.
     pub(super) order: Vec<WsPath>,
     pub(super) warnings: Vec<String>,
     step: Step,
 }
 
-/// What stood at a path, and what will.
+/// The state of a path before and after the patch.
 #[derive(Default)]
-pub(super) struct Place {
+pub(super) struct PathState {
     pub(super) before: Option<Arc<Held>>,
     pub(super) now: Option<Now>,
     pub(super) is_folder: bool,
-    /// Why a patch cannot change what is here.
+    /// Why a patch cannot change this path.
     refusal: Option<ToolError>,
 }
 
-/// A file as the patch leaves it.
+/// A file after the patch.
 #[derive(Clone)]
 pub(super) struct Now {
     pub(super) held: Arc<Held>,
-    /// The file that it was before the patch, or was copied from, where that had another path.
+    /// Its old path, or the path that it was copied from, if that differs.
     pub(super) origin: Option<(WsPath, Origin)>,
-    /// The mode before and after, where the patch changes it.
+    /// Returns the modes before and after, if the patch changes the mode.
     pub(super) modes: Option<(Option<u32>, u32)>,
 }
 
-/// One change of a series. Its renames and copies are of what was there before it, whatever else it does to those
-/// files, and files may change places in it.
+/// One step of a patch series. Its renames and copies refer to the files before the step, whatever else the step does
+/// to them; files may swap names.
 #[derive(Default)]
 struct Step {
-    /// What stood at the paths that it has changed so far.
+    /// The state of the changed paths before the step.
     before: BTreeMap<WsPath, Option<Now>>,
-    /// The paths that files are renamed or deleted from.
+    /// The paths from which files are renamed or deleted.
     leaving: BTreeSet<WsPath>,
-    /// The paths at which files are made.
+    /// The paths at which files are created.
     arriving: BTreeSet<WsPath>,
 }
 
-/// A part of a patch, as far as it tells how much memory the patch takes.
+/// The facts about a part of a patch that determine its memory.
 pub(super) struct Part {
     source: Option<Vec<u8>>,
     target: Option<Vec<u8>>,
-    /// Whether the target gets a content of its own.
+    /// Whether the target gets its own content.
     is_rewritten: bool,
 }
 
@@ -99,7 +99,7 @@ impl Stage {
             loaded_bytes: 0,
             made_bytes: 0,
             names,
-            places: BTreeMap::new(),
+            paths: BTreeMap::new(),
             expect: Vec::new(),
             order: Vec::new(),
             warnings: Vec::new(),
@@ -107,13 +107,13 @@ impl Stage {
         }
     }
 
-    /// How many bytes the contents of all files have, as they are and as the patch makes them.
+    /// Returns the size of all contents before and after the patch.
     pub(super) fn bytes(&self) -> usize {
         self.loaded_bytes.saturating_add(self.made_bytes)
     }
 
-    /// Reads the files that the patch names, and expects them to stay as they are. Large ones are read when it is known
-    /// that all of them, and what the patch makes of them, are not too much.
+    /// Reads the files of the patch, and adds expectations that they do not change. Large files are read after the
+    /// total size was checked.
     pub(super) async fn load(
         &mut self,
         cx: &CallCx,
@@ -151,7 +151,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Refuses contents that take too many bytes together.
+    /// Refuses contents that are too large together.
     fn check_bytes(&self, bytes: u64) -> Result<()> {
         let most = self.limit_bytes.saturating_mul(MOST_ANSWERS);
         if bytes <= most as u64 {
@@ -164,25 +164,25 @@ impl Stage {
         Err(ToolError::new(ErrorKind::PayloadTooLarge, message))
     }
 
-    /// Keeps what was found at a path that the patch names.
+    /// Stores what was found at a path of the patch.
     fn put_down(&mut self, path: &WsPath, found: Result<File>, expected: Option<&ContentHash>) -> Result<()> {
         let mut hash = None;
-        let place = match found {
+        let state = match found {
             Err(error) if error.kind == ErrorKind::NotFound => {
                 self.expect.push(Expect::Absent(path.clone()));
-                Place::default()
+                PathState::default()
             }
             Err(error) => return Err(error),
             Ok(file) => {
                 let entry = file.entry;
                 hash = entry.hash;
                 match (changeable(&entry), file.content) {
-                    (Err(refusal), _) => Place { refusal: Some(refusal), ..Place::default() },
-                    (Ok(()), None) => Place::folder(path),
+                    (Err(refusal), _) => PathState { refusal: Some(refusal), ..PathState::default() },
+                    (Ok(()), None) => PathState::folder(path),
                     (Ok(()), Some(content)) => {
                         self.loaded_bytes = self.loaded_bytes.saturating_add(content.stored().len());
                         self.expect.extend(Expect::unchanged(&entry));
-                        Place::of((entry.file_type, content))
+                        PathState::of((entry.file_type, content))
                     }
                 }
             }
@@ -190,11 +190,11 @@ impl Stage {
         if expected.is_some_and(|expected| hash != Some(*expected)) {
             return Err(ToolError::stale(path, hash));
         }
-        self.places.insert(path.clone(), place);
+        self.paths.insert(path.clone(), state);
         Ok(())
     }
 
-    /// Applies the patch of every file, and tells of all that fail.
+    /// Applies the parts of the patch, and reports all failures.
     pub(super) fn apply_all(&mut self, files: &[FilePatch<'_>], limits: Limits<'_>) -> Result<()> {
         let mut failed: Option<ToolError> = None;
         for step in files.chunk_by(|one, next| one.step == next.step) {
@@ -286,9 +286,9 @@ impl Stage {
         self.check_bytes(self.bytes() as u64)
     }
 
-    /// Refuses what git writes of a submodule, where no mode says so. A file may hold such a line too.
+    /// Refuses the text that git writes for a submodule without a mode. An ordinary file may contain such a line too.
     fn refuse_submodule(&self, file: &FilePatch<'_>, path: &WsPath) -> Result<()> {
-        let is_file = self.places.get(path).is_some_and(|place| place.now.is_some());
+        let is_file = self.paths.get(path).is_some_and(|state| state.now.is_some());
         if is_file || !file.is_of_submodule() {
             return Ok(());
         }
@@ -296,7 +296,7 @@ impl Stage {
         Err(ToolError::new(ErrorKind::WrongType, message))
     }
 
-    /// What a file holds after its part of the patch.
+    /// Returns the content of a file after its part of the patch.
     fn applied(
         &mut self,
         file: &FilePatch<'_>,
@@ -304,7 +304,7 @@ impl Stage {
         path: &WsPath,
         limits: Limits<'_>,
     ) -> Result<Arc<Held>> {
-        // A binary patch is about the bytes, whatever text they may be.
+        // A binary patch applies to the bytes, also if they are text.
         let is_binary = matches!(file.content, PatchContent::Binary(_));
         let as_bytes = match base.map(Arc::as_ref) {
             Some((_, content)) if is_binary && content.form() != Form::Json => Some(content.stored()),
@@ -313,16 +313,16 @@ impl Stage {
         let is_raw = as_bytes.is_some();
         let bytes = match (as_bytes, base) {
             (Some(bytes), _) => bytes,
-            (None, Some(held)) => seen(held, path, self.limit_bytes)?,
+            (None, Some(held)) => visible_bytes(held, path, self.limit_bytes)?,
             (None, None) => Cow::Borrowed(&[][..]),
         };
-        let applied = apply(file, &bytes, limits).map_err(|error| refused(&error, path, None))?;
+        let applied = apply(file, &bytes, limits).map_err(|error| to_tool_error(&error, path, None))?;
         self.warnings.extend(applied.warnings.iter().map(|warning| format!("{}: {warning}", path.without_slash())));
         if is_raw {
             let content = Content::of_bytes(applied.content);
             return Ok(Arc::new((content.form().plain_type(), content)));
         }
-        // A copy does not take over more than the text.
+        // A copy takes over only the text.
         let base = base.filter(|_| !matches!(file.change, NameChange::Copy { .. }));
         let text = String::from_utf8(applied.content);
         if let (Some(held), Ok(text)) = (base, &text)
@@ -331,7 +331,7 @@ impl Stage {
             return Ok(Arc::clone(held));
         }
         match (base.map(Arc::as_ref), text) {
-            // What a text is written in stays, but a byte order mark may come and go.
+            // The encoding is preserved, but a byte order mark may be added or removed.
             (Some((file_type, content @ (Content::Json(_) | Content::Encoded(_)))), Ok(text)) => {
                 let content = Editable::of(content.clone(), *file_type, path, self.limit_bytes)?.put_back(text)?;
                 let is_json = content.form() == Form::Json;
@@ -345,7 +345,7 @@ impl Stage {
         }
     }
 
-    /// What a part of the patch starts from.
+    /// Returns the content that a part of the patch starts from.
     fn source(&self, file: &FilePatch<'_>, path: &WsPath) -> Result<Now> {
         let was_there_before = match file.change {
             NameChange::Rename { .. } | NameChange::Copy { .. } => true,
@@ -358,43 +358,43 @@ impl Stage {
         }
     }
 
-    /// The file that a renamed one was before the patch.
+    /// Returns the old path of a renamed file.
     fn origin_of(&self, from: &WsPath, base: Option<&Now>) -> Option<(WsPath, Origin)> {
-        let was_there = self.places.get(from).is_some_and(|place| place.before.is_some());
+        let was_there = self.paths.get(from).is_some_and(|state| state.before.is_some());
         match base.and_then(|base| base.origin.clone()) {
             Some(origin) => Some(origin),
             None => was_there.then(|| (from.clone(), Origin::Renamed)),
         }
     }
 
-    /// Whether this step of the patch has made a file at a path.
+    /// Whether this step has created a file at a path.
     fn has_arrived(&self, path: &WsPath) -> bool {
         self.step.arriving.contains(path) && self.is_written(path)
     }
 
-    /// Whether this step of the patch has given a path a content.
+    /// Whether this step has changed the content at a path.
     fn is_written(&self, path: &WsPath) -> bool {
-        self.step.before.contains_key(path) && self.places.get(path).is_some_and(|place| place.now.is_some())
+        self.step.before.contains_key(path) && self.paths.get(path).is_some_and(|state| state.now.is_some())
     }
 
-    /// What a file holds once the parts of the patch before this one are applied.
+    /// Returns the content of a file after the previous parts of the patch.
     fn existing(&self, path: &WsPath) -> Result<Now> {
-        let place = self.places.get(path);
-        if let Some(refusal) = place.and_then(|place| place.refusal.clone()) {
+        let state = self.paths.get(path);
+        if let Some(refusal) = state.and_then(|state| state.refusal.clone()) {
             return Err(refusal);
         }
-        place.and_then(|place| place.now.clone()).ok_or_else(|| ToolError::file_not_found(path))
+        state.and_then(|state| state.now.clone()).ok_or_else(|| ToolError::file_not_found(path))
     }
 
     fn make_sure_is_free(&self, path: &WsPath) -> Result<()> {
-        let Some(place) = self.places.get(path) else { return Ok(()) };
-        // What the step takes away, or all that it takes out of a folder, makes way.
-        let makes_way = if place.is_folder {
-            self.step.leaving.iter().any(|leaving| leaving.is_below(path)) && place.now.is_none()
+        let Some(state) = self.paths.get(path) else { return Ok(()) };
+        // A path is free if the step removes the file there, or all files of the folder there.
+        let makes_way = if state.is_folder {
+            self.step.leaving.iter().any(|leaving| leaving.is_below(path)) && state.now.is_none()
         } else {
             self.step.leaving.contains(path) && !self.is_written(path)
         };
-        if makes_way || (place.now.is_none() && place.refusal.is_none()) {
+        if makes_way || (state.now.is_none() && state.refusal.is_none()) {
             return Ok(());
         }
         let message = format!("{path} is there already, and the patch would make it anew. Nothing was written");
@@ -402,30 +402,30 @@ impl Stage {
     }
 
     fn set(&mut self, path: &WsPath, now: Option<Now>) {
-        let place = self.places.entry(path.clone()).or_default();
-        let made_before = place.made_bytes();
-        let before = std::mem::replace(&mut place.now, now);
-        self.made_bytes = (self.made_bytes + place.made_bytes()).saturating_sub(made_before);
+        let state = self.paths.entry(path.clone()).or_default();
+        let made_before = state.made_bytes();
+        let before = std::mem::replace(&mut state.now, now);
+        self.made_bytes = (self.made_bytes + state.made_bytes()).saturating_sub(made_before);
         self.step.before.entry(path.clone()).or_insert(before);
     }
 }
 
-impl Place {
-    /// A file that is there.
+impl PathState {
+    /// Creates the state of an existing file.
     pub(super) fn of(held: Held) -> Self {
         let held = Arc::new(held);
         let now = Now { held: Arc::clone(&held), origin: None, modes: None };
         Self { before: Some(held), now: Some(now), ..Self::default() }
     }
 
-    /// How many bytes of content the patch has made here.
+    /// Returns the size of the content that the patch creates here.
     fn made_bytes(&self) -> usize {
         let Some(now) = &self.now else { return 0 };
         let is_as_before = self.before.as_ref().is_some_and(|before| Arc::ptr_eq(before, &now.held));
         if is_as_before { 0 } else { now.held.1.stored().len() }
     }
 
-    /// A folder that is there.
+    /// Creates the state of an existing folder.
     pub(super) fn folder(path: &WsPath) -> Self {
         let message = format!("{path} is a folder; a patch can only change files");
         let refusal = Some(ToolError::new(ErrorKind::IsDirectory, message));
@@ -433,7 +433,7 @@ impl Place {
     }
 }
 
-/// How many bytes the contents have that a patch makes of files of these sizes, without what it adds to them.
+/// Returns the size of the contents that a patch creates from files of these sizes, without the lines that it adds.
 fn bytes_made<'p>(mut sizes: BTreeMap<&'p WsPath, u64>, parts: &[Part], names: &'p Names) -> u64 {
     let mut made: BTreeMap<&WsPath, u64> = BTreeMap::new();
     for part in parts {
@@ -455,7 +455,7 @@ fn modes_of(file: &FilePatch<'_>) -> Option<(Option<u32>, u32)> {
     Some((if is_new { None } else { Some(file.old_mode.unwrap_or(PLAIN_MODE)) }, new))
 }
 
-/// Refuses what a patch says of symbolic links and submodules: its lines would be written to a file.
+/// Refuses symbolic links and submodules in a patch: their lines would be written to a file.
 fn refuse_links(file: &FilePatch<'_>, path: &WsPath) -> Result<()> {
     let kind = |mode: u32| match mode & 0o170_000 {
         0o120_000 => Some("a symbolic link"),

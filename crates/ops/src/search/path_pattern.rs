@@ -1,19 +1,19 @@
-//! Choosing files by specification 000's path patterns.
+//! Path patterns of specification 000.
 
 use toolrest_core::PathFilter;
 
-/// A path pattern without regard to case: `*` and `%` stand for any characters, slashes too, and then the whole path
-/// must fit. Without one the path must only contain the pattern.
+/// A path pattern, without regard to case. `*` and `%` match any characters, including slashes; a pattern with one of
+/// them must match the whole path. Other patterns must be contained in the path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathPattern {
-    /// What must stand in the path one after the other, in small letters.
+    /// The literal parts, which must occur in the path in this order, in lower case.
     parts: Vec<String>,
     extent: Extent,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Extent {
-    /// The first part begins the path and the last one ends it.
+    /// The first part starts the path and the last part ends it.
     Whole,
     Anywhere,
 }
@@ -21,7 +21,7 @@ enum Extent {
 const WILDCARDS: [char; 2] = ['*', '%'];
 
 impl PathPattern {
-    /// Reads a pattern; none if it is empty, which chooses all files.
+    /// Parses a pattern. Returns `None` if it is empty, which matches all files.
     pub fn parse(pattern: &str) -> Option<Self> {
         let mut text = lowercase(&resolved(pattern.trim()));
         if text.is_empty() {
@@ -44,7 +44,7 @@ impl PathPattern {
                 else {
                     return false;
                 };
-                // The earliest place is the best for what follows.
+                // The earliest match leaves the most for the following parts.
                 between.iter().all(|part| match rest.split_once(part.as_str()) {
                     Some((_, after)) => {
                         rest = after;
@@ -58,7 +58,7 @@ impl PathPattern {
     }
 }
 
-/// The pattern with `.` and `..` resolved as from the root, and without doubled slashes.
+/// Resolves `.` and `..` from the root and removes doubled slashes.
 fn resolved(text: &str) -> String {
     let mut names: Vec<&str> = Vec::new();
     for name in text.split('/') {
@@ -74,7 +74,7 @@ fn resolved(text: &str) -> String {
     format!("{start}{}{end}", names.join("/"))
 }
 
-/// Letter by letter: the small form of a sigma would else depend on whether a word ends there.
+/// Converts to lower case character by character: the lower case of a whole text would depend on word ends (sigma).
 fn lowercase(text: &str) -> String {
     text.chars().flat_map(char::to_lowercase).collect()
 }

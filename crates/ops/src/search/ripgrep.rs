@@ -7,16 +7,16 @@ use regex_syntax::hir::{Class, Hir, HirKind};
 use std::ops::{ControlFlow, Range};
 use toolrest_core::{Interrupt, LineMatcher, Requirement, Result};
 
-/// How much text is searched between two looks at the clock.
+/// Number of bytes that are searched between two checks of the deadline.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// How many literals a choice may have; more would hardly rule anything out.
-const CHOICES_MOST: usize = 16;
+/// Maximum number of alternative literals of a requirement; more would exclude hardly any file.
+const MAX_CHOICES: usize = 16;
 
 pub(super) struct Pattern {
     regex: RegexMatcher,
     requirements: Vec<Requirement>,
-    /// Whether each line can be looked at by itself.
+    /// Whether each line can be matched separately.
     is_of_lines: bool,
 }
 
@@ -42,16 +42,16 @@ impl Pattern {
         Ok(Self { regex, requirements, is_of_lines })
     }
 
-    /// A place in the next line that matches, or that may: to look for a literal within the pattern is often faster than
-    /// to look for the pattern.
+    /// Returns a position in the next line that matches, or that may match: searching for a literal of the pattern is
+    /// often faster than searching for the pattern.
     fn next(&self, text: &[u8], from: usize) -> std::result::Result<Option<(usize, Certainty)>, NoError> {
         if !self.is_of_lines {
             let found = self.regex.find_at(text, from)?;
             return Ok(found.map(|found| (found.start(), Certainty::Matches)));
         }
         Ok(self.regex.find_candidate_line(&text[from..])?.map(|kind| match kind {
-            LineMatchKind::Confirmed(place) => (from + place, Certainty::Matches),
-            LineMatchKind::Candidate(place) => (from + place, Certainty::MayMatch),
+            LineMatchKind::Confirmed(position) => (from + position, Certainty::Matches),
+            LineMatchKind::Candidate(position) => (from + position, Certainty::MayMatch),
         }))
     }
 }
@@ -78,16 +78,16 @@ impl LineMatcher for Pattern {
             };
             let piece = &text[piece_start..piece_end];
             let mut from = 0;
-            // A final newline does not begin one more line.
+            // A final newline does not start another line.
             while from < piece.len() {
-                let place = self.next(piece, from).map_err(|error| invalid(error.to_string()))?;
-                let Some((place, certainty)) = place else { break };
-                // What matches behind the final newline is in no line.
-                if place == piece.len() && piece.ends_with(b"\n") {
+                let position = self.next(piece, from).map_err(|error| invalid(error.to_string()))?;
+                let Some((position, certainty)) = position else { break };
+                // A match after the final newline is not in a line.
+                if position == piece.len() && piece.ends_with(b"\n") {
                     break;
                 }
-                let start = memchr::memrchr(b'\n', &piece[..place]).map_or(0, |newline| newline + 1);
-                let end = memchr::memchr(b'\n', &piece[place..]).map_or(piece.len(), |newline| place + newline);
+                let start = memchr::memrchr(b'\n', &piece[..position]).map_or(0, |newline| newline + 1);
+                let end = memchr::memchr(b'\n', &piece[position..]).map_or(piece.len(), |newline| position + newline);
                 from = end + 1;
                 let matches = match certainty {
                     Certainty::Matches => true,
@@ -105,7 +105,7 @@ impl LineMatcher for Pattern {
     }
 }
 
-/// Gives what every match must hold.
+/// Returns what every match must contain.
 fn required(hir: &Hir) -> Vec<Requirement> {
     let mut literals = Literals::default();
     literals.add(hir);
@@ -113,7 +113,7 @@ fn required(hir: &Hir) -> Vec<Requirement> {
     literals.found
 }
 
-/// Walks along an expression and gathers characters that stand beside each other.
+/// Collects runs of adjacent literal characters from an expression.
 #[derive(Default)]
 struct Literals {
     run: Vec<u8>,
@@ -139,7 +139,7 @@ impl Literals {
             HirKind::Capture(group) => self.add(&group.sub),
             HirKind::Concat(parts) => parts.iter().for_each(|part| self.add(part)),
             HirKind::Repetition(repetition) if repetition.min > 0 => {
-                // The first round follows on what stands before it, the last is followed by what comes after.
+                // The first repetition follows what precedes it, and the last one precedes what follows.
                 self.add(&repetition.sub);
                 if repetition.max != Some(1) {
                     self.end_run();
@@ -154,7 +154,7 @@ impl Literals {
                 };
                 let literals: Option<Vec<Vec<Vec<u8>>>> = branches.iter().map(longest).collect();
                 let literals: Vec<Vec<u8>> = literals.into_iter().flatten().flatten().collect();
-                if !literals.is_empty() && literals.len() <= CHOICES_MOST {
+                if !literals.is_empty() && literals.len() <= MAX_CHOICES {
                     self.found.push(Requirement { literals });
                 }
             }
@@ -162,7 +162,7 @@ impl Literals {
     }
 }
 
-/// The letter that a class is but for its case, if it is one of ASCII.
+/// Returns the ASCII letter that a class consists of in both cases, if it does.
 fn only_letter(class: &Class) -> Option<u8> {
     let Class::Unicode(class) = class else { return None };
     let mut letters = class.iter().flat_map(|range| [range.start(), range.end()]);

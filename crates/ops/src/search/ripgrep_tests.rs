@@ -25,14 +25,14 @@ fn lines_are_found_one_by_one() {
 }
 
 #[test]
-fn a_literal_within_a_pattern_leads_to_the_lines_but_does_not_decide() {
+fn lines_with_only_a_literal_of_the_pattern_do_not_match() {
     let pattern = r"\s+(Sherlock|[A-Z]atso[a-z]|Moriarty)\s+";
     let text = "a Watson b\natso\n Sherlock\n Moriarty x\nwatson\n Sherlock \n";
     assert_eq!(lines(pattern, Case::Sensitive, text), ["a Watson b", " Moriarty x", " Sherlock "]);
 }
 
 #[test]
-fn the_beginning_of_a_text_is_not_that_of_a_line() {
+fn the_start_of_the_text_is_not_the_start_of_every_line() {
     assert_eq!(lines(r"\Aa", Case::Sensitive, "a\na\na\n"), ["a"]);
     assert_eq!(lines(r"^a", Case::Sensitive, "a\na\nba\n"), ["a", "a"]);
 }
@@ -44,7 +44,7 @@ fn a_text_of_many_pieces_is_searched_whole() {
 }
 
 #[test]
-fn what_every_match_must_hold_is_known() {
+fn required_literals_are_extracted() {
     let required = |pattern: &str, case| -> Vec<Vec<String>> {
         let text = |literal: &Vec<u8>| String::from_utf8(literal.clone()).unwrap();
         let all = Pattern::new(pattern, case).unwrap().requirements;
@@ -53,14 +53,14 @@ fn what_every_match_must_hold_is_known() {
     assert_eq!(required(r"fn poll_\w+\(", Case::Sensitive), [vec!["fn poll_"], vec!["("]]);
     assert_eq!(required("(foo|Barbaz)x?", Case::Sensitive), [vec!["foo", "barbaz"]]);
     assert_eq!(required("Hello", Case::Ignored), [vec!["hello"]]);
-    // Without case the Kelvin sign is a k, which no byte of ASCII stands for.
+    // Without case the Kelvin sign equals k, and it is not ASCII.
     assert_eq!(required("aka", Case::Ignored), [vec!["a"], vec!["a"]]);
     assert_eq!(required("a+b", Case::Sensitive), [vec!["a"], vec!["b"]]);
     assert!(required("a*|b", Case::Sensitive).is_empty());
 }
 
 #[test]
-fn a_wrong_pattern_is_explained() {
+fn the_error_for_an_invalid_pattern_explains_it() {
     let error = Pattern::new("a(", Case::Sensitive).err().unwrap();
     assert_eq!(error.argument_at_fault(), Some("pattern"));
     assert!(error.message.contains("unclosed group"), "{error}");

@@ -1,40 +1,40 @@
-//! The part of a workspace that is searched.
+//! Searching below a folder, as `rg` does.
 
 use crate::glob::{Bare, Glob};
 use crate::locate::locate_glob;
 use crate::{Case, SearchOptions, Syntax, search};
 use std::sync::Arc;
-use toolrest_core::{CallCx, FileType, Found, IgnoredFiles, PathFilter, Result, ToolError, WsPath};
+use toolrest_core::{CallCx, FileType, IgnoredFiles, PathFilter, Result, SearchResult, ToolError, WsPath};
 
-/// A search as `rg` makes it: below a folder or in one file, by ripgrep's syntax.
+/// A search below a folder or in one file, in ripgrep's syntax.
 pub struct TreeSearch<'a> {
     /// The regular expression.
     pub pattern: String,
-    /// Whether case counts.
+    /// Whether upper and lower case are distinguished.
     pub case: Case,
     /// A folder, or one file.
     pub path: &'a WsPath,
-    /// Which files of the folder; a glob without a slash is for names at any depth.
+    /// The files of the folder; a pattern without a slash matches names at any depth.
     pub glob: Option<&'a str>,
-    /// Whether hidden files are searched, and those that `.gitignore` leaves out.
+    /// Which files a search includes, except for files that the caller named.
     pub extent: Extent,
-    /// The most lines to find.
+    /// Maximum number of lines.
     pub limit: usize,
-    /// How many lines to give before and after each.
+    /// Number of lines to return before and after each match.
     pub context: usize,
 }
 
 /// Which files a search passes over that were not named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
-    /// Whether files and folders whose name begins with a dot are searched.
+    /// Whether to search files and folders whose names begin with a dot.
     pub hidden: bool,
-    /// What to do about files that `.gitignore` leaves out.
+    /// Whether to search files that `.gitignore` excludes.
     pub ignored: IgnoredFiles,
 }
 
 /// Finds lines below a folder, or in one file.
-pub async fn search_tree(cx: &CallCx, tree: TreeSearch<'_>) -> Result<Found> {
+pub async fn search_tree(cx: &CallCx, tree: TreeSearch<'_>) -> Result<SearchResult> {
     let entry = if tree.path.is_root() { None } else { cx.workspace.stat(tree.path).await? };
     let is_file = match &entry {
         None if tree.path.is_root() => false,
@@ -60,7 +60,7 @@ pub async fn search_tree(cx: &CallCx, tree: TreeSearch<'_>) -> Result<Found> {
     search(cx, options).await
 }
 
-/// Files below a folder, without what git keeps for itself.
+/// A filter for files below a folder, without the contents of `.git`.
 pub struct Below {
     folder: WsPath,
     glob: Option<Glob>,
@@ -68,7 +68,7 @@ pub struct Below {
 }
 
 impl Below {
-    /// Files below a folder; a glob without a slash is for names at any depth.
+    /// Creates a filter; a pattern without a slash matches names at any depth.
     pub fn new(folder: WsPath, glob: Option<&str>, extent: Extent) -> Result<Self> {
         let glob = glob.map(|glob| Glob::new(glob, folder.clone(), Bare::Name)).transpose()?;
         Ok(Self { folder, glob, hidden: extent.hidden })

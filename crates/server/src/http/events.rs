@@ -58,7 +58,10 @@ impl Listener {
         };
         // The membership is checked after the event happened and before it is sent, so a former member gets no events.
         if self.checked_at.elapsed() >= CHECK_LIFETIME {
-            self.cx.workspace.authorise().await.ok()?;
+            if let Err(error) = self.cx.workspace.authorise().await {
+                error.log_cause();
+                return None;
+            }
             self.checked_at = Instant::now();
         }
         match next {

@@ -1,4 +1,4 @@
-//! Replies and errors: in the form that the toolset takes, naming what is at fault and what to do.
+//! Answers and errors: paths in the form of the toolset, the argument at fault, and what to do.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -10,28 +10,28 @@ use crate::on::{On, list_at, text_at};
 use crate::toolset::{BACKEND, CODING, FILE, SYSTEM};
 
 on_every_backend![
-    errors_show_paths_as_the_toolset_takes_them,
-    programs_tell_of_changes_by_paths_that_the_toolset_takes,
-    a_missing_file_is_answered_with_names_like_it,
-    a_missing_folder_is_answered_with_names_like_it,
-    a_binary_file_is_refused_with_the_way_to_its_bytes,
-    an_unknown_tool_is_answered_with_the_tools_there_are,
-    a_folder_that_is_not_empty_is_refused_with_the_way_to_remove_it,
-    moves_tell_of_from_and_to,
-    a_missing_directory_is_refused_without_a_tool_that_is_not_there,
-    numbers_out_of_range_are_told_with_their_argument,
+    errors_show_paths_in_the_form_of_the_toolset,
+    changes_of_programs_have_paths_in_the_form_of_the_toolset,
+    the_error_for_a_missing_file_suggests_similar_names,
+    the_error_for_a_missing_folder_suggests_similar_names,
+    the_error_for_a_binary_file_says_how_to_read_its_bytes,
+    the_error_for_an_unknown_tool_lists_the_tools,
+    the_error_for_a_folder_that_is_not_empty_says_how_to_remove_it,
+    errors_of_moves_name_from_and_to,
+    the_error_for_a_missing_directory_names_only_tools_of_the_toolset,
+    errors_about_numbers_out_of_range_name_the_argument,
     errors_of_the_workspace_toolset_name_the_argument_at_fault,
     errors_about_what_is_at_a_path_name_the_argument_that_holds_it,
-    a_path_that_gets_too_long_below_the_destination_is_the_destinations_fault,
-    a_commit_that_was_undone_already_is_told_as_such,
+    a_path_too_long_below_the_destination_is_an_error_of_the_destination,
+    undoing_a_commit_twice_names_the_first_undo,
     a_chat_has_the_same_lines_for_searches_and_readers,
-    what_stops_a_whole_tree_is_told_by_a_path_that_the_toolset_takes;
+    errors_about_a_tree_show_paths_in_the_form_of_the_toolset;
     sizes_agree_between_listings_and_reads,
-    an_edit_of_json_is_refused_for_a_key_that_stands_twice,
-    an_edit_that_breaks_json_is_told_by_its_place_in_the_new_text,
-    what_a_program_wrote_over_json_is_told_by_its_place
+    an_edit_that_leaves_a_duplicate_key_in_json_is_refused,
+    the_error_of_an_edit_that_breaks_json_has_the_position_in_the_new_text,
+    the_conflict_of_invalid_json_from_a_program_has_the_position
 ];
-on!(on_disk, Folder: warnings_show_paths_as_the_toolset_takes_them, a_link_has_the_size_of_what_it_leads_to);
+on!(on_disk, Folder: warnings_show_paths_in_the_form_of_the_toolset, a_link_has_the_size_of_what_it_leads_to);
 
 /// The body of a refusal.
 async fn refusal(workspace: &Workspace, toolset: &str, tool: &str, args: Value) -> Value {
@@ -40,7 +40,7 @@ async fn refusal(workspace: &Workspace, toolset: &str, tool: &str, args: Value) 
     reply.json()
 }
 
-async fn errors_show_paths_as_the_toolset_takes_them(on: On) {
+async fn errors_show_paths_in_the_form_of_the_toolset(on: On) {
     let workspace = on.workspace().await;
     workspace.write("/dir/a.txt", "text").await;
     workspace.write("/b.txt", "text").await;
@@ -76,7 +76,7 @@ async fn errors_show_paths_as_the_toolset_takes_them(on: On) {
     assert_eq!(in_root["error"], "File not found: /dir/missing");
 }
 
-async fn programs_tell_of_changes_by_paths_that_the_toolset_takes(on: On) {
+async fn changes_of_programs_have_paths_in_the_form_of_the_toolset(on: On) {
     let workspace = on.workspace().await;
     workspace.write("/old.txt", "text of some length, so that it is known again\n").await;
     let code = json!({"language": "bash", "code": "mkdir -p dir; echo x > dir/new.txt; mv old.txt dir/moved.txt"});
@@ -95,7 +95,7 @@ async fn programs_tell_of_changes_by_paths_that_the_toolset_takes(on: On) {
     assert!(late.contains("`timeout`"), "{late}");
 }
 
-async fn a_missing_file_is_answered_with_names_like_it(on: On) {
+async fn the_error_for_a_missing_file_suggests_similar_names(on: On) {
     let workspace = on.workspace().await;
     workspace.write("/src/config.rs", "").await;
     let system = SYSTEM.refused(&workspace, 404, "FILE_NOT_FOUND", "read_file", json!({"path": "src/confg.rs"})).await;
@@ -125,7 +125,7 @@ async fn a_missing_file_is_answered_with_names_like_it(on: On) {
     assert!(text_at(&exact, "/fields/path").ends_with("Did you mean /src/config.rs?"), "{exact}");
 }
 
-async fn a_missing_folder_is_answered_with_names_like_it(on: On) {
+async fn the_error_for_a_missing_folder_suggests_similar_names(on: On) {
     let workspace = on.workspace().await;
     workspace.write("/sources/config.rs", "").await;
     let listed = SYSTEM.refused(&workspace, 404, "FILE_NOT_FOUND", "list_directory", json!({"path": "source"})).await;
@@ -142,7 +142,7 @@ async fn a_missing_folder_is_answered_with_names_like_it(on: On) {
     assert!(moved.contains("Folder not found: source") && moved.contains("Did you mean sources?"), "{moved}");
 }
 
-async fn what_stops_a_whole_tree_is_told_by_a_path_that_the_toolset_takes(on: On) {
+async fn errors_about_a_tree_show_paths_in_the_form_of_the_toolset(on: On) {
     let workspace = on.workspace().await;
     let chat = workspace.post("/chats", &json!({"title": "Plans"})).await.success();
     let path = text_at(&chat, "/chat/path").trim_start_matches('/').to_owned();
@@ -154,7 +154,7 @@ async fn what_stops_a_whole_tree_is_told_by_a_path_that_the_toolset_takes(on: On
     assert!(!body.to_string().contains("/chats"), "{body}");
 }
 
-async fn warnings_show_paths_as_the_toolset_takes_them(on: On) {
+async fn warnings_show_paths_in_the_form_of_the_toolset(on: On) {
     let folder = on.shared().new_folder();
     let workspace = on.account().await.folder_workspace("Bench", &folder).await;
     fs::create_dir(folder.join("dir")).unwrap();
@@ -185,12 +185,12 @@ async fn a_link_has_the_size_of_what_it_leads_to(on: On) {
     assert_eq!(size("to-nothing"), Some(json!("nowhere".len())), "{listed}");
 }
 
-async fn an_edit_of_json_is_refused_for_a_key_that_stands_twice(on: On) {
+async fn an_edit_that_leaves_a_duplicate_key_in_json_is_refused(on: On) {
     let workspace = on.workspace().await;
     workspace.ok("write", json!({"path": "/c", "content": {"a": 1, "b": 2}, "file_type": "canvas"})).await;
     let edit = json!({"path": "/c", "old_string": "\"b\"", "new_string": "\"a\""});
     let refused = workspace.refused(400, "VALIDATION_ERROR", "edit", edit).await;
-    assert!(text_at(&refused, "/error").contains("\"a\" stands twice"), "{refused}");
+    assert!(text_at(&refused, "/error").contains("\"a\" occurs twice"), "{refused}");
     let twice = "{\"a\": 1, \"a\": 2}";
     SYSTEM.refused(&workspace, 400, "INVALID_ARGUMENT", "write_file", json!({"path": "c", "content": twice})).await;
     let patch = "--- a/c\n+++ b/c\n@@ -2,2 +2,2 @@\n   \"a\": 1,\n-  \"b\": 2\n+  \"a\": 2\n";
@@ -198,7 +198,7 @@ async fn an_edit_of_json_is_refused_for_a_key_that_stands_twice(on: On) {
     assert_eq!(workspace.read("/c").await["content"], json!({"a": 1, "b": 2}));
 }
 
-async fn an_edit_that_breaks_json_is_told_by_its_place_in_the_new_text(on: On) {
+async fn the_error_of_an_edit_that_breaks_json_has_the_position_in_the_new_text(on: On) {
     let workspace = on.workspace().await;
     workspace.ok("write", json!({"path": "/c", "content": {"a": 1, "b": 2}, "file_type": "canvas"})).await;
     let edit = json!({"filePath": "c", "oldString": "\"b\": 2", "newString": "\"b\": oops"});
@@ -206,7 +206,7 @@ async fn an_edit_that_breaks_json_is_told_by_its_place_in_the_new_text(on: On) {
     assert!(refused.contains("(line 3, column 8 of the new text)") && !refused.contains(" at line "), "{refused}");
 }
 
-async fn what_a_program_wrote_over_json_is_told_by_its_place(on: On) {
+async fn the_conflict_of_invalid_json_from_a_program_has_the_position(on: On) {
     let workspace = on.workspace().await;
     workspace.ok("write", json!({"path": "/c", "content": {"a": 1}, "file_type": "canvas"})).await;
     let ran = SYSTEM.ok(&workspace, "run_code", json!({"language": "bash", "code": "echo '{oops' > c"})).await;
@@ -214,7 +214,7 @@ async fn what_a_program_wrote_over_json_is_told_by_its_place(on: On) {
     assert!(reason.contains("(line 1, column 2 of the new text)") && !reason.contains(" at line "), "{reason}");
 }
 
-async fn a_binary_file_is_refused_with_the_way_to_its_bytes(on: On) {
+async fn the_error_for_a_binary_file_says_how_to_read_its_bytes(on: On) {
     let workspace = on.workspace().await;
     let bytes = json!({"path": "a.bin", "content": "AP8A", "encoding": "base64"});
     SYSTEM.ok(&workspace, "write_file", bytes).await;
@@ -228,7 +228,7 @@ async fn a_binary_file_is_refused_with_the_way_to_its_bytes(on: On) {
     assert!(text_at(&own, "/fields/path").contains("/content/{path}"), "{own}");
 }
 
-async fn an_unknown_tool_is_answered_with_the_tools_there_are(on: On) {
+async fn the_error_for_an_unknown_tool_lists_the_tools(on: On) {
     let workspace = on.workspace().await;
     let coding = CODING.refused(&workspace, 404, "UNKNOWN_TOOL", "grep", json!({})).await;
     assert!(coding.starts_with("Tool 'grep' not found\n"), "{coding}");
@@ -239,14 +239,14 @@ async fn an_unknown_tool_is_answered_with_the_tools_there_are(on: On) {
     assert!(text_at(&exact, "/fields/tool").ends_with("toolset system"), "{exact}");
 }
 
-async fn a_folder_that_is_not_empty_is_refused_with_the_way_to_remove_it(on: On) {
+async fn the_error_for_a_folder_that_is_not_empty_says_how_to_remove_it(on: On) {
     let workspace = on.workspace().await;
     workspace.write("/dir/a.txt", "").await;
     let refused = SYSTEM.refused(&workspace, 409, "NOT_EMPTY", "delete_file", json!({"path": "dir"})).await;
     assert!(refused.contains("\"recursive\": true") && !refused.contains("1 entries"), "{refused}");
 }
 
-async fn moves_tell_of_from_and_to(on: On) {
+async fn errors_of_moves_name_from_and_to(on: On) {
     let workspace = on.workspace().await;
     workspace.write("/dir/a.txt", "").await;
     let args = json!({"from": "dir", "to": "dir/sub"});
@@ -255,7 +255,7 @@ async fn moves_tell_of_from_and_to(on: On) {
     assert_eq!(details, &json!({"argument": "to", "from": "dir", "to": "dir/sub"}), "{body}");
 }
 
-async fn a_missing_directory_is_refused_without_a_tool_that_is_not_there(on: On) {
+async fn the_error_for_a_missing_directory_names_only_tools_of_the_toolset(on: On) {
     let workspace = on.workspace().await;
     let args = json!({"path": "no/x.txt", "content": ""});
     let refused = SYSTEM.refused(&workspace, 404, "FILE_NOT_FOUND", "write_file", args).await;
@@ -270,7 +270,7 @@ async fn a_missing_directory_is_refused_without_a_tool_that_is_not_there(on: On)
     assert!(!refused.contains("createDirs"), "{refused}");
 }
 
-async fn numbers_out_of_range_are_told_with_their_argument(on: On) {
+async fn errors_about_numbers_out_of_range_name_the_argument(on: On) {
     let workspace = on.workspace().await;
     workspace.write("/a.txt", "x").await;
     for (tool, args, argument) in [
@@ -364,7 +364,7 @@ async fn errors_about_what_is_at_a_path_name_the_argument_that_holds_it(on: On) 
     assert_eq!(body["error"]["details"]["argument"], "to", "{body}");
 }
 
-async fn a_path_that_gets_too_long_below_the_destination_is_the_destinations_fault(on: On) {
+async fn a_path_too_long_below_the_destination_is_an_error_of_the_destination(on: On) {
     let workspace = on.workspace().await;
     let deep = |name: &str, levels: usize| format!("/{}", vec![name.repeat(200); levels].join("/"));
     workspace.write(&format!("/dir{}", deep("a", 6)), "x").await;
@@ -374,7 +374,7 @@ async fn a_path_that_gets_too_long_below_the_destination_is_the_destinations_fau
     assert!(refused["fields"]["destination"].is_string(), "{refused}");
 }
 
-async fn a_commit_that_was_undone_already_is_told_as_such(on: On) {
+async fn undoing_a_commit_twice_names_the_first_undo(on: On) {
     let workspace = on.workspace().await;
     workspace.write("/a.txt", "one").await;
     workspace.write("/a.txt", "two").await;
@@ -438,7 +438,7 @@ async fn sizes_agree_between_listings_and_reads(on: On) {
 }
 
 #[tokio::test]
-async fn a_key_that_stands_twice_is_refused_everywhere() {
+async fn a_duplicate_key_is_refused_everywhere() {
     let workspace = On::Sqlite.workspace().await;
     workspace.write("/a.txt", "x").await;
     let long = "x".repeat(100_000);

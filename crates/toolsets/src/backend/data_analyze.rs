@@ -1,6 +1,6 @@
 use super::succeeded;
-use crate::aftermath::{Aftermath, Printed, printed};
 use crate::arguments;
+use crate::program_result::{Printed, RunFacts, printed};
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,30 +13,31 @@ pub(super) struct DataAnalyze(pub(super) Arc<Executor>);
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
-    /// Path of the file with the data, relative to the workspace root.
+    /// Path of the data file, relative to the workspace root.
     input_file_path: String,
-    /// A Python script with pandas at hand. It gets the file's path as its first argument and as `INPUT_FILE` in its
-    /// environment.
+    /// Python script; pandas is installed. The path of the data file is its first command-line argument and its
+    /// environment variable `INPUT_FILE`.
     analysis_script: String,
-    /// Seconds after which it is ended. Default: the server's `run.timeout_ms`, 60 seconds unless the operator sets it.
+    /// Time limit in seconds. The program is killed when it is exceeded. Default: the server's `run.timeout_ms`, 60
+    /// seconds unless the operator changes it.
     timeout: Option<f64>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Output {
-    /// What the script printed to the standard output.
+    /// Standard output of the script.
     stdout: String,
-    /// What it printed to the standard error.
+    /// Standard error of the script.
     #[serde(skip_serializing_if = "String::is_empty")]
     stderr: String,
     #[serde(flatten)]
-    aftermath: Aftermath,
+    facts: RunFacts,
 }
 
 #[async_trait]
 impl Tool for DataAnalyze {
     const NAME: &'static str = "data_analyze";
-    const DESCRIPTION: &'static str = "Analyse a file with a Python script, in a sandbox with pandas";
+    const DESCRIPTION: &'static str = "Analyse a data file with a Python script, in a sandbox with pandas";
     const ACTION: Action = Action::Exec;
     type Args = Args;
     type Output = Output;
@@ -47,9 +48,9 @@ impl Tool for DataAnalyze {
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
         let input = arguments::relative_path(cx, "input_file_path", &args.input_file_path)?;
-        let asked = arguments::asked(args.timeout, None)?;
-        let ran = toolrest_ops::data::analyze(cx, &self.0, &input, &args.analysis_script, asked).await?;
-        let Printed { stdout, stderr, aftermath, .. } = succeeded(printed(ran)?)?;
-        Ok(Output { stdout, stderr, aftermath })
+        let limits = arguments::requested_limits(args.timeout, None)?;
+        let ran = toolrest_ops::data::analyze(cx, &self.0, &input, &args.analysis_script, limits).await?;
+        let Printed { stdout, stderr, facts, .. } = succeeded(printed(ran)?)?;
+        Ok(Output { stdout, stderr, facts })
     }
 }

@@ -1,6 +1,6 @@
 use super::succeeded;
-use crate::aftermath::{Aftermath, Printed, printed};
 use crate::arguments;
+use crate::program_result::{Printed, RunFacts, printed};
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,38 +13,39 @@ pub(super) struct DataVisualize(pub(super) Arc<Executor>);
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
-    /// Path of the file with the data, relative to the workspace root.
+    /// Path of the data file, relative to the workspace root.
     input_file_path: String,
-    /// A Python script with pandas and matplotlib at hand. It gets the paths of the file and of the image as its
-    /// arguments and as `INPUT_FILE` and `OUTPUT_IMAGE` in its environment.
+    /// Python script; pandas and matplotlib are installed. The paths of the data file and of the image are its
+    /// command-line arguments and its environment variables `INPUT_FILE` and `OUTPUT_IMAGE`.
     visualization_script: String,
     /// Path of the image that the script writes, relative to the workspace root.
     output_image_path: String,
-    /// Seconds after which it is ended. Default: the server's `run.timeout_ms`, 60 seconds unless the operator sets it.
+    /// Time limit in seconds. The program is killed when it is exceeded. Default: the server's `run.timeout_ms`, 60
+    /// seconds unless the operator changes it.
     timeout: Option<f64>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Output {
-    /// That it worked.
+    /// A fixed message of success.
     message: &'static str,
-    /// Path of the image, as it was given.
+    /// Path of the image, as passed in the call.
     output_image_path: String,
-    /// What the script printed to the standard output.
+    /// Standard output of the script.
     #[serde(skip_serializing_if = "String::is_empty")]
     stdout: String,
-    /// What it printed to the standard error.
+    /// Standard error of the script.
     #[serde(skip_serializing_if = "String::is_empty")]
     stderr: String,
     #[serde(flatten)]
-    aftermath: Aftermath,
+    facts: RunFacts,
 }
 
 #[async_trait]
 impl Tool for DataVisualize {
     const NAME: &'static str = "data_visualize";
     const DESCRIPTION: &'static str =
-        "Plot a file as an image with a Python script, in a sandbox with pandas and matplotlib";
+        "Plot a data file as an image with a Python script, in a sandbox with pandas and matplotlib";
     const ACTION: Action = Action::Exec;
     type Args = Args;
     type Output = Output;
@@ -56,15 +57,15 @@ impl Tool for DataVisualize {
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
         let input = arguments::relative_path(cx, "input_file_path", &args.input_file_path)?;
         let image = arguments::relative_path(cx, "output_image_path", &args.output_image_path)?;
-        let asked = arguments::asked(args.timeout, None)?;
-        let ran = data::visualize(cx, &self.0, &input, &image, &args.visualization_script, asked).await?;
+        let limits = arguments::requested_limits(args.timeout, None)?;
+        let ran = data::visualize(cx, &self.0, &input, &image, &args.visualization_script, limits).await?;
         let fault = data::image_fault(cx, &image, &ran).await?;
         let printed = succeeded(printed(ran)?)?;
         if let Some(fault) = fault {
             return Err(printed.failed(ErrorKind::ExecutionFailed, fault));
         }
-        let Printed { stdout, stderr, aftermath, .. } = printed;
+        let Printed { stdout, stderr, facts, .. } = printed;
         let output_image_path = args.output_image_path;
-        Ok(Output { message: "Visualization generated", output_image_path, stdout, stderr, aftermath })
+        Ok(Output { message: "Visualization generated", output_image_path, stdout, stderr, facts })
     }
 }

@@ -1,5 +1,5 @@
-use crate::aftermath::{Aftermath, Printed, printed};
 use crate::arguments;
+use crate::program_result::{Printed, RunFacts, printed};
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,29 +12,30 @@ pub(super) struct ExecuteShellCommand(pub(super) Arc<Executor>);
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
-    /// The command, as bash understands it. It starts in the workspace's root folder.
+    /// Command line for bash. The working directory is the workspace root.
     command: String,
-    /// Seconds after which it is ended. Default: the server's `run.timeout_ms`, 60 seconds unless the operator sets it.
+    /// Time limit in seconds. The program is killed when it is exceeded. Default: the server's `run.timeout_ms`, 60
+    /// seconds unless the operator changes it.
     timeout: Option<f64>,
 }
 
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Output {
-    /// What was printed to the standard output. Of a long one, the beginning and the end.
+    /// Standard output. If it is long, only its beginning and its end.
     stdout: String,
-    /// What was printed to the standard error. Of a long one, the beginning and the end.
+    /// Standard error. If it is long, only its beginning and its end.
     stderr: String,
-    /// The exit code; 128 and the signal's number, if a signal ended it.
+    /// The exit code. If a signal ended the program: 128 plus the number of the signal.
     exit_code: i32,
     #[serde(flatten)]
-    aftermath: Aftermath,
+    facts: RunFacts,
 }
 
 #[async_trait]
 impl Tool for ExecuteShellCommand {
     const NAME: &'static str = "executeShellCommand";
-    const DESCRIPTION: &'static str = "Run a shell command in a sandbox, on the workspace's files";
+    const DESCRIPTION: &'static str = "Run a shell command in a sandbox with the workspace's files";
     const ACTION: Action = Action::Exec;
     type Args = Args;
     type Output = Output;
@@ -44,9 +45,9 @@ impl Tool for ExecuteShellCommand {
     }
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
-        let asked = arguments::asked(args.timeout, None)?;
-        let ran = self.0.run(cx, Program::command(args.command), asked).await?;
-        let Printed { stdout, stderr, exit_code, aftermath, .. } = printed(ran)?;
-        Ok(Output { stdout, stderr, exit_code, aftermath })
+        let limits = arguments::requested_limits(args.timeout, None)?;
+        let ran = self.0.run(cx, Program::command(args.command), limits).await?;
+        let Printed { stdout, stderr, exit_code, facts, .. } = printed(ran)?;
+        Ok(Output { stdout, stderr, exit_code, facts })
     }
 }

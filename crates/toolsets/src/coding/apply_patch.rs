@@ -14,25 +14,25 @@ pub(super) struct ApplyPatch;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct Args {
-    /// Full patch text: a unified diff, of git or any other tool, or the `*** Begin Patch` format; also several of them
-    /// one after the other.
+    /// The patch: a unified diff (of git or another tool) or the `*** Begin Patch` format, or several of them in a row.
     patch_text: String,
-    /// Hashes that files had when they were last read, by their paths. The call fails if one has changed since.
+    /// Map from file paths to the hashes that the files had when they were last read. The call fails if one of these
+    /// files has changed since.
     expected_hashes: Option<BTreeMap<String, String>>,
-    /// Whether only to show the change. Default: false.
+    /// Return the change without writing it. Default: false.
     dry_run: Option<bool>,
 }
 
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Output {
-    /// Whether the whole patch was applied; with `dryRun`, whether it would be.
+    /// Always true; a failure is an error.
     success: bool,
-    /// How many files it changed, however many parts the patch has for each.
+    /// Number of files that changed.
     files_modified: usize,
     /// The files that changed, each once, in the order of the patch.
     files: Vec<File>,
-    /// The change as a unified diff; other names and modes in git's extended headers.
+    /// The change as a unified diff; renames and mode changes are in git's extended headers.
     diff: String,
 }
 
@@ -67,7 +67,8 @@ impl From<PatchAction> for Kind {
 #[async_trait]
 impl Tool for ApplyPatch {
     const NAME: &'static str = "apply_patch";
-    const DESCRIPTION: &'static str = "Apply a patch to any number of files, all of it or nothing";
+    const DESCRIPTION: &'static str =
+        "Apply a patch to one or more files. If a part of it does not apply, nothing is written";
     const ACTION: Action = Action::Write;
     type Args = Args;
     type Output = Output;

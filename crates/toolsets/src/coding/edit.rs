@@ -1,4 +1,4 @@
-use super::{Found, edit_file};
+use super::{EditDetails, edit_file};
 use crate::arguments;
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -15,42 +15,42 @@ pub(super) struct Args {
     file_path: String,
     /// Exact text to replace.
     old_string: String,
-    /// Replacement text, taken literally.
+    /// Replacement text, used literally.
     new_string: String,
-    /// Replace all occurrences. Default: false, and then the text must occur once.
+    /// Replace all occurrences. Default: false; then the text must occur exactly once.
     replace_all: Option<bool>,
-    /// Hash of the content when last read. If given, the call fails if the content has changed since.
+    /// Hash of the content when it was last read. If given, the call fails if the content has changed since.
     expected_hash: Option<String>,
-    /// Whether a text also counts that differs in trailing whitespace, typographic punctuation or indentation, if there
-    /// is only one such place. Default: false.
+    /// If the exact text is not found, also accept text that differs only in trailing whitespace, typographic
+    /// punctuation or indentation, provided that there is exactly one such place. Default: false.
     fuzzy: Option<bool>,
-    /// Whether only to show the change. Default: false.
+    /// Return the change without writing it. Default: false.
     dry_run: Option<bool>,
 }
 
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Output {
-    /// Whether the text was replaced; with `dryRun`, whether it would be.
+    /// Always true; a failure is an error.
     success: bool,
     /// Path relative to the workspace root.
     file_path: String,
-    /// How many occurrences were replaced.
+    /// Number of occurrences that were replaced.
     replacements: usize,
     #[serde(flatten)]
-    found: Found,
+    details: EditDetails,
 }
 
 #[async_trait]
 impl Tool for Edit {
     const NAME: &'static str = "edit";
-    const DESCRIPTION: &'static str = "Replace text in a file by exact matching";
+    const DESCRIPTION: &'static str = "Replace an exact text in a file";
     const ACTION: Action = Action::Write;
     type Args = Args;
     type Output = Output;
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
-        let which = arguments::which(args.replace_all);
+        let which = arguments::occurrences(args.replace_all);
         let options = EditOptions {
             edits: vec![Replacement { old: args.old_string, new: args.new_string, which }],
             leniency: arguments::leniency(args.fuzzy),
@@ -62,7 +62,7 @@ impl Tool for Edit {
             success: true,
             file_path: path.without_slash().to_owned(),
             replacements: edited.counts.iter().sum(),
-            found: Found::of(edited),
+            details: EditDetails::of(edited),
         })
     }
 }

@@ -13,20 +13,20 @@ pub(super) struct Ls;
 pub(super) struct Args {
     /// Path to the directory.
     dir_path: String,
-    /// List recursively. Default: false.
+    /// Also list the contents of all subdirectories. Default: false.
     recursive: Option<bool>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Output {
-    /// What is in the directory, sorted by path.
+    /// The contents of the directory, sorted by path.
     entries: Vec<Entry>,
-    /// How many entries there are.
+    /// Number of entries.
     count: usize,
-    /// Whether there is no such directory.
+    /// True if the directory does not exist.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     missing: bool,
-    /// What could not be listed.
+    /// Entries that could not be listed.
     #[serde(skip_serializing_if = "Option::is_none")]
     skipped: Option<NotListed>,
 }

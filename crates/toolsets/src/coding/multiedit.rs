@@ -1,4 +1,4 @@
-use super::{Found, edit_file};
+use super::{EditDetails, edit_file};
 use crate::arguments;
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -13,15 +13,15 @@ pub(super) struct MultiEdit;
 pub(super) struct Args {
     /// Path to the file.
     file_path: String,
-    /// Edit operations, applied one after the other, all or none.
+    /// The edits. Each one is applied to the result of the one before. If one fails, nothing is written.
     #[schemars(length(min = 1))]
     edits: Vec<OneEdit>,
-    /// Hash of the content when last read. If given, the call fails if the content has changed since.
+    /// Hash of the content when it was last read. If given, the call fails if the content has changed since.
     expected_hash: Option<String>,
-    /// Whether a text also counts that differs in trailing whitespace, typographic punctuation or indentation, if there
-    /// is only one such place. Default: false.
+    /// If the exact text is not found, also accept text that differs only in trailing whitespace, typographic
+    /// punctuation or indentation, provided that there is exactly one such place. Default: false.
     fuzzy: Option<bool>,
-    /// Whether only to show the change. Default: false.
+    /// Return the change without writing it. Default: false.
     dry_run: Option<bool>,
 }
 
@@ -30,37 +30,37 @@ pub(super) struct Args {
 struct OneEdit {
     /// Exact text to replace.
     old_string: String,
-    /// Replacement text, taken literally.
+    /// Replacement text, used literally.
     new_string: String,
-    /// Replace all occurrences. Default: false, and then the text must occur once.
+    /// Replace all occurrences. Default: false; then the text must occur exactly once.
     replace_all: Option<bool>,
 }
 
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Output {
-    /// Whether all edits were made; with `dryRun`, whether they would be.
+    /// Always true; a failure is an error.
     success: bool,
     /// Path relative to the workspace root.
     file_path: String,
-    /// How many occurrences were replaced by all edits.
+    /// Number of occurrences that all edits replaced.
     total_replacements: usize,
-    /// What each edit did.
+    /// The result of each edit, in the order of `edits`.
     results: Vec<OneResult>,
     #[serde(flatten)]
-    found: Found,
+    details: EditDetails,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct OneResult {
-    /// How many occurrences were replaced.
+    /// Number of occurrences that were replaced.
     replacements: usize,
 }
 
 #[async_trait]
 impl Tool for MultiEdit {
     const NAME: &'static str = "multiedit";
-    const DESCRIPTION: &'static str = "Apply several edits to one file, all or none";
+    const DESCRIPTION: &'static str = "Apply several edits to one file. If one of them fails, nothing is written";
     const ACTION: Action = Action::Write;
     type Args = Args;
     type Output = Output;
@@ -72,7 +72,7 @@ impl Tool for MultiEdit {
         let edit = |edit: OneEdit| Replacement {
             old: edit.old_string,
             new: edit.new_string,
-            which: arguments::which(edit.replace_all),
+            which: arguments::occurrences(edit.replace_all),
         };
         let options = EditOptions {
             edits: args.edits.into_iter().map(edit).collect(),
@@ -86,7 +86,7 @@ impl Tool for MultiEdit {
             file_path: path.without_slash().to_owned(),
             total_replacements: edited.counts.iter().sum(),
             results: edited.counts.iter().map(|count| OneResult { replacements: *count }).collect(),
-            found: Found::of(edited),
+            details: EditDetails::of(edited),
         })
     }
 }

@@ -7,8 +7,8 @@ use toolrest_core::{Action, CallCx, ContentHash, Result, Tool, ToolError};
 use toolrest_ops::{FilePage, PageLimits, read_page};
 
 /// What a single read returns at most.
-const LINES_MOST: usize = 2000;
-const BYTES_MOST: usize = 50 * 1024;
+const MAX_LINES: usize = 2000;
+const MAX_BYTES: usize = 50 * 1024;
 
 pub(super) struct Read;
 
@@ -17,11 +17,11 @@ pub(super) struct Read;
 pub(super) struct Args {
     /// Path to the file to read.
     file_path: String,
-    /// Line offset to start reading: how many lines to pass over. Default: 0.
+    /// Number of lines to skip before reading. Default: 0.
     #[serde(default, deserialize_with = "coerced")]
     #[schemars(range(min = 0))]
     offset: Option<usize>,
-    /// Maximum number of lines to read. Default and most: 2000.
+    /// Maximum number of lines to return. Default and maximum: 2000.
     #[serde(default, deserialize_with = "coerced")]
     #[schemars(range(min = 1))]
     limit: Option<usize>,
@@ -29,9 +29,9 @@ pub(super) struct Args {
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Output {
-    /// The lines, each after its number and an arrow.
+    /// The lines. Each one begins with its number and an arrow (`→`).
     content: String,
-    /// About what was read.
+    /// Facts about the file and this part of it.
     metadata: Metadata,
     /// SHA-256 hash of the content.
     hash: Option<ContentHash>,
@@ -40,9 +40,9 @@ pub(super) struct Output {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Metadata {
-    /// Whether lines follow, or the last one was cut.
+    /// Whether the file has more lines after these, or the last line was cut.
     truncated: bool,
-    /// How many lines the file has.
+    /// Number of lines of the whole file.
     line_count: usize,
     /// Path relative to the workspace root.
     file_path: String,
@@ -63,8 +63,8 @@ impl Tool for Read {
         let path = path(cx, "filePath", &args.file_path).await?;
         let limits = PageLimits {
             skip: args.offset.unwrap_or(0),
-            lines: args.limit.unwrap_or(LINES_MOST).min(LINES_MOST),
-            bytes: BYTES_MOST,
+            lines: args.limit.unwrap_or(MAX_LINES).min(MAX_LINES),
+            bytes: MAX_BYTES,
             separator: '→',
         };
         let read = read_page(cx, &path, limits).await.map_err(cannot("read", &args.file_path))?;

@@ -15,22 +15,22 @@ pub(super) struct Args {
     content: String,
     /// Path to the file.
     file_path: String,
-    /// Hash of the content when last read. If given, the call fails if the content has changed since.
+    /// Hash of the content when it was last read. If given, the call fails if the content has changed since.
     expected_hash: Option<String>,
-    /// Whether only to show the change. Default: false.
+    /// Return the change without writing it. Default: false.
     dry_run: Option<bool>,
 }
 
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Output {
-    /// Whether the file has the content now; with `dryRun`, whether it would.
+    /// Always true; a failure is an error.
     success: bool,
     /// Path relative to the workspace root.
     file_path: String,
     /// The change as a unified diff.
     diff: String,
-    /// Whether the file is new.
+    /// Whether the file did not exist before.
     created: bool,
     /// SHA-256 hash of the content.
     hash: ContentHash,
@@ -39,7 +39,7 @@ pub(super) struct Output {
 #[async_trait]
 impl Tool for Write {
     const NAME: &'static str = "write";
-    const DESCRIPTION: &'static str = "Create a file or overwrite it completely, creating directories as needed";
+    const DESCRIPTION: &'static str = "Create a file or replace its content. Missing directories are created";
     const ACTION: Action = Action::Write;
     type Args = Args;
     type Output = Output;

@@ -11,20 +11,20 @@ pub(super) struct Delete;
 pub(super) struct Args {
     /// Path of the file, relative to the workspace root.
     path: String,
-    /// Hash of the content when last read. If given, the call fails if the content has changed since.
+    /// Hash of the content when it was last read. If given, the call fails if the content has changed since.
     expected_hash: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Output {
-    /// Whether the file is gone.
+    /// Always true; a failure is an error.
     success: bool,
 }
 
 #[async_trait]
 impl Tool for Delete {
     const NAME: &'static str = "file.delete";
-    const DESCRIPTION: &'static str = "Delete a file; it can be restored from the trash";
+    const DESCRIPTION: &'static str = "Delete a file. It can be restored from the trash";
     const ACTION: Action = Action::Delete;
     type Args = Args;
     type Output = Output;

@@ -2,7 +2,7 @@ use crate::{arguments, counted};
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolrest_core::{Action, CallCx, FileFound, Result, Tool};
+use toolrest_core::{Action, CallCx, FoundFile, Result, Tool};
 use toolrest_ops::all_files;
 
 pub(super) struct List;
@@ -12,34 +12,36 @@ pub(super) struct List;
 pub(super) struct Args {
     /// Directory to list, relative to the workspace root. Default: the root.
     path: Option<String>,
-    /// Glob for paths below the directory: `*.py` for files in it, `**/*.py` at any depth. Default: all files in it.
+    /// Glob pattern, relative to the directory: `*.py` matches files directly in it, `**/*.py` files at any depth.
+    /// Default: all files directly in it.
     pattern: Option<String>,
-    /// With `**`: whether to list files that `.gitignore` leaves out. Default: false.
+    /// With `**` in the pattern: also list files that `.gitignore` excludes. Default: false.
     include_ignored: Option<bool>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Output {
     /// The files, sorted by path.
-    files: Vec<Found>,
-    /// How many files `.gitignore` left out.
+    files: Vec<ListedFile>,
+    /// Number of files that were left out because of `.gitignore`. A folder that is left out counts as one.
     #[serde(skip_serializing_if = "Option::is_none")]
     skipped: Option<u64>,
-    /// How many directories could not be looked into.
+    /// Number of directories that could not be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     unreadable: Option<u64>,
-    /// How many files and directories have a name that no path can have: not UTF-8, or with control characters.
+    /// Number of files and directories that were left out because of an invalid name: not UTF-8, or with control
+    /// characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     unnamed: Option<u64>,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Found {
+struct ListedFile {
     /// Path relative to the workspace root.
     path: String,
     /// Size in bytes.
     size: i64,
-    /// When it last changed.
+    /// Time of the last change.
     #[schemars(extend("format" = "date-time"))]
     modified: String,
 }
@@ -47,7 +49,7 @@ struct Found {
 #[async_trait]
 impl Tool for List {
     const NAME: &'static str = "file.list";
-    const DESCRIPTION: &'static str = "List the files of a directory, or those that a glob chooses";
+    const DESCRIPTION: &'static str = "List the files of a directory, or the files that match a glob pattern";
     const ACTION: Action = Action::Read;
     type Args = Args;
     type Output = Output;
@@ -56,8 +58,8 @@ impl Tool for List {
         let folder = arguments::relative_path(cx, "path", args.path.as_deref().unwrap_or("."))?;
         let ignored = arguments::ignored_files(args.include_ignored);
         let found = all_files(cx, &folder, args.pattern.as_deref(), ignored).await;
-        let found = found.map_err(arguments::about_pattern("pattern"))?;
-        let shown = |file: &FileFound| Found {
+        let found = found.map_err(arguments::naming_pattern("pattern"))?;
+        let shown = |file: &FoundFile| ListedFile {
             path: file.path.without_slash().to_owned(),
             size: file.size,
             modified: file.updated_at.to_string(),

@@ -12,37 +12,38 @@ pub(super) struct Patch;
 pub(super) struct Args {
     /// Path of the file, relative to the workspace root.
     path: String,
-    /// Patches to apply in order, all or none.
+    /// The replacements. Each one is applied to the result of the one before. If one fails, nothing is written.
     patches: Vec<FindReplace>,
-    /// Hash of the content when last read. If given, the call fails if the content has changed since.
+    /// Hash of the content when it was last read. If given, the call fails if the content has changed since.
     expected_hash: Option<String>,
-    /// Whether a text also counts that differs in trailing whitespace, typographic punctuation or indentation, if there
-    /// is only one such place. Default: false.
+    /// If the exact text is not found, also accept text that differs only in trailing whitespace, typographic
+    /// punctuation or indentation, provided that there is exactly one such place. Default: false.
     fuzzy: Option<bool>,
-    /// Whether only to show the change. Default: false.
+    /// Return the change without writing it. Default: false.
     dry_run: Option<bool>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct FindReplace {
-    /// Exact text to find; it must be unique.
+    /// Exact text to find. It must occur exactly once.
     find: String,
-    /// Text to replace it with, taken literally.
+    /// Replacement text, used literally.
     replace: String,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Output {
-    /// Whether all patches were applied; with `dry_run`, whether they would be.
+    /// Always true; a failure is an error.
     success: bool,
-    /// How many patches were applied.
+    /// Number of patches that were applied.
     patches_applied: usize,
     /// SHA-256 hash of the new content.
     hash: Option<ContentHash>,
     /// The change as a unified diff.
     diff: String,
-    /// How the texts were found, where not all were exactly as given.
+    /// With `fuzzy`, if a text was not found exactly: the loosest difference that was accepted (`trailing_whitespace`,
+    /// `punctuation` or `indentation`).
     #[serde(skip_serializing_if = "Option::is_none")]
     matched_with: Option<&'static str>,
 }
@@ -50,7 +51,7 @@ pub(super) struct Output {
 #[async_trait]
 impl Tool for Patch {
     const NAME: &'static str = "file.patch";
-    const DESCRIPTION: &'static str = "Replace texts in a file, each of which must occur exactly once";
+    const DESCRIPTION: &'static str = "Replace texts in a file. Each text must occur exactly once";
     const ACTION: Action = Action::Write;
     type Args = Args;
     type Output = Output;

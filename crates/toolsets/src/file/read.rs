@@ -13,19 +13,19 @@ pub(super) struct Read;
 pub(super) struct Args {
     /// Path of the file, relative to the workspace root.
     path: String,
-    /// First line to return, counted from 1. Default: 1.
+    /// Number of the first line to return, counted from 1. Default: 1.
     offset: Option<NonZeroUsize>,
-    /// Most lines to return. Default: all.
+    /// Maximum number of lines to return. Default: all.
     limit: Option<NonZeroUsize>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Output {
-    /// The lines, each after its number and a tab.
+    /// The lines. Each one begins with its number and a tab.
     content: String,
-    /// How many lines the file has.
+    /// Number of lines of the whole file.
     total_lines: usize,
-    /// Whether lines follow that were not returned.
+    /// Whether the file has more lines after these.
     truncated: bool,
     /// SHA-256 hash of the content.
     hash: Option<ContentHash>,
@@ -34,7 +34,7 @@ pub(super) struct Output {
 #[async_trait]
 impl Tool for Read {
     const NAME: &'static str = "file.read";
-    const DESCRIPTION: &'static str = "Read a file's lines, all of them or a part";
+    const DESCRIPTION: &'static str = "Read all or some lines of a file";
     const ACTION: Action = Action::Read;
     type Args = Args;
     type Output = Output;

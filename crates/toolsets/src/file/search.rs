@@ -10,7 +10,7 @@ use toolrest_ops::{Case, Extent, TreeSearch, search_tree};
 const RESULTS: usize = 100;
 
 /// More context than this is no context.
-const CONTEXT_MOST: usize = 100;
+const MAX_CONTEXT: usize = 100;
 
 pub(super) struct Search;
 
@@ -21,28 +21,29 @@ pub(super) struct Args {
     pattern: String,
     /// Directory or file to search, relative to the workspace root. Default: the root.
     path: Option<String>,
-    /// Which files to search, such as `*.py` for a name at any depth or `src/**/*.rs` for a path.
+    /// Glob pattern of the files to search: `*.py` matches names at any depth, `src/**/*.rs` matches paths. Default:
+    /// all files.
     glob: Option<String>,
-    /// Whether case counts. Default: true.
+    /// Distinguish upper and lower case. Default: true.
     case_sensitive: Option<bool>,
     /// Lines to show before and after each match, at most 100. Default: 0.
     #[schemars(range(max = 100))]
     context_lines: Option<usize>,
-    /// Most matches to return, over all files. Default: 100.
+    /// Maximum number of matches, over all files. Default: 100.
     max_results: Option<NonZeroUsize>,
-    /// Whether to search files and directories whose name begins with a dot. Default: false.
+    /// Also search files and directories whose names begin with a dot. Default: false.
     include_hidden: Option<bool>,
-    /// Whether to search files that `.gitignore` leaves out. Default: false.
+    /// Also search files that `.gitignore` excludes. Default: false.
     include_ignored: Option<bool>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Output {
-    /// The matches, by path and then by line.
+    /// The matches, sorted by path, then by line.
     matches: Vec<Match>,
-    /// Whether there are more.
+    /// Whether there are more matches.
     truncated: bool,
-    /// How many files were passed over, by reason.
+    /// Number of files that were not searched, by reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     skipped: Option<Skipped>,
 }
@@ -53,7 +54,7 @@ struct Match {
     path: String,
     /// The line's number, counted from 1.
     line: u64,
-    /// The line; with context, the lines around it too, the matching one after `--> `.
+    /// The line. With `context_lines`: also the lines around it; the matching line begins with `--> `.
     content: String,
 }
 
@@ -61,14 +62,14 @@ struct Match {
 struct Skipped {
     /// Files that are not text.
     binary: u64,
-    /// Files that `.gitignore` leaves out.
+    /// Files that `.gitignore` excludes.
     ignored: u64,
-    /// Files whose text would be too large to make.
+    /// JSON files that are too large when formatted as text.
     too_large: u64,
     /// Files and directories that could not be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     unreadable: Option<u64>,
-    /// Files and directories with a name that no path can have: not UTF-8, or with control characters.
+    /// Files and directories with an invalid name: not UTF-8, or with control characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     unnamed: Option<u64>,
 }
@@ -95,8 +96,8 @@ impl Tool for Search {
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
         let context = args.context_lines.unwrap_or(0);
-        if context > CONTEXT_MOST {
-            let message = format!("`context_lines` must be from 0 to {CONTEXT_MOST}, not {context}");
+        if context > MAX_CONTEXT {
+            let message = format!("`context_lines` must be from 0 to {MAX_CONTEXT}, not {context}");
             return Err(ToolError::argument("context_lines", message));
         }
         let ignored = arguments::ignored_files(args.include_ignored);
@@ -110,7 +111,7 @@ impl Tool for Search {
             limit: args.max_results.map_or(RESULTS, NonZeroUsize::get),
             context,
         };
-        let found = search_tree(cx, tree).await.map_err(arguments::about_pattern("glob"))?;
+        let found = search_tree(cx, tree).await.map_err(arguments::naming_pattern("glob"))?;
         let toolrest_core::Skipped { binary, too_large, ignored, unreadable, unnamed } = found.skipped;
         let skipped =
             Skipped { binary, ignored, too_large, unreadable: counted(unreadable), unnamed: counted(unnamed) };

@@ -12,19 +12,19 @@ pub(super) struct Write;
 pub(super) struct Args {
     /// Path of the file, relative to the workspace root.
     path: String,
-    /// Full file contents.
+    /// The whole new content of the file.
     content: String,
-    /// Hash of the content when last read. If given, the call fails if the content has changed since.
+    /// Hash of the content when it was last read. If given, the call fails if the content has changed since.
     expected_hash: Option<String>,
-    /// Whether only to show the change. Default: false.
+    /// Return the change without writing it. Default: false.
     dry_run: Option<bool>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Output {
-    /// Whether the file has the content now; with `dry_run`, whether it would.
+    /// Always true; a failure is an error.
     success: bool,
-    /// How many bytes were written.
+    /// Size of the content in bytes.
     bytes_written: usize,
     /// SHA-256 hash of the content.
     hash: ContentHash,
@@ -35,7 +35,7 @@ pub(super) struct Output {
 #[async_trait]
 impl Tool for Write {
     const NAME: &'static str = "file.write";
-    const DESCRIPTION: &'static str = "Create a file or overwrite it, creating directories as needed";
+    const DESCRIPTION: &'static str = "Create a file or replace its content. Missing directories are created";
     const ACTION: Action = Action::Write;
     type Args = Args;
     type Output = Output;

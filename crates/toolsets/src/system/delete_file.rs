@@ -11,9 +11,9 @@ pub(super) struct DeleteFile;
 pub(super) struct Args {
     /// Path of the file or directory, relative to the workspace root.
     path: String,
-    /// Whether to delete a directory with all that is in it. Default: false.
+    /// Delete a directory together with its contents. Default: false.
     recursive: Option<bool>,
-    /// Hash of the content when last read. If given, the call fails if the content has changed since.
+    /// Hash of the content when it was last read. If given, the call fails if the content has changed since.
     expected_hash: Option<String>,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct Output {
 
 fn or_recursive(error: ToolError) -> ToolError {
     match error.kind {
-        ErrorKind::NotEmpty => error.with_hint("Pass \"recursive\": true to delete it with all that is in it"),
+        ErrorKind::NotEmpty => error.with_hint("Pass \"recursive\": true to delete it with its contents"),
         _ => error,
     }
 }
@@ -33,7 +33,7 @@ fn or_recursive(error: ToolError) -> ToolError {
 #[async_trait]
 impl Tool for DeleteFile {
     const NAME: &'static str = "delete_file";
-    const DESCRIPTION: &'static str = "Delete a file or directory; it can be restored from the trash";
+    const DESCRIPTION: &'static str = "Delete a file or directory. It can be restored from the trash";
     const ACTION: Action = Action::Delete;
     type Args = Args;
     type Output = Output;

@@ -12,31 +12,31 @@ pub(super) struct ListDirectory;
 pub(super) struct Args {
     /// Directory to list, relative to the workspace root.
     path: String,
-    /// Whether to list what is below its directories too. Default: false.
+    /// Also list the contents of all subdirectories. Default: false.
     recursive: Option<bool>,
-    /// Whether to list what has a name that begins with a dot. Default: false.
+    /// Also list entries whose names begin with a dot. Default: false.
     include_hidden: Option<bool>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Output {
-    /// What is in the directory, sorted by path.
+    /// The contents of the directory, sorted by path.
     entries: Vec<Entry>,
-    /// What could not be listed.
+    /// Entries that could not be listed.
     #[serde(skip_serializing_if = "Option::is_none")]
     skipped: Option<NotListed>,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct Entry {
-    /// The name; in a recursive listing the path below the directory.
+    /// The name. In a recursive listing: the path relative to the listed directory.
     name: String,
     /// `file`, `directory` or `symlink`.
     #[serde(rename = "type")]
     kind: Kind,
     /// Size in bytes; 0 for a directory.
     size: i64,
-    /// When it last changed.
+    /// Time of the last change.
     #[schemars(extend("format" = "date-time"))]
     modified: String,
 }

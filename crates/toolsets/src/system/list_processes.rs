@@ -14,7 +14,7 @@ pub(super) struct Args {}
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Output {
-    /// Those that run and those that ended lately, in the order of their starts.
+    /// Running and recently ended processes, in the order in which they were started.
     processes: Vec<Process>,
 }
 

@@ -5,8 +5,9 @@ use serde::{Deserialize, Serialize};
 use toolrest_core::{Action, CallCx, Result, Tool, ToolError};
 use toolrest_ops::Overwrite;
 
-/// How a directory is made in this toolset.
-const MAKE_DIRECTORY: &str = "Call write_file with \"createDirs\": true to make the directory with a first file in it";
+/// How to create a directory with this toolset.
+const MAKE_DIRECTORY: &str =
+    "Call write_file with \"createDirs\": true to create the directory together with a file in it";
 
 pub(super) struct MoveFile;
 
@@ -15,19 +16,19 @@ pub(super) struct MoveFile;
 pub(super) struct Args {
     /// Path of the file or directory to move, relative to the workspace root.
     from: String,
-    /// Path that it shall have.
+    /// New path, relative to the workspace root.
     to: String,
-    /// Whether a file that is there already may be replaced. Default: false.
+    /// Replace a file that already exists at `to`. Default: false.
     overwrite: Option<bool>,
-    /// Hash of the content when last read. If given, the call fails if the content has changed since.
+    /// Hash of the content when it was last read. If given, the call fails if the content has changed since.
     expected_hash: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Output {
-    /// Where it was.
+    /// The old path, relative to the workspace root.
     from: String,
-    /// Where it is.
+    /// The new path, relative to the workspace root.
     to: String,
 }
 

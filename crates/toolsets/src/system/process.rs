@@ -1,8 +1,8 @@
-//! A background process as the tools about them show it.
+//! A background process, in the form of the tools for processes.
 
-use crate::aftermath::Changes;
 use crate::arguments;
 use crate::error_text::relative_notice;
+use crate::program_result::Changes;
 use schemars::JsonSchema;
 use serde::Serialize;
 use toolrest_ops::exec::{ProcessInfo, ProcessState};
@@ -12,29 +12,29 @@ use toolrest_ops::exec::{ProcessInfo, ProcessState};
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
 pub(super) struct Process {
-    /// Its id.
+    /// Identifier of the process.
     id: String,
     /// The command that was started.
     command: String,
     /// `running` or `ended`.
     state: &'static str,
-    /// When it was started.
+    /// Time of the start.
     started_at: String,
-    /// How many bytes it has printed.
+    /// Number of bytes that it has printed.
     output_bytes: u64,
-    /// The exit code, once it has ended.
+    /// The exit code. Only if the process has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     exit_code: Option<i32>,
-    /// How long it ran, in milliseconds, once it has ended.
+    /// Run time in milliseconds. Only if the process has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     duration: Option<u64>,
-    /// The limit that ended it: `time`, `memory`, `output`, `processes` or `disk`.
+    /// The limit that was exceeded and ended it: `time`, `memory`, `output`, `processes` or `disk`.
     #[serde(skip_serializing_if = "Option::is_none")]
     limit: Option<String>,
-    /// Why it was ended, where it did not end by itself.
+    /// Why the server ended it, or why its last changes were not saved.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
-    /// What became of what it changed last.
+    /// Its changes, once it has ended.
     #[serde(flatten)]
     changes: Changes,
 }

@@ -14,7 +14,7 @@ pub(super) struct ReadFile;
 pub(super) struct Args {
     /// Path of the file, relative to the workspace root.
     path: String,
-    /// How to return the content: `utf-8` or `base64`. Default: `utf-8`.
+    /// Encoding in which the content is returned: `utf-8` or `base64`. Default: `utf-8`.
     encoding: Option<Encoding>,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Output {
     content: String,
     /// Size of the file in bytes.
     size: usize,
-    /// When it last changed.
+    /// Time of the last change.
     #[schemars(extend("format" = "date-time"))]
     modified: String,
     /// SHA-256 hash of the content.
@@ -52,7 +52,7 @@ impl Tool for ReadFile {
         let path = arguments::relative_path(cx, "path", &args.path)?;
         let (entry, content) = toolrest_ops::read(cx, &path).await?;
         let (modified, hash) = (entry.updated_at.to_string(), entry.hash);
-        // A text that is not UTF-8 has another size once it is.
+        // The size is that of the file, also if the text is converted to UTF-8.
         let own_size = if let Content::Encoded(text) = &content { Some(text.as_bytes().len()) } else { None };
         let encoding = args.encoding.unwrap_or(Encoding::Utf8);
         let bytes = match content {

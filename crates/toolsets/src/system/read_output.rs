@@ -7,34 +7,34 @@ use std::{sync::Arc, time::Duration};
 use toolrest_core::{Action, CallCx, Result, Tool, ToolError};
 use toolrest_ops::exec::Processes;
 
-/// How much is given at once where nothing else is asked for.
+/// The default number of bytes of an answer.
 const DEFAULT_BYTES: usize = 64 << 10;
-/// How much is given at once at most.
-const MOST_BYTES: usize = 1 << 20;
+/// The maximum number of bytes of an answer.
+const MAX_BYTES: usize = 1 << 20;
 
 pub(super) struct ReadOutput(pub(super) Arc<Processes>);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct Args {
-    /// The process's id.
+    /// Identifier of the process.
     id: String,
-    /// Where to begin, in bytes: `nextOffset` of the last answer. Default: 0.
+    /// Position of the first byte to return: `nextOffset` of the previous answer. Default: 0.
     offset: Option<u64>,
-    /// How many bytes to give at most. Default: 65536; at most 1048576.
+    /// Maximum number of bytes to return. Default: 65536; maximum: 1048576.
     limit: Option<usize>,
-    /// Seconds to wait for output where there is none yet. Default: 0.
+    /// Seconds to wait if there is no new output yet. Default: 0.
     wait: Option<f64>,
 }
 
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Output {
-    /// What the process printed, to both streams, in the order in which it arrived.
+    /// Standard output and standard error of the process, in the order in which they arrived.
     output: String,
-    /// Where the next piece begins.
+    /// The `offset` for the next call.
     next_offset: u64,
-    /// How many bytes before this piece are not kept any more.
+    /// Number of bytes before this output that were discarded because the process printed too much.
     #[serde(skip_serializing_if = "Option::is_none")]
     dropped_bytes: Option<u64>,
     /// The process.
@@ -44,15 +44,15 @@ pub(super) struct Output {
 #[async_trait]
 impl Tool for ReadOutput {
     const NAME: &'static str = "read_output";
-    const DESCRIPTION: &'static str = "Read what a background process has printed, from an offset on";
+    const DESCRIPTION: &'static str = "Read the output of a background process, starting at an offset";
     const ACTION: Action = Action::Exec;
     type Args = Args;
     type Output = Output;
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
         let limit = args.limit.unwrap_or(DEFAULT_BYTES);
-        if !(1..=MOST_BYTES).contains(&limit) {
-            return Err(ToolError::argument("limit", format!("`limit` must be from 1 to {MOST_BYTES}, not {limit}")));
+        if !(1..=MAX_BYTES).contains(&limit) {
+            return Err(ToolError::argument("limit", format!("`limit` must be from 1 to {MAX_BYTES}, not {limit}")));
         }
         let patience = arguments::seconds("wait", args.wait.filter(|wait| *wait != 0.0))?.unwrap_or(Duration::ZERO);
         let (piece, info) = self.0.output(cx, &args.id, args.offset.unwrap_or(0), limit, patience).await?;

@@ -1,5 +1,5 @@
-use crate::aftermath::{Aftermath, Printed, printed};
 use crate::arguments;
+use crate::program_result::{Printed, RunFacts, printed};
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,15 +14,17 @@ pub(super) struct RunCode(pub(super) Arc<Executor>);
 pub(super) struct Args {
     /// The language: `python` or `bash`.
     language: CodeLanguage,
-    /// The code. It starts in the workspace's root folder, and sees and changes its files.
+    /// The code to run. The working directory is the workspace root; the code can read and change the workspace's
+    /// files.
     code: String,
     /// Command-line arguments.
     args: Option<Vec<String>>,
     /// Environment variables.
     env: Option<BTreeMap<String, String>>,
-    /// Seconds after which it is ended. Default: the server's `run.timeout_ms`, 60 seconds unless the operator sets it.
+    /// Time limit in seconds. The program is killed when it is exceeded. Default: the server's `run.timeout_ms`, 60
+    /// seconds unless the operator changes it.
     timeout: Option<f64>,
-    /// Memory that it may use in all, in bytes. Default and ceiling are the server's.
+    /// Memory limit in bytes, for all of its processes together. The server sets the default and the maximum.
     memory_bytes: Option<u64>,
 }
 
@@ -46,22 +48,22 @@ impl From<CodeLanguage> for Language {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Output {
-    /// What was printed to the standard output. Of a long one, the beginning and the end.
+    /// Standard output. If it is long, only its beginning and its end.
     stdout: String,
-    /// What was printed to the standard error. Of a long one, the beginning and the end.
+    /// Standard error. If it is long, only its beginning and its end.
     stderr: String,
-    /// The exit code; 128 and the signal's number, if a signal ended it.
+    /// The exit code. If a signal ended the program: 128 plus the number of the signal.
     exit_code: i32,
-    /// How long it ran, in milliseconds.
+    /// Run time in milliseconds.
     duration: u64,
     #[serde(flatten)]
-    aftermath: Aftermath,
+    facts: RunFacts,
 }
 
 #[async_trait]
 impl Tool for RunCode {
     const NAME: &'static str = "run_code";
-    const DESCRIPTION: &'static str = "Execute Python or bash code in a sandbox, on the workspace's files";
+    const DESCRIPTION: &'static str = "Run Python or bash code in a sandbox with the workspace's files";
     const ACTION: Action = Action::Exec;
     type Args = Args;
     type Output = Output;
@@ -71,7 +73,7 @@ impl Tool for RunCode {
     }
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
-        let asked = arguments::asked(args.timeout, args.memory_bytes)?;
+        let limits = arguments::requested_limits(args.timeout, args.memory_bytes)?;
         let program = Program {
             language: args.language.into(),
             code: args.code,
@@ -79,8 +81,8 @@ impl Tool for RunCode {
             env: args.env.unwrap_or_default().into_iter().collect(),
             libraries: Libraries::IfThere,
         };
-        let ran = self.0.run(cx, program, asked).await?;
-        let Printed { stdout, stderr, exit_code, duration, aftermath } = printed(ran)?;
-        Ok(Output { stdout, stderr, exit_code, duration: arguments::milliseconds(duration), aftermath })
+        let ran = self.0.run(cx, program, limits).await?;
+        let Printed { stdout, stderr, exit_code, duration, facts } = printed(ran)?;
+        Ok(Output { stdout, stderr, exit_code, duration: arguments::milliseconds(duration), facts })
     }
 }

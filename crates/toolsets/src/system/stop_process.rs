@@ -11,15 +11,14 @@ pub(super) struct StopProcess(pub(super) Arc<Processes>);
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
-    /// The process's id.
+    /// Identifier of the process.
     id: String,
 }
 
 #[async_trait]
 impl Tool for StopProcess {
     const NAME: &'static str = "stop_process";
-    const DESCRIPTION: &'static str =
-        "End a background process with all that it has started, and commit what it changed";
+    const DESCRIPTION: &'static str = "Stop a background process and its child processes, and commit its changes";
     const ACTION: Action = Action::Exec;
     type Args = Args;
     type Output = Process;

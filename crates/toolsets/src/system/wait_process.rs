@@ -12,16 +12,16 @@ pub(super) struct WaitProcess(pub(super) Arc<Processes>);
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
-    /// The process's id.
+    /// Identifier of the process.
     id: String,
-    /// Seconds to wait at most. Default: as long as a call may take.
+    /// Maximum number of seconds to wait. Default: the time limit of a call.
     timeout: Option<f64>,
 }
 
 #[async_trait]
 impl Tool for WaitProcess {
     const NAME: &'static str = "wait_process";
-    const DESCRIPTION: &'static str = "Wait for a background process to end; one that still runs is shown as running";
+    const DESCRIPTION: &'static str = "Wait for a background process to end, or for the timeout";
     const ACTION: Action = Action::Exec;
     type Args = Args;
     type Output = Process;

@@ -17,13 +17,13 @@ pub(super) struct Args {
     path: String,
     /// The content.
     content: String,
-    /// How the content is given: `utf-8` or `base64`. Default: `utf-8`.
+    /// Encoding of `content`: `utf-8` or `base64`. Default: `utf-8`.
     encoding: Option<Encoding>,
-    /// Whether to create parent directories that are missing. Default: false.
+    /// Create missing parent directories. Default: false.
     create_dirs: Option<bool>,
-    /// Hash of the content when last read. If given, the call fails if the content has changed since.
+    /// Hash of the content when it was last read. If given, the call fails if the content has changed since.
     expected_hash: Option<String>,
-    /// Whether only to show the change. Default: false.
+    /// Return the change without writing it. Default: false.
     dry_run: Option<bool>,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Output {
 #[async_trait]
 impl Tool for WriteFile {
     const NAME: &'static str = "write_file";
-    const DESCRIPTION: &'static str = "Create a file or overwrite it";
+    const DESCRIPTION: &'static str = "Create a file or replace its content";
     const ACTION: Action = Action::Write;
     type Args = Args;
     type Output = Output;
@@ -64,8 +64,8 @@ impl Tool for WriteFile {
             given,
         };
         let written = write_text(cx, &path, bytes, &options).await.map_err(|error| match error.kind {
-            // A file that is not there is made, so that only its directory can be missing.
-            ErrorKind::NotFound => error.with_hint("Pass \"createDirs\": true to have missing directories made"),
+            // A missing file is created, so only its directory can be missing.
+            ErrorKind::NotFound => error.with_hint("Pass \"createDirs\": true to create missing directories"),
             _ => error,
         })?;
         Ok(Output {

@@ -11,11 +11,11 @@ pub(super) struct WriteInput(pub(super) Arc<Processes>);
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
-    /// The process's id.
+    /// Identifier of the process.
     id: String,
-    /// What it is to read.
+    /// Text to write to the standard input.
     input: String,
-    /// Whether its input ends with that. Default: false.
+    /// Close the standard input afterwards. Default: false.
     end: Option<bool>,
 }
 

@@ -13,17 +13,16 @@ pub(super) struct Edit;
 pub(super) struct Args {
     /// Full path to the file.
     path: String,
-    /// Text to search for, exactly as it stands in the file. To `edit`, it must occur once; `edit-many` replaces every
-    /// occurrence.
+    /// Exact text to replace. With `edit` it must occur exactly once; `edit-many` replaces every occurrence.
     old_string: String,
-    /// Replacement text, taken literally.
+    /// Replacement text, used literally.
     new_string: String,
-    /// Hash of the content when last read. If given, the call fails if the content has changed since.
+    /// Hash of the content when it was last read. If given, the call fails if the content has changed since.
     last_read_hash: Option<String>,
-    /// Whether a text also counts that differs in trailing whitespace, typographic punctuation or indentation, if there
-    /// is only one such place. Default: false.
+    /// If the exact text is not found, also accept text that differs only in trailing whitespace, typographic
+    /// punctuation or indentation, provided that there is exactly one such place. Default: false.
     fuzzy: Option<bool>,
-    /// Whether only to show the change. Default: false.
+    /// Return the change without writing it. Default: false.
     dry_run: Option<bool>,
 }
 
@@ -33,20 +32,20 @@ pub(super) struct Output {
     path: WsPath,
     /// File identifier.
     file_id: FileId,
-    /// New version identifier; with `dry_run` the current one.
+    /// New version identifier. With `dry_run`: the current one.
     version_id: Option<VersionId>,
     /// SHA-256 hash of the new content.
     hash: Option<ContentHash>,
-    /// How the text was found, where it was not exactly as given: `trailing_whitespace`, `punctuation` or
-    /// `indentation`.
+    /// With `fuzzy`, if the text was not found exactly: the difference that was accepted (`trailing_whitespace`,
+    /// `punctuation` or `indentation`).
     #[serde(skip_serializing_if = "Option::is_none")]
     matched_with: Option<&'static str>,
-    /// With `dry_run`: the change as a unified diff. Nothing was written.
+    /// The change as a unified diff. Only with `dry_run`.
     #[serde(skip_serializing_if = "Option::is_none")]
     diff: Option<String>,
 }
 
-/// Edits as both tools do; they differ in which occurrences they mean.
+/// Runs `edit` and `edit-many`, which differ in the occurrences that they replace.
 pub(super) async fn run(cx: &CallCx, args: Args, which: Occurrences) -> Result<Output> {
     let path = path(cx, "path", &args.path).await?;
     let run = arguments::run(args.dry_run);

@@ -1,5 +1,3 @@
-//! `grep`: searches the text of files.
-
 use crate::{arguments, counted};
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -8,33 +6,34 @@ use std::sync::Arc;
 use toolrest_core::{Action, CallCx, Result, Tool, WsPath};
 use toolrest_ops::{Case, PathPattern, SearchOptions, Syntax};
 
-/// The most matches that an answer carries, as the specification says.
-const MATCHES_MOST: usize = 1000;
+/// The maximum number of matches, which the specification sets.
+const MAX_MATCHES: usize = 1000;
 
 pub(crate) struct Grep;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Args {
-    /// Regular expression to search for, in PostgreSQL's syntax (`\y` is a word boundary). Each line is matched by itself.
+    /// Regular expression in PostgreSQL's syntax (`\y` is a word boundary). Each line is matched separately.
     pattern: String,
-    /// Which files to search, by their path, case ignored: with `*` or `%` for any characters the whole path must fit
-    /// (`*.rs`, `/src/%`); without, the path must contain it.
+    /// Pattern of the paths to search, without regard to case. `*` and `%` match any characters; a pattern with one of
+    /// them must match the whole path (`*.rs`, `/src/%`). Other patterns match paths that contain them.
     path_pattern: Option<String>,
-    /// Whether case counts. Default: false.
+    /// Distinguish upper and lower case. Default: false.
     case_sensitive: Option<bool>,
-    /// Whether to search files that `.gitignore` leaves out. Default: false.
+    /// Also search files that `.gitignore` excludes. Default: false.
     include_ignored: Option<bool>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Output {
-    /// The lines that match, by path and then by line.
+    /// The lines that match, sorted by path, then by line.
     matches: Vec<Match>,
-    /// Whether there were more than 1000 matches, or more than an answer can carry; narrow the search to see them.
+    /// Whether matches are missing: there were more than 1000, or more than fit into an answer. Narrow the search to
+    /// see them.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     truncated: bool,
-    /// How many files were passed over, by reason.
+    /// Number of files that were not searched, by reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     skipped: Option<Skipped>,
 }
@@ -42,9 +41,9 @@ pub(crate) struct Output {
 /// The warning for a pattern with `\b`, which is a word boundary in most other syntaxes.
 const BACKSPACE: &str = r"`\b` is a backspace in PostgreSQL's regular expressions; write `\y` for a word boundary";
 
-/// Whether a pattern has the escape for a backspace.
+/// Whether a pattern contains the escape for a backspace.
 fn has_backspace(pattern: &str) -> bool {
-    // After this prefix, all characters are literal.
+    // This prefix makes all characters literal.
     if pattern.starts_with("***=") {
         return false;
     }
@@ -72,16 +71,16 @@ struct Skipped {
     /// Files that are not text.
     #[serde(skip_serializing_if = "Option::is_none")]
     binary: Option<u64>,
-    /// Files, and folders with all that is in them, that `.gitignore` leaves out.
+    /// Files and folders that `.gitignore` excludes. A folder counts as one.
     #[serde(skip_serializing_if = "Option::is_none")]
     ignored: Option<u64>,
-    /// JSON files that are too large once they are laid out as text.
+    /// JSON files that are too large when formatted as text.
     #[serde(skip_serializing_if = "Option::is_none")]
     too_large: Option<u64>,
     /// Files and folders that could not be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     unreadable: Option<u64>,
-    /// Files and folders with a name that no path can have: not UTF-8, or with control characters.
+    /// Files and folders with an invalid name: not UTF-8, or with control characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     unnamed: Option<u64>,
 }
@@ -109,7 +108,7 @@ impl Tool for Grep {
             paths: paths.map(|paths| Arc::new(paths) as _),
             within: WsPath::root(),
             ignored: arguments::ignored_files(args.include_ignored),
-            limit: MATCHES_MOST,
+            limit: MAX_MATCHES,
             context: 0,
         };
         let found = toolrest_ops::search(cx, options).await?;

@@ -12,10 +12,10 @@ pub(super) struct Ls;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
-    /// Directory path to list; the root if not given.
+    /// Directory to list. Default: the root.
     #[schemars(extend("default" = "/"))]
     path: Option<String>,
-    /// List all descendants, not only what is directly in the directory.
+    /// Also list the contents of all subdirectories.
     #[schemars(extend("default" = false))]
     recursive: Option<bool>,
 }
@@ -24,35 +24,35 @@ pub(super) struct Args {
 pub(super) struct Output {
     /// The path that was listed.
     path: WsPath,
-    /// What is there, sorted by path.
+    /// The contents of the directory, sorted by path.
     #[schemars(with = "Vec<Shown>")]
     entries: Vec<Listed>,
-    /// What could not be listed.
+    /// Entries that could not be listed.
     #[schemars(skip_serializing_if = "Option::is_none")]
     skipped: Option<NotListed>,
 }
 
 #[derive(JsonSchema)]
-#[allow(dead_code, reason = "describes what `Output` writes")]
+#[allow(dead_code, reason = "the schema of what `Output` writes")]
 struct Shown {
     /// The last part of the path.
     name: String,
-    /// The name that people see.
+    /// The name to show to people.
     display_name: String,
     /// Full path to the item.
     path: WsPath,
     /// Document, Folder, Canvas, Whiteboard, Chat, Agent, Skill or File.
     file_type: FileType,
-    /// Whether the system manages the file.
+    /// Whether the system generates the file. File tools cannot change it.
     is_virtual: bool,
-    /// When it last changed.
+    /// Time of the last change.
     #[schemars(extend("format" = "date-time"))]
     updated_at: String,
 }
 
 impl Render for Output {
-    /// Writes a listing straight into its text: it may have thousands of entries, and serialising them field by field
-    /// takes several times as long.
+    /// Writes the JSON directly: a listing may have thousands of entries, and serialising them field by field takes
+    /// several times as long.
     fn render(&self, limit_bytes: usize) -> Result<Option<String>> {
         const ENTRY_BYTES: usize = 200;
         let mut out = String::with_capacity((100 + self.entries.len() * ENTRY_BYTES).min(limit_bytes));

@@ -12,7 +12,7 @@ pub(super) struct Mkdir;
 pub(super) struct Args {
     /// Full path to the directory to create.
     path: String,
-    /// Hash of the content when last read. A directory has none, so the call fails if this is given.
+    /// Do not pass it: a directory has no hash, so the call fails if this is given.
     last_read_hash: Option<String>,
 }
 
@@ -27,7 +27,8 @@ pub(super) struct Output {
 #[async_trait]
 impl Tool for Mkdir {
     const NAME: &'static str = "mkdir";
-    const DESCRIPTION: &'static str = "Create a directory and those above it; one that exists is left as it is";
+    const DESCRIPTION: &'static str =
+        "Create a directory and its missing parent directories. An existing directory is not changed";
     const ACTION: Action = Action::Write;
     type Args = Args;
     type Output = Output;

@@ -12,9 +12,9 @@ pub(super) struct Mv;
 pub(super) struct Args {
     /// Current path of the file or folder.
     source: String,
-    /// Target path, or a directory to move into (one that exists, or that ends with `/`).
+    /// New path. If it is an existing directory, or ends with `/`, the file is moved into this directory.
     destination: String,
-    /// Hash of the content when last read. If given, the call fails if the content has changed since.
+    /// Hash of the content when it was last read. If given, the call fails if the content has changed since.
     last_read_hash: Option<String>,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct Output {
 #[async_trait]
 impl Tool for Mv {
     const NAME: &'static str = "mv";
-    const DESCRIPTION: &'static str = "Move or rename a file, or a folder with everything in it";
+    const DESCRIPTION: &'static str = "Move or rename a file, or a folder with its contents";
     const ACTION: Action = Action::Move;
     type Args = Args;
     type Output = Output;

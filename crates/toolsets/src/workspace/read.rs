@@ -19,7 +19,7 @@ pub(super) struct Args {
 pub(super) struct Output {
     /// The path that was read.
     path: WsPath,
-    /// The text of a document; the JSON object of other types.
+    /// The text of a document, or the JSON object of another type.
     content: Shown,
     /// SHA-256 hash of the content.
     hash: ContentHash,

@@ -12,7 +12,7 @@ pub(super) struct Rm;
 pub(super) struct Args {
     /// Full path to the file or empty folder.
     path: String,
-    /// Hash of the content when last read. If given, the call fails if the content has changed since.
+    /// Hash of the content when it was last read. If given, the call fails if the content has changed since.
     last_read_hash: Option<String>,
 }
 
@@ -20,14 +20,14 @@ pub(super) struct Args {
 pub(super) struct Output {
     /// The path that was deleted.
     path: WsPath,
-    /// File identifier that was deleted, by which it can be restored.
+    /// Identifier of the deleted file, needed to restore it.
     file_id: FileId,
 }
 
 #[async_trait]
 impl Tool for Rm {
     const NAME: &'static str = "rm";
-    const DESCRIPTION: &'static str = "Delete a file or an empty folder; it can be restored from the trash";
+    const DESCRIPTION: &'static str = "Delete a file or an empty folder. It can be restored from the trash";
     const ACTION: Action = Action::Delete;
     type Args = Args;
     type Output = Output;

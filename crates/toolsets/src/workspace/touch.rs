@@ -12,7 +12,7 @@ pub(super) struct Touch;
 pub(super) struct Args {
     /// Path to the file to touch.
     path: String,
-    /// Hash of the content when last read. If given, the call fails if the content has changed since.
+    /// Hash of the content when it was last read. If given, the call fails if the content has changed since.
     last_read_hash: Option<String>,
 }
 

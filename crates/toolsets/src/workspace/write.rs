@@ -16,14 +16,14 @@ pub(super) struct Write;
 pub(super) struct Args {
     /// Full path to the file.
     path: String,
-    /// File content: a string or an object with `text` for documents, a JSON object for the other types.
+    /// File content. For documents: a string, or an object with the field `text`. For the other types: a JSON object.
     #[schemars(with = "AnyContent")]
     content: JsonText,
-    /// Type of a new file: document, folder, canvas, chat, whiteboard, agent or skill. Defaults to document; an existing
+    /// Type of a new file: document, folder, canvas, chat, whiteboard, agent or skill. Default: document. An existing
     /// file keeps its type.
     #[schemars(extend("enum" = ["document", "folder", "canvas", "chat", "whiteboard", "agent", "skill"]))]
     file_type: Option<String>,
-    /// Hash of the content when last read. If given, the call fails if the content has changed since.
+    /// Hash of the content when it was last read. If given, the call fails if the content has changed since.
     last_read_hash: Option<String>,
 }
 
@@ -41,10 +41,10 @@ pub(super) struct Output {
     path: WsPath,
     /// File identifier.
     file_id: FileId,
-    /// New version identifier; none for a folder.
+    /// New version identifier. A folder has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     version_id: Option<VersionId>,
-    /// SHA-256 hash of the content; none for a folder.
+    /// SHA-256 hash of the content. A folder has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     hash: Option<ContentHash>,
 }
@@ -52,7 +52,7 @@ pub(super) struct Output {
 #[async_trait]
 impl Tool for Write {
     const NAME: &'static str = "write";
-    const DESCRIPTION: &'static str = "Create a file or give it new content, creating folders as needed";
+    const DESCRIPTION: &'static str = "Create a file or replace its content. Missing folders are created";
     const ACTION: Action = Action::Write;
     type Args = Args;
     type Output = Output;

@@ -97,7 +97,7 @@ fn settle(turn: &mut FolderLock<'_>, store: &dyn Store, runtime: &Handle) -> Res
     let keep = |recovered: &Recovered| {
         let kept = FolderCommit::decode(&recovered.payload).and_then(|commit| runtime.block_on(store.record(commit)));
         match kept {
-            Err(error) if will_pass(error.kind) => {
+            Err(error) if will_pass(error.kind()) => {
                 not_yet = Some(error);
                 Record::Failed
             }
@@ -114,7 +114,7 @@ fn settle(turn: &mut FolderLock<'_>, store: &dyn Store, runtime: &Handle) -> Res
         tracing::info!(outcome = ?recovered.outcome, kept = ?recovered.kept, "settled an interrupted commit");
     }
     // The next commit would take its place in the journal, which is all that tells of it.
-    not_yet.map_or(Ok(()), Err)
+    Ok(not_yet.map_or(Ok(()), Err)?)
 }
 
 /// Whether a database that fails so may well keep the same commit later.
@@ -221,7 +221,7 @@ impl Job {
             }
             warnings.extend(rewritten_in_place(&applied));
             // The commit stands, whatever becomes of a time.
-            let failures = touched.iter().filter_map(|touched| touch(touched).err());
+            let failures = touched.iter().filter_map(|touched| touch(touched).err()).inspect(ToolError::log_cause);
             warnings.extend(failures.map(|error| Notice::of_error(&error, str::to_owned)));
         }
         Ok((Commit { id: Some(id), created_at: at, outcomes }, warnings))
@@ -274,7 +274,7 @@ impl Job {
     ) -> Result<(Reconciled, Plan)> {
         let mut view = self.runtime.block_on(self.store.recorded(self.access, changes))?.0;
         let mut needs = Needs::of(changes);
-        needs.learn(&view.ids);
+        needs.add_paths_of(&view.ids);
         let seen = reconcile(before, changes, &needs, &mut view, at)?;
         let planned = plan(changes, contents, view, at)?;
         Ok((seen, planned))

@@ -400,7 +400,7 @@ fn too_much(path: &WsPath, size: u64) -> ToolError {
         "{path} has {size} bytes, and a commit can read_state at {READ_FOR_COMMIT_MOST_BYTES} at most to record what it \
          changes; change fewer files at once, or this one without the server. Nothing was written"
     );
-    ToolError::new(ErrorKind::PayloadTooLarge, message).detail("path", path.as_str())
+    ToolError::new(ErrorKind::PayloadTooLarge, message).at_path(path)
 }
 
 /// What stands on disk, with what is recorded of it. Its version is the recorded one only while that is its content.

@@ -12,7 +12,7 @@ pub(super) enum Attempt {
 
 /// Tells of a failure at a path.
 pub(super) fn to_tool_error(error: &Error, path: &WsPath, attempt: Attempt) -> ToolError {
-    let say = |kind, message: String| ToolError::new(kind, message).detail("path", path.as_str());
+    let say = |kind, message: String| ToolError::new(kind, message).at_path(path);
     match &error.kind {
         DiskError::Outside => {
             say(ErrorKind::OutsideWorkspace, format!("Path outside workspace: {path} leads there by a symbolic link"))

@@ -3,7 +3,7 @@
 use super::FolderWorkspace;
 use std::{collections::BTreeSet, sync::Arc};
 use toolrest_core::{
-    Depth, ErrorKind, FileFound, FileType, Find, FindResult, Found, IgnoredFiles, Listed, PathFilter, Result, Search,
+    Depth, ErrorKind, FoundFile, FileType, Find, FindResult, SearchResult, IgnoredFiles, Listed, PathFilter, Result, Search,
     WsPath,
 };
 use toolrest_store::search::FoundLines;
@@ -24,7 +24,7 @@ impl FolderWorkspace {
         let mut found = or_nothing(found, is_shown)?;
         if !shown.is_empty() {
             found.total += shown.len();
-            let file = |Listed { path, size, updated_at, .. }| FileFound { path, size, updated_at };
+            let file = |Listed { path, size, updated_at, .. }| FoundFile { path, size, updated_at };
             found.files.extend(shown.into_iter().map(file));
             found.files.sort_by(|one, other| one.path.cmp(&other.path));
             found.files.truncate(limit);
@@ -33,7 +33,7 @@ impl FolderWorkspace {
     }
 
     /// Finds lines on disk and in what the system shows.
-    pub(super) async fn search_everywhere(&self, search: Search) -> Result<Found> {
+    pub(super) async fn search_everywhere(&self, search: Search) -> Result<SearchResult> {
         let is_within = |path: &WsPath| *path == search.within || path.is_below(&search.within);
         let shown = self.shown(search.paths.as_deref()).await?;
         let shown: BTreeSet<String> =

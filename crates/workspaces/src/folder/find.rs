@@ -3,7 +3,7 @@
 use super::disk::{below_root, timestamp};
 use super::walk;
 use std::sync::atomic::{AtomicBool, Ordering};
-use toolrest_core::{ErrorKind, FileFound, Find, FindResult, Interrupt, Result, ToolError, WsPath};
+use toolrest_core::{ErrorKind, FoundFile, Find, FindResult, Interrupt, Result, ToolError, WsPath};
 use toolrest_directory::{Files, Metadata, Paths, Root, SkipCounts, Visitor};
 
 /// Finds files.
@@ -39,8 +39,8 @@ pub fn find(root: &Root, find: &Find, interrupt: &Interrupt, threads: usize) -> 
     Ok(found)
 }
 
-fn file(path: String, metadata: &Metadata) -> FileFound {
-    FileFound {
+fn file(path: String, metadata: &Metadata) -> FoundFile {
+    FoundFile {
         path: WsPath::from_normal(path),
         size: i64::try_from(metadata.size_bytes).unwrap_or(i64::MAX),
         updated_at: timestamp(metadata.modified),

@@ -11,7 +11,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
 };
-use toolrest_core::{Depth, ErrorKind, Found, Interrupt, LineMatcher, Result, Search, Skipped, ToolError, WsPath};
+use toolrest_core::{Depth, ErrorKind, SearchResult, Interrupt, LineMatcher, Result, Search, Skipped, ToolError, WsPath};
 use toolrest_directory::{ErrorKind as DiskError, Files, Reader, Root, SkipCounts, Visitor, WalkOptions};
 use toolrest_store::search::{FoundLines, stopped};
 
@@ -25,7 +25,7 @@ pub fn search(
     matcher: &dyn LineMatcher,
     interrupt: &Interrupt,
     threads: usize,
-) -> Result<Found> {
+) -> Result<SearchResult> {
     let within = &search.within;
     let searching = Searching {
         search,
@@ -203,7 +203,7 @@ impl Searching<'_> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn result(self) -> Result<Found> {
+    fn result(self) -> Result<SearchResult> {
         let progress = self.progress.into_inner().unwrap_or_else(PoisonError::into_inner);
         if self.was_stopped.into_inner() {
             return Err(stopped());

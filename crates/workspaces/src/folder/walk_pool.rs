@@ -7,9 +7,9 @@ use std::{
     time::{Duration, Instant},
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use toolrest_core::{Access, Find, FindResult, Found, Interrupt, Result, Search, ToolError};
+use toolrest_core::{Access, Find, FindResult, SearchResult, Interrupt, Result, Search, ToolError};
 use toolrest_directory::Root;
-use toolrest_store::search::{StopOnDrop, Turn, Turns, until};
+use toolrest_store::search::{SearchQueue, SearchSlot, StopOnDrop, with_deadline};
 
 /// How many folders are changed at once. Each takes a blocking thread that waits for others, so there must be fewer than
 /// the runtime has.
@@ -20,7 +20,7 @@ const LONGEST_CALL: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Searches folders, so many at once and no more. One is shared by all folders.
 pub(crate) struct WalkPool {
-    turns: Turns,
+    queue: SearchQueue,
     commits: Arc<Semaphore>,
     threads: usize,
 }
@@ -28,13 +28,13 @@ pub(crate) struct WalkPool {
 impl Default for WalkPool {
     fn default() -> Self {
         let threads = thread::available_parallelism().map_or(2, usize::from);
-        Self { turns: Turns::new(threads), commits: Arc::new(Semaphore::new(COMMITS_AT_ONCE)), threads }
+        Self { queue: SearchQueue::new(threads), commits: Arc::new(Semaphore::new(COMMITS_AT_ONCE)), threads }
     }
 }
 
 impl WalkPool {
     /// Finds lines, and gives up at the deadline. Who calls has checked the caller's rights.
-    pub(crate) async fn search(&self, access: Access, root: Arc<Root>, wanted: Search) -> Result<Found> {
+    pub(crate) async fn search(&self, access: Access, root: Arc<Root>, wanted: Search) -> Result<SearchResult> {
         let deadline = wanted.deadline;
         let work = move |interrupt: &Interrupt, threads| {
             let matcher = wanted.pattern.compile()?;
@@ -51,8 +51,8 @@ impl WalkPool {
     }
 
     /// Waits to look through a folder in another way. The deadline of the call ends the wait.
-    pub(crate) async fn turn(&self, access: Access) -> Result<Turn> {
-        Ok(self.turns.wait(access, Instant::now() + LONGEST_CALL).await?)
+    pub(crate) async fn turn(&self, access: Access) -> Result<SearchSlot> {
+        Ok(self.queue.wait(access, Instant::now() + LONGEST_CALL).await?)
     }
 
     /// Waits for a place among the folders that are changed at once.
@@ -70,13 +70,13 @@ impl WalkPool {
         let begun = Instant::now();
         let interrupt = Arc::new(Interrupt::at(deadline));
         let _stop = StopOnDrop(Arc::clone(&interrupt));
-        let turn = self.turns.wait(access, deadline).await?;
+        let turn = self.queue.wait(access, deadline).await?;
         let threads = self.threads;
         let work = tokio::task::spawn_blocking(move || {
             // Held for as long as threads work on it, also after its caller went away.
             let _turn = turn;
             work(&interrupt, threads)
         });
-        Ok(until(deadline, begun, async { work.await.map_err(ToolError::internal)? }).await?)
+        Ok(with_deadline(deadline, begun, async { work.await.map_err(ToolError::internal)? }).await?)
     }
 }

@@ -13,7 +13,7 @@ use std::{
 };
 use tempfile::TempDir;
 use toolrest_core::{
-    Depth, ErrorKind, Find, FindResult, Found, IgnoredFiles, Interrupt, PathFilter, Result, Search, WsPath,
+    Depth, ErrorKind, Find, FindResult, SearchResult, IgnoredFiles, Interrupt, PathFilter, Result, Search, WsPath,
 };
 use toolrest_directory::Root;
 use toolrest_ops::{Bare, Below, Case, Extent, Glob, Pattern, Syntax};
@@ -47,11 +47,11 @@ impl Scene {
         fs::write(self.path(path), bytes).unwrap();
     }
 
-    fn search(&self, search: &Search) -> Result<Found> {
+    fn search(&self, search: &Search) -> Result<SearchResult> {
         self.search_on(search, 4)
     }
 
-    fn search_on(&self, search: &Search, threads: usize) -> Result<Found> {
+    fn search_on(&self, search: &Search, threads: usize) -> Result<SearchResult> {
         let matcher = search.pattern.compile().unwrap();
         search_folder(&self.root, search, &*matcher, &Interrupt::at(search.deadline), threads)
     }
@@ -94,7 +94,7 @@ fn ripgrep(text: &str) -> Search {
     within("/", text, Syntax::Ripgrep)
 }
 
-fn shown(found: &Found) -> Vec<String> {
+fn shown(found: &SearchResult) -> Vec<String> {
     found.matches.iter().map(|line| format!("{}:{}:{}", line.path, line.line_number, line.line)).collect()
 }
 

@@ -105,7 +105,7 @@ fn parse(bytes: &[u8]) -> Result<Option<(Head, usize)>, Answer> {
 }
 
 fn has_bare_line_feed(bytes: &[u8]) -> bool {
-    memchr::memchr_iter(b'\n', bytes).any(|place| place == 0 || bytes[place - 1] != b'\r')
+    memchr::memchr_iter(b'\n', bytes).any(|position| position == 0 || bytes[position - 1] != b'\r')
 }
 
 fn head(method: &str, target: &str, version: &'static str, headers: &[(&str, &str)]) -> Result<Head, Answer> {

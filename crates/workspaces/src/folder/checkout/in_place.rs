@@ -54,7 +54,13 @@ impl InPlaceCheckout {
 
     /// The repositories that are there now and were not at the beginning: the whole folder where they cannot be listed.
     async fn new_repositories(&self) -> Vec<PathBuf> {
-        let Ok(found) = self.workspace.on_disk(find_repositories).await else { return vec![PathBuf::new()] };
+        let found = match self.workspace.on_disk(find_repositories).await {
+            Ok(found) => found,
+            Err(error) => {
+                error.log_cause();
+                return vec![PathBuf::new()];
+            }
+        };
         let is_known = |found: &Repository| self.repositories.iter().any(|known| is_same(known, found));
         found.into_iter().filter(|found| !is_known(found)).map(|found| found.path).collect()
     }

@@ -144,6 +144,7 @@ impl IsolatedCheckout {
                 Err(error) => {
                     let not_transferred =
                         |why: &str| format!("What has no versions may not have reached the folder: {why}");
+                    error.log_cause();
                     cx.warn(Notice::of_error(&error, not_transferred));
                     for path in &targets {
                         merge_result.leave_out(path, LeftOutReason::Unreadable);

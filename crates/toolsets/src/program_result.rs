@@ -1,4 +1,4 @@
-//! What is told of a program beyond what it printed.
+//! The result of a program, as answers show it.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -10,47 +10,48 @@ use toolrest_core::{
 };
 use toolrest_ops::exec::{Limit, Ran};
 
-/// How many changes of each sort are told; the commit has them all.
-const TOLD: usize = 100;
+/// The maximum number of changes that an answer lists. The commit has all of them.
+const MAX_LISTED: usize = 100;
 
-/// What became of a program's changes, and which limit ended it.
+/// Facts about a run in addition to its output: the limits, and the program's changes.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Aftermath {
-    /// The limit that ended the program: `time`, `memory`, `output`, `processes` or `disk`.
+pub(crate) struct RunFacts {
+    /// The limit that was exceeded and ended the program: `time`, `memory`, `output`, `processes` or `disk`.
     #[serde(skip_serializing_if = "Option::is_none")]
     limit: Option<String>,
-    /// What kept the program to its limits, by limit.
+    /// Mechanism that enforced each limit.
     enforced_by: Value,
-    /// What became of its changes.
+    /// Its changes.
     #[serde(flatten)]
     changes: Changes,
 }
 
-/// What became of a program's changes.
+/// The changes of a program.
 #[derive(Default, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Changes {
-    /// The commit that holds what the program changed; it can be shown and undone.
+    /// Identifier of the commit with the program's changes. The commit can be shown and undone.
     #[serde(skip_serializing_if = "Option::is_none")]
     commit_id: Option<CommitId>,
-    /// Who made the changes, if there are any: `program`; or `folder`, where the program worked on a folder together with
-    /// others and the changes may be theirs. Such a commit is undone only with `force`.
+    /// Who made the changes: `program`, or `folder` if the program ran on a folder that others use too, so that some
+    /// changes may be theirs. A commit of `folder` is undone only with `force`.
     #[serde(skip_serializing_if = "Option::is_none")]
     changes_by: Option<Attribution>,
-    /// What the program changed; the first hundred.
+    /// The files and folders that the program changed, at most 100 of them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     changes: Vec<Change>,
-    /// How many files and folders the program changed.
+    /// Number of all files and folders that the program changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     changes_total: Option<usize>,
-    /// Files that somebody else changed meanwhile: theirs stand, the program's are kept beside them.
+    /// Files that somebody else changed while the program ran. Their version was kept; the program's version was saved
+    /// as a conflict copy.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     conflicts: Vec<Conflict>,
-    /// What is not part of the commit, and why; the first hundred.
+    /// Changes that are not part of the commit, with the reason, at most 100 of them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    left_out: Vec<NotKept>,
-    /// How much is not part of the commit.
+    left_out: Vec<LeftOutPath>,
+    /// Number of all changes that are not part of the commit.
     #[serde(skip_serializing_if = "Option::is_none")]
     left_out_total: Option<usize>,
 }
@@ -60,8 +61,8 @@ impl Changes {
         let CheckedIn { attribution, commit, mut changed, conflicts, mut left_out } = checked_in;
         let total = |count| if count > 0 { Some(count) } else { None };
         let (changes_total, left_out_total) = (total(changed.len()), total(left_out.len()));
-        changed.truncate(TOLD);
-        left_out.truncate(TOLD);
+        changed.truncate(MAX_LISTED);
+        left_out.truncate(MAX_LISTED);
         let changes_by = commit.is_some().then_some(attribution);
         Self {
             commit_id: commit,
@@ -69,21 +70,21 @@ impl Changes {
             changes: changed.into_iter().map(Change::from).collect(),
             changes_total,
             conflicts: conflicts.into_iter().map(Conflict::from).collect(),
-            left_out: left_out.into_iter().map(NotKept::from).collect(),
+            left_out: left_out.into_iter().map(LeftOutPath::from).collect(),
             left_out_total,
         }
     }
 }
 
-/// Something that a program did to a file or folder.
+/// A change of a program to a file or folder.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Change {
-    /// Where it is, or was, relative to the workspace root.
+    /// Path relative to the workspace root. For a removed file: its old path.
     path: String,
-    /// What was done.
+    /// What the program did.
     change: ProgramChangeKind,
-    /// Where it was before, if it was moved.
+    /// The old path, if it was moved.
     #[serde(skip_serializing_if = "Option::is_none")]
     from: Option<String>,
 }
@@ -94,16 +95,16 @@ impl From<ProgramChange> for Change {
     }
 }
 
-/// A file that a program changed and somebody else too. What the other did stands; what the program did is beside it.
+/// A file that both the program and somebody else changed. The other's version is kept at its path.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Conflict {
-    /// The file, relative to the workspace root.
+    /// Path relative to the workspace root.
     path: String,
-    /// Where the program's version of it is, if it had one.
+    /// Path of the conflict copy with the program's version. None if the program removed the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     kept_as: Option<String>,
-    /// What stood in the way.
+    /// Why this is a conflict.
     reason: String,
 }
 
@@ -114,18 +115,17 @@ impl From<ProgramConflict> for Conflict {
     }
 }
 
-/// Something that a program changed and that is not part of the commit.
+/// A change of a program that is not part of the commit.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct NotKept {
-    /// The file, or the folder with all that is in it, relative to the workspace root. Names that are not text are made
-    /// readable.
+struct LeftOutPath {
+    /// Path of the file or folder, relative to the workspace root. Bytes of the name that are not UTF-8 are replaced.
     path: String,
     /// Why.
     reason: LeftOutReason,
 }
 
-impl From<LeftOut> for NotKept {
+impl From<LeftOut> for LeftOutPath {
     fn from(left: LeftOut) -> Self {
         Self { path: left.path.trim_start_matches('/').to_owned(), reason: left.reason }
     }
@@ -135,16 +135,16 @@ fn relative(path: &WsPath) -> String {
     path.without_slash().to_owned()
 }
 
-/// What a program printed and how it ended.
+/// The output of a program and how it ended.
 pub(crate) struct Printed {
     pub(crate) stdout: String,
     pub(crate) stderr: String,
     pub(crate) exit_code: i32,
     pub(crate) duration: Duration,
-    pub(crate) aftermath: Aftermath,
+    pub(crate) facts: RunFacts,
 }
 
-/// Takes apart what came of a program. One that ran out of time is an error, with what it had printed.
+/// Converts the result of a program. Exceeding the time limit is an error, which carries the output so far.
 pub(crate) fn printed(ran: Ran) -> Result<Printed> {
     let Ran { report, checked_in } = ran;
     let printed = Printed {
@@ -152,7 +152,7 @@ pub(crate) fn printed(ran: Ran) -> Result<Printed> {
         stderr: report.stderr.text(),
         exit_code: report.exit.code(),
         duration: report.duration,
-        aftermath: Aftermath {
+        facts: RunFacts {
             limit: report.limit_hit.map(|limit| limit.to_string()),
             enforced_by: serde_json::to_value(report.enforced_by).map_err(ToolError::internal)?,
             changes: Changes::of(checked_in),
@@ -170,15 +170,15 @@ pub(crate) fn printed(ran: Ran) -> Result<Printed> {
 }
 
 impl Printed {
-    /// The error of a program that did not do what it had to, with what it printed and what became of its changes.
+    /// Creates the error for a program that failed. It carries the output and the facts of the run.
     pub(crate) fn failed(self, kind: ErrorKind, message: String) -> ToolError {
         let mut error = ToolError::new(kind, message)
             .detail("stdout", self.stdout)
             .detail("stderr", self.stderr)
             .detail("exitCode", self.exit_code);
-        // It is made of texts, numbers and lists of them.
-        if let Ok(Value::Object(aftermath)) = serde_json::to_value(self.aftermath) {
-            error.details.extend(aftermath);
+        // The facts consist of strings, numbers and lists, which always serialise to an object.
+        if let Ok(Value::Object(facts)) = serde_json::to_value(self.facts) {
+            error.details.extend(facts);
         }
         error
     }

@@ -1,4 +1,4 @@
-//! Passing bytes on, within what is allowed in all.
+//! Copying bytes within a limit.
 
 use std::{
     io,
@@ -9,12 +9,12 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 const CHUNK_BYTES: usize = 16 << 10;
 
-/// How many bytes may still go through.
-pub(super) struct Budget {
+/// Number of bytes that may still be copied.
+pub(super) struct ByteAllowance {
     left: AtomicU64,
 }
 
-impl Budget {
+impl ByteAllowance {
     pub(super) const fn new(bytes: u64) -> Self {
         Self { left: AtomicU64::new(bytes) }
     }
@@ -23,7 +23,7 @@ impl Budget {
         self.left.load(Ordering::Relaxed) == 0
     }
 
-    /// Takes bytes away; an error, for this and all later ones, where there are not so many.
+    /// Subtracts bytes. If there are not enough, this and all later calls fail.
     pub(super) fn spend(&self, bytes: usize) -> io::Result<()> {
         let spent = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes as u64));
         if spent.is_err() {
@@ -34,23 +34,23 @@ impl Budget {
     }
 }
 
-/// Passes on what comes, to its end or so many bytes.
-pub(super) async fn pour(
+/// Copies up to the end of the input, or up to a number of bytes.
+pub(super) async fn copy(
     from: &mut (impl AsyncRead + Unpin),
     to: &mut (impl AsyncWrite + Unpin),
-    mut most: u64,
-    budget: &Budget,
+    mut max_bytes: u64,
+    allowance: &ByteAllowance,
 ) -> io::Result<()> {
     let mut buffer = vec![0; CHUNK_BYTES];
-    while most > 0 {
-        let room = buffer.len().min(usize::try_from(most).unwrap_or(usize::MAX));
-        let count = from.read(&mut buffer[..room]).await?;
+    while max_bytes > 0 {
+        let size = buffer.len().min(usize::try_from(max_bytes).unwrap_or(usize::MAX));
+        let count = from.read(&mut buffer[..size]).await?;
         if count == 0 {
             break;
         }
-        budget.spend(count)?;
+        allowance.spend(count)?;
         to.write_all(&buffer[..count]).await?;
-        most -= count as u64;
+        max_bytes -= count as u64;
     }
     Ok(())
 }
