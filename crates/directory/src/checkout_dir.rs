@@ -54,8 +54,8 @@ pub struct CheckoutDir {
 }
 
 impl CheckoutDir {
-    /// Makes a workbench in a folder of its own.
-    pub fn make(folder: &Path) -> Result<Self> {
+    /// Creates a directory for programs in a folder of its own.
+    pub fn create(folder: &Path) -> Result<Self> {
         let (top, aside) = (folder.join("files"), folder.join("aside"));
         for folder in [&top, &aside] {
             let made = DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(folder);

@@ -1,16 +1,16 @@
-//! What a program has changed in a view of a folder.
+//! Compares the upper layer of an overlay with the folder below it, and transfers what has no versions.
 //!
-//! The view is an overlay: the folder itself lies below and stays as it is, and what the program does ends up in another
-//! folder, the upper one. The kernel keeps there what was written; a device with the number 0 for what was removed; and
-//! a mark on folders that hide what lies below them. Here the two are compared, and what needs no versions is taken over.
+//! A program works on a view of a folder, which is an overlay: the folder is the lower layer and stays as it is. The kernel
+//! keeps in the upper layer what the program wrote; a character device with the number 0 (whiteout) for what it removed;
+//! and an attribute (opaque) on folders that hide the folder below them.
 
 mod baseline;
 mod links;
 mod placing;
 mod transfer;
 
-pub use baseline::{Baseline, DirIdentities, ReplacedDirs};
-pub use transfer::{NotTransferred, NotTransferredReason, Owner, PreserveRules};
+pub use baseline::Baseline;
+pub use transfer::{NotTransferred, NotTransferredReason, Owner, TransferRules};
 
 use std::{
     collections::BTreeMap,
@@ -33,48 +33,41 @@ use crate::{
     walk::rules::{GIT, Layers, RULES, Rules},
 };
 
-/// The mark of a folder that hides what lies below it.
+/// The attribute of a folder that hides the folder below it.
 const OPAQUE: &str = "user.overlay.opaque";
 
-/// What the owner of a folder has to be allowed.
+/// The permissions that the owner of a folder needs.
 const OWNER: u32 = 0o700;
 
-/// Something that is not the same in the view as in the folder, or may not be: contents are not compared.
+/// A path that may differ between the view and the folder. Contents are not compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
-    /// Beneath both folders.
+    /// Relative to both layers.
     pub path: PathBuf,
-    /// What the program left; none where it took away what was there.
+    /// What the program left; none if it removed what was there.
     pub upper: Option<Metadata>,
-    /// What stands in the folder now.
+    /// What is in the folder now.
     pub lower: Option<Metadata>,
-    /// Whether the rules of git leave it out, with all that is below, or it is git's own.
+    /// Whether the `.gitignore` rules exclude it, with all that is below, or it is a git repository.
     pub is_ignored: bool,
-}
-
-/// All that is not the same in the view as in the folder.
-#[derive(Debug, Default)]
-pub struct Differences {
-    /// Sorted by path.
-    pub found: Vec<Difference>,
-    /// The folders among them, or above them, that others have put there.
-    pub replaced_dirs: ReplacedDirs,
+    /// Whether others changed what is in the folder, or replaced a directory that it is in.
+    pub is_changed_by_others: bool,
 }
 
 impl Root {
-    /// Compares the view that has its changes in `upper` with this folder, which lies below it. Nobody may have
-    /// the view open any more.
+    /// Compares the upper layer of a view with this folder, which is the lower layer. The view must not be mounted any
+    /// more. Returns the differences by path.
     ///
-    /// Of what is ignored only the topmost is given. What is new is judged by the rules of the view. What stands in this
-    /// folder must be ignored by its own rules too, so that no program can rob it of its history by writing some. What
-    /// the program has closed to everybody is opened for the owner.
-    pub fn differences(&self, upper: &Self, baseline: &Baseline) -> Result<Differences> {
-        let mut comparison =
-            Comparison { lower: self, upper, baseline, pending: Vec::new(), all: Differences::default() };
+    /// Of ignored trees only the top is returned. New files are ignored by the rules of the view. Files of the folder
+    /// must be ignored by the folder's own rules too: otherwise a program could write rules that take away their
+    /// versions. Files and folders that the program made unreadable are made readable for the owner.
+    pub fn differences(&self, upper: &Self, baseline: &Baseline) -> Result<Vec<Difference>> {
+        let mut comparison = Comparison { lower: self, upper, baseline, pending: Vec::new(), found: Vec::new() };
         comparison.pending.push(PendingDir {
             path: PathBuf::new(),
             shown: "/".to_owned(),
             changed: Metadata::from(sys::stat(self.folder()).at(self.real_path())?).changed,
+            is_replaced: false,
             view: IgnoreState::default(),
             before: IgnoreState::default(),
             sides: Sides::Both,
@@ -82,29 +75,32 @@ impl Root {
         while let Some(folder) = comparison.pending.pop() {
             comparison.compare_dir(&folder)?;
         }
-        comparison.all.found.sort_unstable_by(|one, other| one.path.cmp(&other.path));
-        Ok(comparison.all)
+        comparison.found.sort_unstable_by(|one, other| one.path.cmp(&other.path));
+        Ok(comparison.found)
     }
 
-    /// Compares one path, of which nothing above it was removed or hidden but by the program.
-    pub fn difference_at(&self, upper: &Self, path: &Path) -> Result<Option<Difference>> {
+    /// Compares one file that has versions, wherever it is. Only its own changes by others are detected.
+    pub fn difference_at(&self, upper: &Self, path: &Path, baseline: &Baseline) -> Result<Option<Difference>> {
         let lower = if_exists(self.entry_ref(path)).at(path)?.map_or(Ok(None), |place| place.stat()).at(path)?;
-        let difference = |upper| Difference { path: path.to_owned(), upper, lower, is_ignored: true };
+        let is_file_changed = |lower: Metadata| lower.kind != Kind::Folder && baseline.is_file_changed(&lower);
+        let is_changed_by_others = lower.is_some_and(is_file_changed);
+        let difference =
+            |upper| Difference { path: path.to_owned(), upper, lower, is_ignored: false, is_changed_by_others };
         let removed = || lower.is_some().then(|| difference(None));
         let mut hides = false;
-        let mut way = PathBuf::new();
+        let mut here = PathBuf::new();
         for name in path {
-            let folder = upper.open_real_folder(&way, OFlags::RDONLY).at(&way)?;
-            hides |= is_opaque(&folder).at(&way)?;
-            way.push(name);
-            let Some(stat) = if_exists(sys::stat_name(&folder, name)).at(&way)? else {
+            let folder = upper.open_real_folder(&here, OFlags::RDONLY).at(&here)?;
+            hides |= is_opaque(&folder).at(&here)?;
+            here.push(name);
+            let Some(stat) = if_exists(sys::stat_name(&folder, name)).at(&here)? else {
                 return Ok(if hides { removed() } else { None });
             };
             if is_whiteout(&stat) {
                 return Ok(removed());
             }
             let metadata = Metadata::from(stat);
-            if way == path {
+            if here == path {
                 return Ok(Some(difference(Some(metadata))));
             }
             if metadata.kind != Kind::Folder {
@@ -115,7 +111,7 @@ impl Root {
     }
 }
 
-/// Whether something in the upper folder only says that what is below it is gone.
+/// Whether an entry of the upper layer is a mark that the program removed what is below.
 fn is_whiteout(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice && stat.st_rdev == 0
 }
@@ -128,7 +124,7 @@ fn is_opaque(folder: &OwnedFd) -> rustix::io::Result<bool> {
     }
 }
 
-/// The names in a folder, but for those of files that are only there for a moment.
+/// Returns the names in a folder, except those of temporary files.
 fn names(folder: &OwnedFd) -> rustix::io::Result<Vec<OsString>> {
     names_that(folder, |name| !is_temporary(name))
 }
@@ -146,7 +142,7 @@ fn names_that(folder: &OwnedFd, is_wanted: impl Fn(&OsStr) -> bool) -> rustix::i
     Ok(names)
 }
 
-/// Opens a folder of the program's, which is given to its owner again if it was closed.
+/// Opens a folder of the upper layer, and makes it readable for its owner first if the program took that away.
 fn open_for_owner(upper: &Root, path: &Path) -> rustix::io::Result<OwnedFd> {
     if path.file_name().is_some() {
         let place = upper.entry_ref(path)?;
@@ -158,35 +154,37 @@ fn open_for_owner(upper: &Root, path: &Path) -> rustix::io::Result<OwnedFd> {
     upper.open_real_folder(path, OFlags::RDONLY)
 }
 
-/// Which of the two folders a path is looked at in.
+/// How a folder of the upper layer relates to the one below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sides {
     Both,
-    /// What lies below is hidden: all of it that is not in the upper folder too is gone.
+    /// The lower folder is hidden: what is not in the upper layer too was removed.
     Hiding,
-    /// All that lies below is gone.
+    /// All of the lower folder was removed.
     Gone,
 }
 
 /// A folder that is to be compared.
 struct PendingDir {
     path: PathBuf,
-    /// The path as rules see it, with a slash at the end.
+    /// The path in the form that rules are matched with, with a slash at the end.
     shown: String,
-    /// The ctime of the folder below.
+    /// The ctime of the lower folder.
     changed: SystemTime,
+    /// Whether others replaced it or a folder above it.
+    is_replaced: bool,
     /// The rules of the view.
     view: IgnoreState,
-    /// Those of the folder below.
+    /// The rules of the lower folder.
     before: IgnoreState,
     sides: Sides,
 }
 
-/// What the rules of one side say.
+/// The `.gitignore` rules of one side.
 #[derive(Clone, Default)]
 struct IgnoreState {
     rules: Option<Arc<Rules>>,
-    /// Whether a folder above is left out, and so all that is in it.
+    /// Whether a folder above is ignored, and so all that is in it.
     leaves_all_out: bool,
 }
 
@@ -205,11 +203,11 @@ struct Comparison<'a> {
     upper: &'a Root,
     baseline: &'a Baseline,
     pending: Vec<PendingDir>,
-    all: Differences,
+    found: Vec<Difference>,
 }
 
-/// A folder that is being compared.
-struct RuleFiles<'a> {
+/// A folder that is being compared, with the rules in it.
+struct Here<'a> {
     pending: &'a PendingDir,
     view: IgnoreState,
     before: IgnoreState,
@@ -222,12 +220,12 @@ impl Comparison<'_> {
         let upper = match pending.sides {
             Sides::Gone => None,
             Sides::Both | Sides::Hiding => match open_for_owner(self.upper, path) {
-                // No path in the folder below could be so long either.
+                // The path is too long to exist in the lower folder.
                 Err(Errno::NAMETOOLONG) => return Ok(()),
                 opened => Some(opened.at(path)?),
             },
         };
-        // Of what nobody may look into, the program has seen nothing either.
+        // The program could not read such a folder either.
         let lower = self.lower.open_real_folder(path, OFlags::RDONLY).ok();
         let hides = pending.sides == Sides::Hiding || upper.as_ref().map_or(Ok(false), is_opaque).at(path)?;
 
@@ -257,7 +255,7 @@ impl Comparison<'_> {
         let of_lower = |name: &str| in_lower(name).into_iter().collect();
         let before = judge(&pending.before, &Layers { rules: of_lower(RULES), git: of_lower(GIT) });
         let view = judge(&pending.view, &Layers { rules: in_view(RULES), git: in_view(GIT) });
-        let here = RuleFiles { pending, view, before, hides };
+        let here = Here { pending, view, before, hides };
 
         if let Some(folder) = lower.as_ref().filter(|_| hides || pending.sides == Sides::Gone) {
             for name in names(folder).at(path)? {
@@ -275,7 +273,7 @@ impl Comparison<'_> {
             match below {
                 None if is_whiteout(stat) => {}
                 Some(below) if is_whiteout(stat) => self.removed(&here, name, below),
-                _ => self.left(&here, name, Metadata::from(*stat), below)?,
+                _ => self.left(&here, name, Metadata::from(*stat), below),
             }
             if let Some(folder) = upper.as_ref().filter(|_| stat.st_mode & 0o400 == 0 && !is_whiteout(stat)) {
                 open_file_for_owner(folder, name, stat).at(path)?;
@@ -284,88 +282,61 @@ impl Comparison<'_> {
         Ok(())
     }
 
-    /// Notes what is gone, with all that is below.
-    fn removed(&mut self, here: &RuleFiles<'_>, name: &OsStr, lower: Metadata) {
+    /// Adds something that the program removed, with all that is below.
+    fn removed(&mut self, here: &Here<'_>, name: &OsStr, lower: Metadata) {
         let is_folder = lower.kind == Kind::Folder;
         let is_ignored = here.ignored_before(name, is_folder);
         let path = here.pending.path.join(name);
-        if is_folder {
-            self.note_if_replaced(&path, &lower, here.pending.changed);
-        }
+        let is_changed_by_others = self.is_changed_by_others(here, &path, &lower, is_ignored);
         if is_folder && !is_ignored {
-            self.pending.push(here.below(name, &lower, Sides::Gone));
+            self.pending.push(here.below(name, &lower, Sides::Gone, is_changed_by_others));
         }
-        self.all.found.push(Difference { path, upper: None, lower: Some(lower), is_ignored });
+        self.found.push(Difference { path, upper: None, lower: Some(lower), is_ignored, is_changed_by_others });
     }
 
-    /// Notes what the program left.
-    fn left(&mut self, here: &RuleFiles<'_>, name: &OsStr, upper: Metadata, lower: Option<Metadata>) -> Result<()> {
+    /// Adds something that the program left.
+    fn left(&mut self, here: &Here<'_>, name: &OsStr, upper: Metadata, lower: Option<Metadata>) {
         let is_folder = upper.kind == Kind::Folder;
         let folder_below = lower.filter(|lower| lower.kind == Kind::Folder);
         let on_folder = folder_below.is_some();
         let is_ignored = here.ignores(name, is_folder) && (lower.is_none() || here.ignored_before(name, on_folder));
         let is_same_folder = is_folder && folder_below.is_some_and(|lower| lower.mode == upper.mode);
         let path = here.pending.path.join(name);
-        if let Some(folder_below) = folder_below {
-            self.note_if_replaced(&path, &folder_below, here.pending.changed);
-            if is_ignored && is_folder {
-                self.note_replaced_below(&path, folder_below.changed)?;
-            }
-        }
+        let is_changed_by_others =
+            lower.is_some_and(|lower| self.is_changed_by_others(here, &path, &lower, is_ignored));
         if is_ignored || !is_same_folder {
-            self.all.found.push(Difference { path, upper: Some(upper), lower, is_ignored });
+            self.found.push(Difference { path, upper: Some(upper), lower, is_ignored, is_changed_by_others });
         }
         if is_ignored {
-            return Ok(());
+            return;
         }
+        let sides = match (is_folder, on_folder) {
+            (true, true) if !here.hides => Sides::Both,
+            (true, _) => Sides::Hiding,
+            (false, true) => Sides::Gone,
+            (false, false) => return,
+        };
         let below = lower.as_ref().unwrap_or(&upper);
-        match (is_folder, on_folder) {
-            (true, true) if !here.hides => self.pending.push(here.below(name, below, Sides::Both)),
-            (true, _) => self.pending.push(here.below(name, below, Sides::Hiding)),
-            (false, true) => self.pending.push(here.below(name, below, Sides::Gone)),
-            (false, false) => {}
-        }
-        Ok(())
+        self.pending.push(here.below(name, below, sides, is_changed_by_others));
     }
 
-    /// Notes a folder if others have put it there; `above` is the ctime of the one that it lies in.
-    fn note_if_replaced(&mut self, path: &Path, there: &Metadata, above: SystemTime) {
-        if self.baseline.is_replaced(path, there, Some(above)) {
-            self.all.replaced_dirs.0.insert(path.to_owned());
+    /// Whether others changed a file of the folder, or replaced a directory. Not decided here for ignored trees.
+    fn is_changed_by_others(&self, here: &Here<'_>, path: &Path, lower: &Metadata, is_ignored: bool) -> bool {
+        let PendingDir { changed, is_replaced, .. } = here.pending;
+        match lower.kind {
+            _ if is_ignored => false,
+            Kind::Folder => *is_replaced || self.baseline.is_replaced(path, lower, *changed),
+            _ => self.baseline.is_file_changed(lower) || *is_replaced,
         }
-    }
-
-    /// Notes which folders others have put there, of those in an ignored tree that the program has changed something in.
-    fn note_replaced_below(&mut self, path: &Path, changed: SystemTime) -> Result<()> {
-        let mut pending = vec![(path.to_owned(), changed)];
-        while let Some((folder, changed)) = pending.pop() {
-            let upper = match open_for_owner(self.upper, &folder) {
-                // No path in the folder below could be so long either.
-                Err(Errno::NAMETOOLONG) => continue,
-                opened => opened.at(&folder)?,
-            };
-            let Ok(lower) = self.lower.open_real_folder(&folder, OFlags::PATH) else { continue };
-            for name in names(&upper).at(&folder)? {
-                let path = folder.join(&name);
-                let is_folder = |stat: Stat| Some(Metadata::from(stat)).filter(|there| there.kind == Kind::Folder);
-                let there = if_exists(sys::stat_name(&lower, &name)).at(&path)?.and_then(is_folder);
-                let Some(there) = there else { continue };
-                self.note_if_replaced(&path, &there, changed);
-                if if_exists(sys::stat_name(&upper, &name)).at(&path)?.and_then(is_folder).is_some() {
-                    pending.push((path, there.changed));
-                }
-            }
-        }
-        Ok(())
     }
 }
 
-impl RuleFiles<'_> {
+impl Here<'_> {
     fn ignores(&self, name: &OsStr, is_folder: bool) -> bool {
         git::is_git(name) || self.view.leaves_out(&self.shown(name), is_folder)
     }
 
-    /// Whether what stands in the folder below is ignored there.
+    /// Whether the rules of the lower folder ignore what is there.
     fn ignored_before(&self, name: &OsStr, is_folder: bool) -> bool {
         git::is_git(name) || self.before.leaves_out(&self.shown(name), is_folder)
     }
@@ -374,15 +345,15 @@ impl RuleFiles<'_> {
         format!("{}{}", self.pending.shown, name.to_string_lossy())
     }
 
-    fn below(&self, name: &OsStr, folder: &Metadata, sides: Sides) -> PendingDir {
+    fn below(&self, name: &OsStr, folder: &Metadata, sides: Sides, is_replaced: bool) -> PendingDir {
         let shown = self.shown(name);
         let (view, before) = (self.view.below(&shown), self.before.below(&shown));
         let (path, changed) = (self.pending.path.join(name), folder.changed);
-        PendingDir { path, shown: format!("{shown}/"), changed, view, before, sides }
+        PendingDir { path, shown: format!("{shown}/"), changed, is_replaced, view, before, sides }
     }
 }
 
-/// Lets the owner read a file of the program's.
+/// Makes a file of the upper layer readable for its owner.
 fn open_file_for_owner(folder: &OwnedFd, name: &OsStr, stat: &Stat) -> rustix::io::Result<()> {
     let metadata = Metadata::from(*stat);
     if metadata.kind == Kind::File { sys::change_mode_of(folder, name, metadata.mode | 0o400) } else { Ok(()) }

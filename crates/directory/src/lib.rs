@@ -33,10 +33,7 @@ pub use commit::{FolderLock, Outcome, Record, Recovered};
 pub use error::{Error, ErrorKind, Result};
 pub use git::{is_git, leads_into as leads_into_repository};
 pub use hash::Hash;
-pub use layer::{
-    Baseline, Difference, Differences, DirIdentities, NotTransferred, NotTransferredReason, Owner, PreserveRules,
-    ReplacedDirs,
-};
+pub use layer::{Baseline, Difference, NotTransferred, NotTransferredReason, Owner, TransferRules};
 pub use list::{Entry, ListOptions, Listing, Skipped};
 pub use metadata::{Identity, Kind, Metadata};
 pub use read::{Content, Reader};

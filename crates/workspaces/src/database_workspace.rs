@@ -7,8 +7,8 @@ use crate::read_room::ReadRoom;
 use async_trait::async_trait;
 use std::sync::Arc;
 use toolrest_core::{
-    Access, CallCx, Changeset, Checkout, CheckoutOptions, Commit, Depth, Entry, File, Find, FindResult, SearchResult, Listing,
-    Result, Search, Workspace, WsPath,
+    Access, CallCx, Changeset, Checkout, CheckoutOptions, Commit, Depth, Entry, File, Find, FindResult, Listing,
+    Result, Search, SearchResult, Workspace, WsPath,
 };
 use toolrest_store::{CallInfo, FileStore, Store};
 

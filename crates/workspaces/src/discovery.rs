@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 use toolrest_core::{
-    Access, ErrorKind, FoundFile, FileType, Find, FindResult, SearchResult, IgnoredFiles, Listed, PathFilter, Result, Search,
-    ToolError, WsPath,
+    Access, ErrorKind, FileType, Find, FindResult, FoundFile, IgnoredFiles, Listed, PathFilter, Result, Search,
+    SearchResult, ToolError, WsPath,
 };
 use toolrest_store::Store;
 

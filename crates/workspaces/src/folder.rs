@@ -43,7 +43,8 @@ use std::{
 use tokio::sync::Mutex;
 use toolrest_core::{
     Access, CallCx, Changeset, Checkout, CheckoutOptions, Commit, Depth, Entry, ErrorKind, File, FileEvents, FileType,
-    Find, FindResult, SearchResult, Listing, OpenFile, Result, Search, ToolError, Workspace, WsPath, below_workspace_mount,
+    Find, FindResult, Listing, OpenFile, Result, Search, SearchResult, ToolError, Workspace, WsPath,
+    below_workspace_mount,
 };
 use toolrest_directory::{Repositories, Root, leads_into_repository};
 use toolrest_store::disk_fault::disk_fault;

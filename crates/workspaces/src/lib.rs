@@ -3,7 +3,6 @@
 
 mod check_in_room;
 mod checkout;
-mod conflict_name;
 mod database_workspace;
 mod discovery;
 mod folder;

@@ -1,14 +1,16 @@
-//! How a folder stood when a program began to work on a view of it, and what of it others have changed since.
+//! The state of a folder when a program started on a view of it, and what others changed since.
 //!
-//! Whatever others do to a file shows in its ctime, also if they put it elsewhere. What is done here shows too: to replace
-//! one name of a file changes the ctime that all its names have. So a file that was seen unchanged once stays so, as long
-//! as all but its ctime is the same. Where they put a whole folder
-//! elsewhere, all that is in it looks as before, and only the folder itself and the one above it are newer. So they are
-//! after any two new names too. To tell those apart, folders are noted at the beginning, from the top down, as many as
-//! cost next to nothing; of all others the doubt is enough.
+//! A file was changed if its ctime is newer than the start. Replacing one name of a file with several names (hard links)
+//! renews the ctime of them all, and check-ins do that; so a file that was found unchanged once counts as unchanged as
+//! long as the rest of its metadata is the same.
+//!
+//! If others replace a whole directory, the files in it keep their old ctimes. Only the directory and the one above it are
+//! newer, as they also are after any new names in both. To tell these cases apart, the identities of the top directories
+//! are noted at the start; other directories of which both are newer count as replaced. This matters for files with
+//! versions only: in ignored trees, replaced directories are not detected.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
+    collections::{HashMap, VecDeque},
     ffi::OsStr,
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
@@ -28,31 +30,27 @@ use crate::{
     git, sys,
 };
 
-/// So many folders are noted at most.
-const NOTED: usize = 1024;
+/// Maximum number of directories whose identities are noted.
+const MAX_NOTED: usize = 1024;
 
-/// So many of those that lie in the same one: else those of packages would leave no room for others.
-const NOTED_IN_ONE: usize = 256;
+/// Maximum number of them in one directory: otherwise one with many packages would leave no room for others.
+const MAX_NOTED_IN_ONE: usize = 256;
 
-/// So many names are read in one folder, whatever has them.
-const READ_IN_ONE: usize = 4096;
+/// Maximum number of names that are read in one directory.
+const MAX_READ_IN_ONE: usize = 4096;
 
-/// The folders that stood beneath a root at some moment, as far as they were noted.
-#[derive(Debug, Default)]
-pub struct DirIdentities(BTreeMap<PathBuf, Identity>);
-
-/// How a folder stood when a program began to work on a view of it.
+/// The state of a folder when a program started on a view of it.
 #[derive(Debug)]
 pub struct Baseline {
-    /// What changed after this, others have changed.
-    moment: SystemTime,
-    /// From right before.
-    folders: DirIdentities,
-    /// The files that were seen unchanged before anything of the program's was brought to the folder.
+    /// What has a newer ctime was changed by others.
+    time: SystemTime,
+    /// The identities of directories right before that.
+    dirs: HashMap<PathBuf, Identity>,
+    /// Files that were found unchanged before anything of the program was brought to the folder.
     unchanged: Mutex<HashMap<Identity, Fingerprint>>,
 }
 
-/// All that changes of a file when somebody writes to it or changes its permissions, but for its ctime.
+/// All metadata that changes when a file is written or gets other permissions, but for its ctime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Fingerprint {
     kind: Kind,
@@ -70,138 +68,108 @@ impl From<&Metadata> for Fingerprint {
     }
 }
 
-/// Folders that others have put where they are since the beginning, or may have.
-#[derive(Debug, Default)]
-pub struct ReplacedDirs(pub(super) BTreeSet<PathBuf>);
-
-impl ReplacedDirs {
-    /// Whether a path leads to or through such a folder.
-    pub fn covers(&self, path: &Path) -> bool {
-        !self.0.is_empty() && path.ancestors().any(|above| self.0.contains(above))
-    }
-}
-
 impl Baseline {
-    /// The beginning at a moment, with the folders as they stood right before.
-    pub fn new(moment: SystemTime, folders: DirIdentities) -> Self {
-        Self { moment, folders, unchanged: Mutex::default() }
+    /// A baseline at a time, with the identities of directories from right before.
+    pub fn new(time: SystemTime, dirs: HashMap<PathBuf, Identity>) -> Self {
+        Self { time, dirs, unchanged: Mutex::default() }
     }
 
-    /// Whether others have changed something that is there; if it is a folder, maybe only what is in it. A file that has
-    /// several names and is unchanged is remembered as such.
-    pub(super) fn is_after(&self, there: &Metadata) -> bool {
-        let is_newer = there.changed > self.moment;
-        if there.kind == Kind::Folder || !is_newer && there.links == 1 {
+    /// Whether others changed a file, or the names in a directory. Of unchanged files, those with several names are
+    /// remembered.
+    pub(super) fn is_changed(&self, now: &Metadata) -> bool {
+        let is_newer = now.changed > self.time;
+        if now.kind == Kind::Folder || !is_newer && now.links == 1 {
             return is_newer;
         }
-        self.is_file_after(there)
+        self.is_file_changed(now)
     }
 
-    /// Whether others have changed a file that is there. One that is unchanged is remembered as such.
-    pub fn is_file_after(&self, there: &Metadata) -> bool {
+    /// Whether others changed a file. An unchanged one is remembered: attempts to commit may renew its ctime.
+    pub(super) fn is_file_changed(&self, now: &Metadata) -> bool {
         let mut unchanged = self.unchanged.lock().unwrap_or_else(PoisonError::into_inner);
-        let fingerprint = Fingerprint::from(there);
-        if there.changed > self.moment {
-            return unchanged.get(&there.identity) != Some(&fingerprint);
+        let fingerprint = Fingerprint::from(now);
+        if now.changed > self.time {
+            return unchanged.get(&now.identity) != Some(&fingerprint);
         }
-        unchanged.insert(there.identity, fingerprint);
+        unchanged.insert(now.identity, fingerprint);
         false
     }
 
-    /// Whether others may have put a folder where it is; `above` is the ctime of the one that it lies in,
-    /// where that tells anything.
-    pub(super) fn is_replaced(&self, path: &Path, there: &Metadata, above: Option<SystemTime>) -> bool {
-        let is_other_name = above.is_none_or(|above| above > self.moment);
-        self.is_after(there) && is_other_name && self.folders.0.get(path) != Some(&there.identity)
+    /// Whether others may have replaced a directory; `above` is the ctime of the directory that it is in.
+    pub(super) fn is_replaced(&self, path: &Path, now: &Metadata, above: SystemTime) -> bool {
+        now.changed > self.time && above > self.time && self.dirs.get(path) != Some(&now.identity)
     }
 }
 
 impl Root {
-    /// Notes the folders that stand here, from the top down, as many as take no time that matters.
-    pub fn dir_identities(&self) -> DirIdentities {
-        let mut noted = BTreeMap::new();
+    /// Returns the identities of directories from the top down, of as many as take no time that matters.
+    pub fn dir_identities(&self) -> HashMap<PathBuf, Identity> {
+        let mut noted = HashMap::new();
         let mut pending = VecDeque::from([PathBuf::new()]);
         while let Some(path) = pending.pop_front() {
-            // What goes away meanwhile, or cannot be looked into, is not noted.
+            // A directory that cannot be read is not noted, and so counts as replaced if it is newer later.
             let Ok(folder) = self.open_real_folder(&path, OFlags::RDONLY) else { continue };
             let Ok(entries) = Dir::read_from(&folder) else { continue };
-            let mut room_here = NOTED_IN_ONE;
-            for entry in entries.take(READ_IN_ONE).map_while(rustix::io::Result::ok) {
+            let mut noted_here = 0;
+            for entry in entries.take(MAX_READ_IN_ONE).map_while(rustix::io::Result::ok) {
                 let name = OsStr::from_bytes(entry.file_name().to_bytes());
                 let may_be_folder = matches!(entry.file_type(), FileType::Directory | FileType::Unknown);
                 if name == "." || name == ".." || !may_be_folder {
                     continue;
                 }
-                let Ok(there) = sys::stat_name(&folder, name).map(Metadata::from) else { continue };
-                if there.kind == Kind::Folder {
-                    if noted.len() == NOTED {
-                        return DirIdentities(noted);
-                    }
-                    let below = path.join(name);
-                    noted.insert(below.clone(), there.identity);
-                    // Those of all the objects in a repository would leave no room for others.
-                    if !git::is_within(&below) {
-                        pending.push_back(below);
-                    }
-                    room_here -= 1;
+                let Ok(now) = sys::stat_name(&folder, name).map(Metadata::from) else { continue };
+                if now.kind != Kind::Folder {
+                    continue;
                 }
-                if room_here == 0 {
+                if noted.len() == MAX_NOTED || noted_here == MAX_NOTED_IN_ONE {
                     break;
+                }
+                let below = path.join(name);
+                noted.insert(below.clone(), now.identity);
+                noted_here += 1;
+                // The directories of a repository have no versions.
+                if !git::is_within(&below) {
+                    pending.push_back(below);
                 }
             }
         }
-        DirIdentities(noted)
+        noted
     }
 
-    /// Whether others have changed something at or below a path since. What cannot be looked into counts as unchanged.
+    /// Whether others changed something at or below a path. Directories that cannot be read count as unchanged.
     pub fn is_changed_since(&self, path: &Path, baseline: &Baseline) -> Result<bool> {
         is_changed_since(self, path, baseline).at(path)
     }
 }
 
 pub(super) fn is_changed_since(root: &Root, path: &Path, baseline: &Baseline) -> rustix::io::Result<bool> {
-    let Some(there) = stat(root, path)?.map(Metadata::from) else { return Ok(false) };
-    if there.kind != Kind::Folder {
-        return Ok(baseline.is_after(&there));
-    }
-    // The folder above may be newer by what is being taken over to it right now.
-    Ok(baseline.is_replaced(path, &there, None) || is_changed_below(root, path, (path, there.changed), baseline)?)
+    let Some(now) = stat(root, path)?.map(Metadata::from) else { return Ok(false) };
+    Ok(baseline.is_changed(&now) || now.kind == Kind::Folder && is_changed_below(root, path, baseline)?)
 }
 
-/// Whether others have changed something below a folder since. It stands at `now`; what it was called, and its ctime
-/// while it was called so, may be from before it was renamed.
-pub(super) fn is_changed_below(
-    root: &Root,
-    now: &Path,
-    (called, changed): (&Path, SystemTime),
-    baseline: &Baseline,
-) -> rustix::io::Result<bool> {
-    let mut pending = vec![(now.to_owned(), called.to_owned(), changed)];
-    while let Some((now, called, changed)) = pending.pop() {
-        let listed = root.open_real_folder(&now, OFlags::RDONLY).and_then(|folder| Ok((names(&folder)?, folder)));
+/// Whether others changed something below a directory.
+pub(super) fn is_changed_below(root: &Root, path: &Path, baseline: &Baseline) -> rustix::io::Result<bool> {
+    let mut pending = vec![path.to_owned()];
+    while let Some(path) = pending.pop() {
+        let listed = root.open_real_folder(&path, OFlags::RDONLY).and_then(|folder| Ok((names(&folder)?, folder)));
         let (names, folder) = match listed {
             Ok(listed) => listed,
             Err(Errno::ACCESS | Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NAMETOOLONG) => continue,
             Err(errno) => return Err(errno),
         };
         for name in names {
-            let there = match if_exists(sys::stat_name(&folder, &name)) {
-                // It may be listed and not entered.
+            let now = match if_exists(sys::stat_name(&folder, &name)) {
+                // The directory can be listed and not entered.
                 Err(Errno::ACCESS) => continue,
-                there => there?.map(Metadata::from),
+                now => now?.map(Metadata::from),
             };
-            let Some(there) = there else { continue };
-            if there.kind != Kind::Folder {
-                if baseline.is_after(&there) {
-                    return Ok(true);
-                }
-                continue;
-            }
-            let called = called.join(&name);
-            if baseline.is_replaced(&called, &there, Some(changed)) {
+            let Some(now) = now else { continue };
+            if baseline.is_changed(&now) {
                 return Ok(true);
             }
-            pending.push((now.join(&name), called, there.changed));
+            if now.kind == Kind::Folder {
+                pending.push(path.join(&name));
+            }
         }
     }
     Ok(false)

@@ -1,13 +1,13 @@
-//! Views of folders that are out of the ordinary.
+//! Unusual views of folders.
 
-use std::{fs, path::Path, time::SystemTime};
+use std::{collections::HashMap, fs, path::Path, time::SystemTime};
 
 use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
 use tempfile::TempDir;
 
 use super::*;
 
-/// Makes folders in one another until no path leads to the last.
+/// Creates nested folders until no path can name the last.
 fn dig(folder: &Path) {
     let name = "d".repeat(250);
     let mut here = openat(CWD, folder, OFlags::PATH, Mode::empty()).unwrap();
@@ -25,9 +25,9 @@ fn an_ignored_tree_too_deep_for_any_path_is_compared_as_far_as_paths_lead() {
         fs::create_dir(root.path().join("out")).unwrap();
         dig(&root.path().join("out"));
     }
-    let baseline = Baseline::new(SystemTime::now(), DirIdentities::default());
+    let baseline = Baseline::new(SystemTime::now(), HashMap::new());
     let (lower, upper) = (Root::open(lower.path()).unwrap(), Root::open(upper.path()).unwrap());
-    let found = lower.differences(&upper, &baseline).unwrap().found;
+    let found = lower.differences(&upper, &baseline).unwrap();
     assert_eq!(
         found.iter().map(|found| (found.path.as_path(), found.is_ignored)).collect::<Vec<_>>(),
         [(Path::new("out"), true)]

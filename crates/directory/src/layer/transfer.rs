@@ -1,9 +1,12 @@
-//! Taking over what a program has changed and no history is kept of: trees of many thousand files, links, large files.
+//! Transfers what has no versions from the upper layer to the folder: ignored trees, links, files over the limits.
 //!
-//! It is done in the root's turn, after or before a commit. What comes as a whole or goes as a whole does so in one step, so
-//! that a crash leaves the old or the new. Where the program has changed only some of what is in a folder, that holds for
-//! each file of it. Every folder is opened by its real path, in which nothing may be a symbolic link, and names are
-//! changed in what was opened: nothing outside of the two folders is ever touched.
+//! Transfers run under the folder lock, before or after a commit. A whole tree is created, replaced or removed in one step,
+//! so that a crash leaves the old or the new one. Where the program changed only some files of a folder, this holds for
+//! each file. Every folder is opened by its real path, without following symbolic links, and entries are changed through
+//! its descriptor: nothing outside of the two folders is touched.
+//!
+//! A file that others changed since the program started stays, and the program's version becomes a conflict copy. A tree
+//! in which others changed anything is not removed or replaced as a whole.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -18,7 +21,7 @@ use rustix::{
 
 use super::{
     OWNER,
-    baseline::{Baseline, ReplacedDirs, is_changed_below, is_changed_since},
+    baseline::{Baseline, is_changed_below, is_changed_since},
     is_opaque, is_whiteout,
     links::{Copied, unshare},
     names, open_for_owner,
@@ -34,79 +37,78 @@ use crate::{
     temporary::temporary_in,
 };
 
-/// Files that git runs something by are only compared up to this size.
+/// Maximum size of files that are compared or checked for what git would execute.
 const COMPARED_BYTES: usize = 1 << 20;
 
-/// An index is only checked up to this size: it has some 100 bytes for each file.
+/// Maximum size of an index that is checked: it has about 100 bytes for each file.
 const INDEX_BYTES: usize = 256 << 20;
 
-/// More files than this are made durable together with all else on their disk.
-const SYNCED_ONE_BY_ONE: usize = 64;
+/// Maximum number of files that are synced one by one. For more, the whole file system is synced.
+const MAX_SYNCED_ONE_BY_ONE: usize = 64;
 
-/// Something that was not taken over.
+/// Something that was not transferred.
 #[derive(Debug)]
 pub struct NotTransferred {
-    /// Where it would have come to.
+    /// Its destination.
     pub path: PathBuf,
     pub why: NotTransferredReason,
 }
 
-/// Why something is not taken over.
+/// Why something is not transferred.
 #[derive(Debug)]
 pub enum NotTransferredReason {
     /// A pipe, a socket or a device.
     Special,
-    /// Git would run what it says.
+    /// Git would execute what it says.
     GitConfig,
-    /// Somebody else changed what is there. What the program left came to another path, if it left anything.
+    /// Somebody else changed what is there. What the program left, if anything, became a conflict copy.
     ChangedByOthers {
         kept_as: Option<PathBuf>,
     },
-    /// Somebody else changed something in the repository that the program changed too: all of it stays as it is.
+    /// Somebody else changed a file in the repository that the program changed too: the repository stays as it is.
     RepositoryChanged,
     Failed(ErrorKind),
 }
 
-/// What is to stay of what stands in a folder.
-pub struct PreserveRules<'a> {
-    /// What has been dealt with otherwise.
-    pub settled: &'a [PathBuf],
-    /// What others have changed since then.
+/// What a transfer preserves in the folder.
+pub struct TransferRules<'a> {
+    /// Paths in transferred trees that a commit has changed already.
+    pub committed: &'a [PathBuf],
+    /// The state since which changes by others are preserved.
     pub baseline: &'a Baseline,
-    pub replaced_dirs: &'a ReplacedDirs,
-    /// Where what comes to a path that others have changed goes instead.
+    /// Returns the path of the conflict copy for a path.
     pub conflict_path: &'a dyn Fn(&Path) -> Option<PathBuf>,
 }
 
 impl FolderLock<'_> {
-    /// Removes what stands at a path, with all that is below it, for good.
+    /// Removes what is at a path, with all that is below it.
     pub fn clear(&mut self, path: &Path) -> Result<()> {
         self.run_without_commit(|root| take_away(root, path).at(path).map(|()| ((), Leftovers::None)))
     }
 
-    /// Takes over what stands at a path of the upper folder of a view, with all that is below it, to a path of this root.
-    /// What is there now gives way, but for what others have changed. What is settled already stays behind.
+    /// Transfers what is at a path of the upper layer, with all that is below it, to a path of this root. It replaces
+    /// what is there, except what others changed and what is committed.
     ///
-    /// Extended attributes and the bits that change who a program runs as stay behind, and whatever git would run.
+    /// Extended attributes, the set-user-id and set-group-id bits, and what git would execute are not transferred.
     pub fn transfer(
         &mut self,
         upper: &Root,
         from: &Path,
         to: &Path,
-        staying: &PreserveRules<'_>,
+        rules: &TransferRules<'_>,
     ) -> Result<Vec<NotTransferred>> {
         self.run_without_commit(|root| {
-            for path in staying.settled.iter().filter(|path| path.starts_with(from)) {
+            for path in rules.committed.iter().filter(|path| path.starts_with(from)) {
                 discard(upper, path).at(path)?;
             }
             let (pending, made, not_transferred, copied) = (Vec::new(), Vec::new(), Vec::new(), Copied::default());
-            let mut work = Transfer { root, upper, staying, pending, made, not_transferred, copied };
+            let mut work = Transfer { root, upper, rules, pending, made, not_transferred, copied };
             match work.make_parents(from, to) {
                 Ok(()) => work.pending.push((from.to_owned(), to.to_owned())),
                 Err(error) => work.leave(to, NotTransferredReason::Failed(error.kind)),
             }
             while let Some((from, to)) = work.pending.pop() {
-                if let Err(errno) = work.take(&from, &to) {
+                if let Err(errno) = work.transfer_entry(&from, &to) {
                     work.leave(&to, NotTransferredReason::Failed(errno.into()));
                 }
             }
@@ -119,10 +121,10 @@ impl FolderLock<'_> {
         })
     }
 
-    /// Makes durable what was taken over to these paths.
+    /// Syncs what was transferred to these paths.
     pub fn make_durable(&mut self, paths: &[PathBuf]) -> Result<()> {
         let root = self.root();
-        if paths.len() > SYNCED_ONE_BY_ONE {
+        if paths.len() > MAX_SYNCED_ONE_BY_ONE {
             return root.open_real_folder(Path::new(""), OFlags::RDONLY).and_then(sys::sync_all).at(root.real_path());
         }
         for path in paths {
@@ -130,7 +132,7 @@ impl FolderLock<'_> {
             let sync_file = root.entry_ref(path).and_then(|place| place.open(OFlags::RDONLY)).and_then(sys::sync);
             let sync_folder = || root.open_real_folder(folder, OFlags::RDONLY).and_then(sys::sync);
             match sync_file {
-                // A link has nothing but its name; what is gone or closed again is somebody else's care.
+                // A link has only its name. Somebody else has removed or closed the others.
                 Ok(()) | Err(Errno::LOOP | Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => {}
                 failed => failed.at(path)?,
             }
@@ -139,7 +141,7 @@ impl FolderLock<'_> {
         Ok(())
     }
 
-    /// Gives what stands at a path the permission bits of what a program left, and where it is new the owner too.
+    /// Applies the permissions of what a program left to what is at a path, and the owner if it is new.
     pub fn apply_permissions(&mut self, path: &Path, left: &Metadata, owner: Owner) -> Result<()> {
         let owner = (owner == Owner::AsLeft).then_some((left.owner, left.group));
         let mode = if left.kind == Kind::Folder { left.mode | OWNER } else { left.mode };
@@ -147,12 +149,12 @@ impl FolderLock<'_> {
     }
 }
 
-/// Whose something is to be.
+/// The owner that something gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owner {
-    /// Whose it is.
+    /// The owner that it has.
     Same,
-    /// Whoever the program ran as, where this process can give files away.
+    /// The user that the program ran as, if this process may change owners.
     AsLeft,
 }
 
@@ -166,7 +168,7 @@ fn apply_permissions(root: &Root, path: &Path, mode: u32, owner: Option<(u32, u3
     if mode == now.mode { Ok(()) } else { sys::change_mode_of(&place.folder, &place.name, mode) }
 }
 
-/// Gives folders their modes, from the bottom up: one that is closed lets nothing in any more.
+/// Applies the modes of folders from the bottom up: a mode may forbid to enter the folder.
 fn apply_all_permissions(root: &Root, made: &[(PathBuf, u32)]) -> rustix::io::Result<()> {
     made.iter().rev().try_for_each(|(path, mode)| apply_permissions(root, path, *mode, None))
 }
@@ -174,10 +176,10 @@ fn apply_all_permissions(root: &Root, made: &[(PathBuf, u32)]) -> rustix::io::Re
 struct Transfer<'a> {
     root: &'a Root,
     upper: &'a Root,
-    staying: &'a PreserveRules<'a>,
-    /// What is still to be taken over, and where to.
+    rules: &'a TransferRules<'a>,
+    /// What is still to be transferred, and where to.
     pending: Vec<(PathBuf, PathBuf)>,
-    /// The folders that were made or merged, with the modes they get at the end.
+    /// Folders that were created or merged, with the modes that they get at the end.
     made: Vec<(PathBuf, u32)>,
     not_transferred: Vec<NotTransferred>,
     copied: Copied,
@@ -188,7 +190,7 @@ impl Transfer<'_> {
         self.not_transferred.push(NotTransferred { path: path.to_owned(), why });
     }
 
-    /// Makes the folders that lead to a path, as the program has left them.
+    /// Creates the missing folders above a path, with the permissions that they have in the upper layer.
     fn make_parents(&mut self, from: &Path, to: &Path) -> Result<()> {
         let missing = |folder: &&Path| matches!(if_exists(self.root.open_real_folder(folder, OFlags::PATH)), Ok(None));
         let above: Vec<&Path> = to.ancestors().skip(1).take_while(missing).collect();
@@ -200,7 +202,7 @@ impl Transfer<'_> {
         Ok(())
     }
 
-    fn take(&mut self, from: &Path, to: &Path) -> rustix::io::Result<()> {
+    fn transfer_entry(&mut self, from: &Path, to: &Path) -> rustix::io::Result<()> {
         let Some(stat) = stat(self.upper, from)? else { return Ok(()) };
         let there = self.root.entry_ref(to)?.stat()?;
         let left = Metadata::from(stat);
@@ -212,9 +214,9 @@ impl Transfer<'_> {
             self.leave(to, NotTransferredReason::GitConfig);
             return Ok(());
         }
-        // Repositories are looked at as a whole, above.
-        if !git::is_within(to) && self.is_theirs(from, &left, to, there.as_ref())? {
-            let kept_as = if is_whiteout(&stat) { None } else { (self.staying.conflict_path)(to) };
+        // Repositories are compared as a whole, above.
+        if !git::is_within(to) && self.is_changed_by_others(from, &left, to, there.as_ref())? {
+            let kept_as = if is_whiteout(&stat) { None } else { (self.rules.conflict_path)(to) };
             self.pending.extend(kept_as.iter().map(|kept_as| (from.to_owned(), kept_as.clone())));
             self.leave(to, NotTransferredReason::ChangedByOthers { kept_as });
             return Ok(());
@@ -228,31 +230,37 @@ impl Transfer<'_> {
                 self.leave(to, NotTransferredReason::Special);
                 Ok(())
             }
-            Kind::File | Kind::Symlink => self.take_file(from, to, &left),
-            Kind::Folder if on_folder && !self.gives_way(from, to)? => {
+            Kind::File | Kind::Symlink => self.transfer_file(from, to, &left),
+            Kind::Folder if on_folder && !self.is_replaced_whole(from, to)? => {
                 let hides = is_opaque(&open_for_owner(self.upper, from)?)?;
                 self.merge(from, to, &left, hides)
             }
-            Kind::Folder => self.take_folder(from, to, &left),
+            Kind::Folder => self.transfer_folder(from, to, &left),
         }
     }
 
-    /// Whether a folder that is there goes as a whole, because the program has made another one in its place.
-    fn gives_way(&self, from: &Path, to: &Path) -> rustix::io::Result<bool> {
+    /// Whether a folder is replaced as a whole, because the program removed it and created another one.
+    fn is_replaced_whole(&self, from: &Path, to: &Path) -> rustix::io::Result<bool> {
         let is_git = to.file_name().is_some_and(git::is_git) || git::is_within(to);
         Ok(!is_git
-            && !self.holds_settled(to)
+            && !self.holds_committed(to)
             && is_opaque(&open_for_owner(self.upper, from)?)?
             && !self.is_changed(to)?)
     }
 
-    /// Whether what would give way at a path is what others have changed, and not to the same.
-    fn is_theirs(&self, from: &Path, left: &Metadata, to: &Path, there: Option<&Metadata>) -> rustix::io::Result<bool> {
+    /// Whether others changed what would be replaced at a path, and not to the same content.
+    fn is_changed_by_others(
+        &self,
+        from: &Path,
+        left: &Metadata,
+        to: &Path,
+        there: Option<&Metadata>,
+    ) -> rustix::io::Result<bool> {
         let Some(there) = there else { return Ok(false) };
         if there.kind == Kind::Folder {
             return Ok(left.kind != Kind::Folder && self.is_changed(to)?);
         }
-        if !self.staying.replaced_dirs.covers(to) && !self.staying.baseline.is_after(there) {
+        if !self.rules.baseline.is_changed(there) {
             return Ok(false);
         }
         if left.kind == Kind::File && there.kind == Kind::File && left.size_bytes == there.size_bytes {
@@ -262,23 +270,23 @@ impl Transfer<'_> {
         Ok(true)
     }
 
-    /// Whether others have changed something at or below a path.
+    /// Whether others changed something at or below a path.
     fn is_changed(&self, path: &Path) -> rustix::io::Result<bool> {
-        Ok(self.staying.replaced_dirs.covers(path) || is_changed_since(self.root, path, self.staying.baseline)?)
+        is_changed_since(self.root, path, self.rules.baseline)
     }
 
-    /// Whether others have changed anything at or below a path that the program has changed too.
+    /// Whether others changed anything at or below a path that the program changed too.
     fn is_changed_on_both_sides(&self, from: &Path, to: &Path) -> rustix::io::Result<bool> {
         let mut pending = vec![(from.to_owned(), to.to_owned())];
         while let Some((from, to)) = pending.pop() {
             let (Some(left), Some(there)) = (stat(self.upper, &from)?, stat(self.root, &to)?) else { continue };
             let (left, there) = (Metadata::from(left), Metadata::from(there));
-            // That stays as it is in any case.
+            // It is never transferred.
             if git::rule(&to) == Rule::Fixed {
                 continue;
             }
             if left.kind != Kind::Folder || there.kind != Kind::Folder {
-                if self.is_theirs(&from, &left, &to, Some(&there))? {
+                if self.is_changed_by_others(&from, &left, &to, Some(&there))? {
                     return Ok(true);
                 }
                 continue;
@@ -292,12 +300,12 @@ impl Transfer<'_> {
         Ok(false)
     }
 
-    /// Whether something settled stands at or below a path.
-    fn holds_settled(&self, path: &Path) -> bool {
-        self.staying.settled.iter().any(|settled| settled.starts_with(path))
+    /// Whether a commit has changed something at or below a path.
+    fn holds_committed(&self, path: &Path) -> bool {
+        self.rules.committed.iter().any(|committed| committed.starts_with(path))
     }
 
-    /// Whether something stays behind because git would run what it says. What is no different may as well stay.
+    /// Whether something is not transferred because git would execute what it says, unless it is what is there.
     fn is_kept_from_git(
         &self,
         from: &Path,
@@ -310,9 +318,9 @@ impl Transfer<'_> {
         let rule = git::rule(to);
         let both_folders = left.kind == Kind::Folder && there.is_some_and(|there| there.kind == Kind::Folder);
         let is_suspect = match left.kind {
-            // A whole repository may go.
+            // A whole repository may be removed.
             _ if is_whiteout(stat) => rule == Rule::Fixed,
-            // What is in them is looked at one by one.
+            // Their entries are checked one by one.
             Kind::Folder => rule == Rule::Fixed && !both_folders,
             Kind::Symlink => is_repository || git::is_within(to),
             Kind::File | Kind::Other => is_repository || rule != Rule::Free,
@@ -337,8 +345,8 @@ impl Transfer<'_> {
         Ok(true)
     }
 
-    /// The format of the repository that a path lies in, by the configuration in the folder, which no program writes. None
-    /// if it cannot be told.
+    /// Returns the object format of the repository that a path is in, by the configuration in the folder, which programs
+    /// cannot change; none if it is unknown.
     fn object_format(&self, path: &Path) -> rustix::io::Result<Option<ObjectFormat>> {
         for folder in path.ancestors().skip(1).take_while(|folder| git::leads_into(folder)) {
             let Some(place) = if_exists(self.root.entry_ref(&folder.join("config")))? else { continue };
@@ -353,13 +361,13 @@ impl Transfer<'_> {
         Ok(Some(ObjectFormat::Sha1))
     }
 
-    /// Takes over what is in a folder to one that is there. If it hides what is there, that goes.
+    /// Transfers the entries of a folder to one that exists. If it hides that one, entries of that are removed first.
     fn merge(&mut self, from: &Path, to: &Path, left: &Metadata, hides: bool) -> rustix::io::Result<()> {
         let folder = open_for_owner(self.upper, from)?;
         if hides {
             for name in names(&self.root.open_real_folder(to, OFlags::RDONLY)?)? {
                 let path = to.join(&name);
-                if git::rule(&path) == Rule::Fixed || self.holds_settled(&path) {
+                if git::rule(&path) == Rule::Fixed || self.holds_committed(&path) {
                     continue;
                 }
                 if git::is_within(&path) || !self.is_changed(&path)? {
@@ -370,16 +378,16 @@ impl Transfer<'_> {
             }
         }
         self.made.push((to.to_owned(), left.mode | OWNER));
-        self.wait_for_all(&folder, from, to)
+        self.add_entries(&folder, from, to)
     }
 
-    /// Takes over a folder to where none is, or one that goes.
-    fn take_folder(&mut self, from: &Path, to: &Path, left: &Metadata) -> rustix::io::Result<()> {
+    /// Transfers a folder to a path at which there is none, or one that it replaces.
+    fn transfer_folder(&mut self, from: &Path, to: &Path, left: &Metadata) -> rustix::io::Result<()> {
         let hides = is_opaque(&open_for_owner(self.upper, from)?)?;
         let mut not_transferred = Vec::new();
-        let fits = self.make_fit(from, to, &mut not_transferred);
+        let fits = self.prepare_whole(from, to, &mut not_transferred);
         self.not_transferred.append(&mut not_transferred);
-        // Making it fit takes its time, in which others may have come.
+        // Others may have changed the folder while this was prepared.
         let there = stat(self.root, to)?.map(Metadata::from);
         let put = match fits {
             Ok(()) => match self.put_folder_in_place((self.upper, from), to, there.as_ref()) {
@@ -388,48 +396,44 @@ impl Transfer<'_> {
             },
             Err(errno @ (Errno::NOSPC | Errno::DQUOT | Errno::IO)) => return Err(errno),
             Err(_) if self.is_changed(to)? => Put::MetOthers,
-            // What is in the way of the whole shows when it is taken piece by piece.
+            // The transfer of single entries reports what prevents that of the whole.
             Err(_) => {
                 take_away(self.root, to)?;
                 self.make_folder(to, left.mode, Some(left))?;
-                return self.wait_for_all(&open_for_owner(self.upper, from)?, from, to);
+                return self.add_entries(&open_for_owner(self.upper, from)?, from, to);
             }
         };
         if put == Put::Done {
             return Ok(());
         }
         let now = stat(self.root, to)?.map(Metadata::from).filter(|now| now.kind == Kind::Folder);
-        let Some(there) = there.filter(|there| now.is_some_and(|now| now.identity == there.identity)) else {
+        if there.is_none_or(|there| now.is_none_or(|now| now.identity != there.identity)) {
             self.pending.push((from.to_owned(), to.to_owned()));
             return Ok(());
-        };
-        // The mark is gone by now. It never meant what others have put there since.
-        let hides = hides && !self.staying.baseline.is_replaced(to, &there, None);
+        }
+        // The attribute that it hides the folder was removed with the others.
         self.merge(from, to, left, hides)
     }
 
-    /// Puts a folder in the place of whatever is there, unless others have changed that.
+    /// Replaces whatever is at a path by a folder, unless others changed it.
     fn put_folder_in_place(
         &self,
         from: (&Root, &Path),
         to: &Path,
         there: Option<&Metadata>,
     ) -> rustix::io::Result<Put> {
-        // Renaming changes the ctime of what is renamed, but of nothing in it.
+        // A rename renews the ctime of the directory, but not of what is in it.
         put_in_place(from, (self.root, to), |root, path| {
             let now = stat(root, path)?.map(Metadata::from);
             let Some((there, now)) = there.zip(now).filter(|(there, now)| there.identity == now.identity) else {
                 return Ok(true);
             };
-            let baseline = self.staying.baseline;
-            if now.kind != Kind::Folder {
-                return Ok(baseline.is_after(there));
-            }
-            Ok(baseline.is_replaced(to, there, None) || is_changed_below(root, path, (to, there.changed), baseline)?)
+            let baseline = self.rules.baseline;
+            Ok(baseline.is_changed(there) || now.kind == Kind::Folder && is_changed_below(root, path, baseline)?)
         })
     }
 
-    /// Copies a folder that is fit to another file system, under a name of its own until it is whole.
+    /// Copies a prepared folder to another file system, under a temporary name until it is complete.
     fn copy_folder(&self, from: &Path, to: &Path) -> rustix::io::Result<Put> {
         let staged = temporary_in(self.root.identity(), to.parent().unwrap_or(Path::new("")))?;
         let put = self.copy_tree(from, &staged).and_then(|()| {
@@ -469,19 +473,19 @@ impl Transfer<'_> {
         Ok(())
     }
 
-    fn wait_for_all(&mut self, folder: &OwnedFd, from: &Path, to: &Path) -> rustix::io::Result<()> {
+    fn add_entries(&mut self, folder: &OwnedFd, from: &Path, to: &Path) -> rustix::io::Result<()> {
         let all = names(folder)?;
         self.pending.extend(all.into_iter().map(|name| (from.join(&name), to.join(&name))));
         Ok(())
     }
 
-    fn take_file(&mut self, from: &Path, to: &Path, left: &Metadata) -> rustix::io::Result<()> {
+    fn transfer_file(&mut self, from: &Path, to: &Path, left: &Metadata) -> rustix::io::Result<()> {
         let here = self.upper.entry_ref(from)?;
         if git::is_within(to) {
             unshare(self.upper, from, left)?;
         }
         if left.kind == Kind::File {
-            make_file_fit(&here.folder, &here.name, left)?;
+            prepare_file(&here.folder, &here.name, left)?;
         }
         match put_in_place((self.upper, from), (self.root, to), |_, _| Ok(false)) {
             Err(Errno::XDEV) => self.copied.copy(self.root, &here, to, left),
@@ -489,9 +493,14 @@ impl Transfer<'_> {
         }
     }
 
-    /// Makes all that is in a folder of the program's fit to be taken over as a whole: nothing in it may be there only for
-    /// the view, or must stay behind.
-    fn make_fit(&self, from: &Path, to: &Path, not_transferred: &mut Vec<NotTransferred>) -> rustix::io::Result<()> {
+    /// Prepares a folder of the upper layer to be transferred as a whole: removes whiteouts, attributes and all that is
+    /// not transferred.
+    fn prepare_whole(
+        &self,
+        from: &Path,
+        to: &Path,
+        not_transferred: &mut Vec<NotTransferred>,
+    ) -> rustix::io::Result<()> {
         let mut pending = vec![PathBuf::new()];
         while let Some(below) = pending.pop() {
             let path = joined(from, &below);
@@ -518,7 +527,7 @@ impl Transfer<'_> {
                             if git::is_within(&target) {
                                 unshare(self.upper, &inside, &left)?;
                             }
-                            make_file_fit(&folder, &name, &left)?;
+                            prepare_file(&folder, &name, &left)?;
                         }
                         Kind::Symlink => {}
                         Kind::Other => {
@@ -537,14 +546,14 @@ fn joined(folder: &Path, below: &Path) -> PathBuf {
     if below.as_os_str().is_empty() { folder.to_owned() } else { folder.join(below) }
 }
 
-/// Takes from a file what it may not keep.
-fn make_file_fit(folder: &OwnedFd, name: &OsStr, left: &Metadata) -> rustix::io::Result<()> {
+/// Removes the bits and attributes of a file that are not transferred.
+fn prepare_file(folder: &OwnedFd, name: &OsStr, left: &Metadata) -> rustix::io::Result<()> {
     if left.mode & SET_ID != 0 {
         sys::change_mode_of(folder, name, left.mode & !SET_ID)?;
     }
     match sys::strip_attributes(folder, name) {
         Err(Errno::ACCESS) => {
-            // Its owner may not even write to it.
+            // Its owner may not write to it.
             sys::change_mode_of(folder, name, left.mode & !SET_ID | 0o200)?;
             sys::strip_attributes(folder, name)?;
             sys::change_mode_of(folder, name, left.mode & !SET_ID)
@@ -553,12 +562,12 @@ fn make_file_fit(folder: &OwnedFd, name: &OsStr, left: &Metadata) -> rustix::io:
     }
 }
 
-/// The content of a file; none if it is too large to be compared.
+/// Returns the content of a file; none if it is too large to be compared.
 fn read_small(place: &EntryRef) -> rustix::io::Result<Option<Vec<u8>>> {
     read_up_to(COMPARED_BYTES, place)
 }
 
-/// The content of a file; none if it is larger.
+/// Returns the content of a file; none if it is larger.
 fn read_up_to(limit_bytes: usize, place: &EntryRef) -> rustix::io::Result<Option<Vec<u8>>> {
     let file = place.open(OFlags::RDONLY)?;
     let size = usize::try_from(sys::stat(&file)?.st_size).unwrap_or(usize::MAX);
@@ -571,7 +580,7 @@ fn read_up_to(limit_bytes: usize, place: &EntryRef) -> rustix::io::Result<Option
     Ok((length <= size).then_some(text))
 }
 
-/// All names in a folder, also those of files that are only there for a moment.
+/// Returns all names in a folder, also those of temporary files.
 fn all_names(folder: &OwnedFd) -> rustix::io::Result<Vec<OsString>> {
     super::names_that(folder, |_| true)
 }

@@ -1,7 +1,7 @@
-//! What is taken over as a whole, with a fault at each of the system calls.
+//! Transfers of whole trees, with a fault at each of the system calls.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap},
     fs::{self, File},
     path::PathBuf,
     time::{Duration, SystemTime},
@@ -12,11 +12,11 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::{
-    layer::{Baseline, DirIdentities, OPAQUE, ReplacedDirs},
+    layer::{Baseline, OPAQUE},
     sys::faults::{Fault, with_faults, with_others},
 };
 
-/// What stands at each path of the folder: a text, or nothing for folders.
+/// What is at each path of the folder: a text, or nothing for folders.
 type Tree = BTreeMap<PathBuf, Option<String>>;
 
 struct Scene {
@@ -25,13 +25,13 @@ struct Scene {
     journal: TempDir,
 }
 
-/// What stands in the folder, and what the program put in its place.
+/// What is in the folder, and what the program replaced it by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum What {
     Nothing,
     File,
     Folder,
-    /// Nothing, but for the mark that says so.
+    /// A whiteout.
     Gone,
 }
 
@@ -41,7 +41,7 @@ impl Scene {
         let scene = Self {
             root: if on_two { TempDir::new_in("/dev/shm") } else { TempDir::new() }.unwrap(),
             upper: TempDir::new().unwrap(),
-            // In memory: making it durable costs nothing there.
+            // In memory, where syncs cost nothing.
             journal: TempDir::new_in("/dev/shm").unwrap(),
         };
         put(&scene.root.path().join("out"), before, "old");
@@ -51,16 +51,15 @@ impl Scene {
 
     fn transfer(&self) -> Result<Vec<NotTransferred>> {
         let (root, upper) = (Root::open(self.root.path())?, Root::open(self.upper.path())?);
-        // Nothing is anybody else's.
+        // Nothing counts as changed by others.
         let moment = SystemTime::now() + Duration::from_secs(3600);
-        let baseline = Baseline::new(moment, DirIdentities::default());
+        let baseline = Baseline::new(moment, HashMap::new());
         self.transfer_since(&root, &upper, &baseline)
     }
 
     fn transfer_since(&self, root: &Root, upper: &Root, baseline: &Baseline) -> Result<Vec<NotTransferred>> {
-        let replaced_dirs = ReplacedDirs::default();
-        let staying = PreserveRules { settled: &[], baseline, replaced_dirs: &replaced_dirs, conflict_path: &|_| None };
-        root.lock(self.journal.path())?.transfer(upper, Path::new("out"), Path::new("out"), &staying)
+        let rules = TransferRules { committed: &[], baseline, conflict_path: &|_| None };
+        root.lock(self.journal.path())?.transfer(upper, Path::new("out"), Path::new("out"), &rules)
     }
 
     fn recover(&self) {
@@ -100,7 +99,7 @@ fn put(path: &Path, what: What, text: &str) {
     }
 }
 
-/// Every change of one thing for another, on one file system and on two, with the folder before and after.
+/// Every replacement of one kind by another, on one file system and on two, with the folder before and after.
 fn each(check: impl Fn(&dyn Fn() -> Scene, &Tree, &Tree, usize, &str)) {
     for before in [What::Nothing, What::File, What::Folder] {
         for (after, on_two) in
@@ -120,7 +119,7 @@ fn each(check: impl Fn(&dyn Fn() -> Scene, &Tree, &Tree, usize, &str)) {
     }
 }
 
-/// The name that a file of the program's has, where one that was there is called `old`.
+/// Returns the name of a file after the transfer: what was called `old` is called `new`.
 fn renamed(path: &Path) -> &OsStr {
     path.file_name().map_or(OsStr::new(""), |name| if name == "old" { OsStr::new("new") } else { name })
 }
@@ -139,20 +138,23 @@ fn a_crash_leaves_the_old_or_the_new() {
 }
 
 #[test]
-fn a_failure_is_told() {
+fn a_failure_is_reported() {
     each(|scene, old, new, calls, what| {
         for call in 0..calls {
             let scene = scene();
             let (result, _) = with_faults(&[(call, Fault::Fails(Errno::NOSPC))], || scene.transfer());
-            let is_told = result.as_ref().map_or(true, |not_transferred| !not_transferred.is_empty());
+            let is_reported = result.as_ref().map_or(true, |not_transferred| !not_transferred.is_empty());
             scene.recover();
             let tree = scene.tree();
-            assert!(tree == *new || is_told && tree == *old, "{what}: failure at call {call}: {result:?}, {tree:?}");
+            assert!(
+                tree == *new || is_reported && tree == *old,
+                "{what}: failure at call {call}: {result:?}, {tree:?}"
+            );
         }
     });
 }
 
-/// Changes a file until the clock that files get their times from has gone on; tells the last time before that.
+/// Changes a file until the clock of the file system goes on. Returns the last time before that.
 fn next_moment(folder: &Path) -> SystemTime {
     let stamp = || {
         fs::write(folder.join("stamp"), "").unwrap();
@@ -193,7 +195,7 @@ fn what_others_write_while_a_whole_folder_is_exchanged_stays() {
 }
 
 #[test]
-fn what_one_leaves_behind_the_next_in_the_same_turn_does_not_hide() {
+fn leftovers_of_one_transfer_are_not_hidden_by_the_next() {
     let leave = |root: &Root| {
         let left = temporary_in(root.identity(), Path::new("")).unwrap();
         fs::write(root.real_path().join(left), "").unwrap();

@@ -1,424 +1,530 @@
-//! What a program did, laid over what others did meanwhile.
+//! Merges the net changes of a program with what others changed meanwhile, for every kind of checkout.
 //!
-//! What others did stands. Where a program changed the same file, its version goes beside.
+//! Others' changes win. Where the program changed the same file, its version becomes a conflict copy.
 
-use super::conflict_paths::{ConflictPaths, OccupiedPaths};
-use super::edits::Edit;
-use super::paths::Paths;
-use super::renames::Renames;
-use super::scan_result::ScanResult;
-use super::tree::{Row, RowKind, Version};
-use super::working_copy::MergeBase;
+use super::conflict_paths::ConflictPaths;
+use super::diff::{Diff, Node};
+use super::moves::MAX_MOVES;
+use super::net_changes::{FileChange, NetChanges, NodeNow, Side, Written};
+use super::path_tree::PathTree;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use toolrest_core::{
-    CallId, Change, Changeset, Content, ContentHash, Destination, Expect, FileType, Parents, ProgramChange,
-    ProgramChangeKind, ProgramConflict, Put, Removal, Result, WsPath,
+    Attribution, CallId, Change, Changeset, CheckedIn, CommitId, Content, ContentHash, Destination, Expect, LeftOut,
+    LeftOutReason, Parents, ProgramChange, ProgramChangeKind, ProgramConflict, Put, Removal, Result, WsPath,
 };
 
-/// How many files are followed to another path in one commit. Others are removed here and made there, if they are not too
-/// large for that.
-const MAX_MOVES: usize = 256;
+pub(crate) const CHANGED: &str = "somebody else changed it while the program ran";
+pub(crate) const NOT_REMOVED: &str = "somebody else changed it while the program ran, so it was not removed";
+const REMOVED: &str = "somebody else removed or moved it while the program ran";
+const CREATED: &str = "somebody else created something at this path while the program ran";
+pub(super) const FILE_IN_THE_WAY: &str = "a file of somebody else is at the path of a folder";
+const PROTECTED: &str = "the system shows something there that programs cannot change";
 
 /// What becomes of a program's changes.
 #[derive(Debug, Default)]
-pub(super) struct MergeOutcome {
-    pub(super) changes: Changeset,
-    pub(super) changed: Vec<ProgramChange>,
-    pub(super) conflicts: Vec<ProgramConflict>,
+pub(crate) struct MergeOutcome {
+    pub(crate) changes: Changeset,
+    pub(crate) changed: Vec<ProgramChange>,
+    pub(crate) conflicts: Vec<ProgramConflict>,
+    /// What the program left that is not part of the changeset.
+    pub(crate) left_out: Vec<Unversioned>,
+    /// What the program removed without a version in the changeset.
+    pub(crate) unversioned_removals: BTreeMap<WsPath, LeftOutReason>,
+    /// What the program left that is part of the changeset, or is the same as before.
+    pub(crate) placed: Vec<Placed>,
+    /// Conflict paths, by the paths that they stand for.
+    pub(crate) conflict_paths: BTreeMap<WsPath, WsPath>,
 }
 
-/// Borrows only what it needs, so that names can be given meanwhile.
-macro_rules! occupied {
-    ($merge:ident) => {
-        OccupiedNow {
-            base: $merge.base,
-            renames: $merge.renames,
-            scan_result: $merge.scan_result,
-            removed: &$merge.removed,
-        }
-    };
+/// Something that the program left and that has no version.
+#[derive(Debug)]
+pub(crate) struct Unversioned {
+    /// The path in the program's files.
+    pub(crate) path: WsPath,
+    /// The path in the workspace where it belongs; none if it is not to be transferred.
+    pub(crate) to: Option<WsPath>,
+    pub(crate) reason: LeftOutReason,
 }
 
-pub(super) struct Merge<'a> {
-    base: MergeBase<'a>,
-    scan_result: &'a ScanResult,
-    /// Where files were that cannot be written anew.
-    moved: &'a BTreeMap<WsPath, WsPath>,
-    renames: &'a Renames,
-    /// Contents of which programs see something else than what is stored, by their keys.
-    originals: &'a HashMap<ContentHash, Content>,
+/// A file or folder that the program left, and its path in the workspace.
+#[derive(Debug)]
+pub(crate) struct Placed {
+    pub(crate) path: WsPath,
+    pub(crate) to: WsPath,
+    pub(crate) kind: PlacedKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PlacedKind {
+    Same,
+    Changed,
+    Created,
+    CreatedFolder,
+}
+
+impl MergeOutcome {
+    pub(crate) fn into_checked_in(
+        mut self,
+        commit: Option<CommitId>,
+        attribution: Attribution,
+        mut left_out: Vec<LeftOut>,
+    ) -> CheckedIn {
+        // What was removed comes before what replaced it.
+        self.changed.sort_by(|one, other| {
+            let key = |change: &ProgramChange| change.change != ProgramChangeKind::Removed;
+            one.path.cmp(&other.path).then(key(one).cmp(&key(other)))
+        });
+        self.conflicts.sort_by(|one, other| one.path.cmp(&other.path));
+        left_out.sort_by(|one, other| one.path.cmp(&other.path));
+        left_out.dedup();
+        CheckedIn { attribution, commit, changed: self.changed, conflicts: self.conflicts, left_out }
+    }
+}
+
+/// Where something that the program left belongs.
+enum Target {
+    /// In the place of the file at that path of the workspace, which nobody else changed.
+    Replaces(WsPath),
+    /// Something else is at that path, or somebody else removed the file.
+    Taken(Option<WsPath>, &'static str),
+    /// Nothing is at the path, or nothing that stays.
+    Free(Option<WsPath>),
+}
+
+struct Merge<'a, S> {
+    net: &'a NetChanges,
+    side: &'a S,
     conflict_paths: ConflictPaths,
-    /// What goes, by where it is in the workspace.
+    /// Paths of the workspace that are removed.
     removed: BTreeSet<WsPath>,
+    /// Paths, after the moves, of what the program removed and others keep.
+    staying: PathTree<()>,
     /// Changes that come before all others.
     leading_changes: Vec<Change>,
-    removed_files: BTreeMap<WsPath, Row>,
-    /// Those that may have gone elsewhere, by what they held.
+    removed_files: BTreeSet<WsPath>,
+    removed_folders: BTreeSet<WsPath>,
+    /// Removed files that may have been moved, by their contents.
     move_sources: HashMap<ContentHash, Vec<WsPath>>,
-    removed_folders: BTreeMap<WsPath, Row>,
     made_folders: BTreeSet<WsPath>,
     moves: Vec<(WsPath, WsPath)>,
     puts: Vec<Put>,
     expect: Vec<Expect>,
-    changed: Vec<ProgramChange>,
-    conflicts: Vec<ProgramConflict>,
-    /// The paths of the conflicts.
-    conflict_index: Paths<()>,
+    /// Paths of conflicts.
+    conflict_index: PathTree<()>,
+    outcome: MergeOutcome,
 }
 
-impl<'a> Merge<'a> {
-    pub(super) fn new(
-        base: MergeBase<'a>,
-        scan_result: &'a ScanResult,
-        moved: &'a BTreeMap<WsPath, WsPath>,
-        renames: &'a Renames,
-        originals: &'a HashMap<ContentHash, Content>,
-        call: CallId,
-    ) -> Self {
-        Self {
-            base,
-            scan_result,
-            moved,
-            renames,
-            originals,
+/// Borrows only what is needed, so that conflict paths can be given meanwhile.
+macro_rules! occupied {
+    ($merge:ident) => {{
+        let (net, side, removed) = ($merge.net, $merge.side, &$merge.removed);
+        move |path: &WsPath| occupied_by(net, side, removed, path)
+    }};
+}
+
+/// Returns what is at a path after the moves of folders, and stays there.
+fn occupied_by(
+    net: &NetChanges,
+    side: &impl Side,
+    removed: &BTreeSet<WsPath>,
+    path: &WsPath,
+) -> Result<Option<NodeNow>> {
+    let origin = net.moves.origin(path).filter(|origin| !removed.contains(origin));
+    let now = origin.map_or(Ok(None), |origin| side.now(&origin))?;
+    Ok(now.or_else(|| {
+        let after = net.diffs.after(path).filter(|after| !after.is_folder());
+        after.map(|_| NodeNow::File { is_executable: false })
+    }))
+}
+
+impl NetChanges {
+    /// Merges the changes with the workspace as it is now. Takes the contents, so that they are in memory once.
+    pub(crate) fn merge(&mut self, side: &impl Side, call: CallId) -> Result<MergeOutcome> {
+        let mut files = std::mem::take(&mut self.files);
+        let mut merge = Merge {
+            net: self,
+            side,
             conflict_paths: ConflictPaths::new(call),
             removed: BTreeSet::new(),
+            staying: PathTree::default(),
             leading_changes: Vec::new(),
-            removed_files: BTreeMap::new(),
+            removed_files: BTreeSet::new(),
+            removed_folders: BTreeSet::new(),
             move_sources: HashMap::new(),
-            removed_folders: BTreeMap::new(),
             made_folders: BTreeSet::new(),
             moves: Vec::new(),
             puts: Vec::new(),
             expect: Vec::new(),
-            changed: Vec::new(),
-            conflicts: Vec::new(),
-            conflict_index: Paths::default(),
+            conflict_index: PathTree::default(),
+            outcome: MergeOutcome::default(),
+        };
+        merge.move_folders();
+        merge.remove_files()?;
+        merge.remove_folders()?;
+        merge.make_folders()?;
+        for (path, change) in &files {
+            if let FileChange::Moved(from) = change {
+                merge.move_large_file(path, from)?;
+            }
         }
+        for (path, change) in &mut files {
+            merge.keep_file(path, change)?;
+        }
+        merge.keep_unversioned()?;
+        let outcome = merge.into_outcome();
+        self.files = files;
+        Ok(outcome)
     }
+}
 
-    /// Takes the contents of the files, so that they are held once.
-    pub(super) fn merge_work(mut self, files: &mut BTreeMap<WsPath, Edit>) -> Result<MergeOutcome> {
-        self.move_folders();
-        self.remove_files();
-        self.remove_folders();
-        self.make_folders()?;
-        for (path, from) in self.moved {
-            self.move_large_file(path, from)?;
-        }
-        for (path, edit) in files {
-            self.put(path, edit)?;
-        }
-        Ok(self.into_outcome())
-    }
-
+impl<S: Side> Merge<'_, S> {
     fn move_folders(&mut self) {
-        for rename in self.renames.iter() {
-            if let Some(above) = rename.to.parent().filter(|above| !above.is_root()) {
+        for folder in self.net.moves.iter() {
+            if let Some(above) = folder.to.parent().filter(|above| !above.is_root()) {
                 self.leading_changes.push(Change::MakeDir(above));
             }
-            let to = Destination::Exactly(rename.to.clone());
-            self.leading_changes.push(Change::Move { from: rename.from.clone(), to });
-            if let Some(row) = self.base.tree.get(&rename.origin) {
-                self.expect.push(Expect::At(row.id, rename.origin.clone()));
-            }
-            self.expect.push(Expect::Absent(rename.to.clone()));
-            self.report(&rename.to, ProgramChangeKind::Moved, Some(&rename.origin));
+            let to = Destination::Exactly(folder.to.clone());
+            self.leading_changes.push(Change::Move { from: folder.from.clone(), to });
+            self.expect.extend(self.side.expect_folder(&folder.origin));
+            self.expect.push(Expect::Absent(folder.to.clone()));
+            self.report(&folder.to, ProgramChangeKind::Moved, Some(&folder.origin));
         }
     }
 
-    fn remove_files(&mut self) {
-        for path in &self.scan_result.removed_paths {
-            let Some(before) = self.base.row(path).filter(|row| row.file().is_some()) else { continue };
-            let now = self.renames.destination(path);
-            if now != *path && self.scan_result.files.contains_key(&now) {
+    fn remove_files(&mut self) -> Result<()> {
+        let net = self.net;
+        for diff in net.diffs.iter().filter(|diff| diff.is_removed()) {
+            let Diff { path, before: Some(before), after } = diff else { continue };
+            let destination = net.moves.destination(path);
+            let moves_along = destination != *path && net.diffs.leaves_file(&destination);
+            if before.is_folder() || moves_along || self.side.now(path)?.is_none() {
                 continue;
             }
-            match self.base.tree.get(path) {
-                None => {}
-                Some(row) if row == before => {
-                    self.removed.insert(path.clone());
-                    self.removed_files.insert(path.clone(), *row);
-                    if let Some(hash) =
-                        self.base.known_hash(path).filter(|_| !self.scan_result.folders.contains_key(path))
-                    {
-                        self.move_sources.entry(hash).or_default().push(path.clone());
-                    }
+            if self.side.is_changed(path)? {
+                self.staying.insert(&destination, ());
+                // What the program left there instead becomes a conflict copy, which is reported with its path.
+                if after.is_none() {
+                    self.conflict(path, None, NOT_REMOVED);
                 }
-                Some(_) => self.conflict(path, None, "somebody else changed it, so it was not removed"),
-            }
-        }
-    }
-
-    /// A folder goes only if all that is in it does.
-    fn remove_folders(&mut self) {
-        for path in self.scan_result.removed_paths.iter().rev() {
-            let Some(before) = self.base.row(path).filter(|row| row.is_folder()) else { continue };
-            let now = self.renames.destination(path);
-            if now != *path && self.scan_result.folders.contains_key(&now) || self.base.tree.get(path) != Some(before) {
                 continue;
             }
-            if self.is_left_empty(path, &now) {
-                self.removed_folders.insert(path.clone(), *before);
+            self.removed.insert(path.clone());
+            let reason = match before {
+                Node::Unversioned(reason) => Some(*reason),
+                _ => net.unversioned_removals.get(path).copied(),
+            };
+            if let Some(reason) = reason {
+                self.outcome.unversioned_removals.insert(path.clone(), reason);
+                continue;
+            }
+            self.removed_files.insert(path.clone());
+            if let Some(hash) = net.diffs.file_before(path).and_then(|file| file.hash)
+                && !diff.makes_folder()
+            {
+                self.move_sources.entry(hash).or_default().push(path.clone());
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes folders in which nothing is left.
+    fn remove_folders(&mut self) -> Result<()> {
+        for Diff { path, before, .. } in self.net.diffs.iter().rev().filter(|diff| diff.is_removed()) {
+            let destination = self.net.moves.destination(path);
+            let moves_along = destination != *path && self.net.diffs.makes_folder(&destination);
+            if !before.as_ref().is_some_and(Node::is_folder)
+                || moves_along
+                || self.side.now(path)? != Some(NodeNow::Folder)
+                || self.side.is_changed(path)?
+                || self.net.moves.lead_to_or_below(&destination)
+            {
+                continue;
+            }
+            let is_removed = |path: &str| self.removed.contains(path);
+            if self.staying.any_at_or_below(&destination) || self.side.holds_more(path, &is_removed, &self.net.moves) {
+                self.staying.insert(&destination, ());
+            } else {
+                self.removed_folders.insert(path.clone());
                 self.removed.insert(path.clone());
             }
         }
-    }
-
-    /// Whether nothing stays in a folder, of which all folders in it were asked before.
-    fn is_left_empty(&self, folder: &WsPath, now: &WsPath) -> bool {
-        if self.renames.lead_to_or_below(now) {
-            return false;
-        }
-        // With a folder goes all that is in it.
-        let mut below = self.base.tree.below_but_within(folder, |inner| self.removed.contains(inner));
-        below.all(|path| self.removed.contains(path) || !self.renames.destination(path).is_below(now))
+        Ok(())
     }
 
     fn make_folders(&mut self) -> Result<()> {
-        for path in self.scan_result.folders.keys() {
+        for Diff { path, .. } in self.net.diffs.iter().filter(|diff| diff.makes_folder()) {
             let occupied = occupied!(self);
-            let there = occupied.at(path);
-            if there == Some(RowKind::Folder) {
-                continue;
-            }
-            let place = if there.is_some() {
-                self.conflict_paths.conflict_copy(path, &occupied)?
-            } else {
-                self.conflict_paths.usable_path(path, &occupied)?
+            let to = match occupied(path)? {
+                Some(NodeNow::Folder) => continue,
+                Some(_) => self.conflict_paths.conflict_copy(path, &occupied)?,
+                None => self.conflict_paths.usable_path(path, &occupied)?,
             };
-            if place != *path && self.conflict_index.at_or_above(path).is_none() {
-                self.conflict(path, Some(&place), "a file of somebody else stands there");
-            }
-            self.report(&place, ProgramChangeKind::Created, None);
-            self.made_folders.insert(place);
+            self.report_relocation(path, &to);
+            self.report(&to, ProgramChangeKind::Created, None);
+            self.place(path, &to, PlacedKind::CreatedFolder);
+            self.made_folders.insert(to);
         }
         Ok(())
     }
 
-    fn put(&mut self, path: &WsPath, edit: &mut Edit) -> Result<()> {
-        let origin = self.renames.origin(path);
-        let there = origin.as_ref().and_then(|origin| self.base.tree.get(origin)).copied();
-        if let Some((origin, before, version)) = self.tracked(path, origin.as_ref()) {
-            if there == Some(before) {
-                return self.change(path, origin, edit, before, version);
+    /// Decides where something that the program left at a path belongs.
+    fn target(&self, path: &WsPath) -> Result<Target> {
+        let origin = self.net.moves.origin(path);
+        let now = origin.as_ref().map_or(Ok(None), |origin| self.side.now(origin))?;
+        let is_removed = |origin: &WsPath| self.removed.contains(origin);
+        if now == Some(NodeNow::Protected) {
+            return Ok(Target::Taken(origin, PROTECTED));
+        }
+        let made_from = self.net.made_from(path).filter(|from| self.replaces(path, from));
+        if let Some(from) = made_from {
+            return Ok(match now {
+                Some(_) if !self.side.is_changed(&from)? => Target::Replaces(from),
+                Some(_) => Target::Taken(Some(from), CHANGED),
+                None => Target::Taken(Some(from), REMOVED),
+            });
+        }
+        Ok(match origin {
+            Some(origin) if now.is_some() && !is_removed(&origin) => Target::Taken(Some(origin), CREATED),
+            origin => Target::Free(origin),
+        })
+    }
+
+    /// Whether the program left a new version of what was at a path: not something of another kind.
+    fn replaces(&self, path: &WsPath, from: &WsPath) -> bool {
+        match (self.net.diffs.before(from), self.net.diffs.after(path)) {
+            (Some(Node::File(_)), Some(Node::File(_))) => true,
+            (Some(Node::Unversioned(_)), Some(Node::Unversioned(_))) => from == path,
+            _ => false,
+        }
+    }
+
+    fn keep_file(&mut self, path: &WsPath, change: &mut FileChange) -> Result<()> {
+        match change {
+            FileChange::Same => self.place(path, path, PlacedKind::Same),
+            FileChange::Written(written) => self.put(path, written)?,
+            FileChange::Moved(_) => {
+                if let Some(reason) = self.net.partly_left_out.get(path) {
+                    self.leave_out(path, None, *reason);
+                }
             }
-            if let Some((row, now)) = self.shows(there, edit) {
-                return self.keep_mode(path, origin, edit, version.is_executable, row, now);
+            FileChange::OverLimit(reason) if self.side.transfers() => self.transfer(path, *reason)?,
+            FileChange::OverLimit(reason) | FileChange::Unreadable(reason) => self.leave_out(path, None, *reason),
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, path: &WsPath, written: &mut Written) -> Result<()> {
+        match self.target(path)? {
+            Target::Replaces(origin) => {
+                let before = self.net.diffs.file_before(&origin);
+                let is_same = before.is_some_and(|before| {
+                    before.hash == Some(written.hash) && before.is_executable() == written.is_executable
+                });
+                if is_same {
+                    self.place(path, path, PlacedKind::Same);
+                    return Ok(());
+                }
+                self.change(path, &origin, written)
             }
-            let reason = if there.is_some() { "somebody else changed it" } else { "somebody else removed or moved it" };
-            return self.put_conflict_copy(path, edit, reason);
+            Target::Taken(Some(origin), _)
+                if self.side.shows(&origin, self.net.diffs.file_before(&origin), written) =>
+            {
+                let was_executable = self.net.diffs.file_before(&origin).is_some_and(|before| before.is_executable());
+                let is_executable = Some(NodeNow::File { is_executable: written.is_executable });
+                if written.is_executable == was_executable || self.side.now(&origin)? == is_executable {
+                    self.place(path, path, PlacedKind::Same);
+                    return Ok(());
+                }
+                self.change(path, &origin, written)
+            }
+            Target::Taken(_, reason) => self.put_conflict_copy(path, written, reason),
+            Target::Free(origin) => self.create(path, origin.as_ref(), written),
         }
-        let Some(origin) = origin.as_ref().filter(|origin| there.is_some() && !self.removed.contains(*origin)) else {
-            return self.create(path, origin.as_ref(), edit);
-        };
-        if let Some((row, now)) = self.shows(there, edit) {
-            return self.keep_mode(path, origin, edit, false, row, now);
-        }
-        self.put_conflict_copy(path, edit, "somebody else made something of that name")
     }
 
-    /// Lets a file be run or not as the program has it, where somebody else wrote the same content.
-    fn keep_mode(
-        &mut self,
-        path: &WsPath,
-        origin: &WsPath,
-        edit: &mut Edit,
-        was_executable: bool,
-        row: Row,
-        now: Version,
-    ) -> Result<()> {
-        let is_executable = edit.fingerprint.is_executable();
-        if is_executable == was_executable || is_executable == now.is_executable {
-            return Ok(());
-        }
-        self.change(path, origin, edit, row, now)
-    }
-
-    /// What a file was made from, if it is one of the workspace.
-    fn tracked<'o>(&self, path: &WsPath, origin: Option<&'o WsPath>) -> Option<(&'o WsPath, Row, Version)> {
-        let origin = origin.filter(|origin| *origin == path || self.scan_result.removed_paths.contains(*origin))?;
-        let row = self.base.row(origin).filter(|_| self.base.is_known_file(origin))?;
-        row.file().map(|version| (origin, *row, *version))
-    }
-
-    fn change(&mut self, path: &WsPath, origin: &WsPath, edit: &mut Edit, row: Row, version: Version) -> Result<()> {
-        let content = match self.originals.get(&version.blob).filter(|_| !version.is_plain()) {
-            None => Ok(Content::of_bytes(std::mem::take(&mut edit.bytes))),
-            // It is needed once more if it does not fit.
-            Some(before) => Content::of_shown(edit.bytes.clone(), version.file_type, before),
-        };
-        // Some numbers have no canonical form.
-        let content =
-            content.and_then(|content| if version.is_plain() { Ok(content) } else { content.hash().map(|_| content) });
-        let content = match content {
+    fn change(&mut self, path: &WsPath, origin: &WsPath, written: &mut Written) -> Result<()> {
+        let (file_type, content) = match self.side.content(origin, std::mem::take(&mut written.bytes)) {
             Ok(content) => content,
-            Err(error) => {
-                let reason =
-                    format!("it is a {} and cannot hold what was written: {}", version.file_type, error.message);
-                return self.put_conflict_copy(path, edit, &reason);
+            Err((reason, bytes)) => {
+                written.bytes = bytes;
+                return self.put_conflict_copy(path, written, &reason);
             }
         };
-        self.expect_unchanged(origin, row, version);
-        let is_executable = edit.fingerprint.is_executable();
-        let file_type = if version.is_plain() { plain_type(&content) } else { version.file_type };
-        self.puts.push(Put {
-            path: path.clone(),
-            file_type,
-            content,
-            parents: Parents::Create,
-            executable: (is_executable != version.is_executable).then_some(is_executable),
-        });
+        self.expect_file(origin);
+        let now = self.side.now(origin)?;
+        let is_executable = written.is_executable;
+        let executable = (now != Some(NodeNow::File { is_executable })).then_some(is_executable);
+        self.puts.push(Put { path: path.clone(), file_type, content, parents: Parents::Create, executable });
         self.report(path, ProgramChangeKind::Changed, None);
+        self.place(path, path, PlacedKind::Changed);
         Ok(())
     }
 
-    fn create(&mut self, path: &WsPath, origin: Option<&WsPath>, edit: &mut Edit) -> Result<()> {
-        let place = self.usable_path(path)?;
-        if place == *path
-            && let Some(from) = self.moved_from(path, edit)
+    fn create(&mut self, path: &WsPath, origin: Option<&WsPath>, written: &mut Written) -> Result<()> {
+        let to = self.usable_path(path)?;
+        if to == *path
+            && let Some(from) = self.moved_from(path, written)?
         {
-            self.move_file(&from, place, origin);
-            return Ok(());
+            self.place(path, &to, PlacedKind::Created);
+            return self.move_file(&from, to, origin);
         }
-        self.expect_absent(&place, origin);
-        self.put_new(place, edit);
+        self.expect_absent(&to, origin)?;
+        self.put_new(path, to, written);
         Ok(())
     }
 
-    /// Moves a file that cannot be written anew.
+    /// Moves a file for which there is no room as a new one.
     fn move_large_file(&mut self, path: &WsPath, from: &WsPath) -> Result<()> {
-        if let Some(move_sources) = self.base.known_hash(from).and_then(|hash| self.move_sources.get_mut(&hash)) {
-            move_sources.retain(|leaver| leaver != from);
+        let hash = self.net.diffs.file_before(from).and_then(|file| file.hash);
+        if let Some(sources) = hash.and_then(|hash| self.move_sources.get_mut(&hash)) {
+            sources.retain(|source| source != from);
         }
-        let origin = self.renames.origin(path);
-        let there = origin.as_ref().filter(|origin| !self.removed.contains(*origin));
-        let there = there.and_then(|origin| self.base.tree.get(origin)).copied();
-        let place = match (there, self.tracked(path, origin.as_ref())) {
-            (Some(row), Some((origin, before, version))) if row == before => {
-                self.removed.insert(origin.clone());
-                self.expect_unchanged(origin, row, version);
+        let to = match self.target(path)? {
+            Target::Replaces(origin) => {
+                self.expect_file(&origin);
                 self.leading_changes.push(Change::Remove { path: path.clone(), removal: Removal::File });
+                self.removed.insert(origin);
                 path.clone()
             }
-            (Some(_), _) => {
-                let place = self.conflict_paths.conflict_copy(path, &occupied!(self))?;
-                self.conflict(path, Some(&place), "somebody else changed or made something of that name");
-                place
+            Target::Taken(Some(origin), reason) if self.side.now(&origin)?.is_some() => {
+                self.conflict_copy(path, reason)?
             }
-            (None, _) => self.usable_path(path)?,
+            Target::Taken(..) | Target::Free(_) => self.usable_path(path)?,
         };
-        self.move_file(from, place, origin.as_ref());
+        self.place(path, &to, PlacedKind::Created);
+        self.move_file(from, to, self.net.moves.origin(path).as_ref())
+    }
+
+    fn move_file(&mut self, from: &WsPath, to: WsPath, origin: Option<&WsPath>) -> Result<()> {
+        self.removed_files.remove(from);
+        self.expect_file(from);
+        self.expect_absent(&to, origin)?;
+        self.make_folder_above(&to)?;
+        self.report(&to, ProgramChangeKind::Moved, Some(from));
+        self.moves.push((self.net.moves.destination(from), to));
         Ok(())
     }
 
-    fn move_file(&mut self, from: &WsPath, place: WsPath, origin: Option<&WsPath>) {
-        let row = self.removed_files.remove(from);
-        if let Some((row, version)) = row.and_then(|row| Some((row, *row.file()?))) {
-            self.expect_unchanged(from, row, version);
-        }
-        self.expect_absent(&place, origin);
-        self.make_above(&place);
-        self.report(&place, ProgramChangeKind::Moved, Some(from));
-        self.moves.push((self.renames.destination(from), place));
-    }
-
-    /// Where something can be made: at its path, unless a file has come to stand where a folder was.
-    fn usable_path(&mut self, path: &WsPath) -> Result<WsPath> {
-        let place = self.conflict_paths.usable_path(path, &occupied!(self))?;
-        if place != *path {
-            self.conflict(path, Some(&place), "a file of somebody else stands where a folder was");
-        }
-        Ok(place)
-    }
-
-    /// Makes the folder that something is moved to again, if others removed it: moves do not.
-    fn make_above(&mut self, path: &WsPath) {
-        let Some(above) = path.parent().filter(|above| !above.is_root()) else { return };
-        let is_missing = self.renames.origin(&above).is_none_or(|origin| self.base.tree.get(&origin).is_none());
+    /// Makes the folder of a moved file if others removed it: a move makes no folders.
+    fn make_folder_above(&mut self, path: &WsPath) -> Result<()> {
+        let Some(above) = path.parent().filter(|above| !above.is_root()) else { return Ok(()) };
+        let origin = self.net.moves.origin(&above);
+        let is_missing = origin.map_or(Ok(None), |origin| self.side.now(&origin))?.is_none();
         if is_missing && self.made_folders.insert(above.clone()) {
             self.report(&above, ProgramChangeKind::Created, None);
         }
-    }
-
-    /// Takes the file that went from its path with the content that came to this one.
-    fn moved_from(&mut self, path: &WsPath, edit: &Edit) -> Option<WsPath> {
-        if edit.bytes.is_empty() || self.moves.len() >= MAX_MOVES || self.base.tree.get(path).is_some() {
-            return None;
-        }
-        let move_sources = self.move_sources.get_mut(&edit.hash)?;
-        let states = self.base.states;
-        let is_alike = |from: &WsPath| {
-            states.get(from).is_some_and(|state| state.fingerprint.is_executable() == edit.fingerprint.is_executable())
-        };
-        let same_name = move_sources.iter().position(|from| from.name() == path.name() && is_alike(from));
-        let place = same_name.or_else(|| move_sources.iter().position(is_alike))?;
-        Some(move_sources.remove(place))
-    }
-
-    fn put_conflict_copy(&mut self, path: &WsPath, edit: &mut Edit, reason: &str) -> Result<()> {
-        let place = self.conflict_paths.conflict_copy(path, &occupied!(self))?;
-        self.conflict(path, Some(&place), reason);
-        self.expect.push(Expect::Absent(place.clone()));
-        self.put_new(place, edit);
         Ok(())
     }
 
-    fn put_new(&mut self, path: WsPath, edit: &mut Edit) {
-        let content = Content::of_bytes(std::mem::take(&mut edit.bytes));
-        self.report(&path, ProgramChangeKind::Created, None);
-        self.puts.push(Put {
-            path,
-            file_type: plain_type(&content),
-            content,
-            parents: Parents::Create,
-            executable: Some(edit.fingerprint.is_executable()),
-        });
+    /// Takes a removed file that had the content of a new one.
+    fn moved_from(&mut self, path: &WsPath, written: &Written) -> Result<Option<WsPath>> {
+        // Folders are removed after files are moved.
+        let is_replaced = path.folders_above().chain([path.as_str()]).any(|above| self.removed.contains(above));
+        if written.bytes.is_empty() || self.moves.len() >= MAX_MOVES || is_replaced || self.side.now(path)?.is_some() {
+            return Ok(None);
+        }
+        let Some(sources) = self.move_sources.get_mut(&written.hash) else { return Ok(None) };
+        let is_alike = |from: &WsPath| {
+            let before = self.net.diffs.file_before(from);
+            before.is_some_and(|before| before.is_executable() == written.is_executable)
+        };
+        let same_name = sources.iter().position(|from| from.name() == path.name() && is_alike(from));
+        let index = same_name.or_else(|| sources.iter().position(is_alike));
+        Ok(index.map(|index| sources.remove(index)))
     }
 
-    fn expect_unchanged(&mut self, origin: &WsPath, row: Row, version: Version) {
-        self.expect.push(Expect::Version(row.id, version.id));
-        self.expect.push(Expect::At(row.id, origin.clone()));
+    fn put_conflict_copy(&mut self, path: &WsPath, written: &mut Written, reason: &str) -> Result<()> {
+        let to = self.conflict_copy(path, reason)?;
+        self.expect.push(Expect::Absent(to.clone()));
+        self.put_new(path, to, written);
+        Ok(())
     }
 
-    fn expect_absent(&mut self, path: &WsPath, origin: Option<&WsPath>) {
-        for path in std::iter::once(path).chain(origin) {
-            if !self.removed.contains(path) && self.base.tree.get(path).is_none() {
-                self.expect.push(Expect::Absent(path.clone()));
+    fn put_new(&mut self, path: &WsPath, to: WsPath, written: &mut Written) {
+        let content = Content::of_bytes(std::mem::take(&mut written.bytes));
+        self.report(&to, ProgramChangeKind::Created, None);
+        self.place(path, &to, PlacedKind::Created);
+        let (file_type, executable) = (content.form().plain_type(), Some(written.is_executable));
+        self.puts.push(Put { path: to, file_type, content, parents: Parents::Create, executable });
+    }
+
+    /// Decides where something without versions belongs.
+    fn transfer(&mut self, path: &WsPath, reason: LeftOutReason) -> Result<()> {
+        let to = match self.target(path)? {
+            Target::Replaces(_) => path.clone(),
+            Target::Taken(_, conflict) => self.conflict_copy(path, conflict)?,
+            Target::Free(_) => self.usable_path(path)?,
+        };
+        self.leave_out(path, Some(to), reason);
+        Ok(())
+    }
+
+    fn keep_unversioned(&mut self) -> Result<()> {
+        for Diff { path, after, .. } in self.net.diffs.iter() {
+            match after {
+                Some(Node::Unversioned(LeftOutReason::Special)) => self.leave_out(path, None, LeftOutReason::Special),
+                Some(Node::Unversioned(reason)) => self.transfer(path, *reason)?,
+                _ => {}
             }
+        }
+        Ok(())
+    }
+
+    fn leave_out(&mut self, path: &WsPath, to: Option<WsPath>, reason: LeftOutReason) {
+        self.outcome.left_out.push(Unversioned { path: path.clone(), to, reason });
+    }
+
+    fn place(&mut self, path: &WsPath, to: &WsPath, kind: PlacedKind) {
+        self.outcome.placed.push(Placed { path: path.clone(), to: to.clone(), kind });
+    }
+
+    /// Returns the path itself, unless a file of somebody else is at the path of a folder above it.
+    fn usable_path(&mut self, path: &WsPath) -> Result<WsPath> {
+        let to = self.conflict_paths.usable_path(path, &occupied!(self))?;
+        self.report_relocation(path, &to);
+        Ok(to)
+    }
+
+    fn conflict_copy(&mut self, path: &WsPath, reason: &str) -> Result<WsPath> {
+        let to = self.conflict_paths.conflict_copy(path, &occupied!(self))?;
+        self.conflict(path, Some(&to), reason);
+        Ok(to)
+    }
+
+    fn report_relocation(&mut self, path: &WsPath, to: &WsPath) {
+        if to != path && self.conflict_index.at_or_above(path).is_none() {
+            self.conflict(path, Some(to), FILE_IN_THE_WAY);
         }
     }
 
-    /// Tells of a row in which programs see what was written.
-    fn shows(&self, row: Option<Row>, edit: &Edit) -> Option<(Row, Version)> {
-        let row = row?;
-        let version = *row.file()?;
-        let is_shown = if version.is_plain() {
-            version.blob == edit.hash
-        } else {
-            let original = self.originals.get(&version.blob).cloned();
-            original.is_some_and(|content| content.shown(version.file_type) == edit.bytes)
-        };
-        is_shown.then_some((row, version))
+    fn expect_file(&mut self, path: &WsPath) {
+        self.expect.extend(self.side.expect_file(path, self.net.diffs.file_before(path)));
+    }
+
+    fn expect_absent(&mut self, path: &WsPath, origin: Option<&WsPath>) -> Result<()> {
+        for path in std::iter::once(path).chain(origin) {
+            if !self.removed.contains(path) && self.side.now(path)?.is_none() {
+                self.expect.push(Expect::Absent(path.clone()));
+            }
+        }
+        Ok(())
     }
 
     fn report(&mut self, path: &WsPath, change: ProgramChangeKind, from: Option<&WsPath>) {
-        self.changed.push(ProgramChange { path: path.clone(), change, from: from.cloned() });
+        self.outcome.changed.push(ProgramChange { path: path.clone(), change, from: from.cloned() });
     }
 
     fn conflict(&mut self, path: &WsPath, kept_as: Option<&WsPath>, reason: &str) {
         let (path, kept_as, reason) = (path.clone(), kept_as.cloned(), reason.to_owned());
         self.conflict_index.insert(&path, ());
-        self.conflicts.push(ProgramConflict { path, kept_as, reason });
+        self.outcome.conflicts.push(ProgramConflict { path, kept_as, reason });
     }
 
-    /// Puts the changes in an order in which each finds what it needs: names first, then contents.
+    /// Orders the changes so that each finds what it needs: paths first, then contents.
     fn into_outcome(mut self) -> MergeOutcome {
-        for (path, row) in std::mem::take(&mut self.removed_files) {
-            if let Some(version) = row.file() {
-                self.expect_unchanged(&path, row, *version);
-            }
-            let path = self.renames.destination(&path);
+        for path in std::mem::take(&mut self.removed_files) {
+            self.expect_file(&path);
+            let path = self.net.moves.destination(&path);
             self.report(&path, ProgramChangeKind::Removed, None);
             self.leading_changes.push(Change::Remove { path, removal: Removal::File });
         }
@@ -426,37 +532,15 @@ impl<'a> Merge<'a> {
         changes.extend(self.made_folders.iter().cloned().map(Change::MakeDir));
         let moves = self.moves.iter().cloned();
         changes.extend(moves.map(|(from, to)| Change::Move { from, to: Destination::Exactly(to) }));
-        for (path, row) in std::mem::take(&mut self.removed_folders).into_iter().rev() {
-            self.expect.push(Expect::At(row.id, path.clone()));
-            let path = self.renames.destination(&path);
+        for path in std::mem::take(&mut self.removed_folders).into_iter().rev() {
+            self.expect.extend(self.side.expect_folder(&path));
+            let path = self.net.moves.destination(&path);
             self.report(&path, ProgramChangeKind::Removed, None);
             changes.push(Change::Remove { path, removal: Removal::Single });
         }
         changes.extend(self.puts.into_iter().map(Change::Put));
-        self.changed.sort_by(|one, other| one.path.cmp(&other.path));
-        self.conflicts.sort_by(|one, other| one.path.cmp(&other.path));
-        let changes = Changeset { changes, expect: self.expect, undoes: None };
-        MergeOutcome { changes, changed: self.changed, conflicts: self.conflicts }
+        self.outcome.changes = Changeset { changes, expect: self.expect, undoes: None };
+        self.outcome.conflict_paths = self.conflict_paths.into_given();
+        self.outcome
     }
-}
-
-/// What stands at a path after the moves, and stays there.
-struct OccupiedNow<'a> {
-    base: MergeBase<'a>,
-    renames: &'a Renames,
-    scan_result: &'a ScanResult,
-    removed: &'a BTreeSet<WsPath>,
-}
-
-impl OccupiedPaths for OccupiedNow<'_> {
-    fn at(&self, path: &WsPath) -> Option<RowKind> {
-        let origin = self.renames.origin(path).filter(|origin| !self.removed.contains(origin));
-        let row = origin.and_then(|origin| self.base.tree.get(&origin));
-        row.map(|row| row.what).or_else(|| self.scan_result.files.contains_key(path).then_some(RowKind::Unseen))
-    }
-}
-
-/// The type of a file that is only text or bytes.
-fn plain_type(content: &Content) -> FileType {
-    content.form().plain_type()
 }

@@ -1,16 +1,17 @@
-//! Running programs in a folder.
+//! Checkouts of folders.
 
 mod in_place;
 mod isolated;
-mod merge_result;
-mod moves;
+mod layer_changes;
 mod private_dir;
 mod snapshot;
 
 use super::FolderWorkspace;
+use super::disk::shown;
 use in_place::InPlaceCheckout;
 use isolated::IsolatedCheckout;
-use toolrest_core::{Checkout, CheckoutMode, CheckoutOptions, Result, ToolError};
+use std::path::Path;
+use toolrest_core::{Checkout, CheckoutMode, CheckoutOptions, LeftOut, LeftOutReason, Result, ToolError};
 use toolrest_store::unreadable_settings;
 
 impl FolderWorkspace {
@@ -24,5 +25,23 @@ impl FolderWorkspace {
             })
         };
         tokio::task::spawn_blocking(open).await.map_err(ToolError::internal)?
+    }
+}
+
+/// The list of what is not part of a commit.
+#[derive(Default)]
+struct LeftOutReport(Vec<LeftOut>);
+
+impl LeftOutReport {
+    fn add(&mut self, path: &Path, reason: LeftOutReason) {
+        // A full commit can leave out very many files, so only their folders are reported.
+        let path = match reason {
+            LeftOutReason::TooMuch => path.parent().unwrap_or(path),
+            _ => path,
+        };
+        let left_out = LeftOut { path: shown(path), reason };
+        if self.0.last() != Some(&left_out) {
+            self.0.push(left_out);
+        }
     }
 }

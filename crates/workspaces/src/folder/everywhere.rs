@@ -3,8 +3,8 @@
 use super::FolderWorkspace;
 use std::{collections::BTreeSet, sync::Arc};
 use toolrest_core::{
-    Depth, ErrorKind, FoundFile, FileType, Find, FindResult, SearchResult, IgnoredFiles, Listed, PathFilter, Result, Search,
-    WsPath,
+    Depth, ErrorKind, FileType, Find, FindResult, FoundFile, IgnoredFiles, Listed, PathFilter, Result, Search,
+    SearchResult, WsPath,
 };
 use toolrest_store::search::FoundLines;
 

@@ -3,7 +3,7 @@
 use super::disk::{below_root, timestamp};
 use super::walk;
 use std::sync::atomic::{AtomicBool, Ordering};
-use toolrest_core::{ErrorKind, FoundFile, Find, FindResult, Interrupt, Result, ToolError, WsPath};
+use toolrest_core::{ErrorKind, Find, FindResult, FoundFile, Interrupt, Result, ToolError, WsPath};
 use toolrest_directory::{Files, Metadata, Paths, Root, SkipCounts, Visitor};
 
 /// Finds files.

@@ -10,7 +10,7 @@ use toolrest_core::{
 };
 use toolrest_directory::Links;
 use toolrest_store::blob::{Compression, Prepared};
-use toolrest_store::plan::{Below, FileRow, Head, Needs, RowOp, View, is_link};
+use toolrest_store::plan::{Below, FileRow, Needs, RowOp, VersionRow, View, is_link};
 
 /// The folder that chats appear in, which need not be on disk.
 const CHATS: &str = "/chats";
@@ -195,7 +195,7 @@ impl Reconciler<'_> {
     }
 
     /// A version of what was seen, whose content is to be kept.
-    fn head(&mut self, path: &WsPath, seen: &DiskState, seq: i64) -> Result<Option<Head>> {
+    fn head(&mut self, path: &WsPath, seen: &DiskState, seq: i64) -> Result<Option<VersionRow>> {
         let Some(content) = &seen.content else { return Ok(None) };
         let prepared = if let Some(bytes) = &content.content {
             Prepared::of(bytes, Compression::WherePays)?
@@ -205,7 +205,7 @@ impl Reconciler<'_> {
         };
         self.done.contents.push(prepared);
         let (hash, form, size) = (content.hash, content.form, content.size);
-        Ok(Some(Head { seq, version: VersionId::new(), hash, blob: hash, form, size }))
+        Ok(Some(VersionRow { seq, version: VersionId::new(), hash, blob: hash, form, size }))
     }
 
     /// Lets the files that are known by their ids follow.

@@ -11,7 +11,9 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
 };
-use toolrest_core::{Depth, ErrorKind, SearchResult, Interrupt, LineMatcher, Result, Search, Skipped, ToolError, WsPath};
+use toolrest_core::{
+    Depth, ErrorKind, Interrupt, LineMatcher, Result, Search, SearchResult, Skipped, ToolError, WsPath,
+};
 use toolrest_directory::{ErrorKind as DiskError, Files, Reader, Root, SkipCounts, Visitor, WalkOptions};
 use toolrest_store::search::{FoundLines, stopped};
 

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use toolrest_core::{ContentHash, ErrorKind, FileType, Result, ToolError, WsPath};
 use toolrest_directory::{Change, Contents, Expect, Hash, Parents, Replace};
-use toolrest_store::plan::{FileRow, RowOp, taken_out};
+use toolrest_store::plan::{FileRow, RowOp, remove_subtree};
 
 /// The changes to a folder that carry out a plan.
 #[derive(Default)]
@@ -133,7 +133,7 @@ impl Steps {
 }
 
 fn move_keys<T>(map: &mut BTreeMap<WsPath, T>, from: &WsPath, to: &WsPath) {
-    for (path, value) in taken_out(map, from) {
+    for (path, value) in remove_subtree(map, from) {
         map.insert(path.moved(from, to).unwrap_or(path), value);
     }
 }

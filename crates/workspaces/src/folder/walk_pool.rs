@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use toolrest_core::{Access, Find, FindResult, SearchResult, Interrupt, Result, Search, ToolError};
+use toolrest_core::{Access, Find, FindResult, Interrupt, Result, Search, SearchResult, ToolError};
 use toolrest_directory::Root;
 use toolrest_store::search::{SearchQueue, SearchSlot, StopOnDrop, with_deadline};
 

@@ -1,7 +1,7 @@
 //! What programs and others change at once.
 
 use crate::checkout_scene::{Scene, changed, json, mode, put_as};
-use crate::room::{Room, on_both_stores, path, put};
+use crate::test_workspace::{TestWorkspace, on_both_stores, path, put};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use tokio::task::JoinSet;
@@ -23,7 +23,7 @@ on_both_stores!(
     a_file_that_was_moved_to_a_folder_that_others_removed_is_kept,
 );
 
-async fn two_programs_at_once_keep_both_their_changes(room: Room) {
+async fn two_programs_at_once_keep_both_their_changes(room: TestWorkspace) {
     let scene = Scene::of(&room);
     room.all(vec![put("/a", "a"), put("/b", "b")]).await.unwrap();
     let (mut one, mut other) = (scene.check_out().await, scene.check_out().await);
@@ -38,7 +38,7 @@ async fn two_programs_at_once_keep_both_their_changes(room: Room) {
     assert_eq!(other.text("a"), "by one", "what others did is brought in");
 }
 
-async fn two_programs_that_write_the_same_file_lose_nothing(room: Room) {
+async fn two_programs_that_write_the_same_file_lose_nothing(room: TestWorkspace) {
     let scene = Scene::of(&room);
     room.put("/dir/a.txt", "0").await;
     let (mut one, mut other) = (scene.check_out().await, scene.check_out().await);
@@ -62,7 +62,7 @@ async fn two_programs_that_write_the_same_file_lose_nothing(room: Room) {
     assert_eq!((other.text("dir/a.txt"), other.text(&beside("new"))), ("one".into(), "other".into()));
 }
 
-async fn programs_that_end_in_the_same_moment_lose_nothing(room: Room) {
+async fn programs_that_end_in_the_same_moment_lose_nothing(room: TestWorkspace) {
     let scene = Scene::of(&room);
     for round in 0..5 {
         room.put("/same", "0").await;
@@ -87,7 +87,7 @@ async fn programs_that_end_in_the_same_moment_lose_nothing(room: Room) {
     }
 }
 
-async fn the_same_change_made_twice_is_no_conflict(room: Room) {
+async fn the_same_change_made_twice_is_no_conflict(room: TestWorkspace) {
     let scene = Scene::of(&room);
     room.put("/a", "0").await;
     let (mut one, mut other) = (scene.check_out().await, scene.check_out().await);
@@ -99,7 +99,7 @@ async fn the_same_change_made_twice_is_no_conflict(room: Room) {
     assert_eq!(other.check_in().await, CheckedIn::default());
 }
 
-async fn a_file_can_be_run_also_if_another_wrote_the_same(room: Room) {
+async fn a_file_can_be_run_also_if_another_wrote_the_same(room: TestWorkspace) {
     let scene = Scene::of(&room);
     let board = |text: &str| put_as("/board", FileType::Canvas, json(text));
     room.all(vec![put("/changed", "0"), put("/tool", "tool"), board("{\"a\":1}")]).await.unwrap();
@@ -128,7 +128,7 @@ async fn a_file_can_be_run_also_if_another_wrote_the_same(room: Room) {
     assert_eq!(mode(&other.folder.join("changed")), 0o644);
 }
 
-async fn a_file_that_another_changed_is_not_removed(room: Room) {
+async fn a_file_that_another_changed_is_not_removed(room: TestWorkspace) {
     let scene = Scene::of(&room);
     room.all(vec![put("/a", "a"), put("/b", "b")]).await.unwrap();
     let mut program = scene.check_out().await;
@@ -144,7 +144,7 @@ async fn a_file_that_another_changed_is_not_removed(room: Room) {
     assert!(!program.has("b"));
 }
 
-async fn a_json_file_must_stay_json(room: Room) {
+async fn a_json_file_must_stay_json(room: TestWorkspace) {
     let scene = Scene::of(&room);
     room.all(vec![put_as("/board", FileType::Canvas, json(r#"{"a":1}"#))]).await.unwrap();
     let mut program = scene.check_out().await;
@@ -161,14 +161,14 @@ async fn a_json_file_must_stay_json(room: Room) {
     assert_eq!(program.text("board"), "{\n  \"a\": 2,\n  \"b\": []\n}\n");
 }
 
-async fn other_fields_of_a_document_stay(room: Room) {
+async fn other_fields_of_a_document_stay(room: TestWorkspace) {
     let scene = Scene::of(&room);
     room.all(vec![put_as("/doc", FileType::Document, json(r#"{"text":"old","more":[1]}"#))]).await.unwrap();
     scene.run(|folder| fs::write(folder.join("doc"), "new").unwrap()).await;
     assert_eq!(room.read("/doc").await.unwrap().content.unwrap(), json(r#"{"text":"new","more":[1]}"#));
 }
 
-async fn a_program_that_still_runs_sees_what_others_did(room: Room) {
+async fn a_program_that_still_runs_sees_what_others_did(room: TestWorkspace) {
     let scene = Scene::of(&room);
     room.all(vec![put("/a", "0"), put("/b", "0")]).await.unwrap();
     let mut program = scene.check_out().await;
@@ -187,7 +187,7 @@ async fn a_program_that_still_runs_sees_what_others_did(room: Room) {
     assert_eq!(scene.check_out().await.text("mine"), "2");
 }
 
-async fn a_folder_that_another_filled_is_not_removed(room: Room) {
+async fn a_folder_that_another_filled_is_not_removed(room: TestWorkspace) {
     let scene = Scene::of(&room);
     room.put("/dir/a", "a").await;
     let mut program = scene.check_out().await;
@@ -198,7 +198,7 @@ async fn a_folder_that_another_filled_is_not_removed(room: Room) {
     assert_eq!(program.text("dir/b"), "b");
 }
 
-async fn files_in_place_of_folders_of_others_go_beside(room: Room) {
+async fn files_in_place_of_folders_of_others_go_beside(room: TestWorkspace) {
     let scene = Scene::of(&room);
     let mut program = scene.check_out().await;
     fs::create_dir(program.folder.join("x")).unwrap();
@@ -215,7 +215,7 @@ async fn files_in_place_of_folders_of_others_go_beside(room: Room) {
     assert!(program.text("x") == "file" && program.text("y/in") == "folder");
 }
 
-async fn what_was_forgotten_does_not_bring_back_what_others_removed(room: Room) {
+async fn what_was_forgotten_does_not_bring_back_what_others_removed(room: TestWorkspace) {
     let scene = Scene::of(&room);
     room.all(vec![put("/changed", "c"), put("/folder", "f")]).await.unwrap();
     let program = scene.check_out().await;
@@ -230,7 +230,7 @@ async fn what_was_forgotten_does_not_bring_back_what_others_removed(room: Room) 
     assert_eq!(program.check_in().await, CheckedIn::default());
 }
 
-async fn a_file_that_was_moved_to_a_folder_that_others_removed_is_kept(room: Room) {
+async fn a_file_that_was_moved_to_a_folder_that_others_removed_is_kept(room: TestWorkspace) {
     let scene = Scene::of(&room);
     room.all(vec![put("/file", "f"), Change::MakeDir(path("/folder"))]).await.unwrap();
     let mut program = scene.check_out().await;

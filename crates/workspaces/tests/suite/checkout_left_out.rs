@@ -1,7 +1,7 @@
 //! What programs leave behind that is not kept.
 
 use crate::checkout_scene::{Scene, changed, left_out, until};
-use crate::room::{Room, on_both_stores, put};
+use crate::test_workspace::{TestWorkspace, on_both_stores, put};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
@@ -23,7 +23,7 @@ on_both_stores!(
     a_file_that_grew_beyond_the_limit_is_not_read,
 );
 
-async fn ignored_files_stay_in_the_folder_without_versions(room: Room) {
+async fn ignored_files_stay_in_the_folder_without_versions(room: TestWorkspace) {
     let scene = Scene::of(&room);
     room.put("/.gitignore", "node_modules/\n*.log\n").await;
     let install = |folder: &Path| {
@@ -43,7 +43,7 @@ async fn ignored_files_stay_in_the_folder_without_versions(room: Room) {
     assert_eq!(program.check_in().await, CheckedIn::default(), "nothing is told again");
 }
 
-async fn a_tracked_file_stays_tracked_whatever_rules_say(room: Room) {
+async fn a_tracked_file_stays_tracked_whatever_rules_say(room: TestWorkspace) {
     let scene = Scene::of(&room);
     room.all(vec![put("/.gitignore", "build/\n"), put("/build/kept", "1")]).await.unwrap();
     let checked_in = scene
@@ -57,7 +57,7 @@ async fn a_tracked_file_stays_tracked_whatever_rules_say(room: Room) {
     assert_eq!(room.text("/build/kept").await, "2");
 }
 
-async fn limits_leave_out_and_tell(room: Room) {
+async fn limits_leave_out_and_tell(room: TestWorkspace) {
     let scene = Scene::of(&room);
     room.all(vec![put("/grows", "g"), put("/a-big-one", &"x".repeat(50))]).await.unwrap();
     let keep = KeepLimits { file_bytes: 10, commit_bytes: 25, commit_files: 4 };
@@ -83,7 +83,7 @@ async fn limits_leave_out_and_tell(room: Room) {
     assert_eq!(program.text("large").len(), 11);
 }
 
-async fn a_file_over_the_limit_can_be_moved(room: Room) {
+async fn a_file_over_the_limit_can_be_moved(room: TestWorkspace) {
     let scene = Scene::of(&room);
     let large = |letter: &str| letter.repeat(50);
     let files = ["a", "b", "c", "d", "e"].map(|name| put(&format!("/{name}"), &large(name)));
@@ -123,7 +123,7 @@ async fn a_file_over_the_limit_can_be_moved(room: Room) {
     assert_eq!((room.text("/d").await, room.read("/g").await.is_err()), (large("c"), true));
 }
 
-async fn a_file_over_the_limit_is_moved_beside_what_others_made(room: Room) {
+async fn a_file_over_the_limit_is_moved_beside_what_others_made(room: TestWorkspace) {
     let scene = Scene::of(&room);
     let large = "l".repeat(50);
     room.all(vec![put("/a", &large), put("/b", &large), put("/c", "c")]).await.unwrap();
@@ -148,7 +148,7 @@ async fn a_file_over_the_limit_is_moved_beside_what_others_made(room: Room) {
     assert!(room.read("/a").await.is_err() && room.read("/b").await.is_err());
 }
 
-async fn hostile_entries_are_left_out_and_tracked_files_come_back(room: Room) {
+async fn hostile_entries_are_left_out_and_tracked_files_come_back(room: TestWorkspace) {
     let scene = Scene::of(&room);
     let outside = tempfile::tempdir().unwrap();
     fs::write(outside.path().join("x"), "outside").unwrap();
@@ -181,7 +181,7 @@ async fn hostile_entries_are_left_out_and_tracked_files_come_back(room: Room) {
     assert_eq!(program.check_in().await, CheckedIn::default());
 }
 
-async fn closed_folders_and_files_are_opened(room: Room) {
+async fn closed_folders_and_files_are_opened(room: TestWorkspace) {
     let scene = Scene::of(&room);
     room.all(vec![put("/dir/sub/x", "x"), put("/file", "f")]).await.unwrap();
     let close = |folder: &Path, at: &str| fs::set_permissions(folder.join(at), Permissions::from_mode(0o000)).unwrap();
@@ -202,7 +202,7 @@ async fn closed_folders_and_files_are_opened(room: Room) {
     assert_eq!(program.text("dir/sub/new"), "n");
 }
 
-async fn names_that_no_path_can_have_are_left_out(room: Room) {
+async fn names_that_no_path_can_have_are_left_out(room: TestWorkspace) {
     use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
     let scene = Scene::of(&room);
     let checked_in = scene
@@ -218,7 +218,7 @@ async fn names_that_no_path_can_have_are_left_out(room: Room) {
     assert_eq!(scene.run(|_| ()).await, CheckedIn::default());
 }
 
-async fn a_deep_tree_is_left_out_and_removed(room: Room) {
+async fn a_deep_tree_is_left_out_and_removed(room: TestWorkspace) {
     let kept = CheckoutRetention { folders: 0, ..CheckoutRetention::default() };
     let scene = Scene::keeping(&room, kept);
     let checked_in = scene
@@ -236,7 +236,7 @@ async fn a_deep_tree_is_left_out_and_removed(room: Room) {
     until(|| scene.folders() == 0).await;
 }
 
-async fn chats_are_not_checked_out(room: Room) {
+async fn chats_are_not_checked_out(room: TestWorkspace) {
     let scene = Scene::of(&room);
     room.put("/a", "a").await;
     room.store.create_chat(room.access(), "Hello".into()).await.unwrap();
@@ -255,7 +255,7 @@ async fn chats_are_not_checked_out(room: Room) {
     assert_eq!(room.paths().await, ["/a", "/chats", "/chats/Hello.chat"]);
 }
 
-async fn a_file_that_grew_beyond_the_limit_is_not_read(room: Room) {
+async fn a_file_that_grew_beyond_the_limit_is_not_read(room: TestWorkspace) {
     let scene = Scene::of(&room);
     room.put("/a", "a").await;
     let mut program = scene.check_out().await;
@@ -265,7 +265,7 @@ async fn a_file_that_grew_beyond_the_limit_is_not_read(room: Room) {
     assert_eq!(program.text("a"), "a");
 }
 
-async fn a_file_over_the_limit_in_the_place_of_a_folder_is_left_out(room: Room) {
+async fn a_file_over_the_limit_in_the_place_of_a_folder_is_left_out(room: TestWorkspace) {
     let scene = Scene::of(&room);
     room.all(vec![put("/dir/small", "s"), put("/large", &"l".repeat(50)), put("/kept", "k")]).await.unwrap();
     let keep = KeepLimits { file_bytes: 10, ..KeepLimits::default() };

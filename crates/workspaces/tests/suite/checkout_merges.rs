@@ -3,7 +3,7 @@
 use crate::checkout_scene::Scene;
 use crate::folders::Dice;
 use crate::programs::{runnable, tree};
-use crate::room::{Room, put};
+use crate::test_workspace::{TestWorkspace, put};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -25,7 +25,7 @@ impl Tree {
     }
 
     /// What a folder shows that is made anew.
-    async fn stored(room: &Room) -> Self {
+    async fn stored(room: &TestWorkspace) -> Self {
         let shown = Self::of(&Scene::of(room).check_out().await.folder);
         let paths: BTreeSet<String> = shown.files.keys().map(|name| name.trim_end_matches('/').to_owned()).collect();
         let listed: BTreeSet<String> = room.paths().await.iter().map(|path| path[1..].to_owned()).collect();
@@ -106,7 +106,7 @@ fn attempt(dice: &mut Dice, folder: &Path, number: &mut u64) -> String {
     }
 }
 
-async fn other_does(dice: &mut Dice, room: &Room, number: &mut u64) -> String {
+async fn other_does(dice: &mut Dice, room: &TestWorkspace, number: &mut u64) -> String {
     let (one, other) = (dice.path(), dice.path());
     *number += 1;
     let change = match dice.roll(8) {
@@ -180,7 +180,7 @@ fn check(before: &Tree, program: &Tree, others: &Tree, after: &Tree, done: &Chec
 }
 
 async fn any_program(seed: u64) {
-    let room = Room::on_sqlite().await;
+    let room = TestWorkspace::on_sqlite().await;
     let scenes = [Scene::of(&room), Scene::of(&room)];
     let (mut dice, mut number, mut undone) = (Dice(seed), 0, 0);
     for round in 0..ROUNDS {

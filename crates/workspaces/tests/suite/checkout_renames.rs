@@ -2,7 +2,7 @@
 
 use crate::checkout_scene::{Scene, changed};
 use crate::programs::{run_in, tree};
-use crate::room::{Room, on_both_stores, put};
+use crate::test_workspace::{TestWorkspace, on_both_stores, put};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -29,11 +29,11 @@ async fn after(scene: &Scene, script: &str) -> CheckedIn {
     checked_in
 }
 
-async fn id(room: &Room, at: &str) -> FileId {
+async fn id(room: &TestWorkspace, at: &str) -> FileId {
     room.read(at).await.unwrap().entry.id
 }
 
-async fn many_renames_keep_every_file(room: Room) {
+async fn many_renames_keep_every_file(room: TestWorkspace) {
     let scene = Scene::of(&room);
     let name = |number: usize| format!("{number:04}");
     let files = (0..300).flat_map(|number| {
@@ -100,7 +100,7 @@ async fn many_renames_keep_every_file(room: Room) {
     assert_eq!(room.paths().await, before);
 }
 
-async fn folders_that_swap_their_names_keep_what_is_in_them(room: Room) {
+async fn folders_that_swap_their_names_keep_what_is_in_them(room: TestWorkspace) {
     let scene = Scene::of(&room);
     room.all(vec![put("/a/x", "a x"), put("/b/y", "b y"), put("/c/d/z", "c d z")]).await.unwrap();
     after(&scene, "mv a t; mv b a; mv t b").await;
@@ -108,7 +108,7 @@ async fn folders_that_swap_their_names_keep_what_is_in_them(room: Room) {
     assert_eq!(room.text("/d/z").await, "c d z");
 }
 
-async fn what_is_moved_into_the_place_of_a_moved_folder_stays_there(room: Room) {
+async fn what_is_moved_into_the_place_of_a_moved_folder_stays_there(room: TestWorkspace) {
     let scene = Scene::of(&room);
     room.all(vec![put("/c/f", "c f"), put("/old/h", "h"), put("/old/sub/g", "g"), put("/old/sub/x/f", "c f")])
         .await
@@ -120,14 +120,14 @@ async fn what_is_moved_into_the_place_of_a_moved_folder_stays_there(room: Room) 
     assert_eq!((room.text("/c/f").await, room.text("/old/sub/g").await), ("c f".into(), "g".into()));
 }
 
-async fn a_folder_takes_the_place_of_one_that_was_in_a_moved_folder(room: Room) {
+async fn a_folder_takes_the_place_of_one_that_was_in_a_moved_folder(room: TestWorkspace) {
     let scene = Scene::of(&room);
     room.all(vec![put("/c/f", "f"), put("/old/h", "h"), put("/old/x/g", "g")]).await.unwrap();
     after(&scene, "mv old new; rm -r new/x; mv c new/x").await;
     assert_eq!(room.paths().await, ["/new", "/new/h", "/new/x", "/new/x/f"]);
 }
 
-async fn a_deep_tree_is_moved_and_made(room: Room) {
+async fn a_deep_tree_is_moved_and_made(room: TestWorkspace) {
     let scene = Scene::of(&room);
     let deep = "d/".repeat(300);
     room.put(&format!("/old/{deep}file"), "deep").await;

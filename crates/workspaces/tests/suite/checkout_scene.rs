@@ -1,7 +1,7 @@
 //! A workspace, and programs that work on it.
 
 use crate::folders::NoRecords;
-use crate::room::{Room, path};
+use crate::test_workspace::{TestWorkspace, path};
 use std::fs::{self};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -16,17 +16,17 @@ use toolrest_core::{
 use toolrest_workspaces::{CheckoutRetention, FolderOptions, Scratch, StoredWorkspaces};
 
 pub(crate) struct Scene {
-    pub(crate) room: Room,
+    pub(crate) room: TestWorkspace,
     pub(crate) engine: Engine,
     pub(crate) scratch: TempDir,
 }
 
 impl Scene {
-    pub(crate) fn of(room: &Room) -> Self {
+    pub(crate) fn of(room: &TestWorkspace) -> Self {
         Self::keeping(room, CheckoutRetention::default())
     }
 
-    pub(crate) fn keeping(room: &Room, kept: CheckoutRetention) -> Self {
+    pub(crate) fn keeping(room: &TestWorkspace, kept: CheckoutRetention) -> Self {
         let scratch = tempfile::tempdir().unwrap();
         let own = Scratch::open(scratch.path()).unwrap();
         let workspaces = StoredWorkspaces::new(Arc::clone(&room.store), FolderOptions::default(), own).keeping(kept);

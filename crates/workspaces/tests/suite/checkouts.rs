@@ -1,7 +1,7 @@
 //! The files of a workspace in a real folder, for programs.
 
 use crate::checkout_scene::{Program, Scene, changed, json, mode, put_as, until};
-use crate::room::{Room, new_user, on_both_stores, path, put};
+use crate::test_workspace::{TestWorkspace, new_user, on_both_stores, path, put};
 use std::fs::{self, Permissions};
 use std::future::{Future, poll_fn};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -35,7 +35,7 @@ on_both_stores!(
     among_very_many_files_each_change_is_seen,
 );
 
-async fn programs_see_each_type_of_file_as_its_text(room: Room) {
+async fn programs_see_each_type_of_file_as_its_text(room: TestWorkspace) {
     let changes = vec![
         put("/a.txt", "text\n"),
         put_as("/d/doc", FileType::Document, json(r#"{"text":"inside","more":1}"#)),
@@ -54,7 +54,7 @@ async fn programs_see_each_type_of_file_as_its_text(room: Room) {
     assert_eq!(mode(&program.folder.join("a.txt")), 0o644);
 }
 
-async fn what_a_program_changes_becomes_one_commit_that_can_be_undone(room: Room) {
+async fn what_a_program_changes_becomes_one_commit_that_can_be_undone(room: TestWorkspace) {
     let scene = Scene::of(&room);
     room.all(vec![put("/keep", "k"), put("/change", "old"), put("/remove", "r"), put("/dir/x", "x")]).await.unwrap();
     let before = room.paths().await;
@@ -79,7 +79,7 @@ async fn what_a_program_changes_becomes_one_commit_that_can_be_undone(room: Room
     assert!(program.text("change") == "old" && program.text("dir/x") == "x" && !program.has("made"));
 }
 
-async fn a_program_that_changes_nothing_commits_nothing(room: Room) {
+async fn a_program_that_changes_nothing_commits_nothing(room: TestWorkspace) {
     let scene = Scene::of(&room);
     room.put("/a", "a").await;
     let checked_in = scene
@@ -91,7 +91,7 @@ async fn a_program_that_changes_nothing_commits_nothing(room: Room) {
     assert_eq!(checked_in, CheckedIn::default());
 }
 
-async fn executable_bits_go_both_ways(room: Room) {
+async fn executable_bits_go_both_ways(room: TestWorkspace) {
     let scene = Scene::of(&room);
     room.put("/tool", "#!/bin/sh\n").await;
     let set = |folder: &Path, mode| fs::set_permissions(folder.join("tool"), Permissions::from_mode(mode)).unwrap();
@@ -109,7 +109,7 @@ async fn executable_bits_go_both_ways(room: Room) {
     assert_eq!((mode(&again.join("tool")) & 0o100, mode(&again.join("new")) & 0o100), (0o100, 0o100));
 }
 
-async fn a_renamed_file_keeps_its_history(room: Room) {
+async fn a_renamed_file_keeps_its_history(room: TestWorkspace) {
     let scene = Scene::of(&room);
     room.all(vec![put("/a", "content"), put("/twin", "content")]).await.unwrap();
     let before = room.read("/a").await.unwrap().entry.id;
@@ -123,7 +123,7 @@ async fn a_renamed_file_keeps_its_history(room: Room) {
     assert_eq!(room.paths().await, ["/a", "/twin"]);
 }
 
-async fn a_renamed_folder_is_one_move(room: Room) {
+async fn a_renamed_folder_is_one_move(room: TestWorkspace) {
     let scene = Scene::of(&room);
     room.all(vec![put("/old/a", "a"), put("/old/deep/b", "b"), Change::MakeDir(path("/old/empty"))]).await.unwrap();
     let before = room.read("/old/deep/b").await.unwrap().entry.id;
@@ -140,7 +140,7 @@ async fn a_renamed_folder_is_one_move(room: Room) {
     assert_eq!(room.paths().await, ["/old", "/old/a", "/old/deep", "/old/deep/b", "/old/empty"]);
 }
 
-async fn a_renamed_folder_with_changes_in_it_keeps_both(room: Room) {
+async fn a_renamed_folder_with_changes_in_it_keeps_both(room: TestWorkspace) {
     let scene = Scene::of(&room);
     let files = ["a", "b", "gone", "sub/c"].map(|name| put(&format!("/old/{name}"), name));
     room.all(files.to_vec()).await.unwrap();
@@ -162,7 +162,7 @@ async fn a_renamed_folder_with_changes_in_it_keeps_both(room: Room) {
     assert_eq!(room.paths().await, ["/old", "/old/a", "/old/b", "/old/gone", "/old/sub", "/old/sub/c"]);
 }
 
-async fn a_file_becomes_a_folder_and_a_folder_a_file(room: Room) {
+async fn a_file_becomes_a_folder_and_a_folder_a_file(room: TestWorkspace) {
     let scene = Scene::of(&room);
     room.all(vec![put("/file", "f"), put("/folder/x", "x")]).await.unwrap();
     scene
@@ -181,7 +181,7 @@ async fn a_file_becomes_a_folder_and_a_folder_a_file(room: Room) {
     assert!(program.text("file") == "f" && program.text("folder/x") == "x");
 }
 
-async fn the_folder_stays_warm_and_gets_only_what_changed(room: Room) {
+async fn the_folder_stays_warm_and_gets_only_what_changed(room: TestWorkspace) {
     let scene = Scene::of(&room);
     room.all(vec![put("/same", "same"), put("/other", "1"), put("/gone/x", "x")]).await.unwrap();
     let first = scene.check_out().await;
@@ -201,7 +201,7 @@ async fn the_folder_stays_warm_and_gets_only_what_changed(room: Room) {
     assert!(second.text("other") == "2" && second.text("new/y") == "y" && !second.has("gone"));
 }
 
-async fn another_replica_sees_what_this_one_checked_in(room: Room) {
+async fn another_replica_sees_what_this_one_checked_in(room: TestWorkspace) {
     let (one, other) = (Scene::of(&room), Scene::of(&room));
     room.put("/a", "0").await;
     for round in 0..6 {
@@ -216,7 +216,7 @@ async fn another_replica_sees_what_this_one_checked_in(room: Room) {
     }
 }
 
-async fn what_was_not_checked_in_is_forgotten(room: Room) {
+async fn what_was_not_checked_in_is_forgotten(room: TestWorkspace) {
     let scene = Scene::of(&room);
     room.all(vec![put("/a", "a"), put("/dir/b", "b"), put("/.gitignore", "cache/\n"), put("/f", "f")]).await.unwrap();
     let program = scene.check_out().await;
@@ -240,7 +240,7 @@ async fn what_was_not_checked_in_is_forgotten(room: Room) {
     assert_eq!(next.check_in().await, CheckedIn::default());
 }
 
-async fn strangers_are_refused_before_anything_is_made(room: Room) {
+async fn strangers_are_refused_before_anything_is_made(room: TestWorkspace) {
     let scene = Scene::of(&room);
     let stranger = new_user(&*room.store).await;
     let cx = scene.cx_of(stranger, Role::Editor).await;
@@ -249,7 +249,7 @@ async fn strangers_are_refused_before_anything_is_made(room: Room) {
     assert_eq!((refused.kind, scene.folders()), (ErrorKind::Forbidden, 0));
 }
 
-async fn viewers_cannot_check_in(room: Room) {
+async fn viewers_cannot_check_in(room: TestWorkspace) {
     let scene = Scene::of(&room);
     let mut program = scene.check_out().await;
     program.write("a", "a");
@@ -264,7 +264,7 @@ async fn viewers_cannot_check_in(room: Room) {
     assert_eq!(refused.kind, ErrorKind::Forbidden);
 }
 
-async fn a_free_folder_is_used_again(room: Room) {
+async fn a_free_folder_is_used_again(room: TestWorkspace) {
     let scene = Scene::of(&room);
     let mut running = Vec::new();
     for _ in 0..4 {
@@ -277,7 +277,7 @@ async fn a_free_folder_is_used_again(room: Room) {
     assert_eq!(scene.check_out().await.folder, folder);
 }
 
-async fn folders_that_are_not_used_are_removed(room: Room) {
+async fn folders_that_are_not_used_are_removed(room: TestWorkspace) {
     let kept = CheckoutRetention { idle: Duration::from_millis(20), ..CheckoutRetention::default() };
     let scene = Scene::keeping(&room, kept);
     scene.run(|_| ()).await;
@@ -286,7 +286,7 @@ async fn folders_that_are_not_used_are_removed(room: Room) {
     assert_eq!(scene.check_out().await.text("a"), "a");
 }
 
-async fn a_file_can_take_the_place_of_a_folder_that_was_moved(room: Room) {
+async fn a_file_can_take_the_place_of_a_folder_that_was_moved(room: TestWorkspace) {
     let scene = Scene::of(&room);
     room.put("/old/a", "a").await;
     let checked_in = scene
@@ -301,7 +301,7 @@ async fn a_file_can_take_the_place_of_a_folder_that_was_moved(room: Room) {
     assert_eq!(room.paths().await, ["/old", "/old/a"]);
 }
 
-async fn a_checkout_that_is_cancelled_anywhere_hides_nothing_from_the_next(room: Room) {
+async fn a_checkout_that_is_cancelled_anywhere_hides_nothing_from_the_next(room: TestWorkspace) {
     let scene = Scene::of(&room);
     room.put("/a", "a").await;
     for wakes in 0..20 {
@@ -323,7 +323,7 @@ async fn a_checkout_that_is_cancelled_anywhere_hides_nothing_from_the_next(room:
 }
 
 /// More than one thread looks at alone, and more in one folder than is looked at at a time.
-async fn among_very_many_files_each_change_is_seen(room: Room) {
+async fn among_very_many_files_each_change_is_seen(room: TestWorkspace) {
     const MANY: usize = 9_000;
     let scene = Scene::of(&room);
     let made = scene
@@ -358,7 +358,7 @@ async fn among_very_many_files_each_change_is_seen(room: Room) {
     assert_eq!(changed(&checked_in), expected);
 }
 
-async fn who_is_refused_leaves_no_doubt_behind(room: Room) {
+async fn who_is_refused_leaves_no_doubt_behind(room: TestWorkspace) {
     let scene = Scene::of(&room);
     room.put("/a", "a").await;
     scene.run(|_| ()).await;

@@ -2,7 +2,7 @@
 
 use crate::folders::Pair;
 use crate::programs::{changes, left_out, named, run, tree, write};
-use crate::room::{Room, on_both_stores, path, put};
+use crate::test_workspace::{TestWorkspace, on_both_stores, path, put};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, chown};
 use toolrest_core::{Changeset, CheckedIn, ExecutionRoot, FolderHandle, KeepLimits, LeftOutReason};
@@ -17,7 +17,7 @@ on_both_stores![
     no_program_can_rob_files_of_their_history_by_writing_rules,
 ];
 
-async fn what_a_program_did_becomes_one_commit_that_can_be_undone(room: Room) {
+async fn what_a_program_did_becomes_one_commit_that_can_be_undone(room: TestWorkspace) {
     let pair = Pair::of(&room).await;
     let folder = pair.root.path();
     write(
@@ -51,7 +51,7 @@ async fn what_a_program_did_becomes_one_commit_that_can_be_undone(room: Room) {
     assert_eq!(fs::metadata(pair.path("tool")).unwrap().mode() & 0o111, 0);
 }
 
-async fn moves_of_files_and_whole_folders_are_told_as_such(room: Room) {
+async fn moves_of_files_and_whole_folders_are_told_as_such(room: TestWorkspace) {
     let pair = Pair::of(&room).await;
     let folder = pair.root.path();
     write(folder, &[("a", "text a"), ("src/x/one", "one"), ("src/x/two", "two"), ("src/y", "y"), ("empty", "")]);
@@ -66,7 +66,7 @@ async fn moves_of_files_and_whole_folders_are_told_as_such(room: Room) {
     assert_eq!(tree(folder), before);
 }
 
-async fn what_changes_its_type_comes_out_right(room: Room) {
+async fn what_changes_its_type_comes_out_right(room: TestWorkspace) {
     let pair = Pair::of(&room).await;
     let folder = pair.root.path();
     write(
@@ -95,7 +95,7 @@ async fn what_changes_its_type_comes_out_right(room: Room) {
     assert_eq!(tree(folder), before);
 }
 
-async fn what_somebody_else_changed_stands_and_the_programs_version_is_beside_it(room: Room) {
+async fn what_somebody_else_changed_stands_and_the_programs_version_is_beside_it(room: TestWorkspace) {
     let pair = Pair::of(&room).await;
     let folder = pair.root.path();
     write(
@@ -149,7 +149,7 @@ async fn what_somebody_else_changed_stands_and_the_programs_version_is_beside_it
     assert_eq!(pair.commits().await.len(), 1);
 }
 
-async fn two_programs_at_once_both_keep_their_results(room: Room) {
+async fn two_programs_at_once_both_keep_their_results(room: TestWorkspace) {
     let pair = Pair::of(&room).await;
     write(pair.root.path(), &[("shared", "old"), ("d/a", "a"), ("d/b", "b")]);
     let (mut one, mut other) =
@@ -170,7 +170,7 @@ async fn two_programs_at_once_both_keep_their_results(room: Room) {
     assert_eq!(pair.commits().await.len(), 2);
 }
 
-async fn files_that_history_knows_keep_it_though_rules_ignore_them(room: Room) {
+async fn files_that_history_knows_keep_it_though_rules_ignore_them(room: TestWorkspace) {
     let pair = Pair::of(&room).await;
     let folder = pair.root.path();
     write(folder, &[(".gitignore", "dist\n"), ("dist/other", "other")]);
@@ -188,7 +188,7 @@ async fn files_that_history_knows_keep_it_though_rules_ignore_them(room: Room) {
     assert_eq!(named(&tree(folder)), [".gitignore"]);
 }
 
-async fn no_program_can_rob_files_of_their_history_by_writing_rules(room: Room) {
+async fn no_program_can_rob_files_of_their_history_by_writing_rules(room: TestWorkspace) {
     for (script, expected) in [
         (
             "echo '*' > .gitignore; echo lost > a.txt; rm b.txt; echo lost > d/c.txt; echo new > d/new",
@@ -216,7 +216,7 @@ async fn no_program_can_rob_files_of_their_history_by_writing_rules(room: Room) 
 }
 
 pub(crate) async fn on_sqlite() -> Pair {
-    Pair::of(&Room::on_sqlite().await).await
+    Pair::of(&TestWorkspace::on_sqlite().await).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

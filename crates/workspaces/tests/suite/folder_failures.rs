@@ -2,7 +2,7 @@
 
 use crate::folders::Pair;
 use crate::programs::{changes, left_out, named, run, run_in, tree, write};
-use crate::room::Room;
+use crate::test_workspace::TestWorkspace;
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -34,7 +34,7 @@ fn small_disk() -> Option<PathBuf> {
 }
 
 async fn pair_at(disk: &Path) -> Pair {
-    Pair::at(tempfile::tempdir_in(disk).unwrap(), &Room::on_sqlite().await).await
+    Pair::at(tempfile::tempdir_in(disk).unwrap(), &TestWorkspace::on_sqlite().await).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

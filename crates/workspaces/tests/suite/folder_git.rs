@@ -3,7 +3,7 @@
 use crate::folder_checkouts::on_sqlite;
 use crate::folders::Pair;
 use crate::programs::{left_out, run, run_in, tree, write};
-use crate::room::{Room, put};
+use crate::test_workspace::{TestWorkspace, put};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::sync::Arc;
@@ -101,7 +101,7 @@ async fn tools_do_not_change_repositories() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_folder_within_a_repository_is_no_workspace() {
-    let room = Room::on_sqlite().await;
+    let room = TestWorkspace::on_sqlite().await;
     for folder in [".git", ".git/hooks", "deep/.GIT/modules/x"] {
         let home = tempfile::tempdir().unwrap();
         let allowed = home.path().canonicalize().unwrap();
@@ -131,7 +131,7 @@ async fn a_folder_within_a_repository_is_no_workspace() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_operator_can_open_repositories_and_undo_stays_out_of_them_after_that() {
-    let room = Room::on_sqlite().await;
+    let room = TestWorkspace::on_sqlite().await;
     let open = FolderOptions { repositories: Repositories::Writable, ..FolderOptions::default() };
     let pair = Pair::with(tempfile::tempdir().unwrap(), &room, open).await;
     repositories(&pair);

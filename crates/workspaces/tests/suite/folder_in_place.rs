@@ -2,7 +2,7 @@
 
 use crate::folders::Pair;
 use crate::programs::{changes, left_out, run_in, tree, write};
-use crate::room::{Room, on_both_stores, path, put};
+use crate::test_workspace::{TestWorkspace, on_both_stores, path, put};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ fn nothing() -> CheckedIn {
     CheckedIn { attribution: Attribution::Folder, ..CheckedIn::default() }
 }
 
-async fn what_a_program_did_in_place_is_recorded_and_can_be_undone(room: Room) {
+async fn what_a_program_did_in_place_is_recorded_and_can_be_undone(room: TestWorkspace) {
     let pair = Pair::of(&room).await;
     let folder = pair.root.path();
     let files = [
@@ -77,7 +77,7 @@ async fn what_a_program_did_in_place_is_recorded_and_can_be_undone(room: Room) {
     assert_eq!(pair.check_in(&mut checkout).await, nothing());
 }
 
-async fn what_tools_did_meanwhile_is_not_recorded_twice(room: Room) {
+async fn what_tools_did_meanwhile_is_not_recorded_twice(room: TestWorkspace) {
     let pair = Pair::of(&room).await;
     let folder = pair.root.path();
     write(folder, &[("a", "a"), ("b", "b"), ("gone", "gone"), ("d/x", "x"), ("d/y", "y"), ("both", "first")]);
@@ -104,7 +104,7 @@ async fn what_tools_did_meanwhile_is_not_recorded_twice(room: Room) {
     assert_eq!(pair.text("e/x"), "x");
 }
 
-async fn each_check_in_records_what_is_new(room: Room) {
+async fn each_check_in_records_what_is_new(room: TestWorkspace) {
     let pair = Pair::of(&room).await;
     let mut checkout = pair.check_out_in_place(KeepLimits::default()).await;
     for round in 1..=5 {
@@ -122,7 +122,7 @@ async fn each_check_in_records_what_is_new(room: Room) {
     assert_eq!(pair.text("log"), "round 4");
 }
 
-async fn folders_that_are_moved_made_or_change_their_type_in_place_are_recorded(room: Room) {
+async fn folders_that_are_moved_made_or_change_their_type_in_place_are_recorded(room: TestWorkspace) {
     for (script, expected) in [
         ("mv d e", vec!["R /e"]),
         ("mkdir n; mv a n/a", vec!["A /n", "R /n/a"]),
@@ -149,7 +149,7 @@ async fn folders_that_are_moved_made_or_change_their_type_in_place_are_recorded(
     }
 }
 
-async fn what_rules_come_to_ignore_in_place_keeps_its_history(room: Room) {
+async fn what_rules_come_to_ignore_in_place_keeps_its_history(room: TestWorkspace) {
     let pair = Pair::of(&room).await;
     let folder = pair.root.path();
     write(folder, &[("a.txt", "a"), ("b.txt", "b"), ("d/c.txt", "c")]);
@@ -169,7 +169,7 @@ async fn what_rules_come_to_ignore_in_place_keeps_its_history(room: Room) {
     assert_eq!(pair.text("d/c.txt"), "c");
 }
 
-async fn what_tools_took_away_is_not_in_the_way_of_what_a_program_removes(room: Room) {
+async fn what_tools_took_away_is_not_in_the_way_of_what_a_program_removes(room: TestWorkspace) {
     let pair = Pair::of(&room).await;
     let folder = pair.root.path();
     write(folder, &[("p/d/x", "x"), ("p/y", "y"), ("p/z", "z")]);
@@ -187,7 +187,7 @@ async fn what_tools_took_away_is_not_in_the_way_of_what_a_program_removes(room: 
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_there_was_no_room_for_is_told_and_not_recorded() {
-    let pair = Pair::of(&Room::on_sqlite().await).await;
+    let pair = Pair::of(&TestWorkspace::on_sqlite().await).await;
     let folder = pair.root.path();
     write(folder, &[("large", &"x".repeat(2000)), ("small", "s")]);
     let keep = KeepLimits { file_bytes: 1000, commit_bytes: 1500, commit_files: 100 };
@@ -209,7 +209,7 @@ fn read_only(ground: ExecutionRoot) -> Vec<PathBuf> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_repository_is_kept_from_programs_in_place() {
-    let pair = Pair::of(&Room::on_sqlite().await).await;
+    let pair = Pair::of(&TestWorkspace::on_sqlite().await).await;
     let root = pair.root.path();
     let files = [
         (".gitignore", "ignored\n"),
@@ -254,7 +254,7 @@ async fn every_repository_is_kept_from_programs_in_place() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn repositories_that_appear_while_a_program_works_in_place_are_told_at_its_end() {
-    let pair = Pair::of(&Room::on_sqlite().await).await;
+    let pair = Pair::of(&TestWorkspace::on_sqlite().await).await;
     let root = pair.root.path();
     write(root, &[(".git/HEAD", "x"), ("sub/.git/HEAD", "x"), (".gitignore", "ignored\n"), ("store/HEAD", "x")]);
     fs::create_dir(root.join("link")).unwrap();
@@ -274,7 +274,7 @@ async fn repositories_that_appear_while_a_program_works_in_place_are_told_at_its
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_folder_of_more_repositories_than_can_be_kept_from_programs_runs_none_in_place() {
-    let pair = Pair::of(&Room::on_sqlite().await).await;
+    let pair = Pair::of(&TestWorkspace::on_sqlite().await).await;
     for number in 0..=1_000 {
         fs::create_dir_all(pair.path(&format!("{number}/.git"))).unwrap();
     }

@@ -3,7 +3,7 @@
 use crate::folder_checkouts::on_sqlite;
 use crate::folders::Pair;
 use crate::programs::{changes, named, run, run_in, tree, write};
-use crate::room::{Room, put};
+use crate::test_workspace::{TestWorkspace, put};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use tempfile::TempDir;
@@ -26,7 +26,7 @@ build() {
 /// Where the program's changes come from: the same file system as the folder, or another.
 async fn each(check: impl AsyncFn(&Pair)) {
     check(&on_sqlite().await).await;
-    check(&Pair::at(TempDir::new_in("/dev/shm").unwrap(), &Room::on_sqlite().await).await).await;
+    check(&Pair::at(TempDir::new_in("/dev/shm").unwrap(), &TestWorkspace::on_sqlite().await).await).await;
 }
 
 fn same_file(pair: &Pair, one: &str, other: &str) -> bool {

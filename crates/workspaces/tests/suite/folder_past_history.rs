@@ -3,7 +3,7 @@
 use crate::folder_checkouts::on_sqlite;
 use crate::folders::Pair;
 use crate::programs::{changes, left_out, named, run, tree, write};
-use crate::room::{Room, put};
+use crate::test_workspace::{TestWorkspace, put};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
 use toolrest_core::{Changeset, KeepLimits, LeftOutReason};
@@ -180,7 +180,7 @@ async fn what_is_over_the_limits_is_there_without_versions() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_needs_no_versions_comes_from_another_file_system_too() {
     let in_memory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let pair = Pair::at(in_memory, &Room::on_sqlite().await).await;
+    let pair = Pair::at(in_memory, &TestWorkspace::on_sqlite().await).await;
     let folder = pair.root.path();
     write(folder, &[(".gitignore", "out\n"), ("out/old/x", "x"), ("f", "f")]);
     let script = "rm -r out/old; mkdir -p out/new/deep; echo y > out/new/deep/y; chmod 750 out/new/deep/y; ln -s new out/link; \

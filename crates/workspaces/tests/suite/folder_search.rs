@@ -13,7 +13,7 @@ use std::{
 };
 use tempfile::TempDir;
 use toolrest_core::{
-    Depth, ErrorKind, Find, FindResult, SearchResult, IgnoredFiles, Interrupt, PathFilter, Result, Search, WsPath,
+    Depth, ErrorKind, Find, FindResult, IgnoredFiles, Interrupt, PathFilter, Result, Search, SearchResult, WsPath,
 };
 use toolrest_directory::Root;
 use toolrest_ops::{Bare, Below, Case, Extent, Glob, Pattern, Syntax};

@@ -2,7 +2,7 @@
 
 use crate::folders::{Dice, Pair};
 use crate::programs::{run, runnable, tree};
-use crate::room::Room;
+use crate::test_workspace::TestWorkspace;
 use toolrest_core::KeepLimits;
 
 const ROUNDS: usize = 60;
@@ -31,7 +31,7 @@ fn attempt(dice: &mut Dice, links: Links) -> String {
 }
 
 async fn any_program(seed: u64, links: Links) {
-    let pair = Pair::of(&Room::on_sqlite().await).await;
+    let pair = Pair::of(&TestWorkspace::on_sqlite().await).await;
     let folder = pair.root.path();
     let mut dice = Dice(seed);
     let mut undone = 0;

@@ -1,6 +1,6 @@
 //! A folder and a database, given the same changes, end up the same.
 
-use crate::room::{Room, new_user, on_both_stores};
+use crate::test_workspace::{TestWorkspace, new_user, on_both_stores};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -12,7 +12,7 @@ use toolrest_core::{
     ErrorKind, FileType, Limits, Parents, Put, Recorder, Removal, Result, Role, Toolsets, UserId, WorkspaceId,
     Workspaces, WsPath,
 };
-use toolrest_store::{Page, Place, Purge, Store};
+use toolrest_store::{Location, Page, Purge, Store};
 use toolrest_workspaces::{AllowedRoot, FolderOptions, Guarded, HistoryLimits, Scratch, StoredWorkspaces};
 
 on_both_stores![
@@ -60,23 +60,23 @@ impl Recorder for NoRecords {
 }
 
 impl Pair {
-    pub(crate) async fn of(stored: &Room) -> Self {
+    pub(crate) async fn of(stored: &TestWorkspace) -> Self {
         Self::at(tempfile::tempdir().unwrap(), stored).await
     }
 
-    pub(crate) async fn at(root: TempDir, stored: &Room) -> Self {
+    pub(crate) async fn at(root: TempDir, stored: &TestWorkspace) -> Self {
         Self::with(root, stored, FolderOptions::default()).await
     }
 
     /// With the options of the operator, but for the places.
-    pub(crate) async fn with(root: TempDir, stored: &Room, options: FolderOptions) -> Self {
+    pub(crate) async fn with(root: TempDir, stored: &TestWorkspace, options: FolderOptions) -> Self {
         let journals = tempfile::tempdir().unwrap();
         let store = Arc::clone(&stored.store);
         let user = new_user(&*store).await;
         let (engine, workspaces) = engine(&store, &root, &journals, options);
-        let place = Place::Directory { root: workspaces.allowed_root(root.path(), "anyone").await.unwrap() };
+        let place = Location::Directory { root: workspaces.allowed_root(root.path(), "anyone").await.unwrap() };
         let in_folder = store.create_workspace(user, "folder".into(), place).await.unwrap().id;
-        let in_database = store.create_workspace(user, "database".into(), Place::Database).await.unwrap().id;
+        let in_database = store.create_workspace(user, "database".into(), Location::Database).await.unwrap().id;
         Self { engine, store, user, in_database, in_folder, root, journals }
     }
 
@@ -174,7 +174,7 @@ fn is_tangled(result: &Result<Commit>) -> bool {
         .is_err_and(|error| error.kind == ErrorKind::Conflict && error.message.starts_with("Several changes meet"))
 }
 
-async fn a_folder_and_a_database_agree_about_any_changes(room: Room) {
+async fn a_folder_and_a_database_agree_about_any_changes(room: TestWorkspace) {
     let pair = Pair::of(&room).await;
     let mut dice = Dice(1);
     let (mut made, mut refused, mut tangled) = (0, 0, 0);
@@ -224,7 +224,7 @@ fn on_disk(root: &Path) -> BTreeMap<String, (Option<Vec<u8>>, u32)> {
     found
 }
 
-async fn every_commit_in_a_folder_can_be_undone(room: Room) {
+async fn every_commit_in_a_folder_can_be_undone(room: TestWorkspace) {
     let pair = Pair::of(&room).await;
     let mut dice = Dice(7);
     let folder = pair.root.path();
@@ -272,7 +272,7 @@ fn long_text(version: usize) -> String {
     (0..500).map(|_| format!("{:08x}", dice.roll(1 << 30))).collect::<Vec<_>>().concat()
 }
 
-async fn a_commit_that_exceeds_the_limit_of_history_drops_the_oldest_at_once(room: Room) {
+async fn a_commit_that_exceeds_the_limit_of_history_drops_the_oldest_at_once(room: TestWorkspace) {
     const LIMIT: u64 = 20_000;
     let history = HistoryLimits { total_bytes: Some(LIMIT), ..HistoryLimits::default() };
     let options = FolderOptions { history, ..FolderOptions::default() };
@@ -309,7 +309,7 @@ async fn a_commit_that_exceeds_the_limit_of_history_drops_the_oldest_at_once(roo
     assert!(!pair.root.path().join("9.txt").exists());
 }
 
-async fn the_oldest_history_goes_first_and_what_files_hold_stays(room: Room) {
+async fn the_oldest_history_goes_first_and_what_files_hold_stays(room: TestWorkspace) {
     const VERSIONS: usize = 20;
     let pair = Pair::of(&room).await;
     let file = WsPath::posix("a.txt").unwrap();
@@ -365,7 +365,7 @@ async fn the_oldest_history_goes_first_and_what_files_hold_stays(room: Room) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_database_cannot_keep_now_is_kept_later() {
-    let (room, url) = Room::on_postgres_at().await;
+    let (room, url) = TestWorkspace::on_postgres_at().await;
     let execute = |sql: &str| toolrest_testkit::Postgres::shared().execute(&url, sql);
     let pair = Pair::of(&room).await;
     let put = |name: &str| {
@@ -400,7 +400,7 @@ async fn what_a_database_cannot_keep_now_is_kept_later() {
 
 #[tokio::test]
 async fn the_servers_own_data_is_in_no_workspace() {
-    let (room, allowed) = (Room::on_sqlite().await, tempfile::tempdir().unwrap());
+    let (room, allowed) = (TestWorkspace::on_sqlite().await, tempfile::tempdir().unwrap());
     let (data, free) = (allowed.path().join("data"), allowed.path().join("free"));
     // The environment is made later, by which time the folder around it must not be a workspace.
     let project = allowed.path().join("project");
@@ -437,7 +437,7 @@ async fn the_servers_own_data_is_in_no_workspace() {
 
 #[tokio::test]
 async fn a_root_for_some_accounts_is_opened_by_no_other() {
-    let (room, home) = (Room::on_sqlite().await, tempfile::tempdir().unwrap());
+    let (room, home) = (TestWorkspace::on_sqlite().await, tempfile::tempdir().unwrap());
     let home_path = home.path().canonicalize().unwrap();
     let (hers, deeper, shared) = (home_path.join("hers"), home_path.join("hers/deeper"), home_path.join("shared"));
     for folder in [&deeper, &shared] {
@@ -469,7 +469,7 @@ async fn a_root_for_some_accounts_is_opened_by_no_other() {
     let ada = new_user(&*room.store).await;
     let bob = new_user(&*room.store).await;
     let email = room.store.user(ada).await.unwrap().unwrap().email;
-    let place = Place::Directory { root: hers.to_str().unwrap().to_owned() };
+    let place = Location::Directory { root: hers.to_str().unwrap().to_owned() };
     let hers_id = room.store.create_workspace(ada, "hers".into(), place.clone()).await.unwrap().id;
     let his_id = room.store.create_workspace(bob, "his".into(), place).await.unwrap().id;
     let mut options = options;

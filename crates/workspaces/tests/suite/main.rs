@@ -19,5 +19,5 @@ mod folder_views;
 mod folders;
 mod programs;
 #[allow(dead_code, reason = "the suite of the store uses the rest")]
-#[path = "../../../store/tests/suite/room.rs"]
-mod room;
+#[path = "../../../store/tests/suite/test_workspace.rs"]
+mod test_workspace;

@@ -1,14 +1,17 @@
 //! A program that works on the folder itself, together with others, and how its changes are recorded.
 //!
-//! Nothing is written to the folder. What is different from the snapshot is recorded as made, by whoever: what tools have
-//! changed meanwhile is in the history already and is only followed.
+//! Nothing is written to the folder. Differences from the snapshot are recorded as made, whoever made them. What tools
+//! committed meanwhile is in the history already; the snapshot only follows it.
 
-use super::isolated::is_refused;
-use super::merge_result::{Before, MergeResult, Written};
-use super::moves::Moves;
+use super::LeftOutReport;
 use super::private_dir::PrivateDir;
 use super::snapshot::{KeptContent, Snapshot, SnapshotFile};
 use crate::check_in_room::{CheckInRoom, NoRoom};
+use crate::checkout::diff::{Diff, FileState, Node};
+use crate::checkout::is_retryable;
+use crate::checkout::net_changes::{
+    CommitLimits, CountedContents, FindMoves, NetChanges, NodeNow, Read, Side, Written,
+};
 use crate::folder::FolderWorkspace;
 use crate::folder::commit::{Job, failed};
 use crate::folder::disk::{Disk, below_root, shown};
@@ -28,18 +31,21 @@ use toolrest_directory::{Kind, Links, Metadata, Repository};
 use toolrest_store::Page;
 use toolrest_store::plan::FileRow;
 
-/// How many commits are asked for at a time.
+/// Number of commits that are read at a time.
 const COMMITS_AT_A_TIME: u32 = 100;
 
-/// A folder that a program works on.
+/// Maximum number of repositories in a folder that programs work on.
+const MAX_REPOSITORIES: usize = 1_000;
+
+/// The folder itself, for a program.
 pub(super) struct InPlaceCheckout {
     workspace: FolderWorkspace,
     settings: WorkspaceSettings,
     keep: KeepLimits,
     private_dir: PrivateDir,
-    /// Shared with a check-in that goes on when its caller has gone.
+    /// Shared with check-ins, which run to their end even if the caller goes away.
     snapshot: Arc<Mutex<Snapshot>>,
-    /// The repositories that were there at the beginning, which the program cannot change.
+    /// The repositories that were there at check-out, which are read-only for the program.
     repositories: Vec<Repository>,
 }
 
@@ -48,11 +54,11 @@ impl InPlaceCheckout {
         let private_dir = PrivateDir::new(&workspace.scratch)?;
         let repositories = find_repositories(&workspace.folder.disk)?;
         let disk = workspace.folder.disk.clone();
-        let snapshot = Snapshot::take(disk, private_dir.path(), &keep, private_dir.moment()?)?;
+        let snapshot = Snapshot::take(disk, private_dir.path(), &keep, private_dir.file_time()?)?;
         Ok(Self { workspace, settings, keep, private_dir, snapshot: Arc::new(Mutex::new(snapshot)), repositories })
     }
 
-    /// The repositories that are there now and were not at the beginning: the whole folder where they cannot be listed.
+    /// Returns the repositories that were not there at check-out; the whole folder if they cannot be listed.
     async fn new_repositories(&self) -> Vec<PathBuf> {
         let found = match self.workspace.on_disk(find_repositories).await {
             Ok(found) => found,
@@ -66,15 +72,12 @@ impl InPlaceCheckout {
     }
 }
 
-/// How many repositories in one folder can be kept from a program that works on it.
-const REPOSITORIES_MOST: usize = 1_000;
-
 fn find_repositories(disk: &Disk) -> Result<Vec<Repository>> {
-    disk.root.repositories(REPOSITORIES_MOST).map_err(|error| failed(&error))
+    disk.root.repositories(MAX_REPOSITORIES).map_err(|error| failed(&error))
 }
 
-/// Whether a repository is the one that was there before, wherever it is by now. Links cannot be kept from being replaced,
-/// and another one may get the same inode.
+/// Whether a repository is one that was there at check-out, whatever its path is now. A link can be replaced by another
+/// with the same inode, so its ctime is compared too.
 fn is_same(before: &Repository, now: &Repository) -> bool {
     let (before, now) = (before.metadata, now.metadata);
     let is_link = before.kind == Kind::Symlink;
@@ -86,7 +89,7 @@ impl Checkout for InPlaceCheckout {
     fn execution_root(&self) -> ExecutionRoot {
         let kept = self.repositories.iter().filter(|found| found.metadata.kind != Kind::Symlink);
         let mut read_only: Vec<PathBuf> = Vec::new();
-        // They are sorted, so that what lies in another one follows it.
+        // They are sorted: a repository inside another one follows it.
         for path in kept.map(|found| &found.path) {
             if !read_only.last().is_some_and(|above| path.starts_with(above)) {
                 read_only.push(path.clone());
@@ -105,7 +108,7 @@ impl Checkout for InPlaceCheckout {
         let checked_in = loop {
             match self.try_check_in(room, cx).await? {
                 Recorded::Done(checked_in) => break checked_in,
-                // It is waited for out of turn: a check-in that holds the room may be waiting for the turn.
+                // Wait without the folder lock: the check-in that holds the room may be waiting for the lock.
                 Recorded::NeedsRoom(bytes) => {
                     room = Some(self.workspace.check_ins.reserve(self.workspace.access.user, bytes).await);
                 }
@@ -128,20 +131,23 @@ impl Checkout for InPlaceCheckout {
 }
 
 impl InPlaceCheckout {
-    /// Records what is different, in room that is held already or is free at this moment.
+    /// Records the differences, with room that is held already or is free at this moment.
     async fn try_check_in(&self, held: Option<CheckInRoom>, cx: &CallCx) -> Result<Recorded> {
         let (snapshot, disk, keep) = (Arc::clone(&self.snapshot), self.workspace.folder.disk.clone(), self.keep);
         let (check_ins, account) = (Arc::clone(&self.workspace.check_ins), self.workspace.access.user);
-        let moment = self.private_dir.moment()?;
+        let file_time = self.private_dir.file_time()?;
+        let call = cx.id;
         let record = move |job: &Job, _: &mut toolrest_directory::FolderLock<'_>| {
             let mut snapshot = snapshot.lock().unwrap_or_else(PoisonError::into_inner);
             let has_room = held.is_some();
             let take_room = |bytes| if has_room { Ok(None) } else { check_ins.try_reserve(account, bytes) };
-            match record(job, &disk, &mut snapshot, &keep, moment, Moves::Told, &take_room) {
-                // What tools did meanwhile can be in the way of a move. What is there now can be recorded all the same.
-                Err(error) if is_refused(error.kind) => {
-                    record(job, &disk, &mut snapshot, &keep, moment, Moves::AsFiles, &take_room)
-                }
+            let mut record = |find_moves| {
+                let checkin = CheckIn { job, disk: &disk, keep, call, file_time, find_moves };
+                checkin.record(&mut snapshot, &take_room)
+            };
+            match record(FindMoves::ByContent) {
+                // Changes by tools can prevent a move. Removed and created files can be recorded all the same.
+                Err(error) if is_retryable(error.kind) => record(FindMoves::No),
                 recorded => recorded,
             }
         };
@@ -149,72 +155,98 @@ impl InPlaceCheckout {
     }
 }
 
-/// What came of an attempt to record what is different.
+/// The outcome of an attempt to record differences.
 enum Recorded {
     Done(CheckedIn),
-    /// Contents of so many bytes are to be read, and there is no room for them at this moment.
+    /// Contents of so many bytes are to be read, for which there is no room in memory at this moment.
     NeedsRoom(u64),
 }
 
-/// Records what is different from the snapshot, and brings that up to date.
-fn record(
-    job: &Job,
-    disk: &Disk,
-    snapshot: &mut Snapshot,
-    keep: &KeepLimits,
-    moment: SystemTime,
-    moves: Moves,
-    take_room: &dyn Fn(u64) -> std::result::Result<CheckInRoom, NoRoom>,
-) -> Result<Recorded> {
-    let at = now();
-    let walked = snapshot.walk()?;
-    let present: BTreeMap<&WsPath, &Metadata> = walked.files.iter().map(|(path, metadata)| (path, metadata)).collect();
-    let different: Vec<(&WsPath, &Metadata)> = present
-        .iter()
-        .map(|(path, metadata)| (*path, *metadata))
-        .filter(|(path, metadata)| !snapshot.is_unchanged(path, metadata))
-        .collect();
-    let gone: Vec<WsPath> = snapshot.files.keys().filter(|path| !present.contains_key(path)).cloned().collect();
-    let bytes = contents_bytes(snapshot, &different, &gone, keep);
-    let Ok(_room) = take_room(bytes) else { return Ok(Recorded::NeedsRoom(bytes)) };
-    let made: Vec<&WsPath> = walked.folders.difference(&snapshot.folders).collect();
-    let left: Vec<WsPath> = snapshot.folders.difference(&walked.folders).cloned().collect();
-    let asked = different.iter().map(|(path, _)| *path).chain(&gone).chain(made.iter().copied()).chain(&left);
-    let mut difference = Difference {
-        disk,
-        snapshot,
-        keep,
-        recorded: job.heads(asked.cloned())?,
-        by_tools: job.effects_since(snapshot.taken_at)?,
-        found: MergeResult::default(),
-        notes: Vec::new(),
-        forgotten: Vec::new(),
-        bytes_left: keep.commit_bytes,
-        files_left: keep.commit_files,
-    };
-    for (path, metadata) in different {
-        difference.changed(path, metadata)?;
-    }
-    for path in &gone {
-        difference.gone(path)?;
-    }
-    for path in made {
-        difference.made(path);
-    }
-    for path in &left {
-        difference.left(path)?;
-    }
-    let Difference { mut found, notes, forgotten, .. } = difference;
-    snapshot.forget(&forgotten);
-    // It is done already, whatever stood there.
-    let changes = Changeset { expect: Vec::new(), ..found.changeset(moves) };
-    let commit: Option<CommitId> =
-        if changes.changes.is_empty() { None } else { job.record_made(&*snapshot, changes)? };
-    snapshot.follow(notes, walked, at, moment);
-    Ok(Recorded::Done(found.into_checked_in(commit, Attribution::Folder)))
+/// One check-in under the folder lock.
+struct CheckIn<'a> {
+    job: &'a Job,
+    disk: &'a Disk,
+    keep: KeepLimits,
+    call: toolrest_core::CallId,
+    /// The time by the clock of the file system when the check-in began.
+    file_time: SystemTime,
+    find_moves: FindMoves,
 }
 
-/// The most bytes that are read of files that are different or gone, as they are and as they were.
+impl CheckIn<'_> {
+    /// Records what differs from the snapshot, and brings the snapshot up to date.
+    fn record(
+        &self,
+        snapshot: &mut Snapshot,
+        take_room: &dyn Fn(u64) -> std::result::Result<CheckInRoom, NoRoom>,
+    ) -> Result<Recorded> {
+        let at = now();
+        let walked = snapshot.walk()?;
+        let present: BTreeMap<&WsPath, &Metadata> =
+            walked.files.iter().map(|(path, metadata)| (path, metadata)).collect();
+        let different: Vec<(&WsPath, &Metadata)> = present
+            .iter()
+            .map(|(path, metadata)| (*path, *metadata))
+            .filter(|(path, metadata)| !snapshot.is_unchanged(path, metadata))
+            .collect();
+        let gone: Vec<WsPath> = snapshot.files.keys().filter(|path| !present.contains_key(path)).cloned().collect();
+        let bytes = contents_bytes(snapshot, &different, &gone, &self.keep);
+        let Ok(_room) = take_room(bytes) else { return Ok(Recorded::NeedsRoom(bytes)) };
+        let made: Vec<&WsPath> = walked.folders.difference(&snapshot.folders).collect();
+        let left: Vec<WsPath> = snapshot.folders.difference(&walked.folders).cloned().collect();
+        let asked = different.iter().map(|(path, _)| *path).chain(&gone).chain(made.iter().copied()).chain(&left);
+        let mut detector = Detector {
+            side: SnapshotSide {
+                disk: self.disk,
+                snapshot,
+                keep: self.keep,
+                recorded: self.job.heads(asked.cloned())?,
+                notes: Vec::new(),
+            },
+            by_tools: self.job.effects_since(snapshot.taken_at)?,
+            diffs: BTreeMap::new(),
+            forgotten: Vec::new(),
+            left_out: LeftOutReport::default(),
+        };
+        for (path, metadata) in &different {
+            detector.changed(path, metadata);
+        }
+        for path in &gone {
+            detector.gone(path)?;
+        }
+        for path in made {
+            detector.made(path);
+        }
+        for path in &left {
+            detector.left(path)?;
+        }
+        let Detector { mut side, diffs, forgotten, mut left_out, .. } = detector;
+        let limits = CommitLimits { keep: self.keep, counted: CountedContents::Replaced };
+        let mut net = NetChanges::read(diffs.into_values().collect(), &mut side, limits, self.find_moves)?;
+        let mut outcome = net.merge(&side, self.call)?;
+        for left in &outcome.left_out {
+            let Some(metadata) = present.get(&left.path) else { continue };
+            side.note(&left.path, **metadata, KeptContent::Nowhere);
+            if snapshot_metadata(side.snapshot, &left.path) != Some(**metadata) {
+                left_out.add(below_root(&left.path), left.reason);
+            }
+        }
+        let notes = side.notes;
+        snapshot.forget(&forgotten);
+        // The changes are on disk already, so there is nothing to expect.
+        let changes = Changeset { expect: Vec::new(), ..std::mem::take(&mut outcome.changes) };
+        let commit: Option<CommitId> =
+            if changes.changes.is_empty() { None } else { self.job.record_made(&*snapshot, changes)? };
+        snapshot.follow(notes, walked, at, self.file_time);
+        Ok(Recorded::Done(outcome.into_checked_in(commit, Attribution::Folder, left_out.0)))
+    }
+}
+
+fn snapshot_metadata(snapshot: &Snapshot, path: &WsPath) -> Option<Metadata> {
+    snapshot.files.get(path).map(|noted| noted.metadata)
+}
+
+/// Returns the maximum number of bytes that are read of changed and removed files, as they are and as they were.
 fn contents_bytes(snapshot: &Snapshot, different: &[(&WsPath, &Metadata)], gone: &[WsPath], keep: &KeepLimits) -> u64 {
     let before = |path: &WsPath| snapshot.files.get(path).map_or(0, |noted| noted.metadata.size_bytes);
     let is_kept = |bytes: u64| bytes <= keep.file_bytes;
@@ -226,7 +258,7 @@ fn contents_bytes(snapshot: &Snapshot, different: &[(&WsPath, &Metadata)], gone:
 }
 
 impl Job {
-    /// What is recorded of files.
+    /// Returns what the history has of files.
     fn heads(&self, paths: impl Iterator<Item = WsPath>) -> Result<BTreeMap<WsPath, RecordedHead>> {
         let asked = Changeset { expect: paths.map(Expect::Absent).collect(), ..Changeset::default() };
         if asked.expect.is_empty() {
@@ -238,7 +270,7 @@ impl Job {
         Ok(view.live.into_iter().map(|(path, row)| (path, head(row))).collect())
     }
 
-    /// What commits have done after a time.
+    /// Returns the effects of commits after a time.
     fn effects_since(&self, time: Timestamp) -> Result<Vec<Effect>> {
         let mut effects = Vec::new();
         let mut before = None;
@@ -257,152 +289,83 @@ impl Job {
     }
 }
 
-/// What is recorded of a file.
+/// What the history has of a file.
 struct RecordedHead {
     hash: Option<ContentHash>,
     mode: Option<u32>,
     since: Timestamp,
 }
 
-/// What is different from a snapshot.
-struct Difference<'a> {
-    disk: &'a Disk,
-    snapshot: &'a Snapshot,
-    keep: &'a KeepLimits,
-    /// What history knows of what looks different.
-    recorded: BTreeMap<WsPath, RecordedHead>,
-    /// What commits have done since.
+/// Turns what differs from a snapshot into diffs, without what tools did.
+struct Detector<'a> {
+    side: SnapshotSide<'a>,
+    /// Effects of commits since the snapshot.
     by_tools: Vec<Effect>,
-    found: MergeResult,
-    /// What the snapshot is to hold from then on.
-    notes: Vec<(WsPath, Option<SnapshotFile>)>,
-    /// What the snapshot is not to hold even for what is recorded now.
+    diffs: BTreeMap<WsPath, Diff>,
+    /// Paths that the snapshot must not show as they were before.
     forgotten: Vec<WsPath>,
-    bytes_left: u64,
-    files_left: usize,
+    left_out: LeftOutReport,
 }
 
-impl Difference<'_> {
-    fn changed(&mut self, path: &WsPath, metadata: &Metadata) -> Result<()> {
-        let noted = self.snapshot.files.get(path).copied();
-        let size_before = noted.map_or(0, |noted| noted.metadata.size_bytes);
-        if metadata.size_bytes.max(size_before) > self.keep.file_bytes {
-            self.note(path, *metadata, KeptContent::Nowhere);
-            if noted.is_none_or(|noted| noted.metadata != *metadata) {
-                self.found.leave_out(below_root(path), LeftOutReason::TooLarge);
-            }
-            return Ok(());
-        }
-        // What changes at this moment is looked at the next time.
-        let Ok(read) = self.disk.root.read(below_root(path), self.keep.file_bytes) else { return Ok(()) };
-        let is_still = |after: Metadata| after == read.metadata && after.size_bytes == read.bytes.len() as u64;
-        if !self.disk.root.stat(below_root(path), Links::Keep).is_ok_and(is_still) {
-            return Ok(());
-        }
-        let (metadata, hash, content) = (read.metadata, ContentHash(read.hash.0), Content::of_bytes(read.bytes));
-        let in_history = KeptContent::InHistory(hash, content.form());
-        if self.is_recorded(path, hash, &metadata) {
-            self.note(path, metadata, in_history);
-            return Ok(());
-        }
-        if let Some(moved) = self.moved_by_tools(path, &metadata) {
-            self.note(path, metadata, moved.content);
-            return Ok(());
-        }
-        let before = noted.map(|noted| self.snapshot.hash(&noted)).transpose()?;
-        match (noted, before) {
-            (Some(noted), Some(Some(before)))
-                if before == hash && noted.metadata.is_executable() == metadata.is_executable() =>
-            {
-                self.note(path, metadata, noted.content);
-                return Ok(());
-            }
-            (Some(noted), Some(None)) if !self.is_recorded_since(path) => {
-                self.note(path, metadata, KeptContent::Nowhere);
-                if noted.metadata != metadata {
-                    self.found.leave_out(below_root(path), LeftOutReason::TooMuch);
-                }
-                return Ok(());
-            }
-            _ => {}
-        }
-        let left = self.bytes_left.checked_sub(metadata.size_bytes.saturating_add(size_before));
-        let (Some(bytes), Some(files)) = (left, self.files_left.checked_sub(1)) else {
-            self.note(path, metadata, KeptContent::Nowhere);
-            self.found.leave_out(below_root(path), LeftOutReason::TooMuch);
-            return Ok(());
-        };
-        (self.bytes_left, self.files_left) = (bytes, files);
-        self.note(path, metadata, in_history);
-        let before = noted.zip(before.flatten()).map(|(noted, hash)| as_before(&noted.metadata, hash));
-        let is_executable = metadata.is_executable();
-        self.found.written.insert(path.clone(), Written { content, hash, is_executable, before });
-        Ok(())
+impl Detector<'_> {
+    fn diff(&mut self, path: &WsPath) -> &mut Diff {
+        let empty = || Diff { path: path.clone(), before: None, after: None };
+        self.diffs.entry(path.clone()).or_insert_with(empty)
     }
 
-    /// Whether history knows what a file holds now, and whether it can be run.
-    fn is_recorded(&self, path: &WsPath, hash: ContentHash, metadata: &Metadata) -> bool {
-        let Some(head) = self.recorded.get(path).filter(|head| head.hash == Some(hash)) else { return false };
-        let noted = self.snapshot.files.get(path).map(|noted| noted.metadata.mode);
-        let mode = if self.is_recorded_since(path) { head.mode.or(noted) } else { noted };
-        mode.is_none_or(|mode| Metadata { mode, ..*metadata }.is_executable() == metadata.is_executable())
-    }
-
-    /// Whether history knows what a file held later than the snapshot does.
-    fn is_recorded_since(&self, path: &WsPath) -> bool {
-        self.recorded.get(path).is_some_and(|head| head.since > self.snapshot.taken_at)
-    }
-
-    fn note(&mut self, path: &WsPath, metadata: Metadata, content: KeptContent) {
-        self.notes.push((path.clone(), Some(SnapshotFile { metadata, content })));
+    fn changed(&mut self, path: &WsPath, metadata: &Metadata) {
+        if let Some(moved) = self.moved_by_tools(path, metadata) {
+            self.side.note(path, *metadata, moved.content);
+            return;
+        }
+        let before = snapshot_metadata(self.side.snapshot, path);
+        let file = |metadata| Node::File(FileState { metadata, hash: None });
+        let diff = self.diff(path);
+        (diff.before, diff.after) = (before.map(file), Some(file(*metadata)));
     }
 
     fn gone(&mut self, path: &WsPath) -> Result<()> {
-        let Some(noted) = self.snapshot.files.get(path).copied() else { return Ok(()) };
-        self.notes.push((path.clone(), None));
-        if !self.recorded.contains_key(path) && self.is_taken_by_tools(path) {
+        let Some(noted) = self.side.snapshot.files.get(path).copied() else { return Ok(()) };
+        self.side.notes.push((path.clone(), None));
+        if !self.side.recorded.contains_key(path) && self.is_removed_by_tools(path) {
             self.forgotten.push(path.clone());
             return Ok(());
         }
-        let Some(hash) = self.snapshot.hash(&noted)? else {
-            let is_large = noted.metadata.size_bytes > self.keep.file_bytes;
-            let reason = if is_large { LeftOutReason::TooLarge } else { LeftOutReason::TooMuch };
-            self.found.leave_out(below_root(path), reason);
-            self.forgotten.push(path.clone());
-            return Ok(());
-        };
-        self.found.removed.insert(path.clone(), as_before(&noted.metadata, hash));
+        match self.side.hash_of(path, &noted)? {
+            Ok(hash) => {
+                let before = Node::File(FileState { metadata: noted.metadata, hash: Some(hash) });
+                self.diff(path).before = Some(before);
+            }
+            Err(reason) => {
+                self.left_out.add(below_root(path), reason);
+                self.forgotten.push(path.clone());
+            }
+        }
         Ok(())
     }
 
-    /// Notes a folder that is new, unless a tool made it.
+    /// Adds a new folder, unless a tool made it.
     fn made(&mut self, path: &WsPath) {
-        if !self.is_recorded_since(path) && self.has_room_for_folder() {
-            self.found.made_folders.insert(path.clone());
+        if !self.side.is_recorded_since(path) {
+            self.diff(path).after = Some(Node::Folder(None));
         }
     }
 
-    /// Notes a folder that is gone, unless a tool took it away or it is only ignored from now on.
+    /// Adds a folder that is gone, unless a tool removed it or it is only ignored now.
     fn left(&mut self, path: &WsPath) -> Result<()> {
-        if self.snapshot.now(path)?.is_some_and(|now| now.kind == Kind::Folder) {
+        if self.side.snapshot.now(path)?.is_some_and(|now| now.kind == Kind::Folder) {
             return Ok(());
         }
-        if !self.recorded.contains_key(path) && self.is_taken_by_tools(path) {
+        if !self.side.recorded.contains_key(path) && self.is_removed_by_tools(path) {
             self.forgotten.push(path.clone());
         } else {
-            self.found.removed_folders.insert(path.clone());
+            self.diff(path).before = Some(Node::Folder(None));
         }
         Ok(())
-    }
-
-    fn has_room_for_folder(&mut self) -> bool {
-        let left = self.files_left.checked_sub(1);
-        self.files_left = left.unwrap_or(0);
-        left.is_some()
     }
 
     /// Whether commits have removed a file, or moved it away.
-    fn is_taken_by_tools(&self, path: &WsPath) -> bool {
+    fn is_removed_by_tools(&self, path: &WsPath) -> bool {
         self.by_tools.iter().any(|effect| match effect.op {
             EffectKind::Remove => effect.path == *path,
             EffectKind::Move => effect.from.as_ref().is_some_and(|from| path == from || path.is_below(from)),
@@ -410,11 +373,11 @@ impl Difference<'_> {
         })
     }
 
-    /// The file that commits have moved here, if it is the same as before but for its path.
+    /// Returns the file that commits have moved here, if it is the same as before but for its path.
     fn moved_by_tools(&self, path: &WsPath, metadata: &Metadata) -> Option<SnapshotFile> {
         self.by_tools.iter().filter(|effect| effect.op == EffectKind::Move).find_map(|effect| {
             let from = path.moved(&effect.path, effect.from.as_ref()?)?;
-            let noted = self.snapshot.files.get(&from)?;
+            let noted = self.side.snapshot.files.get(&from)?;
             let is_it = (noted.metadata.identity, noted.metadata.size_bytes, noted.metadata.modified)
                 == (metadata.identity, metadata.size_bytes, metadata.modified);
             is_it.then_some(*noted)
@@ -422,6 +385,93 @@ impl Difference<'_> {
     }
 }
 
-fn as_before(metadata: &Metadata, hash: ContentHash) -> Before {
-    Before { hash, size_bytes: metadata.size_bytes, is_executable: metadata.is_executable() }
+/// The folder as it is, and a snapshot of how it was, as the merge sees them.
+struct SnapshotSide<'a> {
+    disk: &'a Disk,
+    snapshot: &'a Snapshot,
+    keep: KeepLimits,
+    /// What the history has of paths that differ.
+    recorded: BTreeMap<WsPath, RecordedHead>,
+    /// What the snapshot shows after the check-in.
+    notes: Vec<(WsPath, Option<SnapshotFile>)>,
+}
+
+impl SnapshotSide<'_> {
+    fn note(&mut self, path: &WsPath, metadata: Metadata, content: KeptContent) {
+        self.notes.push((path.clone(), Some(SnapshotFile { metadata, content })));
+    }
+
+    /// Returns the hash of a file of the snapshot, or why it is not known.
+    fn hash_of(&self, path: &WsPath, noted: &SnapshotFile) -> Result<Result<ContentHash, LeftOutReason>> {
+        let is_large = noted.metadata.size_bytes > self.keep.file_bytes;
+        let reason = if is_large { LeftOutReason::TooLarge } else { LeftOutReason::TooMuch };
+        let recorded = || self.recorded.get(path).filter(|_| self.is_recorded_since(path)).and_then(|head| head.hash);
+        Ok(self.snapshot.hash(noted)?.or_else(recorded).ok_or(reason))
+    }
+
+    /// Whether the history has the content of a file and its permission to be executed.
+    fn is_recorded(&self, path: &WsPath, hash: ContentHash, metadata: &Metadata) -> bool {
+        let Some(head) = self.recorded.get(path).filter(|head| head.hash == Some(hash)) else { return false };
+        let noted = self.snapshot.files.get(path).map(|noted| noted.metadata.mode);
+        let mode = if self.is_recorded_since(path) { head.mode.or(noted) } else { noted };
+        mode.is_none_or(|mode| Metadata { mode, ..*metadata }.is_executable() == metadata.is_executable())
+    }
+
+    /// Whether a commit changed a file after the snapshot.
+    fn is_recorded_since(&self, path: &WsPath) -> bool {
+        self.recorded.get(path).is_some_and(|head| head.since > self.snapshot.taken_at)
+    }
+}
+
+impl Side for SnapshotSide<'_> {
+    fn now(&self, path: &WsPath) -> Result<Option<NodeNow>> {
+        let is_made_by_tools =
+            || self.is_recorded_since(path) && self.recorded.get(path).is_some_and(|head| head.hash.is_none());
+        if self.snapshot.folders.contains(path) || is_made_by_tools() {
+            return Ok(Some(NodeNow::Folder));
+        }
+        let file = self.snapshot.files.get(path);
+        Ok(file.map(|noted| NodeNow::File { is_executable: noted.metadata.is_executable() }))
+    }
+
+    fn hash_before(&self, path: &WsPath, _: &FileState) -> Result<Result<ContentHash, LeftOutReason>> {
+        self.snapshot.files.get(path).map_or(Ok(Err(LeftOutReason::Unreadable)), |noted| self.hash_of(path, noted))
+    }
+
+    fn read(
+        &mut self,
+        path: &WsPath,
+        after: &FileState,
+        before: Option<(&WsPath, &FileState)>,
+        limit_bytes: Option<u64>,
+    ) -> Result<Read> {
+        let size_bytes = after.size_bytes();
+        if size_bytes.max(before.map_or(0, |(_, before)| before.size_bytes())) > self.keep.file_bytes {
+            return Ok(Read::OverLimit { size_bytes });
+        }
+        // A file that changes at this moment is recorded by the next check-in.
+        let Ok(read) = self.disk.root.read(below_root(path), self.keep.file_bytes) else { return Ok(Read::Gone) };
+        let is_still = |after: Metadata| after == read.metadata && after.size_bytes == read.bytes.len() as u64;
+        if !self.disk.root.stat(below_root(path), Links::Keep).is_ok_and(is_still) {
+            return Ok(Read::Gone);
+        }
+        let (metadata, hash, is_executable) = (read.metadata, ContentHash(read.hash.0), read.metadata.is_executable());
+        let in_history = KeptContent::InHistory(hash, Content::of_bytes(read.bytes.clone()).form());
+        if self.is_recorded(path, hash, &metadata) {
+            self.note(path, metadata, in_history);
+            return Ok(Read::Same);
+        }
+        let is_same = |before: &FileState| before.hash == Some(hash) && before.is_executable() == is_executable;
+        if let Some(noted) = self.snapshot.files.get(path).copied()
+            && before.is_some_and(|(_, before)| is_same(before))
+        {
+            self.note(path, metadata, noted.content);
+            return Ok(Read::Same);
+        }
+        if limit_bytes.is_none_or(|limit| metadata.size_bytes > limit) {
+            return Ok(Read::OverLimit { size_bytes: metadata.size_bytes });
+        }
+        self.note(path, metadata, in_history);
+        Ok(Read::Written(Written { hash, is_executable, bytes: read.bytes }))
+    }
 }

@@ -1,14 +1,15 @@
-//! A program that works on a view of the folder, and what becomes of its changes when it has ended.
+//! A program that works on an overlay on the folder. Its changes are in a private upper layer until they are checked in.
 //!
-//! What it changed lies in a folder of its own. Checking it in takes three steps: it is committed as any changeset, and
-//! together with that goes what needs no history and is gone, or in the way; what needs no history and is new is taken
-//! over; and permissions follow. If somebody changes the folder meanwhile, all of it is looked at anew.
+//! A check-in has three steps: the changeset of the merge is committed, and with it the removals that have no versions;
+//! then what has no versions is transferred to the folder; then permissions and hard links follow. If somebody changes
+//! the folder before the commit, the comparison is repeated.
 
-use super::merge_result::{MergeInput, MergeResult};
-use super::moves::Moves;
+use super::layer_changes::{LayerInput, LayerMerge};
 use super::private_dir::PrivateDir;
 use crate::check_in_room::CheckInRoom;
-use crate::conflict_name::conflict_path;
+use crate::checkout::conflict_paths::conflict_path;
+use crate::checkout::merge::{CHANGED, NOT_REMOVED};
+use crate::checkout::{MAX_ATTEMPTS, is_retryable};
 use crate::folder::FolderWorkspace;
 use crate::folder::commit::{CommitExtras, Job, MadeBy, failed};
 use crate::folder::disk::{Disk, below_root, path_of, shown};
@@ -17,30 +18,29 @@ use crate::folder::unversioned_removals::UnversionedRemovals;
 use crate::scratch::held;
 use async_trait::async_trait;
 use std::{
-    collections::BTreeSet,
     path::{Path, PathBuf},
     sync::Arc,
 };
 use toolrest_core::{
-    Attribution, CallCx, CheckedIn, Checkout, CommitId, Depth, ErrorKind, ExecutionRoot, FileType, KeepLimits,
-    LeftOutReason, Notice, Result, ToolError, WorkspaceSettings, WsPath,
+    Attribution, CallCx, CheckedIn, Checkout, CommitId, Depth, ExecutionRoot, FileType, KeepLimits, LeftOutReason,
+    Notice, Result, ToolError, WorkspaceSettings, WsPath,
 };
 use toolrest_directory::{
-    Baseline, Difference, Differences, FolderLock, Kind, NotTransferred, NotTransferredReason, PreserveRules, Root,
+    Baseline, Difference, FolderLock, Kind, NotTransferred, NotTransferredReason, Root, TransferRules,
     leads_into_repository,
 };
 use toolrest_store::disk_fault::disk_fault;
 
-/// How often a check-in is tried while others keep changing the same files.
-const TRIES: usize = 8;
+/// Maximum number of files with a history that are looked up in one ignored tree.
+const MAX_TRACKED: usize = 100_000;
 
-/// How many of the files that history knows are looked for in what is ignored.
-const TRACKED_MOST: usize = 100_000;
+/// Maximum number of files that one answer warns of.
+const MAX_WARNINGS: usize = 10;
 
-/// How many of the files that could not be brought over are warned of one by one.
-const MOST_WARNINGS: usize = 10;
+const REPOSITORY_CHANGED: &str = "somebody else changed the repository while the program ran, so that nothing it did in \
+     there was kept; repeat the git command";
 
-/// A view of the folder for one program.
+/// An overlay on the folder for one program.
 pub(super) struct IsolatedCheckout {
     workspace: FolderWorkspace,
     settings: WorkspaceSettings,
@@ -53,43 +53,41 @@ impl IsolatedCheckout {
     pub(super) fn open(workspace: FolderWorkspace, settings: WorkspaceSettings, keep: KeepLimits) -> Result<Self> {
         let private_dir = Arc::new(PrivateDir::new(&workspace.scratch)?);
         let owner = workspace.folder.disk.root.metadata().map_err(|error| failed(&error))?;
-        private_dir.fill(&owner).map_err(disk_fault)?;
-        let baseline = Arc::new(begin(&workspace, &private_dir)?);
+        private_dir.create_layers(&owner).map_err(disk_fault)?;
+        let baseline = Arc::new(take_baseline(&workspace, &private_dir)?);
         Ok(Self { workspace, settings, keep, private_dir, baseline })
     }
 
-    /// Looks at what the program has changed, and decides what becomes of it. Gives also the room for the contents.
-    async fn read_state(&self, upper: &Arc<Root>, cx: &CallCx) -> Result<(MergeResult, CheckInRoom)> {
-        let virtual_paths = self.workspace.store.virtual_files(self.workspace.access).await?;
-        let (above, baseline) = (Arc::clone(upper), Arc::clone(&self.baseline));
-        let compare = move |disk: &Disk| disk.root.differences(&above, &baseline).map_err(|error| failed(&error));
-        let Differences { found: mut differences, replaced_dirs } = self.workspace.on_disk(compare).await?;
-        let tracked = self.tracked(&differences).await?;
+    /// Compares the upper layer with the folder, and merges. Returns also the room for the contents in memory.
+    async fn compare(&self, upper: &Arc<Root>, cx: &CallCx) -> Result<(LayerMerge, CheckInRoom)> {
+        let virtual_files = self.workspace.store.virtual_files(self.workspace.access).await?;
+        let (layer, baseline) = (Arc::clone(upper), Arc::clone(&self.baseline));
+        let compare = move |disk: &Disk| disk.root.differences(&layer, &baseline).map_err(|error| failed(&error));
+        let mut differences = self.workspace.on_disk(compare).await?;
+        let tracked = self.tracked_in_ignored(&differences).await?;
         let bytes = contents_bytes(&differences, self.keep);
         let room = self.workspace.check_ins.reserve(self.workspace.access.user, bytes).await;
-        let input = MergeInput {
+        let input = LayerInput {
             disk: self.workspace.folder.disk.clone(),
             upper: Arc::clone(upper),
             baseline: Arc::clone(&self.baseline),
-            replaced_dirs,
             keep: self.keep,
             call: cx.id,
-            virtual_paths: with_folders(virtual_paths.into_iter().map(|listed| listed.path)),
+            virtual_files: virtual_files.into_iter().map(|listed| listed.path).collect(),
         };
-        let decide = move || {
+        let merge = move || {
             for path in tracked {
-                let found = input.disk.root.difference_at(&input.upper, Path::new(path.without_slash()));
-                let found = found.map_err(|error| to_tool_error(&error, &path, Attempt::Read))?;
-                differences.extend(found.map(|found| Difference { is_ignored: false, ..found }));
+                let found = input.disk.root.difference_at(&input.upper, below_root(&path), &input.baseline);
+                differences.extend(found.map_err(|error| to_tool_error(&error, &path, Attempt::Read))?);
             }
-            input.decide(differences)
+            input.merge(differences)
         };
-        let merge_result = tokio::task::spawn_blocking(decide).await.map_err(ToolError::internal)??;
-        Ok((merge_result, room))
+        let merged = tokio::task::spawn_blocking(merge).await.map_err(ToolError::internal)??;
+        Ok((merged, room))
     }
 
-    /// The files among what is ignored that history knows all the same.
-    async fn tracked(&self, differences: &[Difference]) -> Result<Vec<WsPath>> {
+    /// Returns the files in ignored trees that have a history all the same.
+    async fn tracked_in_ignored(&self, differences: &[Difference]) -> Result<Vec<WsPath>> {
         let mut tracked = Vec::new();
         let (store, access) = (&self.workspace.store, self.workspace.access);
         for ignored in differences.iter().filter(|difference| difference.is_ignored) {
@@ -97,59 +95,46 @@ impl IsolatedCheckout {
             match store.stat(access, &path).await? {
                 Some(entry) if entry.file_type != FileType::Folder => tracked.push(path),
                 Some(_) => {
-                    let listing = store.list(access, &path, Depth::Descendants, TRACKED_MOST).await?;
+                    let listing = store.list(access, &path, Depth::Descendants, MAX_TRACKED).await?;
                     let files = listing.entries.into_iter().filter(|listed| listed.file_type != FileType::Folder);
                     tracked.extend(files.map(|listed| listed.path));
                 }
                 None => {}
             }
         }
-        // Whatever history knows of a repository, what programs do in one is judged by other rules.
+        // Files of repositories are transferred by rules of their own, whatever the history has of them.
         tracked.retain(|path| !leads_into_repository(below_root(path)));
         Ok(tracked)
     }
 
-    /// Does what was decided.
-    async fn apply_result(
-        &self,
-        upper: &Arc<Root>,
-        merge_result: &mut MergeResult,
-        cx: &CallCx,
-    ) -> Result<Option<CommitId>> {
-        let changes = merge_result.changeset(Moves::Told);
+    /// Commits the result of a merge, and transfers what has no versions.
+    async fn apply(&self, upper: &Arc<Root>, merged: &mut LayerMerge, cx: &CallCx) -> Result<Option<CommitId>> {
+        let changes = std::mem::take(&mut merged.outcome.changes);
         let mut unversioned_removals = UnversionedRemovals::default();
-        unversioned_removals.add(std::mem::take(&mut merge_result.unversioned_removals));
+        unversioned_removals.add(std::mem::take(&mut merged.unversioned_removals));
         let commit = if changes.changes.is_empty() {
             self.workspace.with_folder_lock(cx, move |_, turn| unversioned_removals.clear(turn)).await?;
             None
         } else {
-            self.workspace
-                .commit_on_disk(changes, CommitExtras { unversioned_removals, made_by: MadeBy::Program }, cx)
-                .await?
-                .id
+            let extras = CommitExtras { unversioned_removals, made_by: MadeBy::Program };
+            self.workspace.commit_on_disk(changes, extras, cx).await?.id
         };
         if let Some(id) = commit {
             cx.recorded_with(id);
         }
-
-        if !merge_result.transferred.is_empty()
-            || !merge_result.permissions.is_empty()
-            || !merge_result.names.is_empty()
-        {
-            // The commit stands, whatever becomes of the rest: it is told, and not tried anew without the commit.
-            let targets: Vec<PathBuf> = merge_result.transferred.iter().map(|(_, to)| to.clone()).collect();
-            match self.transfer(upper, merge_result, cx).await {
-                Ok(not_transferred) => tell(merge_result, not_transferred, cx),
-                Err(error) if commit.is_none() => return Err(error),
-                Err(error) => {
-                    let not_transferred =
-                        |why: &str| format!("What has no versions may not have reached the folder: {why}");
-                    error.log_cause();
-                    cx.warn(Notice::of_error(&error, not_transferred));
-                    for path in &targets {
-                        merge_result.leave_out(path, LeftOutReason::Unreadable);
-                    }
-                }
+        if merged.transfers.is_empty() && merged.permissions.is_empty() && merged.linked_names.is_empty() {
+            return Ok(commit);
+        }
+        let targets: Vec<PathBuf> = merged.transfers.iter().map(|(_, to)| to.clone()).collect();
+        match self.transfer(upper, merged, cx).await {
+            Ok(not_transferred) => report(merged, not_transferred, cx),
+            Err(error) if commit.is_none() => return Err(error),
+            // The commit stands, so another attempt would lack it: the failure is reported instead.
+            Err(error) => {
+                let text = |why: &str| format!("What has no versions may not have reached the folder: {why}");
+                error.log_cause();
+                cx.warn(Notice::of_error(&error, text));
+                targets.iter().for_each(|path| merged.left_out.add(path, LeftOutReason::Unreadable));
             }
         }
         Ok(commit)
@@ -158,61 +143,53 @@ impl IsolatedCheckout {
     /// Brings what the program has changed to the folder.
     async fn check_in_changes(&self, cx: &CallCx) -> Result<CheckedIn> {
         self.workspace.store.authorise(self.workspace.access).await?;
-        let upper = Arc::new(self.private_dir.open()?);
-        let mut tries = 1;
+        let upper = Arc::new(self.private_dir.open_upper()?);
+        let mut attempt = 1;
         loop {
-            let (mut merge_result, _room) = self.read_state(&upper, cx).await?;
-            match self.apply_result(&upper, &mut merge_result, cx).await {
-                Ok(commit) => return Ok(merge_result.into_checked_in(commit, Attribution::Program)),
-                Err(error) if is_refused(error.kind) && tries < TRIES => tries += 1,
+            let (mut merged, _room) = self.compare(&upper, cx).await?;
+            match self.apply(&upper, &mut merged, cx).await {
+                Ok(commit) => {
+                    return Ok(merged.outcome.into_checked_in(commit, Attribution::Program, merged.left_out.0));
+                }
+                Err(error) if is_retryable(error.kind) && attempt < MAX_ATTEMPTS => attempt += 1,
                 Err(error) => return Err(error),
             }
         }
     }
 
-    /// Takes over what needs no history, and gives permissions to what has one.
-    async fn transfer(
-        &self,
-        upper: &Arc<Root>,
-        merge_result: &mut MergeResult,
-        cx: &CallCx,
-    ) -> Result<Vec<NotTransferred>> {
-        let transferred = std::mem::take(&mut merge_result.transferred);
-        let (settled, durable) = (std::mem::take(&mut merge_result.settled), std::mem::take(&mut merge_result.durable));
-        let (permissions, replaced_dirs) =
-            (std::mem::take(&mut merge_result.permissions), std::mem::take(&mut merge_result.replaced_dirs));
-        let names = std::mem::take(&mut merge_result.names).into_values().filter(|names| names.len() > 1);
-        let names: Vec<Vec<PathBuf>> = names.collect();
+    /// Transfers what has no versions, and applies permissions and hard links.
+    async fn transfer(&self, upper: &Arc<Root>, merged: &mut LayerMerge, cx: &CallCx) -> Result<Vec<NotTransferred>> {
+        let LayerMerge { transfers, committed, durable, permissions, linked_names, .. } = merged;
+        let (transfers, committed) = (std::mem::take(transfers), std::mem::take(committed));
+        let (durable, permissions) = (std::mem::take(durable), std::mem::take(permissions));
+        let linked_names: Vec<Vec<PathBuf>> =
+            std::mem::take(linked_names).into_values().filter(|names| names.len() > 1).collect();
         let (upper, root) = (Arc::clone(upper), Arc::clone(&self.workspace.folder.disk.root));
         let (baseline, call) = (Arc::clone(&self.baseline), cx.id);
-        let take = move |_: &Job, turn: &mut FolderLock<'_>| {
-            let mut not_transferred = Vec::new();
-            let is_free = |path: &WsPath| matches!(root.stat_real(below_root(path)), Ok(None));
+        let transfer = move |_: &Job, turn: &mut FolderLock<'_>| {
+            let is_free = |path: &WsPath| Ok(matches!(root.stat_real(below_root(path)), Ok(None)));
             let conflict_path = |path: &Path| {
                 let path = path_of(path)?;
-                Some(below_root(&conflict_path(&path.parent()?, path.name(), call, is_free)?).to_owned())
+                let found = conflict_path(&path.parent()?, path.name(), call, is_free).ok().flatten();
+                found.map(|path| below_root(&path).to_owned())
             };
-            let staying = PreserveRules {
-                settled: &settled,
-                baseline: &baseline,
-                replaced_dirs: &replaced_dirs,
-                conflict_path: &conflict_path,
-            };
-            for (from, to) in transferred {
-                not_transferred.extend(turn.transfer(&upper, &from, &to, &staying).map_err(|error| failed(&error))?);
+            let rules = TransferRules { committed: &committed, baseline: &baseline, conflict_path: &conflict_path };
+            let mut not_transferred = Vec::new();
+            for (from, to) in transfers {
+                not_transferred.extend(turn.transfer(&upper, &from, &to, &rules).map_err(|error| failed(&error))?);
             }
             for (path, left, owner) in permissions {
-                // What became of it since is somebody else's.
+                // A failure means that somebody else replaced the file since.
                 let _ = turn.apply_permissions(&path, &left, owner);
             }
             // Names that could not be linked lead to files of the same content.
-            if let Err(error) = turn.link_names(&names) {
-                tracing::warn!(%error, "hard links of a program could not be made");
+            if let Err(error) = turn.link_names(&linked_names) {
+                tracing::warn!(%error, "hard links of a program could not be created");
             }
             turn.make_durable(&durable).map_err(|error| failed(&error))?;
             Ok(not_transferred)
         };
-        self.workspace.with_folder_lock(cx, take).await
+        self.workspace.with_folder_lock(cx, transfer).await
     }
 }
 
@@ -229,87 +206,67 @@ impl Checkout for IsolatedCheckout {
     async fn check_in(&mut self, cx: &CallCx) -> Result<CheckedIn> {
         let checked_in = self.check_in_changes(cx).await?;
         let (workspace, private_dir) = (self.workspace.clone(), Arc::clone(&self.private_dir));
-        let begin_anew = move || {
-            private_dir.empty().map_err(ToolError::internal)?;
-            begin(&workspace, &private_dir)
+        let start_over = move || {
+            private_dir.empty_upper().map_err(ToolError::internal)?;
+            take_baseline(&workspace, &private_dir)
         };
-        self.baseline = Arc::new(tokio::task::spawn_blocking(begin_anew).await.map_err(ToolError::internal)??);
+        self.baseline = Arc::new(tokio::task::spawn_blocking(start_over).await.map_err(ToolError::internal)??);
         Ok(checked_in)
     }
 
     async fn finish(self: Box<Self>, cx: &CallCx) -> Result<CheckedIn> {
         let checked_in = self.check_in_changes(cx).await;
-        // No other program comes: nothing that fails from here on may hide what was committed.
+        // Failures to remove the private directory must not hide what was committed.
         let _ = tokio::task::spawn_blocking(move || drop(self)).await;
         checked_in
     }
 }
 
-/// The most bytes that are read of a program's changes and of what they take the place of.
+/// Returns the maximum number of bytes that are read of a program's changes and of what they replace.
 fn contents_bytes(differences: &[Difference], keep: KeepLimits) -> u64 {
     let sides = differences.iter().filter(|found| !found.is_ignored).flat_map(|found| [found.upper, found.lower]);
     let files = sides.flatten().filter(|side| side.kind == Kind::File && side.size_bytes <= keep.file_bytes);
     files.map(|file| file.size_bytes).sum::<u64>().min(keep.commit_bytes)
 }
 
-/// How the folder stands now, before a program works on a view of it.
-fn begin(workspace: &FolderWorkspace, private_dir: &PrivateDir) -> Result<Baseline> {
+/// Notes the state of the folder before a program works on a view of it.
+fn take_baseline(workspace: &FolderWorkspace, private_dir: &PrivateDir) -> Result<Baseline> {
     let folders = workspace.folder.disk.root.dir_identities();
-    Ok(Baseline::new(private_dir.moment()?, folders))
+    Ok(Baseline::new(private_dir.file_time()?, folders))
 }
 
-/// Whether a commit is refused because of what stands there: it may well succeed when that is looked at again.
-pub(super) fn is_refused(kind: ErrorKind) -> bool {
-    matches!(
-        kind,
-        ErrorKind::Stale
-            | ErrorKind::NotFound
-            | ErrorKind::AlreadyExists
-            | ErrorKind::NotEmpty
-            | ErrorKind::IsDirectory
-            | ErrorKind::ThroughFile
-    )
-}
-
-/// Paths with the folders that lead to them.
-fn with_folders(paths: impl Iterator<Item = WsPath>) -> BTreeSet<WsPath> {
-    let mut all = BTreeSet::new();
-    for path in paths {
-        all.extend(path.ancestors());
-        all.insert(path);
-    }
-    all
-}
-
-/// Tells of what was not taken over.
-fn tell(merge_result: &mut MergeResult, all: Vec<NotTransferred>, cx: &CallCx) {
+/// Reports what was not transferred.
+fn report(merged: &mut LayerMerge, not_transferred: Vec<NotTransferred>, cx: &CallCx) {
     let mut failures = Vec::new();
-    for NotTransferred { path, why } in all {
+    for NotTransferred { path, why } in not_transferred {
         match why {
-            NotTransferredReason::Special => merge_result.leave_out(&path, LeftOutReason::Special),
-            NotTransferredReason::GitConfig => merge_result.leave_out(&path, LeftOutReason::GitConfig),
-            NotTransferredReason::ChangedByOthers { kept_as } => merge_result.others_changed(&path, kept_as.as_deref()),
-            NotTransferredReason::RepositoryChanged => merge_result.others_changed(&path, None),
+            NotTransferredReason::Special => merged.left_out.add(&path, LeftOutReason::Special),
+            NotTransferredReason::GitConfig => merged.left_out.add(&path, LeftOutReason::GitConfig),
+            NotTransferredReason::RepositoryChanged => merged.changed_by_others(&path, None, REPOSITORY_CHANGED),
+            NotTransferredReason::ChangedByOthers { kept_as } => {
+                let reason = if kept_as.is_some() { CHANGED } else { NOT_REMOVED };
+                merged.changed_by_others(&path, kept_as.as_deref(), reason);
+            }
             NotTransferredReason::Failed(error) => {
-                merge_result.leave_out(&path, LeftOutReason::Unreadable);
+                merged.left_out.add(&path, LeftOutReason::Unreadable);
                 let name = shown(&path);
                 let text = format!("{name} could not be brought to the folder, or only a part of it: {error}");
                 failures.push(Notice { text, paths: vec![name] });
             }
         }
     }
-    for warning in the_first_of(failures) {
-        tracing::warn!(warning = warning.text, "what a program left could not be taken over");
+    for warning in first_warnings(failures) {
+        tracing::warn!(warning = warning.text, "changes of a program could not be transferred");
         cx.warn(warning);
     }
 }
 
-/// No more warnings than anybody reads, and how many there are beside them.
-fn the_first_of(mut warnings: Vec<Notice>) -> Vec<Notice> {
-    let unsaid = warnings.len().saturating_sub(MOST_WARNINGS);
-    if unsaid > 0 {
-        warnings.truncate(MOST_WARNINGS);
-        warnings.push(format!("and {unsaid} more that could not be brought to the folder").into());
+/// Returns the first warnings, and one with the number of the others.
+fn first_warnings(mut warnings: Vec<Notice>) -> Vec<Notice> {
+    let omitted = warnings.len().saturating_sub(MAX_WARNINGS);
+    if omitted > 0 {
+        warnings.truncate(MAX_WARNINGS);
+        warnings.push(format!("and {omitted} more that could not be brought to the folder").into());
     }
     warnings
 }

@@ -1,4 +1,4 @@
-//! A folder of the server's own, for one program.
+//! A private directory of the server for one program.
 
 use crate::{Scratch, scratch};
 use std::{
@@ -12,7 +12,7 @@ use toolrest_core::{Result, ToolError};
 use toolrest_directory::{Metadata, Root};
 use toolrest_store::disk_fault::disk_fault;
 
-/// A folder of the server's own, removed when it is dropped.
+/// A private directory, removed when it is dropped.
 pub(super) struct PrivateDir {
     path: PathBuf,
     root: Root,
@@ -43,11 +43,11 @@ impl PrivateDir {
         self.path.join("upper")
     }
 
-    /// Makes the folders of the view for the owner of the workspace's folder, whom programs run as.
-    pub(super) fn fill(&self, of: &Metadata) -> io::Result<()> {
+    /// Creates the upper layer and the kernel's work folder for the owner of the workspace's folder, whom programs run as.
+    pub(super) fn create_layers(&self, of: &Metadata) -> io::Result<()> {
         DirBuilder::new().mode(0o700).create(self.path.join("work"))?;
         DirBuilder::new().mode(0o700).create(self.upper())?;
-        // The root of the view looks as the upper folder does.
+        // The root of the view has the permissions of the upper layer.
         fs::set_permissions(self.upper(), Permissions::from_mode(of.mode & 0o777))?;
         if fs::metadata(&self.path)?.uid() != of.owner {
             for path in [self.path.join("work"), self.upper(), self.path.clone()] {
@@ -57,8 +57,8 @@ impl PrivateDir {
         Ok(())
     }
 
-    /// The upper folder, which the program may have closed.
-    pub(super) fn open(&self) -> Result<Root> {
+    /// Opens the upper layer, whose permissions the program may have taken away.
+    pub(super) fn open_upper(&self) -> Result<Root> {
         let upper = self.upper();
         let mode = fs::symlink_metadata(&upper).map_err(ToolError::internal)?.mode() & 0o777;
         if mode & 0o700 != 0o700 {
@@ -67,15 +67,15 @@ impl PrivateDir {
         Root::open(&upper).map_err(ToolError::internal)
     }
 
-    /// This moment, by the clock that files in the folder get their times from.
-    pub(super) fn moment(&self) -> Result<SystemTime> {
+    /// Returns the current time of the clock that file times are taken from.
+    pub(super) fn file_time(&self) -> Result<SystemTime> {
         let mode = fs::metadata(&self.path).map_err(ToolError::internal)?.permissions();
         fs::set_permissions(&self.path, mode).map_err(ToolError::internal)?;
         self.root.metadata().map(|found| found.changed).map_err(ToolError::internal)
     }
 
-    /// Forgets what was changed.
-    pub(super) fn empty(&self) -> io::Result<()> {
+    /// Removes all changes.
+    pub(super) fn empty_upper(&self) -> io::Result<()> {
         for entry in fs::read_dir(self.upper())? {
             let entry = entry?;
             if entry.file_type()?.is_dir() {

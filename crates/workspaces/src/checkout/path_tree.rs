@@ -1,19 +1,19 @@
-//! Paths with something to remember for each, asked by what lies above or below a path.
+//! A map from paths to values that finds the nearest entry above a path, and whether there are entries below it.
 
 use std::collections::HashMap;
 use toolrest_core::WsPath;
 
-/// A tree of names, so that a path is found in the time that it takes to read it, however many there are.
+/// A tree of names. A look-up takes time in proportion to the length of the path only.
 #[derive(Debug)]
-pub(super) struct Paths<T> {
-    /// The first is the root's.
+pub(super) struct PathTree<T> {
+    /// The first node is the root.
     nodes: Vec<Node<T>>,
 }
 
 #[derive(Debug)]
 struct Node<T> {
     value: Option<T>,
-    /// The places of what is in it, by name.
+    /// Indexes of the child nodes, by name.
     children: HashMap<Box<str>, usize>,
 }
 
@@ -23,13 +23,13 @@ impl<T> Default for Node<T> {
     }
 }
 
-impl<T> Default for Paths<T> {
+impl<T> Default for PathTree<T> {
     fn default() -> Self {
         Self { nodes: vec![Node::default()] }
     }
 }
 
-impl<T> Paths<T> {
+impl<T> PathTree<T> {
     pub(super) fn insert(&mut self, path: &WsPath, value: T) {
         let mut at = 0;
         for name in names(path) {
@@ -45,7 +45,7 @@ impl<T> Paths<T> {
         self.nodes[at].value = Some(value);
     }
 
-    /// What is remembered for the path itself, or for the nearest above it.
+    /// Returns the value of the path itself, or of the nearest path above it that has one.
     pub(super) fn at_or_above(&self, path: &WsPath) -> Option<&T> {
         let mut node = &self.nodes[0];
         let mut nearest = node.value.as_ref();
@@ -63,7 +63,7 @@ impl<T> Paths<T> {
             let Some(child) = node.children.get(name) else { return false };
             node = &self.nodes[*child];
         }
-        // Names are made only on the way to something.
+        // A node exists only if it, or a node below it, has a value.
         node.value.is_some() || !node.children.is_empty()
     }
 }
@@ -73,5 +73,5 @@ fn names(path: &WsPath) -> impl Iterator<Item = &str> {
 }
 
 #[cfg(test)]
-#[path = "paths_tests.rs"]
+#[path = "path_tree_tests.rs"]
 mod tests;

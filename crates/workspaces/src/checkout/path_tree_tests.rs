@@ -1,4 +1,4 @@
-use super::Paths;
+use super::PathTree;
 use toolrest_core::WsPath;
 
 fn path(text: &str) -> WsPath {
@@ -7,7 +7,7 @@ fn path(text: &str) -> WsPath {
 
 #[test]
 fn the_nearest_above_is_found() {
-    let mut paths = Paths::default();
+    let mut paths = PathTree::default();
     assert_eq!(paths.at_or_above(&path("/a")), None);
     for at in ["/a", "/a/b/c", "/ab"] {
         paths.insert(&path(at), at);
@@ -20,7 +20,7 @@ fn the_nearest_above_is_found() {
 
 #[test]
 fn what_lies_below_is_found() {
-    let mut paths = Paths::default();
+    let mut paths = PathTree::default();
     assert!(!paths.any_at_or_below(&path("/")));
     paths.insert(&path("/a/b"), ());
     let found = ["/", "/a", "/a/b", "/a/b/c", "/a/c", "/ab"].map(|asked| paths.any_at_or_below(&path(asked)));

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Bound;
 use toolrest_core::{ContentHash, FileId, FileType, Form, VersionId, WsPath};
 use toolrest_store::file_list::Rows;
-use toolrest_store::plan::{FileRow, Head};
+use toolrest_store::plan::{FileRow, VersionRow};
 
 /// What stands at each path.
 #[derive(Debug, Default)]
@@ -48,7 +48,7 @@ impl Row {
             _ if row.is_virtual => RowKind::Unseen,
             None if row.file_type == FileType::Folder => RowKind::Folder,
             None => RowKind::Unseen,
-            Some(Head { version, blob, form, size, .. }) => RowKind::File(Version {
+            Some(VersionRow { version, blob, form, size, .. }) => RowKind::File(Version {
                 id: version,
                 blob,
                 form,
