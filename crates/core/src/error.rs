@@ -323,7 +323,7 @@ impl ToolError {
         self
     }
 
-    /// The cause of an internal error. It is for the log, never for the caller.
+    /// Returns the cause of an internal error. It is for the log, never for the caller.
     pub fn cause(&self) -> Option<&str> {
         self.context().and_then(|context| context.cause.as_deref())
     }
@@ -338,48 +338,48 @@ impl ToolError {
         }
     }
 
-    /// The argument at fault.
+    /// Returns the argument at fault.
     pub fn argument_at_fault(&self) -> Option<&str> {
         self.context().and_then(|context| context.argument.as_deref())
     }
 
-    /// The hint for the caller.
+    /// Returns the hint for the caller.
     pub fn hint(&self) -> Option<&str> {
         self.context().and_then(|context| context.hint.as_deref())
     }
 
-    /// The file or folder that the error is about.
+    /// Returns the file or folder that the error is about.
     pub fn path(&self) -> Option<&str> {
         self.context().and_then(|context| context.path.as_deref())
     }
 
-    /// The file or folder that is missing, if that is the error.
+    /// Returns the file or folder that is missing, if that is the error.
     pub fn missing_path(&self) -> Option<&WsPath> {
         self.context().and_then(|context| context.missing_path.as_ref())
     }
 
-    /// The paths that exist and are similar to the missing one.
+    /// Returns the paths that exist and are similar to the missing one.
     pub fn similar_paths(&self) -> &[WsPath] {
         self.context().map_or(&[], |context| &context.similar_paths)
     }
 
-    /// The number of the edit that failed, counted from 1.
+    /// Returns the number of the edit that failed, counted from 1.
     pub fn failed_edit(&self) -> Option<usize> {
         self.context().and_then(|context| context.failed_edit)
     }
 
-    /// After how many seconds the caller may try again.
+    /// Returns after how many seconds the caller may try again.
     pub fn retry_after_seconds(&self) -> Option<u64> {
         self.context().and_then(|context| context.retry_after_seconds)
     }
 
-    /// The operation that failed.
+    /// Returns the operation that failed.
     pub fn failed_operation(&self) -> Option<&FailedOperation> {
         self.context().and_then(|context| context.operation.as_ref())
     }
 
-    /// The paths that the message may contain, from the root: those of the error, those of the call, and the folders
-    /// above the latter.
+    /// Returns the paths that the message may contain, from the root: those of the error, those of the call, and the
+    /// folders above the latter.
     pub fn message_paths(&self) -> Vec<String> {
         let Some(context) = self.context() else { return Vec::new() };
         let similar = context.similar_paths.iter().map(WsPath::to_string);

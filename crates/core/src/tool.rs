@@ -172,17 +172,17 @@ pub trait Tool: Send + Sync + 'static {
 /// A tool with its types erased, for lists of tools.
 #[async_trait]
 pub trait DynTool: Send + Sync {
-    /// The name on the wire.
+    /// Returns the name on the wire.
     fn name(&self) -> &'static str;
-    /// What the tool is for.
+    /// Returns the description for models.
     fn description(&self) -> &'static str;
-    /// What it mainly does.
+    /// Returns the main action.
     fn action(&self) -> Action;
     /// Returns the maximum duration of a call, including the time in queues.
     fn timeout(&self, limits: &Limits) -> Duration;
-    /// The JSON Schema of its arguments.
+    /// Returns the JSON Schema of its arguments.
     fn input_schema(&self) -> &Value;
-    /// The JSON Schema of its answer.
+    /// Returns the JSON Schema of its answer.
     fn output_schema(&self) -> &Value;
     /// Binds the arguments, asks the policy and runs the tool.
     async fn call(&self, cx: &CallCx, policy: &dyn Policy, args: &JsonText) -> Result<String>;

@@ -1,7 +1,7 @@
 //! Finding files by their paths.
 
 use crate::glob::{Bare, Glob};
-use crate::list::{entries_most, too_many};
+use crate::list::{max_entries, too_many};
 use crate::locate::locate_glob;
 use std::{sync::Arc, time::Instant};
 use toolrest_core::{CallCx, Depth, Find, FindResult, IgnoredFiles, PathFilter, Result, WsPath};
@@ -35,7 +35,7 @@ pub async fn files(cx: &CallCx, options: &FilesOptions<'_>) -> Result<FindResult
 
 /// Finds files. It is an error if they do not all fit into an answer.
 pub async fn all_files(cx: &CallCx, folder: &WsPath, glob: Option<&str>, ignored: IgnoredFiles) -> Result<FindResult> {
-    let limit = entries_most(cx);
+    let limit = max_entries(cx);
     let found = files(cx, &FilesOptions { folder, glob, ignored, limit }).await?;
     if found.total > limit { Err(too_many(folder, limit)) } else { Ok(found) }
 }

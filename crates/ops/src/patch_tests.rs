@@ -1,6 +1,6 @@
 use super::stage::PathState;
 use super::*;
-use crate::write_text::{Held, visible_bytes};
+use crate::write_text::{TypedContent, visible_bytes};
 use toolrest_core::{Content, Destination, FileType};
 
 const LIMIT_BYTES: usize = 1 << 20;
@@ -60,7 +60,7 @@ fn changed_files(files: &[(&str, &str)], patch: &str) -> Vec<(String, PatchActio
 
 /// Returns the names and texts of all files after a patch.
 fn tree(stage: &Stage) -> Vec<(&str, String)> {
-    let text = |held: &Held, path: &WsPath| {
+    let text = |held: &TypedContent, path: &WsPath| {
         String::from_utf8(visible_bytes(held, path, LIMIT_BYTES).unwrap().into_owned()).unwrap()
     };
     let held = stage.paths.iter().filter_map(|(path, state)| Some((path, state.now.as_ref()?)));

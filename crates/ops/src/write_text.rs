@@ -88,7 +88,7 @@ pub async fn write_text(cx: &CallCx, path: &WsPath, bytes: Vec<u8>, options: &Te
 
 /// Returns the change that writes a file, and the result to report.
 fn written(
-    held: Option<&Held>,
+    held: Option<&TypedContent>,
     path: &WsPath,
     bytes: &[u8],
     given: Given,
@@ -126,11 +126,11 @@ async fn existing(cx: &CallCx, path: &WsPath) -> Result<Option<File>> {
 }
 
 /// The type and the content of a file.
-pub(crate) type Held = (FileType, Content);
+pub(crate) type TypedContent = (FileType, Content);
 
 /// Returns the change that gives a file new text. A text in another encoding keeps it.
 pub(crate) fn put_bytes(
-    before: Option<&Held>,
+    before: Option<&TypedContent>,
     path: &WsPath,
     bytes: &[u8],
     parents: Parents,
@@ -157,7 +157,7 @@ pub(crate) fn put_bytes(
 
 /// Returns the change that gives a file exactly these bytes.
 fn put_exactly(
-    before: Option<&Held>,
+    before: Option<&TypedContent>,
     path: &WsPath,
     bytes: &[u8],
     parents: Parents,
@@ -179,7 +179,7 @@ fn put_exactly(
 
 /// [`visible_bytes`] of a file that may not exist.
 pub(crate) fn visible_bytes_if_any<'c>(
-    held: Option<&'c Held>,
+    held: Option<&'c TypedContent>,
     path: &WsPath,
     limit_bytes: usize,
 ) -> Result<Option<Cow<'c, [u8]>>> {
@@ -188,7 +188,7 @@ pub(crate) fn visible_bytes_if_any<'c>(
 
 /// Returns the bytes that programs and diffs see: text in UTF-8, formatted JSON, or the bytes themselves.
 pub(crate) fn visible_bytes<'c>(
-    (file_type, content): &'c Held,
+    (file_type, content): &'c TypedContent,
     path: &WsPath,
     limit_bytes: usize,
 ) -> Result<Cow<'c, [u8]>> {

@@ -95,7 +95,7 @@ pub(crate) async fn refresh_revocations(app: &App) -> Result<()> {
     let revocations = app.store.revocations(since).await?;
     app.tokens.revoked().set(&revocations);
     for revocation in revocations.iter().filter(|revocation| revocation.is_disabled) {
-        app.processes.stop_those_of_disabled(revocation.user).await;
+        app.processes.stop_processes_of_disabled(revocation.user).await;
     }
     stop_processes_of_former_members(app).await
 }
@@ -105,7 +105,7 @@ async fn stop_processes_of_former_members(app: &App) -> Result<()> {
     for (workspace, user) in app.processes.starters() {
         match app.store.authorise(Access { workspace, user, need: Action::Exec.needs() }).await {
             Err(StoreError::NotAMember | StoreError::RoleTooLow { .. }) => {
-                app.processes.stop_those_of(workspace, user, Duration::ZERO).await;
+                app.processes.stop_processes_of(workspace, user, Duration::ZERO).await;
             }
             authorised => authorised?,
         }

@@ -159,8 +159,7 @@ impl Processes {
         cx.workspace.authorise().await?;
         let ready = self.executor.ready().await?;
         let slot = self.slots.try_enter(cx.caller.user, cx.workspace_id).map_err(too_many_processes)?;
-        let lease =
-            self.workspace_processes(cx.workspace_id, |workspace_processes| Arc::clone(&workspace_processes.lease));
+        let lease = self.workspace_processes(cx.workspace_id, |entry| Arc::clone(&entry.lease));
         let checkout = self.executor.check_out(cx, CheckoutMode::InPlace).await?;
         let mut terms = self.executor.terms(cx, &*checkout, RequestedLimits { wall: None, ..requested });
         terms.limits.wall = requested.wall.unwrap_or(self.options.longest).min(self.options.longest);
@@ -181,8 +180,8 @@ impl Processes {
             stop_reason: OnceLock::new(),
             state: watch::Sender::new(ProcessState::Running),
         });
-        self.workspace_processes(cx.workspace_id, |workspace_processes| {
-            workspace_processes.processes.insert(process.id.clone(), Arc::clone(&process));
+        self.workspace_processes(cx.workspace_id, |entry| {
+            entry.processes.insert(process.id.clone(), Arc::clone(&process));
         });
         self.forget_oldest(cx.workspace_id, cx.caller.user);
         let task = ProcessTask {
@@ -192,13 +191,13 @@ impl Processes {
             checkout,
             cx: cx.detached(),
             lease,
-            checked_in_so_far: CheckedIn::default(),
+            total: CheckedIn::default(),
         };
         tokio::spawn(task.run_to_completion(self.options.commit_every));
         // The check for lost rights may have run before this process was registered.
         if let Err(error) = cx.workspace.authorise().await {
             process.stop(RIGHTS_LOST);
-            process.over(max_wait(cx)).await;
+            process.wait_for_end(max_wait(cx)).await;
             return Err(error);
         }
         Ok(process.info())
@@ -207,9 +206,7 @@ impl Processes {
     /// Returns the workspaces with running processes, each with the accounts that started them.
     pub fn starters(&self) -> BTreeSet<(WorkspaceId, UserId)> {
         let workspaces = self.workspaces();
-        let all = workspaces.iter().flat_map(|(id, workspace_processes)| {
-            workspace_processes.processes.values().map(move |process| (*id, process))
-        });
+        let all = workspaces.iter().flat_map(|(id, entry)| entry.processes.values().map(move |process| (*id, process)));
         all.filter(|(_, process)| !process.state.borrow().is_over())
             .map(|(id, process)| (id, process.starter))
             .collect()
@@ -218,9 +215,8 @@ impl Processes {
     /// Lists the processes of a workspace, in the order in which they were started.
     pub async fn list(&self, cx: &CallCx) -> Result<Vec<ProcessInfo>> {
         cx.workspace.authorise().await?;
-        let processes = self.workspace_processes(cx.workspace_id, |workspace_processes| {
-            workspace_processes.processes.values().cloned().collect::<Vec<_>>()
-        });
+        let processes =
+            self.workspace_processes(cx.workspace_id, |entry| entry.processes.values().cloned().collect::<Vec<_>>());
         let mut infos: Vec<ProcessInfo> = processes.iter().map(|process| process.info()).collect();
         infos.sort_by_key(|info| info.started_at);
         Ok(infos)
@@ -281,14 +277,14 @@ impl Processes {
     pub async fn stop(&self, cx: &CallCx, id: &str) -> Result<ProcessInfo> {
         let process = self.find(cx, id).await?;
         process.stop("It was stopped");
-        process.over(max_wait(cx)).await;
+        process.wait_for_end(max_wait(cx)).await;
         Ok(process.info())
     }
 
     /// Waits for the end of a process, for up to `timeout`.
     pub async fn wait(&self, cx: &CallCx, id: &str, timeout: Duration) -> Result<ProcessInfo> {
         let process = self.find(cx, id).await?;
-        process.over(timeout.min(max_wait(cx))).await;
+        process.wait_for_end(timeout.min(max_wait(cx))).await;
         Ok(process.info())
     }
 
@@ -300,13 +296,13 @@ impl Processes {
 
     /// Stops the processes that an account started in a workspace which it may not change any more. Their uncommitted
     /// changes are refused.
-    pub async fn stop_those_of(&self, workspace: WorkspaceId, starter: UserId, timeout: Duration) {
+    pub async fn stop_processes_of(&self, workspace: WorkspaceId, starter: UserId, timeout: Duration) {
         let is_of = |id: WorkspaceId, process: &Process| id == workspace && process.starter == starter;
         self.stop_where(is_of, RIGHTS_LOST, timeout).await;
     }
 
     /// Stops the processes that a disabled account started, without waiting for their ends.
-    pub async fn stop_those_of_disabled(&self, starter: UserId) {
+    pub async fn stop_processes_of_disabled(&self, starter: UserId) {
         let is_of = |_: WorkspaceId, process: &Process| process.starter == starter;
         self.stop_where(is_of, "The account that started it is disabled", Duration::ZERO).await;
     }
@@ -319,9 +315,8 @@ impl Processes {
     ) {
         let processes: Vec<Arc<Process>> = {
             let workspaces = self.workspaces();
-            let all = workspaces.iter().flat_map(|(id, workspace_processes)| {
-                workspace_processes.processes.values().map(move |process| (*id, process))
-            });
+            let all =
+                workspaces.iter().flat_map(|(id, entry)| entry.processes.values().map(move |process| (*id, process)));
             all.filter(|(id, process)| filter(*id, process)).map(|(_, process)| Arc::clone(process)).collect()
         };
         for process in &processes {
@@ -329,7 +324,7 @@ impl Processes {
         }
         let until = Instant::now() + timeout;
         for process in processes {
-            process.over(until.saturating_duration_since(Instant::now())).await;
+            process.wait_for_end(until.saturating_duration_since(Instant::now())).await;
         }
     }
 
@@ -341,26 +336,23 @@ impl Processes {
     fn workspace_processes<T>(&self, workspace: WorkspaceId, access: impl FnOnce(&mut WorkspaceProcesses) -> T) -> T {
         let mut workspaces = self.workspaces();
         // Workspaces without processes take no memory.
-        workspaces.retain(|id, workspace_processes| *id == workspace || workspace_processes.is_used());
-        let workspace_processes = workspaces.entry(workspace).or_default();
-        workspace_processes.lease.renew(self.options.lease);
-        access(workspace_processes)
+        workspaces.retain(|id, entry| *id == workspace || entry.is_used());
+        let entry = workspaces.entry(workspace).or_default();
+        entry.lease.renew(self.options.lease);
+        access(entry)
     }
 
     /// Removes the processes that ended first, if a workspace or an account has more ended ones than are kept.
     fn forget_oldest(&self, workspace: WorkspaceId, starter: UserId) {
         let mut workspaces = self.workspaces();
         let mut forget = |filter: &dyn Fn(WorkspaceId, &Process) -> bool, most: usize| {
-            let all = workspaces.iter().flat_map(|(id, workspace_processes)| {
-                workspace_processes.processes.values().map(move |process| (*id, process))
-            });
+            let all =
+                workspaces.iter().flat_map(|(id, entry)| entry.processes.values().map(move |process| (*id, process)));
             let ended = all.filter(|(id, process)| filter(*id, process) && process.state.borrow().is_over());
             let mut ended: Vec<_> = ended.map(|(id, process)| (process.started, id, process.id.clone())).collect();
             ended.sort();
-            for (_, workspace_processes, id) in ended.iter().take(ended.len().saturating_sub(most)) {
-                workspaces
-                    .get_mut(workspace_processes)
-                    .and_then(|workspace_processes| workspace_processes.processes.remove(id));
+            for (_, workspace, id) in ended.iter().take(ended.len().saturating_sub(most)) {
+                workspaces.get_mut(workspace).and_then(|entry| entry.processes.remove(id));
             }
         };
         forget(&|id, _| id == workspace, MAX_ENDED);
@@ -369,8 +361,7 @@ impl Processes {
 
     async fn find(&self, cx: &CallCx, id: &str) -> Result<Arc<Process>> {
         cx.workspace.authorise().await?;
-        let found = self
-            .workspace_processes(cx.workspace_id, |workspace_processes| workspace_processes.processes.get(id).cloned());
+        let found = self.workspace_processes(cx.workspace_id, |entry| entry.processes.get(id).cloned());
         found.ok_or_else(|| {
             let message = format!(
                 "There is no process '{id}' in this workspace; the list shows which there are. One that ended long ago \
@@ -462,7 +453,7 @@ impl Process {
     }
 
     /// Waits for the end, for up to `timeout`.
-    async fn over(&self, timeout: Duration) {
+    async fn wait_for_end(&self, timeout: Duration) {
         let mut state = self.state.subscribe();
         let _ = tokio::time::timeout(timeout, state.wait_for(ProcessState::is_over)).await;
     }
@@ -472,16 +463,16 @@ impl Process {
 const MAX_REPORTED: usize = 1000;
 
 /// Adds the result of a later check-in.
-fn add(checked_in_so_far: &mut CheckedIn, later: CheckedIn) {
-    fn append<T>(checked_in_so_far: &mut Vec<T>, later: Vec<T>) {
-        let left = MAX_REPORTED.saturating_sub(checked_in_so_far.len());
-        checked_in_so_far.extend(later.into_iter().take(left));
+fn add(total: &mut CheckedIn, later: CheckedIn) {
+    fn append<T>(total: &mut Vec<T>, later: Vec<T>) {
+        let left = MAX_REPORTED.saturating_sub(total.len());
+        total.extend(later.into_iter().take(left));
     }
-    checked_in_so_far.attribution = later.attribution;
-    checked_in_so_far.commit = later.commit.or(checked_in_so_far.commit);
-    append(&mut checked_in_so_far.changed, later.changed);
-    append(&mut checked_in_so_far.conflicts, later.conflicts);
-    append(&mut checked_in_so_far.left_out, later.left_out);
+    total.attribution = later.attribution;
+    total.commit = later.commit.or(total.commit);
+    append(&mut total.changed, later.changed);
+    append(&mut total.conflicts, later.conflicts);
+    append(&mut total.left_out, later.left_out);
 }
 
 /// A running process with everything that its task needs.
@@ -493,7 +484,7 @@ struct ProcessTask {
     cx: CallCx,
     lease: Arc<Lease>,
     /// The results of its check-ins so far.
-    checked_in_so_far: CheckedIn,
+    total: CheckedIn,
 }
 
 impl ProcessTask {
@@ -534,7 +525,7 @@ impl ProcessTask {
     async fn commit(&mut self) -> Option<Notice> {
         match self.checkout.check_in(&self.cx).await {
             Ok(checked_in) => {
-                add(&mut self.checked_in_so_far, checked_in);
+                add(&mut self.total, checked_in);
                 None
             }
             // The account that started it is no member any more, or the workspace was removed.
@@ -547,25 +538,17 @@ impl ProcessTask {
     }
 
     async fn end(self, reason: Option<Notice>) {
-        let Self {
-            slot,
-            process,
-            started: Started { running, proxy: _proxy },
-            checkout,
-            cx,
-            mut checked_in_so_far,
-            ..
-        } = self;
+        let Self { slot, process, started: Started { running, proxy: _proxy }, checkout, cx, mut total, .. } = self;
         let report = running.wait().await;
         let (checked_in, not_kept) = match checkout.finish(&cx).await {
             Ok(checked_in) => {
-                add(&mut checked_in_so_far, checked_in);
-                (checked_in_so_far, None)
+                add(&mut total, checked_in);
+                (total, None)
             }
             Err(error) => {
                 error.log_cause();
                 let not_kept = |why: &str| format!("Its last changes were not kept: {why}");
-                (checked_in_so_far, Some(Notice::of_error(&error, not_kept)))
+                (total, Some(Notice::of_error(&error, not_kept)))
             }
         };
         let ended = match report {

@@ -1,7 +1,7 @@
 use super::*;
 use std::net::SocketAddr;
 
-/// The bytes that a test host received, and its connection.
+/// Accepts a connection and reads from it up to `until`. Returns the bytes and the connection.
 async fn heard(web: &TcpListener, until: &str) -> (String, TcpStream) {
     let (mut stream, _) = web.accept().await.unwrap();
     let mut bytes = Vec::new();

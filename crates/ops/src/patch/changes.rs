@@ -1,8 +1,8 @@
 //! Conversion of the files before and after a patch into a changeset.
 
-use super::stage::{Now, PathState, Stage};
+use super::stage::{FileAfter, PathState, Stage};
 use super::{PatchAction, Patched, PatchedFile};
-use crate::write_text::{Held, visible_bytes_if_any};
+use crate::write_text::{TypedContent, visible_bytes_if_any};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use toolrest_core::{CallId, Change, Changeset, Destination, Parents, Put, Removal, Result, WsPath};
@@ -166,12 +166,12 @@ fn aside(from: &WsPath, to: &WsPath) -> WsPath {
 }
 
 /// Whether a file has another content or type than before.
-fn is_other(before: &Arc<Held>, now: &Now) -> bool {
+fn is_other(before: &Arc<TypedContent>, now: &FileAfter) -> bool {
     !Arc::ptr_eq(before, &now.held) && *before != now.held
 }
 
 /// Returns the change that writes the new content and mode.
-fn put(path: WsPath, now: Now) -> Change {
+fn put(path: WsPath, now: FileAfter) -> Change {
     let (file_type, content) = Arc::unwrap_or_clone(now.held);
     let executable = now.modes.map(|(_, mode)| mode & 0o111 != 0);
     Change::Put(Put { path, file_type, content, parents: Parents::Create, executable })

@@ -4,7 +4,7 @@ use super::{Names, short};
 use crate::document::Editable;
 use crate::edit::{EXPLANATION_BYTES, changeable, to_tool_error};
 use crate::read::{read_bounded, too_large};
-use crate::write_text::{Held, put_bytes, visible_bytes};
+use crate::write_text::{TypedContent, put_bytes, visible_bytes};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::string::FromUtf8Error;
@@ -15,13 +15,13 @@ use toolrest_edit::diff::Origin;
 use toolrest_edit::patch::{Change as NameChange, Content as PatchContent, FilePatch, apply};
 
 /// Maximum number of warnings.
-const MOST_WARNINGS: usize = 100;
+const MAX_WARNINGS: usize = 100;
 
 /// The default mode of a file.
-const PLAIN_MODE: u32 = 0o100_644;
+const DEFAULT_MODE: u32 = 0o100_644;
 
 /// Maximum size of the contents before and after the patch, as a multiple of the size of an answer.
-const MOST_ANSWERS: usize = 3;
+const MAX_ANSWERS: usize = 3;
 
 /// Files up to this total size are read at once; larger ones after memory for all was reserved.
 const FREE_BYTES: u64 = 256 << 10;
@@ -44,8 +44,8 @@ pub(super) struct Stage {
 /// The state of a path before and after the patch.
 #[derive(Default)]
 pub(super) struct PathState {
-    pub(super) before: Option<Arc<Held>>,
-    pub(super) now: Option<Now>,
+    pub(super) before: Option<Arc<TypedContent>>,
+    pub(super) now: Option<FileAfter>,
     pub(super) is_folder: bool,
     /// Why a patch cannot change this path.
     refusal: Option<ToolError>,
@@ -53,11 +53,11 @@ pub(super) struct PathState {
 
 /// A file after the patch.
 #[derive(Clone)]
-pub(super) struct Now {
-    pub(super) held: Arc<Held>,
+pub(super) struct FileAfter {
+    pub(super) held: Arc<TypedContent>,
     /// Its old path, or the path that it was copied from, if that differs.
     pub(super) origin: Option<(WsPath, Origin)>,
-    /// Returns the modes before and after, if the patch changes the mode.
+    /// The modes before and after, if the patch changes the mode.
     pub(super) modes: Option<(Option<u32>, u32)>,
 }
 
@@ -66,7 +66,7 @@ pub(super) struct Now {
 #[derive(Default)]
 struct Step {
     /// The state of the changed paths before the step.
-    before: BTreeMap<WsPath, Option<Now>>,
+    before: BTreeMap<WsPath, Option<FileAfter>>,
     /// The paths from which files are renamed or deleted.
     leaving: BTreeSet<WsPath>,
     /// The paths at which files are created.
@@ -153,7 +153,7 @@ impl Stage {
 
     /// Refuses contents that are too large together.
     fn check_bytes(&self, bytes: u64) -> Result<()> {
-        let most = self.limit_bytes.saturating_mul(MOST_ANSWERS);
+        let most = self.limit_bytes.saturating_mul(MAX_ANSWERS);
         if bytes <= most as u64 {
             return Ok(());
         }
@@ -213,9 +213,9 @@ impl Stage {
                 }
             }
         }
-        let unsaid = self.warnings.len().saturating_sub(MOST_WARNINGS);
+        let unsaid = self.warnings.len().saturating_sub(MAX_WARNINGS);
         if unsaid > 0 {
-            self.warnings.truncate(MOST_WARNINGS);
+            self.warnings.truncate(MAX_WARNINGS);
             self.warnings.push(format!("and {unsaid} more warnings"));
         }
         failed.map_or(Ok(()), |error| Err(short(error)))
@@ -252,7 +252,7 @@ impl Stage {
         if target.is_some() && target != source {
             self.make_sure_is_free(&path)?;
         }
-        let now = |origin: Option<(WsPath, Origin)>, base: Option<&Now>| Now {
+        let now = |origin: Option<(WsPath, Origin)>, base: Option<&FileAfter>| FileAfter {
             held,
             origin,
             modes: modes_of(file).or(base.and_then(|base| base.modes)),
@@ -300,10 +300,10 @@ impl Stage {
     fn applied(
         &mut self,
         file: &FilePatch<'_>,
-        base: Option<&Arc<Held>>,
+        base: Option<&Arc<TypedContent>>,
         path: &WsPath,
         limits: Limits<'_>,
-    ) -> Result<Arc<Held>> {
+    ) -> Result<Arc<TypedContent>> {
         // A binary patch applies to the bytes, also if they are text.
         let is_binary = matches!(file.content, PatchContent::Binary(_));
         let as_bytes = match base.map(Arc::as_ref) {
@@ -346,7 +346,7 @@ impl Stage {
     }
 
     /// Returns the content that a part of the patch starts from.
-    fn source(&self, file: &FilePatch<'_>, path: &WsPath) -> Result<Now> {
+    fn source(&self, file: &FilePatch<'_>, path: &WsPath) -> Result<FileAfter> {
         let was_there_before = match file.change {
             NameChange::Rename { .. } | NameChange::Copy { .. } => true,
             NameChange::Delete(_) => self.has_arrived(path),
@@ -359,7 +359,7 @@ impl Stage {
     }
 
     /// Returns the old path of a renamed file.
-    fn origin_of(&self, from: &WsPath, base: Option<&Now>) -> Option<(WsPath, Origin)> {
+    fn origin_of(&self, from: &WsPath, base: Option<&FileAfter>) -> Option<(WsPath, Origin)> {
         let was_there = self.paths.get(from).is_some_and(|state| state.before.is_some());
         match base.and_then(|base| base.origin.clone()) {
             Some(origin) => Some(origin),
@@ -378,7 +378,7 @@ impl Stage {
     }
 
     /// Returns the content of a file after the previous parts of the patch.
-    fn existing(&self, path: &WsPath) -> Result<Now> {
+    fn existing(&self, path: &WsPath) -> Result<FileAfter> {
         let state = self.paths.get(path);
         if let Some(refusal) = state.and_then(|state| state.refusal.clone()) {
             return Err(refusal);
@@ -389,19 +389,19 @@ impl Stage {
     fn make_sure_is_free(&self, path: &WsPath) -> Result<()> {
         let Some(state) = self.paths.get(path) else { return Ok(()) };
         // A path is free if the step removes the file there, or all files of the folder there.
-        let makes_way = if state.is_folder {
+        let is_vacated = if state.is_folder {
             self.step.leaving.iter().any(|leaving| leaving.is_below(path)) && state.now.is_none()
         } else {
             self.step.leaving.contains(path) && !self.is_written(path)
         };
-        if makes_way || (state.now.is_none() && state.refusal.is_none()) {
+        if is_vacated || (state.now.is_none() && state.refusal.is_none()) {
             return Ok(());
         }
-        let message = format!("{path} is there already, and the patch would make it anew. Nothing was written");
+        let message = format!("{path} exists already, and the patch would create it. Nothing was written");
         Err(ToolError::new(ErrorKind::AlreadyExists, message))
     }
 
-    fn set(&mut self, path: &WsPath, now: Option<Now>) {
+    fn set(&mut self, path: &WsPath, now: Option<FileAfter>) {
         let state = self.paths.entry(path.clone()).or_default();
         let made_before = state.made_bytes();
         let before = std::mem::replace(&mut state.now, now);
@@ -412,9 +412,9 @@ impl Stage {
 
 impl PathState {
     /// Creates the state of an existing file.
-    pub(super) fn of(held: Held) -> Self {
+    pub(super) fn of(held: TypedContent) -> Self {
         let held = Arc::new(held);
-        let now = Now { held: Arc::clone(&held), origin: None, modes: None };
+        let now = FileAfter { held: Arc::clone(&held), origin: None, modes: None };
         Self { before: Some(held), now: Some(now), ..Self::default() }
     }
 
@@ -448,11 +448,11 @@ fn bytes_made<'p>(mut sizes: BTreeMap<&'p WsPath, u64>, parts: &[Part], names: &
     made.values().sum()
 }
 
-/// The modes before and after, where the patch changes the mode.
+/// Returns the modes before and after, if the patch changes the mode.
 fn modes_of(file: &FilePatch<'_>) -> Option<(Option<u32>, u32)> {
-    let new = file.new_mode.filter(|new| *new != file.old_mode.unwrap_or(PLAIN_MODE))?;
+    let new = file.new_mode.filter(|new| *new != file.old_mode.unwrap_or(DEFAULT_MODE))?;
     let is_new = matches!(file.change, NameChange::Create(_));
-    Some((if is_new { None } else { Some(file.old_mode.unwrap_or(PLAIN_MODE)) }, new))
+    Some((if is_new { None } else { Some(file.old_mode.unwrap_or(DEFAULT_MODE)) }, new))
 }
 
 /// Refuses symbolic links and submodules in a patch: their lines would be written to a file.

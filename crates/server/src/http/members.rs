@@ -46,7 +46,7 @@ pub(crate) async fn set_role(State(app): State<Arc<App>>, target: WorkspaceReque
     let NewRole { role } = target.json(&app, request).await?;
     let member = app.store.set_role(target.access(Role::Owner), user, role).await?;
     if role < Action::Exec.needs() {
-        app.processes.stop_those_of(target.workspace, user, STOP_TIMEOUT).await;
+        app.processes.stop_processes_of(target.workspace, user, STOP_TIMEOUT).await;
     }
     ok(&json!({ "member": member }))
 }
@@ -56,6 +56,6 @@ pub(crate) async fn remove(State(app): State<Arc<App>>, target: WorkspaceRequest
     // Every member may leave; only an owner may remove others.
     let need = if user == target.caller.user { Role::Viewer } else { Role::Owner };
     app.store.remove_member(target.access(need), user).await?;
-    app.processes.stop_those_of(target.workspace, user, STOP_TIMEOUT).await;
+    app.processes.stop_processes_of(target.workspace, user, STOP_TIMEOUT).await;
     ok(&json!({ "message": "Member removed" }))
 }
