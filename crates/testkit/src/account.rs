@@ -114,7 +114,7 @@ pub struct Workspace {
 impl Workspace {
     /// Returns the same workspace for requests by another user.
     #[must_use]
-    pub fn seen_by(&self, account: &Account) -> Self {
+    pub fn for_user(&self, account: &Account) -> Self {
         account.in_workspace(&self.id)
     }
 
@@ -125,7 +125,7 @@ impl Workspace {
     }
 
     /// Adds a member with a role.
-    pub async fn admit(&self, account: &Account, role: &str) {
+    pub async fn add_member(&self, account: &Account, role: &str) {
         self.post("/members", &json!({"email": account.email, "role": role})).await.success();
     }
 

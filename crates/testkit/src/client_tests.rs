@@ -36,7 +36,7 @@ async fn a_body_of_stated_length_is_read_and_the_connection_used_again() {
 }
 
 #[tokio::test]
-async fn a_chunked_body_is_put_together() {
+async fn the_chunks_of_a_body_are_joined() {
     let client =
         scripted(&["HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\n{\"a\"\r\n3;x=y\r\n:1}\r\n0\r\n\r\n"])
             .await;
@@ -45,14 +45,14 @@ async fn a_chunked_body_is_put_together() {
 }
 
 #[tokio::test]
-async fn an_answer_that_comes_before_the_body_was_sent_is_read() {
+async fn an_answer_before_the_end_of_the_body_is_read() {
     let client = scripted(&["HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n"]).await;
     let request = Request::new("POST", "/").body(vec![b'x'; 50_000_000]);
     assert_eq!(client.send(request).await.status, 413);
 }
 
 #[tokio::test]
-async fn a_connection_cut_amid_the_answer_is_an_error() {
+async fn a_connection_closed_within_the_answer_is_an_error() {
     let client = scripted(&["HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n{}"]).await;
     let answer = client.try_send(&Request::new("GET", "/")).await;
     assert_eq!(answer.unwrap_err().kind(), io::ErrorKind::UnexpectedEof, "half an answer is an error");

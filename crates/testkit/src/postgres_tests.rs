@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn a_killed_cluster_comes_back_with_what_it_had() {
+fn a_killed_cluster_keeps_its_data() {
     let mut postgres = Postgres::start();
     let url = postgres.create_database();
     postgres.execute(&url, "CREATE TABLE kept AS SELECT 1 AS one");
@@ -15,7 +15,7 @@ fn a_killed_cluster_comes_back_with_what_it_had() {
 }
 
 #[test]
-fn each_caller_gets_a_database_of_its_own() {
+fn each_caller_gets_a_separate_database() {
     let postgres = Postgres::shared();
     let (one, other) = (postgres.create_database(), postgres.create_database());
     assert_ne!(one, other);

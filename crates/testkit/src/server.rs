@@ -47,17 +47,17 @@ pub struct ServerOptions {
 /// The user that a server runs as.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum User {
-    OfTheTests,
+    SameAsTests,
     Nobody,
 }
 
-/// The user, and the group, that owns nothing.
+/// The id of the user and of the group `nobody`.
 const NOBODY: u32 = 65_534;
 
 impl ServerOptions {
     /// Options with the product's default settings.
     pub fn new(binary: impl Into<PathBuf>, backend: Backend) -> Self {
-        Self { binary: binary.into(), backend, env: Vec::new(), log_to_file: false, user: User::OfTheTests }
+        Self { binary: binary.into(), backend, env: Vec::new(), log_to_file: false, user: User::SameAsTests }
     }
 
     /// Has the server run as an ordinary user, also where the tests run as root.
@@ -185,7 +185,7 @@ impl Server {
         folder
     }
 
-    /// Gives what a test has made in a folder to the user that the server runs as.
+    /// Makes the server's user the owner of files that a test created in a folder.
     pub fn hand_over(&self, folder: &Path) {
         if self.options.user == User::Nobody {
             hand_over(folder);
@@ -266,8 +266,8 @@ fn output_of(process: &Process, home: &Path) -> String {
     process.output.text() + &std::fs::read_to_string(log_file(home)).unwrap_or_default()
 }
 
-/// The beginning of a command that runs a program as nobody, to whom the home belongs from then on. The program is put
-/// there too: others may not get into the folder that it was built in.
+/// Returns the start of a command that runs a program as the user `nobody`, and gives the home folder to that user. The
+/// program is copied into the home folder, because `nobody` may not be able to open the build folder.
 fn as_nobody(binary: &Path, home: &Path) -> Vec<OsString> {
     let copy = home.join("server");
     if !copy.exists() {
@@ -281,7 +281,7 @@ fn as_nobody(binary: &Path, home: &Path) -> Vec<OsString> {
     std::iter::once("setpriv").chain(ids).map(OsString::from).chain([copy.into_os_string()]).collect()
 }
 
-/// Gives a folder, with all that is in it except programs, to nobody.
+/// Makes the user `nobody` the owner of a folder and its contents, except for programs.
 fn hand_over(path: &Path) {
     let kind = std::fs::symlink_metadata(path).expect("what is handed over");
     if kind.is_dir() {
@@ -289,7 +289,7 @@ fn hand_over(path: &Path) {
             hand_over(&entry.path());
         }
     }
-    // The program may be another name of the one that was built.
+    // The program may be a hard link to the build output.
     if !(kind.is_file() && kind.nlink() > 1) {
         lchown(path, Some(NOBODY), Some(NOBODY)).expect("root gives files away");
     }
@@ -298,7 +298,7 @@ fn hand_over(path: &Path) {
 fn launch(options: &ServerOptions, home: &Path, listen: &str) -> Result<(Process, String), StartFailure> {
     make_folders(home);
     let mut command = match options.user {
-        User::OfTheTests => vec![options.binary.clone().into_os_string()],
+        User::SameAsTests => vec![options.binary.clone().into_os_string()],
         User::Nobody => as_nobody(&options.binary, home),
     };
     let arguments: [OsString; 7] = [

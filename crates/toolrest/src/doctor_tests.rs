@@ -17,8 +17,8 @@ fn columns_are_aligned_over_all_sections_and_remedies_follow_their_rows() {
 #[test]
 fn a_missing_data_folder_is_checked_in_its_nearest_existing_parent() {
     let home = tempfile::tempdir().unwrap();
-    let scene = Scene::build(&home.path().join("not/yet")).unwrap();
-    assert_eq!(scene.home.path().parent(), Some(home.path()));
-    drop(scene);
+    let mounts = MountTest::create(&home.path().join("not/yet")).unwrap();
+    assert_eq!(mounts.home.path().parent(), Some(home.path()));
+    drop(mounts);
     assert_eq!(fs::read_dir(home.path()).unwrap().count(), 0);
 }

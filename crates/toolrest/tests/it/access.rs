@@ -1,4 +1,4 @@
-//! Who may come in: tokens and membership.
+//! Access: tokens and membership.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
@@ -13,14 +13,14 @@ const NO_WORKSPACE: &str = "019b97ac-e5f5-735b-b0a6-f3a34fcd4ff1";
 on_both_databases![
     without_a_token_every_route_answers_401,
     a_token_that_is_not_ours_is_refused,
-    an_expired_token_is_told_how_to_be_renewed,
+    the_refusal_of_an_expired_token_says_how_to_renew_it,
     a_cookie_opens_the_tools_too,
     the_header_wins_over_the_cookie,
-    who_is_no_member_is_told_so_whatever_is_asked,
-    a_workspace_that_does_not_exist_answers_as_a_foreign_one,
-    who_is_no_member_finds_every_route_of_the_workspace_closed,
+    a_non_member_gets_the_same_refusal_for_every_call,
+    a_missing_workspace_is_answered_like_a_foreign_one,
+    every_route_of_a_workspace_refuses_non_members,
     a_foreign_workspace_is_not_listed,
-    who_was_removed_is_no_member_any_more,
+    a_removed_member_is_refused,
     a_deleted_workspace_is_closed_to_its_owner,
     a_workspace_can_be_renamed_and_read,
 ];
@@ -78,7 +78,7 @@ async fn a_token_that_is_not_ours_is_refused(on: On) {
     }
 }
 
-async fn an_expired_token_is_told_how_to_be_renewed(on: On) {
+async fn the_refusal_of_an_expired_token_says_how_to_renew_it(on: On) {
     let secret = "a secret of at least thirty-two characters";
     let server = on.options().env("TOOLREST__JWT__SECRET", secret).start();
     let expired = {
@@ -127,16 +127,16 @@ async fn the_header_wins_over_the_cookie(on: On) {
 }
 
 #[track_caller]
-fn is_no_member(reply: &Reply) {
+fn assert_not_a_member(reply: &Reply) {
     let body = reply.refused(403, "FORBIDDEN");
     assert_eq!(body["error"], NO_MEMBER);
     assert!(body.get("fields").is_none(), "{reply}");
 }
 
-async fn who_is_no_member_is_told_so_whatever_is_asked(on: On) {
+async fn a_non_member_gets_the_same_refusal_for_every_call(on: On) {
     let workspace = on.workspace().await;
     workspace.write("/a.txt", "secret").await;
-    let stranger = workspace.seen_by(&on.account().await);
+    let stranger = workspace.for_user(&on.account().await);
     for (tool, args) in [
         ("ls", json!({})),
         ("read", json!({"path": "/a.txt"})),
@@ -148,25 +148,25 @@ async fn who_is_no_member_is_told_so_whatever_is_asked(on: On) {
         ("read", json!({})),
         ("write", json!({"path": "/\0", "content": 5})),
     ] {
-        is_no_member(&stranger.call(tool, &args).await);
+        assert_not_a_member(&stranger.call(tool, &args).await);
     }
     assert_eq!(workspace.text("/a.txt").await, "secret");
 }
 
-async fn a_workspace_that_does_not_exist_answers_as_a_foreign_one(on: On) {
+async fn a_missing_workspace_is_answered_like_a_foreign_one(on: On) {
     let nowhere = on.account().await.in_workspace(NO_WORKSPACE);
-    is_no_member(&nowhere.call("ls", &json!({})).await);
-    is_no_member(&nowhere.call("no_such_tool", &json!({})).await);
-    is_no_member(&nowhere.get("").await);
-    is_no_member(&nowhere.get("/members").await);
-    is_no_member(&nowhere.get("/commits").await);
+    assert_not_a_member(&nowhere.call("ls", &json!({})).await);
+    assert_not_a_member(&nowhere.call("no_such_tool", &json!({})).await);
+    assert_not_a_member(&nowhere.get("").await);
+    assert_not_a_member(&nowhere.get("/members").await);
+    assert_not_a_member(&nowhere.get("/commits").await);
     let nonsense = on.account().await.in_workspace("no-uuid");
     let reply = nonsense.call("ls", &json!({})).await;
     reply.error_shape();
     assert!((400..500).contains(&reply.status), "{reply}");
 }
 
-async fn who_is_no_member_finds_every_route_of_the_workspace_closed(on: On) {
+async fn every_route_of_a_workspace_refuses_non_members(on: On) {
     let workspace = on.workspace().await;
     let file = workspace.write("/a.txt", "first").await;
     workspace.write("/a.txt", "secret").await;
@@ -179,7 +179,7 @@ async fn who_is_no_member_finds_every_route_of_the_workspace_closed(on: On) {
     let stranger = on.account().await;
     let invitation = json!({"email": stranger.email, "role": "owner"});
     let call = json!({"tool": "ls", "args": {}});
-    let outside = workspace.seen_by(&stranger);
+    let outside = workspace.for_user(&stranger);
     for (method, path, body) in [
         ("GET", String::new(), None),
         ("PATCH", String::new(), Some(json!({"name": "Mine"}))),
@@ -202,7 +202,7 @@ async fn who_is_no_member_finds_every_route_of_the_workspace_closed(on: On) {
         ("GET", format!("/chats/{chat}"), None),
         ("POST", format!("/chats/{chat}/messages"), Some(json!({"role": "user", "content": "hello"}))),
     ] {
-        is_no_member(&outside.send(method, &path, body.as_ref()).await);
+        assert_not_a_member(&outside.send(method, &path, body.as_ref()).await);
     }
     assert_eq!(workspace.text("/a.txt").await, "secret");
     let members = workspace.get("/members").await.success();
@@ -217,30 +217,30 @@ async fn a_foreign_workspace_is_not_listed(on: On) {
     assert_eq!(listed["count"], 1);
     assert_eq!(listed["workspaces"][0]["id"], own.id);
     assert_eq!(listed["workspaces"][0]["role"], "owner");
-    theirs.admit(&bob, "viewer").await;
+    theirs.add_member(&bob, "viewer").await;
     let listed = bob.get("/workspaces").await.success();
     assert_eq!(listed["count"], 2);
 }
 
-async fn who_was_removed_is_no_member_any_more(on: On) {
+async fn a_removed_member_is_refused(on: On) {
     let workspace = on.workspace().await;
     let guest = on.account().await;
-    workspace.admit(&guest, "editor").await;
-    let seen = workspace.seen_by(&guest);
+    workspace.add_member(&guest, "editor").await;
+    let seen = workspace.for_user(&guest);
     seen.write("/a.txt", "text").await;
     workspace.delete(&format!("/members/{}", guest.id)).await.success();
-    is_no_member(&seen.call("ls", &json!({})).await);
-    is_no_member(&seen.get("/members").await);
+    assert_not_a_member(&seen.call("ls", &json!({})).await);
+    assert_not_a_member(&seen.get("/members").await);
 }
 
 async fn a_deleted_workspace_is_closed_to_its_owner(on: On) {
     let workspace = on.workspace().await;
     let file = workspace.write("/a.txt", "text").await;
     workspace.delete("").await.success();
-    is_no_member(&workspace.call("ls", &json!({})).await);
-    is_no_member(&workspace.get("").await);
+    assert_not_a_member(&workspace.call("ls", &json!({})).await);
+    assert_not_a_member(&workspace.get("").await);
     let path = format!("/files/{}", text_at(&file, "/file_id"));
-    is_no_member(&workspace.get(&path).await);
+    assert_not_a_member(&workspace.get(&path).await);
     let listed = workspace.account.get("/workspaces").await.success();
     assert_eq!(listed["count"], 0);
 }

@@ -7,12 +7,12 @@ use crate::on::{On, text_at};
 
 on_both_databases![
     a_registration_makes_an_account,
-    a_known_address_is_answered_like_a_new_one_and_stays_as_it_was,
+    registering_a_known_address_changes_nothing_and_answers_as_for_a_new_one,
     of_concurrent_registrations_of_one_address_one_wins,
     a_registration_that_lacks_something_is_refused,
     a_nul_byte_in_a_registration_or_a_name_is_refused,
     a_sign_in_gives_the_user_and_his_tokens,
-    a_wrong_password_and_an_unknown_address_are_told_alike,
+    a_wrong_password_and_an_unknown_address_get_the_same_answer,
     cookies_are_http_only_and_usable,
     no_answer_carries_a_password_hash,
     sign_in_attempts_are_limited_per_account,
@@ -50,7 +50,7 @@ fn registration_with(email: &str, password: &str) -> Value {
     json!({"email": email, "password": password, "confirm_password": password})
 }
 
-async fn a_known_address_is_answered_like_a_new_one_and_stays_as_it_was(on: On) {
+async fn registering_a_known_address_changes_nothing_and_answers_as_for_a_new_one(on: On) {
     let client = on.shared().client();
     let email = unique_email("once");
     let mut replies = Vec::new();
@@ -120,7 +120,7 @@ async fn a_trusted_proxy_names_the_address(on: On) {
         server.client().send(request).await.status
     };
     assert_eq!(register("203.0.113.7").await, 200);
-    // What stands before the last address that is no proxy is the caller's own invention.
+    // The caller may have forged the addresses before the last one that is not a proxy's.
     assert_eq!(register("198.51.100.1, 203.0.113.7, 10.0.0.2").await, 429);
     assert_eq!(register("203.0.113.7, 203.0.113.9").await, 200);
 }
@@ -177,7 +177,7 @@ async fn a_sign_in_gives_the_user_and_his_tokens(on: On) {
     assert_eq!(session["user"]["email"], account.email);
 }
 
-async fn a_wrong_password_and_an_unknown_address_are_told_alike(on: On) {
+async fn a_wrong_password_and_an_unknown_address_get_the_same_answer(on: On) {
     let account = on.account().await;
     for login in [
         json!({"email": account.email, "password": "not the password 1"}),
@@ -213,7 +213,7 @@ async fn cookies_are_http_only_and_usable(on: On) {
 async fn no_answer_carries_a_password_hash(on: On) {
     let workspace = on.workspace().await;
     let guest = on.account().await;
-    workspace.admit(&guest, "viewer").await;
+    workspace.add_member(&guest, "viewer").await;
     let account = &workspace.account;
     for path in ["/auth/me", "/workspaces"] {
         account.get(path).await.success();

@@ -1,4 +1,4 @@
-//! Backups and restores, as an operator makes them while the server runs.
+//! `toolrest backup` and `toolrest restore` while the server runs.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -100,7 +100,7 @@ async fn expect_whole(server: &Server, before: &Workspace, acknowledged: &[Strin
     written.retain(|change| change["path"].as_str().is_some_and(|path| path.starts_with("/load/")));
     assert_eq!(written.len(), listed.len(), "one commit for each file");
     let account = Account::login(&server.client(), &before.account.email).await;
-    let workspace = before.seen_by(&account);
+    let workspace = before.for_user(&account);
     workspace.write("/after.txt", "after").await;
     let newest = workspace.get("/commits?limit=1").await.success();
     let commit = text_at(&newest, "/commits/0/id").to_owned();
@@ -188,7 +188,7 @@ async fn a_backup_is_for_the_operator_alone_and_has_the_settings_file() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_killed_backup_leaves_nothing_that_passes_for_one() {
+async fn a_killed_backup_leaves_nothing_that_restore_accepts() {
     let server = options_on(Backend::Sqlite).start();
     let workspace = workspace_at(&server).await;
     let text = "a line that takes its time\n".repeat(1 << 19);
@@ -239,7 +239,7 @@ async fn a_damaged_backup_is_refused_and_leaves_no_database() {
     let place = tempfile::tempdir().unwrap();
     let (_server, _, from) = small_backup(&place).await;
     let (database, manifest) = (from.join("toolrest.db"), from.join("backup.json"));
-    let (whole, told) = (fs::read(&database).unwrap(), fs::read_to_string(&manifest).unwrap());
+    let (whole, manifest_text) = (fs::read(&database).unwrap(), fs::read_to_string(&manifest).unwrap());
     let data = tempfile::tempdir().unwrap();
     let mut flipped = whole.clone();
     flipped[whole.len() / 2] ^= 1;
@@ -251,8 +251,8 @@ async fn a_damaged_backup_is_refused_and_leaves_no_database() {
     refused(&restore(&from, data.path()), "toolrest.db");
     fs::write(&database, &whole).unwrap();
     for (bad, words) in [
-        (told.replace("\"format\": 1", "\"format\": 2"), "newer"),
-        (told.replace('}', ""), "cannot read"),
+        (manifest_text.replace("\"format\": 1", "\"format\": 2"), "newer"),
+        (manifest_text.replace('}', ""), "cannot read"),
         (String::new(), "cannot read"),
     ] {
         fs::write(&manifest, bad).unwrap();
@@ -262,7 +262,7 @@ async fn a_damaged_backup_is_refused_and_leaves_no_database() {
     refused(&restore(&from, data.path()), "is not a backup");
     refused(&restore(&place.path().join("nothing"), data.path()), "is not a backup");
     assert_eq!(names_in(data.path()), Vec::<String>::new());
-    fs::write(&manifest, told).unwrap();
+    fs::write(&manifest, manifest_text).unwrap();
     succeeded(&restore(&from, data.path()));
 }
 
@@ -321,7 +321,7 @@ async fn another_user_can_neither_make_nor_restore_a_backup() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_folder_commit_that_a_backup_came_between_is_seen_as_a_change_by_others() {
+async fn a_folder_commit_during_a_backup_appears_as_a_change_by_others_after_the_restore() {
     let mut server = On::Folder.options().start();
     let workspace = On::Folder.workspace_at(&server).await;
     let id = text_at(&workspace.write("/a.txt", "before").await, "/file_id").to_owned();

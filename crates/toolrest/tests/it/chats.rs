@@ -14,7 +14,7 @@ on_both_databases![
     concurrent_messages_are_all_kept,
     a_message_that_lacks_something_is_refused,
     an_unknown_chat_is_not_found,
-    a_chat_that_is_full_takes_no_more,
+    a_full_chat_refuses_messages,
 ];
 
 async fn new_chat(workspace: &Workspace, title: &str) -> Value {
@@ -164,7 +164,7 @@ async fn an_unknown_chat_is_not_found(on: On) {
     workspace.get(&path).await.refused(404, "NOT_FOUND");
 }
 
-async fn a_chat_that_is_full_takes_no_more(on: On) {
+async fn a_full_chat_refuses_messages(on: On) {
     let workspace = on.workspace().await;
     let chat = new_chat(&workspace, "Full").await;
     let (large, path) = ("x".repeat(9 << 20), format!("/chats/{}/messages", text_at(&chat, "/id")));

@@ -1,4 +1,4 @@
-//! The command as an operator runs it, to its end.
+//! Runs the `toolrest` command.
 
 use std::{
     path::Path,

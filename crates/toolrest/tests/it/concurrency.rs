@@ -1,4 +1,4 @@
-//! Many at once: nothing is lost, nothing stalls, nothing is half done.
+//! Concurrent calls: no change is lost, no call is stuck, no change is half done.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What a file holds: text, documents with more fields, and JSON kept as given.
+//! Contents of files: text, documents with more fields, and JSON types.
 
 use serde_json::{Value, json};
 use toolrest_testkit::{Workspace, sha256_hex};

@@ -1,4 +1,4 @@
-//! Analyses and plots: Python with pandas and matplotlib, set up by `make python`.
+//! The data tools: Python with pandas and matplotlib, installed by `make python`.
 
 use std::fmt::Write;
 
@@ -13,7 +13,7 @@ on_every_backend![
     a_plot_is_an_image_in_the_workspace,
     a_script_that_fails_is_an_error_with_what_it_printed,
     a_script_that_leaves_no_image_is_an_error,
-    inputs_that_are_missing_are_told_before_anything_runs,
+    missing_input_files_are_refused_before_anything_runs,
 ];
 
 const CSV: &str = "name,value\na,1\nb,2\na,4\n";
@@ -74,13 +74,13 @@ async fn a_script_that_fails_is_an_error_with_what_it_printed(on: On) {
 async fn a_script_that_leaves_no_image_is_an_error(on: On) {
     let workspace = with_data(on).await;
     workspace.write("/old.png", "from before").await;
-    for (script, image, told) in [
+    for (script, image, printed_text) in [
         ("print('nothing')", "new.png", "has written no image"),
         ("import sys; sys.exit()", "old.png", "has written no image"),
         ("import sys; open(sys.argv[2], 'w').write('text')", "text.png", "is not an image"),
     ] {
         let message = BACKEND.refused(&workspace, 422, "COMMAND_FAILED", "data_visualize", plot(script, image)).await;
-        assert!(message.contains(told), "{message}");
+        assert!(message.contains(printed_text), "{message}");
     }
     workspace.write("/.gitignore", "*.png\n").await;
     let reply = workspace.call_of("backend", "data_visualize", &plot(PLOT, "ignored.png")).await;
@@ -90,7 +90,7 @@ async fn a_script_that_leaves_no_image_is_an_error(on: On) {
     }
 }
 
-async fn inputs_that_are_missing_are_told_before_anything_runs(on: On) {
+async fn missing_input_files_are_refused_before_anything_runs(on: On) {
     let workspace = with_data(on).await;
     let analyze = |path: &str| json!({"input_file_path": path, "analysis_script": "print('ok')"});
     BACKEND.refused(&workspace, 404, "FILE_NOT_FOUND", "data_analyze", analyze("none.csv")).await;

@@ -1,4 +1,4 @@
-//! What `toolrest doctor` tells an operator.
+//! `toolrest doctor`.
 
 use std::{
     fs,
@@ -12,10 +12,13 @@ use crate::command::{BINARY, stderr, stdout, toolrest};
 
 /// The state that the row of that name is in.
 #[track_caller]
-fn state<'a>(told: &'a str, section: &str, name: &str) -> &'a str {
-    let rows = told.split("\n\n").find_map(|part| part.strip_prefix(section)).unwrap_or_else(|| panic!("{told}"));
+fn state<'a>(printed_text: &'a str, section: &str, name: &str) -> &'a str {
+    let rows = printed_text
+        .split("\n\n")
+        .find_map(|part| part.strip_prefix(section))
+        .unwrap_or_else(|| panic!("{printed_text}"));
     let row = rows.lines().find_map(|line| line.trim_start().strip_prefix(name)?.strip_prefix("  "));
-    row.unwrap_or_else(|| panic!("no {name}: {told}")).split_whitespace().next().unwrap()
+    row.unwrap_or_else(|| panic!("no {name}: {printed_text}")).split_whitespace().next().unwrap()
 }
 
 fn doctor(folder: &Path) -> String {
@@ -25,17 +28,17 @@ fn doctor(folder: &Path) -> String {
 }
 
 #[test]
-fn the_doctor_tells_that_every_layer_holds() {
+fn the_doctor_reports_every_layer_as_present() {
     let home = tempfile::tempdir().unwrap();
-    let told = doctor(home.path());
+    let printed_text = doctor(home.path());
     for layer in ["namespaces", "private root", "private network", "Landlock", "seccomp", "memory limit", "overlay"] {
-        assert_eq!(state(&told, "Sandbox", layer), "present", "{told}");
+        assert_eq!(state(&printed_text, "Sandbox", layer), "present", "{printed_text}");
     }
     for what in ["files", "overlay"] {
-        assert_eq!(state(&told, "Data folder", what), "present", "{told}");
+        assert_eq!(state(&printed_text, "Data folder", what), "present", "{printed_text}");
     }
     for interpreter in ["python3", "bash"] {
-        assert_eq!(state(&told, "Interpreters", interpreter), "present", "{told}");
+        assert_eq!(state(&printed_text, "Interpreters", interpreter), "present", "{printed_text}");
     }
 }
 
@@ -84,22 +87,25 @@ fn the_doctor_leaves_no_control_group_behind() {
 }
 
 #[test]
-fn the_doctor_tells_whether_many_tenants_are_kept_apart() {
+fn the_doctor_reports_whether_tenants_are_isolated_from_each_other() {
     let home = tempfile::tempdir().unwrap();
-    let told = doctor(home.path());
-    let row = told.lines().find(|line| line.trim_start().starts_with("tenants")).unwrap_or_else(|| panic!("{told}"));
-    let has_groups = !told.contains("a watchdog in each job");
+    let printed_text = doctor(home.path());
+    let row = printed_text
+        .lines()
+        .find(|line| line.trim_start().starts_with("tenants"))
+        .unwrap_or_else(|| panic!("{printed_text}"));
+    let has_groups = !printed_text.contains("a watchdog in each job");
     let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
-    assert_eq!(row.contains("many: "), is_root && has_groups, "{told}");
-    assert_eq!(row.contains("one only: "), !(is_root && has_groups), "{told}");
+    assert_eq!(row.contains("many: "), is_root && has_groups, "{printed_text}");
+    assert_eq!(row.contains("one only: "), !(is_root && has_groups), "{printed_text}");
 }
 
 #[test]
-fn the_doctor_tells_how_to_get_the_python_environment() {
+fn the_doctor_says_how_to_install_the_python_environment() {
     let home = tempfile::tempdir().unwrap();
-    let told = doctor(home.path());
-    assert_eq!(state(&told, "Data tools", "python packages"), "MISSING");
-    assert!(told.contains("toolrest setup python"), "{told}");
+    let printed_text = doctor(home.path());
+    assert_eq!(state(&printed_text, "Data tools", "python packages"), "MISSING");
+    assert!(printed_text.contains("toolrest setup python"), "{printed_text}");
 }
 
 #[test]
@@ -118,9 +124,13 @@ fn a_machine_that_lacks_a_layer_fails_the_command_and_gets_a_remedy() {
     let mut command = Command::new("unshare");
     let output = command.args(["--user", "--map-root-user", BINARY, "doctor"]).current_dir(home.path()).output();
     let output = output.unwrap();
-    let told = stdout(&output);
+    let printed_text = stdout(&output);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
-    assert_eq!(state(&told, "Sandbox", "id-mapped mounts"), "MISSING");
-    assert!(told.contains("or run the server as an ordinary user"), "{told}");
-    assert_eq!(state(&told, "Sandbox", "seccomp"), "not", "what was not reached is not said to hold: {told}");
+    assert_eq!(state(&printed_text, "Sandbox", "id-mapped mounts"), "MISSING");
+    assert!(printed_text.contains("or run the server as an ordinary user"), "{printed_text}");
+    assert_eq!(
+        state(&printed_text, "Sandbox", "seccomp"),
+        "not",
+        "what was not reached is not said to hold: {printed_text}"
+    );
 }

@@ -1,4 +1,4 @@
-//! What was acknowledged survives `kill -9` of the server.
+//! Acknowledged writes survive `kill -9` of the server.
 
 use toolrest_testkit::Port;
 

@@ -1,4 +1,4 @@
-//! edit and edit-many: exact, literal, and changing only what they were asked to.
+//! `edit` and `edit-many` of the `workspace` toolset.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -28,7 +28,7 @@ on_every_backend![
     an_edit_makes_a_version_and_a_refused_one_does_not,
     an_edit_to_nothing_deletes_the_string,
     a_text_in_another_encoding_stays_in_it,
-    a_missing_file_is_answered_with_names_like_it,
+    the_error_for_a_missing_file_suggests_similar_names,
 ];
 
 async fn edited(on: On, before: &str, old: &str, new: &str) -> String {
@@ -186,7 +186,7 @@ async fn a_text_in_another_encoding_stays_in_it(on: On) {
     assert_eq!(STANDARD.decode(text_at(&read, "/content")).unwrap(), b"caf\xe9\r\nend\n");
 }
 
-async fn a_missing_file_is_answered_with_names_like_it(on: On) {
+async fn the_error_for_a_missing_file_suggests_similar_names(on: On) {
     let workspace = on.workspace().await;
     for path in ["/src/config.rs", "/src/confirm.rs", "/src/unlike.txt"] {
         workspace.write(path, "x").await;

@@ -1,4 +1,4 @@
-//! What is text, and that its bytes stay what they are: every tool says the same of the same file.
+//! Encodings of texts: all tools agree on what is text, and bytes are kept.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -13,9 +13,9 @@ on_every_backend![
     an_edit_keeps_the_encoding,
     a_whole_text_is_written_in_the_encoding_of_the_file,
     what_the_workspace_toolset_reads_it_writes_back_byte_for_byte,
-    base64_means_exactly_these_bytes,
+    base64_writes_exactly_the_given_bytes,
     a_text_that_the_encoding_cannot_hold_is_refused;
-    base64_over_json_is_refused_unless_it_is_kept
+    base64_over_json_is_refused_if_the_bytes_would_change
 ];
 
 /// A file, and the text that it is if it is one. The first line of each text begins with `first`.
@@ -178,7 +178,7 @@ async fn a_whole_text_is_written_in_the_encoding_of_the_file(on: On) {
     assert_eq!(bytes_of(&workspace, "latin1").await, b"caf\xe9");
 }
 
-async fn base64_means_exactly_these_bytes(on: On) {
+async fn base64_writes_exactly_the_given_bytes(on: On) {
     let workspace = on.workspace().await;
     for Sample { name: before, bytes: held, .. } in samples().into_iter().filter(|sample| sample.bytes.len() < 100) {
         for Sample { name, bytes, .. } in samples().into_iter().filter(|sample| sample.bytes.len() < 100) {
@@ -200,7 +200,7 @@ async fn a_text_that_the_encoding_cannot_hold_is_refused(on: On) {
     assert_eq!(bytes_of(&workspace, "latin1").await, b"caf\xe9");
 }
 
-async fn base64_over_json_is_refused_unless_it_is_kept(on: On) {
+async fn base64_over_json_is_refused_if_the_bytes_would_change(on: On) {
     let workspace = on.workspace().await;
     workspace.ok("write", json!({"path": "/c", "content": {"a": 1}, "file_type": "canvas"})).await;
     let compact = json!({"path": "c", "content": STANDARD.encode(r#"{"a":2}"#), "encoding": "base64"});

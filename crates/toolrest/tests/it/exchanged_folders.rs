@@ -11,9 +11,9 @@ use crate::on::{On, text_at};
 use crate::processes::{read_until, start, stop};
 use crate::toolset::SYSTEM;
 
-on!(folder, Folder: programs_never_get_a_folder_that_a_link_leads_to, programs_plant_nothing_in_a_repository_by_a_link);
-on!(folder_of_user, FolderOfUser: programs_never_get_a_folder_that_a_link_leads_to, programs_plant_nothing_in_a_repository_by_a_link);
-on!(folder_on_postgres, FolderOnPostgres: programs_never_get_a_folder_that_a_link_leads_to, programs_plant_nothing_in_a_repository_by_a_link);
+on!(folder, Folder: programs_never_get_a_folder_that_a_link_leads_to, programs_cannot_write_into_a_repository_through_a_link);
+on!(folder_of_user, FolderOfUser: programs_never_get_a_folder_that_a_link_leads_to, programs_cannot_write_into_a_repository_through_a_link);
+on!(folder_on_postgres, FolderOnPostgres: programs_never_get_a_folder_that_a_link_leads_to, programs_cannot_write_into_a_repository_through_a_link);
 
 /// How long the attack goes on. Folders that were opened by path gave way within two seconds.
 const ATTACK: Duration = Duration::from_secs(8);
@@ -79,7 +79,7 @@ const LINKS: &str = "import os\nprint('begun', flush=True)\n\
                      try: os.symlink(target, link)\n        except FileExistsError: pass\n        \
                      try: os.remove(link)\n        except OSError: pass\n";
 
-async fn programs_plant_nothing_in_a_repository_by_a_link(on: On) {
+async fn programs_cannot_write_into_a_repository_through_a_link(on: On) {
     let folder = on.shared().new_folder();
     fs::create_dir_all(folder.join(".git/hooks")).unwrap();
     on.shared().hand_over(&folder);

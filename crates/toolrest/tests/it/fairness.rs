@@ -1,4 +1,4 @@
-//! Shares of the server: no account and no workspace takes what others need.
+//! Fairness: limits per account and per workspace for programs and processes.
 
 use std::{
     fs,
@@ -14,14 +14,14 @@ use serde_json::{Value, json};
 use toolrest_testkit::{Account, Server, Workspace, unique_email};
 
 use crate::on::{On, text_at};
-use crate::processes::{come_true, running};
+use crate::processes::{running, wait_until_true};
 use crate::programs::bash;
 use crate::toolset::SYSTEM;
 
 on_every_backend![
     processes_of_a_removed_editor_end_at_once_and_commit_nothing_more,
     processes_of_an_editor_who_becomes_a_viewer_end_at_once;
-    as_many_programs_run_in_a_workspace_as_the_setting_says
+    the_setting_limits_the_programs_at_once_in_a_workspace
 ];
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -30,7 +30,7 @@ async fn account_at(server: &Server) -> Account {
     Account::register(&server.client(), &unique_email("someone")).await
 }
 
-async fn as_many_programs_run_in_a_workspace_as_the_setting_says(on: On) {
+async fn the_setting_limits_the_programs_at_once_in_a_workspace(on: On) {
     let server = on.options().env("TOOLREST__RUN__AT_ONCE_PER_WORKSPACE", "6").start();
     let workspace = on.workspace_at(&server).await;
     let seconds = if on == On::Sqlite { "61.0101" } else { "61.0102" };
@@ -40,12 +40,12 @@ async fn as_many_programs_run_in_a_workspace_as_the_setting_says(on: On) {
         let code = format!("exec sleep {seconds}");
         programs.spawn(async move { bash(&workspace, &code).await });
     }
-    come_true("six of them run", || running(seconds) == 6).await;
+    wait_until_true("six of them run", || running(seconds) == 6).await;
     programs.abort_all();
 }
 
 #[tokio::test]
-async fn a_newcomer_gets_the_next_free_place_for_a_program() {
+async fn an_account_without_programs_gets_the_next_free_slot() {
     let server = On::Sqlite.options().env("TOOLREST__RUN__AT_ONCE", "2").start();
     let (busy, newcomer) = (account_at(&server).await, On::Sqlite.workspace_at(&server).await);
     let finished = Arc::new(AtomicUsize::new(0));
@@ -60,7 +60,7 @@ async fn a_newcomer_gets_the_next_free_place_for_a_program() {
             });
         }
     }
-    come_true("both places are taken", || running("2.0103") == 2).await;
+    wait_until_true("both places are taken", || running("2.0103") == 2).await;
     bash(&newcomer, "echo hi").await;
     let before = finished.load(Ordering::Relaxed);
     assert!(before <= 4, "{before} of 20 programs of another account went first");
@@ -68,7 +68,7 @@ async fn a_newcomer_gets_the_next_free_place_for_a_program() {
 }
 
 #[tokio::test]
-async fn an_account_leaves_places_for_programs_of_others() {
+async fn one_account_cannot_use_all_program_slots() {
     let options = On::Sqlite.options().env("TOOLREST__RUN__AT_ONCE", "3");
     let server = options.env("TOOLREST__RUN__AT_ONCE_PER_ACCOUNT", "2").start();
     let (busy, other) = (account_at(&server).await, On::Sqlite.workspace_at(&server).await);
@@ -77,7 +77,7 @@ async fn an_account_leaves_places_for_programs_of_others() {
         let workspace = busy.workspace("one of many").await.through(&server.client());
         long.spawn(async move { bash(&workspace, "exec sleep 61.0104").await });
     }
-    come_true("two of them run", || running("61.0104") == 2).await;
+    wait_until_true("two of them run", || running("61.0104") == 2).await;
     tokio::time::timeout(PATIENCE, bash(&other, "echo hi")).await.expect("the other account had to wait");
     assert_eq!(running("61.0104"), 2);
     long.abort_all();
@@ -89,9 +89,9 @@ async fn a_stranger_does_not_wait_for_the_programs_of_a_workspace() {
     let (busy, other) = (On::Sqlite.workspace_at(&server).await, On::Sqlite.workspace_at(&server).await);
     let owners = busy.through(&server.client());
     let long = tokio::spawn(async move { bash(&owners, "exec sleep 61.0105").await });
-    come_true("it runs", || running("61.0105") == 1).await;
+    wait_until_true("it runs", || running("61.0105") == 1).await;
     let args = json!({"language": "bash", "code": "true"});
-    let seen = busy.seen_by(&other.account);
+    let seen = busy.for_user(&other.account);
     let refused = SYSTEM.refused(&seen, 403, "PERMISSION_DENIED", "run_code", args);
     tokio::time::timeout(PATIENCE, refused).await.expect("the stranger had to wait");
     long.abort();
@@ -103,7 +103,7 @@ async fn start(workspace: &Workspace, command: &str) -> String {
 }
 
 #[tokio::test]
-async fn an_account_starts_only_so_many_background_processes_in_all_its_workspaces() {
+async fn background_processes_of_an_account_are_limited_over_all_workspaces() {
     let server = On::Sqlite.options().env("TOOLREST__RUN__BACKGROUND_AT_ONCE_PER_ACCOUNT", "2").start();
     let account = account_at(&server).await;
     let first = account.workspace("first").await;
@@ -124,13 +124,13 @@ async fn an_account_starts_only_so_many_background_processes_in_all_its_workspac
 async fn with_writing_editor(on: On, server: &Server) -> (Workspace, Account, String) {
     let owners = on.workspace_at(server).await;
     let editor = account_at(server).await;
-    owners.admit(&editor, "editor").await;
+    owners.add_member(&editor, "editor").await;
     let code = "while true; do echo tick >> ticks; sleep 0.05; done";
-    let id = start(&owners.seen_by(&editor), code).await;
+    let id = start(&owners.for_user(&editor), code).await;
     (owners, editor, id)
 }
 
-async fn ended_for_want_of_rights(workspace: &Workspace, id: &str) -> Value {
+async fn wait_for_end_without_rights(workspace: &Workspace, id: &str) -> Value {
     let ended = SYSTEM.ok(workspace, "wait_process", json!({"id": id, "timeout": 0.1})).await;
     assert_eq!(ended["state"], "ended", "{ended}");
     assert!(text_at(&ended, "/reason").contains("may not change the workspace any more"), "{ended}");
@@ -143,7 +143,7 @@ async fn processes_of_a_removed_editor_end_at_once_and_commit_nothing_more(on: O
     let (owners, editor, id) = with_writing_editor(on, &server).await;
     let kept = start(&owners, "exec sleep 100").await;
     owners.delete(&format!("/members/{}", editor.id)).await.success();
-    let ended = ended_for_want_of_rights(&owners, &id).await;
+    let ended = wait_for_end_without_rights(&owners, &id).await;
     assert_eq!(ended.get("commitId"), None, "{ended}");
     let commits = owners.get("/commits").await.success();
     assert_eq!(commits["commits"].as_array().map(Vec::len), Some(0), "{commits}");
@@ -155,7 +155,7 @@ async fn processes_of_an_editor_who_becomes_a_viewer_end_at_once(on: On) {
     let server = on.options().env("TOOLREST__RUN__BACKGROUND_COMMIT_MS", "600000").start();
     let (owners, editor, id) = with_writing_editor(on, &server).await;
     owners.patch(&format!("/members/{}", editor.id), &json!({"role": "viewer"})).await.success();
-    ended_for_want_of_rights(&owners, &id).await;
+    wait_for_end_without_rights(&owners, &id).await;
 }
 
 on!(folder_meanwhile, Folder: a_process_does_not_start_for_an_editor_who_is_removed_meanwhile);
@@ -170,12 +170,12 @@ async fn a_process_does_not_start_for_an_editor_who_is_removed_meanwhile(on: On)
     }
     let owners = account_at(&server).await.folder_workspace("Large", &folder).await;
     let editor = account_at(&server).await;
-    owners.admit(&editor, "editor").await;
-    let editors = owners.seen_by(&editor);
+    owners.add_member(&editor, "editor").await;
+    let editors = owners.for_user(&editor);
     let args = json!({"command": "echo ran > ran; exec sleep 100"});
     let starting = tokio::spawn(async move { editors.call_of("system", "start_process", &args).await });
     let checkouts = server.data_folder().join("checkouts");
-    come_true("the check-out's beginning", || has_file(&checkouts, "pack-0")).await;
+    wait_until_true("the check-out's beginning", || has_file(&checkouts, "pack-0")).await;
     owners.delete(&format!("/members/{}", editor.id)).await.success();
     let reply = starting.await.unwrap();
     assert_eq!(reply.status, 403, "{reply}");

@@ -1,17 +1,17 @@
-//! Plays the examples of a specification, which stand as data in `spec_NNN/*.json`.
+//! Runs the examples of a specification, which are data in `spec_NNN/*.json`.
 //!
-//! A scenario begins with `files` (a text, `{"base64"}` for bytes, or `{"repeat", "times"}`), with `folders` and with
-//! `setup` calls of the `workspace` toolset, whose results may be saved under a name. Then come the `exchanges`: a
-//! `call` of the specification's toolset, or a `request` as it goes over the wire, and the answer to expect. `after`
-//! says which texts are there in the end; null stands for no file. `of_databases` is set where it is about JSON that is
-//! no text, which folders do not hold. `specification` names the place that an example
-//! comes from, `ruling` what was decided where the text is silent or contradicts itself.
+//! A scenario starts with `files` (a text, `{"base64"}` for bytes, or `{"repeat", "times"}`), `folders` and `setup` calls of
+//! the `workspace` toolset, whose results can be saved under a name. Then follow the `exchanges`: a `call` of the
+//! specification's toolset or a raw `request`, and the expected answer. `after` has the expected texts at the end; null
+//! means that the file does not exist. `of_databases` marks scenarios about JSON types, which folders do not have.
+//! `specification` names the source of the example, and `ruling` the decision where the specification is silent or
+//! contradicts itself.
 //!
-//! In every string `${name}` stands for a saved value, for `${workspace}`, for a token (`${access_token}` of the owner,
-//! `${viewer_token}`, `${foreign_token}` of a user who is no member) or for `${root}`, which makes a path absolute.
-//! Expected strings may be patterns: `$uuid`, `$timestamp`, `$sha256`, `$string`, `$begins:` with how a text begins, and
-//! `$positioned:` for a message that may end in ` at line N column M`. An expected object with `"$more": true` may have
-//! fields that are not named. All else is exact.
+//! In every string, `${name}` is replaced by a saved value, `${workspace}` by the workspace's id, `${access_token}`,
+//! `${viewer_token}` and `${foreign_token}` by the token of the owner, a viewer and a user who is not a member, and
+//! `${root}` by the prefix that makes a path absolute. Expected strings may be patterns: `$uuid`, `$timestamp`, `$sha256`,
+//! `$string`, `$begins:` with the start of a text, and `$positioned:` for a message that may end in ` at line N column M`.
+//! An expected object with `"$more": true` may have further fields. Everything else must be equal.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -24,7 +24,7 @@ use toolrest_testkit::{Account, Client, Reply, Request, Workspace};
 use crate::on::{On, text_at};
 use crate::toolset::SYSTEM;
 
-/// Fields that may stand at the top level of any result beside those that a specification shows.
+/// Fields that any result may have in addition to those of the specification.
 const EXTRA_RESULT_FIELDS: [&str; 16] = [
     "changesBy",
     "changes",
@@ -44,7 +44,7 @@ const EXTRA_RESULT_FIELDS: [&str; 16] = [
     "warnings",
 ];
 
-/// A specification whose examples are played.
+/// A specification whose examples are run.
 pub struct Specification {
     /// The folder that holds them.
     pub folder: &'static str,
@@ -66,7 +66,7 @@ struct Scenario {
     name: String,
     specification: String,
     ruling: Option<String>,
-    /// Whether it is about what only databases hold: JSON that is not a text.
+    /// Whether the scenario is about JSON types, which only databases have.
     #[serde(default)]
     of_databases: bool,
     #[serde(default)]
@@ -97,7 +97,7 @@ struct SetupCall {
     save: BTreeMap<String, String>,
 }
 
-/// One question, by `call` or by `request`, and its answer.
+/// A `call` or a `request`, and the expected answer.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Exchange {
@@ -115,7 +115,7 @@ struct Call {
     by: By,
 }
 
-/// Who calls.
+/// The user who calls.
 #[derive(Default, Clone, Copy, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum By {
@@ -138,36 +138,36 @@ struct RawRequest {
 #[serde(deny_unknown_fields)]
 struct Expect {
     status: u16,
-    /// Where in the answer the body stands, if it is not all of it.
+    /// JSON pointer to the part of the answer that `body` describes; empty for all of it.
     #[serde(default)]
     at: String,
     body: Value,
 }
 
-enum Question<'a> {
+enum Sent<'a> {
     Call(&'a Call),
     Request(&'a RawRequest),
 }
 
 impl Exchange {
-    fn question(&self) -> Question<'_> {
+    fn sent(&self) -> Sent<'_> {
         match (&self.call, &self.request) {
-            (Some(call), None) => Question::Call(call),
-            (None, Some(request)) => Question::Request(request),
+            (Some(call), None) => Sent::Call(call),
+            (None, Some(request)) => Sent::Request(request),
             _ => panic!("an exchange is either a call or a request"),
         }
     }
 
-    /// The tool that is called, if one is.
+    /// Returns the tool that is called, if there is one.
     fn tool(&self) -> Option<&str> {
-        match self.question() {
-            Question::Call(call) => Some(&call.tool),
-            Question::Request(request) => request.body.as_ref().and_then(|body| body["tool"].as_str()),
+        match self.sent() {
+            Sent::Call(call) => Some(&call.tool),
+            Sent::Request(request) => request.body.as_ref().and_then(|body| body["tool"].as_str()),
         }
     }
 }
 
-/// How many examples call a tool and are answered, and how many are refused.
+/// Number of examples of a tool that succeed, and that are refused.
 #[derive(Default)]
 pub struct Coverage {
     pub successes: usize,
@@ -175,13 +175,13 @@ pub struct Coverage {
 }
 
 impl Specification {
-    /// The files that are there, played or not.
+    /// Returns the names of all fixture files in the folder.
     pub fn fixture_files(&self) -> BTreeSet<String> {
         let files = fs::read_dir(fixtures_folder().join(self.folder)).unwrap().map(|entry| entry.unwrap().path());
         files.map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned()).collect()
     }
 
-    /// What the examples ask of each tool.
+    /// Returns the numbers of examples by tool.
     pub fn coverage(&self) -> BTreeMap<String, Coverage> {
         let mut tools = BTreeMap::<String, Coverage>::new();
         let scenarios = self.fixtures.iter().flat_map(|fixture| self.read(fixture).scenarios);
@@ -194,12 +194,12 @@ impl Specification {
         tools
     }
 
-    /// Plays the scenarios of one file, each in a workspace of its own.
-    pub async fn play(&self, on: On, fixture: &str) {
-        let cast = Cast { owner: on.account().await, viewer: on.account().await, stranger: on.account().await };
+    /// Runs the scenarios of one file, each in a new workspace.
+    pub async fn run(&self, on: On, fixture: &str) {
+        let users = Users { owner: on.account().await, viewer: on.account().await, stranger: on.account().await };
         let is_folder = matches!(on, On::Folder | On::FolderOnPostgres);
         for scenario in self.read(fixture).scenarios.into_iter().filter(|one| !(is_folder && one.of_databases)) {
-            if let Err(fault) = self.try_scenario(on, &cast, &scenario).await {
+            if let Err(fault) = self.try_scenario(on, &users, &scenario).await {
                 let Scenario { name, specification, ruling, .. } = scenario;
                 let ruling = ruling.map_or_else(String::new, |ruling| format!(", by the ruling “{ruling}”"));
                 panic!("{}/{fixture}.json, “{name}” ({specification}{ruling}): {fault}", self.folder);
@@ -213,14 +213,14 @@ impl Specification {
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     }
 
-    async fn try_scenario(&self, on: On, cast: &Cast, scenario: &Scenario) -> Result<(), String> {
-        let Room { workspace, root } = furnished(on, cast, scenario).await;
+    async fn try_scenario(&self, on: On, users: &Users, scenario: &Scenario) -> Result<(), String> {
+        let TestWorkspace { workspace, root } = workspace_for(on, users, scenario).await;
         let mut names = BTreeMap::from([
             ("workspace".to_owned(), workspace.id.clone()),
             ("root".to_owned(), root),
-            ("access_token".to_owned(), cast.owner.access_token.clone()),
-            ("viewer_token".to_owned(), cast.viewer.access_token.clone()),
-            ("foreign_token".to_owned(), cast.stranger.access_token.clone()),
+            ("access_token".to_owned(), users.owner.access_token.clone()),
+            ("viewer_token".to_owned(), users.viewer.access_token.clone()),
+            ("foreign_token".to_owned(), users.stranger.access_token.clone()),
         ]);
         for call in &scenario.setup {
             let result = workspace.ok(&call.tool, fill_in(&call.args, &names)).await;
@@ -229,7 +229,7 @@ impl Specification {
             }
         }
         for (step, exchange) in scenario.exchanges.iter().enumerate() {
-            let fault = self.try_exchange(&workspace, cast, exchange, &names).await;
+            let fault = self.try_exchange(&workspace, users, exchange, &names).await;
             fault.map_err(|fault| format!("exchange {}: {fault}", step + 1))?;
         }
         for (path, text) in &scenario.after {
@@ -245,16 +245,16 @@ impl Specification {
     async fn try_exchange(
         &self,
         workspace: &Workspace,
-        cast: &Cast,
+        users: &Users,
         exchange: &Exchange,
         names: &BTreeMap<String, String>,
     ) -> Result<(), String> {
-        let reply = match exchange.question() {
-            Question::Call(call) => {
-                let workspace = workspace.seen_by(cast.role(call.by));
+        let reply = match exchange.sent() {
+            Sent::Call(call) => {
+                let workspace = workspace.for_user(users.role(call.by));
                 workspace.call_of(self.toolset, &call.tool, &fill_in(&call.args, names)).await
             }
-            Question::Request(request) => send(&workspace.account.client, request, names).await,
+            Sent::Request(request) => send(&workspace.account.client, request, names).await,
         };
         let Expect { status, at, body } = &exchange.expect;
         if *status != reply.status {
@@ -266,7 +266,7 @@ impl Specification {
         compare(&fill_in(body, names), found, at, extra).map_err(|fault| format!("{fault}; {reply}"))
     }
 
-    /// The fields that may stand in an answer though no example shows them, and where.
+    /// Returns the fields that an answer may have in addition to the expected ones, and where.
     fn extra_fields(&self, status: u16) -> ExtraFields {
         match (self.toolset, status) {
             ("workspace" | "backend", 200) => ExtraFields { at: "/result", names: &EXTRA_RESULT_FIELDS },
@@ -283,7 +283,7 @@ fn fixtures_folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/it")
 }
 
-/// The folders that hold fixtures.
+/// Returns the names of the folders with fixtures.
 pub fn folders() -> BTreeSet<String> {
     let entries = fs::read_dir(fixtures_folder()).unwrap().map(|entry| entry.unwrap().path());
     let folders =
@@ -292,13 +292,13 @@ pub fn folders() -> BTreeSet<String> {
 }
 
 /// The users of a scenario.
-struct Cast {
+struct Users {
     owner: Account,
     viewer: Account,
     stranger: Account,
 }
 
-impl Cast {
+impl Users {
     fn role(&self, by: By) -> &Account {
         match by {
             By::Owner => &self.owner,
@@ -308,35 +308,37 @@ impl Cast {
     }
 }
 
-/// Where a scenario plays.
-struct Room {
+/// The workspace of a scenario.
+struct TestWorkspace {
     workspace: Workspace,
-    /// What makes a path in the workspace absolute when put before it with a slash: nothing where its own root is.
+    /// The prefix that makes a path absolute: the folder's path, or nothing for a database workspace.
     root: String,
 }
 
-/// Makes a workspace of the kind that the test is about. Nothing else here knows kinds.
-async fn room(on: On, owner: &Account) -> Room {
+/// Creates a workspace of the kind that the test is about.
+async fn new_workspace(on: On, owner: &Account) -> TestWorkspace {
     match on {
-        On::Sqlite | On::Postgres => Room { workspace: owner.workspace("Examples").await, root: String::new() },
+        On::Sqlite | On::Postgres => {
+            TestWorkspace { workspace: owner.workspace("Examples").await, root: String::new() }
+        }
         On::Folder | On::FolderOnPostgres | On::FolderOfUser => {
             let folder = on.shared().new_folder();
             let root = folder.to_str().unwrap().to_owned();
-            Room { workspace: owner.folder_workspace("Examples", &folder).await, root }
+            TestWorkspace { workspace: owner.folder_workspace("Examples", &folder).await, root }
         }
     }
 }
 
-async fn furnished(on: On, cast: &Cast, scenario: &Scenario) -> Room {
-    let room = room(on, &cast.owner).await;
-    room.workspace.admit(&cast.viewer, "viewer").await;
+async fn workspace_for(on: On, users: &Users, scenario: &Scenario) -> TestWorkspace {
+    let made = new_workspace(on, &users.owner).await;
+    made.workspace.add_member(&users.viewer, "viewer").await;
     for folder in &scenario.folders {
-        room.workspace.ok("mkdir", json!({"path": folder})).await;
+        made.workspace.ok("mkdir", json!({"path": folder})).await;
     }
     for (path, content) in &scenario.files {
-        write_file(&room.workspace, path, content).await;
+        write_file(&made.workspace, path, content).await;
     }
-    room
+    made
 }
 
 /// Writes a file that an example needs.

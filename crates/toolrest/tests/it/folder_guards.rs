@@ -1,4 +1,4 @@
-//! What programs, tools and people do in one folder without harming each other.
+//! Programs, tools and people that change one folder at the same time.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
@@ -10,9 +10,9 @@ use toolrest_testkit::Workspace;
 use crate::on::{On, list_at, text_at};
 use crate::toolset::{CODING, FILE, SYSTEM};
 
-on!(folder, Folder: a_build_that_links_what_it_made_leaves_nothing_stale, no_tool_and_no_route_changes_a_repository, what_people_change_while_a_process_runs_is_not_undone_unasked);
-on!(folder_of_user, FolderOfUser: a_build_that_links_what_it_made_leaves_nothing_stale, no_tool_and_no_route_changes_a_repository, what_people_change_while_a_process_runs_is_not_undone_unasked);
-on!(folder_on_postgres, FolderOnPostgres: a_build_that_links_what_it_made_leaves_nothing_stale, no_tool_and_no_route_changes_a_repository, what_people_change_while_a_process_runs_is_not_undone_unasked);
+on!(folder, Folder: a_build_that_links_what_it_made_leaves_nothing_stale, no_tool_and_no_route_changes_a_repository, undo_of_changes_during_a_process_needs_force);
+on!(folder_of_user, FolderOfUser: a_build_that_links_what_it_made_leaves_nothing_stale, no_tool_and_no_route_changes_a_repository, undo_of_changes_during_a_process_needs_force);
+on!(folder_on_postgres, FolderOnPostgres: a_build_that_links_what_it_made_leaves_nothing_stale, no_tool_and_no_route_changes_a_repository, undo_of_changes_during_a_process_needs_force);
 
 async fn folder(on: On) -> (Workspace, PathBuf) {
     let folder = on.shared().new_folder();
@@ -98,7 +98,7 @@ async fn no_tool_and_no_route_changes_a_repository(on: On) {
     CODING.ok(&workspace, "write", json!({"filePath": ".github/x", "content": "x"})).await;
 }
 
-async fn what_people_change_while_a_process_runs_is_not_undone_unasked(on: On) {
+async fn undo_of_changes_during_a_process_needs_force(on: On) {
     let (workspace, folder) = folder(on).await;
     fs::write(folder.join("notes"), "before\n").unwrap();
     let started = SYSTEM.ok(&workspace, "start_process", json!({"command": "echo up; exec sleep 300"})).await;

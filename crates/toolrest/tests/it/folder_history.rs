@@ -1,4 +1,4 @@
-//! The history of real folders, in which others change files too: versions, undo, crashes.
+//! The history of folders that others change too: versions, undo, crashes.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -8,30 +8,30 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use toolrest_testkit::{Account, Port, Workspace, sha256_hex, unique_email};
 
-use crate::folders::room;
+use crate::folders::folder_workspace;
 use crate::on::{On, list_at, text_at};
 use crate::toolset::CODING;
 
 on!(folder, Folder:
-    what_others_change_is_seen_at_once,
+    changes_by_others_are_visible_at_once,
     a_change_by_others_is_kept_as_a_version,
-    what_others_removed_is_gone_from_the_record_too,
+    files_that_others_removed_are_removed_from_the_record,
     undo_brings_back_bytes_modes_and_names,
     a_patch_sets_modes_and_undo_takes_them_back,
-    removing_a_link_leaves_what_it_leads_to,
+    removing_a_link_keeps_its_target,
     a_file_with_several_names_keeps_them,
-    what_is_over_the_limits_of_history_is_said,
+    changes_over_the_limits_of_history_have_a_warning,
     two_workspaces_of_one_folder_lose_nothing
 );
 
 on!(folder_on_postgres, FolderOnPostgres:
-    what_others_change_is_seen_at_once,
+    changes_by_others_are_visible_at_once,
     a_change_by_others_is_kept_as_a_version,
-    what_others_removed_is_gone_from_the_record_too,
+    files_that_others_removed_are_removed_from_the_record,
     undo_brings_back_bytes_modes_and_names,
     a_patch_sets_modes_and_undo_takes_them_back,
-    removing_a_link_leaves_what_it_leads_to,
-    what_is_over_the_limits_of_history_is_said,
+    removing_a_link_keeps_its_target,
+    changes_over_the_limits_of_history_have_a_warning,
     two_workspaces_of_one_folder_lose_nothing
 );
 
@@ -44,8 +44,8 @@ fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o7777
 }
 
-async fn what_others_change_is_seen_at_once(on: On) {
-    let (workspace, folder) = room(on).await;
+async fn changes_by_others_are_visible_at_once(on: On) {
+    let (workspace, folder) = folder_workspace(on).await;
     let written = workspace.write("/a.txt", "one\n").await;
     fs::write(folder.join("a.txt"), "two\n").unwrap();
     assert_eq!(workspace.text("/a.txt").await, "two\n");
@@ -64,7 +64,7 @@ async fn what_others_change_is_seen_at_once(on: On) {
 }
 
 async fn a_change_by_others_is_kept_as_a_version(on: On) {
-    let (workspace, folder) = room(on).await;
+    let (workspace, folder) = folder_workspace(on).await;
     let file = workspace.write("/a.txt", "one").await;
     fs::write(folder.join("a.txt"), "two").unwrap();
     let first = text_at(&workspace.get("/commits").await.success(), "/commits/0/id").to_owned();
@@ -78,8 +78,8 @@ async fn a_change_by_others_is_kept_as_a_version(on: On) {
     assert_eq!(fs::read_to_string(folder.join("a.txt")).unwrap(), "two");
 }
 
-async fn what_others_removed_is_gone_from_the_record_too(on: On) {
-    let (workspace, folder) = room(on).await;
+async fn files_that_others_removed_are_removed_from_the_record(on: On) {
+    let (workspace, folder) = folder_workspace(on).await;
     let first = workspace.write("/dir/a.txt", "one").await;
     workspace.write("/dir/sub/b.txt", "two").await;
     fs::remove_dir_all(folder.join("dir")).unwrap();
@@ -96,7 +96,7 @@ async fn what_others_removed_is_gone_from_the_record_too(on: On) {
 }
 
 async fn undo_brings_back_bytes_modes_and_names(on: On) {
-    let (workspace, folder) = room(on).await;
+    let (workspace, folder) = folder_workspace(on).await;
     let script = folder.join("bin/run.sh");
     fs::create_dir(folder.join("bin")).unwrap();
     fs::write(&script, b"#!/bin/sh\r\necho \xff\n").unwrap();
@@ -125,7 +125,7 @@ async fn undo_brings_back_bytes_modes_and_names(on: On) {
 }
 
 async fn a_patch_sets_modes_and_undo_takes_them_back(on: On) {
-    let (workspace, folder) = room(on).await;
+    let (workspace, folder) = folder_workspace(on).await;
     let (new, old) = (folder.join("new.sh"), folder.join("old.sh"));
     fs::write(&old, "x\n").unwrap();
     fs::set_permissions(&old, fs::Permissions::from_mode(0o640)).unwrap();
@@ -143,8 +143,8 @@ async fn a_patch_sets_modes_and_undo_takes_them_back(on: On) {
     assert_eq!((mode(&old), &fs::read_to_string(&old).unwrap()[..]), (0o640, "y\n"));
 }
 
-async fn removing_a_link_leaves_what_it_leads_to(on: On) {
-    let (workspace, folder) = room(on).await;
+async fn removing_a_link_keeps_its_target(on: On) {
+    let (workspace, folder) = folder_workspace(on).await;
     fs::write(folder.join("target.txt"), "inside").unwrap();
     symlink("target.txt", folder.join("near")).unwrap();
     symlink("/etc/hostname", folder.join("far")).unwrap();
@@ -168,7 +168,7 @@ async fn removing_a_link_leaves_what_it_leads_to(on: On) {
 }
 
 async fn a_file_with_several_names_keeps_them(on: On) {
-    let (workspace, folder) = room(on).await;
+    let (workspace, folder) = folder_workspace(on).await;
     fs::write(folder.join("one"), "text").unwrap();
     fs::hard_link(folder.join("one"), folder.join("two")).unwrap();
     let written = workspace.write("/one", "changed").await;
@@ -178,7 +178,7 @@ async fn a_file_with_several_names_keeps_them(on: On) {
     assert!(workspace.write("/other", "x").await.get("warnings").is_none());
 }
 
-async fn what_is_over_the_limits_of_history_is_said(on: On) {
+async fn changes_over_the_limits_of_history_have_a_warning(on: On) {
     let server = on.options().env("TOOLREST__FOLDERS__HISTORY_FILE_BYTES", "1000").start();
     let account = Account::register(&server.client(), &unique_email("someone")).await;
     let folder = server.new_folder();

@@ -1,4 +1,4 @@
-//! What only workspaces in real folders have: roots that are allowed, links, pipes, odd names, a disk.
+//! Features of folder workspaces only: allowed roots, links, pipes, unusual names, events.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -21,27 +21,27 @@ on!(folder, Folder:
     a_stranger_gets_nothing_and_a_viewer_changes_nothing,
     links_inside_are_followed_and_links_out_are_refused,
     a_link_to_nothing_is_written_through,
-    a_file_that_takes_long_to_read_holds_nobody_up,
-    names_that_are_no_text_survive,
+    reading_a_slow_file_does_not_delay_others,
+    files_with_names_that_are_not_utf8_are_kept,
     a_pipe_is_refused_without_waiting_for_it,
     json_is_stored_as_text_for_people,
-    chats_appear_beside_the_files,
-    a_folder_that_was_made_again_is_used,
+    chats_appear_among_the_files_of_a_folder,
+    a_folder_that_was_deleted_and_created_again_is_used,
     a_link_in_the_place_of_a_folder_is_refused,
     deleting_a_workspace_leaves_the_folder,
     an_absolute_path_inside_the_folder_is_accepted,
-    changes_are_told_as_they_happen,
-    changes_are_told_in_order_and_without_what_git_keeps,
-    a_removed_member_hears_of_nothing_more,
+    events_are_sent_as_changes_happen,
+    events_are_in_order_and_leave_out_git_files,
+    a_removed_member_gets_no_more_events,
     a_large_file_is_read_in_parts_and_in_little_memory
 );
 
 on!(folder_on_postgres, FolderOnPostgres:
-    chats_appear_beside_the_files
+    chats_appear_among_the_files_of_a_folder
 );
 
 /// A new user's workspace in a new folder.
-pub async fn room(on: On) -> (Workspace, PathBuf) {
+pub async fn folder_workspace(on: On) -> (Workspace, PathBuf) {
     let (account, folder) = (on.account().await, on.shared().new_folder());
     (account.folder_workspace("Bench", &folder).await, folder)
 }
@@ -77,7 +77,7 @@ async fn a_folder_that_is_not_allowed_is_refused(on: On) {
     make(directory(Path::new("/"))).await.refused(403, "FORBIDDEN");
     make(directory(&folder.join(".."))).await.success();
     make(directory(&folder.join("../../.."))).await.refused(403, "FORBIDDEN");
-    // What lies elsewhere is not told of, there or not.
+    // The answer does not reveal whether a path outside exists.
     for elsewhere in [Path::new("/no/such/folder"), Path::new("/etc/hostname"), &folder.join("../../../missing")] {
         let refusal = make(directory(elsewhere)).await.refused(403, "FORBIDDEN");
         assert!(text_at(&refusal, "/error").contains("--allow-root"), "{refusal}");
@@ -93,10 +93,10 @@ async fn a_folder_that_is_not_allowed_is_refused(on: On) {
 }
 
 async fn a_stranger_gets_nothing_and_a_viewer_changes_nothing(on: On) {
-    let (workspace, folder) = room(on).await;
+    let (workspace, folder) = folder_workspace(on).await;
     workspace.write("/a.txt", "text").await;
     let (stranger, viewer) = (on.account().await, on.account().await);
-    workspace.admit(&viewer, "viewer").await;
+    workspace.add_member(&viewer, "viewer").await;
     let calls = [
         ("read", json!({"path": "/a.txt"})),
         ("read", json!({"path": "/missing"})),
@@ -106,21 +106,21 @@ async fn a_stranger_gets_nothing_and_a_viewer_changes_nothing(on: On) {
         ("edit", json!({"path": "/a.txt", "old_string": "text", "new_string": "x"})),
     ];
     for (tool, args) in calls {
-        workspace.seen_by(&stranger).refused(403, "FORBIDDEN", tool, args).await;
+        workspace.for_user(&stranger).refused(403, "FORBIDDEN", tool, args).await;
     }
-    let seen = workspace.seen_by(&viewer);
+    let seen = workspace.for_user(&viewer);
     assert_eq!(seen.text("/a.txt").await, "text");
     seen.refused(403, "FORBIDDEN", "write", json!({"path": "/b.txt", "content": "x"})).await;
     seen.refused(403, "FORBIDDEN", "rm", json!({"path": "/a.txt"})).await;
     assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
-    // That the folder is gone is told to members only.
+    // Only members learn that the folder is missing.
     fs::remove_dir_all(&folder).unwrap();
-    workspace.seen_by(&stranger).refused(403, "FORBIDDEN", "ls", json!({})).await;
+    workspace.for_user(&stranger).refused(403, "FORBIDDEN", "ls", json!({})).await;
     workspace.refused(503, "UNAVAILABLE", "ls", json!({})).await;
 }
 
 async fn links_inside_are_followed_and_links_out_are_refused(on: On) {
-    let (workspace, folder) = room(on).await;
+    let (workspace, folder) = folder_workspace(on).await;
     let outside = on.shared().new_folder();
     fs::write(outside.join("secret"), "secret").unwrap();
     fs::write(folder.join("target.txt"), "inside").unwrap();
@@ -155,7 +155,7 @@ async fn links_inside_are_followed_and_links_out_are_refused(on: On) {
 }
 
 async fn a_link_to_nothing_is_written_through(on: On) {
-    let (workspace, folder) = room(on).await;
+    let (workspace, folder) = folder_workspace(on).await;
     for link in ["by-write", "by-coding", "in-the-way"] {
         symlink(format!("{link}.txt"), folder.join(link)).unwrap();
     }
@@ -179,8 +179,8 @@ async fn a_link_to_nothing_is_written_through(on: On) {
     assert!(folder.join("in-the-way").is_symlink() && !folder.join("in-the-way.txt").exists());
 }
 
-async fn a_file_that_takes_long_to_read_holds_nobody_up(on: On) {
-    let (workspace, folder) = room(on).await;
+async fn reading_a_slow_file_does_not_delay_others(on: On) {
+    let (workspace, folder) = folder_workspace(on).await;
     fs::File::create(folder.join("vast")).unwrap().set_len(1 << 40).unwrap();
     let to = json!({"source": "/vast", "destination": "/elsewhere"});
     for (tool, args) in [("mv", to), ("rm", json!({"path": "/vast"}))] {
@@ -190,8 +190,8 @@ async fn a_file_that_takes_long_to_read_holds_nobody_up(on: On) {
     assert!(folder.join("vast").exists());
 }
 
-async fn names_that_are_no_text_survive(on: On) {
-    let (workspace, folder) = room(on).await;
+async fn files_with_names_that_are_not_utf8_are_kept(on: On) {
+    let (workspace, folder) = folder_workspace(on).await;
     let odd = std::ffi::OsStr::from_bytes(b"odd-\xff\xfe");
     fs::create_dir(folder.join("dir")).unwrap();
     fs::write(folder.join("dir").join(odd), "kept").unwrap();
@@ -206,7 +206,7 @@ async fn names_that_are_no_text_survive(on: On) {
 }
 
 async fn a_pipe_is_refused_without_waiting_for_it(on: On) {
-    let (workspace, folder) = room(on).await;
+    let (workspace, folder) = folder_workspace(on).await;
     let made = std::process::Command::new("mkfifo").arg(folder.join("pipe")).status().unwrap();
     assert!(made.success());
     let look = async {
@@ -218,7 +218,7 @@ async fn a_pipe_is_refused_without_waiting_for_it(on: On) {
 }
 
 async fn json_is_stored_as_text_for_people(on: On) {
-    let (workspace, folder) = room(on).await;
+    let (workspace, folder) = folder_workspace(on).await;
     let args = json!({"path": "/board.json", "file_type": "canvas", "content": {"nodes": [1]}});
     workspace.ok("write", args).await;
     let text = "{\n  \"nodes\": [\n    1\n  ]\n}\n";
@@ -227,8 +227,8 @@ async fn json_is_stored_as_text_for_people(on: On) {
     assert_eq!((&read["content"], &read["hash"]), (&json!(text), &json!(sha256_hex(text.as_bytes()))));
 }
 
-async fn chats_appear_beside_the_files(on: On) {
-    let (workspace, folder) = room(on).await;
+async fn chats_appear_among_the_files_of_a_folder(on: On) {
+    let (workspace, folder) = folder_workspace(on).await;
     workspace.write("/a.txt", "x").await;
     let chat = workspace.post("/chats", &json!({"title": "Plans"})).await.success();
     let message = json!({"role": "user", "content": "hello"});
@@ -254,8 +254,8 @@ async fn chats_appear_beside_the_files(on: On) {
     assert_eq!(found["files"], json!(["a.txt", "chats/Plans.chat", "chats/note.md", "chats/other.md"]));
 }
 
-async fn a_folder_that_was_made_again_is_used(on: On) {
-    let (workspace, folder) = room(on).await;
+async fn a_folder_that_was_deleted_and_created_again_is_used(on: On) {
+    let (workspace, folder) = folder_workspace(on).await;
     workspace.write("/a.txt", "old").await;
     fs::remove_dir_all(&folder).unwrap();
     fs::create_dir(&folder).unwrap();
@@ -266,7 +266,7 @@ async fn a_folder_that_was_made_again_is_used(on: On) {
 }
 
 async fn a_link_in_the_place_of_a_folder_is_refused(on: On) {
-    let ((workspace, folder), (_, other)) = (room(on).await, room(on).await);
+    let ((workspace, folder), (_, other)) = (folder_workspace(on).await, folder_workspace(on).await);
     workspace.write("/a.txt", "its own").await;
     fs::write(other.join("a.txt"), "of somebody else").unwrap();
     let aside = folder.with_extension("aside");
@@ -279,14 +279,14 @@ async fn a_link_in_the_place_of_a_folder_is_refused(on: On) {
 }
 
 async fn deleting_a_workspace_leaves_the_folder(on: On) {
-    let (workspace, folder) = room(on).await;
+    let (workspace, folder) = folder_workspace(on).await;
     workspace.write("/a.txt", "text").await;
     workspace.delete("").await.success();
     assert_eq!(fs::read_to_string(folder.join("a.txt")).unwrap(), "text");
 }
 
 async fn an_absolute_path_inside_the_folder_is_accepted(on: On) {
-    let (workspace, folder) = room(on).await;
+    let (workspace, folder) = folder_workspace(on).await;
     fs::write(folder.join("a.txt"), "text\n").unwrap();
     let absolute = |name: &str| folder.join(name).to_str().unwrap().to_owned();
     let read = CODING.ok(&workspace, "read", json!({"filePath": absolute("a.txt")})).await;
@@ -300,7 +300,7 @@ async fn an_absolute_path_inside_the_folder_is_accepted(on: On) {
     }
 }
 
-/// Listens to the events of a workspace: the lines that are told, and the thread that reads them.
+/// Listens to the events of a workspace; returns the received lines, and the thread that reads them.
 async fn listen(server: &Server, account: &Account, workspace: &Workspace) -> (Lines, std::thread::JoinHandle<()>) {
     let mut listener = TcpStream::connect(server.address()).unwrap();
     let request = format!(
@@ -308,24 +308,24 @@ async fn listen(server: &Server, account: &Account, workspace: &Workspace) -> (L
         workspace.id, account.access_token
     );
     listener.write_all(request.as_bytes()).unwrap();
-    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
     let lines = std::thread::spawn(move || {
-        BufReader::new(listener).lines().map_while(Result::ok).for_each(|line| drop(tell.send(line)));
+        BufReader::new(listener).lines().map_while(Result::ok).for_each(|line| drop(sender.send(line)));
     });
-    while !told.recv().await.unwrap().contains("text/event-stream") {}
-    (told, lines)
+    while !receiver.recv().await.unwrap().contains("text/event-stream") {}
+    (receiver, lines)
 }
 
 type Lines = tokio::sync::mpsc::UnboundedReceiver<String>;
 
-async fn changes_are_told_in_order_and_without_what_git_keeps(on: On) {
+async fn events_are_in_order_and_leave_out_git_files(on: On) {
     let server = on.options().start();
     let account = Account::register(&server.client(), &unique_email("someone")).await;
     let folder = server.new_folder();
     fs::create_dir(folder.join(".git")).unwrap();
     fs::write(folder.join("x"), "old").unwrap();
     let workspace = account.folder_workspace("Bench", &folder).await;
-    let (mut told, _lines) = listen(&server, &account, &workspace).await;
+    let (mut receiver, _lines) = listen(&server, &account, &workspace).await;
     fs::remove_file(folder.join("x")).unwrap();
     fs::write(folder.join("x"), "a").unwrap();
     fs::write(folder.join(".git/HEAD"), "ref: refs/heads/main").unwrap();
@@ -336,11 +336,11 @@ async fn changes_are_told_in_order_and_without_what_git_keeps(on: On) {
     let mut events = Vec::new();
     let listen = async {
         while !events.last().is_some_and(|event: &String| event.contains("/last")) {
-            let line = told.recv().await.expect("the events go on");
+            let line = receiver.recv().await.expect("the events go on");
             events.extend(line.strip_prefix("data:").map(|event| event.trim().to_owned()));
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), listen).await.expect("all events are told");
+    tokio::time::timeout(Duration::from_secs(20), listen).await.expect("all events arrive");
     let events: Vec<Value> = events.iter().map(|event| serde_json::from_str(event).unwrap()).collect();
     let of = |path: &str| -> Vec<&str> {
         let about = events.iter().filter(|event| event["path"] == path);
@@ -353,27 +353,27 @@ async fn changes_are_told_in_order_and_without_what_git_keeps(on: On) {
     assert!(events.iter().all(|event| !text_at(event, "/path").contains(".git")), "{events:?}");
 }
 
-async fn changes_are_told_as_they_happen(on: On) {
+async fn events_are_sent_as_changes_happen(on: On) {
     let mut server = on.options().start();
     let account = Account::register(&server.client(), &unique_email("someone")).await;
     let folder = server.new_folder();
     let workspace = account.folder_workspace("Bench", &folder).await;
     let stranger = Account::register(&server.client(), &unique_email("stranger")).await;
-    workspace.seen_by(&stranger).get("/events").await.refused(403, "FORBIDDEN");
+    workspace.for_user(&stranger).get("/events").await.refused(403, "FORBIDDEN");
     account.workspace("Plain").await.get("/events").await.refused(503, "UNAVAILABLE");
-    let (mut told, lines) = listen(&server, &account, &workspace).await;
+    let (mut receiver, lines) = listen(&server, &account, &workspace).await;
     workspace.write("/by-tool.txt", "x").await;
     fs::write(folder.join("by-others.txt"), "x").unwrap();
     fs::rename(folder.join("by-others.txt"), folder.join("renamed.txt")).unwrap();
     let mut missing = vec!["/by-tool.txt", "/by-others.txt", "/renamed.txt"];
     let listen = async {
         while !missing.is_empty() {
-            let line = told.recv().await.expect("the events go on");
+            let line = receiver.recv().await.expect("the events go on");
             missing.retain(|path| !line.contains(&format!("\"{path}\"")));
             assert!(!line.contains(".toolrest"), "temporary files are nobody's business: {line}");
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), listen).await.expect("all events are told");
+    tokio::time::timeout(Duration::from_secs(20), listen).await.expect("all events arrive");
     // A listener does not hold up a server that stops.
     let begun = std::time::Instant::now();
     server.stop();
@@ -381,24 +381,24 @@ async fn changes_are_told_as_they_happen(on: On) {
     lines.join().unwrap();
 }
 
-async fn a_removed_member_hears_of_nothing_more(on: On) {
+async fn a_removed_member_gets_no_more_events(on: On) {
     let server = on.options().start();
     let client = server.client();
     let account = Account::register(&client, &unique_email("someone")).await;
     let member = Account::register(&client, &unique_email("member")).await;
     let folder = server.new_folder();
     let workspace = account.folder_workspace("Bench", &folder).await;
-    workspace.admit(&member, "viewer").await;
-    let (mut told, lines) = listen(&server, &member, &workspace).await;
+    workspace.add_member(&member, "viewer").await;
+    let (mut receiver, lines) = listen(&server, &member, &workspace).await;
     fs::write(folder.join("heard"), "").unwrap();
-    while !told.recv().await.expect("a member hears of it").contains("/heard") {}
+    while !receiver.recv().await.expect("a member hears of it").contains("/heard") {}
     workspace.delete(&format!("/members/{}", member.id)).await.success();
     let removed_at = std::time::Instant::now();
     // Something happens all the time.
     for n in 0.. {
         fs::write(folder.join("busy"), n.to_string()).unwrap();
-        while told.try_recv().is_ok() {}
-        if told.is_closed() {
+        while receiver.try_recv().is_ok() {}
+        if receiver.is_closed() {
             break;
         }
         tokio::time::sleep(Duration::from_millis(20)).await;

@@ -1,4 +1,4 @@
-//! A disk without room: what is refused and how, what goes on, and what a restart does.
+//! A server with a full disk: which calls are refused, and which still work, also after a restart.
 
 use std::env;
 use std::fs::{self, File};
@@ -100,8 +100,10 @@ async fn expect_sign_in(server: &Server, account: &Account, refresh_token: &str)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_on_a_full_disk_starts_serves_reads_and_says_what_is_wrong() {
-    let Some(disk) = small_disk("a_server_on_a_full_disk_starts_serves_reads_and_says_what_is_wrong") else { return };
+async fn a_server_on_a_full_disk_starts_serves_reads_and_reports_the_full_disk() {
+    let Some(disk) = small_disk("a_server_on_a_full_disk_starts_serves_reads_and_reports_the_full_disk") else {
+        return;
+    };
     let mut server = server();
     let in_database = workspace_at(&server).await;
     let in_folder = On::Folder.workspace_of(&in_database.account, &server).await;
@@ -167,7 +169,7 @@ async fn sign_in_on_a_full_disk_gives_no_session_and_is_limited() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_full_disk_of_postgres_is_told_as_one() {
+async fn a_full_disk_of_postgres_is_reported_as_storage_full() {
     let postgres = Postgres::shared();
     let url = postgres.create_database();
     let server = options_on(Backend::Postgres(url.clone())).start();

@@ -1,4 +1,4 @@
-//! `grep`: what it finds, in which order, and what it says when it cannot.
+//! `grep`: matches, their order, and errors.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -10,29 +10,29 @@ use crate::on::{On, list_at, options_on, text_at, workspace_at};
 
 on_every_backend![
     lines_are_found_by_path_and_then_by_number,
-    case_counts_only_when_it_is_asked_for,
+    search_is_case_insensitive_by_default,
     path_patterns_choose_files,
     lines_end_at_newlines_only,
     a_final_newline_begins_one_more_line_and_an_empty_file_has_none,
-    a_thousand_matches_are_given_and_more_are_said_to_be,
+    at_most_a_thousand_matches_are_returned_with_truncated,
     one_match_in_a_thousand_files_is_found,
-    an_answer_that_is_long_as_json_is_cut_and_says_so,
-    wrong_patterns_are_refused_in_words,
-    json_is_searched_as_it_is_laid_out,
+    an_answer_over_the_limit_is_cut_with_truncated,
+    invalid_patterns_are_refused_with_an_explanation,
+    json_is_searched_as_indented_text,
     chats_are_searched_as_readable_text,
     each_change_is_seen_at_once,
     every_path_of_a_moved_folder_is_seen_at_once,
     a_viewer_may_search_and_a_stranger_may_not,
-    patterns_that_explode_elsewhere_are_answered,
+    patterns_that_backtrack_exponentially_elsewhere_are_answered,
     one_very_long_line_is_searched,
     answers_are_the_same_with_any_cache,
-    a_search_that_nobody_waits_for_ends,
+    a_search_ends_when_its_caller_disconnects,
     a_restarted_server_finds_what_was_written_before,
-    what_postgresql_would_say_is_said,
-    what_gitignore_leaves_out_is_counted_and_searched_only_if_asked_for,
-    a_pattern_with_a_backspace_is_answered_with_the_word_boundary;
+    invalid_patterns_get_the_message_of_postgresql,
+    ignored_files_are_counted_and_searched_only_with_include_ignored,
+    a_pattern_with_a_backspace_gets_a_warning_about_word_boundaries;
     documents_are_searched_in_their_text,
-    a_search_that_runs_out_of_time_says_so,
+    a_search_over_its_time_limit_is_an_error,
 ];
 
 /// The matches as `path:line:text`.
@@ -60,7 +60,7 @@ async fn lines_are_found_by_path_and_then_by_number(on: On) {
     assert!(found(&workspace, json!({"pattern": "absent"})).await.is_empty());
 }
 
-async fn case_counts_only_when_it_is_asked_for(on: On) {
+async fn search_is_case_insensitive_by_default(on: On) {
     let workspace = on.workspace().await;
     workspace.write("/a.txt", "Straße\nSTRASSE\nstrasse\nÉtage\nétage").await;
     assert_eq!(found(&workspace, json!({"pattern": "strasse"})).await, ["/a.txt:2:STRASSE", "/a.txt:3:strasse"]);
@@ -135,7 +135,7 @@ async fn a_final_newline_begins_one_more_line_and_an_empty_file_has_none(on: On)
     assert_eq!(found(&workspace, json!({"pattern": "a$"})).await, ["/ends.txt:1:a", "/open.txt:1:a"]);
 }
 
-async fn a_thousand_matches_are_given_and_more_are_said_to_be(on: On) {
+async fn at_most_a_thousand_matches_are_returned_with_truncated(on: On) {
     let workspace = on.workspace().await;
     workspace.write("/a.txt", &"x\n".repeat(1000)).await;
     let result = workspace.ok("grep", json!({"pattern": "x"})).await;
@@ -164,7 +164,7 @@ async fn one_match_in_a_thousand_files_is_found(on: On) {
     assert_eq!(found(&workspace, json!({"pattern": "nädel"})).await, ["/box/f0613.txt:1:a line with a nÄdel in it"]);
 }
 
-async fn an_answer_that_is_long_as_json_is_cut_and_says_so(on: On) {
+async fn an_answer_over_the_limit_is_cut_with_truncated(on: On) {
     let workspace = on.workspace().await;
     for at in 0..3 {
         workspace.write(&format!("/{at}.txt"), &format!("{}\n", "\u{1}".repeat(9_000)).repeat(400)).await;
@@ -174,7 +174,7 @@ async fn an_answer_that_is_long_as_json_is_cut_and_says_so(on: On) {
     assert!(list_at(&result, "/matches").len() > 500, "as much as an answer can carry");
 }
 
-async fn wrong_patterns_are_refused_in_words(on: On) {
+async fn invalid_patterns_are_refused_with_an_explanation(on: On) {
     let workspace = on.workspace().await;
     for (pattern, words) in [
         ("a(", "parentheses () not balanced"),
@@ -214,7 +214,7 @@ async fn documents_are_searched_in_their_text(on: On) {
     }
 }
 
-async fn json_is_searched_as_it_is_laid_out(on: On) {
+async fn json_is_searched_as_indented_text(on: On) {
     let workspace = on.workspace().await;
     let content = json!({"elements": [{"type": "rect", "x": 10}], "version": 1});
     workspace.ok("write", json!({"path": "/a.canvas", "content": content, "file_type": "canvas"})).await;
@@ -293,14 +293,14 @@ async fn a_viewer_may_search_and_a_stranger_may_not(on: On) {
     workspace.write("/a.txt", "needle").await;
     found(&workspace, json!({"pattern": "needle"})).await;
     let (viewer, stranger) = (on.account().await, on.account().await);
-    workspace.admit(&viewer, "viewer").await;
-    assert_eq!(found(&workspace.seen_by(&viewer), json!({"pattern": "needle"})).await, ["/a.txt:1:needle"]);
-    let outside = workspace.seen_by(&stranger);
+    workspace.add_member(&viewer, "viewer").await;
+    assert_eq!(found(&workspace.for_user(&viewer), json!({"pattern": "needle"})).await, ["/a.txt:1:needle"]);
+    let outside = workspace.for_user(&stranger);
     outside.refused(403, "FORBIDDEN", "grep", json!({"pattern": "needle"})).await;
     outside.refused(403, "FORBIDDEN", "grep", json!({"pattern": "("})).await;
 }
 
-async fn patterns_that_explode_elsewhere_are_answered(on: On) {
+async fn patterns_that_backtrack_exponentially_elsewhere_are_answered(on: On) {
     let workspace = on.workspace().await;
     let line = format!("{}b", "a".repeat(50_000));
     workspace.write("/long.txt", &line).await;
@@ -394,7 +394,7 @@ async fn endless(workspace: &Workspace) -> Value {
     json!({"pattern": r"(\m(\w{1,200}){1,100}c)|\Mc"})
 }
 
-async fn a_search_that_runs_out_of_time_says_so(on: On) {
+async fn a_search_over_its_time_limit_is_an_error(on: On) {
     let server = on.options().env("TOOLREST__SEARCH__TIMEOUT_MS", "300").start();
     let workspace = on.workspace_at(&server).await;
     let args = endless(&workspace).await;
@@ -407,7 +407,7 @@ async fn a_search_that_runs_out_of_time_says_so(on: On) {
     assert_eq!(found(&workspace, json!({"pattern": "needle"})).await, ["/a.txt:1:needle"]);
 }
 
-async fn a_search_that_nobody_waits_for_ends(on: On) {
+async fn a_search_ends_when_its_caller_disconnects(on: On) {
     let server = on.options().env("TOOLREST__SEARCH__TIMEOUT_MS", "60000").start();
     let workspace = on.workspace_at(&server).await;
     let args = endless(&workspace).await;
@@ -450,7 +450,7 @@ async fn a_restarted_server_finds_what_was_written_before(on: On) {
     assert_eq!(found(&workspace, json!({"pattern": "needle"})).await.len(), 2);
 }
 
-async fn what_postgresql_would_say_is_said(on: On) {
+async fn invalid_patterns_get_the_message_of_postgresql(on: On) {
     let workspace = on.workspace().await;
     workspace.write("/a.txt", "foo bar\nfoobar\nb\u{8}\na\\b\na{x\n&&\nK\u{212A}k\nx1\nGetValue(\nget_value(").await;
     for (pattern, lines) in [
@@ -475,7 +475,7 @@ async fn what_postgresql_would_say_is_said(on: On) {
     }
 }
 
-async fn what_gitignore_leaves_out_is_counted_and_searched_only_if_asked_for(on: On) {
+async fn ignored_files_are_counted_and_searched_only_with_include_ignored(on: On) {
     let workspace = on.workspace().await;
     workspace.write("/.gitignore", "target/\n*.log\n!keep.log\n").await;
     for path in ["/.hidden", "/a.rs", "/keep.log", "/sub/x.log", "/target/b.rs"] {
@@ -492,7 +492,7 @@ async fn what_gitignore_leaves_out_is_counted_and_searched_only_if_asked_for(on:
     assert!(result.get("skipped").is_none(), "{result}");
 }
 
-async fn a_pattern_with_a_backspace_is_answered_with_the_word_boundary(on: On) {
+async fn a_pattern_with_a_backspace_gets_a_warning_about_word_boundaries(on: On) {
     let workspace = on.workspace().await;
     workspace.write("/a.txt", "a word\na\\b").await;
     let result = workspace.ok("grep", json!({"pattern": r"\bword\b"})).await;

@@ -1,4 +1,4 @@
-//! Stale protection: the expected hash, on every tool that changes something.
+//! The expected hash, for every tool that changes files.
 
 use serde_json::{Value, json};
 use toolrest_testkit::{Workspace, sha256_hex};

@@ -1,4 +1,4 @@
-//! What hostile and careless callers try, each once found to work.
+//! Attacks and careless requests, each of which worked once.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -12,15 +12,15 @@ on_every_backend!(
     a_search_that_repeats_itself_does_not_hold_the_server,
     deeply_nested_json_is_not_laid_out_beyond_the_limit,
     a_nul_is_refused_in_every_place_that_takes_text,
-    a_key_that_stands_twice_is_refused,
+    a_duplicate_key_is_refused,
     the_root_cannot_be_written_as_a_folder,
     a_path_that_is_not_text_is_answered_in_shape,
-    a_stranger_learns_nothing_from_a_faulty_request,
+    a_faulty_request_of_a_non_member_reveals_nothing,
     a_body_that_is_no_object_is_refused,
     a_long_list_says_that_it_was_cut,
-    many_chats_of_one_title_stand_beside_each_other,
+    many_chats_of_one_title_are_separate_files,
     a_browser_that_sends_its_access_token_too_can_refresh_and_log_out,
-    failing_from_elsewhere_does_not_lock_an_owner_out,
+    failed_sign_ins_from_other_addresses_do_not_lock_the_owner_out,
 );
 
 async fn an_edit_cannot_grow_a_file_beyond_the_limit(on: On) {
@@ -69,7 +69,7 @@ async fn a_nul_is_refused_in_every_place_that_takes_text(on: On) {
     strange.refused(404, "NOT_FOUND");
 }
 
-async fn a_key_that_stands_twice_is_refused(on: On) {
+async fn a_duplicate_key_is_refused(on: On) {
     let workspace = on.workspace().await;
     for content in [r#"{"text":"a","text":5}"#, r#"{"text":"one","text":"two"}"#, r#"{"text":"a","m":{"k":1,"k":2}}"#] {
         let body = format!(r#"{{"tool":"write","args":{{"path":"/x","content":{content}}}}}"#);
@@ -98,9 +98,9 @@ async fn a_path_that_is_not_text_is_answered_in_shape(on: On) {
     account.get("/toolsets/%ff").await.refused(404, "NOT_FOUND");
 }
 
-async fn a_stranger_learns_nothing_from_a_faulty_request(on: On) {
+async fn a_faulty_request_of_a_non_member_reveals_nothing(on: On) {
     let workspace = on.workspace().await;
-    let stranger = workspace.seen_by(&on.account().await);
+    let stranger = workspace.for_user(&on.account().await);
     for reply in [
         stranger.patch("", &json!({"nam": 1})).await,
         stranger.post("/members", &json!({"email": 1})).await,
@@ -150,7 +150,7 @@ async fn a_long_list_says_that_it_was_cut(on: On) {
     }
 }
 
-async fn many_chats_of_one_title_stand_beside_each_other(on: On) {
+async fn many_chats_of_one_title_are_separate_files(on: On) {
     let workspace = on.workspace().await;
     for _ in 0..4 {
         workspace.post("/chats", &json!({"title": "Same/Title"})).await.success();
@@ -177,7 +177,7 @@ async fn a_browser_that_sends_its_access_token_too_can_refresh_and_log_out(on: O
     assert!(again.headers_named("set-cookie").any(|cookie| cookie.starts_with("refresh_token=;")), "{again}");
 }
 
-async fn failing_from_elsewhere_does_not_lock_an_owner_out(on: On) {
+async fn failed_sign_ins_from_other_addresses_do_not_lock_the_owner_out(on: On) {
     let server = on.options().env("TOOLREST__SERVER__TRUSTED_PROXIES", "127.0.0.1").start();
     let client = server.client();
     let email = unique_email("owner");

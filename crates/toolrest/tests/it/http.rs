@@ -1,4 +1,4 @@
-//! The wire: shapes of answers, bodies that are no calls, limits, and the catalogue.
+//! The HTTP interface: formats of answers, invalid bodies, limits, and the catalogue.
 
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -19,10 +19,10 @@ on_both_databases![
     a_content_type_with_a_charset_is_accepted,
     an_over_long_body_is_refused_in_shape,
     a_large_body_within_the_limit_is_accepted,
-    json_nested_without_end_is_refused,
+    deeply_nested_json_is_refused,
     an_unknown_route_answers_in_shape,
     a_wrong_method_answers_in_shape,
-    bodies_of_the_other_routes_are_judged_alike,
+    all_routes_check_bodies_in_the_same_way,
     the_toolset_route_is_the_tools_route,
     an_unknown_toolset_is_not_found,
     an_unknown_query_parameter_is_refused_with_the_nearest_name,
@@ -131,7 +131,7 @@ async fn a_large_body_within_the_limit_is_accepted(on: On) {
     assert_eq!(workspace.text("/chunked.txt").await, "in chunks");
 }
 
-async fn json_nested_without_end_is_refused(on: On) {
+async fn deeply_nested_json_is_refused(on: On) {
     let workspace = on.workspace().await;
     let deep = format!("{}{}", "[".repeat(200_000), "]".repeat(200_000));
     for body in [
@@ -159,7 +159,7 @@ async fn a_wrong_method_answers_in_shape(on: On) {
     }
 }
 
-async fn bodies_of_the_other_routes_are_judged_alike(on: On) {
+async fn all_routes_check_bodies_in_the_same_way(on: On) {
     let account = on.account().await;
     for path in ["/api/v1/auth/register", "/api/v1/auth/login", "/api/v1/workspaces"] {
         let request = || Request::new("POST", path).bearer(&account.access_token);

@@ -1,4 +1,4 @@
-//! Every id in a path is checked against the workspace in the same path.
+//! Every id in a route is looked up only in the workspace of the route.
 
 use serde_json::{Value, json};
 use toolrest_testkit::Workspace;
@@ -6,7 +6,7 @@ use toolrest_testkit::Workspace;
 use crate::on::{On, text_at};
 
 on_both_databases![
-    no_id_of_one_workspace_opens_anything_through_another,
+    ids_of_one_workspace_are_not_found_in_another,
     a_version_of_one_file_is_not_found_under_another,
     equal_paths_in_two_workspaces_are_two_files,
     an_id_that_is_no_id_is_refused_in_shape,
@@ -35,7 +35,7 @@ async fn furnish(on: On, workspace: &Workspace) -> Ids {
     let message = json!({"role": "user", "content": SECRET});
     workspace.post(&format!("/chats/{chat}/messages"), &message).await.success();
     let member = on.account().await;
-    workspace.admit(&member, "editor").await;
+    workspace.add_member(&member, "editor").await;
     let text = |value: &Value, pointer: &str| text_at(value, pointer).to_owned();
     Ids {
         file: text(&file, "/file_id"),
@@ -47,7 +47,7 @@ async fn furnish(on: On, workspace: &Workspace) -> Ids {
     }
 }
 
-async fn no_id_of_one_workspace_opens_anything_through_another(on: On) {
+async fn ids_of_one_workspace_are_not_found_in_another(on: On) {
     let theirs = on.workspace().await;
     let ids = furnish(on, &theirs).await;
     let own = on.workspace().await;

@@ -1,4 +1,4 @@
-//! A real job behind the real proxy: what it reaches, and what not.
+//! The hosts that programs reach through the proxy.
 
 use serde_json::json;
 use tokio::{
@@ -6,7 +6,7 @@ use tokio::{
     net::TcpListener,
 };
 use toolrest_ops::outside::{AllowList, Outside, proxy};
-use toolrest_sandbox::{Job, Network, Options, CellSpec, Sandbox, Source, Stdin};
+use toolrest_sandbox::{CellSpec, Job, Network, Options, Sandbox, Source, Stdin};
 
 use crate::command::BINARY;
 use crate::on::{On, text_at};
@@ -15,7 +15,7 @@ use crate::toolset::SYSTEM;
 const PORT: u16 = 3128;
 
 /// Runs Python in a job that may reach the hosts, loopback addresses of the machine among them.
-async fn told(allowed: &[&str], code: &str) -> String {
+async fn output_of(allowed: &[&str], code: &str) -> String {
     let sandbox = Sandbox::start(Options { program: BINARY.into(), ..Options::default() }).unwrap();
     let home = tempfile::tempdir().unwrap();
     let mut place = CellSpec::new(Source::open(home.path()).unwrap(), "/workspace");
@@ -63,11 +63,11 @@ async fn a_job_reaches_a_listed_host_and_only_by_the_proxy() {
          \ttry: socket.create_connection((host, port), 1)\n\
          \texcept OSError as error: print(errno.errorcode[error.errno])"
     );
-    assert_eq!(told(&[&web], &code).await, "b'hello'\nb'hello'\nECONNREFUSED\nENETUNREACH");
+    assert_eq!(output_of(&[&web], &code).await, "b'hello'\nb'hello'\nECONNREFUSED\nENETUNREACH");
 }
 
 #[tokio::test]
-async fn a_job_is_told_which_host_is_not_listed() {
+async fn the_proxy_names_the_host_that_is_not_allowed() {
     let web = web().await;
     let code = format!(
         "import urllib.error, urllib.request\n\
@@ -75,10 +75,10 @@ async fn a_job_is_told_which_host_is_not_listed() {
          \ttry: urllib.request.urlopen(url)\n\
          \texcept urllib.error.URLError as error: print(error)"
     );
-    let told = told(&["pypi.org"], &code).await;
-    let lines: Vec<&str> = told.lines().collect();
+    let output = output_of(&["pypi.org"], &code).await;
+    let lines: Vec<&str> = output.lines().collect();
     assert_eq!(lines[0], format!("HTTP Error 403: {web} is not on the list of hosts that may be reached"));
-    assert!(lines[1].contains("403 example.com:443 is not on the list of hosts that may be reached"), "{told}");
+    assert!(lines[1].contains("403 example.com:443 is not on the list of hosts that may be reached"), "{output}");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! A server that is started for one folder (`--dir`), and who may open which folder.
+//! `serve --dir`, and the accounts that may open a folder.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -13,7 +13,7 @@ use toolrest_testkit::{Account, Client, Port, Request, Server, Workspace, eventu
 use crate::command::{stderr, toolrest};
 use crate::on::{On, text_at};
 
-/// The local workspace that a server tells of when it starts, used with its token.
+/// Returns the local workspace that a server prints when it starts, with its token.
 async fn local_workspace(server: &Server) -> Workspace {
     let output = eventually("it tells the token", Duration::from_secs(10), async || {
         Some(server.output()).filter(|output| output.contains("Stop with"))
@@ -42,7 +42,7 @@ fn registration(email: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_started_for_a_folder_gives_a_token_for_it() {
+async fn serve_dir_prints_a_token_for_its_folder() {
     let folder = On::Sqlite.shared().new_folder();
     fs::write(folder.join("a.txt"), "text").unwrap();
     let mut server = On::Sqlite.options().env("TOOLREST__FOLDERS__LOCAL_DIR", folder.to_str().unwrap()).start();
@@ -142,10 +142,10 @@ async fn the_local_folder_belongs_to_the_local_user_alone() {
         open_folder(&other, root).await.refused(403, "FORBIDDEN");
     }
     let workspace = local_workspace(&server).await;
-    workspace.seen_by(&other).refused(403, "FORBIDDEN", "ls", json!({})).await;
+    workspace.for_user(&other).refused(403, "FORBIDDEN", "ls", json!({})).await;
     // Its owner can still share it.
-    workspace.admit(&other, "viewer").await;
-    workspace.seen_by(&other).ok("ls", json!({})).await;
+    workspace.add_member(&other, "viewer").await;
+    workspace.for_user(&other).ok("ls", json!({})).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -162,7 +162,7 @@ async fn a_workspace_that_another_made_in_the_local_folder_is_closed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_root_of_some_accounts_is_opened_by_them_alone() {
+async fn only_the_listed_accounts_can_open_their_root() {
     let mut server = On::Sqlite.options().start();
     let (client, folder) = (server.client(), server.new_folder());
     let ada = Account::register(&client, &unique_email("ada")).await;
@@ -178,7 +178,7 @@ async fn a_root_of_some_accounts_is_opened_by_them_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_folder_that_shows_the_servers_own_data_can_be_opened() {
+async fn folders_that_contain_the_servers_own_data_are_refused() {
     let mut server = On::Sqlite.options().start();
     let data = server.data_folder().to_owned();
     let account = Account::register(&server.client(), &unique_email("curious")).await;
@@ -212,7 +212,7 @@ impl Drop for Running {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn serving_the_folder_one_stands_in_keeps_the_data_in_the_users_own_folder() {
+async fn serve_dir_on_the_working_directory_keeps_its_data_in_the_users_data_folder() {
     let (home, project) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let own = home.path().join("share");
     let mut command = toolrest(project.path(), &["serve", "--dir", ".", "--listen", "127.0.0.1:0"]);
@@ -224,7 +224,7 @@ async fn serving_the_folder_one_stands_in_keeps_the_data_in_the_users_own_folder
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_folder_from_which_the_next_start_would_read_its_settings_is_no_workspace() {
+async fn a_folder_that_contains_the_default_settings_file_is_refused() {
     let (data, project) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     fs::create_dir(project.path().join("sub")).unwrap();
     let data_dir = data.path().to_str().unwrap();
@@ -241,7 +241,7 @@ async fn a_folder_from_which_the_next_start_would_read_its_settings_is_no_worksp
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_folder_that_shows_the_settings_file_or_the_python_environment_to_be_is_not_served() {
+async fn serve_dir_refuses_a_folder_with_the_settings_file_or_the_python_environment() {
     let (home, project) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let file = project.path().join("toolrest.toml");
     let python = format!("[run]\npython_dir = {:?}\n", project.path().join("later/python"));

@@ -1,6 +1,6 @@
 //! Black-box tests: the real binary over HTTP, on SQLite and on PostgreSQL.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
-// The product never polls or loosens its JSON like this; tests must.
+// Tests poll and parse any JSON, which the product must not.
 #![allow(clippy::disallowed_methods)]
 
 #[macro_use]

@@ -1,4 +1,4 @@
-//! Memory that callers can take: bodies, answers, large files and passwords.
+//! Limits on the memory that callers can use: bodies, answers, large files and passwords.
 
 use std::fs;
 use std::io::Write as _;
@@ -20,10 +20,10 @@ on_both_databases![
     bodies_of_strangers_are_not_kept,
     a_caller_takes_no_more_than_its_share_of_the_bytes_in_flight,
     slow_bodies_of_some_accounts_leave_room_for_others,
-    small_bodies_have_room_of_their_own,
-    a_body_that_hardly_arrives_is_given_up,
-    contents_that_no_answer_holds_are_refused_by_their_size,
-    answers_that_nobody_takes_are_bounded,
+    small_bodies_have_a_separate_budget,
+    a_body_that_arrives_too_slowly_is_refused,
+    contents_larger_than_an_answer_are_refused_by_size,
+    unread_answers_take_bounded_memory,
     large_reads_take_turns,
     commits_are_listed_as_far_as_they_fit,
     registrations_take_a_bounded_memory,
@@ -83,7 +83,7 @@ async fn bodies_of_strangers_are_not_kept(on: On) {
     let server = on.options().start();
     let member = on.workspace_at(&server).await;
     let stranger = Account::register(&server.client(), &unique_email("stranger")).await;
-    let workspace = member.seen_by(&stranger);
+    let workspace = member.for_user(&stranger);
     let piece: Arc<[u8]> = vec![b' '; MB].into();
     let chunk: Arc<[u8]> = [format!("{MB:x}\r\n").as_bytes(), &piece[..], b"\r\n"].concat().into();
     let mut senders = Vec::new();
@@ -125,17 +125,17 @@ async fn a_caller_takes_no_more_than_its_share_of_the_bytes_in_flight(on: On) {
     let content = "x".repeat(3 * MB);
     other.write("/large.txt", &content).await;
     assert_eq!(other.text("/large.txt").await.len(), content.len());
-    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
     let readers: Vec<_> = begun
         .into_iter()
         .map(|mut stream| {
-            let tell = tell.clone();
-            tokio::spawn(async move { tell.send(answer(&mut stream).await) })
+            let sender = sender.clone();
+            tokio::spawn(async move { sender.send(answer(&mut stream).await) })
         })
         .collect();
     // Only one of them has room; the others are refused long before its body would be given up.
     for _ in 0..3 {
-        let answer = told.recv().await.unwrap();
+        let answer = receiver.recv().await.unwrap();
         let is_refused = answer.starts_with("HTTP/1.1 503") && answer.to_lowercase().contains("retry-after: 1");
         assert!(is_refused && answer.contains("in_flight_bytes") && answer.contains("\"ok\":false"), "{answer}");
     }
@@ -184,7 +184,7 @@ async fn slow_bodies_of_some_accounts_leave_room_for_others(on: On) {
     drop(begun);
 }
 
-async fn small_bodies_have_room_of_their_own(on: On) {
+async fn small_bodies_have_a_separate_budget(on: On) {
     let server = tight(on);
     let other = on.workspace_at(&server).await;
     let mut slow = Vec::new();
@@ -199,7 +199,7 @@ async fn small_bodies_have_room_of_their_own(on: On) {
     drop(begun);
 }
 
-async fn a_body_that_hardly_arrives_is_given_up(on: On) {
+async fn a_body_that_arrives_too_slowly_is_refused(on: On) {
     let server = on.options().env("TOOLREST__LIMITS__CALL_TIMEOUT_MS", "8000").start();
     let workspace = on.workspace_at(&server).await;
     for stream in &mut begin_bodies(&server, &[workspace.clone(), workspace], MB, 70_000).await {
@@ -208,7 +208,7 @@ async fn a_body_that_hardly_arrives_is_given_up(on: On) {
     }
 }
 
-async fn contents_that_no_answer_holds_are_refused_by_their_size(on: On) {
+async fn contents_larger_than_an_answer_are_refused_by_size(on: On) {
     const SIZE: usize = 20 * MB;
     let server = on.options().env("TOOLREST__LIMITS__RESPONSE_BYTES", &MB.to_string()).start();
     let workspace = on.workspace_at(&server).await;
@@ -381,7 +381,7 @@ async fn large_check_ins_take_turns(on: On) {
     assert_eq!(ended["state"], "ended", "{ended}");
 }
 
-async fn answers_that_nobody_takes_are_bounded(on: On) {
+async fn unread_answers_take_bounded_memory(on: On) {
     let server = on.options().env("TOOLREST__LIMITS__IN_FLIGHT_BYTES", &(64 * MB).to_string()).start();
     let (slow, other) = (on.workspace_at(&server).await, on.workspace_at(&server).await);
     let content = "x".repeat(25 * MB);

@@ -1,4 +1,4 @@
-//! mv, to the letter.
+//! `mv` of the `workspace` toolset.
 
 use serde_json::json;
 use toolrest_testkit::Workspace;
@@ -16,7 +16,7 @@ on_every_backend![
     a_move_onto_itself_is_a_conflict,
     a_folder_cannot_be_moved_into_itself,
     a_folder_moves_with_all_that_is_below_it,
-    a_folder_moves_without_its_namesakes,
+    a_folder_moves_without_folders_of_similar_names,
     a_rename_may_change_only_the_case,
     a_move_can_go_to_the_root,
     a_move_leaves_what_was_removed_in_the_trash,
@@ -154,7 +154,7 @@ async fn a_folder_moves_with_all_that_is_below_it(on: On) {
     assert_ne!(commits["commits"][1]["tool"], "mv", "one step: {commits}");
 }
 
-async fn a_folder_moves_without_its_namesakes(on: On) {
+async fn a_folder_moves_without_folders_of_similar_names(on: On) {
     let workspace = on.workspace().await;
     for path in ["/a_b/x", "/axb/x", "/a_bc/x", "/A_B/x", "/a_b.txt"] {
         workspace.write(path, path).await;

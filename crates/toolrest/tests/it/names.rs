@@ -1,4 +1,4 @@
-//! Names and paths: what you write is what you read.
+//! Names and paths.
 
 use serde_json::json;
 
@@ -17,11 +17,11 @@ on_every_backend![
     a_nul_byte_in_a_path_is_refused_by_every_tool,
     a_name_of_255_bytes_is_kept_and_one_of_256_is_refused,
     underscore_and_percent_are_ordinary_characters,
-    a_folder_does_not_list_its_namesakes,
+    a_folder_does_not_list_folders_of_similar_names,
     a_path_through_a_file_is_a_conflict,
     names_keep_the_spaces_around_them_in_every_toolset_but_workspace,
     the_workspace_toolset_trims_a_path_unless_a_file_has_the_untrimmed_name,
-    paths_as_programs_print_them_are_taken_by_every_toolset,
+    every_toolset_accepts_paths_as_programs_print_them,
     a_folder_that_is_named_workspace_is_found_by_its_own_name,
 ];
 
@@ -189,7 +189,7 @@ async fn underscore_and_percent_are_ordinary_characters(on: On) {
     assert_eq!(workspace.paths_in("/axb").await, ["/axb/in.txt"]);
 }
 
-async fn a_folder_does_not_list_its_namesakes(on: On) {
+async fn a_folder_does_not_list_folders_of_similar_names(on: On) {
     let workspace = on.workspace().await;
     for path in ["/pre/a", "/prefix/x", "/pre-b", "/pre.c", "/pre b"] {
         workspace.write(path, path).await;
@@ -255,7 +255,7 @@ async fn the_workspace_toolset_trims_a_path_unless_a_file_has_the_untrimmed_name
     assert_eq!(workspace.paths_below("/").await, ["/y"]);
 }
 
-async fn paths_as_programs_print_them_are_taken_by_every_toolset(on: On) {
+async fn every_toolset_accepts_paths_as_programs_print_them(on: On) {
     let server = on.shared();
     let account = on.account().await;
     let mut roots = vec!["/workspace".to_owned()];

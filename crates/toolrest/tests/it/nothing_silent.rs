@@ -1,4 +1,4 @@
-//! Nothing is silently empty: what can choose nothing is refused, and what could not be looked at is named.
+//! No result is silently empty: patterns that cannot match are refused, and unreadable folders are named.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -10,13 +10,13 @@ use crate::on::{On, list_at};
 use crate::toolset::{CODING, FILE, SYSTEM};
 
 on_every_backend![
-    a_glob_that_can_choose_nothing_is_refused,
-    a_glob_may_begin_as_paths_do,
-    a_path_pattern_may_begin_as_paths_do,
+    a_glob_that_cannot_match_is_refused,
+    a_glob_may_start_like_a_path,
+    a_path_pattern_may_start_like_a_path,
     an_empty_regular_expression_matches_every_line,
 ];
 
-async fn a_glob_that_can_choose_nothing_is_refused(on: On) {
+async fn a_glob_that_cannot_match_is_refused(on: On) {
     let workspace = on.workspace().await;
     workspace.write("/src/a.rs", "fn a\n").await;
     for glob in ["", "../*", "src/../../*", "{a,../b}/*", "!", "!../*"] {
@@ -27,7 +27,7 @@ async fn a_glob_that_can_choose_nothing_is_refused(on: On) {
     }
 }
 
-async fn a_glob_may_begin_as_paths_do(on: On) {
+async fn a_glob_may_start_like_a_path(on: On) {
     let workspace = on.workspace().await;
     workspace.write("/src/a.rs", "fn a\n").await;
     workspace.write("/b.rs", "fn b\n").await;
@@ -45,7 +45,7 @@ async fn a_glob_may_begin_as_paths_do(on: On) {
     FILE.refused(&workspace, 400, "invalid_pattern", "file.list", elsewhere).await;
 }
 
-async fn a_path_pattern_may_begin_as_paths_do(on: On) {
+async fn a_path_pattern_may_start_like_a_path(on: On) {
     let workspace = on.workspace().await;
     workspace.write("/src/a.rs", "fn a\n").await;
     workspace.write("/b.txt", "fn b\n").await;

@@ -1,4 +1,4 @@
-//! Which backend a test runs on, and the servers that tests share.
+//! The backends that tests run on, and the servers that tests share.
 
 use std::sync::{Once, OnceLock};
 
@@ -27,8 +27,8 @@ macro_rules! on_both_databases {
     };
 }
 
-/// Instantiates each test function for files in both databases and in a folder, with its history in either. Those after
-/// the semicolon are about what only databases have: JSON that is not a text, and searches that remember.
+/// Instantiates each test function for files in both databases and in a folder with its history in either. The functions
+/// after the semicolon run on databases only: they are about JSON types and the search cache.
 macro_rules! on_every_backend {
     ($($name:ident),+ $(; $($of_databases:ident),+)? $(,)?) => {
         on_both_databases!($($name),+ $(, $($of_databases),+)?);
@@ -37,19 +37,19 @@ macro_rules! on_every_backend {
     };
 }
 
-/// The backend of a test: where the files are.
+/// The backend of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum On {
     Sqlite,
     Postgres,
     Folder,
     FolderOnPostgres,
-    /// A folder, at a server that runs as an ordinary user.
+    /// A folder, on a server that runs as an ordinary user.
     FolderOfUser,
 }
 
 impl On {
-    /// Options for a server of the test's own, on fresh data.
+    /// Returns options for a separate server with new data.
     pub fn options(self) -> ServerOptions {
         let backend = match self {
             Self::Sqlite | Self::Folder | Self::FolderOfUser => Backend::Sqlite,
@@ -59,7 +59,7 @@ impl On {
         if self == Self::FolderOfUser { options.as_ordinary_user() } else { options }
     }
 
-    /// Gives the server of this backend that tests share; each makes its own users and workspaces on it.
+    /// Returns the shared server of this backend; each test creates its own users and workspaces on it.
     pub fn shared(self) -> &'static Server {
         static SQLITE: OnceLock<Server> = OnceLock::new();
         static POSTGRES: OnceLock<Server> = OnceLock::new();
@@ -79,18 +79,18 @@ impl On {
         Account::register(&self.shared().client(), &unique_email("someone")).await
     }
 
-    /// Makes a new user's new workspace at the shared server.
+    /// Creates a user and a workspace on the shared server.
     pub async fn workspace(self) -> Workspace {
         self.workspace_of(&self.account().await, self.shared()).await
     }
 
-    /// Makes a new user's new workspace at a server of the test's own.
+    /// Creates a user and a workspace on a separate server.
     pub async fn workspace_at(self, server: &Server) -> Workspace {
         let account = Account::register(&server.client(), &unique_email("someone")).await;
         self.workspace_of(&account, server).await
     }
 
-    /// Makes a user's new workspace at a server.
+    /// Creates a workspace of a user on a server.
     pub async fn workspace_of(self, account: &Account, server: &Server) -> Workspace {
         match self {
             Self::Sqlite | Self::Postgres => account.workspace("Bench").await,
@@ -101,17 +101,17 @@ impl On {
     }
 }
 
-/// Options for a server with a given backend.
+/// Returns options for a server with this backend.
 pub fn options_on(backend: Backend) -> ServerOptions {
     Server::options(env!("CARGO_BIN_EXE_toolrest"), backend)
 }
 
-/// Makes a new user's new workspace in the database of a server of the test's own.
+/// Creates a user and a database workspace on a separate server.
 pub async fn workspace_at(server: &Server) -> Workspace {
     Account::register(&server.client(), &unique_email("someone")).await.workspace("Bench").await
 }
 
-/// Adds what the shared servers logged to the message of a failing test.
+/// Adds the logs of the shared servers to the message of a failing test.
 fn show_on_panic(servers: [&'static OnceLock<Server>; 3]) {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -120,18 +120,18 @@ fn show_on_panic(servers: [&'static OnceLock<Server>; 3]) {
             let output = server.output();
             let tail: Vec<_> = output.lines().rev().take(20).collect();
             let tail: Vec<_> = tail.into_iter().rev().collect();
-            eprintln!("server {} said:\n{}", server.url(), tail.join("\n"));
+            eprintln!("server {} logged:\n{}", server.url(), tail.join("\n"));
         }
     }));
 }
 
-/// Gives a string inside an answer; panics with the whole when it is not there.
+/// Returns a string of an answer; panics with the answer if it is missing.
 #[track_caller]
 pub fn text_at<'a>(value: &'a Value, pointer: &str) -> &'a str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_else(|| panic!("no string at {pointer} of {value}"))
 }
 
-/// Gives an array inside an answer; panics with the whole when it is not there.
+/// Returns an array of an answer; panics with the answer if it is missing.
 #[track_caller]
 pub fn list_at<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
     value.pointer(pointer).and_then(Value::as_array).unwrap_or_else(|| panic!("no array at {pointer} of {value}"))

@@ -1,4 +1,4 @@
-//! A database that goes away and comes back.
+//! A PostgreSQL server that stops and starts again.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ async fn a_postgres_killed_and_restarted_under_load_is_survived() {
     let server = options_on(Backend::Postgres(postgres.create_database())).start();
     let workspace = workspace_at(&server).await;
     workspace.write("/before.txt", "before").await;
-    let mut storm = Storm::begin(&workspace, "/storm", WRITERS, OnFailure::GoOn);
+    let mut storm = Storm::begin(&workspace, "/storm", WRITERS, OnFailure::Continue);
     for _ in 0..3 {
         let before = storm.progress();
         storm.wait_until(|now| now.acknowledged >= before.acknowledged + 100).await;
@@ -39,7 +39,7 @@ async fn a_postgres_killed_and_restarted_under_load_is_survived() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn while_postgres_is_away_every_route_answers_503_in_shape() {
+async fn while_postgres_is_down_every_route_answers_503_in_its_format() {
     let mut postgres = Postgres::start();
     let server = options_on(Backend::Postgres(postgres.create_database())).start();
     let workspace = workspace_at(&server).await;

@@ -1,4 +1,4 @@
-//! Patches of many files: whole or not at all, placed as git places them, and told of in git's words.
+//! Patches of many files: atomic, positioned as in git, and reported in git's format.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -9,33 +9,33 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use toolrest_testkit::Workspace;
 
-use crate::folders::room;
+use crate::folders::folder_workspace;
 use crate::on::{On, list_at, text_at};
 use crate::toolset::{CODING, FILE, SYSTEM};
 
 on_every_backend![
-    what_follows_the_end_of_a_patch_is_applied_too_or_refused,
+    text_after_the_end_of_a_patch_is_another_patch_or_refused,
     a_patch_that_is_cut_off_is_refused,
-    padded_marks_are_accepted,
-    blanks_around_a_name_mean_the_file_that_has_them,
-    submodules_are_refused_as_what_they_are,
-    a_change_that_is_named_but_not_given_is_refused,
-    all_parts_that_fail_are_told_at_once,
+    spaces_around_markers_are_accepted,
+    spaces_around_a_name_mean_the_file_that_has_them,
+    submodules_are_refused_by_name,
+    a_change_without_content_is_refused,
+    all_failing_parts_are_reported_together,
     a_hunk_at_line_1_is_anchored_at_the_start_of_the_file,
     the_first_line_of_a_file_with_a_byte_order_mark_is_matched,
     files_are_expected_to_have_their_hashes,
     a_hunk_at_the_end_of_the_file_is_anchored_there,
-    folders_that_a_patch_leaves_empty_go,
-    a_renamed_file_is_told_without_its_lines,
+    folders_that_a_patch_leaves_empty_are_removed,
+    the_diff_of_a_renamed_file_has_no_lines,
     a_change_of_mode_alone_is_shown,
     binary_patches_apply_to_the_bytes,
     a_file_moves_below_its_own_name_and_back,
-    files_change_places,
+    files_swap_names,
     files_are_counted_once,
     a_text_in_other_case_or_with_other_spaces_is_shown,
-    several_places_in_a_line_are_told_by_their_columns,
+    several_matches_in_a_line_are_reported_by_column,
     edits_are_counted_from_one,
-    work_that_nobody_waits_for_ends,
+    a_patch_ends_when_its_caller_disconnects,
 ];
 on!(on_disk, Folder: absolute_paths_inside_the_folder_are_accepted, modes_survive_a_rename_below_the_own_name, a_folder_with_something_else_in_it_stays);
 
@@ -57,7 +57,7 @@ fn rename(from: &str, to: &str) -> String {
     format!("diff --git a/{from} b/{to}\nsimilarity index 100%\nrename from {from}\nrename to {to}\n")
 }
 
-async fn what_follows_the_end_of_a_patch_is_applied_too_or_refused(on: On) {
+async fn text_after_the_end_of_a_patch_is_another_patch_or_refused(on: On) {
     let workspace = on.workspace().await;
     workspace.write("/a.txt", "one\ntwo\n").await;
     let block = |name: &str| format!("*** Begin Patch\n*** Add File: {name}\n+new\n*** End Patch\n");
@@ -92,7 +92,7 @@ async fn a_patch_that_is_cut_off_is_refused(on: On) {
     assert_eq!(workspace.text("/a.txt").await, "one\ntwo\nthree\n");
 }
 
-async fn padded_marks_are_accepted(on: On) {
+async fn spaces_around_markers_are_accepted(on: On) {
     let workspace = on.workspace().await;
     workspace.write("/a.txt", "one\ntwo\n").await;
     let patch = " *** Begin Patch\n  *** Update File: a.txt \n@@\n-one\n+1\n *** End Patch \n";
@@ -100,7 +100,7 @@ async fn padded_marks_are_accepted(on: On) {
     assert_eq!(workspace.text("/a.txt").await, "1\ntwo\n");
 }
 
-async fn blanks_around_a_name_mean_the_file_that_has_them(on: On) {
+async fn spaces_around_a_name_mean_the_file_that_has_them(on: On) {
     let workspace = on.workspace().await;
     let write = async |path: &str| {
         SYSTEM.ok(&workspace, "write_file", json!({"path": path, "content": "one\n"})).await;
@@ -127,7 +127,7 @@ async fn blanks_around_a_name_mean_the_file_that_has_them(on: On) {
     assert_eq!(workspace.paths_below("/").await, ["/y", "/z "], "git sets blanks of a name off by a tab");
 }
 
-async fn submodules_are_refused_as_what_they_are(on: On) {
+async fn submodules_are_refused_by_name(on: On) {
     let workspace = on.workspace().await;
     workspace.write("/a.txt", "one\n").await;
     workspace.write("/dir/kept.txt", "one\n").await;
@@ -152,7 +152,7 @@ async fn submodules_are_refused_as_what_they_are(on: On) {
     assert_eq!(workspace.text("/s").await, format!("Subproject commit {new}\n"));
 }
 
-async fn a_change_that_is_named_but_not_given_is_refused(on: On) {
+async fn a_change_without_content_is_refused(on: On) {
     let workspace = on.workspace().await;
     workspace.write("/a.txt", "one\n").await;
     let diff = "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-one\n+1\n";
@@ -163,7 +163,7 @@ async fn a_change_that_is_named_but_not_given_is_refused(on: On) {
     assert_eq!(workspace.text("/a.txt").await, "one\n");
 }
 
-async fn all_parts_that_fail_are_told_at_once(on: On) {
+async fn all_failing_parts_are_reported_together(on: On) {
     let workspace = on.workspace().await;
     workspace.write("/config.rs", "one\n").await;
     let part = |name: &str| format!("--- a/{name}\n+++ b/{name}\n@@ -1 +1 @@\n-uno\n+1\n");
@@ -228,7 +228,7 @@ async fn a_hunk_at_the_end_of_the_file_is_anchored_there(on: On) {
     assert_eq!(workspace.text("/a.rs").await, format!("{file}\nfn c() {{}}\n"));
 }
 
-async fn folders_that_a_patch_leaves_empty_go(on: On) {
+async fn folders_that_a_patch_leaves_empty_are_removed(on: On) {
     let workspace = on.workspace().await;
     for path in ["/a/b/c.txt", "/a/d.txt", "/m/n/x.txt", "/m/kept.txt"] {
         workspace.write(path, "x\n").await;
@@ -241,7 +241,7 @@ async fn folders_that_a_patch_leaves_empty_go(on: On) {
     assert_eq!(workspace.paths_below("/").await, all);
 }
 
-async fn a_renamed_file_is_told_without_its_lines(on: On) {
+async fn the_diff_of_a_renamed_file_has_no_lines(on: On) {
     let workspace = on.workspace().await;
     let text: String = (0..1_500).map(|n| n.to_string() + "\n").collect();
     let before = workspace.write("/a.txt", &text).await;
@@ -267,7 +267,7 @@ async fn a_change_of_mode_alone_is_shown(on: On) {
 
 async fn binary_patches_apply_to_the_bytes(on: On) {
     let workspace = on.workspace().await;
-    // Made by git of texts in Latin-1 that it was told are binary.
+    // Created by git from texts in Latin-1 that are marked as binary.
     let patch = "diff --git a/x b/x\nindex 6f83395..030ede5 100644\nGIT binary patch\nliteral 5\n\
                  McmYdJOnbov00x8t9RL6T\n\nliteral 5\nMcmYdJOnb=%00xEv9smFU\n\n";
     let write = json!({"path": "x", "content": STANDARD.encode(b"caf\xe9\n"), "encoding": "base64"});
@@ -307,7 +307,7 @@ async fn a_file_moves_below_its_own_name_and_back(on: On) {
     assert_eq!(workspace.paths_below("/d").await, ["/d/one", "/d/other"]);
 }
 
-async fn files_change_places(on: On) {
+async fn files_swap_names(on: On) {
     let workspace = on.workspace().await;
     workspace.write("/a", "A\n").await;
     workspace.write("/b", "B\n").await;
@@ -347,7 +347,7 @@ async fn a_text_in_other_case_or_with_other_spaces_is_shown(on: On) {
     }
 }
 
-async fn several_places_in_a_line_are_told_by_their_columns(on: On) {
+async fn several_matches_in_a_line_are_reported_by_column(on: On) {
     let workspace = on.workspace().await;
     workspace.write("/a.txt", "f(x, x, x)\n").await;
     let args = json!({"filePath": "a.txt", "oldString": "x", "newString": "y"});
@@ -369,7 +369,7 @@ async fn edits_are_counted_from_one(on: On) {
     assert!(message.contains("edit 2 of 2: "), "{message}");
 }
 
-async fn work_that_nobody_waits_for_ends(on: On) {
+async fn a_patch_ends_when_its_caller_disconnects(on: On) {
     let server = on.options().env("TOOLREST__LIMITS__CALL_TIMEOUT_MS", "3000").start();
     let workspace = on.workspace_at(&server).await;
     let text: String = (0..100_000).map(|n| format!("line number {n} of many\n")).collect::<Vec<_>>().concat();
@@ -397,7 +397,7 @@ async fn work_that_nobody_waits_for_ends(on: On) {
 }
 
 async fn absolute_paths_inside_the_folder_are_accepted(on: On) {
-    let (workspace, folder) = room(on).await;
+    let (workspace, folder) = folder_workspace(on).await;
     fs::write(folder.join("a.txt"), "one\n").unwrap();
     let name = folder.join("a.txt").display().to_string();
     apply(&workspace, &format!("--- {name}\n+++ {name}\n@@ -1 +1 @@\n-one\n+1\n")).await;
@@ -414,7 +414,7 @@ async fn absolute_paths_inside_the_folder_are_accepted(on: On) {
 }
 
 async fn modes_survive_a_rename_below_the_own_name(on: On) {
-    let (workspace, folder) = room(on).await;
+    let (workspace, folder) = folder_workspace(on).await;
     fs::write(folder.join("bs"), "#!/bin/sh\n").unwrap();
     fs::set_permissions(folder.join("bs"), fs::Permissions::from_mode(0o755)).unwrap();
     apply(&workspace, &rename("bs", "bs/bs")).await;
@@ -424,7 +424,7 @@ async fn modes_survive_a_rename_below_the_own_name(on: On) {
 }
 
 async fn a_folder_with_something_else_in_it_stays(on: On) {
-    let (workspace, folder) = room(on).await;
+    let (workspace, folder) = folder_workspace(on).await;
     fs::create_dir_all(folder.join("d/e")).unwrap();
     fs::write(folder.join("d/e/x"), "x\n").unwrap();
     fs::write(folder.join("d/.gitignore"), "e/junk\n").unwrap();

@@ -1,4 +1,4 @@
-//! Programs in the background: started, listened to, fed, waited for, stopped.
+//! Background processes: start, output, input, wait, stop.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -16,9 +16,9 @@ on_every_backend![
     what_a_process_changed_is_committed_when_it_ends,
     what_a_process_changes_is_committed_while_it_runs,
     stopping_a_process_ends_all_that_it_started,
-    a_process_is_waited_for,
-    only_so_many_processes_run_in_a_workspace,
-    processes_of_other_workspaces_are_not_there,
+    wait_process_returns_when_the_process_ends,
+    processes_in_a_workspace_are_limited,
+    processes_of_other_workspaces_are_not_found,
 ];
 
 pub async fn start(workspace: &Workspace, command: &str) -> String {
@@ -129,17 +129,17 @@ async fn what_a_process_changes_is_committed_while_it_runs(on: On) {
 
 async fn stopping_a_process_ends_all_that_it_started(on: On) {
     let workspace = on.workspace().await;
-    let pause = unique_pause();
+    let pause = unique_sleep();
     let code = format!("trap '' TERM HUP; setsid sh -c 'while true; do sleep {pause}; done' & echo up; wait");
     let id = start(&workspace, &code).await;
     read_until(&workspace, &id, "up\n").await;
-    come_true("the descendant runs", || is_running(&pause)).await;
+    wait_until_true("the descendant runs", || is_running(&pause)).await;
     let stopped = stop(&workspace, &id).await;
     assert_eq!(stopped["state"], "ended", "{stopped}");
-    come_true("the descendant ends", || !is_running(&pause)).await;
+    wait_until_true("the descendant ends", || !is_running(&pause)).await;
 }
 
-async fn a_process_is_waited_for(on: On) {
+async fn wait_process_returns_when_the_process_ends(on: On) {
     let workspace = on.workspace().await;
     let id = start(&workspace, "read line; exit 3").await;
     let begun = Instant::now();
@@ -154,7 +154,7 @@ async fn a_process_is_waited_for(on: On) {
     assert!(ended["duration"].as_u64().is_some_and(|duration| duration >= 300), "{ended}");
 }
 
-async fn only_so_many_processes_run_in_a_workspace(on: On) {
+async fn processes_in_a_workspace_are_limited(on: On) {
     let server = on.options().env("TOOLREST__RUN__BACKGROUND_AT_ONCE", "2").start();
     let workspace = on.workspace_at(&server).await;
     let first = start(&workspace, "sleep 100").await;
@@ -168,7 +168,7 @@ async fn only_so_many_processes_run_in_a_workspace(on: On) {
     bash(&workspace, "true").await;
 }
 
-async fn processes_of_other_workspaces_are_not_there(on: On) {
+async fn processes_of_other_workspaces_are_not_found(on: On) {
     let (workspace, other) = (on.workspace().await, on.workspace().await);
     let id = start(&workspace, "sleep 100").await;
     for tool in ["read_output", "stop_process", "wait_process"] {
@@ -181,7 +181,7 @@ async fn processes_of_other_workspaces_are_not_there(on: On) {
 }
 
 #[tokio::test]
-async fn only_so_many_processes_run_on_a_server() {
+async fn processes_on_a_server_are_limited() {
     let server = On::Sqlite.options().env("TOOLREST__RUN__BACKGROUND_AT_ONCE_IN_ALL", "1").start();
     let (first, second) = (On::Sqlite.workspace_at(&server).await, On::Sqlite.workspace_at(&server).await);
     let id = start(&first, "sleep 100").await;
@@ -206,7 +206,7 @@ async fn a_process_in_a_folder_cannot_change_what_git_would_run() {
 }
 
 #[tokio::test]
-async fn a_process_in_a_folder_cannot_change_nested_repositories_and_new_ones_are_told() {
+async fn a_process_in_a_folder_cannot_change_nested_repositories_and_new_ones_are_reported() {
     let server = On::Folder.shared();
     let folder = server.new_folder();
     for repository in ["sub", "ignored/deep"] {
@@ -230,7 +230,7 @@ async fn a_process_in_a_folder_cannot_change_nested_repositories_and_new_ones_ar
 }
 
 #[tokio::test]
-async fn processes_end_when_nobody_asks_after_them() {
+async fn processes_end_when_their_lease_expires() {
     let server = On::Sqlite.options().env("TOOLREST__RUN__BACKGROUND_LEASE_MS", "400").start();
     let workspace = On::Sqlite.workspace_at(&server).await;
     let id = start(&workspace, "echo kept > file; sleep 100").await;
@@ -263,9 +263,9 @@ async fn processes_end_with_a_server_that_is_killed() {
     let workspace = On::Sqlite.workspace_at(&server).await;
     let id = start(&workspace, "echo up; exec sleep 12345.679").await;
     read_until(&workspace, &id, "up\n").await;
-    come_true("it runs", || is_running("12345.679")).await;
+    wait_until_true("it runs", || is_running("12345.679")).await;
     server.kill9();
-    come_true("it ends with the server", || !is_running("12345.679")).await;
+    wait_until_true("it ends with the server", || !is_running("12345.679")).await;
 }
 
 #[tokio::test]
@@ -274,22 +274,22 @@ async fn processes_end_with_their_workspace() {
     let id = start(&workspace, "echo up; exec sleep 12345.680").await;
     read_until(&workspace, &id, "up\n").await;
     workspace.delete("").await.success();
-    come_true("it ends with its workspace", || !is_running("12345.680")).await;
+    wait_until_true("it ends with its workspace", || !is_running("12345.680")).await;
 }
 
 /// Waits for something to become true.
-pub async fn come_true(what: &str, is_true: impl Fn() -> bool) {
+pub async fn wait_until_true(what: &str, is_true: impl Fn() -> bool) {
     eventually(what, Duration::from_secs(20), async || is_true().then_some(())).await;
 }
 
 /// Returns an argument for `sleep` that no other test uses, of some minutes.
-pub fn unique_pause() -> String {
+pub fn unique_sleep() -> String {
     static NEXT: AtomicUsize = AtomicUsize::new(1);
     format!("300.{}{:04}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 /// Ends every `sleep` with this argument, so that the programs that wait for it go on.
-pub fn end_pause(argument: &str) {
+pub fn end_sleep(argument: &str) {
     for process in with_argument(argument) {
         let process = rustix::process::Pid::from_raw(process).unwrap();
         rustix::process::kill_process(process, rustix::process::Signal::TERM).unwrap();

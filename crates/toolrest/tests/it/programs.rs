@@ -1,4 +1,4 @@
-//! Programs that tools run: what they see, what becomes of what they change, what they are refused.
+//! Programs: visible files, commits of their changes, limits and errors.
 
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use toolrest_testkit::{Backend, Server, Workspace, eventually};
 
 use crate::command::BINARY;
 use crate::on::{On, list_at, text_at};
-use crate::processes::{come_true, end_pause, running, unique_pause};
+use crate::processes::{end_sleep, running, unique_sleep, wait_until_true};
 use crate::toolset::{BACKEND, SYSTEM};
 
 on_every_backend![
@@ -21,12 +21,12 @@ on_every_backend![
     a_limit_that_ended_a_program_is_named,
     a_workspace_can_have_tighter_limits_than_the_server,
     long_output_keeps_its_beginning_and_its_end,
-    a_link_that_leads_out_helps_nobody,
+    a_link_out_of_the_workspace_gives_no_access,
     two_programs_at_once_both_keep_their_results,
     what_two_programs_changed_at_once_is_reported_and_kept,
     ignored_files_have_no_versions_but_stay_for_the_next_program,
     executables_stay_executable,
-    what_a_program_closes_to_itself_is_open_to_the_next,
+    files_without_permissions_are_readable_for_the_next_program,
     a_viewer_runs_nothing,
     git_works,
     a_cancelled_call_changes_nothing,
@@ -47,8 +47,8 @@ async fn printed(workspace: &Workspace, code: &str) -> String {
 }
 
 fn changes(ran: &Value) -> Vec<String> {
-    let told = |change: &Value| format!("{} {}", text_at(change, "/change"), text_at(change, "/path"));
-    list_at(ran, "/changes").iter().map(told).collect()
+    let printed_text = |change: &Value| format!("{} {}", text_at(change, "/change"), text_at(change, "/path"));
+    list_at(ran, "/changes").iter().map(printed_text).collect()
 }
 
 async fn commits(workspace: &Workspace) -> usize {
@@ -78,9 +78,9 @@ async fn what_a_program_changes_becomes_one_commit_that_can_be_undone(on: On) {
     let before = commits(&workspace).await;
     let code = "echo new > changed; rm removed; mkdir -p made/deep; echo x > made/deep/file; mv from to";
     let ran = bash(&workspace, code).await;
-    let told = changes(&ran);
+    let printed_text = changes(&ran);
     for change in ["changed changed", "removed removed", "created made/deep/file", "moved to"] {
-        assert!(told.iter().any(|told| told == change), "{change}: {ran}");
+        assert!(printed_text.iter().any(|printed_text| printed_text == change), "{change}: {ran}");
     }
     assert_eq!(commits(&workspace).await, before + 1);
     assert_eq!(workspace.text("/changed").await, "new\n");
@@ -180,8 +180,8 @@ async fn a_limit_that_ended_a_program_is_named(on: On) {
     let hungry = "x = bytearray(400 << 20)\nimport time\ntime.sleep(20)";
     let ran = run(json!({"language": "python", "code": hungry, "memoryBytes": 128 << 20})).await;
     assert_ne!(ran["exitCode"], 0, "{ran}");
-    let told = ran["limit"] == "memory" || text_at(&ran, "/stderr").contains("MemoryError");
-    assert!(told, "{ran}");
+    let printed_text = ran["limit"] == "memory" || text_at(&ran, "/stderr").contains("MemoryError");
+    assert!(printed_text, "{ran}");
     assert!(text_at(&ran, "/enforcedBy/memory").len() > 3, "{ran}");
 }
 
@@ -232,7 +232,7 @@ async fn long_output_keeps_its_beginning_and_its_end(on: On) {
     assert_eq!(bad["stdout"], "a\u{fffd}\u{0}b");
 }
 
-async fn a_link_that_leads_out_helps_nobody(on: On) {
+async fn a_link_out_of_the_workspace_gives_no_access(on: On) {
     let workspace = on.workspace().await;
     workspace.write("/real", "real").await;
     let outside = on.shared().data_folder().join("toolrest.db");
@@ -256,15 +256,15 @@ async fn a_link_that_leads_out_helps_nobody(on: On) {
 async fn two_programs_at_once_both_keep_their_results(on: On) {
     let workspace = on.workspace().await;
     workspace.write("/shared", "before\n").await;
-    let pause = unique_pause();
+    let pause = unique_sleep();
     let run = async |name: &str| {
         let code = format!("cat shared > {name}; mkdir -p folder; sleep {pause}; echo {name} > folder/{name}");
         bash(&workspace, &code).await
     };
     let names: Vec<String> = (0..4).map(|number| format!("file{number}")).collect();
     let go_on = async {
-        come_true("all four run at once", || running(&pause) == 4).await;
-        end_pause(&pause);
+        wait_until_true("all four run at once", || running(&pause) == 4).await;
+        end_sleep(&pause);
     };
     let ran = tokio::join!(run(&names[0]), run(&names[1]), run(&names[2]), run(&names[3]), go_on);
     for ran in [&ran.0, &ran.1, &ran.2, &ran.3] {
@@ -280,13 +280,13 @@ async fn two_programs_at_once_both_keep_their_results(on: On) {
 async fn what_two_programs_changed_at_once_is_reported_and_kept(on: On) {
     let workspace = on.workspace().await;
     workspace.write("/shared.txt", "before\n").await;
-    let pause = unique_pause();
+    let pause = unique_sleep();
     let code = format!("echo slow >> shared.txt; sleep {pause}; echo more >> shared.txt");
     let slow = bash(&workspace, &code);
     let quick = async {
-        come_true("the slow program runs", || running(&pause) == 1).await;
+        wait_until_true("the slow program runs", || running(&pause) == 1).await;
         let quick = bash(&workspace, "echo quick >> shared.txt").await;
-        end_pause(&pause);
+        end_sleep(&pause);
         quick
     };
     let (slow, quick) = tokio::join!(slow, quick);
@@ -326,7 +326,7 @@ async fn executables_stay_executable(on: On) {
     assert_eq!(ran["exitCode"], 126, "{ran}");
 }
 
-async fn what_a_program_closes_to_itself_is_open_to_the_next(on: On) {
+async fn files_without_permissions_are_readable_for_the_next_program(on: On) {
     let workspace = on.workspace().await;
     workspace.write("/dir/file", "text").await;
     bash(&workspace, "chmod 000 dir/file dir").await;
@@ -341,7 +341,7 @@ async fn what_a_program_closes_to_itself_is_open_to_the_next(on: On) {
 async fn a_viewer_runs_nothing(on: On) {
     let workspace = on.workspace().await;
     let (viewer, stranger) = (on.account().await, on.account().await);
-    workspace.admit(&viewer, "viewer").await;
+    workspace.add_member(&viewer, "viewer").await;
     for (account, tool, args) in [
         (&viewer, "run_code", json!({"language": "bash", "code": "true"})),
         (&stranger, "run_code", json!({"language": "bash", "code": "true"})),
@@ -350,7 +350,7 @@ async fn a_viewer_runs_nothing(on: On) {
         (&stranger, "list_processes", json!({})),
         (&viewer, "read_output", json!({"id": "x"})),
     ] {
-        let seen = workspace.seen_by(account);
+        let seen = workspace.for_user(account);
         SYSTEM.refused(&seen, 403, "PERMISSION_DENIED", tool, args).await;
     }
 }
@@ -368,11 +368,11 @@ async fn git_works(on: On) {
 async fn a_cancelled_call_changes_nothing(on: On) {
     let workspace = on.workspace().await;
     workspace.write("/file", "before").await;
-    let pause = unique_pause();
+    let pause = unique_sleep();
     let args = json!({"language": "bash", "code": format!("echo half > file; echo new > other; sleep {pause}")});
     tokio::select! {
         reply = workspace.call_of("system", "run_code", &args) => panic!("the program did not wait: {reply}"),
-        () = come_true("the program has changed its files", || running(&pause) == 1) => {}
+        () = wait_until_true("the program has changed its files", || running(&pause) == 1) => {}
     }
     let workspace = workspace.through(&on.shared().client());
     assert_eq!(workspace.text("/file").await, "before");
@@ -415,7 +415,7 @@ async fn programs_see_other_types_of_files_as_text(on: On) {
 }
 
 #[tokio::test]
-async fn no_workspace_keeps_the_programs_of_others_waiting() {
+async fn one_workspace_does_not_delay_programs_of_others() {
     let options = On::Sqlite.options().env("TOOLREST__RUN__AT_ONCE", "3");
     let server = options.env("TOOLREST__RUN__AT_ONCE_PER_WORKSPACE", "2").start();
     let (busy, other) = (On::Sqlite.workspace_at(&server).await, On::Sqlite.workspace_at(&server).await);
@@ -424,7 +424,7 @@ async fn no_workspace_keeps_the_programs_of_others_waiting() {
         let busy = busy.through(&server.client());
         long.spawn(async move { bash(&busy, "exec sleep 60.0625").await });
     }
-    come_true("two of them run", || running("60.0625") == 2).await;
+    wait_until_true("two of them run", || running("60.0625") == 2).await;
     let patience = Duration::from_secs(20);
     let at_once = tokio::time::timeout(patience, printed(&other, "echo at once")).await;
     assert_eq!(at_once.expect("the other workspace had to wait"), "at once\n");
@@ -458,7 +458,11 @@ async fn a_machine_that_cannot_isolate_programs_refuses_them_and_names_what_is_m
         message.contains("id-mapped mounts: ") && message.contains("run the server as an ordinary user"),
         "{message}"
     );
-    assert!(server.output().contains("programs cannot be run"), "the operator is told too: {}", server.output());
+    assert!(
+        server.output().contains("programs cannot be run"),
+        "the operator is printed_text too: {}",
+        server.output()
+    );
 }
 
 /// How a server refuses every program, and does everything else.
@@ -479,7 +483,7 @@ async fn refusal(server: &Server) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn programs_can_be_run_once_the_sandbox_can_be_proved() {
+async fn programs_run_once_the_sandbox_check_succeeds() {
     let home = tempfile::tempdir().unwrap();
     // As on a full disk, there is no folder for what proves the sandbox.
     let temporary = home.path().join("temporary");

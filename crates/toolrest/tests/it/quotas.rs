@@ -1,4 +1,4 @@
-//! Quotas: what accounts and workspaces may have, and how one more is refused.
+//! Quotas of accounts and workspaces.
 
 use serde_json::json;
 use toolrest_testkit::{Account, Port, Server, unique_email};
@@ -7,11 +7,11 @@ use crate::on::{On, text_at, workspace_at};
 use crate::toolset::{CODING, FILE, SYSTEM};
 
 on_both_databases![
-    a_workspace_stores_only_so_much_and_says_so_in_every_toolset,
-    the_owner_of_a_workspace_pays_for_what_its_members_store,
-    what_is_stored_is_known_after_a_restart,
-    an_account_owns_only_so_many_workspaces,
-    what_a_program_wrote_beyond_the_quota_is_refused_with_what_it_printed,
+    a_write_over_the_storage_quota_is_refused_in_every_toolset,
+    writes_of_members_count_against_the_owner,
+    storage_usage_is_known_after_a_restart,
+    the_workspaces_of_an_account_are_limited,
+    program_changes_over_the_quota_are_refused_with_the_output,
 ];
 
 fn server_with(on: On, setting: &str, value: &str) -> Server {
@@ -27,7 +27,7 @@ fn text(letter: &str, bytes: usize) -> String {
     letter.repeat(bytes)
 }
 
-async fn a_workspace_stores_only_so_much_and_says_so_in_every_toolset(on: On) {
+async fn a_write_over_the_storage_quota_is_refused_in_every_toolset(on: On) {
     let server = server_with(on, "BYTES_PER_WORKSPACE", "100000");
     let (workspace, stranger) = (workspace_at(&server).await, account_at(&server).await);
     workspace.write("/a", &text("a", 40_000)).await;
@@ -47,27 +47,27 @@ async fn a_workspace_stores_only_so_much_and_says_so_in_every_toolset(on: On) {
     workspace.post(&path, &message).await.refused(429, "QUOTA_EXCEEDED");
     // Strangers do not learn how full it is; what stores nothing new goes on; other workspaces have their own.
     let args = json!({"path": "/c", "content": more});
-    workspace.seen_by(&stranger).refused(403, "FORBIDDEN", "write", args).await;
+    workspace.for_user(&stranger).refused(403, "FORBIDDEN", "write", args).await;
     workspace.ok("mv", json!({"source": "/a", "destination": "/d"})).await;
     workspace.ok("rm", json!({"path": "/d"})).await;
     workspace.write("/small", "still fits").await;
     workspace.account.workspace("other").await.write("/c", &more).await;
 }
 
-async fn the_owner_of_a_workspace_pays_for_what_its_members_store(on: On) {
+async fn writes_of_members_count_against_the_owner(on: On) {
     let server = server_with(on, "BYTES_PER_ACCOUNT", "100000");
     let (owner, editor) = (account_at(&server).await, account_at(&server).await);
     let (first, second) = (owner.workspace("first").await, owner.workspace("second").await);
-    first.admit(&editor, "editor").await;
-    first.seen_by(&editor).write("/a", &text("a", 60_000)).await;
+    first.add_member(&editor, "editor").await;
+    first.for_user(&editor).write("/a", &text("a", 60_000)).await;
     let more = json!({"path": "/b", "content": text("b", 60_000)});
     let refused = second.refused(429, "QUOTA_EXCEEDED", "write", more.clone()).await;
     assert!(text_at(&refused, "/error").contains("quotas.bytes_per_account"), "{refused}");
-    first.seen_by(&editor).refused(429, "QUOTA_EXCEEDED", "write", more.clone()).await;
+    first.for_user(&editor).refused(429, "QUOTA_EXCEEDED", "write", more.clone()).await;
     editor.workspace("the editor's own").await.ok("write", more).await;
 }
 
-async fn what_is_stored_is_known_after_a_restart(on: On) {
+async fn storage_usage_is_known_after_a_restart(on: On) {
     let mut server = server_with(on, "BYTES_PER_WORKSPACE", "100000");
     let workspace = workspace_at(&server).await;
     workspace.write("/a", &text("a", 60_000)).await;
@@ -78,7 +78,7 @@ async fn what_is_stored_is_known_after_a_restart(on: On) {
     workspace.refused(429, "QUOTA_EXCEEDED", "write", more).await;
 }
 
-async fn an_account_owns_only_so_many_workspaces(on: On) {
+async fn the_workspaces_of_an_account_are_limited(on: On) {
     let server = server_with(on, "WORKSPACES_PER_ACCOUNT", "3");
     let account = account_at(&server).await;
     let mut making = tokio::task::JoinSet::new();
@@ -97,7 +97,7 @@ async fn an_account_owns_only_so_many_workspaces(on: On) {
     account.workspace("in its place").await;
 }
 
-async fn what_a_program_wrote_beyond_the_quota_is_refused_with_what_it_printed(on: On) {
+async fn program_changes_over_the_quota_are_refused_with_the_output(on: On) {
     let server = server_with(on, "BYTES_PER_WORKSPACE", "100000");
     let workspace = workspace_at(&server).await;
     let code = "head -c 200000 /dev/urandom | base64 > big; echo printed";
@@ -109,7 +109,7 @@ async fn what_a_program_wrote_beyond_the_quota_is_refused_with_what_it_printed(o
 }
 
 #[tokio::test]
-async fn an_account_has_only_so_many_event_streams_open() {
+async fn the_event_streams_of_an_account_are_limited() {
     let server = server_with(On::Folder, "EVENT_STREAMS_PER_ACCOUNT", "2");
     let workspace = On::Folder.workspace_at(&server).await;
     let mut open = Vec::new();

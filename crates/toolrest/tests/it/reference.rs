@@ -21,7 +21,7 @@ fn is_current(name: &str, introduction: &str, body: &str) {
 }
 
 #[test]
-fn the_page_of_settings_is_current() {
+fn the_configuration_page_is_current() {
     is_current(
         "configuration.md",
         "# Configuration\n\nEach setting has a default. The settings file (`--config FILE`, or `./toolrest.toml` if it exists) \
@@ -32,7 +32,7 @@ fn the_page_of_settings_is_current() {
 }
 
 /// The default limits of programs, for the page of the sandbox.
-fn limits_of_programs() -> String {
+fn program_limits_table() -> String {
     let run = settings::Settings::default().run;
     let sandbox = toolrest_sandbox::Limits::default();
     let mib = |bytes: u64| format!("{} MiB", bytes >> 20);
@@ -82,13 +82,13 @@ fn limits_of_programs() -> String {
 }
 
 #[test]
-fn the_limits_of_programs_are_those_of_the_settings() {
+fn the_limits_on_the_sandbox_page_are_current() {
     const HEAD: &str = "| limit | default | enforced by |\n|---|---|---|\n";
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/sandbox.md");
     let page = fs::read_to_string(&path).unwrap();
     let (before, rest) = page.split_once(HEAD).unwrap();
     let (_, after) = rest.split_once("\n\n").unwrap();
-    let current = format!("{before}{HEAD}{}\n{after}", limits_of_programs());
+    let current = format!("{before}{HEAD}{}\n{after}", program_limits_table());
     if std::env::var_os("TOOLREST_WRITE_DOCS").is_some() {
         fs::write(path, current).unwrap();
         return;
@@ -97,7 +97,7 @@ fn the_limits_of_programs_are_those_of_the_settings() {
 }
 
 #[test]
-fn the_page_of_errors_is_current() {
+fn the_errors_page_is_current() {
     is_current(
         "errors.md",
         "# Errors\n\nThe kinds of errors, with the HTTP status, the code in each toolset, and what to do. \"retry\" says whether the \
@@ -132,7 +132,7 @@ fn the_time_limit_in_descriptions_is_that_of_the_settings() {
 }
 
 #[test]
-fn the_tests_show_what_they_build() {
+fn make_test_does_not_hide_build_output() {
     let makefile = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Makefile")).unwrap();
     let rule = |target: &str| {
         let start = makefile.split(&format!("\n{target}:")).nth(1).unwrap_or_else(|| panic!("no rule for {target}"));

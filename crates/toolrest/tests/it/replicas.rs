@@ -1,4 +1,4 @@
-//! Several servers on one database, and databases of another time.
+//! Several servers on one database, and databases of newer versions.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,15 +29,15 @@ async fn replicas_started_together_on_an_empty_database_all_come_up() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_process_ends_soon_when_another_replica_removes_who_started_it() {
+async fn a_process_ends_soon_after_another_replica_removes_its_starter() {
     let backend = Backend::Postgres(Postgres::shared().create_database());
     let start_server = || options_on(backend.clone()).env("TOOLREST__RUN__BACKGROUND_COMMIT_MS", "600000").start();
     let (first, second) = (start_server(), start_server());
     let owners = workspace_at(&first).await;
     let editor = Account::register(&first.client(), &unique_email("editor")).await;
-    owners.admit(&editor, "editor").await;
+    owners.add_member(&editor, "editor").await;
     let code = "while true; do echo tick >> ticks; sleep 0.05; done";
-    let id = start(&owners.seen_by(&editor), code).await;
+    let id = start(&owners.for_user(&editor), code).await;
     owners.through(&second.client()).delete(&format!("/members/{}", editor.id)).await.success();
     let ended = SYSTEM.ok(&owners, "wait_process", json!({"id": id, "timeout": 9})).await;
     assert_eq!(ended["state"], "ended", "{ended}");
@@ -46,7 +46,7 @@ async fn a_process_ends_soon_when_another_replica_removes_who_started_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_postgres_database_newer_than_the_binary_is_refused_with_words() {
+async fn a_postgres_database_newer_than_the_binary_is_refused() {
     let postgres = Postgres::shared();
     let url = postgres.create_database();
     let mut server = options_on(Backend::Postgres(url.clone())).start();
@@ -56,7 +56,7 @@ async fn a_postgres_database_newer_than_the_binary_is_refused_with_words() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_sqlite_database_newer_than_the_binary_is_refused_with_words() {
+async fn a_sqlite_database_newer_than_the_binary_is_refused() {
     let mut server = options_on(Backend::Sqlite).start();
     server.stop();
     let database = rusqlite::Connection::open(sqlite_file(server.data_folder())).unwrap();

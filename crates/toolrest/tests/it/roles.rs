@@ -1,4 +1,4 @@
-//! What members may do: owner, editor, viewer.
+//! The rights of owners, editors and viewers.
 
 use serde_json::json;
 use toolrest_testkit::{Account, Workspace};
@@ -9,9 +9,9 @@ on_both_databases![
     a_viewer_can_read_everything,
     a_viewer_cannot_change_anything_by_any_tool,
     a_viewer_cannot_change_anything_by_any_route,
-    a_viewer_is_refused_before_his_arguments_are_judged,
+    a_viewer_is_refused_before_the_arguments_are_checked,
     an_editor_can_use_every_tool,
-    an_editor_cannot_raise_himself,
+    an_editor_cannot_change_their_own_role,
     a_changed_role_counts_at_once,
     members_are_listed_with_their_roles,
     an_unknown_role_or_user_is_refused,
@@ -20,14 +20,14 @@ on_both_databases![
 async fn with_member(on: On, role: &str) -> (Workspace, Account) {
     let workspace = on.workspace().await;
     let member = on.account().await;
-    workspace.admit(&member, role).await;
+    workspace.add_member(&member, role).await;
     (workspace, member)
 }
 
 async fn a_viewer_can_read_everything(on: On) {
     let (workspace, viewer) = with_member(on, "viewer").await;
     let file = workspace.write("/a.txt", "text").await;
-    let seen = workspace.seen_by(&viewer);
+    let seen = workspace.for_user(&viewer);
     assert_eq!(seen.text("/a.txt").await, "text");
     assert_eq!(seen.paths_in("/").await, ["/a.txt"]);
     let id = text_at(&file, "/file_id");
@@ -40,7 +40,7 @@ async fn a_viewer_cannot_change_anything_by_any_tool(on: On) {
     let (workspace, viewer) = with_member(on, "viewer").await;
     workspace.write("/a.txt", "text").await;
     workspace.ok("mkdir", json!({"path": "/d"})).await;
-    let seen = workspace.seen_by(&viewer);
+    let seen = workspace.for_user(&viewer);
     let edit = json!({"path": "/a.txt", "old_string": "text", "new_string": "x"});
     for (tool, args) in [
         ("write", json!({"path": "/a.txt", "content": "x"})),
@@ -76,7 +76,7 @@ async fn a_viewer_cannot_change_anything_by_any_route(on: On) {
     let gone = workspace.write("/gone.txt", "text").await;
     workspace.ok("rm", json!({"path": "/gone.txt"})).await;
     let other = on.account().await;
-    let seen = workspace.seen_by(&viewer);
+    let seen = workspace.for_user(&viewer);
     let id = text_at(&gone, "/file_id");
     for (method, path, body) in [
         ("PATCH", String::new(), Some(json!({"name": "Mine"}))),
@@ -96,9 +96,9 @@ async fn a_viewer_cannot_change_anything_by_any_route(on: On) {
     assert_eq!(workspace.get("/trash").await.success()["count"], 1);
 }
 
-async fn a_viewer_is_refused_before_his_arguments_are_judged(on: On) {
+async fn a_viewer_is_refused_before_the_arguments_are_checked(on: On) {
     let (workspace, viewer) = with_member(on, "viewer").await;
-    let seen = workspace.seen_by(&viewer);
+    let seen = workspace.for_user(&viewer);
     for (tool, args) in [
         ("rm", json!({"path": "/missing.txt"})),
         ("edit", json!({"path": "/missing.txt", "old_string": "a", "new_string": "b"})),
@@ -109,7 +109,7 @@ async fn a_viewer_is_refused_before_his_arguments_are_judged(on: On) {
 
 async fn an_editor_can_use_every_tool(on: On) {
     let (workspace, editor) = with_member(on, "editor").await;
-    let seen = workspace.seen_by(&editor);
+    let seen = workspace.for_user(&editor);
     seen.write("/a.txt", "text").await;
     let edit = json!({"path": "/a.txt", "old_string": "text", "new_string": "texts"});
     seen.ok("edit", edit.clone()).await;
@@ -122,9 +122,9 @@ async fn an_editor_can_use_every_tool(on: On) {
     seen.ok("rm", json!({"path": "/d/a.txt"})).await;
 }
 
-async fn an_editor_cannot_raise_himself(on: On) {
+async fn an_editor_cannot_change_their_own_role(on: On) {
     let (workspace, editor) = with_member(on, "editor").await;
-    let seen = workspace.seen_by(&editor);
+    let seen = workspace.for_user(&editor);
     let friend = on.account().await;
     for (method, path, body) in [
         ("PATCH", format!("/members/{}", editor.id), Some(json!({"role": "owner"}))),
@@ -138,7 +138,7 @@ async fn an_editor_cannot_raise_himself(on: On) {
 
 async fn a_changed_role_counts_at_once(on: On) {
     let (workspace, member) = with_member(on, "editor").await;
-    let seen = workspace.seen_by(&member);
+    let seen = workspace.for_user(&member);
     seen.write("/a.txt", "text").await;
     let path = format!("/members/{}", member.id);
     let changed = workspace.patch(&path, &json!({"role": "viewer"})).await;

@@ -1,4 +1,4 @@
-//! Searches among writers, movers and deleters: each answer must be that of one moment, and none older than the call.
+//! Searches during concurrent changes: each answer is a snapshot that is not older than the call.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use toolrest_testkit::{Backend, Postgres, Server, Workspace};
 
 use crate::on::{On, list_at, options_on, text_at, workspace_at};
 
-on_both_databases![searches_never_miss_and_never_mix];
+on_both_databases![searches_see_each_commit_completely_or_not_at_all];
 
 const WRITERS: usize = 4;
 const IN_FOLDER: usize = 15;
 const STORM: Duration = Duration::from_secs(8);
 
-async fn searches_never_miss_and_never_mix(on: On) {
+async fn searches_see_each_commit_completely_or_not_at_all(on: On) {
     let server = on.options().start();
     let workspace = workspace_at(&server).await;
     storm(&[workspace.clone(), workspace]).await;

@@ -1,4 +1,4 @@
-//! The Python environment that `toolrest setup python` makes, as the data tools use it.
+//! The Python environment of `toolrest setup python`.
 
 use std::{
     fs,
@@ -7,7 +7,7 @@ use std::{
 };
 
 use toolrest::python;
-use toolrest_sandbox::{Access, Job, Mount, Options, CellSpec, Report, Sandbox, Source, Stdin};
+use toolrest_sandbox::{Access, CellSpec, Job, Mount, Options, Report, Sandbox, Source, Stdin};
 
 use crate::command::{BINARY, stderr, stdout, toolrest};
 
@@ -43,8 +43,8 @@ async fn pandas_reads_a_table_in_the_sandbox() {
                 table = pandas.read_csv(io.StringIO('a,b\\n1,2\\n3,4\\n'))\n\
                 print(table.b.sum(), numpy.linalg.det(numpy.eye(3)), pandas.__file__)";
     let (report, _home) = run(code).await;
-    let told = report.stdout.text();
-    assert!(told.starts_with("6 1.0 /opt/toolrest/python/lib/"), "{told}{}", report.stderr.text());
+    let printed_text = report.stdout.text();
+    assert!(printed_text.starts_with("6 1.0 /opt/toolrest/python/lib/"), "{printed_text}{}", report.stderr.text());
 }
 
 #[tokio::test]
@@ -83,19 +83,22 @@ fn a_complete_environment_is_left_alone() {
     let mut command = toolrest(&folder, &["setup", "python", "--to", folder.to_str().unwrap()]);
     // So that one of other versions fails the test instead of being replaced by it.
     let output = command.env("PIP_NO_INDEX", "1").env_remove("PIP_FIND_LINKS").output().unwrap();
-    let told = stdout(&output);
-    assert!(output.status.success() && told.contains("is complete"), "run `make python`: {output:?}");
+    let printed_text = stdout(&output);
+    assert!(output.status.success() && printed_text.contains("is complete"), "run `make python`: {output:?}");
     assert_eq!(fs::metadata(folder.join(python::STAMP)).unwrap().modified().unwrap(), made);
 }
 
 #[test]
-fn a_failing_pip_shows_its_words_and_leaves_no_environment() {
+fn a_failing_pip_shows_its_output_and_leaves_no_environment() {
     let home = tempfile::tempdir().unwrap();
     let mut command = toolrest(home.path(), &["setup", "python"]);
     let output = command.env("PIP_NO_INDEX", "1").env_remove("PIP_FIND_LINKS").output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
-    let told = stderr(&output);
-    assert!(told.contains("with pip failed") && told.contains("No matching distribution found"), "{told}");
+    let printed_text = stderr(&output);
+    assert!(
+        printed_text.contains("with pip failed") && printed_text.contains("No matching distribution found"),
+        "{printed_text}"
+    );
     assert!(!home.path().join("data/python").exists());
     let mode = fs::metadata(home.path().join("data")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o700, "the data folder is for the server's own eyes");

@@ -1,4 +1,4 @@
-//! The examples that the specifications print, played over HTTP in each kind of workspace.
+//! The examples of the specifications, run over HTTP in each kind of workspace.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use toolrest::toolsets;
 use crate::fixture::{self, Specification};
 use crate::on::On;
 
-/// The kinds of workspace that examples are played in, a line each.
+/// Instantiates tests for each kind of workspace.
 macro_rules! in_each_kind_of_workspace {
     ($($name:ident),+) => {
         on!(sqlite, Sqlite: $($name),+);
@@ -30,7 +30,7 @@ macro_rules! specification {
 
             $(
                 async fn $fixture(on: On) {
-                    EXAMPLES.play(on, stringify!($fixture)).await;
+                    EXAMPLES.run(on, stringify!($fixture)).await;
                 }
             )+
 
@@ -67,17 +67,18 @@ specification! {
 const SPECIFICATIONS: [Specification; 5] =
     [spec_000::EXAMPLES, spec_001::EXAMPLES, spec_002::EXAMPLES, spec_003::EXAMPLES, spec_004::EXAMPLES];
 
-/// Tools that no specification has; they have tests of their own.
+/// Tools that are not in a specification; they have separate tests.
 const OURS: [&str; 6] =
     ["start_process", "list_processes", "read_output", "write_input", "wait_process", "stop_process"];
 
 #[test]
-fn every_fixture_is_played() {
-    let played: BTreeSet<String> = SPECIFICATIONS.iter().map(|played| played.folder.to_owned()).collect();
-    assert_eq!(fixture::folders(), played);
+fn every_fixture_is_run() {
+    let in_tests: BTreeSet<String> =
+        SPECIFICATIONS.iter().map(|specification| specification.folder.to_owned()).collect();
+    assert_eq!(fixture::folders(), in_tests);
     for specification in SPECIFICATIONS {
-        let played = specification.fixtures.iter().map(ToString::to_string).collect();
-        assert_eq!(specification.fixture_files(), played, "{}", specification.folder);
+        let in_tests = specification.fixtures.iter().map(ToString::to_string).collect();
+        assert_eq!(specification.fixture_files(), in_tests, "{}", specification.folder);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Starting and stopping: what is refused with words, and what a stop finishes.
+//! Starting and stopping the server.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ on_both_databases![
     a_short_secret_is_refused_at_the_start,
     an_unknown_setting_is_refused_at_the_start,
     a_setting_that_is_no_number_is_refused_at_the_start,
-    a_stop_finishes_what_runs_and_ends_well,
+    a_stop_waits_for_running_calls_and_exits_with_success,
     a_restart_on_the_same_port_serves_the_same_data,
 ];
 
@@ -47,7 +47,7 @@ async fn a_setting_that_is_no_number_is_refused_at_the_start(on: On) {
     assert!(output.contains("pool_size"), "{refusal:?}");
 }
 
-async fn a_stop_finishes_what_runs_and_ends_well(on: On) {
+async fn a_stop_waits_for_running_calls_and_exits_with_success(on: On) {
     let mut server = on.options().start();
     let workspace = workspace_at(&server).await;
     let (acknowledged, mut counted) = tokio::sync::mpsc::unbounded_channel();
@@ -102,7 +102,7 @@ async fn a_restart_on_the_same_port_serves_the_same_data(on: On) {
 }
 
 #[test]
-fn a_server_for_one_tenant_that_is_open_to_all_says_so() {
+fn a_server_for_one_tenant_with_open_registration_warns() {
     let warns = |options: ServerOptions| options.start().output().contains("this server is for one tenant");
     // An ordinary user's programs run as that user.
     let ordinary = || On::Sqlite.options().as_ordinary_user();

@@ -1,4 +1,4 @@
-//! Writers that know what was acknowledged to them, and a check that all of it is there.
+//! Concurrent writers that record what was acknowledged, and a check that all of it is stored.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use toolrest_testkit::{Reply, Workspace, sha256_hex};
 
-/// The longest that a call may take before the server says so (its deadline).
+/// The deadline of a call.
 const CALL_LIMIT: Duration = Duration::from_secs(30);
 const STORM_LIMIT: Duration = Duration::from_secs(60);
 
@@ -20,41 +20,41 @@ const STORM_LIMIT: Duration = Duration::from_secs(60);
 pub enum OnFailure {
     /// The server is expected to be killed: a broken connection ends the writer.
     End,
-    /// The database is expected to go away: 503 is answered, and the writer goes on.
-    GoOn,
+    /// The database is expected to stop: calls are answered with 503, and the writer continues.
+    Continue,
 }
 
-/// What may be in a file: the last acknowledged text, or one that was under way when the answer failed.
+/// The texts that a file may have: the last acknowledged one, or one whose call failed.
 #[derive(Clone, Default)]
-struct Fate {
+struct PossibleTexts {
     acknowledged: Option<String>,
     unsure: Vec<String>,
 }
 
-/// How far a storm has come.
+/// The number of calls so far.
 #[derive(Clone, Copy, Default)]
 pub struct Progress {
     pub acknowledged: usize,
     pub unavailable: usize,
 }
 
-/// A number of writers at work in one folder.
+/// Concurrent writers in one folder.
 pub struct Storm {
     folder: String,
-    fates: Arc<Mutex<BTreeMap<String, Fate>>>,
+    files: Arc<Mutex<BTreeMap<String, PossibleTexts>>>,
     progress: watch::Receiver<Progress>,
     is_over: Arc<AtomicBool>,
     writers: JoinSet<()>,
 }
 
 impl Storm {
-    /// Sets writers to work: each makes new files in `folder` and updates its own.
+    /// Starts writers: each creates files in `folder` and updates its own.
     pub fn begin(workspace: &Workspace, folder: &str, writers: usize, on_failure: OnFailure) -> Self {
         let (sender, progress) = watch::channel(Progress::default());
         let sender = Arc::new(sender);
         let mut storm = Self {
             folder: folder.to_owned(),
-            fates: Arc::default(),
+            files: Arc::default(),
             progress,
             is_over: Arc::default(),
             writers: JoinSet::new(),
@@ -63,7 +63,7 @@ impl Storm {
             let writer = Writer {
                 workspace: workspace.clone(),
                 folder: format!("{folder}/{number}"),
-                fates: storm.fates.clone(),
+                files: storm.files.clone(),
                 progress: sender.clone(),
                 is_over: storm.is_over.clone(),
                 on_failure,
@@ -98,14 +98,14 @@ impl Storm {
         while let Some(writer) = self.writers.join_next().await {
             writer.unwrap();
         }
-        Account { folder: self.folder, fates: self.fates.lock().unwrap().clone() }
+        Account { folder: self.folder, files: self.files.lock().unwrap().clone() }
     }
 }
 
 /// What must be there after a storm.
 pub struct Account {
     folder: String,
-    fates: BTreeMap<String, Fate>,
+    files: BTreeMap<String, PossibleTexts>,
 }
 
 impl Account {
@@ -113,7 +113,7 @@ impl Account {
     pub async fn check(&self, workspace: &Workspace) {
         let listing = json!({"path": self.folder, "recursive": true});
         let reply = workspace.call("ls", &listing).await;
-        let was_anything_acknowledged = self.fates.values().any(|f| f.acknowledged.is_some());
+        let was_anything_acknowledged = self.files.values().any(|f| f.acknowledged.is_some());
         if reply.status == 404 && !was_anything_acknowledged {
             return;
         }
@@ -130,17 +130,17 @@ impl Account {
             assert_eq!(read["hash"], sha256_hex(text), "{path}");
             let label = text.lines().next().unwrap_or_default();
             assert!(text == content(label), "{path} is not whole: {label:?}");
-            let fate = self.fates.get(path);
-            let fate = fate.unwrap_or_else(|| panic!("nobody wrote {path}"));
+            let texts = self.files.get(path);
+            let texts = texts.unwrap_or_else(|| panic!("nobody wrote {path}"));
             assert!(
-                fate.acknowledged.as_deref() == Some(label) || fate.unsure.iter().any(|unsure| unsure == label),
+                texts.acknowledged.as_deref() == Some(label) || texts.unsure.iter().any(|unsure| unsure == label),
                 "{path} holds {label:?}, acknowledged was {:?}, unsure {:?}",
-                fate.acknowledged,
-                fate.unsure
+                texts.acknowledged,
+                texts.unsure
             );
         }
-        for (path, fate) in &self.fates {
-            assert!(fate.acknowledged.is_none() || listed.contains_key(path), "{path} was acknowledged and is gone");
+        for (path, texts) in &self.files {
+            assert!(texts.acknowledged.is_none() || listed.contains_key(path), "{path} was acknowledged and is gone");
         }
     }
 }
@@ -148,7 +148,7 @@ impl Account {
 struct Writer {
     workspace: Workspace,
     folder: String,
-    fates: Arc<Mutex<BTreeMap<String, Fate>>>,
+    files: Arc<Mutex<BTreeMap<String, PossibleTexts>>>,
     progress: Arc<watch::Sender<Progress>>,
     is_over: Arc<AtomicBool>,
     on_failure: OnFailure,
@@ -169,34 +169,34 @@ impl Writer {
             };
             let path = format!("{}/{file}.txt", self.folder);
             let label = format!("{path} step {step}");
-            self.fate(&path, |fate| fate.unsure.push(label.clone()));
+            self.texts(&path, |texts| texts.unsure.push(label.clone()));
             let args = json!({"path": path, "content": content(&label)});
             let begun = Instant::now();
             let reply = self.workspace.try_call("write", &args).await;
             assert!(begun.elapsed() < CALL_LIMIT, "{path} hung");
             match (reply, self.on_failure) {
                 (Ok(reply), _) if reply.status == 200 => {
-                    self.fate(&path, |fate| {
-                        fate.acknowledged = Some(label.clone());
-                        fate.unsure.clear();
+                    self.texts(&path, |texts| {
+                        texts.acknowledged = Some(label.clone());
+                        texts.unsure.clear();
                     });
                     self.progress.send_modify(|so_far| so_far.acknowledged += 1);
                 }
                 (Err(_), OnFailure::End) => return,
-                (Ok(reply), OnFailure::GoOn) => {
+                (Ok(reply), OnFailure::Continue) => {
                     is_unavailable(&reply);
                     self.progress.send_modify(|so_far| so_far.unavailable += 1);
                     // Not to wait for anything: only so as not to ask without a pause.
                     tokio::time::sleep(Duration::from_millis(10)).await;
                 }
                 (Ok(reply), OnFailure::End) => panic!("{reply}"),
-                (Err(error), OnFailure::GoOn) => panic!("the server broke a connection: {error}"),
+                (Err(error), OnFailure::Continue) => panic!("the server broke a connection: {error}"),
             }
         }
     }
 
-    fn fate(&self, path: &str, change: impl FnOnce(&mut Fate)) {
-        change(self.fates.lock().unwrap().entry(path.to_owned()).or_default());
+    fn texts(&self, path: &str, change: impl FnOnce(&mut PossibleTexts)) {
+        change(self.files.lock().unwrap().entry(path.to_owned()).or_default());
     }
 }
 

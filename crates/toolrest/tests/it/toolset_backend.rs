@@ -1,4 +1,4 @@
-//! How the `backend` toolset answers: specification 003.
+//! The format of answers of the `backend` toolset: specification 003.
 
 use serde_json::json;
 use toolrest_testkit::Request;
@@ -6,7 +6,7 @@ use toolrest_testkit::Request;
 use crate::on::{On, text_at};
 
 #[tokio::test]
-async fn the_callers_own_id_comes_back_in_body_and_header_whatever_happens() {
+async fn the_correlation_id_is_in_the_body_and_the_header_of_every_answer() {
     let workspace = On::Sqlite.workspace().await;
     let path = format!("/api/v1/workspaces/{}/toolsets/backend", workspace.id);
     let send = async |header: Option<&str>, body: &str| {

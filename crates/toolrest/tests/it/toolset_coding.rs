@@ -14,9 +14,9 @@ on_every_backend![
     several_edits_are_made_or_none,
     a_patch_changes_many_files_or_none,
     a_patch_in_the_other_format_is_applied,
-    a_patch_that_does_not_fit_is_explained,
+    the_error_of_a_patch_that_does_not_fit_shows_the_difference,
     a_patch_cannot_leave_the_workspace,
-    patches_and_writers_do_not_lose_each_other,
+    concurrent_patches_and_writes_are_all_kept,
     folders_are_listed,
     errors_are_the_sentences_of_the_specification,
 ];
@@ -162,7 +162,7 @@ async fn a_patch_in_the_other_format_is_applied(on: On) {
     assert_eq!(workspace.paths_below("/").await, ["/a.py", "/c", "/c/d.txt"]);
 }
 
-async fn a_patch_that_does_not_fit_is_explained(on: On) {
+async fn the_error_of_a_patch_that_does_not_fit_shows_the_difference(on: On) {
     let workspace = on.workspace().await;
     workspace.write("/a.txt", "alpha\nbeta\ngamma\n").await;
     let patch = "--- a/a.txt\n+++ b/a.txt\n@@ -1,3 +1,3 @@\n alpha\n-betta\n+delta\n gamma\n";
@@ -191,7 +191,7 @@ async fn a_patch_cannot_leave_the_workspace(on: On) {
     assert!(workspace.paths_below("/").await.is_empty());
 }
 
-async fn patches_and_writers_do_not_lose_each_other(on: On) {
+async fn concurrent_patches_and_writes_are_all_kept(on: On) {
     let workspace = on.workspace().await;
     workspace.write("/list.txt", "begin\nend\n").await;
     let mut writers = tokio::task::JoinSet::new();
@@ -270,9 +270,9 @@ async fn errors_are_the_sentences_of_the_specification(on: On) {
     let absent = CODING.refused(&workspace, 400, "STRING_NOT_FOUND", "edit", args).await;
     assert!(absent.starts_with(&format!("String not found in file: \"{}...\"", "y".repeat(50))), "{absent}");
     let viewer = on.account().await;
-    workspace.admit(&viewer, "viewer").await;
+    workspace.add_member(&viewer, "viewer").await;
     let args = json!({"filePath": "a.txt", "content": "y"});
-    let denied = CODING.refused(&workspace.seen_by(&viewer), 403, "PERMISSION_DENIED", "write", args).await;
+    let denied = CODING.refused(&workspace.for_user(&viewer), 403, "PERMISSION_DENIED", "write", args).await;
     assert!(denied.starts_with("Permission denied: Cannot write a.txt\n"), "{denied}");
     assert!(denied.contains("editor"), "the way out is named: {denied}");
 }

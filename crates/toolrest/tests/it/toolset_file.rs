@@ -16,7 +16,7 @@ on_every_backend![
     a_file_is_read_with_numbered_lines,
     a_file_is_written_with_its_folders,
     patches_are_applied_in_order_or_not_at_all,
-    a_text_that_is_not_there_is_explained,
+    the_error_for_a_missing_text_shows_the_most_similar_one,
     fuzzy_patches_say_how_they_matched,
     files_are_deleted_and_folders_are_not,
     errors_have_the_codes_of_the_specification,
@@ -81,7 +81,7 @@ async fn patches_are_applied_in_order_or_not_at_all(on: On) {
     assert_eq!(workspace.text("/src/config.py").await, after);
 }
 
-async fn a_text_that_is_not_there_is_explained(on: On) {
+async fn the_error_for_a_missing_text_shows_the_most_similar_one(on: On) {
     let workspace = on.workspace().await;
     workspace.write("/a.rs", "fn main() {\n\tlet x = 1;\n\tprintln!(\"{x}\");\n}\n").await;
     let find = "fn main() {\n    let x = 1;\n    println!(\"{x}\");";
@@ -228,7 +228,7 @@ async fn errors_have_the_codes_of_the_specification(on: On) {
     FILE.refused(&workspace, 400, "invalid_argument", "file.read", json!({"path": "a.txt", "ofset": 1})).await;
     FILE.refused(&workspace, 400, "invalid_argument", "file.read", json!({"path": "a.txt", "offset": 0})).await;
     FILE.refused(&workspace, 400, "invalid_argument", "file.patch", json!({"path": "a.txt", "patches": []})).await;
-    let stranger = workspace.seen_by(&on.account().await);
+    let stranger = workspace.for_user(&on.account().await);
     FILE.refused(&stranger, 403, "forbidden", "file.read", json!({"path": "a.txt"})).await;
     FILE.refused(&stranger, 403, "forbidden", "file.read", json!({"path": "/a.txt"})).await;
 }

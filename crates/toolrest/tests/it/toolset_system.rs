@@ -8,10 +8,10 @@ use crate::toolset::SYSTEM;
 on_every_backend![
     directories_are_listed,
     files_are_read_and_written_in_both_encodings,
-    a_missing_parent_is_made_only_when_asked_for,
+    missing_parents_are_created_only_with_create_dirs,
     files_and_directories_are_deleted,
-    files_are_moved_and_replaced_only_when_asked_for,
-    bytes_and_text_may_take_turns,
+    a_move_replaces_a_file_only_with_overwrite,
+    a_file_can_change_between_bytes_and_text,
     errors_have_the_codes_of_the_specification,
 ];
 
@@ -58,7 +58,7 @@ async fn files_are_read_and_written_in_both_encodings(on: On) {
     SYSTEM.refused(&workspace, 400, "INVALID_ARGUMENT", "write_file", wrong).await;
 }
 
-async fn a_missing_parent_is_made_only_when_asked_for(on: On) {
+async fn missing_parents_are_created_only_with_create_dirs(on: On) {
     let workspace = on.workspace().await;
     SYSTEM.refused(&workspace, 404, "FILE_NOT_FOUND", "write_file", json!({"path": "a/b.txt", "content": "x"})).await;
     assert!(workspace.paths_below("/").await.is_empty());
@@ -85,7 +85,7 @@ async fn files_and_directories_are_deleted(on: On) {
         .await;
 }
 
-async fn files_are_moved_and_replaced_only_when_asked_for(on: On) {
+async fn a_move_replaces_a_file_only_with_overwrite(on: On) {
     let workspace = on.workspace().await;
     workspace.write("/a.txt", "a").await;
     workspace.write("/b.txt", "b").await;
@@ -103,7 +103,7 @@ async fn files_are_moved_and_replaced_only_when_asked_for(on: On) {
     assert_eq!(workspace.paths_below("/").await, ["/b.txt", "/other", "/other/c.txt"]);
 }
 
-async fn bytes_and_text_may_take_turns(on: On) {
+async fn a_file_can_change_between_bytes_and_text(on: On) {
     let workspace = on.workspace().await;
     let file_type = async || {
         let listing = workspace.ok("ls", json!({})).await;
@@ -136,6 +136,6 @@ async fn errors_have_the_codes_of_the_specification(on: On) {
         .await;
     let stale = json!({"path": "a.txt", "content": "y", "expectedHash": "0".repeat(64)});
     SYSTEM.refused(&workspace, 409, "CONFLICT", "write_file", stale).await;
-    let stranger = workspace.seen_by(&on.account().await);
+    let stranger = workspace.for_user(&on.account().await);
     SYSTEM.refused(&stranger, 403, "PERMISSION_DENIED", "read_file", json!({"path": "a.txt"})).await;
 }

@@ -166,5 +166,5 @@ async fn a_commit_is_shown_as_a_diff(on: On) {
     assert_eq!(diff().await, "--- a/b.txt\n+++ /dev/null\n@@ -1,2 +0,0 @@\n-one\n-two\n");
     let stranger = on.account().await;
     let path = format!("/commits/{}/diff", last_commit(&workspace).await);
-    workspace.seen_by(&stranger).get(&path).await.refused(403, "FORBIDDEN");
+    workspace.for_user(&stranger).get(&path).await.refused(403, "FORBIDDEN");
 }

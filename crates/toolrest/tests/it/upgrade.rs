@@ -1,4 +1,4 @@
-//! Data that earlier versions wrote, opened by this one.
+//! Opens data that earlier versions wrote.
 //!
 //! `upgrade/schema-N.*` were written by the last version with schema N: a database file, compressed with zstd, and a dump
 //! of PostgreSQL (`pg_dump --inserts --no-owner`). Both hold the accounts ada@example.com and grace@example.com, and the
@@ -191,7 +191,7 @@ async fn expect_archive(workspace: &Workspace) {
 async fn expect_folder(workspace: &Workspace) {
     assert_eq!(workspace.text("/a.txt").await, "folder 2\n");
     let commits = workspace.get("/commits").await.success();
-    // The journal has told of a commit that was interrupted.
+    // The journal described an interrupted commit.
     assert_eq!(text_at(&commits, "/commits/0/changes/0/path"), IN_JOURNAL.0, "{commits}");
     assert_eq!(bytes_of(workspace, IN_JOURNAL.0).await, IN_JOURNAL.1);
     for path in [LATIN_1.path, IN_JOURNAL.0] {

@@ -1,4 +1,4 @@
-//! Accounts as an operator manages them while servers run.
+//! `toolrest user` while servers run.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -17,19 +17,19 @@ on_both_databases![
     sessions_that_were_ended_stay_ended,
     a_password_that_was_reset_replaces_the_old_one,
     accounts_are_listed_and_added,
-    a_workspace_deleted_meanwhile_does_not_come_back,
+    enabling_an_account_does_not_restore_deleted_workspaces,
 ];
 
 /// As long as running servers may take to learn of a revoked token.
-const SERVERS_KNOW: Duration = Duration::from_secs(5);
+const REVOCATION_LIMIT: Duration = Duration::from_secs(5);
 
 /// A server with the arguments that lead an operator to its data.
-struct Scene {
+struct OperatedServer {
     server: Server,
     arguments: Vec<String>,
 }
 
-impl Scene {
+impl OperatedServer {
     fn new(on: On) -> Self {
         let backend = match on {
             On::Sqlite | On::Folder | On::FolderOfUser => Backend::Sqlite,
@@ -81,15 +81,15 @@ async fn message_of(account: &Account) -> Option<String> {
 }
 
 async fn a_disabled_account_is_refused_everywhere_at_once_and_can_be_enabled_again(on: On) {
-    let scene = Scene::new(on);
-    let (ada, grace) = (scene.account("ada").await, scene.account("grace").await);
+    let operated = OperatedServer::new(on);
+    let (ada, grace) = (operated.account("ada").await, operated.account("grace").await);
     let (of_ada, of_grace) = (ada.workspace("Ada's").await, grace.workspace("Grace's").await);
     of_ada.write("/a.txt", "text").await;
-    of_ada.admit(&grace, "editor").await;
-    let seen = of_ada.seen_by(&grace);
+    of_ada.add_member(&grace, "editor").await;
+    let seen = of_ada.for_user(&grace);
     assert_eq!(seen.text("/a.txt").await, "text");
 
-    scene.done(&["disable", &grace.email.to_uppercase()], "");
+    operated.done(&["disable", &grace.email.to_uppercase()], "");
     // Not a moment later: the first calls after the command are refused, also before the server has learnt of it.
     for (workspace, tool, args) in [
         (&seen, "read", json!({"path": "/a.txt"})),
@@ -102,72 +102,72 @@ async fn a_disabled_account_is_refused_everywhere_at_once_and_can_be_enabled_aga
     }
     let reply = grace.post("/workspaces", &json!({"name": "New"})).await;
     assert_eq!(reply.status, 401, "{reply}");
-    assert_eq!(scene.refresh(&grace).await.status, 401);
-    let body = scene.login(&grace.email, PASSWORD).await.refused(401, "INVALID_TOKEN");
+    assert_eq!(operated.refresh(&grace).await.status, 401);
+    let body = operated.login(&grace.email, PASSWORD).await.refused(401, "INVALID_TOKEN");
     assert!(text_at(&body, "/error").contains("disabled"), "{body}");
-    let body = scene.login(&grace.email, "not the password").await.refused(401, "INVALID_TOKEN");
+    let body = operated.login(&grace.email, "not the password").await.refused(401, "INVALID_TOKEN");
     assert!(!text_at(&body, "/error").contains("disabled"), "who does not know the password learns nothing: {body}");
-    let told = eventually("the server knows", SERVERS_KNOW, async || message_of(&grace).await).await;
-    assert!(told.contains("disabled"), "{told}");
+    let message = eventually("the server knows", REVOCATION_LIMIT, async || message_of(&grace).await).await;
+    assert!(message.contains("disabled"), "{message}");
     let again = of_ada.post("/members", &json!({"email": grace.email, "role": "editor"})).await;
     assert_eq!(again.status, 404, "a disabled account is not added: {again}");
     assert_eq!(of_ada.paths_in("/").await, ["/a.txt"], "others go on");
-    scene.done(&["disable", &grace.email], "");
+    operated.done(&["disable", &grace.email], "");
 
-    scene.done(&["enable", &grace.email], "");
-    let told = eventually("the server knows", SERVERS_KNOW, async || {
+    operated.done(&["enable", &grace.email], "");
+    let message = eventually("the server knows", REVOCATION_LIMIT, async || {
         message_of(&grace).await.filter(|message| !message.contains("disabled"))
     })
     .await;
-    assert!(told.contains("revoked"), "the token from before stays refused: {told}");
-    let grace = Account::login(&scene.server.client(), &grace.email).await;
-    of_ada.seen_by(&grace).write("/b.txt", "again").await;
-    of_grace.seen_by(&grace).write("/c.txt", "again").await;
+    assert!(message.contains("revoked"), "the token from before stays refused: {message}");
+    let grace = Account::login(&operated.server.client(), &grace.email).await;
+    of_ada.for_user(&grace).write("/b.txt", "again").await;
+    of_grace.for_user(&grace).write("/c.txt", "again").await;
     assert_eq!(grace.get("/workspaces").await.success()["workspaces"].as_array().unwrap().len(), 2);
 }
 
 async fn sessions_that_were_ended_stay_ended(on: On) {
-    let scene = Scene::new(on);
-    let account = scene.account("someone").await;
-    let other = Account::login(&scene.server.client(), &account.email).await;
-    let output = scene.user(&["end-sessions", &account.email], "");
+    let operated = OperatedServer::new(on);
+    let account = operated.account("someone").await;
+    let other = Account::login(&operated.server.client(), &account.email).await;
+    let output = operated.user(&["end-sessions", &account.email], "");
     assert!(stderr(&output).starts_with("Ended 2 sessions"), "{output:?}");
     for account in [&account, &other] {
-        assert_eq!(scene.refresh(account).await.status, 401);
-        let told = eventually("the server knows", SERVERS_KNOW, async || message_of(account).await).await;
-        assert!(told.contains("revoked"), "{told}");
+        assert_eq!(operated.refresh(account).await.status, 401);
+        let message = eventually("the server knows", REVOCATION_LIMIT, async || message_of(account).await).await;
+        assert!(message.contains("revoked"), "{message}");
     }
-    let again = Account::login(&scene.server.client(), &account.email).await;
+    let again = Account::login(&operated.server.client(), &account.email).await;
     again.get("/workspaces").await.success();
-    scene.refresh(&again).await.success();
+    operated.refresh(&again).await.success();
 }
 
 async fn a_password_that_was_reset_replaces_the_old_one(on: On) {
-    let scene = Scene::new(on);
-    let account = scene.account("someone").await;
+    let operated = OperatedServer::new(on);
+    let account = operated.account("someone").await;
     let new = "another password 2";
     for bad in ["short\n", "", "\n"] {
-        let output = scene.user(&["reset-password", &account.email], bad);
+        let output = operated.user(&["reset-password", &account.email], bad);
         assert_eq!(output.status.code(), Some(1), "{output:?}");
     }
-    scene.login(&account.email, PASSWORD).await.success();
-    scene.done(&["reset-password", &account.email], &format!("{new}\n"));
-    assert_eq!(scene.refresh(&account).await.status, 401);
-    scene.login(&account.email, PASSWORD).await.refused(401, "INVALID_TOKEN");
-    let session = scene.login(&account.email, new).await.success();
+    operated.login(&account.email, PASSWORD).await.success();
+    operated.done(&["reset-password", &account.email], &format!("{new}\n"));
+    assert_eq!(operated.refresh(&account).await.status, 401);
+    operated.login(&account.email, PASSWORD).await.refused(401, "INVALID_TOKEN");
+    let session = operated.login(&account.email, new).await.success();
     assert_eq!(session["user"]["id"], Value::from(account.id.as_str()));
-    eventually("the server knows", SERVERS_KNOW, async || message_of(&account).await).await;
-    let argument = scene.user(&["reset-password", &account.email, new], "");
+    eventually("the server knows", REVOCATION_LIMIT, async || message_of(&account).await).await;
+    let argument = operated.user(&["reset-password", &account.email, new], "");
     assert_eq!(argument.status.code(), Some(2), "a password is no argument: {argument:?}");
 }
 
 async fn accounts_are_listed_and_added(on: On) {
-    let scene = Scene::new(on);
-    let first = scene.account("b").await;
-    let added = scene.done(&["add", "A@Example.com"], "a fine password\n");
-    scene.login("a@example.com", "a fine password").await.success();
-    scene.done(&["disable", &first.email], "");
-    let listed = scene.done(&["list"], "");
+    let operated = OperatedServer::new(on);
+    let first = operated.account("b").await;
+    let added = operated.done(&["add", "A@Example.com"], "a fine password\n");
+    operated.login("a@example.com", "a fine password").await.success();
+    operated.done(&["disable", &first.email], "");
+    let listed = operated.done(&["list"], "");
     let rows: Vec<Vec<&str>> = listed.lines().map(|line| line.split('\t').collect()).collect();
     assert_eq!(rows.len(), 2, "{listed}");
     assert_eq!((rows[0][0], rows[0][1], rows[0][3]), ("a@example.com", "enabled", added.trim()));
@@ -179,36 +179,36 @@ async fn accounts_are_listed_and_added(on: On) {
         (["disable", "local"], "email address"),
         (["add", "a@example.com"], "already exists"),
     ] {
-        let output = scene.user(&arguments, "a fine password\n");
+        let output = operated.user(&arguments, "a fine password\n");
         assert_eq!((output.status.code(), &*stdout(&output)), (Some(1), ""), "{arguments:?}: {output:?}");
         assert!(stderr(&output).contains(words), "{arguments:?}: {output:?}");
     }
 }
 
-async fn a_workspace_deleted_meanwhile_does_not_come_back(on: On) {
-    let scene = Scene::new(on);
-    let (ada, grace) = (scene.account("ada").await, scene.account("grace").await);
+async fn enabling_an_account_does_not_restore_deleted_workspaces(on: On) {
+    let operated = OperatedServer::new(on);
+    let (ada, grace) = (operated.account("ada").await, operated.account("grace").await);
     let workspace = ada.workspace("Short-lived").await;
-    workspace.admit(&grace, "owner").await;
-    scene.done(&["disable", &grace.email], "");
+    workspace.add_member(&grace, "owner").await;
+    operated.done(&["disable", &grace.email], "");
     workspace.delete("").await.success();
-    scene.done(&["enable", &grace.email], "");
-    let grace = Account::login(&scene.server.client(), &grace.email).await;
+    operated.done(&["enable", &grace.email], "");
+    let grace = Account::login(&operated.server.client(), &grace.email).await;
     assert_eq!(grace.get("/workspaces").await.success()["workspaces"], json!([]));
-    assert_eq!(workspace.seen_by(&grace).call("ls", &json!({"path": "/"})).await.status, 403);
+    assert_eq!(workspace.for_user(&grace).call("ls", &json!({"path": "/"})).await.status, 403);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn background_processes_of_a_disabled_account_end() {
-    let scene = Scene::new(On::Sqlite);
-    let (ada, grace) = (scene.account("ada").await, scene.account("grace").await);
-    let workspace = On::Folder.workspace_of(&ada, &scene.server).await;
-    workspace.admit(&grace, "editor").await;
+    let operated = OperatedServer::new(On::Sqlite);
+    let (ada, grace) = (operated.account("ada").await, operated.account("grace").await);
+    let workspace = On::Folder.workspace_of(&ada, &operated.server).await;
+    workspace.add_member(&grace, "editor").await;
     for account in [&ada, &grace] {
-        let seen = workspace.seen_by(account);
+        let seen = workspace.for_user(account);
         SYSTEM.ok(&seen, "start_process", json!({"command": "sleep 1000"})).await;
     }
-    scene.done(&["disable", &grace.email], "");
+    operated.done(&["disable", &grace.email], "");
     let states = eventually("one process ends", Duration::from_secs(15), async || {
         let listed = SYSTEM.ok(&workspace, "list_processes", json!({})).await;
         let states = [&listed["processes"][0]["state"], &listed["processes"][1]["state"]].map(Value::clone);

@@ -1,4 +1,4 @@
-//! Settings of a workspace that the server cannot read, as a later version may have written them.
+//! Workspace settings that the server cannot read, for instance those of a later version.
 
 use serde_json::json;
 use toolrest_testkit::{Backend, Postgres, Server, Workspace};
@@ -6,7 +6,7 @@ use toolrest_testkit::{Backend, Postgres, Server, Workspace};
 use crate::on::{On, options_on, text_at};
 use crate::toolset::SYSTEM;
 
-on_every_backend![programs_are_refused_where_settings_cannot_be_read_and_the_rest_works];
+on_every_backend![unreadable_workspace_settings_refuse_programs_only];
 
 /// A server with its backend, whose database a test can change.
 fn start(on: On) -> (Server, Backend) {
@@ -35,7 +35,7 @@ fn set(server: &Server, backend: &Backend, workspace: &Workspace, settings: &str
     }
 }
 
-async fn programs_are_refused_where_settings_cannot_be_read_and_the_rest_works(on: On) {
+async fn unreadable_workspace_settings_refuse_programs_only(on: On) {
     let (server, backend) = start(on);
     let workspace = on.workspace_at(&server).await;
     let run = json!({"language": "bash", "code": "echo ran"});

@@ -1,4 +1,4 @@
-//! Rows and a journal as the version with schema 4 wrote them, beside what its fixtures hold.
+//! Rows and a journal in the format of schema 4, in addition to the fixtures.
 
 use std::fmt::Write as _;
 use std::fs;
