@@ -5,7 +5,7 @@ use crate::http::App;
 use std::path::Path;
 use std::time::Duration;
 use toolrest_core::{Result, WorkspaceId};
-use toolrest_store::{NewUser, Place};
+use toolrest_store::{NewUser, Location};
 
 /// The account that owns the workspaces of `serve --dir`. It is not an email address, so nobody can register it.
 pub const ACCOUNT: &str = "local";
@@ -31,8 +31,8 @@ pub(crate) async fn open(app: &App, folder: &Path) -> Result<Local> {
         let password_hash = app.passwords.hash(fresh_token()?).await?;
         app.store.create_user(NewUser { email: ACCOUNT.to_owned(), password_hash, full_name: None }).await?
     };
-    let place = Place::Directory { root };
-    let known = app.store.workspaces_of(owner.id).await?.into_iter().find(|workspace| workspace.place == place);
+    let place = Location::Directory { root };
+    let known = app.store.workspaces_of(owner.id).await?.into_iter().find(|workspace| workspace.location == place);
     let workspace = if let Some(workspace) = known {
         workspace.id
     } else {

@@ -13,31 +13,31 @@ pub struct User {
     pub id: UserId,
     /// The address it signs in with, in lower case.
     pub email: String,
-    /// The name that people see.
+    /// The name shown to people.
     pub full_name: Option<String>,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
     /// When it last changed.
     pub updated_at: Timestamp,
-    /// Since when it is disabled, if it is.
+    /// When it was disabled, if it is.
     #[serde(skip)]
     pub disabled_at: Option<Timestamp>,
-    /// Epoch of the access tokens that are good; those issued in an earlier one are refused.
+    /// The current epoch of access tokens. Tokens of earlier epochs are refused.
     #[serde(skip)]
     pub token_epoch: i64,
 }
 
-/// An account to be made.
+/// An account to create.
 pub struct NewUser {
     /// The address, in lower case.
     pub email: String,
     /// The hash of the password, with its salt and parameters.
     pub password_hash: String,
-    /// The name that people see.
+    /// The name shown to people.
     pub full_name: Option<String>,
 }
 
-/// An account with the hash to check a password against.
+/// An account and the hash of its password.
 pub struct Credentials {
     /// The account.
     pub user: User,
@@ -45,38 +45,38 @@ pub struct Credentials {
     pub password_hash: String,
 }
 
-/// A refresh token to be kept. Only its hash is.
+/// A refresh token to store, by its hash.
 pub struct Session {
     /// The SHA-256 of the token.
     pub token_hash: [u8; 32],
-    /// When it ends.
+    /// When it expires.
     pub expires_at: Timestamp,
 }
 
-/// What became of a refresh token that was presented.
+/// The result of presenting a refresh token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rotation {
-    /// It was good, and is now spent; the next one is kept.
+    /// The token was valid and is now spent; its successor is stored.
     Rotated(UserId),
-    /// It was spent before: it, and every token that came of the same sign-in, is void.
+    /// The token had been spent before. All tokens of the same sign-in are revoked.
     Reused,
-    /// It is unknown or past its end.
+    /// The token is unknown or expired.
     Invalid,
 }
 
-/// Something whose sign-in attempts are counted.
+/// A key whose sign-in attempts are counted.
 #[derive(Clone, Debug)]
 pub struct Attempt {
-    /// What is counted: an account or an address.
+    /// The key: an account or an address.
     pub key: String,
-    /// How many attempts a window allows.
+    /// Maximum attempts per window.
     pub limit: u32,
 }
 
-/// Keeps accounts.
+/// Stores accounts.
 #[async_trait]
 pub trait AccountStore: Send + Sync {
-    /// Makes an account; `AlreadyExists` if the address is taken.
+    /// Creates an account; fails with `StoreError::EmailTaken` if the address is taken.
     async fn create_user(&self, user: NewUser) -> Result<User>;
 
     /// Finds an account by its address in lower case.
@@ -85,27 +85,27 @@ pub trait AccountStore: Send + Sync {
     /// Finds an account by its id.
     async fn user(&self, id: UserId) -> Result<Option<User>>;
 
-    /// Begins a session: the first token of a family. False if the account has been disabled, or has begun another epoch
-    /// of tokens, since it was looked up.
+    /// Creates a session: the first token of a family. Returns false if the account was disabled, or got a new token
+    /// epoch, after it was read.
     async fn open_session(&self, user: UserId, token_epoch: i64, session: Session) -> Result<bool>;
 
-    /// Spends a token and keeps its successor, in one step.
+    /// Spends a token and stores its successor, in one transaction.
     async fn rotate_session(&self, token_hash: [u8; 32], next: Session) -> Result<Rotation>;
 
-    /// Finds the account of a token that is good, and when the token ends, without spending it.
+    /// Returns the account and the expiry of a valid token, without spending it.
     async fn session(&self, token_hash: [u8; 32]) -> Result<Option<(UserId, Timestamp)>>;
 
-    /// Ends the session that the token belongs to; false if there is none.
+    /// Ends the session of the token; false if there is none.
     async fn close_session(&self, token_hash: [u8; 32]) -> Result<bool>;
 
-    /// Counts an attempt before it is judged, so that many at once cannot slip through. Gives the time to wait if one
-    /// of the keys is over its limit.
+    /// Counts an attempt before the password is checked, so that concurrent attempts cannot exceed the limit. Returns
+    /// the time to wait if a key is over its limit.
     async fn count_attempts(&self, attempts: Vec<Attempt>, window: Duration) -> Result<Option<Duration>>;
 
-    /// Takes the attempts back after a sign-in that was good.
+    /// Subtracts the attempts of a successful sign-in.
     async fn forgive_attempts(&self, keys: Vec<String>) -> Result<()>;
 
-    /// The secret of that name; the candidate is kept if there is none, so that all replicas share one.
+    /// Returns the secret of that name. Stores the candidate if there is none, so that all replicas share one.
     async fn secret(&self, name: &str, candidate: &str) -> Result<String>;
 }
 
@@ -114,37 +114,37 @@ pub trait AccountStore: Send + Sync {
 pub struct Revocation {
     /// The account.
     pub user: UserId,
-    /// Epoch of the tokens that are good.
+    /// The current token epoch.
     pub token_epoch: i64,
-    /// Whether the account is disabled, so that none is.
+    /// Whether the account is disabled, so that no token is valid.
     pub is_disabled: bool,
 }
 
-/// Changes accounts as an operator does.
+/// Account administration by an operator.
 #[async_trait]
 pub trait AccountAdmin: Send + Sync {
     /// Lists all accounts by their addresses.
     async fn users(&self) -> Result<Vec<User>>;
 
-    /// Ends an account's sessions and suspends its memberships, in one step: from then on every statement that needs a
-    /// membership refuses it. Disabling it again changes nothing.
+    /// Ends an account's sessions and suspends its memberships, in one transaction. From then on every statement that
+    /// needs a membership refuses the account. Disabling it again changes nothing.
     async fn disable_user(&self, user: UserId) -> Result<()>;
 
-    /// Gives a disabled account its memberships back, except those of workspaces that are gone. A new epoch begins: its
-    /// old tokens stay refused, and new ones are good at once.
+    /// Restores the memberships of a disabled account, except in deleted workspaces. A new token epoch starts: old
+    /// tokens stay refused, new ones are valid at once.
     async fn enable_user(&self, user: UserId) -> Result<()>;
 
-    /// Ends an account's sessions and begins a new epoch of access tokens; tells how many sessions there were.
+    /// Ends an account's sessions and starts a new token epoch; returns how many sessions there were.
     async fn end_sessions(&self, user: UserId) -> Result<u64>;
 
-    /// Gives an account another password, and ends its sessions.
+    /// Changes the password of an account and ends its sessions.
     async fn set_password(&self, user: UserId, password_hash: String) -> Result<()>;
 
-    /// Lists the accounts that began an epoch of access tokens since then.
+    /// Lists the accounts whose token epoch started since then.
     async fn revocations(&self, since: Timestamp) -> Result<Vec<Revocation>>;
 }
 
-/// The refusal to act for an account that is gone or disabled.
+/// Returns the error for an account that was deleted or disabled.
 pub fn no_such_account() -> ToolError {
     ToolError::new(ErrorKind::Unauthenticated, "The account of this token no longer exists, or is disabled")
 }

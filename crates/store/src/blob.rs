@@ -1,4 +1,4 @@
-//! How contents are stored.
+//! The stored form of contents: hashing, compression, decoding.
 
 use crate::error::{Result, StoreError};
 use crate::signature::Signature;
@@ -6,12 +6,12 @@ use std::{borrow::Cow, cell::RefCell, io::Read};
 use toolrest_core::{Change, Changeset, Content, ContentHash, ErrorKind, Form};
 use zstd::bulk::{Compressor, Decompressor};
 
-/// How the bytes of a blob are kept.
+/// How the bytes of a blob are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
     Raw,
     Zstd,
-    /// Not kept: only its size and hash are known.
+    /// Not stored: only the size and the hash are known.
     Dropped,
 }
 
@@ -29,7 +29,7 @@ impl Encoding {
     }
 }
 
-/// A content made ready for the database: hashed, and compressed where that was asked for and pays.
+/// A content ready to be stored: hashed, and compressed if requested and worthwhile.
 #[derive(Clone, Debug)]
 pub struct Prepared {
     /// The hash that the API reports.
@@ -37,35 +37,35 @@ pub struct Prepared {
     pub form: Form,
     /// The SHA-256 of the bytes.
     pub key: ContentHash,
-    /// How many bytes are stored, uncompressed.
+    /// The number of bytes before compression.
     pub size: i64,
-    /// How many bytes the file has, as programs see it.
+    /// The size of the file as programs see it.
     pub shown_size: i64,
     pub encoding: Encoding,
     pub data: Vec<u8>,
-    /// What searches can tell of the text without reading it; bytes that are no text have none.
+    /// The signature of the text; none for bytes that are not text.
     pub(crate) signature: Option<Signature>,
 }
 
-/// Whether heads are kept compressed.
+/// Whether current contents are compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
-    /// Fast to search: for the embedded database.
+    /// Not compressed, so that searches read them in place. For SQLite.
     Off,
-    /// Less to send and to write: for PostgreSQL.
+    /// Compressed if that saves enough, to send and write less. For PostgreSQL.
     WherePays,
 }
 
-/// Contents from here on are worth compressing.
+/// Contents of at least this size are worth compressing.
 const COMPRESS_FROM_BYTES: usize = 512;
-/// Contents from here on are prepared away from the threads that serve requests.
+/// Contents of at least this size are prepared on a blocking thread.
 const HEAVY_FROM_BYTES: usize = 128 << 10;
 
 impl Prepared {
     pub fn of(content: &Content, compression: Compression) -> Result<Self> {
         let bytes = content.stored();
         let hash = content.hash()?;
-        // Of text and bytes the API's hash is the one of the stored bytes.
+        // For text and bytes, the hash of the API is that of the stored bytes.
         let key = if content.form() == Form::Json { ContentHash::of(&bytes) } else { hash };
         let size = i64::try_from(bytes.len()).map_err(StoreError::internal)?;
         let signature = match content {
@@ -81,7 +81,7 @@ impl Prepared {
         Ok(Self { hash, form: content.form(), key, size, shown_size: size, encoding, data, signature })
     }
 
-    /// A content of which only so much is known.
+    /// Creates a content whose bytes are not stored.
     pub fn dropped(hash: ContentHash, form: Form, size: i64) -> Self {
         Self {
             hash,
@@ -105,7 +105,7 @@ fn weight(content: &Content) -> usize {
     }
 }
 
-/// The bytes compressed, if that pays.
+/// Compresses bytes; none if that does not save enough.
 pub fn compressed(bytes: &[u8]) -> Result<Option<Vec<u8>>> {
     if bytes.len() < COMPRESS_FROM_BYTES {
         return Ok(None);
@@ -118,12 +118,12 @@ pub fn compressed(bytes: &[u8]) -> Result<Option<Vec<u8>>> {
 }
 
 thread_local! {
-    // Making one takes longer than compressing a small file.
+    // Reused, because creating one takes longer than compressing a small file.
     static COMPRESSOR: RefCell<std::io::Result<Compressor<'static>>> = RefCell::new(Compressor::new(1));
     static DECOMPRESSOR: RefCell<std::io::Result<Decompressor<'static>>> = RefCell::new(Decompressor::new());
 }
 
-/// Prepares the content of each change, where it has one.
+/// Prepares the contents of all changes.
 pub async fn prepare(changes: Changeset, compression: Compression) -> Result<(Changeset, Vec<Option<Prepared>>)> {
     let heavy: usize =
         changes.changes.iter().map(|change| if let Change::Put(put) = change { weight(&put.content) } else { 0 }).sum();
@@ -148,7 +148,7 @@ pub async fn prepare(changes: Changeset, compression: Compression) -> Result<(Ch
     tokio::task::spawn_blocking(work).await.map_err(StoreError::internal)?
 }
 
-/// Gives back bytes that were compressed.
+/// Decompresses bytes.
 pub fn decompressed(data: &[u8], size: usize) -> Result<Vec<u8>> {
     DECOMPRESSOR.with_borrow_mut(|zstd| match zstd {
         Ok(zstd) => zstd.decompress(data, size).map_err(StoreError::internal),
@@ -156,7 +156,7 @@ pub fn decompressed(data: &[u8], size: usize) -> Result<Vec<u8>> {
     })
 }
 
-/// Gives back the bytes that were stored.
+/// Returns the stored bytes of a content, decompressed.
 pub fn stored_bytes(encoding: i16, size: i64, data: &[u8]) -> Result<Cow<'_, [u8]>> {
     match Encoding::from_code(encoding) {
         Some(Encoding::Raw) => Ok(Cow::Borrowed(data)),
@@ -168,7 +168,7 @@ pub fn stored_bytes(encoding: i16, size: i64, data: &[u8]) -> Result<Cow<'_, [u8
     }
 }
 
-/// The first bytes of a content, of which at least the beginning is given as it is stored.
+/// Decodes the first bytes of a content. `data` is at least the beginning of the stored bytes.
 pub(crate) fn decoded_beginning(encoding: i16, data: &[u8]) -> Result<[u8; 3]> {
     let mut beginning = [0; 3];
     let read = match Encoding::from_code(encoding) {
@@ -182,13 +182,13 @@ pub(crate) fn decoded_beginning(encoding: i16, data: &[u8]) -> Result<[u8; 3]> {
     Ok(beginning)
 }
 
-/// Gives back the content that was stored.
+/// Decodes a stored content.
 pub fn decode(form: i16, encoding: i16, size: i64, data: &[u8]) -> Result<Content> {
     let form = Form::from_code(form).ok_or_else(|| StoreError::internal(format!("unknown form {form}")))?;
     Ok(Content::from_stored(form, stored_bytes(encoding, size, data)?.into_owned())?)
 }
 
-/// The refusal to show a content that history has no room for.
+/// Returns the error for a content that was not stored because of the limits of a folder's history.
 fn not_kept(size: i64) -> StoreError {
     let message = format!("This content of {size} bytes was not kept: it is over the limits of the folder's history");
     StoreError::refused(ErrorKind::NotFound, message)

@@ -1,10 +1,10 @@
-//! Failures of the server's own disk, as callers are told of them.
+//! Translates failures of the server's own disk into errors for callers.
 
 use std::io;
 use toolrest_core::{ErrorKind, ToolError};
 
-/// Translates a failure below the data directory: a full disk or quota is the operator's to solve, the rest a fault of
-/// ours.
+/// Translates a failure below the data directory. A full disk or quota is reported as such, because the operator can
+/// solve it; everything else is an internal error.
 pub fn disk_fault(error: io::Error) -> ToolError {
     if is_full(&error) { storage_full() } else { ToolError::internal(error) }
 }
@@ -14,7 +14,7 @@ pub fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
-/// The refusal to write below the data directory.
+/// Returns the error for a full disk below the data directory.
 pub fn storage_full() -> ToolError {
     let message = "No space is left on the server's disk for the files that programs work on";
     ToolError::new(ErrorKind::StorageFull, message)

@@ -14,7 +14,7 @@ pub type Result<T, E = StoreError> = std::result::Result<T, E>;
 #[non_exhaustive]
 pub enum StoreError {
     /// Another transaction changed the same rows first. The change can be retried.
-    #[error("Another change came between; try again")]
+    #[error("Another change was made at the same time; try again")]
     LostRace,
     /// A content that was listed at the start of a search was purged before the search read it. The search can be
     /// repeated.

@@ -12,7 +12,8 @@ fn variants_become_the_tool_errors_that_callers_know() {
     for (error, expected) in [
         (
             StoreError::LostRace,
-            ToolError::new(ErrorKind::Conflict, "Another change came between; try again").detail("lost_race", true),
+            ToolError::new(ErrorKind::Conflict, "Another change was made at the same time; try again")
+                .detail("lost_race", true),
         ),
         (StoreError::FileNotFound(path()), ToolError::file_not_found(&path())),
         (StoreError::FolderNotFound(path()), ToolError::folder_not_found(&path())),

@@ -1,4 +1,4 @@
-//! Which files a workspace has, for those who keep a copy of them: all of them at first, then what changed.
+//! The list of a workspace's files, for working copies: all files at first, then what changed.
 
 use crate::error::Result;
 use crate::plan::FileRow;
@@ -7,24 +7,25 @@ use async_trait::async_trait;
 use std::collections::HashMap;
 use toolrest_core::{Access, ContentHash, FileId, WorkspaceId, WorkspaceSettings};
 
-/// Tells what a workspace holds, and what changed in it.
+/// Lists the files of a workspace, and what changed in it.
 #[async_trait]
 pub trait FileList: Send + Sync {
-    /// Checks the caller's rights and tells what changed since a moment; all there is, if that is not known any more.
-    async fn listed_since(&self, access: Access, since: Option<Moment>) -> Result<FilesSince>;
+    /// Checks the caller's rights and lists what changed since the cursor; all files, if the changes are no longer
+    /// recorded.
+    async fn listed_since(&self, access: Access, since: Option<ListCursor>) -> Result<FilesSince>;
 
-    /// The bytes of contents as they are stored, of those that are still there.
+    /// Reads the bytes of contents as they are stored. Contents that no longer exist are left out.
     async fn stored(&self, workspace: WorkspaceId, keys: Vec<ContentHash>) -> Result<HashMap<ContentHash, Vec<u8>>>;
 }
 
-/// A moment in the life of a database.
+/// A position in the sequence of changes of a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Moment(pub Cursor);
+pub struct ListCursor(pub Cursor);
 
-/// What a workspace holds, and what its owner has set for it if that can be read, as of a moment.
+/// The files and the settings of a workspace at one time. The settings are none if they cannot be read.
 pub struct FilesSince {
     pub settings: Option<WorkspaceSettings>,
-    pub moment: Moment,
+    pub cursor: ListCursor,
     pub listed: Rows,
 }
 
@@ -37,8 +38,8 @@ impl FilesSince {
 
 /// Files and folders, the virtual ones among them.
 pub enum Rows {
-    /// All there are.
+    /// All files and folders.
     All(Vec<FileRow>),
-    /// Those that changed: as they are now, or none where they are gone.
+    /// The changed ones: the current row, or none if it was deleted.
     Changed(Vec<(FileId, Option<FileRow>)>),
 }

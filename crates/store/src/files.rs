@@ -1,4 +1,4 @@
-//! Files, their history, and the chats that appear among them.
+//! Files, their history, and chats, which are shown as files.
 
 use crate::error::{Result, StoreError};
 use crate::plan::FileRow;
@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use toolrest_core::{
     Access, CallCx, CallId, Changeset, ChatId, Commit, CommitId, CommitInfo, Content, Depth, Entry, ErrorKind, File,
-    FileId, FileType, Found, JsonText, Listing, MAX_NAME_BYTES, Search, Timestamp, UserId, Version, VersionId, WsPath,
-    now,
+    FileId, FileType, JsonText, Listing, MAX_NAME_BYTES, Search, SearchResult, Timestamp, UserId, Version, VersionId,
+    WsPath, now,
 };
 
-/// The call on whose behalf a change is made.
+/// The call that makes a change.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CallInfo {
     /// The call's id.
@@ -22,29 +22,29 @@ pub struct CallInfo {
     pub tool: Cow<'static, str>,
     /// Who called.
     pub caller: UserId,
-    /// When it began.
+    /// When it started.
     pub started_at: Timestamp,
 }
 
 impl CallInfo {
-    /// The making of the folder that chats appear in.
+    /// The call that creates the folder of chats.
     pub(crate) fn chats(caller: UserId) -> Self {
         Self { id: CallId::new(), toolset: "api".into(), tool: "chat".into(), caller, started_at: now() }
     }
 
-    /// What became of a folder while the process ran that the call has started. It cannot be told who did it.
+    /// Returns the call for changes in a folder while a background process of the call ran. Who made them is unknown.
     #[must_use]
     pub fn while_process_ran(self) -> Self {
         let tool = CommitInfo::while_process_ran(&self.id.short());
         Self { toolset: CommitInfo::FOLDER.into(), tool: tool.into(), ..self }
     }
 
-    /// Whether a commit of it is what the call did.
+    /// Whether commits of this call are part of the record of the call.
     pub(crate) fn is_done_by_call(&self) -> bool {
         self.toolset != CommitInfo::FOLDER
     }
 
-    /// The call that is under way.
+    /// Returns the current call.
     pub fn of(cx: &CallCx) -> Self {
         Self {
             id: cx.id,
@@ -56,29 +56,29 @@ impl CallInfo {
     }
 }
 
-/// A part of a long list, newest first.
+/// A page of a long list, newest first.
 #[derive(Clone, Copy, Debug)]
 pub struct Page<T> {
-    /// Only what is older than this.
+    /// Only entries older than this.
     pub before: Option<T>,
-    /// At most so many.
+    /// Maximum number of entries.
     pub limit: u32,
 }
 
 /// A conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Chat {
-    /// Its id, and that of the file that shows it.
+    /// Its id, which is also that of its file.
     pub id: ChatId,
-    /// Where it appears.
+    /// The path of its file.
     pub path: WsPath,
     /// Its title as given.
     pub title: String,
-    /// When it began.
+    /// When it was created.
     pub created_at: Timestamp,
-    /// When its last message came.
+    /// The time of its last message.
     pub updated_at: Timestamp,
-    /// What was said, in order.
+    /// The messages, in order.
     pub messages: Vec<Message>,
 }
 
@@ -87,36 +87,36 @@ pub struct Chat {
 pub struct Message {
     /// Its id.
     pub id: uuid::Uuid,
-    /// Who speaks: `user`, `assistant`, `system` or `tool`.
+    /// The author: `user`, `assistant`, `system` or `tool`.
     pub role: String,
-    /// What is said.
+    /// The text.
     pub content: String,
-    /// When.
+    /// When it was added.
     pub created_at: Timestamp,
 }
 
-/// The most that the messages of one chat may hold: a chat is read as a whole.
-const CHAT_MOST_BYTES: i64 = 16 << 20;
+/// Maximum size of all messages of a chat: a chat is read as a whole.
+const MAX_CHAT_BYTES: i64 = 16 << 20;
 
 impl Chat {
-    /// Refuses a message for which a chat of this size has no room.
+    /// Refuses a message that would exceed the maximum size of a chat.
     pub(crate) fn check_room(size: i64, message: &Message) -> Result<()> {
         let more = i64::try_from(message.content.len()).unwrap_or(i64::MAX);
-        if size.saturating_add(more) <= CHAT_MOST_BYTES {
+        if size.saturating_add(more) <= MAX_CHAT_BYTES {
             return Ok(());
         }
         let message = format!(
-            "The chat holds {size} bytes and the message {more}; a chat holds {CHAT_MOST_BYTES} at most, so begin another"
+            "The chat holds {size} bytes and the message {more}; a chat holds {MAX_CHAT_BYTES} at most, so begin another"
         );
         Err(StoreError::refused(ErrorKind::PayloadTooLarge, message))
     }
 
-    /// The virtual file without its content, for a chat whose messages have more bytes than are wanted.
+    /// Returns the virtual file without its content, for a chat larger than the caller's limit.
     pub(crate) fn too_large(row: FileRow, size: i64) -> File {
         File { entry: Entry { size, ..row.into() }, content: None }
     }
 
-    /// The chat that a virtual file shows.
+    /// Creates the chat of a virtual file.
     pub(crate) fn of(row: &FileRow, messages: Vec<Message>) -> Self {
         Self {
             id: ChatId(row.id.0),
@@ -128,7 +128,7 @@ impl Chat {
         }
     }
 
-    /// The virtual file as the file tools see it. It has no version of its own: its content is made from the messages.
+    /// Returns the virtual file as file tools see it. It has no version: its content is generated from the messages.
     pub(crate) fn into_file(self, row: FileRow) -> Result<File> {
         #[derive(Serialize)]
         struct Shown {
@@ -143,14 +143,14 @@ impl Chat {
         Ok(File { entry, content: Some(content) })
     }
 
-    /// The chat as a text that people read and that can be searched: its title, then each message after its speaker.
+    /// Formats the chat as the text that is shown and searched: its title, then each message with its author.
     pub(crate) fn readable(title: Option<&str>, messages: &[Message]) -> String {
         let said = messages.iter().map(|message| (message.role.as_str(), message.content.as_str()));
         toolrest_core::chat_text(title, said)
     }
 
-    /// Names for the file that shows a chat with this title, the best first: the title, made fit for a path; the same
-    /// with the end of the chat's id, which nobody else has.
+    /// Returns names for the file of a chat, in order of preference: the title as a file name, then the title with the
+    /// end of the chat's id, which is unique.
     pub(crate) fn file_names(title: &str, id: FileId) -> [String; 2] {
         let id = id.0.simple().to_string();
         let mut name: String = title.trim().chars().map(|c| if c == '/' || c.is_control() { '-' } else { c }).collect();
@@ -162,7 +162,7 @@ impl Chat {
     }
 }
 
-/// The row of a chat's file. Chats are not made by changesets, because no changeset may touch them.
+/// Creates the row of a chat's file. Chats are not created by changesets, because changesets must not change them.
 pub(crate) fn chat_row(path: WsPath, title: String) -> FileRow {
     let at = now();
     FileRow {
@@ -179,55 +179,55 @@ pub(crate) fn chat_row(path: WsPath, title: String) -> FileRow {
     }
 }
 
-/// Keeps files. Every method checks the caller's rights in the statement that does the work.
+/// Stores files. Every method checks the caller's rights in the statement that does the work.
 #[async_trait]
 pub trait FileStore: Send + Sync {
-    /// Checks the caller's rights and nothing else.
+    /// Checks the caller's rights.
     async fn authorise(&self, access: Access) -> Result<()>;
 
-    /// Tells what stands at the path.
+    /// Returns the file or folder at the path.
     async fn stat(&self, access: Access, path: &WsPath) -> Result<Option<Entry>>;
 
-    /// Reads what stands at the path. The content of a file that has more than so many bytes is left out.
-    async fn read(&self, access: Access, path: &WsPath, most_bytes: i64) -> Result<File>;
+    /// Reads the file at the path. The content is left out if it has more than `max_bytes` bytes.
+    async fn read(&self, access: Access, path: &WsPath, max_bytes: i64) -> Result<File>;
 
     /// Lists a folder, sorted by path.
     async fn list(&self, access: Access, folder: &WsPath, depth: Depth, limit: usize) -> Result<Listing>;
 
-    /// Finds lines in the files' texts.
-    async fn search(&self, access: Access, search: Search) -> Result<Found>;
+    /// Finds lines in the texts of files.
+    async fn search(&self, access: Access, search: Search) -> Result<SearchResult>;
 
-    /// Applies all of the changes or none, and records the call with them.
+    /// Applies all changes or none, and records the call with them.
     async fn commit(&self, access: Access, changes: Changeset, call: CallInfo) -> Result<Commit>;
 
-    /// Reads a file by its id, in the trash or not. The content of one that has more than so many bytes is left out.
-    async fn file(&self, access: Access, file: FileId, most_bytes: i64) -> Result<File>;
+    /// Reads a file by its id, in the trash or not. The content is left out if it has more than `max_bytes` bytes.
+    async fn file(&self, access: Access, file: FileId, max_bytes: i64) -> Result<File>;
 
     /// Lists a file's versions, newest first.
     async fn versions(&self, access: Access, file: FileId, page: Page<i64>) -> Result<Vec<Version>>;
 
-    /// Reads one version of a file. The content of one that has more than so many bytes is left out.
+    /// Reads one version of a file. The content is left out if it has more than `max_bytes` bytes.
     async fn version(
         &self,
         access: Access,
         file: FileId,
         version: VersionId,
-        most_bytes: i64,
+        max_bytes: i64,
     ) -> Result<(Version, Option<Content>)>;
 
-    /// Lists what is in the trash, newest first.
+    /// Lists the trash, newest first.
     async fn trash(&self, access: Access, page: Page<FileId>) -> Result<Vec<Entry>>;
 
     /// Lists commits, newest first.
     async fn commits(&self, access: Access, page: Page<CommitId>) -> Result<Vec<CommitInfo>>;
 
-    /// Finds one commit.
+    /// Returns one commit.
     async fn commit_info(&self, access: Access, commit: CommitId) -> Result<CommitInfo>;
 
-    /// The commit that took another back, if one did and was not taken back itself.
+    /// Returns the commit that undid another, if there is one and it was not undone itself.
     async fn undone_by(&self, access: Access, commit: CommitId) -> Result<Option<CommitId>>;
 
-    /// Begins a chat, which appears as a file below `/chats`.
+    /// Creates a chat, which is shown as a file below `/chats`.
     async fn create_chat(&self, access: Access, title: String) -> Result<Chat>;
 
     /// Adds a message to a chat.

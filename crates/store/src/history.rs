@@ -1,7 +1,7 @@
-//! The history of a folder: what the database keeps of files that live elsewhere.
+//! The history of a folder: what the database stores about files that are on disk.
 //!
-//! A commit in a folder is planned against what is recorded, made on disk, and then kept. Between the two it stands in
-//! the folder's journal as bytes, so that no crash can come between them.
+//! A commit to a folder is planned against the recorded rows, applied to the disk, and then recorded. In between, the
+//! folder's journal has the encoded commit, so that a crash loses no record.
 
 use crate::blob::{Encoding, Prepared};
 use crate::error::{Result, StoreError};
@@ -11,52 +11,52 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use toolrest_core::{Access, Changeset, CommitId, ContentHash, Effect, Form, Listed, Timestamp, WorkspaceId};
 
-/// Keeps the history of folders.
+/// Stores the history of folders.
 #[async_trait]
 pub trait FolderHistory: Send + Sync {
-    /// Checks the caller's rights and tells what is recorded of the files that the changes are about.
+    /// Checks the caller's rights and reads the recorded rows that the changes concern.
     async fn recorded(&self, access: Access, changes: &Changeset) -> Result<Recorded>;
 
-    /// Keeps a commit that was made; one that is kept already stays as it is.
+    /// Records a commit that was applied to the disk. Does nothing if it is recorded already.
     async fn record(&self, commit: FolderCommit) -> Result<()>;
 
-    /// The bytes of a content that history knows.
+    /// Reads the bytes of a content of the history.
     async fn kept(&self, workspace: WorkspaceId, content: ContentHash) -> Result<Vec<u8>>;
 
-    /// Checks the caller's rights and tells how many bytes the history takes.
+    /// Checks the caller's rights and returns how many bytes the history takes.
     async fn history_bytes(&self, access: Access) -> Result<u64>;
 
-    /// Drops the oldest contents of a history, as long as it takes more bytes than this. What files hold now stays.
-    async fn limit_history(&self, workspace: WorkspaceId, limit_bytes: u64) -> Result<Limited>;
+    /// Drops the oldest contents of a history until it takes at most this many bytes. Current contents stay.
+    async fn limit_history(&self, workspace: WorkspaceId, limit_bytes: u64) -> Result<TrimmedHistory>;
 
-    /// Checks the caller's rights and lists the files that are not on disk because the system makes them.
+    /// Checks the caller's rights and lists the virtual files, which are generated and not on disk.
     async fn virtual_files(&self, access: Access) -> Result<Vec<Listed>>;
 }
 
-/// What is left of a history that was brought to its limit.
+/// The result of reducing a history to its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limited {
+pub struct TrimmedHistory {
     /// How many contents were dropped.
     pub dropped: u64,
     /// How many bytes the history takes.
     pub left_bytes: u64,
 }
 
-/// How many of the oldest contents have to go, so that no more than the limit is left.
+/// Returns how many of the oldest contents to drop so that at most `limit` bytes are left.
 pub fn excess(oldest_bytes: impl IntoIterator<Item = i64>, total: i64, limit: i64) -> usize {
     let mut left = total;
-    let goes = |bytes: &i64| {
-        let is_too_much = left > limit;
+    let is_dropped = |bytes: &i64| {
+        let is_over_limit = left > limit;
         left -= bytes;
-        is_too_much
+        is_over_limit
     };
-    oldest_bytes.into_iter().take_while(goes).count()
+    oldest_bytes.into_iter().take_while(is_dropped).count()
 }
 
-/// What is recorded of some files.
+/// The recorded rows that a changeset concerns.
 pub struct Recorded(pub View);
 
-/// A commit that was made in a folder, as it is kept.
+/// A commit that was applied to a folder, as it is recorded.
 #[derive(Debug)]
 pub struct FolderCommit {
     pub workspace: WorkspaceId,
@@ -68,9 +68,9 @@ pub struct FolderCommit {
     pub contents: Vec<Prepared>,
 }
 
-/// A commit without its contents, which follow it.
+/// A commit without its contents, which follow it in the encoded form.
 #[derive(Serialize, Deserialize)]
-struct Head {
+struct CommitHeader {
     workspace: WorkspaceId,
     id: CommitId,
     at: Timestamp,
@@ -78,11 +78,11 @@ struct Head {
     undoes: Option<CommitId>,
     ops: Vec<RowOp>,
     effects: Vec<Effect>,
-    contents: Vec<ContentHead>,
+    contents: Vec<ContentHeader>,
 }
 
 #[derive(Serialize, Deserialize)]
-struct ContentHead {
+struct ContentHeader {
     hash: ContentHash,
     form: Form,
     size: i64,
@@ -91,16 +91,16 @@ struct ContentHead {
 }
 
 impl FolderCommit {
-    /// The commit as bytes: the length of the head, the head, the contents.
+    /// Encodes the commit: the length of the header, the header, the contents.
     pub fn encode(&mut self) -> Result<Vec<u8>> {
-        let contents = self.contents.iter().map(|content| ContentHead {
+        let contents = self.contents.iter().map(|content| ContentHeader {
             hash: content.hash,
             form: content.form,
             size: content.size,
             encoding: content.encoding.code(),
             bytes: content.data.len(),
         });
-        let head = Head {
+        let header = CommitHeader {
             workspace: self.workspace,
             id: self.id,
             at: self.at,
@@ -110,8 +110,8 @@ impl FolderCommit {
             ops: std::mem::take(&mut self.plan.ops),
             effects: std::mem::take(&mut self.plan.effects),
         };
-        let text = serde_json::to_vec(&head).map_err(StoreError::internal)?;
-        (self.plan.ops, self.plan.effects) = (head.ops, head.effects);
+        let text = serde_json::to_vec(&header).map_err(StoreError::internal)?;
+        (self.plan.ops, self.plan.effects) = (header.ops, header.effects);
         let mut bytes = (text.len() as u64).to_le_bytes().to_vec();
         bytes.extend_from_slice(&text);
         for content in &self.contents {
@@ -120,21 +120,21 @@ impl FolderCommit {
         Ok(bytes)
     }
 
-    /// Takes the bytes that [`FolderCommit::encode`] gave.
+    /// Decodes the bytes that [`FolderCommit::encode`] returned.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
-        let torn = || StoreError::internal("the journal holds a commit that cannot be understood");
+        let torn = || StoreError::internal("the commit in the journal cannot be decoded");
         let (length, rest) = bytes.split_first_chunk().ok_or_else(torn)?;
         let length = usize::try_from(u64::from_le_bytes(*length)).map_err(StoreError::internal)?;
-        let (head, mut rest) = rest.split_at_checked(length).ok_or_else(torn)?;
-        let head: Head = serde_json::from_slice(head).map_err(StoreError::internal)?;
+        let (header, mut rest) = rest.split_at_checked(length).ok_or_else(torn)?;
+        let header: CommitHeader = serde_json::from_slice(header).map_err(StoreError::internal)?;
         let mut contents = Vec::new();
-        for content in head.contents {
+        for content in header.contents {
             let (data, after) = rest.split_at_checked(content.bytes).ok_or_else(torn)?;
             rest = after;
             contents.push(Prepared {
                 hash: content.hash,
                 form: content.form,
-                // In folders there is no JSON, whose stored bytes would have another hash.
+                // Only the stored bytes of JSON have another hash, and folders have no JSON contents.
                 key: content.hash,
                 size: content.size,
                 shown_size: content.size,
@@ -144,12 +144,12 @@ impl FolderCommit {
             });
         }
         Ok(Self {
-            workspace: head.workspace,
-            id: head.id,
-            at: head.at,
-            call: head.call,
-            undoes: head.undoes,
-            plan: Plan { ops: head.ops, effects: head.effects, outcomes: Vec::new() },
+            workspace: header.workspace,
+            id: header.id,
+            at: header.at,
+            call: header.call,
+            undoes: header.undoes,
+            plan: Plan { ops: header.ops, effects: header.effects, outcomes: Vec::new() },
             contents,
         })
     }

@@ -1,8 +1,8 @@
-//! What a changeset means, decided once for both databases.
+//! The plan: decides what a changeset does, once for both databases and for folders.
 //!
-//! A store looks up what the changes are about ([`Needs`]), puts it into a [`View`] and lets [`plan`] turn the changes
-//! into row operations. The view follows along, so that a later change sees what an earlier one did. Nothing here
-//! touches a database, and nothing in the stores decides what is allowed.
+//! A store reads the rows that the changes concern ([`Needs`]) into a [`View`], and [`plan`] turns the changes into row
+//! operations. The view is updated along the way, so that later changes see the result of earlier ones. The plan does
+//! no I/O, and the stores do not decide what is allowed.
 
 mod needs;
 
@@ -26,25 +26,25 @@ pub struct FileRow {
     pub display_name: Option<String>,
     pub file_type: FileType,
     pub is_virtual: bool,
-    pub head: Option<Head>,
-    /// The mode it was last seen with or given, type and permissions; none where none was ever told.
+    pub head: Option<VersionRow>,
+    /// The last known mode, type and permissions; none if no mode was ever recorded.
     pub mode: Option<u32>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
     pub deleted_at: Option<Timestamp>,
 }
 
-/// The type of a symbolic link, as modes have it.
+/// The file type bits of a symbolic link in a mode.
 pub const MODE_OF_LINK: u32 = 0o120_000;
 
-/// Whether a mode is the one of a symbolic link.
+/// Whether a mode is that of a symbolic link.
 pub fn is_link(mode: u32) -> bool {
     mode & !0o7777 == MODE_OF_LINK
 }
 
-/// The current version of a file.
+/// A row of `versions`, usually the current version of a file.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct Head {
+pub struct VersionRow {
     pub seq: i64,
     pub version: VersionId,
     pub hash: ContentHash,
@@ -72,22 +72,22 @@ impl From<FileRow> for Entry {
     }
 }
 
-/// What was found.
+/// The rows that a changeset concerns.
 #[derive(Debug, Default)]
 pub struct View {
-    /// What stands at the paths that were asked for.
+    /// The rows at the requested paths.
     pub live: BTreeMap<WsPath, FileRow>,
-    /// What lies below the folders that were asked for.
+    /// Counts of what is below the requested folders.
     pub below: BTreeMap<WsPath, Below>,
-    /// The files that were asked for by id.
+    /// The rows of files requested by id.
     pub ids: BTreeMap<FileId, FileRow>,
-    /// The earlier versions that were asked for.
-    pub versions: BTreeMap<(FileId, i64), Head>,
-    /// For restores: the folder that last stood at a path and is now in the trash.
+    /// The requested earlier versions.
+    pub versions: BTreeMap<(FileId, i64), VersionRow>,
+    /// For restores: the folder in the trash that last had the path.
     pub trashed_folders: BTreeMap<WsPath, FileRow>,
 }
 
-/// What lies below a folder.
+/// What is below a folder.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Below {
     pub entries: i64,
@@ -95,28 +95,28 @@ pub struct Below {
     pub longest_path_bytes: i64,
 }
 
-/// One operation on rows. They are applied in order.
+/// One operation on rows. Operations are applied in order.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum RowOp {
     /// Inserts the row, and the first version if it has one.
     Insert(FileRow),
-    /// Adds a version and makes it current, in place of another with this content.
-    AddVersion { file: FileId, path: WsPath, file_type: FileType, head: Head, replaced: Option<ContentHash> },
-    /// Renews the time.
+    /// Adds a version and makes it current. `replaced` is the previous content, if it differs.
+    AddVersion { file: FileId, path: WsPath, file_type: FileType, head: VersionRow, replaced: Option<ContentHash> },
+    /// Sets the time of the last change.
     Touch { file: FileId, path: WsPath },
     /// Moves a row, and for a folder all rows below it.
     Move { file: FileId, is_folder: bool, from: WsPath, to: WsPath },
-    /// Marks as deleted.
+    /// Marks a row as deleted.
     Trash { file: FileId, path: WsPath, is_folder: bool },
-    /// Takes the mark away.
+    /// Removes the deletion mark.
     Untrash(FileRow),
-    /// Keeps the mode that a file has.
+    /// Records the mode of a file.
     SetMode { file: FileId, path: WsPath, mode: u32 },
-    /// Marks as deleted what stood at a path and below it, because it is no longer in the folder.
+    /// Marks a path and everything below it as deleted, because it is no longer on disk.
     Forget { path: WsPath },
 }
 
-/// A changeset turned into operations.
+/// The row operations, effects and outcomes of a changeset.
 #[derive(Debug, Default)]
 pub struct Plan {
     pub ops: Vec<RowOp>,
@@ -125,7 +125,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The id to record it under; none if there is nothing to record.
+    /// Returns a new commit id; none if there is nothing to record.
     pub fn commit_id(&self) -> Option<CommitId> {
         (!self.effects.is_empty()).then(CommitId::new)
     }
@@ -135,10 +135,10 @@ impl Plan {
     }
 }
 
-/// Turns changes into row operations, or says what stands in the way.
+/// Turns changes into row operations, or returns why they are refused.
 pub fn plan(changes: &Changeset, contents: &[Option<Prepared>], view: View, now: Timestamp) -> Result<Plan> {
-    let places = view.live.values().map(|row| (row.id, row.path.clone())).collect();
-    let mut planner = Planner { view, places, now, plan: Plan::default() };
+    let paths = view.live.values().map(|row| (row.id, row.path.clone())).collect();
+    let mut planner = Planner { view, paths, now, plan: Plan::default() };
     for expect in &changes.expect {
         planner.check(expect)?;
     }
@@ -151,8 +151,8 @@ pub fn plan(changes: &Changeset, contents: &[Option<Prepared>], view: View, now:
 
 struct Planner {
     view: View,
-    /// Where the files of the view stand.
-    places: HashMap<FileId, WsPath>,
+    /// The current path of each file of the view.
+    paths: HashMap<FileId, WsPath>,
     now: Timestamp,
     plan: Plan,
 }
@@ -167,7 +167,7 @@ impl Planner {
             }
             Expect::Absent(path) => match self.view.live.get(path) {
                 None => Ok(()),
-                // It leads nowhere: to read it again would find nothing again.
+                // The link is dangling: reading the path again would find nothing again.
                 Some(row) if row.mode.is_some_and(is_link) => Err(already_exists(path)),
                 Some(row) => Err(StoreError::stale(path, row.head.map(|head| head.hash))),
             },
@@ -185,8 +185,8 @@ impl Planner {
                 if current.is_some_and(|head| head.version == *expected) {
                     return Ok(());
                 }
-                let place = row.map_or_else(|| file.to_string(), |row| row.path.to_string());
-                Err(StoreError::stale(place, current.map(|head| head.hash)))
+                let path = row.map_or_else(|| file.to_string(), |row| row.path.to_string());
+                Err(StoreError::stale(path, current.map(|head| head.hash)))
             }
             Expect::InTrash(file, path, expected) => {
                 let row = self.view.ids.get(file).filter(|row| row.deleted_at.is_some() && row.path == *path);
@@ -221,7 +221,7 @@ impl Planner {
         if row.file_type == FileType::Folder {
             return Err(is_folder(&put.path));
         }
-        changeable(row)?;
+        check_changeable(row)?;
         if row.file_type != put.file_type && !(is_plain(row.file_type) && is_plain(put.file_type)) {
             let (actual, given) = (row.file_type, put.file_type);
             let message = format!("{} is a {actual}; it cannot become a {given}", put.path);
@@ -236,7 +236,7 @@ impl Planner {
         let Some(row) = self.view.live.get(path) else {
             return self.create(path, FileType::Document, empty, Parents::Create, None);
         };
-        changeable(row)?;
+        check_changeable(row)?;
         let row = row.clone();
         self.plan.ops.push(RowOp::Touch { file: row.id, path: path.clone() });
         self.effect(EffectKind::Touch, &row, None);
@@ -251,7 +251,7 @@ impl Planner {
         parents: Parents,
         mode: Option<u32>,
     ) -> Result<Outcome> {
-        self.make_room(path, parents)?;
+        self.ensure_parents(path, parents)?;
         let row = FileRow { mode, ..self.new_row(path, file_type, Some(head(content))) };
         Ok(self.insert(row))
     }
@@ -261,16 +261,16 @@ impl Planner {
             Some(row) if row.file_type == FileType::Folder => Ok(outcome(row)),
             Some(_) => Err(through_file(path)),
             None => {
-                self.make_room(path, Parents::Create)?;
+                self.ensure_parents(path, Parents::Create)?;
                 let row = self.new_row(path, FileType::Folder, None);
                 Ok(self.insert(row))
             }
         }
     }
 
-    /// Sees to it that the folders above a path exist.
-    fn make_room(&mut self, path: &WsPath, parents: Parents) -> Result<()> {
-        for folder in self.missing_above(path)? {
+    /// Creates the missing folders above a path, or refuses the change.
+    fn ensure_parents(&mut self, path: &WsPath, parents: Parents) -> Result<()> {
+        for folder in self.missing_parents(path)? {
             if parents == Parents::Require {
                 return Err(StoreError::FolderNotFound(folder));
             }
@@ -280,8 +280,8 @@ impl Planner {
         Ok(())
     }
 
-    /// The folders above a path that are not there, from the top down.
-    fn missing_above(&self, path: &WsPath) -> Result<Vec<WsPath>> {
+    /// Returns the missing folders above a path, from the top down.
+    fn missing_parents(&self, path: &WsPath) -> Result<Vec<WsPath>> {
         let mut missing = Vec::new();
         for folder in path.folders_above() {
             let there = self.view.live.get(folder).map(|row| row.file_type);
@@ -302,7 +302,7 @@ impl Planner {
             return Err(ToolError::argument("source", "The root folder cannot be moved").into());
         }
         let row = self.view.live.get(from).cloned().ok_or_else(|| StoreError::FileNotFound(from.clone()))?;
-        changeable(&row)?;
+        check_changeable(&row)?;
         let target = self.target(from, to)?;
         let is_folder = row.file_type == FileType::Folder;
         if is_folder && target.is_below(from) {
@@ -313,7 +313,7 @@ impl Planner {
             let message = format!("{from} is already there; source and destination are the same");
             return Err(StoreError::refused(ErrorKind::AlreadyExists, message));
         }
-        self.make_room(&target, Parents::Require)?;
+        self.ensure_parents(&target, Parents::Require)?;
         if self.view.live.contains_key(&target) {
             return Err(already_exists(&target));
         }
@@ -334,34 +334,34 @@ impl Planner {
         Ok(Outcome { path: target, ..outcome(&row) })
     }
 
-    /// Lets the view know what stands at a path.
-    fn place(&mut self, row: FileRow) {
-        self.places.insert(row.id, row.path.clone());
+    /// Adds or replaces a row of the view.
+    fn set_row(&mut self, row: FileRow) {
+        self.paths.insert(row.id, row.path.clone());
         self.view.live.insert(row.path.clone(), row);
     }
 
-    /// What the view has of a file, wherever the changes so far left it.
-    fn placed(&self, file: FileId) -> Option<&FileRow> {
-        self.places.get(&file).and_then(|path| self.view.live.get(path))
+    /// Returns the row of a file at the path that the earlier changes gave it.
+    fn row_by_id(&self, file: FileId) -> Option<&FileRow> {
+        self.paths.get(&file).and_then(|path| self.view.live.get(path))
     }
 
-    /// Lets the view follow a move: rows, and what is known to lie below folders.
+    /// Applies a move to the view: rows, and the counts below folders.
     fn move_view(&mut self, from: &WsPath, target: &WsPath) {
-        let went = 1 + self.view.below.get(from).map_or(0, |below| below.entries);
-        self.count_below(from, -went);
-        for (path, row) in taken_out(&mut self.view.live, from) {
+        let count = 1 + self.view.below.get(from).map_or(0, |below| below.entries);
+        self.count_below(from, -count);
+        for (path, row) in remove_subtree(&mut self.view.live, from) {
             if let Some(path) = path.moved(from, target) {
-                self.place(FileRow { path, ..row });
+                self.set_row(FileRow { path, ..row });
             }
         }
-        // What was known of the target was that there is nothing.
-        for (folder, below) in taken_out(&mut self.view.below, from) {
+        // The view has no counts for the target: nothing existed there.
+        for (folder, below) in remove_subtree(&mut self.view.below, from) {
             self.view.below.extend(folder.moved(from, target).map(|folder| (folder, below)));
         }
-        self.count_below(target, went);
+        self.count_below(target, count);
     }
 
-    /// Notes that so many entries came to a path, or left it, for all folders above.
+    /// Adds to the entry counts of all folders above a path.
     fn count_below(&mut self, path: &WsPath, entries: i64) {
         for folder in path.folders_above() {
             if let Some(below) = self.view.below.get_mut(folder) {
@@ -390,8 +390,8 @@ impl Planner {
             return Err(ToolError::argument("path", "The root folder cannot be removed").into());
         }
         let row = self.view.live.get(path).cloned().ok_or_else(|| StoreError::FileNotFound(path.clone()))?;
-        changeable(&row)?;
-        // What is to be removed itself is seen as the link that it may be: nothing goes with it that it leads to.
+        check_changeable(&row)?;
+        // The removed path itself may be a symbolic link; its target is not removed.
         if let Some(above) = path.parent().and_then(|above| self.view.live.get(&above))
             && above.file_type != FileType::Folder
         {
@@ -414,15 +414,15 @@ impl Planner {
         self.plan.ops.push(RowOp::Trash { file: row.id, path: path.clone(), is_folder });
         self.effect(EffectKind::Remove, &row, None);
         self.view.live.remove(path);
-        self.places.remove(&row.id);
+        self.paths.remove(&row.id);
         self.count_below(path, -1);
         Ok(outcome(&row))
     }
 
     fn restore(&mut self, file: FileId) -> Result<Outcome> {
         let row = self.view.ids.get(&file).cloned().ok_or_else(|| no_such_file(file))?;
-        if let Some(back) = self.placed(file).filter(|_| row.deleted_at.is_some()) {
-            // It came back with something below it.
+        if let Some(back) = self.row_by_id(file).filter(|_| row.deleted_at.is_some()) {
+            // It was restored together with something below it.
             return Ok(outcome(back));
         }
         if row.deleted_at.is_none() {
@@ -432,7 +432,7 @@ impl Planner {
         if self.view.live.contains_key(&row.path) {
             return Err(already_exists(&row.path));
         }
-        for folder in self.missing_above(&row.path)? {
+        for folder in self.missing_parents(&row.path)? {
             if let Some(trashed) = self.view.trashed_folders.remove(&folder) {
                 self.untrash(trashed);
             } else {
@@ -444,18 +444,18 @@ impl Planner {
     }
 
     fn revert(&mut self, file: FileId, seq: i64, mode: Option<u32>) -> Result<Outcome> {
-        // An earlier change of the same set may have touched it.
-        let row = self.placed(file).cloned().ok_or_else(|| no_such_file(file))?;
-        changeable(&row)?;
+        // An earlier change of the set may have changed the row.
+        let row = self.row_by_id(file).cloned().ok_or_else(|| no_such_file(file))?;
+        check_changeable(&row)?;
         let old = self.view.versions.get(&(file, seq)).copied().ok_or_else(|| {
             StoreError::refused(ErrorKind::NotFound, format!("Version {seq} of {} is no longer kept", row.path))
         })?;
-        Ok(self.add_version(row, Head { version: VersionId::new(), ..old }, mode))
+        Ok(self.add_version(row, VersionRow { version: VersionId::new(), ..old }, mode))
     }
 
-    fn add_version(&mut self, mut row: FileRow, head: Head, mode: Option<u32>) -> Outcome {
+    fn add_version(&mut self, mut row: FileRow, head: VersionRow, mode: Option<u32>) -> Outcome {
         let before = row.head.map(|head| head.seq);
-        let head = Head { seq: before.unwrap_or(0) + 1, ..head };
+        let head = VersionRow { seq: before.unwrap_or(0) + 1, ..head };
         let replaced = row.head.map(|head| head.blob).filter(|blob| *blob != head.blob);
         row.file_type = type_with_content(row.file_type, head.form);
         let (path, file_type) = (row.path.clone(), row.file_type);
@@ -478,7 +478,7 @@ impl Planner {
             mode_after: mode_before.and(row.mode),
         });
         let outcome = outcome(&row);
-        self.place(row);
+        self.set_row(row);
         outcome
     }
 
@@ -487,7 +487,7 @@ impl Planner {
         self.effect(EffectKind::Create, &row, None);
         self.count_below(&row.path, 1);
         let outcome = outcome(&row);
-        self.place(row);
+        self.set_row(row);
         outcome
     }
 
@@ -496,11 +496,11 @@ impl Planner {
         self.effect(EffectKind::Restore, &row, None);
         self.count_below(&row.path, 1);
         let outcome = outcome(&row);
-        self.place(row);
+        self.set_row(row);
         outcome
     }
 
-    fn new_row(&self, path: &WsPath, file_type: FileType, head: Option<Head>) -> FileRow {
+    fn new_row(&self, path: &WsPath, file_type: FileType, head: Option<VersionRow>) -> FileRow {
         FileRow {
             id: FileId::new(),
             path: path.clone(),
@@ -530,27 +530,27 @@ impl Planner {
     }
 }
 
-/// Takes out what stands at a path and below it.
-pub fn taken_out<T>(map: &mut BTreeMap<WsPath, T>, path: &WsPath) -> Vec<(WsPath, T)> {
+/// Removes a path and everything below it from a map; returns what was removed.
+pub fn remove_subtree<T>(map: &mut BTreeMap<WsPath, T>, path: &WsPath) -> Vec<(WsPath, T)> {
     let (low, high) = path.below_range();
     let below = map.range::<str, _>((Bound::Excluded(&*low), Bound::Excluded(&*high))).map(|(below, _)| below.clone());
     let paths: Vec<WsPath> = std::iter::once(path.clone()).chain(below).collect();
     paths.into_iter().filter_map(|path| map.remove_entry(&path)).collect()
 }
 
-/// The modes of files of which nothing else is known.
+/// The default modes of files.
 const PLAIN_MODE: u32 = 0o100_644;
 const EXECUTABLE_MODE: u32 = 0o100_755;
 
-/// The mode of a file that may be run by whoever may read it, or by nobody.
+/// Returns the mode with execution allowed for everyone who may read, or for nobody.
 fn with_execution(mode: Option<u32>, executable: bool) -> u32 {
     let mode = mode.unwrap_or(PLAIN_MODE);
     if executable { mode | (mode & 0o444) >> 2 } else { mode & !0o111 }
 }
 
-/// The first version with this content.
-pub fn head(content: &Prepared) -> Head {
-    Head {
+/// Creates the first version of a file with this content.
+pub fn head(content: &Prepared) -> VersionRow {
+    VersionRow {
         seq: 1,
         version: VersionId::new(),
         hash: content.hash,
@@ -569,7 +569,7 @@ fn outcome(row: &FileRow) -> Outcome {
     }
 }
 
-fn changeable(row: &FileRow) -> Result<()> {
+fn check_changeable(row: &FileRow) -> Result<()> {
     if row.is_virtual {
         return Err(protected(&row.path, "is managed by the system"));
     }
@@ -581,7 +581,7 @@ fn protected(path: &WsPath, why: &str) -> StoreError {
     ToolError::new(ErrorKind::Protected, message).at_path(path).into()
 }
 
-/// Whether the type only says if the content is text, so that it follows the content.
+/// Whether the type only says if the content is text, and so follows the content.
 fn is_plain(file_type: FileType) -> bool {
     matches!(file_type, FileType::Document | FileType::File)
 }

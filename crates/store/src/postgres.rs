@@ -44,17 +44,17 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/postgres/0008_renewal.sql"),
 ];
 
-/// The advisory lock under which replicas take turns to migrate. Any number that no other program uses.
+/// The advisory lock that serialises migrations of replicas. An arbitrary number that no other program uses.
 const MIGRATION_LOCK: i64 = 0x746f_6f6c_7265_7374;
 
-/// How many connections are made at the start.
+/// Number of connections opened at the start.
 const FIRST_CONNECTIONS: usize = 4;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A store on PostgreSQL.
 ///
-/// A request holds one connection at most, and only while a statement of its own runs.
+/// A request holds at most one connection, and only while its statement or transaction runs.
 #[derive(Clone)]
 pub struct Postgres {
     pool: Pool,
@@ -62,20 +62,20 @@ pub struct Postgres {
     usage: Arc<Usage>,
 }
 
-/// How to use a PostgreSQL.
+/// Options of a PostgreSQL store.
 pub struct PostgresOptions {
-    /// The most connections.
+    /// Maximum number of connections.
     pub pool_size: usize,
-    /// How long one statement may run.
+    /// Maximum duration of a statement.
     pub statement_timeout: Duration,
-    /// How long a request may wait for a connection.
+    /// Maximum time that a request waits for a connection.
     pub wait_timeout: Duration,
-    /// How many bytes searches may keep in memory.
+    /// Maximum size of the search cache.
     pub search_cache_bytes: usize,
 }
 
 impl Postgres {
-    /// Connects and brings the schema up to date.
+    /// Connects and migrates the schema.
     pub async fn connect(url: &str, options: PostgresOptions) -> Result<Self> {
         let mut config = tokio_postgres::Config::from_str(url)
             .map_err(|error| ToolError::argument("database.url", format!("The database URL is not valid: {error}")))?;
@@ -83,7 +83,7 @@ impl Postgres {
             config.application_name("toolrest");
         }
         config.connect_timeout(CONNECT_TIMEOUT);
-        // Nothing that is waiting for an answer may hang for ever on a machine that is gone.
+        // Statements must not wait for ever for a machine that is unreachable.
         config.tcp_user_timeout(options.statement_timeout + CONNECT_TIMEOUT);
         let manager = Manager::from_config(config, NoTls, ManagerConfig { recycling_method: RecyclingMethod::Fast });
         let pool = Pool::builder(manager)
@@ -103,7 +103,7 @@ impl Postgres {
             let message = format!("Cannot connect to the database: {}", causes.join(": "));
             return Err(StoreError::Unavailable(message));
         }
-        // Made now rather than when the first callers wait for them.
+        // Opened now, so that the first callers need not wait for them.
         let first = (0..options.pool_size.min(FIRST_CONNECTIONS)).map(|_| pool.get());
         drop(try_join_all(first).await.map_err(no_connection)?);
         let searcher = Arc::new(Searcher::new(options.search_cache_bytes));
@@ -116,32 +116,32 @@ impl Postgres {
         self.pool.get().await.map_err(no_connection)
     }
 
-    /// Brings the schema up to date. Replicas that start together take turns.
+    /// Migrates the schema. Replicas that start together migrate one after the other.
     async fn migrate(&self) -> Result<()> {
         let mut client = self.client().await?;
-        let transaction = client.transaction().await.map_err(fault)?;
+        let transaction = client.transaction().await.map_err(to_store_error)?;
         let prepare = format!(
             "SET LOCAL statement_timeout = 0; SELECT pg_advisory_xact_lock({MIGRATION_LOCK});
              CREATE TABLE IF NOT EXISTS schema_version (version integer NOT NULL);"
         );
-        transaction.batch_execute(&prepare).await.map_err(fault)?;
-        let found = transaction.query_opt("SELECT version FROM schema_version", &[]).await.map_err(fault)?;
+        transaction.batch_execute(&prepare).await.map_err(to_store_error)?;
+        let found = transaction.query_opt("SELECT version FROM schema_version", &[]).await.map_err(to_store_error)?;
         let done = found.map_or(0, |row| row.get::<_, i32>(0));
         let done = usize::try_from(done).map_err(StoreError::internal)?;
         if done > MIGRATIONS.len() {
             return Err(crate::store::newer_database(done, MIGRATIONS.len()));
         }
         for migration in &MIGRATIONS[done..] {
-            transaction.batch_execute(migration).await.map_err(fault)?;
+            transaction.batch_execute(migration).await.map_err(to_store_error)?;
         }
         let record =
             format!("DELETE FROM schema_version; INSERT INTO schema_version (version) VALUES ({})", MIGRATIONS.len());
-        transaction.batch_execute(&record).await.map_err(fault)?;
-        transaction.commit().await.map_err(fault)
+        transaction.batch_execute(&record).await.map_err(to_store_error)?;
+        transaction.commit().await.map_err(to_store_error)
     }
 
-    /// Runs a query that only looks. If the connection turns out to be dead, it is run once more on another.
-    async fn look(&self, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
+    /// Runs a read-only query. If the connection is closed, the query is retried once on another one.
+    async fn fetch(&self, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
         let mut retried = false;
         loop {
             let client = self.client().await?;
@@ -152,12 +152,12 @@ impl Postgres {
         }
     }
 
-    /// Runs two queries that only look, at one moment and in one round trip.
-    async fn look_twice(&self, first: Query<'_>, second: Query<'_>) -> Result<(Vec<Row>, Vec<Row>)> {
+    /// Runs two read-only queries in one snapshot and one round trip.
+    async fn fetch_both(&self, first: Query<'_>, second: Query<'_>) -> Result<(Vec<Row>, Vec<Row>)> {
         let mut retried = false;
         loop {
             let mut transaction = self.transaction().await?;
-            match transaction.look_twice(first, second).await {
+            match transaction.fetch_both(first, second).await {
                 Ok(both) => {
                     transaction.finished();
                     return Ok(both);
@@ -168,19 +168,19 @@ impl Postgres {
         }
     }
 
-    /// Runs one statement that changes something.
-    async fn change(&self, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
+    /// Runs one statement that writes.
+    async fn execute(&self, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
         query(&self.client().await?, sql, params).await
     }
 }
 
-/// A statement and what it takes.
+/// A statement and its parameters.
 type Query<'a> = (&'a str, &'a [&'a (dyn ToSql + Sync)]);
 
-/// What every connection is told first.
+/// Returns the settings of a new session.
 fn session_setup(statement_timeout: Duration) -> String {
-    // The statements are few, short and known: planning each anew, or compiling it, costs more than it can gain.
-    // Acknowledged means durable, whatever the database's default says.
+    // Generic plans and no JIT: the statements are few and short, so planning or compiling each again costs more than
+    // it gains. Acknowledged commits are durable, whatever the database's default is.
     format!(
         "SET statement_timeout = {}; SET jit = off; SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET timezone = 'UTC';
          SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off';",
@@ -190,29 +190,29 @@ fn session_setup(statement_timeout: Duration) -> String {
 
 /// Runs a prepared statement.
 async fn query(client: &Object, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
-    let statement = client.prepare_cached(sql).await.map_err(fault)?;
-    client.query(&statement, params).await.map_err(fault)
+    let statement = client.prepare_cached(sql).await.map_err(to_store_error)?;
+    client.query(&statement, params).await.map_err(to_store_error)
 }
 
-/// Translates a failure of the database itself.
-fn fault(error: tokio_postgres::Error) -> StoreError {
+/// Translates a failure of the database.
+fn to_store_error(error: tokio_postgres::Error) -> StoreError {
     let Some(code) = error.code() else {
         if std::error::Error::source(&error).is_some_and(|source| source.is::<WrongType>() || source.is::<WasNull>()) {
             return StoreError::internal(error);
         }
-        // No answer from the database: the connection failed.
+        // There is no SQLSTATE: the connection failed.
         let cause = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
         tracing::warn!(%error, cause, "the connection to the database failed");
-        return away();
+        return unavailable();
     };
     if *code == SqlState::DISK_FULL {
         tracing::error!(%error, "the disk of the database is full");
         let message = "The disk that holds the database is full; nothing was written";
         return StoreError::StorageFull(message);
     }
-    if is_away(code) {
-        tracing::warn!(%error, "the database is away");
-        return away();
+    if means_unavailable(code) {
+        tracing::warn!(%error, "the database is unavailable");
+        return unavailable();
     }
     if *code == SqlState::QUERY_CANCELED {
         return StoreError::Timeout("The database took too long; try again, or ask for less at once".to_owned());
@@ -221,12 +221,12 @@ fn fault(error: tokio_postgres::Error) -> StoreError {
     {
         return StoreError::LostRace;
     }
-    // The words and the code, but not the detail, which may hold data.
+    // Only the message and the code: the detail may contain data of users.
     let words = error.as_db_error().map_or_else(|| error.to_string(), |db| db.message().to_owned());
     StoreError::internal(format!("{words} (SQLSTATE {})", code.code()))
 }
 
-fn is_away(code: &SqlState) -> bool {
+fn means_unavailable(code: &SqlState) -> bool {
     [
         SqlState::ADMIN_SHUTDOWN,
         SqlState::CRASH_SHUTDOWN,
@@ -241,17 +241,17 @@ fn is_away(code: &SqlState) -> bool {
 
 fn no_connection(error: PoolError) -> StoreError {
     match error {
-        PoolError::Backend(error) | PoolError::PostCreateHook(HookError::Backend(error)) => fault(error),
+        PoolError::Backend(error) | PoolError::PostCreateHook(HookError::Backend(error)) => to_store_error(error),
         PoolError::Timeout(TimeoutType::Wait) => {
             StoreError::Timeout("No database connection became free in time; try again".to_owned())
         }
         other => {
             tracing::warn!(error = %other, "no connection to the database");
-            away()
+            unavailable()
         }
     }
 }
 
-fn away() -> StoreError {
-    StoreError::Unavailable("The database is away for the moment; try again".to_owned())
+fn unavailable() -> StoreError {
+    StoreError::Unavailable("The database is unavailable at the moment; try again".to_owned())
 }

@@ -1,9 +1,9 @@
-//! Limits on what accounts and workspaces store.
+//! Limits on the storage of accounts and workspaces.
 //!
-//! What a workspace stores is counted in memory with each write and added to the database every few seconds, in one
-//! statement for all workspaces. A counter row in every write would be a lock that all writes of a workspace wait for.
-//! The price: several replicas together can exceed a limit by what they write within those seconds, and a crash forgets
-//! what was counted since the last time. The first write to a workspace on a replica reads what is stored.
+//! Usage is counted in memory with each write and added to the database every few seconds, in one statement for all
+//! workspaces. A counter row in every write would be a lock that all writes of a workspace wait for. In exchange,
+//! several replicas together can exceed a limit by what they write within those seconds, and a crash loses what was
+//! counted since the last update. The first write to a workspace on a replica reads the stored usage.
 
 use crate::blob::Prepared;
 use crate::error::{Result, StoreError};
@@ -15,7 +15,7 @@ use std::{
 };
 use toolrest_core::{Access, Change, Changeset, UserId, WorkspaceId};
 
-/// The most that an account or a workspace may have; no limit where there is none.
+/// The limits of accounts and workspaces; none means unlimited.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Quotas {
     /// Bytes that one workspace stores.
@@ -26,22 +26,22 @@ pub struct Quotas {
     pub workspaces_per_account: Option<u64>,
 }
 
-/// What each row of a change counts, beside the contents.
+/// The bytes counted for each row of a change, in addition to contents.
 const ROW_BYTES: i64 = 256;
-/// How old a count may be by which a write is refused.
-const FRESH: Duration = Duration::from_secs(1);
-/// How many workspaces are remembered.
-const REMEMBERED: usize = 100_000;
+/// Maximum age of a count by which a write is refused.
+const MAX_AGE_FOR_REFUSAL: Duration = Duration::from_secs(1);
+/// Maximum number of workspaces whose counts are in memory.
+const MAX_REMEMBERED: usize = 100_000;
 
-/// What a change counts: the contents that are new, and its rows with the commit.
+/// Returns the bytes that a change counts: its new contents, its rows and the commit.
 pub(crate) fn cost(content_bytes: i64, rows: usize) -> i64 {
     let rows = i64::try_from(rows).unwrap_or(i64::MAX / ROW_BYTES - 1);
     content_bytes.saturating_add((rows + 1) * ROW_BYTES)
 }
 
-/// The most that a change can count. One that only removes, moves or brings back counts nothing beforehand, so that it is
-/// never refused.
-pub(crate) fn most(changes: &Changeset, contents: &[Option<Prepared>]) -> i64 {
+/// Returns the most bytes that a change can count. A change that only removes, moves or restores reserves nothing, so
+/// that it is never refused.
+pub(crate) fn max_cost(changes: &Changeset, contents: &[Option<Prepared>]) -> i64 {
     let grows = |change: &Change| matches!(change, Change::Put(_) | Change::MakeDir(_) | Change::Touch(_));
     if !changes.changes.iter().any(grows) {
         return 0;
@@ -49,22 +49,22 @@ pub(crate) fn most(changes: &Changeset, contents: &[Option<Prepared>]) -> i64 {
     cost(contents.iter().flatten().map(|content| content.size).sum(), changes.changes.len())
 }
 
-/// What the database knows of the storage of a workspace.
+/// The usage of a workspace in the database.
 pub(crate) struct StoredUse {
     pub workspace: WorkspaceId,
     pub owner: UserId,
     pub bytes: i64,
-    /// What all workspaces of the owner store together.
+    /// The usage of all workspaces of the owner together.
     pub of_owner: i64,
 }
 
-/// Keeps counts in a database.
+/// Stores usage counts in a database.
 #[async_trait]
 pub(crate) trait UseStore: Send + Sync {
-    /// Reads what workspaces store. Those that do not exist are left out.
+    /// Reads the usage of workspaces. Workspaces that do not exist are left out.
     async fn stored_use(&self, workspaces: Vec<WorkspaceId>) -> Result<Vec<StoredUse>>;
 
-    /// Adds to what workspaces store; each is named once.
+    /// Adds to the usage of workspaces. Each workspace occurs once.
     async fn add_use(&self, added: Vec<(WorkspaceId, i64)>) -> Result<()>;
 
     /// Checks the caller's rights.
@@ -73,7 +73,7 @@ pub(crate) trait UseStore: Send + Sync {
     fn usage(&self) -> &Arc<Usage>;
 }
 
-/// Counts what workspaces store.
+/// Counts the storage of workspaces in memory.
 #[derive(Default)]
 pub(crate) struct Usage {
     pub(crate) quotas: Quotas,
@@ -82,12 +82,12 @@ pub(crate) struct Usage {
 
 #[derive(Default)]
 struct State {
-    workspaces: HashMap<WorkspaceId, Known>,
+    workspaces: HashMap<WorkspaceId, WorkspaceUsage>,
     accounts: HashMap<UserId, Count>,
 }
 
 #[derive(Default)]
-struct Known {
+struct WorkspaceUsage {
     owner: Option<UserId>,
     read_at: Option<Instant>,
     count: Count,
@@ -95,11 +95,11 @@ struct Known {
 
 #[derive(Clone, Copy, Default)]
 struct Count {
-    /// In the database.
+    /// Bytes in the database's count.
     stored: i64,
-    /// Written since.
+    /// Bytes written since.
     added: i64,
-    /// Asked for by writes that are under way.
+    /// Bytes reserved by pending writes.
     reserved: i64,
 }
 
@@ -109,14 +109,14 @@ impl Count {
     }
 }
 
-/// Room for a write that is under way. Dropped before it is settled, the room is free again.
+/// A reservation for a pending write. Dropping it releases the bytes, unless it was settled.
 pub(crate) struct Reserved {
     usage: Arc<Usage>,
     workspace: WorkspaceId,
     bytes: i64,
 }
 
-/// Reserves room for a write, or refuses it.
+/// Reserves bytes for a write, or refuses it.
 pub(crate) async fn reserve(store: &dyn UseStore, access: Access, bytes: i64) -> Result<Reserved> {
     let usage = store.usage();
     let workspace = access.workspace;
@@ -127,7 +127,7 @@ pub(crate) async fn reserve(store: &dyn UseStore, access: Access, bytes: i64) ->
                 store.is_member(access).await?;
                 return Err(error);
             }
-            // Something may have been removed since.
+            // The count may be out of date: read it again.
             Err(_) => {}
         }
     }
@@ -135,14 +135,14 @@ pub(crate) async fn reserve(store: &dyn UseStore, access: Access, bytes: i64) ->
     match usage.try_reserve(workspace, bytes) {
         Ok(reserved) => Ok(reserved),
         Err(error) => {
-            // Only members learn how full a workspace is.
+            // Check membership first: strangers must not learn the usage.
             store.is_member(access).await?;
             Err(error)
         }
     }
 }
 
-/// Adds what was counted since the last time to the database, and reads what replicas have added.
+/// Adds the counts since the last update to the database, and reads what other replicas have added.
 pub(crate) async fn synchronise(store: &dyn UseStore) -> Result<()> {
     let usage = store.usage();
     let added = usage.take_added();
@@ -162,7 +162,7 @@ impl Usage {
         Arc::new(Self { quotas, state: Mutex::default() })
     }
 
-    /// Refuses one more workspace to an account that has so many.
+    /// Refuses another workspace to an account that has reached its limit.
     pub(crate) fn check_workspaces(&self, existing: i64) -> Result<()> {
         let used = existing.unsigned_abs();
         match self.quotas.workspaces_per_account {
@@ -188,7 +188,7 @@ impl Usage {
 
     fn is_fresh(&self, workspace: WorkspaceId) -> bool {
         let read_at = self.lock().workspaces.get(&workspace).and_then(|known| known.read_at);
-        read_at.is_some_and(|at| at.elapsed() < FRESH)
+        read_at.is_some_and(|at| at.elapsed() < MAX_AGE_FOR_REFUSAL)
     }
 
     fn try_reserve(self: &Arc<Self>, workspace: WorkspaceId, bytes: i64) -> Result<Reserved> {
@@ -224,12 +224,12 @@ impl Usage {
         let mut state = self.lock();
         let added = state.workspaces.iter().filter(|(_, known)| known.count.added != 0);
         let mut added: Vec<(WorkspaceId, i64)> = added.map(|(id, known)| (*id, known.count.added)).collect();
-        // Replicas that add at the same time lock the rows in the same order.
+        // Sorted, so that replicas lock the rows in the same order.
         added.sort_unstable();
         for (workspace, bytes) in &added {
             state.change(*workspace, |count| (count.stored, count.added) = (count.stored + bytes, count.added - bytes));
         }
-        if state.workspaces.len() > REMEMBERED {
+        if state.workspaces.len() > MAX_REMEMBERED {
             state.workspaces.retain(|_, known| known.count.added != 0 || known.count.reserved != 0);
             let owners: Vec<UserId> = state.workspaces.values().filter_map(|known| known.owner).collect();
             state.accounts.retain(|account, _| owners.contains(account));
@@ -246,7 +246,7 @@ impl Usage {
 }
 
 impl State {
-    /// Changes the counts of a workspace and of its owner.
+    /// Updates the counts of a workspace and of its owner.
     fn change(&mut self, workspace: WorkspaceId, change: impl Fn(&mut Count)) {
         let known = self.workspaces.entry(workspace).or_default();
         change(&mut known.count);
@@ -257,7 +257,7 @@ impl State {
 }
 
 impl Reserved {
-    /// Counts what was written instead of what was reserved.
+    /// Replaces the reservation by the bytes that were written.
     pub(crate) fn settle(mut self, written: i64) {
         let bytes = std::mem::take(&mut self.bytes);
         let change = |count: &mut Count| {
@@ -277,7 +277,7 @@ impl Drop for Reserved {
     }
 }
 
-/// Refuses what would exceed a limit. What stores nothing new is never refused, so that room can be made.
+/// Refuses bytes that would exceed a limit. Zero bytes are never refused, so that users can free storage.
 fn check(who: &str, used: i64, bytes: i64, limit: Option<u64>, setting: &'static str) -> Result<()> {
     let (used, Some(limit)) = (used.max(0).unsigned_abs(), limit) else { return Ok(()) };
     if bytes == 0 || used.saturating_add(bytes.unsigned_abs()) <= limit {

@@ -20,7 +20,7 @@ fn is_refused(usage: &Arc<Usage>, workspace: WorkspaceId, bytes: i64) -> bool {
 }
 
 #[test]
-fn writes_under_way_count_until_they_are_settled_or_given_up() {
+fn pending_writes_count_until_they_are_settled_or_dropped() {
     let usage = usage(100, 1000);
     let workspace = stored(&usage, UserId::new(), 40, 40);
     let first = usage.try_reserve(workspace, 60).unwrap();
@@ -33,7 +33,7 @@ fn writes_under_way_count_until_they_are_settled_or_given_up() {
 }
 
 #[test]
-fn what_stores_nothing_new_is_never_refused() {
+fn a_change_that_stores_nothing_is_never_refused() {
     let usage = usage(100, 100);
     let workspace = stored(&usage, UserId::new(), 500, 500);
     assert!(is_refused(&usage, workspace, 1));
@@ -54,7 +54,7 @@ fn the_workspaces_of_an_owner_count_together() {
 }
 
 #[test]
-fn what_was_added_to_the_database_is_counted_once() {
+fn usage_added_to_the_database_is_counted_once() {
     let usage = usage(100, 100);
     let owner = UserId::new();
     let workspace = stored(&usage, owner, 0, 0);

@@ -1,4 +1,4 @@
-//! Writes the records of calls behind them, in batches.
+//! Writes the records of calls in batches, after the calls.
 
 use crate::Store;
 use std::{
@@ -8,26 +8,27 @@ use std::{
 use tokio::{sync::Notify, task::JoinHandle};
 use toolrest_core::{CallRecord, Recorder};
 
-/// How long a record may wait for company.
-const LINGER: Duration = Duration::from_millis(200);
-/// The most records of one statement.
+/// Maximum batching delay.
+const MAX_BATCH_DELAY: Duration = Duration::from_millis(200);
+/// Maximum number of records in one statement.
 const BATCH: usize = 2_000;
-/// How many records wait in memory while the database is away. Beyond that the oldest are given up, and the log says so.
-const MOST_WAITING: usize = 200_000;
+/// Maximum number of records in memory while the database is unavailable. If there are more, the oldest are dropped and
+/// the log says so.
+const MAX_PENDING: usize = 200_000;
 
-/// Collects records and hands them to the store in batches, so that a read pays no round trip and no fsync.
+/// Collects records and writes them in batches, so that a read needs no extra round trip and no fsync.
 pub struct WriteBehind {
     shared: Arc<Shared>,
     task: Mutex<Option<JoinHandle<()>>>,
 }
 
 struct Shared {
-    waiting: Mutex<Waiting>,
+    pending: Mutex<PendingRecords>,
     closing: Notify,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct PendingRecords {
     records: Vec<CallRecord>,
     closed: bool,
 }
@@ -36,12 +37,12 @@ impl WriteBehind {
     /// Starts the writer.
     #[must_use]
     pub fn start(store: Arc<dyn Store>) -> Self {
-        let shared = Arc::new(Shared { waiting: Mutex::default(), closing: Notify::new() });
+        let shared = Arc::new(Shared { pending: Mutex::default(), closing: Notify::new() });
         let task = tokio::spawn(write(Arc::clone(&shared), store));
         Self { shared, task: Mutex::new(Some(task)) }
     }
 
-    /// Writes what is left and stops.
+    /// Writes the pending records and stops.
     pub async fn close(&self) {
         self.shared.lock().closed = true;
         self.shared.closing.notify_one();
@@ -55,39 +56,39 @@ impl WriteBehind {
 }
 
 impl Shared {
-    fn lock(&self) -> std::sync::MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> std::sync::MutexGuard<'_, PendingRecords> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Recorder for WriteBehind {
     fn record(&self, record: CallRecord) {
-        let mut waiting = self.shared.lock();
-        if waiting.records.len() >= MOST_WAITING {
-            let lost = waiting.records.len() / 2;
-            waiting.records.drain(..lost);
-            tracing::error!(lost, "call records were given up: the database has been away for too long");
+        let mut pending = self.shared.lock();
+        if pending.records.len() >= MAX_PENDING {
+            let lost = pending.records.len() / 2;
+            pending.records.drain(..lost);
+            tracing::error!(lost, "call records were dropped: the database has been unavailable for too long");
         }
-        waiting.records.push(record);
+        pending.records.push(record);
     }
 }
 
 async fn write(shared: Arc<Shared>, store: Arc<dyn Store>) {
     loop {
-        // Waiting for time to pass is the point here: it is what makes a batch.
-        let _ = tokio::time::timeout(LINGER, shared.closing.notified()).await;
+        // The delay collects records into a batch.
+        let _ = tokio::time::timeout(MAX_BATCH_DELAY, shared.closing.notified()).await;
         let (mut records, closed) = {
-            let mut waiting = shared.lock();
-            (std::mem::take(&mut waiting.records), waiting.closed)
+            let mut pending = shared.lock();
+            (std::mem::take(&mut pending.records), pending.closed)
         };
         while !records.is_empty() {
             let rest = records.split_off(records.len().min(BATCH));
             if let Err(error) = store.record_calls(records.clone()).await {
-                tracing::warn!(%error, waiting = records.len() + rest.len(), "call records could not be written yet");
+                tracing::warn!(%error, pending = records.len() + rest.len(), "call records could not be written yet");
                 records.extend(rest);
-                let mut waiting = shared.lock();
-                records.append(&mut waiting.records);
-                waiting.records = records;
+                let mut pending = shared.lock();
+                records.append(&mut pending.records);
+                pending.records = records;
                 break;
             }
             records = rest;

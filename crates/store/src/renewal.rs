@@ -1,22 +1,22 @@
-//! Versions that earlier releases have written, brought to what this one writes.
+//! Updates the recorded form and size of versions that earlier releases wrote.
 //!
-//! Earlier releases took texts in Latin-1 and UTF-16 for bytes, texts with a byte order mark for plain ones, and the
-//! size of JSON as it is stored for the one that it has when it is laid out. Migrations cannot tell: it takes the
-//! contents. So versions are gone through after the migration, some at a time, while the server works.
+//! Earlier releases recorded texts in Latin-1 and UTF-16 as bytes, texts with a byte order mark as plain text, and the
+//! stored size of JSON instead of its formatted size. A migration cannot correct this in SQL, because the contents have
+//! to be decoded. So versions are checked in batches after the migration, while the server runs.
 
 use crate::blob::{decode, decoded_beginning, stored_bytes};
 use crate::error::Result;
 use toolrest_core::{Content, ContentHash, FileType, Form};
 use uuid::Uuid;
 
-/// The most versions that are looked at in one go.
+/// Maximum number of versions in a batch.
 pub(crate) const BATCH: i64 = 500;
-/// The most bytes of contents that are read in one go, unless a single one has more.
+/// Maximum bytes of contents in a batch, unless a single content has more.
 pub(crate) const BATCH_BYTES: i64 = 8 << 20;
-/// As much of a stored content as tells how it begins: the first block of zstd is no larger.
+/// How much of a stored content is read to decode its beginning: the first block of zstd is no larger.
 pub(crate) const BEGINNING_BYTES: i64 = (128 << 10) + 64;
 
-/// Where a version stands in the order of all.
+/// The key of a version, in the order in which versions are checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Position {
     pub ws: Uuid,
@@ -24,7 +24,7 @@ pub(crate) struct Position {
     pub seq: i64,
 }
 
-/// A version as it is recorded.
+/// A version as an earlier release recorded it.
 pub(crate) struct OldVersion {
     pub at: Position,
     pub form: Form,
@@ -32,12 +32,12 @@ pub(crate) struct OldVersion {
     pub size: i64,
     pub file_type: FileType,
     pub blob: ContentHash,
-    /// How its content is stored, and how many bytes that takes.
+    /// The encoding of its content, and the number of bytes stored.
     pub encoding: i16,
     pub stored_bytes: i64,
 }
 
-/// What a version is to become.
+/// The corrected form and size of a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Renewed {
     pub at: Position,
@@ -46,30 +46,30 @@ pub(crate) struct Renewed {
 }
 
 impl OldVersion {
-    /// Whether all of the content is needed to judge it; if not, its beginning is enough.
+    /// Whether the check needs the whole content; if not, the beginning is enough.
     pub(crate) fn needs_whole(&self) -> bool {
         matches!(self.form, Form::Bytes | Form::Json)
     }
 
-    /// How many bytes have to be read of it.
+    /// The number of bytes that the check reads.
     pub(crate) fn read_bytes(&self) -> i64 {
         if self.needs_whole() { self.stored_bytes } else { self.stored_bytes.min(BEGINNING_BYTES) }
     }
 
-    /// What it is by the rules of today, if that differs. Its content is given as it is stored: with how it is encoded,
-    /// and its size before that.
+    /// Returns the form and size by the current rules, if they differ. The content is passed as it is stored, with its
+    /// encoding and its uncompressed size.
     pub(crate) fn renewed(&self, encoding: i16, size: i64, data: &[u8]) -> Option<Renewed> {
-        match self.judged(encoding, size, data) {
+        match self.current_form_and_size(encoding, size, data) {
             Ok((form, size)) if (form, size) != (self.form, self.size) => Some(Renewed { at: self.at, form, size }),
             Ok(_) => None,
             Err(error) => {
-                tracing::warn!(%error, "a version of an earlier release cannot be read; it stays as it is");
+                tracing::warn!(%error, "a version of an earlier release cannot be read; it stays unchanged");
                 None
             }
         }
     }
 
-    fn judged(&self, encoding: i16, size: i64, data: &[u8]) -> Result<(Form, i64)> {
+    fn current_form_and_size(&self, encoding: i16, size: i64, data: &[u8]) -> Result<(Form, i64)> {
         Ok(match self.form {
             Form::Text => {
                 let begins_with_mark = decoded_beginning(encoding, data)? == *b"\xef\xbb\xbf";
@@ -88,7 +88,7 @@ impl OldVersion {
     }
 }
 
-/// How many of the versions are looked at in one go.
+/// Returns how many of the versions fit into one batch.
 pub(crate) fn batch(versions: &[OldVersion]) -> usize {
     let mut bytes = 0;
     let fits = |version: &&OldVersion| {

@@ -1,95 +1,104 @@
-//! Searching a workspace's files: the same for both databases but for how rows are read.
+//! Searches the files of a workspace. Both databases share this code; only the reading of rows differs.
 //!
-//! Contents never change under their hash, so all that can be out of date in memory is the list of files. Each search
-//! first asks the database what changed in that list, in the same statement that checks the caller's rights, and then
-//! searches the list as it is at that moment. What is not in memory is read in the order of the paths, so that a search
-//! that finds enough early reads little.
+//! A content never changes under its hash, so only the list of files in memory can be out of date. Each search first
+//! reads what changed in the list, in the statement that checks the caller's rights, and then searches the list as of
+//! that snapshot. What is not in memory is read in path order, so that a search that finds enough early reads little.
 
 mod cache;
 mod index;
 mod lines;
+mod queue;
 mod scan;
-mod turns;
 
-pub(crate) use index::{Changed, Changes, Cursor, FoundFile, IndexedFile, Source};
+pub(crate) use index::{Changed, Changes, Cursor, IndexedFile, ListedFile, Source};
 pub use lines::{FoundLines, Piece, stopped};
+pub use queue::{SearchQueue, SearchSlot, StopOnDrop, with_deadline};
 pub use scan::without_mark;
 pub(crate) use scan::{Stored, TextReader, TextVisitor, Texts};
-pub use turns::{StopOnDrop, Turn, Turns, until};
 
 use crate::error::{Result, StoreError};
 use async_trait::async_trait;
-use cache::{Cache, Memory};
+use cache::{Cache, CachedWorkspace};
 use index::Index;
 use scan::Scan;
 use std::{sync::Arc, thread, time::Instant};
-use toolrest_core::{Access, Found, Interrupt, LineMatcher, Search, WsPath};
+use toolrest_core::{Access, Interrupt, LineMatcher, Search, SearchResult, WsPath};
 
-/// How large the first part of a list is that is read. Small, because most of the time what is looked for is found soon.
+/// Number of files in the first page of the list. Small, because most searches find enough early.
 const FIRST_PAGE: usize = 128;
 
-/// From this size of a part on, the next one is read while one is searched. Before, the search may well be over with what
-/// it has, and what is read in advance is in the way.
+/// Pages of at least this size are read while the previous page is searched. Smaller pages are not, because the search
+/// often ends before it needs them.
 const READ_AHEAD_FROM: usize = 2_000;
 
-/// How a database is searched.
+/// A database that can be searched.
 #[async_trait]
 pub(crate) trait Searchable: Texts {
-    /// Checks the caller's rights and tells what changed since the cursor, at one moment.
-    async fn snapshot(&self, access: Access, since: Option<Cursor>, rest: Rest) -> Result<(Changes, Box<dyn Files>)>;
+    /// Checks the caller's rights and reads what changed since the cursor, in one snapshot.
+    async fn snapshot(
+        &self,
+        access: Access,
+        since: Option<Cursor>,
+        rest: KnownList,
+    ) -> Result<(Changes, Box<dyn Files>)>;
 }
 
-/// Whether the list of files will be read on from where it is known.
+/// Whether the index in memory has the complete list of files. If not, the rest of the list is read from the snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Rest {
-    Known,
-    Unknown,
+pub(crate) enum KnownList {
+    Complete,
+    Partial,
 }
 
-/// The list of files at the moment of a snapshot.
+/// The list of files in a snapshot.
 #[async_trait]
 pub(crate) trait Files: Send {
-    /// The files after a path, in order: as many as asked for, or fewer if there are no more.
-    async fn page(&mut self, after: Option<&WsPath>, limit: usize) -> Result<Vec<FoundFile>>;
+    /// Returns the files after a path, in path order; fewer than `limit` if there are no more.
+    async fn page(&mut self, after: Option<&WsPath>, limit: usize) -> Result<Vec<ListedFile>>;
 
-    /// The largest page that is worth asking for.
+    /// Maximum page size.
     fn largest_page(&self) -> usize;
 
-    /// How texts have to be read while this is open, where there is only one way.
+    /// Returns the only way to read texts while this is open, if there is one.
     fn texts(&self) -> Option<Arc<dyn Texts>>;
 }
 
-/// Runs searches, and keeps in memory what they need.
+/// Runs searches and caches indexes and texts.
 pub(crate) struct Searcher {
     cache: Arc<Cache>,
-    turns: Turns,
+    queue: SearchQueue,
     threads: usize,
 }
 
 impl Searcher {
-    /// A searcher that keeps at most so many bytes in memory.
+    /// Creates a searcher with a cache of at most so many bytes.
     pub(crate) fn new(cache_bytes: usize) -> Self {
         let threads = thread::available_parallelism().map_or(2, usize::from);
-        Self { cache: Arc::new(Cache::new(cache_bytes)), turns: Turns::new(threads), threads }
+        Self { cache: Arc::new(Cache::new(cache_bytes)), queue: SearchQueue::new(threads), threads }
     }
 
-    /// Searches, and gives up at the deadline.
-    pub(crate) async fn search(&self, database: Arc<dyn Searchable>, access: Access, search: Search) -> Result<Found> {
-        let begun = Instant::now();
+    /// Searches until the deadline.
+    pub(crate) async fn search(
+        &self,
+        database: Arc<dyn Searchable>,
+        access: Access,
+        search: Search,
+    ) -> Result<SearchResult> {
+        let started = Instant::now();
         let interrupt = Arc::new(Interrupt::at(search.deadline));
         let _stop = StopOnDrop(Arc::clone(&interrupt));
-        let turn = self.turns.wait(access, search.deadline).await?;
-        let job = Job { database, access, search, interrupt, turn: Arc::new(turn) };
-        until(job.search.deadline, begun, self.search_anew_if_contents_vanish(&job)).await
+        let slot = self.queue.wait(access, search.deadline).await?;
+        let job = Job { database, access, search, interrupt, slot: Arc::new(slot) };
+        with_deadline(job.search.deadline, started, self.search_with_retries(&job)).await
     }
 
-    async fn search_anew_if_contents_vanish(&self, job: &Job) -> Result<Found> {
-        // However it ends, what it has read may have filled the memory.
-        let _room = RoomOnDrop(&self.cache);
+    async fn search_with_retries(&self, job: &Job) -> Result<SearchResult> {
+        // What the search read may have filled the cache, however it ends.
+        let _room = EvictOnDrop(&self.cache);
         let mut tries = 3;
         loop {
             match self.run(job).await {
-                // A file was removed for good after the list was read; the next list does not have it.
+                // A file was purged after the list was read; the next list does not contain it.
                 Err(StoreError::ContentVanished(_)) if tries > 1 => tries -= 1,
                 Err(error @ StoreError::ContentVanished(_)) => return Err(StoreError::internal(error)),
                 other => return other,
@@ -97,18 +106,18 @@ impl Searcher {
         }
     }
 
-    async fn run(&self, job: &Job) -> Result<Found> {
-        let (access, books) = (job.access, self.cache.books());
+    async fn run(&self, job: &Job) -> Result<SearchResult> {
+        let (access, budget) = (job.access, self.cache.budget());
         let memory = self.cache.memory(access.workspace);
         let known = memory.index();
-        let rest = if known.is_complete { Rest::Known } else { Rest::Unknown };
+        let rest = if known.is_complete { KnownList::Complete } else { KnownList::Partial };
         let (changes, mut files) = job.database.snapshot(access, known.cursor, rest).await?;
         let memory = self.cache.used(access.workspace, &memory);
-        let mut index = known.after(changes, books);
-        if rest == Rest::Known && !index.is_complete {
-            // Too much has changed to be told, or there is no room for it.
-            let (changes, rest_of_list) = job.database.snapshot(access, index.cursor, Rest::Unknown).await?;
-            index = index.after(changes, books);
+        let mut index = known.after(changes, budget);
+        if rest == KnownList::Complete && !index.is_complete {
+            // The changes are too many or unknown, or do not fit into the cache.
+            let (changes, rest_of_list) = job.database.snapshot(access, index.cursor, KnownList::Partial).await?;
+            index = index.after(changes, budget);
             files = rest_of_list;
         }
         memory.keep(known.cursor, &index);
@@ -123,15 +132,15 @@ impl Searcher {
         Ok(scan.found())
     }
 
-    /// Searches what is known and then what follows, reading the next part of the list while one is searched.
+    /// Searches the indexed files and then the rest of the list, reading the next page while one is searched.
     async fn read_on(
         &self,
         scan: &Arc<Scan>,
         mut index: Index,
         mut files: Box<dyn Files>,
-        memory: &Memory,
+        memory: &CachedWorkspace,
     ) -> Result<()> {
-        let books = self.cache.books();
+        let budget = self.cache.budget();
         let mut end = index.end().cloned();
         let mut part = Arc::clone(&index.files);
         let mut limit = FIRST_PAGE;
@@ -150,13 +159,13 @@ impl Searcher {
                 page?
             };
             let is_last = page.len() < limit;
-            if !books.has_room() {
+            if !budget.has_room() {
                 keep = Keep::Nothing;
             }
-            part = Arc::new(page.into_iter().map(|file| file.indexed(books, None)).collect());
+            part = Arc::new(page.into_iter().map(|file| file.indexed(budget, None)).collect());
             if keep == Keep::Texts {
                 index = index.extended(&part, is_last);
-                // Kept at once: a search that runs out of time leaves the next one less to do.
+                // Stored immediately, so that the next search continues here if this one times out.
                 memory.keep(index.cursor, &index);
             }
             if scan.has_enough() {
@@ -172,41 +181,41 @@ impl Searcher {
     }
 }
 
-/// A search whose turn it is.
+/// A search that has a slot.
 pub(crate) struct Job {
     database: Arc<dyn Searchable>,
     access: Access,
     search: Search,
     interrupt: Arc<Interrupt>,
-    /// Held for as long as a thread works on it, also after its caller went away.
-    turn: Arc<Turn>,
+    /// Held as long as a thread works on the search, also after its caller disconnected.
+    slot: Arc<SearchSlot>,
 }
 
 impl Job {
-    /// Makes the pattern ready, away from the threads that serve requests.
+    /// Compiles the pattern on a blocking thread.
     async fn compiled(&self) -> Result<Arc<dyn LineMatcher>> {
-        let (pattern, turn) = (Arc::clone(&self.search.pattern), Arc::clone(&self.turn));
+        let (pattern, slot) = (Arc::clone(&self.search.pattern), Arc::clone(&self.slot));
         let compile = move || {
-            let _turn = turn;
+            let _slot = slot;
             pattern.compile()
         };
         Ok(tokio::task::spawn_blocking(compile).await.map_err(StoreError::internal)??)
     }
 }
 
-/// Sees to it that the memory does not stay full.
-struct RoomOnDrop<'a>(&'a Arc<Cache>);
+/// Starts an eviction when dropped, if the cache is nearly full.
+struct EvictOnDrop<'a>(&'a Arc<Cache>);
 
-impl Drop for RoomOnDrop<'_> {
+impl Drop for EvictOnDrop<'_> {
     fn drop(&mut self) {
-        if self.0.is_tight() {
+        if self.0.is_nearly_full() {
             let cache = Arc::clone(self.0);
-            tokio::task::spawn_blocking(move || cache.make_room());
+            tokio::task::spawn_blocking(move || cache.evict());
         }
     }
 }
 
-/// Whether texts that were read are kept for the next search, if there is room.
+/// Whether texts that were read are cached for the next search, if they fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Keep {
     Texts,

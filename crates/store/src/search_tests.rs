@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::{CallInfo, NewUser, Place, Postgres, PostgresOptions, Purge, Sqlite, Store};
+use crate::{CallInfo, Location, NewUser, Postgres, PostgresOptions, Purge, Sqlite, Store};
 use std::collections::BTreeSet;
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,8 +12,8 @@ use toolrest_core::{
     Parents, Put, Removal, Requirement, Role, ToolError, WorkspaceId, now,
 };
 
-/// A store with a workspace, and a second store on the same database where there can be one.
-struct Room {
+/// A workspace in a store, and for PostgreSQL a second store on the same database.
+struct TestStores {
     writers: Vec<Arc<dyn Store>>,
     database: Arc<dyn Searchable>,
     searcher: Arc<Searcher>,
@@ -23,7 +23,7 @@ struct Room {
 
 const CACHE_BYTES: usize = 64 << 20;
 
-impl Room {
+impl TestStores {
     async fn on_sqlite(cache_bytes: usize) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = Arc::new(Sqlite::open(&folder.path().join("test.db"), cache_bytes).unwrap());
@@ -63,7 +63,7 @@ impl Room {
         let email = format!("searcher-{}@example.com", NEXT.fetch_add(1, Ordering::Relaxed));
         let user = NewUser { email, password_hash: "none".into(), full_name: None };
         let user = writers[0].create_user(user).await.unwrap().id;
-        let workspace = writers[0].create_workspace(user, "room".into(), Place::Database).await.unwrap().id;
+        let workspace = writers[0].create_workspace(user, "test".into(), Location::Database).await.unwrap().id;
         let access = Access { workspace, user, need: Role::Editor };
         Self { writers, database, searcher: Arc::new(Searcher::new(cache_bytes)), access, _folder: folder }
     }
@@ -76,7 +76,7 @@ impl Room {
         self.put(path, Content::Text(text.into()), FileType::Document).await;
     }
 
-    async fn search(&self, needle: &str) -> Result<Found> {
+    async fn search(&self, needle: &str) -> Result<SearchResult> {
         self.searcher.search(Arc::clone(&self.database), self.access, search_for(needle)).await
     }
 }
@@ -151,36 +151,41 @@ impl LineMatcher for Literal {
     }
 }
 
-/// Numbers that look random and are the same in each run.
-struct Dice(u64);
+/// A deterministic sequence of pseudo-random numbers.
+struct RandomNumbers(u64);
 
-impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
+impl RandomNumbers {
+    fn below(&mut self, sides: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(self.0 >> 33).unwrap() % sides
     }
 }
 
-/// Changes files in every way there is, until told to stop. What cannot be done just now is left out.
-async fn meddle(store: Arc<dyn Store>, access: Access, mut dice: Dice, stop: Arc<AtomicBool>) -> u64 {
+/// Makes random changes until `stop` is set. Changes that fail are ignored.
+async fn change_randomly(
+    store: Arc<dyn Store>,
+    access: Access,
+    mut random: RandomNumbers,
+    stop: Arc<AtomicBool>,
+) -> u64 {
     let (mut done, mut removed, mut chats): (u64, Vec<FileId>, Vec<ChatId>) = (0, Vec::new(), Vec::new());
     while !stop.load(Ordering::Relaxed) {
-        let mut file = || WsPath::posix(&format!("/d{}/f{}", dice.roll(5), dice.roll(12))).unwrap();
+        let mut file = || WsPath::posix(&format!("/d{}/f{}", random.below(5), random.below(12))).unwrap();
         let (one, other) = (file(), file());
         let folder = |n: usize| WsPath::posix(&format!("/d{n}")).unwrap();
-        let change = match dice.roll(16) {
-            0..=6 => put(one.as_str(), Content::Text(format!("text {}", dice.roll(1000))), FileType::Document),
+        let change = match random.below(16) {
+            0..=6 => put(one.as_str(), Content::Text(format!("text {}", random.below(1000))), FileType::Document),
             7 | 8 => Change::Move { from: one, to: Destination::Exactly(other) },
-            9 => Change::Move { from: folder(dice.roll(5)), to: Destination::Exactly(folder(5 + dice.roll(2))) },
-            10 => Change::Move { from: folder(5 + dice.roll(2)), to: Destination::Exactly(folder(dice.roll(5))) },
+            9 => Change::Move { from: folder(random.below(5)), to: Destination::Exactly(folder(5 + random.below(2))) },
+            10 => Change::Move { from: folder(5 + random.below(2)), to: Destination::Exactly(folder(random.below(5))) },
             11 | 12 => Change::Remove { path: one, removal: Removal::Single },
-            13 if !removed.is_empty() => Change::Restore(removed.swap_remove(dice.roll(removed.len()))),
+            13 if !removed.is_empty() => Change::Restore(removed.swap_remove(random.below(removed.len()))),
             14 if chats.len() < 3 => {
                 chats.extend(store.create_chat(access, format!("chat {done}")).await.map(|chat| chat.id));
                 continue;
             }
             15 if !chats.is_empty() => {
-                let chat = chats[dice.roll(chats.len())];
+                let chat = chats[random.below(chats.len())];
                 done += u64::from(store.add_message(access, chat, "user".into(), "said".into()).await.is_ok());
                 continue;
             }
@@ -195,37 +200,37 @@ async fn meddle(store: Arc<dyn Store>, access: Access, mut dice: Dice, stop: Arc
     done
 }
 
-/// What an index says, so that two can be compared.
-fn said(files: &[Arc<IndexedFile>]) -> Vec<(String, FileId, Source)> {
+/// Returns the comparable part of an index.
+fn described(files: &[Arc<IndexedFile>]) -> Vec<(String, FileId, Source)> {
     files.iter().map(|file| (file.path.to_string(), file.id, file.source)).collect()
 }
 
-/// Searches a list of files, as the product does.
-async fn answer(searcher: &Searcher, job: &Job, files: &Arc<Vec<Arc<IndexedFile>>>) -> Found {
+/// Searches a list of files in the same way as the product.
+async fn answer(searcher: &Searcher, job: &Job, files: &Arc<Vec<Arc<IndexedFile>>>) -> SearchResult {
     let texts: Arc<dyn Texts> = Arc::<dyn Searchable>::clone(&job.database);
     let scan = Arc::new(Scan::new(job, job.compiled().await.unwrap(), texts));
     scan.run(files, searcher.threads, Keep::Texts).await.unwrap();
     scan.found()
 }
 
-/// Brings an index up to date and compares it, and what is found by it, with the whole list of the same snapshot.
-async fn follow(searcher: &Searcher, job: &Job) -> usize {
-    let (memory, books) = (searcher.cache.memory(job.access.workspace), searcher.cache.books());
+/// Updates an index and compares it, and its search results, with the whole list of the same snapshot.
+async fn update_and_compare(searcher: &Searcher, job: &Job) -> usize {
+    let (memory, budget) = (searcher.cache.memory(job.access.workspace), searcher.cache.budget());
     let memory = searcher.cache.used(job.access.workspace, &memory);
     let known = memory.index();
-    let (changes, mut files) = job.database.snapshot(job.access, known.cursor, Rest::Unknown).await.unwrap();
-    let index = known.after(changes, books);
+    let (changes, mut files) = job.database.snapshot(job.access, known.cursor, KnownList::Partial).await.unwrap();
+    let index = known.after(changes, budget);
     let mut all: Vec<Arc<IndexedFile>> = Vec::new();
     loop {
         let page = files.page(all.last().map(|file| &file.path), 50).await.unwrap();
         let is_last = page.len() < 50;
-        all.extend(page.into_iter().map(|file| file.indexed(books, None)));
+        all.extend(page.into_iter().map(|file| file.indexed(budget, None)));
         if is_last {
             break;
         }
     }
     if known.is_complete {
-        assert_eq!(said(&index.files), said(&all));
+        assert_eq!(described(&index.files), described(&all));
         let (followed, fresh) =
             (answer(searcher, job, &index.files).await, answer(searcher, job, &Arc::new(all)).await);
         assert_eq!(followed, fresh);
@@ -236,26 +241,26 @@ async fn follow(searcher: &Searcher, job: &Job) -> usize {
     all.len()
 }
 
-async fn no_index_is_ever_stale(room: Room) {
+async fn an_updated_index_equals_the_whole_list(stores: TestStores) {
     let stop = Arc::new(AtomicBool::new(false));
     let mut writers = JoinSet::new();
     for writer in 0..6 {
-        let store = Arc::clone(&room.writers[writer % room.writers.len()]);
-        writers.spawn(meddle(store, room.access, Dice(writer as u64), Arc::clone(&stop)));
+        let store = Arc::clone(&stores.writers[writer % stores.writers.len()]);
+        writers.spawn(change_randomly(store, stores.access, RandomNumbers(writer as u64), Arc::clone(&stop)));
     }
     let mut followers = JoinSet::new();
     let end = Instant::now() + Duration::from_secs(6);
     for _ in 0..2 {
-        let (searcher, database, access) = (Arc::clone(&room.searcher), Arc::clone(&room.database), room.access);
+        let (searcher, database, access) = (Arc::clone(&stores.searcher), Arc::clone(&stores.database), stores.access);
         followers.spawn(async move {
             let mut answers = 0;
             while Instant::now() < end {
-                // Among the words of all texts and chats.
+                // A letter that occurs in all texts.
                 let search = Search { limit: 10_000, ..search_for("t") };
                 let interrupt = Arc::new(Interrupt::at(search.deadline));
-                let turn = Arc::new(searcher.turns.wait(access, search.deadline).await.unwrap());
-                let job = Job { database: Arc::clone(&database), access, search, interrupt, turn };
-                answers += usize::from(follow(&searcher, &job).await > 0);
+                let slot = Arc::new(searcher.queue.wait(access, search.deadline).await.unwrap());
+                let job = Job { database: Arc::clone(&database), access, search, interrupt, slot };
+                answers += usize::from(update_and_compare(&searcher, &job).await > 0);
             }
             answers
         });
@@ -267,57 +272,57 @@ async fn no_index_is_ever_stale(room: Room) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_index_is_ever_stale_on_sqlite() {
-    no_index_is_ever_stale(Room::on_sqlite(CACHE_BYTES).await).await;
+async fn an_updated_index_equals_the_whole_list_on_sqlite() {
+    an_updated_index_equals_the_whole_list(TestStores::on_sqlite(CACHE_BYTES).await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_index_is_ever_stale_with_two_replicas_on_postgres() {
-    no_index_is_ever_stale(Room::on_postgres(CACHE_BYTES).await).await;
+async fn an_updated_index_equals_the_whole_list_with_two_replicas_on_postgres() {
+    an_updated_index_equals_the_whole_list(TestStores::on_postgres(CACHE_BYTES).await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_search_never_waits_for_a_second_connection() {
-    let room = Arc::new(Room::on_postgres_with(0, 1).await);
+    let stores = Arc::new(TestStores::on_postgres_with(0, 1).await);
     for n in 0..200 {
-        room.text(&format!("/{n}.txt"), "needle").await;
+        stores.text(&format!("/{n}.txt"), "needle").await;
     }
     let mut searches = JoinSet::new();
     for _ in 0..12 {
-        let room = Arc::clone(&room);
-        searches.spawn(async move { room.search("needle").await.unwrap().matches.len() });
+        let stores = Arc::clone(&stores);
+        searches.spawn(async move { stores.search("needle").await.unwrap().matches.len() });
     }
     assert!(searches.join_all().await.into_iter().all(|found| found == 200));
 }
 
-async fn an_unfinished_search_leaves_the_next_one_less_to_do(room: Room) {
+async fn a_search_that_times_out_leaves_texts_in_the_cache(stores: TestStores) {
     for n in 0..1_000 {
-        room.text(&format!("/{n:04}.txt"), "needle").await;
+        stores.text(&format!("/{n:04}.txt"), "needle").await;
     }
     let slow = |pause_ms: u64| Search {
         pattern: Arc::new(Slow { pause: Duration::from_millis(pause_ms) }),
         deadline: Instant::now() + Duration::from_millis(1_500),
         ..search_for("needle")
     };
-    let access = room.access;
-    let timed_out = room.searcher.search(Arc::clone(&room.database), access, slow(20)).await.unwrap_err();
+    let access = stores.access;
+    let timed_out = stores.searcher.search(Arc::clone(&stores.database), access, slow(20)).await.unwrap_err();
     assert_eq!(timed_out.kind(), ErrorKind::Timeout);
-    let index = room.searcher.cache.memory(access.workspace).index();
-    let held = index.files.iter().filter(|file| file.text.is_held()).count();
-    assert!(held > 20, "{held} texts of {} files are kept", index.files.len());
+    let index = stores.searcher.cache.memory(access.workspace).index();
+    let cached = index.files.iter().filter(|file| file.text.is_cached()).count();
+    assert!(cached > 20, "{cached} texts of {} files are kept", index.files.len());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_unfinished_search_leaves_the_next_one_less_to_do_on_sqlite() {
-    an_unfinished_search_leaves_the_next_one_less_to_do(Room::on_sqlite(CACHE_BYTES).await).await;
+async fn a_search_that_times_out_leaves_texts_in_the_cache_on_sqlite() {
+    a_search_that_times_out_leaves_texts_in_the_cache(TestStores::on_sqlite(CACHE_BYTES).await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_unfinished_search_leaves_the_next_one_less_to_do_on_postgres() {
-    an_unfinished_search_leaves_the_next_one_less_to_do(Room::on_postgres(CACHE_BYTES).await).await;
+async fn a_search_that_times_out_leaves_texts_in_the_cache_on_postgres() {
+    a_search_that_times_out_leaves_texts_in_the_cache(TestStores::on_postgres(CACHE_BYTES).await).await;
 }
 
-/// Takes its time over each text and finds nothing; over a text that says so, it takes for ever.
+/// Pauses for each text and finds exclamation marks; on the text "for ever" it runs until it is interrupted.
 #[derive(Clone)]
 struct Slow {
     pause: Duration,
@@ -358,51 +363,51 @@ impl LineMatcher for Slow {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_answer_that_is_complete_does_not_wait_for_what_comes_after_it() {
-    let room = Room::on_sqlite(CACHE_BYTES).await;
+async fn a_complete_answer_does_not_wait_for_later_files() {
+    let stores = TestStores::on_sqlite(CACHE_BYTES).await;
     for n in 0..16 {
-        room.text(&format!("/a{n:02}.txt"), &"!".repeat(100)).await;
+        stores.text(&format!("/a{n:02}.txt"), &"!".repeat(100)).await;
     }
     for n in 0..32 {
-        room.text(&format!("/b{n:02}.txt"), "for ever").await;
+        stores.text(&format!("/b{n:02}.txt"), "for ever").await;
     }
     let search = Search { pattern: Arc::new(Slow { pause: Duration::ZERO }), ..search_for("!") };
-    let begun = Instant::now();
-    let found = room.searcher.search(Arc::clone(&room.database), room.access, search).await.unwrap();
+    let started = Instant::now();
+    let found = stores.searcher.search(Arc::clone(&stores.database), stores.access, search).await.unwrap();
     assert_eq!((found.matches.len(), found.truncated), (1000, true));
-    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_account_cannot_take_all_turns() {
-    let room = Arc::new(Room::on_sqlite(CACHE_BYTES).await);
-    room.text("/slow.txt", "for ever").await;
+async fn one_account_cannot_take_all_search_slots() {
+    let stores = Arc::new(TestStores::on_sqlite(CACHE_BYTES).await);
+    stores.text("/slow.txt", "for ever").await;
     let user = NewUser { email: "other@example.com".into(), password_hash: "none".into(), full_name: None };
-    let user = room.writers[0].create_user(user).await.unwrap().id;
-    let other = room.writers[0].create_workspace(user, "other".into(), Place::Database).await.unwrap().id;
-    let other = Access { workspace: other, user, ..room.access };
+    let user = stores.writers[0].create_user(user).await.unwrap().id;
+    let other = stores.writers[0].create_workspace(user, "other".into(), Location::Database).await.unwrap().id;
+    let other = Access { workspace: other, user, ..stores.access };
     let change = put("/a.txt", Content::Text("needle".into()), FileType::Document);
-    commit(&*room.writers[0], other, change).await.unwrap();
-    let mut crowd = JoinSet::new();
+    commit(&*stores.writers[0], other, change).await.unwrap();
+    let mut other_searches = JoinSet::new();
     for _ in 0..50 {
-        let room = Arc::clone(&room);
-        crowd.spawn(async move {
+        let stores = Arc::clone(&stores);
+        other_searches.spawn(async move {
             let search = Search { pattern: Arc::new(Slow { pause: Duration::ZERO }), ..search_for("!") };
-            room.searcher.search(Arc::clone(&room.database), room.access, search).await
+            stores.searcher.search(Arc::clone(&stores.database), stores.access, search).await
         });
     }
-    while room.searcher.turns.is_free_for(room.access) {
+    while stores.searcher.queue.has_free_slot(stores.access) {
         tokio::task::yield_now().await;
     }
     let search = Search { deadline: Instant::now() + Duration::from_secs(20), ..search_for("needle") };
-    let found = room.searcher.search(Arc::clone(&room.database), other, search).await.unwrap();
+    let found = stores.searcher.search(Arc::clone(&stores.database), other, search).await.unwrap();
     assert_eq!(found.matches.len(), 1);
-    crowd.abort_all();
+    other_searches.abort_all();
 }
 
-async fn changes_that_were_forgotten_make_it_read_anew(room: Room) {
-    room.text("/a.txt", "needle").await;
-    assert_eq!(room.search("needle").await.unwrap().matches.len(), 1);
+async fn an_index_older_than_the_recorded_changes_is_rebuilt(stores: TestStores) {
+    stores.text("/a.txt", "needle").await;
+    assert_eq!(stores.search("needle").await.unwrap().matches.len(), 1);
     for round in 0..11_000 / 100 {
         let changes = (0..100).map(|n| {
             put(&format!("/f{}", (round * 100 + n) % 300), Content::Text(round.to_string()), FileType::Document)
@@ -411,79 +416,83 @@ async fn changes_that_were_forgotten_make_it_read_anew(room: Room) {
             id: CallId::new(),
             toolset: "test".into(),
             tool: "test".into(),
-            caller: room.access.user,
+            caller: stores.access.user,
             started_at: now(),
         };
         let changes = Changeset { changes: changes.collect(), ..Changeset::default() };
-        room.writers[0].commit(room.access, changes, call).await.unwrap();
+        stores.writers[0].commit(stores.access, changes, call).await.unwrap();
     }
-    // The second purge forgets what was there at the first.
+    // A purge deletes the changes recorded before the previous purge.
     for _ in 0..2 {
-        room.writers[0].purge(Purge::default()).await.unwrap();
+        stores.writers[0].purge(Purge::default()).await.unwrap();
     }
-    room.text("/b.txt", "needle").await;
+    stores.text("/b.txt", "needle").await;
     let found: Vec<String> =
-        room.search("needle").await.unwrap().matches.iter().map(|one| one.path.to_string()).collect();
+        stores.search("needle").await.unwrap().matches.iter().map(|one| one.path.to_string()).collect();
     assert_eq!(found, ["/a.txt", "/b.txt"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn changes_that_were_forgotten_make_it_read_anew_on_sqlite() {
-    changes_that_were_forgotten_make_it_read_anew(Room::on_sqlite(CACHE_BYTES).await).await;
+async fn an_index_older_than_the_recorded_changes_is_rebuilt_on_sqlite() {
+    an_index_older_than_the_recorded_changes_is_rebuilt(TestStores::on_sqlite(CACHE_BYTES).await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn changes_that_were_forgotten_make_it_read_anew_on_postgres() {
-    changes_that_were_forgotten_make_it_read_anew(Room::on_postgres(CACHE_BYTES).await).await;
+async fn an_index_older_than_the_recorded_changes_is_rebuilt_on_postgres() {
+    an_index_older_than_the_recorded_changes_is_rebuilt(TestStores::on_postgres(CACHE_BYTES).await).await;
 }
 
-async fn what_is_no_text_is_counted(room: Room) {
-    room.put("/a.bin", Content::Bytes(b"needle\0\xff".to_vec()), FileType::File).await;
-    room.text("/b.txt", "needle").await;
+async fn binary_files_are_counted(stores: TestStores) {
+    stores.put("/a.bin", Content::Bytes(b"needle\0\xff".to_vec()), FileType::File).await;
+    stores.text("/b.txt", "needle").await;
     for _ in 0..2 {
-        let found = room.search("needle").await.unwrap();
+        let found = stores.search("needle").await.unwrap();
         assert_eq!((found.matches.len(), found.skipped.binary), (1, 1));
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_no_text_is_counted_on_sqlite() {
-    what_is_no_text_is_counted(Room::on_sqlite(CACHE_BYTES).await).await;
+async fn binary_files_are_counted_on_sqlite() {
+    binary_files_are_counted(TestStores::on_sqlite(CACHE_BYTES).await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_no_text_is_counted_on_postgres() {
-    what_is_no_text_is_counted(Room::on_postgres(0).await).await;
+async fn binary_files_are_counted_on_postgres() {
+    binary_files_are_counted(TestStores::on_postgres(0).await).await;
 }
 
 fn lines(count: usize, words: &str) -> String {
     (0..count).flat_map(|line| [words.to_owned(), format!(" on line {line}\n")]).collect()
 }
 
-async fn memory_stays_within_its_bound(room: Room, cache_bytes: usize) {
-    let mut rooms: Vec<WorkspaceId> = vec![room.access.workspace];
+async fn the_cache_stays_within_its_limit(stores: TestStores, cache_bytes: usize) {
+    let mut workspaces: Vec<WorkspaceId> = vec![stores.access.workspace];
     for n in 0..5 {
-        rooms.push(
-            room.writers[0].create_workspace(room.access.user, format!("room {n}"), Place::Database).await.unwrap().id,
+        workspaces.push(
+            stores.writers[0]
+                .create_workspace(stores.access.user, format!("workspace {n}"), Location::Database)
+                .await
+                .unwrap()
+                .id,
         );
     }
     let filler = lines(3_000, "some words");
-    for workspace in &rooms {
-        let access = Access { workspace: *workspace, ..room.access };
+    for workspace in &workspaces {
+        let access = Access { workspace: *workspace, ..stores.access };
         for n in 0..20 {
             let text = format!("{filler}{}needle {n}\n", n * 7919);
             let change = put(&format!("/{n}.txt"), Content::Text(text), FileType::Document);
-            commit(&*room.writers[0], access, change).await.unwrap();
+            commit(&*stores.writers[0], access, change).await.unwrap();
         }
     }
-    // What is searched now and then is told apart from what is searched all the time.
+    // Some workspaces are searched rarely, others all the time.
     let order: Vec<usize> = (0..6).chain([0, 1, 0, 2, 0, 3, 5, 4, 0]).collect();
     let mut most = 0;
     for at in order {
-        let access = Access { workspace: rooms[at], ..room.access };
-        let found = room.searcher.search(Arc::clone(&room.database), access, search_for("needle")).await.unwrap();
+        let access = Access { workspace: workspaces[at], ..stores.access };
+        let found = stores.searcher.search(Arc::clone(&stores.database), access, search_for("needle")).await.unwrap();
         assert_eq!(found.matches.len(), 20);
-        most = most.max(room.searcher.cache.used_bytes());
+        most = most.max(stores.searcher.cache.used_bytes());
     }
     let whole = 6 * 20 * filler.len();
     assert!(most <= cache_bytes, "{most} of {cache_bytes}");
@@ -491,29 +500,29 @@ async fn memory_stays_within_its_bound(room: Room, cache_bytes: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn memory_stays_within_its_bound_on_sqlite() {
-    memory_stays_within_its_bound(Room::on_sqlite(2 << 20).await, 2 << 20).await;
+async fn the_cache_stays_within_its_limit_on_sqlite() {
+    the_cache_stays_within_its_limit(TestStores::on_sqlite(2 << 20).await, 2 << 20).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn memory_stays_within_its_bound_on_postgres() {
-    memory_stays_within_its_bound(Room::on_postgres(3 << 20).await, 3 << 20).await;
+async fn the_cache_stays_within_its_limit_on_postgres() {
+    the_cache_stays_within_its_limit(TestStores::on_postgres(3 << 20).await, 3 << 20).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_workspace_too_large_for_memory_keeps_what_fits_in_less_room() {
-    let room = Room::on_sqlite(1 << 20).await;
+async fn a_workspace_larger_than_the_cache_keeps_what_fits() {
+    let stores = TestStores::on_sqlite(1 << 20).await;
     for n in 0..40 {
         let text = lines(3_000, &format!("some words of {n}"));
-        room.text(&format!("/{n:02}.txt"), &format!("{text}needle")).await;
+        stores.text(&format!("/{n:02}.txt"), &format!("{text}needle")).await;
     }
     for _ in 0..6 {
-        assert_eq!(room.search("needle").await.unwrap().matches.len(), 40);
-        // In the product this runs beside; here it has to be over.
-        room.searcher.cache.make_room();
+        assert_eq!(stores.search("needle").await.unwrap().matches.len(), 40);
+        // In the product this runs in the background; the test waits for it.
+        stores.searcher.cache.evict();
     }
-    let index = room.searcher.cache.memory(room.access.workspace).index();
-    let held: BTreeSet<bool> = index.files.iter().map(|file| file.text.is_held()).collect();
-    assert!(held.contains(&true), "something is kept");
-    assert!(room.searcher.cache.used_bytes() <= 1 << 20);
+    let index = stores.searcher.cache.memory(stores.access.workspace).index();
+    let cached: BTreeSet<bool> = index.files.iter().map(|file| file.text.is_cached()).collect();
+    assert!(cached.contains(&true), "something is kept");
+    assert!(stores.searcher.cache.used_bytes() <= 1 << 20);
 }

@@ -21,7 +21,7 @@ fn source_like(bytes: usize) -> Vec<u8> {
 
 proptest! {
     #[test]
-    fn no_text_is_ruled_out_by_a_part_of_itself(text in any::<Vec<u8>>(), from in 0usize..200, length in 0usize..40) {
+    fn no_text_is_excluded_by_a_part_of_itself(text in any::<Vec<u8>>(), from in 0usize..200, length in 0usize..40) {
         let from = from.min(text.len());
         let part = &text[from..(from + length).min(text.len())];
         let signature = Signature::of(&text);
@@ -37,7 +37,7 @@ fn case_of_ascii_does_not_count() {
 }
 
 #[test]
-fn what_is_absent_is_mostly_ruled_out() {
+fn most_absent_literals_are_excluded() {
     for size in [100, 1_000, 10_000, 100_000] {
         let signature = Signature::of(&source_like(size));
         let absent = (0..1_000).filter(|n| required(&[format!("absent{n}q").as_bytes()]).admits(signature.as_bytes()));
@@ -46,15 +46,15 @@ fn what_is_absent_is_mostly_ruled_out() {
 }
 
 #[test]
-fn it_is_a_fraction_of_the_text() {
+fn a_signature_is_a_fraction_of_the_text() {
     let text = source_like(10_000);
     assert!(Signature::of(&text).as_bytes().len() * 4 <= text.len());
-    assert_eq!(Signature::of(b"").as_bytes().len(), LEAST_BYTES);
-    assert!(Signature::of(&source_like(4 << 20)).as_bytes().len() <= MOST_BYTES);
+    assert_eq!(Signature::of(b"").as_bytes().len(), MIN_BYTES);
+    assert!(Signature::of(&source_like(4 << 20)).as_bytes().len() <= MAX_BYTES);
 }
 
 #[test]
-fn short_literals_and_strange_bytes_rule_nothing_out() {
+fn short_literals_and_invalid_signatures_exclude_nothing() {
     assert!(required(&[b"ab"]).admits(&[0; 8]));
     assert!(required(&[b"abcdef", b"x"]).admits(&[0; 8]));
     assert!(required(&[b"abcdef"]).admits(&[0; 7]));

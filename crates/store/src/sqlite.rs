@@ -1,4 +1,4 @@
-//! The embedded database: one writer thread with group commit, readers beside it.
+//! SQLite: one writer thread with group commit, and several readers.
 
 mod account_admin;
 mod accounts;
@@ -52,18 +52,18 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/sqlite/0010_renewal.sql"),
 ];
 
-/// The most writes that share one transaction, and so one fsync.
+/// Maximum number of writes that share one transaction, and so one fsync.
 const GROUP: usize = 256;
 
 /// A store in one file.
 ///
-/// Writes queue for the one writer, which applies all that are waiting in one transaction and answers them when it is
-/// on disk. Reads run in parallel, each on a snapshot.
+/// Writes are queued for one writer, which applies all queued writes in one transaction and answers them when it is on
+/// disk. Reads run in parallel, each on a snapshot.
 pub struct Sqlite {
     writes: Option<Sender<WriteJob>>,
     reads: Option<Sender<ReadJob>>,
-    /// For what takes no time worth mentioning.
-    glances: Mutex<Vec<Connection>>,
+    /// Connections for reads on the calling thread.
+    inline_connections: Mutex<Vec<Connection>>,
     writer: Option<JoinHandle<()>>,
     readers: Vec<JoinHandle<()>>,
     searcher: Searcher,
@@ -73,27 +73,27 @@ pub struct Sqlite {
 }
 
 type ReadJob = Box<dyn FnOnce(&Connection) + Send>;
-/// Does its work inside the transaction; gives nothing if its caller went away.
+/// Does its work inside the transaction; returns none if its caller disconnected.
 type WriteJob = Box<dyn FnOnce(Result<&Connection>) -> Option<Written> + Send>;
 
-/// A change that was made, or failed, in a transaction that is not committed yet.
+/// A change that was applied, or failed, in a transaction that is not committed yet.
 struct Written {
     /// Why the change failed, if it did.
     failure: Option<StoreError>,
-    /// Called when the transaction has been committed, or has not.
+    /// Called after the transaction was committed, or has failed.
     answer: Box<dyn FnOnce(Result<()>) + Send>,
 }
 
 impl Sqlite {
-    /// Opens or makes the database file and brings its schema up to date.
+    /// Opens or creates the database file and migrates its schema.
     ///
-    /// Searches keep at most so many bytes in memory.
+    /// The search cache takes at most `search_cache_bytes`.
     pub fn open(path: &Path, search_cache_bytes: usize) -> Result<Self> {
-        // Made before SQLite would, so that nobody else may read it; its companions take over the mode.
+        // Created before SQLite does it, with a private mode, which the log and its index inherit.
         let private = OpenOptions::new().create(true).append(true).mode(0o600).open(path);
         private.map_err(|error| cannot_open(path, &error))?;
         let writer = connect(path, OpenFlags::default())?;
-        // The log and its index stay when the file is closed, empty: a start on a full disk could not make them.
+        // The empty log and its index stay when the file is closed, because they could not be created on a full disk.
         let kept = writer.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
         kept.map_err(|error| cannot_open(path, &error))?;
         migrate(&writer)?;
@@ -102,13 +102,13 @@ impl Sqlite {
         let writer = Some(spawn("sqlite-writer", move || write_in_groups(&writer, &queued_writes))?);
         let count = thread::available_parallelism().map_or(2, usize::from).clamp(2, 8);
         let read_only = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let (mut glances, mut readers) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        let (mut inline_connections, mut readers) = (Vec::with_capacity(count), Vec::with_capacity(count));
         for _ in 0..count {
             let read_inline = connect(path, read_only)?;
-            // Whoever glances does not wait, and sees little.
+            // Inline readers fail fast instead of waiting, and use a small cache.
             let pragmas = "PRAGMA busy_timeout = 0; PRAGMA cache_size = -512;";
             read_inline.execute_batch(pragmas).map_err(|error| cannot_open(path, &error))?;
-            glances.push(read_inline);
+            inline_connections.push(read_inline);
             let reader = connect(path, read_only)?;
             let queue: Receiver<ReadJob> = queued_reads.clone();
             readers.push(spawn("sqlite-reader", move || queue.iter().for_each(|job| run_read(&reader, job)))?);
@@ -118,7 +118,7 @@ impl Sqlite {
         Ok(Self {
             writes: Some(write),
             reads: Some(read),
-            glances: Mutex::new(glances),
+            inline_connections: Mutex::new(inline_connections),
             writer,
             readers,
             searcher,
@@ -128,12 +128,12 @@ impl Sqlite {
         })
     }
 
-    /// What searches read.
+    /// Returns what searches read from.
     pub(crate) fn searchable(&self) -> Arc<dyn Searchable> {
         Arc::<SqliteTexts>::clone(&self.texts)
     }
 
-    /// Runs a query on a reader, in one snapshot.
+    /// Runs a query on a reader thread, in one snapshot.
     async fn read<T, F>(&self, query: F) -> Result<T>
     where
         T: Send + 'static,
@@ -141,7 +141,7 @@ impl Sqlite {
     {
         let (reply, answer) = oneshot::channel();
         let job: ReadJob = Box::new(move |connection| {
-            // A caller that went away while this waited in the queue needs no answer.
+            // The caller may have disconnected while the job was queued.
             if !reply.is_closed() {
                 let _ = reply.send(in_snapshot(connection, query));
             }
@@ -150,8 +150,8 @@ impl Sqlite {
         answer.await.map_err(|_| StoreError::internal("a reader thread gave no answer"))?
     }
 
-    /// Runs a query for a few small rows, on the thread that asks: to wake a reader takes longer than that. As `read`,
-    /// where it would have to wait.
+    /// Runs a query for a few small rows on the calling thread, because waking a reader thread takes longer. Uses a
+    /// reader thread if it would have to wait.
     async fn read_inline<T, F>(&self, query: F) -> Result<T>
     where
         T: Send + 'static,
@@ -165,15 +165,15 @@ impl Sqlite {
     }
 
     fn try_read_inline<T>(&self, query: impl Fn(&Connection) -> Result<T>) -> Option<Result<T>> {
-        let connection = self.glances.lock().unwrap_or_else(PoisonError::into_inner).pop()?;
+        let connection = self.inline_connections.lock().unwrap_or_else(PoisonError::into_inner).pop()?;
         let found = in_snapshot(&connection, query);
         if connection.is_autocommit() {
-            self.glances.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+            self.inline_connections.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
         }
         Some(found)
     }
 
-    /// Runs a change on the writer; returns when it is durable. An error takes back all that the change did.
+    /// Runs a change on the writer; returns when it is durable. An error rolls the change back.
     async fn write<T, F>(&self, change: F) -> Result<T>
     where
         T: Send + 'static,
@@ -182,7 +182,7 @@ impl Sqlite {
         self.write_then(change, |_| ()).await
     }
 
-    /// As `write`. The result is also given to `then`, even if the caller goes away while the change is made.
+    /// Like `write`, but also passes the result to `then`, even if the caller disconnects before.
     async fn write_then<T, F, N>(&self, change: F, then: N) -> Result<T>
     where
         T: Send + 'static,
@@ -209,10 +209,10 @@ impl Sqlite {
 }
 
 impl Drop for Sqlite {
-    /// Lets the threads finish what is queued. The writer is the last to close the file: it moves the log into it.
+    /// Finishes the queued jobs. The writer closes the file last: it moves the log into it.
     fn drop(&mut self) {
         self.reads = None;
-        self.glances.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.inline_connections.lock().unwrap_or_else(PoisonError::into_inner).clear();
         for reader in self.readers.drain(..) {
             let _ = reader.join();
         }
@@ -234,13 +234,13 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<
 
 fn connect(path: &Path, flags: OpenFlags) -> Result<Connection> {
     let connection = Connection::open_with_flags(path, flags).map_err(|error| cannot_open(path, &error))?;
-    // A write is acknowledged when it is on disk: FULL syncs the log at each commit, where NORMAL would lose the last
-    // ones when the power fails. Readers of a file that another process holds wait rather than fail.
+    // Writes are acknowledged when they are on disk: FULL syncs the log at each commit, while NORMAL could lose the
+    // last commits at a power failure. If another process holds the file, readers wait instead of failing.
     let pragmas = "PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
         PRAGMA cache_size = -4096; PRAGMA mmap_size = 0; PRAGMA foreign_keys = OFF; PRAGMA temp_store = MEMORY;
         PRAGMA journal_size_limit = 67108864;";
     connection.execute_batch(pragmas).map_err(|error| cannot_open(path, &error))?;
-    // A plan that depends on what is bound would be made anew each time.
+    // Otherwise a query whose plan depends on its parameters would be planned each time.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map_err(|error| cannot_open(path, &error))?;
     connection.set_prepared_statement_cache_capacity(128);
     Ok(connection)
@@ -250,45 +250,45 @@ fn cannot_open(path: &Path, error: &dyn std::error::Error) -> StoreError {
     StoreError::Unavailable(format!("Cannot open the database {}: {error}", path.display()))
 }
 
-/// Brings the schema up to date. The transaction is the lock: of several processes, one at a time gets through.
+/// Migrates the schema. The transaction serialises concurrent processes.
 fn migrate(connection: &Connection) -> Result<()> {
     let known = MIGRATIONS.len();
-    connection.execute_batch("BEGIN IMMEDIATE").map_err(fault)?;
-    let done: u32 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(fault)?;
+    connection.execute_batch("BEGIN IMMEDIATE").map_err(to_store_error)?;
+    let done: u32 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(to_store_error)?;
     let done = done as usize;
     if done > known {
         let _ = connection.execute_batch("ROLLBACK");
         return Err(crate::store::newer_database(done, known));
     }
     for (i, migration) in MIGRATIONS.iter().enumerate().skip(done) {
-        connection.execute_batch(migration).map_err(fault)?;
-        connection.execute_batch(&format!("PRAGMA user_version = {}", i + 1)).map_err(fault)?;
+        connection.execute_batch(migration).map_err(to_store_error)?;
+        connection.execute_batch(&format!("PRAGMA user_version = {}", i + 1)).map_err(to_store_error)?;
     }
-    connection.execute_batch("COMMIT").map_err(fault)
+    connection.execute_batch("COMMIT").map_err(to_store_error)
 }
 
 fn run_read(connection: &Connection, job: ReadJob) {
-    // A panic fails one call, by dropping its reply; the thread serves the next.
+    // A panic fails one call, by dropping its reply; the thread continues.
     if catch_unwind(AssertUnwindSafe(|| job(connection))).is_err() {
         let _ = connection.execute_batch("ROLLBACK");
     }
 }
 
 fn in_snapshot<T>(connection: &Connection, query: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
-    connection.prepare_cached("BEGIN").and_then(|mut begin| begin.execute([])).map_err(fault)?;
+    connection.prepare_cached("BEGIN").and_then(|mut begin| begin.execute([])).map_err(to_store_error)?;
     let result = query(connection);
-    connection.prepare_cached("COMMIT").and_then(|mut end| end.execute([])).map_err(fault)?;
+    connection.prepare_cached("COMMIT").and_then(|mut end| end.execute([])).map_err(to_store_error)?;
     result
 }
 
 fn in_savepoint<T>(connection: &Connection, change: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
-    let run = |sql: &str| connection.prepare_cached(sql).and_then(|mut sql| sql.execute([])).map_err(fault);
+    let run = |sql: &str| connection.prepare_cached(sql).and_then(|mut sql| sql.execute([])).map_err(to_store_error);
     run("SAVEPOINT change")?;
     let result = catch_unwind(AssertUnwindSafe(|| change(connection)))
         .unwrap_or_else(|_| Err(StoreError::internal("a change panicked")))
-        .map_err(|error| name_full_quota(connection, error));
+        .map_err(|error| detect_full_quota(connection, error));
     if connection.is_autocommit() {
-        // SQLite has rolled the whole transaction back, savepoint and all.
+        // SQLite has rolled back the whole transaction with its savepoints.
         return result;
     }
     if result.is_err() {
@@ -298,16 +298,16 @@ fn in_savepoint<T>(connection: &Connection, change: impl FnOnce(&Connection) -> 
     result
 }
 
-/// Applies whatever is waiting in one transaction, and answers when it is on disk.
+/// Applies the queued writes in one transaction, and answers them when it is on disk.
 fn write_in_groups(connection: &Connection, queue: &Receiver<WriteJob>) {
     while let Ok(first) = queue.recv() {
         let mut written: Vec<Written> = Vec::new();
-        let begun = connection.execute_batch("BEGIN IMMEDIATE").map_err(fault);
+        let begun = connection.execute_batch("BEGIN IMMEDIATE").map_err(to_store_error);
         let committed = match begun {
             Ok(()) => {
                 for job in std::iter::once(first).chain(queue.try_iter().take(GROUP - 1)) {
                     written.extend(job(Ok(connection)));
-                    // A full disk makes SQLite give up the whole transaction; what follows needs a new one.
+                    // On a full disk SQLite rolls back the whole transaction; the remaining jobs need a new one.
                     if connection.is_autocommit() {
                         break;
                     }
@@ -323,35 +323,36 @@ fn write_in_groups(connection: &Connection, queue: &Receiver<WriteJob>) {
             answer(committed.clone());
         }
     }
-    // Whoever copies the file alone finds everything in it. What a full disk keeps in the log is safe there too.
+    // After this, the database file alone is a complete copy. If the disk is full, the log stays, which is safe too.
     if let Err(error) = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())) {
         tracing::warn!(%error, "the log of the database could not be moved into it; it stays beside it");
     }
 }
 
-/// Commits the transaction. If SQLite has rolled it back already, the last change's failure is why, and every change of
-/// the group failed with it.
+/// Commits the transaction. If SQLite has rolled it back already, the failure of the last change is the reason, and all
+/// changes of the group failed.
 fn commit(connection: &Connection, last_failure: Option<&StoreError>) -> Result<()> {
     if connection.is_autocommit() {
         let unknown = || StoreError::WriteFailed("The database gave up the transaction; nothing was written");
         return Err(last_failure.cloned().unwrap_or_else(unknown));
     }
-    let committed = connection.execute_batch("COMMIT").map_err(|error| name_full_quota(connection, fault(error)));
+    let committed =
+        connection.execute_batch("COMMIT").map_err(|error| detect_full_quota(connection, to_store_error(error)));
     if committed.is_err() && !connection.is_autocommit() {
         let _ = connection.execute_batch("ROLLBACK");
     }
     committed
 }
 
-/// Tells a full quota from a faulty disk. SQLite knows only a full disk by a code of its own.
-fn name_full_quota(connection: &Connection, error: StoreError) -> StoreError {
+/// Detects a full quota. SQLite has a code for a full disk, but reports a full quota as a failed write.
+fn detect_full_quota(connection: &Connection, error: StoreError) -> StoreError {
     match error {
         StoreError::WriteFailed(_) if is_full(&system_error(connection)) => storage_full(),
         other => other,
     }
 }
 
-/// The error of the system call that failed last.
+/// Returns the error of the last failed system call.
 #[allow(unsafe_code, reason = "rusqlite does not offer sqlite3_system_errno")]
 fn system_error(connection: &Connection) -> std::io::Error {
     // SAFETY: the handle is open for as long as the connection is borrowed, and the call only reads a number of it.
@@ -363,16 +364,16 @@ fn storage_full() -> StoreError {
     StoreError::StorageFull("The disk that holds the database is full; nothing was written")
 }
 
-/// Translates a failure of the database itself.
-fn fault(error: rusqlite::Error) -> StoreError {
+/// Translates a failure of the database.
+fn to_store_error(error: rusqlite::Error) -> StoreError {
     use rusqlite::ErrorCode::{DatabaseBusy, DatabaseLocked, DiskFull, ReadOnly, SystemIoFailure};
     use rusqlite::ffi::{self, SQLITE_IOERR_FSYNC, SQLITE_IOERR_SHMSIZE, SQLITE_IOERR_TRUNCATE, SQLITE_IOERR_WRITE};
-    let is_of_writing = |error: &ffi::Error| {
+    let is_write_error = |error: &ffi::Error| {
         [SQLITE_IOERR_FSYNC, SQLITE_IOERR_TRUNCATE, SQLITE_IOERR_WRITE].contains(&error.extended_code)
     };
     match error.sqlite_error_code() {
         Some(DiskFull) => storage_full(),
-        // The index of the log, which every process maps, could not grow.
+        // The index of the log, which is shared memory, could not grow.
         Some(SystemIoFailure)
             if error.sqlite_error().is_some_and(|error| error.extended_code == SQLITE_IOERR_SHMSIZE) =>
         {
@@ -382,7 +383,7 @@ fn fault(error: rusqlite::Error) -> StoreError {
             tracing::error!(%error, "the database cannot be written");
             StoreError::WriteFailed("The database may only be read; nothing was written")
         }
-        Some(SystemIoFailure) if error.sqlite_error().is_some_and(is_of_writing) => {
+        Some(SystemIoFailure) if error.sqlite_error().is_some_and(is_write_error) => {
             tracing::error!(%error, "the disk of the database cannot be written");
             let message = "The disk that holds the database failed to write; look at the file before you try again";
             StoreError::WriteFailed(message)

@@ -3,7 +3,7 @@ use rusqlite::ffi;
 use toolrest_core::ErrorKind;
 
 #[test]
-fn a_write_that_the_disk_refuses_is_told_from_a_database_that_is_away() {
+fn failed_writes_and_unavailable_databases_are_different_errors() {
     for (code, kind) in [
         (ffi::SQLITE_FULL, ErrorKind::StorageFull),
         (ffi::SQLITE_IOERR_SHMSIZE, ErrorKind::StorageFull),
@@ -14,34 +14,38 @@ fn a_write_that_the_disk_refuses_is_told_from_a_database_that_is_away() {
         (ffi::SQLITE_CORRUPT, ErrorKind::Internal),
     ] {
         let error = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
-        assert_eq!(fault(error).kind(), kind, "{code}");
+        assert_eq!(to_store_error(error).kind(), kind, "{code}");
     }
 }
 
 #[tokio::test]
-async fn a_glance_sees_what_was_written_last_whoever_has_to_look() {
+async fn inline_reads_return_the_last_write_with_and_without_free_connections() {
     let folder = tempfile::tempdir().unwrap();
     let store = Sqlite::open(&folder.path().join("database"), 0).unwrap();
-    let count =
-        |db: &Connection| db.query_row("SELECT count(*) FROM probe", [], |row| row.get::<_, i64>(0)).map_err(fault);
-    let connections = store.glances.lock().unwrap().len();
+    let count = |db: &Connection| {
+        db.query_row("SELECT count(*) FROM probe", [], |row| row.get::<_, i64>(0)).map_err(to_store_error)
+    };
+    let connections = store.inline_connections.lock().unwrap().len();
     assert!(store.read_inline(count).await.is_err(), "there is no such table yet");
-    store.write(|db| db.execute_batch("CREATE TABLE probe (x)").map_err(fault)).await.unwrap();
+    store.write(|db| db.execute_batch("CREATE TABLE probe (x)").map_err(to_store_error)).await.unwrap();
     for written in 1..=20 {
-        store.write(|db| db.execute_batch("INSERT INTO probe VALUES (1)").map_err(fault)).await.unwrap();
+        store.write(|db| db.execute_batch("INSERT INTO probe VALUES (1)").map_err(to_store_error)).await.unwrap();
         assert_eq!(store.read_inline(count).await.unwrap(), written);
     }
-    assert_eq!(store.glances.lock().unwrap().len(), connections, "a failure costs no connection");
-    store.glances.lock().unwrap().clear();
+    assert_eq!(store.inline_connections.lock().unwrap().len(), connections, "a failure costs no connection");
+    store.inline_connections.lock().unwrap().clear();
     assert_eq!(store.read_inline(count).await.unwrap(), 20, "a reader looks where nobody else can");
 }
 
 #[tokio::test]
-async fn a_store_that_is_closed_leaves_nothing_in_its_log() {
+async fn closing_a_store_empties_the_log() {
     let folder = tempfile::tempdir().unwrap();
     let store = Sqlite::open(&folder.path().join("database"), 0).unwrap();
-    store.write(|db| db.execute_batch("CREATE TABLE probe (x)").map_err(fault)).await.unwrap();
-    store.read_inline(|db| db.query_row("SELECT count(*) FROM probe", [], |_| Ok(())).map_err(fault)).await.unwrap();
+    store.write(|db| db.execute_batch("CREATE TABLE probe (x)").map_err(to_store_error)).await.unwrap();
+    store
+        .read_inline(|db| db.query_row("SELECT count(*) FROM probe", [], |_| Ok(())).map_err(to_store_error))
+        .await
+        .unwrap();
     drop(store);
     let size = |name: &str| std::fs::metadata(folder.path().join(name)).unwrap().len();
     assert!(size("database") > 0);
@@ -53,7 +57,7 @@ async fn a_store_that_is_closed_leaves_nothing_in_its_log() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_write_is_noted_though_its_caller_goes_away_while_it_is_made() {
+async fn the_callback_of_a_write_runs_though_its_caller_disconnects() {
     let folder = tempfile::tempdir().unwrap();
     let store = Arc::new(Sqlite::open(&folder.path().join("database"), 0).unwrap());
     let (begun, wait_begun) = std::sync::mpsc::channel();

@@ -1,4 +1,4 @@
-//! The store as a whole: workspaces and their members, the records of calls, upkeep.
+//! The whole store: workspaces and their members, records of calls, maintenance.
 
 use crate::error::{Result, StoreError};
 use crate::{AccountAdmin, AccountStore, FileList, FileStore, FolderHistory, Page};
@@ -9,32 +9,32 @@ use toolrest_core::{
     WorkspaceId, WorkspaceSettings, WorkspaceSettingsPatch, WsPath,
 };
 
-/// Everything that is kept.
+/// A database with everything that the server stores.
 #[async_trait]
 pub trait Store:
     AccountStore + AccountAdmin + WorkspaceStore + FileStore + FileList + FolderHistory + CallStore
 {
-    /// Whether the database answers.
+    /// Checks that the database answers.
     async fn ready(&self) -> Result<()>;
 
-    /// Does what a store needs done every few seconds to stay quick.
+    /// Does the work that is needed every few seconds: usage counts, statistics, compression.
     async fn maintain(&self) -> Result<()>;
 
-    /// Renews some of the versions that an earlier release has written; false if none is left.
+    /// Updates a batch of versions that an earlier release wrote; false if none is left.
     async fn renew_versions(&self) -> Result<bool>;
 
-    /// Removes for good what is past its time. Run by several replicas at once, only one works.
+    /// Deletes expired data permanently. If several replicas run it at once, one of them works.
     async fn purge(&self, purge: Purge) -> Result<Purged>;
 }
 
-/// What is past its time; nothing where there is no limit.
+/// What a purge deletes; none means that nothing of this type expires.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Purge {
-    /// Trash older than this, with its versions.
+    /// Files deleted before this time, with their versions.
     pub trash_before: Option<Timestamp>,
-    /// Records of calls older than this.
+    /// Records of calls that started before this time.
     pub calls_before: Option<Timestamp>,
-    /// The oldest contents in the history of a folder, as long as it takes more bytes than this.
+    /// Maximum bytes of the history of a folder. The oldest contents beyond it are dropped.
     pub folder_history_bytes: Option<u64>,
 }
 
@@ -43,13 +43,13 @@ pub struct Purge {
 pub struct Purged {
     /// Files and folders.
     pub files: u64,
-    /// Contents that no version needs any more.
+    /// Contents that no version refers to.
     pub blobs: u64,
-    /// Contents in the history of folders, of which the hash and the size stay.
+    /// Dropped contents in the history of folders. Their hash and size stay.
     pub dropped: u64,
     /// Records of calls.
     pub calls: u64,
-    /// Workspaces that had been deleted.
+    /// Deleted workspaces.
     pub workspaces: u64,
 }
 
@@ -60,45 +60,45 @@ pub struct WorkspaceInfo {
     pub id: WorkspaceId,
     /// Its name.
     pub name: String,
-    /// Who made it.
+    /// The account that created it.
     pub owner_id: UserId,
-    /// What the asking member may do.
+    /// The role of the member who asks.
     pub role: Role,
     /// Where its files are.
     #[serde(flatten)]
-    pub place: Place,
-    /// What its owner has set for it; none if that cannot be read.
+    pub location: Location,
+    /// The settings by its owner; none if they cannot be read.
     pub settings: Option<WorkspaceSettings>,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
     /// When its name or its settings last changed.
     pub updated_at: Timestamp,
 }
 
-/// What is to be changed about a workspace; the rest stays.
+/// A change to a workspace. Fields that are none stay unchanged.
 #[derive(Clone, Debug, Default)]
 pub struct WorkspaceChange {
     /// Its new name.
     pub name: Option<String>,
-    /// What changes about its settings.
+    /// The changes to its settings.
     pub settings: Option<WorkspaceSettingsPatch>,
 }
 
 impl WorkspaceChange {
-    /// The change to the settings, as JSON (a merge patch, RFC 7396).
+    /// Returns the change to the settings as JSON (a merge patch, RFC 7396).
     pub(crate) fn settings_json(&self) -> Result<Option<String>> {
         self.settings.as_ref().map(serde_json::to_string).transpose().map_err(StoreError::internal)
     }
 }
 
-/// Settings that a database kept; none if they cannot be read, as those that a later version wrote. They may hold limits
-/// that must not be taken for absent.
+/// Parses stored settings; none if they cannot be read, for example because a later version wrote them. The defaults
+/// would be wrong: unreadable settings may contain limits.
 pub(crate) fn settings_of(json: &str) -> Option<WorkspaceSettings> {
     let read = serde_json::from_str(json);
     read.inspect_err(|error| tracing::error!(%error, "the settings of a workspace cannot be read")).ok()
 }
 
-/// The refusal to run programs where it is not known what they may use.
+/// Returns the error for running programs in a workspace whose settings cannot be read.
 pub fn unreadable_settings() -> ToolError {
     let message = "Programs cannot be run in this workspace: its settings cannot be read. Its owner can set them anew with \
                    PATCH /workspaces/{id}, which replaces all of them";
@@ -108,7 +108,7 @@ pub fn unreadable_settings() -> ToolError {
 /// Where the files of a workspace are. It never changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
-pub enum Place {
+pub enum Location {
     /// In the database.
     Database,
     /// In a real folder, with their history in the database.
@@ -118,8 +118,8 @@ pub enum Place {
     },
 }
 
-impl Place {
-    /// The number that stands for the kind in a database.
+impl Location {
+    /// The number by which a database stores the kind.
     pub(crate) fn code(&self) -> i16 {
         match self {
             Self::Database => 0,
@@ -127,7 +127,7 @@ impl Place {
         }
     }
 
-    /// The folder, where it is one.
+    /// The path of the folder, if it is one.
     pub fn root(&self) -> Option<&str> {
         match self {
             Self::Database => None,
@@ -135,7 +135,7 @@ impl Place {
         }
     }
 
-    /// The place that a database kept as a number and a path.
+    /// Creates the location from the stored kind and path.
     pub(crate) fn from_row(code: i16, root: Option<String>) -> Self {
         match (code, root) {
             (1, Some(root)) => Self::Directory { root },
@@ -153,60 +153,60 @@ pub struct Member {
     pub email: String,
     /// Its name.
     pub full_name: Option<String>,
-    /// What it may do.
+    /// Its role.
     pub role: Role,
-    /// Since when.
+    /// Since when it is a member.
     pub created_at: Timestamp,
 }
 
-/// Keeps workspaces and who belongs to them.
+/// Stores workspaces and their members.
 #[async_trait]
 pub trait WorkspaceStore: Send + Sync {
-    /// Makes a workspace, owned by the user.
-    async fn create_workspace(&self, owner: UserId, name: String, place: Place) -> Result<WorkspaceInfo>;
+    /// Creates a workspace, owned by the user.
+    async fn create_workspace(&self, owner: UserId, name: String, location: Location) -> Result<WorkspaceInfo>;
 
-    /// Tells where the files of a workspace are, and the address of the account that made it, whoever asks; none if
-    /// there is no such workspace.
-    async fn place(&self, workspace: WorkspaceId) -> Result<Option<(Place, String)>>;
+    /// Returns where the files of a workspace are and the address of the account that created it, without checking
+    /// rights; none if the workspace does not exist.
+    async fn location(&self, workspace: WorkspaceId) -> Result<Option<(Location, String)>>;
 
-    /// Lists the workspaces that the user belongs to, oldest first.
+    /// Lists the workspaces of which the user is a member, oldest first.
     async fn workspaces_of(&self, user: UserId) -> Result<Vec<WorkspaceInfo>>;
 
-    /// Tells about a workspace.
+    /// Returns a workspace.
     async fn workspace(&self, access: Access) -> Result<WorkspaceInfo>;
 
-    /// Gives a workspace another name, changes its settings, or both.
+    /// Changes the name of a workspace, its settings, or both.
     async fn change_workspace(&self, access: Access, change: WorkspaceChange) -> Result<WorkspaceInfo>;
 
-    /// Closes a workspace at once for everybody; its contents go with the next purge.
+    /// Deletes a workspace. Access ends at once; the contents are deleted by the next purge.
     async fn delete_workspace(&self, access: Access) -> Result<()>;
 
     /// Lists the members, oldest first.
     async fn members(&self, access: Access) -> Result<Vec<Member>>;
 
-    /// Adds the account with that address.
+    /// Adds the account with that address as a member.
     async fn add_member(&self, access: Access, email: String, role: Role) -> Result<Member>;
 
-    /// Gives a member another role. A workspace keeps at least one owner.
+    /// Changes the role of a member. A workspace keeps at least one owner.
     async fn set_role(&self, access: Access, user: UserId, role: Role) -> Result<Member>;
 
     /// Removes a member. A workspace keeps at least one owner.
     async fn remove_member(&self, access: Access, user: UserId) -> Result<()>;
 }
 
-/// Keeps the records of calls.
+/// Stores the records of calls.
 #[async_trait]
 pub trait CallStore: Send + Sync {
-    /// Keeps records, in one step. Those of workspaces that do not exist are dropped. A call that was recorded with its
-    /// commit gets the outcome that is given here.
+    /// Stores records in one transaction. Records of workspaces that do not exist are dropped. A call that was recorded
+    /// with its commit gets the outcome given here.
     async fn record_calls(&self, records: Vec<CallRecord>) -> Result<()>;
 
     /// Lists records, newest first.
     async fn calls(&self, access: Access, page: Page<CallId>) -> Result<Vec<CallRecord>>;
 }
 
-/// Judges a membership that was looked up.
-pub(crate) fn require(access: Access, role: Option<Role>) -> Result<Role> {
+/// Checks that a role is sufficient; none means that the caller is not a member.
+pub(crate) fn check_role(access: Access, role: Option<Role>) -> Result<Role> {
     let Some(role) = role else {
         return Err(StoreError::NotAMember);
     };
@@ -216,17 +216,17 @@ pub(crate) fn require(access: Access, role: Option<Role>) -> Result<Role> {
     Ok(role)
 }
 
-/// The refusal to leave a workspace without an owner.
+/// Returns the error for leaving a workspace without an owner.
 pub(crate) fn last_owner() -> StoreError {
     StoreError::refused(ErrorKind::Conflict, "A workspace needs at least one owner; make another member owner first")
 }
 
-/// The refusal to look at a member that is none.
+/// Returns the error for an account that is not a member.
 pub(crate) fn no_such_member(user: UserId) -> StoreError {
     StoreError::not_found("Member", user)
 }
 
-/// The refusal to add an account that does not exist.
+/// Returns the error for adding an account that does not exist.
 pub(crate) fn no_such_user(email: &str) -> StoreError {
     StoreError::refused(
         ErrorKind::NotFound,
@@ -234,12 +234,12 @@ pub(crate) fn no_such_user(email: &str) -> StoreError {
     )
 }
 
-/// The refusal to add a member twice.
+/// Returns the error for adding a member twice.
 pub(crate) fn already_member(email: &str) -> StoreError {
     StoreError::refused(ErrorKind::AlreadyExists, format!("'{email}' is already a member of this workspace"))
 }
 
-/// The refusal to list what is not a folder.
+/// Returns the error for listing a file.
 pub fn not_a_folder(path: &WsPath) -> ToolError {
     ToolError::new(ErrorKind::NotADirectory, format!("{path} is a file, not a folder; read it instead"))
 }
@@ -252,8 +252,8 @@ pub(crate) fn no_such_commit(id: CommitId) -> StoreError {
     StoreError::not_found("Commit", id)
 }
 
-/// The refusal to begin a chat while its folder is being moved away, or its names are taken on purpose.
-pub(crate) fn no_name_left() -> StoreError {
+/// Returns the error for a chat that gets no file: its folder is being moved, or all names are taken.
+pub(crate) fn no_free_chat_name() -> StoreError {
     StoreError::refused(ErrorKind::Conflict, "The chat could not be placed below /chats; try again")
 }
 
@@ -261,7 +261,7 @@ pub(crate) fn no_such_chat(id: ChatId) -> StoreError {
     StoreError::not_found("Chat", id)
 }
 
-/// The refusal to work on a database that a later version has changed.
+/// Returns the error for a database that a later version has migrated.
 pub(crate) fn newer_database(found: usize, known: usize) -> StoreError {
     let message = format!(
         "The database has schema version {found}, newer than the {known} this toolrest knows; use the newer toolrest"

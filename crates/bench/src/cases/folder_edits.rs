@@ -15,7 +15,7 @@ use toolrest_core::{
 };
 use toolrest_directory::{Change, CommitOptions, Expect, Hash, Parents, Root};
 use toolrest_edit::{StopFlag, diff, patch};
-use toolrest_store::{NewUser, Place, Sqlite, Store};
+use toolrest_store::{NewUser, Location, Sqlite, Store};
 use toolrest_testkit::temp_folder;
 use toolrest_workspaces::{AllowedRoot, FolderOptions, HistoryLimits, Scratch, StoredWorkspaces};
 
@@ -122,7 +122,7 @@ impl Folders {
             let scratch = Scratch::open(&home.path().join("checkouts")).expect("a folder for checkouts");
             let workspaces = StoredWorkspaces::new(Arc::clone(&store), options, scratch);
             let place =
-                Place::Directory { root: workspaces.allowed_root(&root, "anyone").await.expect("it is allowed") };
+                Location::Directory { root: workspaces.allowed_root(&root, "anyone").await.expect("it is allowed") };
             let workspace = store.create_workspace(user, "bench".into(), place).await.expect("a workspace").id;
             let engine = Engine::new(
                 toolrest_toolsets::all(&toolrest_toolsets::Services::none()),

@@ -9,7 +9,7 @@ use serde_json::json;
 use std::{path::Path, sync::Arc, time::Duration};
 use toolrest_core::{Result, Role, ToolError, WorkspaceSettingsPatch};
 use toolrest_ops::outside::AllowList;
-use toolrest_store::{Place, WorkspaceChange, no_such_account};
+use toolrest_store::{Location, WorkspaceChange, no_such_account};
 
 const NAME_CHARS: usize = 100;
 const MOST_HOSTS: usize = 100;
@@ -45,7 +45,7 @@ pub(crate) async fn create(
 ) -> Answer {
     let name = single_line("name", &body.name, NAME_CHARS)?;
     let place = match (body.kind, &body.root) {
-        (Kind::Database, None) => Place::Database,
+        (Kind::Database, None) => Location::Database,
         (Kind::Database, Some(_)) => {
             let message = "A root is for workspaces of the kind 'directory'; name that kind or leave the root out";
             return Err(ToolError::argument("root", message).into());
@@ -57,7 +57,7 @@ pub(crate) async fn create(
         (Kind::Directory, Some(root)) => {
             let account = app.store.user(caller.user).await?.ok_or_else(no_such_account)?.email;
             let root = app.workspaces.allowed_root(Path::new(root), &account).await;
-            Place::Directory { root: root.map_err(|error| error.about("root"))? }
+            Location::Directory { root: root.map_err(|error| error.about("root"))? }
         }
     };
     ok(&json!({ "workspace": app.store.create_workspace(caller.user, name, place).await? }))
@@ -70,7 +70,7 @@ pub(crate) async fn list(State(app): State<Arc<App>>, SignedIn(caller): SignedIn
 
 pub(crate) async fn show(State(app): State<Arc<App>>, target: WorkspaceRequest) -> Answer {
     let workspace = app.store.workspace(target.access(Role::Viewer)).await?;
-    if workspace.place == Place::Database {
+    if workspace.location == Location::Database {
         return ok(&json!({ "workspace": workspace }));
     }
     let history_bytes = app.store.history_bytes(target.access(Role::Viewer)).await?;

@@ -1,24 +1,24 @@
-//! What a changeset is about, known before anything is looked up.
+//! Which rows a changeset concerns.
 
 use super::FileRow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use toolrest_core::{Change, Changeset, Destination, Expect, FileId, WsPath};
 
-/// What must be looked up to plan a changeset.
+/// The rows that must be read to plan a changeset.
 #[derive(Debug, Default)]
 pub struct Needs {
     /// Paths whose rows may change.
     pub at: BTreeSet<WsPath>,
-    /// Folders that must stay where they are meanwhile.
+    /// Folders that must not move or be removed before the commit.
     pub above: BTreeSet<WsPath>,
-    /// Folders of which it matters what is below them.
+    /// Folders whose content is counted.
     pub below: BTreeSet<WsPath>,
-    /// Files named by id, in the trash or not.
+    /// Files referred to by id, in the trash or not.
     pub ids: BTreeSet<FileId>,
-    /// Earlier versions that are to come back.
+    /// Earlier versions to restore.
     pub versions: BTreeSet<(FileId, i64)>,
-    /// Files that come back from the trash: folders that went with them may have to come back too.
+    /// Whether files are restored from the trash. Folders removed with them may have to be restored too.
     pub restores: bool,
 }
 
@@ -64,8 +64,8 @@ impl Needs {
         needs
     }
 
-    /// Adds the places of files that were found by their ids.
-    pub fn learn(&mut self, found: &BTreeMap<FileId, FileRow>) {
+    /// Adds the paths of files that were requested by id.
+    pub fn add_paths_of(&mut self, found: &BTreeMap<FileId, FileRow>) {
         for row in found.values() {
             self.path(&row.path);
         }
@@ -73,14 +73,14 @@ impl Needs {
 
     fn path(&mut self, path: &WsPath) {
         self.at.insert(path.clone());
-        // Where one is known, those above it are.
+        // If a folder is in the set, those above it are too.
         let unknown = path.folders_above().rev().take_while(|above| !self.above.contains(*above));
         let unknown: Vec<WsPath> = unknown.map(|above| WsPath::from_normal(above.to_owned())).collect();
         self.above.extend(unknown);
     }
 
-    /// What a later change finds at or below the target of a move stood at or below its source. Looked at from the last
-    /// change back, so that moves of what was moved are followed too.
+    /// Adds the sources of moves: what a later change finds at or below the target of a move was at or below its
+    /// source. Changes are processed last to first, so that repeated moves are followed too.
     fn follow_moves(&mut self, changes: &Changeset) {
         for change in changes.changes.iter().rev() {
             let Change::Move { from, to } = change else { continue };
@@ -100,7 +100,7 @@ impl Needs {
     }
 }
 
-/// Where a move may lead, before it is known what stands there.
+/// Returns the possible targets of a move. Which one applies depends on what exists there.
 fn targets(from: &WsPath, to: &Destination) -> Vec<WsPath> {
     match to {
         Destination::Exactly(path) => vec![path.clone()],

@@ -1,7 +1,7 @@
-//! What an operator does to accounts.
+//! Account administration by an operator.
 //!
-//! Every change locks the account's row first. Whoever signs it in, renews a session, or makes it a member shares that
-//! lock, so that nothing is added while it is taken away.
+//! Every change locks the account's row first. Signing in, renewing a session and adding a member share that lock, so
+//! that no session or membership is added during the change.
 
 use super::Postgres;
 use super::accounts::{USER_COLUMNS, user};
@@ -15,7 +15,7 @@ use toolrest_core::{Timestamp, UserId, now};
 impl AccountAdmin for Postgres {
     async fn users(&self) -> Result<Vec<User>> {
         let sql = format!("SELECT {USER_COLUMNS} FROM users ORDER BY email COLLATE \"C\"");
-        Ok(self.look(&sql, &[]).await?.iter().map(user).collect())
+        Ok(self.fetch(&sql, &[]).await?.iter().map(user).collect())
     }
 
     async fn disable_user(&self, user: UserId) -> Result<()> {
@@ -80,7 +80,7 @@ impl AccountAdmin for Postgres {
 
     async fn revocations(&self, since: Timestamp) -> Result<Vec<Revocation>> {
         let sql = "SELECT id, token_epoch, disabled_at IS NOT NULL FROM users WHERE tokens_revoked_at >= $1";
-        let rows = self.look(sql, &[&since]).await?;
+        let rows = self.fetch(sql, &[&since]).await?;
         let revocation = |row: &tokio_postgres::Row| Revocation {
             user: UserId(row.get(0)),
             token_epoch: row.get(1),
@@ -90,20 +90,20 @@ impl AccountAdmin for Postgres {
     }
 }
 
-/// Whether an account is disabled; its row is locked until the transaction ends.
+/// Returns whether an account is disabled. Its row is locked until the transaction ends.
 async fn is_disabled(transaction: &Transaction, user: UserId) -> Result<bool> {
     let sql = "SELECT disabled_at IS NOT NULL FROM users WHERE id = $1 FOR UPDATE";
     let rows = transaction.query(sql, &[&user.0]).await?;
     Ok(rows.first().map(|row| row.get(0)).ok_or_else(no_such_account)?)
 }
 
-/// Ends every session and begins a new epoch of access tokens; tells how many sessions there were.
+/// Ends every session and starts a new token epoch; returns how many sessions there were.
 async fn revoke_tokens(transaction: &Transaction, user: UserId) -> Result<u64> {
     let sql = "UPDATE users SET token_epoch = token_epoch + 1, tokens_revoked_at = $2 WHERE id = $1 RETURNING 1";
     if transaction.query(sql, &[&user.0, &now()]).await?.is_empty() {
         return Err(no_such_account().into());
     }
-    // A statement of its own, which sees the sessions of those that the one before had to wait for.
+    // A separate statement, which sees the sessions of the transactions that the previous one waited for.
     let sql = "DELETE FROM sessions WHERE user_id = $1 RETURNING spent_at IS NULL AND expires_at > $2";
     let rows = transaction.query(sql, &[&user.0, &now()]).await?;
     Ok(rows.iter().filter(|row| row.get(0)).count() as u64)

@@ -31,19 +31,19 @@ impl AccountStore for Postgres {
              VALUES ($1, $2, $3, $4, $5, $5) ON CONFLICT DO NOTHING RETURNING {USER_COLUMNS}"
         );
         let rows =
-            self.change(&sql, &[&UserId::new().0, &new.email, &new.password_hash, &new.full_name, &now()]).await?;
+            self.execute(&sql, &[&UserId::new().0, &new.email, &new.password_hash, &new.full_name, &now()]).await?;
         rows.first().map(user).ok_or_else(|| StoreError::EmailTaken(new.email))
     }
 
     async fn credentials(&self, email: &str) -> Result<Option<Credentials>> {
         let sql = format!("SELECT {USER_COLUMNS}, password_hash FROM users WHERE email = $1");
-        let rows = self.look(&sql, &[&email]).await?;
+        let rows = self.fetch(&sql, &[&email]).await?;
         Ok(rows.first().map(|row| Credentials { user: user(row), password_hash: row.get(7) }))
     }
 
     async fn user(&self, id: UserId) -> Result<Option<User>> {
         let sql = format!("SELECT {USER_COLUMNS} FROM users WHERE id = $1");
-        Ok(self.look(&sql, &[&id.0]).await?.first().map(user))
+        Ok(self.fetch(&sql, &[&id.0]).await?.first().map(user))
     }
 
     async fn open_session(&self, user: UserId, token_epoch: i64, session: Session) -> Result<bool> {
@@ -54,7 +54,7 @@ impl AccountStore for Postgres {
             RETURNING 1";
         let params: [&(dyn ToSql + Sync); 5] =
             [&&session.token_hash[..], &Uuid::now_v7(), &user.0, &session.expires_at, &token_epoch];
-        Ok(!self.change(sql, &params).await?.is_empty())
+        Ok(!self.execute(sql, &params).await?.is_empty())
     }
 
     async fn rotate_session(&self, token_hash: [u8; 32], next: Session) -> Result<Rotation> {
@@ -82,7 +82,7 @@ impl AccountStore for Postgres {
     async fn session(&self, token_hash: [u8; 32]) -> Result<Option<(UserId, Timestamp)>> {
         let sql = "SELECT user_id, expires_at FROM sessions
                    WHERE token_hash = $1 AND spent_at IS NULL AND expires_at > $2";
-        let rows = self.look(sql, &[&&token_hash[..], &now()]).await?;
+        let rows = self.fetch(sql, &[&&token_hash[..], &now()]).await?;
         Ok(rows.first().map(|row| (UserId(row.get(0)), row.get(1))))
     }
 
@@ -104,7 +104,7 @@ impl AccountStore for Postgres {
                        window_start = CASE WHEN a.window_start <= $3 THEN $2 ELSE a.window_start END
                    RETURNING key, count, window_start";
         let mut wait = None;
-        for row in self.change(sql, &[&keys, &now, &begun]).await? {
+        for row in self.execute(sql, &[&keys, &now, &begun]).await? {
             let (key, count, start): (&str, i32, Timestamp) = (row.get(0), row.get(1), row.get(2));
             let limit = attempts.iter().find(|attempt| attempt.key == key).map_or(0, |attempt| attempt.limit);
             if i64::from(count) > i64::from(limit) {
@@ -117,28 +117,28 @@ impl AccountStore for Postgres {
 
     async fn forgive_attempts(&self, keys: Vec<String>) -> Result<()> {
         let sql = "UPDATE sign_in_attempts SET count = greatest(count - 1, 0) WHERE key = ANY($1)";
-        self.change(sql, &[&keys]).await.map(drop)
+        self.execute(sql, &[&keys]).await.map(drop)
     }
 
     async fn secret(&self, name: &str, candidate: &str) -> Result<String> {
-        let known = self.look("SELECT value FROM secrets WHERE name = $1", &[&name]).await?;
+        let known = self.fetch("SELECT value FROM secrets WHERE name = $1", &[&name]).await?;
         if let Some(row) = known.first() {
             return Ok(row.get(0));
         }
-        // The update changes nothing but makes a row come back that another replica has made meanwhile.
+        // The update changes nothing; it returns the row if another replica inserted it meanwhile.
         let sql = "INSERT INTO secrets AS s (name, value) VALUES ($1, $2)
                    ON CONFLICT (name) DO UPDATE SET value = s.value RETURNING value";
-        let rows = self.change(sql, &[&name, &candidate]).await?;
+        let rows = self.execute(sql, &[&name, &candidate]).await?;
         rows.first().map(|row| row.get(0)).ok_or_else(|| StoreError::internal("a secret was not kept"))
     }
 }
 
 impl Postgres {
-    /// Runs a statement about a session while nobody else changes the tokens of the same sign-in. Gives nothing if there
-    /// is no such token.
+    /// Runs a statement about a session while no other transaction changes the tokens of the same sign-in. Returns none
+    /// if the token does not exist.
     ///
-    /// The lock comes in a statement of its own: the one that follows sees every token that was made before, also by
-    /// those it waited for. Else a session could outlive its own end.
+    /// The lock is taken by a separate statement, so that the next one sees the tokens of the transactions that it
+    /// waited for. Otherwise a concurrent rotation could add a token to an ended session.
     async fn in_family(
         &self,
         token_hash: [u8; 32],
@@ -146,14 +146,14 @@ impl Postgres {
         params: &[&(dyn ToSql + Sync)],
     ) -> Result<Option<Vec<Row>>> {
         let found =
-            self.look("SELECT family, user_id FROM sessions WHERE token_hash = $1", &[&&token_hash[..]]).await?;
+            self.fetch("SELECT family, user_id FROM sessions WHERE token_hash = $1", &[&&token_hash[..]]).await?;
         let Some(row) = found.first() else { return Ok(None) };
         let (family, user): (Uuid, Uuid) = (row.get(0), row.get(1));
         let (_, turn) = family.as_u64_pair();
         let mut transaction = self.transaction().await?;
         transaction.begin().await?;
         transaction.query("SELECT pg_advisory_xact_lock($1)", &[&turn.cast_signed()]).await?;
-        // An operator who ends the account's sessions holds its row: what follows sees that they are gone.
+        // Ending all sessions locks the account's row: the next statement sees that they were deleted.
         transaction.query("SELECT 1 FROM users WHERE id = $1 FOR SHARE", &[&user]).await?;
         let rows = transaction.query(sql, params).await?;
         transaction.commit().await?;

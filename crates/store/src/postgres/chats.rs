@@ -1,11 +1,11 @@
-//! Chats, which appear as virtual files.
+//! Chats, which are shown as virtual files.
 
 use super::Postgres;
 use super::files::has_id;
 use super::row::{FILE_COLUMNS, FILE_WIDTH, authorised, file_if_any};
 use crate::error::Result;
 use crate::files::{CallInfo, Chat, FileStore, Message, chat_row};
-use crate::store::{no_name_left, no_such_chat};
+use crate::store::{no_free_chat_name, no_such_chat};
 use std::sync::LazyLock;
 use tokio_postgres::Row;
 use toolrest_core::{Access, Change, Changeset, ChatId, FileId, FileType, WorkspaceId, WsPath, now};
@@ -20,11 +20,11 @@ static CHAT: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// What was said in a chat, in order.
+/// The messages of a chat, in order.
 pub(super) const MESSAGES: &str =
     "SELECT id, role, content, created_at FROM chat_messages WHERE ws = $1 AND chat_id = $2 ORDER BY seq";
 
-/// How many bytes the messages of a chat have.
+/// The size of the messages of a chat.
 const BYTES: &str =
     "SELECT coalesce(sum(octet_length(content)), 0)::bigint FROM chat_messages WHERE ws = $1 AND chat_id = $2";
 
@@ -32,7 +32,7 @@ pub(super) async fn create(store: &Postgres, access: Access, title: String) -> R
     let folder = WsPath::posix("/chats")?;
     make_folder(store, access, &folder).await?;
     let mut row = chat_row(folder.clone(), title.clone());
-    // A share of the folder's row keeps it where it is; a name that is taken makes no row.
+    // Sharing the lock on the folder's row keeps the folder in place. If the name is taken, no row is inserted.
     let sql = "WITH me AS (SELECT role FROM members WHERE ws = $1 AND user_id = $2), folder AS (
             SELECT 1 FROM files WHERE ws = $1 AND path = $5 AND deleted_at IS NULL AND (SELECT role FROM me) >= $8
             FOR KEY SHARE
@@ -44,7 +44,7 @@ pub(super) async fn create(store: &Postgres, access: Access, title: String) -> R
     for name in Chat::file_names(&title, row.id) {
         row.path = folder.join(&name)?;
         let made = store
-            .change(
+            .execute(
                 sql,
                 &[
                     &access.workspace.0,
@@ -64,10 +64,10 @@ pub(super) async fn create(store: &Postgres, access: Access, title: String) -> R
             return Ok(Chat::of(&row, Vec::new()));
         }
     }
-    Err(no_name_left())
+    Err(no_free_chat_name())
 }
 
-/// Makes the folder that chats appear in, as a commit of its own.
+/// Creates the folder of chats, in a separate commit.
 async fn make_folder(store: &Postgres, access: Access, folder: &WsPath) -> Result<()> {
     if store.stat(access, folder).await?.is_some_and(|entry| entry.file_type == FileType::Folder) {
         return Ok(());
@@ -83,8 +83,8 @@ pub(super) async fn add_message(
     content: String,
 ) -> Result<Message> {
     let message = Message { id: Uuid::now_v7(), role, content, created_at: now() };
-    // The chat's row is locked, so that messages that come together get numbers one after the other. The number is
-    // looked up in a second statement, which sees what the one before it committed.
+    // The chat's row is locked, so that concurrent messages get consecutive numbers. The number is computed in a second
+    // statement, which sees what the previous holder of the lock committed.
     let lock = "WITH me AS (SELECT role FROM members WHERE ws = $1 AND user_id = $2), chat AS (
             UPDATE files f SET updated_at = $5
             WHERE f.ws = $1 AND f.id = $4 AND f.is_virtual AND (SELECT role FROM me) >= $3 RETURNING f.id
@@ -123,7 +123,7 @@ pub(super) async fn add_message(
 }
 
 pub(super) async fn read(store: &Postgres, access: Access, chat: ChatId) -> Result<Chat> {
-    let rows = store.look(&CHAT, &[&access.workspace.0, &access.user.0, &chat.0]).await?;
+    let rows = store.fetch(&CHAT, &[&access.workspace.0, &access.user.0, &chat.0]).await?;
     authorised(access, &rows, 0)?;
     let row = rows.first().map_or(Ok(None), |row| file_if_any(row, 1))?.ok_or_else(|| no_such_chat(chat))?;
     let at = 1 + FILE_WIDTH;
@@ -132,14 +132,14 @@ pub(super) async fn read(store: &Postgres, access: Access, chat: ChatId) -> Resu
 }
 
 impl Postgres {
-    /// How many bytes the messages of a chat have.
+    /// Returns the size of the messages of a chat.
     pub(super) async fn chat_bytes(&self, ws: WorkspaceId, chat: FileId) -> Result<i64> {
-        Ok(self.look(BYTES, &[&ws.0, &chat.0]).await?.first().map_or(0, |row| row.get(0)))
+        Ok(self.fetch(BYTES, &[&ws.0, &chat.0]).await?.first().map_or(0, |row| row.get(0)))
     }
 
-    /// What was said in a chat, in order.
+    /// Returns the messages of a chat, in order.
     pub(super) async fn messages(&self, ws: WorkspaceId, chat: FileId) -> Result<Vec<Message>> {
-        Ok(self.look(MESSAGES, &[&ws.0, &chat.0]).await?.iter().map(|row| message(row, 0)).collect())
+        Ok(self.fetch(MESSAGES, &[&ws.0, &chat.0]).await?.iter().map(|row| message(row, 0)).collect())
     }
 }
 

@@ -1,4 +1,4 @@
-//! Applying any changeset, in two round trips: look and lock, then write.
+//! Applies any changeset: locks and reads rows, plans, then writes.
 
 use super::Postgres;
 use super::row::{FILE_COLUMNS, authorised, file, form, hash};
@@ -8,7 +8,7 @@ use crate::blob::Prepared;
 use crate::error::{Result, StoreError};
 use crate::files::{CallInfo, FileStore};
 use crate::history::FolderCommit;
-use crate::plan::{Below, Head, Needs, View, plan};
+use crate::plan::{Below, Needs, VersionRow, View, plan};
 use crate::quota::cost;
 use futures_util::future::try_join_all;
 use std::sync::LazyLock;
@@ -16,16 +16,16 @@ use tokio_postgres::Row;
 use toolrest_core::{Access, Changeset, Commit, FileId, VersionId, WsPath, now};
 use uuid::Uuid;
 
-/// How often a commit that lost a race is run again before the caller is told.
+/// Maximum number of attempts of a commit that loses races.
 const TRIES: usize = 20;
 
-/// Commits that lock several rows take turns within a workspace, so that none waits for another in a circle. Those of
-/// one statement do not wait here.
-const ONE_AT_A_TIME: &str = "SELECT pg_advisory_xact_lock($1)";
+/// Serialises commits that lock several rows within a workspace, so that they cannot deadlock. Commits of one statement
+/// do not take this lock.
+const LOCK_COMMITS: &str = "SELECT pg_advisory_xact_lock($1)";
 
 const MEMBER: &str = "SELECT role FROM members WHERE ws = $1 AND user_id = $2";
 
-/// What may change is locked before what must only stay: a share that grows into a lock is what circles are made of.
+/// Lock rows for update before sharing parents: upgrading a lock can deadlock.
 static LOCK_AT: LazyLock<String> = LazyLock::new(|| at_paths("FOR UPDATE"));
 static LOCK_ABOVE: LazyLock<String> = LazyLock::new(|| at_paths("FOR KEY SHARE"));
 
@@ -50,7 +50,7 @@ static TRASHED_FOLDERS: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// Keeps files from being made below folders that are about to move or go.
+/// Prevents new files below folders that will be moved or removed.
 const LOCK_FOLDERS_BELOW: &str = "SELECT 1 FROM files
     WHERE ws = $1 AND path > $2 AND path < $3 AND kind = 0 AND deleted_at IS NULL ORDER BY path FOR UPDATE";
 
@@ -70,7 +70,7 @@ impl Postgres {
         contents: &[Option<Prepared>],
         call: &CallInfo,
     ) -> Result<(Commit, i64)> {
-        // Who has no business here is turned away before anything is locked.
+        // Strangers are refused before anything is locked.
         self.authorise(access).await?;
         let mut tries = 1;
         loop {
@@ -91,7 +91,7 @@ impl Postgres {
     ) -> Result<(Commit, i64)> {
         let mut transaction = self.transaction().await?;
         let at = now();
-        let planned = match look(&transaction, access, changes).await {
+        let planned = match lock_and_read(&transaction, access, changes).await {
             Ok(view) => plan(changes, contents, view, at),
             Err(error) => Err(error),
         };
@@ -116,20 +116,20 @@ impl Postgres {
 }
 
 impl Postgres {
-    /// Tells what is recorded of what the changes are about.
+    /// Reads the recorded rows that the changes concern.
     pub(super) async fn recorded_view(&self, access: Access, changes: &Changeset) -> Result<View> {
         let transaction = self.transaction().await?;
-        let view = look(&transaction, access, changes).await;
+        let view = lock_and_read(&transaction, access, changes).await;
         transaction.rollback().await?;
         view
     }
 
-    /// Keeps a commit that was made in a folder, unless it is kept already.
+    /// Records a commit that was applied to a folder, unless it is recorded already.
     pub(super) async fn record_folder_commit(&self, commit: &FolderCommit) -> Result<()> {
         let ws = commit.workspace.0;
         let mut transaction = self.transaction().await?;
         transaction.begin().await?;
-        transaction.query(ONE_AT_A_TIME, &[&turn_of(ws)]).await?;
+        transaction.query(LOCK_COMMITS, &[&commit_lock_key(ws)]).await?;
         let known = "SELECT 1 FROM commits WHERE ws = $1 AND id = $2";
         if !transaction.query(known, &[&ws, &commit.id.0]).await?.is_empty() {
             return transaction.rollback().await;
@@ -144,24 +144,24 @@ impl Postgres {
     }
 }
 
-/// Locks what the changes are about and tells what is there.
-async fn look(transaction: &Transaction, access: Access, changes: &Changeset) -> Result<View> {
+/// Locks and reads the rows that the changes concern.
+async fn lock_and_read(transaction: &Transaction, access: Access, changes: &Changeset) -> Result<View> {
     let ws = access.workspace.0;
     let mut needs = Needs::of(changes);
     let mut view = View::default();
     let ids: Vec<Uuid> = needs.ids.iter().map(|id| id.0).collect();
-    transaction.prepare(&[ONE_AT_A_TIME, MEMBER, &LOCK_IDS, &LOCK_AT, &LOCK_ABOVE, LOCK_FOLDERS_BELOW, BELOW]).await?;
+    transaction.prepare(&[LOCK_COMMITS, MEMBER, &LOCK_IDS, &LOCK_AT, &LOCK_ABOVE, LOCK_FOLDERS_BELOW, BELOW]).await?;
     let first = async {
         tokio::try_join!(
             biased;
             transaction.begin(),
-            async { transaction.query(ONE_AT_A_TIME, &[&turn_of(ws)]).await },
+            async { transaction.query(LOCK_COMMITS, &[&commit_lock_key(ws)]).await },
             async { transaction.query(MEMBER, &[&ws, &access.user.0]).await },
             async { transaction.query(&LOCK_IDS, &[&ws, &ids]).await },
         )
     };
     let (members, found) = if ids.is_empty() {
-        let (((), _, members, _), found) = tokio::try_join!(biased; first, find(transaction, ws, &needs))?;
+        let (((), _, members, _), found) = tokio::try_join!(biased; first, lock_and_fetch(transaction, ws, &needs))?;
         (members, found)
     } else {
         let ((), _, members, rows) = first.await?;
@@ -169,22 +169,22 @@ async fn look(transaction: &Transaction, access: Access, changes: &Changeset) ->
             let row = file(row)?;
             view.ids.insert(row.id, row);
         }
-        needs.learn(&view.ids);
-        (members, find(transaction, ws, &needs).await?)
+        needs.add_paths_of(&view.ids);
+        (members, lock_and_fetch(transaction, ws, &needs).await?)
     };
     authorised(access, &members, 0)?;
     found.add_to(&mut view)?;
     Ok(view)
 }
 
-/// The number under which commits of a workspace that take the longer way wait for each other.
-fn turn_of(ws: Uuid) -> i64 {
+/// Returns the key of the advisory lock that serialises commits of a workspace.
+fn commit_lock_key(ws: Uuid) -> i64 {
     let (_, random) = ws.as_u64_pair();
     random.cast_signed()
 }
 
-/// The rows that were found.
-struct Found {
+/// The rows that were locked and read.
+struct LockedRows {
     at: Vec<Row>,
     above: Vec<Row>,
     below: Vec<(WsPath, Vec<Row>)>,
@@ -192,12 +192,12 @@ struct Found {
     versions: Vec<(FileId, Vec<Row>)>,
 }
 
-async fn find(transaction: &Transaction, ws: Uuid, needs: &Needs) -> Result<Found> {
+async fn lock_and_fetch(transaction: &Transaction, ws: Uuid, needs: &Needs) -> Result<LockedRows> {
     let at: Vec<&str> = needs.at.iter().map(WsPath::as_str).collect();
     let above: Vec<&str> = needs.above.difference(&needs.at).map(WsPath::as_str).collect();
     let below = try_join_all(needs.below.iter().map(|folder| async move {
         let (low, high) = folder.below_range();
-        // What is counted after the lock cannot change before the commit.
+        // Counted after locking, so that the count stays valid until the commit.
         let (_, counted) = tokio::try_join!(
             biased;
             async { transaction.query(LOCK_FOLDERS_BELOW, &[&ws, &low, &high]).await },
@@ -224,10 +224,10 @@ async fn find(transaction: &Transaction, ws: Uuid, needs: &Needs) -> Result<Foun
         trashed,
         versions,
     )?;
-    Ok(Found { at, above, below, trashed_folders, versions })
+    Ok(LockedRows { at, above, below, trashed_folders, versions })
 }
 
-impl Found {
+impl LockedRows {
     fn add_to(self, view: &mut View) -> Result<()> {
         for row in self.at.iter().chain(&self.above) {
             let row = file(row)?;
@@ -245,7 +245,7 @@ impl Found {
         }
         for (file, rows) in self.versions {
             if let Some(row) = rows.first() {
-                let head = Head {
+                let head = VersionRow {
                     seq: row.get(0),
                     version: VersionId(row.get(1)),
                     hash: hash(row, 2)?,

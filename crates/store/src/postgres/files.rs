@@ -1,4 +1,4 @@
-//! Reading files and their history: one statement each, membership included.
+//! Reads files and their history: one statement each, which includes the membership.
 
 use super::row::{FILE_COLUMNS, FILE_WIDTH, authorised, file, file_if_any, listed, version};
 use super::{Postgres, chats};
@@ -13,13 +13,13 @@ use std::sync::{Arc, LazyLock};
 use tokio_postgres::{Row, types::ToSql};
 use toolrest_core::{
     Access, CallId, Changeset, ChatId, Commit, CommitId, CommitInfo, Content, Depth, Entry, File, FileId, FileType,
-    Found, Listing, Search, UserId, Version, VersionId, WsPath,
+    Listing, Search, SearchResult, UserId, Version, VersionId, WsPath,
 };
 
 static READ: LazyLock<String> = LazyLock::new(|| read_by("f.path = $3 AND f.deleted_at IS NULL"));
 static READ_BY_ID: LazyLock<String> = LazyLock::new(|| read_by("f.id = $3"));
 
-/// A file with its content, and the caller's role whether or not there is one.
+/// Selects a file with its content. The caller's role is selected even if there is no such file.
 fn read_by(condition: &str) -> String {
     format!(
         "SELECT m.role, {FILE_COLUMNS}, b.encoding, b.size, CASE WHEN f.size <= $4 THEN b.data END
@@ -38,7 +38,7 @@ static STAT: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// By name in one folder, by path below it: each the key of an index, and the first column.
+/// By name in one folder, by path below it: each is the key of an index, and the first column.
 const LIST: &str = "SELECT name, display_name, kind, is_virtual, CASE WHEN is_virtual THEN octet_length(coalesce(display_name, name))::bigint + 1 + (
         SELECT coalesce(sum(octet_length(m.role) + octet_length(m.content) + 4), 0)::bigint FROM chat_messages m
         WHERE m.ws = files.ws AND m.chat_id = files.id) ELSE size END, updated_at FROM files
@@ -48,7 +48,7 @@ const LIST_BELOW: &str = "SELECT path, display_name, kind, is_virtual, CASE WHEN
         WHERE m.ws = files.ws AND m.chat_id = files.id) ELSE size END, updated_at FROM files
     WHERE ws = $1 AND path > $2 AND path < $3 AND deleted_at IS NULL ORDER BY path LIMIT $4";
 
-/// The caller's role and the type of what is to be listed.
+/// The caller's role and the type of what is listed.
 const FOLDER: &str = "SELECT m.role, d.kind FROM members m
     LEFT JOIN files d ON d.ws = m.ws AND d.path = $3 AND d.deleted_at IS NULL
     WHERE m.ws = $1 AND m.user_id = $2";
@@ -68,7 +68,7 @@ fn commit_info(row: &Row, at: usize) -> Result<CommitInfo> {
     })
 }
 
-/// Whether a left join found something in this column.
+/// Whether a left join found a row, by the id in this column.
 pub(super) fn has_id(row: &Row, column: usize) -> bool {
     row.get::<_, Option<uuid::Uuid>>(column).is_some()
 }
@@ -79,9 +79,9 @@ impl Postgres {
         sql: &str,
         access: Access,
         key: &(dyn ToSql + Sync),
-        most_bytes: i64,
+        max_bytes: i64,
     ) -> Result<Option<File>> {
-        let rows = self.look(sql, &[&access.workspace.0, &access.user.0, key, &most_bytes]).await?;
+        let rows = self.fetch(sql, &[&access.workspace.0, &access.user.0, key, &max_bytes]).await?;
         authorised(access, &rows, 0)?;
         let Some((row, found)) = rows.first().map(|row| file_if_any(row, 1).map(|found| (row, found))).transpose()?
         else {
@@ -91,7 +91,7 @@ impl Postgres {
             None => Ok(None),
             Some(found) if found.is_virtual => {
                 let size = self.chat_bytes(access.workspace, found.id).await?;
-                if size > most_bytes {
+                if size > max_bytes {
                     return Ok(Some(Chat::too_large(found, size)));
                 }
                 let messages = self.messages(access.workspace, found.id).await?;
@@ -121,18 +121,18 @@ fn with_content(row: &Row, found: FileRow) -> Result<File> {
 impl FileStore for Postgres {
     async fn authorise(&self, access: Access) -> Result<()> {
         let sql = "SELECT role FROM members WHERE ws = $1 AND user_id = $2";
-        let rows = self.look(sql, &[&access.workspace.0, &access.user.0]).await?;
+        let rows = self.fetch(sql, &[&access.workspace.0, &access.user.0]).await?;
         authorised(access, &rows, 0).map(drop)
     }
 
     async fn stat(&self, access: Access, path: &WsPath) -> Result<Option<Entry>> {
-        let rows = self.look(&STAT, &[&access.workspace.0, &access.user.0, &path.as_str()]).await?;
+        let rows = self.fetch(&STAT, &[&access.workspace.0, &access.user.0, &path.as_str()]).await?;
         authorised(access, &rows, 0)?;
         rows.first().map_or(Ok(None), |row| Ok(file_if_any(row, 1)?.map(Entry::from)))
     }
 
-    async fn read(&self, access: Access, path: &WsPath, most_bytes: i64) -> Result<File> {
-        let read = self.read_one(&READ, access, &path.as_str(), most_bytes).await?;
+    async fn read(&self, access: Access, path: &WsPath, max_bytes: i64) -> Result<File> {
+        let read = self.read_one(&READ, access, &path.as_str(), max_bytes).await?;
         read.ok_or_else(|| StoreError::FileNotFound(path.clone()))
     }
 
@@ -144,8 +144,8 @@ impl FileStore for Postgres {
             Depth::Children => (LIST, vec![&ws, &path, &more]),
             Depth::Descendants => (LIST_BELOW, vec![&ws, &low, &high, &more]),
         };
-        // Two statements in one round trip: a thousand rows would else carry the role and the folder's type each.
-        let (folders, rows) = self.look_twice((FOLDER, &[&ws, &access.user.0, &path]), (sql, &params)).await?;
+        // Two statements in one round trip, so that not every row repeats the role and the folder's type.
+        let (folders, rows) = self.fetch_both((FOLDER, &[&ws, &access.user.0, &path]), (sql, &params)).await?;
         authorised(access, &folders, 0)?;
         match folders.first().and_then(|row| row.get::<_, Option<i16>>(1)) {
             None => return Err(StoreError::FileNotFound(folder.clone())),
@@ -162,7 +162,7 @@ impl FileStore for Postgres {
 
     async fn commit(&self, access: Access, changes: Changeset, call: CallInfo) -> Result<Commit> {
         let (changes, contents) = prepare(changes, Compression::WherePays).await?;
-        let reserved = quota::reserve(self, access, quota::most(&changes, &contents)).await?;
+        let reserved = quota::reserve(self, access, quota::max_cost(&changes, &contents)).await?;
         let (commit, stored) = match self.put_in_one_statement(access, &changes, &contents, &call).await? {
             Some(done) => done,
             None => self.commit_in_transaction(access, &changes, &contents, &call).await?,
@@ -171,12 +171,12 @@ impl FileStore for Postgres {
         Ok(commit)
     }
 
-    async fn search(&self, access: Access, search: Search) -> Result<Found> {
+    async fn search(&self, access: Access, search: Search) -> Result<SearchResult> {
         self.searcher.search(Arc::new(self.clone()), access, search).await
     }
 
-    async fn file(&self, access: Access, id: FileId, most_bytes: i64) -> Result<File> {
-        self.read_one(&READ_BY_ID, access, &id.0, most_bytes).await?.ok_or_else(|| no_such_file(id))
+    async fn file(&self, access: Access, id: FileId, max_bytes: i64) -> Result<File> {
+        self.read_one(&READ_BY_ID, access, &id.0, max_bytes).await?.ok_or_else(|| no_such_file(id))
     }
 
     async fn versions(&self, access: Access, id: FileId, page: Page<i64>) -> Result<Vec<Version>> {
@@ -189,7 +189,7 @@ impl FileStore for Postgres {
                    ) v ON true
                    WHERE m.ws = $1 AND m.user_id = $2";
         let (before, limit) = (page.before.unwrap_or(i64::MAX), i64::from(page.limit));
-        let rows = self.look(sql, &[&access.workspace.0, &access.user.0, &id.0, &before, &limit]).await?;
+        let rows = self.fetch(sql, &[&access.workspace.0, &access.user.0, &id.0, &before, &limit]).await?;
         authorised(access, &rows, 0)?;
         if !rows.first().is_some_and(|row| has_id(row, 1)) {
             return Err(no_such_file(id));
@@ -202,7 +202,7 @@ impl FileStore for Postgres {
         access: Access,
         id: FileId,
         version_id: VersionId,
-        most_bytes: i64,
+        max_bytes: i64,
     ) -> Result<(Version, Option<Content>)> {
         let sql = "SELECT m.role, v.id, v.seq, v.hash, v.size, v.author, v.commit_id, v.created_at,
                        v.form, b.encoding, b.size, CASE WHEN v.size <= $5 THEN b.data END
@@ -210,7 +210,7 @@ impl FileStore for Postgres {
                    LEFT JOIN versions v ON v.ws = m.ws AND v.file_id = $3 AND v.id = $4
                    LEFT JOIN blobs b ON b.ws = v.ws AND b.key = v.blob
                    WHERE m.ws = $1 AND m.user_id = $2";
-        let rows = self.look(sql, &[&access.workspace.0, &access.user.0, &id.0, &version_id.0, &most_bytes]).await?;
+        let rows = self.fetch(sql, &[&access.workspace.0, &access.user.0, &id.0, &version_id.0, &max_bytes]).await?;
         authorised(access, &rows, 0)?;
         let row = rows.first().filter(|row| has_id(row, 1)).ok_or_else(|| no_such_version(version_id))?;
         let data: Option<&[u8]> = row.get(11);
@@ -231,7 +231,7 @@ impl FileStore for Postgres {
         );
         let params: [&(dyn ToSql + Sync); 4] =
             [&access.workspace.0, &access.user.0, &page.before.map(|id| id.0), &i64::from(page.limit)];
-        let rows = self.look(&sql, &params).await?;
+        let rows = self.fetch(&sql, &params).await?;
         authorised(access, &rows, FILE_WIDTH)?;
         rows.iter().filter(|row| has_id(row, 0)).map(|row| file(row).map(Entry::from)).collect()
     }
@@ -246,7 +246,7 @@ impl FileStore for Postgres {
              WHERE m.ws = $1 AND m.user_id = $2"
         );
         let (before, limit) = (page.before.map(|id| id.0), i64::from(page.limit));
-        let rows = self.look(&sql, &[&access.workspace.0, &access.user.0, &before, &limit]).await?;
+        let rows = self.fetch(&sql, &[&access.workspace.0, &access.user.0, &before, &limit]).await?;
         authorised(access, &rows, 0)?;
         rows.iter().filter(|row| has_id(row, 1)).map(|row| commit_info(row, 1)).collect()
     }
@@ -257,7 +257,7 @@ impl FileStore for Postgres {
              LEFT JOIN commits c ON c.ws = m.ws AND c.id = $3
              WHERE m.ws = $1 AND m.user_id = $2"
         );
-        let rows = self.look(&sql, &[&access.workspace.0, &access.user.0, &id.0]).await?;
+        let rows = self.fetch(&sql, &[&access.workspace.0, &access.user.0, &id.0]).await?;
         authorised(access, &rows, 0)?;
         rows.first().filter(|row| has_id(row, 1)).map_or_else(|| Err(no_such_commit(id)), |row| commit_info(row, 1))
     }
@@ -267,7 +267,7 @@ impl FileStore for Postgres {
             LEFT JOIN commits c ON c.ws = m.ws AND c.undoes = $3
                 AND NOT EXISTS (SELECT 1 FROM commits r WHERE r.ws = c.ws AND r.undoes = c.id)
             WHERE m.ws = $1 AND m.user_id = $2 ORDER BY c.id DESC LIMIT 1";
-        let rows = self.look(sql, &[&access.workspace.0, &access.user.0, &commit.0]).await?;
+        let rows = self.fetch(sql, &[&access.workspace.0, &access.user.0, &commit.0]).await?;
         authorised(access, &rows, 0)?;
         Ok(rows.first().and_then(|row| row.get::<_, Option<uuid::Uuid>>(1)).map(CommitId))
     }

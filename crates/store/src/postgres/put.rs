@@ -1,5 +1,5 @@
-//! The write that nearly all writes are, in one statement: a new version of a file, or a new file in a folder that is
-//! there. Everything else takes the longer way.
+//! The most common write in one statement: a new version of a file, or a new file in an existing folder. All other
+//! changesets are applied by [`super::commits`], which uses the plan. `put_tests.rs` checks that both decide the same.
 
 use super::Postgres;
 use super::row::role;
@@ -9,18 +9,18 @@ use crate::files::CallInfo;
 use crate::plan::type_with_content;
 use crate::quota::cost;
 use crate::signature::Signature;
-use crate::store::require;
+use crate::store::check_role;
 use toolrest_core::{
     Access, Change, Changeset, Commit, CommitId, ContentHash, Expect, FileId, FileType, Form, Outcome, Put, VersionId,
     now,
 };
 
-/// Checks the membership, locks the file or else its folder, and writes the blob, the version, the file's row, the
-/// commit and the record of the call.
+/// Checks the membership, locks the file or its folder, and writes the blob, the version, the file's row, the commit
+/// and the record of the call.
 ///
-/// The lock makes a waiting writer look again at what it waited for: at a file that was moved or removed meanwhile it
-/// finds nothing, and at one that was written, the newest version. A share of the folder's row keeps the folder where
-/// it is until this is done; who moves or removes folders locks their rows first.
+/// PostgreSQL evaluates the conditions again after waiting for a lock: a file that was moved or removed meanwhile is
+/// not found, and of a file that was written the newest version is used. Sharing the lock on the folder's row keeps the
+/// folder in place, because moving and removing folders lock their rows first.
 pub(super) const PUT: &str = "
 WITH me AS (
     SELECT role FROM members WHERE ws = $1 AND user_id = $2
@@ -72,8 +72,8 @@ WITH me AS (
 SELECT (SELECT role FROM me), target.id, (SELECT size FROM kept) FROM (SELECT 1) AS one LEFT JOIN target ON true";
 
 impl Postgres {
-    /// Applies a changeset that is a single put, if the file or its folder is there and all is as expected. Gives
-    /// nothing, and has done nothing, where it takes a closer look to decide. Tells also how many bytes are stored by it.
+    /// Applies a changeset that is a single put, if the file or its folder exists and all conditions hold. Otherwise
+    /// changes nothing and returns none, so that the plan decides. Returns also the bytes that the put counts.
     pub(super) async fn put_in_one_statement(
         &self,
         access: Access,
@@ -94,7 +94,7 @@ impl Postgres {
         let duration_us = at.as_microsecond() - call.started_at.as_microsecond();
         let quoted = serde_json::to_string(put.path.as_str()).map_err(StoreError::internal)?;
         let rows = self
-            .change(
+            .execute(
                 PUT,
                 &[
                     &access.workspace.0,
@@ -130,12 +130,12 @@ impl Postgres {
             )
             .await;
         let rows = match rows {
-            // Two first versions of one file met; the longer way sees which came first.
+            // A concurrent put created the file first; the plan decides.
             Err(StoreError::LostRace) => return Ok(None),
             other => other?,
         };
         let Some(row) = rows.first() else { return Ok(None) };
-        require(access, role(row.get(0)))?;
+        check_role(access, role(row.get(0)))?;
         let Some(file) = row.get::<_, Option<uuid::Uuid>>(1) else { return Ok(None) };
         let outcome =
             Outcome { file: FileId(file), path: put.path.clone(), version: Some(version), hash: Some(content.hash) };
@@ -144,18 +144,19 @@ impl Postgres {
     }
 }
 
-/// Whether the put is not to be made over a text in another encoding.
+/// Whether the put must not replace a text in another encoding.
 fn refuses_encoded(changes: &Changeset) -> bool {
     changes.expect.iter().any(|expect| matches!(expect, Expect::NotEncoded(_)))
 }
 
-/// What the file must be for the put to be made.
+/// What the put expects of the file.
 enum Expected {
     Hash(ContentHash),
     Version(FileId, VersionId),
 }
 
-/// The put, its content and what it expects, if that is all there is to the changeset.
+/// Returns the put, its content and its condition, if the changeset consists of nothing else that the statement cannot
+/// do.
 fn single_put<'a>(
     changes: &'a Changeset,
     contents: &'a [Option<Prepared>],

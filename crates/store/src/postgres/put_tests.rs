@@ -4,7 +4,7 @@
 use super::*;
 use crate::accounts::NewUser;
 use crate::blob::{Compression, prepare};
-use crate::{AccountStore, FileStore, Place, PostgresOptions, WorkspaceStore};
+use crate::{AccountStore, FileStore, Location, PostgresOptions, WorkspaceStore};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -140,7 +140,7 @@ impl TestWorkspace {
     async fn create(store: &Postgres) -> Self {
         let (owner, _) = new_user(store).await;
         let (member, email) = new_user(store).await;
-        let workspace = store.create_workspace(owner, "tested".into(), Place::Database).await.unwrap().id;
+        let workspace = store.create_workspace(owner, "tested".into(), Location::Database).await.unwrap().id;
         let created = Self { store: store.clone(), workspace, owner, member };
         store.add_member(created.access(owner, Role::Owner), email, Role::Editor).await.unwrap();
         created
@@ -228,7 +228,7 @@ impl TestWorkspace {
         let mut ids: Vec<(String, String)> = Vec::new();
         let mut dump = Vec::new();
         for (table, sql) in DUMPS {
-            for row in self.store.change(sql, &[&self.workspace.0]).await.unwrap() {
+            for row in self.store.execute(sql, &[&self.workspace.0]).await.unwrap() {
                 let mut text: String = row.get(0);
                 for (id, name) in &ids {
                     text = text.replace(id, name);

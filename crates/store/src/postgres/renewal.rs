@@ -1,4 +1,4 @@
-//! Renewing the versions of earlier releases.
+//! Updates versions of earlier releases.
 
 use super::Postgres;
 use super::row::hash;
@@ -52,53 +52,53 @@ fn old_version(row: &Row) -> Result<OldVersion> {
 }
 
 impl Postgres {
-    /// Renews some versions; false if none is left. Replicas that do the same at once do no harm.
+    /// Updates a batch of versions; false if none is left. Several replicas may do this at once.
     pub(super) async fn renew_some(&self) -> Result<bool> {
-        let rows = self.look("SELECT ws, file_id, seq FROM renewal", &[]).await?;
+        let rows = self.fetch("SELECT ws, file_id, seq FROM renewal", &[]).await?;
         let Some(from) = rows.first().map(position) else { return Ok(false) };
-        let rows = self.look(NEXT, &[&from.ws, &from.file, &from.seq, &BATCH]).await?;
+        let rows = self.fetch(NEXT, &[&from.ws, &from.file, &from.seq, &BATCH]).await?;
         let mut versions: Vec<OldVersion> = rows.iter().map(old_version).collect::<Result<_>>()?;
         let is_all = i64::try_from(versions.len()).is_ok_and(|count| count < BATCH);
         let count = batch(&versions);
         let is_last = is_all && count == versions.len();
         versions.truncate(count);
         let end = versions.last().map(|version| version.at).filter(|_| !is_last);
-        let renewed = self.judged(versions).await?;
+        let renewed = self.outdated(versions).await?;
         if !renewed.is_empty() {
             self.renew(&renewed).await?;
         }
         match end {
             Some(Position { ws, file, seq }) => {
                 let sql = "UPDATE renewal SET ws = $1, file_id = $2, seq = $3";
-                self.change(sql, &[&ws, &file, &seq]).await?;
+                self.execute(sql, &[&ws, &file, &seq]).await?;
             }
-            None => drop(self.change("DELETE FROM renewal", &[]).await?),
+            None => drop(self.execute("DELETE FROM renewal", &[]).await?),
         }
         Ok(end.is_some())
     }
 
-    /// Those of the versions that are to be renewed.
-    async fn judged(&self, mut versions: Vec<OldVersion>) -> Result<Vec<Renewed>> {
-        // Of a content that history has dropped nothing can be told.
+    /// Returns the versions that have to be updated.
+    async fn outdated(&self, mut versions: Vec<OldVersion>) -> Result<Vec<Renewed>> {
+        // Contents that were dropped from the history cannot be checked.
         versions.retain(|version| version.encoding != Encoding::Dropped.code() && version.form != Form::Encoded);
         let workspaces: Vec<Uuid> = versions.iter().map(|version| version.at.ws).collect();
         let keys: Vec<&[u8]> = versions.iter().map(|version| &version.blob.0[..]).collect();
         let whole: Vec<bool> = versions.iter().map(OldVersion::needs_whole).collect();
-        let rows = self.look(CONTENTS, &[&workspaces, &keys, &whole, &BEGINNING_BYTES]).await?;
-        let judge = move || {
+        let rows = self.fetch(CONTENTS, &[&workspaces, &keys, &whole, &BEGINNING_BYTES]).await?;
+        let check = move || {
             let mut contents: HashMap<(Uuid, ContentHash), Vec<&Row>> = HashMap::new();
             for row in &rows {
                 contents.entry((row.get(0), hash(row, 1)?)).or_default().push(row);
             }
-            let judged = versions.iter().filter_map(|version| {
-                // A content that versions of two forms share is there twice, once with all of its bytes.
+            let outdated = versions.iter().filter_map(|version| {
+                // Versions of two forms can share a content: then it was read twice, once completely.
                 let found = contents.get(&(version.at.ws, version.blob))?;
                 let row = found.iter().max_by_key(|row| row.get::<_, &[u8]>(4).len())?;
                 version.renewed(row.get(2), row.get(3), row.get(4))
             });
-            Ok(judged.collect())
+            Ok(outdated.collect())
         };
-        tokio::task::spawn_blocking(judge).await.map_err(StoreError::internal)?
+        tokio::task::spawn_blocking(check).await.map_err(StoreError::internal)?
     }
 
     async fn renew(&self, renewed: &[Renewed]) -> Result<()> {
@@ -112,6 +112,6 @@ impl Postgres {
             &FileType::Document.code(),
             &FileType::File.code(),
         ];
-        self.change(RENEW, &params).await.map(drop)
+        self.execute(RENEW, &params).await.map(drop)
     }
 }

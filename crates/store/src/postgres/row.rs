@@ -1,8 +1,8 @@
-//! Rows of PostgreSQL as values.
+//! Converts rows of PostgreSQL into values.
 
 use crate::error::{Result, StoreError};
-use crate::plan::{FileRow, Head};
-use crate::store::require;
+use crate::plan::{FileRow, VersionRow};
+use crate::store::check_role;
 use std::error::Error;
 use tokio_postgres::{
     Row,
@@ -16,15 +16,15 @@ use toolrest_core::{
 pub(super) const FILE_COLUMNS: &str = "f.id, f.path, f.display_name, f.kind, f.is_virtual, f.head_seq, f.head_version, \
      f.head_hash, f.head_blob, f.head_form, f.size, f.created_at, f.updated_at, f.deleted_at, f.mode";
 
-/// How many columns that is.
+/// The number of these columns.
 pub(super) const FILE_WIDTH: usize = 15;
 
-/// Reads a file's row, if the columns from `at` on hold one: a left join may have found none.
+/// Reads a file's row from column `at` on; none if a left join found no row.
 pub(super) fn file_if_any(row: &Row, at: usize) -> Result<Option<FileRow>> {
     let Some(id) = row.get::<_, Option<uuid::Uuid>>(at) else { return Ok(None) };
     let head = match row.get::<_, Option<i64>>(at + 5) {
         None => None,
-        Some(seq) => Some(Head {
+        Some(seq) => Some(VersionRow {
             seq,
             version: VersionId(row.get(at + 6)),
             hash: hash(row, at + 7)?,
@@ -47,7 +47,7 @@ pub(super) fn file_if_any(row: &Row, at: usize) -> Result<Option<FileRow>> {
     }))
 }
 
-/// Reads a file's row that is there.
+/// Reads a file's row.
 pub(super) fn file(row: &Row) -> Result<FileRow> {
     file_if_any(row, 0)?.ok_or_else(|| StoreError::internal("a file's row has no id"))
 }
@@ -68,9 +68,9 @@ pub(super) fn role(code: Option<i16>) -> Option<Role> {
     code.and_then(Role::from_code)
 }
 
-/// Judges the membership that stands in a column of the first row. No row at all is no membership.
+/// Checks the role in a column of the first row. No row means no membership.
 pub(super) fn authorised(access: Access, rows: &[Row], column: usize) -> Result<Role> {
-    require(access, role(rows.first().and_then(|row| row.get(column))))
+    check_role(access, role(rows.first().and_then(|row| row.get(column))))
 }
 
 /// Reads a row of a listing, from the second column on: display_name, kind, is_virtual, size, updated_at.
@@ -82,14 +82,14 @@ pub(super) fn listed(row: &Row, path: WsPath) -> Result<Listed> {
         is_virtual: row.get(3),
         is_link: false,
         size: row.get(4),
-        updated_at: row.get::<_, Moment>(5).0,
+        updated_at: row.get::<_, FastTimestamp>(5).0,
     })
 }
 
-/// A time, read faster than the driver's own way, which matters a thousand times over.
-struct Moment(Timestamp);
+/// A timestamp that is decoded faster than by the driver, for long listings.
+struct FastTimestamp(Timestamp);
 
-impl<'a> FromSql<'a> for Moment {
+impl<'a> FromSql<'a> for FastTimestamp {
     fn from_sql(_: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn Error + Sync + Send>> {
         /// PostgreSQL counts microseconds from the year 2000.
         const YEAR_2000_MICROS: i64 = 946_684_800_000_000;

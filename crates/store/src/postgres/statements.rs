@@ -1,19 +1,19 @@
-//! The statements that write a planned commit. Rows of a kind go together, whatever their number.
+//! The statements that write a planned commit. Rows of one table are written by one statement.
 
 use super::transaction::Transaction;
 use crate::blob::Prepared;
 use crate::error::{Result, StoreError};
 use crate::files::CallInfo;
-use crate::plan::{FileRow, Head, Plan, RowOp};
+use crate::plan::{FileRow, Plan, RowOp, VersionRow};
 use futures_util::future::try_join_all;
 use tokio_postgres::types::ToSql;
 use toolrest_core::{CommitId, FileId, FileType, Timestamp, WsPath};
 use uuid::Uuid;
 
-/// How many statements are sent before the first answer is waited for.
+/// Maximum number of statements sent before waiting for an answer.
 const WINDOW: usize = 24;
 
-/// A statement with what it takes.
+/// A statement with its parameters.
 pub(super) struct Statement {
     sql: &'static str,
     params: Vec<Box<dyn ToSql + Sync + Send>>,
@@ -25,8 +25,8 @@ macro_rules! statement {
     };
 }
 
-/// Sends the statements and the commit after them, without waiting in between. Gives the size of the contents that were
-/// not stored before.
+/// Sends the statements and the commit without waiting in between. Returns the size of the contents that were not
+/// stored before.
 pub(super) async fn send(transaction: &Transaction, statements: &[Statement]) -> Result<i64> {
     let texts: Vec<&str> = statements.iter().map(|statement| statement.sql).collect();
     transaction.prepare(&texts).await?;
@@ -41,13 +41,13 @@ pub(super) async fn send(transaction: &Transaction, statements: &[Statement]) ->
             Some(_) => written.await?,
             None => tokio::try_join!(biased; written, transaction.commit())?.0,
         };
-        // Only the statement that stores contents returns rows: the size of each that is new.
+        // Only the statement that stores contents returns rows: the size of each new content.
         stored += written.iter().flatten().map(|row| row.get::<_, i64>(0)).sum::<i64>();
     }
     Ok(stored)
 }
 
-/// What is the same for all rows of a commit.
+/// The values that all rows of a commit share.
 pub(super) struct Write<'a> {
     pub ws: Uuid,
     pub at: Timestamp,
@@ -62,7 +62,8 @@ impl Write<'_> {
         undoes: Option<CommitId>,
         blobs: &[&Prepared],
     ) -> Result<Vec<Statement>> {
-        // Before any blob: a purge that is under way could else remove one that was found to be there already.
+        // Locked before any blob is written: otherwise a concurrent purge could remove a blob that the insert found
+        // existing.
         let mut statements = vec![statement!("LOCK TABLE versions IN ROW EXCLUSIVE MODE",)];
         if !blobs.is_empty() {
             statements.push(self.blobs(blobs));
@@ -82,11 +83,11 @@ impl Write<'_> {
         Ok(statements)
     }
 
-    /// Writes operations of one kind.
+    /// Adds the statements of operations of one kind.
     fn run(&self, ops: &[RowOp], statements: &mut Vec<Statement>) {
         let mut inserts: Vec<&FileRow> = Vec::new();
-        let mut versions: Vec<(FileId, &Head)> = Vec::new();
-        let mut updates: Vec<(FileId, FileType, &Head)> = Vec::new();
+        let mut versions: Vec<(FileId, &VersionRow)> = Vec::new();
+        let mut updates: Vec<(FileId, FileType, &VersionRow)> = Vec::new();
         let (mut trashed, mut untrashed): (Vec<Uuid>, Vec<Uuid>) = Default::default();
         for op in ops {
             match op {
@@ -96,7 +97,7 @@ impl Write<'_> {
                 }
                 RowOp::AddVersion { file, file_type, head, .. } => {
                     versions.push((*file, head));
-                    // Of several versions of one file the last becomes current.
+                    // Of several versions of one file, the last becomes current.
                     updates.retain(|(earlier, ..)| earlier != file);
                     updates.push((*file, *file_type, head));
                 }
@@ -156,8 +157,8 @@ impl Write<'_> {
         )
     }
 
-    /// Notes which files and folders changed, for those who know them as they were. What lies below a folder that moved is
-    /// noted where it is moved.
+    /// Records which files and folders changed, for search indexes and working copies. The statement that moves a
+    /// folder records what is below it.
     fn changed(&self, ops: &[RowOp]) -> Option<Statement> {
         let changed: Vec<Uuid> = ops
             .iter()
@@ -198,7 +199,7 @@ impl Write<'_> {
         )
     }
 
-    /// Marks as deleted what is no longer in a folder.
+    /// Marks a path and everything below it as deleted.
     fn forget(&self, path: &WsPath) -> Statement {
         let (low, high) = path.below_range();
         statement!(
@@ -212,7 +213,7 @@ impl Write<'_> {
         )
     }
 
-    /// Keeps contents that there was no room for before.
+    /// Stores contents that were dropped before.
     pub(super) fn fill(&self, blobs: &[&Prepared]) -> Statement {
         statement!(
             "UPDATE blobs b SET encoding = v.encoding, data = v.data
@@ -225,7 +226,7 @@ impl Write<'_> {
         )
     }
 
-    fn versions(&self, versions: &[(FileId, &Head)]) -> Statement {
+    fn versions(&self, versions: &[(FileId, &VersionRow)]) -> Statement {
         statement!(
             "INSERT INTO versions (ws, author, commit_id, created_at, file_id, seq, id, hash, form, blob, size)
              SELECT $1, $2, $3, $4, * FROM unnest($5::uuid[], $6::bigint[], $7::uuid[], $8::bytea[], $9::smallint[],
@@ -244,7 +245,7 @@ impl Write<'_> {
         )
     }
 
-    fn updates(&self, heads: &[(FileId, FileType, &Head)]) -> Statement {
+    fn updates(&self, heads: &[(FileId, FileType, &VersionRow)]) -> Statement {
         statement!(
             "UPDATE files SET head_seq = v.seq, head_version = v.id, head_hash = v.hash, head_blob = v.blob,
                 head_form = v.form, size = v.size, kind = v.kind, updated_at = $2
@@ -279,7 +280,7 @@ impl Write<'_> {
     /// Rewrites the paths of everything below a folder.
     fn move_below(&self, from: &WsPath, to: &WsPath) -> Statement {
         let (low, high) = from.below_range();
-        // Lengths in characters, because `substr` of a text counts those.
+        // In characters, because `substr` counts characters.
         let skip = i32::try_from(from.as_str().chars().count() + 1).unwrap_or(i32::MAX);
         statement!(
             "WITH moved AS (

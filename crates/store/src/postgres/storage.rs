@@ -1,4 +1,4 @@
-//! What workspaces store.
+//! Storage usage of workspaces.
 
 use super::Postgres;
 use crate::error::Result;
@@ -9,13 +9,13 @@ use std::sync::Arc;
 use toolrest_core::{Access, UserId, WorkspaceId};
 use uuid::Uuid;
 
-/// Adds to what workspaces store; each is named once.
+/// Adds to the usage of workspaces. Each workspace occurs once.
 pub(super) const ADD_USE: &str = "INSERT INTO storage_used AS u (ws, bytes)
     SELECT a.ws, a.bytes FROM unnest($1::uuid[], $2::bigint[]) AS a (ws, bytes) JOIN workspaces w ON w.id = a.ws
     ORDER BY a.ws ON CONFLICT (ws) DO UPDATE SET bytes = greatest(0, u.bytes + excluded.bytes)";
 
 impl Postgres {
-    /// Limits what accounts and workspaces may have.
+    /// Sets the limits of accounts and workspaces.
     #[must_use]
     pub fn limited(mut self, quotas: Quotas) -> Self {
         self.usage = Usage::new(quotas);
@@ -31,7 +31,7 @@ impl UseStore for Postgres {
                        WHERE o.owner_id = w.owner_id
                    ) FROM workspaces w LEFT JOIN storage_used u ON u.ws = w.id WHERE w.id = ANY($1)";
         let ids: Vec<Uuid> = workspaces.iter().map(|workspace| workspace.0).collect();
-        let rows = self.look(sql, &[&ids]).await?;
+        let rows = self.fetch(sql, &[&ids]).await?;
         let stored = rows.iter().map(|row| StoredUse {
             workspace: WorkspaceId(row.get(0)),
             owner: UserId(row.get(1)),
@@ -44,7 +44,7 @@ impl UseStore for Postgres {
     async fn add_use(&self, added: Vec<(WorkspaceId, i64)>) -> Result<()> {
         let (ids, bytes): (Vec<Uuid>, Vec<i64>) =
             added.into_iter().map(|(workspace, bytes)| (workspace.0, bytes)).unzip();
-        self.change(ADD_USE, &[&ids, &bytes]).await.map(drop)
+        self.execute(ADD_USE, &[&ids, &bytes]).await.map(drop)
     }
 
     async fn is_member(&self, access: Access) -> Result<()> {

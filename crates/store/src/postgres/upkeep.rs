@@ -1,9 +1,9 @@
-//! The records of calls, and what is past its time.
+//! Records of calls, maintenance and purging.
 
 use super::files::has_id;
 use super::row::authorised;
 use super::storage::ADD_USE;
-use super::{Postgres, fault};
+use super::{Postgres, to_store_error};
 use crate::error::Result;
 use crate::files::Page;
 use crate::quota;
@@ -14,8 +14,8 @@ use tokio_postgres::{Row, types::ToSql};
 use toolrest_core::{Access, CallId, CallRecord, CommitId, Timestamp, UserId, WorkspaceId, now};
 use uuid::Uuid;
 
-/// How many rows one turn of a purge takes, so that nobody waits long for it.
-const TURN: i64 = 500;
+/// Maximum number of rows that one transaction of a purge deletes, so that nobody waits long.
+const BATCH_ROWS: i64 = 500;
 
 /// The advisory lock of the replica that purges.
 const PURGE_LOCK: i64 = 0x746f_6f6c_7075_7267;
@@ -74,7 +74,7 @@ impl CallStore for Postgres {
             &column(&records, |record| record.outcome.clone()),
             &column(&records, |record| record.commit_id.map(|id| id.0)),
         ];
-        self.change(sql, &params).await.map(drop)
+        self.execute(sql, &params).await.map(drop)
     }
 
     async fn calls(&self, access: Access, page: Page<CallId>) -> Result<Vec<CallRecord>> {
@@ -86,7 +86,7 @@ impl CallStore for Postgres {
                    ) c ON true
                    WHERE m.ws = $1 AND m.user_id = $2";
         let (before, limit) = (page.before.map(|id| id.0), i64::from(page.limit));
-        let rows = self.look(sql, &[&access.workspace.0, &access.user.0, &before, &limit]).await?;
+        let rows = self.fetch(sql, &[&access.workspace.0, &access.user.0, &before, &limit]).await?;
         authorised(access, &rows, 0)?;
         Ok(rows.iter().filter(|row| has_id(row, 2)).map(record).collect())
     }
@@ -95,22 +95,26 @@ impl CallStore for Postgres {
 #[async_trait]
 impl Store for Postgres {
     async fn ready(&self) -> Result<()> {
-        self.look("SELECT 1", &[]).await.map(drop)
+        self.fetch("SELECT 1", &[]).await.map(drop)
     }
 
-    /// Counts what was stored, and renews the planner's statistics of tables that have outgrown them.
+    /// Updates usage counts, and the planner's statistics of tables that have outgrown them.
     ///
-    /// Autovacuum would, but looks once a minute. Until then a young table is searched as it was planned for when it
-    /// was empty: by whichever index came first, many times as slow.
+    /// Autovacuum does this too, but only once a minute. Until then a new table is queried by plans made for an empty
+    /// table, which are many times slower.
     async fn maintain(&self) -> Result<()> {
         quota::synchronise(self).await?;
         let sql = "SELECT relname::text FROM pg_stat_user_tables
                    WHERE schemaname = current_schema() AND relname = ANY($1)
                      AND n_mod_since_analyze > 300 + n_live_tup * 0.3";
-        for row in self.look(sql, &[&&TABLES[..]]).await? {
+        for row in self.fetch(sql, &[&&TABLES[..]]).await? {
             let table: &str = row.get(0);
-            // The name is one of ours.
-            self.client().await?.batch_execute(&format!("ANALYZE (SKIP_LOCKED) {table}")).await.map_err(fault)?;
+            // The name is one of [`TABLES`].
+            self.client()
+                .await?
+                .batch_execute(&format!("ANALYZE (SKIP_LOCKED) {table}"))
+                .await
+                .map_err(to_store_error)?;
         }
         Ok(())
     }
@@ -121,15 +125,15 @@ impl Store for Postgres {
 
     async fn purge(&self, purge: Purge) -> Result<Purged> {
         let mut purged = Purged::default();
-        self.change("DELETE FROM sessions WHERE expires_at < $1", &[&now()]).await?;
-        // No window in which sign-in attempts are counted is longer than a day.
-        self.change("DELETE FROM sign_in_attempts WHERE window_start < $1::timestamptz - interval '1 day'", &[&now()])
+        self.execute("DELETE FROM sessions WHERE expires_at < $1", &[&now()]).await?;
+        // Sign-in attempts are counted in windows of at most a day.
+        self.execute("DELETE FROM sign_in_attempts WHERE window_start < $1::timestamptz - interval '1 day'", &[&now()])
             .await?;
         if let Some(before) = purge.calls_before {
             let sql = "DELETE FROM calls WHERE (ws, id) IN (
                            SELECT ws, id FROM calls WHERE started_at < $1 LIMIT $2 FOR UPDATE SKIP LOCKED
                        ) RETURNING 1";
-            purged.calls = self.in_turns(sql, &[&before, &TURN]).await?;
+            purged.calls = self.in_batches(sql, &[&before, &BATCH_ROWS]).await?;
         }
         if let Some(before) = purge.trash_before {
             while let Some((files, blobs)) = self.purge_trash(before).await? {
@@ -147,26 +151,26 @@ impl Store for Postgres {
 }
 
 impl Postgres {
-    /// Repeats a deletion of a few rows, each in a transaction of its own, until none is left.
-    async fn in_turns(&self, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<u64> {
+    /// Repeats a deletion of a few rows, in a transaction each, until none is left.
+    async fn in_batches(&self, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<u64> {
         let mut total = 0;
         loop {
-            match self.change(sql, params).await?.len() {
+            match self.execute(sql, params).await?.len() {
                 0 => return Ok(total),
                 deleted => total += deleted as u64,
             }
         }
     }
 
-    /// Forgets the changes that were there at the last purge already: a search that has not looked since then reads the
-    /// whole list of files anew.
+    /// Deletes the changes that were recorded before the previous purge. An index that is further behind is rebuilt
+    /// from the whole list.
     async fn forget_changes(&self) -> Result<()> {
         let mut transaction = self.transaction().await?;
         transaction.begin().await?;
         // Replicas purge at the same time; one of them is enough.
         let turn = transaction.query("SELECT pg_try_advisory_xact_lock($1)", &[&PURGE_LOCK]).await?;
         if turn.first().is_some_and(|row| row.get(0)) {
-            // Numbers of the future come from another database that this one was copied from: they mean nothing here.
+            // Transaction ids in the future belong to another database that this one was copied from.
             let sql = "WITH now AS (
                     SELECT pg_snapshot_xmin(pg_current_snapshot()) AS xmin, pg_snapshot_xmax(pg_current_snapshot()) AS xmax
                 ), turn AS (
@@ -182,7 +186,8 @@ impl Postgres {
         Ok(())
     }
 
-    /// Takes a few files out of the trash for good: their versions with them, and the contents that nothing else needs.
+    /// Deletes a batch of files from the trash permanently, with their versions and the contents that nothing else
+    /// refers to.
     async fn purge_trash(&self, before: Timestamp) -> Result<Option<(u64, u64)>> {
         let mut transaction = self.transaction().await?;
         transaction.begin().await?;
@@ -191,8 +196,8 @@ impl Postgres {
             transaction.rollback().await?;
             return Ok(None);
         }
-        // A write that needs a content which is already there does not lock it. So none may be under way while it is
-        // decided which contents nothing needs: this waits for those that are, and those that come wait for this.
+        // A write that refers to an existing content does not lock it. So no write may run while unused contents are
+        // determined: this lock waits for pending writes, and blocks new ones.
         transaction.query("LOCK TABLE versions IN SHARE ROW EXCLUSIVE MODE", &[]).await?;
         let files = transaction
             .query(
@@ -200,7 +205,7 @@ impl Postgres {
                      SELECT ws, id FROM files WHERE deleted_at IS NOT NULL AND deleted_at < $1 LIMIT $2
                      FOR UPDATE SKIP LOCKED
                  ) RETURNING ws, id",
-                &[&before, &TURN],
+                &[&before, &BATCH_ROWS],
             )
             .await?;
         if files.is_empty() {
@@ -216,10 +221,10 @@ impl Postgres {
                         WHERE t.ws = gone.ws AND t.chat_id = gone.id RETURNING t.ws, octet_length(t.content)::bigint";
         transaction.query(versions, &pairs).await?;
         let messages = transaction.query(messages, &pairs).await?;
-        // One pass over the versions of these workspaces; an index for this alone would make every write dearer.
+        // One pass over the versions of these workspaces; an index only for this would slow down every write.
         let blobs = transaction
             .query(
-                // Those of folders are not counted.
+                // Contents of folders do not count.
                 "DELETE FROM blobs b USING workspaces w WHERE b.ws = ANY($1) AND w.id = b.ws
                  AND NOT EXISTS (SELECT 1 FROM versions v WHERE v.ws = b.ws AND v.blob = b.key)
                  RETURNING b.ws, CASE w.kind WHEN 0 THEN b.size ELSE 0 END",
@@ -240,7 +245,7 @@ impl Postgres {
     async fn purge_workspaces(&self) -> Result<u64> {
         let mut workspaces = 0;
         let dead = "SELECT id FROM workspaces WHERE deleted_at IS NOT NULL LIMIT 1";
-        while let Some(row) = self.look(dead, &[]).await?.first() {
+        while let Some(row) = self.fetch(dead, &[]).await?.first() {
             let ws: Uuid = row.get(0);
             for table in
                 ["files", "versions", "blobs", "changes", "commits", "calls", "chat_messages", "suspended_members"]
@@ -248,10 +253,10 @@ impl Postgres {
                 let sql = format!(
                     "DELETE FROM {table} WHERE ctid IN (SELECT ctid FROM {table} WHERE ws = $1 LIMIT $2) RETURNING 1"
                 );
-                self.in_turns(&sql, &[&ws, &TURN]).await?;
+                self.in_batches(&sql, &[&ws, &BATCH_ROWS]).await?;
             }
-            self.change("DELETE FROM storage_used WHERE ws = $1", &[&ws]).await?;
-            self.change("DELETE FROM workspaces WHERE id = $1", &[&ws]).await?;
+            self.execute("DELETE FROM storage_used WHERE ws = $1", &[&ws]).await?;
+            self.execute("DELETE FROM workspaces WHERE id = $1", &[&ws]).await?;
             workspaces += 1;
         }
         Ok(workspaces)

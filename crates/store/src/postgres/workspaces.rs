@@ -5,8 +5,8 @@ use super::row::{authorised, role};
 use crate::accounts::no_such_account;
 use crate::error::{Result, StoreError};
 use crate::store::{
-    Member, Place, WorkspaceChange, WorkspaceInfo, WorkspaceStore, already_member, last_owner, no_such_member,
-    no_such_user, require, settings_of,
+    Location, Member, WorkspaceChange, WorkspaceInfo, WorkspaceStore, already_member, check_role, last_owner,
+    no_such_member, no_such_user, settings_of,
 };
 use async_trait::async_trait;
 use tokio_postgres::{Row, types::ToSql};
@@ -18,7 +18,7 @@ fn info(row: &Row) -> WorkspaceInfo {
         name: row.get(1),
         owner_id: UserId(row.get(2)),
         role: role(row.get(3)).unwrap_or(Role::Viewer),
-        place: Place::from_row(row.get(6), row.get(7)),
+        location: Location::from_row(row.get(6), row.get(7)),
         settings: settings_of(row.get(8)),
         created_at: row.get(4),
         updated_at: row.get(5),
@@ -35,7 +35,7 @@ fn member(row: &Row, at: usize) -> Member {
     }
 }
 
-/// The members of a workspace, locked so that the last owner cannot leave twice. Begins with the asking member's role.
+/// Locks the members of a workspace, so that concurrent statements cannot remove the last two owners.
 const LOCKED: &str = "WITH members_now AS (
         SELECT m.user_id, m.role FROM members m WHERE m.ws = $1 ORDER BY m.user_id FOR UPDATE
     ), me AS (
@@ -48,7 +48,7 @@ const LOCKED: &str = "WITH members_now AS (
 
 #[async_trait]
 impl WorkspaceStore for Postgres {
-    async fn create_workspace(&self, owner: UserId, name: String, place: Place) -> Result<WorkspaceInfo> {
+    async fn create_workspace(&self, owner: UserId, name: String, location: Location) -> Result<WorkspaceInfo> {
         let (id, at) = (WorkspaceId::new(), now());
         let sql = "WITH account AS (
                 SELECT id FROM users WHERE id = $3 AND disabled_at IS NULL FOR SHARE
@@ -61,12 +61,12 @@ impl WorkspaceStore for Postgres {
             INSERT INTO files (ws, id, path, dir, name, kind, created_at, updated_at)
             SELECT $1, $6, '/', '', '', $7, $4, $4 FROM account RETURNING 1";
         let root = FileId::new().0;
-        let (kind, folder) = (place.code(), place.root());
+        let (kind, folder) = (location.code(), location.root());
         let params: [&(dyn ToSql + Sync); 9] =
             [&id.0, &name, &owner.0, &at, &Role::Owner.code(), &root, &FileType::Folder.code(), &kind, &folder];
         let mut transaction = self.transaction().await?;
         transaction.begin().await?;
-        // The account's row is locked, so that workspaces that are made at the same time are counted.
+        // The account's row is locked, so that workspaces created concurrently are counted.
         transaction.query("SELECT 1 FROM users WHERE id = $1 FOR NO KEY UPDATE", &[&owner.0]).await?;
         let count = "SELECT count(*) FROM workspaces WHERE owner_id = $1 AND deleted_at IS NULL";
         let existing = transaction.query(count, &[&owner.0]).await?.first().map_or(0, |row| row.get(0));
@@ -84,34 +84,34 @@ impl WorkspaceStore for Postgres {
         transaction.commit().await?;
         transaction.finished();
         let (role, settings) = (Role::Owner, Some(WorkspaceSettings::default()));
-        Ok(WorkspaceInfo { id, name, owner_id: owner, role, place, settings, created_at: at, updated_at: at })
+        Ok(WorkspaceInfo { id, name, owner_id: owner, role, location, settings, created_at: at, updated_at: at })
     }
 
-    async fn place(&self, workspace: WorkspaceId) -> Result<Option<(Place, String)>> {
+    async fn location(&self, workspace: WorkspaceId) -> Result<Option<(Location, String)>> {
         let sql =
             "SELECT w.kind, w.root, coalesce(u.email, '') FROM workspaces w LEFT JOIN users u ON u.id = w.owner_id
                    WHERE w.id = $1";
-        let rows = self.look(sql, &[&workspace.0]).await?;
-        Ok(rows.first().map(|row| (Place::from_row(row.get(0), row.get(1)), row.get(2))))
+        let rows = self.fetch(sql, &[&workspace.0]).await?;
+        Ok(rows.first().map(|row| (Location::from_row(row.get(0), row.get(1)), row.get(2))))
     }
 
     async fn workspaces_of(&self, user: UserId) -> Result<Vec<WorkspaceInfo>> {
         let sql = "SELECT w.id, w.name, w.owner_id, m.role, w.created_at, w.updated_at, w.kind, w.root, w.settings
                    FROM members m JOIN workspaces w ON w.id = m.ws WHERE m.user_id = $1 ORDER BY w.id";
-        Ok(self.look(sql, &[&user.0]).await?.iter().map(info).collect())
+        Ok(self.fetch(sql, &[&user.0]).await?.iter().map(info).collect())
     }
 
     async fn workspace(&self, access: Access) -> Result<WorkspaceInfo> {
         let sql = "SELECT w.id, w.name, w.owner_id, m.role, w.created_at, w.updated_at, w.kind, w.root, w.settings
                    FROM members m JOIN workspaces w ON w.id = m.ws WHERE m.ws = $1 AND m.user_id = $2";
-        let rows = self.look(sql, &[&access.workspace.0, &access.user.0]).await?;
+        let rows = self.fetch(sql, &[&access.workspace.0, &access.user.0]).await?;
         authorised(access, &rows, 3)?;
         rows.first().map(info).ok_or_else(|| StoreError::internal("a workspace vanished"))
     }
 
     async fn change_workspace(&self, access: Access, change: WorkspaceChange) -> Result<WorkspaceInfo> {
         let settings = change.settings_json()?;
-        // Settings that cannot be read are replaced.
+        // Unreadable settings are replaced.
         let is_readable = settings.is_none() || self.workspace(access).await?.settings.is_some();
         let sql = "WITH me AS (SELECT role FROM members WHERE ws = $1 AND user_id = $2), changed AS (
                 UPDATE workspaces w SET name = coalesce($4, name), updated_at = $6, settings = CASE
@@ -128,7 +128,7 @@ impl WorkspaceStore for Postgres {
             FROM me LEFT JOIN changed c ON true";
         let params: [&(dyn ToSql + Sync); 7] =
             [&access.workspace.0, &access.user.0, &access.need.code(), &change.name, &settings, &now(), &is_readable];
-        let rows = self.change(sql, &params).await?;
+        let rows = self.execute(sql, &params).await?;
         authorised(access, &rows, 3)?;
         rows.first().map(info).ok_or_else(|| StoreError::internal("a workspace vanished"))
     }
@@ -146,7 +146,7 @@ impl WorkspaceStore for Postgres {
             transaction.rollback().await?;
             return Err(error);
         }
-        // A statement of its own, which also sees the members that the one before had to wait for.
+        // A separate statement, which also sees the members added by transactions that the previous one waited for.
         transaction.query("DELETE FROM members WHERE ws = $1", &[&access.workspace.0]).await?;
         transaction.commit().await?;
         transaction.finished();
@@ -157,7 +157,7 @@ impl WorkspaceStore for Postgres {
         let sql = "SELECT me.role, m.user_id, u.email, u.full_name, m.role, m.created_at
                    FROM members me JOIN members m ON m.ws = me.ws JOIN users u ON u.id = m.user_id
                    WHERE me.ws = $1 AND me.user_id = $2 ORDER BY m.created_at, m.user_id";
-        let rows = self.look(sql, &[&access.workspace.0, &access.user.0]).await?;
+        let rows = self.fetch(sql, &[&access.workspace.0, &access.user.0]).await?;
         authorised(access, &rows, 0)?;
         Ok(rows.iter().map(|row| member(row, 1)).collect())
     }
@@ -176,7 +176,7 @@ impl WorkspaceStore for Postgres {
                    added.created_at
             FROM me LEFT JOIN account ON true LEFT JOIN added ON true";
         let rows = self
-            .change(sql, &[&access.workspace.0, &access.user.0, &access.need.code(), &email, &role.code(), &now()])
+            .execute(sql, &[&access.workspace.0, &access.user.0, &access.need.code(), &email, &role.code(), &now()])
             .await?;
         authorised(access, &rows, 0)?;
         let row = rows.first().filter(|row| row.get(1)).ok_or_else(|| no_such_user(&email))?;
@@ -199,9 +199,9 @@ impl WorkspaceStore for Postgres {
             WHERE NOT EXISTS (SELECT 1 FROM target)"
         );
         let rows = self
-            .change(&sql, &[&access.workspace.0, &access.user.0, &access.need.code(), &user.0, &role.code()])
+            .execute(&sql, &[&access.workspace.0, &access.user.0, &access.need.code(), &user.0, &role.code()])
             .await?;
-        let row = judged(access, &rows, user)?;
+        let row = target_row(access, &rows, user)?;
         if row.get::<_, Option<uuid::Uuid>>(2).is_none() {
             return Err(last_owner());
         }
@@ -217,14 +217,14 @@ impl WorkspaceStore for Postgres {
             SELECT (SELECT role FROM me), t.is_last_owner FROM target t
             UNION ALL SELECT (SELECT role FROM me), NULL WHERE NOT EXISTS (SELECT 1 FROM target)"
         );
-        let rows = self.change(&sql, &[&access.workspace.0, &access.user.0, &access.need.code(), &user.0]).await?;
-        if judged(access, &rows, user)?.get(1) { Err(last_owner()) } else { Ok(()) }
+        let rows = self.execute(&sql, &[&access.workspace.0, &access.user.0, &access.need.code(), &user.0]).await?;
+        if target_row(access, &rows, user)?.get(1) { Err(last_owner()) } else { Ok(()) }
     }
 }
 
-/// The row about a member, once the asking member's right and the member's existence are settled.
-fn judged(access: Access, rows: &[Row], user: UserId) -> Result<&Row> {
+/// Returns the row about a member, after checking the caller's role and that the member exists.
+fn target_row(access: Access, rows: &[Row], user: UserId) -> Result<&Row> {
     let first = rows.first();
-    require(access, role(first.and_then(|row| row.get(0))))?;
+    check_role(access, role(first.and_then(|row| row.get(0))))?;
     first.filter(|row| row.get::<_, Option<bool>>(1).is_some()).ok_or_else(|| no_such_member(user))
 }

@@ -1,4 +1,4 @@
-//! How much of all workspaces is kept in memory, and what goes when there is too much.
+//! The cache of all searched workspaces, with a common limit and eviction.
 
 use super::index::{Cursor, Index};
 use std::{
@@ -10,41 +10,42 @@ use std::{
 };
 use toolrest_core::WorkspaceId;
 
-/// The indexes of the workspaces that were searched last, within a bound over all of them.
+/// The indexes of the workspaces searched most recently, with one limit for all.
 ///
-/// When it fills up, the texts of workspaces that were not searched for longest are compressed; then those workspaces
-/// go. One workspace that is too large alone keeps what fits and reads the rest from the database each time.
+/// When the cache is nearly full, the texts of the least recently searched workspaces are compressed, then those
+/// workspaces are evicted. A single workspace that is too large keeps what fits; the rest is read from the database in
+/// each search.
 #[derive(Debug)]
 pub(crate) struct Cache {
-    books: Arc<Books>,
-    memories: Mutex<HashMap<WorkspaceId, Arc<Memory>>>,
+    budget: Arc<MemoryBudget>,
+    workspaces: Mutex<HashMap<WorkspaceId, Arc<CachedWorkspace>>>,
     searches: AtomicU64,
-    is_making_room: AtomicBool,
+    is_evicting: AtomicBool,
 }
 
-/// What is kept of one workspace.
+/// The cached index of one workspace.
 #[derive(Debug)]
-pub(crate) struct Memory {
+pub(crate) struct CachedWorkspace {
     index: Mutex<Index>,
     /// The number of the last search that used it.
     last_search: AtomicU64,
 }
 
-/// Counts the bytes in use over all workspaces.
+/// Counts the bytes used by all workspaces.
 #[derive(Debug)]
-pub(crate) struct Books {
+pub(crate) struct MemoryBudget {
     used: AtomicUsize,
     limit: usize,
 }
 
-impl Books {
-    /// Counts bytes if there is room for them.
+impl MemoryBudget {
+    /// Adds bytes to the count if they fit.
     pub(crate) fn try_charge(&self, bytes: usize) -> bool {
         let fits = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= self.limit);
         self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok()
     }
 
-    /// Counts bytes that are needed in any case.
+    /// Adds bytes to the count, even beyond the limit.
     pub(crate) fn charge(&self, bytes: usize) {
         self.used.fetch_add(bytes, Ordering::Relaxed);
     }
@@ -53,19 +54,19 @@ impl Books {
         self.used.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Whether anything more would still fit.
+    /// Whether anything more fits.
     pub(crate) fn has_room(&self) -> bool {
         self.used.load(Ordering::Relaxed) < self.limit
     }
 }
 
-impl Memory {
+impl CachedWorkspace {
     pub(crate) fn index(&self) -> Index {
         self.lock().clone()
     }
 
-    /// Keeps an index in the place of the one that it was made from, or of one that is worth less. Each is right for its
-    /// own moment, so any may be kept.
+    /// Replaces the cached index by one that was derived from it, or by one with more files. Each index is valid for
+    /// its own cursor, so any may be cached.
     pub(crate) fn keep(&self, made_from: Option<Cursor>, index: &Index) {
         let mut kept = self.lock();
         let worth = |index: &Index| (index.is_complete, index.files.len(), index.cursor);
@@ -76,7 +77,7 @@ impl Memory {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Index> {
-        // An index is replaced as a whole, so a panic elsewhere cannot have left it half done.
+        // The index is replaced as a whole, so a panic cannot leave it in an invalid state.
         self.index.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -84,54 +85,54 @@ impl Memory {
 impl Cache {
     pub(crate) fn new(limit_bytes: usize) -> Self {
         Self {
-            books: Arc::new(Books { used: AtomicUsize::new(0), limit: limit_bytes }),
-            memories: Mutex::default(),
+            budget: Arc::new(MemoryBudget { used: AtomicUsize::new(0), limit: limit_bytes }),
+            workspaces: Mutex::default(),
             searches: AtomicU64::new(0),
-            is_making_room: AtomicBool::new(false),
+            is_evicting: AtomicBool::new(false),
         }
     }
 
-    pub(crate) fn books(&self) -> &Arc<Books> {
-        &self.books
+    pub(crate) fn budget(&self) -> &Arc<MemoryBudget> {
+        &self.budget
     }
 
-    /// The bytes that are kept now.
+    /// The bytes in use.
     pub(crate) fn used_bytes(&self) -> usize {
-        self.books.used.load(Ordering::Relaxed)
+        self.budget.used.load(Ordering::Relaxed)
     }
 
-    /// What is kept of a workspace.
-    pub(crate) fn memory(&self, workspace: WorkspaceId) -> Arc<Memory> {
-        let memory = self.memories().get(&workspace).map(Arc::clone);
-        memory.unwrap_or_else(|| Arc::new(Memory { index: Mutex::default(), last_search: AtomicU64::new(0) }))
+    /// Returns the cached state of a workspace, or an empty one.
+    pub(crate) fn memory(&self, workspace: WorkspaceId) -> Arc<CachedWorkspace> {
+        let memory = self.workspaces().get(&workspace).map(Arc::clone);
+        memory.unwrap_or_else(|| Arc::new(CachedWorkspace { index: Mutex::default(), last_search: AtomicU64::new(0) }))
     }
 
-    /// Notes that a member searched the workspace. What nobody may search is not kept.
-    pub(crate) fn used(&self, workspace: WorkspaceId, memory: &Arc<Memory>) -> Arc<Memory> {
+    /// Records that a member searched the workspace. Only then is it cached: strangers must not fill the cache.
+    pub(crate) fn used(&self, workspace: WorkspaceId, memory: &Arc<CachedWorkspace>) -> Arc<CachedWorkspace> {
         let search = self.searches.fetch_add(1, Ordering::Relaxed);
-        let memory = Arc::clone(self.memories().entry(workspace).or_insert_with(|| Arc::clone(memory)));
+        let memory = Arc::clone(self.workspaces().entry(workspace).or_insert_with(|| Arc::clone(memory)));
         memory.last_search.store(search, Ordering::Relaxed);
         memory
     }
 
-    fn memories(&self) -> std::sync::MutexGuard<'_, HashMap<WorkspaceId, Arc<Memory>>> {
-        self.memories.lock().unwrap_or_else(PoisonError::into_inner)
+    fn workspaces(&self) -> std::sync::MutexGuard<'_, HashMap<WorkspaceId, Arc<CachedWorkspace>>> {
+        self.workspaces.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether it is nearly full.
-    pub(crate) fn is_tight(&self) -> bool {
-        self.used_bytes() > self.books.limit / 8 * 7
+    pub(crate) fn is_nearly_full(&self) -> bool {
+        self.used_bytes() > self.budget.limit / 8 * 7
     }
 
-    /// Brings the use down to three quarters, where that is possible. Takes long; of several at once one works.
-    pub(crate) fn make_room(&self) {
-        if self.is_making_room.swap(true, Ordering::Acquire) {
+    /// Reduces the use to three quarters, if possible. This takes long; concurrent calls return immediately.
+    pub(crate) fn evict(&self) {
+        if self.is_evicting.swap(true, Ordering::Acquire) {
             return;
         }
-        let _done = Done(&self.is_making_room);
-        let enough = || self.used_bytes() <= self.books.limit / 4 * 3;
-        let mut oldest_first: Vec<(WorkspaceId, Arc<Memory>)> =
-            self.memories().iter().map(|(id, memory)| (*id, Arc::clone(memory))).collect();
+        let _done = ResetOnDrop(&self.is_evicting);
+        let enough = || self.used_bytes() <= self.budget.limit / 4 * 3;
+        let mut oldest_first: Vec<(WorkspaceId, Arc<CachedWorkspace>)> =
+            self.workspaces().iter().map(|(id, memory)| (*id, Arc::clone(memory))).collect();
         oldest_first.sort_by_key(|(_, memory)| memory.last_search.load(Ordering::Relaxed));
         'compress: for (_, memory) in &oldest_first {
             for file in &*memory.index().files {
@@ -141,22 +142,22 @@ impl Cache {
                 file.text.compress();
             }
         }
-        // The last one stays: what it has is more than nothing, and it was wanted just now.
+        // The most recently searched workspace is never evicted.
         oldest_first.pop();
         for (id, memory) in oldest_first {
             if enough() {
                 break;
             }
-            self.memories().remove(&id);
+            self.workspaces().remove(&id);
             drop(memory);
         }
     }
 }
 
-/// Says that something is over, however it ends.
-struct Done<'a>(&'a AtomicBool);
+/// Resets a flag when dropped.
+struct ResetOnDrop<'a>(&'a AtomicBool);
 
-impl Drop for Done<'_> {
+impl Drop for ResetOnDrop<'_> {
     fn drop(&mut self) {
         self.0.store(false, Ordering::Release);
     }

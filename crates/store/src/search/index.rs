@@ -1,6 +1,6 @@
-//! What is known of a workspace's files without asking the database: the list of paths, and some of their texts.
+//! The index of a workspace in memory: the list of its files, and some of their texts.
 
-use super::cache::Books;
+use super::cache::MemoryBudget;
 use crate::blob::{compressed, decompressed};
 use crate::error::Result;
 use crate::signature::Signature;
@@ -10,16 +10,16 @@ use std::{
 };
 use toolrest_core::{ChatId, ContentHash, FileId, FileType, Form, WsPath};
 
-/// A moment in the life of a database, in its own numbers: what changed later can be asked for.
+/// A position in the sequence of changes of a database. Later changes can be queried.
 pub(crate) type Cursor = i64;
 
-/// The files of a workspace as they were at one moment, by path, up to where the list has been read.
+/// The files of a workspace in path order, as of one cursor. The list may end early.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Index {
     pub files: Arc<Vec<Arc<IndexedFile>>>,
-    /// The moment; none if nothing is known yet.
+    /// The cursor; none if the index is empty.
     pub cursor: Option<Cursor>,
-    /// Whether no files follow after the last one.
+    /// Whether the list has all files.
     pub is_complete: bool,
 }
 
@@ -34,24 +34,24 @@ pub(crate) struct IndexedFile {
     pub text: Arc<Text>,
 }
 
-/// Where a file's text comes from. The same source always gives the same text.
+/// The source of a file's text. The same source always gives the same text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
-    Blob { key: ContentHash, view: View },
+    Blob { key: ContentHash, view: TextView },
     Chat { id: ChatId, messages: i64 },
     Binary,
 }
 
-/// How a stored content is seen as text.
+/// How a stored content is converted to the text that is searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum View {
-    /// As it is.
+pub(crate) enum TextView {
+    /// Unchanged.
     Plain,
-    /// In UTF-8, from whatever encoding it is in.
+    /// Decoded to UTF-8.
     Decoded,
-    /// The `text` of an object.
+    /// The `text` field of a JSON object.
     Document,
-    /// JSON laid out for people.
+    /// Formatted JSON.
     Pretty,
 }
 
@@ -59,69 +59,69 @@ impl Source {
     pub(crate) fn blob(key: ContentHash, form: Form, file_type: FileType) -> Self {
         let view = match form {
             Form::Bytes => return Self::Binary,
-            Form::Text => View::Plain,
-            Form::Encoded => View::Decoded,
-            Form::Json if file_type == FileType::Document => View::Document,
-            Form::Json => View::Pretty,
+            Form::Text => TextView::Plain,
+            Form::Encoded => TextView::Decoded,
+            Form::Json if file_type == FileType::Document => TextView::Document,
+            Form::Json => TextView::Pretty,
         };
         Self::Blob { key, view }
     }
 
-    /// Whether the signature that is stored with the content is that of the text.
+    /// Whether the signature stored with the content is that of the text.
     pub(crate) fn has_stored_signature(&self) -> bool {
-        matches!(self, Self::Blob { view: View::Plain | View::Decoded, .. })
+        matches!(self, Self::Blob { view: TextView::Plain | TextView::Decoded, .. })
     }
 }
 
-/// A file as a database describes it.
-pub(crate) struct FoundFile {
+/// A file as listed by a database.
+pub(crate) struct ListedFile {
     pub id: FileId,
     pub path: WsPath,
     pub source: Source,
     pub size: i64,
-    /// The signature that is stored with the content, where it was read along.
+    /// The stored signature, if the query read it.
     pub signature: Option<Signature>,
 }
 
-/// What happened since a cursor.
+/// The changes since a cursor.
 pub(crate) struct Changes {
-    /// The moment up to which this tells.
+    /// The cursor after these changes.
     pub cursor: Cursor,
     pub changed: Changed,
 }
 
 pub(crate) enum Changed {
-    /// These files: as they are now, or none where they are gone.
-    Files(Vec<(FileId, Option<FoundFile>)>),
-    /// It is not known any more.
-    Anything,
+    /// The changed files: the current state, or none if the file was deleted.
+    Files(Vec<(FileId, Option<ListedFile>)>),
+    /// The changes are no longer recorded.
+    Unknown,
 }
 
 impl Index {
-    /// The last path that is known.
+    /// The last path of the list.
     pub(crate) fn end(&self) -> Option<&WsPath> {
         self.files.last().map(|file| &file.path)
     }
 
-    /// The files as they are after the changes. Where the cache has no room for a new file, the list ends.
-    pub(crate) fn after(&self, since: Changes, books: &Arc<Books>) -> Self {
+    /// Returns the index after the changes. If a new file does not fit into the cache, the list ends before it.
+    pub(crate) fn after(&self, since: Changes, budget: &Arc<MemoryBudget>) -> Self {
         let cursor = Some(since.cursor);
         let changed = match since.changed {
-            Changed::Anything => return Self { cursor, ..Self::default() },
+            Changed::Unknown => return Self { cursor, ..Self::default() },
             Changed::Files(changed) if changed.is_empty() => return Self { cursor, ..self.clone() },
             Changed::Files(changed) => changed,
         };
-        let mut changed: HashMap<FileId, Option<FoundFile>> = changed.into_iter().collect();
+        let mut changed: HashMap<FileId, Option<ListedFile>> = changed.into_iter().collect();
         let mut kept = Vec::with_capacity(self.files.len() + changed.len());
         let mut fresh = Vec::new();
         for file in &*self.files {
             match changed.get_mut(&file.id) {
                 None => kept.push(Arc::clone(file)),
-                // A file that only moved keeps its text.
-                Some(found) => fresh.extend(found.take().map(|found| found.indexed(books, Some(file)))),
+                // A file that only moved keeps its cached text.
+                Some(found) => fresh.extend(found.take().map(|found| found.indexed(budget, Some(file)))),
             }
         }
-        fresh.extend(changed.into_values().flatten().map(|found| found.indexed(books, None)));
+        fresh.extend(changed.into_values().flatten().map(|found| found.indexed(budget, None)));
         if let (false, Some(end)) = (self.is_complete, self.end()) {
             fresh.retain(|file| file.path <= *end);
         } else if !self.is_complete {
@@ -129,7 +129,7 @@ impl Index {
         }
         fresh.sort_unstable_by(|a, b| a.path.cmp(&b.path));
         let mut is_complete = self.is_complete;
-        if let (false, Some(first)) = (books.has_room(), fresh.first()) {
+        if let (false, Some(first)) = (budget.has_room(), fresh.first()) {
             kept.retain(|file| file.path < first.path);
             fresh.clear();
             is_complete = false;
@@ -137,7 +137,7 @@ impl Index {
         Self { files: Arc::new(merge(kept, fresh)), cursor, is_complete }
     }
 
-    /// The files with those that follow.
+    /// Returns the index with the next files added.
     pub(crate) fn extended(&self, next: &[Arc<IndexedFile>], is_complete: bool) -> Self {
         let mut files = Vec::clone(&self.files);
         files.extend_from_slice(next);
@@ -159,23 +159,23 @@ fn merge(one: Vec<Arc<IndexedFile>>, other: Vec<Arc<IndexedFile>>) -> Vec<Arc<In
     merged
 }
 
-impl FoundFile {
-    /// What a file costs besides its path, its signature and its text.
+impl ListedFile {
+    /// The memory that a file takes besides its path, signature and text.
     const BASE_BYTES: usize = size_of::<IndexedFile>() + size_of::<Text>() + 64;
 
-    /// The bytes that the file takes in the list, its signature aside.
+    /// The memory that a file takes in the list, without its signature.
     fn listed_bytes(&self) -> usize {
         Self::BASE_BYTES + self.path.as_str().len()
     }
 
-    /// The file in the list; `before` is how it stood there.
-    pub(crate) fn indexed(self, books: &Arc<Books>, before: Option<&IndexedFile>) -> Arc<IndexedFile> {
+    /// Creates the index entry of the file. `before` is its previous entry.
+    pub(crate) fn indexed(self, budget: &Arc<MemoryBudget>, before: Option<&IndexedFile>) -> Arc<IndexedFile> {
         let text = match before {
             Some(before) if before.source == self.source => Arc::clone(&before.text),
             _ => {
                 let listed_bytes = self.listed_bytes();
                 let signature = self.signature.filter(|_| self.source.has_stored_signature());
-                Arc::new(Text::new(signature, Arc::clone(books), listed_bytes))
+                Arc::new(Text::new(signature, Arc::clone(budget), listed_bytes))
             }
         };
         let size = usize::try_from(self.size).unwrap_or(0);
@@ -183,18 +183,18 @@ impl FoundFile {
     }
 }
 
-/// A file's text as far as it is kept in memory.
+/// The cached text of a file, if any.
 #[derive(Debug)]
 pub(crate) struct Text {
     signature: OnceLock<Signature>,
-    held: Mutex<Held>,
-    books: Arc<Books>,
-    /// What its file takes in the list, the signature aside.
+    cached: Mutex<CachedText>,
+    budget: Arc<MemoryBudget>,
+    /// The memory that the file takes in the list, without the signature.
     listed_bytes: usize,
 }
 
 #[derive(Clone, Debug, Default)]
-enum Held {
+enum CachedText {
     #[default]
     Nothing,
     Raw(Arc<[u8]>),
@@ -204,7 +204,7 @@ enum Held {
     },
 }
 
-impl Held {
+impl CachedText {
     fn bytes(&self) -> usize {
         match self {
             Self::Nothing => 0,
@@ -214,10 +214,10 @@ impl Held {
 }
 
 impl Text {
-    fn new(signature: Option<Signature>, books: Arc<Books>, listed_bytes: usize) -> Self {
+    fn new(signature: Option<Signature>, budget: Arc<MemoryBudget>, listed_bytes: usize) -> Self {
         let signature = signature.map_or_else(OnceLock::new, OnceLock::from);
-        let text = Self { signature, held: Mutex::default(), books, listed_bytes };
-        text.books.charge(listed_bytes + text.signature_bytes());
+        let text = Self { signature, cached: Mutex::default(), budget, listed_bytes };
+        text.budget.charge(listed_bytes + text.signature_bytes());
         text
     }
 
@@ -229,67 +229,67 @@ impl Text {
         self.signature.get().map(Signature::as_bytes)
     }
 
-    fn held(&self) -> std::sync::MutexGuard<'_, Held> {
-        // What is held is replaced as a whole, so a panic elsewhere cannot have left it half done.
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn cached(&self) -> std::sync::MutexGuard<'_, CachedText> {
+        // The value is replaced as a whole, so a panic cannot leave it in an invalid state.
+        self.cached.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The text, if it is kept.
+    /// Returns the text, if it is cached.
     pub(crate) fn get(&self) -> Result<Option<Arc<[u8]>>> {
-        let held = self.held().clone();
-        Ok(match held {
-            Held::Nothing => None,
-            Held::Raw(text) => Some(text),
-            Held::Compressed { data, size } => Some(decompressed(&data, size)?.into()),
+        let cached = self.cached().clone();
+        Ok(match cached {
+            CachedText::Nothing => None,
+            CachedText::Raw(text) => Some(text),
+            CachedText::Compressed { data, size } => Some(decompressed(&data, size)?.into()),
         })
     }
 
-    pub(crate) fn is_held(&self) -> bool {
-        !matches!(*self.held(), Held::Nothing)
+    pub(crate) fn is_cached(&self) -> bool {
+        !matches!(*self.cached(), CachedText::Nothing)
     }
 
-    /// Keeps the signature, so that the text need not be looked at when it cannot have what is searched for.
+    /// Caches the signature, by which later searches skip the text.
     pub(crate) fn keep_signature(&self, make: impl FnOnce() -> Option<Signature>) {
         if self.signature.get().is_some() {
             return;
         }
         let Some(signature) = make() else { return };
         let bytes = signature.as_bytes().len();
-        if self.books.try_charge(bytes) && self.signature.set(signature).is_err() {
-            self.books.refund(bytes);
+        if self.budget.try_charge(bytes) && self.signature.set(signature).is_err() {
+            self.budget.refund(bytes);
         }
     }
 
-    /// Keeps the text, if there is room for it.
+    /// Caches the text, if it fits.
     pub(crate) fn keep(&self, text: &[u8]) {
-        if !self.books.try_charge(text.len()) {
+        if !self.budget.try_charge(text.len()) {
             return;
         }
         self.keep_signature(|| Some(Signature::of(text)));
-        let mut held = self.held();
-        if matches!(*held, Held::Nothing) {
-            *held = Held::Raw(text.into());
+        let mut cached = self.cached();
+        if matches!(*cached, CachedText::Nothing) {
+            *cached = CachedText::Raw(text.into());
         } else {
-            self.books.refund(text.len());
+            self.budget.refund(text.len());
         }
     }
 
-    /// Keeps the text in less room.
+    /// Compresses the cached text.
     pub(crate) fn compress(&self) {
-        let Held::Raw(raw) = self.held().clone() else { return };
+        let CachedText::Raw(raw) = self.cached().clone() else { return };
         let Ok(Some(data)) = compressed(&raw) else { return };
         let (before, after) = (raw.len(), data.len());
-        let mut held = self.held();
-        if matches!(*held, Held::Raw(_)) {
-            *held = Held::Compressed { data: data.into(), size: before };
-            self.books.refund(before - after);
+        let mut cached = self.cached();
+        if matches!(*cached, CachedText::Raw(_)) {
+            *cached = CachedText::Compressed { data: data.into(), size: before };
+            self.budget.refund(before - after);
         }
     }
 }
 
 impl Drop for Text {
     fn drop(&mut self) {
-        let held = self.held.get_mut().unwrap_or_else(PoisonError::into_inner).bytes();
-        self.books.refund(held + self.listed_bytes + self.signature_bytes());
+        let cached = self.cached.get_mut().unwrap_or_else(PoisonError::into_inner).bytes();
+        self.budget.refund(cached + self.listed_bytes + self.signature_bytes());
     }
 }

@@ -1,12 +1,12 @@
-//! Taking the lines that match, as many as an answer can have.
+//! Collects matching lines, up to the limits of an answer.
 
 use std::ops::{ControlFlow, Range};
 use toolrest_core::{
-    ErrorKind, Found, Interrupt, LineMatch, LineMatcher, Result, Search, Skipped, ToolError, WsPath, line_text,
+    ErrorKind, Interrupt, LineMatch, LineMatcher, Result, Search, SearchResult, Skipped, ToolError, WsPath, line_text,
     lines_around,
 };
 
-/// What was found in files that follow each other.
+/// The matches in consecutive files.
 #[derive(Default)]
 pub struct FoundLines {
     pub matches: Vec<LineMatch>,
@@ -16,32 +16,32 @@ pub struct FoundLines {
     pub skipped: Skipped,
 }
 
-/// A part of a text, ended by the end of a line.
+/// A part of a text that ends at the end of a line.
 pub struct Piece<'a> {
-    /// What is at hand: the part, and what is shown around its lines.
+    /// The part and the context lines around it.
     pub text: &'a [u8],
-    /// Where in it the part is.
+    /// The range of the part in `text`.
     pub part: Range<usize>,
     /// The number of the part's first line.
     pub first_line: u64,
-    /// Whether the text ends here.
+    /// Whether the text ends with this part.
     pub is_last: bool,
 }
 
 impl<'a> Piece<'a> {
-    /// A text that is at hand from its beginning to its end.
+    /// Creates a piece that is the whole text.
     pub fn whole(text: &'a [u8]) -> Self {
         Self { text, part: 0..text.len(), first_line: 1, is_last: true }
     }
 }
 
 impl FoundLines {
-    /// Whether there is more than an answer can have.
+    /// Whether there are more matches than an answer can have.
     pub fn is_full(&self, search: &Search) -> bool {
         self.is_cut || self.matches.len() > search.limit || self.bytes > search.limit_bytes
     }
 
-    /// Searches a part of the text at a path, until there is enough.
+    /// Searches a part of a text until the limits are reached.
     pub fn search(
         &mut self,
         piece: &Piece<'_>,
@@ -56,7 +56,7 @@ impl FoundLines {
         let part = &piece.text[piece.part.clone()];
         let (mut line_number, mut counted) = (piece.first_line, 0);
         let mut take = |line: Range<usize>| {
-            // Where the text goes on, what follows the last newline is the first line of the next part.
+            // If the text continues, what follows the last newline belongs to the next part.
             if line.start == part.len() && !piece.is_last {
                 return ControlFlow::Break(());
             }
@@ -88,9 +88,9 @@ impl FoundLines {
         self.matches.push(line);
     }
 
-    /// Puts together what was found, in order and within the limits.
-    pub fn together(parts: impl IntoIterator<Item = Self>, search: &Search) -> Found {
-        let mut found = Found::default();
+    /// Joins the matches of consecutive parts, within the limits.
+    pub fn together(parts: impl IntoIterator<Item = Self>, search: &Search) -> SearchResult {
+        let mut found = SearchResult::default();
         let mut bytes = 0;
         for part in parts {
             found.skipped += part.skipped;
@@ -113,12 +113,12 @@ impl FoundLines {
     }
 }
 
-/// What a search fails with that nobody waits for any more, or whose time is up.
+/// Returns the error of a search that was interrupted by its deadline or because its caller disconnected.
 pub fn stopped() -> ToolError {
     ToolError::new(ErrorKind::Cancelled, "The search was stopped")
 }
 
-/// The bytes as text, without a character that was cut at the end.
+/// Converts bytes to text, without an incomplete character at the end.
 fn whole_characters(bytes: &[u8]) -> String {
     match str::from_utf8(bytes) {
         Err(error) if error.error_len().is_none() => line_text(&bytes[..error.valid_up_to()]),

@@ -1,7 +1,7 @@
-//! Looking for lines in a list of files, on several threads, until enough are found.
+//! Searches a list of files on several threads, until the limits are reached.
 
 use super::Keep;
-use super::index::{IndexedFile, Source, View};
+use super::index::{IndexedFile, Source, TextView};
 use super::lines::{FoundLines, Piece};
 use crate::blob::stored_bytes;
 use crate::error::{Result, StoreError};
@@ -16,14 +16,14 @@ use std::{
     },
 };
 use tokio::task::JoinSet;
-use toolrest_core::{Encoding, Found, Interrupt, JsonText, LineMatcher, Search, WorkspaceId};
+use toolrest_core::{Encoding, Interrupt, JsonText, LineMatcher, Search, SearchResult, WorkspaceId};
 
-/// How many files a thread takes at a time: a few at first, because what many files have is found soon.
+/// Number of files that a thread takes at a time. Few at first, because common patterns are found soon.
 const FIRST_CHUNKS: usize = 8;
 const FIRST_CHUNK: usize = 16;
 const CHUNK: usize = 64;
 
-/// Where the chunk of this number begins.
+/// Returns the index of the first file of a chunk.
 fn chunk_begin(number: usize) -> usize {
     match number.checked_sub(FIRST_CHUNKS) {
         None => number * FIRST_CHUNK,
@@ -31,7 +31,7 @@ fn chunk_begin(number: usize) -> usize {
     }
 }
 
-/// The part of a list that is the chunk of this number; empty behind the last.
+/// Returns the files of a chunk; empty after the last chunk.
 fn chunk_of<T>(files: &[T], number: usize) -> &[T] {
     &files[chunk_begin(number).min(files.len())..chunk_begin(number + 1).min(files.len())]
 }
@@ -41,37 +41,37 @@ fn chunk_count(files: usize) -> usize {
     first.div_ceil(FIRST_CHUNK) + (files - first).div_ceil(CHUNK)
 }
 
-/// Reads texts from a database, on a thread that may wait for it.
+/// Reads texts from a database, on a thread that may block.
 pub(crate) trait Texts: Send + Sync {
-    /// A reader for one thread, which keeps what it needs from one call to the next.
+    /// Creates a reader for one thread. It keeps its resources between calls.
     fn reader(&self, ws: WorkspaceId) -> Result<Box<dyn TextReader>>;
 }
 
 /// Reads texts of one workspace.
 pub(crate) trait TextReader {
-    /// Shows the stored texts of these files to the visitor, in order, until it has enough.
+    /// Passes the stored texts of these files to the visitor, in order, until the visitor stops.
     fn visit(&mut self, files: &[&IndexedFile], visitor: &mut dyn TextVisitor) -> Result<()>;
 }
 
-/// Looks at the texts of a list of files.
+/// Receives the texts of a list of files. Files are referred to by their index in the list.
 pub(crate) trait TextVisitor {
-    /// Whether the signature that is stored with the text is of use, before the text is read.
+    /// Whether the visitor needs the stored signature before the text is read.
     fn asks_for_signature(&self, place: usize) -> bool;
 
-    /// Whether the text is wanted, now that its stored signature is known.
+    /// Whether the text is needed, given its stored signature.
     fn wants(&mut self, place: usize, signature: Option<&[u8]>) -> bool;
 
-    /// Takes a text; none if the database has it no more.
+    /// Receives a text; none if it no longer exists in the database.
     fn take(&mut self, place: usize, stored: Option<Stored<'_>>) -> Result<ControlFlow<()>>;
 }
 
-/// A text as a database keeps it.
+/// A text as stored in a database.
 pub(crate) enum Stored<'a> {
     Blob { encoding: i16, size: i64, data: &'a [u8] },
     Chat(String),
 }
 
-/// One search over any number of lists of files, each coming after the one before it.
+/// One search over consecutive lists of files.
 pub(crate) struct Scan {
     texts: Arc<dyn Texts>,
     matcher: Arc<dyn LineMatcher>,
@@ -79,27 +79,27 @@ pub(crate) struct Scan {
     search: Search,
     filter: Filter,
     interrupt: Arc<Interrupt>,
-    /// Held for as long as a thread works on this.
-    _turn: Arc<super::Turn>,
-    /// What all threads found so far. Files are taken in order, so it lies before all that was not taken yet.
+    /// Held as long as a thread works on the search.
+    _slot: Arc<super::SearchSlot>,
+    /// The matches of all threads so far. Files are taken in order, so these are before all files not taken yet.
     lines: AtomicUsize,
     bytes: AtomicUsize,
-    /// Whether a thread failed, so that the others need not go on.
+    /// Whether a thread failed, so that the others stop.
     has_failed: AtomicBool,
     progress: Mutex<Progress>,
 }
 
-/// What was found, by chunk.
+/// The matches by chunk.
 #[derive(Default)]
 struct Progress {
-    /// How many chunks the lists before this one had.
+    /// The number of chunks in the previous lists.
     chunks_before: usize,
     found: BTreeMap<usize, FoundLines>,
-    /// The first chunk that is not finished, and what those before it hold.
+    /// The first unfinished chunk, and the matches in the chunks before it.
     unfinished: usize,
     lines: usize,
     bytes: usize,
-    /// The failure that lies first.
+    /// The first failure in path order.
     failure: Option<(usize, StoreError)>,
 }
 
@@ -112,7 +112,7 @@ impl Scan {
             workspace: job.access.workspace,
             search: job.search.clone(),
             interrupt: Arc::clone(&job.interrupt),
-            _turn: Arc::clone(&job.turn),
+            _slot: Arc::clone(&job.slot),
             lines: AtomicUsize::new(0),
             bytes: AtomicUsize::new(0),
             has_failed: AtomicBool::new(false),
@@ -120,7 +120,7 @@ impl Scan {
         }
     }
 
-    /// Whether what follows cannot add anything.
+    /// Whether more files cannot add to the answer.
     pub(super) fn has_enough(&self) -> bool {
         self.is_beyond_limits(self.lines.load(Ordering::Relaxed), self.bytes.load(Ordering::Relaxed))
     }
@@ -152,7 +152,7 @@ impl Scan {
         let mut progress = self.progress();
         progress.chunks_before += chunks;
         match progress.failure.take() {
-            // A failure behind all that is given concerns nobody.
+            // A failure after the last match of the answer does not affect the answer.
             Some((_, error)) if !self.is_beyond_limits(progress.lines, progress.bytes) => Err(error),
             _ => Ok(()),
         }
@@ -186,7 +186,7 @@ impl Scan {
             progress.unfinished += 1;
         }
         if self.is_beyond_limits(progress.lines, progress.bytes) {
-            // Whatever other threads still look at comes later.
+            // Other threads only work on later files.
             self.interrupt.stop();
         }
     }
@@ -209,12 +209,12 @@ impl Scan {
         keep: Keep,
         reader: &mut Option<Box<dyn TextReader>>,
     ) -> Result<FoundLines> {
-        let fates: Vec<Fate> = files.iter().map(|file| self.fate(file)).collect();
-        let is_wanted = |place: &usize| fates[*place] == Fate::Search && !files[*place].text.is_held();
+        let handlings: Vec<FileHandling> = files.iter().map(|file| self.handling(file)).collect();
+        let is_wanted = |place: &usize| handlings[*place] == FileHandling::Search && !files[*place].text.is_cached();
         let places: Vec<usize> = (0..files.len()).filter(is_wanted).collect();
         let wanted: Vec<&IndexedFile> = places.iter().map(|place| &*files[*place]).collect();
         let found = FoundLines::default();
-        let mut chunk = Chunk { scan: self, keep, files, fates: &fates, next: 0, places: &places, found };
+        let mut chunk = Chunk { scan: self, keep, files, handlings: &handlings, next: 0, places: &places, found };
         if !wanted.is_empty() {
             let reader = match reader {
                 Some(reader) => reader,
@@ -223,48 +223,48 @@ impl Scan {
             reader.visit(&wanted, &mut chunk)?;
         }
         if !chunk.is_full() {
-            chunk.search_held_before(files.len())?;
+            chunk.search_cached_before(files.len())?;
         }
         Ok(chunk.found)
     }
 
-    fn fate(&self, file: &IndexedFile) -> Fate {
+    fn handling(&self, file: &IndexedFile) -> FileHandling {
         if self.search.paths.as_ref().is_some_and(|paths| !paths.accepts(file.path.as_str())) {
-            return Fate::Pass;
+            return FileHandling::Skip;
         }
         if file.source == Source::Binary {
-            return Fate::Count;
+            return FileHandling::CountBinary;
         }
         let may_match = file.text.signature().is_none_or(|signature| self.filter.admits(signature));
-        if may_match { Fate::Search } else { Fate::Pass }
+        if may_match { FileHandling::Search } else { FileHandling::Skip }
     }
 
-    /// All that was found, in order and within the limits.
-    pub(super) fn found(&self) -> Found {
+    /// Returns all matches, in order and within the limits.
+    pub(super) fn found(&self) -> SearchResult {
         let chunks = std::mem::take(&mut self.progress().found);
         FoundLines::together(chunks.into_values(), &self.search)
     }
 }
 
-/// What becomes of a file.
+/// How a file is treated by a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
-    /// Not chosen, or known not to have what is searched for.
-    Pass,
-    /// No text, which is counted.
-    Count,
+enum FileHandling {
+    /// Not selected, or excluded by its signature.
+    Skip,
+    /// Counted as binary.
+    CountBinary,
     Search,
 }
 
-/// Some files that a thread searches one after the other: those held in memory, and those read from the database.
+/// Files that a thread searches in order: cached texts, and texts read from the database.
 struct Chunk<'a> {
     scan: &'a Scan,
     keep: Keep,
     files: &'a [Arc<IndexedFile>],
-    fates: &'a [Fate],
+    handlings: &'a [FileHandling],
     /// The first file that was not searched yet.
     next: usize,
-    /// The places of the files that are read from the database.
+    /// The indexes of the files that are read from the database.
     places: &'a [usize],
     found: FoundLines,
 }
@@ -288,7 +288,7 @@ impl TextVisitor for Chunk<'_> {
     fn take(&mut self, place: usize, stored: Option<Stored<'_>>) -> Result<ControlFlow<()>> {
         let place = self.places[place];
         let file = &self.files[place];
-        self.search_held_before(place)?;
+        self.search_cached_before(place)?;
         if self.is_full() {
             return Ok(ControlFlow::Break(()));
         }
@@ -314,15 +314,15 @@ impl Chunk<'_> {
         self.found.is_full(&self.scan.search)
     }
 
-    /// Searches what is held in memory of the files up to a place.
-    fn search_held_before(&mut self, place: usize) -> Result<()> {
+    /// Searches the cached texts of the files before an index.
+    fn search_cached_before(&mut self, place: usize) -> Result<()> {
         while self.next < place && !self.is_full() {
-            let (file, fate) = (&self.files[self.next], self.fates[self.next]);
+            let (file, handling) = (&self.files[self.next], self.handlings[self.next]);
             self.next += 1;
-            match fate {
-                Fate::Pass => {}
-                Fate::Count => self.found.skipped.binary += 1,
-                Fate::Search => {
+            match handling {
+                FileHandling::Skip => {}
+                FileHandling::CountBinary => self.found.skipped.binary += 1,
+                FileHandling::Search => {
                     if let Some(text) = file.text.get()? {
                         self.search_text(file, &text)?;
                     }
@@ -338,11 +338,11 @@ impl Chunk<'_> {
     }
 }
 
-/// JSON that is longer than this once it is laid out for people is passed over: a line for each of its values, indented
-/// as deep as it lies, can make it a hundred times as long as it was.
-const LAID_OUT_MOST_BYTES: usize = 64 << 20;
+/// Maximum size of formatted JSON that is searched. Formatting can make JSON a hundred times longer, because each value
+/// gets a line with its indentation.
+const MAX_FORMATTED_BYTES: usize = 64 << 20;
 
-/// The text that is searched, of what is stored; none if it would be too large.
+/// Returns the text to search; none if it would be too large.
 fn readable<'a>(file: &IndexedFile, stored: Stored<'a>) -> Result<Option<Cow<'a, [u8]>>> {
     let (bytes, view) = match (stored, file.source) {
         (Stored::Chat(text), _) => return Ok(Some(text.into_bytes().into())),
@@ -354,25 +354,25 @@ fn readable<'a>(file: &IndexedFile, stored: Stored<'a>) -> Result<Option<Cow<'a,
     let json =
         |bytes: Cow<'_, [u8]>| JsonText::parse(String::from_utf8(bytes.into_owned()).map_err(StoreError::internal)?);
     Ok(match view {
-        View::Plain => Some(match bytes {
+        TextView::Plain => Some(match bytes {
             Cow::Borrowed(bytes) => Cow::Borrowed(without_mark(bytes)),
             Cow::Owned(bytes) if without_mark(&bytes).len() < bytes.len() => without_mark(&bytes).to_vec().into(),
             owned @ Cow::Owned(_) => owned,
         }),
-        View::Decoded => {
+        TextView::Decoded => {
             let encoding = Encoding::of(&bytes).ok_or_else(|| StoreError::internal("a text is none any more"))?;
             let text = encoding.decode(&bytes).map_err(|_| StoreError::internal("a text cannot be decoded"))?;
             Some(without_mark(text.as_bytes()).to_vec().into())
         }
-        View::Document => Some(json(bytes)?.document_text().unwrap_or_default().into_bytes().into()),
-        View::Pretty => {
+        TextView::Document => Some(json(bytes)?.document_text().unwrap_or_default().into_bytes().into()),
+        TextView::Pretty => {
             let json = json(bytes)?;
-            (json.pretty_bytes() <= LAID_OUT_MOST_BYTES).then(|| json.pretty().into_bytes().into())
+            (json.pretty_bytes() <= MAX_FORMATTED_BYTES).then(|| json.pretty().into_bytes().into())
         }
     })
 }
 
-/// A text without the byte order mark at its beginning, so that `^` matches behind it.
+/// Returns the text without a byte order mark, so that `^` matches after it.
 pub fn without_mark(text: &[u8]) -> &[u8] {
     text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text)
 }

@@ -1,4 +1,4 @@
-//! What an operator does to accounts.
+//! Account administration by an operator.
 
 use super::Sqlite;
 use super::accounts::{USER_COLUMNS, user};
@@ -79,7 +79,7 @@ fn is_disabled(db: &Connection, user: Uuid) -> Result<bool> {
     Ok(found.ok_or_else(no_such_account)?)
 }
 
-/// Ends every session and begins a new epoch of access tokens; tells how many sessions there were.
+/// Ends every session and starts a new token epoch; returns how many sessions there were.
 fn revoke_tokens(db: &Connection, user: Uuid) -> Result<u64> {
     let sql = "UPDATE users SET token_epoch = token_epoch + 1, tokens_revoked_at = ?2 WHERE id = ?1";
     if run(db, sql, (user, micros(now())))? == 0 {

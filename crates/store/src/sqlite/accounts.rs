@@ -1,7 +1,7 @@
 //! Accounts, sessions and sign-in attempts.
 
 use super::row::{find, micros, optional_time, run, time};
-use super::{Sqlite, fault};
+use super::{Sqlite, to_store_error};
 use crate::accounts::{AccountStore, Attempt, Credentials, NewUser, Rotation, Session, User};
 use crate::error::{Result, StoreError};
 use async_trait::async_trait;
@@ -51,7 +51,7 @@ impl AccountStore for Sqlite {
                 Err(error) if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => {
                     Err(StoreError::EmailTaken(user.email))
                 }
-                Err(error) => Err(fault(error)),
+                Err(error) => Err(to_store_error(error)),
             }
         })
         .await

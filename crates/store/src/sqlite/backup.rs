@@ -1,27 +1,27 @@
-//! Copies of the database file, and whether one can be used.
+//! Copies and checks database files.
 
-use super::{MIGRATIONS, cannot_open, fault};
+use super::{MIGRATIONS, cannot_open, to_store_error};
 use crate::error::{Result, StoreError};
 use rusqlite::{Connection, OpenFlags};
 use std::{path::Path, time::Duration};
 use toolrest_core::ErrorKind;
 
-/// Longest wait for a process that holds the file exclusively, as one does that recovers it after a crash.
+/// Maximum wait for a process that holds the file exclusively, for example to recover it after a crash.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Copies a database file as of one moment, while servers go on reading and writing it.
+/// Copies a database file in one snapshot, while servers read and write it.
 ///
-/// `to` must be missing or empty. The copy holds no free pages and needs no log beside it; it is not synced to disk.
+/// `to` must be missing or empty. The copy has no free pages and no separate log; it is not synced to disk.
 pub fn copy_database(from: &Path, to: &Path) -> Result<()> {
     let connection = open(from)?;
     let to = to.to_str().ok_or_else(|| StoreError::refused(ErrorKind::InvalidPath, "The path must be valid UTF-8"))?;
-    connection.execute("VACUUM INTO ?1", [to]).map(drop).map_err(|error| match fault(error) {
+    connection.execute("VACUUM INTO ?1", [to]).map(drop).map_err(|error| match to_store_error(error) {
         StoreError::StorageFull(_) => StoreError::StorageFull("The disk that the backup is written to is full"),
         other => other,
     })
 }
 
-/// Checks that a file is a whole database of a schema that this version knows; gives the schema's version.
+/// Checks that a file is an intact database with a known schema; returns the schema's version.
 pub fn check_database(file: &Path) -> Result<usize> {
     let unusable = |why: String| {
         StoreError::refused(ErrorKind::InvalidArgument, format!("{} is not a usable database: {why}", file.display()))
@@ -32,7 +32,8 @@ pub fn check_database(file: &Path) -> Result<usize> {
     if found != "ok" {
         return Err(unusable(found));
     }
-    let schema = connection.query_row("PRAGMA user_version", [], |row| row.get::<_, u32>(0)).map_err(fault)? as usize;
+    let schema =
+        connection.query_row("PRAGMA user_version", [], |row| row.get::<_, u32>(0)).map_err(to_store_error)? as usize;
     match schema {
         0 => Err(unusable("it was not made by toolrest".to_owned())),
         newer if newer > MIGRATIONS.len() => Err(crate::store::newer_database(newer, MIGRATIONS.len())),

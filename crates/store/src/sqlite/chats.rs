@@ -1,4 +1,4 @@
-//! Chats, which appear as virtual files.
+//! Chats, which are shown as virtual files.
 
 use super::commits;
 use super::files::{by_id, live};
@@ -6,7 +6,7 @@ use super::row::{authorised, collect, find, micros, run, time};
 use crate::error::Result;
 use crate::files::{CallInfo, Chat, Message, chat_row};
 use crate::plan::FileRow;
-use crate::store::{no_name_left, no_such_chat};
+use crate::store::{no_free_chat_name, no_such_chat};
 use rusqlite::Connection;
 use toolrest_core::{Access, Change, Changeset, ChatId, FileId, WorkspaceId, WsPath, now};
 use uuid::Uuid;
@@ -24,7 +24,7 @@ pub(super) fn create(db: &Connection, access: Access, title: String) -> Result<C
             return Ok(Chat::of(&row, Vec::new()));
         }
     }
-    Err(no_name_left())
+    Err(no_free_chat_name())
 }
 
 pub(super) fn add_message(
@@ -59,13 +59,13 @@ pub(super) fn read(db: &Connection, access: Access, chat: ChatId) -> Result<Chat
     Ok(Chat::of(&row, messages))
 }
 
-/// How many bytes the messages of a chat have.
+/// Returns the size of the messages of a chat.
 pub(super) fn bytes(db: &Connection, ws: WorkspaceId, chat: FileId) -> Result<i64> {
     let sql = "SELECT coalesce(sum(octet_length(content)), 0) FROM chat_messages WHERE ws = ?1 AND chat_id = ?2";
     Ok(find(db, sql, (ws.0, chat.0), |row| row.get(0))?.unwrap_or(0))
 }
 
-/// What was said in a chat, in order.
+/// Returns the messages of a chat, in order.
 pub(super) fn messages(db: &Connection, ws: WorkspaceId, chat: FileId) -> Result<Vec<Message>> {
     let sql = "SELECT id, role, content, created_at FROM chat_messages WHERE ws = ?1 AND chat_id = ?2 ORDER BY seq";
     collect(db, sql, (ws.0, chat.0), |row| {

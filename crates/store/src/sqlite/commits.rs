@@ -1,4 +1,4 @@
-//! Applying changesets.
+//! Applies changesets.
 
 use super::files::{by_id, live};
 use super::row::{FILE_COLUMNS, authorised, file, find, hash, micros, run};
@@ -7,14 +7,14 @@ use crate::blob::Prepared;
 use crate::error::{Result, StoreError};
 use crate::files::CallInfo;
 use crate::history::FolderCommit;
-use crate::plan::{Below, FileRow, Head, Needs, Plan, RowOp, View, plan};
+use crate::plan::{Below, FileRow, Needs, Plan, RowOp, VersionRow, View, plan};
 use crate::quota::cost;
 use rusqlite::Connection;
 use toolrest_core::{
     Access, Changeset, Commit, CommitId, FileId, FileType, Form, Timestamp, VersionId, WorkspaceId, WsPath, now,
 };
 
-/// Keeps a commit that was made in a folder, unless it is kept already; tells whether it was not.
+/// Records a commit that was applied to a folder; false if it is recorded already.
 pub(super) fn record(db: &Connection, commit: &FolderCommit) -> Result<bool> {
     let known = "SELECT 1 FROM commits WHERE ws = ?1 AND id = ?2";
     if find(db, known, (commit.workspace.0, commit.id.0), |_| Ok(()))?.is_some() {
@@ -23,7 +23,7 @@ pub(super) fn record(db: &Connection, commit: &FolderCommit) -> Result<bool> {
     let writer = Writer { db, ws: commit.workspace, at: commit.at, commit: commit.id, call: &commit.call };
     for content in &commit.contents {
         writer.blob(content)?;
-        // What there was no room for before may be kept now.
+        // A content that was dropped before is stored again.
         let dropped = "SELECT 1 FROM blobs WHERE ws = ?1 AND key = ?2 AND encoding = 2";
         if find(db, dropped, (commit.workspace.0, content.key.0), |_| Ok(()))?.is_some() {
             let sql = "UPDATE blobs SET encoding = ?3, data = ?4 WHERE ws = ?1 AND key = ?2";
@@ -37,7 +37,7 @@ pub(super) fn record(db: &Connection, commit: &FolderCommit) -> Result<bool> {
     Ok(true)
 }
 
-/// Plans and applies a changeset inside the writer's transaction. Tells also how many bytes are stored by it.
+/// Plans and applies a changeset inside the writer's transaction. Returns also the bytes that it counts.
 pub(super) fn apply(
     db: &Connection,
     access: Access,
@@ -73,7 +73,7 @@ pub(super) fn view(db: &Connection, ws: WorkspaceId, changes: &Changeset) -> Res
             view.ids.insert(*id, row);
         }
     }
-    needs.learn(&view.ids);
+    needs.add_paths_of(&view.ids);
     for path in needs.at.union(&needs.above) {
         if let Some(row) = live(db, ws, path)? {
             view.live.insert(path.clone(), row);
@@ -98,7 +98,7 @@ pub(super) fn view(db: &Connection, ws: WorkspaceId, changes: &Changeset) -> Res
 
 fn below(db: &Connection, ws: WorkspaceId, folder: &WsPath) -> Result<Below> {
     let (low, high) = folder.below_range();
-    // Answered from the indexes alone.
+    // Covering indexes answer this query.
     let sql = "SELECT count(*), EXISTS (SELECT 1 FROM files
                    WHERE ws = ?1 AND path > ?2 AND path < ?3 AND is_virtual = 1 AND deleted_at IS NULL),
                coalesce(max(octet_length(path)), 0) FROM files
@@ -118,10 +118,10 @@ fn trashed_folder(db: &Connection, ws: WorkspaceId, path: &WsPath) -> Result<Opt
     find(db, &sql, (ws.0, path.as_str(), FileType::Folder.code()), file)
 }
 
-fn old_version(db: &Connection, ws: WorkspaceId, file: FileId, seq: i64) -> Result<Option<Head>> {
+fn old_version(db: &Connection, ws: WorkspaceId, file: FileId, seq: i64) -> Result<Option<VersionRow>> {
     let sql = "SELECT seq, id, hash, blob, form, size FROM versions WHERE ws = ?1 AND file_id = ?2 AND seq = ?3";
     find(db, sql, (ws.0, file.0, seq), |row| {
-        Ok(Head {
+        Ok(VersionRow {
             seq: row.get(0)?,
             version: VersionId(row.get(1)?),
             hash: hash(row, 2)?,
@@ -132,7 +132,7 @@ fn old_version(db: &Connection, ws: WorkspaceId, file: FileId, seq: i64) -> Resu
     })
 }
 
-/// Notes that a file or folder changed, for those who know it as it was.
+/// Records that a file or folder changed, for search indexes and working copies.
 pub(super) fn note_change(db: &Connection, ws: WorkspaceId, file: FileId) -> Result<()> {
     let sql = "INSERT INTO changes (ws, place, file_id)
                SELECT ?1, coalesce(max(place), 0) + 1, ?2 FROM changes WHERE ws = ?1";
@@ -181,7 +181,7 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Keeps a content; tells whether it is new, which one is too that was stored ahead of this commit.
+    /// Stores a content; returns whether it is new. A content that was staged for this commit is new too.
     fn blob(&self, content: &Prepared) -> Result<bool> {
         let inserted = slices::insert(self.db, self.ws.0, content)?;
         let staged = slices::unstage(self.db, self.ws.0, content)?;
@@ -252,7 +252,7 @@ impl Writer<'_> {
         }
     }
 
-    fn version(&self, file: FileId, head: &Head) -> Result<()> {
+    fn version(&self, file: FileId, head: &VersionRow) -> Result<()> {
         run(
             self.db,
             "INSERT INTO versions (ws, file_id, seq, id, hash, form, blob, size, author, commit_id, created_at)
@@ -277,7 +277,7 @@ impl Writer<'_> {
     /// Rewrites the paths of everything below a folder in one statement.
     fn move_below(&self, from: &WsPath, to: &WsPath) -> Result<()> {
         let (low, high) = from.below_range();
-        // Lengths in characters, because `substr` of a text counts those.
+        // In characters, because `substr` counts characters.
         let skip = from.as_str().chars().count() + 1;
         run(
             self.db,

@@ -1,10 +1,10 @@
-//! Which files a workspace has, and what changed in it.
+//! Lists the files of a workspace, and what changed in it.
 
 use super::Sqlite;
 use super::row::{FILE_COLUMNS, authorised, collect, file, find};
 use super::slices;
 use crate::error::{Result, StoreError};
-use crate::file_list::{FileList, FilesSince, Moment, Rows};
+use crate::file_list::{FileList, FilesSince, ListCursor, Rows};
 use crate::search::Cursor;
 use crate::store::settings_of;
 use async_trait::async_trait;
@@ -13,34 +13,34 @@ use std::collections::HashMap;
 use toolrest_core::{Access, ContentHash, FileId, WorkspaceId, WorkspaceSettings};
 use uuid::Uuid;
 
-/// Beyond so many changes the whole list is read anew.
-const CHANGES_MOST: Cursor = 5_000;
+/// Maximum number of changes that are read one by one. If there are more, the whole list is read.
+const MAX_CHANGES: Cursor = 5_000;
 
-/// What can be told of a workspace without its files.
-struct Glimpse {
+/// The settings of a workspace and the range of its recorded changes.
+struct ChangeRange {
     settings: Option<WorkspaceSettings>,
     oldest: Cursor,
     newest: Cursor,
 }
 
-fn glimpse(db: &Connection, access: Access) -> Result<Glimpse> {
+fn change_range(db: &Connection, access: Access) -> Result<ChangeRange> {
     authorised(db, access)?;
-    // Apart, so that each is the end of an index and not a walk over all of it.
+    // Two subqueries, so that each reads one end of an index instead of scanning it.
     let sql = "SELECT settings, coalesce((SELECT min(place) FROM changes WHERE ws = ?1), 1),
                       coalesce((SELECT max(place) FROM changes WHERE ws = ?1), 0)
                FROM workspaces WHERE id = ?1";
-    let seen = find(db, sql, [access.workspace.0], |row| {
+    let found = find(db, sql, [access.workspace.0], |row| {
         let settings = settings_of(row.get_ref(0)?.as_str()?);
-        Ok(Glimpse { settings, oldest: row.get(1)?, newest: row.get(2)? })
+        Ok(ChangeRange { settings, oldest: row.get(1)?, newest: row.get(2)? })
     })?;
-    seen.ok_or_else(|| StoreError::internal("a member of no workspace"))
+    found.ok_or_else(|| StoreError::internal("a member of no workspace"))
 }
 
-fn listed_since(db: &Connection, access: Access, since: Option<Moment>) -> Result<FilesSince> {
-    let Glimpse { settings, oldest, newest } = glimpse(db, access)?;
+fn listed_since(db: &Connection, access: Access, since: Option<ListCursor>) -> Result<FilesSince> {
+    let ChangeRange { settings, oldest, newest } = change_range(db, access)?;
     let ws = access.workspace.0;
     let listed = match since {
-        Some(Moment(since)) if oldest <= since + 1 && (since..=since + CHANGES_MOST).contains(&newest) => {
+        Some(ListCursor(since)) if oldest <= since + 1 && (since..=since + MAX_CHANGES).contains(&newest) => {
             let sql = format!(
                 "SELECT {FILE_COLUMNS}, c.file_id
                  FROM (SELECT DISTINCT file_id FROM changes WHERE ws = ?1 AND place > ?2) c
@@ -56,16 +56,16 @@ fn listed_since(db: &Connection, access: Access, since: Option<Moment>) -> Resul
             Rows::All(collect(db, &sql, [ws], file)?)
         }
     };
-    Ok(FilesSince { settings, moment: Moment(newest), listed })
+    Ok(FilesSince { settings, cursor: ListCursor(newest), listed })
 }
 
 #[async_trait]
 impl FileList for Sqlite {
-    async fn listed_since(&self, access: Access, since: Option<Moment>) -> Result<FilesSince> {
-        if let Some(moment) = since {
-            let Glimpse { settings, newest, .. } = self.read_inline(move |db| glimpse(db, access)).await?;
-            if newest == moment.0 {
-                return Ok(FilesSince { settings, moment, listed: Rows::Changed(Vec::new()) });
+    async fn listed_since(&self, access: Access, since: Option<ListCursor>) -> Result<FilesSince> {
+        if let Some(cursor) = since {
+            let ChangeRange { settings, newest, .. } = self.read_inline(move |db| change_range(db, access)).await?;
+            if newest == cursor.0 {
+                return Ok(FilesSince { settings, cursor, listed: Rows::Changed(Vec::new()) });
             }
         }
         self.read(move |db| listed_since(db, access, since)).await

@@ -1,4 +1,4 @@
-//! Reading files and their history.
+//! Reads files and their history.
 
 use super::row::{FILE_COLUMNS, LISTED_COLUMNS, authorised, collect, file, find, hash, listed, version};
 use super::staging::Staged;
@@ -14,25 +14,25 @@ use rusqlite::{Connection, Row};
 use std::sync::Arc;
 use toolrest_core::{
     Access, CallId, Changeset, ChatId, Commit, CommitId, CommitInfo, Content, Depth, Entry, File, FileId, FileType,
-    Found, Listing, Search, UserId, Version, VersionId, WorkspaceId, WsPath,
+    Listing, Search, SearchResult, UserId, Version, VersionId, WorkspaceId, WsPath,
 };
 
-/// The row that stands at a path.
+/// Returns the row at a path.
 pub(super) fn live(db: &Connection, ws: WorkspaceId, path: &WsPath) -> Result<Option<FileRow>> {
     let sql = format!("SELECT {FILE_COLUMNS} FROM files f WHERE f.ws = ?1 AND f.path = ?2 AND f.deleted_at IS NULL");
     find(db, &sql, (ws.0, path.as_str()), file)
 }
 
-/// The row of that id, in the trash or not.
+/// Returns the row with that id, in the trash or not.
 pub(super) fn by_id(db: &Connection, ws: WorkspaceId, id: FileId) -> Result<Option<FileRow>> {
     let sql = format!("SELECT {FILE_COLUMNS} FROM files f WHERE f.ws = ?1 AND f.id = ?2");
     find(db, &sql, (ws.0, id.0), file)
 }
 
-fn with_content(db: &Connection, ws: WorkspaceId, row: FileRow, most_bytes: i64) -> Result<File> {
+fn with_content(db: &Connection, ws: WorkspaceId, row: FileRow, max_bytes: i64) -> Result<File> {
     if row.is_virtual {
         let size = chats::bytes(db, ws, row.id)?;
-        if size > most_bytes {
+        if size > max_bytes {
             return Ok(Chat::too_large(row, size));
         }
         let messages = chats::messages(db, ws, row.id)?;
@@ -40,13 +40,13 @@ fn with_content(db: &Connection, ws: WorkspaceId, row: FileRow, most_bytes: i64)
     }
     let head = row.head;
     let entry = Entry::from(row);
-    let head = head.filter(|_| entry.size <= most_bytes);
+    let head = head.filter(|_| entry.size <= max_bytes);
     let content = head.map(|head| blob(db, ws, head.blob, head.form.code())).transpose()?;
     Ok(File { entry, content })
 }
 
 fn blob(db: &Connection, ws: WorkspaceId, key: toolrest_core::ContentHash, form: i16) -> Result<Content> {
-    // Decoded where it lies, so that the bytes are copied once.
+    // Decoded in place, so that the bytes are copied once.
     let found = slices::read(db, ws.0, key, |encoding, size, data| decode(form, encoding, size, data))?;
     found.ok_or_else(|| StoreError::internal(format!("the blob {key} is missing")))?
 }
@@ -70,7 +70,7 @@ fn with_changes((mut info, changes): (CommitInfo, String)) -> Result<CommitInfo>
     Ok(info)
 }
 
-/// Counts what a write has stored, once it is made.
+/// Counts the bytes of a write once it has succeeded.
 fn settle<T>(reserved: Reserved, bytes: i64) -> impl FnOnce(&Result<T>) {
     move |written| {
         if written.is_ok() {
@@ -82,7 +82,7 @@ fn settle<T>(reserved: Reserved, bytes: i64) -> impl FnOnce(&Result<T>) {
 const COMMIT: &str = "SELECT id, call_id, toolset, tool, author, created_at, undoes, changes FROM commits";
 
 impl Sqlite {
-    /// Stores large contents ahead, then commits.
+    /// Stages large contents, then commits.
     async fn commit_staged(
         &self,
         access: Access,
@@ -118,12 +118,12 @@ impl FileStore for Sqlite {
         .await
     }
 
-    async fn read(&self, access: Access, path: &WsPath, most_bytes: i64) -> Result<File> {
+    async fn read(&self, access: Access, path: &WsPath, max_bytes: i64) -> Result<File> {
         let path = path.clone();
         Sqlite::read(self, move |db| {
             authorised(db, access)?;
             let row = live(db, access.workspace, &path)?.ok_or_else(|| StoreError::FileNotFound(path.clone()))?;
-            with_content(db, access.workspace, row, most_bytes)
+            with_content(db, access.workspace, row, max_bytes)
         })
         .await
     }
@@ -165,7 +165,7 @@ impl FileStore for Sqlite {
 
     async fn commit(&self, access: Access, changes: Changeset, call: CallInfo) -> Result<Commit> {
         let (changes, contents) = prepare(changes, Compression::Off).await?;
-        let room = quota::reserve(self, access, quota::most(&changes, &contents)).await?;
+        let room = quota::reserve(self, access, quota::max_cost(&changes, &contents)).await?;
         let staged = self.staging.begin(access.workspace, &contents.iter().flatten().collect::<Vec<_>>(), Some(room));
         let committed = self.commit_staged(access, changes, contents, call, staged).await;
         if committed.is_err() {
@@ -174,15 +174,15 @@ impl FileStore for Sqlite {
         committed
     }
 
-    async fn search(&self, access: Access, search: Search) -> Result<Found> {
+    async fn search(&self, access: Access, search: Search) -> Result<SearchResult> {
         self.searcher.search(self.searchable(), access, search).await
     }
 
-    async fn file(&self, access: Access, id: FileId, most_bytes: i64) -> Result<File> {
+    async fn file(&self, access: Access, id: FileId, max_bytes: i64) -> Result<File> {
         Sqlite::read(self, move |db| {
             authorised(db, access)?;
             let row = by_id(db, access.workspace, id)?.ok_or_else(|| no_such_file(id))?;
-            with_content(db, access.workspace, row, most_bytes)
+            with_content(db, access.workspace, row, max_bytes)
         })
         .await
     }
@@ -204,7 +204,7 @@ impl FileStore for Sqlite {
         access: Access,
         id: FileId,
         version_id: VersionId,
-        most_bytes: i64,
+        max_bytes: i64,
     ) -> Result<(Version, Option<Content>)> {
         Sqlite::read(self, move |db| {
             authorised(db, access)?;
@@ -214,7 +214,7 @@ impl FileStore for Sqlite {
                 Ok((version(row)?, hash(row, 7)?, row.get::<_, i16>(8)?))
             })?;
             let (version, key, form) = found.ok_or_else(|| no_such_version(version_id))?;
-            let is_wanted = version.size <= most_bytes;
+            let is_wanted = version.size <= max_bytes;
             let content = is_wanted.then(|| blob(db, access.workspace, key, form)).transpose()?;
             Ok((version, content))
         })

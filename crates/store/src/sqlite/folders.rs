@@ -2,19 +2,19 @@
 
 use super::commits::{record, view};
 use super::row::{LISTED_COLUMNS, authorised, collect, find, listed, run};
-use super::staging::{Staged, TURN_BYTES};
+use super::staging::{BATCH_BYTES, Staged};
 use super::{Sqlite, slices};
 use crate::error::{Result, StoreError};
-use crate::history::{FolderCommit, FolderHistory, Limited, Recorded, excess};
+use crate::history::{FolderCommit, FolderHistory, Recorded, TrimmedHistory, excess};
 use async_trait::async_trait;
 use rusqlite::Connection;
 use std::sync::Arc;
 use toolrest_core::{Access, Changeset, ContentHash, Listed, WorkspaceId};
 use uuid::Uuid;
 
-/// How many contents are found at a time that can be dropped.
-const FOUND: i64 = 500;
-/// How often it is looked for such contents in vain, because somebody changed the folder meanwhile.
+/// Maximum number of droppable contents read at a time.
+const MAX_FOUND: i64 = 500;
+/// Maximum number of attempts that fail because the folder was changed concurrently.
 const TRIES: usize = 3;
 
 fn total_bytes(db: &Connection, ws: Uuid) -> Result<i64> {
@@ -28,18 +28,18 @@ fn last_change(db: &Connection, ws: Uuid) -> Result<Option<i64>> {
     Ok(find(db, "SELECT max(place) FROM changes WHERE ws = ?1", [ws], |row| row.get(0))?.flatten())
 }
 
-/// What can be dropped from the history of a folder.
+/// The contents that can be dropped from the history of a folder.
 struct Droppable {
-    /// How many bytes the history takes.
+    /// The size of the history.
     total: i64,
-    /// The contents that have to go, the oldest first, with how many bytes each takes.
+    /// The contents to drop, oldest first, with their sizes.
     oldest: Vec<([u8; 32], i64)>,
-    /// The last change of the folder that is known.
+    /// The last change of the folder when they were read.
     last_change: Option<i64>,
 }
 
-/// Finds the oldest contents of a history that is over the limit. What a file holds now stays: it is what the next
-/// change is compared with.
+/// Finds the oldest contents of a history that is over the limit. Current contents stay, because the next change is
+/// compared with them.
 fn droppable(db: &Connection, ws: Uuid, limit: i64) -> Result<Droppable> {
     let (total, last_change) = (total_bytes(db, ws)?, last_change(db, ws)?);
     if total <= limit {
@@ -53,18 +53,18 @@ fn droppable(db: &Connection, ws: Uuid, limit: i64) -> Result<Droppable> {
                WHERE b.ws = ?1 AND b.encoding <> 2 AND b.key NOT IN (
                    SELECT head_blob FROM files WHERE ws = ?1 AND deleted_at IS NULL AND head_blob IS NOT NULL)
                ORDER BY v.last LIMIT ?2";
-    let mut oldest: Vec<([u8; 32], i64)> = collect(db, sql, (ws, FOUND), |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let mut oldest: Vec<([u8; 32], i64)> = collect(db, sql, (ws, MAX_FOUND), |row| Ok((row.get(0)?, row.get(1)?)))?;
     oldest.truncate(excess(oldest.iter().map(|(_, bytes)| *bytes), total, limit));
     Ok(Droppable { total, oldest, last_change })
 }
 
-/// Drops the first of these contents, as many as one transaction may; tells how many. None if the folder was changed
-/// since they were found: a file may hold one of them by now.
+/// Drops the first of these contents, up to the limit of one transaction; returns how many. Returns zero if the folder
+/// was changed since they were found, because a file may have one of these contents now.
 fn drop_some(db: &Connection, ws: Uuid, found: &Droppable, from: usize) -> Result<usize> {
     if last_change(db, ws)? != found.last_change {
         return Ok(0);
     }
-    let count = excess(found.oldest[from..].iter().map(|(_, bytes)| *bytes), TURN_BYTES, 0);
+    let count = excess(found.oldest[from..].iter().map(|(_, bytes)| *bytes), BATCH_BYTES, 0);
     for (key, _) in &found.oldest[from..from + count] {
         run(db, "UPDATE blobs SET encoding = 2, data = x'' WHERE ws = ?1 AND key = ?2", (ws, key))?;
     }
@@ -72,7 +72,7 @@ fn drop_some(db: &Connection, ws: Uuid, found: &Droppable, from: usize) -> Resul
 }
 
 impl Sqlite {
-    /// Keeps the history of each folder within its limit.
+    /// Keeps the history of each folder within the limit.
     pub(super) async fn limit_folder_history(&self, limit_bytes: u64) -> Result<u64> {
         let sql = "SELECT id FROM workspaces WHERE kind = 1 AND deleted_at IS NULL";
         let mut dropped = 0;
@@ -82,7 +82,7 @@ impl Sqlite {
         Ok(dropped)
     }
 
-    /// Drops the contents that were found; tells how many it could.
+    /// Drops the contents that were found; returns how many were dropped.
     async fn drop_found(&self, ws: Uuid, found: Droppable) -> Result<usize> {
         let found = Arc::new(found);
         let mut dropped = 0;
@@ -98,7 +98,7 @@ impl Sqlite {
 }
 
 impl Sqlite {
-    /// Stores large contents ahead, then records the commit.
+    /// Stages large contents, then records the commit.
     async fn record_staged(&self, commit: FolderCommit, staged: Staged) -> Result<()> {
         let commit = Arc::new(commit);
         self.stage(commit.workspace, None, &commit, |commit| commit.contents.iter().collect()).await?;
@@ -145,18 +145,18 @@ impl FolderHistory for Sqlite {
         .await
     }
 
-    async fn limit_history(&self, workspace: WorkspaceId, limit_bytes: u64) -> Result<Limited> {
+    async fn limit_history(&self, workspace: WorkspaceId, limit_bytes: u64) -> Result<TrimmedHistory> {
         let limit = i64::try_from(limit_bytes).unwrap_or(i64::MAX);
-        let (mut dropped, mut vain) = (0, 0);
+        let (mut dropped, mut failed_attempts) = (0, 0);
         loop {
             let found = self.read(move |db| droppable(db, workspace.0, limit)).await?;
             let left_bytes = found.total.unsigned_abs();
-            if found.oldest.is_empty() || vain == TRIES {
-                return Ok(Limited { dropped, left_bytes });
+            if found.oldest.is_empty() || failed_attempts == TRIES {
+                return Ok(TrimmedHistory { dropped, left_bytes });
             }
             match self.drop_found(workspace.0, found).await? {
-                0 => vain += 1,
-                count => (dropped, vain) = (dropped + count as u64, 0),
+                0 => failed_attempts += 1,
+                count => (dropped, failed_attempts) = (dropped + count as u64, 0),
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Renewing the versions of earlier releases.
+//! Updates versions of earlier releases.
 
 use super::commits::note_change;
 use super::row::{collect, find, hash, run};
@@ -10,9 +10,9 @@ use rusqlite::types::FromSqlError;
 use toolrest_core::{FileId, FileType, Form, WorkspaceId};
 
 impl Sqlite {
-    /// Renews some versions; false if none is left.
+    /// Updates a batch of versions; false if none is left.
     pub(super) async fn renew_some(&self) -> Result<bool> {
-        let Some((renewed, end)) = self.read(look).await? else { return Ok(false) };
+        let Some((renewed, end)) = self.read(next_batch).await? else { return Ok(false) };
         self.write(move |db| {
             for version in &renewed {
                 renew(db, version)?;
@@ -29,8 +29,9 @@ impl Sqlite {
     }
 }
 
-/// Looks at the next versions: those that are to be renewed, and where to go on if there are more. Nothing if none is left.
-fn look(db: &Connection) -> Result<Option<(Vec<Renewed>, Option<Position>)>> {
+/// Checks the next versions: returns the ones to update, and the position to continue from if there are more. None if
+/// none is left.
+fn next_batch(db: &Connection) -> Result<Option<(Vec<Renewed>, Option<Position>)>> {
     let at = |row: &rusqlite::Row<'_>| Ok(Position { ws: row.get(0)?, file: row.get(1)?, seq: row.get(2)? });
     let Some(from) = find(db, "SELECT ws, file_id, seq FROM renewal", [], at)? else { return Ok(None) };
     let sql = "SELECT v.ws, v.file_id, v.seq, v.form, v.size, v.blob, f.kind, b.encoding,
@@ -53,22 +54,22 @@ fn look(db: &Connection) -> Result<Option<(Vec<Renewed>, Option<Position>)>> {
     let count = batch(&versions);
     let mut renewed = Vec::new();
     for version in &versions[..count] {
-        renewed.extend(judge(db, version)?);
+        renewed.extend(check_version(db, version)?);
     }
     let is_last = count == versions.len() && i64::try_from(count).is_ok_and(|count| count < BATCH);
     let end = versions[..count].last().map(|version| version.at).filter(|_| !is_last);
     Ok(Some((renewed, end)))
 }
 
-fn judge(db: &Connection, version: &OldVersion) -> Result<Option<Renewed>> {
-    // Of a content that history has dropped nothing can be told.
+fn check_version(db: &Connection, version: &OldVersion) -> Result<Option<Renewed>> {
+    // The content was dropped from the history, so it cannot be checked.
     if version.encoding == crate::blob::Encoding::Dropped.code() || version.form == Form::Encoded {
         return Ok(None);
     }
     let ws = version.at.ws;
     if version.needs_whole() {
-        let judged = |encoding, size, data: &[u8]| version.renewed(encoding, size, data);
-        return Ok(slices::read(db, ws, version.blob, judged)?.flatten());
+        let checked = |encoding, size, data: &[u8]| version.renewed(encoding, size, data);
+        return Ok(slices::read(db, ws, version.blob, checked)?.flatten());
     }
     let (encoding, beginning) = slices::beginning(db, ws, version.blob, version.encoding, BEGINNING_BYTES)?;
     Ok(version.renewed(encoding, version.size, &beginning))

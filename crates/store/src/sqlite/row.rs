@@ -1,16 +1,16 @@
-//! Rows of the embedded database as values, and the checks that every query begins with.
+//! Converts rows of SQLite into values, and runs queries.
 
-use super::fault;
+use super::to_store_error;
 use crate::error::Result;
-use crate::plan::{FileRow, Head};
-use crate::store::require;
+use crate::plan::{FileRow, VersionRow};
+use crate::store::check_role;
 use rusqlite::{Connection, OptionalExtension, Row, types::FromSqlError};
 use toolrest_core::{
     Access, ContentHash, FileId, FileType, Form, Listed, Role, Timestamp, UserId, Version, VersionId, WsPath,
 };
 use uuid::Uuid;
 
-/// The columns that [`file`] reads, from its offset on.
+/// The columns that [`file`] reads.
 pub(super) const FILE_COLUMNS: &str = "f.id, f.path, f.display_name, f.kind, f.is_virtual, f.head_seq, f.head_version, \
      f.head_hash, f.head_blob, f.head_form, f.size, f.created_at, f.updated_at, f.deleted_at, f.mode";
 
@@ -18,7 +18,7 @@ pub(super) const FILE_COLUMNS: &str = "f.id, f.path, f.display_name, f.kind, f.i
 pub(super) fn file(row: &Row<'_>) -> rusqlite::Result<FileRow> {
     let head = match row.get::<_, Option<i64>>(5)? {
         None => None,
-        Some(seq) => Some(Head {
+        Some(seq) => Some(VersionRow {
             seq,
             version: VersionId(row.get(6)?),
             hash: hash(row, 7)?,
@@ -41,7 +41,7 @@ pub(super) fn file(row: &Row<'_>) -> rusqlite::Result<FileRow> {
     })
 }
 
-/// The columns that [`listed`] reads. A chat has the size of the text that is made from its messages.
+/// The columns that [`listed`] reads. The size of a chat is that of the text generated from its messages.
 pub(super) const LISTED_COLUMNS: &str = "f.path, f.display_name, f.kind, f.is_virtual, CASE f.is_virtual WHEN 1 THEN length(CAST(coalesce(f.display_name, f.name) AS BLOB)) + 1 + \
      (SELECT coalesce(sum(length(CAST(m.role AS BLOB)) + length(CAST(m.content AS BLOB)) + 4), 0) FROM chat_messages m \
      WHERE m.ws = f.ws AND m.chat_id = f.id) ELSE f.size END, f.updated_at";
@@ -89,46 +89,49 @@ fn from_micros(micros: i64) -> rusqlite::Result<Timestamp> {
     Timestamp::from_microsecond(micros).map_err(|_| FromSqlError::OutOfRange(micros).into())
 }
 
-/// The number that stands for a time.
+/// The number by which a time is stored.
 pub(super) fn micros(time: Timestamp) -> i64 {
     time.as_microsecond()
 }
 
-/// Checks the caller's rights within the same snapshot as what follows.
+/// Checks the caller's rights in the same snapshot as the following queries.
 pub(super) fn authorised(connection: &Connection, access: Access) -> Result<Role> {
-    require(access, role_of(connection, access.workspace.0, access.user.0)?)
+    check_role(access, role_of(connection, access.workspace.0, access.user.0)?)
 }
 
 pub(super) fn role_of(connection: &Connection, ws: Uuid, user: Uuid) -> Result<Option<Role>> {
     let role: Option<i16> = connection
         .prepare_cached("SELECT role FROM members WHERE ws = ?1 AND user_id = ?2")
         .and_then(|mut query| query.query_row((ws, user), |row| row.get(0)).optional())
-        .map_err(fault)?;
+        .map_err(to_store_error)?;
     Ok(role.and_then(Role::from_code))
 }
 
-/// Collects all rows of a query.
+/// Returns all rows of a query.
 pub(super) fn collect<T>(
     connection: &Connection,
     sql: &str,
     params: impl rusqlite::Params,
     read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
 ) -> Result<Vec<T>> {
-    let mut query = connection.prepare_cached(sql).map_err(fault)?;
-    query.query_map(params, read).and_then(Iterator::collect).map_err(fault)
+    let mut query = connection.prepare_cached(sql).map_err(to_store_error)?;
+    query.query_map(params, read).and_then(Iterator::collect).map_err(to_store_error)
 }
 
-/// Finds at most one row.
+/// Returns at most one row.
 pub(super) fn find<T>(
     connection: &Connection,
     sql: &str,
     params: impl rusqlite::Params,
     read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
 ) -> Result<Option<T>> {
-    connection.prepare_cached(sql).and_then(|mut query| query.query_row(params, read).optional()).map_err(fault)
+    connection
+        .prepare_cached(sql)
+        .and_then(|mut query| query.query_row(params, read).optional())
+        .map_err(to_store_error)
 }
 
-/// Runs a statement; tells how many rows it changed.
+/// Runs a statement; returns how many rows it changed.
 pub(super) fn run(connection: &Connection, sql: &str, params: impl rusqlite::Params) -> Result<usize> {
-    connection.prepare_cached(sql).and_then(|mut statement| statement.execute(params)).map_err(fault)
+    connection.prepare_cached(sql).and_then(|mut statement| statement.execute(params)).map_err(to_store_error)
 }

@@ -1,10 +1,10 @@
-//! What searches read: the list of files, what changed in it, and the texts.
+//! What searches read: the list of files, its changes, and the texts.
 
 use super::row::{authorised, collect, find, hash};
-use super::{chats, connect, fault, slices};
+use super::{chats, connect, slices, to_store_error};
 use crate::error::{Result, StoreError};
 use crate::files::Chat;
-use crate::search::{Changed, Changes, Cursor, Files, FoundFile, IndexedFile, Rest, Searchable, Source, Stored};
+use crate::search::{Changed, Changes, Cursor, Files, IndexedFile, KnownList, ListedFile, Searchable, Source, Stored};
 use crate::search::{TextReader, TextVisitor, Texts};
 use async_trait::async_trait;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, types::FromSqlError};
@@ -15,8 +15,8 @@ use std::{
 };
 use toolrest_core::{Access, ChatId, FileId, FileType, Form, WorkspaceId, WsPath};
 
-/// Connections for searches only, so that long ones do not hold up other readers. They are made as they are needed;
-/// how many searches run at once is bounded elsewhere.
+/// Connections for searches, so that long searches do not block other readers. They are opened on demand; the search
+/// queue limits their number.
 pub(super) struct SearchConnections {
     path: PathBuf,
     idle: Mutex<Vec<Connection>>,
@@ -31,65 +31,65 @@ impl SearchConnections {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn lend(self: &Arc<Self>) -> Result<Lent> {
+    fn acquire(self: &Arc<Self>) -> Result<PooledConnection> {
         let idle = self.idle().pop();
         let connection = idle.map_or_else(|| self.open(), Ok)?;
-        Ok(Lent { connection: Some(connection), owner: Arc::clone(self) })
+        Ok(PooledConnection { connection: Some(connection), owner: Arc::clone(self) })
     }
 
     fn open(&self) -> Result<Connection> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = connect(&self.path, flags)?;
-        // Contents are read once, from start to end: where that is possible in the system's page cache, without a copy in
-        // SQLite's. What is mapped counts as memory of the process, so there is a bound.
-        connection.execute_batch("PRAGMA mmap_size = 268435456; PRAGMA cache_size = -2048").map_err(fault)?;
+        // Contents are read once, sequentially. Mapping avoids a copy in SQLite's page cache. Mapped pages count as
+        // memory of the process, so the size is limited.
+        connection.execute_batch("PRAGMA mmap_size = 268435456; PRAGMA cache_size = -2048").map_err(to_store_error)?;
         Ok(connection)
     }
 }
 
-/// A connection that goes back when it is done with, its transaction ended.
-struct Lent {
+/// A connection that returns to the pool when dropped. Its transaction is ended first.
+struct PooledConnection {
     connection: Option<Connection>,
     owner: Arc<SearchConnections>,
 }
 
-impl Deref for Lent {
+impl Deref for PooledConnection {
     type Target = Connection;
 
     fn deref(&self) -> &Connection {
-        // It is only taken out when this is dropped.
+        // The connection is only taken when this is dropped.
         self.connection.as_ref().unwrap_or_else(|| unreachable!())
     }
 }
 
-impl Drop for Lent {
+impl Drop for PooledConnection {
     fn drop(&mut self) {
         let Some(connection) = self.connection.take() else { return };
         let mut idle = self.owner.idle();
-        if idle.len() < IDLE_MOST && (connection.is_autocommit() || connection.execute_batch("COMMIT").is_ok()) {
+        if idle.len() < MAX_IDLE && (connection.is_autocommit() || connection.execute_batch("COMMIT").is_ok()) {
             idle.push(connection);
         }
     }
 }
 
-/// How many connections are kept for the next search.
-const IDLE_MOST: usize = 8;
+/// Maximum number of idle connections.
+const MAX_IDLE: usize = 8;
 
-/// How many rows of the list are read at once. Nearly all that follow the first ones: the log of the database grows while
-/// its list is being read, and to search what was read takes much longer than to read it.
+/// Maximum page size of the list. Large, because the WAL grows while the list is read, and searching a page takes much
+/// longer than reading it.
 const LARGEST_PAGE: usize = 100_000;
 
-/// Beyond so many changes the whole list is read anew.
-const CHANGES_MOST: Cursor = 5_000;
+/// Maximum number of changes that are read one by one. If there are more, the whole list is read.
+const MAX_CHANGES: Cursor = 5_000;
 
 const FILE: &str = "f.id, f.path, f.kind, f.is_virtual, f.head_blob, f.head_form, f.size, CASE WHEN f.is_virtual
     THEN (SELECT coalesce(max(m.seq), 0) FROM chat_messages m WHERE m.ws = f.ws AND m.chat_id = f.id) END";
 
-/// Which rows are files that have a text, or bytes.
+/// Selects files that have a content.
 const IS_FILE: &str = "f.deleted_at IS NULL AND f.kind <> 0 AND (f.is_virtual = 1 OR f.head_blob IS NOT NULL)";
 
-/// Reads the columns of [`FILE`]. Signatures stand with the contents and are read there, on as many threads as search.
-fn found_file(row: &Row<'_>) -> rusqlite::Result<FoundFile> {
+/// Reads the columns of [`FILE`]. Signatures are read later with the contents, on all threads of the search.
+fn listed_file(row: &Row<'_>) -> rusqlite::Result<ListedFile> {
     let id: uuid::Uuid = row.get(0)?;
     let unknown = || FromSqlError::InvalidType;
     let source = if row.get(3)? {
@@ -98,38 +98,44 @@ fn found_file(row: &Row<'_>) -> rusqlite::Result<FoundFile> {
         let file_type = FileType::from_code(row.get(2)?).ok_or_else(unknown)?;
         Source::blob(hash(row, 4)?, Form::from_code(row.get(5)?).ok_or_else(unknown)?, file_type)
     };
-    Ok(FoundFile { id: FileId(id), path: WsPath::from_normal(row.get(1)?), source, size: row.get(6)?, signature: None })
+    Ok(ListedFile {
+        id: FileId(id),
+        path: WsPath::from_normal(row.get(1)?),
+        source,
+        size: row.get(6)?,
+        signature: None,
+    })
 }
 
 fn changes(db: &Connection, ws: WorkspaceId, since: Option<Cursor>) -> Result<Changes> {
-    // Apart, so that each is the end of an index and not a walk over all of it.
+    // Two subqueries, so that each reads one end of an index instead of scanning it.
     let sql = "SELECT coalesce((SELECT min(place) FROM changes WHERE ws = ?1), 1),
                       coalesce((SELECT max(place) FROM changes WHERE ws = ?1), 0)";
     let (oldest, newest): (Cursor, Cursor) =
         find(db, sql, [ws.0], |row| Ok((row.get(0)?, row.get(1)?)))?.unwrap_or((1, 0));
     let changed = match since {
-        Some(since) if oldest <= since + 1 && (since..=since + CHANGES_MOST).contains(&newest) => {
+        Some(since) if oldest <= since + 1 && (since..=since + MAX_CHANGES).contains(&newest) => {
             let sql = format!(
                 "SELECT {FILE}, c.file_id FROM (SELECT DISTINCT file_id FROM changes WHERE ws = ?1 AND place > ?2) c
                  LEFT JOIN files f ON f.ws = ?1 AND f.id = c.file_id AND {IS_FILE}"
             );
             Changed::Files(collect(db, &sql, (ws.0, since), |row| {
-                let file = row.get::<_, Option<uuid::Uuid>>(0)?.map(|_| found_file(row)).transpose()?;
+                let file = row.get::<_, Option<uuid::Uuid>>(0)?.map(|_| listed_file(row)).transpose()?;
                 Ok((FileId(row.get(8)?), file))
             })?)
         }
-        _ => Changed::Anything,
+        _ => Changed::Unknown,
     };
     Ok(Changes { cursor: newest, changed })
 }
 
 #[async_trait]
 impl Searchable for SqliteTexts {
-    async fn snapshot(&self, access: Access, since: Option<Cursor>, _: Rest) -> Result<(Changes, Box<dyn Files>)> {
+    async fn snapshot(&self, access: Access, since: Option<Cursor>, _: KnownList) -> Result<(Changes, Box<dyn Files>)> {
         let connections = Arc::clone(&self.0);
         blocking(move || {
-            let db = connections.lend()?;
-            db.execute_batch("BEGIN").map_err(fault)?;
+            let db = connections.acquire()?;
+            db.execute_batch("BEGIN").map_err(to_store_error)?;
             authorised(&db, access)?;
             let changes = changes(&db, access.workspace, since)?;
             let files: Box<dyn Files> = Box::new(SqliteFiles { db: Some(db), ws: access.workspace });
@@ -143,15 +149,15 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + '
     tokio::task::spawn_blocking(work).await.map_err(StoreError::internal)?
 }
 
-/// The files as the transaction sees them that is open on the connection.
+/// The files in the snapshot of the open transaction.
 struct SqliteFiles {
-    db: Option<Lent>,
+    db: Option<PooledConnection>,
     ws: WorkspaceId,
 }
 
 #[async_trait]
 impl Files for SqliteFiles {
-    async fn page(&mut self, after: Option<&WsPath>, limit: usize) -> Result<Vec<FoundFile>> {
+    async fn page(&mut self, after: Option<&WsPath>, limit: usize) -> Result<Vec<ListedFile>> {
         let after = after.map_or(String::new(), WsPath::to_string);
         let ws = self.ws.0;
         let db = self.db.take().ok_or_else(|| StoreError::internal("a page was asked for after a failed one"))?;
@@ -159,7 +165,7 @@ impl Files for SqliteFiles {
             let sql = format!(
                 "SELECT {FILE} FROM files f WHERE f.ws = ?1 AND f.path > ?2 AND {IS_FILE} ORDER BY f.path LIMIT ?3"
             );
-            let page = collect(&db, &sql, (ws, after, i64::try_from(limit).unwrap_or(i64::MAX)), found_file)?;
+            let page = collect(&db, &sql, (ws, after, i64::try_from(limit).unwrap_or(i64::MAX)), listed_file)?;
             Ok((db, page))
         })
         .await?;
@@ -176,27 +182,27 @@ impl Files for SqliteFiles {
     }
 }
 
-/// Reads texts from the embedded database.
+/// Reads texts from SQLite.
 pub(super) struct SqliteTexts(pub Arc<SearchConnections>);
 
 impl Texts for SqliteTexts {
     fn reader(&self, ws: WorkspaceId) -> Result<Box<dyn TextReader>> {
-        Ok(Box::new(SqliteReader { db: self.0.lend()?, ws }))
+        Ok(Box::new(SqliteReader { db: self.0.acquire()?, ws }))
     }
 }
 
 struct SqliteReader {
-    db: Lent,
+    db: PooledConnection,
     ws: WorkspaceId,
 }
 
 impl TextReader for SqliteReader {
     fn visit(&mut self, files: &[&IndexedFile], visitor: &mut dyn TextVisitor) -> Result<()> {
-        // One transaction for some texts: to open and close one for each takes longer than to read it. None for all of
-        // them, because the log of the database grows while one is open.
-        self.db.execute_batch("BEGIN").map_err(fault)?;
+        // One transaction for a batch of texts: one per text would take longer than reading it. Not one for all texts,
+        // because the WAL grows while a transaction is open.
+        self.db.execute_batch("BEGIN").map_err(to_store_error)?;
         let visited = self.visit_in_transaction(files, visitor);
-        self.db.execute_batch("COMMIT").map_err(fault)?;
+        self.db.execute_batch("COMMIT").map_err(to_store_error)?;
         visited
     }
 }
@@ -204,10 +210,10 @@ impl TextReader for SqliteReader {
 impl SqliteReader {
     fn visit_in_transaction(&self, files: &[&IndexedFile], visitor: &mut dyn TextVisitor) -> Result<()> {
         let (db, ws) = (&self.db, self.ws);
-        // Apart, because SQLite reads all columns of a row that is asked for, however large they are.
-        let prepare = |sql| db.prepare_cached(sql).map_err(fault);
+        // Two statements, because SQLite reads all selected columns of a row, however large they are.
+        let prepare = |sql| db.prepare_cached(sql).map_err(to_store_error);
         let mut signature = prepare("SELECT rowid, signature FROM blobs WHERE ws = ?1 AND key = ?2")?;
-        let mut place_of = prepare("SELECT rowid FROM blobs WHERE ws = ?1 AND key = ?2")?;
+        let mut row_of = prepare("SELECT rowid FROM blobs WHERE ws = ?1 AND key = ?2")?;
         for (place, file) in files.iter().enumerate() {
             let flow = match file.source {
                 Source::Binary => continue,
@@ -217,16 +223,16 @@ impl SqliteReader {
                 }
                 Source::Blob { key, .. } => {
                     let asks = visitor.asks_for_signature(place);
-                    let found = if asks { &mut signature } else { &mut place_of };
+                    let found = if asks { &mut signature } else { &mut row_of };
                     let found = found.query_row((ws.0, key.0), |row| {
                         let wanted = !asks || visitor.wants(place, row.get_ref(1)?.as_blob_or_null()?);
                         Ok(wanted.then_some(row.get::<_, i64>(0)?))
                     });
-                    let rowid = match found.optional().map_err(fault)? {
+                    let rowid = match found.optional().map_err(to_store_error)? {
                         Some(None) => continue,
                         found => found.flatten(),
                     };
-                    // Looked at where it lies, so that nothing is copied but slices.
+                    // Read in place: only slices are copied.
                     let visited = slices::read_at(db, ws.0, key, rowid, |encoding, size, data| {
                         visitor.take(place, Some(Stored::Blob { encoding, size, data }))
                     })?;

@@ -1,10 +1,10 @@
-//! Large contents, stored in slices ahead of the commit that needs them.
+//! Large contents, staged in slices before the commit that needs them.
 //!
-//! There is one writer: a commit of hundreds of megabytes in one transaction would hold up the writes of all workspaces for
-//! seconds. So its contents are written before, a little in each transaction, and the commit itself only refers to them.
+//! There is one writer: a commit of hundreds of megabytes in one transaction would block the writes of all workspaces
+//! for seconds. So its contents are written before it, in small transactions, and the commit only refers to them.
 
 use super::row::{authorised, find, micros, run};
-use super::{Sqlite, fault};
+use super::{Sqlite, to_store_error};
 use crate::blob::{Prepared, stored_bytes};
 use crate::error::{Result, StoreError};
 use crate::signature::Signature;
@@ -13,22 +13,22 @@ use std::sync::Arc;
 use toolrest_core::{Access, ContentHash, WorkspaceId, now};
 use uuid::Uuid;
 
-/// Added to the encoding of a content that lies in `blob_slices`.
+/// Added to the encoding of a content whose bytes are in `blob_slices`.
 const SLICED: i16 = 3;
-/// Size of a slice, and the most that one transaction writes, more or less.
+/// Size of a slice, and approximately the maximum that one transaction writes.
 pub(super) const SLICE_BYTES: usize = 1 << 20;
-/// Contents from here on are stored in slices.
+/// Contents of at least this size are stored in slices.
 const SLICED_FROM_BYTES: usize = 2 * SLICE_BYTES;
-/// Commits from here on are stored ahead.
+/// Commits with contents of at least this size are staged.
 const STAGED_FROM_BYTES: usize = 2 * SLICE_BYTES;
 
-/// Whether the contents of a commit are stored ahead of it.
+/// Whether the contents of a commit are staged before it.
 pub(super) fn are_staged(contents: &[&Prepared]) -> bool {
     contents.iter().map(|content| content.data.len()).sum::<usize>() >= STAGED_FROM_BYTES
 }
 
 impl Sqlite {
-    /// Stores the contents of a commit ahead of it, if they are large; whoever is named must be a member.
+    /// Stages the contents of a commit, if they are large. Checks the membership if `access` is given.
     pub(super) async fn stage<C: Send + Sync + 'static>(
         &self,
         ws: WorkspaceId,
@@ -46,8 +46,8 @@ impl Sqlite {
                     authorised(db, access)?;
                 }
                 let contents = contents(&commit);
-                for piece in batch {
-                    piece.store(db, ws.0, contents[piece.content])?;
+                for part in batch {
+                    part.store(db, ws.0, contents[part.content])?;
                 }
                 Ok(())
             })
@@ -57,17 +57,17 @@ impl Sqlite {
     }
 }
 
-/// A part of a content that is stored in one go.
+/// A part of a content that is stored in one transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Piece {
-    /// Which content.
+struct StagedPart {
+    /// The index of the content.
     content: usize,
-    /// Which slice of it; none where the content is small enough to be stored whole.
+    /// The index of the slice; none if the content is small enough to be stored whole.
     slice: Option<usize>,
 }
 
-/// Divides contents into what each transaction stores.
-fn batches(contents: &[&Prepared]) -> Vec<Vec<Piece>> {
+/// Divides contents into the batches that transactions store.
+fn batches(contents: &[&Prepared]) -> Vec<Vec<StagedPart>> {
     let mut batches = vec![Vec::new()];
     let mut bytes = 0;
     for (content, prepared) in contents.iter().enumerate() {
@@ -81,14 +81,14 @@ fn batches(contents: &[&Prepared]) -> Vec<Vec<Piece>> {
             }
             bytes += size.min(SLICE_BYTES);
             if let Some(batch) = batches.last_mut() {
-                batch.push(Piece { content, slice });
+                batch.push(StagedPart { content, slice });
             }
         }
     }
     batches
 }
 
-impl Piece {
+impl StagedPart {
     fn store(self, db: &Connection, ws: Uuid, content: &Prepared) -> Result<()> {
         if exists(db, ws, content.key)? {
             return Ok(());
@@ -103,7 +103,7 @@ impl Piece {
         if to < content.data.len() {
             return Ok(());
         }
-        // The last one makes it a content. If one is missing, the commit stores the content whole.
+        // The last slice completes the content. If a slice is missing, the commit stores the content whole.
         let sql = "SELECT count(*) FROM blob_slices WHERE ws = ?1 AND key = ?2";
         let stored: Option<i64> = find(db, sql, (ws, content.key.0), |row| row.get(0))?;
         if stored != Some(number(n + 1)?) {
@@ -113,25 +113,25 @@ impl Piece {
     }
 }
 
-/// A count as the database takes it.
+/// Converts a count for the database.
 pub(super) fn number(n: usize) -> Result<i64> {
     i64::try_from(n).map_err(StoreError::internal)
 }
 
-/// Stores a content whole, unless it is there; tells whether it was not.
+/// Stores a content whole; returns false if it exists already.
 pub(super) fn insert(db: &Connection, ws: Uuid, content: &Prepared) -> Result<bool> {
-    // Even a statement that turns out to have nothing to do would copy all of the bytes.
+    // Checked first, because even an insert that conflicts copies all bytes.
     if content.data.len() >= SLICE_BYTES && exists(db, ws, content.key)? {
         return Ok(false);
     }
     insert_row(db, ws, content, content.encoding.code(), &content.data)
 }
 
-/// Takes away the mark of a content that has its commit now; tells whether no commit had it before.
+/// Removes the staging mark of a content that is committed now; returns whether no commit referred to it before.
 pub(super) fn unstage(db: &Connection, ws: Uuid, content: &Prepared) -> Result<bool> {
     let mark = "DELETE FROM staged_blobs WHERE ws = ?1 AND key = ?2 RETURNING staged_at >= 0";
     let Some(is_unused) = find(db, mark, (ws, content.key.0), |row| row.get(0))? else { return Ok(false) };
-    // Slices that were about to be removed, of a content that is stored whole now, have no mark any more.
+    // Slices of a content that is stored whole now are removed here: without the mark, nothing else removes them.
     let unused = "DELETE FROM blob_slices WHERE ws = ?1 AND key = ?2
                   AND NOT EXISTS (SELECT 1 FROM blobs WHERE ws = ?1 AND key = ?2 AND encoding >= ?3)";
     if content.data.len() >= SLICED_FROM_BYTES {
@@ -151,7 +151,7 @@ fn insert_row(db: &Connection, ws: Uuid, content: &Prepared, encoding: i16, data
     Ok(run(db, sql, (ws, content.key.0, content.size, encoding, signature, data))? > 0)
 }
 
-/// Reads a content as it is stored, where it lies: its encoding, its size and its bytes.
+/// Reads a stored content in place: its encoding, its size and its bytes.
 pub(super) fn read<T>(
     db: &Connection,
     ws: Uuid,
@@ -159,12 +159,12 @@ pub(super) fn read<T>(
     take: impl FnOnce(i16, i64, &[u8]) -> T,
 ) -> Result<Option<T>> {
     let sql = "SELECT encoding, size, data FROM blobs WHERE ws = ?1 AND key = ?2";
-    let mut query = db.prepare_cached(sql).map_err(fault)?;
+    let mut query = db.prepare_cached(sql).map_err(to_store_error)?;
     let found = query.query_row((ws, key.0), |row| taken(db, ws, key, row, take));
-    found.optional().map_err(fault)?.transpose()
+    found.optional().map_err(to_store_error)?.transpose()
 }
 
-/// Reads a content whose row is known.
+/// Reads a content by the row id of its blob.
 pub(super) fn read_at<T>(
     db: &Connection,
     ws: Uuid,
@@ -172,9 +172,10 @@ pub(super) fn read_at<T>(
     rowid: Option<i64>,
     take: impl FnOnce(i16, i64, &[u8]) -> T,
 ) -> Result<Option<T>> {
-    let mut query = db.prepare_cached("SELECT encoding, size, data FROM blobs WHERE rowid = ?1").map_err(fault)?;
+    let mut query =
+        db.prepare_cached("SELECT encoding, size, data FROM blobs WHERE rowid = ?1").map_err(to_store_error)?;
     let found = query.query_row([rowid], |row| taken(db, ws, key, row, take));
-    found.optional().map_err(fault)?.transpose()
+    found.optional().map_err(to_store_error)?.transpose()
 }
 
 fn taken<T>(
@@ -196,29 +197,29 @@ fn taken<T>(
     Ok(Ok(take(encoding - SLICED, size, &joined)))
 }
 
-/// Reads how a content begins, as it is stored in this way: at most so many bytes. Gives also its encoding.
+/// Reads at most so many bytes of the beginning of a stored content, and its encoding.
 pub(super) fn beginning(
     db: &Connection,
     ws: Uuid,
     key: ContentHash,
     encoding: i16,
-    most_bytes: i64,
+    max_bytes: i64,
 ) -> Result<(i16, Vec<u8>)> {
     let (sql, encoding) = if encoding < SLICED {
         ("SELECT substr(data, 1, ?3) FROM blobs WHERE ws = ?1 AND key = ?2", encoding)
     } else {
         ("SELECT substr(data, 1, ?3) FROM blob_slices WHERE ws = ?1 AND key = ?2 AND n = 0", encoding - SLICED)
     };
-    let found = find(db, sql, (ws, key.0, most_bytes), |row| row.get(0))?;
+    let found = find(db, sql, (ws, key.0, max_bytes), |row| row.get(0))?;
     Ok((encoding, found.unwrap_or_default()))
 }
 
-/// Reads the bytes of a content.
+/// Reads the bytes of a content, decompressed.
 pub(super) fn bytes(db: &Connection, ws: Uuid, key: ContentHash) -> Result<Option<Vec<u8>>> {
     read(db, ws, key, |encoding, size, data| stored_bytes(encoding, size, data).map(Vec::from))?.transpose()
 }
 
-/// Puts slices together.
+/// Joins the slices of a content.
 fn join(db: &Connection, ws: Uuid, key: ContentHash) -> rusqlite::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut query = db.prepare_cached("SELECT data FROM blob_slices WHERE ws = ?1 AND key = ?2 ORDER BY n")?;

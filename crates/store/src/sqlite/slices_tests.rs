@@ -15,10 +15,10 @@ fn no_batch_is_much_larger_than_a_slice_and_nothing_is_left_out() {
     let mut stored = vec![0; sizes.len()];
     for batch in &batches {
         let mut bytes = 0;
-        for piece in batch {
-            let size = sizes[piece.content];
-            let of_it = piece.slice.map_or(size, |n| size.min((n + 1) * SLICE_BYTES) - n * SLICE_BYTES);
-            stored[piece.content] += of_it;
+        for part in batch {
+            let size = sizes[part.content];
+            let of_it = part.slice.map_or(size, |n| size.min((n + 1) * SLICE_BYTES) - n * SLICE_BYTES);
+            stored[part.content] += of_it;
             bytes += of_it;
         }
         assert!(bytes < SLICE_BYTES + SLICED_FROM_BYTES, "{bytes} bytes in one batch");
@@ -27,13 +27,13 @@ fn no_batch_is_much_larger_than_a_slice_and_nothing_is_left_out() {
 }
 
 #[tokio::test]
-async fn a_content_in_slices_reads_as_one_and_goes_when_no_commit_needs_it() {
+async fn a_sliced_content_reads_as_one_and_is_removed_without_a_commit() {
     let folder = tempfile::tempdir().unwrap();
     let store = Sqlite::open(&folder.path().join("database"), 0).unwrap();
     let ws = WorkspaceId::new();
     let contents = Arc::new(vec![prepared(5 * SLICE_BYTES + 7), prepared(100)]);
     for _ in 0..2 {
-        // A second time there is nothing to do.
+        // The second call finds everything stored.
         store.stage(ws, None, &contents, |contents| contents.iter().collect()).await.unwrap();
     }
     let count = |table: &'static str| {
@@ -44,7 +44,7 @@ async fn a_content_in_slices_reads_as_one_and_goes_when_no_commit_needs_it() {
     let (key, expected) = (contents[0].key, contents[0].data.clone());
     let found = store.read(move |db| bytes(db, ws.0, key)).await.unwrap().unwrap();
     assert!(found == expected);
-    // A commit under way keeps them; once it is given up they go.
+    // A pending commit protects the contents; they are removed once it is abandoned.
     let first = store.staging.begin(ws, &contents.iter().collect::<Vec<_>>(), None);
     let second = store.staging.begin(ws, &contents.iter().collect::<Vec<_>>(), None);
     drop(first);

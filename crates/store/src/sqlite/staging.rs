@@ -1,12 +1,12 @@
-//! Contents that were stored ahead of a commit, and their removal where none came.
+//! Contents staged before their commit, and the removal of contents without a commit.
 //!
-//! A row of `staged_blobs` marks a content that no version refers to. A commit that needs the content takes the mark away.
-//! What is marked and needed by no commit under way is removed: contents of commits that were refused or given up, and
-//! those that a purge has left without a version. Only so many bytes go in each transaction, because the writer is one for
-//! all workspaces.
+//! A row of `staged_blobs` marks a content that no version refers to. A commit that needs the content removes the mark.
+//! Marked contents that no pending commit needs are removed: those of commits that were refused or abandoned, and those
+//! that a purge has left without a version. Each transaction removes a limited number of bytes, because all workspaces
+//! share one writer.
 //!
-//! A purge does not know whether other versions refer to a content. It marks the content as doubtful; a reader, which
-//! nobody waits for, goes through all versions later.
+//! A purge does not know whether other versions refer to a content. It marks the content as possibly unused; later a
+//! reader, which blocks nobody, compares the marks with all versions.
 
 use super::row::{collect, find, run};
 use super::slices::{SLICE_BYTES, number};
@@ -22,44 +22,44 @@ use std::{
 use toolrest_core::{ContentHash, WorkspaceId};
 use uuid::Uuid;
 
-/// The most bytes that one transaction removes, more or less.
-pub(super) const TURN_BYTES: i64 = 8 << 20;
-/// The most contents that one transaction removes.
-const TURN: usize = 500;
+/// Approximately the maximum number of bytes that one transaction removes.
+pub(super) const BATCH_BYTES: i64 = 8 << 20;
+/// Maximum number of contents that one transaction removes.
+const BATCH_ROWS: usize = 500;
 
-/// Stands in place of the time in the mark of a content that other versions may refer to.
-const DOUBTFUL: i64 = -1;
+/// Replaces the time in the mark of a content that other versions may refer to.
+const POSSIBLY_UNUSED: i64 = -1;
 
 /// A content of a workspace.
 type Key = (Uuid, ContentHash);
 
-/// What commits under way have stored ahead.
+/// The contents that pending commits have staged.
 #[derive(Default)]
 pub(super) struct Staging(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    /// How many commits under way need a content.
+    /// The number of pending commits that need a content.
     in_use: HashMap<Key, usize>,
     abandoned: Vec<Abandoned>,
 }
 
-/// Contents of a commit that was refused or given up.
+/// Contents of a commit that was refused or abandoned.
 struct Abandoned {
     ws: Uuid,
     keys: Arc<[ContentHash]>,
-    /// Counts the contents until they are removed.
+    /// The reservation that counts the contents until they are removed.
     room: Option<Reserved>,
 }
 
-/// The contents of a commit under way. Dropped before the commit is made, they are abandoned.
+/// The contents of a pending commit. If it is dropped before the commit is made, they are abandoned.
 pub(super) struct Staged {
     staging: Arc<Staging>,
     contents: Option<Abandoned>,
 }
 
 impl Staged {
-    /// Notes that the commit was made and has stored so many bytes.
+    /// Marks the commit as made, with the bytes that it stored.
     pub(super) fn committed(mut self, stored: i64) {
         if let Some(Abandoned { ws, keys, room }) = self.contents.take() {
             self.staging.lock().release(ws, &keys);
@@ -87,7 +87,7 @@ impl Staging {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps the contents of a commit from being removed, and room for them in the quotas.
+    /// Protects the contents of a commit from removal, and keeps their reservation.
     pub(super) fn begin(self: &Arc<Self>, ws: WorkspaceId, contents: &[&Prepared], room: Option<Reserved>) -> Staged {
         let keys: Arc<[ContentHash]> = if slices::are_staged(contents) {
             contents.iter().map(|content| content.key).collect()
@@ -129,15 +129,14 @@ impl State {
 }
 
 impl Sqlite {
-    /// Removes what commits to a workspace have left behind that were refused or given up. What fails is tried again
-    /// later.
+    /// Removes the abandoned contents of a workspace. Failures are retried later.
     pub(super) async fn remove_abandoned(&self, ws: WorkspaceId) {
         if let Err(error) = self.remove_abandoned_of(Some(ws.0)).await {
             tracing::debug!(%error, "could not remove contents that were stored ahead; will try again");
         }
     }
 
-    /// Removes all contents that are marked and that no commit under way needs.
+    /// Removes all marked contents that no pending commit needs.
     pub(super) async fn remove_unused_contents(&self) -> Result<()> {
         self.remove_abandoned_of(None).await?;
         let mut last = (Uuid::nil(), [0; 32]);
@@ -145,7 +144,9 @@ impl Sqlite {
             let sql = "SELECT ws, key FROM staged_blobs WHERE (ws, key) > (?1, ?2) AND staged_at >= 0
                        ORDER BY ws, key LIMIT ?3";
             let marked: Vec<(Uuid, [u8; 32])> = self
-                .read(move |db| collect(db, sql, (last.0, last.1, number(TURN)?), |row| Ok((row.get(0)?, row.get(1)?))))
+                .read(move |db| {
+                    collect(db, sql, (last.0, last.1, number(BATCH_ROWS)?), |row| Ok((row.get(0)?, row.get(1)?)))
+                })
                 .await?;
             let Some(end) = marked.last() else { return Ok(()) };
             last = *end;
@@ -153,18 +154,21 @@ impl Sqlite {
         }
     }
 
-    /// Finds out which contents that are marked as doubtful no version refers to; tells how many. They no longer count.
-    pub(super) async fn judge_doubtful(&self) -> Result<u64> {
-        let doubtful = "SELECT DISTINCT ws FROM staged_blobs WHERE staged_at = ?1";
+    /// Checks which possibly unused contents no version refers to; returns how many. They no longer count as usage.
+    pub(super) async fn check_possibly_unused(&self) -> Result<u64> {
+        let possibly_unused = "SELECT DISTINCT ws FROM staged_blobs WHERE staged_at = ?1";
         let mut unused = 0;
-        for ws in self.read(move |db| collect(db, doubtful, [DOUBTFUL], |row| row.get::<_, Uuid>(0))).await? {
+        for ws in
+            self.read(move |db| collect(db, possibly_unused, [POSSIBLY_UNUSED], |row| row.get::<_, Uuid>(0))).await?
+        {
             let sql = "SELECT key, key IN (SELECT blob FROM versions WHERE ws = ?1) FROM staged_blobs
                        WHERE ws = ?1 AND staged_at = ?2";
-            let judged: Vec<([u8; 32], bool)> =
-                self.read(move |db| collect(db, sql, (ws, DOUBTFUL), |row| Ok((row.get(0)?, row.get(1)?)))).await?;
-            for some in judged.chunks(TURN) {
+            let checked: Vec<([u8; 32], bool)> = self
+                .read(move |db| collect(db, sql, (ws, POSSIBLY_UNUSED), |row| Ok((row.get(0)?, row.get(1)?))))
+                .await?;
+            for some in checked.chunks(BATCH_ROWS) {
                 let some = some.to_vec();
-                unused += self.write(move |db| settle_doubtful(db, ws, &some)).await?;
+                unused += self.write(move |db| resolve_possibly_unused(db, ws, &some)).await?;
             }
         }
         Ok(unused)
@@ -191,25 +195,25 @@ impl Sqlite {
     }
 }
 
-/// Marks a content that a version has referred to, and perhaps another does.
-pub(super) fn mark_doubtful(db: &Connection, ws: Uuid, key: &[u8; 32]) -> Result<()> {
+/// Marks a content that was referred to by a removed version, and may be by another.
+pub(super) fn mark_possibly_unused(db: &Connection, ws: Uuid, key: &[u8; 32]) -> Result<()> {
     let sql = "INSERT INTO staged_blobs (ws, key, staged_at) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
-    run(db, sql, (ws, key, DOUBTFUL)).map(drop)
+    run(db, sql, (ws, key, POSSIBLY_UNUSED)).map(drop)
 }
 
-/// Settles the marks of doubtful contents, each with whether a version refers to it; tells how many are unused.
-/// A commit that has come to need a content meanwhile has taken its mark away.
-fn settle_doubtful(db: &Connection, ws: Uuid, judged: &[([u8; 32], bool)]) -> Result<u64> {
+/// Updates the marks of possibly unused contents, each with whether a version refers to it; returns how many are
+/// unused. If a commit has come to need a content meanwhile, its mark no longer exists.
+fn resolve_possibly_unused(db: &Connection, ws: Uuid, checked: &[([u8; 32], bool)]) -> Result<u64> {
     let (mut unused, mut bytes) = (0, 0);
-    for (key, is_needed) in judged {
+    for (key, is_needed) in checked {
         if *is_needed {
             let sql = "DELETE FROM staged_blobs WHERE ws = ?1 AND key = ?2 AND staged_at = ?3";
-            run(db, sql, (ws, key, DOUBTFUL))?;
+            run(db, sql, (ws, key, POSSIBLY_UNUSED))?;
             continue;
         }
         let sql = "UPDATE staged_blobs SET staged_at = 0 WHERE ws = ?1 AND key = ?2 AND staged_at = ?3";
-        if run(db, sql, (ws, key, DOUBTFUL))? > 0 {
-            // Rows of contents that history has dropped go too: no version tells of them.
+        if run(db, sql, (ws, key, POSSIBLY_UNUSED))? > 0 {
+            // Rows of dropped contents are deleted too: no version refers to them.
             run(db, "DELETE FROM blobs WHERE ws = ?1 AND key = ?2 AND encoding = 2", (ws, key))?;
             let size = "SELECT size FROM blobs WHERE ws = ?1 AND key = ?2";
             bytes += find(db, size, (ws, key), |row| row.get::<_, i64>(0))?.unwrap_or(0);
@@ -220,37 +224,37 @@ fn settle_doubtful(db: &Connection, ws: Uuid, judged: &[([u8; 32], bool)]) -> Re
     Ok(unused)
 }
 
-/// Removes the first of these contents, as many as one transaction may; tells how many need nothing more.
+/// Removes the first of these contents, up to the limit of one transaction; returns how many are done.
 fn remove_some(db: &Connection, staging: &Staging, keys: &[Key]) -> Result<usize> {
     let mut bytes = 0;
-    for (removed, key) in keys.iter().take(TURN).enumerate() {
-        if bytes >= TURN_BYTES {
+    for (removed, key) in keys.iter().take(BATCH_ROWS).enumerate() {
+        if bytes >= BATCH_BYTES {
             return Ok(removed);
         }
-        match remove(db, staging, *key, TURN_BYTES - bytes)? {
+        match remove(db, staging, *key, BATCH_BYTES - bytes)? {
             Some(of_it) => bytes += of_it,
             None => return Ok(removed),
         }
     }
-    Ok(keys.len().min(TURN))
+    Ok(keys.len().min(BATCH_ROWS))
 }
 
-/// Removes a content that is marked, unless a commit under way needs it; tells how many bytes that were. Gives nothing
-/// if there are more than so many, of which only some are removed.
-fn remove(db: &Connection, staging: &Staging, key: Key, most_bytes: i64) -> Result<Option<i64>> {
+/// Removes a marked content, unless a pending commit needs it; returns its size. Returns none if it is larger than the
+/// limit and only a part was removed.
+fn remove(db: &Connection, staging: &Staging, key: Key, max_bytes: i64) -> Result<Option<i64>> {
     let (ws, hash) = (key.0, key.1.0);
     let mark = "SELECT 1 FROM staged_blobs WHERE ws = ?1 AND key = ?2 AND staged_at >= 0";
     if staging.is_in_use(key) || find(db, mark, (ws, hash), |_| Ok(()))?.is_none() {
         return Ok(Some(0));
     }
-    // The row of a content that history has dropped stays: versions refer to it.
+    // The row of a dropped content stays: versions refer to it.
     let size = "SELECT length(data) FROM blobs WHERE ws = ?1 AND key = ?2 AND encoding <> 2";
     let bytes: Option<i64> = find(db, size, (ws, hash), |row| row.get(0))?;
     if bytes.is_some() {
         run(db, "DELETE FROM blobs WHERE ws = ?1 AND key = ?2", (ws, hash))?;
     }
     let slice_bytes = number(SLICE_BYTES)?;
-    let most = (most_bytes / slice_bytes).max(1);
+    let most = (max_bytes / slice_bytes).max(1);
     let slices = "DELETE FROM blob_slices WHERE rowid IN
                       (SELECT rowid FROM blob_slices WHERE ws = ?1 AND key = ?2 LIMIT ?3)";
     let removed = number(run(db, slices, (ws, hash, most))?)?;

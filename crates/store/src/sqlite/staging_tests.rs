@@ -12,7 +12,7 @@ async fn count(store: &Sqlite, table: &'static str) -> i64 {
 }
 
 #[tokio::test]
-async fn a_large_content_is_removed_in_turns_between_which_it_can_be_stored_again() {
+async fn a_large_content_is_removed_in_batches_and_can_be_stored_again_in_between() {
     let folder = tempfile::tempdir().unwrap();
     let store = Sqlite::open(&folder.path().join("database"), 0).unwrap();
     let ws = WorkspaceId::new();
@@ -27,7 +27,7 @@ async fn a_large_content_is_removed_in_turns_between_which_it_can_be_stored_agai
     };
     assert_eq!(turn().await.unwrap(), 0, "the content needs more than one turn");
     assert_eq!((count(&store, "blobs").await, count(&store, "blob_slices").await), (0, 12));
-    // Another commit comes to need it: nothing more is removed, and what is missing is stored.
+    // Another commit needs the content: nothing more is removed, and the missing slices are stored again.
     let staged = store.staging.begin(ws, &[&contents[0]], None);
     assert_eq!(turn().await.unwrap(), 1);
     stage().await.unwrap();
@@ -42,7 +42,7 @@ async fn a_large_content_is_removed_in_turns_between_which_it_can_be_stored_agai
 }
 
 #[tokio::test]
-async fn a_doubtful_content_stays_if_a_commit_came_to_need_it_while_it_was_judged() {
+async fn a_possibly_unused_content_stays_if_a_commit_needs_it_during_the_check() {
     let folder = tempfile::tempdir().unwrap();
     let store = Sqlite::open(&folder.path().join("database"), 0).unwrap();
     let ws = WorkspaceId::new().0;
@@ -51,10 +51,10 @@ async fn a_doubtful_content_stays_if_a_commit_came_to_need_it_while_it_was_judge
     let settled = store.write(move |db| {
         for content in [&needed, &unused] {
             slices::insert(db, ws, content)?;
-            mark_doubtful(db, ws, &content.key.0)?;
+            mark_possibly_unused(db, ws, &content.key.0)?;
         }
         assert!(!slices::unstage(db, ws, &needed)?, "it was counted all the time");
-        settle_doubtful(db, ws, &keys)
+        resolve_possibly_unused(db, ws, &keys)
     });
     assert_eq!(settled.await.unwrap(), 1);
     store.remove_unused_contents().await.unwrap();

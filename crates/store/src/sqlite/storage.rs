@@ -1,4 +1,4 @@
-//! What workspaces store.
+//! Storage usage of workspaces.
 
 use super::Sqlite;
 use super::row::{find, run};
@@ -12,7 +12,7 @@ use toolrest_core::{Access, UserId, WorkspaceId};
 use uuid::Uuid;
 
 impl Sqlite {
-    /// Limits what accounts and workspaces may have.
+    /// Sets the limits of accounts and workspaces.
     #[must_use]
     pub fn limited(mut self, quotas: Quotas) -> Self {
         self.usage = Usage::new(quotas);
@@ -53,14 +53,14 @@ impl UseStore for Sqlite {
     }
 }
 
-/// Adds to what a workspace stores.
+/// Adds to the usage of a workspace.
 pub(super) fn add(db: &Connection, ws: Uuid, bytes: i64) -> Result<()> {
     let sql = "INSERT INTO storage_used (ws, bytes) SELECT ?1, max(0, ?2) FROM workspaces WHERE id = ?1
                ON CONFLICT (ws) DO UPDATE SET bytes = max(0, storage_used.bytes + ?2)";
     run(db, sql, (ws, bytes)).map(drop)
 }
 
-/// Counts contents that nothing needs any more. Those of folders were never counted.
+/// Subtracts unused contents from the usage. Contents of folders were never counted.
 pub(super) fn free_contents(db: &Connection, ws: Uuid, bytes: i64) -> Result<()> {
     let sql = "UPDATE storage_used SET bytes = max(0, bytes - ?2)
                WHERE ws = (SELECT id FROM workspaces WHERE id = ?1 AND kind = 0)";

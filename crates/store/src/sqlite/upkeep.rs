@@ -1,8 +1,8 @@
-//! The records of calls, and what is past its time.
+//! Records of calls, maintenance and purging.
 
 use super::row::{authorised, collect, find, micros, run, time};
 use super::slices::number;
-use super::staging::{self, TURN_BYTES};
+use super::staging::{self, BATCH_BYTES};
 use super::{Sqlite, storage};
 use crate::error::Result;
 use crate::files::Page;
@@ -13,12 +13,12 @@ use rusqlite::{Connection, Row};
 use toolrest_core::{Access, CallId, CallRecord, CommitId, UserId, WorkspaceId, now};
 use uuid::Uuid;
 
-/// How many rows one turn of a purge takes, so that writers wait milliseconds for it and not minutes.
-const TURN: i64 = 500;
-/// How many versions and messages one turn takes.
-const TURN_ROWS: usize = 5_000;
+/// Maximum number of rows that one transaction of a purge deletes, so that writers wait only milliseconds.
+const BATCH_ROWS: i64 = 500;
+/// Maximum number of versions and messages that one transaction deletes.
+const BATCH_VERSIONS: usize = 5_000;
 
-/// No window in which sign-in attempts are counted is longer.
+/// Sign-in attempts are counted in windows of at most a day.
 const DAY_MICROS: i64 = 24 * 60 * 60 * 1_000_000;
 
 fn record(row: &Row<'_>) -> rusqlite::Result<CallRecord> {
@@ -81,7 +81,7 @@ impl Store for Sqlite {
         self.read(|db| find(db, "SELECT 1", [], |_| Ok(())).map(drop)).await
     }
 
-    /// Compresses contents that are history by now, counts what was stored, and removes contents that nothing needs.
+    /// Updates usage counts, removes unused contents and compresses contents that are no longer current.
     async fn maintain(&self) -> Result<()> {
         quota::synchronise(self).await?;
         self.remove_unused_contents().await?;
@@ -102,12 +102,12 @@ impl Store for Sqlite {
         .await?;
         if let Some(before) = purge.calls_before {
             purged.calls += self
-                .in_turns(move |db| {
+                .in_batches(move |db| {
                     run(
                         db,
                         "DELETE FROM calls WHERE (ws, id) IN
                             (SELECT ws, id FROM calls WHERE started_at < ?1 LIMIT ?2)",
-                        (micros(before), TURN),
+                        (micros(before), BATCH_ROWS),
                     )
                 })
                 .await?;
@@ -117,7 +117,7 @@ impl Store for Sqlite {
                 purged.files += files;
             }
         }
-        purged.blobs = self.judge_doubtful().await?;
+        purged.blobs = self.check_possibly_unused().await?;
         if let Some(limit_bytes) = purge.folder_history_bytes {
             purged.dropped = self.limit_folder_history(limit_bytes).await?;
         }
@@ -129,8 +129,8 @@ impl Store for Sqlite {
 }
 
 impl Sqlite {
-    /// Repeats a deletion of a few rows, each in a transaction of its own, until none is left.
-    async fn in_turns<F>(&self, delete: F) -> Result<u64>
+    /// Repeats a deletion of a few rows, in a transaction each, until none is left.
+    async fn in_batches<F>(&self, delete: F) -> Result<u64>
     where
         F: Fn(&Connection) -> Result<usize> + Send + Copy + 'static,
     {
@@ -143,7 +143,7 @@ impl Sqlite {
         }
     }
 
-    /// Forgets the oldest changes of workspaces that have many.
+    /// Deletes the oldest recorded changes of workspaces that have many.
     async fn forget_changes(&self) -> Result<()> {
         let sql = "SELECT min(ws) FROM changes WHERE ws > ?1";
         let mut last = Uuid::nil();
@@ -154,9 +154,9 @@ impl Sqlite {
                 let sql = "DELETE FROM changes WHERE ws = ?1
                            AND place <= (SELECT max(place) FROM changes WHERE ws = ?1) - ?2
                            AND place < (SELECT min(place) FROM changes WHERE ws = ?1) + ?3";
-                run(db, sql, (ws, CHANGES_KEPT, TURN))
+                run(db, sql, (ws, CHANGES_KEPT, BATCH_ROWS))
             };
-            self.in_turns(forget).await?;
+            self.in_batches(forget).await?;
             last = ws;
         }
         Ok(())
@@ -181,7 +181,7 @@ impl Sqlite {
                 ("chat_messages", "chat_id, seq", "octet_length(content)"),
                 ("suspended_members", "user_id", "0"),
             ] {
-                // The first rows, and the others as long as those before them have no more bytes than one turn may take.
+                // Selects rows until their bytes reach the limit of one transaction, and at least one.
                 let sql = format!(
                     "DELETE FROM {table} WHERE (ws, {key}) IN (SELECT ws, {key} FROM (
                          SELECT ws, {key}, sum(bytes) OVER (ROWS UNBOUNDED PRECEDING) - bytes AS before FROM (
@@ -191,7 +191,7 @@ impl Sqlite {
                 );
                 while {
                     let sql = sql.clone();
-                    self.write(move |db| run(db, &sql, (ws, TURN, TURN_BYTES))).await? > 0
+                    self.write(move |db| run(db, &sql, (ws, BATCH_ROWS, BATCH_BYTES))).await? > 0
                 } {}
             }
             self.write(move |db| {
@@ -205,18 +205,17 @@ impl Sqlite {
     }
 }
 
-/// How many changes of a workspace are remembered at least. A search that has not seen more than these reads them;
-/// one that has not looked for longer reads the whole list anew.
+/// Minimum number of recorded changes per workspace. An index that is further behind is rebuilt from the whole list.
 const CHANGES_KEPT: i64 = 10_000;
 
-/// Takes a few files out of the trash for good, with their versions, and marks the contents of those as doubtful. Gives
-/// nothing if there was none.
+/// Deletes a batch of files from the trash permanently, with their versions, and marks their contents as possibly
+/// unused. Returns none if the trash has no such files.
 fn purge_trash(db: &Connection, before: i64) -> Result<Option<u64>> {
     let sql = "SELECT ws, id FROM files WHERE deleted_at IS NOT NULL AND deleted_at < ?1 LIMIT ?2";
-    let files: Vec<(Uuid, Uuid)> = collect(db, sql, (before, TURN), |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let files: Vec<(Uuid, Uuid)> = collect(db, sql, (before, BATCH_ROWS), |row| Ok((row.get(0)?, row.get(1)?)))?;
     let (mut rows, mut purged) = (0, 0);
     for (ws, file) in &files {
-        let of_it = match TURN_ROWS - rows {
+        let of_it = match BATCH_VERSIONS - rows {
             0 => None,
             most => purge_file(db, *ws, *file, most)?,
         };
@@ -227,8 +226,8 @@ fn purge_trash(db: &Connection, before: i64) -> Result<Option<u64>> {
     Ok((!files.is_empty()).then_some(purged))
 }
 
-/// Removes a file with its versions and messages; tells how many those were. If there are so many or more, removes only
-/// as many, the oldest, and gives nothing: the file itself and what it holds stay for the next turn.
+/// Deletes a file with its versions and messages; returns how many there were. If there are too many for one
+/// transaction, deletes only the oldest and returns none: the file itself stays for the next batch.
 fn purge_file(db: &Connection, ws: Uuid, file: Uuid, most: usize) -> Result<Option<usize>> {
     let versions = "DELETE FROM versions WHERE ws = ?1 AND file_id = ?2 AND seq IN (
                         SELECT seq FROM versions WHERE ws = ?1 AND file_id = ?2
@@ -247,7 +246,7 @@ fn purge_file(db: &Connection, ws: Uuid, file: Uuid, most: usize) -> Result<Opti
         run(db, "DELETE FROM files WHERE ws = ?1 AND id = ?2", (ws, file))?;
     }
     for blob in &blobs {
-        staging::mark_doubtful(db, ws, blob)?;
+        staging::mark_possibly_unused(db, ws, blob)?;
     }
     storage::add(db, ws, -sizes.iter().sum::<i64>())?;
     Ok(is_all.then_some((blobs.len() + sizes.len()).min(most)))

@@ -5,7 +5,7 @@ use super::row::{authorised, collect, find, micros, role_of, run, time};
 use crate::accounts::no_such_account;
 use crate::error::{Result, StoreError};
 use crate::store::{
-    Member, Place, WorkspaceChange, WorkspaceInfo, WorkspaceStore, already_member, last_owner, no_such_member,
+    Location, Member, WorkspaceChange, WorkspaceInfo, WorkspaceStore, already_member, last_owner, no_such_member,
     no_such_user, settings_of,
 };
 use async_trait::async_trait;
@@ -25,7 +25,7 @@ fn info(row: &Row<'_>) -> rusqlite::Result<WorkspaceInfo> {
         name: row.get(1)?,
         owner_id: UserId(row.get(2)?),
         role: Role::from_code(row.get(3)?).unwrap_or(Role::Viewer),
-        place: Place::from_row(row.get(6)?, row.get(7)?),
+        location: Location::from_row(row.get(6)?, row.get(7)?),
         settings: settings_of(row.get_ref(8)?.as_str()?),
         created_at: time(row, 4)?,
         updated_at: time(row, 5)?,
@@ -54,7 +54,7 @@ fn member_of(db: &Connection, ws: WorkspaceId, user: UserId) -> Result<Member> {
     find(db, &sql, (ws.0, user.0), member)?.ok_or_else(|| no_such_member(user))
 }
 
-/// Whether taking this member's ownership away would leave none.
+/// Whether the workspace would have no owner without this member.
 fn is_last_owner(db: &Connection, ws: Uuid, user: Uuid) -> Result<bool> {
     let sql = "SELECT count(*) FROM members WHERE ws = ?1 AND user_id <> ?2 AND role = ?3";
     let others: i64 = find(db, sql, (ws, user, Role::Owner.code()), |row| row.get(0))?.unwrap_or(0);
@@ -63,7 +63,7 @@ fn is_last_owner(db: &Connection, ws: Uuid, user: Uuid) -> Result<bool> {
 
 #[async_trait]
 impl WorkspaceStore for Sqlite {
-    async fn create_workspace(&self, owner: UserId, name: String, place: Place) -> Result<WorkspaceInfo> {
+    async fn create_workspace(&self, owner: UserId, name: String, location: Location) -> Result<WorkspaceInfo> {
         let usage = Arc::clone(&self.usage);
         self.write(move |db| {
             let (id, at) = (WorkspaceId::new(), now());
@@ -75,7 +75,7 @@ impl WorkspaceStore for Sqlite {
                 db,
                 "INSERT INTO workspaces (id, name, owner_id, created_at, updated_at, kind, root)
                  VALUES (?1, ?2, ?3, ?4, ?4, ?5, ?6)",
-                (id.0, &name, owner.0, micros(at), place.code(), place.root()),
+                (id.0, &name, owner.0, micros(at), location.code(), location.root()),
             )?;
             run(
                 db,
@@ -89,16 +89,16 @@ impl WorkspaceStore for Sqlite {
                 (id.0, FileId::new().0, FileType::Folder.code(), micros(at)),
             )?;
             let (role, settings) = (Role::Owner, Some(WorkspaceSettings::default()));
-            Ok(WorkspaceInfo { id, name, owner_id: owner, role, place, settings, created_at: at, updated_at: at })
+            Ok(WorkspaceInfo { id, name, owner_id: owner, role, location, settings, created_at: at, updated_at: at })
         })
         .await
     }
 
-    async fn place(&self, workspace: WorkspaceId) -> Result<Option<(Place, String)>> {
+    async fn location(&self, workspace: WorkspaceId) -> Result<Option<(Location, String)>> {
         let sql =
             "SELECT w.kind, w.root, coalesce(u.email, '') FROM workspaces w LEFT JOIN users u ON u.id = w.owner_id
                    WHERE w.id = ?1";
-        let placed = |row: &Row<'_>| Ok((Place::from_row(row.get(0)?, row.get(1)?), row.get(2)?));
+        let placed = |row: &Row<'_>| Ok((Location::from_row(row.get(0)?, row.get(1)?), row.get(2)?));
         self.read_inline(move |db| find(db, sql, [workspace.0], placed)).await
     }
 
@@ -114,7 +114,7 @@ impl WorkspaceStore for Sqlite {
         let settings = change.settings_json()?;
         self.write(move |db| {
             authorised(db, access)?;
-            // Settings that cannot be read are replaced.
+            // Unreadable settings are replaced.
             let is_readable = info_of(db, access)?.settings.is_some();
             let sql = "UPDATE workspaces SET name = coalesce(?2, name), updated_at = ?4, settings = CASE
                            WHEN ?3 IS NULL THEN settings

@@ -1,23 +1,23 @@
-//! What many do at once.
+//! Concurrent operations.
 
-use crate::room::{Room, new_user, on_both_stores, path, put};
+use crate::test_workspace::{TestWorkspace, new_user, on_both_stores, path, put};
 use std::collections::BTreeSet;
 use tokio::task::JoinSet;
 use toolrest_core::{Access, Change, Depth, Destination, ErrorKind, Removal, Role};
-use toolrest_store::Place;
+use toolrest_store::Location;
 
 on_both_stores!(
-    writers_movers_and_removers_leave_no_orphan,
+    concurrent_changes_leave_no_orphan,
     versions_of_one_file_are_numbered_without_a_gap,
-    messages_of_one_chat_are_all_kept,
-    a_commit_that_is_given_up_leaves_the_store_well,
-    a_listing_shows_a_folder_whole_while_it_moves,
-    a_deleted_workspace_lets_nobody_in,
+    concurrent_messages_of_a_chat_are_all_stored,
+    an_aborted_commit_leaves_the_store_usable,
+    a_listing_is_complete_while_the_folder_moves,
+    a_deleted_workspace_gets_no_new_member,
 );
 
-/// Every file must stand in a folder that is there, and every path be unique.
-async fn is_whole(room: &Room) {
-    let paths = room.paths().await;
+/// Checks that every file is in an existing folder and that paths are unique.
+async fn check_consistency(ws: &TestWorkspace) {
+    let paths = ws.paths().await;
     let known: BTreeSet<&str> = paths.iter().map(String::as_str).collect();
     assert_eq!(known.len(), paths.len(), "a path stands twice");
     for at in &paths {
@@ -26,10 +26,10 @@ async fn is_whole(room: &Room) {
     }
 }
 
-async fn writers_movers_and_removers_leave_no_orphan(room: Room) {
+async fn concurrent_changes_leave_no_orphan(ws: TestWorkspace) {
     let mut tasks = JoinSet::new();
     for worker in 0..6_usize {
-        let room = room.clone();
+        let ws = ws.clone();
         tasks.spawn(async move {
             for turn in 0..40_usize {
                 let (here, there) = if (turn + worker) % 2 == 0 { ("/a", "/b") } else { ("/b", "/a") };
@@ -39,7 +39,7 @@ async fn writers_movers_and_removers_leave_no_orphan(room: Room) {
                     3 => Change::Move { from: path(&format!("{here}/deep")), to: Destination::Into(path(there)) },
                     _ => Change::Remove { path: path(&format!("{here}/deep")), removal: Removal::Single },
                 };
-                if let Err(error) = room.all(vec![change]).await {
+                if let Err(error) = ws.all(vec![change]).await {
                     let expected = [
                         ErrorKind::NotFound,
                         ErrorKind::AlreadyExists,
@@ -55,75 +55,75 @@ async fn writers_movers_and_removers_leave_no_orphan(room: Room) {
     while let Some(done) = tasks.join_next().await {
         done.unwrap();
     }
-    is_whole(&room).await;
+    check_consistency(&ws).await;
 }
 
-async fn versions_of_one_file_are_numbered_without_a_gap(room: Room) {
+async fn versions_of_one_file_are_numbered_without_a_gap(ws: TestWorkspace) {
     let mut tasks = JoinSet::new();
     for writer in 0..60 {
-        let room = room.clone();
-        tasks.spawn(async move { room.put("/new/file", &format!("writer {writer}")).await });
+        let ws = ws.clone();
+        tasks.spawn(async move { ws.put("/new/file", &format!("writer {writer}")).await });
     }
     while let Some(done) = tasks.join_next().await {
         done.unwrap();
     }
-    let file = room.read("/new/file").await.unwrap().entry.id;
+    let file = ws.read("/new/file").await.unwrap().entry.id;
     let page = toolrest_store::Page { before: None, limit: 100 };
-    let versions = room.store.versions(room.access(), file, page).await.unwrap();
+    let versions = ws.store.versions(ws.access(), file, page).await.unwrap();
     assert_eq!(versions.iter().map(|version| version.seq).collect::<Vec<_>>(), (1..=60).rev().collect::<Vec<_>>());
 }
 
-async fn messages_of_one_chat_are_all_kept(room: Room) {
-    let chat = room.store.create_chat(room.access(), "many voices".into()).await.unwrap().id;
+async fn concurrent_messages_of_a_chat_are_all_stored(ws: TestWorkspace) {
+    let chat = ws.store.create_chat(ws.access(), "many voices".into()).await.unwrap().id;
     let mut tasks = JoinSet::new();
     for voice in 0..30 {
-        let room = room.clone();
+        let ws = ws.clone();
         tasks.spawn(async move {
-            room.store.add_message(room.access(), chat, "user".into(), format!("voice {voice}")).await.unwrap()
+            ws.store.add_message(ws.access(), chat, "user".into(), format!("voice {voice}")).await.unwrap()
         });
     }
     while let Some(done) = tasks.join_next().await {
         done.unwrap();
     }
     let said: BTreeSet<String> =
-        room.store.chat(room.access(), chat).await.unwrap().messages.into_iter().map(|m| m.content).collect();
+        ws.store.chat(ws.access(), chat).await.unwrap().messages.into_iter().map(|m| m.content).collect();
     assert_eq!(said.len(), 30);
 }
 
-async fn a_commit_that_is_given_up_leaves_the_store_well(room: Room) {
+async fn an_aborted_commit_leaves_the_store_usable(ws: TestWorkspace) {
     for turn in 0..50_u64 {
-        let doomed = {
-            let room = room.clone();
-            tokio::spawn(async move { room.all(vec![put(&format!("/x/{turn}/y"), "text")]).await })
+        let aborted = {
+            let ws = ws.clone();
+            tokio::spawn(async move { ws.all(vec![put(&format!("/x/{turn}/y"), "text")]).await })
         };
-        // Given up at a different point each time, from before the first step to after the last.
+        // Aborted at a different point each time, from before the first step to after the last.
         for _ in 0..turn {
             tokio::task::yield_now().await;
         }
-        doomed.abort();
-        let _ = doomed.await;
+        aborted.abort();
+        let _ = aborted.await;
     }
-    room.put("/x/after", "well").await;
-    assert_eq!(room.text("/x/after").await, "well");
-    is_whole(&room).await;
+    ws.put("/x/after", "well").await;
+    assert_eq!(ws.text("/x/after").await, "well");
+    check_consistency(&ws).await;
 }
 
-async fn a_listing_shows_a_folder_whole_while_it_moves(room: Room) {
+async fn a_listing_is_complete_while_the_folder_moves(ws: TestWorkspace) {
     for n in 0..5 {
-        room.put(&format!("/a/{n}"), "text").await;
+        ws.put(&format!("/a/{n}"), "text").await;
     }
     let mover = {
-        let room = room.clone();
+        let ws = ws.clone();
         tokio::spawn(async move {
             for turn in 0..60 {
                 let (from, to) = if turn % 2 == 0 { ("/a", "/b") } else { ("/b", "/a") };
                 let to = Destination::Exactly(path(to));
-                room.all(vec![Change::Move { from: path(from), to }]).await.unwrap();
+                ws.all(vec![Change::Move { from: path(from), to }]).await.unwrap();
             }
         })
     };
     while !mover.is_finished() {
-        match room.store.list(room.access(), &path("/a"), Depth::Children, 100).await {
+        match ws.store.list(ws.access(), &path("/a"), Depth::Children, 100).await {
             Ok(listing) => assert_eq!(listing.entries.len(), 5),
             Err(error) => assert_eq!(error.kind(), ErrorKind::NotFound),
         }
@@ -131,16 +131,16 @@ async fn a_listing_shows_a_folder_whole_while_it_moves(room: Room) {
     mover.await.unwrap();
 }
 
-async fn a_deleted_workspace_lets_nobody_in(room: Room) {
-    let guest = new_user(&*room.store).await;
-    let email = room.store.user(guest).await.unwrap().unwrap().email;
+async fn a_deleted_workspace_gets_no_new_member(ws: TestWorkspace) {
+    let guest = new_user(&*ws.store).await;
+    let email = ws.store.user(guest).await.unwrap().unwrap().email;
     for _ in 0..20 {
-        let workspace = room.store.create_workspace(room.user, "short-lived".into(), Place::Database).await.unwrap().id;
-        let owner = Access { workspace, user: room.user, need: Role::Owner };
+        let workspace = ws.store.create_workspace(ws.user, "short-lived".into(), Location::Database).await.unwrap().id;
+        let owner = Access { workspace, user: ws.user, need: Role::Owner };
         let (deleted, _) =
-            tokio::join!(room.store.delete_workspace(owner), room.store.add_member(owner, email.clone(), Role::Editor));
+            tokio::join!(ws.store.delete_workspace(owner), ws.store.add_member(owner, email.clone(), Role::Editor));
         deleted.unwrap();
         let access = Access { workspace, user: guest, need: Role::Viewer };
-        assert_eq!(room.store.authorise(access).await.unwrap_err().kind(), ErrorKind::Forbidden);
+        assert_eq!(ws.store.authorise(access).await.unwrap_err().kind(), ErrorKind::Forbidden);
     }
 }

@@ -1,17 +1,17 @@
-//! What only the embedded database does: it keeps current contents raw and compresses the others.
+//! SQLite only: current contents are stored raw, older ones compressed.
 
-use crate::room::Room;
+use crate::test_workspace::TestWorkspace;
 use rusqlite::Connection;
 
 #[tokio::test]
-async fn sqlite_compresses_contents_once_they_are_history() {
-    let room = Room::on_sqlite().await;
+async fn sqlite_compresses_contents_that_are_not_current() {
+    let ws = TestWorkspace::on_sqlite().await;
     let text = |n: usize| format!("version {n}: {}", "the same words over and over ".repeat(100));
     for n in 0..3 {
-        room.put("/a", &text(n)).await;
+        ws.put("/a", &text(n)).await;
     }
-    room.store.maintain().await.unwrap();
-    let db = Connection::open(room.file().unwrap()).unwrap();
+    ws.store.maintain().await.unwrap();
+    let db = Connection::open(ws.file().unwrap()).unwrap();
     let mut query = db.prepare("SELECT encoding, size, length(data) FROM blobs ORDER BY rowid").unwrap();
     let blobs: Vec<(i64, i64, i64)> =
         query.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).unwrap().map(Result::unwrap).collect();

@@ -1,4 +1,4 @@
-//! One suite of behaviour, for every store.
+//! One behaviour suite for both stores.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod changesets;
@@ -7,5 +7,5 @@ mod history;
 mod large_commits;
 mod migrations;
 mod purge;
-mod room;
 mod sessions;
+mod test_workspace;

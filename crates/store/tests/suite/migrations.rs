@@ -1,6 +1,6 @@
-//! Databases that an earlier version wrote.
+//! Databases written by an earlier version.
 
-use crate::room::{SEARCH_CACHE_BYTES, path};
+use crate::test_workspace::{SEARCH_CACHE_BYTES, path};
 use rusqlite::Connection;
 use std::{sync::Arc, time::Duration};
 use tempfile::tempdir;
@@ -13,7 +13,7 @@ const POSTGRES_1: &str = include_str!("../../migrations/postgres/0001_ground_flo
 
 const TEXT: &str = "written before there were signatures\n";
 
-/// A member's right to a workspace that holds one file, as the first version wrote them.
+/// A workspace with one member and one file, as the first version wrote them.
 struct Old {
     access: Access,
     file: Uuid,
@@ -26,7 +26,7 @@ impl Old {
         Self { access, file: Uuid::now_v7(), version: Uuid::now_v7() }
     }
 
-    /// The rows as SQL; `id` and `bytes` are how the database writes those, `now` a time and `no` a false.
+    /// The rows as SQL. `id` and `bytes` format values for the database; `now` is a time and `no` is false.
     fn rows(&self, id: fn(Uuid) -> String, bytes: fn(&[u8]) -> String, now: &str, no: &str) -> String {
         let (ws, user) = (id(self.access.workspace.0), id(self.access.user.0));
         let (file, version, root, commit) = (id(self.file), id(self.version), id(Uuid::now_v7()), id(Uuid::now_v7()));
@@ -45,21 +45,27 @@ impl Old {
         )
     }
 
-    /// What was there is read, found and changed as if it had been written today.
-    async fn lives_on(&self, store: Arc<dyn Store>) {
+    /// Checks that the old file is read, found and changed like a new one.
+    async fn is_usable(&self, store: Arc<dyn Store>) {
         let file = FileStore::read(&*store, self.access, &path("/old.txt"), i64::MAX).await.unwrap();
         assert_eq!(file.content, Some(Content::Text(TEXT.into())));
         for round in 0..2 {
-            let found = store.search(self.access, crate::room::search_for("signatures")).await.unwrap();
+            let found = store.search(self.access, crate::test_workspace::search_for("signatures")).await.unwrap();
             let paths: Vec<&str> = found.matches.iter().map(|line| line.path.as_str()).collect();
             let expected = if round == 0 { &["/old.txt"][..] } else { &["/new.txt", "/old.txt"] };
             assert_eq!(paths, expected);
-            crate::room::commit(&*store, self.access, vec![crate::room::put("/new.txt", "new signatures")])
-                .await
-                .unwrap();
+            crate::test_workspace::commit(
+                &*store,
+                self.access,
+                vec![crate::test_workspace::put("/new.txt", "new signatures")],
+            )
+            .await
+            .unwrap();
         }
-        crate::room::commit(&*store, self.access, vec![crate::room::put("/old.txt", "nothing")]).await.unwrap();
-        let found = store.search(self.access, crate::room::search_for("signatures")).await.unwrap();
+        crate::test_workspace::commit(&*store, self.access, vec![crate::test_workspace::put("/old.txt", "nothing")])
+            .await
+            .unwrap();
+        let found = store.search(self.access, crate::test_workspace::search_for("signatures")).await.unwrap();
         assert_eq!(found.matches.len(), 1);
     }
 }
@@ -73,7 +79,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_sqlite_file_of_the_first_version_is_brought_up_to_date() {
+async fn a_sqlite_file_of_the_first_version_is_migrated() {
     let (folder, old) = (tempdir().unwrap(), Old::new());
     let place = folder.path().join("old.db");
     let blob = |bytes: &[u8]| format!("x'{}'", hex(bytes));
@@ -85,11 +91,11 @@ async fn a_sqlite_file_of_the_first_version_is_brought_up_to_date() {
         let store = Sqlite::open(&place, SEARCH_CACHE_BYTES).unwrap();
         store.ready().await.unwrap();
     }
-    old.lives_on(Arc::new(Sqlite::open(&place, SEARCH_CACHE_BYTES).unwrap())).await;
+    old.is_usable(Arc::new(Sqlite::open(&place, SEARCH_CACHE_BYTES).unwrap())).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_postgres_database_of_the_first_version_is_brought_up_to_date() {
+async fn a_postgres_database_of_the_first_version_is_migrated() {
     let old = Old::new();
     let blob = |bytes: &[u8]| format!("'\\x{}'", hex(bytes));
     let rows = old.rows(|id| format!("'{id}'"), blob, "now()", "false");
@@ -108,5 +114,5 @@ async fn a_postgres_database_of_the_first_version_is_brought_up_to_date() {
         wait_timeout: patience,
         search_cache_bytes: SEARCH_CACHE_BYTES,
     };
-    old.lives_on(Arc::new(Postgres::connect(&url, options).await.unwrap())).await;
+    old.is_usable(Arc::new(Postgres::connect(&url, options).await.unwrap())).await;
 }

@@ -1,4 +1,4 @@
-//! A workspace in a fresh store, and short words for using it.
+//! A workspace in a new store, and short helpers for using it.
 
 use std::ops::{ControlFlow, Range};
 use std::path::PathBuf;
@@ -10,16 +10,16 @@ use toolrest_core::{
     FileType, IgnoredFiles, Interrupt, LineMatcher, LinePattern, Requirement, Search, UserId, WorkspaceId,
 };
 use toolrest_store::error::Result;
-use toolrest_store::{CallInfo, NewUser, Place, Postgres, PostgresOptions, Quotas, Sqlite, Store};
+use toolrest_store::{CallInfo, Location, NewUser, Postgres, PostgresOptions, Quotas, Sqlite, Store};
 
-/// Instantiates each test function, which takes a [`Room`], for both stores.
+/// Instantiates each test function, which takes a [`TestWorkspace`], for both stores.
 macro_rules! on_both_stores {
     ($($name:ident),+ $(,)?) => {
         mod sqlite {
             $(
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $name() {
-                    super::$name(crate::room::Room::on_sqlite().await).await;
+                    super::$name(crate::test_workspace::TestWorkspace::on_sqlite().await).await;
                 }
             )+
         }
@@ -28,7 +28,7 @@ macro_rules! on_both_stores {
             $(
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $name() {
-                    super::$name(crate::room::Room::on_postgres().await).await;
+                    super::$name(crate::test_workspace::TestWorkspace::on_postgres().await).await;
                 }
             )+
         }
@@ -39,14 +39,14 @@ pub(crate) use on_both_stores;
 pub(crate) const SEARCH_CACHE_BYTES: usize = 64 << 20;
 
 #[derive(Clone)]
-pub(crate) struct Room {
+pub(crate) struct TestWorkspace {
     pub store: Arc<dyn Store>,
     pub user: UserId,
     pub workspace: WorkspaceId,
     folder: Option<Arc<TempDir>>,
 }
 
-impl Room {
+impl TestWorkspace {
     pub(crate) async fn on_sqlite() -> Self {
         Self::on_sqlite_with(Quotas::default()).await
     }
@@ -61,7 +61,7 @@ impl Room {
         Self::on_postgres_at().await.0
     }
 
-    /// Tells also where the database is.
+    /// Returns also the URL of the database.
     pub(crate) async fn on_postgres_at() -> (Self, String) {
         Self::on_postgres_with(Quotas::default()).await
     }
@@ -81,11 +81,11 @@ impl Room {
 
     async fn with(store: Arc<dyn Store>, folder: Option<Arc<TempDir>>) -> Self {
         let user = new_user(&*store).await;
-        let workspace = store.create_workspace(user, "room".into(), Place::Database).await.unwrap().id;
+        let workspace = store.create_workspace(user, "test".into(), Location::Database).await.unwrap().id;
         Self { store, user, workspace, folder }
     }
 
-    /// The file of the embedded database.
+    /// The database file of SQLite.
     pub(crate) fn file(&self) -> Option<PathBuf> {
         self.folder.as_ref().map(|folder| folder.path().join("test.db"))
     }
@@ -124,7 +124,7 @@ impl Room {
         listing.entries.iter().map(|entry| entry.path.to_string()).collect()
     }
 
-    /// Takes the newest commit back.
+    /// Undoes the newest commit.
     pub(crate) async fn undo(&self) -> Result<Commit> {
         let page = toolrest_store::Page { before: None, limit: 1 };
         let newest = self.store.commits(self.access(), page).await?.remove(0);
@@ -146,7 +146,7 @@ pub(crate) async fn commit(store: &dyn Store, access: Access, changes: Vec<Chang
     store.commit(access, Changeset { changes, ..Changeset::default() }, call_of(access.user)).await
 }
 
-/// A search for a text, all of it and without patience.
+/// Creates a search for a text without restrictions.
 pub(crate) fn search_for(needle: &'static str) -> Search {
     Search {
         pattern: Arc::new(Needle(needle, vec![Requirement { literals: vec![needle.into()] }])),
@@ -174,7 +174,7 @@ impl LineMatcher for Needle {
         &self.1
     }
 
-    /// Takes a whole text for a line.
+    /// Treats the whole text as one line.
     fn find_lines(
         &self,
         text: &[u8],
