@@ -18,8 +18,8 @@ pub(super) struct Args {
     /// Python script; pandas is installed. The path of the data file is its first command-line argument and its
     /// environment variable `INPUT_FILE`.
     analysis_script: String,
-    /// Time limit in seconds. The program is killed when it is exceeded. Default: the server's `run.timeout_ms`, 60
-    /// seconds unless the operator changes it.
+    /// Time limit in seconds. The program is killed when it is exceeded. Default: the server's `run.timeout_ms`,
+    /// 60 seconds unless the operator changes it.
     timeout: Option<f64>,
 }
 

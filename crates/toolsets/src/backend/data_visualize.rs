@@ -20,8 +20,8 @@ pub(super) struct Args {
     visualization_script: String,
     /// Path of the image that the script writes, relative to the workspace root.
     output_image_path: String,
-    /// Time limit in seconds. The program is killed when it is exceeded. Default: the server's `run.timeout_ms`, 60
-    /// seconds unless the operator changes it.
+    /// Time limit in seconds. The program is killed when it is exceeded. Default: the server's `run.timeout_ms`,
+    /// 60 seconds unless the operator changes it.
     timeout: Option<f64>,
 }
 

@@ -14,8 +14,8 @@ pub(super) struct ExecuteShellCommand(pub(super) Arc<Executor>);
 pub(super) struct Args {
     /// Command line for bash. The working directory is the workspace root.
     command: String,
-    /// Time limit in seconds. The program is killed when it is exceeded. Default: the server's `run.timeout_ms`, 60
-    /// seconds unless the operator changes it.
+    /// Time limit in seconds. The program is killed when it is exceeded. Default: the server's `run.timeout_ms`,
+    /// 60 seconds unless the operator changes it.
     timeout: Option<f64>,
 }
 

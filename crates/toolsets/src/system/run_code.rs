@@ -21,8 +21,8 @@ pub(super) struct Args {
     args: Option<Vec<String>>,
     /// Environment variables.
     env: Option<BTreeMap<String, String>>,
-    /// Time limit in seconds. The program is killed when it is exceeded. Default: the server's `run.timeout_ms`, 60
-    /// seconds unless the operator changes it.
+    /// Time limit in seconds. The program is killed when it is exceeded. Default: the server's `run.timeout_ms`,
+    /// 60 seconds unless the operator changes it.
     timeout: Option<f64>,
     /// Memory limit in bytes, for all of its processes together. The server sets the default and the maximum.
     memory_bytes: Option<u64>,
