@@ -1,8 +1,8 @@
-//! A folder that programs work in: looked over after they have run, and brought back to what it should hold.
+//! A directory that programs work in: it is scanned after they have run, and updated for the next one.
 //!
-//! Programs may leave anything behind: links where folders were, pipes, names that are no text, folders that nobody may
-//! enter, trees deeper than a path can say. Nothing here follows a link or waits for a pipe, and a program that still
-//! runs can make it fail but not lead it elsewhere. Nothing is made durable.
+//! Programs may leave anything behind: links in place of folders, pipes, names that are not text, folders without
+//! permissions, trees deeper than any path. No operation follows a link or blocks on a pipe. A running program can make
+//! operations fail, but not redirect them. Nothing is synced to disk.
 
 mod removal;
 mod scan;
@@ -35,42 +35,43 @@ use crate::{
     sys,
 };
 
-/// The mode of folders in it.
+/// The mode of new folders.
 const FOLDER_MODE: u32 = 0o755;
 
-/// What the owner must be allowed to do in a folder.
+/// The permissions that the owner of a folder needs.
 const ALL_OF_OWNER: u32 = 0o700;
 
-/// What the owner must be allowed to do with a file.
+/// The permissions that the owner of a file needs.
 const READ_AND_WRITE_OF_OWNER: u32 = 0o600;
 
-/// A folder for programs, and one beside it that they do not see.
+/// A directory for programs, and one for temporary files that they do not see.
 #[derive(Debug)]
 pub struct CheckoutDir {
     top: Root,
-    /// On the same file system: what is written appears whole, and what is removed is gone at once.
-    aside: OwnedFd,
+    /// For files that are being written and trees that are being removed. It is on the same file system, so renames
+    /// between the two are atomic.
+    temporary: OwnedFd,
     next_name: AtomicU64,
 }
 
 impl CheckoutDir {
     /// Creates a directory for programs in a folder of its own.
     pub fn create(folder: &Path) -> Result<Self> {
-        let (top, aside) = (folder.join("files"), folder.join("aside"));
-        for folder in [&top, &aside] {
+        let (top, temporary) = (folder.join("files"), folder.join("aside"));
+        for folder in [&top, &temporary] {
             let made = DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(folder);
             made.map_err(|error| ErrorKind::from(error).at(folder))?;
         }
-        let opened = sys::open_folder(&aside).at(&aside)?;
-        Ok(Self { top: Root::open(&top)?, aside: opened, next_name: AtomicU64::new(0) })
+        let opened = sys::open_folder(&temporary).at(&temporary)?;
+        Ok(Self { top: Root::open(&top)?, temporary: opened, next_name: AtomicU64::new(0) })
     }
 
-    /// The folder that programs work in.
+    /// Returns the folder that programs work in.
     pub fn top(&self) -> &Root {
         &self.top
     }
 
-    /// Describes what stands at a path, a symbolic link itself included.
+    /// Returns the metadata of what is at a path, without following a symbolic link.
     pub fn stat(&self, path: &Path) -> Result<Option<Metadata>> {
         match self.entry_ref(path) {
             Ok(place) => place.stat().at(path),
@@ -78,7 +79,7 @@ impl CheckoutDir {
         }
     }
 
-    /// Reads a file of at most so many bytes. Its metadata is of before it was read.
+    /// Reads a file of at most so many bytes. The metadata is from before the read.
     pub fn read(&self, path: &Path, limit_bytes: u64) -> Result<Content> {
         let (file, metadata) = self.open_file(path)?;
         let too_large = |size_bytes| ErrorKind::TooLarge { size_bytes, limit_bytes }.at(path);
@@ -94,7 +95,7 @@ impl CheckoutDir {
         }
     }
 
-    /// Hashes a file, whatever its size. Its metadata is of before it was read.
+    /// Hashes a file of any size. The metadata is from before the read.
     pub fn hash(&self, path: &Path) -> Result<(Hash, Metadata)> {
         let (file, metadata) = self.open_file(path)?;
         Ok((hash_of(&file).at(path)?, metadata))
@@ -114,7 +115,7 @@ impl CheckoutDir {
         };
         let mut metadata = Metadata::from(sys::stat(&file).at(path)?);
         if metadata.kind == Kind::File && metadata.mode & READ_AND_WRITE_OF_OWNER != READ_AND_WRITE_OF_OWNER {
-            // Root can read it all the same, but the next program is not root.
+            // The server may run as root, which can read it; the next program does not.
             sys::change_mode(&file, metadata.mode | READ_AND_WRITE_OF_OWNER).at(path)?;
             metadata = Metadata::from(sys::stat(&file).at(path)?);
         }
@@ -125,9 +126,9 @@ impl CheckoutDir {
         }
     }
 
-    /// Makes a folder and those above it. Whatever else stood in the way is gone.
+    /// Creates a folder and those above it, and removes whatever else is at their paths.
     pub fn make_folder(&self, path: &Path) -> Result<Metadata> {
-        let place = self.room_for(path)?;
+        let place = self.open_or_create_parent(path)?;
         match sys::make_folder(&place.folder, &place.name, FOLDER_MODE) {
             Err(Errno::EXIST) if place.stat().at(path)?.is_some_and(|there| there.kind != Kind::Folder) => {
                 self.clear_place(&place).at(path)?;
@@ -139,24 +140,25 @@ impl CheckoutDir {
         place.stat().at(path)?.ok_or_else(|| ErrorKind::NotFound.at(path))
     }
 
-    /// Gives a file these bytes and this mode. Whatever else stood there is gone; who has it open keeps what it was.
+    /// Writes a new file with these bytes and this mode, in place of whatever is at the path. Programs that have the old
+    /// file open keep it.
     pub fn write(&self, path: &Path, bytes: &[u8], mode: u32) -> Result<Metadata> {
-        let place = self.room_for(path)?;
+        let place = self.open_or_create_parent(path)?;
         self.write_at(&place, bytes, mode).at(path)
     }
 
     fn write_at(&self, place: &EntryRef, bytes: &[u8], mode: u32) -> rustix::io::Result<Metadata> {
-        let (file, is_aside) = match sys::create(&place.folder, &place.name, Mode::from_raw_mode(mode)) {
+        let (file, temporary_name) = match sys::create(&place.folder, &place.name, Mode::from_raw_mode(mode)) {
             Err(Errno::EXIST) => {
                 let name = self.new_name();
-                let file = sys::create(&self.aside, &name, Mode::from_raw_mode(mode))?;
+                let file = sys::create(&self.temporary, &name, Mode::from_raw_mode(mode))?;
                 (file, Some(name))
             }
             created => (created?, None),
         };
         sys::write_at(&file, bytes, 0)?;
-        if let Some(name) = is_aside {
-            let from = (self.aside.as_fd(), &*name);
+        if let Some(name) = temporary_name {
+            let from = (self.temporary.as_fd(), &*name);
             if sys::rename(from, place.pair()).is_err() {
                 self.clear_place(place)?;
                 sys::rename(from, place.pair())?;
@@ -164,14 +166,14 @@ impl CheckoutDir {
         }
         let mut metadata = Metadata::from(sys::stat(&file)?);
         if metadata.mode != mode {
-            // The process may mask modes.
+            // The umask of the process may have changed the mode.
             sys::change_mode(&file, mode)?;
             metadata = sys::stat(&file)?.into();
         }
         Ok(metadata)
     }
 
-    /// Removes whatever stands at a path, with all that is below it.
+    /// Removes whatever is at a path, with all that is below it.
     pub fn clear(&self, path: &Path) -> Result<()> {
         match if_exists(self.entry_ref(path)).at(path)? {
             None => Ok(()),
@@ -179,7 +181,7 @@ impl CheckoutDir {
         }
     }
 
-    /// Removes a folder if it is empty. Tells whether nothing is there any more.
+    /// Removes a folder if it is empty. Returns whether nothing is at the path any more.
     pub fn remove_empty_folder(&self, path: &Path) -> Result<bool> {
         let Some(place) = if_exists(self.entry_ref(path)).at(path)? else { return Ok(true) };
         match sys::remove_folder(&place.folder, &place.name) {
@@ -196,16 +198,16 @@ impl CheckoutDir {
             Err(errno) => return Err(errno),
         }
         let name = self.new_name();
-        removal::move_out(place.pair(), (self.aside.as_fd(), &name))?;
-        removal::remove_tree_at(&self.aside, &name)
+        removal::move_out(place.pair(), (self.temporary.as_fd(), &name))?;
+        removal::remove_tree_at(&self.temporary, &name)
     }
 
-    /// A name in the folder aside that nothing has.
+    /// Returns a new name for a temporary file.
     fn new_name(&self) -> OsString {
         self.next_name.fetch_add(1, Ordering::Relaxed).to_string().into()
     }
 
-    /// Opens the folder that a path lies in, also one that was closed to its owner.
+    /// Opens the folder that a path is in, and gives its owner the permissions for that.
     fn entry_ref(&self, path: &Path) -> rustix::io::Result<EntryRef> {
         match self.top.entry_ref(path) {
             Err(Errno::ACCESS) => {
@@ -216,8 +218,8 @@ impl CheckoutDir {
         }
     }
 
-    /// Opens the folder that a path lies in, and makes it where it is missing or something else.
-    fn room_for(&self, path: &Path) -> Result<EntryRef> {
+    /// Opens the folder that a path is in. Creates it if it is missing or something else.
+    fn open_or_create_parent(&self, path: &Path) -> Result<EntryRef> {
         match self.entry_ref(path) {
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {
                 let above = path.parent().filter(|above| !above.as_os_str().is_empty());
@@ -228,20 +230,20 @@ impl CheckoutDir {
         }
     }
 
-    /// Gives the owner all rights on the folders on the way to a folder and on itself.
+    /// Gives the owner all permissions on a folder and on those above it.
     fn allow_owner(&self, folder: &Path) -> rustix::io::Result<()> {
-        // Even its own path cannot be looked up in a folder that is closed.
+        // Without permissions on the top folder, no path in it can be opened.
         allow_owner(self.top.folder())?;
-        let mut way: Vec<&Path> = folder.ancestors().filter(|above| !above.as_os_str().is_empty()).collect();
-        way.reverse();
-        for folder in way {
+        let mut above: Vec<&Path> = folder.ancestors().filter(|path| !path.as_os_str().is_empty()).collect();
+        above.reverse();
+        for folder in above {
             allow_owner(&self.top.open_real_folder(folder, OFlags::PATH)?)?;
         }
         Ok(())
     }
 }
 
-/// Gives the owner all rights on a folder that is open for its path.
+/// Gives the owner all permissions on a folder that is open with `O_PATH`.
 fn allow_owner(folder: &OwnedFd) -> rustix::io::Result<()> {
     let mode = Metadata::from(sys::stat(folder)?).mode;
     if mode & ALL_OF_OWNER == ALL_OF_OWNER {
@@ -250,7 +252,7 @@ fn allow_owner(folder: &OwnedFd) -> rustix::io::Result<()> {
     sys::change_mode_of_path(folder, mode | ALL_OF_OWNER)
 }
 
-/// Whether a name in a folder is the folder itself or the one above.
+/// Whether a name is `.` or `..`.
 fn is_dots(name: &OsStr) -> bool {
     name == "." || name == ".."
 }

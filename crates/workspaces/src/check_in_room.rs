@@ -1,28 +1,28 @@
-//! Bounds the bytes that check-ins of programs hold at once.
+//! Bounds the memory that the contents of check-ins take at once.
 
 use toolrest_core::{ByteBudget, HeldBytes, UserId};
 
-/// Check-ins of up to this many bytes take no room.
+/// Maximum size of a check-in that needs no reservation.
 const SMALL_BYTES: u64 = 1 << 20;
 
-/// The room for contents of large check-ins, over all workspaces. A program's changes are in memory from when they are
-/// read until they are committed.
+/// The byte budget for the contents of large check-ins, over all workspaces. The changes of a program are in memory from
+/// when they are read until they are committed.
 pub(crate) struct CheckInBudget(ByteBudget<UserId>);
 
-/// Room for the contents of one check-in, returned when dropped; nothing for a small one.
+/// The reserved bytes of one check-in, returned when dropped; none for a small one.
 pub(crate) type CheckInRoom = Option<HeldBytes<UserId>>;
 
-/// There is no room for a check-in at this moment.
+/// The budget is used up at this moment.
 pub(crate) struct NoRoom;
 
 impl CheckInBudget {
-    /// Room for two check-ins of the largest size, of which an account gets half.
+    /// A budget for two check-ins of the maximum size, of which one account gets half.
     pub(crate) fn new(largest_bytes: u64) -> Self {
         let largest = usize::try_from(largest_bytes).unwrap_or(usize::MAX);
         Self(ByteBudget::new(largest.saturating_mul(2), largest))
     }
 
-    /// Waits for room for contents of so many bytes.
+    /// Reserves so many bytes, and waits for them if necessary.
     pub(crate) async fn reserve(&self, account: UserId, bytes: u64) -> CheckInRoom {
         if bytes <= SMALL_BYTES {
             return None;
@@ -30,7 +30,7 @@ impl CheckInBudget {
         Some(self.0.reserve(account, usize::try_from(bytes).unwrap_or(usize::MAX)).await)
     }
 
-    /// Takes room if that needs no waiting.
+    /// Reserves so many bytes if they are free.
     pub(crate) fn try_reserve(&self, account: UserId, bytes: u64) -> Result<CheckInRoom, NoRoom> {
         if bytes <= SMALL_BYTES {
             return Ok(None);

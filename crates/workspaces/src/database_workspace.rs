@@ -1,4 +1,4 @@
-//! A workspace whose files live in the store.
+//! A workspace whose files are in the database.
 
 use crate::check_in_room::CheckInBudget;
 use crate::checkout::{self, WorkingCopyPool};
@@ -12,7 +12,7 @@ use toolrest_core::{
 };
 use toolrest_store::{CallInfo, FileStore, Store};
 
-/// A workspace of the store, opened for one caller.
+/// A workspace in the database, opened for one caller.
 pub(crate) struct DatabaseWorkspace {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) working_copies: Arc<WorkingCopyPool>,

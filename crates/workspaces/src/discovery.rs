@@ -1,4 +1,4 @@
-//! Choosing among the files of a database workspace: by where they are, by a filter and by the rules of `.gitignore`.
+//! Selects files of a database workspace by path, by a filter and by `.gitignore` rules.
 
 use crate::ignored::{EveryLine, Ignored, RuleFiles};
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use toolrest_core::{
 };
 use toolrest_store::Store;
 
-/// The most lines of rules that are read.
+/// Maximum number of lines of rules.
 const RULES_MOST: usize = 10_000;
 
-/// The most bytes of rules that are read.
+/// Maximum size of all rules in bytes.
 const RULES_MOST_BYTES: usize = 4 << 20;
 
-/// The most files and folders that are looked through.
+/// Maximum number of files and folders that are filtered.
 const LISTED_MOST: usize = 500_000;
 
 /// Finds files by their paths.
@@ -33,7 +33,7 @@ pub(crate) async fn find(store: &dyn Store, access: Access, find: Find) -> Resul
         IgnoredFiles::Include => None,
         IgnoredFiles::LeaveOut => Some(rules(store, access, find.deadline).await?),
     };
-    // Globs and rules may be many, and each is tried on each path.
+    // Every glob and rule is matched with every path, which can take long.
     let choose = move || {
         let chosen = Chosen::new(find.folder, find.paths, rules);
         let is_chosen = |file: &Listed| file.file_type != FileType::Folder && chosen.accepts(file.path.as_str());
@@ -50,7 +50,7 @@ pub(crate) async fn find(store: &dyn Store, access: Access, find: Find) -> Resul
     tokio::task::spawn_blocking(choose).await.map_err(ToolError::internal)
 }
 
-/// Finds lines in the files that a search chooses.
+/// Finds lines in the files that a search selects.
 pub(crate) async fn search(store: &dyn Store, access: Access, mut search: Search) -> Result<SearchResult> {
     let rules = match search.ignored {
         IgnoredFiles::Include => None,
@@ -82,7 +82,7 @@ async fn rules(store: &dyn Store, access: Access, deadline: Instant) -> Result<I
     tokio::task::spawn_blocking(move || Ignored::from_lines(&lines)).await.map_err(ToolError::internal)
 }
 
-/// Chooses what another filter chooses and no rule leaves out, and counts what the rules left out.
+/// A filter that also excludes ignored files, and counts them.
 struct Chosen {
     within: WsPath,
     paths: Option<Arc<dyn PathFilter>>,

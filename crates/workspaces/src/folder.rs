@@ -1,9 +1,8 @@
-//! A workspace whose files lie in a real folder.
+//! A workspace whose files are in a real folder.
 //!
-//! Reads look at the disk, always. The store keeps who may come in, and the history: rows for the files that tools have
-//! changed, as of the last change. Before a changeset is planned, what stands on disk is laid over those rows, so that
-//! `plan` decides as it does for files in the database, and a change that somebody else made is seen as what it is: a
-//! newer version.
+//! Reads always use the disk. The store has the members and the history: rows for the files that tools have changed, as of
+//! the last change. Before a changeset is planned, those rows are reconciled with the disk: a change that somebody else
+//! made becomes a newer version. Then `plan` decides as for files in the database.
 
 mod checkout;
 mod commit;
@@ -54,15 +53,15 @@ use watching::Watching;
 /// Which folders may be workspaces, and how much of their history is kept.
 #[derive(Clone, Debug, Default)]
 pub struct FolderOptions {
-    /// Only folders at or below these.
+    /// Folders must be at or below one of these.
     pub allowed_roots: Vec<AllowedRoot>,
-    /// Where the journals of commits are: a folder that all processes share that change the same folders.
+    /// The folder of the commit journals, shared by all processes that change the same folders.
     pub journal_dir: PathBuf,
-    /// Files and folders of the server's own that no workspace may show, besides the folder of the journals.
+    /// Files and folders of the server that no workspace may show, besides the folder of the journals.
     pub guarded: Vec<Guarded>,
     /// How much of their history is kept.
     pub history: HistoryLimits,
-    /// Whether tools may change git's own files in them.
+    /// Whether tools may change the files of git repositories in them.
     pub repositories: Repositories,
 }
 
@@ -71,7 +70,7 @@ pub struct FolderOptions {
 pub struct AllowedRoot {
     /// Its real path.
     pub folder: PathBuf,
-    /// The only accounts that may open it, by their addresses in lower case; any account where this is `None`.
+    /// The accounts that may open it, by their addresses in lower case; all accounts if this is `None`.
     pub accounts: Option<Vec<String>>,
 }
 
@@ -89,11 +88,11 @@ impl AllowedRoot {
 impl FolderOptions {
     /// Whether an account may have a workspace in a folder, by the folder's real path.
     ///
-    /// Of several roots that hold the folder the deepest decides. A root inside the folder that is reserved for other
-    /// accounts would be shown by it, so that one must admit the account too.
+    /// Of several roots above the folder, the deepest decides. Roots inside the folder must admit the account too, because
+    /// the folder shows them.
     pub(crate) fn allows(&self, real_path: &Path, account: &str) -> bool {
         let above = self.allowed_roots.iter().filter(|root| real_path.starts_with(&root.folder));
-        // Of two entries for one folder, the one that names accounts counts.
+        // Of two entries for the same folder, the one with accounts decides.
         let deepest = above.max_by_key(|root| (root.folder.components().count(), root.accounts.is_some()));
         let mut below = self.allowed_roots.iter().filter(|root| root.folder.starts_with(real_path));
         deepest.is_some_and(|root| root.admits(account)) && below.all(|root| root.admits(account))
@@ -103,11 +102,11 @@ impl FolderOptions {
 /// How much of the history of a folder is kept.
 #[derive(Clone, Copy, Debug)]
 pub struct HistoryLimits {
-    /// Of a file that is larger, only the hash and the size are kept.
+    /// Maximum size of a file whose content is kept. Of larger files only the hash and the size are.
     pub file_bytes: u64,
-    /// The most that one commit adds of what was there before.
+    /// Maximum size of the earlier contents that one commit adds.
     pub commit_bytes: u64,
-    /// The most that the history of one folder takes; the oldest contents are dropped. No limit where there is none.
+    /// Maximum size of the history of one folder; the oldest contents are dropped. No limit if this is `None`.
     pub total_bytes: Option<u64>,
 }
 
@@ -117,11 +116,11 @@ impl Default for HistoryLimits {
     }
 }
 
-/// A folder that is open, shared by all who use it.
+/// An open folder, shared by all workspaces and callers that use it.
 pub(crate) struct Folder {
     disk: Disk,
     repositories: Repositories,
-    /// Changes take turns.
+    /// The folder lock within this process.
     turn: Arc<Mutex<()>>,
     journal_dir: PathBuf,
     watching: std::sync::Mutex<Weak<Watching>>,
@@ -132,19 +131,19 @@ impl Folder {
     /// Opens a folder for a workspace of this account, if that is allowed.
     pub(crate) fn open(path: &Path, options: &FolderOptions, account: &str) -> Result<Self> {
         let root = Root::open(path).map_err(|error| {
-            // Of what lies elsewhere nobody learns even whether it is there.
+            // For folders outside the allowed roots, the answer does not tell whether they exist.
             let leads_up = path.components().any(|part| part == Component::ParentDir);
             if options.allows(path, account) && !leads_up { unusable(path, &error) } else { not_allowed(path) }
         })?;
-        // What was opened is judged, not what the path may lead to by now.
+        // Check the folder that was opened: the path may lead elsewhere by now.
         if !options.allows(root.real_path(), account) {
             return Err(not_allowed(path));
         }
-        // In there no path would show that it leads into a repository.
+        // Paths inside a repository do not contain `.git`, so they could not be recognised.
         if options.repositories == Repositories::ReadOnly && leads_into_repository(root.real_path()) {
             return Err(is_repository(path));
         }
-        // They tell what files hold, so they are for the server's own eyes.
+        // Journals contain file contents, so only the server may read them.
         let own = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&options.journal_dir);
         own.map_err(disk_fault)?;
         let journals = Guarded::data(options.journal_dir.clone());
@@ -165,7 +164,7 @@ impl Folder {
         })
     }
 
-    /// The folder's real path.
+    /// Returns the real path of the folder.
     pub(crate) fn real_path(&self) -> &Path {
         self.disk.root.real_path()
     }
@@ -178,7 +177,7 @@ impl Folder {
     }
 }
 
-/// The refusal of a folder that is git's own.
+/// Refuses a folder inside a git repository's `.git`.
 fn is_repository(path: &Path) -> ToolError {
     let message = format!(
         "The folder {} belongs to a git repository's .git, which is read-only for tools, because git on the host runs what \
@@ -202,8 +201,7 @@ pub(crate) fn not_allowed(path: &Path) -> ToolError {
     ToolError::new(ErrorKind::Forbidden, message)
 }
 
-/// The refusal of a folder that shows what only the server may see or change, such as its database with the secret that
-/// signs tokens.
+/// Refuses a folder that shows files of the server, such as its database with the secret that signs tokens.
 fn shows_guarded(path: &Path, shown: &Guarded) -> ToolError {
     let Guarded { what, setting, .. } = shown;
     let message = format!(
@@ -226,7 +224,7 @@ pub(crate) struct FolderWorkspace {
 }
 
 impl FolderWorkspace {
-    /// Looks at the disk, away from the threads that serve requests.
+    /// Runs an operation on the disk on a blocking thread.
     async fn on_disk<T: Send + 'static>(
         &self,
         read_state: impl FnOnce(&Disk) -> Result<T> + Send + 'static,
@@ -272,7 +270,7 @@ impl Workspace for FolderWorkspace {
     }
 
     async fn open(&self, path: &WsPath, more_than_bytes: u64) -> Result<Option<OpenFile>> {
-        // To find that it is small gives nothing away: whoever may not read it is refused by what comes next.
+        // The size is used before the membership is checked, but is not answered.
         if self.folder.disk.is_small(path, more_than_bytes) {
             return Ok(None);
         }
@@ -298,7 +296,7 @@ impl Workspace for FolderWorkspace {
     fn locate(&self, path: &str) -> Result<WsPath> {
         match self.below_mount(path) {
             Some(below) => WsPath::within(&below),
-            // Other absolute paths are elsewhere in the file system.
+            // Other absolute paths are outside of the folder.
             None => WsPath::relative(path),
         }
     }
@@ -306,7 +304,7 @@ impl Workspace for FolderWorkspace {
     async fn list(&self, folder: &WsPath, depth: Depth, limit: usize) -> Result<Listing> {
         let virtual_paths = self.store.virtual_files(self.access).await?;
         let folder = folder.clone();
-        // All that lies below may be much to hold, so that only some may do so at a time.
+        // A deep list can take much memory, so the number of them at a time is bounded.
         let turn = match depth {
             Depth::Children => None,
             Depth::Descendants => Some(self.walk_pool.turn(self.access).await?),

@@ -1,4 +1,4 @@
-//! What the `.gitignore` files of a workspace leave out.
+//! The `.gitignore` rules of a database workspace.
 
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
@@ -6,13 +6,13 @@ use std::sync::Arc;
 use toolrest_core::{Interrupt, LineMatch, LineMatcher, LinePattern, PathFilter, Requirement, Result, WsPath};
 use toolrest_directory::{IgnoreRules, Verdict};
 
-/// The rules of all `.gitignore` files, each for what lies below its folder.
+/// The rules of all `.gitignore` files. Each applies to what is below its folder.
 pub(crate) struct Ignored {
     rules: BTreeMap<WsPath, IgnoreRules>,
 }
 
 impl Ignored {
-    /// Reads the rules from their lines, in order.
+    /// Parses the rules from their lines, in order.
     pub(crate) fn from_lines(lines: &[LineMatch]) -> Self {
         let mut texts: BTreeMap<WsPath, String> = BTreeMap::new();
         for line in lines {
@@ -29,8 +29,8 @@ impl Ignored {
         self.rules.is_empty()
     }
 
-    /// Whether a file is left out that was found below a folder: by a rule for itself or for a folder on the way to it.
-    /// The rules of the folder that is nearest decide.
+    /// Whether a file that was found below a folder is ignored, by a rule for itself or for a folder between the two. The
+    /// rules of the nearest folder decide.
     pub(crate) fn leaves_out(&self, path: &WsPath, found_below: &WsPath) -> bool {
         if self.is_empty() {
             return false;
@@ -55,7 +55,7 @@ impl Ignored {
     }
 }
 
-/// Chooses the files that hold rules.
+/// Selects the files with rules.
 pub(crate) struct RuleFiles;
 
 impl PathFilter for RuleFiles {
@@ -64,7 +64,7 @@ impl PathFilter for RuleFiles {
     }
 }
 
-/// Matches every line. A final newline does not begin one more.
+/// Matches every line. A final newline does not start another line.
 pub(crate) struct EveryLine;
 
 impl LinePattern for EveryLine {

@@ -1,4 +1,4 @@
-//! Bounds the bytes of large files that are in memory at once because calls read them.
+//! Bounds the memory that the large files read by calls take at once.
 
 use std::{
     collections::HashMap,
@@ -6,17 +6,17 @@ use std::{
 };
 use toolrest_core::{ByteBudget, ErrorKind, File, HeldBytes, Result, ToolError, UserId, WsPath};
 
-/// Files up to this size are read without asking for room.
+/// Maximum size of a file that needs no reservation.
 const SMALL_BYTES: u64 = 256 << 10;
 
-/// How often a content is in memory while a call works on it: itself, as JSON, and in the answer.
+/// Number of copies of a content that a call has in memory: the content, as JSON, and in the answer.
 const COPIES: u64 = 3;
 
-/// The room for large files that calls read, over all workspaces.
+/// The byte budget for large files that calls read, over all workspaces.
 pub(crate) struct ReadBudget(ByteBudget<UserId>);
 
 impl ReadBudget {
-    /// A budget of so many bytes, of which an account holds a quarter at most. A file of the largest size always fits.
+    /// A budget of so many bytes, of which one account gets a quarter. A file of the maximum size always fits.
     pub(crate) fn new(bytes: usize, largest_file_bytes: usize) -> Self {
         Self(ByteBudget::new(bytes, memory_of(largest_file_bytes as u64)))
     }
@@ -28,7 +28,7 @@ impl Default for ReadBudget {
     }
 }
 
-/// The room that the reads of one call take. It is returned with the call's workspace.
+/// The reservations of one call. They are returned when its workspace is dropped.
 pub(crate) struct ReadRoom {
     budget: Arc<ReadBudget>,
     account: UserId,
@@ -38,9 +38,9 @@ pub(crate) struct ReadRoom {
 #[derive(Default)]
 struct Held {
     rooms: Vec<HeldBytes<UserId>>,
-    /// Bytes of contents that there is room for.
+    /// Reserved bytes of contents.
     bytes: u64,
-    /// Sizes of the large files that the call has read. One that is read again takes the place of the first.
+    /// Sizes of the large files that the call has read. A file that is read again counts once.
     files: HashMap<WsPath, u64>,
 }
 
@@ -63,8 +63,8 @@ impl ReadRoom {
         self.hold(needed).await
     }
 
-    /// Reads a file of up to so many bytes with `read`, which leaves out the content of one that has more bytes than it
-    /// is given. Room is taken before a large content is read.
+    /// Reads a file of up to so many bytes with `read`, which returns a larger file without its content. The bytes of a
+    /// large content are reserved before it is read.
     pub(crate) async fn read<R: Future<Output = Result<File, E>>, E: Into<ToolError>>(
         &self,
         path: &WsPath,
@@ -83,13 +83,13 @@ impl ReadRoom {
         }
     }
 
-    /// Returns what the call held, and waits for room for contents of so many bytes together.
+    /// Returns the reservations of the call, and reserves so many bytes for all its contents.
     pub(crate) async fn make_room(&self, bytes: u64) -> Result<()> {
         *self.held() = Held::default();
         if bytes <= SMALL_BYTES { Ok(()) } else { self.hold(bytes).await }
     }
 
-    /// Waits until there is room for so many bytes of contents in all.
+    /// Waits until so many bytes of contents are reserved in all.
     async fn hold(&self, bytes: u64) -> Result<()> {
         let held = self.held().bytes;
         let missing = bytes.saturating_sub(held);
@@ -100,7 +100,7 @@ impl ReadRoom {
         let room = if held == 0 {
             budget.reserve(self.account, memory_of(missing)).await
         } else {
-            // A call that holds room does not wait for more: two such calls could wait for each other.
+            // A call with a reservation does not wait for more: two such calls could deadlock.
             budget.try_reserve(self.account, memory_of(missing)).ok_or_else(busy)?
         };
         let mut held = self.held();

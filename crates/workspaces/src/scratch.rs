@@ -1,4 +1,4 @@
-//! The server's own folder for files that programs work on. Nothing in it outlives the server.
+//! The private folder of the server process for working copies and upper layers. It is removed with the process.
 
 use std::{
     ffi::OsStr,
@@ -13,12 +13,12 @@ use toolrest_directory::Root;
 use toolrest_store::disk_fault::is_full;
 use uuid::Uuid;
 
-/// A folder of this process alone, among those of others that share the data folder. What processes that are gone left
-/// behind is removed.
+/// A folder of this process, among those of other processes with the same data folder. The folders of dead processes are
+/// removed.
 #[derive(Debug)]
 pub struct Scratch {
     parent: PathBuf,
-    /// None as long as the disk was too full to make it.
+    /// None as long as the disk is too full to create it.
     own: Mutex<Option<Own>>,
 }
 
@@ -26,13 +26,13 @@ pub struct Scratch {
 #[derive(Debug)]
 struct Own {
     folder: PathBuf,
-    /// Held for as long as the process lives: whoever can lock it knows that nobody uses the folder any more.
+    /// Held as long as the process lives. If another process gets the lock, the folder is not used any more.
     _lock: File,
 }
 
 impl Scratch {
-    /// Makes a folder below `parent`, for the server's own eyes. On a full disk that is left for later: a server without
-    /// room for programs can still serve reads.
+    /// Creates a folder below `parent` that only the server can read. On a full disk this is done later, because a server
+    /// that cannot run programs can still serve reads.
     pub fn open(parent: &Path) -> io::Result<Self> {
         let scratch = Self { parent: std::path::absolute(parent)?, own: Mutex::default() };
         match scratch.own_folder() {
@@ -44,14 +44,14 @@ impl Scratch {
         Ok(scratch)
     }
 
-    /// Makes an empty folder in it.
+    /// Creates an empty folder in it.
     pub(crate) fn folder(&self) -> io::Result<PathBuf> {
         let folder = self.own_folder()?.join(Uuid::now_v7().to_string());
         own_folder(&folder)?;
         Ok(folder)
     }
 
-    /// The folder of this process, made if it is not there yet.
+    /// Returns the folder of this process, and creates it if necessary.
     fn own_folder(&self) -> io::Result<PathBuf> {
         let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(own) = &*own {
@@ -66,7 +66,7 @@ impl Own {
     fn make(parent: &Path) -> io::Result<Self> {
         own_folder(parent)?;
         let parent = parent.canonicalize()?;
-        // Nobody sweeps while a folder has no lock yet.
+        // No other process sweeps before the new folder is locked.
         let one_at_a_time = File::open(&parent)?;
         one_at_a_time.lock()?;
         sweep(&parent);
@@ -88,17 +88,17 @@ fn own_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// Whether a name is one that is given here.
+/// Whether a name is that of a process's folder.
 fn is_own(name: &OsStr) -> bool {
     name.to_str().is_some_and(|name| Uuid::try_parse(name).is_ok())
 }
 
-/// Removes the folders of processes that are gone.
+/// Removes the folders of dead processes.
 fn sweep(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let is_dead = match File::open(entry.path().join("lock")) {
             Ok(lock) => lock.try_lock().is_ok(),
-            // Its process died while it made or removed it.
+            // Its process died while it created or removed the folder.
             Err(error) => error.kind() == io::ErrorKind::NotFound && is_own(&entry.file_name()),
         };
         if is_dead {
@@ -107,14 +107,14 @@ fn sweep(parent: &Path) {
     }
 }
 
-/// A folder as programs get it.
+/// Returns the handle of a folder for a program.
 pub(crate) fn held(root: &Root) -> FolderHandle {
     FolderHandle { descriptor: root.descriptor(), path: root.real_path().to_owned() }
 }
 
-/// Removes a folder with all that is in it, also what programs or the kernel have made unreadable.
+/// Removes a folder with all that is in it, also what programs or the kernel made unreadable.
 pub(crate) fn remove(folder: &Path) {
     if let Err(error) = toolrest_directory::remove_tree(folder) {
-        tracing::warn!(folder = %folder.display(), %error, "a folder that is not needed any more could not be removed");
+        tracing::warn!(folder = %folder.display(), %error, "an unused folder could not be removed");
     }
 }

@@ -1,4 +1,4 @@
-//! Opening workspaces, whichever kind they are.
+//! Opens workspaces of every kind.
 
 use crate::Scratch;
 use crate::check_in_room::CheckInBudget;
@@ -16,7 +16,7 @@ use tokio::runtime::Handle;
 use toolrest_core::{Access, ErrorKind, KeepLimits, Result, ToolError, Workspace, WorkspaceId, Workspaces};
 use toolrest_store::{Location, Store};
 
-/// How many workspaces are remembered: enough to be asked of each once, few enough to weigh nothing.
+/// Maximum number of workspaces whose kind is cached.
 const REMEMBERED: usize = 100_000;
 
 /// Opens the workspaces of a store.
@@ -39,7 +39,7 @@ enum Known {
 }
 
 impl StoredWorkspaces {
-    /// Opens workspaces of this store, and those whose folders the operator allows.
+    /// Creates the workspaces of a store, with the folders that the operator allows.
     pub fn new(store: Arc<dyn Store>, folders: FolderOptions, scratch: Scratch) -> Self {
         let scratch = Arc::new(scratch);
         let working_copies = Arc::new(WorkingCopyPool::new(Arc::clone(&scratch), CheckoutRetention::default()));
@@ -55,34 +55,34 @@ impl StoredWorkspaces {
         }
     }
 
-    /// Keeps the folders that programs work in for as long as this, and so many.
+    /// Sets the limits on working copies that are kept between programs.
     #[must_use]
     pub fn keeping(mut self, kept: CheckoutRetention) -> Self {
         self.working_copies = Arc::new(WorkingCopyPool::new(Arc::clone(&self.scratch), kept));
         self
     }
 
-    /// Bounds the bytes of large files that calls hold in memory at once. A file of the largest size always fits.
+    /// Sets the byte budget for large files that calls read. A file of the maximum size always fits.
     #[must_use]
     pub fn reading_at_most(mut self, bytes: usize, largest_file_bytes: usize) -> Self {
         self.reads = Arc::new(ReadBudget::new(bytes, largest_file_bytes));
         self
     }
 
-    /// Bounds the bytes that check-ins of programs hold in memory at once, by the size of the largest check-in.
+    /// Sets the byte budget for check-ins by the maximum size of one.
     #[must_use]
     pub fn checking_in_at_most(mut self, largest_bytes: u64) -> Self {
         self.check_ins = Arc::new(CheckInBudget::new(largest_bytes));
         self
     }
 
-    /// The real path of a folder that is to be a workspace of an account, if that is allowed.
+    /// Returns the real path of a folder that an account wants as a workspace, if that is allowed.
     pub async fn allowed_root(&self, root: &Path, account: &str) -> Result<String> {
         let (root, options, account) = (root.to_owned(), self.folders.clone(), account.to_owned());
         let open = move || Folder::open(&root, &options, &account).map(|folder| folder.real_path().to_owned());
         let opened = tokio::task::spawn_blocking(open).await.map_err(ToolError::internal)?;
         let real = opened.map_err(|error| match error.kind {
-            // Here it is the caller who names it.
+            // The caller named the folder, so a missing one is a bad argument.
             ErrorKind::Unavailable => error.with_kind(ErrorKind::InvalidArgument),
             _ => error,
         })?;
@@ -100,7 +100,7 @@ impl StoredWorkspaces {
             Some(Known::Folder { root, owner, open }) if !open.is_at(Path::new(&root)) => (root, owner),
             Some(known) => return Ok(known),
             None => match self.store.location(workspace).await? {
-                // What does not exist is refused as what is not shared.
+                // A workspace that does not exist is refused like one that the caller is no member of.
                 None => return Ok(Known::Database),
                 Some((Location::Database, _)) => return Ok(self.remember(workspace, Known::Database)),
                 Some((Location::Directory { root }, owner)) => (root, owner),
@@ -115,12 +115,12 @@ impl StoredWorkspaces {
         let (store, options, runtime) = (Arc::clone(&self.store), self.folders.clone(), Handle::current());
         let open = move || {
             let folder = Folder::open(Path::new(&root), &options, &owner)?;
-            // A link in its place can lead to a folder of somebody else.
+            // A link in its place can lead to another account's folder.
             if folder.real_path() != Path::new(&root) {
                 return Err(leads_elsewhere(&root));
             }
             if let Err(error) = folder.recover(&*store, &runtime) {
-                // It stands in the way of changes, which try again, but not of reading.
+                // Changes repeat the recovery; reads do not need it.
                 tracing::error!(%error, "an interrupted commit could not be settled");
             }
             Ok(Known::Folder { root, owner, open: Arc::new(folder) })
@@ -129,7 +129,7 @@ impl StoredWorkspaces {
         Ok(self.remember(workspace, opened?))
     }
 
-    /// The folder as another workspace has it open: whoever changes it waits for the same turn.
+    /// Returns the folder if another workspace has it open, so that both use the same lock.
     fn open_at(&self, root: &str) -> Option<Arc<Folder>> {
         let known = self.known();
         let mut open = known.values().filter_map(|known| match known {
@@ -173,7 +173,7 @@ impl Workspaces for StoredWorkspaces {
                 Arc::new(FolderWorkspace { store, folder: open, walk_pool, scratch, access, room, check_ins })
             }
             Err(error) => {
-                // Only members may learn that it is there.
+                // Only members may learn that the workspace exists.
                 store.authorise(access).await?;
                 return Err(error);
             }

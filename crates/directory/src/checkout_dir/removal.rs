@@ -1,4 +1,4 @@
-//! Removing trees, however deep they are and whoever may enter them.
+//! Removes trees of any depth and with any permissions.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -17,10 +17,10 @@ use rustix::{
 use super::{allow_owner, is_dots};
 use crate::{ErrorKind, Kind, Metadata, Result, error::At, error::if_exists, sys};
 
-/// How many names of a folder are held at a time.
+/// Maximum number of names that are in memory at a time.
 const NAMES_AT_A_TIME: usize = 10_000;
 
-/// Removes a folder of this process' own with all that is in it; content if there is none.
+/// Removes a private folder of this process with all that is in it. It is no error if there is none.
 pub fn remove_tree(folder: &Path) -> Result<()> {
     let name = folder.file_name().ok_or_else(|| ErrorKind::Invalid("it has no name").at(folder))?;
     let above = folder.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -30,9 +30,9 @@ pub fn remove_tree(folder: &Path) -> Result<()> {
     }
 }
 
-/// Removes a folder by its name, or what else has it.
+/// Removes the folder, or whatever else has the name.
 ///
-/// Folders below are first moved up to the top, so that neither the depth of the tree nor that of this function grows.
+/// Folders below are moved up to the top first, so that no path gets too long and no recursion is needed.
 pub(super) fn remove_tree_at(above: &OwnedFd, name: &OsStr) -> rustix::io::Result<()> {
     let Some(top) = open_folder(above, name)? else {
         return if_exists(sys::unlink(above, name)).map(drop);
@@ -54,7 +54,7 @@ pub(super) fn remove_tree_at(above: &OwnedFd, name: &OsStr) -> rustix::io::Resul
     if_exists(sys::remove_folder(above, name)).map(drop)
 }
 
-/// Moves the folders in a folder up beside it, and removes it with the rest.
+/// Moves the folders in a folder up to the top, and removes the folder with the rest.
 fn flatten(top: &OwnedFd, name: &OsStr, moved_up: &mut u64) -> rustix::io::Result<()> {
     let Some(folder) = open_folder(top, name)? else { return Ok(()) };
     loop {
@@ -82,7 +82,7 @@ fn flatten(top: &OwnedFd, name: &OsStr, moved_up: &mut u64) -> rustix::io::Resul
     }
 }
 
-/// Moves a folder elsewhere, also one that its owner may not change.
+/// Moves a folder, and gives its owner the permissions for that.
 pub(super) fn move_out(from: (BorrowedFd<'_>, &OsStr), to: (BorrowedFd<'_>, &OsStr)) -> rustix::io::Result<()> {
     match sys::rename_to_free(from, to) {
         Err(Errno::ACCESS) => {
@@ -93,7 +93,7 @@ pub(super) fn move_out(from: (BorrowedFd<'_>, &OsStr), to: (BorrowedFd<'_>, &OsS
     }
 }
 
-/// Opens a folder to read it, also one that was closed to its owner; none if it is not there, or no folder.
+/// Opens a folder for reading, and gives its owner the permissions for that; none if there is no folder.
 fn open_folder(above: &OwnedFd, name: &OsStr) -> rustix::io::Result<Option<OwnedFd>> {
     let Some(path) = if_exists(open_beneath(above, name, OFlags::PATH))? else { return Ok(None) };
     allow_owner(&path)?;
@@ -104,7 +104,7 @@ fn open_beneath(above: impl AsFd, name: &OsStr, access: OFlags) -> rustix::io::R
     sys::open_beneath(above, Path::new(name), access | OFlags::DIRECTORY, ResolveFlags::NO_SYMLINKS)
 }
 
-/// Some names of a folder, from its beginning on.
+/// Returns the first names of a folder.
 fn names(folder: &OwnedFd) -> rustix::io::Result<Vec<(OsString, Kind)>> {
     let mut names = Vec::new();
     let mut entries = Dir::read_from(folder)?;

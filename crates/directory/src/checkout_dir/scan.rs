@@ -1,4 +1,4 @@
-//! Looking over all that programs left behind.
+//! Scans all that programs left behind.
 
 mod parallel;
 
@@ -24,47 +24,46 @@ use crate::{
     walk::rules::{RuleFiles, Rules},
 };
 
-/// Room for the entries that the kernel gives at a time.
+/// Size of the buffer for directory entries.
 const BUFFER_BYTES: usize = 32 << 10;
 
-/// How many folders are read before what they hold is told, and how many names are looked at: what is known of them is
-/// held in memory meanwhile.
+/// Maximum number of folders, and of names in one folder, that are in memory before they are reported.
 const FOLDERS_AT_A_TIME: usize = 512;
 const NAMES_AT_A_TIME: usize = 4_096;
 
-/// From so many files on, several threads look at them.
-const WORTH_HELP: usize = 1_024;
+/// Minimum number of files for a scan with several threads.
+const MIN_FILES_FOR_THREADS: usize = 1_024;
 
-/// How many those are.
+/// Number of threads of such a scan.
 static THREADS: LazyLock<usize> = LazyLock::new(|| thread::available_parallelism().map_or(1, usize::from).min(4));
 
-/// Learns what a survey finds. Paths begin with a slash.
+/// Receives what a scan finds. Paths begin with a slash.
 pub trait ScanVisitor: Sync {
-    /// About how many files and folders there will be.
+    /// Returns an estimate of the number of files and folders.
     fn expected(&self) -> usize;
 
-    /// Whether a file stands there as it is known to, whatever the rules say, so that it need not be told of. Asked by
-    /// several threads at once.
+    /// Whether a file is known to be unchanged, whether it is ignored or not. Such a file is not reported. Called by several
+    /// threads at once.
     fn knows(&self, file: &str, metadata: &Metadata) -> bool;
 
-    /// Whether a path matters although rules leave it out. A folder matters if something below it does.
+    /// Whether a path is reported although it is ignored. A folder is if something below it is.
     fn insists_on(&self, path: &str) -> bool;
 
-    /// Learns of something that stands there. What is in a folder follows later, unless rules leave it out.
+    /// Receives a file or folder. The entries of a folder follow later, unless it is ignored.
     fn found(&mut self, path: &str, metadata: &Metadata, status: IgnoreStatus);
 
-    /// Learns of a name that is no text, or has a control character or more bytes than a path may have.
+    /// Receives a name that is not text, has a control character, or makes the path too long.
     fn found_unnamed(&mut self, path: String, metadata: &Metadata);
 
-    /// Learns of a folder that cannot be read.
+    /// Receives a folder that cannot be read.
     fn found_unreadable(&mut self, folder: &str);
 }
 
-/// How something stands to the rules of `.gitignore`.
+/// Whether the `.gitignore` rules ignore something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IgnoreStatus {
     Taken,
-    /// A rule leaves it out, or it is git's own.
+    /// A rule ignores it, or it is a git repository.
     LeftOut,
 }
 
@@ -72,9 +71,9 @@ pub enum IgnoreStatus {
 struct PendingDir {
     /// With a slash at the end.
     path: String,
-    /// The rules from above.
+    /// The rules of the folders above.
     rules: Option<Arc<Rules>>,
-    /// Whether rules leave it out, and it is read for the sake of something in it.
+    /// Whether it is ignored, and only read for something in it.
     is_left_out: bool,
 }
 
@@ -82,23 +81,23 @@ struct PendingDir {
 struct Listed {
     names: Names,
     rules: Option<Arc<Rules>>,
-    /// What stands at its first names.
+    /// Metadata of its first names.
     described: Described,
-    /// The folder itself, if there are more.
+    /// The folder itself, if there are more names.
     more: Option<OwnedFd>,
 }
 
-/// What stands at some names, by their numbers, unless it is known.
+/// Metadata of some names, by their numbers, without known files.
 type Described = Vec<(usize, Metadata)>;
 
 impl CheckoutDir {
-    /// Looks over all that is there, but not at what is in folders that rules leave out.
+    /// Scans all files and folders, without the content of ignored folders.
     ///
-    /// Nearly all of the time goes into asking the kernel, so in a large folder several threads do that. The surveyor is
-    /// told on the caller's.
-    pub fn scan(&self, longest_path_bytes: usize, surveyor: &mut impl ScanVisitor) -> Result<()> {
-        let threads = if surveyor.expected() < WORTH_HELP { 1 } else { *THREADS };
-        let mut scan = Scan { bench: self, longest_path_bytes, threads, surveyor, below: Vec::new() };
+    /// System calls take nearly all of the time, so several threads make them in a large directory. The visitor is called on
+    /// the calling thread.
+    pub fn scan(&self, longest_path_bytes: usize, visitor: &mut impl ScanVisitor) -> Result<()> {
+        let threads = if visitor.expected() < MIN_FILES_FOR_THREADS { 1 } else { *THREADS };
+        let mut scan = Scan { dir: self, longest_path_bytes, threads, visitor, below: Vec::new() };
         let mut folders = vec![PendingDir { path: "/".to_owned(), rules: None, is_left_out: false }];
         while !folders.is_empty() {
             let some = folders.split_off(folders.len().saturating_sub(FOLDERS_AT_A_TIME));
@@ -106,9 +105,9 @@ impl CheckoutDir {
             for (pending, listed) in some.iter().zip(listed) {
                 match listed.and_then(|listed| scan.report_all(pending, &listed)) {
                     Err(errno) if pending.path == "/" => return Err(errno).at("."),
-                    // The others are gone since their parent was read, or no folders any more.
+                    // The folder was removed or replaced since its parent was read.
                     Ok(()) | Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
-                    Err(_) => scan.surveyor.found_unreadable(pending.path.trim_end_matches('/')),
+                    Err(_) => scan.visitor.found_unreadable(pending.path.trim_end_matches('/')),
                 }
             }
             folders.append(&mut scan.below);
@@ -116,7 +115,7 @@ impl CheckoutDir {
         Ok(())
     }
 
-    /// Opens a folder to read it, also one that was closed to its owner.
+    /// Opens a folder for reading, and gives its owner the permissions for that.
     fn open_folder(&self, folder: &Path) -> rustix::io::Result<OwnedFd> {
         match self.top.open_real_folder(folder, OFlags::RDONLY) {
             Err(Errno::ACCESS) => {
@@ -124,7 +123,8 @@ impl CheckoutDir {
                 self.top.open_real_folder(folder, OFlags::RDONLY)
             }
             Ok(opened) => {
-                // Root can read all, but the next program is not root; and what can be read may still not be entered.
+                // The server may run as root, which can read all; the next program does not. And a folder that can be read
+                // may still not be entered.
                 allow_owner(&opened)?;
                 Ok(opened)
             }
@@ -133,20 +133,20 @@ impl CheckoutDir {
     }
 }
 
-/// A survey under way.
+/// A scan in progress.
 struct Scan<'a, S> {
-    bench: &'a CheckoutDir,
+    dir: &'a CheckoutDir,
     longest_path_bytes: usize,
     threads: usize,
-    surveyor: &'a mut S,
-    /// The folders that were found, and are to be read.
+    visitor: &'a mut S,
+    /// Folders that were found and are to be read.
     below: Vec<PendingDir>,
 }
 
 impl<S: ScanVisitor> Scan<'_, S> {
-    /// Reads the names in a folder, and looks at the first of them: at all, if there are not very many.
+    /// Reads the names in a folder, and the metadata of the first of them.
     fn list(&self, pending: &PendingDir) -> rustix::io::Result<Listed> {
-        let folder = self.bench.open_folder(Path::new(pending.path.trim_matches('/')))?;
+        let folder = self.dir.open_folder(Path::new(pending.path.trim_matches('/')))?;
         let names = Names::read(&folder)?;
         let rules = Rules::of_folder(&folder, names.here, pending.rules.clone(), pending.path.len()).rules;
         let described = self.describe(pending, &folder, &names, 0)?;
@@ -154,7 +154,7 @@ impl<S: ScanVisitor> Scan<'_, S> {
         Ok(Listed { names, rules, described, more })
     }
 
-    /// Looks at what stands at some names of a folder, from one of them on.
+    /// Reads the metadata of some names of a folder, from one of them on.
     fn describe(
         &self,
         pending: &PendingDir,
@@ -167,12 +167,12 @@ impl<S: ScanVisitor> Scan<'_, S> {
         let mut path = pending.path.clone();
         for number in first..end {
             let name = names.get(number);
-            // A name that is gone by now was never there.
+            // Names that are gone by now are ignored.
             let Some(stat) = if_exists(sys::stat_name(folder, name))? else { continue };
             let metadata = Metadata::from(stat);
             let is_known = metadata.kind == Kind::File
                 && self.complete(&mut path, pending, name)
-                && self.surveyor.knows(&path, &metadata);
+                && self.visitor.knows(&path, &metadata);
             if !is_known {
                 described.push((number, metadata));
             }
@@ -180,7 +180,7 @@ impl<S: ScanVisitor> Scan<'_, S> {
         Ok(described)
     }
 
-    /// Makes the path of a name in a folder from one of another name; tells whether it can be one.
+    /// Replaces the last name of a path. Returns whether the result is a valid path.
     fn complete(&self, path: &mut String, pending: &PendingDir, name: &OsStr) -> bool {
         path.truncate(pending.path.len());
         let fits = |name: &&str| path.len() + name.len() <= self.longest_path_bytes;
@@ -191,7 +191,7 @@ impl<S: ScanVisitor> Scan<'_, S> {
         true
     }
 
-    /// Tells what stands at the names of a folder: what was looked at already, then the rest, some at a time.
+    /// Reports the entries of a folder: those that were read already, then the rest in parts.
     fn report_all(&mut self, pending: &PendingDir, listed: &Listed) -> rustix::io::Result<()> {
         self.report(pending, listed, &listed.described);
         let Some(folder) = &listed.more else { return Ok(()) };
@@ -212,15 +212,15 @@ impl<S: ScanVisitor> Scan<'_, S> {
         for (number, metadata) in described {
             let name = listed.names.get(*number);
             if !self.complete(&mut path, pending, name) {
-                self.surveyor.found_unnamed(path.clone() + &name.to_string_lossy(), metadata);
+                self.visitor.found_unnamed(path.clone() + &name.to_string_lossy(), metadata);
                 continue;
             }
             let is_folder = metadata.kind == Kind::Folder;
             let is_left_out =
                 pending.is_left_out || name == ".git" || rules.is_some_and(|rules| rules.ignores(&path, is_folder));
-            let insists = is_left_out && self.surveyor.insists_on(&path);
+            let insists = is_left_out && self.visitor.insists_on(&path);
             let status = if is_left_out && !insists { IgnoreStatus::LeftOut } else { IgnoreStatus::Taken };
-            self.surveyor.found(&path, metadata, status);
+            self.visitor.found(&path, metadata, status);
             if is_folder && status == IgnoreStatus::Taken {
                 self.below.push(PendingDir { path: format!("{path}/"), rules: rules.cloned(), is_left_out });
             }

@@ -1,4 +1,4 @@
-//! Hard links that a program made.
+//! Creates the hard links that a program created in its view.
 
 use std::{
     collections::HashMap,
@@ -19,8 +19,8 @@ use crate::{
 };
 
 impl FolderLock<'_> {
-    /// Makes the names of each group lead to one file, if they lead to files of the same content. Names that others have
-    /// given another content meanwhile, and those that cannot be linked, stay as they are.
+    /// Links the names of each group to one file, if their files have the same content. Names whose content others changed
+    /// meanwhile, and those that cannot be linked, stay as they are.
     pub fn link_names(&mut self, groups: &[Vec<PathBuf>]) -> crate::Result<()> {
         if groups.is_empty() {
             return Ok(());
@@ -40,7 +40,7 @@ impl FolderLock<'_> {
     }
 }
 
-/// Makes one name lead to the file that another leads to.
+/// Links one name to the file of another.
 fn link_name(root: &Root, first: &Path, other: &Path) -> rustix::io::Result<()> {
     let (Some(source), Some(target)) = (if_exists(root.entry_ref(first))?, if_exists(root.entry_ref(other))?) else {
         return Ok(());
@@ -55,12 +55,12 @@ fn link_name(root: &Root, first: &Path, other: &Path) -> rustix::io::Result<()> 
     if sys::link(source.pair(), staged.pair()).is_err() {
         return Ok(());
     }
-    // What is compared has a name that nobody else uses any more: nobody's change can come in between.
+    // The old file has a temporary name while it is compared, so nobody can change it by its name meanwhile.
     let linked = match sys::exchange(staged.pair(), target.pair()) {
         Ok(()) => match is_same(&staged, &target) {
             Ok(true) => Ok(()),
             different => {
-                // If that fails, what others have written stays where it is.
+                // If this fails, the changes of others stay at the temporary name.
                 sys::exchange(staged.pair(), target.pair())?;
                 different.map(drop)
             }
@@ -79,18 +79,17 @@ fn is_same(one: &EntryRef, other: &EntryRef) -> rustix::io::Result<bool> {
     Ok(size(&one)? == size(&other)? && read::hash_of(&one)? == read::hash_of(&other)?)
 }
 
-/// Gives a file of the program's that has several names a copy of its own, so that no other name of it comes to share what
-/// is brought to the folder.
+/// Replaces one of several names of a file in the upper layer by a copy, so that no other name shares the transferred file.
 pub(super) fn unshare(upper: &Root, path: &Path, left: &Metadata) -> rustix::io::Result<()> {
     if left.kind == Kind::File && left.links > 1 { copy(upper, &upper.entry_ref(path)?, path, left) } else { Ok(()) }
 }
 
-/// The files with several names that were copied from one file system to another.
+/// Files with several names that were copied to another file system.
 #[derive(Default)]
 pub(super) struct Copied(HashMap<Identity, (PathBuf, Identity)>);
 
 impl Copied {
-    /// Brings a file to another file system: as another name of what was copied before, if it is the same file.
+    /// Copies a file to another file system; links it if another name of it was copied before.
     pub(super) fn copy(&mut self, root: &Root, here: &EntryRef, to: &Path, left: &Metadata) -> rustix::io::Result<()> {
         let is_shared = left.kind == Kind::File && left.links > 1 && !git::is_within(to);
         if is_shared
@@ -107,13 +106,14 @@ impl Copied {
     }
 }
 
-/// Puts another name of a file in the place of whatever is there; tells whether that was possible.
+/// Replaces whatever is at a path by another name of a file. Returns whether that was possible.
 fn link_again(root: &Root, first: &Path, identity: Identity, to: &Path) -> rustix::io::Result<bool> {
     let path = temporary_in(root.identity(), to.parent().unwrap_or(Path::new("")))?;
     let (source, staged) = (root.entry_ref(first)?, root.entry_ref(&path)?);
     sys::link(source.pair(), staged.pair())?;
     let is_it = staged.stat()?.is_some_and(|linked| linked.identity == identity);
-    let linked = if is_it { put_in_place((root, &path), (root, to), |_, _| Ok(false)) } else { Ok(Put::MetOthers) };
+    let linked =
+        if is_it { put_in_place((root, &path), (root, to), |_, _| Ok(false)) } else { Ok(Put::ChangedByOthers) };
     if linked != Ok(Put::Done) {
         discard(root, &path)?;
     }

@@ -1,4 +1,4 @@
-//! Putting one thing in the place of another, and taking away what is there.
+//! Replaces and removes entries of the folder.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::{
     Kind, Metadata, Root, commit::completion::discard, error::if_exists, root::EntryRef, sys, temporary::temporary_in,
 };
 
-/// The rights to run as a file's owner or group, which nothing of a program is given.
+/// The set-user-id and set-group-id bits, which are not transferred.
 pub(super) const SET_ID: u32 = 0o6000;
 
 pub(super) fn stat(root: &Root, path: &Path) -> rustix::io::Result<Option<Stat>> {
@@ -21,7 +21,7 @@ pub(super) fn stat(root: &Root, path: &Path) -> rustix::io::Result<Option<Stat>>
     }
 }
 
-/// Removes what stands at a path. A folder is gone at once, and what was in it after that.
+/// Removes what is at a path. A folder is renamed first, so that it is gone at once.
 pub(super) fn take_away(root: &Root, path: &Path) -> rustix::io::Result<()> {
     if stat(root, path)?.is_none_or(|there| Metadata::from(there).kind != Kind::Folder) {
         return discard(root, path);
@@ -35,20 +35,19 @@ pub(super) fn take_away(root: &Root, path: &Path) -> rustix::io::Result<()> {
     }
 }
 
-/// What became of something that was to be put in a place.
+/// The outcome of a replacement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Put {
     Done,
-    /// What is there is what others have changed: it stays.
-    MetOthers,
+    /// Others changed what is there: it stays.
+    ChangedByOthers,
 }
 
-/// Puts something in the place of whatever is there, in one step. What was there is looked at once more before it is gone for
-/// good.
+/// Replaces whatever is at a path in one step. What was there is checked once more before it is removed.
 pub(super) fn put_in_place(
     from: (&Root, &Path),
     to: (&Root, &Path),
-    is_theirs: impl Fn(&Root, &Path) -> rustix::io::Result<bool>,
+    is_changed: impl Fn(&Root, &Path) -> rustix::io::Result<bool>,
 ) -> rustix::io::Result<Put> {
     let (here, there) = (from.0.entry_ref(from.1)?, to.0.entry_ref(to.1)?);
     match sys::rename(here.pair(), there.pair()) {
@@ -56,17 +55,17 @@ pub(super) fn put_in_place(
         renamed => return renamed.map(|()| Put::Done),
     }
     match sys::exchange(here.pair(), there.pair()) {
-        Ok(()) => match is_theirs(from.0, from.1) {
+        Ok(()) => match is_changed(from.0, from.1) {
             Ok(false) => discard(from.0, from.1).map(|()| Put::Done),
-            theirs => {
+            changed => {
                 sys::exchange(here.pair(), there.pair())?;
-                theirs.map(|_| Put::MetOthers)
+                changed.map(|_| Put::ChangedByOthers)
             }
         },
-        // Not every file system can.
+        // Not every file system can exchange names.
         Err(Errno::INVAL | Errno::NOSYS) => {
-            if is_theirs(to.0, to.1)? {
-                return Ok(Put::MetOthers);
+            if is_changed(to.0, to.1)? {
+                return Ok(Put::ChangedByOthers);
             }
             take_away(to.0, to.1)?;
             sys::rename(here.pair(), there.pair()).map(|()| Put::Done)
@@ -75,7 +74,7 @@ pub(super) fn put_in_place(
     }
 }
 
-/// Copies a file or link to another file system, under a name of its own until it is whole.
+/// Copies a file or link to another file system, under a temporary name until it is complete.
 pub(super) fn copy(root: &Root, here: &EntryRef, to: &Path, left: &Metadata) -> rustix::io::Result<()> {
     let path = temporary_in(root.identity(), to.parent().unwrap_or(Path::new("")))?;
     let staged = root.entry_ref(&path)?;

@@ -395,7 +395,7 @@ impl Transfer<'_> {
                 put => put?,
             },
             Err(errno @ (Errno::NOSPC | Errno::DQUOT | Errno::IO)) => return Err(errno),
-            Err(_) if self.is_changed(to)? => Put::MetOthers,
+            Err(_) if self.is_changed(to)? => Put::ChangedByOthers,
             // The transfer of single entries reports what prevents that of the whole.
             Err(_) => {
                 take_away(self.root, to)?;

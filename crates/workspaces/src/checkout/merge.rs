@@ -3,7 +3,7 @@
 //! Others' changes win. Where the program changed the same file, its version becomes a conflict copy.
 
 use super::conflict_paths::ConflictPaths;
-use super::diff::{Diff, Node};
+use super::diff::{Diff, FileState, Node};
 use super::moves::MAX_MOVES;
 use super::net_changes::{FileChange, NetChanges, NodeNow, Side, Written};
 use super::path_tree::PathTree;
@@ -329,7 +329,7 @@ impl<S: Side> Merge<'_, S> {
             Target::Taken(Some(origin), _)
                 if self.side.shows(&origin, self.net.diffs.file_before(&origin), written) =>
             {
-                let was_executable = self.net.diffs.file_before(&origin).is_some_and(|before| before.is_executable());
+                let was_executable = self.net.diffs.file_before(&origin).is_some_and(FileState::is_executable);
                 let is_executable = Some(NodeNow::File { is_executable: written.is_executable });
                 if written.is_executable == was_executable || self.side.now(&origin)? == is_executable {
                     self.place(path, path, PlacedKind::Same);

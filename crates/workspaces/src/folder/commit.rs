@@ -1,4 +1,4 @@
-//! Changing a folder.
+//! Commits changes to a folder.
 
 use super::disk::{below_root, path_of, shown};
 use super::errors::{Attempt, to_tool_error};
@@ -28,11 +28,11 @@ use toolrest_store::blob::{Compression, Prepared, prepare};
 use toolrest_store::history::FolderCommit;
 use toolrest_store::plan::{Needs, Plan, RowOp, plan};
 
-/// How long a database that went away right after the change is waited for. Then the journal keeps the commit for it.
+/// Maximum time to wait for a database that is away right after the change. Then the journal keeps the record.
 const RECORD_PATIENCE: Duration = Duration::from_secs(5);
 
 impl FolderWorkspace {
-    /// Makes the changes, to the end, also if the caller goes away meanwhile.
+    /// Applies a changeset. It runs to its end even if the caller goes away.
     pub(super) async fn commit_on_disk(
         &self,
         changes: Changeset,
@@ -48,7 +48,7 @@ impl FolderWorkspace {
         Ok(commit)
     }
 
-    /// Waits until nobody else changes the folder, and works on it to the end.
+    /// Takes the folder lock and runs an operation, which runs to its end even if the caller goes away.
     pub(super) async fn with_folder_lock<T: Send + 'static>(
         &self,
         cx: &CallCx,
@@ -73,7 +73,7 @@ impl FolderWorkspace {
 }
 
 impl Folder {
-    /// Waits until nobody else changes the folder, in this process or another; what was interrupted is settled.
+    /// Takes the folder lock between processes, and recovers an interrupted commit.
     fn turn(&self, store: &dyn Store, runtime: &Handle) -> Result<FolderLock<'_>> {
         let fail = |error: Error| failed(&error);
         let mut turn = self.disk.root.lock(&self.journal_dir).map_err(fail)?;
@@ -83,7 +83,7 @@ impl Folder {
         Ok(turn)
     }
 
-    /// Keeps what a crash interrupted, if its changes were made.
+    /// Recovers a commit that a crash interrupted.
     pub(crate) fn recover(&self, store: &dyn Store, runtime: &Handle) -> Result<()> {
         let fail = |error: Error| to_tool_error(&error, &WsPath::root(), Attempt::Write);
         let mut turn = self.disk.root.lock(&self.journal_dir).map_err(fail)?;
@@ -91,7 +91,7 @@ impl Folder {
     }
 }
 
-/// Finishes or takes back the commit that was interrupted, if one was.
+/// Completes or rolls back an interrupted commit, if there is one.
 fn settle(turn: &mut FolderLock<'_>, store: &dyn Store, runtime: &Handle) -> Result<()> {
     let mut not_yet = None;
     let keep = |recovered: &Recovered| {
@@ -102,7 +102,7 @@ fn settle(turn: &mut FolderLock<'_>, store: &dyn Store, runtime: &Handle) -> Res
                 Record::Failed
             }
             Err(error) => {
-                // It would stand in the way for ever. The files are as they are; only their history has a gap.
+                // Otherwise it would block all later commits. The files are on disk; only their history has a gap.
                 tracing::error!(%error, "an interrupted commit could not be recorded");
                 Record::Kept
             }
@@ -113,16 +113,16 @@ fn settle(turn: &mut FolderLock<'_>, store: &dyn Store, runtime: &Handle) -> Res
     if let Some(recovered) = recovered {
         tracing::info!(outcome = ?recovered.outcome, kept = ?recovered.kept, "settled an interrupted commit");
     }
-    // The next commit would take its place in the journal, which is all that tells of it.
+    // The next commit would overwrite the journal, which is the only record of it.
     Ok(not_yet.map_or(Ok(()), Err)?)
 }
 
-/// Whether a database that fails so may well keep the same commit later.
+/// Whether the database may accept the same record later.
 fn will_pass(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::Unavailable | ErrorKind::StorageFull | ErrorKind::WriteFailed | ErrorKind::Timeout)
 }
 
-/// What goes with a changeset, but is no change that history knows.
+/// What is applied together with a changeset but has no versions.
 #[derive(Default)]
 pub(super) struct CommitExtras {
     pub(super) unversioned_removals: UnversionedRemovals,
@@ -138,7 +138,7 @@ pub(super) enum MadeBy {
     Program,
 }
 
-/// A commit whose turn it is.
+/// An operation under the folder lock.
 pub(super) struct Job {
     pub(super) store: Arc<dyn Store>,
     pub(super) folder: Arc<Folder>,
@@ -148,7 +148,7 @@ pub(super) struct Job {
 }
 
 impl Job {
-    /// Makes the changes; gives also what the caller should be told besides.
+    /// Applies the changes. Returns also warnings for the caller.
     fn run(
         &self,
         turn: &mut FolderLock<'_>,
@@ -177,7 +177,7 @@ impl Job {
         disk_changes.extend(steps.into_changes(&written)?);
         let outcomes = std::mem::take(&mut planned.outcomes);
         let mut kept = once_each(seen.contents.into_iter().chain(contents.into_iter().flatten()));
-        // What comes back from the history might else be dropped from it at this moment.
+        // Contents from the history are stored again: the history may drop them at this moment.
         for (hash, bytes) in &written {
             if let Entry::Vacant(missing) = kept.entry(*hash) {
                 missing.insert(Prepared::of(&Content::of_bytes(bytes.to_vec()), Compression::WherePays)?);
@@ -201,7 +201,7 @@ impl Job {
         } else {
             let options = match made_by {
                 MadeBy::Tool => CommitOptions { repositories: self.folder.repositories, ..CommitOptions::default() },
-                // A program's changes have real paths. What it did in repositories is judged when it is taken over.
+                // The paths of a program's changes have no links. Its changes in repositories are transferred by other rules.
                 MadeBy::Program => CommitOptions {
                     hard_links: HardLinks::Break,
                     symbolic_links: SymbolicLinks::Refuse,
@@ -220,15 +220,14 @@ impl Job {
                 self.limit_history(added_bytes);
             }
             warnings.extend(rewritten_in_place(&applied));
-            // The commit stands, whatever becomes of a time.
+            // The commit stands even if a time cannot be set.
             let failures = touched.iter().filter_map(|touched| touch(touched).err()).inspect(ToolError::log_cause);
             warnings.extend(failures.map(|error| Notice::of_error(&error, str::to_owned)));
         }
         Ok((Commit { id: Some(id), created_at: at, outcomes }, warnings))
     }
 
-    /// The symbolic links that stand where an undo brings something back. Programs leave them in the place of files, and
-    /// no history is kept of them.
+    /// Returns the symbolic links at paths that an undo restores. Programs replace files by links, which have no versions.
     fn links_in_the_way(&self, changes: &Changeset) -> Result<Vec<PathBuf>> {
         let mut links = Vec::new();
         if changes.undoes.is_none() {
@@ -248,7 +247,7 @@ impl Job {
         Ok(links)
     }
 
-    /// Records changes that are on disk already, made to what stood there before by a process or by others while it ran.
+    /// Records changes to an earlier state that are on disk already, made by a process or by others while it ran.
     pub(super) fn record_made(&self, before: &dyn BaseState, changes: Changeset) -> Result<Option<CommitId>> {
         let (changes, contents) = self.runtime.block_on(prepare(as_files(changes), Compression::WherePays))?;
         let at = now();
@@ -264,7 +263,7 @@ impl Job {
         Ok(Some(id))
     }
 
-    /// Plans changes to what stood in the folder before.
+    /// Plans changes to a state of the folder.
     fn plan(
         &self,
         before: &dyn BaseState,
@@ -292,7 +291,7 @@ impl Job {
         FolderCommit { workspace, id, at, call, undoes, plan, contents: contents.into_values().collect() }
     }
 
-    /// The bytes that are written: those that were given, and those that history brings back.
+    /// Returns the bytes to write: those of the changeset and those that come from the history.
     fn written(&self, changes: &Changeset, steps: &Steps) -> Result<BTreeMap<ContentHash, Arc<[u8]>>> {
         let mut given: BTreeMap<ContentHash, Arc<[u8]>> = BTreeMap::new();
         for change in &changes.changes {
@@ -310,7 +309,7 @@ impl Job {
         Ok(given)
     }
 
-    /// Keeps the commit. The files are changed already, so that it is not given up at the first try.
+    /// Records the commit in the database. The files are changed already, so a failure leaves it to the journal.
     fn record(&self, commit: FolderCommit) -> Record {
         let work = self.store.record(commit);
         match self.runtime.block_on(async { tokio::time::timeout(RECORD_PATIENCE, work).await }) {
@@ -327,17 +326,17 @@ impl Job {
     }
 }
 
-/// Tells of a failure on disk by the path that it was about.
+/// Converts a failure on disk to the error for its path.
 pub(super) fn failed(error: &Error) -> ToolError {
     let path = path_of(&error.path).unwrap_or_else(WsPath::root);
     match &error.kind {
-        // Somebody else came between looking and doing.
+        // Somebody else changed the path after it was read.
         DiskError::NotFound | DiskError::Exists => ToolError::stale(&path, None),
         _ => to_tool_error(error, &path, Attempt::Write),
     }
 }
 
-/// Contents by what they are, each of them once.
+/// Returns contents by hash, each of them once.
 fn once_each(contents: impl Iterator<Item = Prepared>) -> BTreeMap<ContentHash, Prepared> {
     let mut kept = BTreeMap::new();
     for content in contents {
@@ -346,7 +345,7 @@ fn once_each(contents: impl Iterator<Item = Prepared>) -> BTreeMap<ContentHash, 
     kept
 }
 
-/// In a folder there are texts and bytes: JSON is laid out for people.
+/// Converts contents to files: JSON becomes indented text.
 fn as_files(mut changes: Changeset) -> Changeset {
     for change in &mut changes.changes {
         let Change::Put(put) = change else { continue };
@@ -361,8 +360,8 @@ fn as_files(mut changes: Changeset) -> Changeset {
     changes
 }
 
-/// The operations of a commit after those that were found to be due. A folder that goes takes along what the record
-/// still shows below it, though it is not on disk any more.
+/// Joins the row operations of the reconciliation and of the plan. A folder that is removed takes along the rows below it
+/// that are not on disk any more.
 fn with_emptied_folders(due: Vec<RowOp>, planned: Vec<RowOp>) -> Vec<RowOp> {
     let mut ops = due;
     for op in planned {
@@ -374,7 +373,7 @@ fn with_emptied_folders(due: Vec<RowOp>, planned: Vec<RowOp>) -> Vec<RowOp> {
     ops
 }
 
-/// Says which files were changed in place, because they have other names too.
+/// Returns warnings about files that were changed in place, because they have other names too.
 fn rewritten_in_place(applied: &Applied) -> impl Iterator<Item = Notice> {
     let in_place = applied.changes.iter().filter(|change| change.effect == Effect::RewrittenInPlace);
     in_place.map(|change| {

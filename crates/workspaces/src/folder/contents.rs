@@ -1,4 +1,4 @@
-//! Reading files as text to be searched, large ones piece by piece.
+//! Reads files as text for searches, large ones in parts.
 
 use super::decoded::Decoded;
 use std::io::{self, Read, Seek};
@@ -6,19 +6,19 @@ use toolrest_core::{Encoding, EncodingDetector, Interrupt, Result};
 use toolrest_directory::Reader;
 use toolrest_store::search::{Piece, stopped, without_mark};
 
-/// Larger files are searched in parts of this size. Every thread of every search may hold as much.
+/// Size of the parts in which larger files are searched. Every thread of every search may hold one.
 const WINDOW_BYTES: usize = 4 << 20;
 
-/// A line that does not fit into this, with what is shown around it, is too long.
+/// Maximum size of a line together with the lines that are shown around it.
 const LARGEST_WINDOW_BYTES: usize = 64 << 20;
 
-/// How much is read at a time to find the encoding of a larger file.
+/// Number of bytes that are read at a time to detect the encoding of a larger file.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// Most files of source code are smaller.
+/// Initial size of the buffer. Most source files are smaller.
 const FIRST_BYTES: usize = 64 << 10;
 
-/// Room for the content of one file after the other.
+/// A buffer that is used for one file after the other.
 pub(super) struct Contents {
     buffer: Vec<u8>,
     window_bytes: usize,
@@ -31,7 +31,7 @@ impl Default for Contents {
     }
 }
 
-/// What a file turned out to be.
+/// The kind of content of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     Text,
@@ -41,10 +41,10 @@ pub(super) enum Outcome {
 }
 
 impl Contents {
-    /// Shows the text of a file piece by piece, until told that it is enough. Around each piece as many lines are at
-    /// hand as are asked for, as far as there are any.
+    /// Passes the text of a file to a callback in parts, until the callback stops. Each part includes as many lines before
+    /// and after it as are requested.
     ///
-    /// What is text is decided by the whole file, as for those who read it: a larger one is read through once before.
+    /// Whether a file is text is decided by the whole file, so a larger one is read once before.
     pub(super) fn in_pieces(
         &mut self,
         mut file: Reader,
@@ -57,7 +57,7 @@ impl Contents {
             return Ok(Outcome::Text);
         }
         if self.buffer.len() > self.window_bytes {
-            // What one long line needed is not kept for the files that follow.
+            // Release the memory that one long line needed.
             self.buffer.truncate(self.window_bytes);
             self.buffer.shrink_to_fit();
         }
@@ -88,7 +88,7 @@ impl Contents {
         }
     }
 
-    /// Shows a text from its beginning on.
+    /// Passes a text from its beginning on.
     fn in_windows(
         &mut self,
         text: &mut impl Read,
@@ -102,7 +102,7 @@ impl Contents {
         loop {
             match fill(text, &mut self.buffer[filled..]) {
                 Ok(read) => filled += read,
-                // Something else by now than what it was found to be.
+                // The file was changed since its encoding was detected.
                 Err(error) if error.kind() == io::ErrorKind::InvalidData => return Ok(Outcome::Binary),
                 Err(_) => return Ok(Outcome::Unreadable),
             }
@@ -116,7 +116,7 @@ impl Contents {
                     continue;
                 }
             }
-            // The lines that are shown after a match have to be at hand, and what is last has to be something.
+            // Keep the lines that are shown after a match; the last part must not be empty.
             let whole_lines = if is_last { filled } else { start_of_line(window, 0) };
             let end = if is_last { filled } else { start_of_line(window, context.max(1)) };
             if end <= searched && !is_last {
@@ -142,7 +142,7 @@ impl Contents {
     }
 }
 
-/// Reads a file through from where it is, after its beginning, and finds its encoding; none if it is binary.
+/// Reads the rest of a file after its beginning, and returns its encoding; none if it is binary.
 fn encoding_of(begin: &[u8], file: &mut impl Read, interrupt: &Interrupt) -> io::Result<Option<Encoding>> {
     let mut detector = EncodingDetector::new(begin);
     let mut may_be_text = detector.feed(begin);
@@ -160,12 +160,12 @@ fn encoding_of(begin: &[u8], file: &mut impl Read, interrupt: &Interrupt) -> io:
     Ok(None)
 }
 
-/// Where the line begins that has so many whole lines after it, up to the last newline.
+/// Returns the start of the line that has so many whole lines after it, up to the last newline.
 fn start_of_line(text: &[u8], lines_after: usize) -> usize {
     memchr::memrchr_iter(b'\n', text).nth(lines_after).map_or(0, |newline| newline + 1)
 }
 
-/// Reads on, until the buffer is full or the file ends.
+/// Reads until the buffer is full or the file ends.
 fn fill(file: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {

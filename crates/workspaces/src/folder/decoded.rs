@@ -1,17 +1,17 @@
-//! Reading a text in any encoding as UTF-8.
+//! Reads a text in any encoding as UTF-8.
 
 use std::io::{self, Read};
 use toolrest_core::{Decoder, Encoding};
 
-/// How much is read at a time.
+/// Number of bytes that are read at a time.
 const CHUNK_BYTES: u64 = 64 << 10;
 
-/// Reads a text as UTF-8. What is not a text in its encoding is an error.
+/// A reader that decodes a text to UTF-8. Invalid bytes are an error.
 pub(super) struct Decoded<R> {
     file: R,
     decoder: Decoder,
     raw: Vec<u8>,
-    /// What was decoded, and how much of it was given already.
+    /// The decoded text, and how much of it was returned already.
     text: Vec<u8>,
     given: usize,
     has_ended: bool,

@@ -1,4 +1,4 @@
-//! What stands in the folder.
+//! Reads the state of files in the folder.
 
 use super::HistoryLimits;
 use super::errors::{Attempt, to_tool_error};
@@ -19,61 +19,61 @@ use toolrest_directory::{Error, ErrorKind as DiskError, Kind, Links, ListOptions
 use toolrest_store::not_a_folder;
 use toolrest_store::plan::{FileRow, MODE_OF_LINK};
 
-/// Files up to here are read where the request is served, if they are in memory: that takes less than going elsewhere.
+/// Maximum size of a cached file that is read on the calling thread, which is faster than a blocking thread.
 const CACHED_MOST_BYTES: usize = 64 << 10;
 
-/// The most that is read of what one commit changes. All others wait for as long as that takes.
+/// Maximum number of bytes that one commit reads of the files it changes. Other commits wait meanwhile.
 const READ_FOR_COMMIT_MOST_BYTES: u64 = 8 << 30;
 
-/// How much of a file is looked at to tell, for listings, whether it is text. Of larger files the beginning decides.
+/// Number of bytes of a file that are read to decide, for listings, whether it is text.
 const SNIFFED_MOST_BYTES: u64 = 4 << 20;
 
-/// How much of it is read at a time.
+/// Number of bytes of them that are read at a time.
 const SNIFFED_BYTES: usize = 64 << 10;
 
 pub(super) const TYPE_FILE: u32 = 0o100_000;
 pub(super) const TYPE_FOLDER: u32 = 0o040_000;
 
-/// Looks at a folder, and blocks.
+/// An open folder. All operations block.
 #[derive(Clone)]
 pub(super) struct Disk {
     pub(super) root: Arc<Root>,
     pub(super) limits: HistoryLimits,
 }
 
-/// How much more of what was there before a commit may be looked at.
+/// What one commit may still read of the files that were there before.
 pub(super) struct Budget {
-    /// How much may be kept for the history.
+    /// Bytes that may be kept for the history.
     kept_bytes: u64,
-    /// How much may be read, kept or not.
+    /// Bytes that may be read, whether they are kept or not.
     read_bytes: u64,
 }
 
-/// What was seen at a path, with all that a changeset may need to know of it.
+/// The state of a file or folder on disk, with all that a changeset needs.
 pub(super) struct DiskState {
     pub(super) file_type: FileType,
     /// Its type and permissions.
     pub(super) mode: u32,
     pub(super) modified: Timestamp,
-    /// Of what is not a folder.
+    /// None for a folder.
     pub(super) content: Option<DiskContent>,
 }
 
-/// The content of a file, or what a link says.
+/// The content of a file, or the target of a link.
 pub(super) struct DiskContent {
     pub(super) hash: ContentHash,
     pub(super) form: Form,
     pub(super) size: i64,
-    /// None if there is more than history keeps.
+    /// None if it is larger than the history keeps.
     pub(super) content: Option<Content>,
 }
 
-/// Whether a mode is the one of an ordinary file, which can be made again from its content.
+/// Whether a mode is that of an ordinary file, which can be created again from its content.
 pub(super) fn is_ordinary(mode: u32) -> bool {
     mode & !0o7777 == TYPE_FILE
 }
 
-/// The path as the folder knows it.
+/// Returns the path relative to the root of the folder.
 pub(super) fn below_root(path: &WsPath) -> &Path {
     Path::new(if path.is_root() { "" } else { path.without_slash() })
 }
@@ -89,7 +89,7 @@ impl Disk {
         Ok(Some(Entry { is_link, ..entry(path, file_type, &metadata, None, recorded) }))
     }
 
-    /// Reads a file. The content of one that has more than so many bytes is left out.
+    /// Reads a file. A file of more than so many bytes is returned without its content.
     pub(super) fn read(&self, path: &WsPath, recorded: Option<Entry>, most_bytes: u64) -> Result<File> {
         let fail = |error| to_tool_error(&error, path, Attempt::Read);
         let found = match self.root.read(below_root(path), most_bytes) {
@@ -109,26 +109,26 @@ impl Disk {
         Ok(file(path, found, recorded))
     }
 
-    /// Opens a file that has more than so many bytes. What cannot be opened is left to `read`, which says why.
+    /// Opens a file that has more than so many bytes; none if it cannot be opened, for which `read` returns the error.
     pub(super) fn open(&self, path: &WsPath, more_than_bytes: u64) -> Option<(Metadata, Box<dyn ReadSeek>)> {
         let reader = self.root.open_reader(below_root(path)).ok()?;
         let metadata = reader.metadata();
         (metadata.size_bytes > more_than_bytes).then(|| (metadata, Box::new(reader) as Box<dyn ReadSeek>))
     }
 
-    /// Reads a small file if that takes no waiting, so that it need not be done elsewhere.
+    /// Reads a small file if the kernel has it in memory.
     pub(super) fn read_cached(&self, path: &WsPath, recorded: Option<&Entry>, most_bytes: u64) -> Option<File> {
         let most_bytes = usize::try_from(most_bytes).unwrap_or(usize::MAX);
         let found = self.root.read_cached(below_root(path), CACHED_MOST_BYTES.min(most_bytes))?;
         Some(file(path, found, recorded.cloned()))
     }
 
-    /// Whether a file is known, without waiting, to have no more than so many bytes.
+    /// Whether a file is known, without disk access, to have at most so many bytes.
     pub(super) fn is_small(&self, path: &WsPath, bytes: u64) -> bool {
         self.root.stat_cached(below_root(path)).is_some_and(|metadata| metadata.size_bytes <= bytes)
     }
 
-    /// Lists a folder with what the system shows in it besides.
+    /// Lists a folder together with the virtual files in it.
     pub(super) fn list(
         &self,
         folder: &WsPath,
@@ -160,7 +160,7 @@ impl Disk {
                 continue;
             };
             let is_link = found.kind == Kind::Symlink;
-            // A link is read as what it leads to; one that leads nowhere is a file that cannot be read.
+            // A link is listed as its target; a dangling link as a file.
             let behind = if is_link { self.metadata(&path).ok().flatten() } else { None };
             let (kind, size_bytes, modified) = match behind {
                 Some(target) => (target.kind, target.size_bytes, target.modified),
@@ -192,7 +192,7 @@ impl Disk {
         Ok(Listing { entries, truncated, unreadable, unnamed })
     }
 
-    /// The paths of what is in a folder, with what the system shows in it besides.
+    /// Returns the paths in a folder, with those of virtual files.
     pub(super) fn names(&self, folder: &WsPath, limit: usize, virtual_paths: Vec<Listed>) -> Result<Vec<WsPath>> {
         let shown = with_folders(virtual_paths).into_iter().map(|shown| shown.path);
         let mut names: BTreeSet<WsPath> = shown.filter(|path| path.parent().as_ref() == Some(folder)).collect();
@@ -232,13 +232,13 @@ impl Disk {
         }
     }
 
-    /// The form of a file's content: bytes where it is not text, or cannot be read.
+    /// Returns the form of a file's content: bytes if it is not text or cannot be read.
     fn sniffed(&self, path: &Path) -> Form {
         self.root.open_reader(path).ok().and_then(|reader| sniff(reader).ok().flatten()).unwrap_or(Form::Bytes)
     }
 }
 
-/// Reads through the beginning of a file and gives the form of its text; none if it is binary.
+/// Reads the beginning of a file and returns the form of its text; none if it is binary.
 fn sniff(reader: impl Read) -> io::Result<Option<Form>> {
     let mut reader = reader.take(SNIFFED_MOST_BYTES);
     let mut piece = Vec::with_capacity(SNIFFED_BYTES);
@@ -265,7 +265,7 @@ impl BaseState for Disk {
         Budget { kept_bytes: self.limits.commit_bytes, read_bytes: READ_FOR_COMMIT_MOST_BYTES }
     }
 
-    /// A link that is about to be taken away is seen as what it is; otherwise, as what it leads to.
+    /// For a change that removes a link, the state is that of the link; otherwise that of its target.
     fn read_state(&self, path: &WsPath, links: Links, budget: &mut Budget) -> Result<Option<DiskState>> {
         let Some(own) = self.metadata_with(path, Links::Keep)? else { return Ok(None) };
         let behind = match own.kind {
@@ -294,7 +294,7 @@ impl BaseState for Disk {
     }
 
     fn stat_kind(&self, path: &WsPath) -> Result<Option<DiskState>> {
-        // A link that leads nowhere is in the way as a file is.
+        // A dangling link blocks the path like a file.
         let metadata = match self.metadata(path)? {
             None => self.metadata_with(path, Links::Keep)?,
             there => there,
@@ -318,7 +318,7 @@ impl BaseState for Disk {
 }
 
 impl Disk {
-    /// All that lies below a folder and counts, as paths; what no path can name is only counted.
+    /// Returns the paths below a folder that count, and the number of entries that no path can name.
     pub(super) fn paths_below_that(
         &self,
         folder: &WsPath,
@@ -339,23 +339,23 @@ impl Disk {
     }
 }
 
-/// A path beneath the root as the workspace's; none where no path can name it.
+/// Returns the workspace path of a path relative to the root; none if no path can name it.
 pub(super) fn path_of(path: &Path) -> Option<WsPath> {
     if path.as_os_str().is_empty() { Some(WsPath::root()) } else { named(&WsPath::root(), path) }
 }
 
-/// A path beneath the root as reports have it. Names that are not text are made readable.
+/// Returns a path relative to the root as reports show it. Invalid UTF-8 is replaced.
 pub(super) fn shown(path: &Path) -> String {
     format!("/{}", path.to_string_lossy())
 }
 
-/// The path of something in a folder; none where its name is one that no path can have.
+/// Returns the path of an entry of a folder; none if no path can have its name.
 fn named(folder: &WsPath, below: &Path) -> Option<WsPath> {
     let below = str::from_utf8(below.as_os_str().as_bytes()).ok()?;
     folder.descend(below).ok()
 }
 
-/// The folders that lead to files that the system shows.
+/// Adds the folders above virtual files.
 fn with_folders(files: Vec<Listed>) -> Vec<Listed> {
     let mut folders: BTreeSet<WsPath> = BTreeSet::new();
     let mut listed = Vec::with_capacity(files.len() + 1);
@@ -397,13 +397,13 @@ fn file(path: &WsPath, found: toolrest_directory::Content, recorded: Option<Entr
 
 fn too_much(path: &WsPath, size: u64) -> ToolError {
     let message = format!(
-        "{path} has {size} bytes, and a commit can read_state at {READ_FOR_COMMIT_MOST_BYTES} at most to record what it \
+        "{path} has {size} bytes, and a commit reads at most {READ_FOR_COMMIT_MOST_BYTES} to record what it \
          changes; change fewer files at once, or this one without the server. Nothing was written"
     );
     ToolError::new(ErrorKind::PayloadTooLarge, message).at_path(path)
 }
 
-/// What stands on disk, with what is recorded of it. Its version is the recorded one only while that is its content.
+/// Returns the entry of a file on disk, with its recorded row. The recorded version counts only if the content is the same.
 pub(super) fn entry(
     path: &WsPath,
     file_type: FileType,
@@ -416,7 +416,7 @@ pub(super) fn entry(
     let updated_at = timestamp(metadata.modified);
     let current = recorded.as_ref().filter(|recorded| hash.is_some() && recorded.hash == hash);
     Entry {
-        // A file that is not recorded has no id yet, and nobody is shown this one.
+        // A file that is not recorded has no id yet; this one is not shown.
         id: recorded.as_ref().map_or_else(FileId::new, |recorded| recorded.id),
         path: path.clone(),
         display_name: None,

@@ -1,16 +1,16 @@
-//! What goes wrong on disk, as callers are told of it.
+//! Converts failures on disk to errors for callers.
 
 use toolrest_core::{ContentHash, ErrorKind, ToolError, WsPath};
 use toolrest_directory::{Error, ErrorKind as DiskError};
 
-/// What was tried, for the sentence that says it may not be done.
+/// The operation that failed, for the message.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Attempt {
     Read,
     Write,
 }
 
-/// Tells of a failure at a path.
+/// Converts a failure at a path.
 pub(super) fn to_tool_error(error: &Error, path: &WsPath, attempt: Attempt) -> ToolError {
     let say = |kind, message: String| ToolError::new(kind, message).at_path(path);
     match &error.kind {

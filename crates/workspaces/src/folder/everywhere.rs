@@ -1,4 +1,4 @@
-//! Searching a folder together with what the system shows in it.
+//! Searches a folder together with the virtual files that the system shows in it.
 
 use super::FolderWorkspace;
 use std::{collections::BTreeSet, sync::Arc};
@@ -9,7 +9,7 @@ use toolrest_core::{
 use toolrest_store::search::FoundLines;
 
 impl FolderWorkspace {
-    /// Finds files on disk and among those that the system shows.
+    /// Finds files on disk and among the virtual files.
     pub(super) async fn find_everywhere(&self, find: Find) -> Result<FindResult> {
         let fits = |path: &WsPath| match find.depth {
             Depth::Children => path.parent().as_ref() == Some(&find.folder),
@@ -32,7 +32,7 @@ impl FolderWorkspace {
         Ok(found)
     }
 
-    /// Finds lines on disk and in what the system shows.
+    /// Finds lines in files on disk and in virtual files.
     pub(super) async fn search_everywhere(&self, search: Search) -> Result<SearchResult> {
         let is_within = |path: &WsPath| *path == search.within || path.is_below(&search.within);
         let shown = self.shown(search.paths.as_deref()).await?;
@@ -61,7 +61,7 @@ impl FolderWorkspace {
         Ok(all)
     }
 
-    /// The files that the system shows and a filter chooses. Checks the caller's rights.
+    /// Returns the virtual files that a filter selects. Checks the caller's membership.
     async fn shown(&self, paths: Option<&dyn PathFilter>) -> Result<Vec<Listed>> {
         let mut shown = self.store.virtual_files(self.access).await?;
         shown.retain(|file| {
@@ -71,7 +71,7 @@ impl FolderWorkspace {
     }
 }
 
-/// What is not on disk may still be shown.
+/// Treats a missing folder as empty: it may hold virtual files.
 fn or_nothing<T: Default>(found: Result<T>, is_shown: bool) -> Result<T> {
     match found {
         Err(error) if error.kind == ErrorKind::NotFound && is_shown => Ok(T::default()),

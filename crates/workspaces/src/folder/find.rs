@@ -1,4 +1,4 @@
-//! Finding the files of a folder by their paths.
+//! Finds files of a folder by their paths.
 
 use super::disk::{below_root, timestamp};
 use super::walk;

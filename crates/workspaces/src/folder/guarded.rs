@@ -1,7 +1,7 @@
-//! Files and folders that no workspace may show, because they are the server's own.
+//! Files and folders of the server that no workspace may show.
 //!
-//! A folder can be seen at several paths at once: bind mounts show it, or a part of it, somewhere else. So the paths of
-//! all mounts that show a guarded one are compared with the folder that is to be opened, not only its own path.
+//! Bind mounts can show a folder, or a part of it, at several paths. So the paths of a guarded folder in all mounts are
+//! compared with the folder to be opened.
 
 use rustix::fs::{Mode, OFlags};
 use std::{
@@ -22,14 +22,14 @@ struct Mount {
     point: PathBuf,
 }
 
-/// A file or folder of the server's own that no workspace may show.
+/// A file or folder of the server that no workspace may show.
 #[derive(Clone, Debug)]
 pub struct Guarded {
-    /// Where it is, or will be once it is made.
+    /// Where it is, or where it will be created.
     pub path: PathBuf,
-    /// What it is, for the refusal: "the server's own data".
+    /// Its description in the refusal: "the server's own data".
     pub what: &'static str,
-    /// The setting or option that keeps it elsewhere, for the refusal.
+    /// The setting or option that moves it elsewhere, for the refusal.
     pub setting: &'static str,
 }
 
@@ -40,9 +40,9 @@ impl Guarded {
     }
 }
 
-/// The first of the guarded files and folders that the folder at `opened` shows: is the same, lies in it, or holds it.
+/// Returns the first guarded file or folder that the folder at `opened` shows: it is the same, inside it, or above it.
 ///
-/// One that does not exist yet is guarded where it would be made. Any failure to look is an error.
+/// One that does not exist yet is guarded where it would be created. A path that cannot be checked is an error.
 pub(super) fn shown_by<'a>(
     opened: &Path,
     guarded: impl IntoIterator<Item = &'a Guarded>,
@@ -50,7 +50,7 @@ pub(super) fn shown_by<'a>(
     let mounts = mounts(&fs::read_to_string("/proc/self/mountinfo")?)?;
     for guarded in guarded {
         for Located { path, mount } in locations(&guarded.path)? {
-            let seen = seen_at(&path, mount, &mounts);
+            let seen = shown_at(&path, mount, &mounts);
             if seen.iter().any(|seen| seen.starts_with(opened) || opened.starts_with(seen)) {
                 return Ok(Some(guarded));
             }
@@ -65,16 +65,16 @@ struct Located {
     mount: u64,
 }
 
-/// Where a path leads, and where its last name is: a symbolic link there could be replaced.
+/// Returns the target of a path, and the path of its last name: a symbolic link there could be replaced.
 fn locations(path: &Path) -> io::Result<Vec<Located>> {
     let mut locations = vec![locate(path)?];
     locations.extend(named_in(path)?);
     Ok(locations)
 }
 
-/// The real path of what is at a path, or of what would be made there.
+/// Returns the real path of what is at a path, or would be created there.
 fn locate(path: &Path) -> io::Result<Located> {
-    // Not to be read: that could block, or not be allowed.
+    // Not opened for reading, which could block or be forbidden.
     let opened = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).map_err(io::Error::from);
     let missing = match opened {
         Ok(file) => {
@@ -90,7 +90,7 @@ fn locate(path: &Path) -> io::Result<Located> {
     named_in(path)?.ok_or(missing)
 }
 
-/// The last name of a path in the real path of the folder that it is in; none for a path without such a name.
+/// Returns the last name of a path, in the real path of its folder; none for a path without a name.
 fn named_in(path: &Path) -> io::Result<Option<Located>> {
     let Some(name) = path.file_name() else { return Ok(None) };
     let folder = locate(parent(path))?;
@@ -101,8 +101,8 @@ fn parent(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// The paths at which a folder, or a part of it, can be seen.
-fn seen_at(path: &Path, mount: u64, mounts: &[Mount]) -> Vec<PathBuf> {
+/// Returns the paths at which mounts show a folder, or a part of it.
+fn shown_at(path: &Path, mount: u64, mounts: &[Mount]) -> Vec<PathBuf> {
     let mut seen = vec![path.to_owned()];
     let own = mounts.iter().find(|other| other.id == mount);
     let Some((own, below)) = own.and_then(|own| Some((own, path.strip_prefix(&own.point).ok()?))) else { return seen };
@@ -134,7 +134,7 @@ fn mounts(table: &str) -> io::Result<Vec<Mount>> {
     parsed.ok_or_else(|| io::Error::other("/proc/self/mountinfo has a line that cannot be read"))
 }
 
-/// A path of the table: spaces, tabs, newlines and backslashes are written as octal numbers (`\040`).
+/// Decodes a path of the table, in which spaces, tabs, newlines and backslashes are octal numbers (`\040`).
 fn unescaped(text: &str) -> PathBuf {
     use std::{ffi::OsString, os::unix::ffi::OsStringExt};
     let (mut bytes, mut rest) = (Vec::with_capacity(text.len()), text.as_bytes());

@@ -9,7 +9,7 @@ const TABLE: &str = "\
 ";
 
 fn seen() -> Vec<PathBuf> {
-    seen_at(Path::new("/var/lib/toolrest"), 21, &mounts(TABLE).unwrap())
+    shown_at(Path::new("/var/lib/toolrest"), 21, &mounts(TABLE).unwrap())
 }
 
 #[test]

@@ -1,8 +1,8 @@
-//! Keeping the history of a folder within its limit, commit by commit.
+//! Keeps the history of a folder within its limit, commit by commit.
 //!
-//! How much a history takes is counted in memory: to ask the database means to go through all of its contents. The count
-//! is too high where contents were there before, and does not know what other processes add; it is set right whenever it
-//! exceeds the limit, and a purge by the hour looks after all folders.
+//! The size of a history is counted in memory, because the database would have to add up all contents. The count is too high
+//! if contents were there before, and misses what other processes add. It is corrected whenever it exceeds the limit, and
+//! an hourly purge covers all folders.
 
 use super::commit::Job;
 use std::{
@@ -12,25 +12,25 @@ use std::{
 use toolrest_core::{Result, WorkspaceId};
 use toolrest_store::blob::Prepared;
 
-/// Bytes that the histories of a folder's workspaces take.
+/// The size of the histories of a folder's workspaces in bytes.
 #[derive(Default)]
 pub(super) struct HistoryUse(Mutex<HashMap<WorkspaceId, Use>>);
 
 #[derive(Clone, Copy)]
 struct Use {
     bytes: u64,
-    /// From here on the oldest contents are dropped.
+    /// Size from which on the oldest contents are dropped.
     most_bytes: u64,
 }
 
-/// How many bytes contents take in a history.
+/// Returns the number of bytes that contents take in a history.
 pub(super) fn kept_bytes<'a>(contents: impl IntoIterator<Item = &'a Prepared>) -> u64 {
     contents.into_iter().map(|content| content.data.len() as u64).sum()
 }
 
 impl Job {
-    /// Drops the oldest contents of the history, if what a commit has added brings it over its limit. A failure is
-    /// left to the next commit or purge: the commit stands.
+    /// Drops the oldest contents of the history if a commit has brought it over its limit. After a failure, the next commit
+    /// or purge does it: the commit stands.
     pub(super) fn limit_history(&self, added_bytes: u64) {
         let Some(limit) = self.folder.disk.limits.total_bytes else { return };
         if let Err(error) = self.count_history(added_bytes, limit) {
@@ -46,10 +46,10 @@ impl Job {
             None => Use { bytes: self.runtime.block_on(self.store.history_bytes(self.access))?, most_bytes: limit },
         };
         if now.bytes > now.most_bytes {
-            // Some more goes, so that not every commit has to go through the history.
+            // Drop more than necessary, so that not every commit has to.
             let reserve = limit / 16;
             let left = self.runtime.block_on(self.store.limit_history(workspace, limit - reserve))?.left_bytes;
-            // What files hold now is not dropped, and may be more than the limit.
+            // Current contents are not dropped, and may be more than the limit.
             now = Use { bytes: left, most_bytes: limit.max(left.saturating_add(reserve)) };
         }
         self.folder.history.lock().insert(workspace, now);

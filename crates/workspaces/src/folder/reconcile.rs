@@ -1,7 +1,7 @@
-//! Laying what stands on disk over what is recorded.
+//! Reconciles the recorded rows with the disk.
 //!
-//! Where the two differ, somebody else has changed the folder. What they did is taken into the history first, in the
-//! same commit: as a version, a new row, or a row that goes to the trash.
+//! If the two differ, somebody else has changed the folder. Their changes are recorded first, in the same commit: as a
+//! version, a new row, or a row in the trash.
 
 use super::disk::{Budget, DiskState, is_ordinary};
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,36 +15,36 @@ use toolrest_store::plan::{Below, FileRow, Needs, RowOp, VersionRow, View, is_li
 /// The folder that chats appear in, which need not be on disk.
 const CHATS: &str = "/chats";
 
-/// What had to be recorded before the changes, and what was seen.
+/// What is recorded before the changes, and the state that was read.
 #[derive(Default)]
 pub(super) struct Reconciled {
     pub(super) ops: Vec<RowOp>,
     pub(super) contents: Vec<Prepared>,
-    /// The hashes of the files that were seen.
+    /// The hashes of the files that were read.
     pub(super) hashes: BTreeMap<WsPath, ContentHash>,
-    /// Of which files history keeps only the hash.
+    /// Files of which the history keeps only the hash.
     pub(super) too_large: Vec<WsPath>,
 }
 
-/// What stood in the folder before the changes: what is on disk, or what was there when a program began to work on it.
+/// The state of a folder before the changes: the disk, or a snapshot from before a program worked on it.
 pub(super) trait BaseState {
-    /// What one commit may look at.
+    /// Returns what one commit may read.
     fn budget(&self) -> Budget;
 
-    /// Looks at what stood at a path, with its content.
+    /// Reads the state of a path, with its content.
     fn read_state(&self, path: &WsPath, links: Links, budget: &mut Budget) -> Result<Option<DiskState>>;
 
-    /// Tells only whether a folder or a file stood at a path.
+    /// Reads only whether a folder or a file is at a path.
     fn stat_kind(&self, path: &WsPath) -> Result<Option<DiskState>>;
 
-    /// All that lay below a folder, as paths; what no path can name is only counted.
+    /// Returns the paths below a folder, and the number of entries that no path can name.
     fn paths_below(&self, folder: &WsPath) -> Result<(Vec<WsPath>, usize)>;
 
-    /// Whether what is recorded of a file is newer than what is known here.
+    /// Whether the row of a file is newer than this state.
     fn is_older_than(&self, row: &FileRow) -> bool;
 }
 
-/// Brings the view up to what stands in the folder.
+/// Brings the rows of a view up to date with the folder.
 pub(super) fn reconcile(
     base: &dyn BaseState,
     changes: &Changeset,
@@ -59,7 +59,7 @@ pub(super) fn reconcile(
         let seen = if needs.at.contains(path) {
             let links = if taken_away.contains(path) { Links::Keep } else { Links::Follow };
             let seen = base.read_state(path, links, &mut layer.budget)?;
-            // Where a link leads to nothing that is there, writing makes what it leads to.
+            // A write through a dangling link creates its target.
             seen.filter(|seen| links == Links::Keep || !is_link(seen.mode) || !written.contains(path))
         } else {
             base.stat_kind(path)?
@@ -71,7 +71,7 @@ pub(super) fn reconcile(
     Ok(layer.done)
 }
 
-/// The paths of which a link itself is meant, not what it leads to.
+/// Returns the paths at which a change concerns a link itself, not its target.
 fn taken_away(changes: &Changeset) -> BTreeSet<&WsPath> {
     let path = |change| match change {
         &Change::Remove { ref path, .. } | &Change::Move { from: ref path, .. } => Some(path),
@@ -80,7 +80,7 @@ fn taken_away(changes: &Changeset) -> BTreeSet<&WsPath> {
     changes.changes.iter().filter_map(path).collect()
 }
 
-/// The paths that are written to, through links. Where something is moved to, a link is in the way.
+/// Returns the paths that are written to, through links. A link at the destination of a move is not followed.
 fn written(changes: &Changeset) -> BTreeSet<&WsPath> {
     let mut paths = BTreeSet::new();
     for change in &changes.changes {
@@ -101,7 +101,7 @@ struct Reconciler<'a> {
     view: &'a mut View,
     now: Timestamp,
     budget: Budget,
-    /// Paths that were found to be gone, with all below them.
+    /// Paths that are gone, with all below them.
     gone: BTreeSet<WsPath>,
     done: Reconciled,
 }
@@ -129,7 +129,7 @@ impl Reconciler<'_> {
         }
     }
 
-    /// Takes a row out that nothing stands for any more.
+    /// Removes the row of a path at which there is nothing any more.
     fn forget(&mut self, path: &WsPath) {
         self.view.live.remove(path);
         if !path.ancestors().iter().any(|above| self.gone.contains(above)) {
@@ -138,7 +138,7 @@ impl Reconciler<'_> {
         }
     }
 
-    /// Makes a row for what was not known.
+    /// Creates a row for a file or folder that has none.
     fn adopt(&mut self, path: &WsPath, seen: &DiskState) -> Result<()> {
         let head = self.head(path, seen, 1)?;
         let row = FileRow {
@@ -154,7 +154,7 @@ impl Reconciler<'_> {
             deleted_at: None,
         };
         self.note(path, seen);
-        // A file that is in the way of a path is only seen, not recorded: the changes will be refused.
+        // A file above a path of the changes is not recorded: the changes will be refused.
         if seen.file_type == FileType::Folder || head.is_some() {
             self.done.ops.push(RowOp::Insert(row.clone()));
         }
@@ -194,7 +194,7 @@ impl Reconciler<'_> {
         }
     }
 
-    /// A version of what was seen, whose content is to be kept.
+    /// Creates a version of the state that was read.
     fn head(&mut self, path: &WsPath, seen: &DiskState, seq: i64) -> Result<Option<VersionRow>> {
         let Some(content) = &seen.content else { return Ok(None) };
         let prepared = if let Some(bytes) = &content.content {
@@ -208,7 +208,7 @@ impl Reconciler<'_> {
         Ok(Some(VersionRow { seq, version: VersionId::new(), hash, blob: hash, form, size }))
     }
 
-    /// Lets the files that are known by their ids follow.
+    /// Updates the rows that are known by id.
     fn follow_ids(&mut self) {
         for row in self.view.ids.values_mut().filter(|row| row.deleted_at.is_none()) {
             match self.view.live.get(&row.path) {
@@ -218,11 +218,11 @@ impl Reconciler<'_> {
         }
     }
 
-    /// Counts what is below folders. Each is walked once, whatever lies in it is asked for too.
+    /// Counts the entries below folders. Each is walked once, even if folders in it are counted too.
     fn count_below(&mut self, folders: &BTreeSet<WsPath>) -> Result<()> {
         let mut counted: BTreeMap<WsPath, Below> = BTreeMap::new();
         for folder in folders {
-            // What the system shows there counts as one.
+            // Virtual files count as one entry.
             let holds_virtual = self.view.below.get(folder).is_some_and(|below| below.holds_virtual);
             let below = Below { entries: i64::from(holds_virtual), holds_virtual, longest_path_bytes: 0 };
             counted.insert(folder.clone(), below);

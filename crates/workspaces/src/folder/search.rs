@@ -1,4 +1,4 @@
-//! Searching the files of a folder.
+//! Searches the files of a folder.
 
 use super::contents::{Contents, Outcome};
 use super::disk::below_root;
@@ -17,7 +17,7 @@ use toolrest_core::{
 use toolrest_directory::{ErrorKind as DiskError, Files, Reader, Root, SkipCounts, Visitor, WalkOptions};
 use toolrest_store::search::{FoundLines, stopped};
 
-/// How many files a thread takes at a time. Few, because what many files have is found soon.
+/// Number of files that a thread takes at a time. Few, so that a search for a common text ends soon.
 const FILES_AT_A_TIME: usize = 16;
 
 /// Searches below a folder, or in one file.
@@ -59,20 +59,20 @@ struct Searching<'a> {
     matcher: &'a dyn LineMatcher,
     interrupt: &'a Interrupt,
     progress: Mutex<Progress>,
-    /// Whether it is known where the search ends.
+    /// Whether enough was found.
     has_end: AtomicBool,
     was_stopped: AtomicBool,
 }
 
-/// What was found, by the path of the first file that it was found in.
+/// The matches so far, by path.
 #[derive(Default)]
 struct Progress {
     found: BTreeMap<String, FoundLines>,
     lines: usize,
     bytes: usize,
-    /// The last path that is of interest.
+    /// The last path that can be part of the answer.
     end: Option<String>,
-    /// The failure that lies first.
+    /// The failure with the first path.
     failure: Option<(String, ToolError)>,
 }
 
@@ -80,7 +80,7 @@ impl Visitor for Searching<'_> {
     type Thread = Contents;
 
     fn enters(&self, folder: &str) -> bool {
-        // Who looks for text does not mean what git keeps for itself, unless it is named.
+        // Repositories are searched only if the path names them.
         !folder.ends_with("/.git") && self.search.paths.as_ref().is_none_or(|paths| paths.enters(folder))
     }
 
@@ -171,7 +171,7 @@ impl Searching<'_> {
         }
     }
 
-    /// Looks where there is enough, and forgets what lies behind.
+    /// Finds the path at which there are enough matches, and removes those after it.
     fn find_end(&self, progress: &mut Progress) {
         let (mut lines, mut bytes) = (0, 0);
         let is_enough = |(path, found): (&String, &FoundLines)| {
@@ -211,7 +211,7 @@ impl Searching<'_> {
             return Err(stopped());
         }
         match progress.failure {
-            // A failure behind all that is given concerns nobody.
+            // A failure after the last match of the answer is not reported.
             Some((path, error)) if progress.end.is_none_or(|end| path <= end) => Err(error),
             _ => Ok(FoundLines::together(progress.found.into_values(), self.search)),
         }

@@ -1,7 +1,7 @@
-//! What a plan means on disk.
+//! Converts a plan to changes on disk.
 //!
-//! A folder changes names first and writes afterwards, each file once. So what a plan does to one file step by step is
-//! brought together here: where it ends up, and what it holds in the end.
+//! A folder commit renames first and then writes each file once. So the operations of a plan on one file are reduced to
+//! its final path and content.
 
 use super::disk::{below_root, is_ordinary};
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,9 +15,9 @@ use toolrest_store::plan::{FileRow, RowOp, remove_subtree};
 pub(super) struct Steps {
     names: Vec<Change>,
     writes: BTreeMap<WsPath, Write>,
-    /// The hashes of files as they are on disk before, by where they are at this point of the plan.
+    /// The hashes of files on disk before the commit, by their paths at this point of the plan.
     hashes: BTreeMap<WsPath, ContentHash>,
-    /// Files whose time is renewed, and nothing else.
+    /// Files of which only the time is renewed.
     pub(super) touched: Vec<WsPath>,
 }
 
@@ -34,7 +34,7 @@ impl Steps {
         Ok(steps)
     }
 
-    /// The contents that are written.
+    /// Returns the contents that are written.
     pub(super) fn contents(&self) -> BTreeSet<ContentHash> {
         self.writes.values().map(|write| write.content).collect()
     }
@@ -43,7 +43,7 @@ impl Steps {
         self.names.is_empty() && self.writes.is_empty()
     }
 
-    /// The changes, with the bytes that are written.
+    /// Returns the changes, with the bytes that are written.
     pub(super) fn into_changes(self, contents: &BTreeMap<ContentHash, Arc<[u8]>>) -> Result<Vec<Change>> {
         let mut changes = self.names;
         for (path, write) in self.writes {

@@ -1,4 +1,4 @@
-//! What goes together with a commit, though no history is kept of it.
+//! Removals without versions that are applied together with a commit.
 
 use super::commit::failed;
 use super::disk::{Budget, Disk, DiskState, below_root};
@@ -11,7 +11,7 @@ use toolrest_core::{Result, WsPath};
 use toolrest_directory::{Change, FolderLock, Links, Root};
 use toolrest_store::plan::FileRow;
 
-/// Paths that are cleared, with all that is below them, if and only if the commit stands.
+/// Paths that are removed, with all that is below them, if and only if the commit is applied.
 #[derive(Default)]
 pub(super) struct UnversionedRemovals(BTreeSet<PathBuf>);
 
@@ -24,12 +24,12 @@ impl UnversionedRemovals {
         !self.0.is_empty() && path.ancestors().any(|above| self.0.contains(above))
     }
 
-    /// The paths of which none lies below another.
+    /// Returns the paths that are not below another one.
     fn outermost(&self) -> impl Iterator<Item = &PathBuf> {
         self.0.iter().filter(|path| path.parent().is_none_or(|above| !self.covers(above)))
     }
 
-    /// The changes that clear what is still there.
+    /// Returns the changes that remove what is still there.
     pub(super) fn changes(&self, root: &Root) -> Result<Vec<Change>> {
         let mut changes = Vec::new();
         for path in self.outermost() {
@@ -40,13 +40,13 @@ impl UnversionedRemovals {
         Ok(changes)
     }
 
-    /// Clears them at once, where there is nothing to commit.
+    /// Removes them at once, if there is nothing to commit.
     pub(super) fn clear(&self, turn: &mut FolderLock<'_>) -> Result<()> {
         self.outermost().try_for_each(|path| turn.clear(path).map_err(|error| failed(&error)))
     }
 }
 
-/// What stands in the folder once the paths are cleared.
+/// The state of the folder without the removed paths.
 pub(super) struct WithoutCleared<'a> {
     pub(super) disk: &'a Disk,
     pub(super) unversioned_removals: &'a UnversionedRemovals,

@@ -1,11 +1,11 @@
-//! How walks through a folder are made for searching it and finding files in it.
+//! Options of walks that search a folder or find files in it.
 
 use super::errors::{Attempt, to_tool_error};
 use toolrest_core::{Depth, IgnoredFiles, MAX_PATH_BYTES, ToolError, WsPath};
 use toolrest_directory::{Error, ErrorKind as DiskError, IgnoreMode, WalkOptions};
 use toolrest_store::not_a_folder;
 
-/// A walk from a folder of the workspace.
+/// Returns the options of a walk from a folder of the workspace.
 pub(super) fn options(folder: &WsPath, depth: Depth, ignored: IgnoredFiles, threads: usize) -> WalkOptions<'_> {
     WalkOptions {
         shown_as: if folder.is_root() { "" } else { folder.as_str() },
@@ -23,7 +23,7 @@ pub(super) fn options(folder: &WsPath, depth: Depth, ignored: IgnoredFiles, thre
     }
 }
 
-/// Tells of a folder that cannot be walked through.
+/// Returns the error for a folder that cannot be walked.
 pub(super) fn failed(error: &Error, folder: &WsPath) -> ToolError {
     match error.kind {
         DiskError::NotAFolder => not_a_folder(folder),

@@ -1,4 +1,4 @@
-//! Searching and finding in folders, away from the threads that serve requests, and how many are changed at once.
+//! Runs searches of folders on blocking threads, and bounds the number of searches and commits at once.
 
 use super::{find, search};
 use std::{
@@ -11,14 +11,14 @@ use toolrest_core::{Access, Find, FindResult, Interrupt, Result, Search, SearchR
 use toolrest_directory::Root;
 use toolrest_store::search::{SearchQueue, SearchSlot, StopOnDrop, with_deadline};
 
-/// How many folders are changed at once. Each takes a blocking thread that waits for others, so there must be fewer than
-/// the runtime has.
+/// Maximum number of folders that are changed at once. Each commit takes a blocking thread that waits for others, so the
+/// runtime must have more.
 const COMMITS_AT_ONCE: usize = 64;
 
-/// No call is given longer.
+/// Maximum duration of a call.
 const LONGEST_CALL: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Searches folders, so many at once and no more. One is shared by all folders.
+/// The pool of all searches and commits of folders.
 pub(crate) struct WalkPool {
     queue: SearchQueue,
     commits: Arc<Semaphore>,
@@ -33,7 +33,7 @@ impl Default for WalkPool {
 }
 
 impl WalkPool {
-    /// Finds lines, and gives up at the deadline. Who calls has checked the caller's rights.
+    /// Finds lines until the deadline. The membership must have been checked.
     pub(crate) async fn search(&self, access: Access, root: Arc<Root>, wanted: Search) -> Result<SearchResult> {
         let deadline = wanted.deadline;
         let work = move |interrupt: &Interrupt, threads| {
@@ -43,19 +43,19 @@ impl WalkPool {
         self.run(access, deadline, work).await
     }
 
-    /// Finds files, and gives up at the deadline. Who calls has checked the caller's rights.
+    /// Finds files until the deadline. The membership must have been checked.
     pub(crate) async fn find(&self, access: Access, root: Arc<Root>, wanted: Find) -> Result<FindResult> {
         let deadline = wanted.deadline;
         let work = move |interrupt: &Interrupt, threads| find(&root, &wanted, interrupt, threads);
         self.run(access, deadline, work).await
     }
 
-    /// Waits to look through a folder in another way. The deadline of the call ends the wait.
+    /// Waits for a slot to list a folder. The deadline of the call bounds the wait.
     pub(crate) async fn turn(&self, access: Access) -> Result<SearchSlot> {
         Ok(self.queue.wait(access, Instant::now() + LONGEST_CALL).await?)
     }
 
-    /// Waits for a place among the folders that are changed at once.
+    /// Waits for a slot to change a folder.
     pub(super) async fn commit_place(&self) -> Option<OwnedSemaphorePermit> {
         // The semaphore is never closed.
         Arc::clone(&self.commits).acquire_owned().await.ok()
@@ -73,7 +73,7 @@ impl WalkPool {
         let turn = self.queue.wait(access, deadline).await?;
         let threads = self.threads;
         let work = tokio::task::spawn_blocking(move || {
-            // Held for as long as threads work on it, also after its caller went away.
+            // Held until the threads are done, also if the caller goes away.
             let _turn = turn;
             work(&interrupt, threads)
         });

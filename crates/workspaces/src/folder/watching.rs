@@ -1,4 +1,4 @@
-//! Telling of changes to a folder. It is watched once, as long as anybody listens.
+//! Reports changes to a folder. A folder is watched once, as long as there are listeners.
 
 use super::Folder;
 use super::disk::path_of;
@@ -7,7 +7,7 @@ use tokio::sync::broadcast;
 use toolrest_core::{ErrorKind, FileEvent, FileEvents, Result, ToolError};
 use toolrest_directory::{Event, Watch};
 
-/// How many events a listener may be behind.
+/// Maximum number of events that a listener has not received yet.
 const BEHIND_MOST: usize = 1_000;
 
 /// A folder that is watched.
@@ -17,7 +17,7 @@ pub(super) struct Watching {
 }
 
 impl Folder {
-    /// Begins to listen. Looking at every folder below may take a while.
+    /// Starts to listen. To watch every folder below may take a while.
     pub(super) fn watch(&self) -> Result<FileEvents> {
         let mut watched = self.watching.lock().unwrap_or_else(PoisonError::into_inner);
         let watching = if let Some(watching) = watched.upgrade() {
@@ -27,7 +27,7 @@ impl Folder {
             let tell = sender.clone();
             let sink = move |events: Vec<Event>| {
                 for event in events.into_iter().filter_map(to_tool_error) {
-                    // Nobody listening is no fault.
+                    // It is no error if there is no listener.
                     let _ = tell.send(event);
                 }
             };
@@ -43,13 +43,13 @@ impl Folder {
     }
 }
 
-/// An event by the paths of the workspace; none where no path can name what it is about.
+/// Converts an event to paths of the workspace; none if no path can name the file.
 fn to_tool_error(event: Event) -> Option<FileEvent> {
     Some(match event {
         Event::Created(path) => FileEvent::Created { path: path_of(&path)? },
         Event::Changed(path) => FileEvent::Changed { path: path_of(&path)? },
         Event::Removed(path) => FileEvent::Removed { path: path_of(&path)? },
-        // What has a name at one end only came there from nowhere, or went away.
+        // If only one end of a move has a path, it is a creation or a removal.
         Event::Moved { from, to } => match (path_of(&from), path_of(&to)) {
             (Some(from), Some(path)) => FileEvent::Moved { from, path },
             (Some(path), None) => FileEvent::Removed { path },

@@ -18,8 +18,8 @@ on_both_stores!(
     other_fields_of_a_document_stay,
     a_program_that_still_runs_sees_what_others_did,
     a_folder_that_another_filled_is_not_removed,
-    files_in_place_of_folders_of_others_go_beside,
-    what_was_forgotten_does_not_bring_back_what_others_removed,
+    files_at_the_paths_of_others_folders_become_conflict_copies,
+    discarded_changes_do_not_restore_what_others_removed,
     a_file_that_was_moved_to_a_folder_that_others_removed_is_kept,
 );
 
@@ -49,17 +49,17 @@ async fn two_programs_that_write_the_same_file_lose_nothing(room: TestWorkspace)
     one.check_in().await;
     let checked_in = other.check_in().await;
     let id = other.cx.id.0.simple().to_string();
-    let beside = |name: &str| format!("{name}.conflict-{}", &id[24..]);
+    let conflict_copy = |name: &str| format!("{name}.conflict-{}", &id[24..]);
     let conflicts: Vec<_> = checked_in
         .conflicts
         .iter()
         .map(|conflict| (conflict.path.to_string(), conflict.kept_as.as_ref().unwrap().to_string()))
         .collect();
-    let expected = ["/dir/a.txt", "/new"].map(|name| (name.to_owned(), beside(name)));
+    let expected = ["/dir/a.txt", "/new"].map(|name| (name.to_owned(), conflict_copy(name)));
     assert_eq!(conflicts, expected);
     assert_eq!((room.text("/dir/a.txt").await, room.text("/new").await), ("one".into(), "one".into()));
-    assert_eq!(room.text(&beside("/dir/a.txt")).await, "other");
-    assert_eq!((other.text("dir/a.txt"), other.text(&beside("new"))), ("one".into(), "other".into()));
+    assert_eq!(room.text(&conflict_copy("/dir/a.txt")).await, "other");
+    assert_eq!((other.text("dir/a.txt"), other.text(&conflict_copy("new"))), ("one".into(), "other".into()));
 }
 
 async fn programs_that_end_in_the_same_moment_lose_nothing(room: TestWorkspace) {
@@ -198,7 +198,7 @@ async fn a_folder_that_another_filled_is_not_removed(room: TestWorkspace) {
     assert_eq!(program.text("dir/b"), "b");
 }
 
-async fn files_in_place_of_folders_of_others_go_beside(room: TestWorkspace) {
+async fn files_at_the_paths_of_others_folders_become_conflict_copies(room: TestWorkspace) {
     let scene = Scene::of(&room);
     let mut program = scene.check_out().await;
     fs::create_dir(program.folder.join("x")).unwrap();
@@ -215,7 +215,7 @@ async fn files_in_place_of_folders_of_others_go_beside(room: TestWorkspace) {
     assert!(program.text("x") == "file" && program.text("y/in") == "folder");
 }
 
-async fn what_was_forgotten_does_not_bring_back_what_others_removed(room: TestWorkspace) {
+async fn discarded_changes_do_not_restore_what_others_removed(room: TestWorkspace) {
     let scene = Scene::of(&room);
     room.all(vec![put("/changed", "c"), put("/folder", "f")]).await.unwrap();
     let program = scene.check_out().await;

@@ -11,9 +11,9 @@ use toolrest_workspaces::CheckoutRetention;
 on_both_stores!(
     ignored_files_stay_in_the_folder_without_versions,
     a_tracked_file_stays_tracked_whatever_rules_say,
-    limits_leave_out_and_tell,
+    files_over_the_limits_are_left_out_and_reported,
     a_file_over_the_limit_can_be_moved,
-    a_file_over_the_limit_is_moved_beside_what_others_made,
+    a_file_over_the_limit_becomes_a_conflict_copy_if_others_created_its_new_path,
     a_file_over_the_limit_in_the_place_of_a_folder_is_left_out,
     hostile_entries_are_left_out_and_tracked_files_come_back,
     closed_folders_and_files_are_opened,
@@ -40,7 +40,7 @@ async fn ignored_files_stay_in_the_folder_without_versions(room: TestWorkspace) 
     assert_eq!(room.paths().await, ["/.gitignore", "/code"]);
     let mut program = scene.check_out().await;
     assert_eq!(program.text("node_modules/a/b/c"), "c");
-    assert_eq!(program.check_in().await, CheckedIn::default(), "nothing is told again");
+    assert_eq!(program.check_in().await, CheckedIn::default(), "nothing is reported again");
 }
 
 async fn a_tracked_file_stays_tracked_whatever_rules_say(room: TestWorkspace) {
@@ -57,7 +57,7 @@ async fn a_tracked_file_stays_tracked_whatever_rules_say(room: TestWorkspace) {
     assert_eq!(room.text("/build/kept").await, "2");
 }
 
-async fn limits_leave_out_and_tell(room: TestWorkspace) {
+async fn files_over_the_limits_are_left_out_and_reported(room: TestWorkspace) {
     let scene = Scene::of(&room);
     room.all(vec![put("/grows", "g"), put("/a-big-one", &"x".repeat(50))]).await.unwrap();
     let keep = KeepLimits { file_bytes: 10, commit_bytes: 25, commit_files: 4 };
@@ -123,7 +123,7 @@ async fn a_file_over_the_limit_can_be_moved(room: TestWorkspace) {
     assert_eq!((room.text("/d").await, room.read("/g").await.is_err()), (large("c"), true));
 }
 
-async fn a_file_over_the_limit_is_moved_beside_what_others_made(room: TestWorkspace) {
+async fn a_file_over_the_limit_becomes_a_conflict_copy_if_others_created_its_new_path(room: TestWorkspace) {
     let scene = Scene::of(&room);
     let large = "l".repeat(50);
     room.all(vec![put("/a", &large), put("/b", &large), put("/c", "c")]).await.unwrap();

@@ -1,7 +1,7 @@
 //! Whatever a program and others do to a workspace at once, both keep what they did.
 
 use crate::checkout_scene::Scene;
-use crate::folders::Dice;
+use crate::folders::Random;
 use crate::programs::{runnable, tree};
 use crate::test_workspace::{TestWorkspace, put};
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,13 +45,13 @@ impl Tree {
 }
 
 /// Something that a program may try. No text is ever written twice.
-fn attempt(dice: &mut Dice, folder: &Path, number: &mut u64) -> String {
-    let (one, other) = (dice.path(), dice.path());
+fn attempt(random: &mut Random, folder: &Path, number: &mut u64) -> String {
+    let (one, other) = (random.path(), random.path());
     let (one, other) = (one.without_slash().to_owned(), other.without_slash().to_owned());
     let (at, to) = (folder.join(&one), folder.join(&other));
     *number += 1;
     let clear = |at: &Path| if at.is_dir() { fs::remove_dir_all(at) } else { fs::remove_file(at) };
-    match dice.roll(12) {
+    match random.below(12) {
         0..=2 => {
             let _ = fs::create_dir_all(at.parent().unwrap());
             let _ = fs::write(&at, format!("program {number}"));
@@ -106,10 +106,10 @@ fn attempt(dice: &mut Dice, folder: &Path, number: &mut u64) -> String {
     }
 }
 
-async fn other_does(dice: &mut Dice, room: &TestWorkspace, number: &mut u64) -> String {
-    let (one, other) = (dice.path(), dice.path());
+async fn other_does(random: &mut Random, room: &TestWorkspace, number: &mut u64) -> String {
+    let (one, other) = (random.path(), random.path());
     *number += 1;
-    let change = match dice.roll(8) {
+    let change = match random.below(8) {
         0..=2 => put(one.as_str(), &format!("other {number}")),
         3 => Change::MakeDir(one),
         4..=5 => Change::Move { from: one, to: Destination::Exactly(other) },
@@ -139,10 +139,10 @@ fn check(before: &Tree, program: &Tree, others: &Tree, after: &Tree, done: &Chec
         return Err("a program that did nothing changed something".into());
     }
     let (was, ran, there, now) = (before.texts(), program.texts(), others.texts(), after.texts());
-    let is_told = |place: &str| {
+    let is_reported = |place: &str| {
         done.conflicts.iter().any(|conflict| {
-            let told = conflict.path.without_slash();
-            told == place || place.starts_with(&format!("{told}/"))
+            let reported = conflict.path.without_slash();
+            reported == place || place.starts_with(&format!("{reported}/"))
         })
     };
     if let Some(lost) = ran.iter().find(|text| !was.contains(*text) && !now.contains(*text)) {
@@ -159,7 +159,7 @@ fn check(before: &Tree, program: &Tree, others: &Tree, after: &Tree, done: &Chec
     for text in &was {
         let Some(place) = before.only_place(text) else { continue };
         let is_here = |tree: &Tree| tree.only_place(text) == Some(place);
-        if !ran.contains(text) && is_here(others) && now.contains(text) && !is_told(place) {
+        if !ran.contains(text) && is_here(others) && now.contains(text) && !is_reported(place) {
             return Err(format!("{place} was removed by the program and is there: {text}"));
         }
         let same_bits =
@@ -182,19 +182,19 @@ fn check(before: &Tree, program: &Tree, others: &Tree, after: &Tree, done: &Chec
 async fn any_program(seed: u64) {
     let room = TestWorkspace::on_sqlite().await;
     let scenes = [Scene::of(&room), Scene::of(&room)];
-    let (mut dice, mut number, mut undone) = (Dice(seed), 0, 0);
+    let (mut random, mut number, mut undone) = (Random(seed), 0, 0);
     for round in 0..ROUNDS {
-        let mut running = scenes[usize::try_from(dice.roll(2)).unwrap()].check_out().await;
+        let mut running = scenes[usize::try_from(random.below(2)).unwrap()].check_out().await;
         let mut before = Tree::of(&running.folder);
         assert_eq!(before, Tree::stored(&room).await, "round {round}: a folder that stayed");
         let mut attempts = Vec::new();
-        for _ in 0..=dice.roll(3) {
-            for _ in 0..dice.roll(7) {
-                attempts.push(attempt(&mut dice, &running.folder, &mut number));
+        for _ in 0..=random.below(3) {
+            for _ in 0..random.below(7) {
+                attempts.push(attempt(&mut random, &running.folder, &mut number));
             }
             let program = Tree::of(&running.folder);
-            for _ in 0..dice.roll(2) * (1 + dice.roll(5)) {
-                attempts.push(other_does(&mut dice, &room, &mut number).await);
+            for _ in 0..random.below(2) * (1 + random.below(5)) {
+                attempts.push(other_does(&mut random, &room, &mut number).await);
             }
             let others = Tree::stored(&room).await;
             let done = running.checkout.check_in(&running.cx).await;
@@ -206,16 +206,16 @@ async fn any_program(seed: u64) {
             }
             before = Tree::of(&running.folder);
             assert_eq!(before, after, "what the program sees after {scene}\n{done:?}");
-            if done.commit.is_some() && dice.roll(3) == 0 {
+            if done.commit.is_some() && random.below(3) == 0 {
                 room.undo().await.unwrap_or_else(|error| panic!("{error:?}\n{scene}\n{done:?}"));
                 assert_eq!(Tree::stored(&room).await, others, "undone: {scene}\n{done:?}");
                 attempts.push("undo".to_owned());
                 undone += 1;
             }
         }
-        match dice.roll(3) {
+        match random.below(3) {
             0 => drop(running.checkout.finish(&running.cx).await.unwrap()),
-            1 => attempts.push(attempt(&mut dice, &running.folder, &mut number)),
+            1 => attempts.push(attempt(&mut random, &running.folder, &mut number)),
             _ => {}
         }
     }

@@ -22,12 +22,12 @@ on_both_stores!(
     a_renamed_folder_is_one_move,
     a_renamed_folder_with_changes_in_it_keeps_both,
     a_file_becomes_a_folder_and_a_folder_a_file,
-    the_folder_stays_warm_and_gets_only_what_changed,
+    a_working_copy_is_kept_and_gets_only_what_changed,
     another_replica_sees_what_this_one_checked_in,
-    what_was_not_checked_in_is_forgotten,
+    changes_after_the_last_check_in_are_discarded,
     strangers_are_refused_before_anything_is_made,
     viewers_cannot_check_in,
-    who_is_refused_leaves_no_doubt_behind,
+    a_refused_caller_causes_no_scan,
     a_free_folder_is_used_again,
     folders_that_are_not_used_are_removed,
     a_file_can_take_the_place_of_a_folder_that_was_moved,
@@ -181,7 +181,7 @@ async fn a_file_becomes_a_folder_and_a_folder_a_file(room: TestWorkspace) {
     assert!(program.text("file") == "f" && program.text("folder/x") == "x");
 }
 
-async fn the_folder_stays_warm_and_gets_only_what_changed(room: TestWorkspace) {
+async fn a_working_copy_is_kept_and_gets_only_what_changed(room: TestWorkspace) {
     let scene = Scene::of(&room);
     room.all(vec![put("/same", "same"), put("/other", "1"), put("/gone/x", "x")]).await.unwrap();
     let first = scene.check_out().await;
@@ -216,7 +216,7 @@ async fn another_replica_sees_what_this_one_checked_in(room: TestWorkspace) {
     }
 }
 
-async fn what_was_not_checked_in_is_forgotten(room: TestWorkspace) {
+async fn changes_after_the_last_check_in_are_discarded(room: TestWorkspace) {
     let scene = Scene::of(&room);
     room.all(vec![put("/a", "a"), put("/dir/b", "b"), put("/.gitignore", "cache/\n"), put("/f", "f")]).await.unwrap();
     let program = scene.check_out().await;
@@ -358,14 +358,14 @@ async fn among_very_many_files_each_change_is_seen(room: TestWorkspace) {
     assert_eq!(changed(&checked_in), expected);
 }
 
-async fn who_is_refused_leaves_no_doubt_behind(room: TestWorkspace) {
+async fn a_refused_caller_causes_no_scan(room: TestWorkspace) {
     let scene = Scene::of(&room);
     room.put("/a", "a").await;
     scene.run(|_| ()).await;
     let folder = scene.check_out().await;
     let path = folder.folder.clone();
     folder.finish().await;
-    // What is in doubt is looked at before the next program, and this would be found.
+    // A working copy that is in use is scanned before the next program, and the scan would remove this file.
     fs::write(path.join("unseen"), "u").unwrap();
     let stranger = new_user(&*room.store).await;
     let options = CheckoutOptions { mode: CheckoutMode::Isolated, keep: KeepLimits::default() };

@@ -9,12 +9,12 @@ use toolrest_core::{Changeset, CheckedIn, ExecutionRoot, FolderHandle, KeepLimit
 
 on_both_stores![
     what_a_program_did_becomes_one_commit_that_can_be_undone,
-    moves_of_files_and_whole_folders_are_told_as_such,
+    moves_of_files_and_whole_folders_are_reported_as_moves,
     what_changes_its_type_comes_out_right,
-    what_somebody_else_changed_stands_and_the_programs_version_is_beside_it,
+    the_change_of_somebody_else_wins_and_the_programs_version_is_a_conflict_copy,
     two_programs_at_once_both_keep_their_results,
     files_that_history_knows_keep_it_though_rules_ignore_them,
-    no_program_can_rob_files_of_their_history_by_writing_rules,
+    ignore_rules_of_a_program_do_not_take_away_the_history_of_files,
 ];
 
 async fn what_a_program_did_becomes_one_commit_that_can_be_undone(room: TestWorkspace) {
@@ -51,7 +51,7 @@ async fn what_a_program_did_becomes_one_commit_that_can_be_undone(room: TestWork
     assert_eq!(fs::metadata(pair.path("tool")).unwrap().mode() & 0o111, 0);
 }
 
-async fn moves_of_files_and_whole_folders_are_told_as_such(room: TestWorkspace) {
+async fn moves_of_files_and_whole_folders_are_reported_as_moves(room: TestWorkspace) {
     let pair = Pair::of(&room).await;
     let folder = pair.root.path();
     write(folder, &[("a", "text a"), ("src/x/one", "one"), ("src/x/two", "two"), ("src/y", "y"), ("empty", "")]);
@@ -95,7 +95,7 @@ async fn what_changes_its_type_comes_out_right(room: TestWorkspace) {
     assert_eq!(tree(folder), before);
 }
 
-async fn what_somebody_else_changed_stands_and_the_programs_version_is_beside_it(room: TestWorkspace) {
+async fn the_change_of_somebody_else_wins_and_the_programs_version_is_a_conflict_copy(room: TestWorkspace) {
     let pair = Pair::of(&room).await;
     let folder = pair.root.path();
     write(
@@ -188,7 +188,7 @@ async fn files_that_history_knows_keep_it_though_rules_ignore_them(room: TestWor
     assert_eq!(named(&tree(folder)), [".gitignore"]);
 }
 
-async fn no_program_can_rob_files_of_their_history_by_writing_rules(room: TestWorkspace) {
+async fn ignore_rules_of_a_program_do_not_take_away_the_history_of_files(room: TestWorkspace) {
     for (script, expected) in [
         (
             "echo '*' > .gitignore; echo lost > a.txt; rm b.txt; echo lost > d/c.txt; echo new > d/new",
@@ -220,7 +220,7 @@ pub(crate) async fn on_sqlite() -> Pair {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hostile_content_is_told_and_harms_nothing() {
+async fn hostile_content_is_reported_and_does_no_harm() {
     let pair = on_sqlite().await;
     let folder = pair.root.path();
     write(folder, &[("ok", "ok"), ("plain", "plain")]);
@@ -229,14 +229,17 @@ async fn hostile_content_is_told_and_harms_nothing() {
                   chmod 4755 two; d=deep; for i in $(seq 60); do d=$d/$(printf 'n%.0s' $(seq 100)); mkdir -p $d 2>/dev/null || break; done; \
                   touch .toolrest~0123456789abcdef0123456789abcdef; python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"sock\")' || true";
     let done = pair.runs(script).await;
-    let told = left_out(&done);
+    let reported = left_out(&done);
     assert!(
-        told.contains(&("/pipe", LeftOutReason::Special)) && told.contains(&("/plain", LeftOutReason::Special)),
-        "{told:?}"
+        reported.contains(&("/pipe", LeftOutReason::Special)) && reported.contains(&("/plain", LeftOutReason::Special)),
+        "{reported:?}"
     );
-    assert!(told.contains(&("/new\nline", LeftOutReason::Name)), "{told:?}");
-    assert!(told.iter().any(|(path, reason)| path.starts_with("/bad") && *reason == LeftOutReason::Name), "{told:?}");
-    assert!(told.contains(&("/sparse", LeftOutReason::TooLarge)), "{told:?}");
+    assert!(reported.contains(&("/new\nline", LeftOutReason::Name)), "{reported:?}");
+    assert!(
+        reported.iter().any(|(path, reason)| path.starts_with("/bad") && *reason == LeftOutReason::Name),
+        "{reported:?}"
+    );
+    assert!(reported.contains(&("/sparse", LeftOutReason::TooLarge)), "{reported:?}");
     assert_eq!(fs::metadata(pair.path("sparse")).unwrap().len(), 1 << 40);
     assert!(fs::symlink_metadata(pair.path("pipe")).is_err() && !pair.path("plain").exists());
     assert_eq!((pair.text("two"), pair.text("three")), ("two\n".into(), "two\n".into()));

@@ -22,7 +22,7 @@ fn kept_as(done: &CheckedIn, name: &str) -> Option<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_folder_that_others_put_in_place_stands_with_all_that_is_in_it() {
+async fn a_folder_that_others_replaced_stays_with_all_that_is_in_it() {
     for (place, theirs) in [
         ("d", "mv d away; mv new d"),
         // A change in it after that makes it no less theirs.
@@ -56,7 +56,7 @@ async fn a_folder_that_others_put_in_place_stands_with_all_that_is_in_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_folder_that_the_program_removed_or_made_again_stands_where_it_is_another_one_by_now() {
+async fn a_folder_that_others_replaced_is_not_removed_or_replaced_by_the_program() {
     for script in ["rm -r d", "rm -r d; mkdir d; echo mine > d/a", "rm -r d; echo mine > d", "mv d elsewhere"] {
         let pair = on_sqlite().await;
         write(pair.root.path(), &[("d/a", "old"), ("d/sub/b", "old"), ("new/a", "theirs"), ("new/sub/b", "theirs")]);
@@ -68,7 +68,7 @@ async fn a_folder_that_the_program_removed_or_made_again_stands_where_it_is_anot
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_folder_that_others_put_where_none_was_stands_too() {
+async fn a_folder_that_others_moved_to_the_path_of_a_new_folder_stays() {
     let pair = on_sqlite().await;
     write(pair.root.path(), &[("new/a", "theirs"), ("new/b", "theirs")]);
     let done = meanwhile(&pair, "mkdir d; echo mine > d/a; echo mine > d/c", "mv new d").await;
@@ -105,7 +105,7 @@ async fn an_ignored_tree_in_which_others_replaced_a_directory_is_not_removed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_others_do_beside_a_file_is_no_conflict_with_it() {
+async fn changes_to_other_files_in_a_folder_are_no_conflict() {
     let pair = on_sqlite().await;
     let names: Vec<String> = (0..700).map(|number| format!("many/{number}/deep/file")).collect();
     let files: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "old")).collect();

@@ -82,9 +82,9 @@ async fn a_commit_that_may_not_write_everywhere_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_has_no_versions_and_finds_the_disk_full_is_told_with_the_commit() {
+async fn unversioned_files_that_find_the_disk_full_are_reported_with_the_commit() {
     let Some(disk) = small_disk() else {
-        return on_a_small_disk("what_has_no_versions_and_finds_the_disk_full_is_told_with_the_commit");
+        return on_a_small_disk("unversioned_files_that_find_the_disk_full_are_reported_with_the_commit");
     };
     let pair = pair_at(&disk).await;
     write(pair.root.path(), &[(".gitignore", "out*\n"), ("f", "old"), ("out/x", "old")]);

@@ -291,7 +291,7 @@ async fn a_link_that_appears_before_the_commit_leads_no_program_into_a_repositor
         let done = between_scan_and_commit(&pair, &script, theirs).await;
         assert_eq!(tree(&root.join(".git")), before, "{theirs}: {done:?}");
         assert!(!done.conflicts.is_empty(), "{theirs}: {done:?}");
-        // Nothing is lost: what the program wrote is beside the link.
+        // Nothing is lost: what the program wrote is a conflict copy.
         let kept = tree(root).into_iter().any(|(path, text)| text.contains("pwned") && path.contains("conflict"));
         assert!(kept, "{theirs}: {done:?}");
     }

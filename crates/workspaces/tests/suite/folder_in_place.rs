@@ -20,7 +20,7 @@ on_both_stores![
     what_tools_took_away_is_not_in_the_way_of_what_a_program_removes,
 ];
 
-/// What is told where nothing has changed.
+/// What is reported where nothing has changed.
 fn nothing() -> CheckedIn {
     CheckedIn { attribution: Attribution::Folder, ..CheckedIn::default() }
 }
@@ -42,10 +42,10 @@ async fn what_a_program_did_in_place_is_recorded_and_can_be_undone(room: TestWor
     write(folder, &files);
     let before = tree(folder);
     let mut checkout = pair.check_out_in_place(KeepLimits::default()).await;
-    let ExecutionRoot::Shared { folder: ground, read_only } = checkout.execution_root() else {
+    let ExecutionRoot::Shared { folder: execution_root, read_only } = checkout.execution_root() else {
         panic!("it is not the folder itself")
     };
-    assert_eq!(ground.path, folder.canonicalize().unwrap());
+    assert_eq!(execution_root.path, folder.canonicalize().unwrap());
     assert_eq!(read_only, [Path::new(".git")]);
     assert_eq!(pair.check_in(&mut checkout).await, nothing());
 
@@ -186,7 +186,7 @@ async fn what_tools_took_away_is_not_in_the_way_of_what_a_program_removes(room: 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_there_was_no_room_for_is_told_and_not_recorded() {
+async fn files_over_the_limits_are_reported_and_not_recorded() {
     let pair = Pair::of(&TestWorkspace::on_sqlite().await).await;
     let folder = pair.root.path();
     write(folder, &[("large", &"x".repeat(2000)), ("small", "s")]);
@@ -202,8 +202,8 @@ async fn what_there_was_no_room_for_is_told_and_not_recorded() {
 }
 
 /// What a program that works on the folder itself may not change.
-fn read_only(ground: ExecutionRoot) -> Vec<PathBuf> {
-    let ExecutionRoot::Shared { read_only, .. } = ground else { panic!("it is not the folder itself") };
+fn read_only(execution_root: ExecutionRoot) -> Vec<PathBuf> {
+    let ExecutionRoot::Shared { read_only, .. } = execution_root else { panic!("it is not the folder itself") };
     read_only
 }
 
@@ -253,7 +253,7 @@ async fn every_repository_is_kept_from_programs_in_place() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn repositories_that_appear_while_a_program_works_in_place_are_told_at_its_end() {
+async fn repositories_that_appear_while_a_program_works_in_place_are_reported_at_its_end() {
     let pair = Pair::of(&TestWorkspace::on_sqlite().await).await;
     let root = pair.root.path();
     write(root, &[(".git/HEAD", "x"), ("sub/.git/HEAD", "x"), (".gitignore", "ignored\n"), ("store/HEAD", "x")]);

@@ -9,7 +9,7 @@ use std::os::unix::fs::{MetadataExt, symlink};
 use toolrest_core::{Changeset, KeepLimits, LeftOutReason};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ignored_trees_go_through_without_versions() {
+async fn ignored_trees_are_transferred_without_versions() {
     let pair = on_sqlite().await;
     let folder = pair.root.path();
     write(
@@ -118,7 +118,7 @@ async fn nothing_that_git_would_run_gets_into_a_repository() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn links_come_without_versions_and_lead_nothing_astray() {
+async fn links_have_no_versions_and_are_not_followed() {
     let pair = on_sqlite().await;
     let (folder, outside) = (pair.root.path(), tempfile::tempdir().unwrap());
     write(outside.path(), &[("secret", "secret")]);
@@ -149,7 +149,7 @@ async fn links_come_without_versions_and_lead_nothing_astray() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_over_the_limits_is_there_without_versions() {
+async fn files_over_the_limits_are_transferred_without_versions() {
     let pair = on_sqlite().await;
     let folder = pair.root.path();
     write(folder, &[("large", &"x".repeat(2000)), ("small", "s")]);
@@ -160,14 +160,14 @@ async fn what_is_over_the_limits_is_there_without_versions() {
         "echo less > large; head -c 1500 /dev/zero > huge; for i in 1 2 3; do head -c 900 /dev/zero > d$i; done; mkdir m; for i in $(seq 5); do echo $i > m/$i; done",
     );
     let done = pair.check_in(&mut checkout).await;
-    let told = left_out(&done);
+    let reported = left_out(&done);
     let expected = [
         ("/", LeftOutReason::TooMuch),
         ("/huge", LeftOutReason::TooLarge),
         ("/large", LeftOutReason::TooLarge),
         ("/m", LeftOutReason::TooMuch),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(reported, expected);
     assert_eq!(pair.text("large"), "less\n");
     assert_eq!(
         (fs::metadata(pair.path("huge")).unwrap().len(), fs::metadata(pair.path("d3")).unwrap().len()),
@@ -178,7 +178,7 @@ async fn what_is_over_the_limits_is_there_without_versions() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_needs_no_versions_comes_from_another_file_system_too() {
+async fn unversioned_files_are_transferred_from_another_file_system_too() {
     let in_memory = tempfile::tempdir_in("/dev/shm").unwrap();
     let pair = Pair::at(in_memory, &TestWorkspace::on_sqlite().await).await;
     let folder = pair.root.path();
@@ -194,12 +194,13 @@ async fn what_needs_no_versions_comes_from_another_file_system_too() {
     assert_eq!(sparse.len(), (1 << 40) + 4);
     assert!(sparse.blocks() < 1000, "{} blocks", sparse.blocks());
     assert_eq!(fs::read_link(pair.path("link")).unwrap().to_str(), Some("f"));
-    let told = [("/link", LeftOutReason::Link), ("/out", LeftOutReason::Ignored), ("/sparse", LeftOutReason::TooLarge)];
-    assert_eq!((left_out(&done), done.commit), (told.to_vec(), None));
+    let reported =
+        [("/link", LeftOutReason::Link), ("/out", LeftOutReason::Ignored), ("/sparse", LeftOutReason::TooLarge)];
+    assert_eq!((left_out(&done), done.commit), (reported.to_vec(), None));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_ignored_goes_along_with_a_folder_that_has_to_go_elsewhere() {
+async fn ignored_files_are_transferred_to_the_conflict_copy_of_their_folder() {
     let pair = on_sqlite().await;
     let folder = pair.root.path();
     write(folder, &[(".gitignore", "out\n"), ("t", "old")]);
@@ -213,7 +214,7 @@ async fn what_is_ignored_goes_along_with_a_folder_that_has_to_go_elsewhere() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_in_the_way_of_a_commit_goes_together_with_it() {
+async fn unversioned_entries_at_the_paths_of_a_commit_are_removed_with_it() {
     let pair = on_sqlite().await;
     let folder = pair.root.path();
     write(
@@ -255,7 +256,7 @@ async fn what_is_in_the_way_of_a_commit_goes_together_with_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_link_in_the_place_of_a_file_or_folder_gives_way_to_an_undo() {
+async fn an_undo_replaces_a_link_at_the_path_of_a_file_or_folder() {
     let pair = on_sqlite().await;
     let (folder, outside) = (pair.root.path(), tempfile::tempdir().unwrap());
     write(outside.path(), &[("x", "outside")]);
@@ -270,7 +271,7 @@ async fn a_link_in_the_place_of_a_file_or_folder_gives_way_to_an_undo() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_somebody_else_changed_stands_though_it_is_ignored() {
+async fn changes_of_others_to_ignored_files_stay() {
     let pair = on_sqlite().await;
     let folder = pair.root.path();
     write(
@@ -306,11 +307,11 @@ async fn what_somebody_else_changed_stands_though_it_is_ignored() {
     }
     assert_eq!((pair.text("out/mine"), pair.text("again/z")), ("mine\n".into(), "mine\n".into()));
     assert!(!pair.path("again/y").exists());
-    let told: Vec<(&str, bool)> =
+    let reported: Vec<(&str, bool)> =
         done.conflicts.iter().map(|conflict| (conflict.path.as_str(), conflict.kept_as.is_some())).collect();
     let expected =
         [("/.env", true), ("/again/x", false), ("/gone", false), ("/out/both", true), ("/out/removed", false)];
-    assert_eq!(told, expected);
+    assert_eq!(reported, expected);
     for kept_as in done.conflicts.iter().filter_map(|conflict| conflict.kept_as.as_ref()) {
         assert_eq!(pair.text(kept_as.without_slash()), "mine\n");
     }
@@ -331,8 +332,8 @@ async fn a_repository_that_both_changed_is_left_as_the_other_made_it() {
         let done = pair.check_in(&mut checkout).await;
         assert_eq!((pair.text(theirs), pair.text("f")), ("theirs".into(), "g\n".into()));
         assert_eq!(pair.text(".git/refs/a"), if is_taken { "mine\n" } else { "old" });
-        let told: Vec<&str> = done.conflicts.iter().map(|conflict| conflict.path.as_str()).collect();
-        assert_eq!(told, if is_taken { vec![] } else { vec!["/.git"] });
+        let reported: Vec<&str> = done.conflicts.iter().map(|conflict| conflict.path.as_str()).collect();
+        assert_eq!(reported, if is_taken { vec![] } else { vec!["/.git"] });
         assert!(done.conflicts.iter().all(|conflict| conflict.reason.contains("repeat the git command")));
     }
 }

@@ -1,6 +1,6 @@
 //! Whatever a program does to its view, the folder becomes the same.
 
-use crate::folders::{Dice, Pair};
+use crate::folders::{Pair, Random};
 use crate::programs::{run, runnable, tree};
 use crate::test_workspace::TestWorkspace;
 use toolrest_core::KeepLimits;
@@ -15,10 +15,10 @@ enum Links {
 }
 
 /// Something that a program may try.
-fn attempt(dice: &mut Dice, links: Links) -> String {
-    let (one, other, number) = (dice.path(), dice.path(), dice.roll(20));
+fn attempt(random: &mut Random, links: Links) -> String {
+    let (one, other, number) = (random.path(), random.path(), random.below(20));
     let (one, other) = (one.without_slash(), other.without_slash());
-    match dice.roll(if links == Links::Some { 12 } else { 10 }) {
+    match random.below(if links == Links::Some { 12 } else { 10 }) {
         0..=2 => format!("mkdir -p $(dirname {one}); echo {number} > {one}"),
         3 => format!("echo {number} >> {one}"),
         4 => format!("rm -rf {one}"),
@@ -33,12 +33,12 @@ fn attempt(dice: &mut Dice, links: Links) -> String {
 async fn any_program(seed: u64, links: Links) {
     let pair = Pair::of(&TestWorkspace::on_sqlite().await).await;
     let folder = pair.root.path();
-    let mut dice = Dice(seed);
+    let mut random = Random(seed);
     let mut undone = 0;
     for round in 0..ROUNDS {
-        let count = 1 + dice.roll(8);
+        let count = 1 + random.below(8);
         let attempts: Vec<String> =
-            (0..count).map(|_| format!("({}) 2>/dev/null || true", attempt(&mut dice, links))).collect();
+            (0..count).map(|_| format!("({}) 2>/dev/null || true", attempt(&mut random, links))).collect();
         let script = attempts.join("; ");
         let before = (tree(folder), runnable(folder));
         let copy = tempfile::tempdir().unwrap();
@@ -49,7 +49,7 @@ async fn any_program(seed: u64, links: Links) {
         assert_eq!(tree(folder), tree(copy.path()), "round {round}: {script} on {before:?}: {done:?}");
         assert_eq!(runnable(folder), runnable(copy.path()), "round {round}: {script} on {before:?}: {done:?}");
         assert_eq!(done.conflicts, [], "round {round}: {script}");
-        if done.commit.is_some() && links == Links::None && dice.roll(3) == 0 {
+        if done.commit.is_some() && links == Links::None && random.below(3) == 0 {
             let undo = pair.undo(pair.in_folder).await;
             undo.unwrap_or_else(|error| panic!("round {round}: {error:?} of {script} on {before:?}: {done:?}"));
             assert_eq!((tree(folder), runnable(folder)), before, "round {round}: undo of {script}: {done:?}");

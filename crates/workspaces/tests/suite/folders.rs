@@ -115,26 +115,26 @@ impl Pair {
     }
 }
 
-/// Numbers that look random and are the same in every run.
-pub(crate) struct Dice(pub(crate) u64);
+/// A generator of pseudorandom numbers, which are the same in every run.
+pub(crate) struct Random(pub(crate) u64);
 
-impl Dice {
-    pub(crate) fn roll(&mut self, sides: u64) -> u64 {
+impl Random {
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % sides
+        (self.0 >> 33) % limit
     }
 
     pub(crate) fn path(&mut self) -> WsPath {
-        let depth = 1 + self.roll(3);
-        let names: Vec<&str> = (0..depth).map(|_| ["a", "b", "c-d"][usize::try_from(self.roll(3)).unwrap()]).collect();
+        let depth = 1 + self.below(3);
+        let names: Vec<&str> = (0..depth).map(|_| ["a", "b", "c-d"][usize::try_from(self.below(3)).unwrap()]).collect();
         WsPath::posix(&names.join("/")).unwrap()
     }
 
     fn change(&mut self) -> Change {
-        match self.roll(10) {
+        match self.below(10) {
             0..=3 => {
-                let (path, text) = (self.path(), format!("text {}\n", self.roll(1000)));
-                let parents = if self.roll(3) == 0 { Parents::Require } else { Parents::Create };
+                let (path, text) = (self.path(), format!("text {}\n", self.below(1000)));
+                let parents = if self.below(3) == 0 { Parents::Require } else { Parents::Create };
                 Change::Put(Put {
                     path,
                     file_type: FileType::Document,
@@ -146,7 +146,7 @@ impl Dice {
             4 => Change::MakeDir(self.path()),
             5..=6 => {
                 let (from, to) = (self.path(), self.path());
-                let to = match self.roll(3) {
+                let to = match self.below(3) {
                     0 => Destination::Into(to),
                     1 => Destination::At(to),
                     _ => Destination::Exactly(to),
@@ -154,7 +154,7 @@ impl Dice {
                 Change::Move { from, to }
             }
             7..=8 => {
-                let removal = if self.roll(2) == 0 { Removal::Single } else { Removal::File };
+                let removal = if self.below(2) == 0 { Removal::Single } else { Removal::File };
                 Change::Remove { path: self.path(), removal }
             }
             _ => Change::Touch(self.path()),
@@ -162,7 +162,7 @@ impl Dice {
     }
 
     fn changes(&mut self) -> Changeset {
-        let count = if self.roll(3) == 0 { 2 + self.roll(3) } else { 1 };
+        let count = if self.below(3) == 0 { 2 + self.below(3) } else { 1 };
         Changeset { changes: (0..count).map(|_| self.change()).collect(), ..Changeset::default() }
     }
 }
@@ -176,10 +176,10 @@ fn is_tangled(result: &Result<Commit>) -> bool {
 
 async fn a_folder_and_a_database_agree_about_any_changes(room: TestWorkspace) {
     let pair = Pair::of(&room).await;
-    let mut dice = Dice(1);
+    let mut random = Random(1);
     let (mut made, mut refused, mut tangled) = (0, 0, 0);
     for round in 0..ROUNDS {
-        let changes = dice.changes();
+        let changes = random.changes();
         let in_folder = pair.commit(pair.in_folder, changes.clone()).await;
         if is_tangled(&in_folder) {
             tangled += 1;
@@ -226,28 +226,28 @@ fn on_disk(root: &Path) -> BTreeMap<String, (Option<Vec<u8>>, u32)> {
 
 async fn every_commit_in_a_folder_can_be_undone(room: TestWorkspace) {
     let pair = Pair::of(&room).await;
-    let mut dice = Dice(7);
+    let mut random = Random(7);
     let folder = pair.root.path();
     let (mut undone, mut tangled) = (0, 0);
     for round in 0..ROUNDS {
         // Somebody else is at work too.
-        if dice.roll(3) == 0 {
-            let place = folder.join(dice.path().without_slash());
+        if random.below(3) == 0 {
+            let place = folder.join(random.path().without_slash());
             if place.parent().is_some_and(Path::is_dir) && !place.is_dir() {
                 fs::write(&place, format!("by others {round}").as_bytes()).unwrap();
-                let mode = [0o600, 0o644, 0o755][usize::try_from(dice.roll(3)).unwrap()];
+                let mode = [0o600, 0o644, 0o755][usize::try_from(random.below(3)).unwrap()];
                 fs::set_permissions(&place, fs::Permissions::from_mode(mode)).unwrap();
             }
         }
         let before = on_disk(folder);
-        let changes = dice.changes();
+        let changes = random.changes();
         let commit = pair.commit(pair.in_folder, changes.clone()).await;
         if !commit.is_ok_and(|commit| commit.id.is_some()) {
             // Nothing may be left of what was refused.
             assert_eq!(on_disk(folder), before, "round {round}: {changes:?}");
             continue;
         }
-        if dice.roll(2) == 0 {
+        if random.below(2) == 0 {
             continue;
         }
         let undo = pair.undo(pair.in_folder).await;
@@ -268,8 +268,8 @@ async fn every_commit_in_a_folder_can_be_undone(room: TestWorkspace) {
 
 /// A text that does not compress well.
 fn long_text(version: usize) -> String {
-    let mut dice = Dice(version as u64);
-    (0..500).map(|_| format!("{:08x}", dice.roll(1 << 30))).collect::<Vec<_>>().concat()
+    let mut random = Random(version as u64);
+    (0..500).map(|_| format!("{:08x}", random.below(1 << 30))).collect::<Vec<_>>().concat()
 }
 
 async fn a_commit_that_exceeds_the_limit_of_history_drops_the_oldest_at_once(room: TestWorkspace) {

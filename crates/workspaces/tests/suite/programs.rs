@@ -14,8 +14,8 @@ use toolrest_store::Page;
 
 /// Runs a script on a view of the folder, as the sandbox mounts it.
 #[allow(clippy::disallowed_methods, reason = "the sandbox is not at hand here, and the kernel's overlay has to be")]
-pub(crate) fn run(ground: &ExecutionRoot, script: &str) {
-    let ExecutionRoot::Overlay { lower, private } = ground else { panic!("{ground:?}") };
+pub(crate) fn run(execution_root: &ExecutionRoot, script: &str) {
+    let ExecutionRoot::Overlay { lower, private } = execution_root else { panic!("{execution_root:?}") };
     let view = tempfile::tempdir().unwrap();
     let mount =
         "mount -t overlay overlay -o userxattr,lowerdir=$LOWER,upperdir=$PRIVATE/upper,workdir=$PRIVATE/work $VIEW";

@@ -1,4 +1,4 @@
-//! The same work for many things, on several threads.
+//! Runs the same work for many items on several threads.
 
 use std::{
     sync::{
@@ -8,31 +8,31 @@ use std::{
     thread,
 };
 
-/// Does the work for each thing, and gives what came of it in the same order.
+/// Runs the work for each item. Returns the results in the same order.
 ///
-/// Each thread takes the next thing when it is done with one, and none ever waits for another: a thread that sleeps in
-/// between is woken on the processor of who woke it, though another one is idle.
-pub(super) fn map<T: Sync, R: Send>(threads: usize, things: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    if threads == 1 || things.len() == 1 {
-        return things.iter().map(work).collect();
+/// Each thread takes the next item when it is done with one, and never waits for another thread: the kernel would wake a
+/// waiting thread on the processor of the thread that woke it, even if another processor is idle.
+pub(super) fn map<T: Sync, R: Send>(threads: usize, items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    if threads == 1 || items.len() == 1 {
+        return items.iter().map(work).collect();
     }
     let next = AtomicUsize::new(0);
-    let results: Vec<Mutex<Option<R>>> = things.iter().map(|_| Mutex::new(None)).collect();
+    let results: Vec<Mutex<Option<R>>> = items.iter().map(|_| Mutex::new(None)).collect();
     let run = || {
-        while let Some((thing, result)) = {
-            let place = next.fetch_add(1, Ordering::Relaxed);
-            things.get(place).zip(results.get(place))
+        while let Some((item, result)) = {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            items.get(index).zip(results.get(index))
         } {
-            *result.lock().unwrap_or_else(PoisonError::into_inner) = Some(work(thing));
+            *result.lock().unwrap_or_else(PoisonError::into_inner) = Some(work(item));
         }
     };
     thread::scope(|scope| {
-        for _ in 1..threads.min(things.len()) {
-            // Where no thread can be had, the caller's does it all.
+        for _ in 1..threads.min(items.len()) {
+            // Without more threads, the calling thread does all the work.
             let _ = thread::Builder::new().spawn_scoped(scope, run);
         }
         run();
     });
-    // A panic in a thread has ended this one too, so each has a result.
+    // A panic in a thread ends this one too, so every item has a result.
     results.into_iter().filter_map(|result| result.into_inner().unwrap_or_else(PoisonError::into_inner)).collect()
 }

@@ -65,7 +65,7 @@ impl Side for DatabaseSide<'_> {
     fn holds_more(&self, folder: &WsPath, is_removed: &dyn Fn(&str) -> bool, moves: &FolderMoves) -> bool {
         let destination = moves.destination(folder);
         // With a folder, all that is in it is removed.
-        let mut below = self.tree.below_but_within(folder, is_removed);
+        let mut below = self.tree.below_without(folder, is_removed);
         below.any(|path| !is_removed(path.as_str()) && moves.destination(path).is_below(&destination))
     }
 

@@ -1,4 +1,4 @@
-//! The files of a workspace as they were at one moment.
+//! The rows of a workspace's files as of one list.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Bound;
@@ -6,17 +6,17 @@ use toolrest_core::{ContentHash, FileId, FileType, Form, VersionId, WsPath};
 use toolrest_store::file_list::Rows;
 use toolrest_store::plan::{FileRow, VersionRow};
 
-/// What stands at each path.
+/// The rows by path.
 #[derive(Debug, Default)]
 pub(super) struct Tree {
     rows: BTreeMap<WsPath, Row>,
-    places: HashMap<FileId, WsPath>,
-    /// Folders that exist only for what programs do not see.
+    paths: HashMap<FileId, WsPath>,
+    /// Folders that hold only files that programs do not see.
     hidden: HashSet<WsPath>,
     unseen: HashSet<WsPath>,
 }
 
-/// What stands at a path.
+/// The row of a file or folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Row {
     pub(super) id: FileId,
@@ -27,7 +27,7 @@ pub(super) struct Row {
 pub(super) enum RowKind {
     Folder,
     File(Version),
-    /// What the system keeps, and programs do not see.
+    /// A file of the system, which programs do not see.
     Unseen,
 }
 
@@ -75,34 +75,34 @@ impl Version {
         self.form != Form::Json
     }
 
-    /// The mode that programs see.
+    /// Returns the mode that programs see.
     pub(super) fn mode(&self) -> u32 {
         if self.is_executable { 0o755 } else { 0o644 }
     }
 }
 
 impl Tree {
-    /// What stands at the path, seen by programs or not.
+    /// Returns the row at a path, whether programs see it or not.
     pub(super) fn get(&self, path: &WsPath) -> Option<&Row> {
         self.rows.get(path)
     }
 
-    /// What programs see at the path.
+    /// Returns the row that programs see at a path.
     pub(super) fn seen(&self, path: &WsPath) -> Option<&Row> {
         self.rows.get(path).filter(|row| row.what != RowKind::Unseen && !self.hidden.contains(path))
     }
 
-    /// What lies below a folder.
+    /// Returns the rows below a folder.
     pub(super) fn below(&self, folder: &WsPath) -> impl Iterator<Item = (&WsPath, &Row)> {
         let (low, high) = folder.below_range();
         self.rows.range::<str, _>((Bound::Excluded(&*low), Bound::Excluded(&*high)))
     }
 
-    /// What lies below a folder, but not within those folders in it of which enough is known.
-    pub(super) fn below_but_within(
+    /// Returns the paths below a folder, without those in folders that are skipped.
+    pub(super) fn below_without(
         &self,
         folder: &WsPath,
-        is_known: impl Fn(&str) -> bool,
+        is_skipped: impl Fn(&str) -> bool,
     ) -> impl Iterator<Item = &WsPath> {
         let (low, high) = folder.below_range();
         let mut begin = Bound::Excluded(low);
@@ -112,43 +112,43 @@ impl Tree {
                 let rest = (begin.as_ref().map(String::as_str), Bound::Excluded(&*high));
                 let (path, _) = self.rows.range::<str, _>(rest).next()?;
                 let above = path.folders_above().next_back().filter(|above| above.len() > folder_bytes);
-                let Some(known) = above.filter(|above| is_known(above)) else {
+                let Some(skipped) = above.filter(|above| is_skipped(above)) else {
                     begin = Bound::Excluded(path.as_str().to_owned());
                     return Some(path);
                 };
-                // What sorts after all that is in a folder.
-                begin = Bound::Included(format!("{known}0"));
+                // '0' sorts right after '/', so this comes after all that is in the folder.
+                begin = Bound::Included(format!("{skipped}0"));
             }
         })
     }
 
-    /// Brings the tree up to date. Tells what stood before at the paths where something else stands now.
+    /// Brings the tree up to date. Returns the old rows of the paths that changed.
     pub(super) fn update(&mut self, listed: Rows) -> HashMap<WsPath, Option<Row>> {
         let mut before = HashMap::new();
         let changed = match listed {
             Rows::Changed(changed) => changed,
             Rows::All(rows) => {
                 let there: HashSet<FileId> = rows.iter().map(|row| row.id).collect();
-                let gone: Vec<_> = self.places.keys().filter(|id| !there.contains(id)).map(|id| (*id, None)).collect();
+                let gone: Vec<_> = self.paths.keys().filter(|id| !there.contains(id)).map(|id| (*id, None)).collect();
                 gone.into_iter().chain(rows.into_iter().map(|row| (row.id, Some(row)))).collect()
             }
         };
         for (id, row) in &changed {
-            let Some(path) = self.places.get(id) else { continue };
+            let Some(path) = self.paths.get(id) else { continue };
             let is_same =
                 row.as_ref().is_some_and(|row| row.path == *path && self.rows.get(path) == Some(&Row::of(row)));
-            if !is_same && let Some(path) = self.places.remove(id) {
+            if !is_same && let Some(path) = self.paths.remove(id) {
                 self.unseen.remove(&path);
                 let old = self.rows.remove(&path);
                 before.entry(path).or_insert(old);
             }
         }
         for row in changed.into_iter().filter_map(|(_, row)| row) {
-            if row.path.is_root() || self.places.contains_key(&row.id) {
+            if row.path.is_root() || self.paths.contains_key(&row.id) {
                 continue;
             }
             let now = Row::of(&row);
-            self.places.insert(row.id, row.path.clone());
+            self.paths.insert(row.id, row.path.clone());
             if now.what == RowKind::Unseen {
                 self.unseen.insert(row.path.clone());
             }
@@ -161,7 +161,7 @@ impl Tree {
         before
     }
 
-    /// Finds the folders that exist only for what programs do not see.
+    /// Finds the folders that hold only files that programs do not see.
     fn hide(&mut self, before: &mut HashMap<WsPath, Option<Row>>) {
         let above: HashSet<WsPath> = self.unseen.iter().flat_map(WsPath::ancestors).collect();
         let is_for_unseen = |folder: &WsPath| {

@@ -45,7 +45,7 @@ enum State {
     InUse(ProgramTimes),
     /// The changes of the program are being checked in or discarded, or the directory is being updated. If this is
     /// interrupted, only a scan can tell what the directory holds.
-    Changing { times: ProgramTimes, program: Program, changes: ProgramChanges },
+    Changing { times: ProgramTimes, program: Program, changes: Box<ProgramChanges> },
 }
 
 /// When the directory can have been changed by a program.
@@ -145,7 +145,7 @@ impl WorkingCopy {
     /// changed in the workspace. If nothing has to be written, the program can start.
     pub(super) fn prepare(&mut self) -> Result<Vec<FileToWrite>> {
         if matches!(self.state, State::Clean) {
-            let (times, changes) = (ProgramTimes::UNKNOWN, ProgramChanges::default());
+            let (times, changes) = (ProgramTimes::UNKNOWN, Box::default());
             self.state = State::Changing { times, program: Program::None, changes };
         } else {
             self.scan()?;
@@ -178,11 +178,11 @@ impl WorkingCopy {
     pub(super) fn scan(&mut self) -> Result<()> {
         let times = self.times();
         let begin = |times, changes| State::Changing { times, program: Program::None, changes };
-        self.state = begin(times, ProgramChanges::default());
+        self.state = begin(times, Box::default());
         self.scans += 1;
         let scanned = SystemTime::now();
         let scan = ScanResult::of(&self.dir, &mut self.entries, self.scans, times.scanned).map_err(to_tool_error)?;
-        let changes = ProgramChanges { scan, ..ProgramChanges::default() };
+        let changes = Box::new(ProgramChanges { scan, ..ProgramChanges::default() });
         self.state = begin(ProgramTimes { scanned, ..times }, changes);
         Ok(())
     }
@@ -191,7 +191,7 @@ impl WorkingCopy {
     fn changes(&mut self) -> &mut ProgramChanges {
         let times = self.times();
         if !matches!(self.state, State::Changing { .. }) {
-            self.state = State::Changing { times, program: Program::None, changes: ProgramChanges::default() };
+            self.state = State::Changing { times, program: Program::None, changes: Box::default() };
         }
         match &mut self.state {
             State::Changing { changes, .. } => changes,
@@ -324,7 +324,7 @@ impl WorkingCopy {
         for path in removed.chain(&changes.scan.blocked) {
             entries.remove(path);
         }
-        self.state = State::Changing { times, program: Program::MayRun, changes };
+        self.state = State::Changing { times, program: Program::MayRun, changes: Box::new(changes) };
         self.apply_tree_changes()
     }
 

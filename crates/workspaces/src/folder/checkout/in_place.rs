@@ -237,7 +237,7 @@ impl CheckIn<'_> {
         let changes = Changeset { expect: Vec::new(), ..std::mem::take(&mut outcome.changes) };
         let commit: Option<CommitId> =
             if changes.changes.is_empty() { None } else { self.job.record_made(&*snapshot, changes)? };
-        snapshot.follow(notes, walked, at, self.file_time);
+        snapshot.update(notes, walked, at, self.file_time);
         Ok(Recorded::Done(outcome.into_checked_in(commit, Attribution::Folder, left_out.0)))
     }
 }

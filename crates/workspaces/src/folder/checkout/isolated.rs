@@ -134,7 +134,9 @@ impl IsolatedCheckout {
                 let text = |why: &str| format!("What has no versions may not have reached the folder: {why}");
                 error.log_cause();
                 cx.warn(Notice::of_error(&error, text));
-                targets.iter().for_each(|path| merged.left_out.add(path, LeftOutReason::Unreadable));
+                for path in &targets {
+                    merged.left_out.add(path, LeftOutReason::Unreadable);
+                }
             }
         }
         Ok(commit)

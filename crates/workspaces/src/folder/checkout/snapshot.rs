@@ -1,7 +1,7 @@
-//! What stood in a folder when a program began to work on it.
+//! A snapshot of a folder from before a program works on it.
 //!
-//! Of every file that rules do not ignore it is noted how it looked, and its content is kept aside, so that there is
-//! something to go back to. Contents that the history has since are not kept twice.
+//! It has the metadata and the content of every file that is not ignored, so that changes can be undone. Contents that the
+//! history has are not kept.
 
 use crate::folder::disk::{Budget, Disk, DiskContent, DiskState, TYPE_FILE, TYPE_FOLDER, below_root, small, timestamp};
 use crate::folder::errors::{Attempt, to_tool_error};
@@ -26,23 +26,23 @@ use toolrest_core::{
 use toolrest_directory::{Files, Kind, Links, Metadata, Paths, Reader, Visitor};
 use toolrest_store::plan::FileRow;
 
-/// So many times what one commit may hold is kept of what was there before.
+/// Maximum size of the kept contents, in multiples of the maximum size of a commit.
 const COMMITS_KEPT: u64 = 4;
 
-/// The files and folders that were there.
+/// The files and folders of a folder at one time.
 pub(super) struct Snapshot {
     disk: Disk,
     pub(super) files: BTreeMap<WsPath, SnapshotFile>,
     pub(super) folders: BTreeSet<WsPath>,
-    /// The contents, one after the other.
+    /// Files with the kept contents, one after the other.
     packs: BTreeMap<usize, File>,
-    /// What is recorded later is newer than this.
+    /// Rows of the history with a later time are newer than the snapshot.
     pub(super) taken_at: Timestamp,
-    /// A file that changed at this moment or later may have changed again without looking different.
+    /// A file with this ctime or a later one may have been changed again without a change of its metadata.
     certain_until: SystemTime,
 }
 
-/// A file that was there.
+/// A file of a snapshot.
 #[derive(Clone, Copy)]
 pub(super) struct SnapshotFile {
     pub(super) metadata: Metadata,
@@ -59,7 +59,7 @@ pub(super) enum KeptContent {
     },
     /// In the history, as a version of the file.
     InHistory(ContentHash, Form),
-    /// There was no room for it.
+    /// Not kept, because it is over the limits.
     Nowhere,
 }
 
@@ -71,10 +71,10 @@ pub(super) struct Walked {
 }
 
 impl Snapshot {
-    /// Notes all that is there. The contents go to files in the private folder.
-    pub(super) fn take(disk: Disk, private_dir: &Path, keep: &KeepLimits, moment: SystemTime) -> Result<Self> {
+    /// Takes a snapshot. The contents are kept in files of the private directory.
+    pub(super) fn take(disk: Disk, private_dir: &Path, keep: &KeepLimits, file_time: SystemTime) -> Result<Self> {
         let taken_at = toolrest_core::now();
-        let taking = SnapshotTaker {
+        let collector = SnapshotCollector {
             folders: Folders::default(),
             private_dir: private_dir.to_owned(),
             packs: AtomicUsize::new(0),
@@ -86,34 +86,34 @@ impl Snapshot {
             folders: BTreeSet::new(),
             packs: BTreeMap::new(),
             taken_at,
-            certain_until: moment,
+            certain_until: file_time,
             disk,
         };
-        for taken in snapshot.disk.walk(&taking)? {
+        for taken in snapshot.disk.walk(&collector)? {
             let SnapshotPart { files, pack, failure } = taken;
             failure.map_or(Ok(()), Err).map_err(ToolError::internal)?;
             snapshot.packs.extend(pack);
             snapshot.files.extend(files);
         }
-        snapshot.folders = taking.folders.into_paths();
+        snapshot.folders = collector.folders.into_paths();
         Ok(snapshot)
     }
 
-    /// What is there now.
+    /// Returns the files and folders that are there now.
     pub(super) fn walk(&self) -> Result<Walked> {
-        let looking = PathCollector { folders: Folders::default() };
-        let found: Vec<Paths> = self.disk.walk(&looking)?.into_iter().flatten().collect();
+        let collector = PathCollector { folders: Folders::default() };
+        let found: Vec<Paths> = self.disk.walk(&collector)?.into_iter().flatten().collect();
         let metadata = self.disk.root.describe(Path::new(""), "", &found, threads());
         let metadata = metadata.map_err(|error| walk::failed(&error, &WsPath::root()))?;
         let paths = found.iter().flat_map(|paths| paths.names().map(|name| format!("{}{name}", paths.folder())));
         let files = paths.map(WsPath::from_normal).zip(metadata).filter_map(|(path, metadata)| Some((path, metadata?)));
-        let mut walked = Walked { files: files.collect(), folders: looking.folders.into_paths() };
-        self.find_hidden(&mut walked)?;
+        let mut walked = Walked { files: files.collect(), folders: collector.folders.into_paths() };
+        self.add_ignored(&mut walked)?;
         Ok(walked)
     }
 
-    /// Finds the files that were noted and that rules have come to ignore since: they keep their history.
-    fn find_hidden(&self, walked: &mut Walked) -> Result<()> {
+    /// Adds the files of the snapshot that are ignored by now: they keep their history.
+    fn add_ignored(&self, walked: &mut Walked) -> Result<()> {
         let present: BTreeSet<&WsPath> = walked.files.iter().map(|(path, _)| path).collect();
         let mut hidden = Vec::new();
         for path in self.files.keys().filter(|path| !present.contains(path)) {
@@ -126,12 +126,12 @@ impl Snapshot {
         Ok(())
     }
 
-    /// What stands at a path now.
+    /// Returns what is at a path now.
     pub(super) fn now(&self, path: &WsPath) -> Result<Option<Metadata>> {
         self.disk.root.stat_real(below_root(path)).map_err(|error| to_tool_error(&error, path, Attempt::Read))
     }
 
-    /// Forgets what is gone and has no content to go back to, or that tools have taken away.
+    /// Removes paths that are gone and have no kept content, or that tools removed.
     pub(super) fn forget(&mut self, paths: &[WsPath]) {
         for path in paths {
             self.files.remove(path);
@@ -139,12 +139,12 @@ impl Snapshot {
         }
     }
 
-    /// Whether a file surely is as it was noted.
+    /// Whether a file is certainly as it is in the snapshot.
     pub(super) fn is_unchanged(&self, path: &WsPath, metadata: &Metadata) -> bool {
         self.files.get(path).is_some_and(|noted| noted.metadata == *metadata) && metadata.changed < self.certain_until
     }
 
-    /// The hash of what a file held; none if it is not known.
+    /// Returns the hash of a file; none if its content is not kept.
     pub(super) fn hash(&self, noted: &SnapshotFile) -> Result<Option<ContentHash>> {
         Ok(match noted.content {
             KeptContent::Packed { .. } => self.bytes(noted)?.map(|bytes| ContentHash::of(&bytes)),
@@ -161,13 +161,13 @@ impl Snapshot {
         Ok(Some(content))
     }
 
-    /// Follows what became of the files since.
-    pub(super) fn follow(
+    /// Brings the snapshot up to date.
+    pub(super) fn update(
         &mut self,
         notes: Vec<(WsPath, Option<SnapshotFile>)>,
         walked: Walked,
         at: Timestamp,
-        moment: SystemTime,
+        file_time: SystemTime,
     ) {
         for (path, noted) in notes {
             match noted {
@@ -175,10 +175,10 @@ impl Snapshot {
                 None => self.files.remove(&path),
             };
         }
-        (self.folders, self.taken_at, self.certain_until) = (walked.folders, at, moment);
+        (self.folders, self.taken_at, self.certain_until) = (walked.folders, at, file_time);
     }
 
-    fn seen(&self, noted: &SnapshotFile) -> Result<Option<DiskState>> {
+    fn disk_state(&self, noted: &SnapshotFile) -> Result<Option<DiskState>> {
         let size = i64::try_from(noted.metadata.size_bytes).unwrap_or(i64::MAX);
         let content = match noted.content {
             KeptContent::InHistory(hash, form) => DiskContent { hash, form, size, content: None },
@@ -201,19 +201,19 @@ impl BaseState for Snapshot {
 
     fn read_state(&self, path: &WsPath, _: Links, _: &mut Budget) -> Result<Option<DiskState>> {
         match self.files.get(path) {
-            Some(noted) => self.seen(noted),
+            Some(noted) => self.disk_state(noted),
             None => self.stat_kind(path),
         }
     }
 
     fn stat_kind(&self, path: &WsPath) -> Result<Option<DiskState>> {
-        let seen = |file_type, mode| DiskState { file_type, mode, modified: self.taken_at, content: None };
+        let state = |file_type, mode| DiskState { file_type, mode, modified: self.taken_at, content: None };
         if self.folders.contains(path) {
-            // It is noted as it is now, which hardly ever is any different.
+            // The snapshot has no modes of folders. The current one rarely differs.
             let mode = self.disk.root.stat(Path::new(path.without_slash()), Links::Keep).map_or(0o755, |now| now.mode);
-            return Ok(Some(seen(FileType::Folder, TYPE_FOLDER | mode)));
+            return Ok(Some(state(FileType::Folder, TYPE_FOLDER | mode)));
         }
-        Ok(self.files.get(path).map(|noted| seen(FileType::File, TYPE_FILE | noted.metadata.mode)))
+        Ok(self.files.get(path).map(|noted| state(FileType::File, TYPE_FILE | noted.metadata.mode)))
     }
 
     fn paths_below(&self, folder: &WsPath) -> Result<(Vec<WsPath>, usize)> {
@@ -240,7 +240,7 @@ fn threads() -> usize {
     thread::available_parallelism().map_or(2, usize::from)
 }
 
-/// The folders that a walk looked into.
+/// The folders that a walk reads.
 #[derive(Default)]
 struct Folders(Mutex<BTreeSet<WsPath>>);
 
@@ -257,12 +257,12 @@ impl Folders {
     }
 }
 
-/// Whether a path leads to git's own.
+/// Whether a path is that of a git repository.
 fn is_git(path: &str) -> bool {
     path.rsplit('/').next().is_some_and(|name| toolrest_directory::is_git(name.as_ref()))
 }
 
-/// Looks only for what is there.
+/// Collects paths only.
 struct PathCollector {
     folders: Folders,
 }
@@ -287,8 +287,8 @@ impl Visitor for PathCollector {
     }
 }
 
-/// Keeps the contents of what is there.
-struct SnapshotTaker {
+/// Collects files with their contents.
+struct SnapshotCollector {
     folders: Folders,
     private_dir: PathBuf,
     packs: AtomicUsize,
@@ -296,16 +296,16 @@ struct SnapshotTaker {
     bytes_left: AtomicU64,
 }
 
-/// What one thread has taken.
+/// The files that one thread has collected.
 #[derive(Default)]
 struct SnapshotPart {
     files: Vec<(WsPath, SnapshotFile)>,
-    /// Where it puts contents, by its number.
+    /// The file for its contents, with the number of that.
     pack: Option<(usize, File)>,
     failure: Option<io::Error>,
 }
 
-impl Visitor for SnapshotTaker {
+impl Visitor for SnapshotCollector {
     type Thread = SnapshotPart;
 
     fn enters(&self, folder: &str) -> bool {
@@ -322,7 +322,7 @@ impl Visitor for SnapshotTaker {
 
     fn visit(&self, files: &mut Files<'_>, thread: &mut Self::Thread) {
         for place in 0..files.len() {
-            // What cannot be read now is no file of anybody's history.
+            // A file that cannot be read has no history.
             let Ok(Some(reader)) = files.open(place) else { continue };
             let metadata = reader.metadata();
             match self.keep(reader, &metadata, &mut thread.pack) {
@@ -335,7 +335,7 @@ impl Visitor for SnapshotTaker {
     }
 }
 
-impl SnapshotTaker {
+impl SnapshotCollector {
     fn keep(&self, reader: Reader, metadata: &Metadata, pack: &mut Option<(usize, File)>) -> io::Result<KeptContent> {
         let size = metadata.size_bytes;
         let take = |left: u64| left.checked_sub(size).filter(|_| size <= self.file_bytes);
