@@ -5,7 +5,7 @@ use crate::http::App;
 use std::path::Path;
 use std::time::Duration;
 use toolrest_core::{Result, WorkspaceId};
-use toolrest_store::{NewUser, Location};
+use toolrest_store::{Location, NewUser};
 
 /// The account that owns the workspaces of `serve --dir`. It is not an email address, so nobody can register it.
 pub const ACCOUNT: &str = "local";

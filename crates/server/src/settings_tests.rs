@@ -404,7 +404,7 @@ fn the_reference_has_a_row_for_every_setting() {
         assert_eq!(row.matches('|').count(), 5, "{row}");
     }
     let pool_size = "| `database.pool_size` | `TOOLREST__DATABASE__POOL_SIZE` | `10` | \
-                     Most connections to hold open at once. Takes a whole number from 1 to 1000. |";
+                     Maximum number of open connections. Takes a whole number from 1 to 1000. |";
     assert!(reference.contains(pool_size), "{reference}");
     assert!(reference.contains("`TOOLREST__JWT__SECRET`, `BUILDSCALE__JWT__SECRET` | `(none)`"));
 }

@@ -122,11 +122,11 @@ fn every_tool_refuses_arguments_it_does_not_know() {
 #[test]
 fn the_time_limit_in_descriptions_is_that_of_the_settings() {
     let seconds = settings::Settings::default().run.timeout_ms / 1000;
-    let default = format!("Default: the server's `run.timeout_ms`, {seconds} seconds unless the operator sets it.");
+    let default = format!("Default: the server's `run.timeout_ms`, {seconds} seconds unless the operator changes it.");
     let toolsets = toolsets::all(&toolsets::Services::none());
     for name in ["run_code", "executeShellCommand", "data_analyze", "data_visualize"] {
         let tool = toolsets.iter().flat_map(toolrest::core::Toolset::tools).find(|tool| tool.name() == name).unwrap();
-        let about = tool.input_schema()["properties"]["timeout"]["description"].as_str().unwrap();
+        let about = tool.input_schema()["properties"]["timeout"]["description"].as_str().unwrap().replace('\n', " ");
         assert!(about.ends_with(&default), "{name}: {about}");
     }
 }
