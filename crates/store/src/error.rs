@@ -1,6 +1,6 @@
 //! The error of this crate, and its translation into the error that callers of tools receive.
 
-use std::{error::Error, sync::Arc};
+use std::{error::Error, fmt::Display, sync::Arc};
 use toolrest_core::{ContentHash, ErrorKind, Role, ToolError, WsPath};
 
 /// The result of an operation of the store.
@@ -78,12 +78,12 @@ impl StoreError {
         ToolError::new(kind, message).into()
     }
 
-    pub(crate) fn not_found(what: &'static str, id: impl ToString) -> Self {
-        Self::NotFound { what, id: id.to_string() }
+    pub(crate) fn not_found(what: &'static str, id: impl Display) -> Self {
+        Self::NotFound { what, id: format!("{id}") }
     }
 
-    pub(crate) fn stale(path: impl ToString, current: Option<ContentHash>) -> Self {
-        Self::Stale { path: path.to_string(), current }
+    pub(crate) fn stale(path: impl Display, current: Option<ContentHash>) -> Self {
+        Self::Stale { path: format!("{path}"), current }
     }
 
     /// Returns the kind that callers of tools see.

@@ -15,7 +15,7 @@ use toolrest_core::{
 };
 use toolrest_directory::{Change, CommitOptions, Expect, Hash, Parents, Root};
 use toolrest_edit::{StopFlag, diff, patch};
-use toolrest_store::{NewUser, Location, Sqlite, Store};
+use toolrest_store::{Location, NewUser, Sqlite, Store};
 use toolrest_testkit::temp_folder;
 use toolrest_workspaces::{AllowedRoot, FolderOptions, HistoryLimits, Scratch, StoredWorkspaces};
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
-use toolrest_sandbox::{Interpreter, Job, Language, Options, CellSpec, Pool, PoolOptions, Sandbox, Script, Source};
+use toolrest_sandbox::{CellSpec, Interpreter, Job, Language, Options, Pool, PoolOptions, Sandbox, Script, Source};
 use toolrest_testkit::temp_folder;
 
 use super::Effort;

@@ -98,7 +98,9 @@ fn tested_put() -> impl Strategy<Value = TestedPut> {
     })
     .prop_map(|(own, file_type, (path, content, parents, executable, mut conditions, need))| {
         if let Some(own) = own {
-            conditions.iter_mut().for_each(|condition| condition.retarget(own));
+            for condition in &mut conditions {
+                condition.retarget(own);
+            }
         }
         TestedPut { path, file_type, content, parents, executable, conditions, need }
     })
@@ -299,15 +301,12 @@ async fn compare(store: &Postgres, steps: &[Step]) -> std::result::Result<(usize
         puts += 1;
         let before = tested.dump().await;
         let planned = reference.put_by_plan(put).await;
-        match tested.put_by_statement(put).await {
-            Some(put) => {
-                by_statement += 1;
-                prop_assert_eq!(put, planned, "step {}", number);
-            }
-            None => {
-                prop_assert_eq!(tested.dump().await, before, "step {} is left to the plan but changes rows", number);
-                let _ = tested.put_by_plan(put).await;
-            }
+        if let Some(put) = tested.put_by_statement(put).await {
+            by_statement += 1;
+            prop_assert_eq!(put, planned, "step {}", number);
+        } else {
+            prop_assert_eq!(tested.dump().await, before, "step {} is left to the plan but changes rows", number);
+            let _ = tested.put_by_plan(put).await;
         }
         prop_assert_eq!(tested.dump().await, reference.dump().await, "after step {}", number);
     }

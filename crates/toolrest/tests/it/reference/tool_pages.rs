@@ -286,7 +286,7 @@ fn replace_varying_values(value: &mut Value, ids: &mut Vec<String>) {
                 _ => format!("019a5c3e-7d10-7000-8000-{number:012}"),
             };
         }
-        Value::String(text) if fits("$timestamp", text) => *text = "2026-11-18T09:30:00.000Z".to_owned(),
+        Value::String(text) if fits("$timestamp", text) => "2026-11-18T09:30:00.000Z".clone_into(text),
         Value::Array(items) => items.iter_mut().for_each(|item| replace_varying_values(item, ids)),
         Value::Object(fields) => {
             for (name, value) in fields {
