@@ -23,7 +23,7 @@ const SYSTEM_CODES: [&str; 17] = [
 
 #[test]
 fn the_system_toolset_uses_exactly_the_codes_of_its_specification() {
-    let used: Vec<&str> = ErrorKind::ALL.map(|kind| system_code(kind)).to_vec();
+    let used: Vec<&str> = ErrorKind::ALL.map(system_code).to_vec();
     assert_eq!(used.iter().find(|code| !SYSTEM_CODES.contains(code)), None);
     assert_eq!(SYSTEM_CODES.iter().find(|code| !used.contains(code)), None);
     assert_eq!(system_code(ErrorKind::NotConfigured), "NOT_CONFIGURED");
