@@ -3,6 +3,7 @@ use crate::{Action, AllowAll, Changeset, Commit, Decision, Depth, Entry, File, L
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::fmt::Write as _;
 use std::sync::Mutex;
 
 /// A workspace whose only member is the user with the nil id.
@@ -205,7 +206,7 @@ impl tracing::Subscriber for ErrorLog {
     fn event(&self, event: &tracing::Event<'_>) {
         let mut text = String::new();
         event.record(&mut |field: &tracing::field::Field, value: &dyn std::fmt::Debug| {
-            text.push_str(&format!("{field}={value:?} "));
+            let _ = write!(text, "{field}={value:?} ");
         });
         self.0.lock().unwrap().push(text);
     }
