@@ -5,10 +5,10 @@ use crate::{ErrorKind, JsonText, Result, ToolError};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// Maximum number of members of an object that is searched for the one at fault. No type has so many.
+/// Maximum number of members of an object that is searched for the member at fault. No argument type has more.
 const MAX_SEARCHED_MEMBERS: usize = 64;
 
-/// Maximum size of a text that is searched below its first level.
+/// Maximum size of a JSON text in which nested members are searched too.
 const MAX_DEEP_SEARCH_BYTES: usize = 64 << 10;
 
 /// Deserialises JSON. The error names the member at fault and no types of Rust.
@@ -21,6 +21,7 @@ pub fn bind<T: DeserializeOwned>(json: &JsonText) -> Result<T> {
 
 /// Deserialises the arguments of a tool. The error for an unknown argument suggests the most similar one of the schema.
 pub(crate) fn bind_arguments<T: DeserializeOwned>(args: &JsonText, schema: &Value) -> Result<T> {
+    // Rejects duplicate keys.
     bind::<UniqueKeys>(args)?;
     bind(args).map_err(|error| unknown_argument(args, schema).unwrap_or(error))
 }
@@ -106,6 +107,7 @@ fn path_to_fault(json: &JsonText, depth: Depth, fails: &dyn Fn(&JsonText) -> boo
 
 /// Replaces the names of Rust's types in the message of a JSON error.
 fn in_plain_words(message: &str) -> String {
+    // serde_json reports this for an enum that is given as neither a string nor an object.
     if message == "expected value" {
         return "expected a text".to_owned();
     }

@@ -34,16 +34,20 @@ pub enum LimitScope {
     Workspace,
     /// One account.
     Account,
-    /// The whole server.
+    /// The whole queue.
     Server,
 }
 
 /// Grants slots.
 ///
-/// A free slot goes to the waiting account that holds the fewest slots; of several, to the one that was served longest
-/// ago; within an account by the same rule to one of its workspaces; within a workspace in the order of arrival. So an
-/// account with many waiting callers delays another account by at most one slot. Accounts and workspaces take memory
-/// only while they hold a slot or wait for one.
+/// The caller that receives a free slot is chosen in three steps:
+///
+/// 1. The waiting account that holds the fewest slots; of several, the least recently served one.
+/// 2. One of the account's workspaces, by the same rule.
+/// 3. The first waiting caller in that workspace.
+///
+/// So an account with many waiting callers delays another account by at most one slot. Accounts and workspaces take
+/// memory only while they hold a slot or wait for one.
 #[derive(Clone)]
 pub struct FairQueue {
     limits: QueueLimits,
@@ -52,7 +56,8 @@ pub struct FairQueue {
 
 /// A slot, returned when dropped.
 pub struct QueueSlot {
-    /// `None` if the caller stopped waiting before it received the slot; then the sender returns the slot.
+    /// `None` disables the return on drop, for a slot that was not delivered and that `FairQueue::serve` has returned
+    /// itself.
     queue: Option<FairQueue>,
     account: UserId,
     workspace: WorkspaceId,
@@ -97,7 +102,7 @@ impl FairQueue {
     pub fn try_enter(&self, account: UserId, workspace: WorkspaceId) -> Result<QueueSlot, Full> {
         let mut state = self.lock();
         state.check(&self.limits, account, workspace)?;
-        // This overtakes nobody: whoever waits, waits because of a limit of their own account or workspace.
+        // No waiting caller is overtaken: callers now wait only because of a limit of their own account or workspace.
         state.take(account, workspace);
         Ok(self.slot(account, workspace))
     }
@@ -118,7 +123,7 @@ impl FairQueue {
         };
         let slot = granted.await;
         drop(leave);
-        // The sender is dropped without a slot only by `leave`, after the wait.
+        // Never an error: only `leave` drops a sender without sending, and `leave` is dropped after the wait.
         slot.unwrap_or_else(|_| QueueSlot { queue: None, account, workspace })
     }
 

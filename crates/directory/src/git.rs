@@ -1,4 +1,5 @@
-//! Git repositories: which paths lead into one, and which of its files git on the host executes or follows.
+//! Git repositories: which paths are in one, and which of its files can make git on the host execute programs or use
+//! other folders.
 
 mod index;
 mod object_format;
@@ -30,14 +31,15 @@ const TODO_COMMANDS: &str = "pick p revert edit e reword r fixup f squash s labe
 /// Merge strategies that are part of git. For any other name git runs `git-merge-NAME`, even with slashes in the name.
 const STRATEGIES: [&str; 6] = ["ort", "recursive", "resolve", "octopus", "ours", "subtree"];
 
-/// Whether a name means `.git` on any file system that git supports: without case, with ignored characters (HFS+,
-/// case-folding ext4), and with short names, trailing characters and streams (NTFS).
+/// Whether a name means `.git` on any file system that git supports: in upper or lower case, with ignorable code points
+/// (HFS+, case-folding ext4), and on NTFS as an 8.3 name, with trailing dots and spaces, or with an alternate data
+/// stream.
 pub fn is_git(name: &OsStr) -> bool {
     matches!(&*folded(name), ".git" | "git~1")
 }
 
-/// Normalises a name as the most lenient file systems compare it: without trailing characters, streams, ignored
-/// characters and case.
+/// Normalises a name as the most lenient file systems compare it: without case, ignorable code points, trailing dots
+/// and spaces, and everything after a colon (alternate data stream) or backslash.
 fn folded(name: &OsStr) -> String {
     let name = name.to_string_lossy();
     let stem = name.split([':', '\\']).next().unwrap_or_default();
@@ -70,19 +72,19 @@ const fn is_ignored(char: char) -> bool {
     )
 }
 
-/// Whether a path is a repository or leads into one.
+/// Whether a component of a path is `.git`: the path is a repository or is inside one.
 pub fn leads_into(path: &Path) -> bool {
     path.iter().any(is_git)
 }
 
-/// Returns the names after the last repository in a path, or `None` if there is none.
+/// Returns the components after the last `.git` of a path, or `None` if it has none.
 fn within_repository(path: &Path) -> Option<Vec<&OsStr>> {
     let names: Vec<&OsStr> = path.iter().collect();
     let repository = names.iter().rposition(|name| is_git(name))?;
     Some(names[repository + 1..].to_vec())
 }
 
-/// Whether a path is inside a repository.
+/// Whether a path is inside a `.git`. The `.git` itself does not count.
 pub(crate) fn is_within(path: &Path) -> bool {
     within_repository(path).is_some_and(|names| !names.is_empty())
 }
@@ -117,7 +119,7 @@ pub(crate) enum Check {
 
 impl Check {
     /// Whether git executes nothing because of this content. `before` is the existing content, and `format` the
-    /// repository's, if known.
+    /// repository's object format (hash algorithm), if known.
     pub(crate) fn is_harmless(self, text: &[u8], before: Option<&[u8]>, format: Option<ObjectFormat>) -> bool {
         let lines = |text| <[u8]>::split(text, |byte| *byte == b'\n').map(<[u8]>::trim_ascii);
         match self {
@@ -143,8 +145,8 @@ impl Check {
     }
 }
 
-/// Returns the rule for a path. For nested repositories the path does not show where they begin, so every matching name
-/// counts.
+/// Returns the rule for a path. Below `modules` and `worktrees` the path does not show which component is the nested
+/// repository, so all components are matched.
 pub(crate) fn rule(path: &Path) -> Rule {
     let Some(names) = within_repository(path) else { return Rule::Free };
     let names: Vec<String> = names.into_iter().map(folded).collect();
@@ -181,8 +183,8 @@ pub(crate) fn rule(path: &Path) -> Rule {
     }
 }
 
-/// Whether a `.git` file points to a repository whose configuration programs cannot write: one inside the repository of
-/// a folder above.
+/// Whether a `.git` file points into `modules` or `worktrees` of an enclosing repository, where programs cannot change
+/// the configuration.
 pub(crate) fn leads_to_nested(text: &[u8]) -> bool {
     let Some(named) = text.strip_prefix(b"gitdir: ") else { return false };
     let named = named.strip_suffix(b"\n").unwrap_or(named);
@@ -193,8 +195,8 @@ pub(crate) fn leads_to_nested(text: &[u8]) -> bool {
     is(parts.next(), &[".git"]) && is(parts.next(), &NESTED) && parts.all(|part| matches!(part, Component::Normal(_)))
 }
 
-/// Whether a file of a worktree has its usual target: `commondir` the repository it belongs to, `gitdir` the `.git` of
-/// a folder next to that repository.
+/// Whether `commondir` or `gitdir` of a worktree has the expected content: `commondir` is `../..`, and `gitdir` is a
+/// relative path to a `.git` below the folder that contains the repository.
 pub(crate) fn is_usual_in_worktree(path: &Path, text: &[u8]) -> bool {
     let Some(names) = within_repository(path) else { return false };
     let [worktrees, _, name] = &names[..] else { return false };

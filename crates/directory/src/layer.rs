@@ -1,8 +1,8 @@
-//! Compares the upper layer of an overlay with the folder below it, and transfers what has no versions.
+//! Compares the upper layer of an overlay with the lower folder, and transfers unversioned files.
 //!
-//! A program works on a view of a folder, which is an overlay: the folder is the lower layer and stays as it is. The kernel
-//! keeps in the upper layer what the program wrote; a character device with the number 0 (whiteout) for what it removed;
-//! and an attribute (opaque) on folders that hide the folder below them.
+//! A program works on a view of a folder, which is an overlay: the folder is the lower layer and stays unchanged. The
+//! kernel keeps in the upper layer the entries that the program wrote, a character device with the number 0 (whiteout)
+//! for each entry that it removed, and an attribute (opaque) on folders that hide the lower folder.
 
 mod baseline;
 mod links;
@@ -33,10 +33,10 @@ use crate::{
     walk::rules::{GIT, Layers, RULES, Rules},
 };
 
-/// The attribute of a folder that hides the folder below it.
+/// Extended attribute of an upper folder that hides the lower folder.
 const OPAQUE: &str = "user.overlay.opaque";
 
-/// The permissions that the owner of a folder needs.
+/// The permissions that the owner of a folder needs: read, write and search.
 const OWNER: u32 = 0o700;
 
 /// A path that may differ between the view and the folder. Contents are not compared.
@@ -44,13 +44,14 @@ const OWNER: u32 = 0o700;
 pub struct Difference {
     /// Relative to both layers.
     pub path: PathBuf,
-    /// What the program left; none if it removed what was there.
+    /// The entry in the upper layer; `None` if the program removed it.
     pub upper: Option<Metadata>,
-    /// What is in the folder now.
+    /// The current entry in the lower folder; `None` if it does not exist.
     pub lower: Option<Metadata>,
-    /// Whether the `.gitignore` rules exclude it, with all that is below, or it is a git repository.
+    /// Whether the `.gitignore` rules exclude the path with its descendants, or it is a git repository.
     pub is_ignored: bool,
-    /// Whether others changed what is in the folder, or replaced a directory that it is in.
+    /// Whether others changed the entry in the lower folder, or replaced one of its parent directories. Always false
+    /// for ignored paths.
     pub is_changed_by_others: bool,
 }
 
@@ -59,8 +60,9 @@ impl Root {
     /// more. Returns the differences by path.
     ///
     /// Of ignored trees only the top is returned. New files are ignored by the rules of the view. Files of the folder
-    /// must be ignored by the folder's own rules too: otherwise a program could write rules that take away their
-    /// versions. Files and folders that the program made unreadable are made readable for the owner.
+    /// must be ignored by the folder's own rules too: otherwise a program could exclude versioned files from version
+    /// control by writing ignore rules. Files and folders that the program made unreadable are made readable for the
+    /// owner.
     pub fn differences(&self, upper: &Self, baseline: &Baseline) -> Result<Vec<Difference>> {
         let mut comparison = Comparison { lower: self, upper, baseline, pending: Vec::new(), found: Vec::new() };
         comparison.pending.push(PendingDir {
@@ -79,7 +81,8 @@ impl Root {
         Ok(comparison.found)
     }
 
-    /// Compares one file that has versions, wherever it is. Only its own changes by others are detected.
+    /// Compares one versioned file, even in an ignored tree. Detects changes by others to the file itself, but not a
+    /// replaced parent directory.
     pub fn difference_at(&self, upper: &Self, path: &Path, baseline: &Baseline) -> Result<Option<Difference>> {
         let lower = if_exists(self.entry_ref(path)).at(path)?.map_or(Ok(None), |place| place.stat()).at(path)?;
         let is_file_changed = |lower: Metadata| lower.kind != Kind::Folder && baseline.is_file_changed(&lower);
@@ -111,7 +114,7 @@ impl Root {
     }
 }
 
-/// Whether an entry of the upper layer is a mark that the program removed what is below.
+/// Whether an entry of the upper layer is a whiteout: the program removed the entry of the lower layer.
 fn is_whiteout(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice && stat.st_rdev == 0
 }
@@ -142,7 +145,7 @@ fn names_that(folder: &OwnedFd, is_wanted: impl Fn(&OsStr) -> bool) -> rustix::i
     Ok(names)
 }
 
-/// Opens a folder of the upper layer, and makes it readable for its owner first if the program took that away.
+/// Opens a folder of the upper layer. Before that, restores the owner's permissions if the program removed them.
 fn open_for_owner(upper: &Root, path: &Path) -> rustix::io::Result<OwnedFd> {
     if path.file_name().is_some() {
         let place = upper.entry_ref(path)?;
@@ -154,37 +157,38 @@ fn open_for_owner(upper: &Root, path: &Path) -> rustix::io::Result<OwnedFd> {
     upper.open_real_folder(path, OFlags::RDONLY)
 }
 
-/// How a folder of the upper layer relates to the one below it.
+/// How much of a lower folder the view shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sides {
+    /// The entries of both layers.
     Both,
-    /// The lower folder is hidden: what is not in the upper layer too was removed.
+    /// The upper folder hides the lower one: entries that are not in the upper layer were removed.
     Hiding,
-    /// All of the lower folder was removed.
+    /// The lower folder was removed, or replaced by something that is not a folder.
     Gone,
 }
 
 /// A folder that is to be compared.
 struct PendingDir {
     path: PathBuf,
-    /// The path in the form that rules are matched with, with a slash at the end.
+    /// The path that ignore rules are matched against, with a trailing slash.
     shown: String,
-    /// The ctime of the lower folder.
+    /// The ctime of the lower entry, or of the upper folder if there is no lower entry.
     changed: SystemTime,
-    /// Whether others replaced it or a folder above it.
+    /// Whether others replaced it or one of its parent directories.
     is_replaced: bool,
-    /// The rules of the view.
+    /// The ignore rules of the view.
     view: IgnoreState,
-    /// The rules of the lower folder.
+    /// The ignore rules of the lower folder.
     before: IgnoreState,
     sides: Sides,
 }
 
-/// The `.gitignore` rules of one side.
+/// The `.gitignore` rules of the view or of the lower folder.
 #[derive(Clone, Default)]
 struct IgnoreState {
     rules: Option<Arc<Rules>>,
-    /// Whether a folder above is ignored, and so all that is in it.
+    /// Whether the folder or one of its parents is ignored, and so all descendants.
     leaves_all_out: bool,
 }
 
@@ -206,7 +210,7 @@ struct Comparison<'a> {
     found: Vec<Difference>,
 }
 
-/// A folder that is being compared, with the rules in it.
+/// A folder that is being compared, with its ignore rules.
 struct Here<'a> {
     pending: &'a PendingDir,
     view: IgnoreState,
@@ -220,12 +224,12 @@ impl Comparison<'_> {
         let upper = match pending.sides {
             Sides::Gone => None,
             Sides::Both | Sides::Hiding => match open_for_owner(self.upper, path) {
-                // The path is too long to exist in the lower folder.
+                // A path this long cannot be opened in the lower folder either, so the subtree is skipped.
                 Err(Errno::NAMETOOLONG) => return Ok(()),
                 opened => Some(opened.at(path)?),
             },
         };
-        // The program could not read such a folder either.
+        // A lower folder that cannot be opened counts as absent: the program could not read it either.
         let lower = self.lower.open_real_folder(path, OFlags::RDONLY).ok();
         let hides = pending.sides == Sides::Hiding || upper.as_ref().map_or(Ok(false), is_opaque).at(path)?;
 
@@ -282,7 +286,7 @@ impl Comparison<'_> {
         Ok(())
     }
 
-    /// Adds something that the program removed, with all that is below.
+    /// Adds an entry that the program removed, and queues a folder that is not ignored.
     fn removed(&mut self, here: &Here<'_>, name: &OsStr, lower: Metadata) {
         let is_folder = lower.kind == Kind::Folder;
         let is_ignored = here.ignored_before(name, is_folder);
@@ -294,7 +298,7 @@ impl Comparison<'_> {
         self.found.push(Difference { path, upper: None, lower: Some(lower), is_ignored, is_changed_by_others });
     }
 
-    /// Adds something that the program left.
+    /// Adds an entry that the program created or changed, and queues a folder that is not ignored.
     fn left(&mut self, here: &Here<'_>, name: &OsStr, upper: Metadata, lower: Option<Metadata>) {
         let is_folder = upper.kind == Kind::Folder;
         let folder_below = lower.filter(|lower| lower.kind == Kind::Folder);
@@ -320,7 +324,8 @@ impl Comparison<'_> {
         self.pending.push(here.below(name, below, sides, is_changed_by_others));
     }
 
-    /// Whether others changed a file of the folder, or replaced a directory. Not decided here for ignored trees.
+    /// Whether others changed a file of the folder, or replaced a directory. Always false for ignored trees, which are
+    /// checked when they are transferred.
     fn is_changed_by_others(&self, here: &Here<'_>, path: &Path, lower: &Metadata, is_ignored: bool) -> bool {
         let PendingDir { changed, is_replaced, .. } = here.pending;
         match lower.kind {
@@ -336,7 +341,7 @@ impl Here<'_> {
         git::is_git(name) || self.view.leaves_out(&self.shown(name), is_folder)
     }
 
-    /// Whether the rules of the lower folder ignore what is there.
+    /// Whether the rules of the lower folder ignore an entry.
     fn ignored_before(&self, name: &OsStr, is_folder: bool) -> bool {
         git::is_git(name) || self.before.leaves_out(&self.shown(name), is_folder)
     }

@@ -71,7 +71,7 @@ pub(crate) fn split(text: &[u8]) -> Vec<Line<'_>> {
     all
 }
 
-/// Returns the lines of a text; `None` if there are more than `max_lines`.
+/// Returns the lines of a text; `None` if it has `max_lines` newlines or more.
 pub(crate) fn split_limited(text: &[u8], max_lines: usize) -> Option<Vec<Line<'_>>> {
     (memchr_iter(b'\n', text).count() < max_lines).then(|| split(text))
 }

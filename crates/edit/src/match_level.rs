@@ -7,16 +7,18 @@ use std::fmt;
 /// endings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MatchLevel {
-    /// Byte for byte.
+    /// Compares the lines byte for byte.
     Exact,
     /// Ignores whitespace at the ends of lines.
     TrailingWhitespace,
-    /// Also treats typographic quotes, dashes, spaces and the ellipsis as their ASCII forms.
+    /// Ignores whitespace at the ends of lines, and treats typographic quotes, dashes, spaces and the ellipsis as their
+    /// ASCII forms.
     Punctuation,
-    /// Ignores indentation, if one change explains it for all lines: the same amount more or less, or tabs for spaces
-    /// or the reverse.
+    /// Ignores whitespace at the ends of lines, and indentation that differs in the same way on all lines: by the same
+    /// amount, or tabs instead of spaces or the reverse. Does not ignore punctuation.
     Indentation,
-    /// Ignores one context line of a patch that differs. Deleted lines must match.
+    /// Ignores whitespace at the ends of lines, and one different, missing or extra context line of a hunk. Deleted
+    /// lines must match.
     FaultyContext,
 }
 
@@ -43,7 +45,7 @@ impl MatchLevel {
         }
     }
 
-    /// Returns the part of a line that is compared at this level: two lines match if their keys are equal.
+    /// Returns the normalised form of a line that is compared at this level: two lines match if their keys are equal.
     pub(crate) fn comparison_key(self, body: &[u8]) -> Cow<'_, [u8]> {
         match self {
             Self::Exact => Cow::Borrowed(body),

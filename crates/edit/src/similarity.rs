@@ -6,9 +6,9 @@ use std::collections::HashMap;
 
 /// Maximum number of lines of the wanted text that are compared.
 const COMPARED_LINES_MAX: usize = 200;
-/// Maximum number of occurrences of a line in the file that still help to find the position.
+/// Lines that occur more often than this in the file are not used to find the position.
 const RARE_LINE_MAX: usize = 20;
-/// Maximum size of a file in which similar lines are searched for, which compares each line.
+/// Maximum size of a file that is searched for similar lines; that search compares every line.
 const SCANNED_BYTES_MAX: usize = 1_000_000;
 
 /// A range of lines of a file, by index.
@@ -18,8 +18,8 @@ pub(crate) struct LineRange {
     pub len: usize,
 }
 
-/// Returns the range of the file that is most similar to the wanted lines: the one on which most equal, rare lines
-/// agree, or else the one with the most similar line.
+/// Returns the range of the file that is most similar to the wanted lines: the one with the most votes of lines that
+/// are rare in the file and equal in both texts, or else the one with the most similar line.
 pub(crate) fn most_similar_range(file: &[Line], wanted: &[&[u8]], stop: StopFlag) -> Option<LineRange> {
     let compared = &wanted[..wanted.len().min(COMPARED_LINES_MAX)];
     let start = start_by_equal_lines(file, compared, stop).or_else(|| start_by_similar_line(file, compared, stop))?;
@@ -27,7 +27,8 @@ pub(crate) fn most_similar_range(file: &[Line], wanted: &[&[u8]], stop: StopFlag
     Some(LineRange { start, len })
 }
 
-/// Returns the start on which most lines that are equal in both texts agree.
+/// Returns the start with the most votes: each line that is equal in both texts and rare in the file votes for the
+/// start that its position implies.
 fn start_by_equal_lines(file: &[Line], wanted: &[&[u8]], stop: StopFlag) -> Option<usize> {
     let mut occurrences: HashMap<&[u8], Vec<usize>> = HashMap::new();
     for line in wanted.iter().filter(|line| has_text(line)) {
@@ -58,7 +59,7 @@ fn start_by_equal_lines(file: &[Line], wanted: &[&[u8]], stop: StopFlag) -> Opti
     votes.keys().copied().max_by_key(|start| (weight(*start), usize::MAX - start))
 }
 
-/// Returns the start at which one of the first wanted lines is most similar to the line of the file.
+/// Returns the start implied by the line of the file that is most similar to one of the first wanted lines.
 fn start_by_similar_line(file: &[Line], wanted: &[&[u8]], stop: StopFlag) -> Option<usize> {
     const SCANNED_LINES: usize = 4;
     if file.last().is_none_or(|line| line.end() > SCANNED_BYTES_MAX) {
@@ -79,7 +80,8 @@ fn start_by_similar_line(file: &[Line], wanted: &[&[u8]], stop: StopFlag) -> Opt
     (best.0 >= 50).then_some(best.1)
 }
 
-/// Returns the share of two lines that is equal, counted from both ends and without indentation and case.
+/// Returns the length of the common prefix and suffix as a percentage of the longer line. Surrounding whitespace and
+/// ASCII case are ignored.
 pub(crate) fn similarity_percent(one: &[u8], other: &[u8]) -> usize {
     let (one, other) = (one.trim_ascii(), other.trim_ascii());
     let longest = one.len().max(other.len());

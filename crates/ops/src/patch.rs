@@ -34,7 +34,7 @@ pub struct Patched {
 /// One file of a patch.
 #[derive(Debug, PartialEq, Eq)]
 pub struct PatchedFile {
-    /// Its path. Its old path if it was deleted.
+    /// Its path: the new one if it was moved, the old one if it was deleted.
     pub path: WsPath,
     /// What the patch did to it.
     pub action: PatchAction,
@@ -77,12 +77,14 @@ pub async fn patch(cx: &CallCx, text: &str, options: &PatchOptions) -> Result<Pa
         return Err(ToolError::new(ErrorKind::InvalidArgument, message));
     }
     loop {
+        // The files of the patch in memory. The patch is applied to them before the commit.
         let mut stage = Stage::new(Arc::clone(&names), cx.limits.response_bytes);
         stage.load(cx, &parts, &options.expected, text.len()).await?;
         let size = text.len().saturating_add(stage.bytes());
         let patch = Arc::clone(&text);
         let work = move |stop: StopFlag<'_>| {
             let limits = Limits { bytes: stage.limit_bytes, stop };
+            // Parsed again, because the parsed patch borrows from the text and cannot be moved to this thread.
             stage.apply_all(&read(&patch)?, limits)?;
             stage.outcome(stop)
         };
@@ -133,7 +135,8 @@ fn read(text: &str) -> Result<Vec<FilePatch<'_>>> {
 /// The paths for the names in a patch.
 type Names = BTreeMap<Vec<u8>, WsPath>;
 
-/// Returns every name in a patch. White space around a name is a part of it if any occurrence has it.
+/// Returns every file name in a patch. Whitespace around a name is part of it if at least one occurrence is marked so
+/// ([`Blanks::PartOfName`]).
 fn names_in(files: &[FilePatch<'_>]) -> Result<BTreeMap<String, Blanks>> {
     let mut names = BTreeMap::new();
     for file in files {

@@ -29,7 +29,7 @@ pub struct SearchOptions {
     pub paths: Option<Arc<dyn PathFilter>>,
     /// Whether to search files that `.gitignore` excludes.
     pub ignored: IgnoredFiles,
-    /// Maximum number of lines.
+    /// Maximum number of matching lines.
     pub limit: usize,
     /// Number of lines to return before and after each match.
     pub context: usize,
@@ -41,16 +41,16 @@ pub struct SearchOptions {
 pub enum Syntax {
     /// PostgreSQL's advanced regular expressions, as in `~` and `~*`.
     Postgres,
-    /// Ripgrep's.
+    /// The syntax of ripgrep's default engine, which is that of the `regex` crate.
     Ripgrep,
 }
 
 /// Whether upper and lower case are distinguished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Case {
-    /// They are.
+    /// Upper and lower case are distinguished.
     Sensitive,
-    /// They are not.
+    /// Upper and lower case are not distinguished.
     Ignored,
 }
 

@@ -18,7 +18,7 @@ pub struct WriteOptions {
     pub parents: Parents,
 }
 
-/// Writes a file from a JSON value that fits its type.
+/// Converts a JSON value into content of the file's type and writes it, or creates a folder.
 pub async fn write(cx: &CallCx, path: &WsPath, value: &JsonText, options: &WriteOptions) -> Result<Outcome> {
     if path.is_root() {
         return Err(ToolError::new(ErrorKind::IsDirectory, "The root folder cannot be written to"));
@@ -30,9 +30,10 @@ pub async fn write(cx: &CallCx, path: &WsPath, value: &JsonText, options: &Write
         };
     }
     let file_type = options.file_type.unwrap_or(FileType::Document);
-    // Most writes are to documents or name the type, so this is tried first, without reading the file.
+    // First try the requested type, or a document, without reading the existing file: this is right for most writes.
     let first = match fit(value, file_type) {
         Ok(content) => match put(cx, path, file_type, content, options).await {
+            // The file has another type, or is text that is not plain UTF-8 (`Expect::NotEncoded`).
             Err(error) if error.kind == ErrorKind::WrongType => match put_encoded(cx, path, value, options).await? {
                 Some(outcome) => return Ok(outcome),
                 None => Err(error),
@@ -55,8 +56,8 @@ pub async fn write(cx: &CallCx, path: &WsPath, value: &JsonText, options: &Write
     }
 }
 
-/// Writes a text to a file that has a byte order mark or is not UTF-8, and preserves both. Returns `None` if the file
-/// is not such a text.
+/// Writes a text to a file with a byte order mark or an encoding other than UTF-8, and keeps the mark and the encoding.
+/// Returns `None` if the file is not such a text.
 async fn put_encoded(cx: &CallCx, path: &WsPath, value: &JsonText, options: &WriteOptions) -> Result<Option<Outcome>> {
     let text = match fit(value, FileType::Document) {
         Ok(Content::Text(text)) => text,

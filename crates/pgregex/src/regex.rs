@@ -55,7 +55,8 @@ pub(crate) enum FastPath {
 #[derive(Debug)]
 struct ExactMatcher {
     shared: SharedParts,
-    /// Matched before back-references are tried; `None` if it would decide no more than the filter has decided already.
+    /// The pattern with each back-reference replaced by a copy of its group. Matched first, because it is cheaper than
+    /// backtracking. `None` if it rejects no more lines than the filter.
     nfa: Option<Nfa>,
     back_references: Option<BackReferences>,
     /// `None` for patterns that take linear time.
@@ -121,7 +122,7 @@ impl Regex {
         MatchingLines::new(self, text)
     }
 
-    /// Returns requirements that every matching line meets, all of them; empty if none are known.
+    /// Returns the requirements for the literals of a line. A matching line meets all of them. Empty if none are known.
     pub fn requirements(&self) -> &[Requirement] {
         &self.requirements
     }

@@ -34,7 +34,7 @@ impl Default for PoolOptions {
     }
 }
 
-/// Idle interpreters, one per cell and language. Clones share the pool.
+/// Idle interpreters, one per sandbox configuration ([`CellSpec`]) and interpreter. Clones share the pool.
 #[derive(Debug, Clone)]
 pub struct Pool {
     shared: Arc<Shared>,
@@ -49,9 +49,10 @@ struct Shared {
 
 #[derive(Debug)]
 struct IdleInterpreter {
-    /// The cell, without the settings that are decided per script.
+    /// The sandbox configuration, with the default values of the limits that are decided per script.
     spec: CellSpec,
     interpreter: Interpreter,
+    /// Identities of the read-only paths in writable mounts (`frozen` of [`Mount::Folder`]), read before the start.
     frozen: Vec<Identity>,
     running: Running,
     idle_since: Instant,
@@ -134,8 +135,8 @@ impl Shared {
         idle.retain_mut(|one| !one.running.is_over());
         let position = idle.iter().position(|one| one.spec == spec && one.interpreter == *interpreter)?;
         let found = idle.remove(position);
-        // An entry that was created or replaced since is not frozen in this interpreter, so the interpreter is
-        // discarded.
+        // A read-only path that was created or replaced after the start is not read-only in this interpreter, so the
+        // interpreter is discarded.
         (found.frozen == frozen).then_some(found.running)
     }
 
@@ -159,7 +160,7 @@ impl Shared {
         if self.options.max_idle == 0 || spec.has_overlay() || self.lock().iter_mut().any(matches) {
             return Ok(());
         }
-        // Read before the start, so that an entry replaced meanwhile is detected as changed.
+        // Read before the start, so that a path that is replaced meanwhile is detected as changed.
         let frozen = frozen_entries(&key);
         let running = self.start(&key, interpreter).await?;
         let idle_since = Instant::now();
@@ -182,8 +183,8 @@ impl Shared {
     }
 }
 
-/// Returns the cell without the limits that are decided per script. Duration and output are limited outside of the
-/// cell.
+/// Returns the configuration that identifies matching interpreters. The limits that are decided per script (run time,
+/// output) have their default values, because they are enforced outside of the sandbox.
 fn pool_key(spec: &CellSpec) -> CellSpec {
     let mut spec = spec.clone();
     let limits = crate::Limits::default();
@@ -193,7 +194,7 @@ fn pool_key(spec: &CellSpec) -> CellSpec {
     spec
 }
 
-/// Returns the identities of the entries to be frozen.
+/// Returns the current identities of the read-only paths in writable mounts.
 fn frozen_entries(spec: &CellSpec) -> Vec<Identity> {
     let mut entries = Vec::new();
     for mount in &spec.mounts {

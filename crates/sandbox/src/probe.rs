@@ -112,7 +112,7 @@ impl fmt::Display for Layer {
     }
 }
 
-/// Whether a layer is in place.
+/// Whether a layer is present.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     Present,
@@ -147,8 +147,8 @@ pub struct Finding {
 #[derive(Debug, Clone)]
 pub struct Probe {
     pub findings: Vec<Finding>,
-    /// Resources that jobs share with each other and with the server. If there are any, the server is fit for one
-    /// tenant only. Empty if each job has its own user and control group.
+    /// Resources that jobs share with each other and with the server, or that are not counted per job. If there are
+    /// any, the server is fit for one tenant only. Empty if each job has its own user and control group.
     pub shared: Vec<&'static str>,
 }
 
@@ -190,7 +190,8 @@ impl fmt::Display for Probe {
 }
 
 impl Sandbox {
-    /// Runs the canary, and returns which layers hold.
+    /// Runs the canary, a payload that tries to break the isolation, once on a folder and once on an overlay. Returns
+    /// the state of each layer.
     pub async fn probe(&self) -> Result<Probe> {
         let folders = CanaryFolders::create()?;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;

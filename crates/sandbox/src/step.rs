@@ -39,7 +39,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// Returns the layer that is missing if this step fails, or `None` if the job itself is at fault.
+    /// Returns the isolation layer that is unavailable if this step fails, or `None` if the step belongs to no layer.
     pub const fn layer(self) -> Option<Layer> {
         Some(match self {
             Self::Namespaces | Self::Identity | Self::NestedNamespaces => Layer::Namespaces,
@@ -128,6 +128,7 @@ impl std::fmt::Display for Failure {
 /// Attaches a step to the error of a system call.
 pub(crate) trait At<T> {
     fn at(self, step: Step) -> Result<T, Failure>;
+    /// Also names the object of the step.
     fn on(self, step: Step, subject: impl AsRef<std::path::Path>) -> Result<T, Failure>;
 }
 

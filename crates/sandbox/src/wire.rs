@@ -1,4 +1,5 @@
-//! Messages between the server, the launcher and the cells. Each packet carries one message and its descriptors.
+//! Messages between the server, the launcher and the cells (the isolated processes that run one job each). Each packet
+//! carries one message and its descriptors.
 
 use std::{
     ffi::OsString,
@@ -39,7 +40,7 @@ pub(crate) enum Request {
 /// Configuration of the launcher.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Configuration {
-    /// The first host user for jobs, used only by root.
+    /// The first host ID (user and group) for jobs; used only if the server runs as root.
     pub(crate) host_id: u32,
     /// Number of cells that are created ahead of requests.
     pub(crate) ready_cells: usize,
@@ -72,7 +73,7 @@ pub(crate) enum Payload {
     Canary(crate::canary::CanaryTargets),
 }
 
-/// When the clock of a job starts.
+/// When the wall-time limit of a job starts to count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum ClockStart {
     Immediately,
@@ -82,7 +83,8 @@ pub(crate) enum ClockStart {
 /// Messages from the server to the launcher, on the socket of a job. Closing the socket ends the job.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Command {
-    /// Starts the clock of an idle interpreter. Files created after `since`, by the file clock, belong to the job.
+    /// Starts the wall-time limit of an interpreter that was started in advance. Files created since `since`, a time of
+    /// `sys::file_clock_now`, count towards the job's limits.
     Begin {
         wall: Duration,
         since: Duration,
@@ -116,7 +118,8 @@ pub(crate) enum ToCell {
     /// Runs a job. Descriptors: the file with the [`JobRequest`], the socket of the job, its streams, and its mounts.
     /// For root the mounts are clones of the sources, otherwise the sources themselves.
     Run { duties: WatchdogDuties, enforced_by: Enforced },
-    /// The script has arrived. Files created after `since`, by the file clock, belong to the job.
+    /// The script has arrived. Files created since `since`, a time of `sys::file_clock_now`, count towards the job's
+    /// limits.
     Begin { since: Duration },
 }
 
@@ -137,7 +140,7 @@ pub(crate) enum ToProgram {
 /// Messages from a cell to the launcher.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum FromCell {
-    /// The mounts are in place. From now on the job cannot be moved to another cell.
+    /// The mounts are complete. From now on the job cannot be retried in another cell.
     Started,
     Failed(Failure),
     /// The program has ended, and all its processes are gone.
@@ -176,8 +179,8 @@ pub(crate) fn receive<T: DeserializeOwned>(socket: impl AsFd) -> Result<Option<(
         let mut buffers = [IoSliceMut::new(&mut packet)];
         match rustix::net::recvmsg(&socket, &mut buffers, &mut ancillary, RecvFlags::CMSG_CLOEXEC) {
             Ok(message) => break message.bytes,
-            // The other end was closed with unread data, which is reported once. Messages sent before are still
-            // readable.
+            // ECONNRESET: the other end was closed with unread data. It is reported once, and earlier messages are
+            // still readable.
             Err(Errno::INTR | Errno::CONNRESET) => {}
             Err(errno) => return Err(errno),
         }
@@ -208,7 +211,7 @@ pub(crate) fn seal(message: &impl Serialize) -> Result<OwnedFd> {
     Ok(file)
 }
 
-/// Reads what [`seal`] wrote.
+/// Reads a message that [`seal`] wrote.
 pub(crate) fn unseal<T: DeserializeOwned>(file: impl AsFd) -> Result<T> {
     let size = rustix::fs::fstat(&file)?.st_size;
     let mut bytes = vec![0; usize::try_from(size).map_err(|_| Errno::FBIG)?];

@@ -1,4 +1,5 @@
-//! The plan: decides what a changeset does, once for both databases and for folders.
+//! Plans a changeset: decides what each change does and when it is refused. Both databases and folder workspaces use
+//! this implementation.
 //!
 //! A store reads the rows that the changes concern ([`Needs`]) into a [`View`], and [`plan`] turns the changes into row
 //! operations. The view is updated along the way, so that later changes see the result of earlier ones. The plan does
@@ -27,7 +28,7 @@ pub struct FileRow {
     pub file_type: FileType,
     pub is_virtual: bool,
     pub head: Option<VersionRow>,
-    /// The last known mode, type and permissions; none if no mode was ever recorded.
+    /// The last known mode (file type and permissions); `None` if no mode was ever recorded.
     pub mode: Option<u32>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
@@ -47,7 +48,9 @@ pub fn is_link(mode: u32) -> bool {
 pub struct VersionRow {
     pub seq: i64,
     pub version: VersionId,
+    /// The hash that the API reports.
     pub hash: ContentHash,
+    /// The SHA-256 of the stored content, which is the key of the blob.
     pub blob: ContentHash,
     pub form: Form,
     pub size: i64,
@@ -75,9 +78,9 @@ impl From<FileRow> for Entry {
 /// The rows that a changeset concerns.
 #[derive(Debug, Default)]
 pub struct View {
-    /// The rows at the requested paths.
+    /// The rows at the requested paths that are not in the trash.
     pub live: BTreeMap<WsPath, FileRow>,
-    /// Counts of what is below the requested folders.
+    /// Summaries of the entries below the requested folders.
     pub below: BTreeMap<WsPath, Below>,
     /// The rows of files requested by id.
     pub ids: BTreeMap<FileId, FileRow>,
@@ -87,7 +90,7 @@ pub struct View {
     pub trashed_folders: BTreeMap<WsPath, FileRow>,
 }
 
-/// What is below a folder.
+/// Summary of the entries below a folder.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Below {
     pub entries: i64,
@@ -112,7 +115,8 @@ pub enum RowOp {
     Untrash(FileRow),
     /// Records the mode of a file.
     SetMode { file: FileId, path: WsPath, mode: u32 },
-    /// Marks a path and everything below it as deleted, because it is no longer on disk.
+    /// Marks the rows at a path and below it as deleted, because the path is no longer on disk. Unlike `Trash`, needs
+    /// no file id, and does not affect virtual files.
     Forget { path: WsPath },
 }
 
@@ -125,7 +129,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Returns a new commit id; none if there is nothing to record.
+    /// Returns a new commit id; `None` if there is nothing to record.
     pub fn commit_id(&self) -> Option<CommitId> {
         (!self.effects.is_empty()).then(CommitId::new)
     }
@@ -167,7 +171,7 @@ impl Planner {
             }
             Expect::Absent(path) => match self.view.live.get(path) {
                 None => Ok(()),
-                // The link is dangling: reading the path again would find nothing again.
+                // A dangling link: after `Stale`, the caller would read the path, find nothing and retry in vain.
                 Some(row) if row.mode.is_some_and(is_link) => Err(already_exists(path)),
                 Some(row) => Err(StoreError::stale(path, row.head.map(|head| head.hash))),
             },
@@ -370,6 +374,8 @@ impl Planner {
         }
     }
 
+    /// Returns the new path of a moved entry. If the destination is a folder, that is a path in it, except for
+    /// [`Destination::Exactly`].
     fn target(&self, from: &WsPath, to: &Destination) -> Result<WsPath> {
         let kind = |path: &WsPath| self.view.live.get(path).map(|row| row.file_type);
         match to {
@@ -548,7 +554,7 @@ fn with_execution(mode: Option<u32>, executable: bool) -> u32 {
     if executable { mode | (mode & 0o444) >> 2 } else { mode & !0o111 }
 }
 
-/// Creates the first version of a file with this content.
+/// Creates a version row for a content, with sequence number 1. For an existing file, the planner replaces the number.
 pub fn head(content: &Prepared) -> VersionRow {
     VersionRow {
         seq: 1,
@@ -581,12 +587,12 @@ fn protected(path: &WsPath, why: &str) -> StoreError {
     ToolError::new(ErrorKind::Protected, message).at_path(path).into()
 }
 
-/// Whether the type only says if the content is text, and so follows the content.
+/// Whether the type is derived from the content: `Document` for text, `File` for binary. Other types are fixed.
 fn is_plain(file_type: FileType) -> bool {
     matches!(file_type, FileType::Document | FileType::File)
 }
 
-/// Returns the type of a file that gets a new content of this form. The type of a plain file follows its content.
+/// Returns the type of a file after it gets a new content of this form.
 pub(crate) fn type_with_content(file_type: FileType, form: Form) -> FileType {
     if is_plain(file_type) { form.plain_type() } else { file_type }
 }

@@ -34,13 +34,13 @@ pub(crate) async fn check_tool_call(client: &Client, method: &str, path: &str, b
     assert_valid(&known.result, result_of(toolset, &reply.json()), "the result", "output_schema", reply);
 }
 
-/// The toolset that a route calls, if it calls one.
+/// Returns the toolset that a route calls, if it calls one.
 fn toolset_of(path: &str) -> Option<&str> {
     let below = path.strip_prefix("/api/v1/workspaces/")?.split_once('/')?.1;
     if below == "tools" { Some("workspace") } else { below.strip_prefix("toolsets/") }
 }
 
-/// The tool's result within the body of a successful call.
+/// Returns the tool's result from the body of a successful call.
 fn result_of<'a>(toolset: &str, body: &'a Value) -> &'a Value {
     match toolset {
         "workspace" | "backend" => &body["result"],
@@ -49,8 +49,8 @@ fn result_of<'a>(toolset: &str, body: &'a Value) -> &'a Value {
     }
 }
 
-/// Arguments in the form that schemas name: numbers given as strings become numbers, and values of an enumeration
-/// lowercase. Tools take both.
+/// Returns the arguments in the form that the schema requires: integers given as strings become numbers, and values of
+/// an enumeration become lowercase. The tools accept both forms.
 fn coerced(args: &Value, schema: &Value) -> Value {
     let mut args = args.clone();
     for (name, value) in args.as_object_mut().into_iter().flatten() {
@@ -93,7 +93,7 @@ async fn read_catalogues(client: &Client) -> HashMap<(String, String), ToolSchem
     schemas
 }
 
-/// The name with `_` instead of `.`. Routes accept both spellings; the schemas are stored under this one.
+/// Returns the name with `_` instead of `.`. Routes accept both spellings; the schemas are stored under this one.
 fn spelling_for_models(name: &str) -> String {
     name.replace('.', "_")
 }

@@ -31,7 +31,7 @@ pub fn toolset() -> Toolset {
         .with(glob::Glob)
 }
 
-/// Adds what the sentences of 004 contain: the operation that failed, and the file as the caller named it.
+/// Adds to an error the operation that failed and the file as the caller named it, for the error message.
 fn cannot(operation: &'static str, file: &str) -> impl FnOnce(ToolError) -> ToolError {
     let operation = FailedOperation { name: operation, file: Some(file.to_owned()) };
     move |error| error.in_operation(operation)
@@ -42,7 +42,7 @@ fn cannot_at_all(operation: &'static str) -> impl FnOnce(ToolError) -> ToolError
     move |error| error.in_operation(FailedOperation { name: operation, file: None })
 }
 
-/// Returns the sentence that 004 prescribes for an error, or else the message of the error.
+/// Returns the message that the specification prescribes for an error, or else the error's own message.
 fn sentence(error: &ToolError) -> String {
     let operation = error.failed_operation();
     let named = operation.and_then(|operation| operation.file.as_deref());
@@ -65,8 +65,9 @@ fn sentence(error: &ToolError) -> String {
     }
 }
 
-/// Parses a path argument. An absolute path is one of the file system if the workspace is a folder, and otherwise
-/// starts at the workspace's root. The path must stay below the root.
+/// Parses a path argument. In a workspace that is a folder on disk, an absolute path is a path of the host's file
+/// system; in others it starts at the workspace's root. In both it may begin with `/workspace`, as programs see it. The
+/// path must stay below the root.
 async fn path(cx: &CallCx, argument: &str, text: &str) -> Result<WsPath> {
     toolrest_ops::locate_absolute(cx, text).await.map_err(|error| error.about(argument))
 }
@@ -99,7 +100,7 @@ async fn edit_file(cx: &CallCx, named: &str, options: &EditOptions) -> Result<(W
     Ok((path, edited))
 }
 
-/// Puts the sentence of 004 before the explanation why a text was not found.
+/// Puts the message that the specification prescribes before the explanation why a text was not found.
 fn string_not_found(mut error: ToolError, edits: &[Replacement]) -> ToolError {
     const MAX_CHARS: usize = 50;
     let edit = error.failed_edit().unwrap_or(1).checked_sub(1).and_then(|index| edits.get(index));
@@ -110,7 +111,7 @@ fn string_not_found(mut error: ToolError, edits: &[Replacement]) -> ToolError {
     error
 }
 
-/// Deserialises a number that may be passed as a string, like `coerce` in 004.
+/// Deserialises a number that may be passed as a string, like `coerce` in the specification.
 fn coerced<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, D::Error> {
     deserializer.deserialize_any(Coerced)
 }

@@ -1,4 +1,4 @@
-//! The `workspace` toolset: specification 000.
+//! The `workspace` toolset: the file tools of specification 000, with POSIX paths.
 
 mod edit;
 mod edit_many;
@@ -33,7 +33,7 @@ pub fn toolset() -> Toolset {
         .with(grep::Grep)
 }
 
-/// The answer format of specification 000. The REST interface uses it for errors.
+/// The response format of specification 000. The REST interface uses it for errors.
 pub struct WorkspaceDialect;
 
 impl Dialect for WorkspaceDialect {
@@ -63,7 +63,7 @@ pub fn failure(error: &ToolError) -> Vec<u8> {
         #[serde(skip_serializing_if = "Option::is_none")]
         fields: Option<Map<String, Value>>,
     }
-    // The specification fixes the messages, so hints are added to the field instead.
+    // The specification fixes the text of `error`, so hints are put into `fields`.
     let error_text = describe_error(error, PathForm::FromRoot, DOWNLOAD);
     let at_fault = error.argument_at_fault().or_else(|| error_text.hint.as_ref().map(|_| "path"));
     let fields =
@@ -73,8 +73,8 @@ pub fn failure(error: &ToolError) -> Vec<u8> {
     serde_json::to_vec(&body).unwrap_or_default()
 }
 
-/// Adds the name of the path argument to an error about the file or folder there, unless the error names an argument
-/// already.
+/// Adds the name of the path argument to an error about the file or folder at that path, unless the error names an
+/// argument already.
 fn about_path(argument: &'static str) -> impl FnOnce(ToolError) -> ToolError {
     move |error| match error.kind {
         ErrorKind::NotFound
@@ -104,7 +104,7 @@ fn about_hash(given: Option<ContentHash>) -> impl FnOnce(ToolError) -> ToolError
     }
 }
 
-/// Parses a path argument by the rules of 000. An error names the argument.
+/// Parses a POSIX path argument. An error names the argument.
 async fn path(cx: &CallCx, argument: &str, text: &str) -> Result<WsPath> {
     toolrest_ops::locate_posix(cx, text).await.map_err(|error| error.about(argument))
 }

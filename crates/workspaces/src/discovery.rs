@@ -10,13 +10,13 @@ use toolrest_core::{
 };
 use toolrest_store::Store;
 
-/// Maximum number of lines of rules.
+/// Maximum number of lines that are read from all `.gitignore` files together. Further lines are ignored.
 const RULES_MOST: usize = 10_000;
 
-/// Maximum size of all rules in bytes.
+/// Maximum size of these lines in bytes. Further lines are ignored.
 const RULES_MOST_BYTES: usize = 4 << 20;
 
-/// Maximum number of files and folders that are filtered.
+/// Maximum number of files and folders that one `find` examines. More of them are an error.
 const LISTED_MOST: usize = 500_000;
 
 /// Finds files by their paths.
@@ -82,7 +82,7 @@ async fn rules(store: &dyn Store, access: Access, deadline: Instant) -> Result<I
     tokio::task::spawn_blocking(move || Ignored::from_lines(&lines)).await.map_err(ToolError::internal)
 }
 
-/// A filter that also excludes ignored files, and counts them.
+/// Accepts the paths in a folder that match a filter and are not ignored, and counts the ignored ones.
 struct Chosen {
     within: WsPath,
     paths: Option<Arc<dyn PathFilter>>,

@@ -1,4 +1,5 @@
-//! The private folder of the server process for working copies and upper layers. It is removed with the process.
+//! The private folder of the server process for working copies and the upper layers of overlays. It is removed when the
+//! process ends.
 
 use std::{
     ffi::OsStr,
@@ -13,12 +14,12 @@ use toolrest_directory::Root;
 use toolrest_store::disk_fault::is_full;
 use uuid::Uuid;
 
-/// A folder of this process, among those of other processes with the same data folder. The folders of dead processes are
-/// removed.
+/// The folder of this process. Other processes with the same data folder have theirs below the same parent. The folders
+/// of dead processes are removed.
 #[derive(Debug)]
 pub struct Scratch {
     parent: PathBuf,
-    /// None as long as the disk is too full to create it.
+    /// The folder of this process. `None` as long as the disk is too full to create it.
     own: Mutex<Option<Own>>,
 }
 
@@ -26,13 +27,13 @@ pub struct Scratch {
 #[derive(Debug)]
 struct Own {
     folder: PathBuf,
-    /// Held as long as the process lives. If another process gets the lock, the folder is not used any more.
+    /// Locked while the process lives. If another process gets the lock, the folder is no longer used.
     _lock: File,
 }
 
 impl Scratch {
-    /// Creates a folder below `parent` that only the server can read. On a full disk this is done later, because a server
-    /// that cannot run programs can still serve reads.
+    /// Creates a folder below `parent` that only the server can read. On a full disk this is done later, because a
+    /// server that cannot run programs can still serve reads.
     pub fn open(parent: &Path) -> io::Result<Self> {
         let scratch = Self { parent: std::path::absolute(parent)?, own: Mutex::default() };
         match scratch.own_folder() {
@@ -44,7 +45,7 @@ impl Scratch {
         Ok(scratch)
     }
 
-    /// Creates an empty folder in it.
+    /// Creates a new empty folder in the folder of this process.
     pub(crate) fn folder(&self) -> io::Result<PathBuf> {
         let folder = self.own_folder()?.join(Uuid::now_v7().to_string());
         own_folder(&folder)?;
@@ -66,7 +67,7 @@ impl Own {
     fn make(parent: &Path) -> io::Result<Self> {
         own_folder(parent)?;
         let parent = parent.canonicalize()?;
-        // No other process sweeps before the new folder is locked.
+        // Locks the parent, so that no other process removes the new folder before its lock file is locked.
         let one_at_a_time = File::open(&parent)?;
         one_at_a_time.lock()?;
         sweep(&parent);
@@ -84,11 +85,12 @@ impl Drop for Own {
     }
 }
 
+/// Creates a folder that only the server's user can access, and the missing folders above it.
 fn own_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// Whether a name is that of a process's folder.
+/// Whether a name can be that of a folder of this or another process.
 fn is_own(name: &OsStr) -> bool {
     name.to_str().is_some_and(|name| Uuid::try_parse(name).is_ok())
 }
@@ -107,12 +109,12 @@ fn sweep(parent: &Path) {
     }
 }
 
-/// Returns the handle of a folder for a program.
+/// Returns a handle of an open folder, in which a program can run.
 pub(crate) fn held(root: &Root) -> FolderHandle {
     FolderHandle { descriptor: root.descriptor(), path: root.real_path().to_owned() }
 }
 
-/// Removes a folder with all that is in it, also what programs or the kernel made unreadable.
+/// Removes a folder and everything in it, including entries that programs or the kernel made unreadable.
 pub(crate) fn remove(folder: &Path) {
     if let Err(error) = toolrest_directory::remove_tree(folder) {
         tracing::warn!(folder = %folder.display(), %error, "an unused folder could not be removed");

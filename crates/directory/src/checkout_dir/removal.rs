@@ -17,10 +17,10 @@ use rustix::{
 use super::{allow_owner, is_dots};
 use crate::{ErrorKind, Kind, Metadata, Result, error::At, error::if_exists, sys};
 
-/// Maximum number of names that are in memory at a time.
+/// Maximum number of entries of a folder that are in memory at a time.
 const NAMES_AT_A_TIME: usize = 10_000;
 
-/// Removes a private folder of this process with all that is in it. It is no error if there is none.
+/// Removes a folder that only this process uses, with its contents. A missing folder is not an error.
 pub fn remove_tree(folder: &Path) -> Result<()> {
     let name = folder.file_name().ok_or_else(|| ErrorKind::Invalid("it has no name").at(folder))?;
     let above = folder.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -30,9 +30,10 @@ pub fn remove_tree(folder: &Path) -> Result<()> {
     }
 }
 
-/// Removes the folder, or whatever else has the name.
+/// Removes a folder with its contents, or an entry of another kind with the name.
 ///
-/// Folders below are moved up to the top first, so that no path gets too long and no recursion is needed.
+/// Subfolders are first moved into the folder that is removed, so that no path gets too long and no recursion is
+/// needed.
 pub(super) fn remove_tree_at(above: &OwnedFd, name: &OsStr) -> rustix::io::Result<()> {
     let Some(top) = open_folder(above, name)? else {
         return if_exists(sys::unlink(above, name)).map(drop);
@@ -54,7 +55,7 @@ pub(super) fn remove_tree_at(above: &OwnedFd, name: &OsStr) -> rustix::io::Resul
     if_exists(sys::remove_folder(above, name)).map(drop)
 }
 
-/// Moves the folders in a folder up to the top, and removes the folder with the rest.
+/// Moves the subfolders of the folder `name` into `top`, deletes its other entries, and removes the folder itself.
 fn flatten(top: &OwnedFd, name: &OsStr, moved_up: &mut u64) -> rustix::io::Result<()> {
     let Some(folder) = open_folder(top, name)? else { return Ok(()) };
     loop {
@@ -82,7 +83,7 @@ fn flatten(top: &OwnedFd, name: &OsStr, moved_up: &mut u64) -> rustix::io::Resul
     }
 }
 
-/// Moves a folder, and gives its owner the permissions for that.
+/// Moves a folder. If access is denied, gives its owner all permissions on it and tries again.
 pub(super) fn move_out(from: (BorrowedFd<'_>, &OsStr), to: (BorrowedFd<'_>, &OsStr)) -> rustix::io::Result<()> {
     match sys::rename_to_free(from, to) {
         Err(Errno::ACCESS) => {
@@ -93,7 +94,7 @@ pub(super) fn move_out(from: (BorrowedFd<'_>, &OsStr), to: (BorrowedFd<'_>, &OsS
     }
 }
 
-/// Opens a folder for reading, and gives its owner the permissions for that; none if there is no folder.
+/// Gives the owner all permissions on a folder and opens it for reading; `None` if there is no folder with the name.
 fn open_folder(above: &OwnedFd, name: &OsStr) -> rustix::io::Result<Option<OwnedFd>> {
     let Some(path) = if_exists(open_beneath(above, name, OFlags::PATH))? else { return Ok(None) };
     allow_owner(&path)?;
@@ -104,7 +105,7 @@ fn open_beneath(above: impl AsFd, name: &OsStr, access: OFlags) -> rustix::io::R
     sys::open_beneath(above, Path::new(name), access | OFlags::DIRECTORY, ResolveFlags::NO_SYMLINKS)
 }
 
-/// Returns the first names of a folder.
+/// Returns up to `NAMES_AT_A_TIME` entries of a folder, with their kinds.
 fn names(folder: &OwnedFd) -> rustix::io::Result<Vec<(OsString, Kind)>> {
     let mut names = Vec::new();
     let mut entries = Dir::read_from(folder)?;

@@ -1,4 +1,4 @@
-//! Scans all that programs left behind.
+//! Scans the files and folders of a checkout directory.
 
 mod parallel;
 
@@ -34,36 +34,37 @@ const NAMES_AT_A_TIME: usize = 4_096;
 /// Minimum number of files for a scan with several threads.
 const MIN_FILES_FOR_THREADS: usize = 1_024;
 
-/// Number of threads of such a scan.
+/// Number of threads of a scan with several threads.
 static THREADS: LazyLock<usize> = LazyLock::new(|| thread::available_parallelism().map_or(1, usize::from).min(4));
 
-/// Receives what a scan finds. Paths begin with a slash.
+/// Receives the files and folders that a scan finds. Paths begin with a slash.
 pub trait ScanVisitor: Sync {
     /// Returns an estimate of the number of files and folders.
     fn expected(&self) -> usize;
 
-    /// Whether a file is known to be unchanged, whether it is ignored or not. Such a file is not reported. Called by several
-    /// threads at once.
+    /// Returns true for a file that is known to be unchanged, even an ignored one. Such a file is not reported. Called
+    /// by several threads at once.
     fn knows(&self, file: &str, metadata: &Metadata) -> bool;
 
-    /// Whether a path is reported although it is ignored. A folder is if something below it is.
+    /// Whether an ignored path is scanned as if it were not ignored. Must be true for every folder above such a path.
     fn insists_on(&self, path: &str) -> bool;
 
     /// Receives a file or folder. The entries of a folder follow later, unless it is ignored.
     fn found(&mut self, path: &str, metadata: &Metadata, status: IgnoreStatus);
 
-    /// Receives a name that is not text, has a control character, or makes the path too long.
+    /// Receives a path whose last name is not UTF-8 or contains a control character, or that is too long.
     fn found_unnamed(&mut self, path: String, metadata: &Metadata);
 
     /// Receives a folder that cannot be read.
     fn found_unreadable(&mut self, folder: &str);
 }
 
-/// Whether the `.gitignore` rules ignore something.
+/// Whether a file or folder is included in the scan or ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IgnoreStatus {
+    /// It is not ignored, or [`ScanVisitor::insists_on`] is true for it.
     Taken,
-    /// A rule ignores it, or it is a git repository.
+    /// A rule ignores it or a folder above it, or one of them is named `.git`.
     LeftOut,
 }
 
@@ -73,7 +74,7 @@ struct PendingDir {
     path: String,
     /// The rules of the folders above.
     rules: Option<Arc<Rules>>,
-    /// Whether it is ignored, and only read for something in it.
+    /// Whether it is ignored. It is read only because [`ScanVisitor::insists_on`] is true for it.
     is_left_out: bool,
 }
 
@@ -81,20 +82,20 @@ struct PendingDir {
 struct Listed {
     names: Names,
     rules: Option<Arc<Rules>>,
-    /// Metadata of its first names.
+    /// Metadata of the first [`NAMES_AT_A_TIME`] names.
     described: Described,
-    /// The folder itself, if there are more names.
+    /// The open folder, if there are more names.
     more: Option<OwnedFd>,
 }
 
-/// Metadata of some names, by their numbers, without known files.
+/// Metadata of some names, each with the index of the name. Files known to be unchanged are left out.
 type Described = Vec<(usize, Metadata)>;
 
 impl CheckoutDir {
     /// Scans all files and folders, without the content of ignored folders.
     ///
-    /// System calls take nearly all of the time, so several threads make them in a large directory. The visitor is called on
-    /// the calling thread.
+    /// System calls take nearly all of the time, so several threads make them in a large directory. The visitor is
+    /// called on the calling thread.
     pub fn scan(&self, longest_path_bytes: usize, visitor: &mut impl ScanVisitor) -> Result<()> {
         let threads = if visitor.expected() < MIN_FILES_FOR_THREADS { 1 } else { *THREADS };
         let mut scan = Scan { dir: self, longest_path_bytes, threads, visitor, below: Vec::new() };
@@ -123,8 +124,8 @@ impl CheckoutDir {
                 self.top.open_real_folder(folder, OFlags::RDONLY)
             }
             Ok(opened) => {
-                // The server may run as root, which can read all; the next program does not. And a folder that can be read
-                // may still not be entered.
+                // The server may run as root, which can read folders of any mode, but the next program does not. A
+                // readable folder may also lack search permission.
                 allow_owner(&opened)?;
                 Ok(opened)
             }
@@ -139,7 +140,7 @@ struct Scan<'a, S> {
     longest_path_bytes: usize,
     threads: usize,
     visitor: &'a mut S,
-    /// Folders that were found and are to be read.
+    /// Folders that were found and are still to be read.
     below: Vec<PendingDir>,
 }
 
@@ -154,7 +155,7 @@ impl<S: ScanVisitor> Scan<'_, S> {
         Ok(Listed { names, rules, described, more })
     }
 
-    /// Reads the metadata of some names of a folder, from one of them on.
+    /// Reads the metadata of up to [`NAMES_AT_A_TIME`] names of a folder, from the index `first` on.
     fn describe(
         &self,
         pending: &PendingDir,
@@ -167,7 +168,7 @@ impl<S: ScanVisitor> Scan<'_, S> {
         let mut path = pending.path.clone();
         for number in first..end {
             let name = names.get(number);
-            // Names that are gone by now are ignored.
+            // Names that no longer exist are skipped.
             let Some(stat) = if_exists(sys::stat_name(folder, name))? else { continue };
             let metadata = Metadata::from(stat);
             let is_known = metadata.kind == Kind::File
@@ -191,7 +192,7 @@ impl<S: ScanVisitor> Scan<'_, S> {
         true
     }
 
-    /// Reports the entries of a folder: those that were read already, then the rest in parts.
+    /// Reports the entries of a folder: those whose metadata was read already, then the others in batches.
     fn report_all(&mut self, pending: &PendingDir, listed: &Listed) -> rustix::io::Result<()> {
         self.report(pending, listed, &listed.described);
         let Some(folder) = &listed.more else { return Ok(()) };

@@ -70,7 +70,8 @@ pub fn apply(patch: &FilePatch, base: &[u8], limits: Limits) -> Result<Applied, 
     }
     let applied = match &patch.change {
         Change::Create(_) => create(patch, hunks)?,
-        // Git's diff of a deleted file has all its lines, so without hunks the file is expected to be empty.
+        // A git diff (only these have modes) contains all lines of a deleted file, so without hunks the file must be
+        // empty. The other format deletes a file without listing its lines.
         Change::Delete(_) if hunks.is_empty() => {
             let content = if patch.old_mode.is_some() { base.to_vec() } else { Vec::new() };
             Applied { content, placements: Vec::new(), warnings: Vec::new() }
@@ -167,7 +168,7 @@ fn apply_hunks(patch: &FilePatch, hunks: &[Hunk], base: &[u8], stop: StopFlag) -
     Ok(Applied { content, placements, warnings })
 }
 
-/// Finds the chosen of all hunks; the error says for each hunk without one why.
+/// Finds a position for every hunk. The error gives the reason for each hunk without one.
 fn find_positions(
     patch: &FilePatch,
     numbered: &[NumberedHunk],
@@ -290,8 +291,8 @@ fn selection_warning(hunk: usize, selection: &Selection, candidate: &Candidate, 
     warning
 }
 
-/// Applies the conversion between tabs and spaces of some hunks also to the hunks whose old lines have no indentation
-/// to show it.
+/// If one hunk needs a conversion between tabs and spaces, applies the same conversion to the hunks whose old lines
+/// have no indentation from which it could be detected.
 fn share_tab_conversion(prepared: &[PreparedHunk], chosen: &mut [Candidate]) {
     let mut changes = chosen.iter().map(|candidate| &candidate.indent_change);
     let Some(change) = changes.find(|change| change.is_conversion()).cloned() else { return };
@@ -329,7 +330,8 @@ fn find_candidates(file: &IndexedFile, prepared: &PreparedHunk) -> Result<Candid
     Ok(Candidates::default())
 }
 
-/// Refuses a hunk whose new lines are found exactly once and have enough words to be sure.
+/// Returns an error if the hunk seems to be applied already: its new lines occur exactly once in the file, and contain
+/// enough words that this is unlikely to be a coincidence.
 fn check_not_applied(file: &IndexedFile, prepared: &PreparedHunk, level: MatchLevel) -> Result<(), EditError> {
     let new_lines: Vec<&[u8]> = prepared.hunk.new_lines().map(|line| split_ending(line).0).collect();
     // Lines without words, such as braces, are in every file.
@@ -347,11 +349,12 @@ fn check_not_applied(file: &IndexedFile, prepared: &PreparedHunk, level: MatchLe
 
 /// Whether a candidate is in the section that the headings of its hunk name.
 enum Section {
-    /// It is, or the file has no such section, or line numbers locate the hunk.
+    /// The candidate is in that section, or this cannot be checked: the hunk has a line number, no headings or no old
+    /// lines, or the file has no such section.
     Named,
-    /// It is below the heading, but seems to be in another section.
+    /// The candidate is below the heading, but seems to be in another section.
     Other,
-    /// It is above the heading.
+    /// The candidate is above the heading.
     Above,
     /// The search for the heading would take too long.
     Unknown,
@@ -383,7 +386,8 @@ fn outside_section_message(prepared: &PreparedHunk, candidate: &Candidate) -> St
     format!("its old lines are at line {line}, which does not seem to be in the section `{headings}`")
 }
 
-/// Returns the candidate of a hunk that has inserted lines only, which only its header can determine.
+/// Returns the position of a hunk that has inserted lines only. There are no old lines to search for, so the position
+/// follows from the hunk's line number, its end-of-file mark or its heading. In an empty file there is only one.
 fn insertion_position(prepared: &PreparedHunk, file: &IndexedFile) -> Result<Candidate, EditError> {
     let (hunk, lines) = (prepared.hunk, file.lines);
     if let Some(candidate) = prepared.at_header_position(lines) {

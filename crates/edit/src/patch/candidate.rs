@@ -42,7 +42,8 @@ pub(super) enum Endings {
     Different,
 }
 
-/// The one context line in which the hunk and the file differ. The number is an index into the hunk's old lines.
+/// How one context line of the hunk differs from the file, if one does. The number is an index into the hunk's old
+/// lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ContextFault {
     None,
@@ -113,7 +114,7 @@ impl<'h, 'a> PreparedHunk<'h, 'a> {
     }
 
     /// Returns the candidate at the line number in the hunk's header, if all old lines match there byte for byte. For a
-    /// hunk without old lines there is only the header to go by.
+    /// hunk without old lines, the line counts in the header must be right.
     pub fn at_header_position(&self, file: &[Line]) -> Option<Candidate> {
         let header = self.hunk.header_position?;
         let start = header.old_start.checked_sub(1)?;
@@ -136,8 +137,7 @@ pub(super) struct Candidates {
     pub total: usize,
 }
 
-/// Counts the steps spent on finding candidates. For lines that are everywhere each hunk takes as many steps as the
-/// file has lines.
+/// Counts the steps spent on finding candidates. A hunk of very common lines takes as many steps as the file has lines.
 pub(super) struct WorkBudget<'a> {
     steps: Cell<usize>,
     pub stop: StopFlag<'a>,
@@ -176,14 +176,14 @@ impl<'a> IndexedFile<'a> {
         self.indexes[slot].get_or_init(|| LineIndex::new(self.lines, level, self.work.stop))
     }
 
-    /// Returns the starts at which these lines follow one another, compared at a level.
+    /// Returns the indexes in the file at which this sequence of lines begins, compared at a match level.
     pub fn starts(&self, bodies: &[&[u8]], level: MatchLevel) -> Vec<usize> {
         let index = self.index(level);
         self.work.add(index.work_to_find(bodies));
         index.find(bodies)
     }
 
-    /// Returns the candidates of a hunk at one level.
+    /// Returns the candidates of a hunk at a match level.
     pub fn candidates(&self, prepared: &PreparedHunk, level: MatchLevel) -> Candidates {
         if level == MatchLevel::FaultyContext {
             let kept = faulty_context::candidates(self, prepared);
@@ -194,10 +194,10 @@ impl<'a> IndexedFile<'a> {
             if starts.len() > UNINDENTED_MATCHES_MAX {
                 return Candidates::default();
             }
-            // Matches that the inserted lines do not fit are included in the total, because they make the others
-            // ambiguous.
+            // Positions at which the change of indentation cannot be determined are no matches.
             starts.retain(|start| indent_change_at(prepared, &self.lines[*start..]).is_some());
         }
+        // Includes the positions that the inserted lines do not fit, because they make the others ambiguous.
         let total = starts.len();
         let starts = nearest(&starts, prepared);
         self.work.add(starts.len() * (WORK_PER_CANDIDATE + prepared.old.len()));
@@ -227,7 +227,7 @@ impl<'a> IndexedFile<'a> {
     }
 }
 
-/// Returns the starts nearest to the line number in the hunk's header, as many as are kept.
+/// Returns the [`KEPT_MAX`] starts nearest to the line number in the hunk's header, or all if there are fewer.
 fn nearest<'s>(starts: &'s [usize], prepared: &PreparedHunk) -> &'s [usize] {
     let Some(excess) = starts.len().checked_sub(KEPT_MAX) else { return starts };
     let expected = prepared.hunk.header_position.map_or(0, |header| header.old_start.saturating_sub(1));
@@ -240,7 +240,8 @@ fn endings(prepared: &PreparedHunk, here: &[Line]) -> Endings {
     if same { Endings::Same } else { Endings::Different }
 }
 
-/// Returns how the indentation of inserted lines has to change here; `None` if the hunk does not match here.
+/// Returns how the indentation of inserted lines has to change at the beginning of `here`; `None` if the hunk does not
+/// match there, or the change cannot be determined.
 fn indent_change_at(prepared: &PreparedHunk, here: &[Line]) -> Option<IndentChange> {
     let indents: Vec<(LineKind, &[u8], &[u8])> = prepared
         .old
@@ -256,7 +257,7 @@ fn indent_change_at(prepared: &PreparedHunk, here: &[Line]) -> Option<IndentChan
 fn infer_indent_change(prepared: &PreparedHunk, old_lines: &[(LineKind, &[u8], &[u8])]) -> Option<IndentChange> {
     let indents: Vec<(&[u8], &[u8])> = old_lines.iter().map(|(_, given, actual)| (*given, *actual)).collect();
     let uniform = IndentChange::between(&indents);
-    // Context lines that lost their leading space say nothing about the indentation of the other lines.
+    // Context lines whose diff marker (the leading space) is missing say nothing about the indentation of other lines.
     let lost_prefix = old_lines.iter().all(|(kind, given, actual)| {
         given == actual || (*kind == LineKind::Context && actual.strip_prefix(b" ") == Some(given))
     });
@@ -264,7 +265,8 @@ fn infer_indent_change(prepared: &PreparedHunk, old_lines: &[(LineKind, &[u8], &
         (Some(change), false) => Some(change),
         (None, true) => Some(IndentChange::None),
         (Some(change), true) => {
-            // All lines lack one space. The inserted lines show whether the text is indented less or lost its prefix.
+            // All lines lack one space. The inserted lines show whether the text is indented less or the diff marker is
+            // missing.
             let (mut like_given, mut like_file) = (0, 0);
             for line in prepared.hunk.inserted_lines().filter(|line| has_text(line.text)) {
                 let indent = indent_of(line.text);

@@ -1,4 +1,6 @@
-//! Finds candidates at which one context line of a hunk differs from the file: it is mistyped, left out or made up.
+//! Finds candidates at which one context line of a hunk differs from the file: the line is different
+//! ([`ContextFault::Changed`]), the file lacks it ([`ContextFault::MissingInFile`]), or the file has a line that the
+//! hunk lacks ([`ContextFault::ExtraInFile`]).
 
 use super::LineKind;
 use super::candidate::{Candidate, ContextFault, Endings, IndexedFile, OldLine, PreparedHunk};
@@ -51,7 +53,7 @@ pub(super) fn candidates(file: &IndexedFile, prepared: &PreparedHunk) -> Vec<Can
             if !is_harmless(fault, file, prepared, start, &insertions) {
                 continue;
             }
-            // Several faults may explain the same change at the same position. It counts once.
+            // Several faults can result in the same change at the same position, which is returned once.
             let touched: Vec<Option<usize>> =
                 insertions.touched(old).map(|line| fault.offset(line).map(|offset| start + offset)).collect();
             if seen.insert(touched) {
@@ -69,7 +71,8 @@ pub(super) fn candidates(file: &IndexedFile, prepared: &PreparedHunk) -> Vec<Can
     candidates
 }
 
-/// Returns the starts that follow from the two rarest lines. At most one of the two is the faulty line.
+/// Returns the possible start lines, computed from the occurrences of the two rarest lines. At most one line is faulty,
+/// so the file contains the other one. A missing or extra line before it shifts the start by one.
 fn possible_starts(file: &IndexedFile, old: &[OldLine], ids: &[Option<usize>]) -> Vec<usize> {
     let index = file.index(MatchLevel::FaultyContext);
     let mut text_lines: Vec<(usize, usize)> = ids
@@ -92,7 +95,7 @@ fn possible_starts(file: &IndexedFile, old: &[OldLine], ids: &[Option<usize>]) -
     starts
 }
 
-/// Returns the faults each of which makes the lines match from a start on.
+/// Returns every single fault with which the old lines match the file at `start`; nothing if there are too many.
 fn faults_at(line_ids: &[usize], old_ids: &[Option<usize>], start: usize) -> Vec<ContextFault> {
     let same = |old: usize, line: usize| old_ids[old].is_some() && line_ids.get(line).copied() == old_ids[old];
     let len = old_ids.len();
@@ -160,7 +163,8 @@ impl InsertionPoints {
         this
     }
 
-    /// Returns the old lines whose positions in the file determine what the change does.
+    /// Returns the old lines that are deleted or next to an insertion. Their positions in the file determine what the
+    /// change does.
     fn touched<'o>(&'o self, old: &'o [OldLine]) -> impl Iterator<Item = usize> + 'o {
         (0..old.len()).filter(|line| self.next_to_insertion[*line] || old[*line].kind == LineKind::Delete)
     }

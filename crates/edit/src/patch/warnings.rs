@@ -8,7 +8,7 @@ use crate::indent::IndentChange;
 use crate::lines::{Line, has_text};
 use std::cell::LazyCell;
 
-/// Whether lines of a file are indented with tabs and with spaces.
+/// Which characters indent lines of a file.
 pub(super) struct IndentStyle {
     tabs: bool,
     spaces: bool,
@@ -86,7 +86,8 @@ fn may_belong_at_end(file: &[Line], prepared: &PreparedHunk, candidate: &Candida
     is_at_header_position && !old.is_empty() && belongs_at_file_end(prepared) && same()
 }
 
-/// Returns whether a hunk inserts lines next to a line of the file that it does not contain, and has wrong counts.
+/// Returns whether a hunk with wrong header counts begins or ends with inserted lines next to another line of the file:
+/// a context line may be missing there.
 fn may_lack_context(file: &[Line], prepared: &PreparedHunk, candidate: &Candidate) -> bool {
     let lines = &prepared.hunk.lines;
     let end = candidate.start + candidate.fault.covered(prepared.old.len());
@@ -96,7 +97,7 @@ fn may_lack_context(file: &[Line], prepared: &PreparedHunk, candidate: &Candidat
     has_wrong_counts && at_edge && !prepared.old.is_empty()
 }
 
-/// Warns about inserted lines that are indented with tabs or spaces, if no line of the file is.
+/// Returns a warning if inserted lines are indented with tabs and the file only with spaces, or the reverse.
 fn other_indentation(
     prepared: &PreparedHunk,
     file: &LazyCell<IndentStyle, impl FnOnce() -> IndentStyle>,

@@ -4,16 +4,16 @@ use std::{sync::LazyLock, thread, time::Duration};
 use toolrest_core::{CallCx, RunSettings};
 use toolrest_sandbox::Limits;
 
-/// Read once, because the value is computed from many files.
+/// Number of processors available to this process. Computed once, because the computation reads several files.
 static PROCESSORS: LazyLock<u32> =
     LazyLock::new(|| thread::available_parallelism().map_or(1, |count| u32::try_from(count.get()).unwrap_or(u32::MAX)));
 
 /// Limits of programs.
 #[derive(Clone, Debug, Default)]
 pub struct ExecLimits {
-    /// The defaults.
+    /// Limits of a program for which the caller requests none.
     pub default: Limits,
-    /// The maximums.
+    /// The operator's maximums.
     pub ceiling: Limits,
 }
 
@@ -27,7 +27,8 @@ pub struct RequestedLimits {
 }
 
 impl ExecLimits {
-    /// Returns the limits of a program. Adds a warning if the caller requested more.
+    /// Returns the effective limits of a program. Adds a warning for each that is lower than requested, and if the
+    /// memory limit had to be raised to the minimum.
     pub(super) fn of(&self, cx: &CallCx, workspace: &RunSettings, requested: RequestedLimits) -> Limits {
         let ceiling = self.ceiling.capped(&ceiling_of(workspace, &self.ceiling));
         let wanted = Limits {

@@ -69,7 +69,8 @@ fn partial_end(bytes: &[u8]) -> usize {
     let tail = &bytes[bytes.len().saturating_sub(3)..];
     match str::from_utf8(tail) {
         Err(error) if error.error_len().is_none() => tail.len() - error.valid_up_to(),
-        // Only the last characters matter.
+        // The tail may begin within a character or contain invalid bytes, so find the suffix that is an incomplete
+        // character.
         _ => (1..=tail.len())
             .find(|length| {
                 let end = &tail[tail.len() - length..];

@@ -8,12 +8,12 @@ const WEB_PORTS: [u16; 2] = [80, 443];
 /// Maximum length of a DNS name.
 const NAME_BYTES: usize = 253;
 
-/// A list of hosts: names (`pypi.org`), all names below one (`*.example.com`), addresses, or all names (`*`). Each has
-/// a port, or stands for 80 and 443.
+/// A list of hosts: names (`pypi.org`), all names below one (`*.example.com`), addresses, or all names (`*`). An
+/// entry with a port allows only this port, one without a port allows 80 and 443.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AllowList {
     entries: Vec<Entry>,
-    /// A list with precedence: hosts that are not on it are not allowed either.
+    /// A second list. Only hosts that are on both lists are allowed.
     within: Option<Box<Self>>,
 }
 
@@ -50,7 +50,7 @@ impl AllowList {
         Ok(Self { entries: entries.collect::<Result<_, _>>()?, within: None })
     }
 
-    /// Returns the hosts that are on both lists.
+    /// Returns a list of the hosts that are on both lists.
     #[must_use]
     pub fn within(self, other: Self) -> Self {
         let other = match self.within {
@@ -60,12 +60,12 @@ impl AllowList {
         Self { entries: self.entries, within: Some(Box::new(other)) }
     }
 
-    /// Whether it allows no host.
+    /// Whether one of the lists has no entries, so that no host is allowed.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty() || self.within.as_ref().is_some_and(|within| within.is_empty())
     }
 
-    /// Whether it allows all hosts of an entry of another list.
+    /// Whether the entries of this list allow all hosts of an entry of another list. Does not consider `within`.
     pub fn covers(&self, entry: &str) -> Result<bool, BadEntry> {
         let entry = Entry::parse(entry).ok_or_else(|| BadEntry(entry.to_owned()))?;
         let ports = entry.port.map_or_else(|| WEB_PORTS.to_vec(), |port| vec![port]);
@@ -95,7 +95,7 @@ impl AllowList {
 }
 
 impl Pattern {
-    /// Whether this entry covers the other one.
+    /// Whether this pattern matches every host that `other` matches.
     fn covers(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::AnyName, Self::Host(Host::Name(_)) | Self::Below(_) | Self::AnyName) => true,
@@ -125,7 +125,8 @@ impl Entry {
 }
 
 impl Host {
-    /// Parses a host without its port. What is accepted cannot be misread as more than a host.
+    /// Parses a host without its port. Accepts only addresses, and names of letters, digits, `-`, `_` and dots, so that
+    /// the host contains no port, path or user name.
     pub(super) fn parse(text: &str) -> Option<Self> {
         if let Some(address) = text.strip_prefix('[') {
             return address.strip_suffix(']')?.parse().ok().map(|address| Self::Address(IpAddr::V6(address)));
@@ -140,7 +141,7 @@ impl Host {
     }
 }
 
-/// Whether a resolver accepts the name.
+/// Writes the host without brackets or port.
 impl fmt::Display for Host {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

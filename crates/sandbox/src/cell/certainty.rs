@@ -1,12 +1,13 @@
 //! Whether a measurement of a running job can be trusted.
 //!
-//! A job keeps running while it is measured. Objects that it moves from a part not yet read to a part already read are
-//! missed. If that is possible, the measurement is uncertain. If measurements stay uncertain for long, or if something
-//! seems to be missing, all processes are stopped for one more measurement.
+//! A job keeps running while it is measured. A measurement misses files that are moved from a folder not yet read to
+//! one already read, and processes that fork and exit before they are listed. If that is possible, the measurement is
+//! uncertain. If measurements stay uncertain for long, or if something seems to be missing, all processes are stopped
+//! for one more measurement.
 
 use std::time::{Duration, Instant};
 
-/// How long measurements may stay uncertain if nothing seems to be missing.
+/// Maximum time that measurements may stay uncertain if nothing seems to be missing.
 const MAX_UNCERTAIN: Duration = Duration::from_secs(10);
 
 /// How certain a measurement is.
@@ -14,7 +15,8 @@ const MAX_UNCERTAIN: Duration = Duration::from_secs(10);
 pub(super) enum Certainty {
     Certain,
     Uncertain,
-    /// Uncertain, and the machine has lost more resources than the job may use.
+    /// Uncertain, and the free disk space has shrunk, or the memory use of the machine has grown, by more than the
+    /// job's limit.
     Suspicious,
 }
 
@@ -34,7 +36,7 @@ impl UncertaintyTracker {
         self.is_suspicious = certainty == Certainty::Suspicious;
     }
 
-    /// Whether the next measurement needs stopped processes.
+    /// Whether all processes have to be stopped for the next measurement.
     pub(super) fn needs_pause(&self) -> bool {
         self.is_suspicious || self.since.is_some_and(|since| since.elapsed() > MAX_UNCERTAIN)
     }

@@ -1,7 +1,7 @@
-//! Finds a parent for control groups, and keeps a pool of free ones.
+//! Finds a control group to create job groups in, and keeps a pool of unused job groups.
 //!
-//! The launcher writes only to folders that it created itself: one below its own group or below a delegated group, and
-//! in it one per concurrent job.
+//! The launcher writes only to folders that it created itself: a launcher folder below its own group or a delegated
+//! group, and in that folder one group per concurrent job.
 
 use std::{
     ffi::OsStr,
@@ -160,11 +160,14 @@ fn lock(folder: &Path) -> Option<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = rustix::fs::open(folder, flags, Mode::empty()).ok()?;
     rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
+    // The lock is valid only if the path still has the same inode: another launcher may have removed the folder before
+    // it was locked.
     let (held, there) = (rustix::fs::fstat(&file).ok()?, rustix::fs::stat(folder).ok()?);
     (held.st_ino == there.st_ino).then_some(file)
 }
 
-/// Returns the own group and its parent. Service managers put a service into a group below the delegated one.
+/// Returns the launcher's group and its parent, because service managers may put a service into a group below the
+/// delegated one.
 fn v2(mounts: &str, own: &str) -> Vec<PathBuf> {
     let path = own.lines().find_map(|line| line.strip_prefix("0::"));
     let mount = mounts.lines().filter_map(Mount::parse).find(|mount| mount.kind == "cgroup2");
@@ -173,7 +176,7 @@ fn v2(mounts: &str, own: &str) -> Vec<PathBuf> {
     [Some(own), above].into_iter().flatten().collect()
 }
 
-/// Returns the own group of one controller.
+/// Returns the launcher's group of one controller.
 fn v1(mounts: &str, own: &str, controller: &str) -> Option<PathBuf> {
     let path = own.lines().find_map(|line| {
         let mut parts = line.splitn(3, ':').skip(1);

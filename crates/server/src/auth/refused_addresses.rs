@@ -1,4 +1,5 @@
-//! Addresses that are over a limit, kept in memory so that they are refused without a query.
+//! Client addresses that exceeded a rate limit (sign-ins, registrations), cached in memory so that they are refused
+//! without a database query.
 
 use std::{
     collections::HashMap,
@@ -7,15 +8,16 @@ use std::{
 };
 use toolrest_core::{ErrorKind, Result, ToolError};
 
-/// Maximum number of addresses. When it is reached, all are removed, and the database counts them again.
+/// Maximum number of cached addresses. When it is reached, the cache is cleared; the attempt counts in the database
+/// then decide again.
 const ADDRESSES_LIMIT: usize = 10_000;
 
-/// The addresses that are refused, each with the end of its refusal.
+/// The blocked addresses, each with the time at which its block ends.
 #[derive(Default)]
 pub(crate) struct RefusedAddresses(Mutex<HashMap<String, Instant>>);
 
 impl RefusedAddresses {
-    /// Refuses an address that is over its limit.
+    /// Returns the rate-limit error if the address is currently blocked.
     pub(crate) fn check(&self, address: &str) -> Result<()> {
         let until = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(address).copied();
         match until.and_then(|until| until.checked_duration_since(Instant::now())) {
@@ -24,7 +26,7 @@ impl RefusedAddresses {
         }
     }
 
-    /// Refuses an address for some time, and returns the error for its caller.
+    /// Blocks an address for the duration `wait`, and returns the rate-limit error for the current attempt.
     pub(crate) fn refuse(&self, address: &str, wait: Duration) -> ToolError {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= ADDRESSES_LIMIT {

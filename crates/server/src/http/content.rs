@@ -26,7 +26,7 @@ pub(crate) async fn download(State(app): State<Arc<App>>, target: WorkspaceReque
     let (OpenFile { entry, bytes }, held) = if let Some(on_disk) = on_disk {
         (on_disk, None)
     } else {
-        // The whole content is in memory until it was sent.
+        // The whole content stays in memory until it has been sent, so its size is reserved.
         let open = match toolrest_ops::open(&cx, &path).await {
             Ok(open) => open,
             Err(error) => return Err(cx.with_similar_names(error).await.into()),
@@ -94,6 +94,7 @@ impl RequestedRange {
 
 /// Streams the bytes of a part. Each piece is read when the one before it was sent, so memory use stays small.
 fn pieces(mut bytes: Box<dyn ReadSeek>, part: Part, held: Option<Held>) -> impl Stream<Item = std::io::Result<Bytes>> {
+    // A failed seek is returned as the first item of the stream.
     let sought = bytes.seek(SeekFrom::Start(part.first)).map(drop);
     stream::try_unfold((bytes, part.count, Some(sought), held), |(mut bytes, left, sought, held)| async move {
         sought.unwrap_or(Ok(()))?;

@@ -1,4 +1,4 @@
-//! The members of a workspace.
+//! HTTP handlers for the members of a workspace.
 
 use super::App;
 use super::reply::{Answer, ok};
@@ -10,7 +10,8 @@ use serde_json::json;
 use std::{sync::Arc, time::Duration};
 use toolrest_core::{Action, Role, UserId};
 
-/// Maximum time that the answer waits for the end of a former member's background processes.
+/// Maximum time that the answer waits until the background processes of a user who may no longer run programs have
+/// ended.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Deserialize)]

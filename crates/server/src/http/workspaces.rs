@@ -118,7 +118,7 @@ fn check_hosts(app: &App, hosts: &[String]) -> Result<()> {
 
 pub(crate) async fn remove(State(app): State<Arc<App>>, target: WorkspaceRequest) -> Answer {
     app.store.delete_workspace(target.access(Role::Owner)).await?;
-    // Their changes could not be committed any more.
+    // Stop running processes, because their changes can no longer be committed.
     app.processes.stop_all(Some(target.workspace), Duration::ZERO).await;
     ok(&json!({ "message": "Workspace deleted successfully" }))
 }

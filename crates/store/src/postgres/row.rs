@@ -16,10 +16,10 @@ use toolrest_core::{
 pub(super) const FILE_COLUMNS: &str = "f.id, f.path, f.display_name, f.kind, f.is_virtual, f.head_seq, f.head_version, \
      f.head_hash, f.head_blob, f.head_form, f.size, f.created_at, f.updated_at, f.deleted_at, f.mode";
 
-/// The number of these columns.
+/// The number of columns in [`FILE_COLUMNS`].
 pub(super) const FILE_WIDTH: usize = 15;
 
-/// Reads a file's row from column `at` on; none if a left join found no row.
+/// Reads a file's row from column `at` on; `None` if a left join found no row.
 pub(super) fn file_if_any(row: &Row, at: usize) -> Result<Option<FileRow>> {
     let Some(id) = row.get::<_, Option<uuid::Uuid>>(at) else { return Ok(None) };
     let head = match row.get::<_, Option<i64>>(at + 5) {
@@ -91,7 +91,7 @@ struct FastTimestamp(Timestamp);
 
 impl<'a> FromSql<'a> for FastTimestamp {
     fn from_sql(_: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn Error + Sync + Send>> {
-        /// PostgreSQL counts microseconds from the year 2000.
+        /// Microseconds from 1970 to 2000, the epoch of PostgreSQL's timestamps.
         const YEAR_2000_MICROS: i64 = 946_684_800_000_000;
         let micros = i64::from_be_bytes(raw.try_into()?).saturating_add(YEAR_2000_MICROS);
         Ok(Self(Timestamp::from_microsecond(micros)?))

@@ -79,7 +79,8 @@ fn is_disabled(db: &Connection, user: Uuid) -> Result<bool> {
     Ok(found.ok_or_else(no_such_account)?)
 }
 
-/// Ends every session and starts a new token epoch; returns how many sessions there were.
+/// Deletes all sessions of the user and increments the token epoch. Returns the number of sessions that were still
+/// valid.
 fn revoke_tokens(db: &Connection, user: Uuid) -> Result<u64> {
     let sql = "UPDATE users SET token_epoch = token_epoch + 1, tokens_revoked_at = ?2 WHERE id = ?1";
     if run(db, sql, (user, micros(now())))? == 0 {

@@ -1,4 +1,4 @@
-//! Lists the files of a workspace, and what changed in it.
+//! Lists the files of a workspace: all, or those that changed since a cursor.
 
 use super::Sqlite;
 use super::row::{FILE_COLUMNS, authorised, collect, file, find};
@@ -13,7 +13,8 @@ use std::collections::HashMap;
 use toolrest_core::{Access, ContentHash, FileId, WorkspaceId, WorkspaceSettings};
 use uuid::Uuid;
 
-/// Maximum number of changes that are read one by one. If there are more, the whole list is read.
+/// Maximum number of changes since the cursor for which only the changed files are read. If there are more, all files
+/// are read.
 const MAX_CHANGES: Cursor = 5_000;
 
 /// The settings of a workspace and the range of its recorded changes.
@@ -25,7 +26,8 @@ struct ChangeRange {
 
 fn change_range(db: &Connection, access: Access) -> Result<ChangeRange> {
     authorised(db, access)?;
-    // Two subqueries, so that each reads one end of an index instead of scanning it.
+    // `place` is the sequence number of a change. Two subqueries, so that each reads one end of an index instead of
+    // scanning it.
     let sql = "SELECT settings, coalesce((SELECT min(place) FROM changes WHERE ws = ?1), 1),
                       coalesce((SELECT max(place) FROM changes WHERE ws = ?1), 0)
                FROM workspaces WHERE id = ?1";

@@ -1,4 +1,4 @@
-//! Reads files and their history.
+//! The SQLite implementation of [`FileStore`].
 
 use super::row::{FILE_COLUMNS, LISTED_COLUMNS, authorised, collect, file, find, hash, listed, version};
 use super::staging::Staged;
@@ -17,18 +17,19 @@ use toolrest_core::{
     Listing, Search, SearchResult, UserId, Version, VersionId, WorkspaceId, WsPath,
 };
 
-/// Returns the row at a path.
+/// Returns the row of the file at a path, unless it is in the trash.
 pub(super) fn live(db: &Connection, ws: WorkspaceId, path: &WsPath) -> Result<Option<FileRow>> {
     let sql = format!("SELECT {FILE_COLUMNS} FROM files f WHERE f.ws = ?1 AND f.path = ?2 AND f.deleted_at IS NULL");
     find(db, &sql, (ws.0, path.as_str()), file)
 }
 
-/// Returns the row with that id, in the trash or not.
+/// Returns the row of the file with an id, even if it is in the trash.
 pub(super) fn by_id(db: &Connection, ws: WorkspaceId, id: FileId) -> Result<Option<FileRow>> {
     let sql = format!("SELECT {FILE_COLUMNS} FROM files f WHERE f.ws = ?1 AND f.id = ?2");
     find(db, &sql, (ws.0, id.0), file)
 }
 
+/// Reads the content of a file, unless it is larger than `max_bytes`. The content of a virtual file is its chat.
 fn with_content(db: &Connection, ws: WorkspaceId, row: FileRow, max_bytes: i64) -> Result<File> {
     if row.is_virtual {
         let size = chats::bytes(db, ws, row.id)?;
@@ -70,7 +71,7 @@ fn with_changes((mut info, changes): (CommitInfo, String)) -> Result<CommitInfo>
     Ok(info)
 }
 
-/// Counts the bytes of a write once it has succeeded.
+/// Returns a callback that replaces a reservation by the written bytes if the write succeeded.
 fn settle<T>(reserved: Reserved, bytes: i64) -> impl FnOnce(&Result<T>) {
     move |written| {
         if written.is_ok() {

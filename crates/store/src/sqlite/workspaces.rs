@@ -114,7 +114,7 @@ impl WorkspaceStore for Sqlite {
         let settings = change.settings_json()?;
         self.write(move |db| {
             authorised(db, access)?;
-            // Unreadable settings are replaced.
+            // Settings that cannot be parsed are replaced instead of patched.
             let is_readable = info_of(db, access)?.settings.is_some();
             let sql = "UPDATE workspaces SET name = coalesce(?2, name), updated_at = ?4, settings = CASE
                            WHEN ?3 IS NULL THEN settings

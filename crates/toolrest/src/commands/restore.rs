@@ -58,7 +58,8 @@ fn read_manifest(from: &Path) -> Result<Manifest, BackupError> {
     Ok(manifest)
 }
 
-/// Refuses a data folder with a database, or with the log of one, which SQLite would apply to the restored database.
+/// Refuses a data folder with a database, or with the write-ahead log or journal of one, which SQLite would apply to
+/// the restored database.
 fn refuse_existing(database: &Path) -> Result<(), BackupError> {
     for suffix in ["", "-wal", "-shm", "-journal"] {
         let mut path = database.as_os_str().to_owned();

@@ -1,7 +1,7 @@
-//! The net effect of a program on each path, known before any lock is taken.
+//! The net effect of a program on each path, computed before any lock is taken.
 //!
-//! Moves of folders are found, contents are read, and the limits of a commit are applied. What others changed meanwhile
-//! is not considered here: that is the merge.
+//! Moves of folders are found, contents are read, and the limits of a commit are applied. Concurrent changes by others
+//! are merged later.
 
 use super::diff::{Diff, Diffs, FileState, Node};
 use super::moves::FolderMoves;
@@ -9,41 +9,43 @@ use std::collections::{BTreeMap, HashMap};
 use toolrest_core::{Content, ContentHash, Expect, FileType, KeepLimits, LeftOutReason, Result, WsPath};
 use toolrest_directory::Identity;
 
-/// One kind of checkout as reading and merging see it: the files of the program, and the workspace as it is now.
+/// What reading and merging need from a kind of checkout: the files of the program, and the current state of the
+/// workspace.
 pub(crate) trait Side {
-    /// Returns what is in the workspace at a path.
+    /// Returns the file or folder that is now at a path of the workspace.
     fn now(&self, path: &WsPath) -> Result<Option<NodeNow>>;
 
-    /// Whether somebody else changed what is at a path since the program found it there.
+    /// Whether somebody else has changed the file or folder at a path since the baseline of the program's changes.
     fn is_changed(&self, _path: &WsPath) -> Result<bool> {
         Ok(false)
     }
 
-    /// Whether a folder can be moved as a whole to a path at which there is nothing.
+    /// Whether a folder can be moved as a whole to a free path.
     fn can_move(&self, _from: &WsPath, _to: &WsPath) -> bool {
         true
     }
 
-    /// Whether the workspace holds something below a folder that is neither removed nor moved out of it.
+    /// Whether a folder of the workspace still has entries after the removals and moves.
     fn holds_more(&self, _folder: &WsPath, _is_removed: &dyn Fn(&str) -> bool, _moves: &FolderMoves) -> bool {
         false
     }
 
-    /// Returns the hash of a file as the program found it, or the reason why it is not known.
+    /// Returns the hash of a file before the program changed it, or the reason why it is not known.
     fn hash_before(&self, path: &WsPath, before: &FileState) -> Result<Result<ContentHash, LeftOutReason>>;
 
-    /// Whether files for which a commit has no room are brought to the workspace without versions.
+    /// Whether files that exceed the limits of a commit are transferred to the workspace without versions.
     fn transfers(&self) -> bool {
         false
     }
 
-    /// Hashes a file that the program left, where files keep their inodes if they are moved; none if it cannot be read.
+    /// Hashes a file after the program ran. `None` if it cannot be read, or if this kind of checkout does not find
+    /// moved files by their inodes.
     fn hash_after(&mut self, _path: &WsPath) -> Option<ContentHash> {
         None
     }
 
-    /// Reads a file that the program left, unless it is the same as before. `before` is the file that it was made from,
-    /// with its path. Without a limit there is no room for any file.
+    /// Reads a file after the program ran, unless it is unchanged. `before` is the file that it was made from, with its
+    /// path. `limit_bytes` is `None` if the commit cannot hold the file, whatever its size.
     fn read(
         &mut self,
         path: &WsPath,
@@ -52,12 +54,13 @@ pub(crate) trait Side {
         limit_bytes: Option<u64>,
     ) -> Result<Read>;
 
-    /// Whether the workspace shows the content at a path that the program wrote.
+    /// Whether the content of the workspace at a path already equals what the program wrote.
     fn shows(&self, _path: &WsPath, before: Option<&FileState>, written: &Written) -> bool {
         before.is_some_and(|before| before.hash == Some(written.hash))
     }
 
-    /// Returns the content for the file at a path of the workspace; if the file cannot hold it, the reason and the bytes.
+    /// Converts bytes to the content of the file at a path of the workspace. If the file cannot have this content,
+    /// returns the reason and the bytes.
     fn content(&self, _path: &WsPath, bytes: Vec<u8>) -> Result<(FileType, Content), (String, Vec<u8>)> {
         let content = Content::of_bytes(bytes);
         Ok((content.form().plain_type(), content))
@@ -74,27 +77,27 @@ pub(crate) trait Side {
     }
 }
 
-/// What is at a path of the workspace.
+/// The file or folder that is now at a path of the workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NodeNow {
     Folder,
     File {
         is_executable: bool,
     },
-    /// A file of the system, which programs do not see and cannot change.
+    /// A virtual file, such as a chat, which programs do not see and cannot change.
     Protected,
 }
 
-/// What came of reading a file.
+/// The result of reading a file.
 pub(crate) enum Read {
-    /// It is as it was before.
+    /// It is unchanged.
     Same,
     Written(Written),
-    /// It has more bytes than the limit.
+    /// It has more bytes than the limit, or the commit cannot hold it, whatever its size.
     OverLimit {
         size_bytes: u64,
     },
-    /// It is not there any more, or it is changing.
+    /// It no longer exists, or it is being changed.
     Gone,
     LeftOut(LeftOutReason),
 }
@@ -104,36 +107,36 @@ pub(crate) enum Read {
 pub(crate) struct Written {
     pub(crate) hash: ContentHash,
     pub(crate) is_executable: bool,
-    /// Empty once they are part of a changeset.
+    /// The content. Empty once it is part of a changeset.
     pub(crate) bytes: Vec<u8>,
 }
 
-/// How much of a program's changes becomes part of a commit.
+/// Limits on the changes of a program that become part of a commit.
 #[derive(Clone, Copy)]
 pub(crate) struct CommitLimits {
     pub(crate) keep: KeepLimits,
-    /// Which of the contents that the program replaced count, because the commit records them.
+    /// Which contents count towards the limits.
     pub(crate) counted: CountedContents,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CountedContents {
-    /// Only those that the program wrote.
+    /// Only contents that the program wrote.
     Written,
-    /// Also those that they replace.
+    /// Contents that the program wrote, and those that they replaced.
     Replaced,
-    /// Also those of removed files.
+    /// Contents that the program wrote, those that they replaced, and those of removed files.
     Removed,
 }
 
-/// What a program did to a file that it left.
+/// The change to a file that exists after the program ran.
 #[derive(Debug)]
 pub(crate) enum FileChange {
     Same,
     Written(Written),
-    /// The file is over the limits of a commit, but only has to be moved from another path.
+    /// The file exceeds the limits of a commit, but is only moved from this path, so its content is not needed.
     Moved(WsPath),
-    /// It has no version in the commit. Where a checkout transfers files without versions, this is one of them.
+    /// It has no version in the commit. If [`Side::transfers`] is true, it is transferred without one.
     OverLimit(LeftOutReason),
     /// It cannot be read.
     Unreadable(LeftOutReason),
@@ -144,16 +147,16 @@ pub(crate) enum FileChange {
 pub(crate) struct NetChanges {
     pub(crate) diffs: Diffs,
     pub(super) moves: FolderMoves,
-    /// The files that the program left, by path.
+    /// The changes to the files that exist after the program ran, by path.
     pub(super) files: BTreeMap<WsPath, FileChange>,
     /// Removed files that get no version in the commit.
     pub(super) unversioned_removals: BTreeMap<WsPath, LeftOutReason>,
-    /// Files that were moved and also changed in a way for which there is no room.
+    /// Moved files whose change of the executable bit is not part of the commit, because it would exceed the limits.
     pub(super) partly_left_out: BTreeMap<WsPath, LeftOutReason>,
 }
 
 impl NetChanges {
-    /// Reads what a program changed, as far as it has room in a commit.
+    /// Reads what a program changed, within the limits of a commit.
     pub(crate) fn read(diffs: Vec<Diff>, side: &mut impl Side, limits: CommitLimits, find: FindMoves) -> Result<Self> {
         let diffs = Diffs::from(diffs);
         let moves = if find == FindMoves::ByIdentity {
@@ -180,12 +183,12 @@ impl NetChanges {
         })
     }
 
-    /// Returns where a path of the program was before the program moved folders.
+    /// Returns the path that a file or folder had before the program moved folders.
     pub(crate) fn origin(&self, path: &WsPath) -> Option<WsPath> {
         self.moves.origin(path)
     }
 
-    /// Returns why a file that the program left is not part of the commit, or not all of it.
+    /// Returns why a file that exists after the program ran is not part of the commit, or only partly.
     pub(crate) fn left_out(&self, path: &WsPath) -> Option<LeftOutReason> {
         match self.files.get(path)? {
             FileChange::OverLimit(reason) | FileChange::Unreadable(reason) => Some(*reason),
@@ -275,7 +278,7 @@ impl NetChanges {
             if let Some(from) = sources.as_mut().map_or(Ok(None), |from| self.moved_from(path, after, side, from))? {
                 room.files_left -= 1;
                 if self.diffs.file_before(&from).is_some_and(|before| before.is_executable() != after.is_executable()) {
-                    // That takes a version with the same content.
+                    // A change of the executable bit needs a new version, which would exceed the limits.
                     self.partly_left_out.insert(path.clone(), reason);
                 }
                 return Ok(Some(FileChange::Moved(from)));
@@ -289,7 +292,7 @@ impl NetChanges {
         self.moves.origin(path).filter(|origin| origin == path || self.diffs.is_removed(origin))
     }
 
-    /// Returns the files that only the program took away from their paths, by their inodes.
+    /// Returns the files that the program removed from their paths and nobody else changed. The key is the inode.
     fn move_sources(&self, side: &impl Side) -> Result<HashMap<Identity, WsPath>> {
         let mut sources = HashMap::new();
         for diff in self.diffs.iter().filter(|diff| diff.is_removed() && !diff.makes_folder()) {
@@ -304,7 +307,7 @@ impl NetChanges {
         Ok(sources)
     }
 
-    /// Takes the source that is the same file with the same content.
+    /// Removes and returns the source with the same inode and content as the file at `path`.
     fn moved_from(
         &self,
         path: &WsPath,
@@ -313,7 +316,7 @@ impl NetChanges {
         sources: &mut HashMap<Identity, WsPath>,
     ) -> Result<Option<WsPath>> {
         let Some(from) = sources.get(&after.metadata.identity) else { return Ok(None) };
-        // Files are moved before folders are removed.
+        // Files are moved before folders are removed, so a file cannot be moved to the path of a folder.
         let is_on_folder = side.now(path)? == Some(NodeNow::Folder);
         let before = self.diffs.file_before(from).filter(|before| before.size_bytes() == after.size_bytes());
         let hash = before.and_then(|before| before.hash);
@@ -327,15 +330,15 @@ impl NetChanges {
 /// How moves of folders are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FindMoves {
-    /// A moved folder has the inode that it had.
+    /// A moved folder has the same inode as before.
     ByIdentity,
-    /// A moved folder has all the contents that it had.
+    /// A moved folder has the same contents as before.
     ByContent,
     /// Moves are recorded as removed and created files.
     No,
 }
 
-/// The room that is left in a commit.
+/// The number of bytes and files that a commit can still hold.
 struct Room {
     limits: CommitLimits,
     bytes_left: u64,
@@ -343,7 +346,7 @@ struct Room {
 }
 
 impl Room {
-    /// All room but that for folders, which are never left out.
+    /// Starts with the limits of the commit, minus the folders, which are always part of it.
     fn new(limits: CommitLimits, diffs: &Diffs) -> Self {
         let counts_removed = limits.counted == CountedContents::Removed;
         let is_folder = |diff: &&Diff| {
@@ -359,7 +362,7 @@ impl Room {
         if self.limits.counted == CountedContents::Written { 0 } else { before.size_bytes() }
     }
 
-    /// Returns the maximum size of a file that replaces so many bytes; none if there is no room for any.
+    /// Returns the maximum size of a file that replaces `replaced_bytes`; `None` if the commit can hold no such file.
     fn limit(&self, replaced_bytes: u64) -> Option<u64> {
         let has_room = self.files_left > 0 && replaced_bytes <= self.limits.keep.file_bytes;
         let left = self.bytes_left.checked_sub(replaced_bytes).filter(|_| has_room)?;

@@ -25,10 +25,10 @@ const CACHED_MOST_BYTES: usize = 64 << 10;
 /// Maximum number of bytes that one commit reads of the files it changes. Other commits wait meanwhile.
 const READ_FOR_COMMIT_MOST_BYTES: u64 = 8 << 30;
 
-/// Number of bytes of a file that are read to decide, for listings, whether it is text.
+/// Maximum number of bytes that are read from a file to detect whether it is text.
 const SNIFFED_MOST_BYTES: u64 = 4 << 20;
 
-/// Number of bytes of them that are read at a time.
+/// Size of the chunks in which these bytes are read.
 const SNIFFED_BYTES: usize = 64 << 10;
 
 pub(super) const TYPE_FILE: u32 = 0o100_000;
@@ -41,7 +41,7 @@ pub(super) struct Disk {
     pub(super) limits: HistoryLimits,
 }
 
-/// What one commit may still read of the files that were there before.
+/// Remaining number of bytes that a commit may read from files as they were before it.
 pub(super) struct Budget {
     /// Bytes that may be kept for the history.
     kept_bytes: u64,
@@ -55,7 +55,7 @@ pub(super) struct DiskState {
     /// Its type and permissions.
     pub(super) mode: u32,
     pub(super) modified: Timestamp,
-    /// None for a folder.
+    /// `None` for a folder.
     pub(super) content: Option<DiskContent>,
 }
 
@@ -64,7 +64,7 @@ pub(super) struct DiskContent {
     pub(super) hash: ContentHash,
     pub(super) form: Form,
     pub(super) size: i64,
-    /// None if it is larger than the history keeps.
+    /// `None` if it is too large to be kept in the history.
     pub(super) content: Option<Content>,
 }
 
@@ -89,7 +89,7 @@ impl Disk {
         Ok(Some(Entry { is_link, ..entry(path, file_type, &metadata, None, recorded) }))
     }
 
-    /// Reads a file. A file of more than so many bytes is returned without its content.
+    /// Reads a file. A file larger than `most_bytes` is returned without its content.
     pub(super) fn read(&self, path: &WsPath, recorded: Option<Entry>, most_bytes: u64) -> Result<File> {
         let fail = |error| to_tool_error(&error, path, Attempt::Read);
         let found = match self.root.read(below_root(path), most_bytes) {
@@ -109,7 +109,8 @@ impl Disk {
         Ok(file(path, found, recorded))
     }
 
-    /// Opens a file that has more than so many bytes; none if it cannot be opened, for which `read` returns the error.
+    /// Opens a file larger than `more_than_bytes`. Returns `None` for a smaller file, and for one that cannot be
+    /// opened: the caller then calls `read`, which returns the error.
     pub(super) fn open(&self, path: &WsPath, more_than_bytes: u64) -> Option<(Metadata, Box<dyn ReadSeek>)> {
         let reader = self.root.open_reader(below_root(path)).ok()?;
         let metadata = reader.metadata();
@@ -123,7 +124,7 @@ impl Disk {
         Some(file(path, found, recorded.cloned()))
     }
 
-    /// Whether a file is known, without disk access, to have at most so many bytes.
+    /// Whether a file is known, without disk access, to have at most `bytes` bytes.
     pub(super) fn is_small(&self, path: &WsPath, bytes: u64) -> bool {
         self.root.stat_cached(below_root(path)).is_some_and(|metadata| metadata.size_bytes <= bytes)
     }
@@ -192,7 +193,7 @@ impl Disk {
         Ok(Listing { entries, truncated, unreadable, unnamed })
     }
 
-    /// Returns the paths in a folder, with those of virtual files.
+    /// Returns the paths in a folder, including those of virtual files.
     pub(super) fn names(&self, folder: &WsPath, limit: usize, virtual_paths: Vec<Listed>) -> Result<Vec<WsPath>> {
         let shown = with_folders(virtual_paths).into_iter().map(|shown| shown.path);
         let mut names: BTreeSet<WsPath> = shown.filter(|path| path.parent().as_ref() == Some(folder)).collect();
@@ -238,7 +239,7 @@ impl Disk {
     }
 }
 
-/// Reads the beginning of a file and returns the form of its text; none if it is binary.
+/// Reads the beginning of a file and returns the form of its text; `None` if it is binary.
 fn sniff(reader: impl Read) -> io::Result<Option<Form>> {
     let mut reader = reader.take(SNIFFED_MOST_BYTES);
     let mut piece = Vec::with_capacity(SNIFFED_BYTES);
@@ -318,7 +319,8 @@ impl BaseState for Disk {
 }
 
 impl Disk {
-    /// Returns the paths below a folder that count, and the number of entries that no path can name.
+    /// Returns the paths below a folder that the filter `counts` accepts, and the number of accepted entries whose
+    /// names are not valid in workspace paths (for example because they are not UTF-8).
     pub(super) fn paths_below_that(
         &self,
         folder: &WsPath,
@@ -339,7 +341,7 @@ impl Disk {
     }
 }
 
-/// Returns the workspace path of a path relative to the root; none if no path can name it.
+/// Returns the workspace path of a path relative to the root; `None` if it is not valid as a workspace path.
 pub(super) fn path_of(path: &Path) -> Option<WsPath> {
     if path.as_os_str().is_empty() { Some(WsPath::root()) } else { named(&WsPath::root(), path) }
 }
@@ -349,7 +351,7 @@ pub(super) fn shown(path: &Path) -> String {
     format!("/{}", path.to_string_lossy())
 }
 
-/// Returns the path of an entry of a folder; none if no path can have its name.
+/// Returns the workspace path of an entry below a folder; `None` if its name is not valid in a workspace path.
 fn named(folder: &WsPath, below: &Path) -> Option<WsPath> {
     let below = str::from_utf8(below.as_os_str().as_bytes()).ok()?;
     folder.descend(below).ok()
@@ -378,6 +380,7 @@ fn with_folders(files: Vec<Listed>) -> Vec<Listed> {
     listed
 }
 
+/// Returns a content that is kept in full, with its hash, form and size.
 pub(super) fn small(content: Content) -> Result<DiskContent> {
     let size = match &content {
         Content::Text(text) => text.len(),
@@ -403,7 +406,8 @@ fn too_much(path: &WsPath, size: u64) -> ToolError {
     ToolError::new(ErrorKind::PayloadTooLarge, message).at_path(path)
 }
 
-/// Returns the entry of a file on disk, with its recorded row. The recorded version counts only if the content is the same.
+/// Returns the entry of a file on disk. The id and creation time come from the recorded entry, if there is one, and the
+/// version only if the hashes are equal.
 pub(super) fn entry(
     path: &WsPath,
     file_type: FileType,
@@ -416,7 +420,7 @@ pub(super) fn entry(
     let updated_at = timestamp(metadata.modified);
     let current = recorded.as_ref().filter(|recorded| hash.is_some() && recorded.hash == hash);
     Entry {
-        // A file that is not recorded has no id yet; this one is not shown.
+        // A file that is not recorded has no id yet; this placeholder id is not shown to callers.
         id: recorded.as_ref().map_or_else(FileId::new, |recorded| recorded.id),
         path: path.clone(),
         display_name: None,

@@ -59,20 +59,21 @@ struct Searching<'a> {
     matcher: &'a dyn LineMatcher,
     interrupt: &'a Interrupt,
     progress: Mutex<Progress>,
-    /// Whether enough was found.
+    /// Whether [`Progress::end`] is set. Checked without the lock.
     has_end: AtomicBool,
     was_stopped: AtomicBool,
 }
 
-/// The matches so far, by path.
+/// The state of a search.
 #[derive(Default)]
 struct Progress {
+    /// The matches so far. The key is the path of the first file of a batch, or of the folder for skipped entries.
     found: BTreeMap<String, FoundLines>,
     lines: usize,
     bytes: usize,
-    /// The last path that can be part of the answer.
+    /// The last key that can be part of the answer. Set once enough was found, or a file failed.
     end: Option<String>,
-    /// The failure with the first path.
+    /// The error whose path sorts first.
     failure: Option<(String, ToolError)>,
 }
 
@@ -80,7 +81,7 @@ impl Visitor for Searching<'_> {
     type Thread = Contents;
 
     fn enters(&self, folder: &str) -> bool {
-        // Repositories are searched only if the path names them.
+        // `.git` folders are searched only if `within` is one or is in one.
         !folder.ends_with("/.git") && self.search.paths.as_ref().is_none_or(|paths| paths.enters(folder))
     }
 
@@ -157,6 +158,7 @@ impl Searching<'_> {
         self.has_end.load(Ordering::Relaxed) && self.progress().end.as_deref().is_some_and(|end| path > end)
     }
 
+    /// Adds the matches of a batch, and sets the end once there are enough.
     fn keep(&self, path: String, found: FoundLines) {
         if found.matches.is_empty() && found.skipped == Skipped::default() {
             return;
@@ -171,7 +173,7 @@ impl Searching<'_> {
         }
     }
 
-    /// Finds the path at which there are enough matches, and removes those after it.
+    /// Finds the key up to which there are enough matches, and removes the matches after it.
     fn find_end(&self, progress: &mut Progress) {
         let (mut lines, mut bytes) = (0, 0);
         let is_enough = |(path, found): (&String, &FoundLines)| {

@@ -1,4 +1,4 @@
-//! Many jobs, at once and one after the other.
+//! Benchmarks many jobs: failures of concurrent ones, and memory growth over sequential ones.
 
 use std::fs;
 use std::thread;
@@ -68,7 +68,7 @@ pub(super) fn run(jobs: &Jobs, bash: &Interpreter, report: &mut Report) {
     });
 }
 
-/// The descendants of this process: mostly the launcher and its idle cells.
+/// The descendants of this process: mostly the launcher and the sandbox processes (cells) that it started in advance.
 #[derive(Default)]
 struct ChildProcesses {
     memory_kib: u64,
@@ -77,7 +77,7 @@ struct ChildProcesses {
 
 impl ChildProcesses {
     /// Waits until the processes no longer change, and returns them. After a job its cell ends and another one is
-    /// started; until then the number of processes, and so their memory, differs.
+    /// started; meanwhile the number of processes and their memory vary.
     fn when_idle() -> Self {
         let mut current = Self::now();
         let mut equal = 0;

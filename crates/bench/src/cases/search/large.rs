@@ -1,4 +1,4 @@
-//! A workspace many times larger than the search cache.
+//! Measures search time and server memory in a workspace many times larger than the search cache.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::server::{Backend, Server};
 const FILES: usize = 100_000;
 const FILE_BYTES: usize = 20_000;
 const CACHE_MIB: usize = 256;
-/// Memory that a server may use beyond its cache and its memory after the start.
+/// Allowed growth of the server's memory since the start, in addition to the size of the cache.
 const MARGIN_MB: f64 = 150.0;
 
 pub fn run(toolrest: &Path, effort: Effort, report: &mut Report) {

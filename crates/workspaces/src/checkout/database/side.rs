@@ -1,4 +1,4 @@
-//! A working copy and the rows of its workspace, as the merge sees them.
+//! Gives the merge access to a working copy and to the rows of its workspace.
 
 use super::scan::{EntryKind, KnownEntry, may_hide_changes};
 use super::tree::{Row, RowKind, Tree, Version};
@@ -9,17 +9,19 @@ use std::{collections::HashMap, path::Path, time::SystemTime};
 use toolrest_core::{Content, ContentHash, Expect, FileType, LeftOutReason, MAX_PATH_BYTES, Result, WsPath};
 use toolrest_directory::{CheckoutDir, Content as FileContent, ErrorKind, Metadata};
 
+/// Implements [`Side`] for checkouts of database workspaces.
 pub(super) struct DatabaseSide<'a> {
     pub(super) dir: &'a CheckoutDir,
     pub(super) tree: &'a Tree,
-    /// The rows that the working copy was made from, where the tree has other ones.
+    /// The original rows of the working copy, for paths whose row in `tree` has changed since; `None` if there was no
+    /// row.
     pub(super) base_rows: &'a HashMap<WsPath, Option<Row>>,
     pub(super) entries: &'a HashMap<WsPath, KnownEntry>,
-    /// Changes before this time show in the metadata of files.
+    /// A file whose ctime is more than a tick older than this has changed only if its metadata differs.
     pub(super) unchanged_since: SystemTime,
-    /// Stored contents of which programs see another form, by hash.
+    /// Stored contents that are converted for programs, by the hash of the stored form.
     pub(super) originals: &'a HashMap<ContentHash, Content>,
-    /// The files that were read, as they were then.
+    /// Metadata and hash of the files that were read, at the time of the read.
     pub(super) read: &'a mut HashMap<WsPath, (Metadata, ContentHash)>,
 }
 
@@ -33,7 +35,7 @@ impl DatabaseSide<'_> {
         self.tree.get(path).and_then(Row::file)
     }
 
-    /// Hashes a file and notes the result if it is the expected one.
+    /// Hashes a file and returns whether the hash is the expected one. If it is, records the file in `read`.
     fn holds(&mut self, path: &WsPath, expected: ContentHash) -> bool {
         let Ok((hash, metadata)) = self.dir.hash(Path::new(path.without_slash())) else { return false };
         if hash.0 == expected.0 {
@@ -64,7 +66,7 @@ impl Side for DatabaseSide<'_> {
 
     fn holds_more(&self, folder: &WsPath, is_removed: &dyn Fn(&str) -> bool, moves: &FolderMoves) -> bool {
         let destination = moves.destination(folder);
-        // With a folder, all that is in it is removed.
+        // Descendants of a removed folder are skipped, because they are removed with it.
         let mut below = self.tree.below_without(folder, is_removed);
         below.any(|path| !is_removed(path.as_str()) && moves.destination(path).is_below(&destination))
     }
@@ -140,7 +142,7 @@ impl Side for DatabaseSide<'_> {
             Some(before) => Content::of_shown(bytes.clone(), version.file_type, before),
             None => Ok(Content::of_bytes(bytes.clone())),
         };
-        // Some numbers have no canonical form, and so no hash.
+        // JSON with a number that has no canonical form cannot be hashed.
         match content.and_then(|content| content.hash().map(|_| content)) {
             Ok(content) => Ok((version.file_type, content)),
             Err(error) => {

@@ -1,8 +1,9 @@
-//! A program that works on an overlay on the folder. Its changes are in a private upper layer until they are checked in.
+//! The checkout for a program that runs on an overlay of the folder. Its changes are in a private upper layer until
+//! they are checked in.
 //!
-//! A check-in has three steps: the changeset of the merge is committed, and with it the removals that have no versions;
-//! then what has no versions is transferred to the folder; then permissions and hard links follow. If somebody changes
-//! the folder before the commit, the comparison is repeated.
+//! A check-in has three steps: the changeset of the merge is committed, together with the removals of unversioned
+//! files; then unversioned files are transferred to the folder; then permissions and hard links are applied. If
+//! somebody changes the folder before the commit, the comparison is repeated.
 
 use super::layer_changes::{LayerInput, LayerMerge};
 use super::private_dir::PrivateDir;
@@ -31,10 +32,10 @@ use toolrest_directory::{
 };
 use toolrest_store::disk_fault::disk_fault;
 
-/// Maximum number of files with a history that are looked up in one ignored tree.
+/// Maximum number of versioned files that are looked up in one ignored tree.
 const MAX_TRACKED: usize = 100_000;
 
-/// Maximum number of files that one answer warns of.
+/// Maximum number of files that one response warns about.
 const MAX_WARNINGS: usize = 10;
 
 const REPOSITORY_CHANGED: &str = "somebody else changed the repository while the program ran, so that nothing it did in \
@@ -58,7 +59,7 @@ impl IsolatedCheckout {
         Ok(Self { workspace, settings, keep, private_dir, baseline })
     }
 
-    /// Compares the upper layer with the folder, and merges. Returns also the room for the contents in memory.
+    /// Compares the upper layer with the folder, and merges. Also returns the memory reservation for the contents.
     async fn compare(&self, upper: &Arc<Root>, cx: &CallCx) -> Result<(LayerMerge, CheckInRoom)> {
         let virtual_files = self.workspace.store.virtual_files(self.workspace.access).await?;
         let (layer, baseline) = (Arc::clone(upper), Arc::clone(&self.baseline));
@@ -86,7 +87,7 @@ impl IsolatedCheckout {
         Ok((merged, room))
     }
 
-    /// Returns the files in ignored trees that have a history all the same.
+    /// Returns the files in ignored trees that are versioned nevertheless.
     async fn tracked_in_ignored(&self, differences: &[Difference]) -> Result<Vec<WsPath>> {
         let mut tracked = Vec::new();
         let (store, access) = (&self.workspace.store, self.workspace.access);
@@ -102,12 +103,12 @@ impl IsolatedCheckout {
                 None => {}
             }
         }
-        // Files of repositories are transferred by rules of their own, whatever the history has of them.
+        // Files of git repositories are transferred by their own rules, even if they are versioned.
         tracked.retain(|path| !leads_into_repository(below_root(path)));
         Ok(tracked)
     }
 
-    /// Commits the result of a merge, and transfers what has no versions.
+    /// Commits the result of a merge, and transfers unversioned files.
     async fn apply(&self, upper: &Arc<Root>, merged: &mut LayerMerge, cx: &CallCx) -> Result<Option<CommitId>> {
         let changes = std::mem::take(&mut merged.outcome.changes);
         let mut unversioned_removals = UnversionedRemovals::default();
@@ -129,7 +130,7 @@ impl IsolatedCheckout {
         match self.transfer(upper, merged, cx).await {
             Ok(not_transferred) => report(merged, not_transferred, cx),
             Err(error) if commit.is_none() => return Err(error),
-            // The commit stands, so another attempt would lack it: the failure is reported instead.
+            // The commit cannot be undone, and a retry would not return its id, so the failure is only a warning.
             Err(error) => {
                 let text = |why: &str| format!("What has no versions may not have reached the folder: {why}");
                 error.log_cause();
@@ -142,7 +143,7 @@ impl IsolatedCheckout {
         Ok(commit)
     }
 
-    /// Brings what the program has changed to the folder.
+    /// Applies the program's changes to the folder.
     async fn check_in_changes(&self, cx: &CallCx) -> Result<CheckedIn> {
         self.workspace.store.authorise(self.workspace.access).await?;
         let upper = Arc::new(self.private_dir.open_upper()?);
@@ -159,7 +160,7 @@ impl IsolatedCheckout {
         }
     }
 
-    /// Transfers what has no versions, and applies permissions and hard links.
+    /// Transfers unversioned files, and applies permissions and hard links.
     async fn transfer(&self, upper: &Arc<Root>, merged: &mut LayerMerge, cx: &CallCx) -> Result<Vec<NotTransferred>> {
         let LayerMerge { transfers, committed, durable, permissions, linked_names, .. } = merged;
         let (transfers, committed) = (std::mem::take(transfers), std::mem::take(committed));
@@ -184,7 +185,7 @@ impl IsolatedCheckout {
                 // A failure means that somebody else replaced the file since.
                 let _ = turn.apply_permissions(&path, &left, owner);
             }
-            // Names that could not be linked lead to files of the same content.
+            // If linking fails, each name keeps its own file with the same content.
             if let Err(error) = turn.link_names(&linked_names) {
                 tracing::warn!(%error, "hard links of a program could not be created");
             }
@@ -224,20 +225,20 @@ impl Checkout for IsolatedCheckout {
     }
 }
 
-/// Returns the maximum number of bytes that are read of a program's changes and of what they replace.
+/// Returns the maximum number of bytes that are read of a program's changes and of the files that they replace.
 fn contents_bytes(differences: &[Difference], keep: KeepLimits) -> u64 {
     let sides = differences.iter().filter(|found| !found.is_ignored).flat_map(|found| [found.upper, found.lower]);
     let files = sides.flatten().filter(|side| side.kind == Kind::File && side.size_bytes <= keep.file_bytes);
     files.map(|file| file.size_bytes).sum::<u64>().min(keep.commit_bytes)
 }
 
-/// Notes the state of the folder before a program works on a view of it.
+/// Records the state of the folder before a program works on a view of it.
 fn take_baseline(workspace: &FolderWorkspace, private_dir: &PrivateDir) -> Result<Baseline> {
     let folders = workspace.folder.disk.root.dir_identities();
     Ok(Baseline::new(private_dir.file_time()?, folders))
 }
 
-/// Reports what was not transferred.
+/// Reports the files that were not transferred.
 fn report(merged: &mut LayerMerge, not_transferred: Vec<NotTransferred>, cx: &CallCx) {
     let mut failures = Vec::new();
     for NotTransferred { path, why } in not_transferred {
