@@ -121,7 +121,7 @@ pub(crate) struct Folder {
     disk: Disk,
     repositories: Repositories,
     /// The folder lock within this process.
-    turn: Arc<Mutex<()>>,
+    process_lock: Arc<Mutex<()>>,
     journal_dir: PathBuf,
     watching: std::sync::Mutex<Weak<Watching>>,
     history: HistoryUse,
@@ -157,7 +157,7 @@ impl Folder {
         Ok(Self {
             disk,
             repositories,
-            turn: Arc::default(),
+            process_lock: Arc::default(),
             journal_dir,
             watching: std::sync::Mutex::default(),
             history: HistoryUse::default(),
@@ -305,12 +305,12 @@ impl Workspace for FolderWorkspace {
         let virtual_paths = self.store.virtual_files(self.access).await?;
         let folder = folder.clone();
         // A deep list can take much memory, so the number of them at a time is bounded.
-        let turn = match depth {
+        let slot = match depth {
             Depth::Children => None,
-            Depth::Descendants => Some(self.walk_pool.turn(self.access).await?),
+            Depth::Descendants => Some(self.walk_pool.slot(self.access).await?),
         };
         self.on_disk(move |disk| {
-            let _turn = turn;
+            let _slot = slot;
             disk.list(&folder, depth, limit, virtual_paths)
         })
         .await

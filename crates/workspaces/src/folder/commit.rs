@@ -41,7 +41,7 @@ impl FolderWorkspace {
     ) -> Result<Commit> {
         let (changes, contents) = prepare(as_files(changes), Compression::WherePays).await?;
         let (commit, warnings) =
-            self.with_folder_lock(cx, move |job, turn| job.run(turn, &changes, contents, besides)).await?;
+            self.with_folder_lock(cx, move |job, lock| job.run(lock, &changes, contents, besides)).await?;
         for warning in warnings {
             cx.warn(warning);
         }
@@ -54,7 +54,7 @@ impl FolderWorkspace {
         cx: &CallCx,
         work: impl FnOnce(&Job, &mut FolderLock<'_>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let own_turn = Arc::clone(&self.folder.turn).lock_owned().await;
+        let own_lock = Arc::clone(&self.folder.process_lock).lock_owned().await;
         let place = self.walk_pool.commit_place().await;
         let job = Job {
             store: Arc::clone(&self.store),
@@ -64,9 +64,9 @@ impl FolderWorkspace {
             runtime: Handle::current(),
         };
         let work = move || {
-            let _turn = (own_turn, place);
-            let mut turn = job.folder.turn(&*job.store, &job.runtime)?;
-            work(&job, &mut turn)
+            let _held = (own_lock, place);
+            let mut lock = job.folder.lock(&*job.store, &job.runtime)?;
+            work(&job, &mut lock)
         };
         tokio::task::spawn_blocking(work).await.map_err(ToolError::internal)?
     }
@@ -74,25 +74,25 @@ impl FolderWorkspace {
 
 impl Folder {
     /// Takes the folder lock between processes, and recovers an interrupted commit.
-    fn turn(&self, store: &dyn Store, runtime: &Handle) -> Result<FolderLock<'_>> {
+    fn lock(&self, store: &dyn Store, runtime: &Handle) -> Result<FolderLock<'_>> {
         let fail = |error: Error| failed(&error);
-        let mut turn = self.disk.root.lock(&self.journal_dir).map_err(fail)?;
-        if turn.is_unfinished().map_err(fail)? {
-            settle(&mut turn, store, runtime)?;
+        let mut lock = self.disk.root.lock(&self.journal_dir).map_err(fail)?;
+        if lock.is_unfinished().map_err(fail)? {
+            recover_interrupted(&mut lock, store, runtime)?;
         }
-        Ok(turn)
+        Ok(lock)
     }
 
     /// Recovers a commit that a crash interrupted.
     pub(crate) fn recover(&self, store: &dyn Store, runtime: &Handle) -> Result<()> {
         let fail = |error: Error| to_tool_error(&error, &WsPath::root(), Attempt::Write);
-        let mut turn = self.disk.root.lock(&self.journal_dir).map_err(fail)?;
-        settle(&mut turn, store, runtime)
+        let mut lock = self.disk.root.lock(&self.journal_dir).map_err(fail)?;
+        recover_interrupted(&mut lock, store, runtime)
     }
 }
 
 /// Completes or rolls back an interrupted commit, if there is one.
-fn settle(turn: &mut FolderLock<'_>, store: &dyn Store, runtime: &Handle) -> Result<()> {
+fn recover_interrupted(lock: &mut FolderLock<'_>, store: &dyn Store, runtime: &Handle) -> Result<()> {
     let mut not_yet = None;
     let keep = |recovered: &Recovered| {
         let kept = FolderCommit::decode(&recovered.payload).and_then(|commit| runtime.block_on(store.record(commit)));
@@ -109,7 +109,7 @@ fn settle(turn: &mut FolderLock<'_>, store: &dyn Store, runtime: &Handle) -> Res
             Ok(()) => Record::Kept,
         }
     };
-    let recovered = turn.recover(keep).map_err(|error| to_tool_error(&error, &WsPath::root(), Attempt::Write))?;
+    let recovered = lock.recover(keep).map_err(|error| to_tool_error(&error, &WsPath::root(), Attempt::Write))?;
     if let Some(recovered) = recovered {
         tracing::info!(outcome = ?recovered.outcome, kept = ?recovered.kept, "settled an interrupted commit");
     }
@@ -151,7 +151,7 @@ impl Job {
     /// Applies the changes. Returns also warnings for the caller.
     fn run(
         &self,
-        turn: &mut FolderLock<'_>,
+        lock: &mut FolderLock<'_>,
         changes: &Changeset,
         contents: Vec<Option<Prepared>>,
         CommitExtras { mut unversioned_removals, made_by }: CommitExtras,
@@ -164,7 +164,7 @@ impl Job {
         let (seen, mut planned) =
             self.plan(&WithoutCleared { disk, unversioned_removals: &unversioned_removals }, changes, &contents, at)?;
         let Some(id) = planned.commit_id() else {
-            unversioned_removals.clear(turn)?;
+            unversioned_removals.apply(lock)?;
             return Ok((planned.into_commit(None, at), Vec::new()));
         };
 
@@ -215,7 +215,7 @@ impl Job {
                 kept = self.record(commit);
                 kept
             };
-            let applied = turn.commit(&disk_changes, &options, record).map_err(|error| failed(&error))?;
+            let applied = lock.commit(&disk_changes, &options, record).map_err(|error| failed(&error))?;
             if kept == Record::Kept {
                 self.limit_history(added_bytes);
             }

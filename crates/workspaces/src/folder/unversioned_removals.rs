@@ -41,8 +41,8 @@ impl UnversionedRemovals {
     }
 
     /// Removes them at once, if there is nothing to commit.
-    pub(super) fn clear(&self, turn: &mut FolderLock<'_>) -> Result<()> {
-        self.outermost().try_for_each(|path| turn.clear(path).map_err(|error| failed(&error)))
+    pub(super) fn apply(&self, lock: &mut FolderLock<'_>) -> Result<()> {
+        self.outermost().try_for_each(|path| lock.clear(path).map_err(|error| failed(&error)))
     }
 }
 

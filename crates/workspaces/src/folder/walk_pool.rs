@@ -51,7 +51,7 @@ impl WalkPool {
     }
 
     /// Waits for a slot to list a folder. The deadline of the call bounds the wait.
-    pub(crate) async fn turn(&self, access: Access) -> Result<SearchSlot> {
+    pub(crate) async fn slot(&self, access: Access) -> Result<SearchSlot> {
         Ok(self.queue.wait(access, Instant::now() + LONGEST_CALL).await?)
     }
 
@@ -70,11 +70,11 @@ impl WalkPool {
         let begun = Instant::now();
         let interrupt = Arc::new(Interrupt::at(deadline));
         let _stop = StopOnDrop(Arc::clone(&interrupt));
-        let turn = self.queue.wait(access, deadline).await?;
+        let slot = self.queue.wait(access, deadline).await?;
         let threads = self.threads;
         let work = tokio::task::spawn_blocking(move || {
             // Held until the threads are done, also if the caller goes away.
-            let _turn = turn;
+            let _slot = slot;
             work(&interrupt, threads)
         });
         Ok(with_deadline(deadline, begun, async { work.await.map_err(ToolError::internal)? }).await?)

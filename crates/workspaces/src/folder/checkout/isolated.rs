@@ -114,7 +114,7 @@ impl IsolatedCheckout {
         let mut unversioned_removals = UnversionedRemovals::default();
         unversioned_removals.add(std::mem::take(&mut merged.unversioned_removals));
         let commit = if changes.changes.is_empty() {
-            self.workspace.with_folder_lock(cx, move |_, turn| unversioned_removals.clear(turn)).await?;
+            self.workspace.with_folder_lock(cx, move |_, lock| unversioned_removals.apply(lock)).await?;
             None
         } else {
             let extras = CommitExtras { unversioned_removals, made_by: MadeBy::Program };
@@ -169,7 +169,7 @@ impl IsolatedCheckout {
             std::mem::take(linked_names).into_values().filter(|names| names.len() > 1).collect();
         let (upper, root) = (Arc::clone(upper), Arc::clone(&self.workspace.folder.disk.root));
         let (baseline, call) = (Arc::clone(&self.baseline), cx.id);
-        let transfer = move |_: &Job, turn: &mut FolderLock<'_>| {
+        let transfer = move |_: &Job, lock: &mut FolderLock<'_>| {
             let is_free = |path: &WsPath| Ok(matches!(root.stat_real(below_root(path)), Ok(None)));
             let conflict_path = |path: &Path| {
                 let path = path_of(path)?;
@@ -179,17 +179,17 @@ impl IsolatedCheckout {
             let rules = TransferRules { committed: &committed, baseline: &baseline, conflict_path: &conflict_path };
             let mut not_transferred = Vec::new();
             for (from, to) in transfers {
-                not_transferred.extend(turn.transfer(&upper, &from, &to, &rules).map_err(|error| failed(&error))?);
+                not_transferred.extend(lock.transfer(&upper, &from, &to, &rules).map_err(|error| failed(&error))?);
             }
             for (path, left, owner) in permissions {
                 // A failure means that somebody else replaced the file since.
-                let _ = turn.apply_permissions(&path, &left, owner);
+                let _ = lock.apply_permissions(&path, &left, owner);
             }
             // If linking fails, each name keeps its own file with the same content.
-            if let Err(error) = turn.link_names(&linked_names) {
+            if let Err(error) = lock.link_names(&linked_names) {
                 tracing::warn!(%error, "hard links of a program could not be created");
             }
-            turn.make_durable(&durable).map_err(|error| failed(&error))?;
+            lock.make_durable(&durable).map_err(|error| failed(&error))?;
             Ok(not_transferred)
         };
         self.workspace.with_folder_lock(cx, transfer).await
