@@ -26,8 +26,6 @@ pub struct EditOptions {
     pub leniency: Leniency,
     /// The hash that the file must still have.
     pub expected: Option<ContentHash>,
-    /// Whether to write, or only to return the change.
-    pub run: Run,
 }
 
 /// One replacement.
@@ -41,22 +39,13 @@ pub struct Replacement {
     pub which: Occurrences,
 }
 
-/// Whether a change is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Run {
-    /// Write it.
-    ForReal,
-    /// Only return it.
-    Dry,
-}
-
 /// The result of [`edit`].
 pub struct Edited {
     /// The file.
     pub file: FileId,
-    /// Its version. The old one if nothing was written.
+    /// Its version. In a dry run, the current one.
     pub version: Option<VersionId>,
-    /// The hash of the new content, also if it was not written.
+    /// The hash of the new content.
     pub hash: Option<ContentHash>,
     /// Number of occurrences that each replacement replaced.
     pub counts: Vec<usize>,
@@ -94,9 +83,6 @@ pub async fn edit(cx: &CallCx, path: &WsPath, options: &EditOptions) -> Result<E
             matched_with: done.matched_with,
             diff: done.diff,
         };
-        if options.run == Run::Dry {
-            return Ok(edited);
-        }
         let put =
             Put { path: path.clone(), file_type, content: done.content, parents: Parents::Require, executable: None };
         match commit_one(cx, Change::Put(put), unchanged).await {

@@ -24,7 +24,7 @@ mod write;
 mod write_text;
 
 pub use commit_diff::{effect_diff, without_detours};
-pub use edit::{EditOptions, Edited, Replacement, Run, edit};
+pub use edit::{EditOptions, Edited, Replacement, edit};
 pub use files::{FilesOptions, all_files, files};
 pub use glob::{Bare, Glob};
 pub use list::list;

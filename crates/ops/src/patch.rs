@@ -3,7 +3,7 @@
 mod changes;
 mod stage;
 
-use crate::edit::{EXPLANATION_BYTES, Run, shortened};
+use crate::edit::{EXPLANATION_BYTES, shortened};
 use crate::heavy;
 use crate::locate::{locate_absolute, locate_padded};
 use changes::Outcome;
@@ -18,8 +18,6 @@ use toolrest_edit::{Limits, StopFlag};
 pub struct PatchOptions {
     /// The hashes that files must still have.
     pub expected: BTreeMap<WsPath, ContentHash>,
-    /// Whether to write, or only to return the change.
-    pub run: Run,
 }
 
 /// The result of [`patch`].
@@ -89,8 +87,7 @@ pub async fn patch(cx: &CallCx, text: &str, options: &PatchOptions) -> Result<Pa
             stage.outcome(stop)
         };
         let Outcome { changes, patched, warnings } = heavy::run(cx, size, work).await?;
-        let done = if options.run == Run::Dry { Ok(()) } else { commit(cx, changes).await };
-        match done {
+        match commit(cx, changes).await {
             Ok(()) => {
                 for warning in warnings {
                     cx.warn(warning);

@@ -1,7 +1,7 @@
 //! Writing a whole file as text or bytes, whatever its type.
 
 use crate::document::Editable;
-use crate::edit::{Run, changeable};
+use crate::edit::changeable;
 use crate::heavy;
 use crate::move_remove::commit_one;
 use crate::read::read_bounded;
@@ -19,8 +19,6 @@ pub struct TextOptions {
     pub parents: Parents,
     /// The hash that the file must still have.
     pub expected: Option<ContentHash>,
-    /// Whether to write, or only to return the change.
-    pub run: Run,
     /// Whether the content is text or bytes.
     pub given: Given,
 }
@@ -40,7 +38,7 @@ pub struct Written {
     pub created: bool,
     /// The size of the file, as programs see it.
     pub bytes: usize,
-    /// The hash of the new content, also if it was not written.
+    /// The hash of the new content.
     pub hash: ContentHash,
     /// The change as a unified diff.
     pub diff: String,
@@ -74,9 +72,6 @@ pub async fn write_text(cx: &CallCx, path: &WsPath, bytes: Vec<u8>, options: &Te
         let work =
             move |stop: StopFlag<'_>| written(held.as_ref(), &path_of_it, &new, given, parents, limit_bytes, stop);
         let (put, written) = heavy::run(cx, size, work).await?;
-        if options.run == Run::Dry {
-            return Ok(written);
-        }
         match commit_one(cx, Change::Put(put), expect).await {
             Ok(_) => return Ok(written),
             // Another call changed the file; write over its new content.

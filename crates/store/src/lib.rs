@@ -26,7 +26,7 @@ pub use accounts::{
 };
 pub use error::StoreError;
 pub use file_list::{FileList, FilesSince, ListCursor};
-pub use files::{CallInfo, Chat, FileStore, Message, Page};
+pub use files::{CallInfo, Chat, FileStore, Message};
 pub use history::{FolderCommit, FolderHistory, Recorded, TrimmedHistory};
 pub use postgres::{Postgres, PostgresOptions};
 pub use quota::Quotas;
@@ -36,3 +36,4 @@ pub use store::{
     CallStore, Location, Member, Purge, Purged, Store, WorkspaceChange, WorkspaceInfo, WorkspaceStore, not_a_folder,
     unreadable_settings,
 };
+pub use toolrest_core::Page;

@@ -1,11 +1,11 @@
 //! The whole store: workspaces and their members, records of calls, maintenance.
 
 use crate::error::{Result, StoreError};
-use crate::{AccountAdmin, AccountStore, FileList, FileStore, FolderHistory, Page};
+use crate::{AccountAdmin, AccountStore, FileList, FileStore, FolderHistory};
 use async_trait::async_trait;
 use serde::Serialize;
 use toolrest_core::{
-    Access, CallId, CallRecord, ChatId, CommitId, ErrorKind, Role, Timestamp, ToolError, UserId, VersionId,
+    Access, CallId, CallRecord, ChatId, CommitId, ErrorKind, Page, Role, Timestamp, ToolError, UserId, VersionId,
     WorkspaceId, WorkspaceSettings, WorkspaceSettingsPatch, WsPath,
 };
 

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use std::sync::Arc;
 use toolrest_core::{
     Access, CallCx, Changeset, Checkout, CheckoutOptions, Commit, Depth, Entry, File, Find, FindResult, Listing,
-    Result, Search, SearchResult, Workspace, WsPath,
+    Preview, Result, Search, SearchResult, Workspace, WsPath,
 };
 use toolrest_store::{CallInfo, FileStore, Store};
 
@@ -63,5 +63,9 @@ impl Workspace for DatabaseWorkspace {
             cx.recorded_with(id);
         }
         Ok(commit)
+    }
+
+    async fn preview(&self, changes: Changeset, cx: &CallCx) -> Result<Preview> {
+        Ok(self.store.preview(self.access, changes, CallInfo::of(cx)).await?)
     }
 }

@@ -42,7 +42,7 @@ use std::{
 use tokio::sync::Mutex;
 use toolrest_core::{
     Access, CallCx, Changeset, Checkout, CheckoutOptions, Commit, Depth, Entry, ErrorKind, File, FileEvents, FileType,
-    Find, FindResult, Listing, OpenFile, Result, Search, SearchResult, ToolError, Workspace, WsPath,
+    Find, FindResult, Listing, OpenFile, Preview, Result, Search, SearchResult, ToolError, Workspace, WsPath,
     below_workspace_mount,
 };
 use toolrest_directory::{Repositories, Root, leads_into_repository};
@@ -346,5 +346,9 @@ impl Workspace for FolderWorkspace {
             cx.recorded_with(id);
         }
         Ok(commit)
+    }
+
+    async fn preview(&self, changes: Changeset, cx: &CallCx) -> Result<Preview> {
+        self.preview_on_disk(changes, cx).await
     }
 }

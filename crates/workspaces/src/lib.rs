@@ -9,6 +9,7 @@ mod folder;
 mod ignored;
 mod read_room;
 mod scratch;
+mod stored_history;
 mod stored_workspaces;
 
 pub use checkout::CheckoutRetention;

@@ -152,8 +152,7 @@ impl Folders {
             caller: Caller { user: self.user },
             workspace: self.workspace,
         };
-        let reply = self.runtime.block_on(self.engine.call(call)).expect("the toolset is there");
-        assert_eq!(reply.status, 200, "{}", String::from_utf8_lossy(&reply.body));
+        self.runtime.block_on(self.engine.call(call, |outcome| outcome.json())).expect("the call succeeds");
     }
 
     fn read_us(&self) -> f64 {

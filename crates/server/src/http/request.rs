@@ -16,9 +16,10 @@ use std::{
     time::Duration,
 };
 use tokio::time::Instant;
-use toolrest_core::{Access, Caller, ErrorKind, Result, Role, ToolError, WorkspaceId, WsPath, bind, without_position};
+use toolrest_core::{
+    Access, Caller, ErrorKind, Page, Result, Role, ToolError, WorkspaceId, WsPath, bind, without_position,
+};
 use toolrest_ops::outside::AddressRange;
-use toolrest_store::Page;
 
 /// The address that a request comes from.
 #[derive(Clone)]

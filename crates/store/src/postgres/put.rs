@@ -11,8 +11,8 @@ use crate::quota::cost;
 use crate::signature::Signature;
 use crate::store::check_role;
 use toolrest_core::{
-    Access, Change, Changeset, Commit, CommitId, ContentHash, Expect, FileId, FileType, Form, Outcome, Put, VersionId,
-    now,
+    Access, Change, Changeset, Commit, CommitId, ContentHash, Expect, FileId, FileType, Form, NetChange, Outcome, Put,
+    VersionId, now,
 };
 
 /// Checks the membership, locks the file or its folder, and writes the blob, the version, the file's row, the commit
@@ -82,6 +82,10 @@ impl Postgres {
         call: &CallInfo,
     ) -> Result<Option<(Commit, i64)>> {
         let Some((put, content, expected)) = single_put(changes, contents) else { return Ok(None) };
+        let is_allowed = |change| call.guard.allows(change, &put.path);
+        if !is_allowed(NetChange::Create) || !is_allowed(NetChange::Overwrite) {
+            return Ok(None);
+        }
         let form_refused = refuses_encoded(changes).then(|| Form::Encoded.code());
         let (hash_expected, version_expected, file_expected) = match &expected {
             None => (None, None, None),

@@ -7,6 +7,7 @@ use crate::blob::{Compression, prepare};
 use crate::{AccountStore, FileStore, Location, PostgresOptions, WorkspaceStore};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use toolrest_core::{
@@ -154,7 +155,7 @@ impl TestWorkspace {
 
     fn call(&self) -> CallInfo {
         let (toolset, tool) = ("test".into(), "put".into());
-        CallInfo { id: CallId::new(), toolset, tool, caller: self.member, started_at: now() }
+        CallInfo { id: CallId::new(), toolset, tool, caller: self.member, started_at: now(), guard: Arc::default() }
     }
 
     /// The file or folder that has the path now.

@@ -5,13 +5,12 @@ use super::row::authorised;
 use super::storage::ADD_USE;
 use super::{Postgres, to_store_error};
 use crate::error::Result;
-use crate::files::Page;
 use crate::quota;
 use crate::store::{CallStore, Purge, Purged, Store};
 use async_trait::async_trait;
 use std::collections::BTreeMap;
 use tokio_postgres::{Row, types::ToSql};
-use toolrest_core::{Access, CallId, CallRecord, CommitId, Timestamp, UserId, WorkspaceId, now};
+use toolrest_core::{Access, CallId, CallRecord, CommitId, Page, Timestamp, UserId, WorkspaceId, now};
 use uuid::Uuid;
 
 /// Maximum number of rows that one transaction of a purge deletes, so that nobody waits long.

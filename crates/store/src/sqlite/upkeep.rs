@@ -5,12 +5,11 @@ use super::slices::number;
 use super::staging::{self, BATCH_BYTES};
 use super::{Sqlite, storage};
 use crate::error::Result;
-use crate::files::Page;
 use crate::quota;
 use crate::store::{CallStore, Purge, Purged, Store};
 use async_trait::async_trait;
 use rusqlite::{Connection, Row};
-use toolrest_core::{Access, CallId, CallRecord, CommitId, UserId, WorkspaceId, now};
+use toolrest_core::{Access, CallId, CallRecord, CommitId, Page, UserId, WorkspaceId, now};
 use uuid::Uuid;
 
 /// Maximum number of rows that one transaction of a purge deletes, so that writers wait only milliseconds.

@@ -139,7 +139,8 @@ pub(crate) async fn new_user(store: &dyn Store) -> UserId {
 }
 
 fn call_of(user: UserId) -> CallInfo {
-    CallInfo { id: CallId::new(), toolset: "test".into(), tool: "test".into(), caller: user, started_at: now() }
+    let guard = Arc::default();
+    CallInfo { id: CallId::new(), toolset: "test".into(), tool: "test".into(), caller: user, started_at: now(), guard }
 }
 
 pub(crate) async fn commit(store: &dyn Store, access: Access, changes: Vec<Change>) -> Result<Commit> {

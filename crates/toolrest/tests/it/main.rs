@@ -16,6 +16,7 @@ mod concurrency;
 mod contents;
 mod data_tools;
 mod doctor;
+mod dry_runs;
 mod durability;
 mod edits;
 mod encodings;

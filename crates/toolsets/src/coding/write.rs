@@ -44,12 +44,15 @@ impl Tool for Write {
     type Args = Args;
     type Output = Output;
 
+    fn is_dry_run(&self, args: &Args) -> bool {
+        args.dry_run.unwrap_or(false)
+    }
+
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
         let path = path(cx, "filePath", &args.file_path).await?;
         let options = TextOptions {
             parents: Parents::Create,
             expected: arguments::expected_hash(args.expected_hash.as_deref()),
-            run: arguments::run(args.dry_run),
             given: Given::Text,
         };
         let written = write_text(cx, &path, args.content.into_bytes(), &options).await;
@@ -61,5 +64,9 @@ impl Tool for Write {
             created: written.created,
             hash: written.hash,
         })
+    }
+
+    fn text(&self, output: &Output) -> Option<String> {
+        Some(output.diff.clone())
     }
 }

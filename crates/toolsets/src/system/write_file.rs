@@ -47,6 +47,10 @@ impl Tool for WriteFile {
     type Args = Args;
     type Output = Output;
 
+    fn is_dry_run(&self, args: &Args) -> bool {
+        args.dry_run.unwrap_or(false)
+    }
+
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
         let path = arguments::relative_path(cx, "path", &args.path)?;
         let (given, bytes) = match args.encoding.unwrap_or(Encoding::Utf8) {
@@ -60,7 +64,6 @@ impl Tool for WriteFile {
         let options = TextOptions {
             parents: if args.create_dirs.unwrap_or(false) { Parents::Create } else { Parents::Require },
             expected: arguments::expected_hash(args.expected_hash.as_deref()),
-            run: arguments::run(args.dry_run),
             given,
         };
         let written = write_text(cx, &path, bytes, &options).await.map_err(|error| match error.kind {
@@ -74,5 +77,9 @@ impl Tool for WriteFile {
             hash: written.hash,
             diff: written.diff,
         })
+    }
+
+    fn text(&self, output: &Output) -> Option<String> {
+        Some(output.diff.clone())
     }
 }

@@ -15,8 +15,8 @@ use std::{
 };
 use tokio::runtime::Handle;
 use toolrest_core::{
-    Access, CallCx, Change, Changeset, Commit, CommitId, Content, ContentHash, ErrorKind, FileType, Notice, Result,
-    Timestamp, ToolError, WsPath, now,
+    Access, CallCx, Change, Changeset, Commit, CommitId, Content, ContentHash, ErrorKind, FileType, Guard, Notice,
+    Preview, Result, Timestamp, ToolError, WsPath, now,
 };
 use toolrest_directory::{
     Applied, CommitOptions, Effect, Error, ErrorKind as DiskError, FolderLock, HardLinks, Kind, Record, Recovered,
@@ -48,6 +48,29 @@ impl FolderWorkspace {
         Ok(commit)
     }
 
+    /// Returns what [`Self::commit_on_disk`] would do, without the folder lock. Errors of the file system, such as
+    /// missing permissions, show only when the changes are applied.
+    pub(super) async fn preview_on_disk(&self, changes: Changeset, cx: &CallCx) -> Result<Preview> {
+        let (changes, contents) = prepare(as_files(changes), Compression::Off).await?;
+        let place = self.walk_pool.commit_place().await;
+        let job = self.job(cx);
+        let work = move || {
+            let _held = place;
+            job.preview(&changes, &contents)
+        };
+        tokio::task::spawn_blocking(work).await.map_err(ToolError::internal)?
+    }
+
+    fn job(&self, cx: &CallCx) -> Job {
+        Job {
+            store: Arc::clone(&self.store),
+            folder: Arc::clone(&self.folder),
+            access: self.access,
+            call: CallInfo::of(cx),
+            runtime: Handle::current(),
+        }
+    }
+
     /// Takes the folder lock and runs an operation, which runs to its end even if the caller goes away.
     pub(super) async fn with_folder_lock<T: Send + 'static>(
         &self,
@@ -56,13 +79,7 @@ impl FolderWorkspace {
     ) -> Result<T> {
         let own_lock = Arc::clone(&self.folder.process_lock).lock_owned().await;
         let place = self.walk_pool.commit_place().await;
-        let job = Job {
-            store: Arc::clone(&self.store),
-            folder: Arc::clone(&self.folder),
-            access: self.access,
-            call: CallInfo::of(cx),
-            runtime: Handle::current(),
-        };
+        let job = self.job(cx);
         let work = move || {
             let _held = (own_lock, place);
             let mut lock = job.folder.lock(&*job.store, &job.runtime)?;
@@ -161,8 +178,8 @@ impl Job {
         let links = self.links_in_the_way(changes)?;
         let mut warnings: Vec<Notice> = links.iter().map(|path| gave_way(path)).collect();
         unversioned_removals.add(links);
-        let (seen, mut planned) =
-            self.plan(&WithoutCleared { disk, unversioned_removals: &unversioned_removals }, changes, &contents, at)?;
+        let before = WithoutCleared { disk, unversioned_removals: &unversioned_removals };
+        let (seen, mut planned) = self.plan(&before, changes, &contents, at, &self.call.guard)?;
         let Some(id) = planned.commit_id() else {
             unversioned_removals.apply(lock)?;
             return Ok((planned.into_commit(None, at), Vec::new()));
@@ -227,6 +244,24 @@ impl Job {
         Ok((Commit { id: Some(id), created_at: at, outcomes }, warnings))
     }
 
+    /// Returns what [`Self::run`] would do.
+    fn preview(&self, changes: &Changeset, contents: &[Option<Prepared>]) -> Result<Preview> {
+        let at = now();
+        let mut unversioned_removals = UnversionedRemovals::default();
+        unversioned_removals.add(self.links_in_the_way(changes)?);
+        let before = WithoutCleared { disk: &self.folder.disk, unversioned_removals: &unversioned_removals };
+        let heads = self.runtime.block_on(self.store.recorded(self.access, changes))?.0.heads();
+        let (_, planned) = self.plan(&before, changes, contents, at, &self.call.guard)?;
+        if self.folder.repositories == Repositories::ReadOnly {
+            let paths = planned.effects.iter().flat_map(|effect| effect.from.iter().chain([&effect.path]));
+            if let Some(path) = paths.into_iter().find(|path| leads_into_repository(below_root(path))) {
+                let refusal = Error { path: below_root(path).to_owned(), kind: DiskError::Repository };
+                return Err(to_tool_error(&refusal, path, Attempt::Write));
+            }
+        }
+        Ok(planned.into_preview(at, &heads))
+    }
+
     /// Returns the symbolic links at paths that an undo restores. Programs replace files by links, which have no versions.
     fn links_in_the_way(&self, changes: &Changeset) -> Result<Vec<PathBuf>> {
         let mut links = Vec::new();
@@ -251,7 +286,8 @@ impl Job {
     pub(super) fn record_made(&self, before: &dyn BaseState, changes: Changeset) -> Result<Option<CommitId>> {
         let (changes, contents) = self.runtime.block_on(prepare(as_files(changes), Compression::WherePays))?;
         let at = now();
-        let (seen, mut planned) = self.plan(before, &changes, &contents, at)?;
+        // The guard is not asked: the changes are on disk already.
+        let (seen, mut planned) = self.plan(before, &changes, &contents, at, &Guard::UNRESTRICTED)?;
         let Some(id) = planned.commit_id() else { return Ok(None) };
         planned.ops = with_emptied_folders(seen.ops, planned.ops);
         let kept = once_each(seen.contents.into_iter().chain(contents.into_iter().flatten()));
@@ -270,12 +306,13 @@ impl Job {
         changes: &Changeset,
         contents: &[Option<Prepared>],
         at: Timestamp,
+        guard: &Guard,
     ) -> Result<(Reconciled, Plan)> {
         let mut view = self.runtime.block_on(self.store.recorded(self.access, changes))?.0;
         let mut needs = Needs::of(changes);
         needs.add_paths_of(&view.ids);
         let seen = reconcile(before, changes, &needs, &mut view, at)?;
-        let planned = plan(changes, contents, view, at)?;
+        let planned = plan(changes, contents, view, at, guard)?;
         Ok((seen, planned))
     }
 

@@ -8,15 +8,16 @@ use std::path::Path;
 use std::sync::Arc;
 use tempfile::TempDir;
 use toolrest_core::{
-    Access, AllowAll, CallCx, CallRecord, Caller, Change, Changeset, Commit, Content, Depth, Destination, Engine,
-    ErrorKind, FileType, Limits, Parents, Put, Recorder, Removal, Result, Role, Toolsets, UserId, WorkspaceId,
-    Workspaces, WsPath,
+    Access, AllowAll, CallCx, CallRecord, Caller, Change, Changeset, Commit, Content, Depth, Destination, Effect,
+    EffectKind, Engine, ErrorKind, FileType, Limits, Parents, Put, Recorder, Removal, Result, Role, Toolsets, UserId,
+    WorkspaceId, Workspaces, WsPath,
 };
 use toolrest_store::{Location, Page, Purge, Store};
 use toolrest_workspaces::{AllowedRoot, FolderOptions, Guarded, HistoryLimits, Scratch, StoredWorkspaces};
 
 on_both_stores![
     a_folder_and_a_database_agree_about_any_changes,
+    a_preview_shows_the_effects_of_the_commit_that_follows_it,
     every_commit_in_a_folder_can_be_undone,
     the_oldest_history_goes_first_and_what_files_hold_stays,
     a_commit_that_exceeds_the_limit_of_history_drops_the_oldest_at_once,
@@ -203,6 +204,53 @@ async fn a_folder_and_a_database_agree_about_any_changes(room: TestWorkspace) {
     }
     assert_eq!(pair.tree(pair.in_folder).await, pair.tree(pair.in_database).await);
     assert!(made > 100 && refused > 100 && tangled < 50, "{made} made, {refused} refused, {tangled} tangled");
+}
+
+/// The parts of effects that do not depend on new ids.
+fn shown(effects: &[Effect]) -> Vec<(EffectKind, WsPath, Option<WsPath>)> {
+    effects.iter().map(|effect| (effect.op, effect.path.clone(), effect.from.clone())).collect()
+}
+
+async fn a_preview_shows_the_effects_of_the_commit_that_follows_it(room: TestWorkspace) {
+    let pair = Pair::of(&room).await;
+    for workspace in [pair.in_database, pair.in_folder] {
+        let mut random = Random(3);
+        let (mut made, mut refused) = (0, 0);
+        for round in 0..ROUNDS / 4 {
+            let changes = random.changes();
+            let cx = pair.cx(workspace).await;
+            let before = if round % 10 == 0 { Some(pair.tree(workspace).await) } else { None };
+            let previewed = cx.workspace.preview(changes.clone(), &cx).await;
+            if let Some(before) = before {
+                assert_eq!(pair.tree(workspace).await, before, "round {round}: {changes:?}");
+            }
+            let done = pair.commit(workspace, changes.clone()).await;
+            if is_tangled(&done) {
+                continue;
+            }
+            match (previewed, done) {
+                (Ok(previewed), Ok(done)) => {
+                    let effects = match done.id {
+                        Some(id) => cx.workspace.commit_info(id).await.unwrap().changes,
+                        None => Vec::new(),
+                    };
+                    assert_eq!(shown(&previewed.effects), shown(&effects), "round {round}: {changes:?}");
+                    let outcomes = |commit: &Commit| -> Vec<_> {
+                        commit.outcomes.iter().map(|outcome| (outcome.path.clone(), outcome.hash)).collect()
+                    };
+                    assert_eq!(outcomes(&previewed.commit), outcomes(&done), "round {round}: {changes:?}");
+                    assert_eq!(previewed.commit.id, None);
+                    made += 1;
+                }
+                (Err(previewed), Err(done)) => {
+                    assert_eq!((previewed.kind, previewed.message), (done.kind, done.message), "round {round}");
+                    refused += 1;
+                }
+                (previewed, done) => panic!("round {round}: previewed {previewed:?}, done {done:?}: {changes:?}"),
+            }
+        }
+        assert!(made > 20 && refused > 20, "{made} made, {refused} refused");
+    }
 }
 
 /// What lies in a folder: bytes and modes by path.

@@ -74,6 +74,7 @@ impl IsolatedCheckout {
             baseline: Arc::clone(&self.baseline),
             keep: self.keep,
             call: cx.id,
+            guard: Arc::clone(&cx.guard),
             virtual_files: virtual_files.into_iter().map(|listed| listed.path).collect(),
         };
         let merge = move || {
