@@ -13,7 +13,7 @@ pub use limits::{ExecLimits, RequestedLimits};
 pub use network::NetworkOptions;
 pub use output_log::OutputPiece;
 pub use processes::{EndOfInput, Ended, ProcessInfo, ProcessOptions, ProcessState, Processes};
-pub use toolrest_sandbox::{Enforced, Language, Layer, Limit, Limits as SandboxLimits};
+pub use toolrest_sandbox::{Language, Layer, Limit, LimitEnforcers, Limits as SandboxLimits};
 
 use crate::exec::errors::{lacks_overlay, to_tool_error};
 use crate::exec::run_to_completion::RunToCompletion;
@@ -31,7 +31,7 @@ use toolrest_core::{
     KeepLimits, QueueLimits, QueueSlot, Result, ToolError,
 };
 use toolrest_sandbox::{
-    Access, CellSpec, Interpreter, Limits, Mount, Options, Pool, PoolOptions, PoolRefill, Report, Running, Sandbox,
+    Access, CellSpec, Interpreter, Limits, Mount, Options, Pool, PoolOptions, PoolRefill, Report, RunningJob, Sandbox,
     Script, Source, Stdin,
 };
 use tracing::Instrument;
@@ -127,7 +127,7 @@ struct RunTerms {
 
 /// A started program.
 struct Started {
-    running: Running,
+    running: RunningJob,
     /// Its proxy, if it may connect to hosts.
     proxy: Option<Proxy>,
 }
@@ -136,7 +136,7 @@ struct Started {
 type Disconnected = oneshot::Receiver<()>;
 
 /// The report of an ended program, and the refill of the interpreter pool, which runs after the answer was sent.
-struct Finished {
+struct FinishedRun {
     report: Report,
     after: PoolRefill,
 }
@@ -178,7 +178,7 @@ pub enum Libraries {
 }
 
 /// The result of a program.
-pub struct Ran {
+pub struct RunResult {
     /// Its exit status and output.
     pub report: Report,
     /// The commit of its changes.
@@ -230,7 +230,7 @@ impl Executor {
 
     /// Runs a program and commits its changes, however it ended. If the caller disconnects while the program runs, the
     /// program is killed and nothing is committed.
-    pub async fn run(self: &Arc<Self>, cx: &CallCx, program: Program, requested: RequestedLimits) -> Result<Ran> {
+    pub async fn run(self: &Arc<Self>, cx: &CallCx, program: Program, requested: RequestedLimits) -> Result<RunResult> {
         if program.libraries == Libraries::Needed && self.options.python.is_none() {
             let message = "This needs Python with pandas and matplotlib, which is not set up: have the operator run \
                            `toolrest setup python` and start the server again";
@@ -261,7 +261,7 @@ impl Executor {
         program: &Program,
         requested: RequestedLimits,
         mut gone: Disconnected,
-    ) -> Result<(Ran, PoolRefill)> {
+    ) -> Result<(RunResult, PoolRefill)> {
         let ready = self.ready().await?;
         let _slot = ready.wait_for_slot(cx, &mut gone).await?;
         let mut checkout = self.check_out(cx, CheckoutMode::Isolated).await?;
@@ -279,11 +279,11 @@ impl Executor {
             }
             ended => ended,
         };
-        let Some(Finished { report, after }) = ended.map_err(|error| to_tool_error(&error))? else {
+        let Some(FinishedRun { report, after }) = ended.map_err(|error| to_tool_error(&error))? else {
             return Err(caller_disconnected());
         };
         match checkout.finish(cx).await {
-            Ok(checked_in) => Ok((Ran { report, checked_in }, after)),
+            Ok(checked_in) => Ok((RunResult { report, checked_in }, after)),
             // The output is reported although the changes are lost.
             Err(error) => Err(with_output(error, &report)),
         }
@@ -355,7 +355,7 @@ impl Ready {
         program: &Program,
         terms: &RunTerms,
         gone: &mut Disconnected,
-    ) -> toolrest_sandbox::Result<Option<Finished>> {
+    ) -> toolrest_sandbox::Result<Option<FinishedRun>> {
         if gone.is_terminated() {
             return Ok(None);
         }
@@ -373,7 +373,7 @@ impl Ready {
             }
         }
         let report = running.wait().await?;
-        Ok(is_connected.then_some(Finished { report, after }))
+        Ok(is_connected.then_some(FinishedRun { report, after }))
     }
 
     /// Starts a program.

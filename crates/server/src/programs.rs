@@ -7,7 +7,7 @@ use toolrest_core::{KeepLimits, QueueLimits};
 use toolrest_ops::exec::{
     self, ExecLimits, ExecOptions, Executor, Layer, NetworkOptions, ProcessOptions, Processes, SandboxLimits,
 };
-use toolrest_ops::outside::{AllowList, Outside};
+use toolrest_ops::outside::{AllowList, OutboundConnector};
 use toolrest_toolsets::Services;
 
 /// Starts the sandbox. With `run.enabled = false`, returns services that refuse every program.
@@ -58,9 +58,9 @@ fn options(settings: &Settings) -> ExecOptions {
         network: NetworkOptions {
             // The settings were checked when they were read.
             hosts: AllowList::new(run.network_hosts.iter().map(String::as_str)).unwrap_or_default(),
-            outside: Outside {
+            outside: OutboundConnector {
                 allow_private: run.network_private.iter().filter_map(|range| range.parse().ok()).collect(),
-                ..Outside::default()
+                ..OutboundConnector::default()
             },
         },
         without_overlay: match run.without_overlay {

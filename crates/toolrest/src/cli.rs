@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 use tokio::signal::unix::{SignalKind, signal};
-use toolrest::settings::{self, Loaded, Settings, Sources};
+use toolrest::settings::{self, LoadedSettings, Settings, Sources};
 use toolrest::{Server, python, start_logging};
 
 /// The settings file that is read, if it exists, without `--config`.
@@ -135,7 +135,7 @@ impl Cli {
 }
 
 impl Options {
-    fn load(self) -> Result<Loaded, Box<dyn Error>> {
+    fn load(self) -> Result<LoadedSettings, Box<dyn Error>> {
         let allowed_roots = match &self.allow_root[..] {
             [] => None,
             roots => {
@@ -156,13 +156,16 @@ type ConfigFile = (PathBuf, String);
 
 impl DataOptions {
     /// Loads the settings, with the values of further flags.
-    fn load(self, further: Vec<(&'static str, &'static str, Option<String>)>) -> Result<Loaded, Box<dyn Error>> {
+    fn load(
+        self,
+        further: Vec<(&'static str, &'static str, Option<String>)>,
+    ) -> Result<LoadedSettings, Box<dyn Error>> {
         let file = read_config(self.config.as_deref())?;
         self.load_from(file, further)
     }
 
     /// Loads the settings; also returns the settings file, if there is one.
-    fn load_with_file(self) -> Result<(Loaded, Option<ConfigFile>), Box<dyn Error>> {
+    fn load_with_file(self) -> Result<(LoadedSettings, Option<ConfigFile>), Box<dyn Error>> {
         let file = read_config(self.config.as_deref())?;
         Ok((self.load_from(file.clone(), Vec::new())?, file))
     }
@@ -171,7 +174,7 @@ impl DataOptions {
         self,
         file: Option<ConfigFile>,
         further: Vec<(&'static str, &'static str, Option<String>)>,
-    ) -> Result<Loaded, Box<dyn Error>> {
+    ) -> Result<LoadedSettings, Box<dyn Error>> {
         let flags =
             [("server.data_dir", "--data-dir", self.data_dir), ("database.url", "--database-url", self.database_url)];
         let flags = flags.into_iter().chain(further);
