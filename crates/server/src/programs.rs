@@ -2,10 +2,11 @@
 
 use crate::python;
 use crate::settings::{Run, Settings, WithoutOverlay};
-use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use toolrest_core::{KeepLimits, QueueLimits};
 use toolrest_ops::exec::{
-    self, ExecLimits, ExecOptions, Executor, Layer, NetworkOptions, ProcessOptions, Processes, SandboxLimits,
+    self, ExecLimits, ExecOptions, Executor, Layer, NetworkOptions, ProcessOptions, Processes, PythonEnvironment,
+    SandboxLimits,
 };
 use toolrest_ops::outside::{AllowList, OutboundConnector};
 use toolrest_toolsets::Services;
@@ -68,13 +69,8 @@ fn options(settings: &Settings) -> ExecOptions {
             WithoutOverlay::InPlace => exec::WithoutOverlay::RunInPlace,
         },
         accept_missing: if run.accept_missing_landlock { BTreeSet::from([Layer::Landlock]) } else { BTreeSet::new() },
-        python: environment(settings),
+        python: Some(PythonEnvironment::new(python::folder(settings))),
     }
-}
-
-/// Returns the folder of the Python environment, if it is complete.
-fn environment(settings: &Settings) -> Option<PathBuf> {
-    python::folder(settings).canonicalize().ok().filter(|folder| python::is_complete(folder))
 }
 
 fn process_options(run: &Run) -> ProcessOptions {
