@@ -108,11 +108,11 @@ impl From<io::Error> for ErrorKind {
 }
 
 /// Attaches a path to the error of a system call.
-pub(crate) trait At<T> {
+pub(crate) trait PathContext<T> {
     fn at(self, path: impl AsRef<Path>) -> Result<T>;
 }
 
-impl<T> At<T> for rustix::io::Result<T> {
+impl<T> PathContext<T> for rustix::io::Result<T> {
     fn at(self, path: impl AsRef<Path>) -> Result<T> {
         self.map_err(|errno| ErrorKind::from(errno).at(path))
     }

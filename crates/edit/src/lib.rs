@@ -22,4 +22,4 @@ mod similarity;
 pub use error::{EditError, ErrorKind, HunkFailure, MAX_MESSAGE_BYTES};
 pub use limits::{Limits, StopFlag};
 pub use match_level::MatchLevel;
-pub use replace::{Edit, Leniency, Occurrences, Replaced, ReplacedInOrder, replace, replace_in_order};
+pub use replace::{Edit, Leniency, Occurrences, ReplaceInOrderResult, ReplaceResult, replace, replace_in_order};

@@ -9,7 +9,7 @@ use toolrest_core::{
     WsPath,
 };
 use toolrest_edit::{
-    Edit, EditError, Leniency, Limits, MatchLevel, Occurrences, ReplacedInOrder, diff, replace, replace_in_order,
+    Edit, EditError, Leniency, Limits, MatchLevel, Occurrences, ReplaceInOrderResult, diff, replace, replace_in_order,
 };
 
 /// Maximum size of an explanation, because a model has to read it.
@@ -106,14 +106,14 @@ pub(crate) fn changeable(entry: &Entry) -> Result<()> {
     Ok(())
 }
 
-struct Done {
+struct EditResult {
     content: Content,
     counts: Vec<usize>,
     matched_with: MatchLevel,
     diff: String,
 }
 
-async fn edited(cx: &CallCx, entry: Entry, content: Content, options: &EditOptions) -> Result<Done> {
+async fn edited(cx: &CallCx, entry: Entry, content: Content, options: &EditOptions) -> Result<EditResult> {
     let limit_bytes = cx.limits.response_bytes;
     let given = options.edits.iter().map(|edit| edit.old.len() + edit.new.len()).sum::<usize>();
     let size = usize::try_from(entry.size).unwrap_or(usize::MAX).saturating_add(given);
@@ -134,13 +134,13 @@ async fn edited(cx: &CallCx, entry: Entry, content: Content, options: &EditOptio
         let replaced = match &edits[..] {
             // The error for a single edit has no number.
             [only] => replace(editable.text.as_bytes(), only, limits)
-                .map(|one| ReplacedInOrder { text: one.text, edits: vec![(one.count, one.level)] }),
+                .map(|one| ReplaceInOrderResult { text: one.text, edits: vec![(one.count, one.level)] }),
             several => replace_in_order(editable.text.as_bytes(), several, limits),
         };
         let replaced = replaced.map_err(|error| to_tool_error(&error, &entry.path, entry.hash))?;
         let text = String::from_utf8(replaced.text).map_err(ToolError::internal)?;
         let name = entry.path.without_slash();
-        Ok(Done {
+        Ok(EditResult {
             counts: replaced.edits.iter().map(|(count, _)| *count).collect(),
             matched_with: replaced.edits.iter().map(|(_, level)| *level).max().unwrap_or(MatchLevel::Exact),
             diff: diff::unified(name.as_bytes(), Some(editable.text.as_bytes()), Some(text.as_bytes()), stop),

@@ -6,7 +6,7 @@ mod ripgrep;
 mod scope;
 
 pub use path_pattern::PathPattern;
-pub use scope::{Below, Extent, TreeSearch, search_tree};
+pub use scope::{FolderFilter, SkipRules, TreeSearch, search_tree};
 
 use std::{sync::Arc, time::Instant};
 use toolrest_core::{

@@ -20,12 +20,12 @@ pub struct TextOptions {
     /// The hash that the file must still have.
     pub expected: Option<ContentHash>,
     /// Whether the content is text or bytes.
-    pub given: Given,
+    pub given: ContentForm,
 }
 
 /// The form of the new content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Given {
+pub enum ContentForm {
     /// Text in UTF-8. A file in another encoding keeps its encoding.
     Text,
     /// The exact bytes of the file.
@@ -33,7 +33,7 @@ pub enum Given {
 }
 
 /// The result of [`write_text`].
-pub struct Written {
+pub struct WriteResult {
     /// Whether the file did not exist before.
     pub created: bool,
     /// The size of the file, as programs see it.
@@ -46,7 +46,7 @@ pub struct Written {
 
 /// Writes a file. A document with more fields than `text` keeps them. A JSON file must contain JSON afterwards. Bytes
 /// that a JSON file would not preserve exactly are refused.
-pub async fn write_text(cx: &CallCx, path: &WsPath, bytes: Vec<u8>, options: &TextOptions) -> Result<Written> {
+pub async fn write_text(cx: &CallCx, path: &WsPath, bytes: Vec<u8>, options: &TextOptions) -> Result<WriteResult> {
     if path.is_root() {
         return Err(ToolError::new(ErrorKind::IsDirectory, "The root folder cannot be written to"));
     }
@@ -86,19 +86,19 @@ fn written(
     held: Option<&TypedContent>,
     path: &WsPath,
     bytes: &[u8],
-    given: Given,
+    given: ContentForm,
     parents: Parents,
     limit_bytes: usize,
     stop: StopFlag<'_>,
-) -> Result<(Put, Written)> {
+) -> Result<(Put, WriteResult)> {
     let put = match given {
-        Given::Text => put_bytes(held, path, bytes, parents, limit_bytes)?,
-        Given::Bytes => put_exactly(held, path, bytes, parents, limit_bytes)?,
+        ContentForm::Text => put_bytes(held, path, bytes, parents, limit_bytes)?,
+        ContentForm::Bytes => put_exactly(held, path, bytes, parents, limit_bytes)?,
     };
     let old = visible_bytes_if_any(held, path, limit_bytes)?;
     let new = (put.file_type, put.content);
     let shown = visible_bytes(&new, path, limit_bytes)?;
-    let written = Written {
+    let written = WriteResult {
         created: held.is_none(),
         bytes: new.1.shown_bytes(new.0),
         hash: new.1.hash()?,

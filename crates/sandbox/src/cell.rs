@@ -38,9 +38,9 @@ pub(crate) use template::CellTemplate;
 
 use crate::{
     Exit, Network,
-    step::{At, Failure, Step},
+    step::{Failure, Step, StepContext},
     sys,
-    wire::{self, Ending, Event, FromCell, JobRequest, ToCell},
+    wire::{self, Event, FromCell, JobEnd, JobRequest, ToCell},
 };
 use processes::Processes;
 use program::PreparedProcess;
@@ -108,7 +108,7 @@ fn serve(socket: &OwnedFd, template: &CellTemplate) -> Result<(), Failure> {
     let cpu = sys::cpu_of_children();
     if exit == Exit::Code(0) && limit_hit.is_none() && !spec.has_overlay() {
         // Reports success directly to the server. The launcher has nothing to add, and may be busy.
-        let _ = wire::send(server, &Event::Ended(Ending { exit, limit_hit, cpu, enforced_by }), &[]);
+        let _ = wire::send(server, &Event::Ended(JobEnd { exit, limit_hit, cpu, enforced_by }), &[]);
     }
     // Fails only if the launcher is gone.
     let _ = wire::send(socket, &FromCell::Ended { exit, limit_hit, cpu }, &[]);

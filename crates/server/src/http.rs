@@ -234,8 +234,8 @@ async fn routed(app: &App, router: Router, request: Request<Body>) -> Result<Res
 
 /// Returns the caller's `X-Request-Id` if it is valid and short, otherwise a new id.
 fn request_id(request: &Request<Body>) -> HeaderValue {
-    const MOST_BYTES: usize = 128;
-    let given = request.headers().get(&REQUEST_ID).filter(|id| id.len() <= MOST_BYTES && id.to_str().is_ok());
+    const MAX_BYTES: usize = 128;
+    let given = request.headers().get(&REQUEST_ID).filter(|id| id.len() <= MAX_BYTES && id.to_str().is_ok());
     let fresh = || HeaderValue::try_from(Uuid::now_v7().to_string()).unwrap_or(HeaderValue::from_static("none"));
     given.cloned().unwrap_or_else(fresh)
 }

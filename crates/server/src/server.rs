@@ -25,7 +25,7 @@ use tokio::task::JoinHandle;
 use toolrest_core::{AllowAll, Engine, FairQueue, Limits, QueueLimits, ToolError};
 use toolrest_store::{Postgres, PostgresOptions, Quotas, Sqlite, Store, StoreError, WriteBehind};
 use toolrest_workspaces::{
-    AllowedRoot, FolderOptions, Guarded, HistoryLimits, Repositories, Scratch, StoredWorkspaces,
+    AllowedRoot, FolderOptions, GuardedPath, HistoryLimits, Repositories, Scratch, StoredWorkspaces,
 };
 
 /// Maximum time for receiving the head of a request.
@@ -106,8 +106,8 @@ impl Server {
         let workspaces =
             StoredWorkspaces::new(Arc::clone(&store), folder_options(&settings)?, open_scratch(&settings)?);
         let workspaces = workspaces
-            .reading_at_most(settings.limits.in_flight_bytes, settings.limits.response_bytes)
-            .checking_in_at_most(settings.run.keep_bytes);
+            .with_read_budget(settings.limits.in_flight_bytes, settings.limits.response_bytes)
+            .with_check_in_budget(settings.run.keep_bytes);
         let workspaces = Arc::new(workspaces);
         let records = Arc::new(WriteBehind::start(Arc::clone(&store)));
         let services = programs::start(&settings).await;
@@ -342,16 +342,16 @@ fn folder_options(settings: &Settings) -> Result<FolderOptions, StartError> {
 }
 
 /// Returns the server's own files and folders, which no workspace may contain.
-fn guarded(settings: &Settings) -> Vec<Guarded> {
-    let data = Guarded::data(settings.server.data_dir.clone());
+fn guarded(settings: &Settings) -> Vec<GuardedPath> {
+    let data = GuardedPath::data(settings.server.data_dir.clone());
     // Programs of all workspaces execute its files.
-    let python = Guarded {
+    let python = GuardedPath {
         path: python::folder(settings),
         what: "the Python environment of all programs",
         setting: "the setting run.python_dir",
     };
     // It may contain secrets, and changing it changes what the next start allows.
-    let file = settings.file.as_ref().map(|file| Guarded {
+    let file = settings.file.as_ref().map(|file| GuardedPath {
         path: file.clone(),
         what: "the server's settings file",
         setting: "the option --config",

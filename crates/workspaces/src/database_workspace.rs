@@ -31,9 +31,9 @@ impl Workspace for DatabaseWorkspace {
         Ok(self.store.stat(self.access, path).await?)
     }
 
-    async fn read(&self, path: &WsPath, most_bytes: u64) -> Result<File> {
+    async fn read(&self, path: &WsPath, max_bytes: u64) -> Result<File> {
         let read = |free| FileStore::read(&*self.store, self.access, path, i64::try_from(free).unwrap_or(i64::MAX));
-        self.room.read(path, most_bytes, read).await
+        self.room.read(path, max_bytes, read).await
     }
 
     async fn make_room(&self, bytes: u64) -> Result<()> {

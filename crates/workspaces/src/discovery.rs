@@ -11,21 +11,21 @@ use toolrest_core::{
 use toolrest_store::Store;
 
 /// Maximum number of lines that are read from all `.gitignore` files together. Further lines are ignored.
-const RULES_MOST: usize = 10_000;
+const MAX_RULES: usize = 10_000;
 
 /// Maximum size of these lines in bytes. Further lines are ignored.
-const RULES_MOST_BYTES: usize = 4 << 20;
+const MAX_RULES_BYTES: usize = 4 << 20;
 
 /// Maximum number of files and folders that one `find` examines. More of them are an error.
-const LISTED_MOST: usize = 500_000;
+const MAX_LISTED: usize = 500_000;
 
 /// Finds files by their paths.
 pub(crate) async fn find(store: &dyn Store, access: Access, find: Find) -> Result<FindResult> {
-    let listing = store.list(access, &find.folder, find.depth, LISTED_MOST).await?;
+    let listing = store.list(access, &find.folder, find.depth, MAX_LISTED).await?;
     if listing.truncated {
         let folder = &find.folder;
         let message = format!(
-            "{folder} holds more than {LISTED_MOST} entries, too many to look through at once; look through its folders singly"
+            "{folder} holds more than {MAX_LISTED} entries, too many to look through at once; look through its folders singly"
         );
         return Err(ToolError::new(ErrorKind::ResponseTooLarge, message));
     }
@@ -35,7 +35,7 @@ pub(crate) async fn find(store: &dyn Store, access: Access, find: Find) -> Resul
     };
     // Every glob and rule is matched with every path, which can take long.
     let choose = move || {
-        let chosen = Chosen::new(find.folder, find.paths, rules);
+        let chosen = UnignoredPaths::new(find.folder, find.paths, rules);
         let is_chosen = |file: &Listed| file.file_type != FileType::Folder && chosen.accepts(file.path.as_str());
         let mut files: Vec<FoundFile> = Vec::new();
         let mut total = 0;
@@ -59,8 +59,8 @@ pub(crate) async fn search(store: &dyn Store, access: Access, mut search: Search
     if rules.is_none() && search.within.is_root() {
         return Ok(store.search(access, search).await?);
     }
-    let chosen = Arc::new(Chosen::new(search.within.clone(), search.paths.take(), rules));
-    search.paths = Some(Arc::<Chosen>::clone(&chosen));
+    let chosen = Arc::new(UnignoredPaths::new(search.within.clone(), search.paths.take(), rules));
+    search.paths = Some(Arc::<UnignoredPaths>::clone(&chosen));
     let mut found = store.search(access, search).await?;
     found.skipped.ignored = chosen.left_out();
     Ok(found)
@@ -73,9 +73,9 @@ async fn rules(store: &dyn Store, access: Access, deadline: Instant) -> Result<I
         within: WsPath::root(),
         paths: Some(Arc::new(RuleFiles)),
         ignored: IgnoredFiles::Include,
-        limit: RULES_MOST,
+        limit: MAX_RULES,
         context: 0,
-        limit_bytes: RULES_MOST_BYTES,
+        limit_bytes: MAX_RULES_BYTES,
         deadline,
     };
     let lines = store.search(access, every_line).await?.matches;
@@ -83,14 +83,14 @@ async fn rules(store: &dyn Store, access: Access, deadline: Instant) -> Result<I
 }
 
 /// Accepts the paths in a folder that match a filter and are not ignored, and counts the ignored ones.
-struct Chosen {
+struct UnignoredPaths {
     within: WsPath,
     paths: Option<Arc<dyn PathFilter>>,
     rules: Option<Ignored>,
     left_out: AtomicU64,
 }
 
-impl Chosen {
+impl UnignoredPaths {
     fn new(within: WsPath, paths: Option<Arc<dyn PathFilter>>, rules: Option<Ignored>) -> Self {
         Self { within, paths, rules, left_out: AtomicU64::new(0) }
     }
@@ -100,7 +100,7 @@ impl Chosen {
     }
 }
 
-impl PathFilter for Chosen {
+impl PathFilter for UnignoredPaths {
     fn accepts(&self, path: &str) -> bool {
         let is_there = path == self.within.as_str() || self.within.part_below(path).is_some();
         if !is_there || self.paths.as_ref().is_some_and(|paths| !paths.accepts(path)) {

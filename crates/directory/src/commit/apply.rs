@@ -9,7 +9,8 @@ use super::{
     step::Step,
 };
 use crate::{
-    Error, ErrorKind, Hash, Identity, Metadata, Result, Root, error::At, is_temporary, read, root::EntryRef, sys,
+    Error, ErrorKind, Hash, Identity, Metadata, Result, Root, error::PathContext, is_temporary, read, root::EntryRef,
+    sys,
 };
 
 /// Applies all steps in their order. Stops at the first failure; the caller then rolls back.

@@ -12,7 +12,7 @@ use std::{
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use tempfile::TempDir;
 use toolrest_directory::{
-    Applied, Change, CommitOptions, Contents, ErrorKind, Expect, Hash, Parents, Recovered, Replace, Result, Root,
+    Change, CommitOptions, CommitResult, Contents, ErrorKind, Expect, Hash, Parents, Recovered, Replace, Result, Root,
 };
 
 /// The state of each path below a folder: the bytes of a file, the target of a link, or nothing for a folder.
@@ -97,7 +97,7 @@ impl Fixture {
         fs::read_to_string(self.path(path)).unwrap()
     }
 
-    pub fn commit(&self, changes: &[Change]) -> Result<Applied> {
+    pub fn commit(&self, changes: &[Change]) -> Result<CommitResult> {
         self.root.commit(changes, &self.journal(), &CommitOptions::default())
     }
 

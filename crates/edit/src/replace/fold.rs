@@ -5,7 +5,7 @@ use crate::match_level::{MatchLevel, ascii_form};
 use std::borrow::Cow;
 
 /// A text without the differences that a match level ignores. Every line ends in `\n`.
-pub(super) struct Folded<'a> {
+pub(super) struct FoldedText<'a> {
     text: &'a [u8],
     pub bytes: Cow<'a, [u8]>,
     sync_points: Vec<SyncPoint>,
@@ -22,7 +22,7 @@ struct SyncPoint {
     after: usize,
 }
 
-impl<'a> Folded<'a> {
+impl<'a> FoldedText<'a> {
     /// Returns the text without folding.
     pub fn unchanged(text: &'a [u8]) -> Self {
         Self { text, bytes: Cow::Borrowed(text), sync_points: Vec::new(), ends_in_whitespace: false }

@@ -17,7 +17,7 @@ use rustix::{
 
 use super::{
     certainty::{Certainty, UncertaintyTracker},
-    processes::{DescriptorInfo, Inspected, Processes, entries, is_gone},
+    processes::{DescriptorInfo, Inspection, Processes, entries, is_gone},
 };
 use crate::Limit;
 
@@ -136,9 +136,9 @@ impl KernelObjectMonitor {
             count.is_uncertain |= tables.is_empty();
             for thread in tables {
                 match self.processes.descriptors(&thread)? {
-                    Inspected::Found(folder) => self.add(&thread, &folder, &mut count)?,
-                    Inspected::Gone => count.is_uncertain |= !self.processes.is_dead(&thread)?,
-                    Inspected::Denied => count.has_denied_process = true,
+                    Inspection::Found(folder) => self.add(&thread, &folder, &mut count)?,
+                    Inspection::Gone => count.is_uncertain |= !self.processes.is_dead(&thread)?,
+                    Inspection::Denied => count.has_denied_process = true,
                 }
             }
         }
@@ -166,7 +166,7 @@ impl KernelObjectMonitor {
             }
             // Every kind of file can be locked.
             let info = format!("{thread}/fdinfo/{}", name.to_string_lossy());
-            if let Inspected::Found(info) = self.processes.descriptor_info(&info, MAX_FDINFO_LINES)? {
+            if let Inspection::Found(info) = self.processes.descriptor_info(&info, MAX_FDINFO_LINES)? {
                 count.add(&info);
             }
         }

@@ -16,7 +16,7 @@ use rustix::{
 };
 
 use super::cgroup::{self, Cgroup, Version};
-use crate::sys::{self, Forked};
+use crate::sys::{self, ForkResult};
 
 /// Maximum number of free groups.
 const MAX_FREE: usize = 64;
@@ -49,12 +49,12 @@ impl CgroupPool {
     fn verified(mut self) -> Option<Self> {
         let group = self.take().ok()?;
         let entered = match sys::clone(0) {
-            Ok(Forked::Child) => {
+            Ok(ForkResult::Child) => {
                 let entered = group.procs_files().iter().all(|procs_file| rustix::io::write(procs_file, b"0") == Ok(1));
                 sys::exit(i32::from(!entered))
             }
             Err(_) => false,
-            Ok(Forked::Parent { pidfd, .. }) => {
+            Ok(ForkResult::Parent { pidfd, .. }) => {
                 let status = rustix::process::waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED);
                 status.is_ok_and(|status| status.is_some_and(|status| status.exit_status() == Some(0)))
             }

@@ -94,8 +94,8 @@ pub(crate) async fn show(State(app): State<Arc<App>>, target: WorkspaceRequest) 
     let reading = Reading::begin(&app, &target).await?;
     let mut file = reading.cx.workspace.file_by_id(id, SMALL_BYTES).await?;
     if file.content.is_none() && file.entry.size > SMALL_BYTES {
-        let most_bytes = reading.make_room(&[file.entry.size]).await?;
-        file = reading.cx.workspace.file_by_id(id, most_bytes).await?;
+        let max_bytes = reading.make_room(&[file.entry.size]).await?;
+        file = reading.cx.workspace.file_by_id(id, max_bytes).await?;
     }
     let limit = app.settings.limits.response_bytes;
     ok_within(&Body { shown: ShownContent::of(file.content)?, file: file.entry.into() }, limit)
@@ -143,8 +143,8 @@ pub(crate) async fn version(State(app): State<Arc<App>>, target: WorkspaceReques
     let reading = Reading::begin(&app, &target).await?;
     let (mut version, mut content) = reading.cx.workspace.version(file, version, SMALL_BYTES).await?;
     if content.is_none() {
-        let most_bytes = reading.make_room(&[version.size]).await?;
-        (version, content) = reading.cx.workspace.version(file, version.id, most_bytes).await?;
+        let max_bytes = reading.make_room(&[version.size]).await?;
+        (version, content) = reading.cx.workspace.version(file, version.id, max_bytes).await?;
     }
     ok_within(&Body { version, shown: ShownContent::of(content)? }, app.settings.limits.response_bytes)
 }
@@ -237,15 +237,15 @@ async fn contents(reading: &Reading, effect: &Effect) -> Result<(Option<Content>
         _ => (None, Some(version)),
     };
     // Small contents are read at once; for large ones, memory is reserved first.
-    let read = async |version: Option<VersionId>, most_bytes: i64| -> Result<_> {
+    let read = async |version: Option<VersionId>, max_bytes: i64| -> Result<_> {
         let Some(version) = version else { return Ok((0, None)) };
-        let (version, content) = workspace.version(effect.file_id, version, most_bytes).await?;
+        let (version, content) = workspace.version(effect.file_id, version, max_bytes).await?;
         Ok((version.size, content))
     };
     let (mut old, mut new) = (read(before, SMALL_BYTES).await?, read(after, SMALL_BYTES).await?);
     if old.0.max(new.0) > SMALL_BYTES {
-        let most_bytes = reading.make_room(&[old.0, new.0]).await?;
-        (old, new) = (read(before, most_bytes).await?, read(after, most_bytes).await?);
+        let max_bytes = reading.make_room(&[old.0, new.0]).await?;
+        (old, new) = (read(before, max_bytes).await?, read(after, max_bytes).await?);
     }
     Ok((old.1, new.1))
 }

@@ -38,8 +38,8 @@ fn pairs(uri: &Uri) -> Result<Vec<(String, String)>> {
 }
 
 fn unknown(name: &str, known: &[&str]) -> ToolError {
-    const MOST_CHARS: usize = 100;
-    let shown: String = name.chars().filter(|c| !c.is_control()).take(MOST_CHARS).collect();
+    const MAX_CHARS: usize = 100;
+    let shown: String = name.chars().filter(|c| !c.is_control()).take(MAX_CHARS).collect();
     let nearest = known.iter().max_by(|a, b| likeness(&shown, a).total_cmp(&likeness(&shown, b)));
     let message = match nearest {
         None => format!("The query parameter `{shown}` is not known; this route takes none"),

@@ -155,12 +155,12 @@ pub(crate) fn workspace_id(text: &str) -> Result<WorkspaceId> {
 /// Parses the query `?before=…&limit=…`.
 fn page<T: FromStr>(query: &HashMap<String, String>) -> Result<Page<T>> {
     const DEFAULT: u32 = 1_000;
-    const MOST: u32 = 10_000;
+    const MAX: u32 = 10_000;
     let bad = |name: &str, text: &str| ToolError::argument(name, format!("'{text}' is not a valid `{name}`"));
     let before = query.get("before").map(|text| text.parse().map_err(|_| bad("before", text))).transpose()?;
     let limit = match query.get("limit") {
         None => DEFAULT,
-        Some(text) => text.parse().ok().filter(|limit| (1..=MOST).contains(limit)).ok_or_else(|| bad("limit", text))?,
+        Some(text) => text.parse().ok().filter(|limit| (1..=MAX).contains(limit)).ok_or_else(|| bad("limit", text))?,
     };
     Ok(Page { before, limit })
 }
@@ -316,11 +316,11 @@ fn bad_request(message: String) -> ToolError {
 }
 
 /// Returns a text without spaces at its ends; refuses one that is empty, too long or has control characters.
-pub(crate) fn single_line(name: &str, text: &str, most_chars: usize) -> Result<String> {
+pub(crate) fn single_line(name: &str, text: &str, max_chars: usize) -> Result<String> {
     let text = text.trim();
     let count = text.chars().count();
-    if count == 0 || count > most_chars {
-        return Err(ToolError::argument(name, format!("`{name}` must have 1 to {most_chars} characters, not {count}")));
+    if count == 0 || count > max_chars {
+        return Err(ToolError::argument(name, format!("`{name}` must have 1 to {max_chars} characters, not {count}")));
     }
     if text.chars().any(char::is_control) {
         return Err(ToolError::argument(name, format!("`{name}` must not have control characters")));

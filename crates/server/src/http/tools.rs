@@ -102,8 +102,8 @@ pub(crate) fn correlation_of(headers: &HeaderMap) -> Option<String> {
 
 /// Whether a correlation id is valid: not empty, not too long, without control characters.
 fn is_correlation(id: &str) -> bool {
-    const MOST_BYTES: usize = 128;
-    !id.is_empty() && id.len() <= MOST_BYTES && !id.chars().any(char::is_control)
+    const MAX_BYTES: usize = 128;
+    !id.is_empty() && id.len() <= MAX_BYTES && !id.chars().any(char::is_control)
 }
 
 async fn bind(

@@ -41,11 +41,11 @@ pub(super) struct Staging(Mutex<State>);
 struct State {
     /// The number of pending commits that need a content.
     in_use: HashMap<Key, usize>,
-    abandoned: Vec<Abandoned>,
+    abandoned: Vec<AbandonedContents>,
 }
 
 /// Contents of a commit that was refused or abandoned.
-struct Abandoned {
+struct AbandonedContents {
     ws: Uuid,
     keys: Arc<[ContentHash]>,
     /// The reservation that counts the contents until they are removed.
@@ -55,13 +55,13 @@ struct Abandoned {
 /// The contents of a pending commit. If it is dropped before the commit is made, they are abandoned.
 pub(super) struct Staged {
     staging: Arc<Staging>,
-    contents: Option<Abandoned>,
+    contents: Option<AbandonedContents>,
 }
 
 impl Staged {
     /// Marks the commit as made, with the bytes that it stored.
     pub(super) fn committed(mut self, stored: i64) {
-        if let Some(Abandoned { ws, keys, room }) = self.contents.take() {
+        if let Some(AbandonedContents { ws, keys, room }) = self.contents.take() {
             self.staging.lock().release(ws, &keys);
             if let Some(room) = room {
                 room.settle(stored);
@@ -98,14 +98,14 @@ impl Staging {
         for key in &*keys {
             *state.in_use.entry((ws.0, *key)).or_default() += 1;
         }
-        Staged { staging: Arc::clone(self), contents: Some(Abandoned { ws: ws.0, keys, room }) }
+        Staged { staging: Arc::clone(self), contents: Some(AbandonedContents { ws: ws.0, keys, room }) }
     }
 
     fn is_in_use(&self, key: Key) -> bool {
         self.lock().in_use.contains_key(&key)
     }
 
-    fn take_abandoned(&self, ws: Option<Uuid>) -> Vec<Abandoned> {
+    fn take_abandoned(&self, ws: Option<Uuid>) -> Vec<AbandonedContents> {
         let mut state = self.lock();
         let (taken, left) = std::mem::take(&mut state.abandoned)
             .into_iter()

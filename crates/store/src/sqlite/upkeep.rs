@@ -216,7 +216,7 @@ fn purge_trash(db: &Connection, before: i64) -> Result<Option<u64>> {
     for (ws, file) in &files {
         let of_it = match BATCH_VERSIONS - rows {
             0 => None,
-            most => purge_file(db, *ws, *file, most)?,
+            max_rows => purge_file(db, *ws, *file, max_rows)?,
         };
         let Some(of_it) = of_it else { break };
         rows += of_it;
@@ -227,7 +227,7 @@ fn purge_trash(db: &Connection, before: i64) -> Result<Option<u64>> {
 
 /// Deletes a file with its versions and messages; returns how many there were. If there are too many for one
 /// transaction, deletes only the oldest and returns none: the file itself stays for the next batch.
-fn purge_file(db: &Connection, ws: Uuid, file: Uuid, most: usize) -> Result<Option<usize>> {
+fn purge_file(db: &Connection, ws: Uuid, file: Uuid, max_rows: usize) -> Result<Option<usize>> {
     let versions = "DELETE FROM versions WHERE ws = ?1 AND file_id = ?2 AND seq IN (
                         SELECT seq FROM versions WHERE ws = ?1 AND file_id = ?2
                         AND seq < (SELECT max(seq) FROM versions WHERE ws = ?1 AND file_id = ?2)
@@ -237,9 +237,9 @@ fn purge_file(db: &Connection, ws: Uuid, file: Uuid, most: usize) -> Result<Opti
                         SELECT seq FROM chat_messages WHERE ws = ?1 AND chat_id = ?2 ORDER BY seq LIMIT ?3)
                     RETURNING octet_length(content)";
     let newest = "DELETE FROM versions WHERE ws = ?1 AND file_id = ?2 RETURNING blob";
-    let mut blobs: Vec<[u8; 32]> = collect(db, versions, (ws, file, number(most)?), |row| row.get(0))?;
-    let sizes: Vec<i64> = collect(db, messages, (ws, file, number(most)?), |row| row.get(0))?;
-    let is_all = blobs.len() < most && sizes.len() < most;
+    let mut blobs: Vec<[u8; 32]> = collect(db, versions, (ws, file, number(max_rows)?), |row| row.get(0))?;
+    let sizes: Vec<i64> = collect(db, messages, (ws, file, number(max_rows)?), |row| row.get(0))?;
+    let is_all = blobs.len() < max_rows && sizes.len() < max_rows;
     if is_all {
         blobs.extend(collect(db, newest, (ws, file), |row| row.get::<_, [u8; 32]>(0))?);
         run(db, "DELETE FROM files WHERE ws = ?1 AND id = ?2", (ws, file))?;
@@ -248,5 +248,5 @@ fn purge_file(db: &Connection, ws: Uuid, file: Uuid, most: usize) -> Result<Opti
         staging::mark_possibly_unused(db, ws, blob)?;
     }
     storage::add(db, ws, -sizes.iter().sum::<i64>())?;
-    Ok(is_all.then_some((blobs.len() + sizes.len()).min(most)))
+    Ok(is_all.then_some((blobs.len() + sizes.len()).min(max_rows)))
 }

@@ -3,7 +3,7 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolrest_core::{Action, CallCx, ContentHash, Parents, Result, Tool};
-use toolrest_ops::{Given, TextOptions, write_text};
+use toolrest_ops::{ContentForm, TextOptions, write_text};
 
 pub(super) struct Write;
 
@@ -49,7 +49,7 @@ impl Tool for Write {
         let options = TextOptions {
             parents: Parents::Create,
             expected: arguments::expected_hash(args.expected_hash.as_deref()),
-            given: Given::Text,
+            given: ContentForm::Text,
         };
         let written = write_text(cx, &path, args.content.into_bytes(), &options).await?;
         Ok(Output { success: true, bytes_written: written.bytes, hash: written.hash, diff: written.diff })

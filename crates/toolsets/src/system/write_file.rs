@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolrest_core::{Action, CallCx, ContentHash, ErrorKind, Parents, Result, Tool, ToolError};
-use toolrest_ops::{Given, TextOptions, write_text};
+use toolrest_ops::{ContentForm, TextOptions, write_text};
 
 pub(super) struct WriteFile;
 
@@ -54,11 +54,11 @@ impl Tool for WriteFile {
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
         let path = arguments::relative_path(cx, "path", &args.path)?;
         let (given, bytes) = match args.encoding.unwrap_or(Encoding::Utf8) {
-            Encoding::Utf8 => (Given::Text, args.content.into_bytes()),
+            Encoding::Utf8 => (ContentForm::Text, args.content.into_bytes()),
             Encoding::Base64 => {
                 let bytes = STANDARD.decode(args.content.trim());
                 let wrong = |error| ToolError::argument("content", format!("content is not base64: {error}"));
-                (Given::Bytes, bytes.map_err(wrong)?)
+                (ContentForm::Bytes, bytes.map_err(wrong)?)
             }
         };
         let options = TextOptions {

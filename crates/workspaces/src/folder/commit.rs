@@ -19,7 +19,7 @@ use toolrest_core::{
     Preview, Result, Timestamp, ToolError, WsPath, now,
 };
 use toolrest_directory::{
-    Applied, CommitOptions, Effect, Error, ErrorKind as DiskError, FolderLock, HardLinks, Kind, Record, Recovered,
+    CommitOptions, CommitResult, Effect, Error, ErrorKind as DiskError, FolderLock, HardLinks, Kind, Record, Recovered,
     Repositories, SymbolicLinks, TouchHandle, leads_into_repository,
 };
 use toolrest_store::CallInfo;
@@ -411,7 +411,7 @@ fn with_emptied_folders(due: Vec<RowOp>, planned: Vec<RowOp>) -> Vec<RowOp> {
 }
 
 /// Returns warnings about files that were changed in place, because they have other names too.
-fn rewritten_in_place(applied: &Applied) -> impl Iterator<Item = Notice> {
+fn rewritten_in_place(applied: &CommitResult) -> impl Iterator<Item = Notice> {
     let in_place = applied.changes.iter().filter(|change| change.effect == Effect::RewrittenInPlace);
     in_place.map(|change| {
         let path = path_of(&change.path).unwrap_or_else(WsPath::root);

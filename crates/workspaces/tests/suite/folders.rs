@@ -13,7 +13,7 @@ use toolrest_core::{
     WorkspaceId, Workspaces, WsPath,
 };
 use toolrest_store::{Location, Page, Purge, Store};
-use toolrest_workspaces::{AllowedRoot, FolderOptions, Guarded, HistoryLimits, Scratch, StoredWorkspaces};
+use toolrest_workspaces::{AllowedRoot, FolderOptions, GuardedPath, HistoryLimits, Scratch, StoredWorkspaces};
 
 on_both_stores![
     a_folder_and_a_database_agree_about_any_changes,
@@ -452,11 +452,11 @@ async fn the_servers_own_data_is_in_no_workspace() {
     let (data, free) = (allowed.path().join("data"), allowed.path().join("free"));
     // The environment is made later, by which time the folder around it must not be a workspace.
     let project = allowed.path().join("project");
-    let python = Guarded { path: project.join("python"), what: "the environment", setting: "run.python_dir" };
+    let python = GuardedPath { path: project.join("python"), what: "the environment", setting: "run.python_dir" };
     let options = FolderOptions {
         allowed_roots: vec![AllowedRoot::for_all(allowed.path().canonicalize().unwrap())],
         journal_dir: data.join("journals"),
-        guarded: vec![Guarded::data(data.clone()), python],
+        guarded: vec![GuardedPath::data(data.clone()), python],
         history: HistoryLimits::default(),
         ..FolderOptions::default()
     };

@@ -5,7 +5,7 @@ use crate::checkout::FolderMoves;
 use crate::checkout::diff::{Diff, FileState, Node, judge};
 use crate::checkout::merge::{MergeOutcome, NOT_REMOVED, PlacedKind};
 use crate::checkout::net_changes::{
-    CommitLimits, CountedContents, FindMoves, NetChanges, NodeNow, Read, Side, Written,
+    CommitLimits, CountedContents, FindMoves, NetChanges, NodeNow, Read, Side, WrittenContent,
 };
 use crate::folder::commit::failed;
 use crate::folder::disk::{Disk, below_root, path_of};
@@ -117,7 +117,7 @@ impl LayerInput {
 }
 
 impl LayerMerge {
-    fn add_permissions(&mut self, net: &NetChanges, side: &LayerSide, placed: &[crate::checkout::merge::Placed]) {
+    fn add_permissions(&mut self, net: &NetChanges, side: &LayerSide, placed: &[crate::checkout::merge::PlacedEntry]) {
         for placed in placed {
             let Some(left) = side.left.get(&placed.path) else { continue };
             let to = below_root(&placed.to).to_owned();
@@ -347,7 +347,7 @@ impl Side for LayerSide {
             return Ok(Read::OverLimit { size_bytes });
         }
         match self.input.upper.read(below_root(path), size_bytes) {
-            Ok(read) => Ok(Read::Written(Written {
+            Ok(read) => Ok(Read::Written(WrittenContent {
                 hash: ContentHash(read.hash.0),
                 is_executable: after.is_executable(),
                 bytes: read.bytes,
