@@ -55,6 +55,14 @@ impl WriteBehind {
     }
 }
 
+impl Drop for WriteBehind {
+    /// Has the task write the pending records and end, if [`close`](Self::close) was not called.
+    fn drop(&mut self) {
+        self.shared.lock().closed = true;
+        self.shared.closing.notify_one();
+    }
+}
+
 impl Shared {
     fn lock(&self) -> std::sync::MutexGuard<'_, PendingRecords> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)

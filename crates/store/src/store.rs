@@ -17,7 +17,12 @@ pub trait Store:
     /// Checks that the database answers.
     async fn ready(&self) -> Result<()>;
 
-    /// Does the work that is needed every few seconds: usage counts, statistics, compression.
+    /// Does the work that every process needs every few seconds and before it ends: exchanges usage counts with the
+    /// database, and removes what its abandoned commits have left.
+    async fn synchronise(&self) -> Result<()>;
+
+    /// Does [`synchronise`](Self::synchronise) and the work that one of the processes with the same data folder does for
+    /// all, every few seconds: statistics, unused contents, compression.
     async fn maintain(&self) -> Result<()>;
 
     /// Updates a batch of versions that an earlier release wrote; false if none is left.

@@ -98,12 +98,16 @@ impl Store for Postgres {
         self.fetch("SELECT 1", &[]).await.map(drop)
     }
 
-    /// Updates usage counts, and the planner's statistics of tables that have outgrown them.
+    async fn synchronise(&self) -> Result<()> {
+        quota::synchronise(self).await
+    }
+
+    /// Updates the planner's statistics of tables that have outgrown them.
     ///
     /// Autovacuum does this too, but only once a minute. Until then a new table is queried by plans made for an empty
     /// table, which are many times slower.
     async fn maintain(&self) -> Result<()> {
-        quota::synchronise(self).await?;
+        self.synchronise().await?;
         let sql = "SELECT relname::text FROM pg_stat_user_tables
                    WHERE schemaname = current_schema() AND relname = ANY($1)
                      AND n_mod_since_analyze > 300 + n_live_tup * 0.3";

@@ -81,9 +81,15 @@ impl Store for Sqlite {
         self.read(|db| find(db, "SELECT 1", [], |_| Ok(())).map(drop)).await
     }
 
-    /// Updates usage counts, removes unused contents and compresses contents that are no longer current.
-    async fn maintain(&self) -> Result<()> {
+    /// Updates usage counts, and removes the contents that commits of this process have abandoned.
+    async fn synchronise(&self) -> Result<()> {
         quota::synchronise(self).await?;
+        self.remove_all_abandoned().await
+    }
+
+    /// Removes unused contents and compresses contents that are no longer current.
+    async fn maintain(&self) -> Result<()> {
+        self.synchronise().await?;
         self.remove_unused_contents().await?;
         self.compress_history().await
     }
