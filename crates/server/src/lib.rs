@@ -5,14 +5,17 @@ mod auth;
 mod connection;
 mod http;
 mod local;
+mod lock_file;
 mod logging;
 pub mod operator;
 mod programs;
 pub mod python;
+mod runtime;
 mod server;
 pub mod settings;
 mod upkeep;
 
 pub use local::Local;
 pub use logging::start as start_logging;
-pub use server::{Server, StartError};
+pub use runtime::{Runtime, StartError};
+pub use server::Server;

@@ -234,9 +234,9 @@ async fn run_server(settings: Settings) -> Result<(), Box<dyn Error>> {
     println!("  tools   {base}/api/v1/toolsets/workspace");
     println!("  data    {data}");
     match server.local() {
-        Some(local) => {
+        Some((local, token)) => {
             println!("  folder  {base}/api/v1/workspaces/{}", local.workspace);
-            println!("  token   {} (valid until this server stops, for a day at most)", local.token);
+            println!("  token   {token} (valid until this server stops, for a day at most)");
             println!("Stop with Ctrl-C.");
         }
         None => println!("Next: register with POST {base}/api/v1/auth/register (see README.md). Stop with Ctrl-C."),

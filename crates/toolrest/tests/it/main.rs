@@ -49,6 +49,7 @@ mod reference;
 mod replicas;
 mod replies;
 mod roles;
+mod runtime;
 mod search_storm;
 mod sessions;
 mod setup;
