@@ -3,9 +3,9 @@
 use crate::keyed_semaphore::KeyedSemaphore;
 use crate::tool::too_long_answer;
 use crate::{
-    Access, CallCx, CallId, CallRecord, Caller, CommitId, Dialect, DynTool, ErrorKind, FairQueue, JsonText, Policy,
-    QueueLimits, QueueSlot, Recorder, Result, Role, Timestamp, ToolError, Toolset, Toolsets, Workspace, WorkspaceId,
-    Workspaces, WsPath,
+    Access, CallCx, CallId, CallMetrics, CallRecord, Caller, CommitId, Dialect, DynTool, ErrorKind, FairQueue,
+    JsonText, Policy, QueueDepth, QueueLimits, QueueSlot, Recorder, Result, Role, Timestamp, ToolError, Toolset,
+    Toolsets, Workspace, WorkspaceId, Workspaces, WsPath,
 };
 use futures_util::FutureExt;
 use std::{
@@ -101,6 +101,7 @@ pub struct Engine {
     calls: FairQueue,
     heavy_work: FairQueue,
     edit_locks: Arc<EditLocks>,
+    metrics: CallMetrics,
 }
 
 impl Engine {
@@ -113,6 +114,7 @@ impl Engine {
         limits: Limits,
     ) -> Self {
         Self {
+            metrics: CallMetrics::new(&toolsets),
             toolsets,
             workspaces,
             policy,
@@ -131,6 +133,16 @@ impl Engine {
     /// Returns the toolsets that can be called.
     pub fn toolsets(&self) -> &Toolsets {
         &self.toolsets
+    }
+
+    /// Returns the counters of calls.
+    pub fn metrics(&self) -> &CallMetrics {
+        &self.metrics
+    }
+
+    /// Returns the load of the queues of calls and of long computations.
+    pub fn queues(&self) -> [(&'static str, QueueDepth); 2] {
+        [("calls", self.calls.depth()), ("heavy_work", self.heavy_work.depth())]
     }
 
     /// Creates the context of a REST request, which is not a call of a tool.
@@ -192,6 +204,7 @@ impl Engine {
     }
 
     async fn recorded(&self, toolset: &Toolset, call: Call) -> Result<String> {
+        let timer = self.metrics.begin(toolset.name(), &call.tool);
         let mut record = PendingRecord::new(&*self.recorder, &call);
         let timeout = toolset.find(&call.tool).map_or(self.limits.call_timeout, |tool| tool.timeout(&self.limits));
         let work = AssertUnwindSafe(self.run(toolset, call, Arc::clone(&record.committed))).catch_unwind();
@@ -206,6 +219,7 @@ impl Engine {
         if let Err(error) = &result {
             error.log_cause();
         }
+        timer.end(result.as_ref().err().map(|error| error.kind));
         record.close(result.as_ref().err().map(|error| error.kind));
         result
     }

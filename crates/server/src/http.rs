@@ -9,6 +9,7 @@ mod files;
 mod health;
 pub(crate) mod host;
 mod members;
+mod metrics;
 mod query;
 mod reply;
 mod request;
@@ -16,6 +17,7 @@ mod tools;
 mod workspaces;
 
 use crate::auth::{AttemptCounter, RefusedAddresses};
+use crate::connection::Connections;
 use crate::runtime::Runtime;
 use crate::settings::Settings;
 use axum::Router;
@@ -54,6 +56,8 @@ pub(crate) struct App {
     pub(crate) attempts: AttemptCounter,
     /// The budget for bytes of requests and answers.
     pub(crate) budget: Budget,
+    /// The open connections.
+    pub(crate) connections: Arc<Connections>,
     /// The hosts and origins that requests may name.
     pub(crate) host_rules: HostRules,
     /// Proxies whose `X-Forwarded-For` is trusted.
@@ -107,6 +111,7 @@ fn routes() -> Vec<Route> {
     vec![
         Route::get("/health", health::live),
         Route::get("/ready", health::ready),
+        Route::get("/metrics", metrics::show),
         Route::get("/api/v1/health", health::live),
         Route::post("/api/v1/auth/register", accounts::register),
         Route::post("/api/v1/auth/login", accounts::login),

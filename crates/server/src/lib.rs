@@ -7,6 +7,7 @@ mod http;
 mod local;
 mod lock_file;
 mod logging;
+mod metrics;
 pub mod operator;
 mod programs;
 pub mod python;

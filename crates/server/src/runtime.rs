@@ -3,6 +3,7 @@
 use crate::auth::{AccessTokens, Passwords, fresh_secret};
 use crate::local::{self, Local};
 use crate::lock_file::LockFile;
+use crate::metrics;
 use crate::programs;
 use crate::python;
 use crate::settings::Settings;
@@ -20,8 +21,9 @@ use tokio::task::JoinHandle;
 use toolrest_core::{
     AllowAll, Call, CallId, Caller, Engine, ErrorKind, JsonText, Limits, Reply, Result, ToolError, WorkspaceId,
 };
-use toolrest_ops::exec::Processes;
+use toolrest_ops::exec::{Executor, Processes};
 use toolrest_store::{Postgres, PostgresOptions, Quotas, Sqlite, Store, StoreError, WriteBehind};
+use toolrest_toolsets::Services;
 use toolrest_workspaces::{
     AllowedRoot, FolderOptions, Guarded, HistoryLimits, Repositories, Scratch, StoredWorkspaces,
 };
@@ -35,11 +37,12 @@ pub struct Runtime {
     pub(crate) engine: Engine,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) workspaces: Arc<StoredWorkspaces>,
+    pub(crate) executor: Arc<Executor>,
     /// The background processes.
     pub(crate) processes: Arc<Processes>,
     pub(crate) tokens: Arc<AccessTokens>,
     pub(crate) passwords: Passwords,
-    records: Arc<WriteBehind>,
+    pub(crate) records: Arc<WriteBehind>,
     upkeep: JoinHandle<()>,
 }
 
@@ -47,10 +50,12 @@ pub struct Runtime {
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The address cannot be listened on.
-    #[error("cannot listen on {address}: {source}; is another server running? Choose another address with --listen")]
+    #[error("cannot listen on {address}: {source}; is another server running? Choose another address with {option}")]
     Listen {
         /// The address.
         address: SocketAddr,
+        /// What the address was given with.
+        option: &'static str,
         /// Why.
         source: std::io::Error,
     },
@@ -116,7 +121,7 @@ impl Runtime {
             Arc::<WriteBehind>::clone(&records),
             limits(&settings),
         );
-        let processes = services.processes;
+        let Services { executor, processes } = services;
         let upkeep = Upkeep {
             store: Arc::clone(&store),
             tokens: Arc::clone(&tokens),
@@ -128,7 +133,7 @@ impl Runtime {
         upkeep.refresh_revocations().await?;
         upkeep.renew_versions_at_start().await;
         let upkeep = tokio::spawn(upkeep::run(upkeep));
-        Ok(Self { settings, engine, store, workspaces, processes, tokens, passwords, records, upkeep })
+        Ok(Self { settings, engine, store, workspaces, executor, processes, tokens, passwords, records, upkeep })
     }
 
     /// Returns the settings that the runtime was opened with.
@@ -168,6 +173,11 @@ impl Runtime {
         };
         let unknown = || ToolError::new(ErrorKind::UnknownTool, format!("Toolset '{toolset}' not found"));
         self.engine.call(call).await.ok_or_else(unknown)
+    }
+
+    /// Returns the metrics in the text format of Prometheus.
+    pub async fn metrics(&self) -> String {
+        metrics::text(self, None).await
     }
 
     /// Stops the background processes, and waits for the commits of their changes for `server.shutdown_grace_ms`.

@@ -4,6 +4,7 @@ use crate::auth::{AttemptCounter, RefusedAddresses};
 use crate::connection::{self, Connections, StallTimeout};
 use crate::http::{self, App, Budget, host::HostRules};
 use crate::local::Local;
+use crate::metrics;
 use crate::runtime::{Runtime, StartError};
 use crate::settings::Settings;
 use hyper::server::conn::http1;
@@ -16,6 +17,7 @@ use std::{
     time::Duration,
 };
 use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
 use toolrest_core::{FairQueue, QueueLimits};
 
 /// Maximum time for receiving the head of a request.
@@ -26,6 +28,8 @@ pub struct Server {
     pub(crate) app: Arc<App>,
     listener: TcpListener,
     address: SocketAddr,
+    /// The listener for metrics.
+    metrics: Option<(SocketAddr, AbortOnDrop)>,
     local: Option<(Local, String)>,
 }
 
@@ -35,10 +39,11 @@ impl Server {
         let runtime = Arc::new(Runtime::open(settings).await?);
         let settings = &runtime.settings;
         warn_of_open_folders(settings);
-        let address = settings.server.listen;
-        let listen = |source| StartError::Listen { address, source };
-        let listener = TcpListener::bind(address).await.map_err(listen)?;
-        let address = listener.local_addr().map_err(listen)?;
+        let (listener, address) = bind(settings.server.listen, "--listen").await?;
+        let metrics = match settings.metrics.listen {
+            Some(address) => Some(bind(address, "the setting metrics.listen").await?),
+            None => None,
+        };
         let local = match &settings.folders.local_dir {
             Some(folder) => {
                 let local = runtime.open_local(folder).await?;
@@ -52,7 +57,10 @@ impl Server {
             per_account: settings.quotas.event_streams_per_account,
             per_workspace: usize::MAX,
         });
+        // Half of the descriptors are kept for files and the database.
+        let limit = connection::open_files_limit().map_or(usize::MAX, |files| files / 2);
         let app = Arc::new(App {
+            connections: Connections::new(settings.limits.connections.min(limit)),
             refused_sign_ins: RefusedAddresses::default(),
             refused_registrations: RefusedAddresses::default(),
             attempts: AttemptCounter::default(),
@@ -67,7 +75,10 @@ impl Server {
             event_streams,
             runtime,
         });
-        Ok(Self { app, listener, address, local })
+        let metrics = metrics.map(|(listener, address)| {
+            (address, AbortOnDrop(tokio::spawn(metrics::serve(Arc::clone(&app), listener))))
+        });
+        Ok(Self { app, listener, address, metrics, local })
     }
 
     /// Returns the workspace of `serve --dir` and an access token for its owner, if the server was started so.
@@ -80,18 +91,20 @@ impl Server {
         self.address
     }
 
+    /// Returns the address that serves the metrics, if there is one.
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.metrics.as_ref().map(|(address, _)| *address)
+    }
+
     /// Serves until `stop` resolves, then waits for running calls and writes the remaining records.
     pub async fn run(self, stop: impl Future<Output = ()>) {
         let connections = GracefulShutdown::new();
-        // Half of the descriptors are kept for files and the database.
-        let limit = connection::open_files_limit().map_or(usize::MAX, |files| files / 2);
-        let open = Connections::new(self.app.settings.limits.connections.min(limit));
         let router = http::router(Arc::clone(&self.app));
         tokio::pin!(stop);
         loop {
             tokio::select! {
                 accepted = self.listener.accept() => match accepted {
-                    Ok((stream, peer)) => self.serve(stream, peer.ip(), &router, &connections, &open),
+                    Ok((stream, peer)) => self.serve(stream, peer.ip(), &router, &connections),
                     Err(error) => {
                         // No descriptors are left, or the connection ended before it was accepted.
                         tracing::warn!(%error, "could not accept a connection");
@@ -113,16 +126,9 @@ impl Server {
         self.app.runtime.close().await;
     }
 
-    fn serve(
-        &self,
-        stream: TcpStream,
-        peer: IpAddr,
-        router: &axum::Router,
-        connections: &GracefulShutdown,
-        open: &Arc<Connections>,
-    ) {
+    fn serve(&self, stream: TcpStream, peer: IpAddr, router: &axum::Router, connections: &GracefulShutdown) {
         let is_proxy = self.app.proxies.iter().any(|range| range.contains(peer.to_canonical()));
-        let Some(slot) = open.enter(peer.to_canonical(), is_proxy) else {
+        let Some(slot) = self.app.connections.enter(peer.to_canonical(), is_proxy) else {
             tracing::debug!(%peer, "refused a connection: too many are open (limits.connections)");
             return;
         };
@@ -146,6 +152,23 @@ impl Server {
             }
         });
     }
+}
+
+/// A task that ends when this is dropped.
+struct AbortOnDrop(JoinHandle<()>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Listens on an address; returns also the address with the port that the system chose.
+async fn bind(address: SocketAddr, option: &'static str) -> Result<(TcpListener, SocketAddr), StartError> {
+    let failed = |source| StartError::Listen { address, option, source };
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
+    Ok((listener, address))
 }
 
 /// Warns if anybody who reaches the server can register and open folders.

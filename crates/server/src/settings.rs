@@ -259,6 +259,14 @@ settings! {
         cache_bytes: usize = 512 << 20, Accepts::Whole(0, 1024 * GIB);
     }
 
+    /// Metrics for monitoring.
+    metrics: Metrics {
+        /// Address and port that serve `GET /metrics` in the text format of Prometheus, without a token; use an address that only the monitoring can reach. Without it, there is no such listener.
+        listen: Option<SocketAddr> = None, Accepts::Address;
+        /// Token with which `GET /metrics` is also served at `server.listen` (`Authorization: Bearer …`). Without it, that route does not exist.
+        token: Option<String> = None, Accepts::Secret;
+    }
+
     /// How long deleted files and records are kept.
     retention: Retention {
         /// Days that deleted files stay in the trash; 0 keeps them forever.

@@ -42,6 +42,11 @@ impl WriteBehind {
         Self { shared, task: Mutex::new(Some(task)) }
     }
 
+    /// Returns the number of records that wait to be written.
+    pub fn pending(&self) -> usize {
+        self.shared.lock().records.len()
+    }
+
     /// Writes the pending records and stops.
     pub async fn close(&self) {
         self.shared.lock().closed = true;

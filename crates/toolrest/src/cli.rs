@@ -233,6 +233,9 @@ async fn run_server(settings: Settings) -> Result<(), Box<dyn Error>> {
     println!("  health  {base}/health");
     println!("  tools   {base}/api/v1/toolsets/workspace");
     println!("  data    {data}");
+    if let Some(address) = server.metrics_address() {
+        println!("  metrics http://{address}/metrics");
+    }
     match server.local() {
         Some((local, token)) => {
             println!("  folder  {base}/api/v1/workspaces/{}", local.workspace);

@@ -7,7 +7,7 @@ use super::{Postgres, to_store_error};
 use crate::error::Result;
 use crate::files::Page;
 use crate::quota;
-use crate::store::{CallStore, Purge, Purged, Store};
+use crate::store::{CallStore, PoolLoad, Purge, Purged, Store, StoreLoad};
 use async_trait::async_trait;
 use std::collections::BTreeMap;
 use tokio_postgres::{Row, types::ToSql};
@@ -96,6 +96,18 @@ impl CallStore for Postgres {
 impl Store for Postgres {
     async fn ready(&self) -> Result<()> {
         self.fetch("SELECT 1", &[]).await.map(drop)
+    }
+
+    fn load(&self) -> StoreLoad {
+        let status = self.pool.status();
+        let pool =
+            PoolLoad { limit: status.max_size, open: status.size, idle: status.available, waiting: status.waiting };
+        StoreLoad { database: "postgres", pool: Some(pool), ..self.searcher.load() }
+    }
+
+    async fn stored_bytes(&self) -> Result<u64> {
+        let rows = self.fetch("SELECT coalesce(sum(bytes), 0)::bigint FROM storage_used", &[]).await?;
+        Ok(rows.first().map_or(0, |row| row.get::<_, i64>(0)).unsigned_abs())
     }
 
     async fn synchronise(&self) -> Result<()> {

@@ -7,7 +7,7 @@ use super::{Sqlite, storage};
 use crate::error::Result;
 use crate::files::Page;
 use crate::quota;
-use crate::store::{CallStore, Purge, Purged, Store};
+use crate::store::{CallStore, Purge, Purged, Store, StoreLoad};
 use async_trait::async_trait;
 use rusqlite::{Connection, Row};
 use toolrest_core::{Access, CallId, CallRecord, CommitId, UserId, WorkspaceId, now};
@@ -79,6 +79,17 @@ impl CallStore for Sqlite {
 impl Store for Sqlite {
     async fn ready(&self) -> Result<()> {
         self.read(|db| find(db, "SELECT 1", [], |_| Ok(())).map(drop)).await
+    }
+
+    fn load(&self) -> StoreLoad {
+        let queued_writes = self.writes.as_ref().map(crossbeam_channel::Sender::len);
+        StoreLoad { database: "sqlite", queued_writes, ..self.searcher.load() }
+    }
+
+    async fn stored_bytes(&self) -> Result<u64> {
+        let sql = "SELECT coalesce(sum(bytes), 0) FROM storage_used";
+        let found = self.read(move |db| find(db, sql, [], |row| row.get::<_, i64>(0))).await?;
+        Ok(found.unwrap_or(0).unsigned_abs())
     }
 
     /// Updates usage counts, and removes the contents that commits of this process have abandoned.

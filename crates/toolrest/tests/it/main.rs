@@ -36,6 +36,7 @@ mod isolation;
 mod job_network;
 mod local_folder;
 mod memory;
+mod metrics;
 mod moves;
 mod names;
 mod nothing_silent;
