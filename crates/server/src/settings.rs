@@ -509,7 +509,8 @@ impl Problem {
             let (known_section, known_name) = known.key.split_once('.').unwrap_or_default();
             2.0 * alike(name, known_name) + alike(section, known_section)
         };
-        let nearest = (TABLE.iter()).max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
+        // Of equally similar ones, the first in the table.
+        let nearest = (TABLE.iter().rev()).max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
         Self::Unknown { key: key.to_owned(), nearest: nearest.map_or("", |setting| setting.key).to_owned() }
     }
 

@@ -9,6 +9,7 @@ fn two(folder: &Path) -> (WriteTurns, WriteTurns) {
 }
 
 #[test]
+#[allow(clippy::disallowed_methods, reason = "stands for the time that a commit takes")]
 fn a_process_that_writes_without_pause_lets_another_write_in_between() {
     let folder = tempfile::tempdir().unwrap();
     let (busy, other) = two(folder.path());

@@ -140,7 +140,7 @@ async fn a_starting_process_removes_the_working_copies_of_dead_processes_only(on
 
 fn settings(data: &Path, project: &Path) -> Settings {
     let mut settings = Settings::default();
-    settings.server.data_dir = data.to_owned();
+    data.clone_into(&mut settings.server.data_dir);
     settings.folders.local_dir = Some(project.to_owned());
     // The sandbox would start the program of the tests as its launcher.
     settings.run.enabled = false;
