@@ -5,6 +5,7 @@ use crate::{
     ToolError, Toolset, WorkspaceId,
 };
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// A call of a tool, as a surface receives it.
 ///
@@ -65,6 +66,13 @@ pub struct CallOutcome {
     /// Maximum size of the rendered answer.
     pub limit_bytes: usize,
     pub(crate) advice: &'static str,
+}
+
+impl fmt::Debug for CallOutcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("CallOutcome");
+        shown.field("warnings", &self.warnings).field("commit", &self.commit).finish_non_exhaustive()
+    }
 }
 
 impl CallOutcome {

@@ -4,9 +4,9 @@ use crate::guarded_workspace::{Commits, GuardedWorkspace};
 use crate::keyed_semaphore::KeyedSemaphore;
 use crate::tool::advice_for_shorter_answer;
 use crate::{
-    Access, Call, CallCx, CallId, CallOutcome, CallRecord, Caller, CommitId, Decision, DynTool, ErrorKind, FairQueue,
-    Policy, PreparedCall, QueueLimits, QueueSlot, Recorder, Result, Role, Timestamp, ToolError, Toolset, Toolsets,
-    Workspace, WorkspaceId, Workspaces, WsPath,
+    Access, Call, CallCx, CallId, CallMetrics, CallOutcome, CallRecord, Caller, CommitId, Decision, DynTool, ErrorKind,
+    FairQueue, Policy, PreparedCall, QueueDepth, QueueLimits, QueueSlot, Recorder, Result, Role, Timestamp, ToolError,
+    Toolset, Toolsets, Workspace, WorkspaceId, Workspaces, WsPath,
 };
 use futures_util::FutureExt;
 use std::{
@@ -73,6 +73,7 @@ pub struct Engine {
     calls: FairQueue,
     heavy_work: FairQueue,
     edit_locks: Arc<EditLocks>,
+    metrics: CallMetrics,
 }
 
 impl Engine {
@@ -85,6 +86,7 @@ impl Engine {
         limits: Limits,
     ) -> Self {
         Self {
+            metrics: CallMetrics::new(&toolsets),
             toolsets,
             workspaces,
             policy,
@@ -103,6 +105,16 @@ impl Engine {
     /// Returns the toolsets that can be called.
     pub fn toolsets(&self) -> &Toolsets {
         &self.toolsets
+    }
+
+    /// Returns the counters of calls.
+    pub fn metrics(&self) -> &CallMetrics {
+        &self.metrics
+    }
+
+    /// Returns the load of the queues of calls and of long computations.
+    pub fn queues(&self) -> [(&'static str, QueueDepth); 2] {
+        [("calls", self.calls.depth()), ("heavy_work", self.heavy_work.depth())]
     }
 
     /// Creates the context of a REST request, which is not a call of a tool.
@@ -152,7 +164,7 @@ impl Engine {
 
     /// Runs a call, with a deadline, and records it. `render` turns the outcome into what the surface sends; if it
     /// fails, so does the call, although a change that was made stays made.
-    pub async fn call<R>(&self, mut call: Call, render: impl FnOnce(&CallOutcome) -> Result<R>) -> Result<R> {
+    pub async fn call<R>(&self, mut call: Call, render: impl FnOnce(CallOutcome) -> Result<R>) -> Result<R> {
         let tool = self.toolsets.find(&call.toolset).and_then(|toolset| toolset.find(&call.tool));
         if let Some(tool) = tool {
             // A tool has two spellings of its name; logs and records use one.
@@ -168,10 +180,11 @@ impl Engine {
         &self,
         call: &Call,
         timeout: Duration,
-        render: impl FnOnce(&CallOutcome) -> Result<R>,
+        render: impl FnOnce(CallOutcome) -> Result<R>,
     ) -> Result<R> {
+        let timer = self.metrics.begin(&call.toolset, &call.tool);
         let mut record = PendingRecord::new(&*self.recorder, call);
-        let work = async { render(&self.run(call, Arc::clone(&record.committed)).await?) };
+        let work = async { render(self.run(call, Arc::clone(&record.committed)).await?) };
         let result = match tokio::time::timeout(timeout, AssertUnwindSafe(work).catch_unwind()).await {
             Ok(Ok(result)) => result,
             Ok(Err(panic)) => Err(ToolError::internal(format!("panic: {}", panic_text(&*panic)))),
@@ -183,6 +196,7 @@ impl Engine {
         if let Err(error) = &result {
             error.log_cause();
         }
+        timer.end(result.as_ref().err().map(|error| error.kind));
         record.close(result.as_ref().err().map(|error| error.kind));
         result
     }

@@ -208,7 +208,7 @@ fn member() -> crate::UserId {
 
 /// Runs a call; returns the body that is answered, also for an error.
 async fn answer(engine: &Engine, call: Call) -> String {
-    let body = engine.call(call, |outcome| TestDialect.render(outcome, "")).await;
+    let body = engine.call(call, |outcome| TestDialect.render(&outcome, "")).await;
     String::from_utf8(body.unwrap_or_else(|error| TestDialect.failure(&error, ""))).unwrap()
 }
 

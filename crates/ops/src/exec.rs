@@ -8,6 +8,7 @@ mod network;
 mod output_log;
 mod processes;
 pub mod python;
+mod run_counts;
 mod run_to_completion;
 
 pub use limits::{ExecLimits, RequestedLimits};
@@ -15,9 +16,11 @@ pub use network::NetworkOptions;
 pub use output_log::OutputPiece;
 pub use processes::{EndOfInput, Ended, ProcessInfo, ProcessOptions, ProcessState, Processes};
 pub use python::PythonEnvironment;
+pub use run_counts::RunOutcome;
 pub use toolrest_sandbox::{Language, Layer, Limit, LimitEnforcers, Limits as SandboxLimits};
 
 use crate::exec::errors::{lacks_overlay, to_tool_error};
+use crate::exec::run_counts::RunCounts;
 use crate::exec::run_to_completion::RunToCompletion;
 use crate::outside::{AllowList, proxy::Proxy};
 use std::{
@@ -30,7 +33,7 @@ use std::{
 use tokio::sync::{OnceCell, oneshot};
 use toolrest_core::{
     CallCx, CheckedIn, Checkout, CheckoutMode, CheckoutOptions, ErrorKind, ExecutionRoot, FairQueue, FolderHandle,
-    KeepLimits, QueueLimits, QueueSlot, Result, ToolError,
+    KeepLimits, QueueDepth, QueueLimits, QueueSlot, Result, ToolError,
 };
 use toolrest_sandbox::{
     Access, CellSpec, Interpreter, Limits, Mount, Options, Pool, PoolOptions, PoolRefill, Report, RunningJob, Sandbox,
@@ -121,6 +124,7 @@ pub struct Executor {
     options: ExecOptions,
     ready: OnceCell<Ready>,
     refusal: Mutex<Refusal>,
+    counts: RunCounts,
 }
 
 /// The reason why programs cannot be run.
@@ -215,7 +219,8 @@ pub struct RunResult {
 impl Executor {
     /// Starts the sandbox and verifies it. If this fails, every program is refused.
     pub async fn start(options: ExecOptions) -> Self {
-        let executor = Self { options, ready: OnceCell::new(), refusal: Mutex::default() };
+        let executor =
+            Self { options, ready: OnceCell::new(), refusal: Mutex::default(), counts: RunCounts::default() };
         if let Err(reason) = executor.try_start().await {
             tracing::error!(reason, "programs cannot be run");
         }
@@ -241,13 +246,23 @@ impl Executor {
     /// Creates an executor that refuses every program.
     pub fn refusing(options: ExecOptions, reason: impl Into<String>) -> Self {
         let refusal = Refusal { reason: reason.into(), next_try: None };
-        Self { options, ready: OnceCell::new(), refusal: Mutex::new(refusal) }
+        Self { options, ready: OnceCell::new(), refusal: Mutex::new(refusal), counts: RunCounts::default() }
     }
 
     /// Returns what programs share with each other or with the server, so that they are not fully isolated. Empty if
     /// they are, or if programs are disabled.
     pub fn shared(&self) -> &[&'static str] {
         self.ready.get().map_or(&[], |ready| &ready.shared)
+    }
+
+    /// Returns how many programs run, and how many wait for a slot. Background processes are not included.
+    pub fn queue(&self) -> QueueDepth {
+        self.ready.get().map_or(QueueDepth::default(), |ready| ready.runs.depth())
+    }
+
+    /// Returns how many programs and background processes have ended, by outcome.
+    pub fn ended_runs(&self) -> [(RunOutcome, u64); RunOutcome::ALL.len()] {
+        self.counts.by_outcome()
     }
 
     /// Returns the maximum duration of a call that runs a program, including the time in queues.
@@ -304,6 +319,11 @@ impl Executor {
             }
             ended => ended,
         };
+        self.counts.add(match &ended {
+            Ok(Some(finished)) => RunOutcome::of(&finished.report),
+            Ok(None) => RunOutcome::Cancelled,
+            Err(_) => RunOutcome::Error,
+        });
         let Some(FinishedRun { report, after }) = ended.map_err(|error| to_tool_error(&error))? else {
             return Err(caller_disconnected());
         };

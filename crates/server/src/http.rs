@@ -9,13 +9,16 @@ mod files;
 mod health;
 pub(crate) mod host;
 mod members;
+mod metrics;
 mod query;
 mod reply;
 mod request;
 mod tools;
 mod workspaces;
 
-use crate::auth::{AccessTokens, AttemptCounter, Passwords, RefusedAddresses};
+use crate::auth::{AttemptCounter, RefusedAddresses};
+use crate::connection::Connections;
+use crate::runtime::Runtime;
 use crate::settings::Settings;
 use axum::Router;
 use axum::body::Body;
@@ -31,26 +34,21 @@ use reply::Failure;
 use request::Peer;
 use std::{
     net::IpAddr,
+    ops::Deref,
     panic::AssertUnwindSafe,
     sync::Arc,
     time::{Duration, Instant},
 };
-use toolrest_core::{Engine, ErrorKind, FairQueue, Result, ToolError};
-use toolrest_ops::exec::Processes;
+use toolrest_core::{ErrorKind, FairQueue, Result, ToolError};
 use toolrest_ops::outside::AddressRange;
-use toolrest_store::Store;
-use toolrest_workspaces::StoredWorkspaces;
 use tower::ServiceExt;
 use tracing::Instrument;
 use uuid::Uuid;
 
 /// The state that all handlers share.
 pub(crate) struct App {
-    pub(crate) engine: Engine,
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) workspaces: Arc<StoredWorkspaces>,
-    pub(crate) tokens: AccessTokens,
-    pub(crate) passwords: Passwords,
+    /// What tool calls need. The state derefs to it.
+    pub(crate) runtime: Arc<Runtime>,
     /// Addresses over the limit of sign-ins, and of registrations.
     pub(crate) refused_sign_ins: RefusedAddresses,
     pub(crate) refused_registrations: RefusedAddresses,
@@ -58,17 +56,24 @@ pub(crate) struct App {
     pub(crate) attempts: AttemptCounter,
     /// The budget for bytes of requests and answers.
     pub(crate) budget: Budget,
+    /// The open connections.
+    pub(crate) connections: Arc<Connections>,
     /// The hosts and origins that requests may name.
     pub(crate) host_rules: HostRules,
     /// Proxies whose `X-Forwarded-For` is trusted.
     pub(crate) proxies: Vec<AddressRange>,
-    pub(crate) settings: Settings,
-    /// The background processes.
-    pub(crate) processes: Arc<Processes>,
     /// Becomes true when the server stops, so that event streams end.
     pub(crate) stopping: tokio::sync::watch::Sender<bool>,
     /// The queue that limits open event streams.
     pub(crate) event_streams: FairQueue,
+}
+
+impl Deref for App {
+    type Target = Runtime;
+
+    fn deref(&self) -> &Runtime {
+        &self.runtime
+    }
 }
 
 /// A method and a path, with the function that answers them.
@@ -106,6 +111,7 @@ fn routes() -> Vec<Route> {
     vec![
         Route::get("/health", health::live),
         Route::get("/ready", health::ready),
+        Route::get("/metrics", metrics::show),
         Route::get("/api/v1/health", health::live),
         Route::post("/api/v1/auth/register", accounts::register),
         Route::post("/api/v1/auth/login", accounts::login),

@@ -259,6 +259,14 @@ settings! {
         cache_bytes: usize = 512 << 20, Accepts::Whole(0, 1024 * GIB);
     }
 
+    /// Metrics for monitoring.
+    metrics: Metrics {
+        /// Address and port that serve `GET /metrics` in the text format of Prometheus, without a token; use an address that only the monitoring can reach. Without it, there is no such listener.
+        listen: Option<SocketAddr> = None, Accepts::Address;
+        /// Token with which `GET /metrics` is also served at `server.listen` (`Authorization: Bearer …`). Without it, that route does not exist.
+        token: Option<String> = None, Accepts::Secret;
+    }
+
     /// How long deleted files and records are kept.
     retention: Retention {
         /// Days that deleted files stay in the trash; 0 keeps them forever.
@@ -501,7 +509,8 @@ impl Problem {
             let (known_section, known_name) = known.key.split_once('.').unwrap_or_default();
             2.0 * alike(name, known_name) + alike(section, known_section)
         };
-        let nearest = (TABLE.iter()).max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
+        // Of equally similar ones, the first in the table.
+        let nearest = (TABLE.iter().rev()).max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
         Self::Unknown { key: key.to_owned(), nearest: nearest.map_or("", |setting| setting.key).to_owned() }
     }
 

@@ -33,7 +33,7 @@ pub use quota::Quotas;
 pub use recorder::WriteBehind;
 pub use sqlite::{Sqlite, check_database, copy_database};
 pub use store::{
-    CallStore, Location, Member, Purge, Purged, Store, WorkspaceChange, WorkspaceInfo, WorkspaceStore, not_a_folder,
-    unreadable_settings,
+    CallStore, Location, Member, PoolLoad, Purge, Purged, Store, StoreLoad, WorkspaceChange, WorkspaceInfo,
+    WorkspaceStore, not_a_folder, unreadable_settings,
 };
 pub use toolrest_core::Page;

@@ -5,8 +5,8 @@ use crate::{AccountAdmin, AccountStore, FileList, FileStore, FolderHistory};
 use async_trait::async_trait;
 use serde::Serialize;
 use toolrest_core::{
-    Access, CallId, CallRecord, ChatId, CommitId, ErrorKind, Page, Role, Timestamp, ToolError, UserId, VersionId,
-    WorkspaceId, WorkspaceSettings, WorkspaceSettingsPatch, WsPath,
+    Access, CallId, CallRecord, ChatId, CommitId, ErrorKind, Page, QueueDepth, Role, Timestamp, ToolError, UserId,
+    VersionId, WorkspaceId, WorkspaceSettings, WorkspaceSettingsPatch, WsPath,
 };
 
 /// A database with everything that the server stores.
@@ -17,7 +17,18 @@ pub trait Store:
     /// Checks that the database answers.
     async fn ready(&self) -> Result<()>;
 
-    /// Does the work that is needed every few seconds: usage counts, statistics, compression.
+    /// Returns the load of the store in this process.
+    fn load(&self) -> StoreLoad;
+
+    /// Returns the bytes that all workspaces store in the database, as of the last update of the counters.
+    async fn stored_bytes(&self) -> Result<u64>;
+
+    /// Does the work that every process needs every few seconds and before it ends: exchanges usage counts with the
+    /// database, and removes what its abandoned commits have left.
+    async fn synchronise(&self) -> Result<()>;
+
+    /// Does [`synchronise`](Self::synchronise) and the work that one of the processes with the same data folder does for
+    /// all, every few seconds: statistics, unused contents, compression.
     async fn maintain(&self) -> Result<()>;
 
     /// Updates a batch of versions that an earlier release wrote; false if none is left.
@@ -25,6 +36,36 @@ pub trait Store:
 
     /// Deletes expired data permanently. If several replicas run it at once, one of them works.
     async fn purge(&self, purge: Purge) -> Result<Purged>;
+}
+
+/// The load of a store in one process, for monitoring.
+#[derive(Clone, Copy, Debug)]
+pub struct StoreLoad {
+    /// The kind of database: `sqlite` or `postgres`.
+    pub database: &'static str,
+    /// The connections of a pool; none on SQLite.
+    pub pool: Option<PoolLoad>,
+    /// Writes that wait for the writer; none on PostgreSQL.
+    pub queued_writes: Option<usize>,
+    /// The queue of searches in the database.
+    pub searches: QueueDepth,
+    /// Bytes in the search cache.
+    pub search_cache_bytes: usize,
+    /// Maximum size of the search cache.
+    pub search_cache_limit_bytes: usize,
+}
+
+/// The connections of a pool.
+#[derive(Clone, Copy, Debug)]
+pub struct PoolLoad {
+    /// Maximum number of connections.
+    pub limit: usize,
+    /// Open connections.
+    pub open: usize,
+    /// Open connections that nobody uses.
+    pub idle: usize,
+    /// Requests that wait for a connection.
+    pub waiting: usize,
 }
 
 /// What a purge deletes; none means that nothing of this type expires.

@@ -246,10 +246,13 @@ async fn run_server(settings: Settings, setup_python: bool) -> Result<(), Box<dy
     println!("  health  {base}/health");
     println!("  tools   {base}/api/v1/toolsets/workspace");
     println!("  data    {data}");
+    if let Some(address) = server.metrics_address() {
+        println!("  metrics http://{address}/metrics");
+    }
     match server.local() {
-        Some(local) => {
+        Some((local, token)) => {
             println!("  folder  {base}/api/v1/workspaces/{}", local.workspace);
-            println!("  token   {} (valid until this server stops, for a day at most)", local.token);
+            println!("  token   {token} (valid until this server stops, for a day at most)");
             println!("Stop with Ctrl-C.");
         }
         None => println!("Next: register with POST {base}/api/v1/auth/register (see README.md). Stop with Ctrl-C."),

@@ -13,7 +13,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 use tokio::runtime::Handle;
-use toolrest_core::{Access, ErrorKind, KeepLimits, Result, ToolError, Workspace, WorkspaceId, Workspaces};
+use toolrest_core::{Access, ErrorKind, KeepLimits, QueueDepth, Result, ToolError, Workspace, WorkspaceId, Workspaces};
 use toolrest_store::{Location, Store};
 
 /// Maximum number of workspaces whose kind is cached.
@@ -74,6 +74,11 @@ impl StoredWorkspaces {
     pub fn with_check_in_budget(mut self, largest_bytes: u64) -> Self {
         self.check_ins = Arc::new(CheckInBudget::new(largest_bytes));
         self
+    }
+
+    /// Returns how many searches of folders run, and how many wait.
+    pub fn folder_searches(&self) -> QueueDepth {
+        self.walk_pool.depth()
     }
 
     /// Returns the real path of a folder that an account wants as a workspace, if that is allowed.

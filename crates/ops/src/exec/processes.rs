@@ -4,7 +4,7 @@
 //! when it expires, its processes are stopped.
 
 use super::output_log::{OutputLog, OutputPiece};
-use super::{Executor, Program, RequestedLimits, Started, to_tool_error};
+use super::{Executor, Program, RequestedLimits, RunOutcome, Started, to_tool_error};
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
@@ -148,6 +148,11 @@ impl Processes {
         Self { executor, options, slots: FairQueue::new(options.at_once), workspaces: Mutex::default() }
     }
 
+    /// Returns the number of running processes.
+    pub fn running(&self) -> usize {
+        self.slots.depth().taken
+    }
+
     /// Starts a process. Its changes are committed at intervals and at its end.
     pub async fn start(
         &self,
@@ -185,6 +190,7 @@ impl Processes {
         });
         self.forget_oldest(cx.workspace_id, cx.caller.user);
         let task = ProcessTask {
+            executor: Arc::clone(&self.executor),
             slot,
             process: Arc::clone(&process),
             started,
@@ -477,6 +483,7 @@ fn add(total: &mut CheckedIn, later: CheckedIn) {
 
 /// A running process with everything that its task needs.
 struct ProcessTask {
+    executor: Arc<Executor>,
     slot: QueueSlot,
     process: Arc<Process>,
     started: Started,
@@ -538,8 +545,14 @@ impl ProcessTask {
     }
 
     async fn end(self, reason: Option<Notice>) {
-        let Self { slot, process, started: Started { running, proxy: _proxy }, checkout, cx, mut total, .. } = self;
+        let Self { executor, slot, process, started, checkout, cx, mut total, .. } = self;
+        let Started { running, proxy: _proxy } = started;
         let report = running.wait().await;
+        executor.counts.add(match &report {
+            _ if reason.is_some() => RunOutcome::Cancelled,
+            Ok(report) => RunOutcome::of(report),
+            Err(_) => RunOutcome::Error,
+        });
         let (checked_in, not_kept) = match checkout.finish(&cx).await {
             Ok(checked_in) => {
                 add(&mut total, checked_in);

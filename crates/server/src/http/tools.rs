@@ -50,7 +50,7 @@ async fn answer(app: &App, workspace: &str, toolset: &str, request: Request) -> 
     let id = CallId::new();
     let mut correlation = correlation_of(request.headers()).unwrap_or_else(|| id.to_string());
     let response = match bind(app, workspace, toolset, request, id, &mut correlation).await {
-        Ok(call) => match app.engine.call(call, |outcome| dialect(app, toolset).render(outcome, &correlation)).await {
+        Ok(call) => match app.engine.call(call, |outcome| dialect(app, toolset).render(&outcome, &correlation)).await {
             Ok(body) => success(body),
             Err(error) => refusal(app, toolset, &error, &correlation),
         },

@@ -6,7 +6,7 @@ use super::storage::ADD_USE;
 use super::{Postgres, to_store_error};
 use crate::error::Result;
 use crate::quota;
-use crate::store::{CallStore, Purge, Purged, Store};
+use crate::store::{CallStore, PoolLoad, Purge, Purged, Store, StoreLoad};
 use async_trait::async_trait;
 use std::collections::BTreeMap;
 use tokio_postgres::{Row, types::ToSql};
@@ -97,12 +97,28 @@ impl Store for Postgres {
         self.fetch("SELECT 1", &[]).await.map(drop)
     }
 
-    /// Updates usage counts, and the planner's statistics of tables that have outgrown them.
+    fn load(&self) -> StoreLoad {
+        let status = self.pool.status();
+        let pool =
+            PoolLoad { limit: status.max_size, open: status.size, idle: status.available, waiting: status.waiting };
+        StoreLoad { database: "postgres", pool: Some(pool), ..self.searcher.load() }
+    }
+
+    async fn stored_bytes(&self) -> Result<u64> {
+        let rows = self.fetch("SELECT coalesce(sum(bytes), 0)::bigint FROM storage_used", &[]).await?;
+        Ok(rows.first().map_or(0, |row| row.get::<_, i64>(0)).unsigned_abs())
+    }
+
+    async fn synchronise(&self) -> Result<()> {
+        quota::synchronise(self).await
+    }
+
+    /// Updates the planner's statistics of tables that have outgrown them.
     ///
     /// Autovacuum does this too, but only once a minute. Until then a new table is queried by plans made for an empty
     /// table, which are many times slower.
     async fn maintain(&self) -> Result<()> {
-        quota::synchronise(self).await?;
+        self.synchronise().await?;
         let sql = "SELECT relname::text FROM pg_stat_user_tables
                    WHERE schemaname = current_schema() AND relname = ANY($1)
                      AND n_mod_since_analyze > 300 + n_live_tup * 0.3";

@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
-use toolrest_core::{Access, ErrorKind, FairQueue, Interrupt, QueueLimits, QueueSlot};
+use toolrest_core::{Access, ErrorKind, FairQueue, Interrupt, QueueDepth, QueueLimits, QueueSlot};
 
 /// Maximum number of concurrent searches per core. Each search has its own threads, so a slow one does not block the
 /// others.
@@ -22,6 +22,11 @@ impl SearchQueue {
     pub fn new(cores: usize) -> Self {
         let queue = cores * SEARCHES_PER_CORE;
         Self(FairQueue::new(QueueLimits { in_all: queue, per_account: queue / 2, per_workspace: queue / 2 }))
+    }
+
+    /// Returns how many searches run, and how many wait.
+    pub fn depth(&self) -> QueueDepth {
+        self.0.depth()
     }
 
     /// Whether an account could search a workspace without waiting.

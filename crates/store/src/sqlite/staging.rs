@@ -5,27 +5,34 @@
 //! that a purge has left without a version. Each transaction removes a limited number of bytes, because all workspaces
 //! share one writer.
 //!
+//! A process does not know which contents the pending commits of another process need, so contents that it did not stage
+//! itself are removed some time after they were staged. If a commit takes longer, it stores the missing contents again.
+//!
 //! A purge does not know whether other versions refer to a content. It marks the content as possibly unused; later a
 //! reader, which blocks nobody, compares the marks with all versions.
 
-use super::row::{collect, find, run};
+use super::row::{collect, find, micros, run};
 use super::slices::{SLICE_BYTES, number};
 use super::{Sqlite, slices, storage};
 use crate::blob::Prepared;
-use crate::error::Result;
+use crate::error::{Result, StoreError};
 use crate::quota::Reserved;
 use rusqlite::Connection;
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
-use toolrest_core::{ContentHash, WorkspaceId};
+use toolrest_core::{ContentHash, WorkspaceId, now};
 use uuid::Uuid;
 
 /// Approximately the maximum number of bytes that one transaction removes.
 pub(super) const BATCH_BYTES: i64 = 8 << 20;
 /// Maximum number of contents that one transaction removes.
 const BATCH_ROWS: usize = 500;
+
+/// Age at which staged contents are removed whatever process has staged them.
+const MAX_STAGED: Duration = Duration::from_secs(10 * 60);
 
 /// Replaces the time in the mark of a content that other versions may refer to.
 const POSSIBLY_UNUSED: i64 = -1;
@@ -136,16 +143,23 @@ impl Sqlite {
         }
     }
 
+    /// Removes the contents that commits of this process have abandoned.
+    pub(super) async fn remove_all_abandoned(&self) -> Result<()> {
+        self.remove_abandoned_of(None).await
+    }
+
     /// Removes all marked contents that no pending commit needs.
     pub(super) async fn remove_unused_contents(&self) -> Result<()> {
-        self.remove_abandoned_of(None).await?;
+        self.remove_all_abandoned().await?;
+        let staged_before = micros(now().checked_sub(MAX_STAGED).map_err(StoreError::internal)?);
         let mut last = (Uuid::nil(), [0; 32]);
         loop {
-            let sql = "SELECT ws, key FROM staged_blobs WHERE (ws, key) > (?1, ?2) AND staged_at >= 0
-                       ORDER BY ws, key LIMIT ?3";
+            let sql = "SELECT ws, key FROM staged_blobs WHERE (ws, key) > (?1, ?2) AND staged_at BETWEEN 0 AND ?3
+                       ORDER BY ws, key LIMIT ?4";
             let marked: Vec<(Uuid, [u8; 32])> = self
                 .read(move |db| {
-                    collect(db, sql, (last.0, last.1, number(BATCH_ROWS)?), |row| Ok((row.get(0)?, row.get(1)?)))
+                    let params = (last.0, last.1, staged_before, number(BATCH_ROWS)?);
+                    collect(db, sql, params, |row| Ok((row.get(0)?, row.get(1)?)))
                 })
                 .await?;
             let Some(end) = marked.last() else { return Ok(()) };

@@ -6,7 +6,7 @@ use super::staging::{self, BATCH_BYTES};
 use super::{Sqlite, storage};
 use crate::error::Result;
 use crate::quota;
-use crate::store::{CallStore, Purge, Purged, Store};
+use crate::store::{CallStore, Purge, Purged, Store, StoreLoad};
 use async_trait::async_trait;
 use rusqlite::{Connection, Row};
 use toolrest_core::{Access, CallId, CallRecord, CommitId, Page, UserId, WorkspaceId, now};
@@ -80,9 +80,26 @@ impl Store for Sqlite {
         self.read(|db| find(db, "SELECT 1", [], |_| Ok(())).map(drop)).await
     }
 
-    /// Updates usage counts, removes unused contents and compresses contents that are no longer current.
-    async fn maintain(&self) -> Result<()> {
+    fn load(&self) -> StoreLoad {
+        let queued_writes = self.writes.as_ref().map(crossbeam_channel::Sender::len);
+        StoreLoad { database: "sqlite", queued_writes, ..self.searcher.load() }
+    }
+
+    async fn stored_bytes(&self) -> Result<u64> {
+        let sql = "SELECT coalesce(sum(bytes), 0) FROM storage_used";
+        let found = self.read(move |db| find(db, sql, [], |row| row.get::<_, i64>(0))).await?;
+        Ok(found.unwrap_or(0).unsigned_abs())
+    }
+
+    /// Updates usage counts, and removes the contents that commits of this process have abandoned.
+    async fn synchronise(&self) -> Result<()> {
         quota::synchronise(self).await?;
+        self.remove_all_abandoned().await
+    }
+
+    /// Removes unused contents and compresses contents that are no longer current.
+    async fn maintain(&self) -> Result<()> {
+        self.synchronise().await?;
         self.remove_unused_contents().await?;
         self.compress_history().await
     }

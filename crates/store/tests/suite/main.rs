@@ -8,4 +8,5 @@ mod large_commits;
 mod migrations;
 mod purge;
 mod sessions;
+mod several_processes;
 mod test_workspace;

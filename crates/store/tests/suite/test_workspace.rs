@@ -85,6 +85,12 @@ impl TestWorkspace {
         Self { store, user, workspace, folder }
     }
 
+    /// Opens the database file of SQLite once more, as another process does.
+    pub(crate) fn in_another_process(&self) -> Self {
+        let store = Sqlite::open(&self.file().unwrap(), SEARCH_CACHE_BYTES).unwrap();
+        Self { store: Arc::new(store), ..self.clone() }
+    }
+
     /// The database file of SQLite.
     pub(crate) fn file(&self) -> Option<PathBuf> {
         self.folder.as_ref().map(|folder| folder.path().join("test.db"))
