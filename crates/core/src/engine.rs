@@ -3,7 +3,7 @@
 use crate::keyed_semaphore::KeyedSemaphore;
 use crate::tool::too_long_answer;
 use crate::{
-    Access, CallCx, CallId, CallRecord, Caller, CommitId, Dialect, DynTool, ErrorKind, FairQueue, JsonText, Policy,
+    CallCx, CallId, CallRecord, Caller, CommitId, Dialect, DynTool, ErrorKind, FairQueue, JsonText, Policy,
     QueueLimits, QueueSlot, Recorder, Result, Role, Timestamp, ToolError, Toolset, Toolsets, Workspace, WorkspaceId,
     Workspaces, WsPath,
 };
@@ -159,7 +159,7 @@ impl Engine {
     }
 
     async fn open(&self, workspace: WorkspaceId, caller: Caller, need: Role) -> Result<Arc<dyn Workspace>> {
-        self.workspaces.open(Access { workspace, user: caller.user, need }).await
+        self.workspaces.open(caller.access(workspace, need)).await
     }
 
     /// Checks that the caller is a member of the workspace.
@@ -233,12 +233,20 @@ impl Engine {
         ToolError::new(ErrorKind::UnknownTool, format!("Tool '{tool}' not found")).about("tool").with_hint(hint)
     }
 
+    /// Refuses a call outside the scope of the caller's agent key. A person has no scope.
+    fn check_scope(&self, toolset: &Toolset, tool: &dyn DynTool, caller: Caller) -> Result<()> {
+        caller.key.map_or(Ok(()), |key| key.check_tool(&self.toolsets, toolset.name(), tool.action()))
+    }
+
     async fn run(&self, toolset: &Toolset, call: Call, committed: Arc<OnceLock<CommitId>>) -> Result<String> {
         let _slot = self.enter(call.workspace, call.caller).await?;
         let Some(tool) = toolset.find(&call.tool) else {
             let error = self.unknown_tool(toolset, &call.tool);
             return Err(self.error_for_members(call.workspace, call.caller, error).await);
         };
+        if let Err(error) = self.check_scope(toolset, tool, call.caller) {
+            return Err(self.error_for_members(call.workspace, call.caller, error).await);
+        }
         let cx = CallCx {
             id: call.id,
             toolset: toolset.name(),

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Action, AllowAll, Changeset, Commit, Decision, Depth, Entry, File, Listing, Tool, WsPath};
+use crate::{Access, Action, AllowAll, Changeset, Commit, Decision, Depth, Entry, File, Listing, Tool, WsPath};
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,6 +15,10 @@ struct TestWorkspace {
 impl Workspace for TestWorkspace {
     async fn authorise(&self) -> Result<()> {
         if self.access.user.0.is_nil() { Ok(()) } else { Err(ToolError::new(ErrorKind::Forbidden, "no member")) }
+    }
+
+    async fn is_owner(&self) -> Result<bool> {
+        Ok(false)
     }
 
     async fn stat(&self, _: &WsPath) -> Result<Option<Entry>> {
@@ -158,7 +162,7 @@ fn call(tool: &str, args: &str, user: crate::UserId) -> Call {
         toolset: "plain".into(),
         tool: tool.into(),
         args: JsonText::parse(args.into()).unwrap(),
-        caller: Caller { user },
+        caller: Caller::person(user),
         workspace: WorkspaceId::new(),
     }
 }

@@ -4,6 +4,7 @@
 //! [`Engine::call`] is the only way to call a tool. This crate does no I/O; traits such as [`Workspace`] stand for what
 //! does.
 
+mod action;
 mod binding;
 mod byte_budget;
 mod caller;
@@ -32,9 +33,10 @@ mod tool;
 mod toolset;
 mod workspace;
 
+pub use action::{Action, ActionSet};
 pub use binding::{bind, without_position};
 pub use byte_budget::{ByteBudget, HeldBytes};
-pub use caller::{Access, Caller, Role};
+pub use caller::{Access, Caller, Key, Role};
 pub use change::{Change, Changeset, Commit, Destination, Effect, EffectKind, Expect, Outcome, Parents, Put, Removal};
 pub use chat::chat_text;
 pub use checkout::{
@@ -48,7 +50,7 @@ pub use error::{ErrorKind, FailedOperation, PATH_DETAILS, Result, ToolError};
 pub use event::{FileEvent, FileEvents};
 pub use fair_queue::{FairQueue, Full, LimitScope, QueueLimits, QueueSlot};
 pub use find::{Find, FindResult, FoundFile, IgnoredFiles};
-pub use id::{CallId, ChatId, CommitId, FileId, UserId, VersionId, WorkspaceId};
+pub use id::{CallId, ChatId, CommitId, FileId, KeyId, UserId, VersionId, WorkspaceId};
 pub use json_text::{JsonText, json_bytes_of, json_string_bytes, push_json_string, to_json_within};
 pub use notice::Notice;
 pub use path::{MAX_NAME_BYTES, MAX_PATH_BYTES, WsPath};
@@ -60,8 +62,8 @@ pub use search::{
 };
 pub use settings::{RunSettings, RunSettingsPatch, WorkspaceSettings, WorkspaceSettingsPatch};
 pub use time::{Timestamp, now};
-pub use tool::{Action, Approval, CallCx, DynTool, Render, Tool};
-pub use toolset::{CatalogueFormat, Dialect, Toolset, Toolsets};
+pub use tool::{Approval, CallCx, DynTool, Render, Tool};
+pub use toolset::{CatalogueFormat, Dialect, Toolset, ToolsetMask, Toolsets};
 pub use workspace::{
     CommitInfo, Depth, Entry, File, Listed, Listing, OpenFile, ReadSeek, Version, WORKSPACE_MOUNT, Workspace,
     Workspaces, below_workspace_mount,

@@ -3,8 +3,8 @@
 use crate::binding::bind_arguments;
 use crate::engine::EditLocks;
 use crate::{
-    CallId, Caller, CommitId, Dialect, ErrorKind, FairQueue, JsonText, Limits, Notice, Policy, QueueSlot, Result, Role,
-    Timestamp, ToolError, Workspace, WorkspaceId, WsPath,
+    Action, CallId, Caller, CommitId, Dialect, ErrorKind, FairQueue, JsonText, Limits, Notice, Policy, QueueSlot,
+    Result, Timestamp, ToolError, Workspace, WorkspaceId, WsPath,
 };
 use async_trait::async_trait;
 use schemars::{JsonSchema, Schema, generate::SchemaSettings};
@@ -14,31 +14,6 @@ use std::{
     sync::{Arc, Mutex, OnceLock, PoisonError},
     time::Duration,
 };
-
-/// What a tool mainly does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Action {
-    /// Reads files.
-    Read,
-    /// Creates or changes files.
-    Write,
-    /// Removes files.
-    Delete,
-    /// Moves files.
-    Move,
-    /// Runs programs.
-    Exec,
-}
-
-impl Action {
-    /// Returns the minimum role for this action.
-    pub fn needs(self) -> Role {
-        match self {
-            Self::Read => Role::Viewer,
-            Self::Write | Self::Delete | Self::Move | Self::Exec => Role::Editor,
-        }
-    }
-}
 
 /// Whether a person must approve a call.
 #[derive(Clone, Debug, PartialEq, Eq)]

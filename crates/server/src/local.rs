@@ -1,24 +1,31 @@
-//! The workspace of `toolrest serve --dir`, with an access token for its owner.
+//! The workspace of `toolrest serve --dir`, with an agent key and a sign-in link for its owner.
 
-use crate::auth::fresh_token;
+use crate::auth::{LINK_LIFETIME, LinkTarget, fresh_token};
 use crate::http::App;
 use std::path::Path;
 use std::time::Duration;
-use toolrest_core::{Result, WorkspaceId};
-use toolrest_store::{Location, NewUser};
+use toolrest_core::{ActionSet, Caller, KeyId, Result, Role, ToolError, Toolset, UserId, WorkspaceId, now};
+use toolrest_store::{Location, NewKey, NewUser, StoreError};
 
 /// The account that owns the workspaces of `serve --dir`. It is not an email address, so nobody can register it.
 pub const ACCOUNT: &str = "local";
 
-/// Lifetime of the token. It ends earlier if the server stops; the next start issues another.
+/// The name of the key that each start makes.
+const KEY_NAME: &str = "toolrest serve --dir";
+
+/// Lifetime of the key, and of the access token that the sign-in link gives. They end earlier if the server stops.
 pub(crate) const TOKEN_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The workspace of `serve --dir`.
 pub struct Local {
     /// The workspace.
     pub workspace: WorkspaceId,
-    /// An access token for its owner.
-    pub token: String,
+    /// The secret of an agent key for it, with all actions and toolsets.
+    pub key: String,
+    /// The token of a link that signs its owner in, once.
+    pub sign_in_token: String,
+    owner: UserId,
+    key_id: KeyId,
 }
 
 /// Opens the workspace of a folder, and creates it the first time.
@@ -39,6 +46,33 @@ pub(crate) async fn open(app: &App, folder: &Path) -> Result<Local> {
         let name = folder.file_name().map_or_else(|| "local".into(), |name| name.to_string_lossy().into_owned());
         app.store.create_workspace(owner.id, name, place).await?.id
     };
-    let token = app.tokens.issue_local(owner.id, owner.token_epoch, TOKEN_LIFETIME)?;
-    Ok(Local { workspace, token })
+    let access = Caller::person(owner.id).access(workspace, Role::Owner);
+    // The key of an earlier start is there if that server was killed.
+    for key in app.store.keys(access).await? {
+        if key.name == KEY_NAME && key.user_id == owner.id && key.revoked_at.is_none() {
+            app.store.revoke_key(access, key.id).await?;
+        }
+    }
+    let new = NewKey {
+        name: KEY_NAME.to_owned(),
+        toolsets: app.engine.toolsets().iter().map(|toolset| Toolset::name(toolset).to_owned()).collect(),
+        actions: ActionSet::all(),
+        expires_at: now().checked_add(TOKEN_LIFETIME).map_err(ToolError::internal)?,
+    };
+    let key = app.store.create_key(access, new).await?;
+    let sign_in_token = app.sign_in_link.create(LinkTarget { user: owner.id, workspace }, LINK_LIFETIME)?;
+    let secret = app.agent_keys.issue(workspace, &key);
+    Ok(Local { workspace, key: secret, sign_in_token, owner: owner.id, key_id: key.id })
+}
+
+impl Local {
+    /// Revokes the key when the server stops.
+    pub(crate) async fn end(&self, app: &App) {
+        let access = Caller::person(self.owner).access(self.workspace, Role::Owner);
+        match app.store.revoke_key(access, self.key_id).await {
+            // The workspace was deleted, and the key with it.
+            Ok(_) | Err(StoreError::NotAMember) => {}
+            Err(error) => tracing::warn!(%error, "could not revoke the key of `serve --dir`"),
+        }
+    }
 }

@@ -1,6 +1,8 @@
 //! The server: its parts put together, and the loop that accepts connections.
 
-use crate::auth::{AccessTokens, AttemptCounter, Passwords, RefusedAddresses, fresh_secret};
+use crate::auth::{
+    AccessTokens, AgentKeys, AttemptCounter, KeyUses, Passwords, RefusedAddresses, SignInLink, fresh_secret,
+};
 use crate::connection::{self, Connections, StallTimeout};
 use crate::http::{self, App, Budget, host::HostRules};
 use crate::local::{self, Local};
@@ -96,6 +98,7 @@ impl Server {
             Some(secret) => secret.clone(),
             None => store.secret("jwt", &fresh_secret()?).await?,
         };
+        let agent_keys = AgentKeys::new(&store.secret("keys", &fresh_secret()?).await?)?;
         let limits = Limits {
             call_timeout: Duration::from_millis(settings.limits.call_timeout_ms),
             calls_per_workspace: settings.limits.calls_per_workspace,
@@ -134,6 +137,9 @@ impl Server {
             store,
             workspaces,
             tokens: AccessTokens::new(&secret, settings.jwt.access_token_expiration_minutes),
+            agent_keys,
+            key_uses: KeyUses::default(),
+            sign_in_link: SignInLink::default(),
             passwords: Passwords::new()?,
             refused_sign_ins: RefusedAddresses::default(),
             refused_registrations: RefusedAddresses::default(),
@@ -202,6 +208,12 @@ impl Server {
             tracing::warn!("some calls did not finish within server.shutdown_grace_ms and were aborted");
         }
         self.upkeep.abort();
+        if let Err(error) = upkeep::store_key_uses(&self.app).await {
+            tracing::warn!(%error, "could not store when keys were last used");
+        }
+        if let Some(local) = &self.local {
+            local.end(&self.app).await;
+        }
         self.records.close().await;
         // Adds the storage used since the last run to the counters.
         if let Err(error) = self.app.store.maintain().await {

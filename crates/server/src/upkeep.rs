@@ -5,7 +5,7 @@ use crate::local;
 use crate::settings::Settings;
 use std::{sync::Arc, time::Duration};
 use tokio::time::{MissedTickBehavior, interval};
-use toolrest_core::{Access, Action, ErrorKind, Result, Timestamp, ToolError, now};
+use toolrest_core::{Action, ErrorKind, Result, Timestamp, ToolError, now};
 use toolrest_store::{Purge, Purged, Store, StoreError};
 
 const MAINTAIN_INTERVAL: Duration = Duration::from_secs(2);
@@ -22,6 +22,9 @@ pub(crate) async fn run(app: Arc<App>) {
     let maintain = || async {
         if let Err(error) = app.store.maintain().await {
             log_retry(&error.into(), "could not maintain the store; will retry");
+        }
+        if let Err(error) = store_key_uses(&app).await {
+            log_retry(&error, "could not store when keys were last used");
         }
     };
     let revocations = || async {
@@ -86,8 +89,8 @@ async fn repeat<J: Future<Output = ()>>(period: Duration, job: impl Fn() -> J) {
     }
 }
 
-/// Reads the revoked access tokens from the database, and stops the programs of accounts that lost the right to run
-/// them.
+/// Reads the revoked access tokens from the database, ends expired keys, and stops the programs of persons and keys that
+/// lost the right to run them.
 pub(crate) async fn refresh_revocations(app: &App) -> Result<()> {
     // Older tokens have expired.
     let longest = app.tokens.lifetime().max(local::TOKEN_LIFETIME) + Duration::from_secs(60);
@@ -97,15 +100,24 @@ pub(crate) async fn refresh_revocations(app: &App) -> Result<()> {
     for revocation in revocations.iter().filter(|revocation| revocation.is_disabled) {
         app.processes.stop_processes_of_disabled(revocation.user).await;
     }
+    // The purge ends those that expired before.
+    let since = now().checked_sub(2 * PURGE_INTERVAL).map_err(ToolError::internal)?;
+    app.store.end_expired_keys(since).await?;
     stop_processes_of_former_members(app).await
 }
 
-/// Stops the programs of accounts that lost their role in the workspace; another replica may have removed them.
+/// Stores when keys were last used.
+pub(crate) async fn store_key_uses(app: &App) -> Result<()> {
+    let uses = app.key_uses.take();
+    if uses.is_empty() { Ok(()) } else { Ok(app.store.record_key_uses(uses).await?) }
+}
+
+/// Stops the programs of persons and keys that lost their role in the workspace; another replica may have removed them.
 async fn stop_processes_of_former_members(app: &App) -> Result<()> {
-    for (workspace, user) in app.processes.starters() {
-        match app.store.authorise(Access { workspace, user, need: Action::Exec.needs() }).await {
+    for (workspace, starter) in app.processes.starters() {
+        match app.store.authorise(starter.access(workspace, Action::Exec.needs())).await {
             Err(StoreError::NotAMember | StoreError::RoleTooLow { .. }) => {
-                app.processes.stop_processes_of(workspace, user, Duration::ZERO).await;
+                app.processes.stop_processes_of(workspace, starter.member(), Duration::ZERO).await;
             }
             authorised => authorised?,
         }

@@ -236,7 +236,8 @@ async fn run_server(settings: Settings) -> Result<(), Box<dyn Error>> {
     match server.local() {
         Some(local) => {
             println!("  folder  {base}/api/v1/workspaces/{}", local.workspace);
-            println!("  token   {} (valid until this server stops, for a day at most)", local.token);
+            println!("  key     {} (for an agent; valid until this server stops, for a day at most)", local.key);
+            println!("  sign in {base}/sign-in?token={} (for you; works once, within 15 minutes)", local.sign_in_token);
             println!("Stop with Ctrl-C.");
         }
         None => println!("Next: register with POST {base}/api/v1/auth/register (see README.md). Stop with Ctrl-C."),

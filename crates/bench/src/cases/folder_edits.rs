@@ -149,7 +149,7 @@ impl Folders {
             toolset: toolset.to_owned(),
             tool: tool.to_owned(),
             args: JsonText::of(args).expect("arguments"),
-            caller: Caller { user: self.user },
+            caller: Caller::person(self.user),
             workspace: self.workspace,
         };
         let reply = self.runtime.block_on(self.engine.call(call)).expect("the toolset is there");
