@@ -34,6 +34,7 @@ mod hostile;
 mod http;
 mod isolation;
 mod job_network;
+mod keys;
 mod local_folder;
 mod memory;
 mod moves;
