@@ -134,7 +134,7 @@ async fn every_tool_needs_its_action(on: On) {
 async fn a_key_has_its_toolsets_only(on: On) {
     let workspace = on.workspace().await;
     let key = new_key(&workspace, json!({"name": "agent", "toolsets": ["file", "coding"]})).await;
-    key.seen.call_of("coding", "ls", &json!({})).await.success();
+    key.seen.call_of("coding", "ls", &json!({"dirPath": "."})).await.success();
     let reply = key.seen.call("ls", &json!({})).await;
     let refusal = reply.refused(403, "FORBIDDEN");
     let said = text_at(&refusal, "/error");

@@ -58,7 +58,7 @@ async fn own_local_workspace(server: &Server) -> Workspace {
     local_workspace_with(server, token).await
 }
 
-async fn open_folder(account: &Account, root: &Path) -> toolrest_testkit::Reply {
+async fn open_folder(account: &Account, root: &Path) -> Reply {
     account.post("/workspaces", &json!({"name": "Mine", "kind": "directory", "root": root})).await
 }
 
