@@ -28,6 +28,10 @@ pub(crate) async fn run(app: Arc<App>) {
         }
     };
     let revocations = || async {
+        // A failure to write, for example on a full disk, must not delay the rest.
+        if let Err(error) = end_expired_keys(&app).await {
+            log_retry(&error, "could not end expired keys; will retry");
+        }
         if let Err(error) = refresh_revocations(&app).await {
             log_retry(&error, "could not read the revoked tokens; will retry");
         }
@@ -89,8 +93,8 @@ async fn repeat<J: Future<Output = ()>>(period: Duration, job: impl Fn() -> J) {
     }
 }
 
-/// Reads the revoked access tokens from the database, ends expired keys, and stops the programs of persons and keys that
-/// lost the right to run them.
+/// Reads the revoked access tokens from the database, and stops the programs of persons and keys that lost the right to
+/// run them.
 pub(crate) async fn refresh_revocations(app: &App) -> Result<()> {
     // Older tokens have expired.
     let longest = app.tokens.lifetime().max(local::TOKEN_LIFETIME) + Duration::from_secs(60);
@@ -100,10 +104,13 @@ pub(crate) async fn refresh_revocations(app: &App) -> Result<()> {
     for revocation in revocations.iter().filter(|revocation| revocation.is_disabled) {
         app.processes.stop_processes_of_disabled(revocation.user).await;
     }
-    // The purge ends those that expired before.
-    let since = now().checked_sub(2 * PURGE_INTERVAL).map_err(ToolError::internal)?;
-    app.store.end_expired_keys(since).await?;
     stop_processes_of_former_members(app).await
+}
+
+/// Ends the memberships of keys that expired recently. The purge ends those that expired before.
+async fn end_expired_keys(app: &App) -> Result<()> {
+    let since = now().checked_sub(2 * PURGE_INTERVAL).map_err(ToolError::internal)?;
+    Ok(app.store.end_expired_keys(since).await?)
 }
 
 /// Stores when keys were last used.

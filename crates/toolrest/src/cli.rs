@@ -236,7 +236,12 @@ async fn run_server(settings: Settings) -> Result<(), Box<dyn Error>> {
     match server.local() {
         Some(local) => {
             println!("  folder  {base}/api/v1/workspaces/{}", local.workspace);
-            println!("  key     {} (for an agent; valid until this server stops, for a day at most)", local.key);
+            match &local.key {
+                Some(key) => {
+                    println!("  key     {key} (for an agent; valid until this server stops, for a day at most)")
+                }
+                None => println!("  key     none, because the disk of the database is full"),
+            }
             println!("  sign in {base}/sign-in?token={} (for you; works once, within 15 minutes)", local.sign_in_token);
             println!("Stop with Ctrl-C.");
         }

@@ -4,7 +4,7 @@ use crate::test_workspace::{TestWorkspace, new_user, on_both_stores, put};
 use std::time::Duration;
 use tokio::task::JoinSet;
 use toolrest_core::{Access, Action, ActionSet, CallId, Caller, Changeset, KeyId, Role, Timestamp, UserId, now};
-use toolrest_store::{CallInfo, KeyState, KeyUse, MAX_LIVE_KEYS, NewKey, Purge, StoreError};
+use toolrest_store::{CallInfo, KeyState, KeyUse, MAX_LIVE_KEYS, NewKey, Page, Purge, StoreError};
 
 on_both_stores!(
     a_key_made_while_its_person_is_demoted_has_the_lower_role,
@@ -165,15 +165,13 @@ async fn the_author_of_a_keys_change_is_the_person(ws: TestWorkspace) {
         ws.store.commit(access, changes, call).await.unwrap();
     }
     ws.store.create_chat(access, "Plans".to_owned()).await.unwrap();
-    let page = || toolrest_store::Page { before: None, limit: 10 };
-    let commits = ws.store.commits(ws.access(), page()).await.unwrap();
+    let commits = ws.store.commits(ws.access(), Page { before: None, limit: 10 }).await.unwrap();
     assert_eq!(commits.len(), 3);
     assert!(commits.iter().all(|commit| commit.author == ws.user), "{commits:?}");
-    let calls = ws.store.calls(ws.access(), page()).await.unwrap();
+    let calls = ws.store.calls(ws.access(), Page { before: None, limit: 10 }).await.unwrap();
     assert!(calls.iter().all(|call| call.caller == ws.user), "{calls:?}");
     let file = ws.read("/a.txt").await.unwrap().entry.id;
-    let versions =
-        ws.store.versions(ws.access(), file, toolrest_store::Page { before: None, limit: 10 }).await.unwrap();
+    let versions = ws.store.versions(ws.access(), file, Page { before: None, limit: 10 }).await.unwrap();
     assert!(versions.iter().all(|version| version.author == ws.user), "{versions:?}");
 }
 
