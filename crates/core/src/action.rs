@@ -1,12 +1,11 @@
 //! Actions: what tools and changes do, in terms that are the same for every toolset.
 
 use crate::Role;
-use serde::{Deserialize, Serialize};
-use std::{fmt, str::FromStr};
+use serde::{Serialize, Serializer};
+use std::fmt;
 
 /// What a tool mainly does, or what a change does to a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
     /// Reads files.
     Read,
@@ -18,30 +17,28 @@ pub enum Action {
     Move,
     /// Runs programs.
     Exec,
-    /// Fetches from the web.
+    /// Reads from the web.
     Fetch,
     /// Uses GitHub.
     GitHub,
-    /// Reads and writes memories.
+    /// Uses memories.
     Memory,
 }
 
 impl Action {
-    /// All actions.
+    /// All actions, in the order in which they are listed.
     pub const ALL: [Self; 8] =
         [Self::Read, Self::Write, Self::Delete, Self::Move, Self::Exec, Self::Fetch, Self::GitHub, Self::Memory];
 
     /// Returns the minimum role for this action.
     pub fn needs(self) -> Role {
         match self {
-            Self::Read => Role::Viewer,
-            Self::Write | Self::Delete | Self::Move | Self::Exec | Self::Fetch | Self::GitHub | Self::Memory => {
-                Role::Editor
-            }
+            Self::Read | Self::Fetch => Role::Viewer,
+            Self::Write | Self::Delete | Self::Move | Self::Exec | Self::GitHub | Self::Memory => Role::Editor,
         }
     }
 
-    /// Returns its name on the wire.
+    /// Returns the name on the wire.
     pub fn name(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -54,77 +51,78 @@ impl Action {
             Self::Memory => "memory",
         }
     }
-}
 
-impl fmt::Display for Action {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for Action {
-    type Err = ();
-
-    fn from_str(name: &str) -> Result<Self, ()> {
-        Self::ALL.into_iter().find(|action| action.name() == name).ok_or(())
+    /// Returns the action of a name of [`Action::name`].
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|action| action.name() == name)
     }
 }
 
 /// A set of actions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ActionSet(u16);
 
 impl ActionSet {
-    /// The set of all actions.
-    pub const ALL: Self = Self((1 << Action::ALL.len()) - 1);
-    /// The empty set.
-    pub const NONE: Self = Self(0);
+    /// Returns the set of all actions.
+    pub const fn all() -> Self {
+        Self((1 << Action::ALL.len()) - 1)
+    }
 
-    /// Whether the set has the action.
+    /// Whether the action is in the set.
     pub fn contains(self, action: Action) -> bool {
         self.0 & bit(action) != 0
     }
 
-    /// Returns the set with one more action.
-    #[must_use]
-    pub fn with(self, action: Action) -> Self {
-        Self(self.0 | bit(action))
+    /// Whether the set has no action.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
     }
 
-    /// Returns the actions of the set, in the order of [`Action::ALL`].
+    /// Returns its actions, in the order of [`Action::ALL`].
     pub fn iter(self) -> impl Iterator<Item = Action> {
         Action::ALL.into_iter().filter(move |action| self.contains(*action))
     }
 
-    /// Returns the bits of the set, one for each action in the order of [`Action::ALL`].
+    /// Returns the lowest role with which all its actions are allowed.
+    pub fn needs(self) -> Role {
+        self.iter().map(Action::needs).max().unwrap_or(Role::Viewer)
+    }
+
+    /// Returns the set as a number, in which each action is one bit.
     pub fn bits(self) -> u16 {
         self.0
     }
 
-    /// Returns the set with these bits; unknown bits are dropped.
+    /// Returns the set for a number of [`ActionSet::bits`]. Bits that are no action are ignored.
     pub fn from_bits(bits: u16) -> Self {
-        Self(bits & Self::ALL.0)
-    }
-}
-
-impl FromIterator<Action> for ActionSet {
-    fn from_iter<I: IntoIterator<Item = Action>>(actions: I) -> Self {
-        actions.into_iter().fold(Self::NONE, Self::with)
-    }
-}
-
-/// Writes the names of the actions, or `none`.
-impl fmt::Display for ActionSet {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<&str> = self.iter().map(Action::name).collect();
-        f.write_str(if names.is_empty() { "none" } else { "" })?;
-        f.write_str(&names.join(", "))
+        Self(bits & Self::all().0)
     }
 }
 
 fn bit(action: Action) -> u16 {
     1 << action as u16
+}
+
+impl FromIterator<Action> for ActionSet {
+    fn from_iter<I: IntoIterator<Item = Action>>(actions: I) -> Self {
+        Self(actions.into_iter().fold(0, |bits, action| bits | bit(action)))
+    }
+}
+
+/// Writes the names, separated by commas.
+impl fmt::Display for ActionSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (n, action) in self.iter().enumerate() {
+            write!(f, "{}{}", if n == 0 { "" } else { ", " }, action.name())?;
+        }
+        Ok(())
+    }
+}
+
+impl Serialize for ActionSet {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter().map(Action::name))
+    }
 }
 
 /// What a bound call will do beyond the workspace's files, known before it runs.
@@ -154,3 +152,7 @@ impl Intent {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "action_tests.rs"]
+mod tests;

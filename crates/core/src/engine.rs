@@ -4,7 +4,7 @@ use crate::guarded_workspace::{Commits, GuardedWorkspace};
 use crate::keyed_semaphore::KeyedSemaphore;
 use crate::tool::advice_for_shorter_answer;
 use crate::{
-    Access, Call, CallCx, CallId, CallMetrics, CallOutcome, CallRecord, Caller, CommitId, Decision, DynTool, ErrorKind,
+    Call, CallCx, CallId, CallMetrics, CallOutcome, CallRecord, Caller, CommitId, Decision, DynTool, ErrorKind,
     FairQueue, Policy, PreparedCall, QueueDepth, QueueLimits, QueueSlot, Recorder, Result, Role, Timestamp, ToolError,
     Toolset, Toolsets, Workspace, WorkspaceId, Workspaces, WsPath,
 };
@@ -146,7 +146,7 @@ impl Engine {
     }
 
     async fn open(&self, workspace: WorkspaceId, caller: Caller, need: Role) -> Result<Arc<dyn Workspace>> {
-        self.workspaces.open(Access { workspace, user: caller.user, need }).await
+        self.workspaces.open(caller.access(workspace, need)).await
     }
 
     /// Checks that the caller is a member of the workspace.
@@ -228,7 +228,9 @@ impl Engine {
     /// Returns an error unless the call may run now: because of the caller's key, or because of the policy.
     pub async fn decide(&self, prepared: &PreparedCall<'_>) -> Result<()> {
         let tool = prepared.tool.name();
-        prepared.call.caller.guard().require(prepared.action())?;
+        if let Some(key) = prepared.call.caller.key {
+            key.check_tool(&self.toolsets, prepared.toolset.name(), prepared.action())?;
+        }
         match self.policy.decide(prepared).await? {
             Decision::Allow => Ok(()),
             // Calls cannot wait for a person yet.

@@ -1,7 +1,7 @@
 use super::*;
 use crate::{
-    Action, AllowAll, Changeset, Commit, CommitInfo, Content, Decision, Depth, Dialect, Entry, File, FileId, History,
-    JsonText, Listing, Page, Preview, Success, Tool, Version, VersionId, WsPath,
+    Access, Action, AllowAll, Changeset, Commit, CommitInfo, Content, Decision, Depth, Dialect, Entry, File, FileId,
+    History, JsonText, Listing, Page, Preview, Success, Tool, Version, VersionId, WsPath,
 };
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -18,6 +18,10 @@ struct TestWorkspace {
 impl Workspace for TestWorkspace {
     async fn authorise(&self) -> Result<()> {
         if self.access.user.0.is_nil() { Ok(()) } else { Err(ToolError::new(ErrorKind::Forbidden, "no member")) }
+    }
+
+    async fn is_owner(&self) -> Result<bool> {
+        Ok(false)
     }
 
     async fn stat(&self, _: &WsPath) -> Result<Option<Entry>> {
@@ -197,7 +201,7 @@ fn call(tool: &str, args: &str, user: crate::UserId) -> Call {
         toolset: "plain".into(),
         tool: tool.into(),
         args: JsonText::parse(args.into()).unwrap(),
-        caller: Caller { user },
+        caller: Caller::person(user),
         workspace: WorkspaceId::new(),
     }
 }

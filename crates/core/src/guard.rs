@@ -19,7 +19,7 @@ impl Default for Guard {
 
 impl Guard {
     /// The guard of a person, who may do everything that the role allows.
-    pub const UNRESTRICTED: Self = Self { allowed: ActionSet::ALL };
+    pub const UNRESTRICTED: Self = Self { allowed: ActionSet::all() };
 
     /// Creates the guard of a caller that may only do these actions.
     pub fn of_actions(allowed: ActionSet) -> Self {
@@ -28,7 +28,7 @@ impl Guard {
 
     /// Whether nothing is forbidden.
     pub fn is_unrestricted(&self) -> bool {
-        self.allowed == ActionSet::ALL
+        self.allowed == ActionSet::all()
     }
 
     /// Whether a change of this kind is allowed at a path.
@@ -50,16 +50,23 @@ impl Guard {
     }
 
     fn refusal(&self, action: Action, effect: Option<&NetEffect>) -> ToolError {
-        let allowed = self.allowed;
-        let may = format!("this key may not {action} (its actions: {allowed})");
+        let (name, allowed) = (action.name(), self.allowed);
+        let advice = "Ask a person for a key with that action";
         match effect {
-            None => ToolError::new(ErrorKind::Forbidden, format!("Not allowed: {may}")),
+            None => {
+                let message = format!(
+                    "This agent key may not do this: it needs the action '{name}', and the key has {allowed}. {advice}"
+                );
+                ToolError::new(ErrorKind::Forbidden, message)
+            }
             Some(NetEffect { change, path }) => {
-                let message = format!("Not allowed: the call would {change} {path}, and {may}. Nothing was changed");
+                let message = format!(
+                    "The call would {change} {path}: that needs the action '{name}', and the agent key has {allowed}. \
+                     Nothing was changed. {advice}"
+                );
                 ToolError::new(ErrorKind::Forbidden, message).at_path(path)
             }
         }
-        .detail("action", action.name())
     }
 }
 

@@ -42,13 +42,13 @@ fn steps_are_judged_by_what_they_amount_to() {
 #[test]
 fn a_guard_refuses_what_its_actions_do_not_have() {
     let file = FileId::new();
-    let guard = Guard::of_actions(ActionSet::NONE.with(Action::Read).with(Action::Write));
+    let guard = Guard::of_actions(ActionSet::from_iter([Action::Read, Action::Write]));
     let created = net_effects(&[effect(EffectKind::Create, "a", file)]);
     let removed = net_effects(&[effect(EffectKind::Remove, "a", file)]);
     assert_eq!(guard.judge(&created), Ok(()));
     let refusal = guard.judge(&removed).unwrap_err();
     assert_eq!(refusal.kind, ErrorKind::Forbidden);
     assert!(refusal.message.contains("would delete /a"), "{}", refusal.message);
-    assert!(refusal.message.contains("its actions: read, write"), "{}", refusal.message);
+    assert!(refusal.message.contains("the agent key has read, write"), "{}", refusal.message);
     assert_eq!(Guard::UNRESTRICTED.judge(&removed), Ok(()));
 }

@@ -51,6 +51,10 @@ impl Workspace for GuardedWorkspace {
         self.workspace.authorise().await
     }
 
+    async fn is_owner(&self) -> Result<bool> {
+        self.workspace.is_owner().await
+    }
+
     async fn stat(&self, path: &WsPath) -> Result<Option<Entry>> {
         self.require_read().await?;
         self.workspace.stat(path).await

@@ -42,7 +42,7 @@ pub use action::{Action, ActionSet, Intent};
 pub use binding::{bind, without_position};
 pub use byte_budget::{ByteBudget, HeldBytes};
 pub use call::{Call, CallOutcome, PreparedCall};
-pub use caller::{Access, Caller, Role};
+pub use caller::{Access, Caller, Key, Role};
 pub use change::{Change, Changeset, Commit, Destination, Effect, EffectKind, Expect, Outcome, Parents, Put, Removal};
 pub use chat::chat_text;
 pub use checkout::{
@@ -58,7 +58,7 @@ pub use fair_queue::{FairQueue, Full, LimitScope, QueueDepth, QueueLimits, Queue
 pub use find::{Find, FindResult, FoundFile, IgnoredFiles};
 pub use guard::{Guard, NetChange, NetEffect, net_effects};
 pub use history::{History, Page};
-pub use id::{CallId, ChatId, CommitId, FileId, UserId, VersionId, WorkspaceId};
+pub use id::{CallId, ChatId, CommitId, FileId, KeyId, UserId, VersionId, WorkspaceId};
 pub use json_text::{JsonText, json_bytes_of, json_string_bytes, push_json_string, to_json_within};
 pub use metrics::{CallMetrics, CallTimer, DURATION_BUCKETS_US, ToolCounts, UNKNOWN_TOOL};
 pub use notice::Notice;
@@ -72,7 +72,7 @@ pub use search::{
 pub use settings::{RunSettings, RunSettingsPatch, WorkspaceSettings, WorkspaceSettingsPatch};
 pub use time::{Timestamp, now};
 pub use tool::{Answer, BoundTool, CallCx, DynTool, Render, Tool};
-pub use toolset::{CatalogueFormat, Dialect, Success, Toolset, Toolsets};
+pub use toolset::{CatalogueFormat, Dialect, Success, Toolset, ToolsetMask, Toolsets};
 pub use workspace::{
     CommitInfo, Depth, Entry, File, Listed, Listing, OpenFile, Preview, ReadSeek, Version, WORKSPACE_MOUNT, Workspace,
     Workspaces, below_workspace_mount,

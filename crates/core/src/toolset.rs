@@ -208,4 +208,31 @@ impl Toolsets {
     pub fn iter(&self) -> impl Iterator<Item = &Toolset> {
         self.0.values()
     }
+
+    /// Returns the mask of the toolsets with these names. Names that are not toolsets are left out.
+    pub fn mask<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> ToolsetMask {
+        ToolsetMask(names.into_iter().fold(0, |mask, name| mask | self.bit(name)))
+    }
+
+    /// Returns the bit of a toolset in a mask; zero if there is no such toolset.
+    fn bit(&self, name: &str) -> u64 {
+        let place = self.0.keys().position(|known| *known == name);
+        place.and_then(|place| 1_u64.checked_shl(u32::try_from(place).ok()?)).unwrap_or(0)
+    }
+}
+
+/// A set of toolsets, as a bit for each toolset of [`Toolsets`] in their order. It is only valid with the same toolsets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ToolsetMask(u64);
+
+impl ToolsetMask {
+    /// Whether the toolset of that name is in the set.
+    pub fn contains(self, toolsets: &Toolsets, name: &str) -> bool {
+        self.0 & toolsets.bit(name) != 0
+    }
+
+    /// Returns the names of the toolsets in the set.
+    pub fn names(self, toolsets: &Toolsets) -> impl Iterator<Item = &'static str> {
+        toolsets.iter().map(Toolset::name).filter(move |name| self.contains(toolsets, name))
+    }
 }

@@ -21,6 +21,9 @@ pub trait Workspace: History {
     /// Checks the caller's rights and nothing else.
     async fn authorise(&self) -> Result<()>;
 
+    /// Whether the caller is a person who owns the workspace. Keys are never owners.
+    async fn is_owner(&self) -> Result<bool>;
+
     /// Returns the file or folder at the path, without its content.
     async fn stat(&self, path: &WsPath) -> Result<Option<Entry>>;
 

@@ -11,7 +11,8 @@ use toolrest_store::{Location, NewUser, User};
 /// The account of the local user. It is not an email address, so nobody can register it.
 pub const ACCOUNT: &str = "local";
 
-/// Lifetime of the token of `serve --dir`. It ends earlier if the server stops; the next start issues another.
+/// Lifetime of the key of `serve --dir`, and of the access token that its sign-in link gives. They end earlier if the
+/// server stops.
 pub(crate) const TOKEN_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A workspace of the local user.
@@ -21,18 +22,11 @@ pub struct Local {
     pub workspace: WorkspaceId,
     /// The local user, who owns it.
     pub caller: Caller,
-    /// The token epoch of the local user.
-    epoch: i64,
 }
 
 impl Local {
     fn new(workspace: WorkspaceId, owner: &User) -> Self {
-        Self { workspace, caller: Caller { user: owner.id }, epoch: owner.token_epoch }
-    }
-
-    /// Issues an access token for the local user, which only this process accepts.
-    pub(crate) fn token(&self, runtime: &Runtime) -> Result<String> {
-        runtime.tokens.issue_local(self.caller.user, self.epoch, TOKEN_LIFETIME)
+        Self { workspace, caller: Caller::person(owner.id) }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The runtime: the store, the sandbox, the toolsets and the engine, without a port.
 
-use crate::auth::{AccessTokens, Passwords, fresh_secret};
+use crate::auth::{AccessTokens, AgentKeys, KeyUses, Passwords, fresh_secret};
 use crate::local::{self, Local};
 use crate::lock_file::LockFile;
 use crate::metrics;
@@ -41,6 +41,9 @@ pub struct Runtime {
     /// The background processes.
     pub(crate) processes: Arc<Processes>,
     pub(crate) tokens: Arc<AccessTokens>,
+    pub(crate) agent_keys: AgentKeys,
+    /// Uses of agent keys that are not stored yet.
+    pub(crate) key_uses: Arc<KeyUses>,
     pub(crate) passwords: Passwords,
     pub(crate) records: Arc<WriteBehind>,
     upkeep: JoinHandle<()>,
@@ -104,6 +107,7 @@ impl Runtime {
             None => store.secret("jwt", &fresh_secret()?).await?,
         };
         let tokens = Arc::new(AccessTokens::new(&secret, settings.jwt.access_token_expiration_minutes));
+        let agent_keys = AgentKeys::new(&store.secret("keys", &fresh_secret()?).await?)?;
         let workspaces =
             StoredWorkspaces::new(Arc::clone(&store), folder_options(&settings)?, open_scratch(&settings)?);
         let workspaces = workspaces
@@ -122,8 +126,10 @@ impl Runtime {
             limits(&settings),
         );
         let Services { executor, processes } = services;
+        let key_uses = Arc::<KeyUses>::default();
         let upkeep = Upkeep {
             store: Arc::clone(&store),
+            key_uses: Arc::clone(&key_uses),
             tokens: Arc::clone(&tokens),
             processes: Arc::clone(&processes),
             settings: settings.clone(),
@@ -133,7 +139,20 @@ impl Runtime {
         upkeep.refresh_revocations().await?;
         upkeep.renew_versions_at_start().await;
         let upkeep = tokio::spawn(upkeep::run(upkeep));
-        Ok(Self { settings, engine, store, workspaces, executor, processes, tokens, passwords, records, upkeep })
+        Ok(Self {
+            settings,
+            engine,
+            store,
+            workspaces,
+            executor,
+            processes,
+            tokens,
+            agent_keys,
+            key_uses,
+            passwords,
+            records,
+            upkeep,
+        })
     }
 
     /// Returns the settings that the runtime was opened with.
@@ -190,6 +209,9 @@ impl Runtime {
     pub async fn close(&self) {
         self.stop_processes().await;
         self.upkeep.abort();
+        if let Err(error) = upkeep::store_key_uses(&*self.store, &self.key_uses).await {
+            tracing::warn!(%error, "could not store when keys were last used");
+        }
         self.records.close().await;
         if let Err(error) = self.store.synchronise().await {
             tracing::warn!(%error, "could not update the storage counters");

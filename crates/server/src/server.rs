@@ -1,11 +1,11 @@
 //! The server: a runtime, and the loop that accepts connections.
 
-use crate::auth::{AttemptCounter, RefusedAddresses};
+use crate::auth::{AttemptCounter, RefusedAddresses, SignInLink};
 use crate::connection::{self, Connections, StallTimeout};
 use crate::http::{self, App, Budget, host::HostRules};
-use crate::local::Local;
 use crate::metrics;
 use crate::runtime::{Runtime, StartError};
+use crate::served_folder::ServedFolder;
 use crate::settings::Settings;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -30,7 +30,7 @@ pub struct Server {
     address: SocketAddr,
     /// The listener for metrics.
     metrics: Option<(SocketAddr, AbortOnDrop)>,
-    local: Option<(Local, String)>,
+    served_folder: Option<ServedFolder>,
 }
 
 impl Server {
@@ -44,14 +44,6 @@ impl Server {
             Some(address) => Some(bind(address, "the setting metrics.listen").await?),
             None => None,
         };
-        let local = match &settings.folders.local_dir {
-            Some(folder) => {
-                let local = runtime.open_local(folder).await?;
-                let token = local.token(&runtime)?;
-                Some((local, token))
-            }
-            None => None,
-        };
         let event_streams = FairQueue::new(QueueLimits {
             in_all: usize::MAX,
             per_account: settings.quotas.event_streams_per_account,
@@ -61,6 +53,7 @@ impl Server {
         let limit = connection::open_files_limit().map_or(usize::MAX, |files| files / 2);
         let app = Arc::new(App {
             connections: Connections::new(settings.limits.connections.min(limit)),
+            sign_in_link: SignInLink::default(),
             refused_sign_ins: RefusedAddresses::default(),
             refused_registrations: RefusedAddresses::default(),
             attempts: AttemptCounter::default(),
@@ -75,15 +68,19 @@ impl Server {
             event_streams,
             runtime,
         });
+        let served_folder = match &app.settings.folders.local_dir {
+            Some(folder) => Some(ServedFolder::open(&app, folder).await?),
+            None => None,
+        };
         let metrics = metrics.map(|(listener, address)| {
             (address, AbortOnDrop(tokio::spawn(metrics::serve(Arc::clone(&app), listener))))
         });
-        Ok(Self { app, listener, address, metrics, local })
+        Ok(Self { app, listener, address, metrics, served_folder })
     }
 
-    /// Returns the workspace of `serve --dir` and an access token for its owner, if the server was started so.
-    pub fn local(&self) -> Option<(&Local, &str)> {
-        self.local.as_ref().map(|(local, token)| (local, token.as_str()))
+    /// Returns the folder of `serve --dir`, if the server was started so.
+    pub fn served_folder(&self) -> Option<&ServedFolder> {
+        self.served_folder.as_ref()
     }
 
     /// Returns the address that the server listens on.
@@ -122,6 +119,9 @@ impl Server {
         let (finished, ()) = tokio::join!(calls, self.app.stop_processes());
         if finished.is_err() {
             tracing::warn!("some calls did not finish within server.shutdown_grace_ms and were aborted");
+        }
+        if let Some(served) = &self.served_folder {
+            served.end(&self.app).await;
         }
         self.app.runtime.close().await;
     }

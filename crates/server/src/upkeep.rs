@@ -3,13 +3,13 @@
 //! Each process exchanges its usage counts and reads revocations. Work on the database as a whole is done by one of the
 //! processes that share the data folder: the one that holds a lock. When it ends, another one takes the lock.
 
-use crate::auth::AccessTokens;
+use crate::auth::{AccessTokens, KeyUses};
 use crate::local;
 use crate::lock_file::LockFile;
 use crate::settings::Settings;
 use std::{sync::Arc, time::Duration};
 use tokio::time::{MissedTickBehavior, interval};
-use toolrest_core::{Access, Action, ErrorKind, Result, Timestamp, ToolError, now};
+use toolrest_core::{Action, ErrorKind, Result, Timestamp, ToolError, now};
 use toolrest_ops::exec::Processes;
 use toolrest_store::{Purge, Purged, Store, StoreError};
 
@@ -27,6 +27,7 @@ pub(crate) struct Upkeep {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) tokens: Arc<AccessTokens>,
     pub(crate) processes: Arc<Processes>,
+    pub(crate) key_uses: Arc<KeyUses>,
     pub(crate) settings: Settings,
     /// Held by the process that works for all.
     pub(crate) leader: LockFile,
@@ -40,8 +41,15 @@ pub(crate) async fn run(upkeep: Upkeep) {
         if let Err(error) = done {
             log_retry(&error.into(), "could not maintain the store; will retry");
         }
+        if let Err(error) = store_key_uses(store, &upkeep.key_uses).await {
+            log_retry(&error, "could not store when keys were last used");
+        }
     };
     let revocations = || async {
+        // A failure to write, for example on a full disk, must not delay the rest.
+        if let Err(error) = upkeep.end_expired_keys().await {
+            log_retry(&error, "could not end expired keys; will retry");
+        }
         if let Err(error) = upkeep.refresh_revocations().await {
             log_retry(&error, "could not read the revoked tokens; will retry");
         }
@@ -116,8 +124,8 @@ impl Upkeep {
         }
     }
 
-    /// Reads the revoked access tokens from the database, and stops the programs of accounts that lost the right to run
-    /// them.
+    /// Reads the revoked access tokens from the database, and stops the programs of persons and keys that lost the right
+    /// to run them.
     pub(crate) async fn refresh_revocations(&self) -> Result<()> {
         // Older tokens have expired.
         let longest = self.tokens.lifetime().max(local::TOKEN_LIFETIME) + Duration::from_secs(60);
@@ -130,18 +138,31 @@ impl Upkeep {
         self.stop_processes_of_former_members().await
     }
 
-    /// Stops the programs of accounts that lost their role in the workspace; another process may have removed them.
+    /// Ends the memberships of keys that expired recently. The purge ends those that expired before.
+    async fn end_expired_keys(&self) -> Result<()> {
+        let since = now().checked_sub(2 * PURGE_INTERVAL).map_err(ToolError::internal)?;
+        Ok(self.store.end_expired_keys(since).await?)
+    }
+
+    /// Stops the programs of persons and keys that lost their role in the workspace; another process may have removed
+    /// them.
     async fn stop_processes_of_former_members(&self) -> Result<()> {
-        for (workspace, user) in self.processes.starters() {
-            match self.store.authorise(Access { workspace, user, need: Action::Exec.needs() }).await {
+        for (workspace, starter) in self.processes.starters() {
+            match self.store.authorise(starter.access(workspace, Action::Exec.needs())).await {
                 Err(StoreError::NotAMember | StoreError::RoleTooLow { .. }) => {
-                    self.processes.stop_processes_of(workspace, user, Duration::ZERO).await;
+                    self.processes.stop_processes_of(workspace, starter.member(), Duration::ZERO).await;
                 }
                 authorised => authorised?,
             }
         }
         Ok(())
     }
+}
+
+/// Stores when keys were last used.
+pub(crate) async fn store_key_uses(store: &dyn Store, key_uses: &KeyUses) -> Result<()> {
+    let uses = key_uses.take();
+    if uses.is_empty() { Ok(()) } else { Ok(store.record_key_uses(uses).await?) }
 }
 
 async fn purge_expired(store: &dyn Store, settings: &Settings) {

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use std::{borrow::Cow, sync::Arc};
 use toolrest_core::{
     Access, CallCx, CallId, Changeset, ChatId, Commit, CommitId, CommitInfo, Content, Depth, Entry, ErrorKind, File,
-    FileId, FileType, Guard, JsonText, Listing, MAX_NAME_BYTES, Page, Preview, Search, SearchResult, Timestamp, UserId,
-    Version, VersionId, WsPath, now,
+    FileId, FileType, Guard, JsonText, Listing, MAX_NAME_BYTES, Page, Preview, Role, Search, SearchResult, Timestamp,
+    UserId, Version, VersionId, WsPath, now,
 };
 
 /// The call that makes a change.
@@ -180,6 +180,15 @@ pub(crate) fn chat_row(path: WsPath, title: String) -> FileRow {
 pub trait FileStore: Send + Sync {
     /// Checks the caller's rights.
     async fn authorise(&self, access: Access) -> Result<()>;
+
+    /// Whether the caller is an owner. Fails if the caller is not a member.
+    async fn is_owner(&self, access: Access) -> Result<bool> {
+        match self.authorise(Access { need: Role::Owner, ..access }).await {
+            Ok(()) => Ok(true),
+            Err(StoreError::RoleTooLow { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
 
     /// Returns the file or folder at the path.
     async fn stat(&self, access: Access, path: &WsPath) -> Result<Option<Entry>>;

@@ -9,6 +9,7 @@ mod file_list;
 mod files;
 mod folders;
 mod history;
+mod keys;
 mod renewal;
 mod row;
 mod search;
@@ -54,6 +55,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/sqlite/0008_removal_in_turns.sql"),
     include_str!("../migrations/sqlite/0009_folders_uncounted.sql"),
     include_str!("../migrations/sqlite/0010_renewal.sql"),
+    include_str!("../migrations/sqlite/0011_keys.sql"),
 ];
 
 /// Maximum number of writes that share one transaction, and so one fsync.

@@ -1,7 +1,7 @@
 //! The whole store: workspaces and their members, records of calls, maintenance.
 
 use crate::error::{Result, StoreError};
-use crate::{AccountAdmin, AccountStore, FileList, FileStore, FolderHistory};
+use crate::{AccountAdmin, AccountStore, FileList, FileStore, FolderHistory, KeyStore};
 use async_trait::async_trait;
 use serde::Serialize;
 use toolrest_core::{
@@ -12,7 +12,7 @@ use toolrest_core::{
 /// A database with everything that the server stores.
 #[async_trait]
 pub trait Store:
-    AccountStore + AccountAdmin + WorkspaceStore + FileStore + FileList + FolderHistory + CallStore
+    AccountStore + AccountAdmin + WorkspaceStore + KeyStore + FileStore + FileList + FolderHistory + CallStore
 {
     /// Checks that the database answers.
     async fn ready(&self) -> Result<()>;
@@ -210,8 +210,8 @@ pub trait WorkspaceStore: Send + Sync {
     /// rights; none if the workspace does not exist.
     async fn location(&self, workspace: WorkspaceId) -> Result<Option<(Location, String)>>;
 
-    /// Lists the workspaces of which the user is a member, oldest first.
-    async fn workspaces_of(&self, user: UserId) -> Result<Vec<WorkspaceInfo>>;
+    /// Lists the workspaces of which the person or key is a member, oldest first.
+    async fn workspaces_of(&self, member: UserId) -> Result<Vec<WorkspaceInfo>>;
 
     /// Returns a workspace.
     async fn workspace(&self, access: Access) -> Result<WorkspaceInfo>;
@@ -222,16 +222,16 @@ pub trait WorkspaceStore: Send + Sync {
     /// Deletes a workspace. Access ends at once; the contents are deleted by the next purge.
     async fn delete_workspace(&self, access: Access) -> Result<()>;
 
-    /// Lists the members, oldest first.
+    /// Lists the persons who are members, oldest first.
     async fn members(&self, access: Access) -> Result<Vec<Member>>;
 
     /// Adds the account with that address as a member.
     async fn add_member(&self, access: Access, email: String, role: Role) -> Result<Member>;
 
-    /// Changes the role of a member. A workspace keeps at least one owner.
+    /// Changes the role of a member, and of the member's keys. A workspace keeps at least one owner.
     async fn set_role(&self, access: Access, user: UserId, role: Role) -> Result<Member>;
 
-    /// Removes a member. A workspace keeps at least one owner.
+    /// Removes a member, and revokes the member's keys. A workspace keeps at least one owner.
     async fn remove_member(&self, access: Access, user: UserId) -> Result<()>;
 }
 

@@ -249,10 +249,19 @@ async fn run_server(settings: Settings, setup_python: bool) -> Result<(), Box<dy
     if let Some(address) = server.metrics_address() {
         println!("  metrics http://{address}/metrics");
     }
-    match server.local() {
-        Some((local, token)) => {
-            println!("  folder  {base}/api/v1/workspaces/{}", local.workspace);
-            println!("  token   {token} (valid until this server stops, for a day at most)");
+    match server.served_folder() {
+        Some(folder) => {
+            println!("  folder  {base}/api/v1/workspaces/{}", folder.workspace());
+            match &folder.key {
+                Some(key) => {
+                    println!("  key     {key} (for an agent; valid until this server stops, for a day at most)")
+                }
+                None => println!("  key     none, because the disk of the database is full"),
+            }
+            println!(
+                "  sign in {base}/sign-in?token={} (for you; works once, within 15 minutes)",
+                folder.sign_in_token
+            );
             println!("Stop with Ctrl-C.");
         }
         None => println!("Next: register with POST {base}/api/v1/auth/register (see README.md). Stop with Ctrl-C."),

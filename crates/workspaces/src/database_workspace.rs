@@ -27,6 +27,10 @@ impl Workspace for DatabaseWorkspace {
         Ok(self.store.authorise(self.access).await?)
     }
 
+    async fn is_owner(&self) -> Result<bool> {
+        Ok(self.store.is_owner(self.access).await?)
+    }
+
     async fn stat(&self, path: &WsPath) -> Result<Option<Entry>> {
         Ok(self.store.stat(self.access, path).await?)
     }

@@ -240,6 +240,10 @@ impl Workspace for FolderWorkspace {
         Ok(self.store.authorise(self.access).await?)
     }
 
+    async fn is_owner(&self) -> Result<bool> {
+        Ok(self.store.is_owner(self.access).await?)
+    }
+
     async fn stat(&self, path: &WsPath) -> Result<Option<Entry>> {
         let recorded = self.store.stat(self.access, path).await?;
         if recorded.as_ref().is_some_and(|entry| entry.is_virtual) {

@@ -166,7 +166,7 @@ fn leads_elsewhere(root: &str) -> ToolError {
 impl Workspaces for StoredWorkspaces {
     async fn open(&self, access: Access) -> Result<Arc<dyn Workspace>> {
         let (store, scratch) = (Arc::clone(&self.store), Arc::clone(&self.scratch));
-        let room = ReadRoom::new(Arc::clone(&self.reads), access.user);
+        let room = ReadRoom::new(Arc::clone(&self.reads), access.person);
         let check_ins = Arc::clone(&self.check_ins);
         Ok(match self.find(access.workspace).await {
             Ok(FilesLocation::Database) => {

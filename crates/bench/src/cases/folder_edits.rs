@@ -149,7 +149,7 @@ impl Folders {
             toolset: toolset.to_owned(),
             tool: tool.to_owned(),
             args: JsonText::of(args).expect("arguments"),
-            caller: Caller { user: self.user },
+            caller: Caller::person(self.user),
             workspace: self.workspace,
         };
         self.runtime.block_on(self.engine.call(call, |outcome| outcome.json())).expect("the call succeeds");

@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::{collections::HashMap, sync::Arc};
 use toolrest_core::{
-    CallCx, CallId, Change, Changeset, Commit, CommitId, Content, ContentHash, Effect, EffectKind, Entry, ErrorKind,
-    FileId, FileType, JsonText, Page, QueueSlot, Result, Role, Timestamp, ToolError, Version, VersionId, Workspace,
-    WsPath,
+    CallCx, CallId, Caller, Change, Changeset, Commit, CommitId, Content, ContentHash, Effect, EffectKind, Entry,
+    ErrorKind, FileId, FileType, JsonText, Page, QueueSlot, Result, Role, Timestamp, ToolError, Version, VersionId,
+    Workspace, WsPath,
 };
 use toolrest_ops::Force;
 use toolrest_toolsets::errors;
@@ -289,8 +289,20 @@ async fn or_undone_already(workspace: &dyn Workspace, id: CommitId, error: ToolE
 
 pub(crate) async fn calls(State(app): State<Arc<App>>, target: WorkspaceRequest, query: Params) -> Answer {
     let page: Page<CallId> = target.page(&app, &query).await?;
+    if let Err(error) = check_own_calls(target.caller) {
+        target.refuse::<()>(&app, error).await?;
+    }
     let (calls, truncated) = cut(page.limit, app.store.calls(target.access(Role::Viewer), more(page)).await?);
     ok(&json!({ "calls": calls, "truncated": truncated }))
+}
+
+/// Refuses a key: it may see only its own calls, and a record names the person but not the key.
+fn check_own_calls(caller: Caller) -> Result<()> {
+    if caller.key.is_none() {
+        return Ok(());
+    }
+    let message = "An agent key sees only its own calls, and the records do not name keys; ask a person for them";
+    Err(ToolError::new(ErrorKind::Forbidden, message))
 }
 
 /// Refuses a content that is larger than an answer.

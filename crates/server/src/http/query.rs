@@ -9,6 +9,7 @@ fn known(path: &str) -> &'static [&'static str] {
     let parts: Vec<&str> = path.trim_start_matches("/api/v1/").trim_end_matches('/').split('/').collect();
     match parts[..] {
         ["toolsets", _] => &["format"],
+        ["", "sign-in"] => &["token"],
         ["workspaces", _, "trash" | "commits" | "calls"] | ["workspaces", _, "files", _, "versions"] => {
             &["before", "limit"]
         }

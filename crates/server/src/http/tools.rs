@@ -2,7 +2,7 @@
 
 use super::App;
 use super::reply::{Answer, failure, ok, success};
-use super::request::{access_token, for_member, json, may_be_long, scope, workspace_id};
+use super::request::{caller, for_member, json, may_be_long, workspace_id};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Query, Request, State};
 use axum::response::Response;
@@ -114,8 +114,7 @@ async fn bind(
     id: CallId,
     correlation: &mut String,
 ) -> Result<Call> {
-    let caller = app.tokens.check(access_token(request.headers()))?;
-    scope(request.extensions()).set_user(caller.user);
+    let caller = caller(app, request.headers(), request.extensions())?;
     let workspace = workspace_id(workspace)?;
     // Reading a short body costs less than a membership check, and the call checks the membership anyway.
     let request = if may_be_long(&request) { for_member(app, workspace, caller, request).await? } else { request };

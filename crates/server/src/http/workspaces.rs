@@ -64,7 +64,7 @@ pub(crate) async fn create(
 }
 
 pub(crate) async fn list(State(app): State<Arc<App>>, SignedIn(caller): SignedIn) -> Answer {
-    let workspaces = app.store.workspaces_of(caller.user).await?;
+    let workspaces = app.store.workspaces_of(caller.member()).await?;
     ok(&json!({ "count": workspaces.len(), "workspaces": workspaces }))
 }
 

@@ -51,7 +51,7 @@ WITH me AS (
     ON CONFLICT DO NOTHING RETURNING size
 ), versioned AS (
     INSERT INTO versions (ws, file_id, seq, id, hash, form, blob, size, author, commit_id, created_at)
-    SELECT $1, id, seq, $14, $8, $10, $9, $28, $2, $16, $17 FROM target
+    SELECT $1, id, seq, $14, $8, $10, $9, $28, $30, $16, $17 FROM target
 ), updated AS (
     UPDATE files SET head_seq = fit.head_seq + 1, head_version = $14, head_hash = $8, head_blob = $9, head_form = $10,
         size = $28, updated_at = $17
@@ -60,13 +60,13 @@ WITH me AS (
     INSERT INTO changes (ws, file_id) SELECT $1, id FROM target
 ), committed AS (
     INSERT INTO commits (ws, id, call_id, toolset, tool, author, created_at, changes)
-    SELECT $1, $16, $19, $20, $21, $2, $17, '[{\"op\":\"' || CASE WHEN before IS NULL THEN 'create' ELSE 'update' END
+    SELECT $1, $16, $19, $20, $21, $30, $17, '[{\"op\":\"' || CASE WHEN before IS NULL THEN 'create' ELSE 'update' END
         || '\",\"path\":' || $24::text || ',\"file_id\":\"' || id || CASE WHEN before IS NULL THEN '\"'
         ELSE '\",\"before\":' || before END || ',\"after\":' || seq || ',\"version_id\":\"' || $14::uuid || '\"}]'
     FROM target
 ), called AS (
     INSERT INTO calls (ws, id, toolset, tool, caller, started_at, duration_us, outcome, commit_id)
-    SELECT $1, $19, $20, $21, $2, $22, $23, 'ok', $16 FROM target
+    SELECT $1, $19, $20, $21, $30, $22, $23, 'ok', $16 FROM target
     ON CONFLICT (ws, id) DO UPDATE SET commit_id = coalesce(calls.commit_id, excluded.commit_id)
 )
 SELECT (SELECT role FROM me), target.id, (SELECT size FROM kept) FROM (SELECT 1) AS one LEFT JOIN target ON true";
@@ -130,6 +130,7 @@ impl Postgres {
                     &form_refused,
                     &content.shown_size,
                     &file_expected,
+                    &call.caller.0,
                 ],
             )
             .await;

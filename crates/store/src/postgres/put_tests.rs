@@ -150,7 +150,7 @@ impl TestWorkspace {
     }
 
     fn access(&self, user: UserId, need: Role) -> Access {
-        Access { workspace: self.workspace, user, need }
+        Access { workspace: self.workspace, user, person: user, need }
     }
 
     fn call(&self) -> CallInfo {

@@ -5,6 +5,7 @@ use super::row::authorised;
 use super::storage::ADD_USE;
 use super::{Postgres, to_store_error};
 use crate::error::Result;
+use crate::keys::KeyStore;
 use crate::quota;
 use crate::store::{CallStore, PoolLoad, Purge, Purged, Store, StoreLoad};
 use async_trait::async_trait;
@@ -20,11 +21,12 @@ const BATCH_ROWS: i64 = 500;
 const PURGE_LOCK: i64 = 0x746f_6f6c_7075_7267;
 
 /// The tables that grow with use.
-const TABLES: [&str; 11] = [
+const TABLES: [&str; 12] = [
     "users",
     "sessions",
     "workspaces",
     "members",
+    "keys",
     "files",
     "versions",
     "blobs",
@@ -144,7 +146,10 @@ impl Store for Postgres {
         // Sign-in attempts are counted in windows of at most a day.
         self.execute("DELETE FROM sign_in_attempts WHERE window_start < $1::timestamptz - interval '1 day'", &[&now()])
             .await?;
+        self.end_expired_keys(Timestamp::UNIX_EPOCH).await?;
         if let Some(before) = purge.calls_before {
+            // The records of their calls are deleted too.
+            self.execute("DELETE FROM keys WHERE least(expires_at, revoked_at) < $1", &[&before]).await?;
             let sql = "DELETE FROM calls WHERE (ws, id) IN (
                            SELECT ws, id FROM calls WHERE started_at < $1 LIMIT $2 FOR UPDATE SKIP LOCKED
                        ) RETURNING 1";
@@ -262,9 +267,17 @@ impl Postgres {
         let dead = "SELECT id FROM workspaces WHERE deleted_at IS NOT NULL LIMIT 1";
         while let Some(row) = self.fetch(dead, &[]).await?.first() {
             let ws: Uuid = row.get(0);
-            for table in
-                ["files", "versions", "blobs", "changes", "commits", "calls", "chat_messages", "suspended_members"]
-            {
+            for table in [
+                "files",
+                "versions",
+                "blobs",
+                "changes",
+                "commits",
+                "calls",
+                "chat_messages",
+                "suspended_members",
+                "keys",
+            ] {
                 let sql = format!(
                     "DELETE FROM {table} WHERE ctid IN (SELECT ctid FROM {table} WHERE ws = $1 LIMIT $2) RETURNING 1"
                 );

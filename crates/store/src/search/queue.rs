@@ -32,12 +32,12 @@ impl SearchQueue {
     /// Whether an account could search a workspace without waiting.
     #[cfg(test)]
     pub(super) fn has_free_slot(&self, access: Access) -> bool {
-        self.0.try_enter(access.user, access.workspace).is_ok()
+        self.0.try_enter(access.person, access.workspace).is_ok()
     }
 
     /// Waits for a slot until the deadline.
     pub async fn wait(&self, access: Access, deadline: Instant) -> Result<SearchSlot> {
-        let slot = self.0.enter(access.user, access.workspace);
+        let slot = self.0.enter(access.person, access.workspace);
         tokio::time::timeout_at(deadline.into(), slot).await.map_err(|_| {
             let message = "Other searches were under way all the time; try again in a moment";
             StoreError::Timeout(message.to_owned())

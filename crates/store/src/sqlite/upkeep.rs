@@ -5,11 +5,12 @@ use super::slices::number;
 use super::staging::{self, BATCH_BYTES};
 use super::{Sqlite, storage};
 use crate::error::Result;
+use crate::keys::KeyStore;
 use crate::quota;
 use crate::store::{CallStore, Purge, Purged, Store, StoreLoad};
 use async_trait::async_trait;
 use rusqlite::{Connection, Row};
-use toolrest_core::{Access, CallId, CallRecord, CommitId, Page, UserId, WorkspaceId, now};
+use toolrest_core::{Access, CallId, CallRecord, CommitId, Page, Timestamp, UserId, WorkspaceId, now};
 use uuid::Uuid;
 
 /// Maximum number of rows that one transaction of a purge deletes, so that writers wait only milliseconds.
@@ -116,7 +117,11 @@ impl Store for Sqlite {
             run(db, "DELETE FROM sign_in_attempts WHERE window_start < ?1", [day_ago])
         })
         .await?;
+        self.end_expired_keys(Timestamp::UNIX_EPOCH).await?;
         if let Some(before) = purge.calls_before {
+            // The records of their calls are deleted too.
+            let ended = "DELETE FROM keys WHERE min(expires_at, coalesce(revoked_at, expires_at)) < ?1";
+            self.write(move |db| run(db, ended, [micros(before)])).await?;
             purged.calls += self
                 .in_batches(move |db| {
                     run(
@@ -196,6 +201,7 @@ impl Sqlite {
                 ("calls", "id", "0"),
                 ("chat_messages", "chat_id, seq", "octet_length(content)"),
                 ("suspended_members", "user_id", "0"),
+                ("keys", "id", "0"),
             ] {
                 // Selects rows until their bytes reach the limit of one transaction, and at least one.
                 let sql = format!(

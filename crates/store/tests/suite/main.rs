@@ -4,6 +4,7 @@
 mod changesets;
 mod concurrency;
 mod history;
+mod keys;
 mod large_commits;
 mod migrations;
 mod purge;

@@ -97,7 +97,7 @@ impl TestWorkspace {
     }
 
     pub(crate) fn access(&self) -> Access {
-        Access { workspace: self.workspace, user: self.user, need: Role::Editor }
+        Access { workspace: self.workspace, user: self.user, person: self.user, need: Role::Editor }
     }
 
     pub(crate) async fn commit(&self, changes: Changeset) -> Result<Commit> {

@@ -35,6 +35,7 @@ mod hostile;
 mod http;
 mod isolation;
 mod job_network;
+mod keys;
 mod local_folder;
 mod memory;
 mod metrics;

@@ -124,7 +124,7 @@ impl DatabaseCheckout {
         // What the program wrote is in memory until it is committed.
         let bytes = move |working_copy: &mut WorkingCopy| Ok(working_copy.changed_bytes(keep));
         let bytes = self.working_copy.with_inline(|_| true, bytes).await?;
-        let _room = self.check_ins.reserve(self.access.user, bytes).await;
+        let _room = self.check_ins.reserve(self.access.person, bytes).await;
         loop {
             let needed = self.up_to_date(move |working_copy| working_copy.read_changes(keep)).await?;
             let originals = self.originals(needed).await?;

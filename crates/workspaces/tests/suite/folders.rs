@@ -88,7 +88,7 @@ impl Pair {
     }
 
     pub(crate) async fn cx(&self, workspace: WorkspaceId) -> CallCx {
-        self.engine.rest_context("test", workspace, Caller { user: self.user }, Role::Editor).await.unwrap()
+        self.engine.rest_context("test", workspace, Caller::person(self.user), Role::Editor).await.unwrap()
     }
 
     pub(crate) async fn commit(&self, workspace: WorkspaceId, changes: Changeset) -> Result<Commit> {
@@ -98,7 +98,7 @@ impl Pair {
 
     pub(crate) async fn undo(&self, workspace: WorkspaceId) -> Result<Commit> {
         let cx = self.cx(workspace).await;
-        let access = Access { workspace, user: self.user, need: Role::Editor };
+        let access = Access { workspace, user: self.user, person: self.user, need: Role::Editor };
         let last = self.store.commits(access, Page { before: None, limit: 1 }).await?.remove(0);
         cx.workspace.commit(toolrest_ops::undo(&last, toolrest_ops::Force::Yes)?, &cx).await
     }
@@ -325,7 +325,7 @@ async fn a_commit_that_exceeds_the_limit_of_history_drops_the_oldest_at_once(roo
     let history = HistoryLimits { total_bytes: Some(LIMIT), ..HistoryLimits::default() };
     let options = FolderOptions { history, ..FolderOptions::default() };
     let pair = Pair::with(tempfile::tempdir().unwrap(), &room, options).await;
-    let access = Access { workspace: pair.in_folder, user: pair.user, need: Role::Viewer };
+    let access = Access { workspace: pair.in_folder, user: pair.user, person: pair.user, need: Role::Viewer };
     let write = async |name: &str, version: usize| {
         let put = Put {
             path: WsPath::posix(name).unwrap(),
@@ -375,7 +375,7 @@ async fn the_oldest_history_goes_first_and_what_files_hold_stays(room: TestWorks
         let commit = pair.commit(pair.in_folder, Changeset::one(Change::Put(put))).await.unwrap();
         id = Some(commit.outcomes[0].file);
     }
-    let access = Access { workspace: pair.in_folder, user: pair.user, need: Role::Viewer };
+    let access = Access { workspace: pair.in_folder, user: pair.user, person: pair.user, need: Role::Viewer };
     let before = pair.store.history_bytes(access).await.unwrap();
     assert!(before > 20_000, "{before}");
     let purge = |bytes| Purge { folder_history_bytes: Some(bytes), ..Purge::default() };
@@ -439,7 +439,7 @@ async fn what_a_database_cannot_keep_now_is_kept_later() {
         assert!(!pair.root.path().join(format!("{code}-2")).exists());
         execute("DROP TRIGGER fail ON commits");
         pair.commit(pair.in_folder, put(&format!("{code}-3"))).await.unwrap();
-        let access = Access { workspace: pair.in_folder, user: pair.user, need: Role::Viewer };
+        let access = Access { workspace: pair.in_folder, user: pair.user, person: pair.user, need: Role::Viewer };
         let commits = pair.store.commits(access, Page { before: None, limit: 2 }).await.unwrap();
         let paths: Vec<&str> = commits.iter().map(|commit| commit.changes[0].path.as_str()).collect();
         assert_eq!(paths, [format!("/{code}-3"), format!("/{code}-1")]);
@@ -523,7 +523,7 @@ async fn a_root_for_some_accounts_is_opened_by_no_other() {
     let mut options = options;
     options.allowed_roots[1].accounts = Some(vec![email]);
     let workspaces = StoredWorkspaces::new(Arc::clone(&room.store), options, scratch());
-    let access = |workspace, user| Access { workspace, user, need: Role::Viewer };
+    let access = |workspace, user| Access { workspace, user, person: user, need: Role::Viewer };
     workspaces.open(access(hers_id, ada)).await.unwrap();
     for _ in 0..2 {
         let refusal = workspaces.open(access(his_id, bob)).await.err().unwrap();

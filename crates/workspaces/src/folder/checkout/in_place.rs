@@ -110,7 +110,7 @@ impl Checkout for InPlaceCheckout {
                 RecordOutcome::Done(checked_in) => break checked_in,
                 // Wait without the folder lock: the check-in that holds the room may be waiting for the lock.
                 RecordOutcome::NeedsRoom(bytes) => {
-                    room = Some(self.workspace.check_ins.reserve(self.workspace.access.user, bytes).await);
+                    room = Some(self.workspace.check_ins.reserve(self.workspace.access.person, bytes).await);
                 }
             }
         };
@@ -134,7 +134,7 @@ impl InPlaceCheckout {
     /// Records the differences, with room that is held already or is free at this moment.
     async fn try_check_in(&self, held: Option<CheckInRoom>, cx: &CallCx) -> Result<RecordOutcome> {
         let (snapshot, disk, keep) = (Arc::clone(&self.snapshot), self.workspace.folder.disk.clone(), self.keep);
-        let (check_ins, account) = (Arc::clone(&self.workspace.check_ins), self.workspace.access.user);
+        let (check_ins, account) = (Arc::clone(&self.workspace.check_ins), self.workspace.access.person);
         let file_time = self.private_dir.file_time()?;
         let call = cx.id;
         let record = move |job: &Job, _: &mut toolrest_directory::FolderLock<'_>| {
