@@ -238,7 +238,7 @@ async fn run_server(settings: Settings) -> Result<(), Box<dyn Error>> {
             println!("  folder  {base}/api/v1/workspaces/{}", local.workspace);
             match &local.key {
                 Some(key) => {
-                    println!("  key     {key} (for an agent; valid until this server stops, for a day at most)")
+                    println!("  key     {key} (for an agent; valid until this server stops, for a day at most)");
                 }
                 None => println!("  key     none, because the disk of the database is full"),
             }
