@@ -254,7 +254,7 @@ async fn run_server(settings: Settings, setup_python: bool) -> Result<(), Box<dy
             println!("  folder  {base}/api/v1/workspaces/{}", folder.workspace());
             match &folder.key {
                 Some(key) => {
-                    println!("  key     {key} (for an agent; valid until this server stops, for a day at most)")
+                    println!("  key     {key} (for an agent; valid until this server stops, for a day at most)");
                 }
                 None => println!("  key     none, because the disk of the database is full"),
             }

@@ -89,13 +89,11 @@ pub(crate) struct KeyAction(pub(crate) Option<Action>);
 /// Refuses a key that may not use the route.
 fn check_route(caller: Caller, parts: &Parts) -> Result<()> {
     let Some(key) = caller.key else { return Ok(()) };
-    match parts.extensions.get() {
-        Some(KeyAction(Some(action))) => key.check_action(*action),
-        _ => {
-            let message = "An agent key cannot use this route; only a person can, with an access token";
-            Err(ToolError::new(ErrorKind::Forbidden, message))
-        }
+    if let Some(KeyAction(Some(action))) = parts.extensions.get() {
+        return key.check_action(*action);
     }
+    let message = "An agent key cannot use this route; only a person can, with an access token";
+    Err(ToolError::new(ErrorKind::Forbidden, message))
 }
 
 /// A caller with a valid token: a person, or a key that may use the route.

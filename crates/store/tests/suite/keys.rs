@@ -180,8 +180,8 @@ async fn only_later_uses_of_usable_keys_are_stored(ws: TestWorkspace) {
     ws.store.revoke_key(ws.access(), revoked).await.unwrap();
     let at = |second: i64| Timestamp::from_second(second).unwrap();
     for second in [10, 20, 15] {
-        let uses = [used, revoked].map(|key| KeyUse { workspace: ws.workspace, key, at: at(second) });
-        ws.store.record_key_uses(uses.to_vec()).await.unwrap();
+        let both = [used, revoked].map(|key| KeyUse { workspace: ws.workspace, key, at: at(second) });
+        ws.store.record_key_uses(both.to_vec()).await.unwrap();
     }
     for key in ws.store.keys(ws.access()).await.unwrap() {
         assert_eq!(key.last_used_at, (key.id == used).then(|| at(20)));
