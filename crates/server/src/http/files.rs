@@ -202,7 +202,7 @@ pub(crate) async fn diff(State(app): State<Arc<App>>, target: WorkspaceRequest) 
     let commit = app.store.commit_info(target.access(Role::Viewer), id).await?;
     let limit = app.settings.limits.response_bytes;
     let mut text = String::new();
-    for effect in toolrest_ops::without_detours(commit.changes) {
+    for effect in toolrest_ops::merge_moves(commit.changes) {
         let path = effect.path.clone();
         match contents(&app, &target, &reading, &effect).await {
             Ok((before, after)) => text += &toolrest_ops::effect_diff(&reading.cx, effect, before, after).await?,
