@@ -23,7 +23,7 @@ mod undo;
 mod write;
 mod write_text;
 
-pub use commit_diff::{effect_diff, without_detours};
+pub use commit_diff::{effect_diff, merge_moves};
 pub use edit::{EditOptions, Edited, Replacement, edit};
 pub use files::{FilesOptions, all_files, files};
 pub use glob::{Glob, SlashlessPattern};

@@ -92,7 +92,7 @@ fn serve(socket: &OwnedFd, template: &CellTemplate) -> Result<(), Failure> {
     let folders = mounts::attach(spec, mounted, template.privileged)?;
     root::enter()?;
     let _root = root::hide_mounts()?;
-    // Until now the program's process shared the root, so that it moved along.
+    // Until now the program's process shared the root directory, so that the change of root applied to it too.
     sys::stop_sharing_root().at(Step::Pivot)?;
     // Fails only if the launcher is gone.
     let _ = wire::send(socket, &FromCell::Started, &[]);

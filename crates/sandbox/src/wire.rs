@@ -56,6 +56,7 @@ pub(crate) struct JobRequest {
     pub(crate) job: Job,
     pub(crate) payload: Payload,
     pub(crate) clock: ClockStart,
+    /// Whether the descriptors include that of a script.
     pub(crate) script: bool,
 }
 

@@ -25,7 +25,7 @@ pub(crate) async fn find(store: &dyn Store, access: Access, find: Find) -> Resul
     if listing.truncated {
         let folder = &find.folder;
         let message = format!(
-            "{folder} holds more than {MAX_LISTED} entries, too many to look through at once; look through its folders singly"
+            "{folder} holds more than {MAX_LISTED} entries, too many to look through at once; look through its folders one at a time"
         );
         return Err(ToolError::new(ErrorKind::ResponseTooLarge, message));
     }

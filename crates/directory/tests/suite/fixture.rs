@@ -66,12 +66,12 @@ impl Fixture {
         fixture
     }
 
-    /// Swaps `folder` and `swap` repeatedly, with pauses that are long enough for a whole commit.
+    /// Swaps `folder` and `swap` repeatedly, with pauses of different lengths. The longest is enough for a whole commit.
     pub fn swap_until(&self, done: &AtomicBool) {
-        let mut pauses = (0..200).cycle();
+        let mut yields = (0..200).cycle();
         while !done.load(Ordering::Relaxed) {
             renameat_with(CWD, self.path("folder"), CWD, self.path("swap"), RenameFlags::EXCHANGE).unwrap();
-            pauses.next().into_iter().flat_map(|pause| 0..pause).for_each(|_| thread::yield_now());
+            yields.next().into_iter().flat_map(|count| 0..count).for_each(|_| thread::yield_now());
         }
     }
 
@@ -120,14 +120,14 @@ impl Fixture {
 
 pub fn tree(top: &Path) -> Tree {
     let mut nodes = Tree::new();
-    let mut waiting = vec![PathBuf::new()];
-    while let Some(folder) = waiting.pop() {
+    let mut pending = vec![PathBuf::new()];
+    while let Some(folder) = pending.pop() {
         for entry in fs::read_dir(top.join(&folder)).unwrap() {
             let entry = entry.unwrap();
             let path = folder.join(entry.file_name());
             let kind = entry.file_type().unwrap();
             let node = if kind.is_dir() {
-                waiting.push(path.clone());
+                pending.push(path.clone());
                 Node::Folder
             } else if kind.is_symlink() {
                 Node::Link(fs::read_link(entry.path()).unwrap())

@@ -70,7 +70,7 @@ impl<'a> FoldedText<'a> {
         }
     }
 
-    /// Maps the end of a match to the original text. The match ends before bytes removed here.
+    /// Maps the end of a match to the original text. If bytes were removed at this offset, the match ends before them.
     pub fn end(&self, folded: usize) -> usize {
         match self.sync_point_before(folded) {
             Some(point) if point.folded == folded => point.before,

@@ -23,7 +23,7 @@ const INTERVAL: Duration = Duration::from_millis(1);
 /// Keeps the processes of a job stopped until it is dropped.
 pub(super) struct PausedProcesses<'a> {
     processes: &'a Processes,
-    /// Processes that were stopped before. They are not continued.
+    /// Processes that were already stopped before the pause. They stay stopped after it.
     paused_before: HashSet<u32>,
 }
 

@@ -203,7 +203,7 @@ pub(crate) async fn diff(State(app): State<Arc<App>>, target: WorkspaceRequest) 
     let commit = reading.cx.workspace.commit_info(id).await?;
     let limit = app.settings.limits.response_bytes;
     let mut text = String::new();
-    for effect in toolrest_ops::without_detours(commit.changes) {
+    for effect in toolrest_ops::merge_moves(commit.changes) {
         let path = effect.path.clone();
         match contents(&reading, &effect).await {
             Ok((before, after)) => text += &toolrest_ops::effect_diff(&reading.cx, effect, before, after).await?,

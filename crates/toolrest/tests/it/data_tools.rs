@@ -130,7 +130,7 @@ async fn an_environment_that_is_set_up_later_is_found_without_a_restart() {
     // `toolrest setup python` holds this lock while it works.
     let lock = File::create(home.path().join(".python.lock")).unwrap();
     lock.lock().unwrap();
-    let message = BACKEND.refused(&workspace, 503, "UNAVAILABLE", "data_analyze", args()).await;
+    let message = BACKEND.refused(&workspace, 503, "INTERNAL", "data_analyze", args()).await;
     assert!(message.contains("still being set up"), "{message}");
     drop(lock);
     BACKEND.refused(&workspace, 501, "NOT_CONFIGURED", "data_analyze", args()).await;
