@@ -1,18 +1,19 @@
 //! The engine, through which every tool call passes.
 
 use crate::keyed_semaphore::KeyedSemaphore;
+use crate::record::{RecordState, recordable_name};
 use crate::tool::too_long_answer;
 use crate::{
-    Access, CallCx, CallId, CallRecord, Caller, CommitId, Dialect, DynTool, ErrorKind, FairQueue, JsonText, Policy,
-    QueueLimits, QueueSlot, Recorder, Result, Role, Timestamp, ToolError, Toolset, Toolsets, Workspace, WorkspaceId,
-    Workspaces, WsPath,
+    Access, CallCx, CallId, CallStart, Caller, Dialect, DynTool, ErrorKind, FairQueue, JsonText, OpenRecord, Policy,
+    QueueLimits, QueueSlot, REST_TOOLSET, RecordHandle, Recorder, Result, Role, ToolError, Toolset, Toolsets,
+    Workspace, WorkspaceId, Workspaces, WsPath,
 };
 use futures_util::FutureExt;
 use std::{
     panic::AssertUnwindSafe,
-    sync::{Arc, Mutex, OnceLock},
+    sync::{Arc, Mutex},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 use tracing::Instrument;
 
@@ -133,7 +134,23 @@ impl Engine {
         &self.toolsets
     }
 
-    /// Creates the context of a REST request, which is not a call of a tool.
+    /// Begins the record of a change over the REST interface.
+    pub async fn begin_rest_change(
+        &self,
+        name: &'static str,
+        correlation: Option<&str>,
+        workspace: WorkspaceId,
+        caller: Caller,
+    ) -> Result<OpenRecord> {
+        let id = CallId::new();
+        let of_id = id.to_string();
+        let correlation = correlation.unwrap_or(&of_id);
+        let toolset = REST_TOOLSET.into();
+        let call = CallStart { id, correlation, toolset, tool: name, caller, workspace };
+        OpenRecord::begin(&self.recorder, call, self.limits.call_timeout).await
+    }
+
+    /// Creates the context of a REST request that changes nothing, and so has no record.
     pub async fn rest_context(
         &self,
         name: &'static str,
@@ -141,21 +158,50 @@ impl Engine {
         caller: Caller,
         need: Role,
     ) -> Result<CallCx> {
-        Ok(CallCx {
-            id: CallId::new(),
-            toolset: "api",
-            tool: name,
+        let (id, toolset) = (CallId::new(), REST_TOOLSET.into());
+        let call = CallStart { id, correlation: "", toolset, tool: name, caller, workspace };
+        let record = Arc::new(RecordState::unrecorded(call));
+        let opened = self.open(workspace, caller, need).await?;
+        Ok(self.context(record, REST_TOOLSET, name, caller, workspace, opened))
+    }
+
+    /// Creates the context of a change over the REST interface, with the record that was begun for it.
+    pub async fn rest_change_context(
+        &self,
+        name: &'static str,
+        workspace: WorkspaceId,
+        caller: Caller,
+        need: Role,
+        record: &RecordHandle,
+    ) -> Result<CallCx> {
+        let opened = self.open(workspace, caller, need).await?;
+        Ok(self.context(record.state(), REST_TOOLSET, name, caller, workspace, opened))
+    }
+
+    fn context(
+        &self,
+        record: Arc<RecordState>,
+        toolset: &'static str,
+        tool: &'static str,
+        caller: Caller,
+        workspace_id: WorkspaceId,
+        workspace: Arc<dyn Workspace>,
+    ) -> CallCx {
+        CallCx {
+            id: record.id,
+            toolset,
+            tool,
             caller,
-            workspace_id: workspace,
-            workspace: self.open(workspace, caller, need).await?,
-            started_at: crate::now(),
+            workspace_id,
+            workspace,
+            started_at: record.started_at,
             limits: self.limits,
             edit_locks: Arc::clone(&self.edit_locks),
             heavy_work: self.heavy_work.clone(),
-            committed: Arc::default(),
+            record,
             warnings: Mutex::default(),
             paths: Mutex::default(),
-        })
+        }
     }
 
     async fn open(&self, workspace: WorkspaceId, caller: Caller, need: Role) -> Result<Arc<dyn Workspace>> {
@@ -192,10 +238,20 @@ impl Engine {
     }
 
     async fn recorded(&self, toolset: &Toolset, call: Call) -> Result<String> {
-        let mut record = PendingRecord::new(&*self.recorder, &call);
         let timeout = toolset.find(&call.tool).map_or(self.limits.call_timeout, |tool| tool.timeout(&self.limits));
-        let work = AssertUnwindSafe(self.run(toolset, call, Arc::clone(&record.committed))).catch_unwind();
-        let result = match tokio::time::timeout(timeout, work).await {
+        let start = CallStart {
+            id: call.id,
+            correlation: &call.correlation,
+            toolset: toolset.name().into(),
+            tool: &call.tool,
+            caller: call.caller,
+            workspace: call.workspace,
+        };
+        let record = OpenRecord::begin(&self.recorder, start, timeout).await?;
+        record.handle().set_args(&[call.args.as_str()]);
+        let work = AssertUnwindSafe(self.run(toolset, call, record.handle().state())).catch_unwind();
+        let result = tokio::time::timeout(timeout, work).await;
+        let result = match result {
             Ok(Ok(result)) => result,
             Ok(Err(panic)) => Err(ToolError::internal(format!("panic: {}", panic_text(&*panic)))),
             Err(_) => {
@@ -206,7 +262,7 @@ impl Engine {
         if let Err(error) = &result {
             error.log_cause();
         }
-        record.close(result.as_ref().err().map(|error| error.kind));
+        record.close(result.as_ref().err().map(|error| (error.kind, error.message.as_str()))).await;
         result
     }
 
@@ -233,27 +289,14 @@ impl Engine {
         ToolError::new(ErrorKind::UnknownTool, format!("Tool '{tool}' not found")).about("tool").with_hint(hint)
     }
 
-    async fn run(&self, toolset: &Toolset, call: Call, committed: Arc<OnceLock<CommitId>>) -> Result<String> {
+    async fn run(&self, toolset: &Toolset, call: Call, record: Arc<RecordState>) -> Result<String> {
         let _slot = self.enter(call.workspace, call.caller).await?;
         let Some(tool) = toolset.find(&call.tool) else {
             let error = self.unknown_tool(toolset, &call.tool);
             return Err(self.error_for_members(call.workspace, call.caller, error).await);
         };
-        let cx = CallCx {
-            id: call.id,
-            toolset: toolset.name(),
-            tool: tool.name(),
-            caller: call.caller,
-            workspace_id: call.workspace,
-            workspace: self.open(call.workspace, call.caller, tool.action().needs()).await?,
-            started_at: crate::now(),
-            limits: self.limits,
-            edit_locks: Arc::clone(&self.edit_locks),
-            heavy_work: self.heavy_work.clone(),
-            committed,
-            warnings: Mutex::default(),
-            paths: Mutex::default(),
-        };
+        let workspace = self.open(call.workspace, call.caller, tool.action().needs()).await?;
+        let cx = self.context(record, toolset.name(), tool.name(), call.caller, call.workspace, workspace);
         let answer = match tool.call(&cx, &*self.policy, &call.args).await {
             Err(error) if error.kind.precedes_membership_check() => Err(error_for_members(&*cx.workspace, error).await),
             answer => answer,
@@ -295,59 +338,6 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
         .copied()
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("no message")
-}
-
-/// The record of a running call. If it is dropped before it is closed, it records that the call was cancelled.
-struct PendingRecord<'a> {
-    recorder: &'a dyn Recorder,
-    record: Option<CallRecord>,
-    started: Instant,
-    committed: Arc<OnceLock<CommitId>>,
-}
-
-impl<'a> PendingRecord<'a> {
-    fn new(recorder: &'a dyn Recorder, call: &Call) -> Self {
-        let started_at: Timestamp = crate::now();
-        let record = CallRecord {
-            workspace: call.workspace,
-            id: call.id,
-            toolset: call.toolset.clone(),
-            tool: recordable_name(&call.tool),
-            caller: call.caller.user,
-            started_at,
-            duration_us: 0,
-            outcome: String::new(),
-            commit_id: None,
-        };
-        Self { recorder, record: Some(record), started: Instant::now(), committed: Arc::default() }
-    }
-
-    fn close(&mut self, error: Option<ErrorKind>) {
-        let Some(mut record) = self.record.take() else { return };
-        let elapsed = self.started.elapsed();
-        let outcome = error.map_or("ok".to_owned(), |kind| format!("{kind:?}"));
-        tracing::debug!(call.outcome = outcome, "call ended");
-        record.commit_id = self.committed.get().copied();
-        // A call that committed was recorded as successful in the transaction of its commit. If it failed afterwards,
-        // the record is corrected.
-        if record.commit_id.is_none() || error.is_some() {
-            record.duration_us = i64::try_from(elapsed.as_micros()).unwrap_or(i64::MAX);
-            record.outcome = outcome;
-            self.recorder.record(record);
-        }
-    }
-}
-
-/// Returns a tool's name, which may be any text of the caller, in a form that can be stored and logged.
-fn recordable_name(name: &str) -> String {
-    const MAX_CHARS: usize = 100;
-    name.chars().filter(|c| !c.is_control()).take(MAX_CHARS).collect()
-}
-
-impl Drop for PendingRecord<'_> {
-    fn drop(&mut self) {
-        self.close(Some(ErrorKind::Cancelled));
-    }
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 mod accounts;
 mod budget;
+mod calls;
 mod chats;
 mod content;
 mod events;
@@ -9,7 +10,9 @@ mod files;
 mod health;
 pub(crate) mod host;
 mod members;
+mod page;
 mod query;
+mod recording;
 mod reply;
 mod request;
 mod tools;
@@ -20,6 +23,7 @@ use crate::settings::Settings;
 use axum::Router;
 use axum::body::Body;
 use axum::handler::Handler;
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, on};
 pub(crate) use budget::Budget;
@@ -38,7 +42,7 @@ use std::{
 use toolrest_core::{Engine, ErrorKind, FairQueue, Result, ToolError};
 use toolrest_ops::exec::Processes;
 use toolrest_ops::outside::AddressRange;
-use toolrest_store::Store;
+use toolrest_store::{Instance, Store};
 use toolrest_workspaces::StoredWorkspaces;
 use tower::ServiceExt;
 use tracing::Instrument;
@@ -63,6 +67,8 @@ pub(crate) struct App {
     /// Proxies whose `X-Forwarded-For` is trusted.
     pub(crate) proxies: Vec<AddressRange>,
     pub(crate) settings: Settings,
+    /// This server process.
+    pub(crate) instance: Instance,
     /// The background processes.
     pub(crate) processes: Arc<Processes>,
     /// Becomes true when the server stops, so that event streams end.
@@ -77,11 +83,13 @@ struct Route {
     method: MethodFilter,
     path: &'static str,
     handler: MethodRouter<Arc<App>>,
+    /// The name under which the change of a workspace is recorded.
+    change: Option<&'static str>,
 }
 
 impl Route {
     fn new<H: Handler<T, Arc<App>>, T: 'static>(method: MethodFilter, path: &'static str, handler: H) -> Self {
-        Self { method, path, handler: on(method, handler) }
+        Self { method, path, handler: on(method, handler), change: None }
     }
 
     fn get<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, handler: H) -> Self {
@@ -98,6 +106,11 @@ impl Route {
 
     fn delete<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, handler: H) -> Self {
         Self::new(MethodFilter::DELETE, path, handler)
+    }
+
+    /// Has the requests recorded as changes of this name.
+    fn recorded_as(self, name: &'static str) -> Self {
+        Self { change: Some(name), ..self }
     }
 }
 
@@ -117,36 +130,41 @@ fn routes() -> Vec<Route> {
         Route::get("/api/v1/workspaces", workspaces::list),
         Route::post("/api/v1/workspaces", workspaces::create),
         Route::get("/api/v1/workspaces/{workspace}", workspaces::show),
-        Route::patch("/api/v1/workspaces/{workspace}", workspaces::change),
-        Route::delete("/api/v1/workspaces/{workspace}", workspaces::remove),
+        Route::patch("/api/v1/workspaces/{workspace}", workspaces::change).recorded_as("change_workspace"),
+        Route::delete("/api/v1/workspaces/{workspace}", workspaces::remove).recorded_as("delete_workspace"),
         Route::post("/api/v1/workspaces/{workspace}/tools", tools::call_workspace),
         Route::post("/api/v1/workspaces/{workspace}/toolsets/{toolset}", tools::call),
         Route::get("/api/v1/workspaces/{workspace}/members", members::list),
-        Route::post("/api/v1/workspaces/{workspace}/members", members::add),
-        Route::patch("/api/v1/workspaces/{workspace}/members/{user}", members::set_role),
-        Route::delete("/api/v1/workspaces/{workspace}/members/{user}", members::remove),
+        Route::post("/api/v1/workspaces/{workspace}/members", members::add).recorded_as("add_member"),
+        Route::patch("/api/v1/workspaces/{workspace}/members/{user}", members::set_role).recorded_as("set_role"),
+        Route::delete("/api/v1/workspaces/{workspace}/members/{user}", members::remove).recorded_as("remove_member"),
         Route::get("/api/v1/workspaces/{workspace}/content/{*path}", content::download),
         Route::get("/api/v1/workspaces/{workspace}/events", events::listen),
         Route::get("/api/v1/workspaces/{workspace}/files/{file}", files::show),
         Route::get("/api/v1/workspaces/{workspace}/files/{file}/versions", files::versions),
         Route::get("/api/v1/workspaces/{workspace}/files/{file}/versions/{version}", files::version),
-        Route::post("/api/v1/workspaces/{workspace}/files/{file}/restore", files::restore),
+        Route::post("/api/v1/workspaces/{workspace}/files/{file}/restore", files::restore).recorded_as("restore"),
         Route::get("/api/v1/workspaces/{workspace}/trash", files::trash),
         Route::get("/api/v1/workspaces/{workspace}/commits", files::commits),
         Route::get("/api/v1/workspaces/{workspace}/commits/{commit}/diff", files::diff),
-        Route::post("/api/v1/workspaces/{workspace}/commits/{commit}/undo", files::undo),
-        Route::get("/api/v1/workspaces/{workspace}/calls", files::calls),
-        Route::post("/api/v1/workspaces/{workspace}/chats", chats::create),
+        Route::post("/api/v1/workspaces/{workspace}/commits/{commit}/undo", files::undo).recorded_as("undo"),
+        Route::get("/api/v1/workspaces/{workspace}/calls", calls::list),
+        Route::post("/api/v1/workspaces/{workspace}/chats", chats::create).recorded_as("create_chat"),
         Route::get("/api/v1/workspaces/{workspace}/chats/{chat}", chats::show),
-        Route::post("/api/v1/workspaces/{workspace}/chats/{chat}/messages", chats::add_message),
+        Route::post("/api/v1/workspaces/{workspace}/chats/{chat}/messages", chats::add_message)
+            .recorded_as("add_message"),
     ]
 }
 
 /// Builds the router from the table of routes.
 pub(crate) fn router(app: Arc<App>) -> Router {
+    let handler = |route: Route| match route.change {
+        Some(name) => route.handler.layer(from_fn_with_state((Arc::clone(&app), name), recording::record_change)),
+        None => route.handler,
+    };
     routes()
         .into_iter()
-        .fold(Router::new(), |router, route| router.route(route.path, route.handler))
+        .fold(Router::new(), |router, route| router.route(route.path, handler(route)))
         .fallback(no_route)
         .method_not_allowed_fallback(wrong_method)
         .with_state(app)

@@ -22,11 +22,12 @@ use std::{
 };
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
-use toolrest_core::{AllowAll, Engine, FairQueue, Limits, QueueLimits, ToolError};
-use toolrest_store::{Postgres, PostgresOptions, Quotas, Sqlite, Store, StoreError, WriteBehind};
+use toolrest_core::{AllowAll, Engine, FairQueue, Limits, QueueLimits, Redactor, ToolError};
+use toolrest_store::{Instance, Postgres, PostgresOptions, Quotas, Sqlite, Store, StoreError, WriteBehind};
 use toolrest_workspaces::{
     AllowedRoot, FolderOptions, Guarded, HistoryLimits, Repositories, Scratch, StoredWorkspaces,
 };
+use uuid::Uuid;
 
 /// Maximum time for receiving the head of a request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
@@ -109,7 +110,11 @@ impl Server {
             .reading_at_most(settings.limits.in_flight_bytes, settings.limits.response_bytes)
             .checking_in_at_most(settings.run.keep_bytes);
         let workspaces = Arc::new(workspaces);
-        let records = Arc::new(WriteBehind::start(Arc::clone(&store)));
+        let redactor = Redactor::new(store.secret("records", &fresh_secret()?).await?.as_bytes());
+        let instance = Instance { id: Uuid::now_v7(), node: node_name() };
+        // A running call of a process that was never seen would count as abandoned.
+        store.heartbeat(&instance).await?;
+        let records = Arc::new(WriteBehind::start(Arc::clone(&store), instance.id, redactor));
         let services = programs::start(&settings).await;
         warn_of_shared_programs(&settings, services.executor.shared());
         let engine = Engine::new(
@@ -146,6 +151,7 @@ impl Server {
             // The settings were checked when they were read.
             proxies: settings.server.trusted_proxies.iter().filter_map(|range| range.parse().ok()).collect(),
             settings,
+            instance,
             processes: services.processes,
             stopping: tokio::sync::watch::Sender::new(false),
             event_streams,
@@ -203,6 +209,9 @@ impl Server {
         }
         self.upkeep.abort();
         self.records.close().await;
+        if let Err(error) = self.app.store.end_instance(self.app.instance.id).await {
+            tracing::warn!(%error, "could not record the end of this server process");
+        }
         // Adds the storage used since the last run to the counters.
         if let Err(error) = self.app.store.maintain().await {
             tracing::warn!(%error, "could not update the storage counters");
@@ -242,6 +251,13 @@ impl Server {
             }
         });
     }
+}
+
+/// Returns the name of this machine.
+fn node_name() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = name.trim();
+    if name.is_empty() { "unknown".to_owned() } else { name.to_owned() }
 }
 
 /// Opens the database of a server, which must exist.

@@ -17,7 +17,12 @@ const PURGE_INTERVAL: Duration = Duration::from_secs(60 * 60);
 /// Interval at which revocations are read, and so the longest time until a revoked access token is refused.
 const REVOCATIONS_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Runs the periodic tasks: maintains the store, reads revocations, purges expired data, and renews old versions.
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
+/// Interval at which the calls of server processes that died are looked for.
+const ABANDONED_CALLS_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Runs the periodic tasks: maintains the store, reads revocations, purges expired data, renews old versions, says that
+/// this server process is alive, and records the calls of those that are not.
 pub(crate) async fn run(app: Arc<App>) {
     let maintain = || async {
         if let Err(error) = app.store.maintain().await {
@@ -30,7 +35,24 @@ pub(crate) async fn run(app: Arc<App>) {
         }
     };
     let purge = || purge_expired(&*app.store, &app.settings);
-    tokio::join!(renew_versions(&*app.store), run_jobs(maintain, revocations, purge));
+    let heartbeat = || async {
+        if let Err(error) = app.store.heartbeat(&app.instance).await {
+            log_retry(&error.into(), "could not write the heartbeat; will retry");
+        }
+    };
+    let abandoned_calls = || async {
+        match app.store.interrupt_abandoned_calls().await {
+            Ok(0) => {}
+            Ok(calls) => tracing::warn!(calls, "recorded calls of a server process that died as interrupted"),
+            Err(error) => log_retry(&error.into(), "could not look for abandoned calls; will retry"),
+        }
+    };
+    tokio::join!(
+        renew_versions(&*app.store),
+        run_jobs(maintain, revocations, purge),
+        repeat(HEARTBEAT_INTERVAL, heartbeat),
+        repeat(ABANDONED_CALLS_INTERVAL, abandoned_calls),
+    );
 }
 
 /// Logs the failure of a task that is repeated soon. An internal error is a bug; other failures, such as a database that is

@@ -6,6 +6,7 @@
 
 mod accounts;
 pub mod blob;
+mod calls;
 pub mod disk_fault;
 pub mod error;
 pub mod file_list;
@@ -24,15 +25,16 @@ mod store;
 pub use accounts::{
     AccountAdmin, AccountStore, Attempt, Credentials, NewUser, Revocation, Rotation, Session, User, no_such_account,
 };
+pub use calls::{CallFilter, CallState, CallStore, INSTANCE_TIMEOUT, Instance, InstanceStore};
 pub use error::StoreError;
 pub use file_list::{FileList, FilesSince, ListCursor};
-pub use files::{CallInfo, Chat, FileStore, Message, Page};
+pub use files::{CallInfo, Chat, FileStore, Message, Page, RecordPlace};
 pub use history::{FolderCommit, FolderHistory, Recorded, TrimmedHistory};
 pub use postgres::{Postgres, PostgresOptions};
 pub use quota::Quotas;
 pub use recorder::WriteBehind;
 pub use sqlite::{Sqlite, check_database, copy_database};
 pub use store::{
-    CallStore, Location, Member, Purge, Purged, Store, WorkspaceChange, WorkspaceInfo, WorkspaceStore, not_a_folder,
+    Location, Member, Purge, Purged, Store, WorkspaceChange, WorkspaceInfo, WorkspaceStore, not_a_folder,
     unreadable_settings,
 };

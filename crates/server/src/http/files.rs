@@ -1,6 +1,7 @@
-//! Files by id, versions, the trash, commits and the records of calls.
+//! Files by id, versions, the trash and commits.
 
 use super::App;
+use super::page::{cut, more};
 use super::reply::{Answer, ok, ok_within};
 use super::request::WorkspaceRequest;
 use axum::extract::{Query, Request, State};
@@ -10,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::{collections::HashMap, sync::Arc};
 use toolrest_core::{
-    CallCx, CallId, Change, Changeset, Commit, CommitId, Content, ContentHash, Effect, EffectKind, Entry, ErrorKind,
-    FileId, FileType, JsonText, QueueSlot, Result, Role, Timestamp, ToolError, Version, VersionId, WsPath,
+    CallCx, Change, Changeset, Commit, CommitId, Content, ContentHash, Effect, EffectKind, Entry, ErrorKind, FileId,
+    FileType, JsonText, QueueSlot, Result, Role, Timestamp, ToolError, Version, VersionId, WsPath,
 };
 use toolrest_ops::Force;
 use toolrest_store::Page;
@@ -290,12 +291,6 @@ async fn or_undone_already(app: &App, target: &WorkspaceRequest, id: CommitId, e
     })
 }
 
-pub(crate) async fn calls(State(app): State<Arc<App>>, target: WorkspaceRequest, query: Params) -> Answer {
-    let page: Page<CallId> = target.page(&app, &query).await?;
-    let (calls, truncated) = cut(page.limit, app.store.calls(target.access(Role::Viewer), more(page)).await?);
-    ok(&json!({ "calls": calls, "truncated": truncated }))
-}
-
 /// Refuses a content that is larger than an answer.
 fn check_size(size: i64, limit: usize) -> Result<()> {
     if usize::try_from(size).is_ok_and(|size| size <= limit) {
@@ -305,21 +300,8 @@ fn check_size(size: i64, limit: usize) -> Result<()> {
     Err(ToolError::new(ErrorKind::ResponseTooLarge, message))
 }
 
-/// Asks for one entry more than the page has, which shows whether the list goes on.
-fn more<T>(page: Page<T>) -> Page<T> {
-    Page { limit: page.limit + 1, ..page }
-}
-
-/// Cuts a list to its limit, and returns whether it was longer.
-fn cut<T>(limit: u32, mut entries: Vec<T>) -> (Vec<T>, bool) {
-    let limit = limit as usize;
-    let truncated = entries.len() > limit;
-    entries.truncate(limit);
-    (entries, truncated)
-}
-
 async fn commit(app: &App, target: &WorkspaceRequest, name: &'static str, changes: Changeset) -> Result<Commit> {
     let _slot = app.engine.enter(target.workspace, target.caller).await?;
-    let cx: CallCx = app.engine.rest_context(name, target.workspace, target.caller, Role::Editor).await?;
+    let cx = target.change_context(app, name, Role::Editor).await?;
     cx.workspace.commit(changes, &cx).await
 }

@@ -1,5 +1,6 @@
 //! Checks the query parameters of requests.
 
+use super::calls::PARAMETERS;
 use http::{Request, Uri};
 use strsim::normalized_damerau_levenshtein as likeness;
 use toolrest_core::{Result, ToolError};
@@ -9,9 +10,8 @@ fn known(path: &str) -> &'static [&'static str] {
     let parts: Vec<&str> = path.trim_start_matches("/api/v1/").trim_end_matches('/').split('/').collect();
     match parts[..] {
         ["toolsets", _] => &["format"],
-        ["workspaces", _, "trash" | "commits" | "calls"] | ["workspaces", _, "files", _, "versions"] => {
-            &["before", "limit"]
-        }
+        ["workspaces", _, "calls"] => &PARAMETERS,
+        ["workspaces", _, "trash" | "commits"] | ["workspaces", _, "files", _, "versions"] => &["before", "limit"],
         _ => &[],
     }
 }
