@@ -140,7 +140,7 @@ pub(crate) async fn new_user(store: &dyn Store) -> UserId {
     store.create_user(NewUser { email, password_hash: "none".into(), full_name: None }).await.unwrap().id
 }
 
-fn call_of(user: UserId) -> CallInfo {
+pub(crate) fn call_of(user: UserId) -> CallInfo {
     CallInfo {
         id: CallId::new(),
         toolset: "test".into(),
