@@ -29,7 +29,7 @@ CREATE TABLE calls (
 INSERT INTO calls (ws, id, correlation, principal, user_id, toolset, tool, outcome, started_at, duration_us, commit_id)
 SELECT ws, id, id::text, caller, caller, toolset, tool, lower(ltrim(regexp_replace(outcome, '([A-Z])', '_\1', 'g'), '_')),
     started_at, duration_us, commit_id
-FROM earlier_calls ORDER BY id;
+FROM earlier_calls e ORDER BY e.id;
 
 DROP TABLE earlier_calls;
 

@@ -1,7 +1,7 @@
 //! Programs: visible files, commits of their changes, limits and errors.
 
 use std::os::unix::fs::PermissionsExt;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolrest_testkit::{Backend, Server, Workspace, eventually};
