@@ -30,6 +30,7 @@ mod notice;
 mod path;
 mod policy;
 mod record;
+mod redact;
 mod search;
 mod settings;
 mod similar_paths;
@@ -64,7 +65,11 @@ pub use metrics::{CallMetrics, CallTimer, DURATION_BUCKETS_US, ToolCounts, UNKNO
 pub use notice::Notice;
 pub use path::{MAX_NAME_BYTES, MAX_PATH_BYTES, WsPath};
 pub use policy::{AllowAll, Decision, Policy};
-pub use record::{CallRecord, Recorder};
+pub use record::{
+    CallDetails, CallRecord, CallStart, NoRecords, OUTCOME_INTERRUPTED, OUTCOME_OK, OpenRecord, REST_TOOLSET,
+    RecordHandle, RecordPermit, Recorder, is_outcome,
+};
+pub use redact::Redactor;
 pub use search::{
     Interrupt, LineMatch, LineMatcher, LinePattern, PathFilter, Requirement, Search, SearchResult, Skipped, line_text,
     lines_around,

@@ -2,6 +2,7 @@
 
 mod account_admin;
 mod accounts;
+mod calls;
 mod chats;
 mod commits;
 mod file_list;
@@ -44,6 +45,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/postgres/0007_folders_uncounted.sql"),
     include_str!("../migrations/postgres/0008_renewal.sql"),
     include_str!("../migrations/postgres/0009_keys.sql"),
+    include_str!("../migrations/postgres/0010_records.sql"),
 ];
 
 /// The advisory lock that serialises migrations of replicas. An arbitrary number that no other program uses.

@@ -3,6 +3,7 @@
 mod account_admin;
 mod accounts;
 mod backup;
+mod calls;
 mod chats;
 mod commits;
 mod file_list;
@@ -56,6 +57,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/sqlite/0009_folders_uncounted.sql"),
     include_str!("../migrations/sqlite/0010_renewal.sql"),
     include_str!("../migrations/sqlite/0011_keys.sql"),
+    include_str!("../migrations/sqlite/0012_records.sql"),
 ];
 
 /// Maximum number of writes that share one transaction, and so one fsync.

@@ -158,6 +158,9 @@ impl Postgres {
         let blobs: Vec<&Prepared> = commit.contents.iter().collect();
         let mut statements = write.statements(&commit.plan, commit.undoes, &blobs)?;
         statements.push(write.fill(&blobs));
+        if !commit.call.is_recorded_with_commit() {
+            statements.push(write.add_recovered_commit());
+        }
         send(&transaction, &statements).await?;
         transaction.finished();
         Ok(())

@@ -1,17 +1,15 @@
-//! Records of calls, maintenance and purging.
+//! Maintenance and purging.
 
-use super::files::has_id;
-use super::row::authorised;
 use super::storage::ADD_USE;
 use super::{Postgres, to_store_error};
 use crate::error::Result;
 use crate::keys::KeyStore;
 use crate::quota;
-use crate::store::{CallStore, PoolLoad, Purge, Purged, Store, StoreLoad};
+use crate::store::{PoolLoad, Purge, Purged, Store, StoreLoad};
 use async_trait::async_trait;
 use std::collections::BTreeMap;
-use tokio_postgres::{Row, types::ToSql};
-use toolrest_core::{Access, CallId, CallRecord, CommitId, Page, Timestamp, UserId, WorkspaceId, now};
+use tokio_postgres::types::ToSql;
+use toolrest_core::{Timestamp, now};
 use uuid::Uuid;
 
 /// Maximum number of rows that one transaction of a purge deletes, so that nobody waits long.
@@ -21,7 +19,7 @@ const BATCH_ROWS: i64 = 500;
 const PURGE_LOCK: i64 = 0x746f_6f6c_7075_7267;
 
 /// The tables that grow with use.
-const TABLES: [&str; 12] = [
+const TABLES: [&str; 13] = [
     "users",
     "sessions",
     "workspaces",
@@ -33,65 +31,9 @@ const TABLES: [&str; 12] = [
     "changes",
     "commits",
     "calls",
+    "calls_running",
     "chat_messages",
 ];
-
-fn record(row: &Row) -> CallRecord {
-    CallRecord {
-        workspace: WorkspaceId(row.get(1)),
-        id: CallId(row.get(2)),
-        toolset: row.get(3),
-        tool: row.get(4),
-        caller: UserId(row.get(5)),
-        started_at: row.get(6),
-        duration_us: row.get(7),
-        outcome: row.get(8),
-        commit_id: row.get::<_, Option<Uuid>>(9).map(CommitId),
-    }
-}
-
-fn column<V>(records: &[CallRecord], value: impl Fn(&CallRecord) -> V) -> Vec<V> {
-    records.iter().map(value).collect()
-}
-
-#[async_trait]
-impl CallStore for Postgres {
-    async fn record_calls(&self, records: Vec<CallRecord>) -> Result<()> {
-        let sql = "INSERT INTO calls (ws, id, toolset, tool, caller, started_at, duration_us, outcome, commit_id)
-                   SELECT r.* FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::uuid[],
-                       $6::timestamptz[], $7::bigint[], $8::text[], $9::uuid[])
-                       AS r (ws, id, toolset, tool, caller, started_at, duration_us, outcome, commit_id)
-                   WHERE EXISTS (SELECT 1 FROM workspaces w WHERE w.id = r.ws)
-                   ON CONFLICT (ws, id) DO UPDATE SET outcome = excluded.outcome, duration_us = excluded.duration_us,
-                       commit_id = coalesce(calls.commit_id, excluded.commit_id)";
-        let params: [&(dyn ToSql + Sync); 9] = [
-            &column(&records, |record| record.workspace.0),
-            &column(&records, |record| record.id.0),
-            &column(&records, |record| record.toolset.clone()),
-            &column(&records, |record| record.tool.clone()),
-            &column(&records, |record| record.caller.0),
-            &column(&records, |record| record.started_at),
-            &column(&records, |record| record.duration_us),
-            &column(&records, |record| record.outcome.clone()),
-            &column(&records, |record| record.commit_id.map(|id| id.0)),
-        ];
-        self.execute(sql, &params).await.map(drop)
-    }
-
-    async fn calls(&self, access: Access, page: Page<CallId>) -> Result<Vec<CallRecord>> {
-        let sql = "SELECT m.role, c.ws, c.id, c.toolset, c.tool, c.caller, c.started_at, c.duration_us, c.outcome,
-                       c.commit_id
-                   FROM members m LEFT JOIN LATERAL (
-                       SELECT * FROM calls c WHERE c.ws = $1 AND ($3::uuid IS NULL OR c.id < $3)
-                       ORDER BY c.id DESC LIMIT $4
-                   ) c ON true
-                   WHERE m.ws = $1 AND m.user_id = $2";
-        let (before, limit) = (page.before.map(|id| id.0), i64::from(page.limit));
-        let rows = self.fetch(sql, &[&access.workspace.0, &access.user.0, &before, &limit]).await?;
-        authorised(access, &rows, 0)?;
-        Ok(rows.iter().filter(|row| has_id(row, 2)).map(record).collect())
-    }
-}
 
 #[async_trait]
 impl Store for Postgres {
@@ -274,6 +216,7 @@ impl Postgres {
                 "changes",
                 "commits",
                 "calls",
+                "calls_running",
                 "chat_messages",
                 "suspended_members",
                 "keys",

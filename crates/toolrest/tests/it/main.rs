@@ -48,6 +48,7 @@ mod patches;
 mod processes;
 mod programs;
 mod quotas;
+mod records;
 mod reference;
 mod replicas;
 mod replies;
