@@ -104,6 +104,7 @@ pub struct CallRecord {
 }
 
 /// Writes stored JSON as it is.
+#[allow(clippy::ref_option, reason = "serde passes a reference to the field")]
 fn as_json<S: Serializer>(json: &Option<String>, serializer: S) -> Result<S::Ok, S::Error> {
     // What is stored is JSON.
     let raw = json.as_deref().and_then(|json| serde_json::from_str::<&RawValue>(json).ok());

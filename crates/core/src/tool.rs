@@ -47,8 +47,13 @@ pub struct CallCx {
 impl CallCx {
     /// Adds a path of the call, so that errors show it in the form of the toolset. The first is the path of the record.
     pub fn note_path(&self, path: &WsPath) {
-        self.record.note_path(path);
+        self.note_record_path(path);
         self.paths.lock().unwrap_or_else(PoisonError::into_inner).push(path.clone());
+    }
+
+    /// Sets the path of the call's record, unless it is set. Toolsets whose errors show paths as they are need no more.
+    pub fn note_record_path(&self, path: &WsPath) {
+        self.record.note_path(path);
     }
 
     /// Waits for the lock under which this server edits the file.

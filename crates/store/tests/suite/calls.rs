@@ -151,7 +151,7 @@ async fn a_call_with_outside_effects_is_recorded_at_its_end(ws: TestWorkspace) {
     let instance = Uuid::now_v7();
     let call = running(&ws);
     ws.store.record_running(ws.access(), call.clone(), instance).await.unwrap();
-    assert_eq!(listed(&ws, running_only()).await, [call.clone()]);
+    assert_eq!(listed(&ws, running_only()).await, std::slice::from_ref(&call));
     for content in ["first", "second"] {
         let info = CallInfo { id: call.id, record: RecordPlace::Separately, ..call_of(ws.user) };
         let changes = Changeset { changes: vec![put("/a", content)], ..Changeset::default() };
