@@ -8,6 +8,7 @@ mod accounts;
 pub mod blob;
 pub mod disk_fault;
 pub mod error;
+mod feed;
 pub mod file_list;
 mod files;
 pub mod history;
@@ -20,11 +21,13 @@ pub mod search;
 mod signature;
 mod sqlite;
 mod store;
+mod wakeups;
 
 pub use accounts::{
     AccountAdmin, AccountStore, Attempt, Credentials, NewUser, Revocation, Rotation, Session, User, no_such_account,
 };
 pub use error::StoreError;
+pub use feed::FeedStore;
 pub use file_list::{FileList, FilesSince, ListCursor};
 pub use files::{CallInfo, Chat, FileStore, Message, Page};
 pub use history::{FolderCommit, FolderHistory, Recorded, TrimmedHistory};
@@ -36,3 +39,4 @@ pub use store::{
     CallStore, Location, Member, Purge, Purged, Store, WorkspaceChange, WorkspaceInfo, WorkspaceStore, not_a_folder,
     unreadable_settings,
 };
+pub use wakeups::{Subscription, Wakeups};

@@ -5,6 +5,7 @@ mod accounts;
 mod backup;
 mod chats;
 mod commits;
+mod feed;
 mod file_list;
 mod files;
 mod folders;
@@ -16,6 +17,7 @@ mod slices;
 mod staging;
 mod storage;
 mod upkeep;
+mod watcher;
 mod workspaces;
 
 pub use backup::{check_database, copy_database};
@@ -24,6 +26,7 @@ use crate::disk_fault::is_full;
 use crate::error::{Result, StoreError};
 use crate::quota::Usage;
 use crate::search::{Searchable, Searcher};
+use crate::wakeups::Wakeups;
 use crossbeam_channel::{Receiver, Sender};
 use rusqlite::{Connection, OpenFlags, config::DbConfig};
 use search::{SearchConnections, SqliteTexts};
@@ -32,7 +35,7 @@ use std::{
     fs::OpenOptions,
     os::unix::fs::OpenOptionsExt,
     panic::{AssertUnwindSafe, catch_unwind},
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     thread::{self, JoinHandle},
 };
@@ -50,6 +53,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/sqlite/0008_removal_in_turns.sql"),
     include_str!("../migrations/sqlite/0009_folders_uncounted.sql"),
     include_str!("../migrations/sqlite/0010_renewal.sql"),
+    include_str!("../migrations/sqlite/0012_records.sql"),
+    include_str!("../migrations/sqlite/0013_feed.sql"),
 ];
 
 /// Maximum number of writes that share one transaction, and so one fsync.
@@ -70,6 +75,8 @@ pub struct Sqlite {
     texts: Arc<SqliteTexts>,
     usage: Arc<Usage>,
     staging: Arc<Staging>,
+    path: PathBuf,
+    wakeups: Wakeups,
 }
 
 type ReadJob = Box<dyn FnOnce(&Connection) + Send>;
@@ -125,6 +132,8 @@ impl Sqlite {
             texts,
             usage: Arc::default(),
             staging: Arc::default(),
+            path: path.to_owned(),
+            wakeups: Wakeups::default(),
         })
     }
 

@@ -1,7 +1,7 @@
 //! The whole store: workspaces and their members, records of calls, maintenance.
 
 use crate::error::{Result, StoreError};
-use crate::{AccountAdmin, AccountStore, FileList, FileStore, FolderHistory, Page};
+use crate::{AccountAdmin, AccountStore, FeedStore, FileList, FileStore, FolderHistory, Page};
 use async_trait::async_trait;
 use serde::Serialize;
 use toolrest_core::{
@@ -12,7 +12,7 @@ use toolrest_core::{
 /// A database with everything that the server stores.
 #[async_trait]
 pub trait Store:
-    AccountStore + AccountAdmin + WorkspaceStore + FileStore + FileList + FolderHistory + CallStore
+    AccountStore + AccountAdmin + WorkspaceStore + FileStore + FileList + FolderHistory + CallStore + FeedStore
 {
     /// Checks that the database answers.
     async fn ready(&self) -> Result<()>;

@@ -5,11 +5,12 @@ use super::row::authorised;
 use super::storage::ADD_USE;
 use super::{Postgres, to_store_error};
 use crate::error::Result;
+use crate::feed::Source;
 use crate::files::Page;
 use crate::quota;
 use crate::store::{CallStore, Purge, Purged, Store};
 use async_trait::async_trait;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tokio_postgres::{Row, types::ToSql};
 use toolrest_core::{Access, CallId, CallRecord, CommitId, Timestamp, UserId, WorkspaceId, now};
 use uuid::Uuid;
@@ -74,7 +75,10 @@ impl CallStore for Postgres {
             &column(&records, |record| record.outcome.clone()),
             &column(&records, |record| record.commit_id.map(|id| id.0)),
         ];
-        self.execute(sql, &params).await.map(drop)
+        self.execute(sql, &params).await?;
+        let changed: BTreeSet<Uuid> = records.iter().map(|record| record.workspace.0).collect();
+        changed.into_iter().for_each(|ws| self.signals.changed(ws));
+        Ok(())
     }
 
     async fn calls(&self, access: Access, page: Page<CallId>) -> Result<Vec<CallRecord>> {
@@ -130,10 +134,18 @@ impl Store for Postgres {
         self.execute("DELETE FROM sign_in_attempts WHERE window_start < $1::timestamptz - interval '1 day'", &[&now()])
             .await?;
         if let Some(before) = purge.calls_before {
-            let sql = "DELETE FROM calls WHERE (ws, id) IN (
-                           SELECT ws, id FROM calls WHERE started_at < $1 LIMIT $2 FOR UPDATE SKIP LOCKED
-                       ) RETURNING 1";
-            purged.calls = self.in_batches(sql, &[&before, &BATCH_ROWS]).await?;
+            // Readers of the feed learn of the gap from `feed_purged`. Sorted, so that replicas cannot deadlock.
+            let sql = "WITH deleted AS (
+                    DELETE FROM calls WHERE (ws, id) IN (
+                        SELECT ws, id FROM calls WHERE started_at < $1 LIMIT $2 FOR UPDATE SKIP LOCKED
+                    ) RETURNING ws, xid
+                ), noted AS (
+                    INSERT INTO feed_purged AS p (ws, source, upto)
+                    SELECT ws, $3, max(xid::text::bigint) FROM deleted GROUP BY ws ORDER BY ws
+                    ON CONFLICT (ws, source) DO UPDATE SET upto = greatest(p.upto, excluded.upto)
+                )
+                SELECT 1 FROM deleted";
+            purged.calls = self.in_batches(sql, &[&before, &BATCH_ROWS, &Source::Call.code()]).await?;
         }
         if let Some(before) = purge.trash_before {
             while let Some((files, blobs)) = self.purge_trash(before).await? {
@@ -145,6 +157,7 @@ impl Store for Postgres {
             purged.dropped = self.limit_folder_history(limit_bytes).await?;
         }
         self.forget_changes().await?;
+        self.mark_restored_events().await?;
         purged.workspaces = self.purge_workspaces().await?;
         Ok(purged)
     }
@@ -184,6 +197,25 @@ impl Postgres {
         transaction.commit().await?;
         transaction.finished();
         Ok(())
+    }
+
+    /// Marks events with transaction ids of the future as old. Such events come from a dump of another cluster; the feed
+    /// would report them as new when this cluster reaches their ids.
+    async fn mark_restored_events(&self) -> Result<()> {
+        for table in ["commits", "calls"] {
+            let restored = format!(
+                "SELECT w.id FROM workspaces w WHERE EXISTS (SELECT 1 FROM {table} t WHERE t.ws = w.id
+                     AND t.xid >= (SELECT pg_snapshot_xmax(pg_current_snapshot())))"
+            );
+            let mark = format!(
+                "UPDATE {table} SET xid = '0' WHERE ws = $1 AND xid >= (SELECT pg_snapshot_xmax(pg_current_snapshot()))"
+            );
+            for row in self.fetch(&restored, &[]).await? {
+                self.execute(&mark, &[&row.get::<_, Uuid>(0)]).await?;
+            }
+        }
+        let purged = "DELETE FROM feed_purged WHERE upto >= pg_snapshot_xmax(pg_current_snapshot())::text::bigint";
+        self.execute(purged, &[]).await.map(drop)
     }
 
     /// Deletes a batch of files from the trash permanently, with their versions and the contents that nothing else
@@ -247,9 +279,17 @@ impl Postgres {
         let dead = "SELECT id FROM workspaces WHERE deleted_at IS NOT NULL LIMIT 1";
         while let Some(row) = self.fetch(dead, &[]).await?.first() {
             let ws: Uuid = row.get(0);
-            for table in
-                ["files", "versions", "blobs", "changes", "commits", "calls", "chat_messages", "suspended_members"]
-            {
+            for table in [
+                "files",
+                "versions",
+                "blobs",
+                "changes",
+                "commits",
+                "calls",
+                "chat_messages",
+                "suspended_members",
+                "feed_purged",
+            ] {
                 let sql = format!(
                     "DELETE FROM {table} WHERE ctid IN (SELECT ctid FROM {table} WHERE ws = $1 LIMIT $2) RETURNING 1"
                 );

@@ -5,11 +5,13 @@ use super::slices::number;
 use super::staging::{self, BATCH_BYTES};
 use super::{Sqlite, storage};
 use crate::error::Result;
+use crate::feed::Source;
 use crate::files::Page;
 use crate::quota;
 use crate::store::{CallStore, Purge, Purged, Store};
 use async_trait::async_trait;
 use rusqlite::{Connection, Row};
+use std::collections::{BTreeMap, BTreeSet};
 use toolrest_core::{Access, CallId, CallRecord, CommitId, UserId, WorkspaceId, now};
 use uuid::Uuid;
 
@@ -38,7 +40,14 @@ fn record(row: &Row<'_>) -> rusqlite::Result<CallRecord> {
 #[async_trait]
 impl CallStore for Sqlite {
     async fn record_calls(&self, records: Vec<CallRecord>) -> Result<()> {
-        self.write(move |db| {
+        let changed: BTreeSet<Uuid> = records.iter().map(|record| record.workspace.0).collect();
+        let wakeups = self.wakeups.clone();
+        let wake = move |recorded: &Result<()>| {
+            if recorded.is_ok() {
+                changed.into_iter().for_each(|ws| wakeups.wake(ws));
+            }
+        };
+        let insert = move |db: &Connection| {
             for record in records {
                 run(
                     db,
@@ -60,8 +69,8 @@ impl CallStore for Sqlite {
                 )?;
             }
             Ok(())
-        })
-        .await
+        };
+        self.write_then(insert, wake).await
     }
 
     async fn calls(&self, access: Access, page: Page<CallId>) -> Result<Vec<CallRecord>> {
@@ -103,12 +112,11 @@ impl Store for Sqlite {
         if let Some(before) = purge.calls_before {
             purged.calls += self
                 .in_batches(move |db| {
-                    run(
-                        db,
-                        "DELETE FROM calls WHERE (ws, id) IN
-                            (SELECT ws, id FROM calls WHERE started_at < ?1 LIMIT ?2)",
-                        (micros(before), BATCH_ROWS),
-                    )
+                    let sql = "DELETE FROM calls WHERE pos IN (SELECT pos FROM calls WHERE started_at < ?1 LIMIT ?2)
+                               RETURNING ws, pos";
+                    let deleted = collect(db, sql, (micros(before), BATCH_ROWS), |row| Ok((row.get(0)?, row.get(1)?)))?;
+                    note_purged(db, Source::Call, &deleted)?;
+                    Ok(deleted.len())
                 })
                 .await?;
         }
@@ -180,6 +188,7 @@ impl Sqlite {
                 ("calls", "id", "0"),
                 ("chat_messages", "chat_id, seq", "octet_length(content)"),
                 ("suspended_members", "user_id", "0"),
+                ("feed_purged", "source", "0"),
             ] {
                 // Selects rows until their bytes reach the limit of one transaction, and at least one.
                 let sql = format!(
@@ -203,6 +212,21 @@ impl Sqlite {
         }
         Ok(workspaces)
     }
+}
+
+/// Notes up to which position events were deleted, by workspace, so that readers of the feed learn of the gap.
+fn note_purged(db: &Connection, source: Source, deleted: &[(Uuid, i64)]) -> Result<()> {
+    let mut newest: BTreeMap<Uuid, i64> = BTreeMap::new();
+    for (ws, position) in deleted {
+        let upto = newest.entry(*ws).or_default();
+        *upto = (*upto).max(*position);
+    }
+    for (ws, upto) in newest {
+        let sql = "INSERT INTO feed_purged (ws, source, upto) VALUES (?1, ?2, ?3)
+                   ON CONFLICT (ws, source) DO UPDATE SET upto = max(upto, excluded.upto)";
+        run(db, sql, (ws, source.code(), upto))?;
+    }
+    Ok(())
 }
 
 /// Minimum number of recorded changes per workspace. An index that is further behind is rebuilt from the whole list.
