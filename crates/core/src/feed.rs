@@ -52,6 +52,12 @@ pub struct FeedPage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FeedGap(pub u64);
 
+impl FeedGap {
+    /// The gap of a cursor that belongs to a database which was replaced by an older copy. Nothing tells what is new
+    /// since such a cursor, so the feed goes on from now.
+    pub const FUTURE: Self = Self(u64::MAX);
+}
+
 /// An event and the position after it.
 #[derive(Clone, Debug)]
 pub struct FeedEvent {

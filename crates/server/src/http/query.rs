@@ -12,6 +12,7 @@ fn known(path: &str) -> &'static [&'static str] {
         ["workspaces", _, "trash" | "commits" | "calls"] | ["workspaces", _, "files", _, "versions"] => {
             &["before", "limit"]
         }
+        ["workspaces", _, "events"] => &["after", "kinds"],
         _ => &[],
     }
 }

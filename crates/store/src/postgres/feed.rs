@@ -187,7 +187,7 @@ impl FeedStore for Postgres {
         let first = rows.first().ok_or_else(|| StoreError::internal("a member without a row"))?;
         let now = Snapshot::from_sql(first.get(1))?;
         if cursor.is_in_future_of(&now) {
-            return self.feed_from_now(access, Some(FeedGap(u64::MAX))).await;
+            return self.feed_from_now(access, Some(FeedGap::FUTURE)).await;
         }
         let purged: Option<i64> = first.get(2);
         let gap = purged.map(i64::unsigned_abs).filter(|purged| *purged >= cursor.first_missing()).map(FeedGap);

@@ -173,7 +173,7 @@ fn page(db: &Connection, access: Access, after: Option<&FeedCursor>, sources: Fe
     let mut positions = Positions::parse(after)?;
     // A cursor in the future belongs to a database that was replaced by an older copy.
     if Source::ALL.iter().any(|source| positions.get(*source) > newest.get(*source)) {
-        return Ok(from_now(Some(FeedGap(u64::MAX))));
+        return Ok(from_now(Some(FeedGap::FUTURE)));
     }
     let mut gap = None;
     for source in Source::ALL {

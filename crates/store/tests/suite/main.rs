@@ -3,6 +3,7 @@
 
 mod changesets;
 mod concurrency;
+mod feed;
 mod history;
 mod large_commits;
 mod migrations;

@@ -19,6 +19,7 @@ mod doctor;
 mod durability;
 mod edits;
 mod encodings;
+mod events;
 mod exchanged_folders;
 mod fairness;
 mod files;
