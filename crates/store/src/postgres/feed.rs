@@ -30,7 +30,7 @@ WITH span AS MATERIALIZED (
         $5::bigint::text::xid8 AS start, $6::bigint::text::xid8 AS reached
 )
 SELECT m.role, pg_current_snapshot()::text,
-    (SELECT max(p.upto) FROM feed_purged p WHERE p.ws = $1 AND p.source = ANY($9)),
+    (SELECT max(p.upto) FROM feed_purged p WHERE p.ws = $1 AND p.source = ANY($9::smallint[])),
     e.total, e.xid::text::bigint, e.source, e.id, e.toolset, e.tool, e.who, e.at, e.related, e.undoes, e.changes,
     e.duration_us, e.outcome
 FROM members m
@@ -43,7 +43,7 @@ LEFT JOIN LATERAL (
                 c.call_id AS related, c.undoes, c.changes, NULL::bigint AS duration_us, NULL::text AS outcome,
                 octet_length(c.changes)::bigint AS bytes
              FROM commits c
-             WHERE c.ws = m.ws AND c.xid >= (SELECT start FROM span) AND 0 = ANY($9)
+             WHERE c.ws = m.ws AND c.xid >= (SELECT start FROM span) AND 0 = ANY($9::smallint[])
                 AND (c.xid, c.id) > ((SELECT reached FROM span), $7)
                 AND NOT pg_visible_in_snapshot(c.xid, (SELECT since FROM span))
                 AND pg_visible_in_snapshot(c.xid, (SELECT until FROM span))
@@ -52,14 +52,14 @@ LEFT JOIN LATERAL (
             (SELECT c.xid, 1::smallint, c.id, c.toolset, c.tool, c.caller, c.started_at,
                 c.commit_id, NULL::uuid, NULL::text, c.duration_us, c.outcome, 0::bigint
              FROM calls c
-             WHERE c.ws = m.ws AND c.xid >= (SELECT start FROM span) AND 1 = ANY($9)
+             WHERE c.ws = m.ws AND c.xid >= (SELECT start FROM span) AND 1 = ANY($9::smallint[])
                 AND (c.xid, c.id) > ((SELECT reached FROM span), $8)
                 AND NOT pg_visible_in_snapshot(c.xid, (SELECT since FROM span))
                 AND pg_visible_in_snapshot(c.xid, (SELECT until FROM span))
              ORDER BY c.xid, c.id LIMIT $10)
         ) u
         ORDER BY u.xid, u.source, u.id LIMIT $10
-    ) limited WHERE bytes_before < $11
+    ) limited WHERE bytes_before < $11::bigint
 ) e ON true
 WHERE m.ws = $1 AND m.user_id = $2
 ORDER BY e.xid, e.source, e.id";

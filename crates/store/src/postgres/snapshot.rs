@@ -47,7 +47,9 @@ impl Snapshot {
     fn checked(self) -> Option<Self> {
         let is_ascending = self.running.windows(2).all(|pair| pair[0] < pair[1]);
         let is_within = self.running.iter().all(|xid| (self.xmin..self.xmax).contains(xid));
-        let in_range = self.xmin > 0 && self.xmin <= self.xmax && i64::try_from(self.xmax).is_ok();
+        // Ids count on in 32 bits below an epoch, and zero is none in any epoch.
+        let is_valid = |xid: u64| xid & u64::from(u32::MAX) != 0 && i64::try_from(xid).is_ok();
+        let in_range = is_valid(self.xmin) && is_valid(self.xmax) && self.xmin <= self.xmax;
         (is_ascending && is_within && in_range).then_some(self)
     }
 

@@ -41,9 +41,19 @@ proptest! {
 
 #[test]
 fn what_is_no_cursor_is_refused() {
-    for text in
-        ["", "p", "s1.2", "p0.1", "p5.1.9", "p5.9.1.0", "p5.1~5.1", "p5.1~5.1~1.7.00", "p5.1~", "pffffffffffffffff.1"]
-    {
+    for text in [
+        "",
+        "p",
+        "s1.2",
+        "p0.1",
+        "p5.1.9",
+        "p5.9.1.0",
+        "p5.1~5.1",
+        "p5.1~5.1~1.7.00",
+        "p5.1~",
+        "pffffffffffff.1",
+        "pffffffffffffffff.1",
+    ] {
         assert!(Cursor::decode(&FeedCursor(text.into())).is_err(), "{text}");
     }
     assert_eq!(Snapshot::from_sql("7:9:7,8").unwrap().running, [7, 8]);

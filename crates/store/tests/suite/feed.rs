@@ -144,7 +144,7 @@ async fn a_purge_makes_a_gap_for_those_who_missed_something(ws: TestWorkspace) {
 async fn a_cursor_of_the_future_goes_on_from_now(ws: TestWorkspace) {
     ws.put("/a", "text").await;
     let current = position(&ws).await;
-    let future = if current.0.starts_with('s') { "sffffff.ffffff" } else { "pffffffffffff.1" };
+    let future = if current.0.starts_with('s') { "sffffff.ffffff" } else { "pfffffffffff0.1" };
     let page = feed(&ws, Some(&FeedCursor(future.into()))).await;
     assert_eq!((page.gap, page.events.len()), (Some(FeedGap::FUTURE), 0));
     ws.put("/b", "text").await;

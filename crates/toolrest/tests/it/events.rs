@@ -276,7 +276,7 @@ async fn what_is_no_cursor_is_refused(on: On) {
     }
     let stranger = on.account().await;
     workspace.for_user(&stranger).get("/events?after=nonsense").await.refused(403, "FORBIDDEN");
-    let future = if on == On::Sqlite { "sffffffff.0" } else { "pffffffffffff.1" };
+    let future = if on == On::Sqlite { "sffffffff.0" } else { "pfffffffffff0.1" };
     let mut stream = Stream::open(on.shared().address(), &workspace, "?kinds=commit", Some(future)).await;
     assert_eq!(stream.expect().await.name, "gap");
     let ready = stream.expect().await;
