@@ -9,6 +9,7 @@ pub mod blob;
 mod calls;
 pub mod disk_fault;
 pub mod error;
+mod feed;
 pub mod file_list;
 mod files;
 pub mod history;
@@ -22,12 +23,14 @@ pub mod search;
 mod signature;
 mod sqlite;
 mod store;
+mod wakeups;
 
 pub use accounts::{
     AccountAdmin, AccountStore, Attempt, Credentials, NewUser, Revocation, Rotation, Session, User, no_such_account,
 };
 pub use calls::{CallFilter, CallState, CallStore, INSTANCE_TIMEOUT, Instance, InstanceStore};
 pub use error::StoreError;
+pub use feed::FeedStore;
 pub use file_list::{FileList, FilesSince, ListCursor};
 pub use files::{CallInfo, Chat, FileStore, Message, RecordPlace};
 pub use history::{FolderCommit, FolderHistory, Recorded, TrimmedHistory};
@@ -41,3 +44,4 @@ pub use store::{
     not_a_folder, unreadable_settings,
 };
 pub use toolrest_core::Page;
+pub use wakeups::{Subscription, Wakeups};

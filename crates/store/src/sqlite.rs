@@ -6,6 +6,7 @@ mod backup;
 mod calls;
 mod chats;
 mod commits;
+mod feed;
 mod file_list;
 mod files;
 mod folders;
@@ -18,6 +19,7 @@ mod slices;
 mod staging;
 mod storage;
 mod upkeep;
+mod watcher;
 mod workspaces;
 mod write_turn;
 
@@ -27,6 +29,7 @@ use crate::disk_fault::is_full;
 use crate::error::{Result, StoreError};
 use crate::quota::Usage;
 use crate::search::{Searchable, Searcher};
+use crate::wakeups::Wakeups;
 use crossbeam_channel::{Receiver, Sender};
 use rusqlite::{Connection, OpenFlags, config::DbConfig};
 use search::{SearchConnections, SqliteTexts};
@@ -36,7 +39,7 @@ use std::{
     io::ErrorKind,
     os::unix::fs::OpenOptionsExt,
     panic::{AssertUnwindSafe, catch_unwind},
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     thread::{self, JoinHandle},
     time::Duration,
@@ -58,6 +61,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/sqlite/0010_renewal.sql"),
     include_str!("../migrations/sqlite/0011_keys.sql"),
     include_str!("../migrations/sqlite/0012_records.sql"),
+    include_str!("../migrations/sqlite/0013_feed.sql"),
 ];
 
 /// Maximum number of writes that share one transaction, and so one fsync.
@@ -78,6 +82,8 @@ pub struct Sqlite {
     texts: Arc<SqliteTexts>,
     usage: Arc<Usage>,
     staging: Arc<Staging>,
+    path: PathBuf,
+    wakeups: Wakeups,
 }
 
 type ReadJob = Box<dyn FnOnce(&Connection) + Send>;
@@ -137,6 +143,8 @@ impl Sqlite {
             texts,
             usage: Arc::default(),
             staging: Arc::default(),
+            path: path.to_owned(),
+            wakeups: Wakeups::default(),
         })
     }
 

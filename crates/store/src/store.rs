@@ -1,7 +1,9 @@
 //! The whole store: workspaces and their members, maintenance.
 
 use crate::error::{Result, StoreError};
-use crate::{AccountAdmin, AccountStore, CallStore, FileList, FileStore, FolderHistory, InstanceStore, KeyStore};
+use crate::{
+    AccountAdmin, AccountStore, CallStore, FeedStore, FileList, FileStore, FolderHistory, InstanceStore, KeyStore,
+};
 use async_trait::async_trait;
 use serde::Serialize;
 use toolrest_core::{
@@ -20,6 +22,7 @@ pub trait Store:
     + FileList
     + FolderHistory
     + CallStore
+    + FeedStore
     + InstanceStore
 {
     /// Checks that the database answers.

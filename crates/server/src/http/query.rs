@@ -13,6 +13,7 @@ fn known(path: &str) -> &'static [&'static str] {
         ["", "sign-in"] => &["token"],
         ["workspaces", _, "calls"] => &PARAMETERS,
         ["workspaces", _, "trash" | "commits"] | ["workspaces", _, "files", _, "versions"] => &["before", "limit"],
+        ["workspaces", _, "events"] => &["after", "kinds"],
         _ => &[],
     }
 }

@@ -7,6 +7,7 @@ use crate::calls::{CallFilter, CallState, CallStore, INSTANCE_TIMEOUT, Instance,
 use crate::error::Result;
 use async_trait::async_trait;
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use tokio_postgres::{Row, types::ToSql};
 use toolrest_core::Page;
 use toolrest_core::{Access, CallId, CallRecord, CommitId, OUTCOME_INTERRUPTED, UserId, WorkspaceId, WsPath};
@@ -94,7 +95,10 @@ impl CallStore for Postgres {
             &running_ws,
             &running_ids,
         ];
-        self.execute(RECORD, &params).await.map(drop)
+        self.execute(RECORD, &params).await?;
+        let changed: BTreeSet<Uuid> = records.iter().map(|record| record.workspace.0).collect();
+        changed.into_iter().for_each(|ws| self.signals.changed(ws));
+        Ok(())
     }
 
     async fn record_running(&self, access: Access, call: CallRecord, instance: Uuid) -> Result<()> {

@@ -168,6 +168,9 @@ impl FileStore for Postgres {
             None => self.commit_in_transaction(access, &changes, &contents, &call).await?,
         };
         reserved.settle(stored);
+        if commit.id.is_some() {
+            self.signals.changed(access.workspace.0);
+        }
         Ok(commit)
     }
 

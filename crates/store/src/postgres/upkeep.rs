@@ -3,6 +3,7 @@
 use super::storage::ADD_USE;
 use super::{Postgres, to_store_error};
 use crate::error::Result;
+use crate::feed::Source;
 use crate::keys::KeyStore;
 use crate::quota;
 use crate::store::{PoolLoad, Purge, Purged, Store, StoreLoad};
@@ -92,10 +93,18 @@ impl Store for Postgres {
         if let Some(before) = purge.calls_before {
             // The records of their calls are deleted too.
             self.execute("DELETE FROM keys WHERE least(expires_at, revoked_at) < $1", &[&before]).await?;
-            let sql = "DELETE FROM calls WHERE (ws, id) IN (
-                           SELECT ws, id FROM calls WHERE started_at < $1 LIMIT $2 FOR UPDATE SKIP LOCKED
-                       ) RETURNING 1";
-            purged.calls = self.in_batches(sql, &[&before, &BATCH_ROWS]).await?;
+            // Readers of the feed learn of the gap from `feed_purged`. Sorted, so that replicas cannot deadlock.
+            let sql = "WITH deleted AS (
+                    DELETE FROM calls WHERE (ws, id) IN (
+                        SELECT ws, id FROM calls WHERE started_at < $1 LIMIT $2 FOR UPDATE SKIP LOCKED
+                    ) RETURNING ws, xid
+                ), noted AS (
+                    INSERT INTO feed_purged AS p (ws, source, upto)
+                    SELECT ws, $3, max(xid::text::bigint) FROM deleted GROUP BY ws ORDER BY ws
+                    ON CONFLICT (ws, source) DO UPDATE SET upto = greatest(p.upto, excluded.upto)
+                )
+                SELECT 1 FROM deleted";
+            purged.calls = self.in_batches(sql, &[&before, &BATCH_ROWS, &Source::Call.code()]).await?;
         }
         if let Some(before) = purge.trash_before {
             while let Some((files, blobs)) = self.purge_trash(before).await? {
@@ -107,6 +116,7 @@ impl Store for Postgres {
             purged.dropped = self.limit_folder_history(limit_bytes).await?;
         }
         self.forget_changes().await?;
+        self.mark_restored_events().await?;
         purged.workspaces = self.purge_workspaces().await?;
         Ok(purged)
     }
@@ -146,6 +156,25 @@ impl Postgres {
         transaction.commit().await?;
         transaction.finished();
         Ok(())
+    }
+
+    /// Marks events with transaction ids of the future as old. Such events come from a dump of another cluster; the feed
+    /// would report them as new when this cluster reaches their ids.
+    async fn mark_restored_events(&self) -> Result<()> {
+        for table in ["commits", "calls"] {
+            let restored = format!(
+                "SELECT w.id FROM workspaces w WHERE EXISTS (SELECT 1 FROM {table} t WHERE t.ws = w.id
+                     AND t.xid >= (SELECT pg_snapshot_xmax(pg_current_snapshot())))"
+            );
+            let mark = format!(
+                "UPDATE {table} SET xid = '0' WHERE ws = $1 AND xid >= (SELECT pg_snapshot_xmax(pg_current_snapshot()))"
+            );
+            for row in self.fetch(&restored, &[]).await? {
+                self.execute(&mark, &[&row.get::<_, Uuid>(0)]).await?;
+            }
+        }
+        let purged = "DELETE FROM feed_purged WHERE upto >= pg_snapshot_xmax(pg_current_snapshot())::text::bigint";
+        self.execute(purged, &[]).await.map(drop)
     }
 
     /// Deletes a batch of files from the trash permanently, with their versions and the contents that nothing else
@@ -220,6 +249,7 @@ impl Postgres {
                 "chat_messages",
                 "suspended_members",
                 "keys",
+                "feed_purged",
             ] {
                 let sql = format!(
                     "DELETE FROM {table} WHERE ctid IN (SELECT ctid FROM {table} WHERE ws = $1 LIMIT $2) RETURNING 1"

@@ -8,6 +8,7 @@ use crate::files::CallInfo;
 use async_trait::async_trait;
 use rusqlite::{Connection, Row};
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use toolrest_core::Page;
 use toolrest_core::{
     Access, CallId, CallRecord, CommitId, OUTCOME_INTERRUPTED, Timestamp, UserId, WorkspaceId, WsPath,
@@ -110,7 +111,14 @@ fn insert(db: &Connection, record: &CallRecord) -> Result<()> {
 #[async_trait]
 impl CallStore for Sqlite {
     async fn record_calls(&self, records: Vec<CallRecord>) -> Result<()> {
-        self.write(move |db| records.iter().try_for_each(|record| insert(db, record))).await
+        let changed: BTreeSet<Uuid> = records.iter().map(|record| record.workspace.0).collect();
+        let wakeups = self.wakeups.clone();
+        let wake = move |recorded: &Result<()>| {
+            if recorded.is_ok() {
+                changed.into_iter().for_each(|ws| wakeups.wake(ws));
+            }
+        };
+        self.write_then(move |db| records.iter().try_for_each(|record| insert(db, record)), wake).await
     }
 
     async fn record_running(&self, access: Access, call: CallRecord, instance: Uuid) -> Result<()> {

@@ -5,11 +5,13 @@ use super::slices::number;
 use super::staging::{self, BATCH_BYTES};
 use super::{Sqlite, storage};
 use crate::error::Result;
+use crate::feed::Source;
 use crate::keys::KeyStore;
 use crate::quota;
 use crate::store::{Purge, Purged, Store, StoreLoad};
 use async_trait::async_trait;
 use rusqlite::Connection;
+use std::collections::BTreeMap;
 use toolrest_core::{Timestamp, now};
 use uuid::Uuid;
 
@@ -70,11 +72,11 @@ impl Store for Sqlite {
             self.write(move |db| run(db, ended, [micros(before)])).await?;
             purged.calls += self
                 .in_batches(move |db| {
-                    run(
-                        db,
-                        "DELETE FROM calls WHERE pos IN (SELECT pos FROM calls WHERE started_at < ?1 LIMIT ?2)",
-                        (micros(before), BATCH_ROWS),
-                    )
+                    let sql = "DELETE FROM calls WHERE pos IN (SELECT pos FROM calls WHERE started_at < ?1 LIMIT ?2)
+                               RETURNING ws, pos";
+                    let deleted = collect(db, sql, (micros(before), BATCH_ROWS), |row| Ok((row.get(0)?, row.get(1)?)))?;
+                    note_purged(db, Source::Call, &deleted)?;
+                    Ok(deleted.len())
                 })
                 .await?;
         }
@@ -148,6 +150,7 @@ impl Sqlite {
                 ("chat_messages", "chat_id, seq", "octet_length(content)"),
                 ("suspended_members", "user_id", "0"),
                 ("keys", "id", "0"),
+                ("feed_purged", "source", "0"),
             ] {
                 // Selects rows until their bytes reach the limit of one transaction, and at least one.
                 let sql = format!(
@@ -171,6 +174,21 @@ impl Sqlite {
         }
         Ok(workspaces)
     }
+}
+
+/// Notes up to which position events were deleted, by workspace, so that readers of the feed learn of the gap.
+fn note_purged(db: &Connection, source: Source, deleted: &[(Uuid, i64)]) -> Result<()> {
+    let mut newest: BTreeMap<Uuid, i64> = BTreeMap::new();
+    for (ws, position) in deleted {
+        let upto = newest.entry(*ws).or_default();
+        *upto = (*upto).max(*position);
+    }
+    for (ws, upto) in newest {
+        let sql = "INSERT INTO feed_purged (ws, source, upto) VALUES (?1, ?2, ?3)
+                   ON CONFLICT (ws, source) DO UPDATE SET upto = max(upto, excluded.upto)";
+        run(db, sql, (ws, source.code(), upto))?;
+    }
+    Ok(())
 }
 
 /// Minimum number of recorded changes per workspace. An index that is further behind is rebuilt from the whole list.

@@ -4,6 +4,7 @@
 mod calls;
 mod changesets;
 mod concurrency;
+mod feed;
 mod history;
 mod keys;
 mod large_commits;

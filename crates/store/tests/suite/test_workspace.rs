@@ -93,6 +93,11 @@ impl TestWorkspace {
         Self { store: Arc::new(store), ..self.clone() }
     }
 
+    /// The same workspace through another store on the same database.
+    pub(crate) fn with_store(&self, store: Arc<dyn Store>) -> Self {
+        Self { store, ..self.clone() }
+    }
+
     /// The database file of SQLite.
     pub(crate) fn file(&self) -> Option<PathBuf> {
         self.folder.as_ref().map(|folder| folder.path().join("test.db"))

@@ -20,6 +20,7 @@ mod dry_runs;
 mod durability;
 mod edits;
 mod encodings;
+mod events;
 mod exchanged_folders;
 mod fairness;
 mod files;
