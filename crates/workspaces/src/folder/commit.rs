@@ -7,6 +7,7 @@ use super::reconcile::{BaseState, Reconciled, reconcile};
 use super::steps::Steps;
 use super::unversioned_removals::{UnversionedRemovals, WithoutCleared};
 use super::{Folder, FolderWorkspace};
+use crate::check_in_room::CommitRoom;
 use std::{
     collections::{BTreeMap, btree_map::Entry},
     path::{Path, PathBuf},
@@ -26,7 +27,7 @@ use toolrest_store::CallInfo;
 use toolrest_store::Store;
 use toolrest_store::blob::{Compression, Prepared, prepare};
 use toolrest_store::history::FolderCommit;
-use toolrest_store::plan::{Needs, Plan, RowOp, plan};
+use toolrest_store::plan::{Needs, Plan, RowOp, View, plan};
 
 /// Maximum time to wait for a database that is away right after the change. Then the journal keeps the record.
 const RECORD_PATIENCE: Duration = Duration::from_secs(5);
@@ -40,12 +41,23 @@ impl FolderWorkspace {
         cx: &CallCx,
     ) -> Result<Commit> {
         let (changes, contents) = prepare(as_files(changes), Compression::WherePays).await?;
-        let (commit, warnings) =
-            self.with_folder_lock(cx, move |job, lock| job.run(lock, &changes, contents, besides)).await?;
-        for warning in warnings {
-            cx.warn(warning);
+        let mut draft = Draft { changes, contents, extras: besides };
+        let mut room = CommitRoom::new(Arc::clone(&self.check_ins), self.access.user);
+        loop {
+            match self.with_folder_lock(cx, move |job, lock| job.run(lock, draft, room)).await? {
+                Attempted::Made(commit, warnings) => {
+                    for warning in warnings {
+                        cx.warn(warning);
+                    }
+                    return Ok(commit);
+                }
+                // Wait without the folder lock: the commit that holds the bytes may be waiting for the lock.
+                Attempted::NeedsRoom { bytes, draft: returned, room: mut waiting } => {
+                    waiting.wait_for(bytes).await?;
+                    (draft, room) = (returned, waiting);
+                }
+            }
         }
-        Ok(commit)
     }
 
     /// Takes the folder lock and runs an operation, which runs to its end even if the caller goes away.
@@ -129,6 +141,21 @@ pub(super) struct CommitExtras {
     pub(super) made_by: MadeBy,
 }
 
+/// A changeset with its contents, ready to be committed.
+struct Draft {
+    changes: Changeset,
+    contents: Vec<Option<Prepared>>,
+    extras: CommitExtras,
+}
+
+/// The outcome of an attempt to commit.
+enum Attempted {
+    /// The commit, with warnings for the caller.
+    Made(Commit, Vec<Notice>),
+    /// The commit has contents of so many bytes, for which there is no room in memory at this moment. Nothing was changed.
+    NeedsRoom { bytes: u64, draft: Draft, room: CommitRoom },
+}
+
 /// Who made the changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum MadeBy {
@@ -148,24 +175,28 @@ pub(super) struct Job {
 }
 
 impl Job {
-    /// Applies the changes. Returns also warnings for the caller.
-    fn run(
-        &self,
-        lock: &mut FolderLock<'_>,
-        changes: &Changeset,
-        contents: Vec<Option<Prepared>>,
-        CommitExtras { mut unversioned_removals, made_by }: CommitExtras,
-    ) -> Result<(Commit, Vec<Notice>)> {
+    /// Applies the changes, if there is room for their contents in memory.
+    fn run(&self, lock: &mut FolderLock<'_>, draft: Draft, mut room: CommitRoom) -> Result<Attempted> {
         let (disk, root) = (&self.folder.disk, &self.folder.disk.root);
         let at = now();
+        let (view, needs) = self.recorded(&draft.changes)?;
+        // The contents of a program's changes are part of its check-in's reservation.
+        if draft.extras.made_by == MadeBy::Tool {
+            let bytes = self.contents_bytes(&draft.contents, &view, &needs);
+            if room.try_take(bytes).is_err() {
+                return Ok(Attempted::NeedsRoom { bytes, draft, room });
+            }
+        }
+        let Draft { changes, contents, extras: CommitExtras { mut unversioned_removals, made_by } } = draft;
+        let changes = &changes;
         let links = self.links_in_the_way(changes)?;
         let mut warnings: Vec<Notice> = links.iter().map(|path| gave_way(path)).collect();
         unversioned_removals.add(links);
-        let (seen, mut planned) =
-            self.plan(&WithoutCleared { disk, unversioned_removals: &unversioned_removals }, changes, &contents, at)?;
+        let before = WithoutCleared { disk, unversioned_removals: &unversioned_removals };
+        let (seen, mut planned) = reconcile_and_plan(&before, changes, &contents, (view, &needs), at)?;
         let Some(id) = planned.commit_id() else {
             unversioned_removals.apply(lock)?;
-            return Ok((planned.into_commit(None, at), Vec::new()));
+            return Ok(Attempted::Made(planned.into_commit(None, at), Vec::new()));
         };
 
         let steps = Steps::of(&planned.ops, seen.hashes)?;
@@ -224,7 +255,19 @@ impl Job {
             let failures = touched.iter().filter_map(|touched| touch(touched).err()).inspect(ToolError::log_cause);
             warnings.extend(failures.map(|error| Notice::of_error(&error, str::to_owned)));
         }
-        Ok((Commit { id: Some(id), created_at: at, outcomes }, warnings))
+        Ok(Attempted::Made(Commit { id: Some(id), created_at: at, outcomes }, warnings))
+    }
+
+    /// Returns the size of the contents that a commit has in memory: those that it writes, those on disk that it
+    /// replaces, and those that it takes from the history.
+    fn contents_bytes(&self, contents: &[Option<Prepared>], view: &View, needs: &Needs) -> u64 {
+        let disk = &self.folder.disk;
+        let replaced: u64 = needs.at.iter().map(|path| disk.kept_bytes(path)).sum();
+        let restored = view.ids.values().filter(|row| row.deleted_at.is_some()).filter_map(|row| row.head);
+        let from_history = view.versions.values().copied().chain(restored).map(|version| version.size);
+        let given = contents.iter().flatten().map(|content| content.size);
+        let others: i64 = given.chain(from_history).fold(0, i64::saturating_add);
+        replaced.min(disk.limits.commit_bytes).saturating_add(others.max(0).unsigned_abs())
     }
 
     /// Returns the symbolic links at paths that an undo restores. Programs replace files by links, which have no versions.
@@ -251,7 +294,8 @@ impl Job {
     pub(super) fn record_made(&self, before: &dyn BaseState, changes: Changeset) -> Result<Option<CommitId>> {
         let (changes, contents) = self.runtime.block_on(prepare(as_files(changes), Compression::WherePays))?;
         let at = now();
-        let (seen, mut planned) = self.plan(before, &changes, &contents, at)?;
+        let (view, needs) = self.recorded(&changes)?;
+        let (seen, mut planned) = reconcile_and_plan(before, &changes, &contents, (view, &needs), at)?;
         let Some(id) = planned.commit_id() else { return Ok(None) };
         planned.ops = with_emptied_folders(seen.ops, planned.ops);
         let kept = once_each(seen.contents.into_iter().chain(contents.into_iter().flatten()));
@@ -263,20 +307,12 @@ impl Job {
         Ok(Some(id))
     }
 
-    /// Plans changes to a state of the folder.
-    fn plan(
-        &self,
-        before: &dyn BaseState,
-        changes: &Changeset,
-        contents: &[Option<Prepared>],
-        at: Timestamp,
-    ) -> Result<(Reconciled, Plan)> {
-        let mut view = self.runtime.block_on(self.store.recorded(self.access, changes))?.0;
+    /// Reads the recorded rows that the changes concern, and returns which paths they need.
+    fn recorded(&self, changes: &Changeset) -> Result<(View, Needs)> {
+        let view = self.runtime.block_on(self.store.recorded(self.access, changes))?.0;
         let mut needs = Needs::of(changes);
         needs.add_paths_of(&view.ids);
-        let seen = reconcile(before, changes, &needs, &mut view, at)?;
-        let planned = plan(changes, contents, view, at)?;
-        Ok((seen, planned))
+        Ok((view, needs))
     }
 
     fn commit(
@@ -324,6 +360,19 @@ impl Job {
             }
         }
     }
+}
+
+/// Plans changes to a state of the folder, after the recorded rows were brought up to date with it.
+fn reconcile_and_plan(
+    before: &dyn BaseState,
+    changes: &Changeset,
+    contents: &[Option<Prepared>],
+    (mut view, needs): (View, &Needs),
+    at: Timestamp,
+) -> Result<(Reconciled, Plan)> {
+    let seen = reconcile(before, changes, needs, &mut view, at)?;
+    let planned = plan(changes, contents, view, at)?;
+    Ok((seen, planned))
 }
 
 /// Converts a failure on disk to the error for its path.
