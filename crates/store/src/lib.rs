@@ -11,6 +11,7 @@ pub mod error;
 pub mod file_list;
 mod files;
 pub mod history;
+mod jobs;
 pub mod plan;
 mod postgres;
 mod quota;

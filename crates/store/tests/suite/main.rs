@@ -7,5 +7,6 @@ mod history;
 mod large_commits;
 mod migrations;
 mod purge;
+mod quotas;
 mod sessions;
 mod test_workspace;
