@@ -71,7 +71,9 @@ pub async fn search(cx: &CallCx, options: SearchOptions) -> Result<SearchResult>
         limit_bytes: cx.limits.response_bytes.saturating_sub(ENVELOPE_BYTES),
         deadline,
     };
-    cx.workspace.search(search).await
+    let mut found = cx.workspace.search(search).await?;
+    std::mem::take(&mut found.warnings).into_iter().for_each(|warning| cx.warn(warning));
+    Ok(found)
 }
 
 /// A pattern that is compiled when its search starts.
