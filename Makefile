@@ -5,13 +5,13 @@ SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
 .PHONY: run test bench postgres ripgrep fd git sandbox-tools python-venv python docs clean
 
-# Builds the server quickly and starts it with SQLite in ./data. Without a Python environment all but the data tools work.
+# Builds the server quickly and starts it with SQLite in ./data. The server creates the Python environment of the data
+# tools while it runs; all other tools work without it.
 run:
+	@$(MAKE) --no-print-directory python-venv || echo "continuing without python3-venv" >&2
 	@[ -x target/fast-build/toolrest ] || echo "Building the server. The first build takes some minutes on two cores."
 	cargo build --locked --profile fast-build --package toolrest
-	@{ $(MAKE) --no-print-directory python-venv && target/fast-build/toolrest setup python $(ARGS); } || \
-		echo "continuing without the Python environment of the data tools" >&2
-	target/fast-build/toolrest serve $(ARGS)
+	target/fast-build/toolrest serve --setup-python $(ARGS)
 
 # Installs what is missing, then checks formatting, lints and behaviour. Everything is compiled twice: by clippy, which
 # generates no code, and for the tests, which the Python environment is set up with.

@@ -40,14 +40,14 @@ Data is written to the folder for temporary files (TMPDIR), which should be on a
 
 struct Options {
     toolrest: PathBuf,
-    only: Option<Part>,
+    only: Option<BenchPart>,
     large: bool,
     out: Option<PathBuf>,
     effort: Effort,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum BenchPart {
     Sqlite,
     Postgres,
     Search,
@@ -67,11 +67,11 @@ impl Options {
                 "--quick" => options.effort = Effort::QUICK,
                 "--only" => {
                     options.only = Some(match value()?.as_str() {
-                        "sqlite" => Part::Sqlite,
-                        "postgres" => Part::Postgres,
-                        "search" => Part::Search,
-                        "folder" => Part::Folder,
-                        "programs" => Part::Programs,
+                        "sqlite" => BenchPart::Sqlite,
+                        "postgres" => BenchPart::Postgres,
+                        "search" => BenchPart::Search,
+                        "folder" => BenchPart::Folder,
+                        "programs" => BenchPart::Programs,
                         other => return Err(format!("--only does not accept \"{other}\"")),
                     });
                 }
@@ -85,7 +85,7 @@ impl Options {
         }
     }
 
-    fn includes(&self, part: Part) -> bool {
+    fn includes(&self, part: BenchPart) -> bool {
         self.only.is_none_or(|only| only == part)
     }
 }
@@ -112,24 +112,24 @@ fn main() -> ExitCode {
 
 fn run(options: &Options, report: &mut Report) {
     let Options { toolrest, effort, .. } = options;
-    if options.includes(Part::Sqlite) {
+    if options.includes(BenchPart::Sqlite) {
         over_http(toolrest, Backend::Sqlite, *effort, report);
     }
-    if options.includes(Part::Folder) {
+    if options.includes(BenchPart::Folder) {
         folder_edits::run(*effort, report);
         search::folder::run(*effort, report);
     }
-    if options.includes(Part::Programs) {
+    if options.includes(BenchPart::Programs) {
         programs::run(toolrest, *effort, report);
     }
-    if !options.includes(Part::Postgres) && !options.includes(Part::Search) {
+    if !options.includes(BenchPart::Postgres) && !options.includes(BenchPart::Search) {
         return;
     }
     let postgres = Postgres::start();
-    if options.includes(Part::Postgres) {
+    if options.includes(BenchPart::Postgres) {
         over_http(toolrest, Backend::Postgres(&postgres), *effort, report);
     }
-    if options.includes(Part::Search) {
+    if options.includes(BenchPart::Search) {
         search::run(toolrest, &postgres, *effort, report);
         if options.large {
             search::large::run(toolrest, *effort, report);
@@ -149,11 +149,11 @@ fn over_http(toolrest: &Path, backend: Backend, effort: Effort, report: &mut Rep
 
 /// Adds the versions of the programs that the measured parts use.
 fn describe_programs(options: &Options, report: &mut Report) {
-    let programs: [(&str, PathBuf, &[Part]); 4] = [
-        ("PostgreSQL", postgres_program("postgres"), &[Part::Postgres, Part::Search]),
-        ("ripgrep", "rg".into(), &[Part::Search, Part::Folder]),
-        ("fd", "fdfind".into(), &[Part::Folder]),
-        ("git", "git".into(), &[Part::Folder]),
+    let programs: [(&str, PathBuf, &[BenchPart]); 4] = [
+        ("PostgreSQL", postgres_program("postgres"), &[BenchPart::Postgres, BenchPart::Search]),
+        ("ripgrep", "rg".into(), &[BenchPart::Search, BenchPart::Folder]),
+        ("fd", "fdfind".into(), &[BenchPart::Folder]),
+        ("git", "git".into(), &[BenchPart::Folder]),
     ];
     for (name, program, parts) in programs {
         if parts.iter().any(|part| options.includes(*part)) {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 use std::{borrow::Cow, fmt, str::FromStr};
 
-/// The type of a file, as specification 000 names them.
+/// The type of a file, as the `workspace` toolset names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum FileType {
     /// A folder.

@@ -1,16 +1,17 @@
 //! The engine, through which every tool call passes.
 
+use crate::guarded_workspace::{Commits, GuardedWorkspace};
 use crate::keyed_semaphore::KeyedSemaphore;
-use crate::tool::too_long_answer;
+use crate::tool::advice_for_shorter_answer;
 use crate::{
-    Access, CallCx, CallId, CallRecord, Caller, CommitId, Dialect, DynTool, ErrorKind, FairQueue, JsonText, Policy,
-    QueueLimits, QueueSlot, Recorder, Result, Role, Timestamp, ToolError, Toolset, Toolsets, Workspace, WorkspaceId,
-    Workspaces, WsPath,
+    Call, CallCx, CallId, CallMetrics, CallOutcome, CallRecord, Caller, CommitId, Decision, DynTool, ErrorKind,
+    FairQueue, Policy, PreparedCall, QueueDepth, QueueLimits, QueueSlot, Recorder, Result, Role, Timestamp, ToolError,
+    Toolset, Toolsets, Workspace, WorkspaceId, Workspaces, WsPath,
 };
 use futures_util::FutureExt;
 use std::{
     panic::AssertUnwindSafe,
-    sync::{Arc, Mutex, OnceLock},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
     thread,
     time::{Duration, Instant},
 };
@@ -61,37 +62,8 @@ impl EditLocks {
     }
 }
 
-/// A call of a tool, as received over HTTP or from the library.
-pub struct Call {
-    /// Its id, in logs and in the record.
-    pub id: CallId,
-    /// The caller's id for the call, which is logged too.
-    pub correlation: String,
-    /// The name of the toolset.
-    pub toolset: String,
-    /// The name of the tool.
-    pub tool: String,
-    /// The arguments.
-    pub args: JsonText,
-    /// Who calls.
-    pub caller: Caller,
-    /// The workspace to work in.
-    pub workspace: WorkspaceId,
-}
-
-/// The answer, in the format of the toolset.
-#[derive(Debug)]
-pub struct Reply {
-    /// The body to send.
-    pub body: Vec<u8>,
-    /// The HTTP status.
-    pub status: u16,
-    /// The kind of the error, if the call failed.
-    pub error: Option<ErrorKind>,
-}
-
-/// Runs tool calls: finds the tool, binds the arguments, asks the policy, runs the tool with a deadline, and records
-/// the call.
+/// Runs tool calls in four steps: [`Engine::prepare`] finds the tool and binds the arguments, [`Engine::decide`] asks
+/// the policy, `execute` runs the tool, and the call is recorded. [`Engine::call`] does all of them, with a deadline.
 pub struct Engine {
     toolsets: Toolsets,
     workspaces: Arc<dyn Workspaces>,
@@ -101,6 +73,7 @@ pub struct Engine {
     calls: FairQueue,
     heavy_work: FairQueue,
     edit_locks: Arc<EditLocks>,
+    metrics: CallMetrics,
 }
 
 impl Engine {
@@ -113,6 +86,7 @@ impl Engine {
         limits: Limits,
     ) -> Self {
         Self {
+            metrics: CallMetrics::new(&toolsets),
             toolsets,
             workspaces,
             policy,
@@ -133,6 +107,16 @@ impl Engine {
         &self.toolsets
     }
 
+    /// Returns the counters of calls.
+    pub fn metrics(&self) -> &CallMetrics {
+        &self.metrics
+    }
+
+    /// Returns the load of the queues of calls and of long computations.
+    pub fn queues(&self) -> [(&'static str, QueueDepth); 2] {
+        [("calls", self.calls.depth()), ("heavy_work", self.heavy_work.depth())]
+    }
+
     /// Creates the context of a REST request, which is not a call of a tool.
     pub async fn rest_context(
         &self,
@@ -141,13 +125,15 @@ impl Engine {
         caller: Caller,
         need: Role,
     ) -> Result<CallCx> {
+        let guard = caller.guard();
         Ok(CallCx {
             id: CallId::new(),
             toolset: "api",
             tool: name,
             caller,
             workspace_id: workspace,
-            workspace: self.open(workspace, caller, need).await?,
+            workspace: GuardedWorkspace::around(self.open(workspace, caller, need).await?, &guard, Commits::Apply),
+            guard,
             started_at: crate::now(),
             limits: self.limits,
             edit_locks: Arc::clone(&self.edit_locks),
@@ -155,11 +141,12 @@ impl Engine {
             committed: Arc::default(),
             warnings: Mutex::default(),
             paths: Mutex::default(),
+            previewed: Mutex::default(),
         })
     }
 
     async fn open(&self, workspace: WorkspaceId, caller: Caller, need: Role) -> Result<Arc<dyn Workspace>> {
-        self.workspaces.open(Access { workspace, user: caller.user, need }).await
+        self.workspaces.open(caller.access(workspace, need)).await
     }
 
     /// Checks that the caller is a member of the workspace.
@@ -175,27 +162,30 @@ impl Engine {
         }
     }
 
-    /// Runs a call and answers in the format of the toolset, also after an error, a panic or the deadline.
-    ///
-    /// Returns `None` only if there is no toolset of that name, and so no format to answer in.
-    pub async fn call(&self, mut call: Call) -> Option<Reply> {
-        let toolset = self.toolsets.find(&call.toolset)?;
-        if let Some(tool) = toolset.find(&call.tool) {
+    /// Runs a call, with a deadline, and records it. `render` turns the outcome into what the surface sends; if it
+    /// fails, so does the call, although a change that was made stays made.
+    pub async fn call<R>(&self, mut call: Call, render: impl FnOnce(CallOutcome) -> Result<R>) -> Result<R> {
+        let tool = self.toolsets.find(&call.toolset).and_then(|toolset| toolset.find(&call.tool));
+        if let Some(tool) = tool {
             // A tool has two spellings of its name; logs and records use one.
             tool.name().clone_into(&mut call.tool);
         }
-        let tool = recordable_name(&call.tool);
-        let correlation = call.correlation.clone();
-        let span = tracing::info_span!("call", call.id = %call.id, correlation.id = correlation, tool.set = toolset.name(), tool.name = tool);
-        let result = self.recorded(toolset, call).instrument(span).await;
-        Some(reply(toolset.dialect(), &result, &correlation))
+        let (toolset, name) = (recordable_name(&call.toolset), recordable_name(&call.tool));
+        let span = tracing::info_span!("call", call.id = %call.id, correlation.id = call.correlation, tool.set = toolset, tool.name = name);
+        let timeout = tool.map_or(self.limits.call_timeout, |tool| tool.timeout(&self.limits));
+        self.recorded(&call, timeout, render).instrument(span).await
     }
 
-    async fn recorded(&self, toolset: &Toolset, call: Call) -> Result<String> {
-        let mut record = PendingRecord::new(&*self.recorder, &call);
-        let timeout = toolset.find(&call.tool).map_or(self.limits.call_timeout, |tool| tool.timeout(&self.limits));
-        let work = AssertUnwindSafe(self.run(toolset, call, Arc::clone(&record.committed))).catch_unwind();
-        let result = match tokio::time::timeout(timeout, work).await {
+    async fn recorded<R>(
+        &self,
+        call: &Call,
+        timeout: Duration,
+        render: impl FnOnce(CallOutcome) -> Result<R>,
+    ) -> Result<R> {
+        let timer = self.metrics.begin(&call.toolset, &call.tool);
+        let mut record = PendingRecord::new(&*self.recorder, call);
+        let work = async { render(self.run(call, Arc::clone(&record.committed)).await?) };
+        let result = match tokio::time::timeout(timeout, AssertUnwindSafe(work).catch_unwind()).await {
             Ok(Ok(result)) => result,
             Ok(Err(panic)) => Err(ToolError::internal(format!("panic: {}", panic_text(&*panic)))),
             Err(_) => {
@@ -206,8 +196,91 @@ impl Engine {
         if let Err(error) = &result {
             error.log_cause();
         }
+        timer.end(result.as_ref().err().map(|error| error.kind));
         record.close(result.as_ref().err().map(|error| error.kind));
         result
+    }
+
+    /// Takes a slot, then prepares, decides and executes the call. What is found before the workspace is used is
+    /// reported to members only.
+    async fn run(&self, call: &Call, committed: Arc<OnceLock<CommitId>>) -> Result<CallOutcome> {
+        let _slot = self.enter(call.workspace, call.caller).await?;
+        let decided = match self.prepare(call) {
+            Ok(prepared) => self.decide(&prepared).await.map(|()| prepared),
+            Err(error) => Err(error),
+        };
+        match decided {
+            Ok(prepared) => self.execute(prepared, committed).await,
+            Err(error) => Err(self.error_for_members(call.workspace, call.caller, error).await),
+        }
+    }
+
+    /// Finds the tool of a call and binds its arguments. Nothing is done yet.
+    pub fn prepare<'a>(&'a self, call: &'a Call) -> Result<PreparedCall<'a>> {
+        let Some(toolset) = self.toolsets.find(&call.toolset) else {
+            return Err(ToolError::new(ErrorKind::UnknownTool, format!("Toolset '{}' not found", call.toolset)));
+        };
+        let Some(tool) = toolset.find(&call.tool) else { return Err(self.unknown_tool(toolset, &call.tool)) };
+        let bound = tool.bind(&call.args)?;
+        Ok(PreparedCall { call, toolset, tool, intents: bound.intents(), bound })
+    }
+
+    /// Returns an error unless the call may run now: because of the caller's key, or because of the policy.
+    pub async fn decide(&self, prepared: &PreparedCall<'_>) -> Result<()> {
+        let tool = prepared.tool.name();
+        if let Some(key) = prepared.call.caller.key {
+            key.check_tool(&self.toolsets, prepared.toolset.name(), prepared.action())?;
+        }
+        match self.policy.decide(prepared).await? {
+            Decision::Allow => Ok(()),
+            // Calls cannot wait for a person yet.
+            Decision::Ask(reason) => {
+                let message = format!("'{tool}' needs a person's approval before it runs: {reason}");
+                Err(ToolError::new(ErrorKind::ApprovalRequired, message))
+            }
+            Decision::Deny(reason) => Err(ToolError::new(ErrorKind::ApprovalDenied, reason)),
+        }
+    }
+
+    async fn execute(&self, prepared: PreparedCall<'_>, committed: Arc<OnceLock<CommitId>>) -> Result<CallOutcome> {
+        let PreparedCall { call, toolset, tool, bound, .. } = prepared;
+        let (guard, need) = (call.caller.guard(), tool.action().needs());
+        let commits = if bound.is_dry_run() { Commits::Preview } else { Commits::Apply };
+        let cx = CallCx {
+            id: call.id,
+            toolset: toolset.name(),
+            tool: tool.name(),
+            caller: call.caller,
+            workspace_id: call.workspace,
+            workspace: GuardedWorkspace::around(self.open(call.workspace, call.caller, need).await?, &guard, commits),
+            guard,
+            started_at: crate::now(),
+            limits: self.limits,
+            edit_locks: Arc::clone(&self.edit_locks),
+            heavy_work: self.heavy_work.clone(),
+            committed,
+            warnings: Mutex::default(),
+            paths: Mutex::default(),
+            previewed: Mutex::default(),
+        };
+        match bound.run(&cx).await {
+            Ok(answer) => Ok(CallOutcome {
+                answer,
+                warnings: unlocked(cx.warnings),
+                commit: cx.committed.get().copied(),
+                previewed: unlocked(cx.previewed),
+                limit_bytes: self.limits.response_bytes,
+                advice: advice_for_shorter_answer(tool.input_schema()),
+            }),
+            Err(error) => {
+                let paths = std::mem::take(&mut *cx.paths.lock().unwrap_or_else(PoisonError::into_inner));
+                let error = cx.with_similar_names(error.with_call_paths(paths)).await;
+                if error.kind.precedes_membership_check() {
+                    return Err(error_for_members(&*cx.workspace, error).await);
+                }
+                Err(error)
+            }
+        }
     }
 
     /// Waits for a slot for a tool call or a REST request. Only members wait, so that strangers cannot fill the queue.
@@ -232,39 +305,6 @@ impl Engine {
         let hint = format!("The toolset `{}` has {}{instead}", toolset.name(), names.join(", "));
         ToolError::new(ErrorKind::UnknownTool, format!("Tool '{tool}' not found")).about("tool").with_hint(hint)
     }
-
-    async fn run(&self, toolset: &Toolset, call: Call, committed: Arc<OnceLock<CommitId>>) -> Result<String> {
-        let _slot = self.enter(call.workspace, call.caller).await?;
-        let Some(tool) = toolset.find(&call.tool) else {
-            let error = self.unknown_tool(toolset, &call.tool);
-            return Err(self.error_for_members(call.workspace, call.caller, error).await);
-        };
-        let cx = CallCx {
-            id: call.id,
-            toolset: toolset.name(),
-            tool: tool.name(),
-            caller: call.caller,
-            workspace_id: call.workspace,
-            workspace: self.open(call.workspace, call.caller, tool.action().needs()).await?,
-            started_at: crate::now(),
-            limits: self.limits,
-            edit_locks: Arc::clone(&self.edit_locks),
-            heavy_work: self.heavy_work.clone(),
-            committed,
-            warnings: Mutex::default(),
-            paths: Mutex::default(),
-        };
-        let answer = match tool.call(&cx, &*self.policy, &call.args).await {
-            Err(error) if error.kind.precedes_membership_check() => Err(error_for_members(&*cx.workspace, error).await),
-            answer => answer,
-        }?;
-        let answer = cx.with_warnings(answer, toolset.dialect())?;
-        // The limit applies to the answer with its warnings.
-        if answer.len() > self.limits.response_bytes {
-            return Err(too_long_answer(self.limits.response_bytes, tool.input_schema()));
-        }
-        Ok(answer)
-    }
 }
 
 /// Checks membership before an error is reported that was found without the workspace, such as a wrong argument, so
@@ -280,13 +320,8 @@ fn heavy_work_limits() -> QueueLimits {
     QueueLimits { in_all: 2 * processors, per_account: processors, per_workspace: processors }
 }
 
-fn reply(dialect: &dyn Dialect, result: &Result<String>, correlation: &str) -> Reply {
-    match result {
-        Ok(output) => Reply { body: dialect.success(output, correlation), status: 200, error: None },
-        Err(error) => {
-            Reply { body: dialect.failure(error, correlation), status: dialect.status(error), error: Some(error.kind) }
-        }
-    }
+fn unlocked<T>(mutex: Mutex<T>) -> T {
+    mutex.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {

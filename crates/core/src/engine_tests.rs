@@ -1,5 +1,8 @@
 use super::*;
-use crate::{Action, AllowAll, Changeset, Commit, Decision, Depth, Entry, File, Listing, Tool, WsPath};
+use crate::{
+    Access, Action, AllowAll, Changeset, Commit, CommitInfo, Content, Decision, Depth, Dialect, Entry, File, FileId,
+    History, JsonText, Listing, Page, Preview, Success, Tool, Version, VersionId, WsPath,
+};
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,6 +18,10 @@ struct TestWorkspace {
 impl Workspace for TestWorkspace {
     async fn authorise(&self) -> Result<()> {
         if self.access.user.0.is_nil() { Ok(()) } else { Err(ToolError::new(ErrorKind::Forbidden, "no member")) }
+    }
+
+    async fn is_owner(&self) -> Result<bool> {
+        Ok(false)
     }
 
     async fn stat(&self, _: &WsPath) -> Result<Option<Entry>> {
@@ -42,6 +49,42 @@ impl Workspace for TestWorkspace {
         cx.recorded_with(id);
         Ok(Commit { id: Some(id), created_at: crate::now(), outcomes: Vec::new() })
     }
+
+    async fn preview(&self, _: Changeset, _: &CallCx) -> Result<Preview> {
+        let commit = Commit { id: None, created_at: crate::now(), outcomes: Vec::new() };
+        Ok(Preview { commit, effects: Vec::new() })
+    }
+}
+
+#[async_trait]
+impl History for TestWorkspace {
+    async fn file_by_id(&self, file: FileId, _: i64) -> Result<File> {
+        Err(ToolError::new(ErrorKind::NotFound, file.to_string()))
+    }
+
+    async fn versions(&self, _: FileId, _: Page<i64>) -> Result<Vec<Version>> {
+        Ok(Vec::new())
+    }
+
+    async fn version(&self, _: FileId, version: VersionId, _: i64) -> Result<(Version, Option<Content>)> {
+        Err(ToolError::new(ErrorKind::NotFound, version.to_string()))
+    }
+
+    async fn trash(&self, _: Page<FileId>) -> Result<Vec<Entry>> {
+        Ok(Vec::new())
+    }
+
+    async fn commits(&self, _: Page<CommitId>) -> Result<Vec<CommitInfo>> {
+        Ok(Vec::new())
+    }
+
+    async fn commit_info(&self, commit: CommitId) -> Result<CommitInfo> {
+        Err(ToolError::new(ErrorKind::NotFound, commit.to_string()))
+    }
+
+    async fn undone_by(&self, _: CommitId) -> Result<Option<CommitId>> {
+        Ok(None)
+    }
 }
 
 struct TestWorkspaces;
@@ -65,8 +108,8 @@ impl Recorder for Records {
 struct TestDialect;
 
 impl Dialect for TestDialect {
-    fn success(&self, result: &str, _: &str) -> Vec<u8> {
-        result.as_bytes().to_vec()
+    fn success(&self, success: &Success<'_>) -> Vec<u8> {
+        success.result.as_bytes().to_vec()
     }
 
     fn failure(&self, error: &ToolError, _: &str) -> Vec<u8> {
@@ -139,7 +182,7 @@ struct DenyAll;
 
 #[async_trait]
 impl Policy for DenyAll {
-    async fn decide(&self, _: &CallCx, _: Action) -> Result<Decision> {
+    async fn decide(&self, _: &PreparedCall<'_>) -> Result<Decision> {
         Ok(Decision::Deny("not today".into()))
     }
 }
@@ -158,7 +201,7 @@ fn call(tool: &str, args: &str, user: crate::UserId) -> Call {
         toolset: "plain".into(),
         tool: tool.into(),
         args: JsonText::parse(args.into()).unwrap(),
-        caller: Caller { user },
+        caller: Caller::person(user),
         workspace: WorkspaceId::new(),
     }
 }
@@ -167,11 +210,17 @@ fn member() -> crate::UserId {
     crate::UserId(uuid::Uuid::nil())
 }
 
+/// Runs a call; returns the body that is answered, also for an error.
+async fn answer(engine: &Engine, call: Call) -> String {
+    let body = engine.call(call, |outcome| TestDialect.render(&outcome, "")).await;
+    String::from_utf8(body.unwrap_or_else(|error| TestDialect.failure(&error, ""))).unwrap()
+}
+
 async fn outcome(policy: impl Policy + 'static, tool: &str, args: &str) -> (String, Vec<String>) {
     let (engine, records) = engine(policy);
-    let reply = engine.call(call(tool, args, member())).await.unwrap();
+    let answer = answer(&engine, call(tool, args, member())).await;
     let outcomes = records.0.lock().unwrap().iter().map(|record| record.outcome.clone()).collect();
-    (String::from_utf8(reply.body).unwrap(), outcomes)
+    (answer, outcomes)
 }
 
 #[tokio::test]
@@ -239,7 +288,7 @@ async fn a_call_that_commits_is_not_recorded_a_second_time() {
 #[tokio::test]
 async fn a_call_that_fails_after_its_commit_is_recorded_as_failed() {
     let (engine, records) = engine(AllowAll);
-    engine.call(call("test", r#"{"behaviour":"commit_and_hang"}"#, member())).await.unwrap();
+    answer(&engine, call("test", r#"{"behaviour":"commit_and_hang"}"#, member())).await;
     let records = records.0.lock().unwrap();
     assert_eq!((records[0].outcome.as_str(), records[0].commit_id.is_some()), ("Timeout", true));
 }
@@ -252,13 +301,13 @@ async fn a_stranger_is_refused_without_waiting() {
     let engine = Engine::new(toolsets, Arc::new(TestWorkspaces), Arc::new(AllowAll), records, limits);
     let first = call("test", r#"{"behaviour":"hang"}"#, member());
     let workspace = first.workspace;
-    let mut hanging = Box::pin(engine.call(first));
+    let mut hanging = Box::pin(answer(&engine, first));
     assert!((&mut hanging).now_or_never().is_none());
     let strangers = Call { workspace, ..call("test", r#"{"behaviour":"answer"}"#, crate::UserId::new()) };
-    let reply = engine.call(strangers).now_or_never().expect("the stranger had to wait").unwrap();
-    assert_eq!(String::from_utf8(reply.body).unwrap(), "no member");
+    let refusal = answer(&engine, strangers).now_or_never().expect("the stranger had to wait");
+    assert_eq!(refusal, "no member");
     let members = Call { workspace, ..call("test", r#"{"behaviour":"answer"}"#, member()) };
-    assert!(engine.call(members).now_or_never().is_none(), "a member waits");
+    assert!(answer(&engine, members).now_or_never().is_none(), "a member waits");
 }
 
 #[tokio::test]
@@ -282,21 +331,33 @@ async fn a_policy_that_denies_stops_the_call() {
 async fn a_stranger_gets_no_argument_errors() {
     for (tool, args) in [("test", r#"{"behavior":1}"#), ("nothing", "{}")] {
         let (engine, _) = engine(AllowAll);
-        let reply = engine.call(call(tool, args, crate::UserId::new())).await.unwrap();
-        assert_eq!(String::from_utf8(reply.body).unwrap(), "no member", "{tool}");
+        assert_eq!(answer(&engine, call(tool, args, crate::UserId::new())).await, "no member", "{tool}");
     }
 }
 
 #[tokio::test]
 async fn a_cancelled_call_is_recorded() {
     let (engine, records) = engine(AllowAll);
-    let hanging = engine.call(call("test", r#"{"behaviour":"hang"}"#, member()));
+    let hanging = answer(&engine, call("test", r#"{"behaviour":"hang"}"#, member()));
     assert!(hanging.now_or_never().is_none());
     assert_eq!(records.0.lock().unwrap()[0].outcome, "Cancelled");
 }
 
 #[tokio::test]
-async fn a_call_of_an_unknown_toolset_has_no_answer() {
+async fn a_call_of_an_unknown_toolset_is_refused() {
     let (engine, _) = engine(AllowAll);
-    assert!(engine.call(Call { toolset: "none".into(), ..call("test", "{}", member()) }).await.is_none());
+    let unknown = Call { toolset: "none".into(), ..call("test", "{}", member()) };
+    assert_eq!(answer(&engine, unknown).await, "Toolset 'none' not found");
+}
+
+#[tokio::test]
+async fn a_prepared_call_has_done_nothing_and_can_be_stored() {
+    let (engine, records) = engine(AllowAll);
+    let call = call("test", r#"{"behaviour":"commit"}"#, member());
+    let prepared = engine.prepare(&call).unwrap();
+    assert_eq!((prepared.action(), prepared.is_dry_run(), prepared.intents.len()), (Action::Read, false, 0));
+    drop(prepared);
+    assert!(records.0.lock().unwrap().is_empty());
+    let stored: Call = serde_json::from_str(&serde_json::to_string(&call).unwrap()).unwrap();
+    assert_eq!(answer(&engine, stored).await, r#"{"text":"committed"}"#);
 }

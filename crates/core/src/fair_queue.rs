@@ -38,6 +38,23 @@ pub enum LimitScope {
     Server,
 }
 
+/// The load of a queue at a time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueDepth {
+    /// Slots in use.
+    pub taken: usize,
+    /// Callers that wait for a slot.
+    pub waiting: usize,
+}
+
+impl std::ops::Add for QueueDepth {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { taken: self.taken + other.taken, waiting: self.waiting + other.waiting }
+    }
+}
+
 /// Grants slots.
 ///
 /// The caller that receives a free slot is chosen in three steps:
@@ -125,6 +142,13 @@ impl FairQueue {
         drop(leave);
         // Never an error: only `leave` drops a sender without sending, and `leave` is dropped after the wait.
         slot.unwrap_or_else(|_| QueueSlot { queue: None, account, workspace })
+    }
+
+    /// Returns how many slots are in use, and how many callers wait.
+    pub fn depth(&self) -> QueueDepth {
+        let state = self.lock();
+        let lines = state.accounts.values().flat_map(|account| account.waiting.values());
+        QueueDepth { taken: state.taken, waiting: lines.map(|line| line.callers.len()).sum() }
     }
 
     fn slot(&self, account: UserId, workspace: WorkspaceId) -> QueueSlot {

@@ -42,6 +42,8 @@ ids! {
     WorkspaceId;
     /// A person or service with an account.
     UserId;
+    /// An agent key. It is also the id of the key's membership.
+    KeyId;
     /// A file or folder. The id does not change when it is moved or restored.
     FileId;
     /// One version of a file's content.

@@ -4,8 +4,10 @@
 //! [`Engine::call`] is the only way to call a tool. This crate does no I/O; traits such as [`Workspace`] stand for what
 //! does.
 
+mod action;
 mod binding;
 mod byte_budget;
+mod call;
 mod caller;
 mod change;
 mod chat;
@@ -17,9 +19,13 @@ mod error;
 mod event;
 mod fair_queue;
 mod find;
+mod guard;
+mod guarded_workspace;
+mod history;
 mod id;
 mod json_text;
 mod keyed_semaphore;
+mod metrics;
 mod notice;
 mod path;
 mod policy;
@@ -32,9 +38,11 @@ mod tool;
 mod toolset;
 mod workspace;
 
+pub use action::{Action, ActionSet, Intent};
 pub use binding::{bind, without_position};
 pub use byte_budget::{ByteBudget, HeldBytes};
-pub use caller::{Access, Caller, Role};
+pub use call::{Call, CallOutcome, PreparedCall};
+pub use caller::{Access, Caller, Key, Role};
 pub use change::{Change, Changeset, Commit, Destination, Effect, EffectKind, Expect, Outcome, Parents, Put, Removal};
 pub use chat::chat_text;
 pub use checkout::{
@@ -43,13 +51,16 @@ pub use checkout::{
 };
 pub use content::{Content, ContentHash, ContentHasher, EncodedText, FileType, Form};
 pub use encoding::{BYTE_ORDER_MARK, Decoder, Encoding, EncodingDetector, NotText};
-pub use engine::{Call, Engine, Limits, Reply};
+pub use engine::{Engine, Limits};
 pub use error::{ErrorKind, FailedOperation, PATH_DETAILS, Result, ToolError};
 pub use event::{FileEvent, FileEvents};
-pub use fair_queue::{FairQueue, Full, LimitScope, QueueLimits, QueueSlot};
+pub use fair_queue::{FairQueue, Full, LimitScope, QueueDepth, QueueLimits, QueueSlot};
 pub use find::{Find, FindResult, FoundFile, IgnoredFiles};
-pub use id::{CallId, ChatId, CommitId, FileId, UserId, VersionId, WorkspaceId};
+pub use guard::{Guard, NetChange, NetEffect, net_effects};
+pub use history::{History, Page};
+pub use id::{CallId, ChatId, CommitId, FileId, KeyId, UserId, VersionId, WorkspaceId};
 pub use json_text::{JsonText, json_bytes_of, json_string_bytes, push_json_string, to_json_within};
+pub use metrics::{CallMetrics, CallTimer, DURATION_BUCKETS_US, ToolCounts, UNKNOWN_TOOL};
 pub use notice::Notice;
 pub use path::{MAX_NAME_BYTES, MAX_PATH_BYTES, WsPath};
 pub use policy::{AllowAll, Decision, Policy};
@@ -60,9 +71,9 @@ pub use search::{
 };
 pub use settings::{RunSettings, RunSettingsPatch, WorkspaceSettings, WorkspaceSettingsPatch};
 pub use time::{Timestamp, now};
-pub use tool::{Action, Approval, CallCx, DynTool, Render, Tool};
-pub use toolset::{CatalogueFormat, Dialect, Toolset, Toolsets};
+pub use tool::{Answer, BoundTool, CallCx, DynTool, Render, Tool};
+pub use toolset::{CatalogueFormat, Dialect, Success, Toolset, ToolsetMask, Toolsets};
 pub use workspace::{
-    CommitInfo, Depth, Entry, File, Listed, Listing, OpenFile, ReadSeek, Version, WORKSPACE_MOUNT, Workspace,
+    CommitInfo, Depth, Entry, File, Listed, Listing, OpenFile, Preview, ReadSeek, Version, WORKSPACE_MOUNT, Workspace,
     Workspaces, below_workspace_mount,
 };

@@ -3,8 +3,8 @@
 use crate::binding::bind_arguments;
 use crate::engine::EditLocks;
 use crate::{
-    CallId, Caller, CommitId, Dialect, ErrorKind, FairQueue, JsonText, Limits, Notice, Policy, QueueSlot, Result, Role,
-    Timestamp, ToolError, Workspace, WorkspaceId, WsPath,
+    Action, CallId, Caller, CommitId, Effect, FairQueue, Guard, Intent, JsonText, Limits, Notice, QueueSlot, Result,
+    Timestamp, Workspace, WorkspaceId, WsPath,
 };
 use async_trait::async_trait;
 use schemars::{JsonSchema, Schema, generate::SchemaSettings};
@@ -14,40 +14,6 @@ use std::{
     sync::{Arc, Mutex, OnceLock, PoisonError},
     time::Duration,
 };
-
-/// What a tool mainly does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Action {
-    /// Reads files.
-    Read,
-    /// Creates or changes files.
-    Write,
-    /// Removes files.
-    Delete,
-    /// Moves files.
-    Move,
-    /// Runs programs.
-    Exec,
-}
-
-impl Action {
-    /// Returns the minimum role for this action.
-    pub fn needs(self) -> Role {
-        match self {
-            Self::Read => Role::Viewer,
-            Self::Write | Self::Delete | Self::Move | Self::Exec => Role::Editor,
-        }
-    }
-}
-
-/// Whether a person must approve a call.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Approval {
-    /// As the policy decides for the tool's action.
-    ByPolicy,
-    /// Yes, for this reason.
-    Needed(String),
-}
 
 /// The context of one call.
 pub struct CallCx {
@@ -63,6 +29,8 @@ pub struct CallCx {
     pub workspace_id: WorkspaceId,
     /// The workspace, opened for this caller.
     pub workspace: Arc<dyn Workspace>,
+    /// What the caller may change in the workspace.
+    pub guard: Arc<Guard>,
     /// When the call started.
     pub started_at: Timestamp,
     /// The limits in force.
@@ -72,6 +40,7 @@ pub struct CallCx {
     pub(crate) committed: Arc<OnceLock<CommitId>>,
     pub(crate) warnings: Mutex<Vec<Notice>>,
     pub(crate) paths: Mutex<Vec<WsPath>>,
+    pub(crate) previewed: Mutex<Vec<Effect>>,
 }
 
 impl CallCx {
@@ -95,16 +64,6 @@ impl CallCx {
         self.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(warning.into());
     }
 
-    /// Adds the warnings of the call to its answer, in the form of its toolset.
-    pub(crate) fn with_warnings(&self, answer: String, dialect: &dyn Dialect) -> Result<String> {
-        let warnings = std::mem::take(&mut *self.warnings.lock().unwrap_or_else(PoisonError::into_inner));
-        let Some(start) = answer.strip_suffix('}').filter(|_| !warnings.is_empty()) else { return Ok(answer) };
-        let comma = if start.ends_with('{') { "" } else { "," };
-        let shown: Vec<String> = warnings.iter().map(|warning| dialect.notice(warning)).collect();
-        let warnings = serde_json::to_string(&shown).map_err(ToolError::internal)?;
-        Ok(format!("{start}{comma}\"warnings\":{warnings}}}"))
-    }
-
     /// Returns a copy of the context for work that may outlive the call. Commits of that work carry the call's id.
     #[must_use]
     pub fn detached(&self) -> Self {
@@ -115,6 +74,7 @@ impl CallCx {
             caller: self.caller,
             workspace_id: self.workspace_id,
             workspace: Arc::clone(&self.workspace),
+            guard: Arc::clone(&self.guard),
             started_at: self.started_at,
             limits: self.limits,
             edit_locks: Arc::clone(&self.edit_locks),
@@ -122,6 +82,7 @@ impl CallCx {
             committed: Arc::default(),
             warnings: Mutex::default(),
             paths: Mutex::default(),
+            previewed: Mutex::default(),
         }
     }
 
@@ -151,13 +112,19 @@ pub trait Tool: Send + Sync + 'static {
     /// What the tool mainly does.
     const ACTION: Action;
     /// The arguments.
-    type Args: DeserializeOwned + JsonSchema + Send;
+    type Args: DeserializeOwned + JsonSchema + Send + Sync;
     /// The answer.
-    type Output: Render + JsonSchema + Send;
+    type Output: Render + JsonSchema + Send + Sync;
 
-    /// Returns whether a person must approve a call with these arguments.
-    async fn approval(&self, _cx: &CallCx, _args: &Self::Args) -> Result<Approval> {
-        Ok(Approval::ByPolicy)
+    /// Returns what a call with these arguments will do beyond the workspace's files, as far as it is known before the
+    /// call runs. Reads and changes of files need no intent: the workspace judges them.
+    fn intents(&self, _args: &Self::Args) -> Vec<Intent> {
+        Vec::new()
+    }
+
+    /// Whether the call only shows what it would change.
+    fn is_dry_run(&self, _args: &Self::Args) -> bool {
+        false
     }
 
     /// Returns the maximum duration of a call, including the time in queues.
@@ -167,10 +134,14 @@ pub trait Tool: Send + Sync + 'static {
 
     /// Runs the tool.
     async fn run(&self, cx: &CallCx, args: Self::Args) -> Result<Self::Output>;
+
+    /// Returns the answer as a text for models and people, if there is a better one than its JSON.
+    fn text(&self, _output: &Self::Output) -> Option<String> {
+        None
+    }
 }
 
 /// A tool with its types erased, for lists of tools.
-#[async_trait]
 pub trait DynTool: Send + Sync {
     /// Returns the name on the wire.
     fn name(&self) -> &'static str;
@@ -184,8 +155,27 @@ pub trait DynTool: Send + Sync {
     fn input_schema(&self) -> &Value;
     /// Returns the JSON Schema of its answer.
     fn output_schema(&self) -> &Value;
-    /// Binds the arguments, asks the policy and runs the tool.
-    async fn call(&self, cx: &CallCx, policy: &dyn Policy, args: &JsonText) -> Result<String>;
+    /// Binds the arguments. Nothing is done yet.
+    fn bind(&self, args: &JsonText) -> Result<Box<dyn BoundTool + '_>>;
+}
+
+/// A tool with bound arguments, ready to run.
+#[async_trait]
+pub trait BoundTool: Send + Sync {
+    /// Returns what the call will do beyond the workspace's files.
+    fn intents(&self) -> Vec<Intent>;
+    /// Whether the call only shows what it would change.
+    fn is_dry_run(&self) -> bool;
+    /// Runs the tool.
+    async fn run(self: Box<Self>, cx: &CallCx) -> Result<Box<dyn Answer>>;
+}
+
+/// The answer of a tool, which is rendered by the surface that sends it.
+pub trait Answer: Send + Sync {
+    /// Returns the answer as JSON; `None` if it is longer than the limit.
+    fn json(&self, limit_bytes: usize) -> Result<Option<String>>;
+    /// Returns the answer as a text for models and people, if there is a better one than its JSON.
+    fn text(&self) -> Option<String>;
 }
 
 /// An answer that can be written as JSON. All `Serialize` types can; long and uniform answers may have a faster
@@ -203,7 +193,7 @@ impl<T: Serialize> Render for T {
 
 /// A typed tool and its schemas.
 pub(crate) struct Erased<T> {
-    tool: T,
+    tool: Arc<T>,
     input: Value,
     output: Value,
 }
@@ -222,7 +212,7 @@ impl<T: Tool> Erased<T> {
         if let Some(properties) = output["properties"].as_object_mut() {
             properties.insert("warnings".to_owned(), warnings_schema());
         }
-        Self { tool, input, output }
+        Self { tool: Arc::new(tool), input, output }
     }
 }
 
@@ -238,7 +228,7 @@ fn optional_without_null(property: &mut Value) {
     }
 }
 
-/// Returns the schema of the field that [`CallCx::with_warnings`] adds to an answer.
+/// Returns the schema of the field `warnings` that dialects add to an answer.
 fn warnings_schema() -> Value {
     json!({
         "description": "Warnings about the call. Left out if there are none.",
@@ -257,7 +247,6 @@ fn schema_of<T: JsonSchema>(mut settings: SchemaSettings) -> Value {
     schema.to_value()
 }
 
-#[async_trait]
 impl<T: Tool> DynTool for Erased<T> {
     fn name(&self) -> &'static str {
         T::NAME
@@ -283,32 +272,57 @@ impl<T: Tool> DynTool for Erased<T> {
         &self.output
     }
 
-    async fn call(&self, cx: &CallCx, policy: &dyn Policy, args: &JsonText) -> Result<String> {
-        let args = bind_arguments(args, &self.input)?;
-        crate::policy::require(policy, cx, T::ACTION, self.tool.approval(cx, &args).await?).await?;
-        match self.tool.run(cx, args).await {
-            Ok(output) => {
-                let limit_bytes = cx.limits.response_bytes;
-                output.render(limit_bytes)?.ok_or_else(|| too_long_answer(limit_bytes, &self.input))
-            }
-            Err(error) => {
-                let paths = std::mem::take(&mut *cx.paths.lock().unwrap_or_else(PoisonError::into_inner));
-                Err(cx.with_similar_names(error.with_call_paths(paths)).await)
-            }
-        }
+    fn bind(&self, args: &JsonText) -> Result<Box<dyn BoundTool + '_>> {
+        Ok(Box::new(Bound { tool: &self.tool, args: bind_arguments(args, &self.input)? }))
     }
 }
 
-/// Creates the error for an answer that is too long, with advice how to get a shorter one.
-pub(crate) fn too_long_answer(limit_bytes: usize, input: &Value) -> ToolError {
+/// A typed tool with its arguments.
+struct Bound<'a, T: Tool> {
+    tool: &'a Arc<T>,
+    args: T::Args,
+}
+
+#[async_trait]
+impl<T: Tool> BoundTool for Bound<'_, T> {
+    fn intents(&self) -> Vec<Intent> {
+        self.tool.intents(&self.args)
+    }
+
+    fn is_dry_run(&self) -> bool {
+        self.tool.is_dry_run(&self.args)
+    }
+
+    async fn run(self: Box<Self>, cx: &CallCx) -> Result<Box<dyn Answer>> {
+        let output = self.tool.run(cx, self.args).await?;
+        Ok(Box::new(TypedAnswer { tool: Arc::clone(self.tool), output }))
+    }
+}
+
+/// The answer of a typed tool.
+struct TypedAnswer<T: Tool> {
+    tool: Arc<T>,
+    output: T::Output,
+}
+
+impl<T: Tool> Answer for TypedAnswer<T> {
+    fn json(&self, limit_bytes: usize) -> Result<Option<String>> {
+        self.output.render(limit_bytes)
+    }
+
+    fn text(&self) -> Option<String> {
+        self.tool.text(&self.output)
+    }
+}
+
+/// Returns advice how to get a shorter answer from a tool with these arguments.
+pub(crate) fn advice_for_shorter_answer(input: &Value) -> &'static str {
     let takes = |name: &str| input["properties"].get(name).is_some();
-    let advice = if takes("offset") && takes("limit") {
+    if takes("offset") && takes("limit") {
         "ask for a part of it with `offset` and `limit`"
     } else {
         "ask for less (one folder, one file, a narrower pattern)"
-    };
-    let message = format!("The answer is over the limit of {limit_bytes} bytes; {advice}");
-    ToolError::new(ErrorKind::ResponseTooLarge, message)
+    }
 }
 
 #[cfg(test)]

@@ -1,15 +1,15 @@
 //! Toolsets, and the format of their answers.
 
 use crate::tool::Erased;
-use crate::{Action, DynTool, Notice, Tool, ToolError};
+use crate::{Action, CallOutcome, DynTool, Notice, Result, Tool, ToolError};
 use serde_json::{Value, json};
 use std::{borrow::Cow, collections::BTreeMap, str::FromStr, sync::Arc};
 
 /// The format of a toolset's answers and errors.
 pub trait Dialect: Send + Sync {
-    /// Writes the answer for a result. `correlation` is the caller's id for the call.
-    fn success(&self, result: &str, correlation: &str) -> Vec<u8>;
-    /// Writes the answer for an error.
+    /// Writes the answer for a result.
+    fn success(&self, success: &Success<'_>) -> Vec<u8>;
+    /// Writes the answer for an error. `correlation` is the caller's id for the call.
     fn failure(&self, error: &ToolError, correlation: &str) -> Vec<u8>;
     /// Returns the HTTP status of an error.
     fn status(&self, error: &ToolError) -> u16;
@@ -20,6 +20,47 @@ pub trait Dialect: Send + Sync {
     /// Whether every call needs a correlation id.
     fn needs_correlation(&self) -> bool {
         false
+    }
+    /// Renders the outcome of a call, with its warnings.
+    fn render(&self, outcome: &CallOutcome, correlation: &str) -> Result<Vec<u8>> {
+        let warnings: Vec<String> = outcome.warnings.iter().map(|warning| self.notice(warning)).collect();
+        let success = Success::new(outcome.json()?, &warnings, correlation)?;
+        outcome.within_limit(&success.result)?;
+        Ok(self.success(&success))
+    }
+}
+
+/// A successful answer, to be put into the format of a toolset.
+pub struct Success<'a> {
+    /// The result as JSON. If it is an object, it has the warnings in its field `warnings`.
+    pub result: String,
+    /// The warnings as a JSON array, if the result cannot hold them because it is not an object. A format that wraps
+    /// the result puts them beside it.
+    pub warnings: Option<String>,
+    /// The caller's id for the call.
+    pub correlation: &'a str,
+}
+
+impl<'a> Success<'a> {
+    fn new(mut result: String, warnings: &[String], correlation: &'a str) -> Result<Self> {
+        if warnings.is_empty() {
+            return Ok(Self { result, warnings: None, correlation });
+        }
+        let warnings = serde_json::to_string(warnings).map_err(ToolError::internal)?;
+        if !result.ends_with('}') {
+            return Ok(Self { result, warnings: Some(warnings), correlation });
+        }
+        result.pop();
+        result.push_str(if result.ends_with('{') { "\"warnings\":" } else { ",\"warnings\":" });
+        result.push_str(&warnings);
+        result.push('}');
+        Ok(Self { result, warnings: None, correlation })
+    }
+
+    /// Returns the warnings that stand beside the result, as a further member of the object around it: empty, or a
+    /// comma and the member.
+    pub fn warnings_member(&self) -> String {
+        self.warnings.as_ref().map_or(String::new(), |warnings| format!(",\"warnings\":{warnings}"))
     }
 }
 
@@ -132,7 +173,7 @@ pub enum CatalogueFormat {
 impl FromStr for CatalogueFormat {
     type Err = ToolError;
 
-    fn from_str(text: &str) -> Result<Self, ToolError> {
+    fn from_str(text: &str) -> Result<Self> {
         match text {
             "native" => Ok(Self::Native),
             "openai" => Ok(Self::OpenAi),
@@ -166,5 +207,32 @@ impl Toolsets {
     /// Returns the toolsets, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = &Toolset> {
         self.0.values()
+    }
+
+    /// Returns the mask of the toolsets with these names. Names that are not toolsets are left out.
+    pub fn mask<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> ToolsetMask {
+        ToolsetMask(names.into_iter().fold(0, |mask, name| mask | self.bit(name)))
+    }
+
+    /// Returns the bit of a toolset in a mask; zero if there is no such toolset.
+    fn bit(&self, name: &str) -> u64 {
+        let place = self.0.keys().position(|known| *known == name);
+        place.and_then(|place| 1_u64.checked_shl(u32::try_from(place).ok()?)).unwrap_or(0)
+    }
+}
+
+/// A set of toolsets, as a bit for each toolset of [`Toolsets`] in their order. It is only valid with the same toolsets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ToolsetMask(u64);
+
+impl ToolsetMask {
+    /// Whether the toolset of that name is in the set.
+    pub fn contains(self, toolsets: &Toolsets, name: &str) -> bool {
+        self.0 & toolsets.bit(name) != 0
+    }
+
+    /// Returns the names of the toolsets in the set.
+    pub fn names(self, toolsets: &Toolsets) -> impl Iterator<Item = &'static str> {
+        toolsets.iter().map(Toolset::name).filter(move |name| self.contains(toolsets, name))
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::{
     Access, CallCx, CallId, Changeset, Checkout, CheckoutOptions, Commit, CommitId, Content, ContentHash, Effect,
-    ErrorKind, FileEvents, FileId, FileType, Find, FindResult, Result, Search, SearchResult, Timestamp, ToolError,
-    UserId, VersionId, WsPath,
+    ErrorKind, FileEvents, FileId, FileType, Find, FindResult, History, Result, Search, SearchResult, Timestamp,
+    ToolError, UserId, VersionId, WsPath,
 };
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -17,9 +17,12 @@ use std::{
 ///
 /// Every method checks the caller's rights in the same step as it does its work.
 #[async_trait]
-pub trait Workspace: Send + Sync {
+pub trait Workspace: History {
     /// Checks the caller's rights and nothing else.
     async fn authorise(&self) -> Result<()>;
+
+    /// Whether the caller is a person who owns the workspace. Keys are never owners.
+    async fn is_owner(&self) -> Result<bool>;
 
     /// Returns the file or folder at the path, without its content.
     async fn stat(&self, path: &WsPath) -> Result<Option<Entry>>;
@@ -85,6 +88,18 @@ pub trait Workspace: Send + Sync {
 
     /// Applies all of the changes, or none.
     async fn commit(&self, changes: Changeset, cx: &CallCx) -> Result<Commit>;
+
+    /// Returns what [`Workspace::commit`] would do. It changes nothing and takes no locks.
+    async fn preview(&self, changes: Changeset, cx: &CallCx) -> Result<Preview>;
+}
+
+/// What a changeset would do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Preview {
+    /// The commit as it would be. It has no id; the versions in its outcomes are those before the change.
+    pub commit: Commit,
+    /// Its effects, as they would be recorded.
+    pub effects: Vec<Effect>,
 }
 
 /// The folder in which programs see the files of their workspace.

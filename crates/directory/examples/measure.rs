@@ -21,7 +21,7 @@ use toolrest_directory::{Expect, Hash, ListOptions};
 use fixture::{Fixture, write};
 
 fn main() {
-    commit_one_file_durably_and_by_hand();
+    compare_commits_with_plain_writes();
     read_list_and_commit_in_memory();
 }
 
@@ -37,33 +37,38 @@ fn time(work: impl FnOnce()) -> Duration {
 }
 
 /// Writes, syncs and renames a file without protection against crashes or concurrent changes.
-fn by_hand(folder: &Path, bytes: &[u8]) {
+fn write_plainly(folder: &Path, bytes: &[u8]) {
     let mut file = File::create_new(folder.join("temporary")).unwrap();
     file.write_all(bytes).unwrap();
     file.sync_all().unwrap();
-    fs::rename(folder.join("temporary"), folder.join("by hand")).unwrap();
+    fs::rename(folder.join("temporary"), folder.join("plain")).unwrap();
     File::open(folder).unwrap().sync_all().unwrap();
 }
 
-fn commit_one_file_durably_and_by_hand() {
+fn compare_commits_with_plain_writes() {
     const ROUNDS: usize = 400;
     let fixture = Fixture::on(TempDir::new().unwrap());
     let mut text = "x".repeat(10_000);
     fixture.put("file", &text);
-    let (mut ours, mut hands, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut commits, mut plain_writes, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..ROUNDS {
         let new = format!("{round} {}", "x".repeat(10_000));
         // Alternating, so that both run under the same load.
-        let hand = time(|| by_hand(&fixture.path(""), new.as_bytes()));
+        let plain_write = time(|| write_plainly(&fixture.path(""), new.as_bytes()));
         let change = [write("file", &new, Expect::Hash(Hash::of(text.as_bytes())))];
-        let our = time(|| drop(fixture.commit(&change).unwrap()));
-        ratios.push(our.as_secs_f64() / hand.as_secs_f64());
-        ours.push(our);
-        hands.push(hand);
+        let commit = time(|| drop(fixture.commit(&change).unwrap()));
+        ratios.push(commit.as_secs_f64() / plain_write.as_secs_f64());
+        commits.push(commit);
+        plain_writes.push(plain_write);
         text = new;
     }
     ratios.sort_by(f64::total_cmp);
-    println!("commit {:?}, by hand {:?}, median ratio {:.2}", median(ours), median(hands), ratios[ROUNDS / 2]);
+    println!(
+        "commit {:?}, plain write {:?}, median ratio {:.2}",
+        median(commits),
+        median(plain_writes),
+        ratios[ROUNDS / 2]
+    );
 }
 
 fn read_list_and_commit_in_memory() {

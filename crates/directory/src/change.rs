@@ -111,7 +111,7 @@ pub enum HardLinks {
 
 /// The result of a commit. It is applied and durable.
 #[derive(Debug, Clone)]
-pub struct Applied {
+pub struct CommitResult {
     /// One result per change, in their order.
     pub changes: Vec<AppliedChange>,
 }

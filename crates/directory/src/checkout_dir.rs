@@ -29,7 +29,7 @@ use rustix::{
 
 use crate::{
     Content, ErrorKind, Hash, Kind, Metadata, Result, Root,
-    error::{At, if_exists},
+    error::{PathContext, if_exists},
     read::hash_of,
     root::EntryRef,
     sys,

@@ -14,8 +14,8 @@ use std::{
 use rustix::fs::OFlags;
 
 use crate::{
-    Applied, Change, CommitOptions, Error, ErrorKind, Result, Root,
-    error::{At, lock_error},
+    Change, CommitOptions, CommitResult, Error, ErrorKind, Result, Root,
+    error::{PathContext, lock_error},
     sys,
 };
 
@@ -69,7 +69,7 @@ impl Root {
     ///
     /// The changes are durable when it returns. `journal_dir` is a folder outside of the root, shared by all processes
     /// that change this root. After [`ErrorKind::Unfinished`] the caller must call [`Root::recover`], and may retry.
-    pub fn commit(&self, changes: &[Change], journal_dir: &Path, options: &CommitOptions) -> Result<Applied> {
+    pub fn commit(&self, changes: &[Change], journal_dir: &Path, options: &CommitOptions) -> Result<CommitResult> {
         self.commit_and_record(changes, journal_dir, options, |_| Record::Kept)
     }
 
@@ -82,8 +82,8 @@ impl Root {
         changes: &[Change],
         journal_dir: &Path,
         options: &CommitOptions,
-        record: impl FnOnce(&Applied) -> Record,
-    ) -> Result<Applied> {
+        record: impl FnOnce(&CommitResult) -> Record,
+    ) -> Result<CommitResult> {
         let mut lock = self.lock(journal_dir)?;
         if lock.is_unfinished()? {
             return Err(lock.journal.unfinished());
@@ -161,8 +161,8 @@ impl<'a> FolderLock<'a> {
         &mut self,
         changes: &[Change],
         options: &CommitOptions,
-        record: impl FnOnce(&Applied) -> Record,
-    ) -> Result<Applied> {
+        record: impl FnOnce(&CommitResult) -> Record,
+    ) -> Result<CommitResult> {
         let (root, journal) = (self.root, &mut self.journal);
         let mut plan = Plan::new(root, changes, options)?;
         let steps: Vec<Step> = plan.tasks.iter().map(|task| task.step.clone()).collect();
@@ -194,7 +194,7 @@ impl<'a> FolderLock<'a> {
         // The commit is complete. What cannot be cleaned up now is left to the next recovery.
         let cleaned_up = completion::finish_now(root, &intent.steps);
         plan.describe_written(root);
-        let applied = Applied { changes: plan.effects };
+        let applied = CommitResult { changes: plan.effects };
         match record(&applied) {
             Record::Kept if cleaned_up.is_ok() => {
                 let _ = journal.mark_finished();

@@ -16,7 +16,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {kind}", path.display())]
 pub struct Error {
-    /// The path as the caller gave it, or the real path beneath the root if that is known better.
+    /// The path as the caller gave it, or the real path beneath the root, if it was resolved already.
     pub path: PathBuf,
     #[source]
     pub kind: ErrorKind,
@@ -31,7 +31,7 @@ pub enum ErrorKind {
     NotFound,
     #[error("this is a folder")]
     IsFolder,
-    #[error("this, or something the path leads through, is not a folder")]
+    #[error("this path, or a part of it, is not a folder")]
     NotAFolder,
     #[error("something already exists there")]
     Exists,
@@ -55,7 +55,7 @@ pub enum ErrorKind {
     /// Two changes of one commit conflict with each other.
     #[error("another change of the same commit conflicts with it")]
     Overlap,
-    /// The path leads into a git repository, which is read-only.
+    /// The path leads into the `.git` folder of a repository, which is read-only.
     #[error("git's own files are read-only here")]
     Repository,
     /// An earlier commit was interrupted, or this one could not be rolled back. The caller must call `recover`.
@@ -108,11 +108,11 @@ impl From<io::Error> for ErrorKind {
 }
 
 /// Attaches a path to the error of a system call.
-pub(crate) trait At<T> {
+pub(crate) trait PathContext<T> {
     fn at(self, path: impl AsRef<Path>) -> Result<T>;
 }
 
-impl<T> At<T> for rustix::io::Result<T> {
+impl<T> PathContext<T> for rustix::io::Result<T> {
     fn at(self, path: impl AsRef<Path>) -> Result<T> {
         self.map_err(|errno| ErrorKind::from(errno).at(path))
     }

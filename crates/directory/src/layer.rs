@@ -28,7 +28,7 @@ use rustix::{
 
 use crate::{
     Kind, Metadata, Result, Root,
-    error::{At, if_exists},
+    error::{PathContext, if_exists},
     git, is_temporary, sys,
     walk::rules::{GIT, Layers, RULES, Rules},
 };
@@ -211,7 +211,7 @@ struct Comparison<'a> {
 }
 
 /// A folder that is being compared, with its ignore rules.
-struct Here<'a> {
+struct ComparedFolder<'a> {
     pending: &'a PendingDir,
     view: IgnoreState,
     before: IgnoreState,
@@ -259,7 +259,7 @@ impl Comparison<'_> {
         let of_lower = |name: &str| in_lower(name).into_iter().collect();
         let before = judge(&pending.before, &Layers { rules: of_lower(RULES), git: of_lower(GIT) });
         let view = judge(&pending.view, &Layers { rules: in_view(RULES), git: in_view(GIT) });
-        let here = Here { pending, view, before, hides };
+        let here = ComparedFolder { pending, view, before, hides };
 
         if let Some(folder) = lower.as_ref().filter(|_| hides || pending.sides == Sides::Gone) {
             for name in names(folder).at(path)? {
@@ -287,7 +287,7 @@ impl Comparison<'_> {
     }
 
     /// Adds an entry that the program removed, and queues a folder that is not ignored.
-    fn removed(&mut self, here: &Here<'_>, name: &OsStr, lower: Metadata) {
+    fn removed(&mut self, here: &ComparedFolder<'_>, name: &OsStr, lower: Metadata) {
         let is_folder = lower.kind == Kind::Folder;
         let is_ignored = here.ignored_before(name, is_folder);
         let path = here.pending.path.join(name);
@@ -299,7 +299,7 @@ impl Comparison<'_> {
     }
 
     /// Adds an entry that the program created or changed, and queues a folder that is not ignored.
-    fn left(&mut self, here: &Here<'_>, name: &OsStr, upper: Metadata, lower: Option<Metadata>) {
+    fn left(&mut self, here: &ComparedFolder<'_>, name: &OsStr, upper: Metadata, lower: Option<Metadata>) {
         let is_folder = upper.kind == Kind::Folder;
         let folder_below = lower.filter(|lower| lower.kind == Kind::Folder);
         let on_folder = folder_below.is_some();
@@ -326,7 +326,7 @@ impl Comparison<'_> {
 
     /// Whether others changed a file of the folder, or replaced a directory. Always false for ignored trees, which are
     /// checked when they are transferred.
-    fn is_changed_by_others(&self, here: &Here<'_>, path: &Path, lower: &Metadata, is_ignored: bool) -> bool {
+    fn is_changed_by_others(&self, here: &ComparedFolder<'_>, path: &Path, lower: &Metadata, is_ignored: bool) -> bool {
         let PendingDir { changed, is_replaced, .. } = here.pending;
         match lower.kind {
             _ if is_ignored => false,
@@ -336,7 +336,7 @@ impl Comparison<'_> {
     }
 }
 
-impl Here<'_> {
+impl ComparedFolder<'_> {
     fn ignores(&self, name: &OsStr, is_folder: bool) -> bool {
         git::is_git(name) || self.view.leaves_out(&self.shown(name), is_folder)
     }

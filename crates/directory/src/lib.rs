@@ -25,8 +25,8 @@ mod walk;
 mod watch;
 
 pub use change::{
-    Applied, AppliedChange, Change, CommitOptions, Contents, Effect, Expect, HardLinks, Parents, Replace, Repositories,
-    SymbolicLinks,
+    AppliedChange, Change, CommitOptions, CommitResult, Contents, Effect, Expect, HardLinks, Parents, Replace,
+    Repositories, SymbolicLinks,
 };
 pub use checkout_dir::{CheckoutDir, IgnoreStatus, ScanVisitor, remove_tree};
 pub use commit::{FolderLock, Outcome, Record, Recovered};

@@ -10,7 +10,7 @@ use std::{
 use rustix::fs::OFlags;
 use sha2::{Digest, Sha256};
 
-use crate::{ErrorKind, Hash, Kind, Metadata, Result, Root, error::At, sys};
+use crate::{ErrorKind, Hash, Kind, Metadata, Result, Root, error::PathContext, sys};
 
 const CHUNK_BYTES: usize = 256 * 1024;
 

@@ -11,7 +11,7 @@ use rustix::fs::{Dir, FileType, OFlags};
 
 use crate::{
     ErrorKind, Kind, Links, Metadata, Result, Root,
-    error::{At, if_exists},
+    error::{PathContext, if_exists},
     git::is_git,
     sys,
 };

@@ -17,7 +17,7 @@ use rustix::{
 
 use crate::{
     Error, ErrorKind, Identity, Metadata, Repositories, Result,
-    error::{At, if_exists},
+    error::{PathContext, if_exists},
     git, sys,
 };
 

@@ -26,7 +26,7 @@ use rustix::{
     io::Errno,
 };
 
-use crate::{Result, Root, error::At, sys};
+use crate::{Result, Root, error::PathContext, sys};
 use files::{Names, OpenFolder};
 use folder::ReadBuffers;
 use queue::Queue;

@@ -16,7 +16,7 @@ use rustix::{
     pipe::PipeFlags,
 };
 
-use crate::{ErrorKind, Result, Root, error::At};
+use crate::{ErrorKind, Result, Root, error::PathContext};
 use batch::Batch;
 use tree::Tree;
 
@@ -98,10 +98,10 @@ fn report(mut tree: Tree, ended: &OwnedFd, mut sink: impl FnMut(Vec<Event>)) {
 }
 
 /// Waits for events, up to a maximum time.
-fn wait(tree: &Tree, ended: &OwnedFd, at_most: Option<Duration>) -> Next {
-    let at_most = at_most.and_then(|time| Timespec::try_from(time).ok());
+fn wait(tree: &Tree, ended: &OwnedFd, timeout: Option<Duration>) -> Next {
+    let timeout = timeout.and_then(|time| Timespec::try_from(time).ok());
     let mut polled = [PollFd::new(tree.inotify(), PollFlags::IN), PollFd::new(ended, PollFlags::IN)];
-    match rustix::event::poll(&mut polled, at_most.as_ref()) {
+    match rustix::event::poll(&mut polled, timeout.as_ref()) {
         Ok(_) if !polled[1].revents().is_empty() => Next::End,
         Ok(0) => Next::Pause,
         Ok(_) | Err(Errno::INTR) => Next::Events,

@@ -16,9 +16,9 @@ pub const LIMIT_BYTES: usize = 256 * 1024;
 /// Number of unchanged lines before and after each change.
 const CONTEXT_LINES: usize = 3;
 /// Maximum time to search for the shortest diff. After that a longer one is returned, which is correct as well.
-const DIFF_TIME_MAX: Duration = Duration::from_millis(300);
+const MAX_DIFF_TIME: Duration = Duration::from_millis(300);
 /// Maximum number of lines that are compared; a longer differing part is omitted from the diff.
-const LINES_MAX: usize = 400_000;
+const MAX_LINES: usize = 400_000;
 /// Number of bytes at the start of a content in which a NUL byte means that it is binary.
 const SNIFFED_BYTES: usize = 8_000;
 
@@ -126,11 +126,11 @@ fn push_hunks(diff: &mut String, old: &str, new: &str, limit_bytes: usize, stop:
         return;
     }
     let DifferingPart { old, new, lines_before, context } = DifferingPart::new(old, new);
-    let mut omitted = Omitted::default();
+    let mut omitted = OmittedCounts::default();
     let line_count = |text: &str| memchr_iter(b'\n', text.as_bytes()).count();
     let (old_count, new_count) = (line_count(old), line_count(new));
-    if old_count.max(new_count) > LINES_MAX {
-        omitted = Omitted { hunks: 1, lines: old_count + new_count };
+    if old_count.max(new_count) > MAX_LINES {
+        omitted = OmittedCounts { hunks: 1, lines: old_count + new_count };
     } else {
         let (old, new) = (lines_of(old), lines_of(new));
         for ops in &group_diff_ops(diff_with_context(&old, &new, &context, stop), CONTEXT_LINES) {
@@ -217,7 +217,7 @@ fn common_suffix_len(one: &[u8], other: &[u8]) -> usize {
 
 /// What a truncated diff lacks.
 #[derive(Default)]
-struct Omitted {
+struct OmittedCounts {
     hunks: usize,
     lines: usize,
 }
@@ -280,7 +280,7 @@ fn diff_lines<'t>(old: &[&'t str], new: &[&'t str], stop: StopFlag) -> Vec<DiffO
     if stop.is_set() {
         return Vec::new();
     }
-    capture_diff_slices_deadline(Algorithm::Myers, &old, &new, Some(Instant::now() + DIFF_TIME_MAX))
+    capture_diff_slices_deadline(Algorithm::Myers, &old, &new, Some(Instant::now() + MAX_DIFF_TIME))
 }
 
 /// The size of a hunk, counted before it is written.

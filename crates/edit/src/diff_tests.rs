@@ -108,5 +108,5 @@ fn a_stopped_diff_ends_at_once() {
     let stopped = std::sync::atomic::AtomicBool::new(true);
     let started = Instant::now();
     super::unified(b"x", Some(old.as_bytes()), Some(new.as_bytes()), StopFlag::new(&stopped));
-    assert!(started.elapsed() < DIFF_TIME_MAX, "{:?}", started.elapsed());
+    assert!(started.elapsed() < MAX_DIFF_TIME, "{:?}", started.elapsed());
 }

@@ -12,19 +12,19 @@ use similar::{Algorithm, DiffOp, capture_diff_slices};
 use std::fmt::Write as _;
 
 /// Maximum length of a line in a message.
-const LINE_BYTES_MAX: usize = 120;
+const MAX_LINE_BYTES: usize = 120;
 /// Maximum number of lines in a comparison.
-const LINES_MAX: usize = 24;
+const MAX_LINES: usize = 24;
 /// Maximum number of positions that a message lists.
-pub(crate) const POSITIONS_MAX: usize = 10;
+pub(crate) const MAX_POSITIONS: usize = 10;
 /// Maximum number of bytes of a line that are compared.
-const COMPARED_BYTES_MAX: usize = 10_000;
+const MAX_COMPARED_BYTES: usize = 10_000;
 /// Maximum distance from the positions at which a line is searched that distinguishes them.
-const DISTANCE_MAX: usize = 30;
+const MAX_DISTANCE: usize = 30;
 
 /// Returns a line for a message: as text, and shortened if it is long.
 pub(crate) fn display_line(body: &[u8]) -> String {
-    truncated(&String::from_utf8_lossy(body), LINE_BYTES_MAX)
+    truncated(&String::from_utf8_lossy(body), MAX_LINE_BYTES)
 }
 
 /// Returns the error for a text that was not found. It shows the match at a looser level, or the most similar lines.
@@ -49,7 +49,7 @@ pub(crate) fn not_found(
                 _ = write!(message, "; most similar: {}.", line_numbers(range));
             }
             let actual = file[range.start..range.start + range.len].iter().map(|line| line.body);
-            message.push_str(&comparison(range.start, &actual.take(LINES_MAX).collect::<Vec<_>>(), wanted));
+            message.push_str(&comparison(range.start, &actual.take(MAX_LINES).collect::<Vec<_>>(), wanted));
         }
         None => message.push_str("; nothing similar was found. Read the file again and copy the text exactly"),
     }
@@ -61,7 +61,7 @@ pub(crate) fn not_found_but_near(what: &str, near: &NearMiss, wanted: &[&[u8]]) 
     let mut message = format!("{what} not found");
     let range = LineRange { start: near.first_line, len: near.lines.len() };
     _ = write!(message, ", but {} would match if {} did not count.", line_numbers(range), near.ignores);
-    message.push_str(&comparison(near.first_line, &near.lines[..near.lines.len().min(LINES_MAX)], wanted));
+    message.push_str(&comparison(near.first_line, &near.lines[..near.lines.len().min(MAX_LINES)], wanted));
     EditError::NotFound { looser_level: None, message }
 }
 
@@ -82,14 +82,14 @@ pub(crate) fn positions(text: &[u8], offsets: impl IntoIterator<Item = usize>) -
         let column = String::from_utf8_lossy(&text[line_start..offset]).chars().count();
         Position { line, column: Some(column) }
     };
-    offsets.into_iter().take(POSITIONS_MAX).map(position).collect()
+    offsets.into_iter().take(MAX_POSITIONS).map(position).collect()
 }
 
 /// Returns the error for a text that was found `count` times.
 ///
 /// `positions` are the first matches, in order, and `len` is the number of lines of each.
 pub(crate) fn not_unique(what: &str, file: &[Line], positions: &[Position], count: usize, len: usize) -> EditError {
-    let listed = &positions[..positions.len().min(POSITIONS_MAX)];
+    let listed = &positions[..positions.len().min(MAX_POSITIONS)];
     let mut message = format!("{what} is found {count} times; add surrounding text until it is unique:");
     let by_line: Vec<&[Position]> = listed.chunk_by(|one, next| one.line == next.line).collect();
     let lines: Vec<usize> = by_line.iter().map(|positions| positions[0].line).collect();
@@ -126,7 +126,7 @@ fn distinguishing_lines(file: &[Line], starts: &[usize], len: usize) -> Vec<Stri
     }
     let above = |start: usize, far: usize| start.checked_sub(far).map(|at| file[at].body);
     let below = |start: usize, far: usize| file.get(start + len + far - 1).map(|line| line.body);
-    for far in 1..=DISTANCE_MAX {
+    for far in 1..=MAX_DISTANCE {
         for (side, lines) in [
             ("above", starts.iter().map(|start| above(*start, far)).collect::<Vec<_>>()),
             ("below", starts.iter().map(|start| below(*start, far)).collect()),
@@ -149,8 +149,8 @@ fn distinguishing_lines(file: &[Line], starts: &[usize], len: usize) -> Vec<Stri
 
 /// Compares the wanted lines with those of the file: describes the first difference and appends a small diff.
 fn comparison(first_line: usize, actual: &[&[u8]], wanted: &[&[u8]]) -> String {
-    let expected: Vec<&[u8]> = wanted.iter().take(LINES_MAX).map(|line| compared_part(line)).collect();
-    let found: Vec<&[u8]> = actual.iter().take(LINES_MAX).map(|line| compared_part(line)).collect();
+    let expected: Vec<&[u8]> = wanted.iter().take(MAX_LINES).map(|line| compared_part(line)).collect();
+    let found: Vec<&[u8]> = actual.iter().take(MAX_LINES).map(|line| compared_part(line)).collect();
     let ops = capture_diff_slices(Algorithm::Myers, &expected, &found);
     let mut text = String::new();
     if let Some((line, kind)) = first_difference(&ops, &expected, &found) {
@@ -172,15 +172,15 @@ fn comparison(first_line: usize, actual: &[&[u8]], wanted: &[&[u8]]) -> String {
             _ = write!(text, "\n+{:>6} {}", first_line + at + 1, display_line(found[at]));
         }
     }
-    if wanted.len() > LINES_MAX {
-        _ = write!(text, "\n ({} more lines expected)", wanted.len() - LINES_MAX);
+    if wanted.len() > MAX_LINES {
+        _ = write!(text, "\n ({} more lines expected)", wanted.len() - MAX_LINES);
     }
     text
 }
 
 /// Returns the part of a line that is compared.
 fn compared_part(line: &[u8]) -> &[u8] {
-    &line[..line.len().min(COMPARED_BYTES_MAX)]
+    &line[..line.len().min(MAX_COMPARED_BYTES)]
 }
 
 fn first_difference(ops: &[DiffOp], expected: &[&[u8]], found: &[&[u8]]) -> Option<(usize, String)> {

@@ -4,7 +4,7 @@
 //! nothing here depends on the response format of a tool. Three rules hold everywhere:
 //!
 //! - Only what the caller asks for changes. All other bytes stay: line endings, the final newline, encodings.
-//! - A text has to be found exactly once: if it is found several times, neither the first nor the nearest is taken.
+//! - A text has to occur exactly once. If it occurs several times, that is an error; the code does not choose one.
 //! - An error says what was expected, what is there, and where.
 
 pub mod diff;
@@ -22,4 +22,4 @@ mod similarity;
 pub use error::{EditError, ErrorKind, HunkFailure, MAX_MESSAGE_BYTES};
 pub use limits::{Limits, StopFlag};
 pub use match_level::MatchLevel;
-pub use replace::{Edit, Leniency, Occurrences, Replaced, ReplacedInOrder, replace, replace_in_order};
+pub use replace::{Edit, Leniency, Occurrences, ReplaceInOrderResult, ReplaceResult, replace, replace_in_order};

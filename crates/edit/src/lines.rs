@@ -4,14 +4,14 @@ use memchr::memchr_iter;
 
 /// How a line ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Ending {
+pub(crate) enum LineEnding {
     Lf,
     CrLf,
     /// The last line of a text that has no final newline.
     Missing,
 }
 
-impl Ending {
+impl LineEnding {
     pub fn bytes(self) -> &'static [u8] {
         match self {
             Self::Lf => b"\n",
@@ -26,7 +26,7 @@ impl Ending {
 pub(crate) struct Line<'a> {
     /// The line without its ending.
     pub body: &'a [u8],
-    pub ending: Ending,
+    pub ending: LineEnding,
     /// Offset of the first byte of the line in the text.
     pub start: usize,
 }
@@ -35,9 +35,9 @@ impl<'a> Line<'a> {
     /// Splits the ending off a line. `start` is its offset in the text.
     pub fn new(bytes: &'a [u8], start: usize) -> Self {
         let (body, ending) = match bytes {
-            [body @ .., b'\r', b'\n'] => (body, Ending::CrLf),
-            [body @ .., b'\n'] => (body, Ending::Lf),
-            body => (body, Ending::Missing),
+            [body @ .., b'\r', b'\n'] => (body, LineEnding::CrLf),
+            [body @ .., b'\n'] => (body, LineEnding::Lf),
+            body => (body, LineEnding::Missing),
         };
         Self { body, ending, start }
     }
@@ -83,8 +83,8 @@ pub(crate) fn count(text: &[u8]) -> usize {
 }
 
 /// Returns the ending that all lines have; `None` if they differ. Missing endings are not counted.
-pub(crate) fn common_ending(endings: impl Iterator<Item = Ending>) -> Option<Ending> {
-    let mut endings = endings.filter(|ending| *ending != Ending::Missing);
+pub(crate) fn common_ending(endings: impl Iterator<Item = LineEnding>) -> Option<LineEnding> {
+    let mut endings = endings.filter(|ending| *ending != LineEnding::Missing);
     let first = endings.next()?;
     endings.all(|ending| ending == first).then_some(first)
 }

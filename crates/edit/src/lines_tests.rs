@@ -19,13 +19,13 @@ fn a_text_of_the_maximum_number_of_lines_is_split() {
 
 #[test]
 fn a_lone_carriage_return_belongs_to_the_line() {
-    assert_eq!(split(b"a\rb\r")[0], Line { body: b"a\rb\r", ending: Ending::Missing, start: 0 });
+    assert_eq!(split(b"a\rb\r")[0], Line { body: b"a\rb\r", ending: LineEnding::Missing, start: 0 });
 }
 
 #[test]
 fn a_common_ending_is_one_that_all_lines_have() {
     let common_in = |text: &[u8]| common_ending(split(text).iter().map(|line| line.ending));
-    assert_eq!(common_in(b"a\r\nb\r\nc"), Some(Ending::CrLf));
+    assert_eq!(common_in(b"a\r\nb\r\nc"), Some(LineEnding::CrLf));
     assert_eq!(common_in(b"a\r\nb\n"), None);
     assert_eq!(common_in(b"a"), None);
 }

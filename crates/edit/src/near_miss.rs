@@ -6,7 +6,7 @@ use memchr::memchr_iter;
 use memchr::memmem::Finder;
 
 /// Maximum size of a text that is searched, because each byte of it takes several bytes of memory.
-const TEXT_BYTES_MAX: usize = 8 << 20;
+const MAX_TEXT_BYTES: usize = 8 << 20;
 /// Minimum size of the wanted text without spaces: a shorter one would be found nearly everywhere.
 const WANTED_BYTES_MIN: usize = 3;
 
@@ -36,7 +36,7 @@ const ATTEMPTS: [IgnoredDifferences; 3] = [
 
 /// Returns the first match of a text if its spaces, its case or both are ignored.
 pub(crate) fn find<'t>(text: &'t [u8], wanted: &[u8], stop: StopFlag) -> Option<NearMiss<'t>> {
-    if text.len() > TEXT_BYTES_MAX || wanted.len() > text.len().saturating_mul(2) {
+    if text.len() > MAX_TEXT_BYTES || wanted.len() > text.len().saturating_mul(2) {
         return None;
     }
     ATTEMPTS.into_iter().find_map(|ignored| {

@@ -16,7 +16,7 @@ mod splice;
 mod unified;
 mod warnings;
 
-pub use apply::{Applied, Placement, apply};
+pub use apply::{AppliedPatch, Placement, apply};
 pub use binary::BinaryChange;
 pub use parse::parse;
 

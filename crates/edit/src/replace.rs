@@ -5,11 +5,11 @@ mod loose_match;
 
 use crate::error::EditError;
 use crate::limits::{Limits, StopFlag};
-use crate::lines::{self, Ending, Line, common_ending, split_limited};
+use crate::lines::{self, Line, LineEnding, common_ending, split_limited};
 use crate::match_level::MatchLevel;
 use crate::similarity::LineRange;
 use crate::{explain, near_miss};
-use fold::Folded;
+use fold::FoldedText;
 use memchr::memchr_iter;
 use memchr::memmem::{self, Finder};
 use std::borrow::Cow;
@@ -18,7 +18,7 @@ use std::ops::Range;
 /// What error messages call the text to find.
 const TEXT_NAME: &str = "the text";
 /// Maximum number of lines for loose matching and explanations, because a split line takes more memory than its bytes.
-const LINES_MAX: usize = 2_000_000;
+const MAX_LINES: usize = 2_000_000;
 
 /// Which occurrences of a text are replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub struct Edit<'a> {
 
 /// The result of an edit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Replaced {
+pub struct ReplaceResult {
     pub text: Vec<u8>,
     /// Number of occurrences that were replaced.
     pub count: usize,
@@ -59,7 +59,7 @@ pub struct Replaced {
 
 /// The result of several edits, with the number of replaced occurrences and the match level of each.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReplacedInOrder {
+pub struct ReplaceInOrderResult {
     pub text: Vec<u8>,
     pub edits: Vec<(usize, MatchLevel)>,
 }
@@ -80,7 +80,7 @@ enum Matches<'t, 'a> {
 
 /// The exact matches of a text, which do not overlap.
 struct ExactMatches<'t, 'a> {
-    folded: Folded<'t>,
+    folded: FoldedText<'t>,
     old: Cow<'a, [u8]>,
     new: &'a [u8],
     count: usize,
@@ -111,15 +111,15 @@ impl Matches<'_, '_> {
     }
 
     /// Returns the maximum size of a text of `text_bytes` after all matches are replaced.
-    fn bytes_max(&self, text_bytes: usize) -> usize {
+    fn max_bytes(&self, text_bytes: usize) -> usize {
         let (new, old_bytes) = match self {
             // A match is at least as long as the text to find; it can also contain carriage returns.
             Self::Exact(exact) => (exact.new, exact.old.len()),
             Self::Loose(found) => (&*found.new, found.range.len()),
         };
         // Each new line may get a carriage return.
-        let new_bytes_max = new.len() + memchr_iter(b'\n', new).count();
-        (text_bytes - self.count() * old_bytes).saturating_add(self.count().saturating_mul(new_bytes_max))
+        let max_new_bytes = new.len() + memchr_iter(b'\n', new).count();
+        (text_bytes - self.count() * old_bytes).saturating_add(self.count().saturating_mul(max_new_bytes))
     }
 }
 
@@ -127,7 +127,7 @@ impl Matches<'_, '_> {
 ///
 /// `old` is also found with different line endings. Every line keeps its ending, unless `new` differs from `old` only
 /// in line endings. An edit whose result could be larger than the limit is refused before anything is built.
-pub fn replace(text: &[u8], edit: &Edit, limits: Limits) -> Result<Replaced, EditError> {
+pub fn replace(text: &[u8], edit: &Edit, limits: Limits) -> Result<ReplaceResult, EditError> {
     if edit.old.is_empty() {
         return Err(EditError::NothingToFind);
     }
@@ -135,13 +135,13 @@ pub fn replace(text: &[u8], edit: &Edit, limits: Limits) -> Result<Replaced, Edi
     let found = find(text, edit, limits.stop);
     limits.stop.check()?;
     let (matches, level) = found?;
-    let bytes_max = matches.bytes_max(text.len());
-    if bytes_max > limits.bytes {
+    let max_bytes = matches.max_bytes(text.len());
+    if max_bytes > limits.bytes {
         return Err(EditError::TooLarge { limit_bytes: limits.bytes });
     }
     let changes_only_endings = with_lf(edit.old) == with_lf(edit.new);
     let file_ending = if edit.new.contains(&b'\n') { common_ending(endings(text)) } else { None };
-    let mut out = Vec::with_capacity(bytes_max);
+    let mut out = Vec::with_capacity(max_bytes);
     let mut kept = 0;
     matches.for_each(|range, new| {
         out.extend_from_slice(&text[kept..range.start]);
@@ -153,12 +153,12 @@ pub fn replace(text: &[u8], edit: &Edit, limits: Limits) -> Result<Replaced, Edi
         }
     });
     out.extend_from_slice(&text[kept..]);
-    Ok(Replaced { text: out, count: matches.count(), level })
+    Ok(ReplaceResult { text: out, count: matches.count(), level })
 }
 
 /// Applies several edits, each to the result of the one before. Either all are applied or none.
-pub fn replace_in_order(text: &[u8], edits: &[Edit], limits: Limits) -> Result<ReplacedInOrder, EditError> {
-    let mut done = ReplacedInOrder { text: text.to_vec(), edits: Vec::with_capacity(edits.len()) };
+pub fn replace_in_order(text: &[u8], edits: &[Edit], limits: Limits) -> Result<ReplaceInOrderResult, EditError> {
+    let mut done = ReplaceInOrderResult { text: text.to_vec(), edits: Vec::with_capacity(edits.len()) };
     let count = edits.len();
     for (index, edit) in edits.iter().enumerate() {
         let replaced = replace(&done.text, edit, limits).map_err(|error| EditError::Edit {
@@ -177,7 +177,7 @@ fn find<'t, 'a>(text: &'t [u8], edit: &Edit<'a>, stop: StopFlag) -> Result<(Matc
     if let Some(exact) = find_exact(text, edit)? {
         return Ok((Matches::Exact(exact), MatchLevel::Exact));
     }
-    let (Some(lines), Some(wanted)) = (split_limited(text, LINES_MAX), split_limited(edit.old, LINES_MAX)) else {
+    let (Some(lines), Some(wanted)) = (split_limited(text, MAX_LINES), split_limited(edit.old, MAX_LINES)) else {
         return Err(explain::not_found(TEXT_NAME, &[], &[], None, stop));
     };
     let wanted: Vec<&[u8]> = wanted.iter().map(|line| line.body).collect();
@@ -214,19 +214,19 @@ fn find<'t, 'a>(text: &'t [u8], edit: &Edit<'a>, stop: StopFlag) -> Result<(Matc
 /// is not unique in `aaa`.
 fn find_exact<'t, 'a>(text: &'t [u8], edit: &Edit<'a>) -> Result<Option<ExactMatches<'t, 'a>>, EditError> {
     // Folding takes memory for each line.
-    if edit.old.contains(&b'\n') && lines::count(text) <= LINES_MAX {
-        let found = find_in(Folded::new(text, MatchLevel::Exact), text, with_lf(edit.old), edit)?;
+    if edit.old.contains(&b'\n') && lines::count(text) <= MAX_LINES {
+        let found = find_in(FoldedText::new(text, MatchLevel::Exact), text, with_lf(edit.old), edit)?;
         // A text that ends between the two characters of a CRLF is found only without folding.
         if found.is_some() || !edit.old.ends_with(b"\r") {
             return Ok(found);
         }
     }
-    find_in(Folded::unchanged(text), text, Cow::Borrowed(edit.old), edit)
+    find_in(FoldedText::unchanged(text), text, Cow::Borrowed(edit.old), edit)
 }
 
 /// Returns the matches in the folded text, or `None` if there are none.
 fn find_in<'t, 'a>(
-    folded: Folded<'t>,
+    folded: FoldedText<'t>,
     text: &[u8],
     old: Cow<'a, [u8]>,
     edit: &Edit<'a>,
@@ -240,10 +240,10 @@ fn find_in<'t, 'a>(
         let starts: Vec<usize> = match (count, overlapping) {
             (1, None) => Vec::new(),
             (1, Some(overlapping)) => vec![first, overlapping],
-            _ => finder.find_iter(&folded.bytes).take(explain::POSITIONS_MAX).collect(),
+            _ => finder.find_iter(&folded.bytes).take(explain::MAX_POSITIONS).collect(),
         };
         if !starts.is_empty() {
-            let lines = split_limited(text, LINES_MAX).unwrap_or_default();
+            let lines = split_limited(text, MAX_LINES).unwrap_or_default();
             let positions = explain::positions(text, starts.iter().map(|start| folded.start(*start)));
             let len = memchr_iter(b'\n', &old).count().max(1);
             return Err(explain::not_unique(TEXT_NAME, &lines, &positions, count.max(2), len));
@@ -274,22 +274,22 @@ fn with_lf(text: &[u8]) -> Cow<'_, [u8]> {
 }
 
 /// Returns the endings of the lines of a text, in order.
-fn endings(text: &[u8]) -> impl Iterator<Item = Ending> {
+fn endings(text: &[u8]) -> impl Iterator<Item = LineEnding> {
     text.split_inclusive(|byte| *byte == b'\n').map(|line| Line::new(line, 0).ending)
 }
 
 /// Appends the new lines, each with the ending of the line that it replaces. Additional lines get the ending that all
 /// lines of the file have, or keep their own if these differ.
-fn push_lines(out: &mut Vec<u8>, new: &[u8], replaced: &[u8], file_ending: Option<Ending>) {
+fn push_lines(out: &mut Vec<u8>, new: &[u8], replaced: &[u8], file_ending: Option<LineEnding>) {
     let mut replaced = endings(replaced);
     for line in new.split_inclusive(|byte| *byte == b'\n') {
         let line = Line::new(line, 0);
         out.extend_from_slice(line.body);
-        if line.ending != Ending::Missing {
+        if line.ending != LineEnding::Missing {
             out.extend_from_slice(
                 replaced
                     .next()
-                    .filter(|ending| *ending != Ending::Missing)
+                    .filter(|ending| *ending != LineEnding::Missing)
                     .or(file_ending)
                     .unwrap_or(line.ending)
                     .bytes(),

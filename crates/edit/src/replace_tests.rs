@@ -8,7 +8,7 @@ fn edit<'a>(old: &'a str, new: &'a str, occurrences: Occurrences, leniency: Leni
     Edit { old: old.as_bytes(), new: new.as_bytes(), occurrences, leniency }
 }
 
-fn text(replaced: Result<Replaced, EditError>) -> Result<String, EditError> {
+fn text(replaced: Result<ReplaceResult, EditError>) -> Result<String, EditError> {
     replaced.map(|replaced| String::from_utf8(replaced.text).unwrap())
 }
 

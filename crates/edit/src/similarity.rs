@@ -5,11 +5,11 @@ use crate::lines::{Line, has_text};
 use std::collections::HashMap;
 
 /// Maximum number of lines of the wanted text that are compared.
-const COMPARED_LINES_MAX: usize = 200;
+const MAX_COMPARED_LINES: usize = 200;
 /// Lines that occur more often than this in the file are not used to find the position.
-const RARE_LINE_MAX: usize = 20;
+const MAX_RARE_LINE: usize = 20;
 /// Maximum size of a file that is searched for similar lines; that search compares every line.
-const SCANNED_BYTES_MAX: usize = 1_000_000;
+const MAX_SCANNED_BYTES: usize = 1_000_000;
 
 /// A range of lines of a file, by index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub(crate) struct LineRange {
 /// Returns the range of the file that is most similar to the wanted lines: the one with the most votes of lines that
 /// are rare in the file and equal in both texts, or else the one with the most similar line.
 pub(crate) fn most_similar_range(file: &[Line], wanted: &[&[u8]], stop: StopFlag) -> Option<LineRange> {
-    let compared = &wanted[..wanted.len().min(COMPARED_LINES_MAX)];
+    let compared = &wanted[..wanted.len().min(MAX_COMPARED_LINES)];
     let start = start_by_equal_lines(file, compared, stop).or_else(|| start_by_similar_line(file, compared, stop))?;
     let len = wanted.len().min(file.len() - start);
     Some(LineRange { start, len })
@@ -39,14 +39,14 @@ fn start_by_equal_lines(file: &[Line], wanted: &[&[u8]], stop: StopFlag) -> Opti
             return None;
         }
         if let Some(occurrences) = occurrences.get_mut(line.body.trim_ascii())
-            && occurrences.len() <= RARE_LINE_MAX
+            && occurrences.len() <= MAX_RARE_LINE
         {
             occurrences.push(at);
         }
     }
     let mut votes: HashMap<usize, usize> = HashMap::new();
     for (n, line) in wanted.iter().enumerate() {
-        let occurrences = occurrences.get(line.trim_ascii()).filter(|occurrences| occurrences.len() <= RARE_LINE_MAX);
+        let occurrences = occurrences.get(line.trim_ascii()).filter(|occurrences| occurrences.len() <= MAX_RARE_LINE);
         for at in occurrences.into_iter().flatten() {
             *votes.entry(at.saturating_sub(n)).or_default() += 1;
         }
@@ -62,7 +62,7 @@ fn start_by_equal_lines(file: &[Line], wanted: &[&[u8]], stop: StopFlag) -> Opti
 /// Returns the start implied by the line of the file that is most similar to one of the first wanted lines.
 fn start_by_similar_line(file: &[Line], wanted: &[&[u8]], stop: StopFlag) -> Option<usize> {
     const SCANNED_LINES: usize = 4;
-    if file.last().is_none_or(|line| line.end() > SCANNED_BYTES_MAX) {
+    if file.last().is_none_or(|line| line.end() > MAX_SCANNED_BYTES) {
         return None;
     }
     let mut best = (0, 0);

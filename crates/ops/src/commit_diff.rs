@@ -24,11 +24,12 @@ pub async fn effect_diff(
                 FileChange { old: side(from.without_slash().as_bytes()), new: side(path), origin: Origin::Renamed };
             return Ok(moved.unified(LIMIT_BYTES, stop));
         }
-        let held = |content: Content| {
+        // The type is not recorded with a version. Only documents and other JSON differ in how they are shown.
+        let with_type = |content: Content| {
             let is_document = matches!(&content, Content::Json(json) if json.document_text().is_some());
             (if is_document { FileType::Document } else { FileType::Canvas }, content)
         };
-        let (before, after) = (before.map(held), after.map(held));
+        let (before, after) = (before.map(with_type), after.map(with_type));
         let before = visible_bytes_if_any(before.as_ref(), &effect.path, limit_bytes)?;
         let after = visible_bytes_if_any(after.as_ref(), &effect.path, limit_bytes)?;
         let side = |content, mode| Side { path, content, mode };
@@ -42,9 +43,9 @@ pub async fn effect_diff(
     .await
 }
 
-/// Merges the moves of each file into one. A file whose new path was not free yet was moved to a temporary name first;
-/// the result does not show this.
-pub fn without_detours(effects: Vec<Effect>) -> Vec<Effect> {
+/// Merges the moves of each file into one. A file whose new path was not free was moved to a temporary name first; the
+/// temporary name is left out.
+pub fn merge_moves(effects: Vec<Effect>) -> Vec<Effect> {
     let is_move = |effect: &Effect| effect.op == EffectKind::Move;
     let mut last: BTreeMap<_, usize> = BTreeMap::new();
     for (at, effect) in effects.iter().enumerate().filter(|(_, effect)| is_move(effect)) {

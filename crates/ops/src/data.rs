@@ -1,6 +1,6 @@
 //! Analysis and plotting of data with Python.
 
-use crate::exec::{Executor, Language, Libraries, Program, Ran, RequestedLimits, WORKSPACE};
+use crate::exec::{Executor, Language, Libraries, Program, RequestedLimits, RunResult, WORKSPACE};
 use crate::read::read_bounded;
 use std::sync::Arc;
 use toolrest_core::{
@@ -17,7 +17,7 @@ pub async fn analyze(
     input: &WsPath,
     script: &str,
     requested: RequestedLimits,
-) -> Result<Ran> {
+) -> Result<RunResult> {
     check_input(cx, input).await?;
     executor.run(cx, program(input, None, script)?, requested).await
 }
@@ -30,7 +30,7 @@ pub async fn visualize(
     image: &WsPath,
     script: &str,
     requested: RequestedLimits,
-) -> Result<Ran> {
+) -> Result<RunResult> {
     check_input(cx, input).await?;
     if image.is_root() {
         return Err(ToolError::new(ErrorKind::IsDirectory, "The image needs a path of its own, not that of the root"));
@@ -39,7 +39,7 @@ pub async fn visualize(
 }
 
 /// Returns what is wrong with the image of a script, if anything.
-pub async fn image_fault(cx: &CallCx, image: &WsPath, ran: &Ran) -> Result<Option<String>> {
+pub async fn image_fault(cx: &CallCx, image: &WsPath, ran: &RunResult) -> Result<Option<String>> {
     let file = match read_bounded(cx, image).await {
         Ok(file) => file,
         Err(error) if error.kind == ErrorKind::NotFound => return Ok(Some(missing(image, ran))),
@@ -50,7 +50,7 @@ pub async fn image_fault(cx: &CallCx, image: &WsPath, ran: &Ran) -> Result<Optio
 }
 
 /// Explains why the image of a successful script is missing: it was not committed.
-fn missing(image: &WsPath, ran: &Ran) -> String {
+fn missing(image: &WsPath, ran: &RunResult) -> String {
     let is_it = |left: &&LeftOut| left.path.trim_start_matches('/') == image.without_slash();
     match ran.checked_in.left_out.iter().find(is_it) {
         Some(LeftOut { reason: LeftOutReason::Ignored, .. }) => {

@@ -50,10 +50,10 @@ fn unfit(message: impl Into<String>) -> ToolError {
 pub struct Editable {
     /// The text.
     pub text: String,
-    whole: Whole,
+    whole: Original,
 }
 
-enum Whole {
+enum Original {
     Text,
     /// A document with more fields than `text`.
     Document(JsonText),
@@ -69,10 +69,10 @@ impl Editable {
     /// JSON is formatted, which can make it much longer. More than `limit_bytes` is refused before it is formatted.
     pub fn of(content: Content, file_type: FileType, path: &WsPath, limit_bytes: usize) -> Result<Self> {
         match content {
-            Content::Text(text) => Ok(Self { text, whole: Whole::Text }),
+            Content::Text(text) => Ok(Self { text, whole: Original::Text }),
             Content::Json(json) if file_type == FileType::Document => {
                 let text = json.document_text().unwrap_or_default();
-                Ok(Self { text, whole: Whole::Document(json) })
+                Ok(Self { text, whole: Original::Document(json) })
             }
             Content::Json(json) => {
                 let size = json.pretty_bytes();
@@ -81,10 +81,10 @@ impl Editable {
                         format!("{path} is {size} bytes when formatted for editing, over the limit of {limit_bytes}");
                     return Err(ToolError::new(ErrorKind::PayloadTooLarge, message));
                 }
-                Ok(Self { text: json.pretty(), whole: Whole::Json })
+                Ok(Self { text: json.pretty(), whole: Original::Json })
             }
             Content::Encoded(encoded) => {
-                Ok(Self { text: encoded.text().into_owned(), whole: Whole::Encoded(encoded.encoding()) })
+                Ok(Self { text: encoded.text().into_owned(), whole: Original::Encoded(encoded.encoding()) })
             }
             Content::Bytes(bytes) => Err(binary(path, bytes.len())),
         }
@@ -93,7 +93,7 @@ impl Editable {
     /// Extracts the text of a file's content; of a chat, its messages.
     pub fn of_file(entry: &Entry, content: Content, limit_bytes: usize) -> Result<Self> {
         match &content {
-            Content::Json(json) if entry.is_virtual => Ok(Self { text: chat_messages(json), whole: Whole::Json }),
+            Content::Json(json) if entry.is_virtual => Ok(Self { text: chat_messages(json), whole: Original::Json }),
             _ => Self::of(content, entry.file_type, &entry.path, limit_bytes),
         }
     }
@@ -101,9 +101,9 @@ impl Editable {
     /// Creates the content with the edited text.
     pub fn put_back(self, text: String) -> Result<Content> {
         match self.whole {
-            Whole::Text | Whole::Encoded(Encoding::Utf8) => without_nul(text).map(Content::of_text),
-            Whole::Document(json) => json.with_document_text(&without_nul(text)?).map(Content::Json),
-            Whole::Json => {
+            Original::Text | Original::Encoded(Encoding::Utf8) => without_nul(text).map(Content::of_text),
+            Original::Document(json) => json.with_document_text(&without_nul(text)?).map(Content::Json),
+            Original::Json => {
                 let json = JsonText::parse(text).map_err(|error| {
                     unfit(format!(
                         "{error}. The file holds JSON and must still do so after the edit; nothing was written"
@@ -115,7 +115,7 @@ impl Editable {
                 json.check_unique_keys().map_err(|error| unfit(format!("{error}; nothing was written")))?;
                 Ok(Content::Json(json.compact()))
             }
-            Whole::Encoded(encoding) => match encoding.encode(&text) {
+            Original::Encoded(encoding) => match encoding.encode(&text) {
                 Ok(bytes) => Ok(Content::of_bytes(bytes)),
                 Err(why) => Err(unfit(format!(
                     "The file is a text in {encoding} and must stay one, but {why}; nothing was written"

@@ -9,7 +9,7 @@ use toolrest_core::{
     WsPath,
 };
 use toolrest_edit::{
-    Edit, EditError, Leniency, Limits, MatchLevel, Occurrences, ReplacedInOrder, diff, replace, replace_in_order,
+    Edit, EditError, Leniency, Limits, MatchLevel, Occurrences, ReplaceInOrderResult, diff, replace, replace_in_order,
 };
 
 /// Maximum size of an explanation, because a model has to read it.
@@ -26,8 +26,6 @@ pub struct EditOptions {
     pub leniency: Leniency,
     /// The hash that the file must still have.
     pub expected: Option<ContentHash>,
-    /// Whether to write, or only to return the change.
-    pub run: Run,
 }
 
 /// One replacement.
@@ -41,22 +39,13 @@ pub struct Replacement {
     pub which: Occurrences,
 }
 
-/// Whether a change is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Run {
-    /// Write it.
-    ForReal,
-    /// Only return it.
-    Dry,
-}
-
 /// The result of [`edit`].
 pub struct Edited {
     /// The file.
     pub file: FileId,
-    /// Its version. The old one if nothing was written.
+    /// Its version. In a dry run, the current one.
     pub version: Option<VersionId>,
-    /// The hash of the new content, also if it was not written.
+    /// The hash of the new content.
     pub hash: Option<ContentHash>,
     /// Number of occurrences that each replacement replaced.
     pub counts: Vec<usize>,
@@ -94,9 +83,6 @@ pub async fn edit(cx: &CallCx, path: &WsPath, options: &EditOptions) -> Result<E
             matched_with: done.matched_with,
             diff: done.diff,
         };
-        if options.run == Run::Dry {
-            return Ok(edited);
-        }
         let put =
             Put { path: path.clone(), file_type, content: done.content, parents: Parents::Require, executable: None };
         match commit_one(cx, Change::Put(put), unchanged).await {
@@ -120,14 +106,14 @@ pub(crate) fn changeable(entry: &Entry) -> Result<()> {
     Ok(())
 }
 
-struct Done {
+struct EditResult {
     content: Content,
     counts: Vec<usize>,
     matched_with: MatchLevel,
     diff: String,
 }
 
-async fn edited(cx: &CallCx, entry: Entry, content: Content, options: &EditOptions) -> Result<Done> {
+async fn edited(cx: &CallCx, entry: Entry, content: Content, options: &EditOptions) -> Result<EditResult> {
     let limit_bytes = cx.limits.response_bytes;
     let given = options.edits.iter().map(|edit| edit.old.len() + edit.new.len()).sum::<usize>();
     let size = usize::try_from(entry.size).unwrap_or(usize::MAX).saturating_add(given);
@@ -148,13 +134,13 @@ async fn edited(cx: &CallCx, entry: Entry, content: Content, options: &EditOptio
         let replaced = match &edits[..] {
             // The error for a single edit has no number.
             [only] => replace(editable.text.as_bytes(), only, limits)
-                .map(|one| ReplacedInOrder { text: one.text, edits: vec![(one.count, one.level)] }),
+                .map(|one| ReplaceInOrderResult { text: one.text, edits: vec![(one.count, one.level)] }),
             several => replace_in_order(editable.text.as_bytes(), several, limits),
         };
         let replaced = replaced.map_err(|error| to_tool_error(&error, &entry.path, entry.hash))?;
         let text = String::from_utf8(replaced.text).map_err(ToolError::internal)?;
         let name = entry.path.without_slash();
-        Ok(Done {
+        Ok(EditResult {
             counts: replaced.edits.iter().map(|(count, _)| *count).collect(),
             matched_with: replaced.edits.iter().map(|(_, level)| *level).max().unwrap_or(MatchLevel::Exact),
             diff: diff::unified(name.as_bytes(), Some(editable.text.as_bytes()), Some(text.as_bytes()), stop),

@@ -7,31 +7,36 @@ mod limits;
 mod network;
 mod output_log;
 mod processes;
+pub mod python;
+mod run_counts;
 mod run_to_completion;
 
 pub use limits::{ExecLimits, RequestedLimits};
 pub use network::NetworkOptions;
 pub use output_log::OutputPiece;
 pub use processes::{EndOfInput, Ended, ProcessInfo, ProcessOptions, ProcessState, Processes};
-pub use toolrest_sandbox::{Enforced, Language, Layer, Limit, Limits as SandboxLimits};
+pub use python::PythonEnvironment;
+pub use run_counts::RunOutcome;
+pub use toolrest_sandbox::{Language, Layer, Limit, LimitEnforcers, Limits as SandboxLimits};
 
 use crate::exec::errors::{lacks_overlay, to_tool_error};
+use crate::exec::run_counts::RunCounts;
 use crate::exec::run_to_completion::RunToCompletion;
 use crate::outside::{AllowList, proxy::Proxy};
 use std::{
     collections::BTreeSet,
     ffi::OsString,
-    path::{Path, PathBuf},
+    path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 use tokio::sync::{OnceCell, oneshot};
 use toolrest_core::{
     CallCx, CheckedIn, Checkout, CheckoutMode, CheckoutOptions, ErrorKind, ExecutionRoot, FairQueue, FolderHandle,
-    KeepLimits, QueueLimits, QueueSlot, Result, ToolError,
+    KeepLimits, QueueDepth, QueueLimits, QueueSlot, Result, ToolError,
 };
 use toolrest_sandbox::{
-    Access, CellSpec, Interpreter, Limits, Mount, Options, Pool, PoolOptions, PoolRefill, Report, Running, Sandbox,
+    Access, CellSpec, Interpreter, Limits, Mount, Options, Pool, PoolOptions, PoolRefill, Report, RunningJob, Sandbox,
     Script, Source, Stdin,
 };
 use tracing::Instrument;
@@ -43,6 +48,9 @@ pub const PYTHON: &str = "/opt/toolrest/python";
 
 /// Delay before the next idle interpreter is started. Starting one takes a processor, so the answer is sent first.
 const REFILL_DELAY: Duration = Duration::from_millis(1);
+
+/// Seconds after which a caller should try again while the Python environment is being set up.
+const SETUP_RETRY_SECONDS: u64 = 10;
 
 /// Options of [`Executor`].
 #[derive(Clone, Debug)]
@@ -61,8 +69,8 @@ pub struct ExecOptions {
     pub without_overlay: WithoutOverlay,
     /// Layers of the sandbox that the operator accepts to be missing.
     pub accept_missing: BTreeSet<Layer>,
-    /// A Python environment with data libraries.
-    pub python: Option<PathBuf>,
+    /// The Python environment with the data libraries, which may be created while the server runs.
+    pub python: Option<PythonEnvironment>,
 }
 
 impl Default for ExecOptions {
@@ -80,6 +88,28 @@ impl Default for ExecOptions {
     }
 }
 
+impl ExecOptions {
+    /// Returns the folder of the Python environment, if it is complete by now.
+    fn python_folder(&self) -> Option<&Path> {
+        self.python.as_ref().and_then(PythonEnvironment::find)
+    }
+
+    /// Checks that the data libraries are installed. The error says whether to try again or to ask the operator.
+    fn check_libraries(&self) -> Result<()> {
+        if self.python_folder().is_some() {
+            return Ok(());
+        }
+        if self.python.as_ref().is_some_and(PythonEnvironment::is_being_set_up) {
+            let message = "This needs Python with pandas and matplotlib, which is still being set up; that takes about \
+                           a minute. Try again in a few seconds";
+            return Err(ToolError::new(ErrorKind::Unavailable, message).retry_after(SETUP_RETRY_SECONDS));
+        }
+        let message = "This needs Python with pandas and matplotlib, which is not set up: have the operator run \
+                       `toolrest setup python`; the server can keep running";
+        Err(ToolError::new(ErrorKind::NotConfigured, message))
+    }
+}
+
 /// What to do if no overlay can be mounted on a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WithoutOverlay {
@@ -94,6 +124,7 @@ pub struct Executor {
     options: ExecOptions,
     ready: OnceCell<Ready>,
     refusal: Mutex<Refusal>,
+    counts: RunCounts,
 }
 
 /// The reason why programs cannot be run.
@@ -111,7 +142,7 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(10);
 /// The started sandbox and its interpreters.
 struct Ready {
     pool: Pool,
-    /// The interpreters that were found at the start.
+    /// The system's interpreters that were found at the start.
     python: Option<Interpreter>,
     bash: Option<Interpreter>,
     runs: FairQueue,
@@ -127,7 +158,7 @@ struct RunTerms {
 
 /// A started program.
 struct Started {
-    running: Running,
+    running: RunningJob,
     /// Its proxy, if it may connect to hosts.
     proxy: Option<Proxy>,
 }
@@ -136,7 +167,7 @@ struct Started {
 type Disconnected = oneshot::Receiver<()>;
 
 /// The report of an ended program, and the refill of the interpreter pool, which runs after the answer was sent.
-struct Finished {
+struct FinishedRun {
     report: Report,
     after: PoolRefill,
 }
@@ -178,7 +209,7 @@ pub enum Libraries {
 }
 
 /// The result of a program.
-pub struct Ran {
+pub struct RunResult {
     /// Its exit status and output.
     pub report: Report,
     /// The commit of its changes.
@@ -188,7 +219,8 @@ pub struct Ran {
 impl Executor {
     /// Starts the sandbox and verifies it. If this fails, every program is refused.
     pub async fn start(options: ExecOptions) -> Self {
-        let executor = Self { options, ready: OnceCell::new(), refusal: Mutex::default() };
+        let executor =
+            Self { options, ready: OnceCell::new(), refusal: Mutex::default(), counts: RunCounts::default() };
         if let Err(reason) = executor.try_start().await {
             tracing::error!(reason, "programs cannot be run");
         }
@@ -214,13 +246,23 @@ impl Executor {
     /// Creates an executor that refuses every program.
     pub fn refusing(options: ExecOptions, reason: impl Into<String>) -> Self {
         let refusal = Refusal { reason: reason.into(), next_try: None };
-        Self { options, ready: OnceCell::new(), refusal: Mutex::new(refusal) }
+        Self { options, ready: OnceCell::new(), refusal: Mutex::new(refusal), counts: RunCounts::default() }
     }
 
     /// Returns what programs share with each other or with the server, so that they are not fully isolated. Empty if
     /// they are, or if programs are disabled.
     pub fn shared(&self) -> &[&'static str] {
         self.ready.get().map_or(&[], |ready| &ready.shared)
+    }
+
+    /// Returns how many programs run, and how many wait for a slot. Background processes are not included.
+    pub fn queue(&self) -> QueueDepth {
+        self.ready.get().map_or(QueueDepth::default(), |ready| ready.runs.depth())
+    }
+
+    /// Returns how many programs and background processes have ended, by outcome.
+    pub fn ended_runs(&self) -> [(RunOutcome, u64); RunOutcome::ALL.len()] {
+        self.counts.by_outcome()
     }
 
     /// Returns the maximum duration of a call that runs a program, including the time in queues.
@@ -230,11 +272,9 @@ impl Executor {
 
     /// Runs a program and commits its changes, however it ended. If the caller disconnects while the program runs, the
     /// program is killed and nothing is committed.
-    pub async fn run(self: &Arc<Self>, cx: &CallCx, program: Program, requested: RequestedLimits) -> Result<Ran> {
-        if program.libraries == Libraries::Needed && self.options.python.is_none() {
-            let message = "This needs Python with pandas and matplotlib, which is not set up: have the operator run \
-                           `toolrest setup python` and start the server again";
-            return Err(ToolError::new(ErrorKind::NotConfigured, message));
+    pub async fn run(self: &Arc<Self>, cx: &CallCx, program: Program, requested: RequestedLimits) -> Result<RunResult> {
+        if program.libraries == Libraries::Needed {
+            self.options.check_libraries()?;
         }
         self.ready().await?;
         // The run is finished even if the caller disconnects, because the files must not be used before the program is
@@ -261,7 +301,7 @@ impl Executor {
         program: &Program,
         requested: RequestedLimits,
         mut gone: Disconnected,
-    ) -> Result<(Ran, PoolRefill)> {
+    ) -> Result<(RunResult, PoolRefill)> {
         let ready = self.ready().await?;
         let _slot = ready.wait_for_slot(cx, &mut gone).await?;
         let mut checkout = self.check_out(cx, CheckoutMode::Isolated).await?;
@@ -279,11 +319,16 @@ impl Executor {
             }
             ended => ended,
         };
-        let Some(Finished { report, after }) = ended.map_err(|error| to_tool_error(&error))? else {
+        self.counts.add(match &ended {
+            Ok(Some(finished)) => RunOutcome::of(&finished.report),
+            Ok(None) => RunOutcome::Cancelled,
+            Err(_) => RunOutcome::Error,
+        });
+        let Some(FinishedRun { report, after }) = ended.map_err(|error| to_tool_error(&error))? else {
             return Err(caller_disconnected());
         };
         match checkout.finish(cx).await {
-            Ok(checked_in) => Ok((Ran { report, checked_in }, after)),
+            Ok(checked_in) => Ok((RunResult { report, checked_in }, after)),
             // The output is reported although the changes are lost.
             Err(error) => Err(with_output(error, &report)),
         }
@@ -325,12 +370,8 @@ impl Ready {
         let probe = sandbox.probe().await?;
         probe.verify()?;
         let pool = Pool::new(sandbox, PoolOptions { max_idle: options.waiting, ..PoolOptions::default() });
-        let python = match &options.python {
-            Some(_) => Some(Interpreter::new(Language::Python, format!("{PYTHON}/bin/python3"))),
-            None => Interpreter::find(Language::Python).ok(),
-        };
-        let (bash, runs) = (Interpreter::find(Language::Bash).ok(), FairQueue::new(options.at_once));
-        Ok(Self { pool, python, bash, runs, shared: probe.shared })
+        let (python, bash) = (Interpreter::find(Language::Python).ok(), Interpreter::find(Language::Bash).ok());
+        Ok(Self { pool, python, bash, runs: FairQueue::new(options.at_once), shared: probe.shared })
     }
 
     /// Waits for a slot. The files are checked out only afterwards, because a checkout takes disk and time.
@@ -355,7 +396,7 @@ impl Ready {
         program: &Program,
         terms: &RunTerms,
         gone: &mut Disconnected,
-    ) -> toolrest_sandbox::Result<Option<Finished>> {
+    ) -> toolrest_sandbox::Result<Option<FinishedRun>> {
         if gone.is_terminated() {
             return Ok(None);
         }
@@ -373,7 +414,7 @@ impl Ready {
             }
         }
         let report = running.wait().await?;
-        Ok(is_connected.then_some(Finished { report, after }))
+        Ok(is_connected.then_some(FinishedRun { report, after }))
     }
 
     /// Starts a program.
@@ -385,13 +426,14 @@ impl Ready {
         terms: &RunTerms,
         stdin: Stdin,
     ) -> toolrest_sandbox::Result<Started> {
-        let python = options.python.as_deref();
-        let interpreter = match program.language {
-            Language::Python => self.python.as_ref(),
-            Language::Bash => self.bash.as_ref(),
+        let python = options.python_folder();
+        let interpreter = match (program.language, python) {
+            (Language::Python, Some(_)) => Some(Interpreter::new(Language::Python, format!("{PYTHON}/bin/python3"))),
+            (Language::Python, None) => self.python.clone(),
+            (Language::Bash, _) => self.bash.clone(),
         };
         let interpreter = match interpreter {
-            Some(interpreter) => interpreter.clone(),
+            Some(interpreter) => interpreter,
             None => Interpreter::find(program.language)?,
         };
         let script = Script {

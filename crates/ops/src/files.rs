@@ -1,6 +1,6 @@
 //! Finding files by their paths.
 
-use crate::glob::{Bare, Glob};
+use crate::glob::{Glob, SlashlessPattern};
 use crate::list::{max_entries, too_many};
 use crate::locate::locate_glob;
 use std::{sync::Arc, time::Instant};
@@ -22,17 +22,19 @@ pub struct FilesOptions<'a> {
 pub async fn files(cx: &CallCx, options: &FilesOptions<'_>) -> Result<FindResult> {
     let folder = options.folder.clone();
     let glob = match options.glob {
-        Some(glob) => Some(Glob::new(&locate_glob(cx, glob, &folder)?, folder.clone(), Bare::Path)?),
+        Some(glob) => Some(Glob::new(&locate_glob(cx, glob, &folder)?, folder.clone(), SlashlessPattern::Path)?),
         None => None,
     };
     let is_deep = glob.as_ref().is_some_and(Glob::is_deep);
     let (depth, ignored) =
         if is_deep { (Depth::Descendants, options.ignored) } else { (Depth::Children, IgnoredFiles::Include) };
-    let paths = Arc::new(Chosen { folder: folder.clone(), glob });
+    let paths = Arc::new(FileFilter { folder: folder.clone(), glob });
     let deadline = Instant::now() + cx.limits.search_timeout;
     let find = Find { folder, depth, paths: Some(paths), ignored, limit: options.limit, deadline };
     let mut found = cx.workspace.find(find).await?;
-    std::mem::take(&mut found.warnings).into_iter().for_each(|warning| cx.warn(warning));
+    for warning in std::mem::take(&mut found.warnings) {
+        cx.warn(warning);
+    }
     Ok(found)
 }
 
@@ -44,18 +46,18 @@ pub async fn all_files(cx: &CallCx, folder: &WsPath, glob: Option<&str>, ignored
 }
 
 /// A filter for files below a folder, without the contents of `.git`.
-struct Chosen {
+struct FileFilter {
     folder: WsPath,
     glob: Option<Glob>,
 }
 
-impl Chosen {
+impl FileFilter {
     fn is_of_git(&self, path: &str) -> bool {
         self.folder.part_below(path).is_some_and(|below| below.split('/').any(|name| name == ".git"))
     }
 }
 
-impl PathFilter for Chosen {
+impl PathFilter for FileFilter {
     fn accepts(&self, path: &str) -> bool {
         self.glob.as_ref().is_none_or(|glob| glob.accepts(path)) && !self.is_of_git(path)
     }

@@ -8,15 +8,15 @@ use toolrest_core::{ErrorKind, PathFilter, Result, ToolError, WsPath};
 #[derive(Clone, Debug)]
 pub struct Glob {
     folder: WsPath,
-    way: Way,
+    bounds: FolderBounds,
     matcher: GlobSet,
     subject: Subject,
-    sense: Sense,
+    mode: GlobMode,
 }
 
 /// The meaning of a pattern without a slash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bare {
+pub enum SlashlessPattern {
     /// A path below the folder: `*.py` matches files directly in it.
     Path,
     /// A name at any depth, as in `rg --glob`.
@@ -30,9 +30,9 @@ enum Subject {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sense {
-    Chooses,
-    Leaves,
+enum GlobMode {
+    Include,
+    Exclude,
 }
 
 /// Maximum length of a pattern.
@@ -40,12 +40,13 @@ const MAX_PATTERN_BYTES: usize = 4 << 10;
 
 impl Glob {
     /// Parses a pattern for files below a folder.
-    pub fn new(pattern: &str, folder: WsPath, bare: Bare) -> Result<Self> {
-        let (text, sense) = match pattern.strip_prefix('!') {
-            Some(rest) => (rest, Sense::Leaves),
-            None => (pattern, Sense::Chooses),
+    pub fn new(pattern: &str, folder: WsPath, bare: SlashlessPattern) -> Result<Self> {
+        let (text, mode) = match pattern.strip_prefix('!') {
+            Some(rest) => (rest, GlobMode::Exclude),
+            None => (pattern, GlobMode::Include),
         };
-        let subject = if bare == Bare::Name && !text.contains('/') { Subject::Name } else { Subject::PathBelow };
+        let subject =
+            if bare == SlashlessPattern::Name && !text.contains('/') { Subject::Name } else { Subject::PathBelow };
         let text = &normal(text, pattern)?;
         if text.len() > MAX_PATTERN_BYTES {
             let message = format!("The glob is {} bytes long; at most {MAX_PATTERN_BYTES} are allowed", text.len());
@@ -57,14 +58,14 @@ impl Glob {
             let message = format!("invalid glob '{pattern}': {}", error.kind());
             ToolError::new(ErrorKind::InvalidPattern, message)
         })?;
-        let is_of_a_path = sense == Sense::Chooses && subject == Subject::PathBelow;
-        let way = if is_of_a_path { Way::of(text) } else { Way::default() };
-        Ok(Self { folder, way, matcher, subject, sense })
+        let is_of_a_path = mode == GlobMode::Include && subject == Subject::PathBelow;
+        let bounds = if is_of_a_path { FolderBounds::of(text) } else { FolderBounds::default() };
+        Ok(Self { folder, bounds, matcher, subject, mode })
     }
 
     /// Whether the pattern can match files in subfolders.
     pub fn is_deep(&self) -> bool {
-        self.way.deepest != Some(0)
+        self.bounds.deepest != Some(0)
     }
 }
 
@@ -90,26 +91,26 @@ impl PathFilter for Glob {
             Subject::PathBelow => below,
             Subject::Name => below.rsplit('/').next().unwrap_or(below),
         };
-        self.matcher.is_match(subject) == (self.sense == Sense::Chooses)
+        self.matcher.is_match(subject) == (self.mode == GlobMode::Include)
     }
 
     fn enters(&self, folder: &str) -> bool {
         let Some(below) = self.folder.part_below(folder) else { return true };
-        let is_too_deep = self.way.deepest.is_some_and(|deepest| below.split('/').count() > deepest);
-        !is_too_deep && self.way.names.iter().zip(below.split('/')).all(|(asked_for, name)| asked_for == name)
+        let is_too_deep = self.bounds.deepest.is_some_and(|deepest| below.split('/').count() > deepest);
+        !is_too_deep && self.bounds.names.iter().zip(below.split('/')).all(|(asked_for, name)| asked_for == name)
     }
 }
 
 /// The folders that can contain matches of a pattern.
 #[derive(Clone, Debug, Default)]
-struct Way {
+struct FolderBounds {
     /// The names of the first folders, as far as they are literal.
     names: Vec<String>,
     /// Maximum depth, if there is one.
     deepest: Option<usize>,
 }
 
-impl Way {
+impl FolderBounds {
     fn of(pattern: &str) -> Self {
         let folders = pattern.rsplit_once('/').map_or("", |(folders, _)| folders);
         let is_plain = |name: &&str| !name.is_empty() && !name.contains(['*', '?', '[', '{', '\\']);

@@ -23,18 +23,20 @@ mod undo;
 mod write;
 mod write_text;
 
-pub use commit_diff::{effect_diff, without_detours};
-pub use edit::{EditOptions, Edited, Replacement, Run, edit};
+pub use commit_diff::{effect_diff, merge_moves};
+pub use edit::{EditOptions, Edited, Replacement, edit};
 pub use files::{FilesOptions, all_files, files};
-pub use glob::{Bare, Glob};
+pub use glob::{Glob, SlashlessPattern};
 pub use list::list;
 pub use locate::{locate_absolute, locate_pattern, locate_posix, locate_relative};
 pub use move_remove::{Overwrite, make_dir, move_to, remove, remove_tree, rename, touch};
-pub use patch::{PatchAction, PatchOptions, Patched, PatchedFile, patch};
+pub use patch::{PatchAction, PatchOptions, PatchResult, PatchedFile, patch};
 pub use read::{open, read};
-pub use search::{Below, Case, Extent, PathPattern, Pattern, SearchOptions, Syntax, TreeSearch, search, search_tree};
+pub use search::{
+    Case, FolderFilter, PathPattern, Pattern, SearchOptions, SkipRules, Syntax, TreeSearch, search, search_tree,
+};
 pub use text::{FilePage, LinePage, PageLimits, read_page};
 pub use toolrest_edit::{Leniency, MatchLevel, Occurrences};
 pub use undo::{Force, undo};
 pub use write::{WriteOptions, write};
-pub use write_text::{Given, TextOptions, Written, write_text};
+pub use write_text::{ContentForm, TextOptions, WriteResult, write_text};

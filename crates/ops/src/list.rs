@@ -22,6 +22,7 @@ pub async fn list(cx: &CallCx, folder: &WsPath, depth: Depth) -> Result<Listing>
 
 /// Creates the error for a listing that does not fit into an answer.
 pub(crate) fn too_many(folder: &WsPath, limit: usize) -> ToolError {
-    let message = format!("{folder} holds more than {limit} entries, too many for one answer; list its folders singly");
+    let message =
+        format!("{folder} holds more than {limit} entries, too many for one answer; list its folders one at a time");
     ToolError::new(ErrorKind::ResponseTooLarge, message)
 }

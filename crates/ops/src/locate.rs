@@ -45,8 +45,8 @@ pub(crate) async fn locate_padded(cx: &CallCx, text: &str) -> Result<WsPath> {
     locate_absolute(cx, trimmed).await
 }
 
-/// Parses a path from the root by the rules of specification 000: `..` stops at the root, and surrounding white space
-/// is removed, unless a file with it in its name exists.
+/// Parses a path from the root by the rules of the `workspace` toolset: `..` stops at the root, and surrounding white
+/// space is removed, unless a file with it in its name exists.
 pub async fn locate_posix(cx: &CallCx, text: &str) -> Result<WsPath> {
     let trimmed = text.trim();
     if trimmed != text
@@ -86,7 +86,7 @@ pub(crate) fn locate_glob(cx: &CallCx, glob: &str, folder: &WsPath) -> Result<St
     }
 }
 
-/// Parses a path pattern of specification 000. It may begin with the root as programs or the file system see it.
+/// Parses a path pattern of the `workspace` toolset. It may begin with the root as programs or the file system see it.
 pub async fn locate_pattern(cx: &CallCx, pattern: &str) -> Result<String> {
     let pattern = pattern.trim();
     if let Some(below) = cx.workspace.below_mount(pattern) {

@@ -28,14 +28,14 @@ static RESOLVING: Semaphore = Semaphore::const_new(32);
 
 /// The outgoing connector.
 #[derive(Debug, Clone)]
-pub struct Outside {
+pub struct OutboundConnector {
     /// Ranges that are allowed although they are not public, for services of the operator.
     pub allow_private: Vec<AddressRange>,
     /// Timeout of connecting, including name resolution.
     pub timeout: Duration,
 }
 
-impl Default for Outside {
+impl Default for OutboundConnector {
     fn default() -> Self {
         Self { allow_private: Vec::new(), timeout: Duration::from_secs(10) }
     }
@@ -43,7 +43,7 @@ impl Default for Outside {
 
 /// Why a connection failed.
 #[derive(Debug, thiserror::Error)]
-pub enum OutsideError {
+pub enum ConnectError {
     #[error("the name {host} cannot be resolved: {source}")]
     Unresolved { host: String, source: io::Error },
     /// The address is left out: otherwise a caller could explore networks by names.
@@ -55,12 +55,12 @@ pub enum OutsideError {
     TimedOut { host: String, port: u16, timeout: Duration },
 }
 
-impl Outside {
+impl OutboundConnector {
     /// Connects to a port of a host, which is a name or an address without brackets.
-    pub async fn connect(&self, host: &str, port: u16) -> Result<TcpStream, OutsideError> {
+    pub async fn connect(&self, host: &str, port: u16) -> Result<TcpStream, ConnectError> {
         let deadline = Instant::now() + self.timeout;
         let resolved = timeout_at(deadline, resolve(host, port)).await;
-        let unresolved = |source| OutsideError::Unresolved { host: host.to_owned(), source };
+        let unresolved = |source| ConnectError::Unresolved { host: host.to_owned(), source };
         let addresses = resolved.map_err(|_| self.timed_out(host, port))?.map_err(unresolved)?;
         self.connect_to_any(host, port, &addresses, deadline).await
     }
@@ -71,13 +71,13 @@ impl Outside {
         port: u16,
         addresses: &[SocketAddr],
         deadline: Instant,
-    ) -> Result<TcpStream, OutsideError> {
+    ) -> Result<TcpStream, ConnectError> {
         let allowed: Vec<&SocketAddr> =
             addresses.iter().filter(|address| self.check_address(address).is_ok()).collect();
         if let (true, Some(Err(kind))) =
             (allowed.is_empty(), addresses.first().map(|address| self.check_address(address)))
         {
-            return Err(OutsideError::Refused { host: host.to_owned(), kind });
+            return Err(ConnectError::Refused { host: host.to_owned(), kind });
         }
         let mut last = self.timed_out(host, port);
         for (tried, address) in allowed.iter().enumerate() {
@@ -87,7 +87,7 @@ impl Outside {
             let share = now + deadline.saturating_duration_since(now) / left;
             match timeout_at(share, TcpStream::connect(address)).await {
                 Ok(Ok(stream)) => return Ok(stream),
-                Ok(Err(source)) => last = OutsideError::Unreachable { host: host.to_owned(), port, source },
+                Ok(Err(source)) => last = ConnectError::Unreachable { host: host.to_owned(), port, source },
                 Err(_) => last = self.timed_out(host, port),
             }
         }
@@ -102,8 +102,8 @@ impl Outside {
         }
     }
 
-    fn timed_out(&self, host: &str, port: u16) -> OutsideError {
-        OutsideError::TimedOut { host: host.to_owned(), port, timeout: self.timeout }
+    fn timed_out(&self, host: &str, port: u16) -> ConnectError {
+        ConnectError::TimedOut { host: host.to_owned(), port, timeout: self.timeout }
     }
 }
 

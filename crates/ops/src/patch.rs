@@ -3,11 +3,11 @@
 mod changes;
 mod stage;
 
-use crate::edit::{EXPLANATION_BYTES, Run, shortened};
+use crate::edit::{EXPLANATION_BYTES, shortened};
 use crate::heavy;
 use crate::locate::{locate_absolute, locate_padded};
 use changes::Outcome;
-use stage::{Part, Stage};
+use stage::{PatchPart, StagedPatch};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use toolrest_core::{CallCx, Change, Changeset, ContentHash, ErrorKind, Removal, Result, ToolError, WsPath};
@@ -18,13 +18,11 @@ use toolrest_edit::{Limits, StopFlag};
 pub struct PatchOptions {
     /// The hashes that files must still have.
     pub expected: BTreeMap<WsPath, ContentHash>,
-    /// Whether to write, or only to return the change.
-    pub run: Run,
 }
 
 /// The result of [`patch`].
 #[derive(Debug)]
-pub struct Patched {
+pub struct PatchResult {
     /// The files that changed, each once, in the order of the patch.
     pub files: Vec<PatchedFile>,
     /// All changes as one unified diff.
@@ -55,13 +53,13 @@ pub enum PatchAction {
 
 /// Applies a patch. If a part of it does not apply, nothing is written. Folders that become empty are removed, as in
 /// git.
-pub async fn patch(cx: &CallCx, text: &str, options: &PatchOptions) -> Result<Patched> {
+pub async fn patch(cx: &CallCx, text: &str, options: &PatchOptions) -> Result<PatchResult> {
     let text: Arc<str> = text.into();
     let patch = Arc::clone(&text);
     let mut names = Names::new();
     let parse = move |_: StopFlag<'_>| {
         let files = read(&patch)?;
-        Ok((names_in(&files)?, files.iter().map(Part::of).collect::<Vec<_>>()))
+        Ok((names_in(&files)?, files.iter().map(PatchPart::of).collect::<Vec<_>>()))
     };
     let (patch_names, parts) = heavy::run(cx, text.len(), parse).await?;
     for (name, blanks) in patch_names {
@@ -78,7 +76,7 @@ pub async fn patch(cx: &CallCx, text: &str, options: &PatchOptions) -> Result<Pa
     }
     loop {
         // The files of the patch in memory. The patch is applied to them before the commit.
-        let mut stage = Stage::new(Arc::clone(&names), cx.limits.response_bytes);
+        let mut stage = StagedPatch::new(Arc::clone(&names), cx.limits.response_bytes);
         stage.load(cx, &parts, &options.expected, text.len()).await?;
         let size = text.len().saturating_add(stage.bytes());
         let patch = Arc::clone(&text);
@@ -89,8 +87,7 @@ pub async fn patch(cx: &CallCx, text: &str, options: &PatchOptions) -> Result<Pa
             stage.outcome(stop)
         };
         let Outcome { changes, patched, warnings } = heavy::run(cx, size, work).await?;
-        let done = if options.run == Run::Dry { Ok(()) } else { commit(cx, changes).await };
-        match done {
+        match commit(cx, changes).await {
             Ok(()) => {
                 for warning in warnings {
                     cx.warn(warning);

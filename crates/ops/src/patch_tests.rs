@@ -17,12 +17,12 @@ fn located(parts: &[FilePatch<'_>]) -> Result<Names> {
 
 /// Applies a patch to texts.
 struct Done {
-    stage: Stage,
+    stage: StagedPatch,
 }
 
 fn applied(files: &[(&str, &str)], patch: &str) -> Result<Done> {
     let parts = read(patch)?;
-    let mut stage = Stage::new(Arc::new(located(&parts)?), LIMIT_BYTES);
+    let mut stage = StagedPatch::new(Arc::new(located(&parts)?), LIMIT_BYTES);
     for (name, text) in files {
         stage.paths.insert(path(name), PathState::of((FileType::Document, Content::Text((*text).to_owned()))));
     }
@@ -59,7 +59,7 @@ fn changed_files(files: &[(&str, &str)], patch: &str) -> Vec<(String, PatchActio
 }
 
 /// Returns the names and texts of all files after a patch.
-fn tree(stage: &Stage) -> Vec<(&str, String)> {
+fn tree(stage: &StagedPatch) -> Vec<(&str, String)> {
     let text = |held: &TypedContent, path: &WsPath| {
         String::from_utf8(visible_bytes(held, path, LIMIT_BYTES).unwrap().into_owned()).unwrap()
     };
@@ -170,7 +170,7 @@ fn a_file_may_move_below_its_own_name_and_back() {
     assert_eq!(changed(&[("bs", "x\n")], &rename("bs", "bs/bs")), ["bs to ~", "make bs", "~ to bs/bs"]);
     let folder = |files: &[(&str, &str)], patch: &str| {
         let parts = read(patch).unwrap();
-        let mut stage = Stage::new(Arc::new(located(&parts).unwrap()), LIMIT_BYTES);
+        let mut stage = StagedPatch::new(Arc::new(located(&parts).unwrap()), LIMIT_BYTES);
         for (name, text) in files {
             stage.paths.insert(path(name), PathState::of((FileType::Document, Content::Text((*text).to_owned()))));
         }
@@ -212,7 +212,7 @@ fn binary_patches_apply_to_bytes() {
     let patch = "diff --git a/x b/x\nindex 1111111..2222222 100644\nGIT binary patch\nliteral 5\nMcmYdJOnbov00x8t9RL6T\n\n\
                  literal 5\nMcmYdJOnb=%00xEv9smFU\n\n";
     let parts = read(patch).unwrap();
-    let mut stage = Stage::new(Arc::new(located(&parts).unwrap()), LIMIT_BYTES);
+    let mut stage = StagedPatch::new(Arc::new(located(&parts).unwrap()), LIMIT_BYTES);
     stage.paths.insert(path("x"), PathState::of((FileType::Document, Content::of_bytes(b"caf\xe9\n".to_vec()))));
     stage.apply_all(&parts, Limits::of_bytes(LIMIT_BYTES)).unwrap_or_else(|error| panic!("{}", error.message));
     assert_eq!(stage.paths[&path("x")].now.as_ref().unwrap().held.1, Content::of_bytes(b"caf\xe8\n".to_vec()));

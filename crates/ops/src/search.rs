@@ -6,7 +6,7 @@ mod ripgrep;
 mod scope;
 
 pub use path_pattern::PathPattern;
-pub use scope::{Below, Extent, TreeSearch, search_tree};
+pub use scope::{FolderFilter, SkipRules, TreeSearch, search_tree};
 
 use std::{sync::Arc, time::Instant};
 use toolrest_core::{
@@ -72,7 +72,9 @@ pub async fn search(cx: &CallCx, options: SearchOptions) -> Result<SearchResult>
         deadline,
     };
     let mut found = cx.workspace.search(search).await?;
-    std::mem::take(&mut found.warnings).into_iter().for_each(|warning| cx.warn(warning));
+    for warning in std::mem::take(&mut found.warnings) {
+        cx.warn(warning);
+    }
     Ok(found)
 }
 

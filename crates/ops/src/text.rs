@@ -97,7 +97,7 @@ async fn page_of_stream(cx: &CallCx, open: OpenFile, limits: PageLimits) -> Resu
     let answer_bytes = cx.limits.response_bytes;
     let path = open.entry.path.clone();
     let page_bytes = open.entry.size.unsigned_abs().min(answer_bytes as u64);
-    let mut examined = heavy::run(cx, usize::MAX, move |stop| Examined::new(open, stop)).await?;
+    let mut examined = heavy::run(cx, usize::MAX, move |stop| StreamedText::new(open, stop)).await?;
     for max_bytes in [FREE_PAGE_BYTES.min(answer_bytes), answer_bytes] {
         if max_bytes > FREE_PAGE_BYTES {
             cx.workspace.make_room(page_bytes).await?;
@@ -113,13 +113,13 @@ async fn page_of_stream(cx: &CallCx, open: OpenFile, limits: PageLimits) -> Resu
 }
 
 /// A text file that is read in pieces, after the first pass: its encoding and hash are known.
-struct Examined {
+struct StreamedText {
     open: OpenFile,
     encoding: Encoding,
     hash: ContentHash,
 }
 
-impl Examined {
+impl StreamedText {
     fn new(mut open: OpenFile, stop: StopFlag<'_>) -> Result<Self> {
         let mut hasher = ContentHasher::default();
         let mut detector = None;

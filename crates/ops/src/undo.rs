@@ -62,7 +62,7 @@ fn inverse_of(effect: &Effect) -> Option<Change> {
     }
 }
 
-/// Creates the error for undoing changes that a process made, or others while it ran.
+/// Creates the error for undoing changes whose author is unknown: a background process, or others while it ran.
 fn unknown_author(commit: &CommitInfo) -> ToolError {
     let paths: BTreeSet<&str> = commit.changes.iter().map(|effect| effect.path.as_str()).collect();
     let mut named: Vec<&str> = paths.iter().copied().take(MAX_NAMED).collect();
@@ -70,8 +70,8 @@ fn unknown_author(commit: &CommitInfo) -> ToolError {
     let rest = format!("and {more} more");
     named.extend((more > 0).then_some(&*rest));
     let message = format!(
-        "Commit {} contains the changes to the folder {}, by the process or by others, which cannot be distinguished. \
-         Undoing it undoes all of them: {}. To do that, send {{\"force\": true}}",
+        "Commit {} contains all changes to the folder {}; it is not known which are from the process and which from \
+         others. Undoing it undoes all of them: {}. To do that, send {{\"force\": true}}",
         commit.id,
         commit.tool,
         named.join(", ")

@@ -1,7 +1,7 @@
 //! Writing a whole file as text or bytes, whatever its type.
 
 use crate::document::Editable;
-use crate::edit::{Run, changeable};
+use crate::edit::changeable;
 use crate::heavy;
 use crate::move_remove::commit_one;
 use crate::read::read_bounded;
@@ -19,15 +19,13 @@ pub struct TextOptions {
     pub parents: Parents,
     /// The hash that the file must still have.
     pub expected: Option<ContentHash>,
-    /// Whether to write, or only to return the change.
-    pub run: Run,
     /// Whether the content is text or bytes.
-    pub given: Given,
+    pub given: ContentForm,
 }
 
 /// The form of the new content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Given {
+pub enum ContentForm {
     /// Text in UTF-8. A file in another encoding keeps its encoding.
     Text,
     /// The exact bytes of the file.
@@ -35,12 +33,12 @@ pub enum Given {
 }
 
 /// The result of [`write_text`].
-pub struct Written {
+pub struct WriteResult {
     /// Whether the file did not exist before.
     pub created: bool,
     /// The size of the file, as programs see it.
     pub bytes: usize,
-    /// The hash of the new content, also if it was not written.
+    /// The hash of the new content.
     pub hash: ContentHash,
     /// The change as a unified diff.
     pub diff: String,
@@ -48,7 +46,7 @@ pub struct Written {
 
 /// Writes a file. A document with more fields than `text` keeps them. A JSON file must contain JSON afterwards. Bytes
 /// that a JSON file would not preserve exactly are refused.
-pub async fn write_text(cx: &CallCx, path: &WsPath, bytes: Vec<u8>, options: &TextOptions) -> Result<Written> {
+pub async fn write_text(cx: &CallCx, path: &WsPath, bytes: Vec<u8>, options: &TextOptions) -> Result<WriteResult> {
     if path.is_root() {
         return Err(ToolError::new(ErrorKind::IsDirectory, "The root folder cannot be written to"));
     }
@@ -74,9 +72,6 @@ pub async fn write_text(cx: &CallCx, path: &WsPath, bytes: Vec<u8>, options: &Te
         let work =
             move |stop: StopFlag<'_>| written(held.as_ref(), &path_of_it, &new, given, parents, limit_bytes, stop);
         let (put, written) = heavy::run(cx, size, work).await?;
-        if options.run == Run::Dry {
-            return Ok(written);
-        }
         match commit_one(cx, Change::Put(put), expect).await {
             Ok(_) => return Ok(written),
             // Another call changed the file; write over its new content.
@@ -91,19 +86,19 @@ fn written(
     held: Option<&TypedContent>,
     path: &WsPath,
     bytes: &[u8],
-    given: Given,
+    given: ContentForm,
     parents: Parents,
     limit_bytes: usize,
     stop: StopFlag<'_>,
-) -> Result<(Put, Written)> {
+) -> Result<(Put, WriteResult)> {
     let put = match given {
-        Given::Text => put_bytes(held, path, bytes, parents, limit_bytes)?,
-        Given::Bytes => put_exactly(held, path, bytes, parents, limit_bytes)?,
+        ContentForm::Text => put_bytes(held, path, bytes, parents, limit_bytes)?,
+        ContentForm::Bytes => put_exactly(held, path, bytes, parents, limit_bytes)?,
     };
     let old = visible_bytes_if_any(held, path, limit_bytes)?;
     let new = (put.file_type, put.content);
     let shown = visible_bytes(&new, path, limit_bytes)?;
-    let written = Written {
+    let written = WriteResult {
         created: held.is_none(),
         bytes: new.1.shown_bytes(new.0),
         hash: new.1.hash()?,

@@ -17,7 +17,7 @@ const SIZE_LIMIT_BYTES: usize = 8 << 20;
 /// Maximum work between two checks of the interrupt flag: bytes of text times bytes of automaton.
 ///
 /// In the worst case a search visits the whole automaton for each byte of text; this much work takes about 20 ms.
-const CHUNK_WORK_MAX: usize = 100 << 20;
+const MAX_CHUNK_WORK: usize = 100 << 20;
 
 /// Minimum and maximum amount of text that is searched between two checks of the interrupt flag.
 const CHUNK_BYTES: std::ops::RangeInclusive<usize> = 64..=(1 << 20);
@@ -38,7 +38,7 @@ impl Automaton {
     pub(crate) fn new(hir: Hir) -> Option<Self> {
         let config = meta::Config::new().utf8_empty(false).nfa_size_limit(Some(SIZE_LIMIT_BYTES));
         let fast = meta::Builder::new().configure(config).build_from_hir(&hir).ok()?;
-        let chunk_bytes = (CHUNK_WORK_MAX / fast.memory_usage().max(1)).clamp(*CHUNK_BYTES.start(), *CHUNK_BYTES.end());
+        let chunk_bytes = (MAX_CHUNK_WORK / fast.memory_usage().max(1)).clamp(*CHUNK_BYTES.start(), *CHUNK_BYTES.end());
         Some(Self { fast, hir, interruptible: OnceLock::new(), chunk_bytes })
     }
 

@@ -19,10 +19,10 @@ use crate::simulate::{DecodedLine, StepBudget};
 const SPLITS_BEFORE_RECORDING: usize = 1 << 12;
 
 /// Maximum size of the recorded splits, in numbers of four bytes.
-const RECORDED_MAX: usize = 1 << 22;
+const MAX_RECORDED: usize = 1 << 22;
 
 /// Maximum length of the backtrack stack: about 64 MB.
-const STACK_MAX: usize = 1 << 22;
+const MAX_STACK: usize = 1 << 22;
 
 /// The value of a slot without a position.
 const UNSET: u32 = u32::MAX;
@@ -114,7 +114,7 @@ impl Backtracker<'_> {
     ) -> Result<bool, MatchError> {
         loop {
             steps.take(1)?;
-            if self.stack.len() > STACK_MAX {
+            if self.stack.len() > MAX_STACK {
                 return Err(steps.exceeded());
             }
             let next = match self.instructions.list[address as usize] {
@@ -170,7 +170,7 @@ impl Backtracker<'_> {
     /// alternative that is left of it is still on the stack.
     fn visit(&mut self, address: Address, position: usize) -> bool {
         self.splits += 1;
-        if self.splits <= SPLITS_BEFORE_RECORDING || self.recorded >= RECORDED_MAX {
+        if self.splits <= SPLITS_BEFORE_RECORDING || self.recorded >= MAX_RECORDED {
             return true;
         }
         let slots: &[u32] = if self.instructions.depends_on_groups[address as usize] { &self.slots } else { &[] };

@@ -6,7 +6,7 @@ use crate::cursor::{Cursor, ParseResult};
 use crate::error::ErrorKind;
 
 /// The largest code point that PostgreSQL accepts. Those beyond Unicode match nothing, as no text contains them.
-const CODE_MAX: u32 = 0x7fff_fffe;
+const MAX_CODE: u32 = 0x7fff_fffe;
 
 /// The meaning of an escape.
 #[derive(Debug, Clone, Copy)]
@@ -68,7 +68,7 @@ pub(crate) fn read(cursor: &mut Cursor, groups_opened: usize) -> ParseResult<Esc
         _ => Escape::Character(letter.into()),
     };
     match escape {
-        Escape::Character(code) if code > CODE_MAX => Err(error),
+        Escape::Character(code) if code > MAX_CODE => Err(error),
         escape => Ok(escape),
     }
 }

@@ -35,14 +35,14 @@ struct Chunk<'r> {
 /// How a chunk is searched.
 #[derive(Debug, Clone, Copy)]
 enum Search<'r> {
-    Automaton(&'r Automaton, Extent, Accuracy),
+    Automaton(&'r Automaton, ChunkKind, Accuracy),
     /// The chunk is one line, which `Regex::verify` decides.
     ExactMatcher,
 }
 
-/// The size of a chunk.
+/// What a chunk consists of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Extent {
+enum ChunkKind {
     /// Lines that can be searched without checking the interrupt flag.
     Lines,
     /// One line that is so long that the flag has to be checked while it is searched.
@@ -101,14 +101,14 @@ impl<'r, 't> MatchingLines<'r, 't> {
             return Chunk { end: self.line_around(from).end, search: Search::ExactMatcher };
         };
         let rest = &self.text[from..];
-        let (length, extent) = match self.interrupt {
+        let (length, kind) = match self.interrupt {
             Some(_) if rest.len() > automaton.chunk_bytes => {
                 match memchr::memrchr(b'\n', &rest[..automaton.chunk_bytes]) {
-                    Some(newline) => (newline, Extent::Lines),
-                    None => (self.line_around(from).len(), Extent::LongLine),
+                    Some(newline) => (newline, ChunkKind::Lines),
+                    None => (self.line_around(from).len(), ChunkKind::LongLine),
                 }
             }
-            _ => (rest.len(), Extent::Lines),
+            _ => (rest.len(), ChunkKind::Lines),
         };
         let (automaton, accuracy) = match fast_path {
             FastPath::Exact(_) => (automaton, Accuracy::Exact),
@@ -117,7 +117,7 @@ impl<'r, 't> MatchingLines<'r, 't> {
             }
             _ => (automaton, Accuracy::NeedsVerification),
         };
-        Chunk { end: from + length, search: Search::Automaton(automaton, extent, accuracy) }
+        Chunk { end: from + length, search: Search::Automaton(automaton, kind, accuracy) }
     }
 
     /// Searches a chunk from the line at `from` on. Returns the next line that matches; an error comes with the line on
@@ -126,15 +126,15 @@ impl<'r, 't> MatchingLines<'r, 't> {
         let mut from = from;
         loop {
             let line = match chunk.search {
-                Search::Automaton(automaton, Extent::Lines, _) => {
+                Search::Automaton(automaton, ChunkKind::Lines, _) => {
                     match automaton.find(Input::new(self.text).range(from..chunk.end)) {
                         Some(position) => self.line_around(position),
                         None => return Ok(None),
                     }
                 }
-                Search::Automaton(_, Extent::LongLine, _) | Search::ExactMatcher => from..chunk.end,
+                Search::Automaton(_, ChunkKind::LongLine, _) | Search::ExactMatcher => from..chunk.end,
             };
-            if self.decide(chunk.search, &self.text[line.clone()]).map_err(|error| (error, line.clone()))? {
+            if self.is_match(chunk.search, &self.text[line.clone()]).map_err(|error| (error, line.clone()))? {
                 return Ok(Some(line));
             }
             if line.end >= chunk.end {
@@ -144,11 +144,11 @@ impl<'r, 't> MatchingLines<'r, 't> {
         }
     }
 
-    /// Returns whether a line that a search has found matches.
-    fn decide(&self, search: Search, line: &[u8]) -> Result<bool, MatchError> {
+    /// Returns whether a line matches that a search has found, or that has not been searched yet.
+    fn is_match(&self, search: Search, line: &[u8]) -> Result<bool, MatchError> {
         match (search, self.interrupt) {
-            (Search::Automaton(_, Extent::Lines, Accuracy::Exact), _) => return Ok(true),
-            (Search::Automaton(automaton, Extent::LongLine, accuracy), Some(flag)) => {
+            (Search::Automaton(_, ChunkKind::Lines, Accuracy::Exact), _) => return Ok(true),
+            (Search::Automaton(automaton, ChunkKind::LongLine, accuracy), Some(flag)) => {
                 match automaton.is_match_interruptible(line, flag) {
                     Some(Ok(true)) if accuracy == Accuracy::NeedsVerification => {}
                     Some(answer) => return answer,

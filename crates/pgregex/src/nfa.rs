@@ -12,7 +12,7 @@ use crate::ast::{Assertion, AssertionMode, Bounds, Direction, LookAround, Node, 
 use crate::error::ErrorKind;
 
 /// Maximum number of states in all NFAs of one pattern. PostgreSQL refuses patterns as too complex at about this size.
-const STATES_MAX: usize = 45_000;
+const MAX_STATES: usize = 45_000;
 
 pub(crate) type StateId = u32;
 
@@ -109,7 +109,7 @@ impl NfaCompiler {
     /// Counts one more state, or one more copy of a repeated node.
     fn count(&mut self) -> Result<(), ErrorKind> {
         self.states += 1;
-        if self.states > STATES_MAX { Err(ErrorKind::TooComplex) } else { Ok(()) }
+        if self.states > MAX_STATES { Err(ErrorKind::TooComplex) } else { Ok(()) }
     }
 
     /// Compiles a node. Each back-reference is replaced by a copy of its group.
@@ -252,7 +252,7 @@ impl NfaBuilder<'_> {
     }
 }
 
-/// Converts the index of a state, set or look-around to its number. There are at most `STATES_MAX` of each.
+/// Converts the index of a state, set or look-around to its number. There are at most `MAX_STATES` of each.
 fn number(index: usize) -> u32 {
     u32::try_from(index).unwrap_or(u32::MAX)
 }

@@ -7,7 +7,7 @@ use regex_syntax::hir::ClassUnicode;
 use crate::ast::{Node, Polarity};
 
 /// Maximum number of literals in one requirement; more would hardly rule anything out.
-const ALTERNATIVES_MAX: usize = 16;
+const MAX_ALTERNATIVES: usize = 16;
 
 /// Literals of which every matching line contains at least one.
 ///
@@ -90,7 +90,7 @@ fn any_of(nodes: &[Node]) -> Option<Requirement> {
     let mut literals = BTreeSet::new();
     for node in nodes {
         literals.extend(requirements(node).into_iter().max_by_key(Requirement::strength)?.literals);
-        if literals.len() > ALTERNATIVES_MAX {
+        if literals.len() > MAX_ALTERNATIVES {
             return None;
         }
     }

@@ -118,11 +118,11 @@ impl<'r> DecodedLine<'r> {
             Direction::Behind => length,
         };
         let mut active = StateSet::new(nfa.states.len());
-        let mut reading: Vec<(u32, StateId)> = Vec::new();
+        let mut transitions: Vec<(u32, StateId)> = Vec::new();
         let mut pending: Vec<StateId> = vec![nfa.start];
         loop {
             active.clear();
-            let can_end = self.epsilon_closure(nfa, position, &mut pending, &mut active, &mut reading);
+            let can_end = self.epsilon_closure(nfa, position, &mut pending, &mut active, &mut transitions);
             if can_end && on_match(position).is_break() {
                 return Ok(());
             }
@@ -132,7 +132,7 @@ impl<'r> DecodedLine<'r> {
                 Direction::Behind if position > 0 => self.codes[position - 1],
                 _ => return Ok(()),
             };
-            for (set, next) in reading.drain(..) {
+            for (set, next) in transitions.drain(..) {
                 if self.shared.sets[set as usize].contains(code) {
                     pending.push(next);
                 }
@@ -142,7 +142,7 @@ impl<'r> DecodedLine<'r> {
         }
     }
 
-    /// Follows the transitions that read nothing, and collects the states that read a character. Returns whether the
+    /// Follows the transitions that read nothing, and collects those that read a character: its set and the next state. Returns whether the
     /// NFA can end here.
     fn epsilon_closure(
         &self,
@@ -150,7 +150,7 @@ impl<'r> DecodedLine<'r> {
         position: usize,
         pending: &mut Vec<StateId>,
         active: &mut StateSet,
-        reading: &mut Vec<(u32, StateId)>,
+        transitions: &mut Vec<(u32, StateId)>,
     ) -> bool {
         let mut is_match = false;
         while let Some(state) = pending.pop() {
@@ -159,7 +159,7 @@ impl<'r> DecodedLine<'r> {
             }
             match nfa.states[state as usize] {
                 State::Match => is_match = true,
-                State::Set { set, next } => reading.push((set, next)),
+                State::Set { set, next } => transitions.push((set, next)),
                 State::Jump { next } => pending.push(next),
                 State::Split { first, second } => pending.extend([first, second]),
                 State::Assert { assertion, next } if self.assertion_holds(assertion, position) => pending.push(next),

@@ -11,10 +11,10 @@ use crate::escape::{self, Escape};
 use crate::prefix::{self, Flavor, Prefix};
 
 /// Maximum count in a bound.
-const COUNT_MAX: u32 = 255;
+const MAX_COUNT: u32 = 255;
 
 /// Maximum nesting of groups, so that recursion over the tree does not overflow the stack.
-const DEPTH_MAX: usize = 250;
+const MAX_DEPTH: usize = 250;
 
 /// Parses a pattern, including the prefix that selects flavour and options.
 pub(crate) fn parse(pattern: &str, case_insensitive: bool) -> Result<Pattern, Error> {
@@ -273,7 +273,7 @@ impl Parser<'_> {
     /// Parses the content of parentheses and the closing parenthesis.
     fn parenthesised(&mut self) -> ParseResult<Node> {
         self.depth += 1;
-        if self.depth > DEPTH_MAX {
+        if self.depth > MAX_DEPTH {
             return Err((ErrorKind::TooComplex, self.cursor.position));
         }
         let node = self.alternation()?;
@@ -339,7 +339,7 @@ impl Parser<'_> {
         if self.cursor.peek().is_none() {
             return Err((ErrorKind::Braces, position));
         }
-        let in_order = min <= COUNT_MAX && max.is_none_or(|max| (min..=COUNT_MAX).contains(&max));
+        let in_order = min <= MAX_COUNT && max.is_none_or(|max| (min..=MAX_COUNT).contains(&max));
         if in_order && self.cursor.eat(end) {
             Ok(Bounds { min, max })
         } else {
@@ -352,7 +352,7 @@ impl Parser<'_> {
         let mut count = None;
         loop {
             self.skip_blank();
-            if count.is_some_and(|count| count > COUNT_MAX) {
+            if count.is_some_and(|count| count > MAX_COUNT) {
                 return count;
             }
             match self.cursor.digit(10) {

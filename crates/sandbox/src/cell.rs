@@ -38,9 +38,9 @@ pub(crate) use template::CellTemplate;
 
 use crate::{
     Exit, Network,
-    step::{At, Failure, Step},
+    step::{Failure, Step, StepContext},
     sys,
-    wire::{self, Ending, Event, FromCell, JobRequest, ToCell},
+    wire::{self, Event, FromCell, JobEnd, JobRequest, ToCell},
 };
 use processes::Processes;
 use program::PreparedProcess;
@@ -92,7 +92,7 @@ fn serve(socket: &OwnedFd, template: &CellTemplate) -> Result<(), Failure> {
     let folders = mounts::attach(spec, mounted, template.privileged)?;
     root::enter()?;
     let _root = root::hide_mounts()?;
-    // Until now the program's process shared the root, so that it moved along.
+    // Until now the program's process shared the root directory, so that the change of root applied to it too.
     sys::stop_sharing_root().at(Step::Pivot)?;
     // Fails only if the launcher is gone.
     let _ = wire::send(socket, &FromCell::Started, &[]);
@@ -108,7 +108,7 @@ fn serve(socket: &OwnedFd, template: &CellTemplate) -> Result<(), Failure> {
     let cpu = sys::cpu_of_children();
     if exit == Exit::Code(0) && limit_hit.is_none() && !spec.has_overlay() {
         // Reports success directly to the server. The launcher has nothing to add, and may be busy.
-        let _ = wire::send(server, &Event::Ended(Ending { exit, limit_hit, cpu, enforced_by }), &[]);
+        let _ = wire::send(server, &Event::Ended(JobEnd { exit, limit_hit, cpu, enforced_by }), &[]);
     }
     // Fails only if the launcher is gone.
     let _ = wire::send(socket, &FromCell::Ended { exit, limit_hit, cpu }, &[]);

@@ -175,7 +175,7 @@ pub enum Network {
         target: PathBuf,
     },
     /// A port of the job's loopback interface on which the server listens, for programs that only support proxies by
-    /// address; see [`Running::listener`](crate::Running::listener). The job has no other connection.
+    /// address; see [`RunningJob::listener`](crate::Running::listener). The job has no other connection.
     Listener {
         port: u16,
     },
@@ -188,7 +188,7 @@ pub enum Stdin {
     #[default]
     Empty,
     Bytes(Vec<u8>),
-    /// The input stays open; see [`Running::take_input`](crate::Running::take_input).
+    /// The input stays open; see [`RunningJob::take_input`](crate::Running::take_input).
     Open,
 }
 

@@ -14,8 +14,8 @@
 //! Every layer is required. If one is missing, the job is refused with [`Error::Unavailable`], which names the layer
 //! and the remedy. [`Sandbox::probe`] checks the layers with a job that tries to break them.
 //!
-//! Everything ends with its parent: dropping [`Running`] kills the job; the death of the server ends the launcher; the
-//! death of the launcher kills all cells.
+//! Everything ends with its parent: dropping [`RunningJob`] kills the job; the death of the server ends the launcher;
+//! the death of the launcher kills all cells.
 
 mod canary;
 mod cell;
@@ -37,12 +37,12 @@ mod wire;
 pub use error::{Error, Result};
 pub use job::{Access, CellSpec, Job, Mount, Network, Stdin};
 pub use launcher::launcher_main;
-pub use limits::{Enforced, Enforcer, Limit, Limits};
-pub use output::Captured;
+pub use limits::{Enforcer, Limit, LimitEnforcers, Limits};
+pub use output::CapturedOutput;
 pub use pool::{Interpreter, Language, Pool, PoolOptions, Script};
-pub use probe::{Finding, Layer, Probe, State};
+pub use probe::{Layer, LayerResult, ProbeReport, State};
 pub use report::{Exit, Report};
-pub use running::{Chunk, Input, PoolRefill, Running, Stream};
+pub use running::{Chunk, Input, PoolRefill, RunningJob, Stream};
 pub use sandbox::{Options, Sandbox};
 pub use source::Source;
 pub use step::{Failure, Step};

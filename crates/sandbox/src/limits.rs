@@ -139,7 +139,7 @@ impl std::fmt::Display for Enforcer {
 
 /// The mechanisms that enforced a job's limits, for those limits that have several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Enforced {
+pub struct LimitEnforcers {
     pub memory: Enforcer,
     pub processes: Enforcer,
     pub disk: Enforcer,

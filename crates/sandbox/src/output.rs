@@ -2,7 +2,7 @@
 
 /// The beginning and the end of an output stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Captured {
+pub struct CapturedOutput {
     head: Vec<u8>,
     tail: Vec<u8>,
     total_bytes: u64,
@@ -10,7 +10,7 @@ pub struct Captured {
     tail_limit: usize,
 }
 
-impl Captured {
+impl CapturedOutput {
     pub(crate) fn new(kept_bytes: usize) -> Self {
         let head_limit = kept_bytes / 2;
         Self { head_limit, tail_limit: kept_bytes - head_limit, ..Self::default() }

@@ -1,7 +1,7 @@
-use super::Captured;
+use super::CapturedOutput;
 
-fn captured(kept_bytes: usize, pieces: &[&[u8]]) -> Captured {
-    let mut captured = Captured::new(kept_bytes);
+fn captured(kept_bytes: usize, pieces: &[&[u8]]) -> CapturedOutput {
+    let mut captured = CapturedOutput::new(kept_bytes);
     for piece in pieces {
         captured.push(piece);
     }
@@ -48,7 +48,7 @@ fn invalid_utf8_is_replaced_and_nul_is_kept() {
 
 #[test]
 fn long_output_uses_bounded_memory() {
-    let mut captured = Captured::new(1000);
+    let mut captured = CapturedOutput::new(1000);
     for _ in 0..10_000 {
         captured.push(&[b'y'; 777]);
         assert!(captured.head.len() + captured.tail.capacity() <= 4000);

@@ -15,7 +15,7 @@ pub use interpreter::{Interpreter, Language, Script};
 use rustix::fs::AtFlags;
 
 use crate::{
-    Access, CellSpec, Job, Mount, Result, Running, Sandbox, Source,
+    Access, CellSpec, Job, Mount, Result, RunningJob, Sandbox, Source,
     wire::{ClockStart, JobRequest, Payload},
 };
 
@@ -56,7 +56,7 @@ struct IdleInterpreter {
     interpreter: Interpreter,
     /// Identities of the read-only paths in writable mounts (`frozen` of [`Mount::Folder`]), read before the start.
     frozen: Vec<Identity>,
-    running: Running,
+    running: RunningJob,
     idle_since: Instant,
 }
 
@@ -70,9 +70,9 @@ impl Pool {
 
     /// Runs a script in an idle interpreter, or in a new one if none matches or if the script sets start-up variables.
     ///
-    /// The next idle interpreter is started when the script has ended, or later; see [`Running::take_refill`]. Cells
+    /// The next idle interpreter is started when the script has ended, or later; see [`RunningJob::take_refill`]. Cells
     /// with an overlay have no idle interpreters, because the folder below a mounted overlay must not change.
-    pub async fn run(&self, spec: &CellSpec, interpreter: &Interpreter, mut script: Script) -> Result<Running> {
+    pub async fn run(&self, spec: &CellSpec, interpreter: &Interpreter, mut script: Script) -> Result<RunningJob> {
         let startup_env = script.take_startup_env();
         let encoded = interpreter.encode(&script)?;
         if !startup_env.is_empty() {
@@ -130,7 +130,7 @@ impl Shared {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take(&self, spec: &CellSpec, interpreter: &Interpreter) -> Option<Running> {
+    fn take(&self, spec: &CellSpec, interpreter: &Interpreter) -> Option<RunningJob> {
         let spec = pool_key(spec);
         let frozen = frozen_entries(&spec);
         let mut idle = self.lock();
@@ -142,7 +142,7 @@ impl Shared {
         (found.frozen == frozen).then_some(found.running)
     }
 
-    async fn start(&self, spec: &CellSpec, interpreter: &Interpreter) -> Result<Running> {
+    async fn start(&self, spec: &CellSpec, interpreter: &Interpreter) -> Result<RunningJob> {
         let mut spec = spec.clone();
         for folder in interpreter.folders() {
             let (source, target) = (Source::open(folder)?, folder.clone());

@@ -12,7 +12,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    CellSpec, Enforced, Enforcer, Error, Job, Mount, Report, Result, Sandbox, Source,
+    CellSpec, Enforcer, Error, Job, LimitEnforcers, Mount, Report, Result, Sandbox, Source,
     canary::{self, CanaryResult, CanaryTargets},
     wire::Payload,
 };
@@ -136,7 +136,7 @@ impl fmt::Display for State {
 
 /// The result for one layer.
 #[derive(Debug, Clone)]
-pub struct Finding {
+pub struct LayerResult {
     pub layer: Layer,
     pub state: State,
     /// What enforces the layer, or what went wrong.
@@ -145,22 +145,22 @@ pub struct Finding {
 
 /// The results for all layers.
 #[derive(Debug, Clone)]
-pub struct Probe {
-    pub findings: Vec<Finding>,
+pub struct ProbeReport {
+    pub findings: Vec<LayerResult>,
     /// Resources that jobs share with each other and with the server, or that are not counted per job. If there are
     /// any, the server is fit for one tenant only. Empty if each job has its own user and control group.
     pub shared: Vec<&'static str>,
 }
 
-impl Probe {
+impl ProbeReport {
     /// Fails if a layer is missing that jobs without an overlay need, and names all of them.
     pub fn verify(&self) -> Result<()> {
-        let lacking = |finding: &&Finding| finding.state == State::Missing && finding.layer != Layer::Overlay;
+        let lacking = |finding: &&LayerResult| finding.state == State::Missing && finding.layer != Layer::Overlay;
         let missing: Vec<String> = self
             .findings
             .iter()
             .filter(lacking)
-            .map(|Finding { layer, detail, .. }| format!("{layer}: {detail}. {}", layer.remedy()))
+            .map(|LayerResult { layer, detail, .. }| format!("{layer}: {detail}. {}", layer.remedy()))
             .collect();
         if missing.is_empty() { Ok(()) } else { Err(Error::IsolationFailed { missing }) }
     }
@@ -172,14 +172,14 @@ impl Probe {
     fn set(&mut self, layer: Layer, state: State, detail: impl Into<String>) {
         let detail = detail.into();
         self.findings.retain(|finding| finding.layer != layer);
-        self.findings.push(Finding { layer, state, detail });
+        self.findings.push(LayerResult { layer, state, detail });
         self.findings.sort_by_key(|finding| finding.layer);
     }
 }
 
-impl fmt::Display for Probe {
+impl fmt::Display for ProbeReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for Finding { layer, state, detail } in &self.findings {
+        for LayerResult { layer, state, detail } in &self.findings {
             writeln!(f, "{layer:<18} {state:<8} {detail}")?;
             if *state == State::Missing {
                 writeln!(f, "{:<18} {}", "", layer.remedy())?;
@@ -192,7 +192,7 @@ impl fmt::Display for Probe {
 impl Sandbox {
     /// Runs the canary, a payload that tries to break the isolation, once on a folder and once on an overlay. Returns
     /// the state of each layer.
-    pub async fn probe(&self) -> Result<Probe> {
+    pub async fn probe(&self) -> Result<ProbeReport> {
         let folders = CanaryFolders::create()?;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let targets = CanaryTargets {
@@ -201,8 +201,8 @@ impl Sandbox {
             namespaces: canary::own_namespaces(),
             without_landlock: self.options().accept_missing.contains(&Layer::Landlock),
         };
-        let unknown = |layer| Finding { layer, state: State::Unknown, detail: String::new() };
-        let mut probe = Probe { findings: Layer::ALL.map(unknown).into(), shared: Vec::new() };
+        let unknown = |layer| LayerResult { layer, state: State::Unknown, detail: String::new() };
+        let mut probe = ProbeReport { findings: Layer::ALL.map(unknown).into(), shared: Vec::new() };
         let folder = CellSpec::new(Source::open(folders.path.join("folder"))?, "/workspace");
         match self.run_canary(folder.clone(), targets.clone()).await {
             Ok((report, results)) => record_results(&mut probe, &report, results, &folders, &targets),
@@ -239,7 +239,7 @@ impl Sandbox {
 }
 
 fn record_results(
-    probe: &mut Probe,
+    probe: &mut ProbeReport,
     report: &Report,
     results: Vec<CanaryResult>,
     folders: &CanaryFolders,
@@ -254,7 +254,7 @@ fn record_results(
             None => probe.set(layer, State::Present, "verified by the canary"),
         }
     }
-    let Enforced { memory, .. } = report.enforced_by;
+    let LimitEnforcers { memory, .. } = report.enforced_by;
     if !rustix::process::geteuid().is_root() {
         probe.shared.push("programs run as the server's own user, and use up the same quotas of the kernel");
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Captured, Enforced, Limit};
+use crate::{CapturedOutput, Limit, LimitEnforcers};
 
 /// How a job ended, and its output.
 #[derive(Debug, Clone)]
@@ -16,9 +16,9 @@ pub struct Report {
     pub cpu: Duration,
     /// The limit that ended the job, if one did.
     pub limit_hit: Option<Limit>,
-    pub enforced_by: Enforced,
-    pub stdout: Captured,
-    pub stderr: Captured,
+    pub enforced_by: LimitEnforcers,
+    pub stdout: CapturedOutput,
+    pub stderr: CapturedOutput,
 }
 
 impl Report {

@@ -22,10 +22,10 @@ use tokio::{
 };
 
 use crate::{
-    Captured, Error, Limit, Limits, Report, Result, Stdin,
+    CapturedOutput, Error, Limit, Limits, Report, Result, Stdin,
     sandbox::Launcher,
     sys,
-    wire::{self, Command, Ending, Event},
+    wire::{self, Command, Event, JobEnd},
 };
 
 pub use streams::Input;
@@ -51,7 +51,7 @@ pub struct Chunk {
 
 /// A running job. Dropping it ends the job.
 #[derive(Debug)]
-pub struct Running {
+pub struct RunningJob {
     socket: AsyncFd<OwnedFd>,
     stdin: Option<Sender>,
     listener: Option<OwnedFd>,
@@ -60,7 +60,7 @@ pub struct Running {
     stderr: Output,
     buffer: Vec<u8>,
     started: Instant,
-    ending: Option<Result<(Ending, Duration)>>,
+    ending: Option<Result<(JobEnd, Duration)>>,
     printed_bytes: u64,
     output_limit: u64,
     output_exceeded: bool,
@@ -71,7 +71,7 @@ pub struct Running {
 #[derive(Debug)]
 struct Output {
     pipe: Option<Receiver>,
-    captured: Captured,
+    captured: CapturedOutput,
 }
 
 /// Starts the next idle interpreter of a pool when dropped.
@@ -98,12 +98,12 @@ enum Ready {
     Message,
 }
 
-impl Running {
+impl RunningJob {
     pub(crate) fn new(socket: OwnedFd, streams: Streams, limits: &Limits, launcher: Arc<Launcher>) -> Result<Self> {
         let output = |pipe| {
             Ok::<_, io::Error>(Output {
                 pipe: Some(Receiver::from_owned_fd(pipe)?),
-                captured: Captured::new(limits.output_kept_bytes),
+                captured: CapturedOutput::new(limits.output_kept_bytes),
             })
         };
         Ok(Self {
@@ -139,7 +139,7 @@ impl Running {
         self.started = Instant::now();
         self.output_limit = limits.output_bytes;
         for output in [&mut self.stdout, &mut self.stderr] {
-            output.captured = Captured::new(limits.output_kept_bytes);
+            output.captured = CapturedOutput::new(limits.output_kept_bytes);
         }
         let begin = Command::Begin { wall: limits.wall, since: sys::file_clock_now() };
         self.provide_stdin(stdin)?;

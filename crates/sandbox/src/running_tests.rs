@@ -2,26 +2,27 @@ use std::{sync::Arc, time::Duration};
 
 use rustix::net::SocketFlags;
 
-use super::{Running, Streams};
+use super::{RunningJob, Streams};
 use crate::{
-    Enforced, Enforcer, Exit, Limits, Stdin,
+    Enforcer, Exit, LimitEnforcers, Limits, Stdin,
     sandbox::Launcher,
-    wire::{self, Ending, Event},
+    wire::{self, Event, JobEnd},
 };
 
 /// Returns a job whose launcher is this test, and the launcher's socket.
-fn job() -> (Running, std::os::fd::OwnedFd) {
+fn job() -> (RunningJob, std::os::fd::OwnedFd) {
     let (ours, theirs) = wire::pair(SocketFlags::NONBLOCK).unwrap();
     let (control, _) = wire::pair(SocketFlags::NONBLOCK).unwrap();
     // The job's ends of the pipes are dropped, so it prints nothing.
     let (streams, _) = Streams::open(true).unwrap();
     let launcher = Arc::new(Launcher::new(control).unwrap());
-    (Running::new(ours, streams, &Limits::default(), launcher).unwrap(), theirs)
+    (RunningJob::new(ours, streams, &Limits::default(), launcher).unwrap(), theirs)
 }
 
 fn ended(code: i32) -> Event {
-    let enforced_by = Enforced { memory: Enforcer::Watchdog, processes: Enforcer::Rlimit, disk: Enforcer::Watchdog };
-    Event::Ended(Ending { exit: Exit::Code(code), limit_hit: None, cpu: Duration::ZERO, enforced_by })
+    let enforced_by =
+        LimitEnforcers { memory: Enforcer::Watchdog, processes: Enforcer::Rlimit, disk: Enforcer::Watchdog };
+    Event::Ended(JobEnd { exit: Exit::Code(code), limit_hit: None, cpu: Duration::ZERO, enforced_by })
 }
 
 #[tokio::test]

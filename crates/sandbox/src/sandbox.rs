@@ -22,7 +22,7 @@ use rustix::{
 use tokio::io::unix::AsyncFd;
 
 use crate::{
-    Access, Error, Job, Layer, Network, Result, Running,
+    Access, Error, Job, Layer, Network, Result, RunningJob,
     running::Streams,
     sys,
     wire::{self, ClockStart, Configuration, JobRequest, Payload, Request},
@@ -92,11 +92,11 @@ impl Sandbox {
     }
 
     /// Starts a program. Dropping the returned value ends it.
-    pub async fn spawn(&self, job: Job) -> Result<Running> {
+    pub async fn spawn(&self, job: Job) -> Result<RunningJob> {
         self.start_payload(job, Payload::Program).await
     }
 
-    pub(crate) async fn start_payload(&self, mut job: Job, payload: Payload) -> Result<Running> {
+    pub(crate) async fn start_payload(&self, mut job: Job, payload: Payload) -> Result<RunningJob> {
         let stdin = std::mem::take(&mut job.stdin);
         let request = JobRequest { job, payload, clock: ClockStart::Immediately, script: false };
         let mut running = self.send_request(&request).await?;
@@ -105,7 +105,7 @@ impl Sandbox {
     }
 
     /// Sends a job request to the launcher. Starts a new launcher if the last one has died.
-    pub(crate) async fn send_request(&self, request: &JobRequest) -> Result<Running> {
+    pub(crate) async fn send_request(&self, request: &JobRequest) -> Result<RunningJob> {
         validate(&request.job)?;
         let sources = request.job.spec.sources().into_iter().map(|(source, _)| source.descriptor());
         let sources: Vec<BorrowedFd<'_>> = sources.collect::<std::result::Result<_, _>>()?;
@@ -118,7 +118,7 @@ impl Sandbox {
             match launcher.send(&file, &passed, &sources).await {
                 Ok(()) => {
                     drop(passed);
-                    return Running::new(ours, streams, &request.job.spec.limits, launcher);
+                    return RunningJob::new(ours, streams, &request.job.spec.limits, launcher);
                 }
                 Err(Errno::PIPE | Errno::CONNRESET) => self.replace(&launcher)?,
                 Err(errno) => return Err(errno.into()),

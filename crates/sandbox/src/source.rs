@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Result,
-    step::{At, Failure, Step},
+    step::{Failure, Step, StepContext},
 };
 
 /// An open file or folder of the host. The mount is made from the open descriptor, so later changes of its path have no

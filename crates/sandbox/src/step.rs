@@ -126,13 +126,13 @@ impl std::fmt::Display for Failure {
 }
 
 /// Attaches a step to the error of a system call.
-pub(crate) trait At<T> {
+pub(crate) trait StepContext<T> {
     fn at(self, step: Step) -> Result<T, Failure>;
     /// Also names the object of the step.
     fn on(self, step: Step, subject: impl AsRef<std::path::Path>) -> Result<T, Failure>;
 }
 
-impl<T> At<T> for rustix::io::Result<T> {
+impl<T> StepContext<T> for rustix::io::Result<T> {
     fn at(self, step: Step) -> Result<T, Failure> {
         self.map_err(|errno| Failure::new(step, errno))
     }

@@ -29,7 +29,7 @@ pub(crate) const USER_NAMESPACE: i32 = libc::CLONE_NEWUSER;
 pub(crate) const SHARED_ROOT: i32 = libc::CLONE_FS;
 
 /// The result of a fork.
-pub(crate) enum Forked {
+pub(crate) enum ForkResult {
     Child,
     Parent { pid: Pid, pidfd: OwnedFd },
 }
@@ -45,7 +45,7 @@ fn check(result: libc::c_long) -> Result<libc::c_long> {
 
 /// Forks into new namespaces, or shares what the flags say. The caller must be single-threaded.
 #[allow(clippy::cast_sign_loss, reason = "flags and signal numbers are positive")]
-pub(crate) fn clone(flags: i32) -> Result<Forked> {
+pub(crate) fn clone(flags: i32) -> Result<ForkResult> {
     let mut pidfd: RawFd = -1;
     // SAFETY: all fields are integers, for which zero is valid.
     let mut args: libc::clone_args = unsafe { std::mem::zeroed() };
@@ -56,9 +56,9 @@ pub(crate) fn clone(flags: i32) -> Result<Forked> {
     // lock is held by another one.
     let pid = check(unsafe { libc::syscall(libc::SYS_clone3, ptr::from_ref(&args), size_of::<libc::clone_args>()) })?;
     match i32::try_from(pid).ok().and_then(Pid::from_raw) {
-        None => Ok(Forked::Child),
+        None => Ok(ForkResult::Child),
         // SAFETY: the kernel has put a new descriptor there, which nobody else owns.
-        Some(pid) => Ok(Forked::Parent { pid, pidfd: unsafe { OwnedFd::from_raw_fd(pidfd) } }),
+        Some(pid) => Ok(ForkResult::Parent { pid, pidfd: unsafe { OwnedFd::from_raw_fd(pidfd) } }),
     }
 }
 
@@ -70,12 +70,12 @@ pub(crate) fn stop_sharing_root() -> Result<()> {
 
 /// Forks into new namespaces that belong to another user. Needs root, and keeps its capabilities for the creation of
 /// the namespaces.
-pub(crate) fn clone_as(owner: u32, namespaces: i32) -> Result<Forked> {
+pub(crate) fn clone_as(owner: u32, namespaces: i32) -> Result<ForkResult> {
     use rustix::{fs::Uid, thread};
     let before = thread::capabilities(None)?;
     thread::set_thread_res_uid(Uid::ROOT, Uid::from_raw(owner), Uid::ROOT)?;
     let forked = thread::set_capabilities(None, before).and_then(|()| clone(namespaces));
-    if matches!(forked, Ok(Forked::Child)) {
+    if matches!(forked, Ok(ForkResult::Child)) {
         return forked;
     }
     if thread::set_thread_res_uid(Uid::ROOT, Uid::ROOT, Uid::ROOT).is_err() {

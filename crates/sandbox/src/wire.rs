@@ -19,7 +19,7 @@ use rustix::{
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::{Enforced, Exit, Failure, Job, Limit};
+use crate::{Exit, Failure, Job, Limit, LimitEnforcers};
 
 /// Maximum packet size. Job requests can be longer and are passed in a file.
 const PACKET_BYTES: usize = 4096;
@@ -56,6 +56,7 @@ pub(crate) struct JobRequest {
     pub(crate) job: Job,
     pub(crate) payload: Payload,
     pub(crate) clock: ClockStart,
+    /// Whether the descriptors include that of a script.
     pub(crate) script: bool,
 }
 
@@ -98,15 +99,15 @@ pub(crate) enum Event {
     /// Carries the socket on which the server accepts connections of the job.
     Listening,
     Failed(Failure),
-    Ended(Ending),
+    Ended(JobEnd),
 }
 
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(crate) struct Ending {
+pub(crate) struct JobEnd {
     pub(crate) exit: Exit,
     pub(crate) limit_hit: Option<Limit>,
     pub(crate) cpu: Duration,
-    pub(crate) enforced_by: Enforced,
+    pub(crate) enforced_by: LimitEnforcers,
 }
 
 /// Messages from the launcher to a cell.
@@ -117,7 +118,7 @@ pub(crate) enum ToCell {
     Build,
     /// Runs a job. Descriptors: the file with the [`JobRequest`], the socket of the job, its streams, and its mounts.
     /// For root the mounts are clones of the sources, otherwise the sources themselves.
-    Run { duties: WatchdogDuties, enforced_by: Enforced },
+    Run { duties: WatchdogDuties, enforced_by: LimitEnforcers },
     /// The script has arrived. Files created since `since`, a time of `sys::file_clock_now`, count towards the job's
     /// limits.
     Begin { since: Duration },

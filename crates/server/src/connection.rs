@@ -47,6 +47,11 @@ impl Connections {
         Arc::new(Self { limit, open: Mutex::default() })
     }
 
+    /// Returns the number of open connections.
+    pub(crate) fn open(&self) -> usize {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).all
+    }
+
     /// Counts a connection, or returns `None` at the limit. A proxy carries many callers, so it may use the whole limit.
     pub(crate) fn enter(self: &Arc<Self>, address: IpAddr, is_proxy: bool) -> Option<ConnectionSlot> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);

@@ -8,49 +8,51 @@ mod events;
 mod files;
 mod health;
 pub(crate) mod host;
+mod keys;
 mod members;
+mod metrics;
 mod query;
 mod reply;
 mod request;
+mod sign_in;
 mod tools;
 mod workspaces;
 
-use crate::auth::{AccessTokens, AttemptCounter, Passwords, RefusedAddresses};
+use crate::auth::{AttemptCounter, RefusedAddresses, SignInLink};
+use crate::connection::Connections;
+use crate::runtime::Runtime;
 use crate::settings::Settings;
-use axum::Router;
 use axum::body::Body;
 use axum::handler::Handler;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, on};
+use axum::{Extension, Router};
 pub(crate) use budget::Budget;
 use budget::Scope;
 use futures_util::FutureExt;
 use host::{HostRules, ListedOrigin};
 use http::{HeaderName, HeaderValue, Request, StatusCode, header};
 use reply::Failure;
-use request::Peer;
+use request::{KeyAction, Peer};
 use std::{
     net::IpAddr,
+    ops::Deref,
     panic::AssertUnwindSafe,
     sync::Arc,
     time::{Duration, Instant},
 };
-use toolrest_core::{Engine, ErrorKind, FairQueue, Result, ToolError};
-use toolrest_ops::exec::Processes;
+use toolrest_core::{Action, ErrorKind, FairQueue, Result, ToolError};
 use toolrest_ops::outside::AddressRange;
-use toolrest_store::Store;
-use toolrest_workspaces::StoredWorkspaces;
 use tower::ServiceExt;
 use tracing::Instrument;
 use uuid::Uuid;
 
 /// The state that all handlers share.
 pub(crate) struct App {
-    pub(crate) engine: Engine,
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) workspaces: Arc<StoredWorkspaces>,
-    pub(crate) tokens: AccessTokens,
-    pub(crate) passwords: Passwords,
+    /// What tool calls need. The state derefs to it.
+    pub(crate) runtime: Arc<Runtime>,
+    /// The sign-in link of `serve --dir`.
+    pub(crate) sign_in_link: SignInLink,
     /// Addresses over the limit of sign-ins, and of registrations.
     pub(crate) refused_sign_ins: RefusedAddresses,
     pub(crate) refused_registrations: RefusedAddresses,
@@ -58,30 +60,39 @@ pub(crate) struct App {
     pub(crate) attempts: AttemptCounter,
     /// The budget for bytes of requests and answers.
     pub(crate) budget: Budget,
+    /// The open connections.
+    pub(crate) connections: Arc<Connections>,
     /// The hosts and origins that requests may name.
     pub(crate) host_rules: HostRules,
     /// Proxies whose `X-Forwarded-For` is trusted.
     pub(crate) proxies: Vec<AddressRange>,
-    pub(crate) settings: Settings,
-    /// The background processes.
-    pub(crate) processes: Arc<Processes>,
     /// Becomes true when the server stops, so that event streams end.
     pub(crate) stopping: tokio::sync::watch::Sender<bool>,
     /// The queue that limits open event streams.
     pub(crate) event_streams: FairQueue,
 }
 
-/// A method and a path, with the function that answers them.
+impl Deref for App {
+    type Target = Runtime;
+
+    fn deref(&self) -> &Runtime {
+        &self.runtime
+    }
+}
+
+/// A method and a path, with the function that answers them. Unless it is marked with [`Route::for_keys`], only persons can
+/// use it.
 struct Route {
     #[allow(dead_code, reason = "for the test that compares the routes with docs/api.md")]
     method: MethodFilter,
     path: &'static str,
     handler: MethodRouter<Arc<App>>,
+    key_action: Option<Action>,
 }
 
 impl Route {
     fn new<H: Handler<T, Arc<App>>, T: 'static>(method: MethodFilter, path: &'static str, handler: H) -> Self {
-        Self { method, path, handler: on(method, handler) }
+        Self { method, path, handler: on(method, handler), key_action: None }
     }
 
     fn get<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, handler: H) -> Self {
@@ -99,14 +110,21 @@ impl Route {
     fn delete<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, handler: H) -> Self {
         Self::new(MethodFilter::DELETE, path, handler)
     }
+
+    /// Lets agent keys with this action use the route.
+    fn for_keys(self, action: Action) -> Self {
+        Self { key_action: Some(action), ..self }
+    }
 }
 
-/// All routes. A test compares them with docs/api.md.
+/// All routes. A test compares them with docs/api.md. The routes of tools check the scope of a key for each tool.
 fn routes() -> Vec<Route> {
     vec![
         Route::get("/health", health::live),
         Route::get("/ready", health::ready),
+        Route::get("/metrics", metrics::show),
         Route::get("/api/v1/health", health::live),
+        Route::get("/sign-in", sign_in::by_link),
         Route::post("/api/v1/auth/register", accounts::register),
         Route::post("/api/v1/auth/login", accounts::login),
         Route::post("/api/v1/auth/refresh", accounts::refresh),
@@ -114,9 +132,9 @@ fn routes() -> Vec<Route> {
         Route::get("/api/v1/auth/me", accounts::me),
         Route::get("/api/v1/toolsets", tools::toolsets),
         Route::get("/api/v1/toolsets/{toolset}", tools::catalogue),
-        Route::get("/api/v1/workspaces", workspaces::list),
+        Route::get("/api/v1/workspaces", workspaces::list).for_keys(Action::Read),
         Route::post("/api/v1/workspaces", workspaces::create),
-        Route::get("/api/v1/workspaces/{workspace}", workspaces::show),
+        Route::get("/api/v1/workspaces/{workspace}", workspaces::show).for_keys(Action::Read),
         Route::patch("/api/v1/workspaces/{workspace}", workspaces::change),
         Route::delete("/api/v1/workspaces/{workspace}", workspaces::remove),
         Route::post("/api/v1/workspaces/{workspace}/tools", tools::call_workspace),
@@ -125,20 +143,25 @@ fn routes() -> Vec<Route> {
         Route::post("/api/v1/workspaces/{workspace}/members", members::add),
         Route::patch("/api/v1/workspaces/{workspace}/members/{user}", members::set_role),
         Route::delete("/api/v1/workspaces/{workspace}/members/{user}", members::remove),
-        Route::get("/api/v1/workspaces/{workspace}/content/{*path}", content::download),
-        Route::get("/api/v1/workspaces/{workspace}/events", events::listen),
-        Route::get("/api/v1/workspaces/{workspace}/files/{file}", files::show),
-        Route::get("/api/v1/workspaces/{workspace}/files/{file}/versions", files::versions),
-        Route::get("/api/v1/workspaces/{workspace}/files/{file}/versions/{version}", files::version),
-        Route::post("/api/v1/workspaces/{workspace}/files/{file}/restore", files::restore),
-        Route::get("/api/v1/workspaces/{workspace}/trash", files::trash),
-        Route::get("/api/v1/workspaces/{workspace}/commits", files::commits),
-        Route::get("/api/v1/workspaces/{workspace}/commits/{commit}/diff", files::diff),
-        Route::post("/api/v1/workspaces/{workspace}/commits/{commit}/undo", files::undo),
-        Route::get("/api/v1/workspaces/{workspace}/calls", files::calls),
-        Route::post("/api/v1/workspaces/{workspace}/chats", chats::create),
-        Route::get("/api/v1/workspaces/{workspace}/chats/{chat}", chats::show),
-        Route::post("/api/v1/workspaces/{workspace}/chats/{chat}/messages", chats::add_message),
+        Route::get("/api/v1/workspaces/{workspace}/keys", keys::list),
+        Route::post("/api/v1/workspaces/{workspace}/keys", keys::create),
+        Route::patch("/api/v1/workspaces/{workspace}/keys/{key}", keys::change),
+        Route::delete("/api/v1/workspaces/{workspace}/keys/{key}", keys::revoke),
+        Route::get("/api/v1/workspaces/{workspace}/content/{*path}", content::download).for_keys(Action::Read),
+        Route::get("/api/v1/workspaces/{workspace}/events", events::listen).for_keys(Action::Read),
+        Route::get("/api/v1/workspaces/{workspace}/files/{file}", files::show).for_keys(Action::Read),
+        Route::get("/api/v1/workspaces/{workspace}/files/{file}/versions", files::versions).for_keys(Action::Read),
+        Route::get("/api/v1/workspaces/{workspace}/files/{file}/versions/{version}", files::version)
+            .for_keys(Action::Read),
+        Route::post("/api/v1/workspaces/{workspace}/files/{file}/restore", files::restore).for_keys(Action::Write),
+        Route::get("/api/v1/workspaces/{workspace}/trash", files::trash).for_keys(Action::Read),
+        Route::get("/api/v1/workspaces/{workspace}/commits", files::commits).for_keys(Action::Read),
+        Route::get("/api/v1/workspaces/{workspace}/commits/{commit}/diff", files::diff).for_keys(Action::Read),
+        Route::post("/api/v1/workspaces/{workspace}/commits/{commit}/undo", files::undo).for_keys(Action::Write),
+        Route::get("/api/v1/workspaces/{workspace}/calls", files::calls).for_keys(Action::Read),
+        Route::post("/api/v1/workspaces/{workspace}/chats", chats::create).for_keys(Action::Write),
+        Route::get("/api/v1/workspaces/{workspace}/chats/{chat}", chats::show).for_keys(Action::Read),
+        Route::post("/api/v1/workspaces/{workspace}/chats/{chat}/messages", chats::add_message).for_keys(Action::Write),
     ]
 }
 
@@ -146,7 +169,9 @@ fn routes() -> Vec<Route> {
 pub(crate) fn router(app: Arc<App>) -> Router {
     routes()
         .into_iter()
-        .fold(Router::new(), |router, route| router.route(route.path, route.handler))
+        .fold(Router::new(), |router, route| {
+            router.route(route.path, route.handler.layer(Extension(KeyAction(route.key_action))))
+        })
         .fallback(no_route)
         .method_not_allowed_fallback(wrong_method)
         .with_state(app)
@@ -234,8 +259,8 @@ async fn routed(app: &App, router: Router, request: Request<Body>) -> Result<Res
 
 /// Returns the caller's `X-Request-Id` if it is valid and short, otherwise a new id.
 fn request_id(request: &Request<Body>) -> HeaderValue {
-    const MOST_BYTES: usize = 128;
-    let given = request.headers().get(&REQUEST_ID).filter(|id| id.len() <= MOST_BYTES && id.to_str().is_ok());
+    const MAX_BYTES: usize = 128;
+    let given = request.headers().get(&REQUEST_ID).filter(|id| id.len() <= MAX_BYTES && id.to_str().is_ok());
     let fresh = || HeaderValue::try_from(Uuid::now_v7().to_string()).unwrap_or(HeaderValue::from_static("none"));
     given.cloned().unwrap_or_else(fresh)
 }

@@ -1,44 +1,69 @@
-//! The workspace of `toolrest serve --dir`, with an access token for its owner.
+//! The workspaces of the local user, whose files are folders on this machine.
 
 use crate::auth::fresh_token;
-use crate::http::App;
+use crate::lock_file;
+use crate::runtime::Runtime;
 use std::path::Path;
 use std::time::Duration;
-use toolrest_core::{Result, WorkspaceId};
-use toolrest_store::{Location, NewUser};
+use toolrest_core::{Caller, ErrorKind, Result, ToolError, WorkspaceId};
+use toolrest_store::{Location, NewUser, User};
 
-/// The account that owns the workspaces of `serve --dir`. It is not an email address, so nobody can register it.
+/// The account of the local user. It is not an email address, so nobody can register it.
 pub const ACCOUNT: &str = "local";
 
-/// Lifetime of the token. It ends earlier if the server stops; the next start issues another.
+/// Lifetime of the key of `serve --dir`, and of the access token that its sign-in link gives. They end earlier if the
+/// server stops.
 pub(crate) const TOKEN_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The workspace of `serve --dir`.
+/// A workspace of the local user.
+#[derive(Clone, Copy, Debug)]
 pub struct Local {
     /// The workspace.
     pub workspace: WorkspaceId,
-    /// An access token for its owner.
-    pub token: String,
+    /// The local user, who owns it.
+    pub caller: Caller,
 }
 
-/// Opens the workspace of a folder, and creates it the first time.
-pub(crate) async fn open(app: &App, folder: &Path) -> Result<Local> {
-    let root = app.workspaces.allowed_root(folder, ACCOUNT).await?;
-    let owner = if let Some(known) = app.store.credentials(ACCOUNT).await? {
-        known.user
-    } else {
-        // The password is random and not stored: nobody can sign in to this account.
-        let password_hash = app.passwords.hash(fresh_token()?).await?;
-        app.store.create_user(NewUser { email: ACCOUNT.to_owned(), password_hash, full_name: None }).await?
-    };
+impl Local {
+    fn new(workspace: WorkspaceId, owner: &User) -> Self {
+        Self { workspace, caller: Caller::person(owner.id) }
+    }
+}
+
+/// Opens the local user's workspace for a folder, and creates it the first time.
+pub(crate) async fn open(runtime: &Runtime, folder: &Path) -> Result<Local> {
+    let root = runtime.workspaces.allowed_root(folder, ACCOUNT).await?;
     let place = Location::Directory { root };
-    let known = app.store.workspaces_of(owner.id).await?.into_iter().find(|workspace| workspace.location == place);
-    let workspace = if let Some(workspace) = known {
-        workspace.id
-    } else {
-        let name = folder.file_name().map_or_else(|| "local".into(), |name| name.to_string_lossy().into_owned());
-        app.store.create_workspace(owner.id, name, place).await?.id
+    if let Some(known) = find(runtime, &place).await? {
+        return Ok(known);
+    }
+    // Otherwise two processes that start at the same time would create two accounts or two workspaces.
+    let lock = lock_file::lock(runtime.settings.server.data_dir.join("local.lock")).await;
+    let cannot_lock = |error| ToolError::new(ErrorKind::Unavailable, format!("Cannot lock the data folder: {error}"));
+    let _lock = lock.map_err(cannot_lock)?;
+    if let Some(known) = find(runtime, &place).await? {
+        return Ok(known);
+    }
+    let owner = match runtime.store.credentials(ACCOUNT).await? {
+        Some(known) => known.user,
+        None => create_account(runtime).await?,
     };
-    let token = app.tokens.issue_local(owner.id, owner.token_epoch, TOKEN_LIFETIME)?;
-    Ok(Local { workspace, token })
+    let name = folder.file_name().map_or_else(|| "local".into(), |name| name.to_string_lossy().into_owned());
+    let workspace = runtime.store.create_workspace(owner.id, name, place).await?.id;
+    Ok(Local::new(workspace, &owner))
+}
+
+/// Finds the local user's workspace for a folder.
+async fn find(runtime: &Runtime, place: &Location) -> Result<Option<Local>> {
+    let Some(known) = runtime.store.credentials(ACCOUNT).await? else { return Ok(None) };
+    let workspaces = runtime.store.workspaces_of(known.user.id).await?;
+    let found = workspaces.into_iter().find(|workspace| workspace.location == *place);
+    Ok(found.map(|workspace| Local::new(workspace.id, &known.user)))
+}
+
+/// Creates the account of the local user. Its password is random and not stored: nobody can sign in to it.
+async fn create_account(runtime: &Runtime) -> Result<User> {
+    let password_hash = runtime.passwords.hash(fresh_token()?).await?;
+    let user = NewUser { email: ACCOUNT.to_owned(), password_hash, full_name: None };
+    Ok(runtime.store.create_user(user).await?)
 }

@@ -3,7 +3,7 @@
 use crate::accounts::{check_email, check_password, normal_email};
 use crate::auth::Passwords;
 pub use crate::local::ACCOUNT as LOCAL_ACCOUNT;
-use crate::server::{StartError, open_existing_store};
+use crate::runtime::{StartError, open_existing_store};
 use crate::settings::Settings;
 use std::sync::Arc;
 use toolrest_core::{ErrorKind, Result, ToolError};

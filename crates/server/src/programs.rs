@@ -2,12 +2,13 @@
 
 use crate::python;
 use crate::settings::{Run, Settings, WithoutOverlay};
-use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use toolrest_core::{KeepLimits, QueueLimits};
 use toolrest_ops::exec::{
-    self, ExecLimits, ExecOptions, Executor, Layer, NetworkOptions, ProcessOptions, Processes, SandboxLimits,
+    self, ExecLimits, ExecOptions, Executor, Layer, NetworkOptions, ProcessOptions, Processes, PythonEnvironment,
+    SandboxLimits,
 };
-use toolrest_ops::outside::{AllowList, Outside};
+use toolrest_ops::outside::{AllowList, OutboundConnector};
 use toolrest_toolsets::Services;
 
 /// Starts the sandbox. With `run.enabled = false`, returns services that refuse every program.
@@ -58,9 +59,9 @@ fn options(settings: &Settings) -> ExecOptions {
         network: NetworkOptions {
             // The settings were checked when they were read.
             hosts: AllowList::new(run.network_hosts.iter().map(String::as_str)).unwrap_or_default(),
-            outside: Outside {
+            outside: OutboundConnector {
                 allow_private: run.network_private.iter().filter_map(|range| range.parse().ok()).collect(),
-                ..Outside::default()
+                ..OutboundConnector::default()
             },
         },
         without_overlay: match run.without_overlay {
@@ -68,13 +69,8 @@ fn options(settings: &Settings) -> ExecOptions {
             WithoutOverlay::InPlace => exec::WithoutOverlay::RunInPlace,
         },
         accept_missing: if run.accept_missing_landlock { BTreeSet::from([Layer::Landlock]) } else { BTreeSet::new() },
-        python: environment(settings),
+        python: Some(PythonEnvironment::new(python::folder(settings))),
     }
-}
-
-/// Returns the folder of the Python environment, if it is complete.
-fn environment(settings: &Settings) -> Option<PathBuf> {
-    python::folder(settings).canonicalize().ok().filter(|folder| python::is_complete(folder))
 }
 
 fn process_options(run: &Run) -> ProcessOptions {

@@ -259,6 +259,14 @@ settings! {
         cache_bytes: usize = 512 << 20, Accepts::Whole(0, 1024 * GIB);
     }
 
+    /// Metrics for monitoring.
+    metrics: Metrics {
+        /// Address and port that serve `GET /metrics` in the text format of Prometheus, without a token; use an address that only the monitoring can reach. Without it, there is no such listener.
+        listen: Option<SocketAddr> = None, Accepts::Address;
+        /// Token with which `GET /metrics` is also served at `server.listen` (`Authorization: Bearer …`). Without it, that route does not exist.
+        token: Option<String> = None, Accepts::Secret;
+    }
+
     /// How long deleted files and records are kept.
     retention: Retention {
         /// Days that deleted files stay in the trash; 0 keeps them forever.
@@ -501,7 +509,8 @@ impl Problem {
             let (known_section, known_name) = known.key.split_once('.').unwrap_or_default();
             2.0 * alike(name, known_name) + alike(section, known_section)
         };
-        let nearest = (TABLE.iter()).max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
+        // Of equally similar ones, the first in the table.
+        let nearest = (TABLE.iter().rev()).max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
         Self::Unknown { key: key.to_owned(), nearest: nearest.map_or("", |setting| setting.key).to_owned() }
     }
 
@@ -514,7 +523,7 @@ impl Problem {
 
 /// The settings in effect, each with its origin. `Display` writes one line per setting, with secrets hidden.
 #[derive(Clone, Debug, Default)]
-pub struct Loaded {
+pub struct LoadedSettings {
     pub settings: Settings,
     /// Has no entry for a setting that has its default.
     origins: BTreeMap<&'static str, String>,
@@ -522,7 +531,7 @@ pub struct Loaded {
 
 /// One setting in effect, with its value as shown to the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Effective {
+pub struct EffectiveSetting {
     pub key: &'static str,
     pub value: String,
     /// `default`, `file toolrest.toml`, `environment TOOLREST__X__Y` or `flag --listen`.
@@ -531,8 +540,8 @@ pub struct Effective {
 
 /// Reads all sources, in the order in which they override each other. A wrong value is an error even if a later source
 /// overrides it, because it would show up only when the later one is removed.
-pub fn load(sources: Sources) -> Result<Loaded, SettingsError> {
-    let mut loaded = Loaded::default();
+pub fn load(sources: Sources) -> Result<LoadedSettings, SettingsError> {
+    let mut loaded = LoadedSettings::default();
     if let Some((path, text)) = sources.file {
         loaded.read_file(&path.display().to_string(), &text)?;
         // This fails only for an empty path, from which no text can have been read.
@@ -558,7 +567,7 @@ fn own_data_dir(environment: &[(String, String)]) -> Option<PathBuf> {
     Some(data.join("toolrest"))
 }
 
-impl Loaded {
+impl LoadedSettings {
     /// Sets other defaults for `serve --dir`: the server is for one user, and its data must not be in that folder.
     fn default_for_one_folder(&mut self, environment: &[(String, String)]) {
         const ORIGIN: &str = "default with folders.local_dir";
@@ -575,8 +584,8 @@ impl Loaded {
     }
 
     /// Lists every setting, in the order of the table.
-    pub fn report(&self) -> Vec<Effective> {
-        let effective = |setting: &Setting| Effective {
+    pub fn report(&self) -> Vec<EffectiveSetting> {
+        let effective = |setting: &Setting| EffectiveSetting {
             key: setting.key,
             value: setting.accepts.show((setting.get)(&self.settings)),
             origin: (self.origins.get(setting.key)).map_or("default", String::as_str).to_owned(),
@@ -648,9 +657,9 @@ impl Loaded {
     }
 }
 
-impl fmt::Display for Loaded {
+impl fmt::Display for LoadedSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let line = |e: Effective| (format!("{} = {}", e.key, e.value), e.origin);
+        let line = |e: EffectiveSetting| (format!("{} = {}", e.key, e.value), e.origin);
         let lines: Vec<_> = self.report().into_iter().map(line).collect();
         let widths = lines.iter().map(|(assignment, _)| assignment.chars().count());
         let width = widths.max().unwrap_or_default();

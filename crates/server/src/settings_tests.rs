@@ -15,7 +15,7 @@ fn flag(key: &'static str, name: &str, value: &str) -> Sources {
     Sources { flags: vec![(key, name.to_owned(), value.to_owned())], ..Sources::default() }
 }
 
-fn loaded(sources: Sources) -> Loaded {
+fn loaded(sources: Sources) -> LoadedSettings {
     load(sources).unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -26,7 +26,7 @@ fn refusal(sources: Sources) -> String {
     }
 }
 
-fn effective(loaded: &Loaded, key: &str) -> (String, String) {
+fn effective(loaded: &LoadedSettings, key: &str) -> (String, String) {
     let all = loaded.report();
     let found = all.into_iter().find(|effective| effective.key == key);
     let found = found.unwrap_or_else(|| panic!("{key} is not in the report"));

@@ -1,11 +1,16 @@
-//! Periodic tasks of the server.
+//! Periodic tasks.
+//!
+//! Each process exchanges its usage counts and reads revocations. Work on the database as a whole is done by one of the
+//! processes that share the data folder: the one that holds a lock. When it ends, another one takes the lock.
 
-use crate::http::App;
+use crate::auth::{AccessTokens, KeyUses};
 use crate::local;
+use crate::lock_file::LockFile;
 use crate::settings::Settings;
 use std::{sync::Arc, time::Duration};
 use tokio::time::{MissedTickBehavior, interval};
-use toolrest_core::{Access, Action, ErrorKind, Result, Timestamp, ToolError, now};
+use toolrest_core::{Action, ErrorKind, Result, Timestamp, ToolError, now};
+use toolrest_ops::exec::Processes;
 use toolrest_store::{Purge, Purged, Store, StoreError};
 
 const MAINTAIN_INTERVAL: Duration = Duration::from_secs(2);
@@ -17,20 +22,50 @@ const PURGE_INTERVAL: Duration = Duration::from_secs(60 * 60);
 /// Interval at which revocations are read, and so the longest time until a revoked access token is refused.
 const REVOCATIONS_INTERVAL: Duration = Duration::from_secs(1);
 
+/// What the periodic tasks work on.
+pub(crate) struct Upkeep {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) tokens: Arc<AccessTokens>,
+    pub(crate) processes: Arc<Processes>,
+    pub(crate) key_uses: Arc<KeyUses>,
+    pub(crate) settings: Settings,
+    /// Held by the process that works for all.
+    pub(crate) leader: LockFile,
+}
+
 /// Runs the periodic tasks: maintains the store, reads revocations, purges expired data, and renews old versions.
-pub(crate) async fn run(app: Arc<App>) {
+pub(crate) async fn run(upkeep: Upkeep) {
+    let store = &*upkeep.store;
     let maintain = || async {
-        if let Err(error) = app.store.maintain().await {
+        let done = if upkeep.leader.try_hold() { store.maintain().await } else { store.synchronise().await };
+        if let Err(error) = done {
             log_retry(&error.into(), "could not maintain the store; will retry");
+        }
+        if let Err(error) = store_key_uses(store, &upkeep.key_uses).await {
+            log_retry(&error, "could not store when keys were last used");
         }
     };
     let revocations = || async {
-        if let Err(error) = refresh_revocations(&app).await {
+        // A failure to write, for example on a full disk, must not delay the rest.
+        if let Err(error) = upkeep.end_expired_keys().await {
+            log_retry(&error, "could not end expired keys; will retry");
+        }
+        if let Err(error) = upkeep.refresh_revocations().await {
             log_retry(&error, "could not read the revoked tokens; will retry");
         }
     };
-    let purge = || purge_expired(&*app.store, &app.settings);
-    tokio::join!(renew_versions(&*app.store), run_jobs(maintain, revocations, purge));
+    let purge = || async {
+        if upkeep.leader.try_hold() {
+            purge_expired(store, &upkeep.settings).await;
+        }
+    };
+    let renew = async {
+        while !upkeep.leader.try_hold() {
+            tokio::time::sleep(RENEW_RETRY_INTERVAL).await;
+        }
+        renew_versions(store).await;
+    };
+    tokio::join!(renew, run_jobs(maintain, revocations, purge));
 }
 
 /// Logs the failure of a task that is repeated soon. An internal error is a bug; other failures, such as a database that is
@@ -41,11 +76,6 @@ fn log_retry(error: &ToolError, message: &str) {
     } else {
         tracing::debug!(%error, "{message}");
     }
-}
-
-/// Renews the versions of an earlier release, for [`RENEW_AT_START_LIMIT`] at most.
-pub(crate) async fn renew_versions_at_start(store: &dyn Store) {
-    let _ = tokio::time::timeout(RENEW_AT_START_LIMIT, renew_versions(store)).await;
 }
 
 /// Converts all versions that an earlier release has written. Retries after failures.
@@ -86,31 +116,53 @@ async fn repeat<J: Future<Output = ()>>(period: Duration, job: impl Fn() -> J) {
     }
 }
 
-/// Reads the revoked access tokens from the database, and stops the programs of accounts that lost the right to run
-/// them.
-pub(crate) async fn refresh_revocations(app: &App) -> Result<()> {
-    // Older tokens have expired.
-    let longest = app.tokens.lifetime().max(local::TOKEN_LIFETIME) + Duration::from_secs(60);
-    let since = now().checked_sub(longest).map_err(ToolError::internal)?;
-    let revocations = app.store.revocations(since).await?;
-    app.tokens.revoked().set(&revocations);
-    for revocation in revocations.iter().filter(|revocation| revocation.is_disabled) {
-        app.processes.stop_processes_of_disabled(revocation.user).await;
-    }
-    stop_processes_of_former_members(app).await
-}
-
-/// Stops the programs of accounts that lost their role in the workspace; another replica may have removed them.
-async fn stop_processes_of_former_members(app: &App) -> Result<()> {
-    for (workspace, user) in app.processes.starters() {
-        match app.store.authorise(Access { workspace, user, need: Action::Exec.needs() }).await {
-            Err(StoreError::NotAMember | StoreError::RoleTooLow { .. }) => {
-                app.processes.stop_processes_of(workspace, user, Duration::ZERO).await;
-            }
-            authorised => authorised?,
+impl Upkeep {
+    /// Renews the versions of an earlier release, for [`RENEW_AT_START_LIMIT`] at most.
+    pub(crate) async fn renew_versions_at_start(&self) {
+        if self.leader.try_hold() {
+            let _ = tokio::time::timeout(RENEW_AT_START_LIMIT, renew_versions(&*self.store)).await;
         }
     }
-    Ok(())
+
+    /// Reads the revoked access tokens from the database, and stops the programs of persons and keys that lost the right
+    /// to run them.
+    pub(crate) async fn refresh_revocations(&self) -> Result<()> {
+        // Older tokens have expired.
+        let longest = self.tokens.lifetime().max(local::TOKEN_LIFETIME) + Duration::from_secs(60);
+        let since = now().checked_sub(longest).map_err(ToolError::internal)?;
+        let revocations = self.store.revocations(since).await?;
+        self.tokens.revoked().set(&revocations);
+        for revocation in revocations.iter().filter(|revocation| revocation.is_disabled) {
+            self.processes.stop_processes_of_disabled(revocation.user).await;
+        }
+        self.stop_processes_of_former_members().await
+    }
+
+    /// Ends the memberships of keys that expired recently. The purge ends those that expired before.
+    async fn end_expired_keys(&self) -> Result<()> {
+        let since = now().checked_sub(2 * PURGE_INTERVAL).map_err(ToolError::internal)?;
+        Ok(self.store.end_expired_keys(since).await?)
+    }
+
+    /// Stops the programs of persons and keys that lost their role in the workspace; another process may have removed
+    /// them.
+    async fn stop_processes_of_former_members(&self) -> Result<()> {
+        for (workspace, starter) in self.processes.starters() {
+            match self.store.authorise(starter.access(workspace, Action::Exec.needs())).await {
+                Err(StoreError::NotAMember | StoreError::RoleTooLow { .. }) => {
+                    self.processes.stop_processes_of(workspace, starter.member(), Duration::ZERO).await;
+                }
+                authorised => authorised?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Stores when keys were last used.
+pub(crate) async fn store_key_uses(store: &dyn Store, key_uses: &KeyUses) -> Result<()> {
+    let uses = key_uses.take();
+    if uses.is_empty() { Ok(()) } else { Ok(store.record_key_uses(uses).await?) }
 }
 
 async fn purge_expired(store: &dyn Store, settings: &Settings) {

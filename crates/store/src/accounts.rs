@@ -126,18 +126,18 @@ pub trait AccountAdmin: Send + Sync {
     /// Lists all accounts by their addresses.
     async fn users(&self) -> Result<Vec<User>>;
 
-    /// Ends an account's sessions and suspends its memberships, in one transaction. From then on every statement that
-    /// needs a membership refuses the account. Disabling it again changes nothing.
+    /// Ends an account's sessions and suspends its memberships and those of its keys, in one transaction. From then on
+    /// every statement that needs a membership refuses the account and its keys. Disabling it again changes nothing.
     async fn disable_user(&self, user: UserId) -> Result<()>;
 
-    /// Restores the memberships of a disabled account, except in deleted workspaces. A new token epoch starts: old
-    /// tokens stay refused, new ones are valid at once.
+    /// Restores the memberships of a disabled account and of its keys, except in deleted workspaces and except for keys
+    /// that were suspended themselves. A new token epoch starts: old tokens stay refused, new ones are valid at once.
     async fn enable_user(&self, user: UserId) -> Result<()>;
 
-    /// Ends an account's sessions and starts a new token epoch; returns how many sessions there were.
+    /// Ends an account's sessions, starts a new token epoch and suspends its keys; returns how many sessions there were.
     async fn end_sessions(&self, user: UserId) -> Result<u64>;
 
-    /// Changes the password of an account and ends its sessions.
+    /// Changes the password of an account, ends its sessions and suspends its keys.
     async fn set_password(&self, user: UserId, password_hash: String) -> Result<()>;
 
     /// Lists the accounts whose token epoch started since then.

@@ -4,11 +4,11 @@ use crate::error::{Result, StoreError};
 use crate::plan::FileRow;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 use toolrest_core::{
     Access, CallCx, CallId, Changeset, ChatId, Commit, CommitId, CommitInfo, Content, Depth, Entry, ErrorKind, File,
-    FileId, FileType, JsonText, Listing, MAX_NAME_BYTES, Search, SearchResult, Timestamp, UserId, Version, VersionId,
-    WsPath, now,
+    FileId, FileType, Guard, JsonText, Listing, MAX_NAME_BYTES, Page, Preview, Role, Search, SearchResult, Timestamp,
+    UserId, Version, VersionId, WsPath, now,
 };
 
 /// The call that makes a change.
@@ -24,12 +24,16 @@ pub struct CallInfo {
     pub caller: UserId,
     /// When it started.
     pub started_at: Timestamp,
+    /// What its caller may change. It is not stored: a commit in a journal was judged before it was written there.
+    #[serde(skip)]
+    pub guard: Arc<Guard>,
 }
 
 impl CallInfo {
     /// The call that creates the folder of chats.
     pub(crate) fn chats(caller: UserId) -> Self {
-        Self { id: CallId::new(), toolset: "api".into(), tool: "chat".into(), caller, started_at: now() }
+        let guard = Arc::default();
+        Self { id: CallId::new(), toolset: "api".into(), tool: "chat".into(), caller, started_at: now(), guard }
     }
 
     /// Returns the call for changes in a folder while a background process of the call ran. Who made them is unknown.
@@ -52,17 +56,9 @@ impl CallInfo {
             tool: cx.tool.into(),
             caller: cx.caller.user,
             started_at: cx.started_at,
+            guard: Arc::clone(&cx.guard),
         }
     }
-}
-
-/// A page of a long list, newest first.
-#[derive(Clone, Copy, Debug)]
-pub struct Page<T> {
-    /// Only entries older than this.
-    pub before: Option<T>,
-    /// Maximum number of entries.
-    pub limit: u32,
 }
 
 /// A conversation.
@@ -185,6 +181,15 @@ pub trait FileStore: Send + Sync {
     /// Checks the caller's rights.
     async fn authorise(&self, access: Access) -> Result<()>;
 
+    /// Whether the caller is an owner. Fails if the caller is not a member.
+    async fn is_owner(&self, access: Access) -> Result<bool> {
+        match self.authorise(Access { need: Role::Owner, ..access }).await {
+            Ok(()) => Ok(true),
+            Err(StoreError::RoleTooLow { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Returns the file or folder at the path.
     async fn stat(&self, access: Access, path: &WsPath) -> Result<Option<Entry>>;
 
@@ -199,6 +204,9 @@ pub trait FileStore: Send + Sync {
 
     /// Applies all changes or none, and records the call with them.
     async fn commit(&self, access: Access, changes: Changeset, call: CallInfo) -> Result<Commit>;
+
+    /// Returns what a commit of the changes would do, read in one snapshot without locks.
+    async fn preview(&self, access: Access, changes: Changeset, call: CallInfo) -> Result<Preview>;
 
     /// Reads a file by its id, in the trash or not. The content is left out if it has more than `max_bytes` bytes.
     async fn file(&self, access: Access, file: FileId, max_bytes: i64) -> Result<File>;

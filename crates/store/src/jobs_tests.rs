@@ -34,11 +34,11 @@ impl Subscriber for Events {
 async fn logged_after_disconnecting(error: StoreError) -> Vec<Level> {
     let events = Events::default();
     let _collected = tracing::subscriber::set_default(events.clone());
-    let (begin, begun) = oneshot::channel::<()>();
+    let (go, may_fail) = oneshot::channel::<()>();
     let (end, ended) = oneshot::channel::<()>();
     let job = run_to_end(async move {
         let _end = end;
-        let _ = begun.await;
+        let _ = may_fail.await;
         Err::<(), _>(error)
     });
     tokio::select! {
@@ -46,7 +46,7 @@ async fn logged_after_disconnecting(error: StoreError) -> Vec<Level> {
         _ = job => panic!("the job waits"),
         () = tokio::task::yield_now() => {}
     }
-    begin.send(()).unwrap();
+    go.send(()).unwrap();
     // The job drops its end of the channel last but one; the log follows without another wait.
     let _ = ended.await;
     tokio::task::yield_now().await;

@@ -12,6 +12,7 @@ pub mod file_list;
 mod files;
 pub mod history;
 mod jobs;
+mod keys;
 pub mod plan;
 mod postgres;
 mod quota;
@@ -27,13 +28,15 @@ pub use accounts::{
 };
 pub use error::StoreError;
 pub use file_list::{FileList, FilesSince, ListCursor};
-pub use files::{CallInfo, Chat, FileStore, Message, Page};
+pub use files::{CallInfo, Chat, FileStore, Message};
 pub use history::{FolderCommit, FolderHistory, Recorded, TrimmedHistory};
+pub use keys::{KeyInfo, KeyState, KeyStore, KeyUse, MAX_LIVE_KEYS, NewKey};
 pub use postgres::{Postgres, PostgresOptions};
 pub use quota::Quotas;
 pub use recorder::WriteBehind;
 pub use sqlite::{Sqlite, check_database, copy_database};
 pub use store::{
-    CallStore, Location, Member, Purge, Purged, Store, WorkspaceChange, WorkspaceInfo, WorkspaceStore, not_a_folder,
-    unreadable_settings,
+    CallStore, Location, Member, PoolLoad, Purge, Purged, Store, StoreLoad, WorkspaceChange, WorkspaceInfo,
+    WorkspaceStore, not_a_folder, unreadable_settings,
 };
+pub use toolrest_core::Page;

@@ -16,7 +16,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use toolrest_core::{
     Change, Changeset, Commit, CommitId, ContentHash, Destination, Effect, EffectKind, Entry, ErrorKind, Expect,
-    FileId, FileType, Form, MAX_PATH_BYTES, Outcome, Parents, Put, Removal, Timestamp, ToolError, VersionId, WsPath,
+    FileId, FileType, Form, Guard, MAX_PATH_BYTES, Outcome, Parents, Preview, Put, Removal, Timestamp, ToolError,
+    VersionId, WsPath, net_effects,
 };
 
 /// A row of `files`.
@@ -98,6 +99,14 @@ pub struct Below {
     pub longest_path_bytes: i64,
 }
 
+impl View {
+    /// Returns the current version of each file of the view.
+    pub fn heads(&self) -> HashMap<FileId, VersionId> {
+        let rows = self.live.values().chain(self.ids.values());
+        rows.filter_map(|row| Some((row.id, row.head?.version))).collect()
+    }
+}
+
 /// One operation on rows. Operations are applied in order.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum RowOp {
@@ -137,10 +146,26 @@ impl Plan {
     pub fn into_commit(self, id: Option<CommitId>, created_at: Timestamp) -> Commit {
         Commit { id, created_at, outcomes: self.outcomes }
     }
+
+    /// Returns what the plan would do. New versions are not made, so outcomes have the versions before the change:
+    /// those of `heads`.
+    pub fn into_preview(mut self, created_at: Timestamp, heads: &HashMap<FileId, VersionId>) -> Preview {
+        for outcome in &mut self.outcomes {
+            outcome.version = heads.get(&outcome.file).copied();
+        }
+        let effects = std::mem::take(&mut self.effects);
+        Preview { commit: self.into_commit(None, created_at), effects }
+    }
 }
 
-/// Turns changes into row operations, or returns why they are refused.
-pub fn plan(changes: &Changeset, contents: &[Option<Prepared>], view: View, now: Timestamp) -> Result<Plan> {
+/// Turns changes into row operations, or returns why they are refused: by the state of the workspace, or by the guard.
+pub fn plan(
+    changes: &Changeset,
+    contents: &[Option<Prepared>],
+    view: View,
+    now: Timestamp,
+    guard: &Guard,
+) -> Result<Plan> {
     let paths = view.live.values().map(|row| (row.id, row.path.clone())).collect();
     let mut planner = Planner { view, paths, now, plan: Plan::default() };
     for expect in &changes.expect {
@@ -149,6 +174,9 @@ pub fn plan(changes: &Changeset, contents: &[Option<Prepared>], view: View, now:
     for (change, content) in changes.changes.iter().zip(contents) {
         let outcome = planner.apply(change, content.as_ref())?;
         planner.plan.outcomes.push(outcome);
+    }
+    if !guard.is_unrestricted() {
+        guard.judge(&net_effects(&planner.plan.effects))?;
     }
     Ok(planner.plan)
 }

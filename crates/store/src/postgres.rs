@@ -7,6 +7,7 @@ mod commits;
 mod file_list;
 mod files;
 mod folders;
+mod keys;
 mod put;
 mod renewal;
 mod row;
@@ -42,6 +43,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/postgres/0006_storage_used.sql"),
     include_str!("../migrations/postgres/0007_folders_uncounted.sql"),
     include_str!("../migrations/postgres/0008_renewal.sql"),
+    include_str!("../migrations/postgres/0009_keys.sql"),
 ];
 
 /// The advisory lock that serialises migrations of replicas. An arbitrary number that no other program uses.

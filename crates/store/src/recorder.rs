@@ -42,6 +42,11 @@ impl WriteBehind {
         Self { shared, task: Mutex::new(Some(task)) }
     }
 
+    /// Returns the number of records that wait to be written.
+    pub fn pending(&self) -> usize {
+        self.shared.lock().records.len()
+    }
+
     /// Writes the pending records and stops.
     pub async fn close(&self) {
         self.shared.lock().closed = true;
@@ -52,6 +57,14 @@ impl WriteBehind {
         {
             tracing::error!(%error, "the writer of call records failed");
         }
+    }
+}
+
+impl Drop for WriteBehind {
+    /// Has the task write the pending records and end, if [`close`](Self::close) was not called.
+    fn drop(&mut self) {
+        self.shared.lock().closed = true;
+        self.shared.closing.notify_one();
     }
 }
 

@@ -39,7 +39,7 @@ pub(crate) struct OldVersion {
 
 /// The corrected form and size of a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Renewed {
+pub(crate) struct CorrectedVersion {
     pub at: Position,
     pub form: Form,
     pub size: i64,
@@ -58,9 +58,11 @@ impl OldVersion {
 
     /// Returns the form and size by the current rules, if they differ. The content is passed as it is stored, with its
     /// encoding and its uncompressed size.
-    pub(crate) fn renewed(&self, encoding: i16, size: i64, data: &[u8]) -> Option<Renewed> {
+    pub(crate) fn renewed(&self, encoding: i16, size: i64, data: &[u8]) -> Option<CorrectedVersion> {
         match self.current_form_and_size(encoding, size, data) {
-            Ok((form, size)) if (form, size) != (self.form, self.size) => Some(Renewed { at: self.at, form, size }),
+            Ok((form, size)) if (form, size) != (self.form, self.size) => {
+                Some(CorrectedVersion { at: self.at, form, size })
+            }
             Ok(_) => None,
             Err(error) => {
                 tracing::warn!(%error, "a version of an earlier release cannot be read; it stays unchanged");

@@ -17,6 +17,7 @@ pub use scan::without_mark;
 pub(crate) use scan::{Stored, TextReader, TextVisitor, Texts};
 
 use crate::error::{Result, StoreError};
+use crate::store::StoreLoad;
 use async_trait::async_trait;
 use cache::{Cache, CachedWorkspace};
 use index::Index;
@@ -75,6 +76,18 @@ impl Searcher {
     pub(crate) fn new(cache_bytes: usize) -> Self {
         let threads = thread::available_parallelism().map_or(2, usize::from);
         Self { cache: Arc::new(Cache::new(cache_bytes)), queue: SearchQueue::new(threads), threads }
+    }
+
+    /// Returns the load of searches.
+    pub(crate) fn load(&self) -> StoreLoad {
+        StoreLoad {
+            database: "",
+            pool: None,
+            queued_writes: None,
+            searches: self.queue.depth(),
+            search_cache_bytes: self.cache.used_bytes(),
+            search_cache_limit_bytes: self.cache.limit_bytes(),
+        }
     }
 
     /// Searches until the deadline.

@@ -64,7 +64,7 @@ impl TestStores {
         let user = NewUser { email, password_hash: "none".into(), full_name: None };
         let user = writers[0].create_user(user).await.unwrap().id;
         let workspace = writers[0].create_workspace(user, "test".into(), Location::Database).await.unwrap().id;
-        let access = Access { workspace, user, need: Role::Editor };
+        let access = Access { workspace, user, person: user, need: Role::Editor };
         Self { writers, database, searcher: Arc::new(Searcher::new(cache_bytes)), access, _folder: folder }
     }
 
@@ -112,6 +112,7 @@ async fn commit(store: &dyn Store, access: Access, change: Change) -> Result<too
         tool: "test".into(),
         caller: access.user,
         started_at: now(),
+        guard: Arc::default(),
     };
     store.commit(access, Changeset::one(change), call).await
 }
@@ -385,7 +386,7 @@ async fn one_account_cannot_take_all_search_slots() {
     let user = NewUser { email: "other@example.com".into(), password_hash: "none".into(), full_name: None };
     let user = stores.writers[0].create_user(user).await.unwrap().id;
     let other = stores.writers[0].create_workspace(user, "other".into(), Location::Database).await.unwrap().id;
-    let other = Access { workspace: other, user, ..stores.access };
+    let other = Access { workspace: other, user, person: user, ..stores.access };
     let change = put("/a.txt", Content::Text("needle".into()), FileType::Document);
     commit(&*stores.writers[0], other, change).await.unwrap();
     let mut other_searches = JoinSet::new();
@@ -418,6 +419,7 @@ async fn an_index_older_than_the_recorded_changes_is_rebuilt(stores: TestStores)
             tool: "test".into(),
             caller: stores.access.user,
             started_at: now(),
+            guard: Arc::default(),
         };
         let changes = Changeset { changes: changes.collect(), ..Changeset::default() };
         stores.writers[0].commit(stores.access, changes, call).await.unwrap();

@@ -9,6 +9,7 @@ mod file_list;
 mod files;
 mod folders;
 mod history;
+mod keys;
 mod renewal;
 mod row;
 mod search;
@@ -17,6 +18,7 @@ mod staging;
 mod storage;
 mod upkeep;
 mod workspaces;
+mod write_turn;
 
 pub use backup::{check_database, copy_database};
 
@@ -31,13 +33,16 @@ use search::{SearchConnections, SqliteTexts};
 use staging::Staging;
 use std::{
     fs::OpenOptions,
+    io::ErrorKind,
     os::unix::fs::OpenOptionsExt,
     panic::{AssertUnwindSafe, catch_unwind},
     path::Path,
     sync::{Arc, Mutex, PoisonError},
     thread::{self, JoinHandle},
+    time::Duration,
 };
 use tokio::sync::oneshot;
+use write_turn::WriteTurns;
 
 /// Schema changes, oldest first. Never edit one that was released; add another.
 const MIGRATIONS: &[&str] = &[
@@ -51,6 +56,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/sqlite/0008_removal_in_turns.sql"),
     include_str!("../migrations/sqlite/0009_folders_uncounted.sql"),
     include_str!("../migrations/sqlite/0010_renewal.sql"),
+    include_str!("../migrations/sqlite/0011_keys.sql"),
 ];
 
 /// Maximum number of writes that share one transaction, and so one fsync.
@@ -90,9 +96,12 @@ impl Sqlite {
     ///
     /// The search cache takes at most `search_cache_bytes`.
     pub fn open(path: &Path, search_cache_bytes: usize) -> Result<Self> {
-        // Created before SQLite does it, with a private mode, which the log and its index inherit.
-        let private = OpenOptions::new().create(true).append(true).mode(0o600).open(path);
-        private.map_err(|error| cannot_open(path, &error))?;
+        // Created before SQLite does it, with a private mode, which the log and its index inherit. An existing file is
+        // not opened: closing it would release the locks that other connections of this process hold on it.
+        match OpenOptions::new().create_new(true).write(true).mode(0o600).open(path) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            created => drop(created.map_err(|error| cannot_open(path, &error))?),
+        }
         let writer = connect(path, OpenFlags::default())?;
         // The empty log and its index stay when the file is closed, because they could not be created on a full disk.
         let kept = writer.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
@@ -100,7 +109,8 @@ impl Sqlite {
         migrate(&writer)?;
         let (write, queued_writes) = crossbeam_channel::unbounded();
         let (read, queued_reads) = crossbeam_channel::unbounded();
-        let writer = Some(spawn("sqlite-writer", move || write_in_groups(&writer, &queued_writes))?);
+        let turns = WriteTurns::open(path);
+        let writer = Some(spawn("sqlite-writer", move || write_in_groups(&writer, turns.as_ref(), &queued_writes))?);
         let count = thread::available_parallelism().map_or(2, usize::from).clamp(2, 8);
         let read_only = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let (mut inline_connections, mut readers) = (Vec::with_capacity(count), Vec::with_capacity(count));
@@ -300,8 +310,9 @@ fn in_savepoint<T>(connection: &Connection, change: impl FnOnce(&Connection) -> 
 }
 
 /// Applies the queued writes in one transaction, and answers them when it is on disk.
-fn write_in_groups(connection: &Connection, queue: &Receiver<WriteJob>) {
+fn write_in_groups(connection: &Connection, turns: Option<&WriteTurns>, queue: &Receiver<WriteJob>) {
     while let Ok(first) = queue.recv() {
+        let turn = turns.and_then(WriteTurns::wait);
         let mut written: Vec<Written> = Vec::new();
         let begun = connection.execute_batch("BEGIN IMMEDIATE").map_err(to_store_error);
         let committed = match begun {
@@ -320,11 +331,14 @@ fn write_in_groups(connection: &Connection, queue: &Receiver<WriteJob>) {
                 Err(error)
             }
         };
+        drop(turn);
         for Written { answer, .. } in written {
             answer(committed.clone());
         }
     }
-    // After this, the database file alone is a complete copy. If the disk is full, the log stays, which is safe too.
+    // After this, the database file alone is a complete copy. If the disk is full, the log stays, which is safe too. It
+    // also stays if another process uses the file: waiting for its readers would block its writes.
+    let _ = connection.busy_timeout(Duration::ZERO);
     if let Err(error) = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())) {
         tracing::warn!(%error, "the log of the database could not be moved into it; it stays beside it");
     }

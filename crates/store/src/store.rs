@@ -1,23 +1,34 @@
 //! The whole store: workspaces and their members, records of calls, maintenance.
 
 use crate::error::{Result, StoreError};
-use crate::{AccountAdmin, AccountStore, FileList, FileStore, FolderHistory, Page};
+use crate::{AccountAdmin, AccountStore, FileList, FileStore, FolderHistory, KeyStore};
 use async_trait::async_trait;
 use serde::Serialize;
 use toolrest_core::{
-    Access, CallId, CallRecord, ChatId, CommitId, ErrorKind, Role, Timestamp, ToolError, UserId, VersionId,
-    WorkspaceId, WorkspaceSettings, WorkspaceSettingsPatch, WsPath,
+    Access, CallId, CallRecord, ChatId, CommitId, ErrorKind, Page, QueueDepth, Role, Timestamp, ToolError, UserId,
+    VersionId, WorkspaceId, WorkspaceSettings, WorkspaceSettingsPatch, WsPath,
 };
 
 /// A database with everything that the server stores.
 #[async_trait]
 pub trait Store:
-    AccountStore + AccountAdmin + WorkspaceStore + FileStore + FileList + FolderHistory + CallStore
+    AccountStore + AccountAdmin + WorkspaceStore + KeyStore + FileStore + FileList + FolderHistory + CallStore
 {
     /// Checks that the database answers.
     async fn ready(&self) -> Result<()>;
 
-    /// Does the work that is needed every few seconds: usage counts, statistics, compression.
+    /// Returns the load of the store in this process.
+    fn load(&self) -> StoreLoad;
+
+    /// Returns the bytes that all workspaces store in the database, as of the last update of the counters.
+    async fn stored_bytes(&self) -> Result<u64>;
+
+    /// Does the work that every process needs every few seconds and before it ends: exchanges usage counts with the
+    /// database, and removes what its abandoned commits have left.
+    async fn synchronise(&self) -> Result<()>;
+
+    /// Does [`synchronise`](Self::synchronise) and the work that one of the processes with the same data folder does for
+    /// all, every few seconds: statistics, unused contents, compression.
     async fn maintain(&self) -> Result<()>;
 
     /// Updates a batch of versions that an earlier release wrote; false if none is left.
@@ -25,6 +36,36 @@ pub trait Store:
 
     /// Deletes expired data permanently. If several replicas run it at once, one of them works.
     async fn purge(&self, purge: Purge) -> Result<Purged>;
+}
+
+/// The load of a store in one process, for monitoring.
+#[derive(Clone, Copy, Debug)]
+pub struct StoreLoad {
+    /// The kind of database: `sqlite` or `postgres`.
+    pub database: &'static str,
+    /// The connections of a pool; none on SQLite.
+    pub pool: Option<PoolLoad>,
+    /// Writes that wait for the writer; none on PostgreSQL.
+    pub queued_writes: Option<usize>,
+    /// The queue of searches in the database.
+    pub searches: QueueDepth,
+    /// Bytes in the search cache.
+    pub search_cache_bytes: usize,
+    /// Maximum size of the search cache.
+    pub search_cache_limit_bytes: usize,
+}
+
+/// The connections of a pool.
+#[derive(Clone, Copy, Debug)]
+pub struct PoolLoad {
+    /// Maximum number of connections.
+    pub limit: usize,
+    /// Open connections.
+    pub open: usize,
+    /// Open connections that nobody uses.
+    pub idle: usize,
+    /// Requests that wait for a connection.
+    pub waiting: usize,
 }
 
 /// What a purge deletes; none means that nothing of this type expires.
@@ -169,8 +210,8 @@ pub trait WorkspaceStore: Send + Sync {
     /// rights; none if the workspace does not exist.
     async fn location(&self, workspace: WorkspaceId) -> Result<Option<(Location, String)>>;
 
-    /// Lists the workspaces of which the user is a member, oldest first.
-    async fn workspaces_of(&self, user: UserId) -> Result<Vec<WorkspaceInfo>>;
+    /// Lists the workspaces of which the person or key is a member, oldest first.
+    async fn workspaces_of(&self, member: UserId) -> Result<Vec<WorkspaceInfo>>;
 
     /// Returns a workspace.
     async fn workspace(&self, access: Access) -> Result<WorkspaceInfo>;
@@ -181,16 +222,16 @@ pub trait WorkspaceStore: Send + Sync {
     /// Deletes a workspace. Access ends at once; the contents are deleted by the next purge.
     async fn delete_workspace(&self, access: Access) -> Result<()>;
 
-    /// Lists the members, oldest first.
+    /// Lists the persons who are members, oldest first.
     async fn members(&self, access: Access) -> Result<Vec<Member>>;
 
     /// Adds the account with that address as a member.
     async fn add_member(&self, access: Access, email: String, role: Role) -> Result<Member>;
 
-    /// Changes the role of a member. A workspace keeps at least one owner.
+    /// Changes the role of a member, and of the member's keys. A workspace keeps at least one owner.
     async fn set_role(&self, access: Access, user: UserId, role: Role) -> Result<Member>;
 
-    /// Removes a member. A workspace keeps at least one owner.
+    /// Removes a member, and revokes the member's keys. A workspace keeps at least one owner.
     async fn remove_member(&self, access: Access, user: UserId) -> Result<()>;
 }
 

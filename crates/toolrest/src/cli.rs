@@ -1,7 +1,10 @@
 //! The command line.
 
 use crate::commands::{backup, restore, user};
-use crate::{doctor, setup};
+use crate::{
+    doctor,
+    setup::{self, BackgroundSetup},
+};
 use clap::{Args, Parser, Subcommand};
 use std::{
     error::Error,
@@ -9,7 +12,7 @@ use std::{
     path::{Path, PathBuf},
 };
 use tokio::signal::unix::{SignalKind, signal};
-use toolrest::settings::{self, Loaded, Settings, Sources};
+use toolrest::settings::{self, LoadedSettings, Settings, Sources};
 use toolrest::{Server, python, start_logging};
 
 /// The settings file that is read, if it exists, without `--config`.
@@ -26,7 +29,13 @@ pub(crate) struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Serve the tools over HTTP.
-    Serve(Options),
+    Serve {
+        #[command(flatten)]
+        options: Options,
+        /// Also create the Python environment of the data tools, unless it is complete; the server answers meanwhile
+        #[arg(long)]
+        setup_python: bool,
+    },
     /// Print all settings with their values and origins; secrets are hidden.
     Config {
         #[command(flatten)]
@@ -110,7 +119,7 @@ struct DataOptions {
 impl Cli {
     pub(crate) fn run(self) -> Result<(), Box<dyn Error>> {
         match self.command {
-            Command::Serve(options) => serve(options.load()?.settings),
+            Command::Serve { options, setup_python } => serve(options.load()?.settings, setup_python),
             Command::Config { reference: true, .. } => {
                 print!("{}", settings::reference());
                 Ok(())
@@ -135,7 +144,7 @@ impl Cli {
 }
 
 impl Options {
-    fn load(self) -> Result<Loaded, Box<dyn Error>> {
+    fn load(self) -> Result<LoadedSettings, Box<dyn Error>> {
         let allowed_roots = match &self.allow_root[..] {
             [] => None,
             roots => {
@@ -156,13 +165,16 @@ type ConfigFile = (PathBuf, String);
 
 impl DataOptions {
     /// Loads the settings, with the values of further flags.
-    fn load(self, further: Vec<(&'static str, &'static str, Option<String>)>) -> Result<Loaded, Box<dyn Error>> {
+    fn load(
+        self,
+        further: Vec<(&'static str, &'static str, Option<String>)>,
+    ) -> Result<LoadedSettings, Box<dyn Error>> {
         let file = read_config(self.config.as_deref())?;
         self.load_from(file, further)
     }
 
     /// Loads the settings; also returns the settings file, if there is one.
-    fn load_with_file(self) -> Result<(Loaded, Option<ConfigFile>), Box<dyn Error>> {
+    fn load_with_file(self) -> Result<(LoadedSettings, Option<ConfigFile>), Box<dyn Error>> {
         let file = read_config(self.config.as_deref())?;
         Ok((self.load_from(file.clone(), Vec::new())?, file))
     }
@@ -171,7 +183,7 @@ impl DataOptions {
         self,
         file: Option<ConfigFile>,
         further: Vec<(&'static str, &'static str, Option<String>)>,
-    ) -> Result<Loaded, Box<dyn Error>> {
+    ) -> Result<LoadedSettings, Box<dyn Error>> {
         let flags =
             [("server.data_dir", "--data-dir", self.data_dir), ("database.url", "--database-url", self.database_url)];
         let flags = flags.into_iter().chain(further);
@@ -216,31 +228,52 @@ fn read_config(named: Option<&Path>) -> Result<Option<ConfigFile>, String> {
 /// wait for a thread. Long work (computations, searches, commits to folders) has lower limits of its own.
 const BLOCKING_THREADS: usize = 256;
 
-fn serve(settings: Settings) -> Result<(), Box<dyn Error>> {
+fn serve(settings: Settings, setup_python: bool) -> Result<(), Box<dyn Error>> {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    runtime.enable_all().max_blocking_threads(BLOCKING_THREADS).build()?.block_on(run_server(settings))
+    runtime.enable_all().max_blocking_threads(BLOCKING_THREADS).build()?.block_on(run_server(settings, setup_python))
 }
 
-async fn run_server(settings: Settings) -> Result<(), Box<dyn Error>> {
+async fn run_server(settings: Settings, setup_python: bool) -> Result<(), Box<dyn Error>> {
     start_logging(&settings.log);
     let data = match &settings.database.url {
         Some(_) => "PostgreSQL".to_owned(),
         None => settings.server.data_dir.display().to_string(),
     };
+    let python = python::folder(&settings);
     let server = Server::start(settings).await?;
     let base = format!("http://{}", server.address());
     println!("Toolrest is listening on {base}");
     println!("  health  {base}/health");
     println!("  tools   {base}/api/v1/toolsets/workspace");
     println!("  data    {data}");
-    match server.local() {
-        Some(local) => {
-            println!("  folder  {base}/api/v1/workspaces/{}", local.workspace);
-            println!("  token   {} (valid until this server stops, for a day at most)", local.token);
+    if let Some(address) = server.metrics_address() {
+        println!("  metrics http://{address}/metrics");
+    }
+    match server.served_folder() {
+        Some(folder) => {
+            println!("  folder  {base}/api/v1/workspaces/{}", folder.workspace());
+            match &folder.key {
+                Some(key) => {
+                    println!("  key     {key} (for an agent; valid until this server stops, for a day at most)");
+                }
+                None => println!("  key     none, because the disk of the database is full"),
+            }
+            println!(
+                "  sign in {base}/sign-in?token={} (for you; works once, within 15 minutes)",
+                folder.sign_in_token
+            );
             println!("Stop with Ctrl-C.");
         }
         None => println!("Next: register with POST {base}/api/v1/auth/register (see README.md). Stop with Ctrl-C."),
     }
+    let _setup = if setup_python {
+        BackgroundSetup::start(&python).unwrap_or_else(|error| {
+            eprintln!("toolrest: cannot start `toolrest setup python`: {error}");
+            None
+        })
+    } else {
+        None
+    };
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     server
         .run(async {

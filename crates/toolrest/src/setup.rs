@@ -2,6 +2,8 @@
 
 #![allow(clippy::disallowed_methods, reason = "an operator's command that no tool reaches; pip must run outside")]
 
+mod background;
+
 use std::{
     ffi::{OsStr, OsString},
     fs::{self, DirBuilder, File},
@@ -14,7 +16,8 @@ use std::{
     time::Duration,
 };
 
-use toolrest::python::{MOUNTED_AT, STAMP, is_complete, site_packages};
+pub(crate) use background::BackgroundSetup;
+use toolrest::python::{MOUNTED_AT, STAMP, is_complete, lock_path, site_packages};
 
 const REQUIREMENTS: &str = include_str!("setup/requirements.txt");
 
@@ -70,8 +73,8 @@ pub(crate) fn python(folder: &Path) -> Result<(), SetupError> {
 fn renew(parent: &Path, name: &OsStr) -> Result<(), SetupError> {
     // It can be the data folder, which only the server's user may read.
     DirBuilder::new().recursive(true).mode(0o700).create(parent).map_err(on(parent))?;
-    let lock = SetupLock::take(parent.join(sibling_name(name, "lock")))?;
     let folder = parent.join(name);
+    let lock = SetupLock::take(lock_path(&folder))?;
     if is_current(&folder) {
         return Ok(());
     }
@@ -84,7 +87,7 @@ fn renew(parent: &Path, name: &OsStr) -> Result<(), SetupError> {
     // Left by a command that was killed.
     remove(&new)?;
     remove(&old)?;
-    with_dots(|| create(&lock, &system, &new))?;
+    create(&lock, &system, &new)?;
     match fs::rename(&folder, &old) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(on(&folder)(error)),
         _ => fs::rename(&new, &folder).map_err(on(&folder))?,
@@ -101,7 +104,7 @@ fn split_path(folder: &Path) -> Result<(PathBuf, OsString), SetupError> {
     }
 }
 
-/// Returns the name of a temporary file or folder next to the environment.
+/// Returns the name of a temporary folder next to the environment.
 fn sibling_name(name: &OsStr, what: &str) -> OsString {
     [OsStr::new("."), name, OsStr::new("."), OsStr::new(what)].into_iter().collect()
 }
@@ -163,11 +166,13 @@ fn find_python(lock: &SetupLock) -> Result<PathBuf, SetupError> {
     }
 }
 
-/// Shows a dot a second on a terminal until the work is done.
-fn with_dots<T>(work: impl FnOnce() -> T) -> T {
+/// Shows the name of a step, and on a terminal a dot a second until the step is done.
+fn with_progress<T>(step: &str, work: impl FnOnce() -> T) -> T {
     if !io::stderr().is_terminal() {
+        let _ = writeln!(io::stderr(), "  {step}");
         return work();
     }
+    let _ = write!(io::stderr(), "  {step} ");
     let (done, is_done) = mpsc::channel::<()>();
     thread::scope(|scope| {
         scope.spawn(move || {
@@ -183,14 +188,14 @@ fn with_dots<T>(work: impl FnOnce() -> T) -> T {
 }
 
 fn create(lock: &SetupLock, system: &Path, new: &Path) -> Result<(), SetupError> {
-    run("making the virtual environment", lock.isolated(system)?.args(["-m", "venv", "--symlinks"]).arg(new))?;
+    run_shown("making the virtual environment", lock.isolated(system)?.args(["-m", "venv", "--symlinks"]).arg(new))?;
     let python = new.join("bin/python3");
     let requirements = new.join("requirements.txt");
     fs::write(&requirements, REQUIREMENTS).map_err(on(&requirements))?;
     let options = ["--require-hashes", "--only-binary=:all:", "--no-compile", "--no-input", "--progress-bar=off"];
     let mut pip = lock.isolated(&python)?;
     pip.args(["-m", "pip", "install", "--disable-pip-version-check"]).args(options).arg("--requirement");
-    run("installing the packages with pip", pip.arg(&requirements))?;
+    run_shown("installing the packages with pip", pip.arg(&requirements))?;
 
     let packages = site_packages(new).ok_or_else(|| SetupError::NoVenv(system.to_owned()))?;
     for (name, text) in [(MATPLOTLIB_FILE, MATPLOTLIB), (START_FILE, START)] {
@@ -203,7 +208,7 @@ fn create(lock: &SetupLock, system: &Path, new: &Path) -> Result<(), SetupError>
     // a package may contain a file for another Python version.
     let mut compile = lock.isolated(&python)?;
     compile.args(["-m", "compileall", "-q", "-j0", "--invalidation-mode=unchecked-hash", "-p", MOUNTED_AT, "-s"]);
-    let _ = run("compiling the packages", compile.args([new, &new.join("lib")]));
+    let _ = run_shown("compiling the packages", compile.args([new, &new.join("lib")]));
     let path = new.join(STAMP);
     fs::write(&path, stamp()).map_err(on(&path))?;
     // After a power failure, the stamp must not exist without the rest.
@@ -218,7 +223,7 @@ fn find_fonts(lock: &SetupLock, python: &Path, new: &Path) -> Result<(), SetupEr
     import.env("MPLCONFIGDIR", new.join("matplotlib"));
     // Programs do not see fonts in a home folder.
     import.env("HOME", new).env_remove("XDG_DATA_HOME").env_remove("XDG_CACHE_HOME").env_remove("XDG_CONFIG_HOME");
-    run("importing the packages", &mut import).map(drop)
+    run_shown("importing the packages", &mut import).map(drop)
 }
 
 /// Removes scripts, whose first lines name the temporary folder of the interpreter.
@@ -230,6 +235,11 @@ fn remove_scripts(bin: &Path) -> Result<(), SetupError> {
         }
     }
     Ok(())
+}
+
+/// Runs a step that takes a while, and shows its progress.
+fn run_shown(step: &'static str, command: &mut Command) -> Result<String, SetupError> {
+    with_progress(step, || run(step, command))
 }
 
 /// Runs a step, and returns its output.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 use toolrest_core::{CallCx, ContentHash, Depth, ErrorKind, IgnoredFiles, Result, ToolError, WsPath};
-use toolrest_ops::{Leniency, Occurrences, Run, exec::RequestedLimits};
+use toolrest_ops::{Leniency, Occurrences, exec::RequestedLimits};
 
 /// Parses a path relative to the workspace's root. The path must stay below the root.
 pub(crate) fn relative_path(cx: &CallCx, argument: &str, text: &str) -> Result<WsPath> {
@@ -20,11 +20,6 @@ pub(crate) fn naming_pattern(argument: &str) -> impl FnOnce(ToolError) -> ToolEr
 /// Parses the hash that the file must still have.
 pub(crate) fn expected_hash(hash: Option<&str>) -> Option<ContentHash> {
     hash.map(ContentHash::claimed)
-}
-
-/// Converts `dry_run`.
-pub(crate) fn run(dry_run: Option<bool>) -> Run {
-    if dry_run.unwrap_or(false) { Run::Dry } else { Run::ForReal }
 }
 
 /// Converts `fuzzy`.

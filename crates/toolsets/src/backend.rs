@@ -10,7 +10,7 @@ use crate::{Services, errors};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use toolrest_core::{Dialect, ErrorKind, Notice, Result, ToolError, Toolset, push_json_string};
+use toolrest_core::{Dialect, ErrorKind, Notice, Result, Success, ToolError, Toolset, push_json_string};
 
 /// Returns the toolset with its tools.
 pub fn toolset(services: &Services) -> Toolset {
@@ -26,9 +26,9 @@ pub fn toolset(services: &Services) -> Toolset {
 struct BackendDialect;
 
 impl Dialect for BackendDialect {
-    fn success(&self, result: &str, correlation: &str) -> Vec<u8> {
-        let mut body = format!(r#"{{"result":{result},"correlationId":"#);
-        push_json_string(&mut body, correlation);
+    fn success(&self, success: &Success<'_>) -> Vec<u8> {
+        let mut body = format!(r#"{{"result":{}{},"correlationId":"#, success.result, success.warnings_member());
+        push_json_string(&mut body, success.correlation);
         body.push('}');
         body.into_bytes()
     }

@@ -10,7 +10,7 @@ mod write;
 
 use crate::error_text::relative;
 use crate::errors;
-use crate::plain::Plain;
+use crate::plain::PlainDialect;
 use schemars::JsonSchema;
 use serde::de::{self, Visitor};
 use serde::{Deserializer, Serialize};
@@ -21,7 +21,7 @@ use toolrest_ops::{EditOptions, Edited, Replacement};
 
 /// Returns the toolset with its tools.
 pub fn toolset() -> Toolset {
-    Toolset::new("coding", Arc::new(Plain { code: errors::coding_code, message: sentence }))
+    Toolset::new("coding", Arc::new(PlainDialect { code: errors::coding_code, message: sentence }))
         .with(read::Read)
         .with(write::Write)
         .with(edit::Edit)
@@ -72,7 +72,7 @@ async fn path(cx: &CallCx, argument: &str, text: &str) -> Result<WsPath> {
     toolrest_ops::locate_absolute(cx, text).await.map_err(|error| error.about(argument))
 }
 
-/// Fields of the answer to an edit that 004 does not ask for.
+/// Fields of the answer to an edit that are not in the specification of the `coding` toolset.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct EditDetails {

@@ -8,13 +8,13 @@ mod search;
 mod write;
 
 use crate::errors;
-use crate::plain::Plain;
+use crate::plain::PlainDialect;
 use std::sync::Arc;
 use toolrest_core::Toolset;
 
 /// Returns the toolset with its tools.
 pub fn toolset() -> Toolset {
-    let dialect = Plain { code: errors::file_code, message: |error| error.message.clone() };
+    let dialect = PlainDialect { code: errors::file_code, message: |error| error.message.clone() };
     Toolset::new("file", Arc::new(dialect))
         .with(read::Read)
         .with(write::Write)

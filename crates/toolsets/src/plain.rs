@@ -3,19 +3,20 @@
 use crate::error_text::{DOWNLOAD, ErrorText, PathForm, describe_error, relative_notice};
 use crate::errors;
 use serde::Serialize;
-use toolrest_core::{Dialect, ErrorKind, Notice, ToolError};
+use toolrest_core::{Dialect, ErrorKind, Notice, Success, ToolError};
 
 /// Answers with the bare result, or with `{"error", "message"}`.
-pub(crate) struct Plain {
+pub(crate) struct PlainDialect {
     /// Returns the dialect's code for a kind.
     pub code: fn(ErrorKind) -> &'static str,
     /// Returns the message for an error whose paths are relative already.
     pub message: fn(&ToolError) -> String,
 }
 
-impl Dialect for Plain {
-    fn success(&self, result: &str, _: &str) -> Vec<u8> {
-        result.as_bytes().to_vec()
+impl Dialect for PlainDialect {
+    /// Nothing is around the result, so a result that is not an object holds no warnings. No tool has such a result.
+    fn success(&self, success: &Success<'_>) -> Vec<u8> {
+        success.result.as_bytes().to_vec()
     }
 
     fn failure(&self, error: &ToolError, _: &str) -> Vec<u8> {

@@ -8,7 +8,7 @@ use toolrest_core::{
     Attribution, CheckedIn, CommitId, ErrorKind, LeftOut, LeftOutReason, ProgramChange, ProgramChangeKind,
     ProgramConflict, Result, ToolError, WsPath,
 };
-use toolrest_ops::exec::{Limit, Ran};
+use toolrest_ops::exec::{Limit, RunResult};
 
 /// The maximum number of changes that an answer lists. The commit has all of them.
 const MAX_LISTED: usize = 100;
@@ -145,8 +145,8 @@ pub(crate) struct Printed {
 }
 
 /// Converts the result of a program. Exceeding the time limit is an error, which carries the output so far.
-pub(crate) fn printed(ran: Ran) -> Result<Printed> {
-    let Ran { report, checked_in } = ran;
+pub(crate) fn printed(ran: RunResult) -> Result<Printed> {
+    let RunResult { report, checked_in } = ran;
     let printed = Printed {
         stdout: report.stdout.text(),
         stderr: report.stderr.text(),

@@ -19,7 +19,7 @@ use crate::{Services, errors};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use toolrest_core::{Dialect, Notice, ToolError, Toolset};
+use toolrest_core::{Dialect, Notice, Success, ToolError, Toolset};
 
 /// Returns the toolset with its tools.
 pub fn toolset(services: &Services) -> Toolset {
@@ -44,8 +44,8 @@ pub fn toolset(services: &Services) -> Toolset {
 struct SystemDialect;
 
 impl Dialect for SystemDialect {
-    fn success(&self, result: &str, _: &str) -> Vec<u8> {
-        format!(r#"{{"ok":true,"value":{result}}}"#).into_bytes()
+    fn success(&self, success: &Success<'_>) -> Vec<u8> {
+        format!(r#"{{"ok":true,"value":{}{}}}"#, success.result, success.warnings_member()).into_bytes()
     }
 
     fn failure(&self, error: &ToolError, _: &str) -> Vec<u8> {

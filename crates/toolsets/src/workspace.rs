@@ -16,7 +16,7 @@ use crate::errors;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use toolrest_core::{CallCx, ContentHash, Dialect, ErrorKind, Result, ToolError, Toolset, WsPath};
+use toolrest_core::{CallCx, ContentHash, Dialect, ErrorKind, Result, Success, ToolError, Toolset, WsPath};
 
 /// Returns the toolset with its tools.
 pub fn toolset() -> Toolset {
@@ -37,11 +37,13 @@ pub fn toolset() -> Toolset {
 pub struct WorkspaceDialect;
 
 impl Dialect for WorkspaceDialect {
-    fn success(&self, result: &str, _: &str) -> Vec<u8> {
-        let mut body = Vec::with_capacity(result.len() + 40);
+    fn success(&self, success: &Success<'_>) -> Vec<u8> {
+        let mut body = Vec::with_capacity(success.result.len() + 40);
         body.extend_from_slice(br#"{"success":true,"result":"#);
-        body.extend_from_slice(result.as_bytes());
-        body.extend_from_slice(br#","error":null}"#);
+        body.extend_from_slice(success.result.as_bytes());
+        body.extend_from_slice(br#","error":null"#);
+        body.extend_from_slice(success.warnings_member().as_bytes());
+        body.push(b'}');
         body
     }
 

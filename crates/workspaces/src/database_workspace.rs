@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use std::sync::Arc;
 use toolrest_core::{
     Access, CallCx, Changeset, Checkout, CheckoutOptions, Commit, Depth, Entry, File, Find, FindResult, Listing,
-    Result, Search, SearchResult, Workspace, WsPath,
+    Preview, Result, Search, SearchResult, Workspace, WsPath,
 };
 use toolrest_store::{CallInfo, FileStore, Store};
 
@@ -27,13 +27,17 @@ impl Workspace for DatabaseWorkspace {
         Ok(self.store.authorise(self.access).await?)
     }
 
+    async fn is_owner(&self) -> Result<bool> {
+        Ok(self.store.is_owner(self.access).await?)
+    }
+
     async fn stat(&self, path: &WsPath) -> Result<Option<Entry>> {
         Ok(self.store.stat(self.access, path).await?)
     }
 
-    async fn read(&self, path: &WsPath, most_bytes: u64) -> Result<File> {
+    async fn read(&self, path: &WsPath, max_bytes: u64) -> Result<File> {
         let read = |free| FileStore::read(&*self.store, self.access, path, i64::try_from(free).unwrap_or(i64::MAX));
-        self.room.read(path, most_bytes, read).await
+        self.room.read(path, max_bytes, read).await
     }
 
     async fn make_room(&self, bytes: u64) -> Result<()> {
@@ -63,5 +67,9 @@ impl Workspace for DatabaseWorkspace {
             cx.recorded_with(id);
         }
         Ok(commit)
+    }
+
+    async fn preview(&self, changes: Changeset, cx: &CallCx) -> Result<Preview> {
+        Ok(self.store.preview(self.access, changes, CallInfo::of(cx)).await?)
     }
 }

@@ -13,21 +13,21 @@ use toolrest_store::Store;
 
 /// Maximum number of lines that are read from all `.gitignore` files together. Further lines are not applied, and the
 /// answer says so.
-const RULES_MOST: usize = 10_000;
+const MAX_LINES: usize = 10_000;
 
 /// Maximum size of these lines in bytes.
-const RULES_MOST_BYTES: usize = 4 << 20;
+const MAX_LINES_BYTES: usize = 4 << 20;
 
 /// Maximum number of files and folders that one `find` examines. More of them are an error.
-const LISTED_MOST: usize = 500_000;
+const MAX_LISTED: usize = 500_000;
 
 /// Finds files by their paths.
 pub(crate) async fn find(store: &dyn Store, access: Access, find: Find) -> Result<FindResult> {
-    let listing = store.list(access, &find.folder, find.depth, LISTED_MOST).await?;
+    let listing = store.list(access, &find.folder, find.depth, MAX_LISTED).await?;
     if listing.truncated {
         let folder = &find.folder;
         let message = format!(
-            "{folder} holds more than {LISTED_MOST} entries, too many to look through at once; look through its folders singly"
+            "{folder} holds more than {MAX_LISTED} entries, too many to look through at once; look through its folders one at a time"
         );
         return Err(ToolError::new(ErrorKind::ResponseTooLarge, message));
     }
@@ -38,7 +38,7 @@ pub(crate) async fn find(store: &dyn Store, access: Access, find: Find) -> Resul
     let warnings = unapplied_rules(rules.as_ref());
     // Every glob and rule is matched with every path, which can take long.
     let choose = move || {
-        let chosen = Chosen::new(find.folder, find.paths, rules);
+        let chosen = UnignoredPaths::new(find.folder, find.paths, rules);
         let is_chosen = |file: &Listed| file.file_type != FileType::Folder && chosen.accepts(file.path.as_str());
         let mut files: Vec<FoundFile> = Vec::new();
         let mut total = 0;
@@ -63,8 +63,8 @@ pub(crate) async fn search(store: &dyn Store, access: Access, mut search: Search
         return Ok(store.search(access, search).await?);
     }
     let warnings = unapplied_rules(rules.as_ref());
-    let chosen = Arc::new(Chosen::new(search.within.clone(), search.paths.take(), rules));
-    search.paths = Some(Arc::<Chosen>::clone(&chosen));
+    let chosen = Arc::new(UnignoredPaths::new(search.within.clone(), search.paths.take(), rules));
+    search.paths = Some(Arc::<UnignoredPaths>::clone(&chosen));
     let mut found = store.search(access, search).await?;
     found.skipped.ignored = chosen.left_out();
     found.warnings = warnings;
@@ -74,10 +74,10 @@ pub(crate) async fn search(store: &dyn Store, access: Access, mut search: Search
 /// Returns a warning if some rules are beyond the limits.
 fn unapplied_rules(rules: Option<&Ignored>) -> Vec<Notice> {
     let Some(file) = rules.and_then(Ignored::incomplete) else { return Vec::new() };
-    let megabytes = RULES_MOST_BYTES >> 20;
+    let megabytes = MAX_LINES_BYTES >> 20;
     let text = format!(
         "Not all .gitignore rules from {file} on were applied, so files that they exclude may be in the answer: one file \
-         can have {MAX_RULES} rules, and all of a workspace together {RULES_MOST} lines and {megabytes} MB"
+         can have {MAX_RULES} rules, and all of a workspace together {MAX_LINES} lines and {megabytes} MB"
     );
     vec![Notice::about(file, text)]
 }
@@ -89,9 +89,9 @@ async fn rules(store: &dyn Store, access: Access, deadline: Instant) -> Result<I
         within: WsPath::root(),
         paths: Some(Arc::new(RuleFiles)),
         ignored: IgnoredFiles::Include,
-        limit: RULES_MOST,
+        limit: MAX_LINES,
         context: 0,
-        limit_bytes: RULES_MOST_BYTES,
+        limit_bytes: MAX_LINES_BYTES,
         deadline,
     };
     let found = store.search(access, every_line).await?;
@@ -100,14 +100,14 @@ async fn rules(store: &dyn Store, access: Access, deadline: Instant) -> Result<I
 }
 
 /// Accepts the paths in a folder that match a filter and are not ignored, and counts the ignored ones.
-struct Chosen {
+struct UnignoredPaths {
     within: WsPath,
     paths: Option<Arc<dyn PathFilter>>,
     rules: Option<Ignored>,
     left_out: AtomicU64,
 }
 
-impl Chosen {
+impl UnignoredPaths {
     fn new(within: WsPath, paths: Option<Arc<dyn PathFilter>>, rules: Option<Ignored>) -> Self {
         Self { within, paths, rules, left_out: AtomicU64::new(0) }
     }
@@ -117,7 +117,7 @@ impl Chosen {
     }
 }
 
-impl PathFilter for Chosen {
+impl PathFilter for UnignoredPaths {
     fn accepts(&self, path: &str) -> bool {
         let is_there = path == self.within.as_str() || self.within.part_below(path).is_some();
         if !is_there || self.paths.as_ref().is_some_and(|paths| !paths.accepts(path)) {

@@ -23,7 +23,7 @@ mod walk_pool;
 mod watching;
 
 pub use find::find;
-pub use guarded::Guarded;
+pub use guarded::GuardedPath;
 pub use search::search;
 pub(crate) use walk_pool::WalkPool;
 
@@ -42,13 +42,13 @@ use std::{
 use tokio::sync::Mutex;
 use toolrest_core::{
     Access, CallCx, Changeset, Checkout, CheckoutOptions, Commit, Depth, Entry, ErrorKind, File, FileEvents, FileType,
-    Find, FindResult, Listing, OpenFile, Result, Search, SearchResult, ToolError, Workspace, WsPath,
+    Find, FindResult, Listing, OpenFile, Preview, Result, Search, SearchResult, ToolError, Workspace, WsPath,
     below_workspace_mount,
 };
 use toolrest_directory::{Repositories, Root, leads_into_repository};
 use toolrest_store::disk_fault::disk_fault;
 use toolrest_store::{FileStore, Store};
-use watching::Watching;
+use watching::WatchedFolder;
 
 /// Which folders may be workspaces, and how much of their history is kept.
 #[derive(Clone, Debug, Default)]
@@ -58,7 +58,7 @@ pub struct FolderOptions {
     /// The folder of the commit journals, shared by all processes that change the same folders.
     pub journal_dir: PathBuf,
     /// Files and folders of the server that no workspace may show, besides the folder of the journals.
-    pub guarded: Vec<Guarded>,
+    pub guarded: Vec<GuardedPath>,
     /// How much of their history is kept.
     pub history: HistoryLimits,
     /// Whether tools may change the files of git repositories in them.
@@ -123,7 +123,7 @@ pub(crate) struct Folder {
     /// The folder lock within this process.
     process_lock: Arc<Mutex<()>>,
     journal_dir: PathBuf,
-    watching: std::sync::Mutex<Weak<Watching>>,
+    watching: std::sync::Mutex<Weak<WatchedFolder>>,
     history: HistoryUse,
 }
 
@@ -146,7 +146,7 @@ impl Folder {
         // Journals contain file contents, so only the server may read them.
         let own = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&options.journal_dir);
         own.map_err(disk_fault)?;
-        let journals = Guarded::data(options.journal_dir.clone());
+        let journals = GuardedPath::data(options.journal_dir.clone());
         let guarded = options.guarded.iter().chain([&journals]);
         if let Some(shown) = guarded::shown_by(root.real_path(), guarded).map_err(ToolError::internal)? {
             return Err(shows_guarded(path, shown));
@@ -202,8 +202,8 @@ pub(crate) fn not_allowed(path: &Path) -> ToolError {
 }
 
 /// Refuses a folder that shows files of the server, such as its database with the secret that signs tokens.
-fn shows_guarded(path: &Path, shown: &Guarded) -> ToolError {
-    let Guarded { what, setting, .. } = shown;
+fn shows_guarded(path: &Path, shown: &GuardedPath) -> ToolError {
+    let GuardedPath { what, setting, .. } = shown;
     let message = format!(
         "The folder {} shows {what}, which no workspace may show; keep that elsewhere with {setting}",
         path.display()
@@ -240,6 +240,10 @@ impl Workspace for FolderWorkspace {
         Ok(self.store.authorise(self.access).await?)
     }
 
+    async fn is_owner(&self) -> Result<bool> {
+        Ok(self.store.is_owner(self.access).await?)
+    }
+
     async fn stat(&self, path: &WsPath) -> Result<Option<Entry>> {
         let recorded = self.store.stat(self.access, path).await?;
         if recorded.as_ref().is_some_and(|entry| entry.is_virtual) {
@@ -249,20 +253,20 @@ impl Workspace for FolderWorkspace {
         self.on_disk(move |disk| disk.stat(&path, recorded)).await
     }
 
-    async fn read(&self, path: &WsPath, most_bytes: u64) -> Result<File> {
+    async fn read(&self, path: &WsPath, max_bytes: u64) -> Result<File> {
         let recorded = self.store.stat(self.access, path).await?;
         if recorded.as_ref().is_some_and(|entry| entry.is_virtual) {
             let read = |free| FileStore::read(&*self.store, self.access, path, i64::try_from(free).unwrap_or(i64::MAX));
-            return self.room.read(path, most_bytes, read).await;
+            return self.room.read(path, max_bytes, read).await;
         }
-        if let Some(file) = self.folder.disk.read_cached(path, recorded.as_ref(), most_bytes) {
+        if let Some(file) = self.folder.disk.read_cached(path, recorded.as_ref(), max_bytes) {
             return Ok(file);
         }
         let read = |free| {
             let (path, recorded) = (path.clone(), recorded.clone());
             self.on_disk(move |disk| disk.read(&path, recorded, free))
         };
-        self.room.read(path, most_bytes, read).await
+        self.room.read(path, max_bytes, read).await
     }
 
     async fn make_room(&self, bytes: u64) -> Result<()> {
@@ -346,5 +350,9 @@ impl Workspace for FolderWorkspace {
             cx.recorded_with(id);
         }
         Ok(commit)
+    }
+
+    async fn preview(&self, changes: Changeset, cx: &CallCx) -> Result<Preview> {
+        self.preview_on_disk(changes, cx).await
     }
 }

@@ -9,10 +9,13 @@ mod folder;
 mod ignored;
 mod read_room;
 mod scratch;
+mod stored_history;
 mod stored_workspaces;
 
 pub use checkout::CheckoutRetention;
-pub use folder::{AllowedRoot, FolderOptions, Guarded, HistoryLimits, find as find_in_folder, search as search_folder};
+pub use folder::{
+    AllowedRoot, FolderOptions, GuardedPath, HistoryLimits, find as find_in_folder, search as search_folder,
+};
 pub use scratch::Scratch;
 pub use stored_workspaces::StoredWorkspaces;
 pub use toolrest_directory::Repositories;

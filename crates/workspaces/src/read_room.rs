@@ -32,11 +32,11 @@ impl Default for ReadBudget {
 pub(crate) struct ReadRoom {
     budget: Arc<ReadBudget>,
     account: UserId,
-    held: Mutex<Held>,
+    held: Mutex<Reservations>,
 }
 
 #[derive(Default)]
-struct Held {
+struct Reservations {
     rooms: Vec<HeldBytes<UserId>>,
     /// Reserved bytes of contents.
     bytes: u64,
@@ -68,14 +68,14 @@ impl ReadRoom {
     pub(crate) async fn read<R: Future<Output = Result<File, E>>, E: Into<ToolError>>(
         &self,
         path: &WsPath,
-        most_bytes: u64,
+        max_bytes: u64,
         read: impl Fn(u64) -> R,
     ) -> Result<File> {
-        let mut free = most_bytes.min(SMALL_BYTES);
+        let mut free = max_bytes.min(SMALL_BYTES);
         loop {
             let file = read(free).await.map_err(Into::into)?;
             let size = u64::try_from(file.entry.size).unwrap_or(0);
-            if file.content.is_some() || size <= free || size > most_bytes {
+            if file.content.is_some() || size <= free || size > max_bytes {
                 return Ok(file);
             }
             self.take(path, size).await?;
@@ -85,7 +85,7 @@ impl ReadRoom {
 
     /// Returns the reservations of the call, and reserves so many bytes for all its contents.
     pub(crate) async fn make_room(&self, bytes: u64) -> Result<()> {
-        *self.held() = Held::default();
+        *self.held() = Reservations::default();
         if bytes <= SMALL_BYTES { Ok(()) } else { self.hold(bytes).await }
     }
 
@@ -109,7 +109,7 @@ impl ReadRoom {
         Ok(())
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
+    fn held(&self) -> MutexGuard<'_, Reservations> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

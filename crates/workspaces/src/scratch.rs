@@ -20,12 +20,12 @@ use uuid::Uuid;
 pub struct Scratch {
     parent: PathBuf,
     /// The folder of this process. `None` as long as the disk is too full to create it.
-    own: Mutex<Option<Own>>,
+    own: Mutex<Option<ProcessFolder>>,
 }
 
 /// The folder of this process.
 #[derive(Debug)]
-struct Own {
+struct ProcessFolder {
     folder: PathBuf,
     /// Locked while the process lives. If another process gets the lock, the folder is no longer used.
     _lock: File,
@@ -58,12 +58,12 @@ impl Scratch {
         if let Some(own) = &*own {
             return Ok(own.folder.clone());
         }
-        let made = Own::make(&self.parent)?;
+        let made = ProcessFolder::make(&self.parent)?;
         Ok(own.insert(made).folder.clone())
     }
 }
 
-impl Own {
+impl ProcessFolder {
     fn make(parent: &Path) -> io::Result<Self> {
         own_folder(parent)?;
         let parent = parent.canonicalize()?;
@@ -79,7 +79,7 @@ impl Own {
     }
 }
 
-impl Drop for Own {
+impl Drop for ProcessFolder {
     fn drop(&mut self) {
         remove(&self.folder);
     }

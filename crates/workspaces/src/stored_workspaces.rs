@@ -13,7 +13,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 use tokio::runtime::Handle;
-use toolrest_core::{Access, ErrorKind, KeepLimits, Result, ToolError, Workspace, WorkspaceId, Workspaces};
+use toolrest_core::{Access, ErrorKind, KeepLimits, QueueDepth, Result, ToolError, Workspace, WorkspaceId, Workspaces};
 use toolrest_store::{Location, Store};
 
 /// Maximum number of workspaces whose kind is cached.
@@ -28,12 +28,12 @@ pub struct StoredWorkspaces {
     working_copies: Arc<WorkingCopyPool>,
     reads: Arc<ReadBudget>,
     check_ins: Arc<CheckInBudget>,
-    known: Mutex<HashMap<WorkspaceId, Known>>,
+    known: Mutex<HashMap<WorkspaceId, FilesLocation>>,
 }
 
 /// Where the files of a workspace are.
 #[derive(Clone)]
-enum Known {
+enum FilesLocation {
     Database,
     Folder { root: String, owner: String, open: Arc<Folder> },
 }
@@ -64,16 +64,21 @@ impl StoredWorkspaces {
 
     /// Sets the byte budget for large files that calls read. A file of the maximum size always fits.
     #[must_use]
-    pub fn reading_at_most(mut self, bytes: usize, largest_file_bytes: usize) -> Self {
+    pub fn with_read_budget(mut self, bytes: usize, largest_file_bytes: usize) -> Self {
         self.reads = Arc::new(ReadBudget::new(bytes, largest_file_bytes));
         self
     }
 
     /// Sets the byte budget for check-ins by the maximum size of one.
     #[must_use]
-    pub fn checking_in_at_most(mut self, largest_bytes: u64) -> Self {
+    pub fn with_check_in_budget(mut self, largest_bytes: u64) -> Self {
         self.check_ins = Arc::new(CheckInBudget::new(largest_bytes));
         self
+    }
+
+    /// Returns how many searches of folders run, and how many wait.
+    pub fn folder_searches(&self) -> QueueDepth {
+        self.walk_pool.depth()
     }
 
     /// Returns the real path of a folder that an account wants as a workspace, if that is allowed.
@@ -90,19 +95,19 @@ impl StoredWorkspaces {
         text.ok_or_else(|| ToolError::new(ErrorKind::InvalidPath, "The folder's path must be valid UTF-8"))
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<WorkspaceId, Known>> {
+    fn known(&self) -> MutexGuard<'_, HashMap<WorkspaceId, FilesLocation>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn find(&self, workspace: WorkspaceId) -> Result<Known> {
+    async fn find(&self, workspace: WorkspaceId) -> Result<FilesLocation> {
         let known = self.known().get(&workspace).cloned();
         let (root, owner) = match known {
-            Some(Known::Folder { root, owner, open }) if !open.is_at(Path::new(&root)) => (root, owner),
+            Some(FilesLocation::Folder { root, owner, open }) if !open.is_at(Path::new(&root)) => (root, owner),
             Some(known) => return Ok(known),
             None => match self.store.location(workspace).await? {
                 // A workspace that does not exist is refused like one that the caller is no member of.
-                None => return Ok(Known::Database),
-                Some((Location::Database, _)) => return Ok(self.remember(workspace, Known::Database)),
+                None => return Ok(FilesLocation::Database),
+                Some((Location::Database, _)) => return Ok(self.remember(workspace, FilesLocation::Database)),
                 Some((Location::Directory { root }, owner)) => (root, owner),
             },
         };
@@ -110,7 +115,7 @@ impl StoredWorkspaces {
             if !self.folders.allows(open.real_path(), &owner) {
                 return Err(not_allowed(Path::new(&root)));
             }
-            return Ok(self.remember(workspace, Known::Folder { root, owner, open }));
+            return Ok(self.remember(workspace, FilesLocation::Folder { root, owner, open }));
         }
         let (store, options, runtime) = (Arc::clone(&self.store), self.folders.clone(), Handle::current());
         let open = move || {
@@ -123,7 +128,7 @@ impl StoredWorkspaces {
                 // Changes repeat the recovery; reads do not need it.
                 tracing::error!(%error, "an interrupted commit could not be settled");
             }
-            Ok(Known::Folder { root, owner, open: Arc::new(folder) })
+            Ok(FilesLocation::Folder { root, owner, open: Arc::new(folder) })
         };
         let opened = tokio::task::spawn_blocking(open).await.map_err(ToolError::internal)?;
         Ok(self.remember(workspace, opened?))
@@ -133,13 +138,13 @@ impl StoredWorkspaces {
     fn open_at(&self, root: &str) -> Option<Arc<Folder>> {
         let known = self.known();
         let mut open = known.values().filter_map(|known| match known {
-            Known::Folder { root: of_it, open, .. } if of_it == root => Some(open),
+            FilesLocation::Folder { root: of_it, open, .. } if of_it == root => Some(open),
             _ => None,
         });
         open.find(|open| open.is_at(Path::new(root))).cloned()
     }
 
-    fn remember(&self, workspace: WorkspaceId, opened: Known) -> Known {
+    fn remember(&self, workspace: WorkspaceId, opened: FilesLocation) -> FilesLocation {
         let mut known = self.known();
         if known.len() >= REMEMBERED {
             known.clear();
@@ -161,14 +166,14 @@ fn leads_elsewhere(root: &str) -> ToolError {
 impl Workspaces for StoredWorkspaces {
     async fn open(&self, access: Access) -> Result<Arc<dyn Workspace>> {
         let (store, scratch) = (Arc::clone(&self.store), Arc::clone(&self.scratch));
-        let room = ReadRoom::new(Arc::clone(&self.reads), access.user);
+        let room = ReadRoom::new(Arc::clone(&self.reads), access.person);
         let check_ins = Arc::clone(&self.check_ins);
         Ok(match self.find(access.workspace).await {
-            Ok(Known::Database) => {
+            Ok(FilesLocation::Database) => {
                 let working_copies = Arc::clone(&self.working_copies);
                 Arc::new(DatabaseWorkspace { store, working_copies, access, room, check_ins })
             }
-            Ok(Known::Folder { open, .. }) => {
+            Ok(FilesLocation::Folder { open, .. }) => {
                 let walk_pool = Arc::clone(&self.walk_pool);
                 Arc::new(FolderWorkspace { store, folder: open, walk_pool, scratch, access, room, check_ins })
             }

@@ -149,11 +149,10 @@ impl Folders {
             toolset: toolset.to_owned(),
             tool: tool.to_owned(),
             args: JsonText::of(args).expect("arguments"),
-            caller: Caller { user: self.user },
+            caller: Caller::person(self.user),
             workspace: self.workspace,
         };
-        let reply = self.runtime.block_on(self.engine.call(call)).expect("the toolset is there");
-        assert_eq!(reply.status, 200, "{}", String::from_utf8_lossy(&reply.body));
+        self.runtime.block_on(self.engine.call(call, |outcome| outcome.json())).expect("the call succeeds");
     }
 
     fn read_us(&self) -> f64 {

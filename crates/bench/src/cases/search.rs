@@ -58,7 +58,7 @@ struct Files {
 }
 
 /// The files in a workspace of a server.
-struct Loaded<'a> {
+struct LoadedFiles<'a> {
     server: Server<'a>,
     workspace: String,
 }
@@ -75,14 +75,14 @@ impl Files {
         fs::read_to_string(self.folder.path().join(&path[1..])).expect("a file of the corpus can be read")
     }
 
-    fn load<'a>(&self, toolrest: &Path, backend: Backend<'a>) -> Loaded<'a> {
+    fn load<'a>(&self, toolrest: &Path, backend: Backend<'a>) -> LoadedFiles<'a> {
         let server = Server::start(toolrest, backend);
         let workspace = server.session().create_workspace("search");
         server.prepare(self.corpus.files, |session, index| {
             let path = self.corpus.path(index);
             session.write(&workspace, &path, &self.text(&path));
         });
-        Loaded { server, workspace }
+        LoadedFiles { server, workspace }
     }
 
     fn description(&self) -> String {
@@ -170,7 +170,13 @@ impl Times {
     }
 }
 
-fn against_ripgrep(files: &Files, on_sqlite: &Loaded, on_postgres: &Loaded, effort: Effort, report: &mut Report) {
+fn against_ripgrep(
+    files: &Files,
+    on_sqlite: &LoadedFiles,
+    on_postgres: &LoadedFiles,
+    effort: Effort,
+    report: &mut Report,
+) {
     let folder = files.folder.path();
     let uncached = on_sqlite.server.replica(&[NO_CACHE]);
     let searchers = [

@@ -15,9 +15,9 @@ use rustix::{
 };
 
 use super::{allow_owner, is_dots};
-use crate::{ErrorKind, Kind, Metadata, Result, error::At, error::if_exists, sys};
+use crate::{ErrorKind, Kind, Metadata, Result, error::PathContext, error::if_exists, sys};
 
-/// Maximum number of entries of a folder that are in memory at a time.
+/// Maximum number of entries of a folder that are read into memory at a time.
 const NAMES_AT_A_TIME: usize = 10_000;
 
 /// Removes a folder that only this process uses, with its contents. A missing folder is not an error.

@@ -19,7 +19,7 @@ use rustix::{
 use super::{CheckoutDir, allow_owner, is_dots};
 use crate::{
     Kind, Metadata, Result,
-    error::{At, if_exists},
+    error::{PathContext, if_exists},
     sys,
     walk::rules::{RuleFiles, Rules},
 };
@@ -79,7 +79,7 @@ struct PendingDir {
 }
 
 /// A folder that was read.
-struct Listed {
+struct ListedFolder {
     names: Names,
     rules: Option<Arc<Rules>>,
     /// Metadata of the first [`NAMES_AT_A_TIME`] names.
@@ -146,13 +146,13 @@ struct Scan<'a, S> {
 
 impl<S: ScanVisitor> Scan<'_, S> {
     /// Reads the names in a folder, and the metadata of the first of them.
-    fn list(&self, pending: &PendingDir) -> rustix::io::Result<Listed> {
+    fn list(&self, pending: &PendingDir) -> rustix::io::Result<ListedFolder> {
         let folder = self.dir.open_folder(Path::new(pending.path.trim_matches('/')))?;
         let names = Names::read(&folder)?;
         let rules = Rules::of_folder(&folder, names.here, pending.rules.clone(), pending.path.len()).rules;
         let described = self.describe(pending, &folder, &names, 0)?;
         let more = (names.len() > NAMES_AT_A_TIME).then_some(folder);
-        Ok(Listed { names, rules, described, more })
+        Ok(ListedFolder { names, rules, described, more })
     }
 
     /// Reads the metadata of up to [`NAMES_AT_A_TIME`] names of a folder, from the index `first` on.
@@ -193,7 +193,7 @@ impl<S: ScanVisitor> Scan<'_, S> {
     }
 
     /// Reports the entries of a folder: those whose metadata was read already, then the others in batches.
-    fn report_all(&mut self, pending: &PendingDir, listed: &Listed) -> rustix::io::Result<()> {
+    fn report_all(&mut self, pending: &PendingDir, listed: &ListedFolder) -> rustix::io::Result<()> {
         self.report(pending, listed, &listed.described);
         let Some(folder) = &listed.more else { return Ok(()) };
         let rest: Vec<usize> = (NAMES_AT_A_TIME..listed.names.len()).step_by(NAMES_AT_A_TIME).collect();
@@ -207,7 +207,7 @@ impl<S: ScanVisitor> Scan<'_, S> {
         Ok(())
     }
 
-    fn report(&mut self, pending: &PendingDir, listed: &Listed, described: &Described) {
+    fn report(&mut self, pending: &PendingDir, listed: &ListedFolder, described: &Described) {
         let rules = listed.rules.as_ref();
         let mut path = pending.path.clone();
         for (number, metadata) in described {

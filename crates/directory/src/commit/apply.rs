@@ -1,4 +1,5 @@
-//! Applies the steps of a commit. Preconditions are checked on files that others can no longer reach.
+//! Applies the steps of a commit. A file is first renamed or linked to a temporary name (`aside`), and its precondition
+//! is checked there: others do not know that name.
 
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt, path::Path};
 
@@ -9,7 +10,8 @@ use super::{
     step::Step,
 };
 use crate::{
-    Error, ErrorKind, Hash, Identity, Metadata, Result, Root, error::At, is_temporary, read, root::EntryRef, sys,
+    Error, ErrorKind, Hash, Identity, Metadata, Result, Root, error::PathContext, is_temporary, read, root::EntryRef,
+    sys,
 };
 
 /// Applies all steps in their order. Stops at the first failure; the caller then rolls back.
@@ -53,14 +55,14 @@ fn apply_step(root: &Root, task: &Task<'_>) -> Result<()> {
             let backup = root.entry_ref(aside).at(path)?;
             sys::link(entry.pair(), backup.pair()).at(path)?;
             check(root, &backup, aside, task.precondition, path)?;
-            // The aside name adds one link. If there are more, somebody else added a link, and the file must be
+            // The temporary name adds one link. If there are more, somebody else added a link, and the file must be
             // rewritten in place instead.
-            let known = task.write.as_ref().and_then(|write| write.old.as_ref()).map_or(1, |old| old.links);
+            let links_before = task.write.as_ref().and_then(|write| write.old.as_ref()).map_or(1, |old| old.links);
             let now = entry.stat().at(path)?;
-            let set_aside = backup.stat().at(path)?;
-            if now
-                .is_none_or(|now| now.links > known + 1 || Some(now.identity) != set_aside.map(|aside| aside.identity))
-            {
+            let checked = backup.stat().at(path)?;
+            if now.is_none_or(|now| {
+                now.links > links_before + 1 || Some(now.identity) != checked.map(|checked| checked.identity)
+            }) {
                 return Err(changed(None, path));
             }
             sys::rename(root.entry_ref(staged).at(path)?.pair(), entry.pair()).at(path)

@@ -58,11 +58,11 @@ impl Fixture {
         Self { entry, root }
     }
 
-    fn commit(&self) -> Result<Applied> {
+    fn commit(&self) -> Result<CommitResult> {
         self.commit_of(&changes())
     }
 
-    fn commit_of(&self, changes: &[Change]) -> Result<Applied> {
+    fn commit_of(&self, changes: &[Change]) -> Result<CommitResult> {
         let options = CommitOptions { id: b"id".to_vec(), payload: b"payload".to_vec(), ..CommitOptions::default() };
         self.root.commit(changes, &self.journal(), &options)
     }

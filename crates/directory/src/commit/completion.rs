@@ -19,7 +19,7 @@ use rustix::{
 use super::{step::Step, temporaries::follow_moved_folders};
 use crate::{
     Hash, Identity, Kind, Metadata, Result, Root,
-    error::{At, if_exists},
+    error::{PathContext, if_exists},
     read,
     root::EntryRef,
     sys,
@@ -88,7 +88,7 @@ fn undo(root: &Root, step: &Step, kept: &mut Vec<PathBuf>) -> Result<()> {
         Step::Replace { path, staged, aside, hash } => (path, undo_replace(root, path, staged, aside, *hash)),
         Step::Rewrite { path, aside, old, mode } => (path, undo_rewrite(root, path, aside, *old, *mode)),
     };
-    if result.at(path)? == Undone::Kept {
+    if result.at(path)? == UndoOutcome::Kept {
         kept.push(path.clone());
     }
     Ok(())
@@ -96,18 +96,18 @@ fn undo(root: &Root, step: &Step, kept: &mut Vec<PathBuf>) -> Result<()> {
 
 /// Whether a path is in the state before the commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Undone {
+enum UndoOutcome {
     Restored,
     /// Somebody else has changed it, and their change stays.
     Kept,
 }
 
-fn undo_make_folder(root: &Root, path: &Path, before: Option<Identity>) -> rustix::io::Result<Undone> {
+fn undo_make_folder(root: &Root, path: &Path, before: Option<Identity>) -> rustix::io::Result<UndoOutcome> {
     let made = existing(root, path)?.filter(|(_, there)| Some(there.identity) != before);
-    let Some((entry, _)) = made else { return Ok(Undone::Restored) };
+    let Some((entry, _)) = made else { return Ok(UndoOutcome::Restored) };
     match sys::remove_folder(&entry.folder, &entry.name) {
-        Ok(()) | Err(Errno::NOENT) => Ok(Undone::Restored),
-        Err(Errno::NOTEMPTY | Errno::EXIST | Errno::NOTDIR) => Ok(Undone::Kept),
+        Ok(()) | Err(Errno::NOENT) => Ok(UndoOutcome::Restored),
+        Err(Errno::NOTEMPTY | Errno::EXIST | Errno::NOTDIR) => Ok(UndoOutcome::Kept),
         Err(errno) => Err(errno),
     }
 }
@@ -118,47 +118,47 @@ fn undo_move(
     to: &Path,
     identity: Identity,
     aside: Option<&Path>,
-) -> rustix::io::Result<Undone> {
-    let mut undone = Undone::Restored;
+) -> rustix::io::Result<UndoOutcome> {
+    let mut undone = UndoOutcome::Restored;
     if let Some((target, metadata)) = existing(root, to)?
         && metadata.identity == identity
     {
         match if_exists(root.entry_ref(from))?.map(|origin| sys::rename_to_free(target.pair(), origin.pair())) {
             Some(Ok(())) => {}
-            None | Some(Err(Errno::EXIST)) => undone = Undone::Kept,
+            None | Some(Err(Errno::EXIST)) => undone = UndoOutcome::Kept,
             Some(Err(errno)) => return Err(errno),
         }
     }
     if let Some(aside) = aside
-        && put_back(root, aside, to)? == Undone::Kept
+        && put_back(root, aside, to)? == UndoOutcome::Kept
     {
-        undone = Undone::Kept;
+        undone = UndoOutcome::Kept;
     }
     Ok(undone)
 }
 
-fn undo_add(root: &Root, path: &Path, staged: &Path, hash: Hash) -> rustix::io::Result<Undone> {
-    let Some((_, staged_file)) = existing(root, staged)? else { return Ok(Undone::Restored) };
-    let mut undone = Undone::Restored;
+fn undo_add(root: &Root, path: &Path, staged: &Path, hash: Hash) -> rustix::io::Result<UndoOutcome> {
+    let Some((_, staged_file)) = existing(root, staged)? else { return Ok(UndoOutcome::Restored) };
+    let mut undone = UndoOutcome::Restored;
     if let Some((entry, metadata)) = existing(root, path)?
         && metadata.identity == staged_file.identity
     {
         if has_content(&entry, metadata, hash)? {
             sys::unlink(&entry.folder, &entry.name)?;
         } else {
-            undone = Undone::Kept;
+            undone = UndoOutcome::Kept;
         }
     }
     discard(root, staged)?;
     Ok(undone)
 }
 
-fn undo_replace(root: &Root, path: &Path, staged: &Path, aside: &Path, hash: Hash) -> rustix::io::Result<Undone> {
+fn undo_replace(root: &Root, path: &Path, staged: &Path, aside: &Path, hash: Hash) -> rustix::io::Result<UndoOutcome> {
     if existing(root, staged)?.is_some() {
         // Nothing was replaced. The staged file proves that, so it is removed last.
         discard(root, aside)?;
         discard(root, staged)?;
-        return Ok(Undone::Restored);
+        return Ok(UndoOutcome::Restored);
     }
     if let (Some((backup, _)), Some((entry, metadata))) = (existing(root, aside)?, existing(root, path)?)
         && has_content(&entry, metadata, hash)?
@@ -169,12 +169,12 @@ fn undo_replace(root: &Root, path: &Path, staged: &Path, aside: &Path, hash: Has
     put_back(root, aside, path)
 }
 
-fn undo_rewrite(root: &Root, path: &Path, aside: &Path, old: Hash, mode: u32) -> rustix::io::Result<Undone> {
-    let Some((backup, metadata)) = existing(root, aside)? else { return Ok(Undone::Restored) };
+fn undo_rewrite(root: &Root, path: &Path, aside: &Path, old: Hash, mode: u32) -> rustix::io::Result<UndoOutcome> {
+    let Some((backup, metadata)) = existing(root, aside)? else { return Ok(UndoOutcome::Restored) };
     // An incomplete copy was never needed: files are rewritten only after everything is staged.
     if !has_content(&backup, metadata, old)? {
         discard(root, aside)?;
-        return Ok(Undone::Restored);
+        return Ok(UndoOutcome::Restored);
     }
     let Some((entry, now)) = existing(root, path)?.filter(|(_, now)| now.kind == Kind::File) else {
         return put_back(root, aside, path);
@@ -189,26 +189,26 @@ fn undo_rewrite(root: &Root, path: &Path, aside: &Path, old: Hash, mode: u32) ->
     }
     sys::sync(&file)?;
     discard(root, aside)?;
-    Ok(Undone::Restored)
+    Ok(UndoOutcome::Restored)
 }
 
 /// Moves a file that was set aside back to its path, if that is free.
-fn put_back(root: &Root, aside: &Path, path: &Path) -> rustix::io::Result<Undone> {
-    let Some((backup, metadata)) = existing(root, aside)? else { return Ok(Undone::Restored) };
+fn put_back(root: &Root, aside: &Path, path: &Path) -> rustix::io::Result<UndoOutcome> {
+    let Some((backup, metadata)) = existing(root, aside)? else { return Ok(UndoOutcome::Restored) };
     if let Some(entry) = if_exists(root.entry_ref(path))? {
         if entry.stat()?.is_some_and(|there| there.identity == metadata.identity) {
             discard(root, aside)?;
-            return Ok(Undone::Restored);
+            return Ok(UndoOutcome::Restored);
         }
         match sys::rename_to_free(backup.pair(), entry.pair()) {
-            Ok(()) => return Ok(Undone::Restored),
+            Ok(()) => return Ok(UndoOutcome::Restored),
             Err(Errno::EXIST) => {}
             Err(errno) => return Err(errno),
         }
     }
     let kept = kept_copy_path(&aside.with_file_name(path.file_name().unwrap_or_default()))?;
     sys::rename_to_free(backup.pair(), root.entry_ref(&kept)?.pair())?;
-    Ok(Undone::Kept)
+    Ok(UndoOutcome::Kept)
 }
 
 fn existing(root: &Root, path: &Path) -> rustix::io::Result<Option<(EntryRef, Metadata)>> {

@@ -28,7 +28,7 @@ use super::{
     Outcome, Step,
     step::{Decoder, Encoder},
 };
-use crate::{Error, ErrorKind, Hash, Result, Root, error::At, sys};
+use crate::{Error, ErrorKind, Hash, Result, Root, error::PathContext, sys};
 
 const COMMITTED_AT: u64 = 0;
 const CLOSED_AT: u64 = 4096;

@@ -8,7 +8,7 @@ use std::{
 
 use rustix::{fs::OFlags, io::Errno};
 
-use crate::{ErrorKind, Kind, Links, Result, Root, error::At, is_temporary, sys};
+use crate::{ErrorKind, Kind, Links, Result, Root, error::PathContext, is_temporary, sys};
 
 /// Maximum number of links in a chain, like in the kernel.
 const LONGEST_CHAIN_OF_LINKS: usize = 40;

@@ -11,7 +11,7 @@ use super::{locate, paths::Paths, step::Step};
 use crate::{
     AppliedChange, Change, CommitOptions, Contents, Effect, ErrorKind, Expect, HardLinks, Hash, Identity, Kind, Links,
     ListOptions, Metadata, Parents, Replace, Repositories, Result, Root, SymbolicLinks,
-    error::{At, if_exists},
+    error::{PathContext, if_exists},
     git, read, sys,
     temporary::temporary_in,
 };

@@ -18,7 +18,7 @@ use super::{
     plan::{Plan, Task, Write},
     step::Step,
 };
-use crate::{Metadata, Result, Root, error::At, read, sys};
+use crate::{Metadata, Result, Root, error::PathContext, read, sys};
 
 /// How many files are written before the first one is made durable. The file system can then write them together, and
 /// few descriptors are open.

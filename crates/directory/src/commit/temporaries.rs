@@ -14,7 +14,7 @@ use rustix::{
 };
 
 use super::{completion::discard, step::Step};
-use crate::{Kind, Result, Root, error::At, sys, temporary::is_temporary_of};
+use crate::{Kind, Result, Root, error::PathContext, sys, temporary::is_temporary_of};
 
 /// Removes all temporary files of this root. The journal is locked and closed, so nobody needs them.
 pub(super) fn remove_temporaries(root: &Root) -> Result<()> {

@@ -54,7 +54,7 @@ fn branch_names_are_not_restricted() {
 }
 
 #[test]
-fn todo_lists_cannot_add_commands() {
+fn files_of_a_rebase_cannot_add_commands() {
     assert_eq!(rule(Path::new(".git/rebase-merge/git-rebase-todo")), Rule::Checked(Check::Todo));
     assert_eq!(rule(Path::new("a/.git/worktrees/w/rebase-merge/git-rebase-todo")), Rule::Checked(Check::Todo));
     assert_eq!(rule(Path::new(".git/sequencer/todo")), Rule::Checked(Check::Todo));

@@ -26,7 +26,7 @@ use rustix::{
 use super::{names, placing::stat};
 use crate::{
     Identity, Kind, Metadata, Result, Root,
-    error::{At, if_exists},
+    error::{PathContext, if_exists},
     git, sys,
 };
 

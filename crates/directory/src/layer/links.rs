@@ -86,9 +86,9 @@ pub(super) fn unshare(upper: &Root, path: &Path, left: &Metadata) -> rustix::io:
 
 /// Files with several names that were copied to another file system.
 #[derive(Default)]
-pub(super) struct Copied(HashMap<Identity, (PathBuf, Identity)>);
+pub(super) struct CopiedLinks(HashMap<Identity, (PathBuf, Identity)>);
 
-impl Copied {
+impl CopiedLinks {
     /// Copies a file to another file system; links it if another name of it was copied before.
     pub(super) fn copy(&mut self, root: &Root, here: &EntryRef, to: &Path, left: &Metadata) -> rustix::io::Result<()> {
         let is_shared = left.kind == Kind::File && left.links > 1 && !git::is_within(to);

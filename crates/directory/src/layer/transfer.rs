@@ -23,14 +23,14 @@ use super::{
     OWNER,
     baseline::{Baseline, is_changed_below, is_changed_since},
     is_opaque, is_whiteout,
-    links::{Copied, unshare},
+    links::{CopiedLinks, unshare},
     names, open_for_owner,
     placing::{Put, SET_ID, put_in_place, stat, take_away},
 };
 use crate::{
     ErrorKind, FolderLock, Kind, Metadata, Result, Root,
     commit::{Leftovers, completion::discard},
-    error::{At, if_exists},
+    error::{PathContext, if_exists},
     git::{self, Check, ObjectFormat, Rule},
     root::EntryRef,
     sys,
@@ -101,7 +101,7 @@ impl FolderLock<'_> {
             for path in rules.committed.iter().filter(|path| path.starts_with(from)) {
                 discard(upper, path).at(path)?;
             }
-            let (pending, made, not_transferred, copied) = (Vec::new(), Vec::new(), Vec::new(), Copied::default());
+            let (pending, made, not_transferred, copied) = (Vec::new(), Vec::new(), Vec::new(), CopiedLinks::default());
             let mut work = Transfer { root, upper, rules, pending, made, not_transferred, copied };
             match work.make_parents(from, to) {
                 Ok(()) => work.pending.push((from.to_owned(), to.to_owned())),
@@ -182,7 +182,7 @@ struct Transfer<'a> {
     /// Folders that were created or merged, with the modes that they get at the end.
     made: Vec<(PathBuf, u32)>,
     not_transferred: Vec<NotTransferred>,
-    copied: Copied,
+    copied: CopiedLinks,
 }
 
 impl Transfer<'_> {
@@ -448,7 +448,7 @@ impl Transfer<'_> {
 
     fn copy_tree(&self, from: &Path, to: &Path) -> rustix::io::Result<()> {
         let mut pending = vec![(from.to_owned(), to.to_owned())];
-        let (mut made, mut copied) = (Vec::new(), Copied::default());
+        let (mut made, mut copied) = (Vec::new(), CopiedLinks::default());
         while let Some((from, to)) = pending.pop() {
             let Some(left) = stat(self.upper, &from)?.map(Metadata::from) else { continue };
             if left.kind != Kind::Folder {

@@ -31,7 +31,7 @@ impl<T> Queue<T> {
         self.state().pending.len() < 2
     }
 
-    /// Adds the first tasks.
+    /// Adds tasks before any thread takes one.
     pub(super) fn add(&self, found: &mut Vec<(String, T)>) {
         self.state().pending.extend(found.drain(..));
     }
@@ -54,8 +54,8 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Finishes a task and adds the tasks it found. The calling thread takes one of them next, so only further ones
-    /// wake other threads.
+    /// Finishes a task and adds the tasks it found. The calling thread takes one of them next, so other threads are woken
+    /// only if there is more than one.
     pub(super) fn finish(&self, found: &mut Vec<(String, T)>) {
         let mut state = self.state();
         let more = found.len();

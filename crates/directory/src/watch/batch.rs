@@ -12,7 +12,7 @@ const MAX_EVENTS: usize = 10_000;
 pub(super) struct Batch {
     /// `None` if a later event made it obsolete.
     events: Vec<Option<Event>>,
-    /// Index of the last event of each path that later events can be merged with.
+    /// For each path, the index of its last event, with which the next event of the path can be merged.
     last: HashMap<PathBuf, usize>,
     /// Index of removals that may be the source of a move, by the cookie of the move.
     move_sources: HashMap<u32, usize>,

@@ -12,7 +12,7 @@ use std::{
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use tempfile::TempDir;
 use toolrest_directory::{
-    Applied, Change, CommitOptions, Contents, ErrorKind, Expect, Hash, Parents, Recovered, Replace, Result, Root,
+    Change, CommitOptions, CommitResult, Contents, ErrorKind, Expect, Hash, Parents, Recovered, Replace, Result, Root,
 };
 
 /// The state of each path below a folder: the bytes of a file, the target of a link, or nothing for a folder.
@@ -66,12 +66,12 @@ impl Fixture {
         fixture
     }
 
-    /// Swaps `folder` and `swap` repeatedly, with pauses that are long enough for a whole commit.
+    /// Swaps `folder` and `swap` repeatedly, with pauses of different lengths. The longest is enough for a whole commit.
     pub fn swap_until(&self, done: &AtomicBool) {
-        let mut pauses = (0..200).cycle();
+        let mut yields = (0..200).cycle();
         while !done.load(Ordering::Relaxed) {
             renameat_with(CWD, self.path("folder"), CWD, self.path("swap"), RenameFlags::EXCHANGE).unwrap();
-            pauses.next().into_iter().flat_map(|pause| 0..pause).for_each(|_| thread::yield_now());
+            yields.next().into_iter().flat_map(|count| 0..count).for_each(|_| thread::yield_now());
         }
     }
 
@@ -97,7 +97,7 @@ impl Fixture {
         fs::read_to_string(self.path(path)).unwrap()
     }
 
-    pub fn commit(&self, changes: &[Change]) -> Result<Applied> {
+    pub fn commit(&self, changes: &[Change]) -> Result<CommitResult> {
         self.root.commit(changes, &self.journal(), &CommitOptions::default())
     }
 
@@ -120,14 +120,14 @@ impl Fixture {
 
 pub fn tree(top: &Path) -> Tree {
     let mut nodes = Tree::new();
-    let mut waiting = vec![PathBuf::new()];
-    while let Some(folder) = waiting.pop() {
+    let mut pending = vec![PathBuf::new()];
+    while let Some(folder) = pending.pop() {
         for entry in fs::read_dir(top.join(&folder)).unwrap() {
             let entry = entry.unwrap();
             let path = folder.join(entry.file_name());
             let kind = entry.file_type().unwrap();
             let node = if kind.is_dir() {
-                waiting.push(path.clone());
+                pending.push(path.clone());
                 Node::Folder
             } else if kind.is_symlink() {
                 Node::Link(fs::read_link(entry.path()).unwrap())

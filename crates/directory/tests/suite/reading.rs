@@ -146,7 +146,7 @@ fn cached_reads_return_the_same_content() {
         let cached = fixture.root.read_cached(Path::new(path), 1000).unwrap_or_else(|| panic!("{path}"));
         assert_eq!((cached.bytes, cached.hash, cached.metadata), (whole.bytes, whole.hash, whole.metadata), "{path}");
     }
-    // Everything else is left to `read`, which returns the error.
+    // For all other paths the caller uses `read`, which returns the error.
     for path in ["missing", "dir", "out", "../x", "/etc/hostname"] {
         assert!(fixture.root.read_cached(Path::new(path), 1000).is_none(), "{path}");
     }

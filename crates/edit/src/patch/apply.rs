@@ -23,14 +23,14 @@ const LOOSER_LEVELS: [MatchLevel; 4] =
 const BYTE_ORDER_MARK: &[u8] = "\u{FEFF}".as_bytes();
 
 /// Maximum number of lines of a file, because a split line takes more memory than its bytes.
-const LINES_MAX: usize = 4_000_000;
+const MAX_LINES: usize = 4_000_000;
 
 /// Maximum number of failed hunks for which the error shows the most similar lines.
-const EXPLAINED_HUNKS_MAX: usize = 20;
+const MAX_EXPLAINED_HUNKS: usize = 20;
 
 /// The result of applying a patch to a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Applied {
+pub struct AppliedPatch {
     pub content: Vec<u8>,
     /// Where each hunk was applied, in the order of the patch. Hunks that change nothing are left out.
     pub placements: Vec<Placement>,
@@ -54,13 +54,13 @@ pub struct Placement {
 ///
 /// `base` is the content before the change: that of the source for a rename or a copy; for a new file it is not used. A
 /// patch whose result could be larger than the limit is refused.
-pub fn apply(patch: &FilePatch, base: &[u8], limits: Limits) -> Result<Applied, EditError> {
+pub fn apply(patch: &FilePatch, base: &[u8], limits: Limits) -> Result<AppliedPatch, EditError> {
     limits.stop.check()?;
     let limit_bytes = limits.bytes;
     let hunks = match &patch.content {
         Content::Binary(binary) => {
             let content = binary.apply(base, limit_bytes)?;
-            return Ok(Applied { content, placements: Vec::new(), warnings: Vec::new() });
+            return Ok(AppliedPatch { content, placements: Vec::new(), warnings: Vec::new() });
         }
         Content::Text(hunks) => hunks,
     };
@@ -74,7 +74,7 @@ pub fn apply(patch: &FilePatch, base: &[u8], limits: Limits) -> Result<Applied, 
         // empty. The other format deletes a file without listing its lines.
         Change::Delete(_) if hunks.is_empty() => {
             let content = if patch.old_mode.is_some() { base.to_vec() } else { Vec::new() };
-            Applied { content, placements: Vec::new(), warnings: Vec::new() }
+            AppliedPatch { content, placements: Vec::new(), warnings: Vec::new() }
         }
         _ => {
             let applied = apply_after_byte_order_mark(patch, hunks, base, limits.stop);
@@ -97,12 +97,12 @@ pub fn apply(patch: &FilePatch, base: &[u8], limits: Limits) -> Result<Applied, 
 }
 
 /// Creates the content of a new file.
-fn create(patch: &FilePatch, hunks: &[Hunk]) -> Result<Applied, EditError> {
+fn create(patch: &FilePatch, hunks: &[Hunk]) -> Result<AppliedPatch, EditError> {
     if let Some(hunk) = hunks.iter().find(|hunk| hunk.old_lines().next().is_some()) {
         let problem = format!("{}: a new file has inserted lines only", patch.shown_name());
         return Err(EditError::syntax(hunk.patch_line, problem));
     }
-    Ok(Applied { content: created(hunks), placements: Vec::new(), warnings: Vec::new() })
+    Ok(AppliedPatch { content: created(hunks), placements: Vec::new(), warnings: Vec::new() })
 }
 
 /// A hunk that changes something, with its number.
@@ -117,7 +117,7 @@ fn apply_after_byte_order_mark(
     hunks: &[Hunk],
     base: &[u8],
     stop: StopFlag,
-) -> Result<Applied, EditError> {
+) -> Result<AppliedPatch, EditError> {
     let contains_mark = || hunks.iter().flat_map(|hunk| &hunk.lines).any(|line| line.text.starts_with(BYTE_ORDER_MARK));
     let Some(text) = base.strip_prefix(BYTE_ORDER_MARK).filter(|_| !contains_mark()) else {
         return apply_hunks(patch, hunks, base, stop);
@@ -130,8 +130,8 @@ fn apply_after_byte_order_mark(
     Ok(applied)
 }
 
-fn apply_hunks(patch: &FilePatch, hunks: &[Hunk], base: &[u8], stop: StopFlag) -> Result<Applied, EditError> {
-    let file = split_limited(base, LINES_MAX).ok_or(EditError::TooManyLines { max_lines: LINES_MAX })?;
+fn apply_hunks(patch: &FilePatch, hunks: &[Hunk], base: &[u8], stop: StopFlag) -> Result<AppliedPatch, EditError> {
+    let file = split_limited(base, MAX_LINES).ok_or(EditError::TooManyLines { max_lines: MAX_LINES })?;
     let numbered: Vec<NumberedHunk> = hunks
         .iter()
         .enumerate()
@@ -165,7 +165,7 @@ fn apply_hunks(patch: &FilePatch, hunks: &[Hunk], base: &[u8], stop: StopFlag) -
             level: candidate.level,
         })
         .collect();
-    Ok(Applied { content, placements, warnings })
+    Ok(AppliedPatch { content, placements, warnings })
 }
 
 /// Finds a position for every hunk. The error gives the reason for each hunk without one.
@@ -195,7 +195,7 @@ fn find_positions(
             }
             // Searching for similar lines takes long, and a message has no room for more of them.
             explained += 1;
-            let shown = if explained <= EXPLAINED_HUNKS_MAX { file } else { &[] };
+            let shown = if explained <= MAX_EXPLAINED_HUNKS { file } else { &[] };
             Err(explain::not_found("the hunk's old lines", shown, &hunk.bodies(), None, stop))
         });
         let candidates = found.unwrap_or_else(|error| {

@@ -5,7 +5,7 @@ use crate::patch::parse;
 const LIMIT: Limits = Limits::of_bytes(1 << 20);
 const FILE: &str = "fn a() {\n    one();\n    two();\n}\n\nfn b() {\n    one();\n    two();\n}\n";
 
-fn applied(file: &str, hunks: &str) -> Result<Applied, EditError> {
+fn applied(file: &str, hunks: &str) -> Result<AppliedPatch, EditError> {
     let patch = format!("--- a/x\n+++ b/x\n{hunks}");
     apply(&parse(patch.as_bytes()).unwrap()[0], file.as_bytes(), LIMIT)
 }

@@ -15,7 +15,7 @@ const UPDATE: &[u8] = b"*** Update File: ";
 const FILE_MARKERS: [&[u8]; 3] = [b"*** Add File: ", UPDATE, b"*** Delete File: "];
 
 /// Maximum length of a line quoted in an error.
-const QUOTED_BYTES_MAX: usize = 80;
+const MAX_QUOTED_BYTES: usize = 80;
 
 /// Returns whether a line is a marker of this format, which ends everything before it.
 pub(super) fn is_marker(line: &[u8]) -> bool {
@@ -69,7 +69,7 @@ fn next_patch(lines: &PatchLines, after: usize) -> Result<usize, EditError> {
 
 /// Returns the error for text after a block that is not a patch.
 pub(super) fn no_patch_follows(lines: &PatchLines, at: usize) -> EditError {
-    let line = truncated(&String::from_utf8_lossy(lines.get(at).unwrap_or_default()), QUOTED_BYTES_MAX);
+    let line = truncated(&String::from_utf8_lossy(lines.get(at).unwrap_or_default()), MAX_QUOTED_BYTES);
     let problem = format!(
         "`{line}` follows `*** End Patch`; only another patch may: `*** Begin Patch`, or a diff with its file header"
     );

@@ -4,16 +4,16 @@ use super::line_index::LineIndex;
 use super::{Counts, Hunk, HunkLine, LineKind, Newline, anchor, faulty_context};
 use crate::indent::{IndentChange, indent_of};
 use crate::limits::StopFlag;
-use crate::lines::{Ending, Line, has_text};
+use crate::lines::{Line, LineEnding, has_text};
 use crate::match_level::MatchLevel;
 use std::cell::{Cell, OnceCell};
 
 /// Maximum number of matches without indentation. If there are more, the lines are too common to find the right one.
-const UNINDENTED_MATCHES_MAX: usize = 1_000;
+const MAX_UNINDENTED_MATCHES: usize = 1_000;
 /// Maximum number of candidates kept for a hunk: those nearest to its line number.
-const KEPT_MAX: usize = 200;
+const MAX_KEPT: usize = 200;
 /// Maximum number of steps spent on finding candidates for all hunks: about a second.
-const WORK_MAX: usize = 1 << 27;
+const MAX_WORK: usize = 1 << 27;
 /// Number of steps that one candidate counts for, so that the budget also limits memory.
 const WORK_PER_CANDIDATE: usize = 100;
 
@@ -82,15 +82,15 @@ impl ContextFault {
 pub(super) struct OldLine<'a> {
     pub kind: LineKind,
     pub body: &'a [u8],
-    pub ending: Ending,
+    pub ending: LineEnding,
 }
 
 /// Splits a hunk's line into the text and the ending.
-pub(super) fn split_ending<'a>(line: &HunkLine<'a>) -> (&'a [u8], Ending) {
+pub(super) fn split_ending<'a>(line: &HunkLine<'a>) -> (&'a [u8], LineEnding) {
     match (line.newline, line.text) {
-        (Newline::Missing, body) => (body, Ending::Missing),
-        (Newline::Present, [body @ .., b'\r']) => (body, Ending::CrLf),
-        (Newline::Present, body) => (body, Ending::Lf),
+        (Newline::Missing, body) => (body, LineEnding::Missing),
+        (Newline::Present, [body @ .., b'\r']) => (body, LineEnding::CrLf),
+        (Newline::Present, body) => (body, LineEnding::Lf),
     }
 }
 
@@ -149,7 +149,7 @@ impl WorkBudget<'_> {
     }
 
     pub fn is_exhausted(&self) -> bool {
-        self.steps.get() > WORK_MAX || self.stop.is_set()
+        self.steps.get() > MAX_WORK || self.stop.is_set()
     }
 }
 
@@ -191,7 +191,7 @@ impl<'a> IndexedFile<'a> {
         }
         let mut starts = self.starts(&prepared.bodies(), level);
         if level == MatchLevel::Indentation {
-            if starts.len() > UNINDENTED_MATCHES_MAX {
+            if starts.len() > MAX_UNINDENTED_MATCHES {
                 return Candidates::default();
             }
             // Positions at which the change of indentation cannot be determined are no matches.
@@ -227,12 +227,12 @@ impl<'a> IndexedFile<'a> {
     }
 }
 
-/// Returns the [`KEPT_MAX`] starts nearest to the line number in the hunk's header, or all if there are fewer.
+/// Returns the [`MAX_KEPT`] starts nearest to the line number in the hunk's header, or all if there are fewer.
 fn nearest<'s>(starts: &'s [usize], prepared: &PreparedHunk) -> &'s [usize] {
-    let Some(excess) = starts.len().checked_sub(KEPT_MAX) else { return starts };
+    let Some(excess) = starts.len().checked_sub(MAX_KEPT) else { return starts };
     let expected = prepared.hunk.header_position.map_or(0, |header| header.old_start.saturating_sub(1));
-    let from = starts.partition_point(|start| *start < expected).saturating_sub(KEPT_MAX / 2).min(excess);
-    &starts[from..from + KEPT_MAX]
+    let from = starts.partition_point(|start| *start < expected).saturating_sub(MAX_KEPT / 2).min(excess);
+    &starts[from..from + MAX_KEPT]
 }
 
 fn endings(prepared: &PreparedHunk, here: &[Line]) -> Endings {

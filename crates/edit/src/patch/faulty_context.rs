@@ -13,12 +13,12 @@ use std::collections::HashSet;
 /// Minimum number of old lines with text. With fewer lines no faulty line is ignored.
 const TEXT_LINES_MIN: usize = 3;
 /// Maximum number of occurrences of a line in the file that still help to find the position.
-const RARE_LINE_MAX: usize = 500;
+const MAX_RARE_LINE: usize = 500;
 /// Minimum similarity of a mistyped line next to an insertion.
 const TYPO_SIMILARITY_PERCENT: usize = 80;
 
 /// Maximum number of faults that are considered at one start.
-const FAULTS_MAX: usize = 16;
+const MAX_FAULTS: usize = 16;
 
 /// Where a hunk inserts lines. A fault must not make those positions ambiguous.
 struct InsertionPoints {
@@ -85,7 +85,7 @@ fn possible_starts(file: &IndexedFile, old: &[OldLine], ids: &[Option<usize>]) -
     let mut starts: Vec<usize> = text_lines
         .iter()
         .take(2)
-        .filter(|(_, id)| index.count(*id) <= RARE_LINE_MAX)
+        .filter(|(_, id)| index.count(*id) <= MAX_RARE_LINE)
         .flat_map(|(line, id)| index.lines_with(*id).map(move |at| (at, *line)))
         .flat_map(|(at, line)| [(at + 1).checked_sub(line), at.checked_sub(line), at.checked_sub(line + 1)])
         .flatten()
@@ -112,7 +112,7 @@ fn faults_at(line_ids: &[usize], old_ids: &[Option<usize>], start: usize) -> Vec
     let missing_in_file = len.saturating_sub(1 + back(-1))..=last;
     let extra_in_file = len.saturating_sub(back(1)).max(1)..=last;
     // If many faults fit, the lines repeat themselves and no fault is better than another.
-    if missing_in_file.clone().count() + extra_in_file.clone().count() > FAULTS_MAX {
+    if missing_in_file.clone().count() + extra_in_file.clone().count() > MAX_FAULTS {
         return Vec::new();
     }
     faults.extend(missing_in_file.map(ContextFault::MissingInFile).chain(extra_in_file.map(ContextFault::ExtraInFile)));

@@ -4,7 +4,7 @@
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct HunkHeader<'a> {
     pub ranges: Option<HeaderRanges>,
-    /// The start of a line above the hunk, such as that of its function.
+    /// The beginning of a line above the hunk, usually the one that declares the function.
     pub heading: Option<&'a [u8]>,
 }
 
@@ -24,6 +24,7 @@ pub(super) fn parse(line: &[u8]) -> Option<HunkHeader<'_>> {
         let heading = rest.trim_ascii().strip_prefix(b"@@").unwrap_or(rest).trim_ascii();
         return Some(HunkHeader { ranges: Some(ranges), heading: meaningful_heading(heading) });
     }
+    // Without ranges, models write `@@ ... @@ heading` or `@@ heading @@`.
     let heading = match memchr::memmem::find(rest, b"@@") {
         Some(at) => match meaningful_heading(rest[at + 2..].trim_ascii()) {
             Some(after) => after,
@@ -34,8 +35,7 @@ pub(super) fn parse(line: &[u8]) -> Option<HunkHeader<'_>> {
     Some(HunkHeader { ranges: None, heading: meaningful_heading(heading) })
 }
 
-/// Returns the heading if it has a meaning: `None` if it is empty, or consists of dots in place of ranges or of invalid
-/// ranges.
+/// Returns the heading, or `None` if it says nothing about the file: it is empty, an ellipsis, or incomplete ranges.
 fn meaningful_heading(heading: &[u8]) -> Option<&[u8]> {
     let is_placeholder = heading.is_empty()
         || heading.iter().all(|byte| matches!(byte, b'.' | b'-' | b'+' | b',' | b' ' | b'0'..=b'9'))

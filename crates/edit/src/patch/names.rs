@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 const PREFIXES: &[u8] = b"abciow";
 
 /// Maximum length of a `diff --git` line that is split: longer than any two names that a file system accepts.
-const GIT_LINE_BYTES_MAX: usize = 10_000;
+const MAX_GIT_LINE_BYTES: usize = 10_000;
 
 /// Returns the name in a `---` or `+++` line, unquoted and without a timestamp; `None` for `/dev/null`. Whitespace around
 /// the name is kept if it is part of it, and trimmed if it is padding, unless quotes or a tab set it off.
@@ -45,7 +45,7 @@ pub(super) fn from_extended(rest: &[u8]) -> Vec<u8> {
 
 /// Returns the two names in a `diff --git` line; `None` if it is not clear where the first one ends.
 pub(super) fn from_git_line(rest: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
-    if rest.len() > GIT_LINE_BYTES_MAX {
+    if rest.len() > MAX_GIT_LINE_BYTES {
         return None;
     }
     if rest.starts_with(b"\"") {

@@ -114,9 +114,13 @@ fn folders_compared_by_diff_are_not_part_of_the_names() {
     assert_eq!(change(&header(then, now), &modify), Change::Modify(b"s/x".to_vec()));
     assert_eq!(change(&header(epoch, now), insert), Change::Create(b"s/x".to_vec()));
     assert_eq!(change(&header(then, epoch), delete), Change::Delete(b"s/x".to_vec()));
-    assert_eq!(change(&header(then, now), delete), Change::Modify(b"s/x".to_vec()), "it is there still, and empty");
+    assert_eq!(
+        change(&header(then, now), delete),
+        Change::Modify(b"s/x".to_vec()),
+        "an empty file is left, because the time is not the epoch"
+    );
     let moved = Change::Rename { from: b"old/x".to_vec(), to: b"new/x".to_vec() };
-    assert_eq!(change("--- old/x\n+++ new/x\n", &modify), moved, "nothing says otherwise");
+    assert_eq!(change("--- old/x\n+++ new/x\n", &modify), moved, "different names without other evidence are a rename");
     assert_eq!(change("--- a/x \t\n+++ b/x \t\n", &modify), Change::Modify(b"x ".to_vec()));
 }
 
@@ -221,7 +225,11 @@ fn markers_after_a_space_are_text_of_the_file() {
     let file =
         one("*** Begin Patch\n*** Update File: x\n@@\n *** End Patch\n-a\n+b\n *** Delete File: y\n*** End Patch\n");
     assert_eq!(shown(&hunks(&file)[0]), " *** End Patch\n-a\n+b\n *** Delete File: y\n");
-    assert_eq!(syntax_line("*** Begin Patch\n*** Update File: x\n@@\n a\n*** End Patch\n"), 2, "it changes nothing");
+    assert_eq!(
+        syntax_line("*** Begin Patch\n*** Update File: x\n@@\n a\n*** End Patch\n"),
+        2,
+        "a section without changes is refused"
+    );
 }
 
 #[test]
@@ -317,7 +325,11 @@ fn a_change_that_is_named_but_not_given_is_refused_by_its_line() {
     }
     let message = parse(format!("{diff}Submodule s 1234567..89abcde:\n").as_bytes()).unwrap_err().to_string();
     assert!(message.contains("`Submodule s 1234567..89abcde:`"), "{message}");
-    assert_eq!(parse(format!("Submodule s is changed below\n{diff}").as_bytes()).unwrap().len(), 1, "it is prose");
+    assert_eq!(
+        parse(format!("Submodule s is changed below\n{diff}").as_bytes()).unwrap().len(),
+        1,
+        "that line is prose"
+    );
 }
 
 #[test]

@@ -8,9 +8,9 @@ use crate::indent::indent_of;
 use crate::lines::Line;
 
 /// Maximum number of passes over all hunks. Each pass uses what the one before selected; more rarely select anything.
-const PASSES_MAX: usize = 8;
+const MAX_PASSES: usize = 8;
 /// Maximum distance of a heading above a candidate.
-const SECTION_LINES_MAX: usize = 2_000;
+const MAX_SECTION_LINES: usize = 2_000;
 
 /// The candidates of a hunk, and the one that was selected.
 pub(super) struct Selection {
@@ -72,12 +72,12 @@ pub(super) fn select(indexed: &IndexedFile, hunks: &[PreparedHunk], all: &mut [S
         let headings = &hunk.hunk.headings;
         if selection.is_open() && selection.has_all_candidates() && !headings.is_empty() && !indexed.work.is_exhausted()
         {
-            indexed.work.add(selection.total * SECTION_LINES_MAX.min(file.len()));
+            indexed.work.add(selection.total * MAX_SECTION_LINES.min(file.len()));
             let starts = selection.candidates.iter().map(|candidate| candidate.start);
             selection.under_headings = starts.filter(|start| is_under_headings(file, *start, headings)).collect();
         }
     }
-    for _ in 0..PASSES_MAX {
+    for _ in 0..MAX_PASSES {
         let open_before = all.iter().filter(|selection| selection.is_open()).count();
         if open_before == 0 {
             return;
@@ -199,7 +199,7 @@ pub(super) fn is_under_headings(file: &[Line], start: usize, headings: &[&[u8]])
         // The last heading may be the first line of the hunk itself, but two headings are never the same line.
         let above = if nth == 0 { end } else { end - 1 };
         let is_heading = |line: &Line| line.body.trim_ascii_start().starts_with(heading.trim_ascii());
-        let from = above.saturating_sub(SECTION_LINES_MAX);
+        let from = above.saturating_sub(MAX_SECTION_LINES);
         let Some(at) = file[from..above].iter().rposition(is_heading).map(|at| from + at) else { return false };
         let (indent, word) = (indent_of(file[at].body).len(), first_word(file[at].body));
         let is_same_kind = |line: &Line| {

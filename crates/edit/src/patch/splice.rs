@@ -2,7 +2,7 @@
 
 use super::candidate::{Candidate, ContextFault, Endings, split_ending};
 use super::{Hunk, HunkLine, LineKind};
-use crate::lines::{Ending, Line, common_ending};
+use crate::lines::{Line, LineEnding, common_ending};
 use std::collections::VecDeque;
 
 /// Builds the new content from the start to the end.
@@ -10,7 +10,7 @@ struct ContentBuilder<'a> {
     text: &'a [u8],
     file: &'a [Line<'a>],
     /// The ending that all lines of the file have.
-    common_ending: Option<Ending>,
+    common_ending: Option<LineEnding>,
     out: Vec<u8>,
     /// The first line of the file that is not yet copied or deleted.
     next: usize,
@@ -85,16 +85,22 @@ impl ContentBuilder<'_> {
     }
 
     /// Inserts a line. `deleted` is the ending of the deleted line that it replaces.
-    fn insert(&mut self, line: &HunkLine, candidate: &Candidate, deleted: Option<Ending>, has_missing_newline: bool) {
+    fn insert(
+        &mut self,
+        line: &HunkLine,
+        candidate: &Candidate,
+        deleted: Option<LineEnding>,
+        has_missing_newline: bool,
+    ) {
         self.end_line();
         let (body, given) = split_ending(line);
         let indented = candidate.indent_change.apply_to_line(body).unwrap_or(body.into());
         self.out.extend_from_slice(&indented);
         let (ending, last_written) = match (candidate.endings, given) {
             (Endings::Same, given) => (given, LastWritten::InsertedAsGiven),
-            (Endings::Different, Ending::Missing) => (Ending::Missing, LastWritten::InsertedAsGiven),
+            (Endings::Different, LineEnding::Missing) => (LineEnding::Missing, LastWritten::InsertedAsGiven),
             (Endings::Different, _) => {
-                let file_ending = deleted.filter(|ending| *ending != Ending::Missing).or(self.common_ending);
+                let file_ending = deleted.filter(|ending| *ending != LineEnding::Missing).or(self.common_ending);
                 let last_written =
                     if has_missing_newline { LastWritten::InsertedAsGiven } else { LastWritten::InsertedAdapted };
                 (file_ending.unwrap_or_else(|| self.neighbour_ending()), last_written)
@@ -105,23 +111,23 @@ impl ContentBuilder<'_> {
     }
 
     /// Returns the ending of the line before or, if that has none, of the line after.
-    fn neighbour_ending(&self) -> Ending {
+    fn neighbour_ending(&self) -> LineEnding {
         let neighbours = [self.next.checked_sub(1), Some(self.next)].into_iter().flatten();
         let mut endings = neighbours.filter_map(|at| self.file.get(at)).map(|line| line.ending);
-        endings.find(|ending| *ending != Ending::Missing).unwrap_or(Ending::Lf)
+        endings.find(|ending| *ending != LineEnding::Missing).unwrap_or(LineEnding::Lf)
     }
 
     /// Adds an ending to the last line if it has none, because another line follows.
     fn end_line(&mut self) {
         if !self.out.is_empty() && !self.out.ends_with(b"\n") {
-            let ending = self.common_ending.unwrap_or(Ending::Lf);
+            let ending = self.common_ending.unwrap_or(LineEnding::Lf);
             self.out.extend_from_slice(ending.bytes());
         }
     }
 
     fn finish(mut self) -> Vec<u8> {
         self.copy_to(self.file.len());
-        let had_no_newline = self.file.last().is_some_and(|line| line.ending == Ending::Missing);
+        let had_no_newline = self.file.last().is_some_and(|line| line.ending == LineEnding::Missing);
         if self.last_written == LastWritten::InsertedAdapted && had_no_newline {
             let kept = self.out.strip_suffix(b"\r\n").or(self.out.strip_suffix(b"\n")).unwrap_or(&self.out).len();
             self.out.truncate(kept);

@@ -8,7 +8,7 @@ use crate::error::{EditError, truncated};
 const BACKUP_SUFFIXES: [&[u8]; 4] = [b".orig", b".old", b".bak", b"~"];
 
 /// Maximum number of bytes of a refused line that a message quotes.
-const QUOTED_BYTES_MAX: usize = 160;
+const MAX_QUOTED_BYTES: usize = 160;
 
 /// The header lines of a file, before its first hunk.
 #[derive(Clone, Default)]
@@ -103,7 +103,7 @@ fn check_no_lone_header(lines: &PatchLines, hunk: &Hunk, end: usize) -> Result<(
 
 /// Refuses a line that names a change without giving it: the other files would be applied and this one dropped.
 fn refuse_named_only(line: &[u8], at: usize) -> Result<(), EditError> {
-    let shown = || truncated(&String::from_utf8_lossy(line), QUOTED_BYTES_MAX);
+    let shown = || truncated(&String::from_utf8_lossy(line), MAX_QUOTED_BYTES);
     if line.starts_with(b"Binary files ") && line.trim_ascii_end().ends_with(b" differ") {
         let problem = format!(
             "`{}`: the change of a binary file is named but not given; make the diff with `git diff --binary`",

@@ -5,7 +5,7 @@ use crate::match_level::{MatchLevel, ascii_form};
 use std::borrow::Cow;
 
 /// A text without the differences that a match level ignores. Every line ends in `\n`.
-pub(super) struct Folded<'a> {
+pub(super) struct FoldedText<'a> {
     text: &'a [u8],
     pub bytes: Cow<'a, [u8]>,
     sync_points: Vec<SyncPoint>,
@@ -22,7 +22,7 @@ struct SyncPoint {
     after: usize,
 }
 
-impl<'a> Folded<'a> {
+impl<'a> FoldedText<'a> {
     /// Returns the text without folding.
     pub fn unchanged(text: &'a [u8]) -> Self {
         Self { text, bytes: Cow::Borrowed(text), sync_points: Vec::new(), ends_in_whitespace: false }
@@ -70,7 +70,7 @@ impl<'a> Folded<'a> {
         }
     }
 
-    /// Maps the end of a match to the original text. The match ends before bytes removed here.
+    /// Maps the end of a match to the original text. If bytes were removed at this offset, the match ends before them.
     pub fn end(&self, folded: usize) -> usize {
         match self.sync_point_before(folded) {
             Some(point) if point.folded == folded => point.before,

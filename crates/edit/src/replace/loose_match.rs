@@ -1,6 +1,6 @@
 //! Finds a text at the match levels below exact.
 
-use super::fold::Folded;
+use super::fold::FoldedText;
 use super::{Edit, Match};
 use crate::indent::{IndentChange, indent_of};
 use crate::limits::StopFlag;
@@ -10,11 +10,11 @@ use memchr::memmem::Finder;
 use std::borrow::Cow;
 
 /// Maximum number of matches collected. If there are several, all of them are refused anyway.
-const MATCHES_MAX: usize = 100;
+const MAX_MATCHES: usize = 100;
 /// Maximum number of possible matches that are checked.
-const CHECKED_MAX: usize = 10_000;
+const MAX_CHECKED: usize = 10_000;
 /// Maximum number of lines compared in all checks together, so that fewer possible matches of a long text are checked.
-const COMPARED_LINES_MAX: usize = 2_000_000;
+const MAX_COMPARED_LINES: usize = 2_000_000;
 
 /// Returns the matches at a level below exact, including overlapping ones; `None` if there are too many to check.
 pub(super) fn find<'a>(
@@ -36,11 +36,11 @@ pub(super) fn find<'a>(
 
 /// Finds the text after folding both texts for the level.
 fn find_folded<'a>(text: &[u8], edit: &Edit<'a>, level: MatchLevel, stop: StopFlag) -> Option<Vec<Match<'a>>> {
-    let haystack = Folded::new(text, level);
-    let old = Folded::new(edit.old, level);
+    let haystack = FoldedText::new(text, level);
+    let old = FoldedText::new(edit.old, level);
     let folded = &haystack.bytes;
     let mut matches = Vec::new();
-    for start in find_all(&old.bytes, folded, CHECKED_MAX, stop)? {
+    for start in find_all(&old.bytes, folded, MAX_CHECKED, stop)? {
         let end = start + old.bytes.len();
         let at_line_end = folded.get(end).is_none_or(|byte| *byte == b'\n');
         if old.ends_in_whitespace() && !at_line_end {
@@ -51,7 +51,7 @@ fn find_folded<'a>(text: &[u8], edit: &Edit<'a>, level: MatchLevel, stop: StopFl
         if !splits_character(range.start) && !splits_character(range.end) {
             matches.push(Match { range, new: Cow::Borrowed(edit.new) });
         }
-        if matches.len() == MATCHES_MAX {
+        if matches.len() == MAX_MATCHES {
             break;
         }
     }
@@ -85,7 +85,7 @@ fn find_reindented<'a>(lines: &[Line], edit: &Edit<'a>, stop: StopFlag) -> Optio
     let (joined, starts) = join_trimmed(lines);
     let (needle, _) = join_trimmed(&old);
     let mut matches = Vec::new();
-    let max = (COMPARED_LINES_MAX / old.len()).clamp(MATCHES_MAX, CHECKED_MAX);
+    let max = (MAX_COMPARED_LINES / old.len()).clamp(MAX_MATCHES, MAX_CHECKED);
     for at in find_all(&needle, &joined, max, stop)? {
         if stop.is_set() {
             return None;
@@ -102,7 +102,7 @@ fn find_reindented<'a>(lines: &[Line], edit: &Edit<'a>, stop: StopFlag) -> Optio
         let last = &here[here.len() - 1];
         let end = if edit.old.ends_with(b"\n") { last.end() } else { last.body_end() };
         matches.push((here[0].start..end, reindent(edit.new, &indent_change)));
-        if matches.len() == MATCHES_MAX {
+        if matches.len() == MAX_MATCHES {
             break;
         }
     }

@@ -2,7 +2,7 @@
 //! allow them.
 
 use crate::outside::{
-    AllowList, Outside,
+    AllowList, OutboundConnector,
     proxy::{self, Proxy, ProxyLimits},
 };
 use tokio::net::TcpListener;
@@ -18,7 +18,7 @@ pub struct NetworkOptions {
     /// The hosts that workspaces may allow.
     pub hosts: AllowList,
     /// The outgoing connector.
-    pub outside: Outside,
+    pub outside: OutboundConnector,
 }
 
 impl NetworkOptions {

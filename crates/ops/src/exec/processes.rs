@@ -4,9 +4,9 @@
 //! when it expires, its processes are stopped.
 
 use super::output_log::{OutputLog, OutputPiece};
-use super::{Executor, Program, RequestedLimits, Started, to_tool_error};
+use super::{Executor, Program, RequestedLimits, RunOutcome, Started, to_tool_error};
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     time::Duration,
 };
@@ -15,8 +15,8 @@ use tokio::{
     time::{Instant, MissedTickBehavior},
 };
 use toolrest_core::{
-    CallCx, CheckedIn, Checkout, CheckoutMode, ErrorKind, FairQueue, Full, LimitScope, Notice, QueueLimits, QueueSlot,
-    Result, Timestamp, ToolError, UserId, WorkspaceId, now,
+    CallCx, Caller, CheckedIn, Checkout, CheckoutMode, ErrorKind, FairQueue, Full, LimitScope, Notice, QueueLimits,
+    QueueSlot, Result, Timestamp, ToolError, UserId, WorkspaceId, now,
 };
 use toolrest_sandbox::{Input, Limit, Stdin};
 
@@ -47,7 +47,7 @@ impl Default for ProcessOptions {
     }
 }
 
-/// The stop reason if the account that started a process may not change the workspace any more.
+/// The stop reason if the person or key that started a process may not change the workspace any more.
 const RIGHTS_LOST: &str = "Who started it may not change the workspace any more";
 
 /// Maximum number of ended processes that are kept for each workspace, and for each account that started them.
@@ -91,7 +91,7 @@ impl Lease {
 /// A background process.
 struct Process {
     id: String,
-    starter: UserId,
+    starter: Caller,
     command: String,
     started_at: Timestamp,
     started: Instant,
@@ -148,6 +148,11 @@ impl Processes {
         Self { executor, options, slots: FairQueue::new(options.at_once), workspaces: Mutex::default() }
     }
 
+    /// Returns the number of running processes.
+    pub fn running(&self) -> usize {
+        self.slots.depth().taken
+    }
+
     /// Starts a process. Its changes are committed at intervals and at its end.
     pub async fn start(
         &self,
@@ -169,7 +174,7 @@ impl Processes {
         let mut started = started.map_err(|error| to_tool_error(&error))?;
         let process = Arc::new(Process {
             id: cx.id.short(),
-            starter: cx.caller.user,
+            starter: cx.caller,
             command,
             started_at: now(),
             started: Instant::now(),
@@ -185,6 +190,7 @@ impl Processes {
         });
         self.forget_oldest(cx.workspace_id, cx.caller.user);
         let task = ProcessTask {
+            executor: Arc::clone(&self.executor),
             slot,
             process: Arc::clone(&process),
             started,
@@ -203,8 +209,8 @@ impl Processes {
         Ok(process.info())
     }
 
-    /// Returns the workspaces with running processes, each with the accounts that started them.
-    pub fn starters(&self) -> BTreeSet<(WorkspaceId, UserId)> {
+    /// Returns the workspaces with running processes, each with the persons and keys that started them.
+    pub fn starters(&self) -> HashSet<(WorkspaceId, Caller)> {
         let workspaces = self.workspaces();
         let all = workspaces.iter().flat_map(|(id, entry)| entry.processes.values().map(move |process| (*id, process)));
         all.filter(|(_, process)| !process.state.borrow().is_over())
@@ -246,9 +252,9 @@ impl Processes {
         Ok((piece, info))
     }
 
-    /// Writes to the standard input of a process, and closes it if requested.
+    /// Writes to the standard input of a process, and closes it if requested. Only for its starter and for owners.
     pub async fn write(&self, cx: &CallCx, id: &str, bytes: &[u8], end: EndOfInput) -> Result<ProcessInfo> {
-        let process = self.find(cx, id).await?;
+        let process = self.find_controlled(cx, id).await?;
         let over = || {
             let message = format!("The process {id} reads no more: its input was ended, or it has ended itself");
             ToolError::new(ErrorKind::Conflict, message)
@@ -273,9 +279,10 @@ impl Processes {
         Ok(process.info())
     }
 
-    /// Stops a process and its child processes, and waits for the commit of its changes.
+    /// Stops a process and its child processes, and waits for the commit of its changes. Only for its starter and for
+    /// owners.
     pub async fn stop(&self, cx: &CallCx, id: &str) -> Result<ProcessInfo> {
-        let process = self.find(cx, id).await?;
+        let process = self.find_controlled(cx, id).await?;
         process.stop("It was stopped");
         process.wait_for_end(max_wait(cx)).await;
         Ok(process.info())
@@ -294,16 +301,18 @@ impl Processes {
         self.stop_where(is_in, "It was stopped", timeout).await;
     }
 
-    /// Stops the processes that an account started in a workspace which it may not change any more. Their uncommitted
-    /// changes are refused.
-    pub async fn stop_processes_of(&self, workspace: WorkspaceId, starter: UserId, timeout: Duration) {
-        let is_of = |id: WorkspaceId, process: &Process| id == workspace && process.starter == starter;
+    /// Stops the processes that a member, or a key of that member, started in a workspace which the member may not change
+    /// any more. The member is a person or a key. Uncommitted changes of the processes are refused.
+    pub async fn stop_processes_of(&self, workspace: WorkspaceId, member: UserId, timeout: Duration) {
+        let is_of = |id: WorkspaceId, process: &Process| {
+            id == workspace && (process.starter.member() == member || process.starter.user == member)
+        };
         self.stop_where(is_of, RIGHTS_LOST, timeout).await;
     }
 
-    /// Stops the processes that a disabled account started, without waiting for their ends.
-    pub async fn stop_processes_of_disabled(&self, starter: UserId) {
-        let is_of = |_: WorkspaceId, process: &Process| process.starter == starter;
+    /// Stops the processes that a disabled account and its keys started, without waiting for their ends.
+    pub async fn stop_processes_of_disabled(&self, account: UserId) {
+        let is_of = |_: WorkspaceId, process: &Process| process.starter.user == account;
         self.stop_where(is_of, "The account that started it is disabled", Duration::ZERO).await;
     }
 
@@ -343,7 +352,7 @@ impl Processes {
     }
 
     /// Removes the processes that ended first, if a workspace or an account has more ended ones than are kept.
-    fn forget_oldest(&self, workspace: WorkspaceId, starter: UserId) {
+    fn forget_oldest(&self, workspace: WorkspaceId, account: UserId) {
         let mut workspaces = self.workspaces();
         let mut forget = |filter: &dyn Fn(WorkspaceId, &Process) -> bool, most: usize| {
             let all =
@@ -356,7 +365,21 @@ impl Processes {
             }
         };
         forget(&|id, _| id == workspace, MAX_ENDED);
-        forget(&|_, process| process.starter == starter, MAX_ENDED_PER_ACCOUNT);
+        forget(&|_, process| process.starter.user == account, MAX_ENDED_PER_ACCOUNT);
+    }
+
+    /// Returns a process that the caller may write to and stop: a process that the caller started, or any process if the
+    /// caller owns the workspace. Otherwise a key could act through a shell of a person.
+    async fn find_controlled(&self, cx: &CallCx, id: &str) -> Result<Arc<Process>> {
+        let process = self.find(cx, id).await?;
+        if process.starter.member() == cx.caller.member() || cx.workspace.is_owner().await? {
+            return Ok(process);
+        }
+        let message = format!(
+            "Only who started the process {id}, or an owner of the workspace, can write to it or stop it; everybody in the \
+             workspace can read its output"
+        );
+        Err(ToolError::new(ErrorKind::Forbidden, message))
     }
 
     async fn find(&self, cx: &CallCx, id: &str) -> Result<Arc<Process>> {
@@ -477,6 +500,7 @@ fn add(total: &mut CheckedIn, later: CheckedIn) {
 
 /// A running process with everything that its task needs.
 struct ProcessTask {
+    executor: Arc<Executor>,
     slot: QueueSlot,
     process: Arc<Process>,
     started: Started,
@@ -528,7 +552,7 @@ impl ProcessTask {
                 add(&mut self.total, checked_in);
                 None
             }
-            // The account that started it is no member any more, or the workspace was removed.
+            // Who started it is no member any more, or the workspace was removed.
             Err(error) if error.kind == ErrorKind::Forbidden => Some(Notice::of_error(&error, str::to_owned)),
             Err(error) => {
                 tracing::warn!(%error, "the changes of a background process could not be committed; will try again");
@@ -538,8 +562,14 @@ impl ProcessTask {
     }
 
     async fn end(self, reason: Option<Notice>) {
-        let Self { slot, process, started: Started { running, proxy: _proxy }, checkout, cx, mut total, .. } = self;
+        let Self { executor, slot, process, started, checkout, cx, mut total, .. } = self;
+        let Started { running, proxy: _proxy } = started;
         let report = running.wait().await;
+        executor.counts.add(match &report {
+            _ if reason.is_some() => RunOutcome::Cancelled,
+            Ok(report) => RunOutcome::of(report),
+            Err(_) => RunOutcome::Error,
+        });
         let (checked_in, not_kept) = match checkout.finish(&cx).await {
             Ok(checked_in) => {
                 add(&mut total, checked_in);

@@ -17,8 +17,8 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::{AllowList, Outside, OutsideError, allow_list::Host};
-use head::{Head, Target};
+use super::{AllowList, ConnectError, OutboundConnector, allow_list::Host};
+use head::{RequestHead, Target};
 use limited_copy::{ByteAllowance, copy};
 
 /// Timeout for the head of a request.
@@ -52,7 +52,7 @@ impl Drop for Proxy {
 }
 
 /// Starts the proxy of a program on a socket that listens in its network namespace.
-pub fn serve(listener: TcpListener, allow: AllowList, outside: Outside, limits: &ProxyLimits) -> Proxy {
+pub fn serve(listener: TcpListener, allow: AllowList, outside: OutboundConnector, limits: &ProxyLimits) -> Proxy {
     let turns = Arc::new(Semaphore::new(limits.connections));
     let gate = Arc::new(Gate { allow, outside, budget: ByteAllowance::new(limits.total_bytes) });
     Proxy { accepting: tokio::spawn(accept(listener, turns, gate)) }
@@ -69,7 +69,7 @@ pub fn environment(port: u16) -> Vec<(&'static str, String)> {
 /// The allowed hosts and the remaining bytes.
 struct Gate {
     allow: AllowList,
-    outside: Outside,
+    outside: OutboundConnector,
     budget: ByteAllowance,
 }
 
@@ -137,7 +137,7 @@ impl Gate {
     }
 
     /// Reads the head of a request and connects to its host. Returns the bytes after the head too.
-    async fn open(&self, client: &mut TcpStream) -> io::Result<Result<(Head, Vec<u8>, TcpStream), Answer>> {
+    async fn open(&self, client: &mut TcpStream) -> io::Result<Result<(RequestHead, Vec<u8>, TcpStream), Answer>> {
         let (head, rest) = match timeout(HEAD_TIMEOUT, head::read(client)).await {
             Ok(Ok(Ok(read))) => read,
             Ok(Ok(Err(answer))) => return Ok(Err(answer)),
@@ -155,9 +155,9 @@ impl Gate {
             return Err(Answer::new(403, "the program has sent and received as much as it may"));
         }
         self.outside.connect(&host.to_string(), port).await.map_err(|error| match error {
-            OutsideError::Refused { .. } => Answer::new(403, error.to_string()),
-            OutsideError::Unresolved { .. } | OutsideError::Unreachable { .. } => Answer::new(502, error.to_string()),
-            OutsideError::TimedOut { .. } => Answer::new(504, error.to_string()),
+            ConnectError::Refused { .. } => Answer::new(403, error.to_string()),
+            ConnectError::Unresolved { .. } | ConnectError::Unreachable { .. } => Answer::new(502, error.to_string()),
+            ConnectError::TimedOut { .. } => Answer::new(504, error.to_string()),
         })
     }
 
@@ -179,7 +179,13 @@ impl Gate {
     }
 
     /// Forwards one request, up to its last byte, and the answer.
-    async fn forward(&self, mut client: TcpStream, mut server: TcpStream, head: &Head, rest: &[u8]) -> io::Result<()> {
+    async fn forward(
+        &self,
+        mut client: TcpStream,
+        mut server: TcpStream,
+        head: &RequestHead,
+        rest: &[u8],
+    ) -> io::Result<()> {
         let text = head.to_origin();
         let body = &rest[..rest.len().min(usize::try_from(head.body_bytes).unwrap_or(usize::MAX))];
         self.budget.spend(text.len() + body.len())?;

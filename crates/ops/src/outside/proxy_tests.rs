@@ -22,12 +22,12 @@ impl Scene {
     async fn new() -> Self {
         Self::with(
             ProxyLimits::default(),
-            Outside { allow_private: vec!["127.0.0.0/8".parse().unwrap()], ..Outside::default() },
+            OutboundConnector { allow_private: vec!["127.0.0.0/8".parse().unwrap()], ..OutboundConnector::default() },
         )
         .await
     }
 
-    async fn with(limits: ProxyLimits, outside: Outside) -> Self {
+    async fn with(limits: ProxyLimits, outside: OutboundConnector) -> Self {
         let web = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -155,7 +155,7 @@ async fn hosts_that_are_not_listed_are_refused_with_a_reason() {
 
 #[tokio::test]
 async fn a_listed_name_with_a_private_address_is_refused() {
-    let scene = Scene::with(ProxyLimits::default(), Outside::default()).await;
+    let scene = Scene::with(ProxyLimits::default(), OutboundConnector::default()).await;
     let answer = scene.answer(&format!("CONNECT {} HTTP/1.1\r\n\r\n", scene.host())).await;
     assert!(answer.starts_with("HTTP/1.1 403 localhost leads to the server's own machine"), "{answer}");
 }
@@ -181,7 +181,7 @@ async fn an_invalid_request_is_refused_with_a_reason() {
 #[tokio::test]
 async fn more_connections_than_allowed_wait() {
     let limits = ProxyLimits { connections: 1, ..ProxyLimits::default() };
-    let scene = Scene::with(limits, Outside::default()).await;
+    let scene = Scene::with(limits, OutboundConnector::default()).await;
     let first = scene.send("CONNECT ").await;
     let mut second = scene.send("GET / HTTP/1.1\r\n\r\n").await;
     tokio::task::yield_now().await;
@@ -194,7 +194,8 @@ async fn more_connections_than_allowed_wait() {
 #[tokio::test]
 async fn the_total_number_of_bytes_is_limited() {
     let limits = ProxyLimits { total_bytes: 1000, ..ProxyLimits::default() };
-    let outside = Outside { allow_private: vec!["127.0.0.0/8".parse().unwrap()], ..Outside::default() };
+    let outside =
+        OutboundConnector { allow_private: vec!["127.0.0.0/8".parse().unwrap()], ..OutboundConnector::default() };
     let scene = Scene::with(limits, outside).await;
     let (mut client, mut server) = scene.tunnel().await;
     client.write_all(&[b'x'; 600]).await.unwrap();

@@ -1,7 +1,7 @@
 //! Conversion of the files before and after a patch into a changeset.
 
-use super::stage::{FileAfter, PathState, Stage};
-use super::{PatchAction, Patched, PatchedFile};
+use super::stage::{FileAfter, PathState, StagedPatch};
+use super::{PatchAction, PatchResult, PatchedFile};
 use crate::write_text::{TypedContent, visible_bytes_if_any};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,11 +15,11 @@ const DIFFS_IN_ANSWER: usize = 8;
 /// The result of applying a patch in memory.
 pub(super) struct Outcome {
     pub(super) changes: Changeset,
-    pub(super) patched: Patched,
+    pub(super) patched: PatchResult,
     pub(super) warnings: Vec<String>,
 }
 
-impl Stage {
+impl StagedPatch {
     /// Returns the changes to the workspace and the result to report.
     pub(super) fn outcome(self, stop: StopFlag<'_>) -> Result<Outcome> {
         let moves = Moves::of(&self.paths);
@@ -32,11 +32,11 @@ impl Stage {
         let diff = self.diff(&moves, stop)?;
         let Self { paths, expect, warnings, .. } = self;
         let changes = Changeset { changes: changes(paths, &moves), expect, undoes: None };
-        Ok(Outcome { changes, patched: Patched { files, diff }, warnings })
+        Ok(Outcome { changes, patched: PatchResult { files, diff }, warnings })
     }
 
     fn diff(&self, moves: &Moves, stop: StopFlag<'_>) -> Result<String> {
-        let most_bytes = self.limit_bytes / DIFFS_IN_ANSWER;
+        let max_bytes = self.limit_bytes / DIFFS_IN_ANSWER;
         let mut diff = String::new();
         for (path, state) in &self.paths {
             if moves.action(path, state).is_none() {
@@ -65,7 +65,7 @@ impl Stage {
                 }),
                 origin: kind,
             };
-            diff.push_str(&change.unified(LIMIT_BYTES.min(most_bytes.saturating_sub(diff.len())), stop));
+            diff.push_str(&change.unified(LIMIT_BYTES.min(max_bytes.saturating_sub(diff.len())), stop));
         }
         Ok(diff)
     }

@@ -26,7 +26,7 @@ const MAX_ANSWERS: usize = 3;
 /// Files up to this total size are read at once; larger ones after memory for all was reserved.
 const FREE_BYTES: u64 = 256 << 10;
 
-pub(super) struct Stage {
+pub(super) struct StagedPatch {
     pub(super) limit_bytes: usize,
     /// Size of the contents before the patch.
     loaded_bytes: usize,
@@ -74,14 +74,14 @@ struct Step {
 }
 
 /// The facts about a part of a patch that determine its memory.
-pub(super) struct Part {
+pub(super) struct PatchPart {
     source: Option<Vec<u8>>,
     target: Option<Vec<u8>>,
     /// Whether the target gets its own content.
     is_rewritten: bool,
 }
 
-impl Part {
+impl PatchPart {
     pub(super) fn of(file: &FilePatch<'_>) -> Self {
         let has_hunks = !matches!(&file.content, PatchContent::Text(hunks) if hunks.is_empty());
         Self {
@@ -92,7 +92,7 @@ impl Part {
     }
 }
 
-impl Stage {
+impl StagedPatch {
     pub(super) fn new(names: Arc<Names>, limit_bytes: usize) -> Self {
         Self {
             limit_bytes,
@@ -117,7 +117,7 @@ impl Stage {
     pub(super) async fn load(
         &mut self,
         cx: &CallCx,
-        parts: &[Part],
+        parts: &[PatchPart],
         expected: &BTreeMap<WsPath, ContentHash>,
         patch_bytes: usize,
     ) -> Result<()> {
@@ -434,7 +434,7 @@ impl PathState {
 }
 
 /// Returns the size of the contents that a patch creates from files of these sizes, without the lines that it adds.
-fn bytes_made<'p>(mut sizes: BTreeMap<&'p WsPath, u64>, parts: &[Part], names: &'p Names) -> u64 {
+fn bytes_made<'p>(mut sizes: BTreeMap<&'p WsPath, u64>, parts: &[PatchPart], names: &'p Names) -> u64 {
     let mut made: BTreeMap<&WsPath, u64> = BTreeMap::new();
     for part in parts {
         let path = |name: &Option<Vec<u8>>| names.get(name.as_deref()?);

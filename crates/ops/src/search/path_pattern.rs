@@ -1,4 +1,4 @@
-//! Path patterns of specification 000.
+//! Path patterns of the `workspace` toolset.
 
 use toolrest_core::PathFilter;
 

@@ -1,6 +1,6 @@
 //! Searching below a folder, as `rg` does.
 
-use crate::glob::{Bare, Glob};
+use crate::glob::{Glob, SlashlessPattern};
 use crate::locate::locate_glob;
 use crate::{Case, SearchOptions, Syntax, search};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub struct TreeSearch<'a> {
     /// The files of the folder; a pattern without a slash matches names at any depth.
     pub glob: Option<&'a str>,
     /// Which files a search includes, except for files that the caller named.
-    pub extent: Extent,
+    pub extent: SkipRules,
     /// Maximum number of lines.
     pub limit: usize,
     /// Number of lines to return before and after each match.
@@ -26,7 +26,7 @@ pub struct TreeSearch<'a> {
 
 /// Which files a search passes over that were not named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Extent {
+pub struct SkipRules {
     /// Whether to search files and folders whose names begin with a dot.
     pub hidden: bool,
     /// Whether to search files that `.gitignore` excludes.
@@ -45,7 +45,7 @@ pub async fn search_tree(cx: &CallCx, tree: TreeSearch<'_>) -> Result<SearchResu
     let (paths, ignored): (Option<Arc<dyn PathFilter>>, _) = if is_file {
         (None, IgnoredFiles::Include)
     } else {
-        (Some(Arc::new(Below::new(tree.path.clone(), glob.as_deref(), tree.extent)?)), tree.extent.ignored)
+        (Some(Arc::new(FolderFilter::new(tree.path.clone(), glob.as_deref(), tree.extent)?)), tree.extent.ignored)
     };
     let options = SearchOptions {
         pattern: tree.pattern,
@@ -61,16 +61,16 @@ pub async fn search_tree(cx: &CallCx, tree: TreeSearch<'_>) -> Result<SearchResu
 }
 
 /// A filter for files below a folder, without the contents of `.git`.
-pub struct Below {
+pub struct FolderFilter {
     folder: WsPath,
     glob: Option<Glob>,
     hidden: bool,
 }
 
-impl Below {
+impl FolderFilter {
     /// Creates a filter; a pattern without a slash matches names at any depth.
-    pub fn new(folder: WsPath, glob: Option<&str>, extent: Extent) -> Result<Self> {
-        let glob = glob.map(|glob| Glob::new(glob, folder.clone(), Bare::Name)).transpose()?;
+    pub fn new(folder: WsPath, glob: Option<&str>, extent: SkipRules) -> Result<Self> {
+        let glob = glob.map(|glob| Glob::new(glob, folder.clone(), SlashlessPattern::Name)).transpose()?;
         Ok(Self { folder, glob, hidden: extent.hidden })
     }
 
@@ -79,7 +79,7 @@ impl Below {
     }
 }
 
-impl PathFilter for Below {
+impl PathFilter for FolderFilter {
     fn accepts(&self, path: &str) -> bool {
         let Some(below) = self.folder.part_below(path) else { return false };
         !self.passes_over(below) && self.glob.as_ref().is_none_or(|glob| glob.accepts(path))

@@ -9,7 +9,7 @@ use crate::nfa::NfaCompiler;
 pub(crate) type Address = u32;
 
 /// Maximum number of instructions of a pattern. Usually the limit of NFA states is reached first.
-const INSTRUCTIONS_MAX: usize = 400_000;
+const MAX_INSTRUCTIONS: usize = 400_000;
 
 /// The number of a saved position: the start or end of a group, or the start of an iteration of a repetition.
 pub(crate) type Slot = u32;
@@ -122,7 +122,7 @@ impl InstructionsBuilder<'_> {
     /// Counts one more instruction or iteration. Iterations count because even those without instructions take time.
     fn count(&mut self) -> Result<(), ErrorKind> {
         self.counted += 1;
-        if self.counted > INSTRUCTIONS_MAX { Err(ErrorKind::TooComplex) } else { Ok(()) }
+        if self.counted > MAX_INSTRUCTIONS { Err(ErrorKind::TooComplex) } else { Ok(()) }
     }
 
     fn last(&self) -> Address {

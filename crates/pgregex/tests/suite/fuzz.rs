@@ -65,7 +65,7 @@ impl Tally {
     }
 }
 
-/// Returns whether a pattern may have a back-reference; some of those it accepts have only octal escapes.
+/// Returns whether a pattern may have a back-reference. A backslash and a digit can also be an octal escape.
 fn may_have_back_reference(pattern: &str) -> bool {
     pattern.as_bytes().windows(2).any(|pair| pair[0] == b'\\' && matches!(pair[1], b'1'..=b'9'))
 }

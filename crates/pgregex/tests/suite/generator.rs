@@ -32,7 +32,7 @@ impl Random {
 }
 
 /// Depth beyond which each rule takes its first choice, so that the expansion ends.
-const DEPTH_MAX: usize = 9;
+const MAX_DEPTH: usize = 9;
 
 /// The characters that patterns and lines are made of; each test case uses one of these alphabets.
 const ALPHABETS: [&str; 4] = [
@@ -327,7 +327,7 @@ fn expand(random: &mut Random, name: &str, alphabet: &[char], depth: usize, patt
     }
     let (_, choices) = RULES.iter().find(|(rule, _)| *rule == name).unwrap_or_else(|| panic!("no rule {name}"));
     let mut remaining =
-        if depth > DEPTH_MAX { 0 } else { random.below(choices.iter().map(|(weight, _)| weight).sum()) };
+        if depth > MAX_DEPTH { 0 } else { random.below(choices.iter().map(|(weight, _)| weight).sum()) };
     let mut template = choices[0].1;
     for (weight, choice) in *choices {
         template = choice;

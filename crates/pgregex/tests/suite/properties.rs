@@ -32,7 +32,7 @@ fn regex(pattern: &str) -> Regex {
 
 /// Maximum time of a test: enough for a debug build on a busy machine, and far less than catastrophic backtracking
 /// takes.
-const TIME_MAX: Duration = Duration::from_secs(20);
+const MAX_TIME: Duration = Duration::from_secs(20);
 
 #[test]
 fn catastrophic_regular_patterns_take_linear_time() {
@@ -49,7 +49,7 @@ fn catastrophic_regular_patterns_take_linear_time() {
     ] {
         assert_eq!(regex(pattern).is_match(&line), Ok(expected), "{pattern}");
     }
-    assert!(started.elapsed() < TIME_MAX, "{:?}", started.elapsed());
+    assert!(started.elapsed() < MAX_TIME, "{:?}", started.elapsed());
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn look_around_over_long_lines_takes_linear_time() {
     {
         assert_eq!(regex(pattern).is_match(&line), Ok(expected), "{pattern}");
     }
-    assert!(started.elapsed() < TIME_MAX, "{:?}", started.elapsed());
+    assert!(started.elapsed() < MAX_TIME, "{:?}", started.elapsed());
 }
 
 #[test]
@@ -73,11 +73,11 @@ fn back_references_over_long_lines_end_with_a_result_or_at_the_step_limit() {
         let answer = Regex::new(pattern, options).unwrap().is_match(&line);
         assert!(matches!(answer, Ok(false) | Err(MatchError::StepLimit { limit: 1_000_000 })), "{pattern}: {answer:?}");
     }
-    assert!(started.elapsed() < TIME_MAX, "{:?}", started.elapsed());
+    assert!(started.elapsed() < MAX_TIME, "{:?}", started.elapsed());
 }
 
 /// Maximum time from an interruption to the end of the search, in a debug build on a busy machine.
-const INTERRUPT_DELAY_MAX: Duration = Duration::from_secs(3);
+const MAX_INTERRUPT_DELAY: Duration = Duration::from_secs(3);
 
 #[test]
 fn a_search_ends_soon_after_it_is_interrupted() {
@@ -93,7 +93,7 @@ fn a_search_ends_soon_after_it_is_interrupted() {
         let regex = Regex::new(pattern, Options { step_limit: u64::MAX, ..Options::default() }).unwrap();
         for text in [&long_line, &short_lines] {
             let delay = interrupt_delay(&regex, text.as_bytes());
-            assert!(delay < INTERRUPT_DELAY_MAX, "{pattern}: {delay:?}");
+            assert!(delay < MAX_INTERRUPT_DELAY, "{pattern}: {delay:?}");
         }
     }
 }
@@ -130,7 +130,7 @@ fn patterns_that_grow_without_bound_are_refused() {
         let kind = Regex::new(&pattern, Options::default()).err().map(|error| error.kind());
         assert_eq!(kind, Some(ErrorKind::TooComplex), "{}", &pattern[..20]);
     }
-    assert!(started.elapsed() < TIME_MAX, "{:?}", started.elapsed());
+    assert!(started.elapsed() < MAX_TIME, "{:?}", started.elapsed());
 }
 
 #[test]
@@ -154,5 +154,5 @@ fn patterns_just_within_the_limits_are_compiled_and_searched_for() {
     let sequence = "(a)".repeat(120) + r"\1";
     assert_eq!(regex(&sequence).is_match("a".repeat(121)), Ok(true));
     assert_eq!(regex(&sequence).is_match("a".repeat(120)), Ok(false));
-    assert!(started.elapsed() < TIME_MAX, "{:?}", started.elapsed());
+    assert!(started.elapsed() < MAX_TIME, "{:?}", started.elapsed());
 }

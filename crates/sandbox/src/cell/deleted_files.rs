@@ -7,7 +7,7 @@ use rustix::{
     io::Result,
 };
 
-use super::processes::{Inspected, Processes, entries, field, is_gone};
+use super::processes::{Inspection, Processes, entries, field, is_gone};
 
 /// Measures deleted files. Files on `/tmp` and `/dev/shm` are left out: they count as memory.
 pub(super) struct DeletedFiles {
@@ -60,12 +60,12 @@ impl DeletedFiles {
 
     fn add_open_files(&self, thread: &str, usage: &mut DeletedUsage) -> Result<()> {
         let folder = match self.processes.descriptors(thread)? {
-            Inspected::Found(folder) => folder,
-            Inspected::Gone => {
+            Inspection::Found(folder) => folder,
+            Inspection::Gone => {
                 usage.is_uncertain |= !self.processes.is_dead(thread)?;
                 return Ok(());
             }
-            Inspected::Denied => {
+            Inspection::Denied => {
                 usage.may_hold_more = true;
                 return Ok(());
             }
@@ -87,9 +87,9 @@ impl DeletedFiles {
                 FileType::Socket if !usage.may_hold_more => {
                     let path = format!("{thread}/fdinfo/{}", entry.file_name().to_string_lossy());
                     usage.may_hold_more = match self.processes.read(&path)? {
-                        Inspected::Found(info) => field(&info, "scm_fds:").is_some_and(|count| count > 0),
-                        Inspected::Gone => false,
-                        Inspected::Denied => true,
+                        Inspection::Found(info) => field(&info, "scm_fds:").is_some_and(|count| count > 0),
+                        Inspection::Gone => false,
+                        Inspection::Denied => true,
                     };
                 }
                 _ => {}
@@ -102,9 +102,9 @@ impl DeletedFiles {
     fn maps(&self, pid: u32, usage: &mut DeletedUsage) -> Result<String> {
         for thread in self.processes.threads(pid)? {
             match self.processes.maps(&thread)? {
-                Inspected::Found(maps) if !maps.is_empty() => return Ok(maps),
-                Inspected::Found(_) | Inspected::Gone => {}
-                Inspected::Denied => usage.may_hold_more = true,
+                Inspection::Found(maps) if !maps.is_empty() => return Ok(maps),
+                Inspection::Found(_) | Inspection::Gone => {}
+                Inspection::Denied => usage.may_hold_more = true,
             }
         }
         Ok(String::new())

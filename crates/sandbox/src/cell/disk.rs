@@ -20,7 +20,7 @@ use rustix::{
 use super::{
     certainty::{Certainty, UncertaintyTracker},
     deleted_files::{DeletedFiles, DeletedUsage},
-    processes::{Inspected, Processes, entries, is_gone},
+    processes::{Inspection, Processes, entries, is_gone},
 };
 use crate::{Limit, Limits, sys};
 
@@ -304,12 +304,12 @@ impl Counter<'_> {
                 continue;
             }
             let found = match stat_entry(folder, name)? {
-                Inspected::Found(found) => found,
-                Inspected::Gone => {
+                Inspection::Found(found) => found,
+                Inspection::Gone => {
                     self.count.is_uncertain = true;
                     continue;
                 }
-                Inspected::Denied => continue,
+                Inspection::Denied => continue,
             };
             let counted = found.links < 2 || found.is_folder || self.linked.insert(found.identity);
             let usage = Usage { bytes: if counted { found.bytes } else { 0 }, files: 1 };
@@ -353,18 +353,18 @@ struct EntryUsage {
 }
 
 /// Returns the usage of one entry. What is denied to PID 1 is denied to the job too.
-fn stat_entry(folder: &OwnedFd, name: &CStr) -> Result<Inspected<EntryUsage>> {
+fn stat_entry(folder: &OwnedFd, name: &CStr) -> Result<Inspection<EntryUsage>> {
     let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
     let stat = match rustix::fs::statx(folder, name, AtFlags::SYMLINK_NOFOLLOW, wanted) {
         Ok(stat) => stat,
-        Err(errno) if is_gone(errno) => return Ok(Inspected::Gone),
-        Err(Errno::ACCESS) => return Ok(Inspected::Denied),
+        Err(errno) if is_gone(errno) => return Ok(Inspection::Gone),
+        Err(Errno::ACCESS) => return Ok(Inspection::Denied),
         Err(errno) => return Err(errno),
     };
     // Without a birth time the ctime is used. Then old files that the job touches count as new.
     let has_birth = StatxFlags::from_bits_retain(stat.stx_mask).contains(StatxFlags::BTIME);
     let born = if has_birth { stat.stx_btime } else { stat.stx_ctime };
-    Ok(Inspected::Found(EntryUsage {
+    Ok(Inspection::Found(EntryUsage {
         bytes: stat.stx_blocks * 512,
         links: stat.stx_nlink,
         identity: (stat.stx_dev_major, stat.stx_dev_minor, stat.stx_ino),

@@ -17,33 +17,35 @@ use rustix::{
 
 use super::{
     certainty::{Certainty, UncertaintyTracker},
-    processes::{DescriptorInfo, Inspected, Processes, entries, is_gone},
+    processes::{DescriptorInfo, Inspection, Processes, entries, is_gone},
 };
 use crate::Limit;
 
 /// Maximum number of files watched with epoll, over all epoll instances.
-const EPOLL_WATCHES: u64 = 65_536;
+const MAX_EPOLL_WATCHES: u64 = 65_536;
 
 /// A descriptor in flight through a socket may be an epoll instance that cannot be inspected there. It counts as this
 /// many watches.
 const WATCHES_PER_FD_IN_FLIGHT: u64 = 1_024;
 
 /// Maximum number of file locks. They use kernel memory that no control group counts.
-const FILE_LOCKS: u64 = 32_768;
+const MAX_FILE_LOCKS: u64 = 32_768;
 
 /// Maximum number of sockets. Buffers of TCP connections use memory of the whole host.
-const SOCKETS: u64 = 1_024;
+const MAX_SOCKETS: u64 = 1_024;
 
-/// How many lines of a `fdinfo` file are read. More than any limit allows.
+/// Maximum number of lines that are read of a `fdinfo` file. A job that has more exceeds another limit.
 const MAX_FDINFO_LINES: usize = 70_000;
 
 /// Maximum size of a pipe buffer. The seccomp filter forbids larger ones.
-const PIPE_BYTES: u64 = 64 << 10;
+const MAX_PIPE_BYTES: u64 = 64 << 10;
 
-/// How many checks in a row may be denied access to a process. Access can be denied for a moment while a process ends.
+/// Maximum number of consecutive checks in which the kernel denies access to a process. It can do so for a moment while
+/// a process ends.
 const MAX_DENIED_CHECKS: u32 = 4;
 
-const INTERVAL: Duration = Duration::from_millis(250);
+/// Minimum interval between checks.
+const MIN_INTERVAL: Duration = Duration::from_millis(250);
 
 /// The interval between checks is this many times the duration of a check, up to a maximum. A job can make checks slow,
 /// but cannot delay the next one for long.
@@ -116,15 +118,17 @@ impl KernelObjectMonitor {
     pub(super) fn check(&mut self) -> Result<Option<Limit>> {
         let begun = Instant::now();
         let count = self.count()?;
-        self.next_check = Instant::now() + (begun.elapsed() * COST_FACTOR).clamp(INTERVAL, MAX_INTERVAL);
+        self.next_check = Instant::now() + (begun.elapsed() * COST_FACTOR).clamp(MIN_INTERVAL, MAX_INTERVAL);
         self.uncertainty.record(if count.is_uncertain { Certainty::Uncertain } else { Certainty::Certain });
         self.denied_checks = if count.has_denied_process { self.denied_checks + 1 } else { 0 };
         if self.denied_checks > MAX_DENIED_CHECKS {
             return Err(Errno::ACCESS);
         }
-        self.pipe_bytes = (count.pipes.len() as u64 + count.in_flight) * PIPE_BYTES;
+        self.pipe_bytes = (count.pipes.len() as u64 + count.in_flight) * MAX_PIPE_BYTES;
         let watches = count.epoll_watches + count.in_flight * WATCHES_PER_FD_IN_FLIGHT;
-        let is_over = watches >= EPOLL_WATCHES || count.file_locks >= FILE_LOCKS || self.processes.sockets()? > SOCKETS;
+        let is_over = watches >= MAX_EPOLL_WATCHES
+            || count.file_locks >= MAX_FILE_LOCKS
+            || self.processes.sockets()? > MAX_SOCKETS;
         Ok(is_over.then_some(Limit::Memory))
     }
 
@@ -136,9 +140,9 @@ impl KernelObjectMonitor {
             count.is_uncertain |= tables.is_empty();
             for thread in tables {
                 match self.processes.descriptors(&thread)? {
-                    Inspected::Found(folder) => self.add(&thread, &folder, &mut count)?,
-                    Inspected::Gone => count.is_uncertain |= !self.processes.is_dead(&thread)?,
-                    Inspected::Denied => count.has_denied_process = true,
+                    Inspection::Found(folder) => self.add(&thread, &folder, &mut count)?,
+                    Inspection::Gone => count.is_uncertain |= !self.processes.is_dead(&thread)?,
+                    Inspection::Denied => count.has_denied_process = true,
                 }
             }
         }
@@ -166,7 +170,7 @@ impl KernelObjectMonitor {
             }
             // Every kind of file can be locked.
             let info = format!("{thread}/fdinfo/{}", name.to_string_lossy());
-            if let Inspected::Found(info) = self.processes.descriptor_info(&info, MAX_FDINFO_LINES)? {
+            if let Inspection::Found(info) = self.processes.descriptor_info(&info, MAX_FDINFO_LINES)? {
                 count.add(&info);
             }
         }

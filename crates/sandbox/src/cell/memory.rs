@@ -9,7 +9,7 @@ use rustix::{
 
 use super::{
     certainty::{Certainty, UncertaintyTracker},
-    processes::{Inspected, Processes, field},
+    processes::{Inspection, Processes, field},
 };
 use crate::{Limit, Limits, wire::WatchdogDuties};
 
@@ -155,9 +155,9 @@ impl MemoryMonitor {
         }
         for process in &count.processes {
             match self.processes.maps(&process.path)? {
-                Inspected::Found(maps) if maps.contains("/dev/zero (deleted)\n") => return Ok(true),
-                Inspected::Found(_) | Inspected::Gone => {}
-                Inspected::Denied => return Ok(true),
+                Inspection::Found(maps) if maps.contains("/dev/zero (deleted)\n") => return Ok(true),
+                Inspection::Found(_) | Inspection::Gone => {}
+                Inspection::Denied => return Ok(true),
             }
         }
         Ok(false)
@@ -206,9 +206,9 @@ impl MemoryMonitor {
     /// Returns the status of a process or thread, or `None` if it has ended. Everybody may read it.
     fn status_of(&self, path: &str) -> Result<Option<String>> {
         match self.processes.read(&format!("{path}/status"))? {
-            Inspected::Found(status) => Ok(Some(status)),
-            Inspected::Gone => Ok(None),
-            Inspected::Denied => Err(Errno::ACCESS),
+            Inspection::Found(status) => Ok(Some(status)),
+            Inspection::Gone => Ok(None),
+            Inspection::Denied => Err(Errno::ACCESS),
         }
     }
 
@@ -216,9 +216,9 @@ impl MemoryMonitor {
     /// denies access, all of it counts.
     fn proportional(&self, process: &Process) -> Result<(u64, u64)> {
         let rollup = match self.processes.read(&format!("{}/smaps_rollup", process.path))? {
-            Inspected::Found(rollup) => rollup,
-            Inspected::Gone => return Ok((0, 0)),
-            Inspected::Denied => return Ok((process.own_bytes, process.shared_bytes)),
+            Inspection::Found(rollup) => rollup,
+            Inspection::Gone => return Ok((0, 0)),
+            Inspection::Denied => return Ok((process.own_bytes, process.shared_bytes)),
         };
         let bytes = |name| field(&rollup, name).map(|kilobytes| kilobytes << 10);
         // The file is empty if the process has just ended.

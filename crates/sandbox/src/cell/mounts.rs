@@ -17,7 +17,7 @@ use rustix::{
 use super::root;
 use crate::{
     Access, CellSpec, Mount, Network, Source,
-    step::{At, Failure, Step},
+    step::{Failure, Step, StepContext},
     sys::{self, Depth, MountAttributes},
 };
 

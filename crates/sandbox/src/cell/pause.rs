@@ -21,18 +21,18 @@ const PAUSE_TIMEOUT: Duration = Duration::from_secs(10);
 const INTERVAL: Duration = Duration::from_millis(1);
 
 /// Keeps the processes of a job stopped until it is dropped.
-pub(super) struct Paused<'a> {
+pub(super) struct PausedProcesses<'a> {
     processes: &'a Processes,
-    /// Processes that were stopped before. They are not continued.
+    /// Processes that were already stopped before the pause. They stay stopped after it.
     paused_before: HashSet<u32>,
 }
 
 impl Processes {
     /// Stops all processes except PID 1, which is the caller. Fails if they do not stop in time.
     #[allow(clippy::disallowed_methods, reason = "the kernel gives no sign when a process has stopped")]
-    pub(super) fn pause_all(&self) -> Result<Paused<'_>> {
+    pub(super) fn pause_all(&self) -> Result<PausedProcesses<'_>> {
         let paused_before = self.all()?.into_iter().filter(|pid| matches!(self.state(&pid.to_string()), Ok(Some('T'))));
-        let paused = Paused { paused_before: paused_before.collect(), processes: self };
+        let paused = PausedProcesses { paused_before: paused_before.collect(), processes: self };
         let deadline = Instant::now() + PAUSE_TIMEOUT;
         loop {
             // Repeated, because processes can continue each other.
@@ -60,7 +60,7 @@ impl Processes {
     }
 }
 
-impl Drop for Paused<'_> {
+impl Drop for PausedProcesses<'_> {
     fn drop(&mut self) {
         if self.paused_before.is_empty() {
             let _ = signal_all(Signal::CONT);

@@ -34,7 +34,7 @@ pub(super) struct DescriptorInfo {
 }
 
 /// The result of inspecting a process or a file.
-pub(super) enum Inspected<T> {
+pub(super) enum Inspection<T> {
     Found(T),
     /// It has ended or no longer exists.
     Gone,
@@ -43,7 +43,7 @@ pub(super) enum Inspected<T> {
     Denied,
 }
 
-impl<T> Inspected<T> {
+impl<T> Inspection<T> {
     fn from_result(result: Result<T>) -> Result<Self> {
         match result {
             Ok(value) => Ok(Self::Found(value)),
@@ -98,32 +98,32 @@ impl Processes {
 
     fn thread_numbers(&self, pid: u32) -> Result<Vec<u32>> {
         match self.open_folder(&format!("{pid}/task"))? {
-            Inspected::Found(tasks) => numbers(&tasks),
-            Inspected::Gone | Inspected::Denied => Ok(Vec::new()),
+            Inspection::Found(tasks) => numbers(&tasks),
+            Inspection::Gone | Inspection::Denied => Ok(Vec::new()),
         }
     }
 
     /// Opens the folder of a thread's descriptors.
-    pub(super) fn descriptors(&self, thread: &str) -> Result<Inspected<OwnedFd>> {
+    pub(super) fn descriptors(&self, thread: &str) -> Result<Inspection<OwnedFd>> {
         let folder = self.open_folder(&format!("{thread}/fd"))?;
         self.denied_unless_ended(thread, folder)
     }
 
     /// Reads the mappings of a thread.
-    pub(super) fn maps(&self, thread: &str) -> Result<Inspected<String>> {
+    pub(super) fn maps(&self, thread: &str) -> Result<Inspection<String>> {
         let maps = self.read(&format!("{thread}/maps"))?;
         self.denied_unless_ended(thread, maps)
     }
 
     /// Turns `Denied` into `Gone` if the thread has ended: access to ended threads is denied too.
-    fn denied_unless_ended<T>(&self, thread: &str, inspected: Inspected<T>) -> Result<Inspected<T>> {
-        if !matches!(inspected, Inspected::Denied) {
+    fn denied_unless_ended<T>(&self, thread: &str, inspected: Inspection<T>) -> Result<Inspection<T>> {
+        if !matches!(inspected, Inspection::Denied) {
             return Ok(inspected);
         }
         match self.read(&format!("{thread}/status"))? {
-            Inspected::Found(status) if field(&status, "RssAnon:").is_some() => Ok(Inspected::Denied),
-            Inspected::Found(_) | Inspected::Gone => Ok(Inspected::Gone),
-            Inspected::Denied => Ok(Inspected::Denied),
+            Inspection::Found(status) if field(&status, "RssAnon:").is_some() => Ok(Inspection::Denied),
+            Inspection::Found(_) | Inspection::Gone => Ok(Inspection::Gone),
+            Inspection::Denied => Ok(Inspection::Denied),
         }
     }
 
@@ -131,9 +131,9 @@ impl Processes {
     pub(super) fn state(&self, path: &str) -> Result<Option<char>> {
         match self.read(&format!("{path}/stat"))? {
             // The name of the program, in parentheses, can contain anything.
-            Inspected::Found(stat) => Ok(stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next())),
-            Inspected::Gone => Ok(None),
-            Inspected::Denied => Err(Errno::ACCESS),
+            Inspection::Found(stat) => Ok(stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next())),
+            Inspection::Gone => Ok(None),
+            Inspection::Denied => Err(Errno::ACCESS),
         }
     }
 
@@ -142,14 +142,14 @@ impl Processes {
         Ok(matches!(self.state(thread)?, Some('Z' | 'X')))
     }
 
-    fn open_folder(&self, path: &str) -> Result<Inspected<OwnedFd>> {
+    fn open_folder(&self, path: &str) -> Result<Inspection<OwnedFd>> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        Inspected::from_result(rustix::fs::openat(&self.folder, path, flags, Mode::empty()))
+        Inspection::from_result(rustix::fs::openat(&self.folder, path, flags, Mode::empty()))
     }
 
     /// Reads a file of a process.
-    pub(super) fn read(&self, path: &str) -> Result<Inspected<String>> {
-        Inspected::from_result(self.read_text(path))
+    pub(super) fn read(&self, path: &str) -> Result<Inspection<String>> {
+        Inspection::from_result(self.read_text(path))
     }
 
     /// Reads a file that always exists. Names in it are chosen by the job and may not be UTF-8.
@@ -160,8 +160,8 @@ impl Processes {
     }
 
     /// Reads information about a descriptor. The number of lines is limited, because a job can make the file very long.
-    pub(super) fn descriptor_info(&self, path: &str, max_lines: usize) -> Result<Inspected<DescriptorInfo>> {
-        Inspected::from_result(self.open(path).and_then(|file| {
+    pub(super) fn descriptor_info(&self, path: &str, max_lines: usize) -> Result<Inspection<DescriptorInfo>> {
+        Inspection::from_result(self.open(path).and_then(|file| {
             let mut info = DescriptorInfo::default();
             for line in BufReader::new(file).split(b'\n').take(max_lines) {
                 let line = line.map_err(|error| to_errno(&error))?;

@@ -21,8 +21,8 @@ use rustix::{
 use super::{CellTemplate, keep_only, landlock_rules};
 use crate::{
     CellSpec, Job, Limits, canary,
-    step::{At, Failure, Step},
-    sys::{self, Forked},
+    step::{Failure, Step, StepContext},
+    sys::{self, ForkResult},
     wire::{self, FromCell, JobRequest, Payload, ToProgram},
 };
 
@@ -41,7 +41,7 @@ pub(super) struct PreparedProcess {
 impl PreparedProcess {
     pub(super) fn start(cell: &OwnedFd, template: &CellTemplate) -> Result<Self, Failure> {
         let (ours, theirs) = wire::pair(SocketFlags::empty()).at(Step::Fork)?;
-        if let Forked::Parent { pid, .. } = sys::clone(sys::SHARED_ROOT).at(Step::Fork)? {
+        if let ForkResult::Parent { pid, .. } = sys::clone(sys::SHARED_ROOT).at(Step::Fork)? {
             return Ok(Self { pid, socket: ours });
         }
         drop(ours);

@@ -13,7 +13,7 @@ use super::{
     template::{CellTemplate, Kind},
 };
 use crate::{
-    step::{At, Failure, Step},
+    step::{Failure, Step, StepContext},
     sys::{self, Depth, MountAttributes},
 };
 

@@ -12,7 +12,7 @@ use libc::c_long;
 use rustix::io::Errno;
 use seccompiler::{BackendError, BpfProgram, SeccompAction, SeccompFilter, TargetArch};
 
-use calls::{ALLOWED, ALLOWED_HERE, REFUSED};
+use calls::{ALLOWED, ALLOWED_ON_THIS_ARCHITECTURE, REFUSED};
 use tree::Answer;
 
 /// The compiled filters.
@@ -28,7 +28,7 @@ const SET_UP: [c_long; 3] =
 
 impl Filters {
     pub(super) fn compile() -> Result<Self, BackendError> {
-        let allowed = ALLOWED.iter().chain(ALLOWED_HERE).map(|call| (*call, Answer::Allow));
+        let allowed = ALLOWED.iter().chain(ALLOWED_ON_THIS_ARCHITECTURE).map(|call| (*call, Answer::Allow));
         let refused = REFUSED.iter().map(|call| (*call, Answer::Fail(Errno::PERM)));
         let mut first = vec![tree::compile(allowed.chain(refused), Answer::Fail(Errno::NOSYS))];
         for (errno, rules) in arguments::refusals()? {

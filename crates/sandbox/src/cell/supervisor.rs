@@ -11,7 +11,7 @@ use rustix::{
 use super::watchdog::Watchdog;
 use crate::{
     Exit, Limit,
-    step::{At, Failure, Step},
+    step::{Failure, Step, StepContext},
     sys,
     wire::{self, ToCell},
 };
@@ -32,9 +32,9 @@ pub(super) fn supervise(
     let mut limit_hit = None;
     let exit = loop {
         let more = match reap(signals, program).on(Step::Watch, "processes")? {
-            Reaped::Program(exit) => break exit,
-            Reaped::All => false,
-            Reaped::Some => true,
+            ReapOutcome::Program(exit) => break exit,
+            ReapOutcome::All => false,
+            ReapOutcome::Some => true,
         };
         let time = if more { Duration::ZERO } else { watchdog.until_next_check() };
         match wait_for_event(Some(socket), signals, time).on(Step::Watch, "processes")? {
@@ -68,7 +68,7 @@ fn limit_of_signal(exit: Exit) -> Option<Limit> {
 }
 
 /// The result of reaping.
-enum Reaped {
+enum ReapOutcome {
     Program(Exit),
     All,
     /// There may be more.
@@ -76,17 +76,17 @@ enum Reaped {
 }
 
 /// Reaps exited children, and returns the exit status of the program if it is among them.
-fn reap(signals: &OwnedFd, program: Pid) -> rustix::io::Result<Reaped> {
+fn reap(signals: &OwnedFd, program: Pid) -> rustix::io::Result<ReapOutcome> {
     drain(signals);
     for _ in 0..REAPED_AT_ONCE {
         match rustix::process::wait(WaitOptions::NOHANG) {
-            Ok(Some((pid, status))) if pid == program => return Ok(Reaped::Program(exit_of(status))),
+            Ok(Some((pid, status))) if pid == program => return Ok(ReapOutcome::Program(exit_of(status))),
             Ok(Some(_)) | Err(Errno::INTR) => {}
-            Ok(None) | Err(Errno::CHILD) => return Ok(Reaped::All),
+            Ok(None) | Err(Errno::CHILD) => return Ok(ReapOutcome::All),
             Err(errno) => return Err(errno),
         }
     }
-    Ok(Reaped::Some)
+    Ok(ReapOutcome::Some)
 }
 
 fn exit_of(status: WaitStatus) -> Exit {

@@ -9,7 +9,7 @@ use std::{
 use super::{disk::DiskMonitor, kernel_objects::KernelObjectMonitor, memory::MemoryMonitor, processes::Processes};
 use crate::{
     CellSpec, Limit,
-    step::{At, Failure, Step},
+    step::{Failure, Step, StepContext},
     sys,
     wire::{self, ClockStart},
 };

@@ -21,8 +21,8 @@ use super::{
 use crate::{
     CellSpec, Limits,
     cell::{self, CellTemplate, INSIDE_ID},
-    step::{At, Failure, Step},
-    sys::{self, Forked},
+    step::{Failure, Step, StepContext},
+    sys::{self, ForkResult},
     wire::{self, Configuration, ToCell},
 };
 
@@ -197,8 +197,8 @@ impl Cells {
             sys::clone(sys::ALL_NAMESPACES)
         };
         match forked.at(Step::Namespaces)? {
-            Forked::Child => cell::run(&theirs, &self.template),
-            Forked::Parent { pid, pidfd } => {
+            ForkResult::Child => cell::run(&theirs, &self.template),
+            ForkResult::Parent { pid, pidfd } => {
                 self.used_ids.insert(host_id);
                 let mut cell = Cell { host_id, pidfd, socket: ours, group: None };
                 let ready = self.set_up(pid, &mut cell);

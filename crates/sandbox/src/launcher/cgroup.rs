@@ -29,7 +29,7 @@ pub(super) struct Cgroup {
     pub(super) folders: Vec<PathBuf>,
     pub(super) version: Version,
     /// The counters before the job, because groups are reused.
-    hits_before: Hits,
+    hits_before: HitCounters,
     /// The open `cgroup.procs` files.
     procs_files: Vec<OwnedFd>,
     /// Signals an out-of-memory event. Version 1 only, which would kill just one process.
@@ -44,7 +44,7 @@ pub(super) enum Version {
 
 /// Counters of limit hits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Hits {
+struct HitCounters {
     memory: u64,
     processes: u64,
 }
@@ -61,7 +61,7 @@ impl Cgroup {
         let mut group = Self {
             folders: Vec::new(),
             version,
-            hits_before: Hits::default(),
+            hits_before: HitCounters::default(),
             procs_files: Vec::new(),
             oom_event: None,
         };
@@ -167,13 +167,13 @@ impl Cgroup {
         }
     }
 
-    fn read_hits(&self) -> Hits {
+    fn read_hits(&self) -> HitCounters {
         let events = match self.version {
             Version::One => "memory.oom_control",
             Version::Two => "memory.events",
         };
         let processes = self.pids_folder().map_or(0, |folder| number(folder.join("pids.events"), "max"));
-        Hits { memory: number(self.folders[0].join(events), "oom_kill"), processes }
+        HitCounters { memory: number(self.folders[0].join(events), "oom_kill"), processes }
     }
 
     /// Removes the group's folders.

@@ -16,12 +16,13 @@ use rustix::{
 };
 
 use super::cgroup::{self, Cgroup, Version};
-use crate::sys::{self, Forked};
+use crate::sys::{self, ForkResult};
 
 /// Maximum number of free groups.
 const MAX_FREE: usize = 64;
 
-/// Prefix of the launcher's folder: `toolrest-PID-NUMBER`. The number avoids leftover folders of the same name.
+/// Prefix of the launcher's folder: `toolrest-PID-NUMBER`. The number differs if a folder of a dead launcher with
+/// the same PID still exists.
 const PREFIX: &str = "toolrest-";
 
 const NAME_ATTEMPTS: u32 = 8;
@@ -39,22 +40,22 @@ impl CgroupPool {
     /// Finds a hierarchy in which groups that limit memory can be created. Returns `None` if there is none.
     pub(super) fn find(delegated: Option<&OsStr>) -> Option<Self> {
         let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
-        let own = fs::read_to_string("/proc/self/cgroup").ok()?;
-        let v2 = delegated.map_or_else(|| v2(&mounts, &own), |path| vec![PathBuf::from(path)]);
+        let memberships = fs::read_to_string("/proc/self/cgroup").ok()?;
+        let v2 = delegated.map_or_else(|| v2(&mounts, &memberships), |path| vec![PathBuf::from(path)]);
         let v2 = v2.into_iter().find_map(|parent| Self::v2(&parent).ok()?.verified());
-        v2.or_else(|| Self::v1(&mounts, &own).ok()?.verified())
+        v2.or_else(|| Self::v1(&mounts, &memberships).ok()?.verified())
     }
 
     /// Returns the pool if a process can really join one of its groups.
     fn verified(mut self) -> Option<Self> {
         let group = self.take().ok()?;
         let entered = match sys::clone(0) {
-            Ok(Forked::Child) => {
+            Ok(ForkResult::Child) => {
                 let entered = group.procs_files().iter().all(|procs_file| rustix::io::write(procs_file, b"0") == Ok(1));
                 sys::exit(i32::from(!entered))
             }
             Err(_) => false,
-            Ok(Forked::Parent { pidfd, .. }) => {
+            Ok(ForkResult::Parent { pidfd, .. }) => {
                 let status = rustix::process::waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED);
                 status.is_ok_and(|status| status.is_some_and(|status| status.exit_status() == Some(0)))
             }
@@ -73,8 +74,8 @@ impl CgroupPool {
         Ok(Self { parents: vec![folder], version: Version::Two, free: Vec::new(), created: 0 })
     }
 
-    fn v1(mounts: &str, own: &str) -> io::Result<Self> {
-        let parent = |controller| v1(mounts, own, controller).ok_or(io::ErrorKind::NotFound);
+    fn v1(mounts: &str, memberships: &str) -> io::Result<Self> {
+        let parent = |controller| v1(mounts, memberships, controller).ok_or(io::ErrorKind::NotFound);
         let mut parents = vec![LauncherGroup::create(&parent("memory")?)?];
         parents.extend(parent("pids").ok().and_then(|parent| LauncherGroup::create(&parent).ok()));
         Ok(Self { parents, version: Version::One, free: Vec::new(), created: 0 })
@@ -168,8 +169,8 @@ fn lock(folder: &Path) -> Option<OwnedFd> {
 
 /// Returns the launcher's group and its parent, because service managers may put a service into a group below the
 /// delegated one.
-fn v2(mounts: &str, own: &str) -> Vec<PathBuf> {
-    let path = own.lines().find_map(|line| line.strip_prefix("0::"));
+fn v2(mounts: &str, memberships: &str) -> Vec<PathBuf> {
+    let path = memberships.lines().find_map(|line| line.strip_prefix("0::"));
     let mount = mounts.lines().filter_map(Mount::parse).find(|mount| mount.kind == "cgroup2");
     let Some(own) = path.zip(mount).and_then(|(path, mount)| mount.locate(path)) else { return Vec::new() };
     let above = own.parent().filter(|parent| parent.join("cgroup.procs").exists()).map(Path::to_path_buf);
@@ -177,8 +178,8 @@ fn v2(mounts: &str, own: &str) -> Vec<PathBuf> {
 }
 
 /// Returns the launcher's group of one controller.
-fn v1(mounts: &str, own: &str, controller: &str) -> Option<PathBuf> {
-    let path = own.lines().find_map(|line| {
+fn v1(mounts: &str, memberships: &str, controller: &str) -> Option<PathBuf> {
+    let path = memberships.lines().find_map(|line| {
         let mut parts = line.splitn(3, ':').skip(1);
         let (controllers, path) = (parts.next()?, parts.next()?);
         controllers.split(',').any(|name| name == controller).then_some(path)

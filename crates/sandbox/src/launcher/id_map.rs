@@ -20,8 +20,8 @@ use rustix::{
 use crate::{
     Access,
     cell::mount_attributes,
-    step::{At, Failure, Step},
-    sys::{self, Depth, Forked, MountAttributes},
+    step::{Failure, Step, StepContext},
+    sys::{self, Depth, ForkResult, MountAttributes},
 };
 
 /// Maximum number of cached namespaces.
@@ -76,13 +76,13 @@ pub(super) fn clone_tree(held: &OwnedFd, path: &Path) -> Result<OwnedFd, Failure
 fn make(user: u32, group: u32, host_id: u32) -> rustix::io::Result<OwnedFd> {
     let (ours, theirs) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     match sys::clone(sys::USER_NAMESPACE)? {
-        Forked::Child => {
+        ForkResult::Child => {
             drop(theirs);
             // Waits until it is killed or the launcher ends.
             let _ = rustix::io::read(&ours, &mut [0]);
             sys::exit(0)
         }
-        Forked::Parent { pid, pidfd } => {
+        ForkResult::Parent { pid, pidfd } => {
             let pid = pid.as_raw_nonzero();
             let write = |name: &str, id: u32| {
                 fs::write(format!("/proc/{pid}/{name}"), format!("{id} {host_id} 1"))

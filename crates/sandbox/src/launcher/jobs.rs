@@ -16,10 +16,10 @@ use super::{
     cgroup::Cgroup,
 };
 use crate::{
-    Enforced, Enforcer, Exit, Limit,
-    step::{At, Failure, Step},
+    Enforcer, Exit, Limit, LimitEnforcers,
+    step::{Failure, Step, StepContext},
     sys,
-    wire::{self, ClockStart, Command, Ending, Event, FromCell, JobRequest, ToCell, WatchdogDuties},
+    wire::{self, ClockStart, Command, Event, FromCell, JobEnd, JobRequest, ToCell, WatchdogDuties},
 };
 
 /// How many cells may die before the program starts, until the job is refused.
@@ -78,8 +78,8 @@ struct Job {
     /// Kept until the program starts or the job is killed. After that, the death of the cell ends the job.
     pending: Option<PendingJob>,
     failure: Option<Failure>,
-    ending: Option<Ending>,
-    enforced_by: Enforced,
+    ending: Option<JobEnd>,
+    enforced_by: LimitEnforcers,
 }
 
 impl Jobs {
@@ -133,7 +133,7 @@ impl Jobs {
         let mounted = if trees.is_empty() { sources } else { &trees };
         let sent = [file, &server].into_iter().chain(streams).chain(mounted);
         let sent: Vec<BorrowedFd<'_>> = sent.map(AsFd::as_fd).collect();
-        let enforced_by = Enforced { memory, processes, disk: Enforcer::Watchdog };
+        let enforced_by = LimitEnforcers { memory, processes, disk: Enforcer::Watchdog };
         match wire::send(&cell.socket, &ToCell::Run { duties, enforced_by }, &sent) {
             // The cell has died. Its last message is still to be received.
             Ok(()) | Err(Errno::PIPE | Errno::CONNRESET) => {}
@@ -302,7 +302,7 @@ impl Job {
             Ok(Some((FromCell::Ended { exit, limit_hit, cpu }, _))) => {
                 let limit_hit = self.killed_for.or(limit_hit).or_else(|| self.group_limit(exit));
                 self.deadline = None;
-                self.ending = Some(Ending { exit, limit_hit, cpu, enforced_by: self.enforced_by });
+                self.ending = Some(JobEnd { exit, limit_hit, cpu, enforced_by: self.enforced_by });
                 if !self.report_after_exit {
                     self.report_once();
                 }
@@ -331,7 +331,7 @@ impl Job {
     fn report_exit(&mut self) {
         let exit = Exit::Signal(libc::SIGKILL);
         let limit_hit = self.killed_for.or_else(|| self.group_limit(exit));
-        let killed = Ending { exit, limit_hit, cpu: Duration::ZERO, enforced_by: self.enforced_by };
+        let killed = JobEnd { exit, limit_hit, cpu: Duration::ZERO, enforced_by: self.enforced_by };
         self.ending.get_or_insert(killed);
         self.report_once();
     }

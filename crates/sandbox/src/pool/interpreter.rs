@@ -14,8 +14,8 @@ use crate::{Error, Result, Stdin};
 /// Reads the script from descriptor 3 and runs it like `python3 -c`.
 const PYTHON: &str = include_str!("bootstrap.py");
 
-/// Reads the whole script from its descriptor and runs it in the shell itself. While the group runs, bash saves the
-/// closed descriptor 3 as number 10 with close-on-exec, so programs started by the script do not inherit it.
+/// Reads the whole script from descriptor 3 and runs it in the shell itself. `3<&-` closes the descriptor for the group;
+/// until the group ends, bash keeps a copy as number 10, which programs started by the script do not inherit.
 const BASH: &str = "{ . /dev/fd/10; } 3<&-";
 
 /// Variables that are read only at program start: by the loader, the C library or the interpreter.
@@ -133,8 +133,8 @@ fn python(script: &Script) -> Vec<u8> {
     encoded
 }
 
-/// Returns the code. If there is a set-up, it is put on the same line as the quoted code, so that line numbers stay
-/// right and error messages show only the faulty line.
+/// Returns the code. Arguments and variables are set on the same line as the quoted code, so that line numbers in error
+/// messages stay right and the messages show only the faulty line.
 fn bash(script: &Script) -> Result<Vec<u8>> {
     if script.arguments.is_empty() && script.env.is_empty() {
         return Ok(script.code.clone());

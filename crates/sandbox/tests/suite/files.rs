@@ -170,10 +170,10 @@ async fn frozen_entries_can_be_read_but_not_written_or_replaced() {
     fs::write(fixture.folder().join(".git/config"), "text").unwrap();
     fs::write(fixture.folder().join("file"), "text").unwrap();
     let code = "print(open('.git/config').read(), open('file').read())\n\
-                print(*[attempt(deed) for deed in (lambda: open('.git/config', 'a'), lambda: open('.git/hooks/new', 'w'), \
+                print(*[attempt(action) for action in (lambda: open('.git/config', 'a'), lambda: open('.git/hooks/new', 'w'), \
                 lambda: os.remove('.git/config'), lambda: os.chmod('.git/config', 0o777), lambda: open('file', 'w'))])\n\
                 os.mkdir('other'); os.mkdir('.git2')\n\
-                print(*[attempt(deed) for deed in (lambda: os.rename('.git', 'away'), lambda: os.rename('other', '.git'), \
+                print(*[attempt(action) for action in (lambda: os.rename('.git', 'away'), lambda: os.rename('other', '.git'), \
                 lambda: os.rmdir('.git'), lambda: os.remove('file'), lambda: os.link('.git/config', 'config'), \
                 lambda: os.rename('.git/config', 'config'))])\n\
                 print(call(316, -100, b'.git', -100, b'.git2', 2))\n\
@@ -196,7 +196,7 @@ async fn nested_frozen_entries_stay_frozen_when_parents_are_moved() {
     let fixture = Fixture::new();
     fs::create_dir_all(fixture.folder().join("a/b/.git")).unwrap();
     fs::write(fixture.folder().join("a/b/.git/config"), "text").unwrap();
-    let code = "print(*[attempt(deed) for deed in (lambda: open('a/b/.git/config', 'w'), lambda: os.rename('a/b', 'c'), \
+    let code = "print(*[attempt(action) for action in (lambda: open('a/b/.git/config', 'w'), lambda: os.rename('a/b', 'c'), \
                 lambda: open('c/.git/config', 'w'), lambda: os.rename('c/.git', 'd'), lambda: open('c/new', 'w'))])";
     let report = fixture.python_in(frozen(&fixture, &["a/b/.git"]), code).await;
     assert_eq!(report.stdout.text(), "EROFS ok EROFS EBUSY ok\n", "{}", report.stderr.text());

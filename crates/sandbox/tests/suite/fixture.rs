@@ -21,9 +21,9 @@ def call(number, *arguments):
     ctypes.set_errno(0)
     result = libc.syscall(number, *arguments)
     return 'ok' if result >= 0 else errno.errorcode[ctypes.get_errno()]
-def attempt(deed):
+def attempt(action):
     try:
-        deed()
+        action()
         return 'ok'
     except OSError as error:
         return errno.errorcode.get(error.errno, str(error))
@@ -125,7 +125,7 @@ pub async fn until(what: &str, is_true: impl Fn() -> bool) {
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    panic!("{what} did not come true");
+    panic!("timed out waiting for {what}");
 }
 
 /// Returns a process name that no other test uses.
@@ -133,7 +133,8 @@ pub fn marker(name: &str) -> String {
     format!("toolrest-marker-{name}-{}", std::process::id())
 }
 
-/// Waits for a program started by `exec -a`. Before that, the name is only part of the shell's script.
+/// Waits for a program that is started with `exec -a NAME`, and returns its process ID. Until `exec` the shell has the
+/// name in its arguments too, but not followed by NUL.
 pub async fn program_named(name: &str) -> u32 {
     let name = format!("{name}\0");
     until("the program's start", || processes_with(&name).len() == 1).await;

@@ -9,7 +9,7 @@ use toolrest_sandbox::{CellSpec, Job, Limit, Limits, Mount};
 
 use crate::fixture::{Fixture, limits, source};
 
-/// Makes the fixture's overlay folder removable when dropped.
+/// On drop, gives the owner access to the folder that the kernel made in `work`, so that the fixture can be removed.
 struct Removable<'a>(&'a Fixture);
 
 impl Drop for Removable<'_> {

@@ -33,7 +33,8 @@ struct Claims {
     /// The token epoch of the account. Tokens of earlier releases have none.
     #[serde(default)]
     epoch: i64,
-    /// In a token that `serve --dir` prints: the id of that start of the server. No other start accepts it.
+    /// In a token that the sign-in link of `serve --dir` gives: the id of that start of the server. No other start
+    /// accepts it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     start: Option<Uuid>,
 }
@@ -100,7 +101,7 @@ impl AccessTokens {
         }
         let remedy = if claims.start.is_some() { RESTART } else { "Sign in again" };
         self.revoked.check(claims.sub, claims.epoch, remedy)?;
-        Ok(Caller { user: claims.sub })
+        Ok(Caller::person(claims.sub))
     }
 }
 
@@ -112,9 +113,9 @@ const NOT_OURS: &str = "The access token is not one of this server's, or not who
                         with the access_token that POST /api/v1/auth/login gave";
 const EXPIRED: &str = "The access token has expired; send the refresh token to POST /api/v1/auth/refresh for a new one, or \
                        sign in again with POST /api/v1/auth/login";
-const FROM_ANOTHER_START: &str = "The access token is one that another start of `toolrest serve --dir` printed; use the one \
-                                that this server printed when it started";
-const RESTART: &str = "Restart `toolrest serve --dir`, which prints a new one";
+const FROM_ANOTHER_START: &str = "The access token is of another start of `toolrest serve --dir`; open the sign-in link that \
+                                  this server printed when it started";
+const RESTART: &str = "Restart `toolrest serve --dir`, which prints a new sign-in link";
 
 /// Creates a random refresh token.
 pub(crate) fn fresh_token() -> Result<String> {

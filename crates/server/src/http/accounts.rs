@@ -259,7 +259,7 @@ fn signed_in(app: &App, user: &User, session: Option<RefreshToken>) -> Answer<Re
     Ok(response)
 }
 
-fn set_cookie(app: &App, headers: &mut HeaderMap, name: &str, value: &str, max_age: i64) -> Result<()> {
+pub(crate) fn set_cookie(app: &App, headers: &mut HeaderMap, name: &str, value: &str, max_age: i64) -> Result<()> {
     // Browsers send the refresh token only to the routes that use it.
     let path = if name == "refresh_token" { "/api/v1/auth" } else { "/" };
     let secure = if app.settings.auth.secure_cookies { "; Secure" } else { "" };

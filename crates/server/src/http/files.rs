@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::{collections::HashMap, sync::Arc};
 use toolrest_core::{
-    CallCx, CallId, Change, Changeset, Commit, CommitId, Content, ContentHash, Effect, EffectKind, Entry, ErrorKind,
-    FileId, FileType, JsonText, QueueSlot, Result, Role, Timestamp, ToolError, Version, VersionId, WsPath,
+    CallCx, CallId, Caller, Change, Changeset, Commit, CommitId, Content, ContentHash, Effect, EffectKind, Entry,
+    ErrorKind, FileId, FileType, JsonText, Page, QueueSlot, Result, Role, Timestamp, ToolError, Version, VersionId,
+    Workspace, WsPath,
 };
 use toolrest_ops::Force;
-use toolrest_store::Page;
 use toolrest_toolsets::errors;
 
 type Params = Query<HashMap<String, String>>;
@@ -90,12 +90,12 @@ pub(crate) async fn show(State(app): State<Arc<App>>, target: WorkspaceRequest) 
         #[serde(flatten)]
         shown: ShownContent,
     }
-    let (id, access) = (target.id(&app, "file").await?, target.access(Role::Viewer));
+    let id = target.id(&app, "file").await?;
     let reading = Reading::begin(&app, &target).await?;
-    let mut file = app.store.file(access, id, SMALL_BYTES).await?;
+    let mut file = reading.cx.workspace.file_by_id(id, SMALL_BYTES).await?;
     if file.content.is_none() && file.entry.size > SMALL_BYTES {
-        let most_bytes = reading.make_room(&[file.entry.size]).await?;
-        file = app.store.file(access, id, most_bytes).await?;
+        let max_bytes = reading.make_room(&[file.entry.size]).await?;
+        file = reading.cx.workspace.file_by_id(id, max_bytes).await?;
     }
     let limit = app.settings.limits.response_bytes;
     ok_within(&Body { shown: ShownContent::of(file.content)?, file: file.entry.into() }, limit)
@@ -127,8 +127,8 @@ impl Reading {
 pub(crate) async fn versions(State(app): State<Arc<App>>, target: WorkspaceRequest, query: Params) -> Answer {
     let file = target.id(&app, "file").await?;
     let page: Page<i64> = target.page(&app, &query).await?;
-    let (versions, truncated) =
-        cut(page.limit, app.store.versions(target.access(Role::Viewer), file, more(page)).await?);
+    let workspace = open(&app, &target, Role::Viewer).await?;
+    let (versions, truncated) = cut(page.limit, workspace.versions(file, more(page)).await?);
     ok(&json!({ "versions": versions, "truncated": truncated }))
 }
 
@@ -140,19 +140,19 @@ pub(crate) async fn version(State(app): State<Arc<App>>, target: WorkspaceReques
         shown: ShownContent,
     }
     let (file, version) = (target.id(&app, "file").await?, target.id(&app, "version").await?);
-    let access = target.access(Role::Viewer);
     let reading = Reading::begin(&app, &target).await?;
-    let (mut version, mut content) = app.store.version(access, file, version, SMALL_BYTES).await?;
+    let (mut version, mut content) = reading.cx.workspace.version(file, version, SMALL_BYTES).await?;
     if content.is_none() {
-        let most_bytes = reading.make_room(&[version.size]).await?;
-        (version, content) = app.store.version(access, file, version.id, most_bytes).await?;
+        let max_bytes = reading.make_room(&[version.size]).await?;
+        (version, content) = reading.cx.workspace.version(file, version.id, max_bytes).await?;
     }
     ok_within(&Body { version, shown: ShownContent::of(content)? }, app.settings.limits.response_bytes)
 }
 
 pub(crate) async fn trash(State(app): State<Arc<App>>, target: WorkspaceRequest, query: Params) -> Answer {
     let page: Page<FileId> = target.page(&app, &query).await?;
-    let (files, truncated) = cut(page.limit, app.store.trash(target.access(Role::Viewer), more(page)).await?);
+    let workspace = open(&app, &target, Role::Viewer).await?;
+    let (files, truncated) = cut(page.limit, workspace.trash(more(page)).await?);
     let files: Vec<FileInfo> = files.into_iter().map(FileInfo::from).collect();
     ok(&json!({ "count": files.len(), "files": files, "truncated": truncated }))
 }
@@ -161,7 +161,7 @@ pub(crate) async fn restore(State(app): State<Arc<App>>, target: WorkspaceReques
     let file: FileId = target.id(&app, "file").await?;
     commit(&app, &target, "restore", Changeset::one(Change::Restore(file))).await?;
     // The answer has no content.
-    let restored = app.store.file(target.access(Role::Viewer), file, 0).await?;
+    let restored = open(&app, &target, Role::Viewer).await?.file_by_id(file, 0).await?;
     ok(&json!({ "file": FileInfo::from(restored.entry) }))
 }
 
@@ -172,11 +172,12 @@ pub(crate) async fn commits(State(app): State<Arc<App>>, target: WorkspaceReques
         truncated: bool,
     }
     let Page { mut before, limit }: Page<CommitId> = target.page(&app, &query).await?;
+    let workspace = open(&app, &target, Role::Viewer).await?;
     let mut body = Body { commits: Vec::new(), truncated: false };
     let mut room = app.settings.limits.response_bytes;
     // A commit can name thousands of files, so commits are read a few at a time, until the answer is full.
     'batches: loop {
-        let batch = app.store.commits(target.access(Role::Viewer), Page { before, limit: COMMITS_PER_QUERY }).await?;
+        let batch = workspace.commits(Page { before, limit: COMMITS_PER_QUERY }).await?;
         let is_last = batch.len() < COMMITS_PER_QUERY as usize;
         for commit in batch {
             before = Some(commit.id);
@@ -199,12 +200,12 @@ pub(crate) async fn commits(State(app): State<Arc<App>>, target: WorkspaceReques
 pub(crate) async fn diff(State(app): State<Arc<App>>, target: WorkspaceRequest) -> Answer {
     let id: CommitId = target.id(&app, "commit").await?;
     let reading = Reading::begin(&app, &target).await?;
-    let commit = app.store.commit_info(target.access(Role::Viewer), id).await?;
+    let commit = reading.cx.workspace.commit_info(id).await?;
     let limit = app.settings.limits.response_bytes;
     let mut text = String::new();
-    for effect in toolrest_ops::without_detours(commit.changes) {
+    for effect in toolrest_ops::merge_moves(commit.changes) {
         let path = effect.path.clone();
-        match contents(&app, &target, &reading, &effect).await {
+        match contents(&reading, &effect).await {
             Ok((before, after)) => text += &toolrest_ops::effect_diff(&reading.cx, effect, before, after).await?,
             // The other files are still shown, with a line for this one.
             Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::ResponseTooLarge) => {
@@ -218,13 +219,8 @@ pub(crate) async fn diff(State(app): State<Arc<App>>, target: WorkspaceRequest) 
 }
 
 /// Returns the contents of a file before and after an effect.
-async fn contents(
-    app: &App,
-    target: &WorkspaceRequest,
-    reading: &Reading,
-    effect: &Effect,
-) -> Result<(Option<Content>, Option<Content>)> {
-    let access = target.access(Role::Viewer);
+async fn contents(reading: &Reading, effect: &Effect) -> Result<(Option<Content>, Option<Content>)> {
+    let workspace = &reading.cx.workspace;
     let (EffectKind::Create | EffectKind::Update | EffectKind::Remove | EffectKind::Restore, Some(version)) =
         (effect.op, effect.version_id)
     else {
@@ -234,22 +230,22 @@ async fn contents(
         EffectKind::Remove => (Some(version), None),
         EffectKind::Update => {
             let page = Page { before: effect.after, limit: 1 };
-            let earlier = app.store.versions(access, effect.file_id, page).await?;
+            let earlier = workspace.versions(effect.file_id, page).await?;
             let before = earlier.first().map(|version| version.id);
             (Some(before.ok_or_else(|| ToolError::file_not_found(&effect.path))?), Some(version))
         }
         _ => (None, Some(version)),
     };
     // Small contents are read at once; for large ones, memory is reserved first.
-    let read = async |version: Option<VersionId>, most_bytes: i64| -> Result<_> {
+    let read = async |version: Option<VersionId>, max_bytes: i64| -> Result<_> {
         let Some(version) = version else { return Ok((0, None)) };
-        let (version, content) = app.store.version(access, effect.file_id, version, most_bytes).await?;
+        let (version, content) = workspace.version(effect.file_id, version, max_bytes).await?;
         Ok((version.size, content))
     };
     let (mut old, mut new) = (read(before, SMALL_BYTES).await?, read(after, SMALL_BYTES).await?);
     if old.0.max(new.0) > SMALL_BYTES {
-        let most_bytes = reading.make_room(&[old.0, new.0]).await?;
-        (old, new) = (read(before, most_bytes).await?, read(after, most_bytes).await?);
+        let max_bytes = reading.make_room(&[old.0, new.0]).await?;
+        (old, new) = (read(before, max_bytes).await?, read(after, max_bytes).await?);
     }
     Ok((old.1, new.1))
 }
@@ -265,23 +261,24 @@ struct Undo {
 
 pub(crate) async fn undo(State(app): State<Arc<App>>, target: WorkspaceRequest, request: Request) -> Answer {
     let id: CommitId = target.id(&app, "commit").await?;
-    let undone = app.store.commit_info(target.access(Role::Editor), id).await?;
+    let workspace = open(&app, &target, Role::Editor).await?;
+    let undone = workspace.commit_info(id).await?;
     let Undo { force } = target.json_if_any(&app, request).await?;
     let force = if force { Force::Yes } else { Force::No };
     let done = match commit(&app, &target, "undo", toolrest_ops::undo(&undone, force)?).await {
         Ok(done) => done,
-        Err(error) => return Err(or_undone_already(&app, &target, id, error).await?.into()),
+        Err(error) => return Err(or_undone_already(&*workspace, id, error).await?.into()),
     };
     let id = done.id.ok_or_else(|| ToolError::internal("an undo changed nothing"))?;
-    ok(&json!({ "commit": app.store.commit_info(target.access(Role::Viewer), id).await? }))
+    ok(&json!({ "commit": workspace.commit_info(id).await? }))
 }
 
 /// Replaces the error of a failed undo if the commit was undone already.
-async fn or_undone_already(app: &App, target: &WorkspaceRequest, id: CommitId, error: ToolError) -> Result<ToolError> {
+async fn or_undone_already(workspace: &dyn Workspace, id: CommitId, error: ToolError) -> Result<ToolError> {
     if !matches!(errors::row(error.kind).status, 404 | 409) {
         return Ok(error);
     }
-    Ok(match app.store.undone_by(target.access(Role::Viewer), id).await? {
+    Ok(match workspace.undone_by(id).await? {
         Some(by) => {
             let message = format!("Commit {id} was undone already, by commit {by}; undo that one to bring it back");
             ToolError::new(ErrorKind::Conflict, message)
@@ -292,8 +289,20 @@ async fn or_undone_already(app: &App, target: &WorkspaceRequest, id: CommitId, e
 
 pub(crate) async fn calls(State(app): State<Arc<App>>, target: WorkspaceRequest, query: Params) -> Answer {
     let page: Page<CallId> = target.page(&app, &query).await?;
+    if let Err(error) = check_own_calls(target.caller) {
+        target.refuse::<()>(&app, error).await?;
+    }
     let (calls, truncated) = cut(page.limit, app.store.calls(target.access(Role::Viewer), more(page)).await?);
     ok(&json!({ "calls": calls, "truncated": truncated }))
+}
+
+/// Refuses a key: it may see only its own calls, and a record names the person but not the key.
+fn check_own_calls(caller: Caller) -> Result<()> {
+    if caller.key.is_none() {
+        return Ok(());
+    }
+    let message = "An agent key sees only its own calls, and the records do not name keys; ask a person for them";
+    Err(ToolError::new(ErrorKind::Forbidden, message))
 }
 
 /// Refuses a content that is larger than an answer.
@@ -316,6 +325,11 @@ fn cut<T>(limit: u32, mut entries: Vec<T>) -> (Vec<T>, bool) {
     let truncated = entries.len() > limit;
     entries.truncate(limit);
     (entries, truncated)
+}
+
+/// Opens the workspace for a request.
+async fn open(app: &App, target: &WorkspaceRequest, need: Role) -> Result<Arc<dyn Workspace>> {
+    Ok(app.engine.rest_context("read", target.workspace, target.caller, need).await?.workspace)
 }
 
 async fn commit(app: &App, target: &WorkspaceRequest, name: &'static str, changes: Changeset) -> Result<Commit> {

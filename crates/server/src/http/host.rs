@@ -209,9 +209,9 @@ impl HostRules {
 
 /// Returns the value of a header for a message, shortened and without control characters.
 fn shown(value: &HeaderValue) -> String {
-    const MOST_CHARS: usize = 100;
+    const MAX_CHARS: usize = 100;
     let text = String::from_utf8_lossy(value.as_bytes());
-    format!("'{}'", text.chars().filter(|c| !c.is_control()).take(MOST_CHARS).collect::<String>())
+    format!("'{}'", text.chars().filter(|c| !c.is_control()).take(MAX_CHARS).collect::<String>())
 }
 
 impl ListedOrigin {

@@ -10,9 +10,9 @@ use serde_json::json;
 use std::{sync::Arc, time::Duration};
 use toolrest_core::{Action, Role, UserId};
 
-/// Maximum time that the answer waits until the background processes of a user who may no longer run programs have
+/// Maximum time that the answer waits until the background processes of a member who may no longer run programs have
 /// ended.
-const STOP_TIMEOUT: Duration = Duration::from_secs(5);
+pub(crate) const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -9,6 +9,7 @@ fn known(path: &str) -> &'static [&'static str] {
     let parts: Vec<&str> = path.trim_start_matches("/api/v1/").trim_end_matches('/').split('/').collect();
     match parts[..] {
         ["toolsets", _] => &["format"],
+        ["", "sign-in"] => &["token"],
         ["workspaces", _, "trash" | "commits" | "calls"] | ["workspaces", _, "files", _, "versions"] => {
             &["before", "limit"]
         }
@@ -38,8 +39,8 @@ fn pairs(uri: &Uri) -> Result<Vec<(String, String)>> {
 }
 
 fn unknown(name: &str, known: &[&str]) -> ToolError {
-    const MOST_CHARS: usize = 100;
-    let shown: String = name.chars().filter(|c| !c.is_control()).take(MOST_CHARS).collect();
+    const MAX_CHARS: usize = 100;
+    let shown: String = name.chars().filter(|c| !c.is_control()).take(MAX_CHARS).collect();
     let nearest = known.iter().max_by(|a, b| likeness(&shown, a).total_cmp(&likeness(&shown, b)));
     let message = match nearest {
         None => format!("The query parameter `{shown}` is not known; this route takes none"),

@@ -3,7 +3,7 @@
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
-use toolrest_core::{ErrorKind, Reply, ToolError, to_json_within};
+use toolrest_core::{ErrorKind, ToolError, to_json_within};
 use toolrest_store::StoreError;
 use toolrest_toolsets::{errors, workspace};
 
@@ -27,13 +27,13 @@ impl From<StoreError> for Failure {
 
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
+        self.0.log_cause();
         failure(workspace::failure(&self.0), errors::row(self.0.kind).status, &self.0)
     }
 }
 
-/// Returns the answer for an error whose body is already formatted.
+/// Returns the answer for an error whose body is already formatted, and whose cause was logged.
 pub(crate) fn failure(body: Vec<u8>, status: u16, error: &ToolError) -> Response {
-    error.log_cause();
     let mut response = json(status, body);
     if let Some(seconds) = error.retry_after_seconds() {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
@@ -41,9 +41,9 @@ pub(crate) fn failure(body: Vec<u8>, status: u16, error: &ToolError) -> Response
     response
 }
 
-/// Returns the answer of a tool call.
-pub(crate) fn reply(reply: Reply) -> Response {
-    json(reply.status, reply.body)
+/// Returns the answer of a tool call that succeeded.
+pub(crate) fn success(body: Vec<u8>) -> Response {
+    json(200, body)
 }
 
 /// Returns an answer with a value as JSON.

@@ -3,6 +3,7 @@
 use super::App;
 use super::budget::{Budget, Scope};
 use super::reply::Failure;
+use crate::auth::AgentKeys;
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use http::{HeaderMap, header, request::Parts};
@@ -16,9 +17,10 @@ use std::{
     time::Duration,
 };
 use tokio::time::Instant;
-use toolrest_core::{Access, Caller, ErrorKind, Result, Role, ToolError, WorkspaceId, WsPath, bind, without_position};
+use toolrest_core::{
+    Access, Action, Caller, ErrorKind, Page, Result, Role, ToolError, WorkspaceId, WsPath, bind, without_position,
+};
 use toolrest_ops::outside::AddressRange;
-use toolrest_store::Page;
 
 /// The address that a request comes from.
 #[derive(Clone)]
@@ -66,15 +68,43 @@ pub(crate) fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> 
     cookies.flat_map(|value| value.split(';')).find_map(|pair| pair.trim().strip_prefix(name)?.strip_prefix('='))
 }
 
-/// A caller with a valid token.
+/// Returns the caller of a request: a person with an access token, or an agent key.
+pub(crate) fn caller(app: &App, headers: &HeaderMap, extensions: &http::Extensions) -> Result<Caller> {
+    let token = access_token(headers);
+    let caller = match token.filter(|token| AgentKeys::is_secret(token)) {
+        Some(secret) => app.agent_keys.check(secret, app.engine.toolsets())?,
+        None => app.tokens.check(token)?,
+    };
+    if let Some(key) = caller.key {
+        app.key_uses.note(key);
+    }
+    scope(extensions).set_user(caller.user);
+    Ok(caller)
+}
+
+/// The action that an agent key needs for a route. Routes without one are for persons only.
+#[derive(Clone, Copy)]
+pub(crate) struct KeyAction(pub(crate) Option<Action>);
+
+/// Refuses a key that may not use the route.
+fn check_route(caller: Caller, parts: &Parts) -> Result<()> {
+    let Some(key) = caller.key else { return Ok(()) };
+    if let Some(KeyAction(Some(action))) = parts.extensions.get() {
+        return key.check_action(*action);
+    }
+    let message = "An agent key cannot use this route; only a person can, with an access token";
+    Err(ToolError::new(ErrorKind::Forbidden, message))
+}
+
+/// A caller with a valid token: a person, or a key that may use the route.
 pub(crate) struct SignedIn(pub(crate) Caller);
 
 impl FromRequestParts<Arc<App>> for SignedIn {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Failure> {
-        let caller = app.tokens.check(access_token(&parts.headers))?;
-        scope(&parts.extensions).set_user(caller.user);
+        let caller = caller(app, &parts.headers, &parts.extensions)?;
+        check_route(caller, parts)?;
         Ok(Self(caller))
     }
 }
@@ -89,7 +119,7 @@ pub(crate) struct WorkspaceRequest {
 impl WorkspaceRequest {
     /// Returns the access that the store checks: this caller, this workspace, this role.
     pub(crate) fn access(&self, need: Role) -> Access {
-        Access { workspace: self.workspace, user: self.caller.user, need }
+        self.caller.access(self.workspace, need)
     }
 
     /// Returns an id of the route. A text that is not an id is answered like the id of nothing: not found.
@@ -138,11 +168,15 @@ impl FromRequestParts<Arc<App>> for WorkspaceRequest {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Failure> {
-        let SignedIn(caller) = SignedIn::from_request_parts(parts, app).await?;
+        let caller = caller(app, &parts.headers, &parts.extensions)?;
         let Path(names): Path<HashMap<String, String>> =
             Path::from_request_parts(parts, app).await.map_err(|error| bad_request(error.body_text()))?;
         let workspace = workspace_id(names.get("workspace").map(String::as_str).unwrap_or_default())?;
-        Ok(Self { caller, workspace, names })
+        match check_route(caller, parts) {
+            Ok(()) => Ok(Self { caller, workspace, names }),
+            // A key that is not a member, for example of another workspace, gets the answer of strangers.
+            Err(error) => Err(app.engine.error_for_members(workspace, caller, error).await.into()),
+        }
     }
 }
 
@@ -154,12 +188,12 @@ pub(crate) fn workspace_id(text: &str) -> Result<WorkspaceId> {
 /// Parses the query `?before=…&limit=…`.
 fn page<T: FromStr>(query: &HashMap<String, String>) -> Result<Page<T>> {
     const DEFAULT: u32 = 1_000;
-    const MOST: u32 = 10_000;
+    const MAX: u32 = 10_000;
     let bad = |name: &str, text: &str| ToolError::argument(name, format!("'{text}' is not a valid `{name}`"));
     let before = query.get("before").map(|text| text.parse().map_err(|_| bad("before", text))).transpose()?;
     let limit = match query.get("limit") {
         None => DEFAULT,
-        Some(text) => text.parse().ok().filter(|limit| (1..=MOST).contains(limit)).ok_or_else(|| bad("limit", text))?,
+        Some(text) => text.parse().ok().filter(|limit| (1..=MAX).contains(limit)).ok_or_else(|| bad("limit", text))?,
     };
     Ok(Page { before, limit })
 }
@@ -315,11 +349,11 @@ fn bad_request(message: String) -> ToolError {
 }
 
 /// Returns a text without spaces at its ends; refuses one that is empty, too long or has control characters.
-pub(crate) fn single_line(name: &str, text: &str, most_chars: usize) -> Result<String> {
+pub(crate) fn single_line(name: &str, text: &str, max_chars: usize) -> Result<String> {
     let text = text.trim();
     let count = text.chars().count();
-    if count == 0 || count > most_chars {
-        return Err(ToolError::argument(name, format!("`{name}` must have 1 to {most_chars} characters, not {count}")));
+    if count == 0 || count > max_chars {
+        return Err(ToolError::argument(name, format!("`{name}` must have 1 to {max_chars} characters, not {count}")));
     }
     if text.chars().any(char::is_control) {
         return Err(ToolError::argument(name, format!("`{name}` must not have control characters")));

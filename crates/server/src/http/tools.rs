@@ -1,8 +1,8 @@
 //! Tool calls and the catalogue of tools.
 
 use super::App;
-use super::reply::{Answer, failure, ok, reply};
-use super::request::{access_token, for_member, json, may_be_long, scope, workspace_id};
+use super::reply::{Answer, failure, ok, success};
+use super::request::{caller, for_member, json, may_be_long, workspace_id};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Query, Request, State};
 use axum::response::Response;
@@ -10,7 +10,8 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use serde::Deserialize;
 use serde_json::json;
 use std::{collections::HashMap, sync::Arc};
-use toolrest_core::{Call, CallId, CatalogueFormat, DynTool, ErrorKind, JsonText, Result, ToolError, Toolset};
+use toolrest_core::{Call, CallId, CatalogueFormat, Dialect, DynTool, ErrorKind, JsonText, Result, ToolError, Toolset};
+use toolrest_toolsets::workspace::WorkspaceDialect;
 
 #[derive(Deserialize)]
 struct ToolRequest {
@@ -49,11 +50,14 @@ async fn answer(app: &App, workspace: &str, toolset: &str, request: Request) -> 
     let id = CallId::new();
     let mut correlation = correlation_of(request.headers()).unwrap_or_else(|| id.to_string());
     let response = match bind(app, workspace, toolset, request, id, &mut correlation).await {
-        Ok(call) => match app.engine.call(call).await {
-            Some(answer) => reply(answer),
-            None => refusal(app, toolset, &no_toolset(toolset), &correlation),
+        Ok(call) => match app.engine.call(call, |outcome| dialect(app, toolset).render(&outcome, &correlation)).await {
+            Ok(body) => success(body),
+            Err(error) => refusal(app, toolset, &error, &correlation),
         },
-        Err(error) => refusal(app, toolset, &error, &correlation),
+        Err(error) => {
+            error.log_cause();
+            refusal(app, toolset, &error, &correlation)
+        }
     };
     with_correlation(response, correlation)
 }
@@ -74,16 +78,20 @@ pub(crate) fn refusal_at(app: &App, path: &str, correlation: Option<String>, err
         ["", "api", "v1", "workspaces", _, "toolsets", toolset] => toolset,
         _ => return axum::response::IntoResponse::into_response(super::Failure(error.clone())),
     };
+    error.log_cause();
     let correlation = correlation.unwrap_or_else(|| CallId::new().to_string());
     with_correlation(refusal(app, toolset, error, &correlation), correlation)
 }
 
+/// Answers an error in the format of a toolset. Its cause was logged where it was found.
 fn refusal(app: &App, toolset: &str, error: &ToolError, correlation: &str) -> Response {
-    let shape = app.engine.toolsets().find(toolset).or_else(|| app.engine.toolsets().find("workspace"));
-    match shape.map(Toolset::dialect) {
-        Some(dialect) => failure(dialect.failure(error, correlation), dialect.status(error), error),
-        None => axum::response::IntoResponse::into_response(super::Failure(error.clone())),
-    }
+    let dialect = dialect(app, toolset);
+    failure(dialect.failure(error, correlation), dialect.status(error), error)
+}
+
+/// Returns the format of a toolset's answers. For an unknown toolset that is the format of the REST interface.
+fn dialect<'a>(app: &'a App, toolset: &str) -> &'a dyn Dialect {
+    app.engine.toolsets().find(toolset).map_or(&WorkspaceDialect, Toolset::dialect)
 }
 
 /// Returns the correlation id of the request's header, if it is valid.
@@ -94,8 +102,8 @@ pub(crate) fn correlation_of(headers: &HeaderMap) -> Option<String> {
 
 /// Whether a correlation id is valid: not empty, not too long, without control characters.
 fn is_correlation(id: &str) -> bool {
-    const MOST_BYTES: usize = 128;
-    !id.is_empty() && id.len() <= MOST_BYTES && !id.chars().any(char::is_control)
+    const MAX_BYTES: usize = 128;
+    !id.is_empty() && id.len() <= MAX_BYTES && !id.chars().any(char::is_control)
 }
 
 async fn bind(
@@ -106,8 +114,7 @@ async fn bind(
     id: CallId,
     correlation: &mut String,
 ) -> Result<Call> {
-    let caller = app.tokens.check(access_token(request.headers()))?;
-    scope(request.extensions()).set_user(caller.user);
+    let caller = caller(app, request.headers(), request.extensions())?;
     let workspace = workspace_id(workspace)?;
     // Reading a short body costs less than a membership check, and the call checks the membership anyway.
     let request = if may_be_long(&request) { for_member(app, workspace, caller, request).await? } else { request };

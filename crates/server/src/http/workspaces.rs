@@ -12,7 +12,7 @@ use toolrest_ops::outside::AllowList;
 use toolrest_store::{Location, WorkspaceChange, no_such_account};
 
 const NAME_CHARS: usize = 100;
-const MOST_HOSTS: usize = 100;
+const MAX_HOSTS: usize = 100;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -64,7 +64,7 @@ pub(crate) async fn create(
 }
 
 pub(crate) async fn list(State(app): State<Arc<App>>, SignedIn(caller): SignedIn) -> Answer {
-    let workspaces = app.store.workspaces_of(caller.user).await?;
+    let workspaces = app.store.workspaces_of(caller.member()).await?;
     ok(&json!({ "count": workspaces.len(), "workspaces": workspaces }))
 }
 
@@ -94,8 +94,8 @@ pub(crate) async fn change(State(app): State<Arc<App>>, target: WorkspaceRequest
 /// Refuses hosts that `run.network_hosts` does not allow.
 fn check_hosts(app: &App, hosts: &[String]) -> Result<()> {
     let refuse = |message: String| Err(ToolError::argument("settings", message));
-    if hosts.len() > MOST_HOSTS {
-        return refuse(format!("A workspace can list {MOST_HOSTS} hosts at most"));
+    if hosts.len() > MAX_HOSTS {
+        return refuse(format!("A workspace can list {MAX_HOSTS} hosts at most"));
     }
     let listed = &app.settings.run.network_hosts;
     // The settings were checked when they were read.

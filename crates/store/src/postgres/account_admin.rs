@@ -1,11 +1,11 @@
 //! Account administration by an operator.
 //!
-//! Every change locks the account's row first. Signing in, renewing a session and adding a member share that lock, so
-//! that no session or membership is added during the change.
+//! Every change locks the account's row first. Signing in, renewing a session, adding a member and changing a key share
+//! that lock, so that no session or membership is added during the change.
 
-use super::Postgres;
 use super::accounts::{USER_COLUMNS, user};
 use super::transaction::Transaction;
+use super::{Postgres, keys};
 use crate::accounts::{AccountAdmin, Revocation, User, no_such_account};
 use crate::error::Result;
 use async_trait::async_trait;
@@ -26,9 +26,11 @@ impl AccountAdmin for Postgres {
             let sql = "UPDATE users SET disabled_at = $2, updated_at = $2 WHERE id = $1";
             transaction.query(sql, &[&user.0, &now()]).await?;
             let suspend = "WITH gone AS (
-                    DELETE FROM members WHERE user_id = $1 RETURNING ws, user_id, role, created_at
+                    DELETE FROM members WHERE user_id = $1 OR via = $1
+                    RETURNING ws, user_id, role, created_at, via, max_role
                 )
-                INSERT INTO suspended_members (ws, user_id, role, created_at) SELECT * FROM gone ON CONFLICT DO NOTHING";
+                INSERT INTO suspended_members (ws, user_id, role, created_at, via, max_role) SELECT * FROM gone
+                ON CONFLICT DO NOTHING";
             transaction.query(suspend, &[&user.0]).await?;
         }
         transaction.commit().await?;
@@ -44,13 +46,16 @@ impl AccountAdmin for Postgres {
             let sql = "UPDATE users SET disabled_at = NULL, updated_at = $2 WHERE id = $1";
             transaction.query(sql, &[&user.0, &now()]).await?;
             let resume = "WITH back AS (
-                    DELETE FROM suspended_members WHERE user_id = $1 RETURNING ws, user_id, role, created_at
+                    DELETE FROM suspended_members WHERE (user_id = $1 OR via = $1) AND NOT is_held
+                    RETURNING ws, user_id, role, created_at, via, max_role
                 ), room AS (
                     SELECT id FROM workspaces WHERE id IN (SELECT ws FROM suspended_members WHERE user_id = $1)
                     AND deleted_at IS NULL FOR SHARE
                 )
-                INSERT INTO members (ws, user_id, role, created_at)
-                SELECT back.* FROM back JOIN room ON room.id = back.ws ON CONFLICT DO NOTHING";
+                INSERT INTO members (ws, user_id, role, created_at, via, max_role)
+                SELECT back.ws, back.user_id, least(person.role, back.max_role), back.created_at, back.via, back.max_role
+                FROM back JOIN back person ON person.ws = back.ws AND person.user_id = $1 JOIN room ON room.id = back.ws
+                ON CONFLICT DO NOTHING";
             transaction.query(resume, &[&user.0]).await?;
         }
         transaction.commit().await?;
@@ -62,6 +67,7 @@ impl AccountAdmin for Postgres {
         let mut transaction = self.transaction().await?;
         transaction.begin().await?;
         let ended = revoke_tokens(&transaction, user).await?;
+        suspend_keys(&transaction, user).await?;
         transaction.commit().await?;
         transaction.finished();
         Ok(ended)
@@ -71,6 +77,7 @@ impl AccountAdmin for Postgres {
         let mut transaction = self.transaction().await?;
         transaction.begin().await?;
         revoke_tokens(&transaction, user).await?;
+        suspend_keys(&transaction, user).await?;
         let sql = "UPDATE users SET password_hash = $2, updated_at = $3 WHERE id = $1";
         transaction.query(sql, &[&user.0, &password_hash, &now()]).await?;
         transaction.commit().await?;
@@ -95,6 +102,14 @@ async fn is_disabled(transaction: &Transaction, user: UserId) -> Result<bool> {
     let sql = "SELECT disabled_at IS NOT NULL FROM users WHERE id = $1 FOR UPDATE";
     let rows = transaction.query(sql, &[&user.0]).await?;
     Ok(rows.first().map(|row| row.get(0)).ok_or_else(no_such_account)?)
+}
+
+/// Suspends the keys of the account in all workspaces. Its person can make each of them active again.
+async fn suspend_keys(transaction: &Transaction, user: UserId) -> Result<()> {
+    keys::suspend(transaction, "via = $1", &[&user.0]).await?;
+    let sql = "UPDATE keys SET suspended_at = $2
+               WHERE user_id = $1 AND suspended_at IS NULL AND revoked_at IS NULL AND expires_at > $2";
+    transaction.query(sql, &[&user.0, &now()]).await.map(drop)
 }
 
 /// Ends every session and starts a new token epoch; returns how many sessions there were.

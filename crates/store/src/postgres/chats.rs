@@ -72,7 +72,10 @@ async fn make_folder(store: &Postgres, access: Access, folder: &WsPath) -> Resul
     if store.stat(access, folder).await?.is_some_and(|entry| entry.file_type == FileType::Folder) {
         return Ok(());
     }
-    store.commit(access, Changeset::one(Change::MakeDir(folder.clone())), CallInfo::chats(access.user)).await.map(drop)
+    store
+        .commit(access, Changeset::one(Change::MakeDir(folder.clone())), CallInfo::chats(access.person))
+        .await
+        .map(drop)
 }
 
 pub(super) async fn add_message(

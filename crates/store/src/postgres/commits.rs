@@ -26,30 +26,50 @@ const LOCK_COMMITS: &str = "SELECT pg_advisory_xact_lock($1)";
 
 const MEMBER: &str = "SELECT role FROM members WHERE ws = $1 AND user_id = $2";
 
-/// Lock rows for update before sharing parents: upgrading a lock can deadlock.
-static LOCK_AT: LazyLock<String> = LazyLock::new(|| at_paths("FOR UPDATE"));
-static LOCK_ABOVE: LazyLock<String> = LazyLock::new(|| at_paths("FOR KEY SHARE"));
-
-fn at_paths(lock: &str) -> String {
-    format!(
-        "SELECT {FILE_COLUMNS} FROM files f
-         WHERE f.ws = $1 AND f.path = ANY($2) AND f.deleted_at IS NULL ORDER BY f.path {lock}"
-    )
+/// The statements that read the rows of a changeset, with locks for a commit or without for a preview.
+struct Reads {
+    at: String,
+    above: String,
+    ids: String,
+    trashed_folders: String,
+    locks: Locks,
 }
 
-static LOCK_IDS: LazyLock<String> = LazyLock::new(|| {
-    format!("SELECT {FILE_COLUMNS} FROM files f WHERE f.ws = $1 AND f.id = ANY($2) ORDER BY f.id FOR UPDATE")
-});
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Locks {
+    Take,
+    None,
+}
 
-static TRASHED_FOLDERS: LazyLock<String> = LazyLock::new(|| {
-    format!(
-        "SELECT {FILE_COLUMNS} FROM files f WHERE f.ws = $1 AND f.deleted_at IS NOT NULL AND f.id IN (
-             SELECT DISTINCT ON (t.path) t.id FROM files t
-             WHERE t.ws = $1 AND t.path = ANY($2) AND t.deleted_at IS NOT NULL AND t.kind = 0
-             ORDER BY t.path, t.deleted_at DESC
-         ) FOR UPDATE"
-    )
-});
+/// Lock rows for update before sharing parents: upgrading a lock can deadlock.
+static LOCKED: LazyLock<Reads> = LazyLock::new(|| Reads::new("FOR UPDATE", "FOR KEY SHARE", Locks::Take));
+static UNLOCKED: LazyLock<Reads> = LazyLock::new(|| Reads::new("", "", Locks::None));
+
+impl Reads {
+    fn new(for_update: &str, for_share: &str, locks: Locks) -> Self {
+        let at_paths = |lock: &str| {
+            format!(
+                "SELECT {FILE_COLUMNS} FROM files f
+                 WHERE f.ws = $1 AND f.path = ANY($2) AND f.deleted_at IS NULL ORDER BY f.path {lock}"
+            )
+        };
+        Self {
+            at: at_paths(for_update),
+            above: at_paths(for_share),
+            ids: format!(
+                "SELECT {FILE_COLUMNS} FROM files f WHERE f.ws = $1 AND f.id = ANY($2) ORDER BY f.id {for_update}"
+            ),
+            trashed_folders: format!(
+                "SELECT {FILE_COLUMNS} FROM files f WHERE f.ws = $1 AND f.deleted_at IS NOT NULL AND f.id IN (
+                     SELECT DISTINCT ON (t.path) t.id FROM files t
+                     WHERE t.ws = $1 AND t.path = ANY($2) AND t.deleted_at IS NOT NULL AND t.kind = 0
+                     ORDER BY t.path, t.deleted_at DESC
+                 ) {for_update}"
+            ),
+            locks,
+        }
+    }
+}
 
 /// Prevents new files below folders that will be moved or removed.
 const LOCK_FOLDERS_BELOW: &str = "SELECT 1 FROM files
@@ -100,8 +120,8 @@ impl Postgres {
         let PendingCommit { access, changes, contents, call, .. } = &**pending;
         let mut transaction = self.transaction().await?;
         let at = now();
-        let planned = match lock_and_read(&transaction, *access, changes).await {
-            Ok(view) => plan(changes, contents, view, at),
+        let planned = match read_view(&transaction, *access, changes, &LOCKED).await {
+            Ok(view) => plan(changes, contents, view, at, &call.guard),
             Err(error) => Err(error),
         };
         let planned = match planned {
@@ -129,10 +149,10 @@ impl Postgres {
 }
 
 impl Postgres {
-    /// Reads the recorded rows that the changes concern.
-    pub(super) async fn recorded_view(&self, access: Access, changes: &Changeset) -> Result<View> {
+    /// Reads the rows that the changes concern, in one snapshot without locks.
+    pub(super) async fn unlocked_view(&self, access: Access, changes: &Changeset) -> Result<View> {
         let transaction = self.transaction().await?;
-        let view = lock_and_read(&transaction, access, changes).await;
+        let view = read_view(&transaction, access, changes, &UNLOCKED).await;
         transaction.rollback().await?;
         view
     }
@@ -157,33 +177,42 @@ impl Postgres {
     }
 }
 
-/// Locks and reads the rows that the changes concern.
-async fn lock_and_read(transaction: &Transaction, access: Access, changes: &Changeset) -> Result<View> {
+/// Reads the rows that the changes concern, and locks them for a commit.
+async fn read_view(transaction: &Transaction, access: Access, changes: &Changeset, reads: &Reads) -> Result<View> {
     let ws = access.workspace.0;
     let mut needs = Needs::of(changes);
     let mut view = View::default();
     let ids: Vec<Uuid> = needs.ids.iter().map(|id| id.0).collect();
-    transaction.prepare(&[LOCK_COMMITS, MEMBER, &LOCK_IDS, &LOCK_AT, &LOCK_ABOVE, LOCK_FOLDERS_BELOW, BELOW]).await?;
+    transaction.prepare(&[MEMBER, &reads.ids, &reads.at, &reads.above, BELOW]).await?;
+    if reads.locks == Locks::Take {
+        transaction.prepare(&[LOCK_COMMITS, LOCK_FOLDERS_BELOW]).await?;
+    }
+    let begin = async {
+        if reads.locks == Locks::None {
+            return transaction.begin_reading().await;
+        }
+        let lock = async { transaction.query(LOCK_COMMITS, &[&commit_lock_key(ws)]).await };
+        tokio::try_join!(biased; transaction.begin(), lock).map(|_| ())
+    };
     let first = async {
         tokio::try_join!(
             biased;
-            transaction.begin(),
-            async { transaction.query(LOCK_COMMITS, &[&commit_lock_key(ws)]).await },
+            begin,
             async { transaction.query(MEMBER, &[&ws, &access.user.0]).await },
-            async { transaction.query(&LOCK_IDS, &[&ws, &ids]).await },
+            async { transaction.query(&reads.ids, &[&ws, &ids]).await },
         )
     };
     let (members, found) = if ids.is_empty() {
-        let (((), _, members, _), found) = tokio::try_join!(biased; first, lock_and_fetch(transaction, ws, &needs))?;
+        let (((), members, _), found) = tokio::try_join!(biased; first, fetch(transaction, ws, &needs, reads))?;
         (members, found)
     } else {
-        let ((), _, members, rows) = first.await?;
+        let ((), members, rows) = first.await?;
         for row in &rows {
             let row = file(row)?;
             view.ids.insert(row.id, row);
         }
         needs.add_paths_of(&view.ids);
-        (members, lock_and_fetch(transaction, ws, &needs).await?)
+        (members, fetch(transaction, ws, &needs, reads).await?)
     };
     authorised(access, &members, 0)?;
     found.add_to(&mut view)?;
@@ -196,8 +225,8 @@ fn commit_lock_key(ws: Uuid) -> i64 {
     random.cast_signed()
 }
 
-/// The rows that were locked and read.
-struct LockedRows {
+/// The rows that were read.
+struct Rows {
     at: Vec<Row>,
     above: Vec<Row>,
     below: Vec<(WsPath, Vec<Row>)>,
@@ -205,17 +234,20 @@ struct LockedRows {
     versions: Vec<(FileId, Vec<Row>)>,
 }
 
-async fn lock_and_fetch(transaction: &Transaction, ws: Uuid, needs: &Needs) -> Result<LockedRows> {
+async fn fetch(transaction: &Transaction, ws: Uuid, needs: &Needs, reads: &Reads) -> Result<Rows> {
     let at: Vec<&str> = needs.at.iter().map(WsPath::as_str).collect();
     let above: Vec<&str> = needs.above.difference(&needs.at).map(WsPath::as_str).collect();
     let below = try_join_all(needs.below.iter().map(|folder| async move {
         let (low, high) = folder.below_range();
+        let lock = async {
+            match reads.locks {
+                Locks::Take => transaction.query(LOCK_FOLDERS_BELOW, &[&ws, &low, &high]).await,
+                Locks::None => Ok(Vec::new()),
+            }
+        };
         // Counted after locking, so that the count stays valid until the commit.
-        let (_, counted) = tokio::try_join!(
-            biased;
-            async { transaction.query(LOCK_FOLDERS_BELOW, &[&ws, &low, &high]).await },
-            async { transaction.query(BELOW, &[&ws, &low, &high]).await },
-        )?;
+        let count = async { transaction.query(BELOW, &[&ws, &low, &high]).await };
+        let (_, counted) = tokio::try_join!(biased; lock, count)?;
         Ok((folder.clone(), counted))
     }));
     let trashed = async {
@@ -223,7 +255,7 @@ async fn lock_and_fetch(transaction: &Transaction, ws: Uuid, needs: &Needs) -> R
             return Ok(Vec::new());
         }
         let anywhere: Vec<&str> = needs.at.union(&needs.above).map(WsPath::as_str).collect();
-        transaction.query(&TRASHED_FOLDERS, &[&ws, &anywhere]).await
+        transaction.query(&reads.trashed_folders, &[&ws, &anywhere]).await
     };
     let versions =
         try_join_all(needs.versions.iter().map(|(file, seq)| async move {
@@ -231,16 +263,16 @@ async fn lock_and_fetch(transaction: &Transaction, ws: Uuid, needs: &Needs) -> R
         }));
     let (at, above, below, trashed_folders, versions) = tokio::try_join!(
         biased;
-        async { transaction.query(&LOCK_AT, &[&ws, &at]).await },
-        async { transaction.query(&LOCK_ABOVE, &[&ws, &above]).await },
+        async { transaction.query(&reads.at, &[&ws, &at]).await },
+        async { transaction.query(&reads.above, &[&ws, &above]).await },
         below,
         trashed,
         versions,
     )?;
-    Ok(LockedRows { at, above, below, trashed_folders, versions })
+    Ok(Rows { at, above, below, trashed_folders, versions })
 }
 
-impl LockedRows {
+impl Rows {
     fn add_to(self, view: &mut View) -> Result<()> {
         for row in self.at.iter().chain(&self.above) {
             let row = file(row)?;

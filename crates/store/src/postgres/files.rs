@@ -5,9 +5,9 @@ use super::row::{FILE_COLUMNS, FILE_WIDTH, authorised, file, file_if_any, listed
 use super::{Postgres, chats};
 use crate::blob::{Compression, decode, prepare};
 use crate::error::{Result, StoreError};
-use crate::files::{CallInfo, Chat, FileStore, Message, Page};
+use crate::files::{CallInfo, Chat, FileStore, Message};
 use crate::jobs::run_to_end;
-use crate::plan::{FileRow, no_such_file};
+use crate::plan::{FileRow, no_such_file, plan};
 use crate::quota;
 use crate::store::{no_such_commit, no_such_version, not_a_folder};
 use async_trait::async_trait;
@@ -15,7 +15,7 @@ use std::sync::{Arc, LazyLock};
 use tokio_postgres::{Row, types::ToSql};
 use toolrest_core::{
     Access, CallId, Changeset, ChatId, Commit, CommitId, CommitInfo, Content, Depth, Entry, File, FileId, FileType,
-    Listing, Search, SearchResult, UserId, Version, VersionId, WsPath,
+    Listing, Page, Preview, Search, SearchResult, UserId, Version, VersionId, WsPath, now,
 };
 
 static READ: LazyLock<String> = LazyLock::new(|| read_by("f.path = $3 AND f.deleted_at IS NULL"));
@@ -171,6 +171,13 @@ impl FileStore for Postgres {
             None => self.commit_in_transaction(&pending).await?,
         };
         Ok(commit)
+    }
+
+    async fn preview(&self, access: Access, changes: Changeset, call: CallInfo) -> Result<Preview> {
+        let (changes, contents) = prepare(changes, Compression::Off).await?;
+        let view = self.unlocked_view(access, &changes).await?;
+        let (heads, at) = (view.heads(), now());
+        Ok(plan(&changes, &contents, view, at, &call.guard)?.into_preview(at, &heads))
     }
 
     async fn search(&self, access: Access, search: Search) -> Result<SearchResult> {

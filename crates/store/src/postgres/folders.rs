@@ -40,7 +40,7 @@ impl Postgres {
 #[async_trait]
 impl FolderHistory for Postgres {
     async fn recorded(&self, access: Access, changes: &Changeset) -> Result<Recorded> {
-        self.recorded_view(access, changes).await.map(Recorded)
+        self.unlocked_view(access, changes).await.map(Recorded)
     }
 
     async fn record(&self, commit: FolderCommit) -> Result<()> {

@@ -14,7 +14,8 @@ use crate::store::check_role;
 use deadpool_postgres::Object;
 use std::sync::Arc;
 use toolrest_core::{
-    Change, Changeset, Commit, CommitId, ContentHash, Expect, FileId, FileType, Form, Outcome, Put, VersionId, now,
+    Change, Changeset, Commit, CommitId, ContentHash, Expect, FileId, FileType, Form, NetChange, Outcome, Put,
+    VersionId, now,
 };
 
 /// Checks the membership, locks the file or its folder, and writes the blob, the version, the file's row, the commit
@@ -53,7 +54,7 @@ WITH me AS (
     ON CONFLICT DO NOTHING RETURNING size
 ), versioned AS (
     INSERT INTO versions (ws, file_id, seq, id, hash, form, blob, size, author, commit_id, created_at)
-    SELECT $1, id, seq, $14, $8, $10, $9, $28, $2, $16, $17 FROM target
+    SELECT $1, id, seq, $14, $8, $10, $9, $28, $30, $16, $17 FROM target
 ), updated AS (
     UPDATE files SET head_seq = fit.head_seq + 1, head_version = $14, head_hash = $8, head_blob = $9, head_form = $10,
         size = $28, updated_at = $17
@@ -62,13 +63,13 @@ WITH me AS (
     INSERT INTO changes (ws, file_id) SELECT $1, id FROM target
 ), committed AS (
     INSERT INTO commits (ws, id, call_id, toolset, tool, author, created_at, changes)
-    SELECT $1, $16, $19, $20, $21, $2, $17, '[{\"op\":\"' || CASE WHEN before IS NULL THEN 'create' ELSE 'update' END
+    SELECT $1, $16, $19, $20, $21, $30, $17, '[{\"op\":\"' || CASE WHEN before IS NULL THEN 'create' ELSE 'update' END
         || '\",\"path\":' || $24::text || ',\"file_id\":\"' || id || CASE WHEN before IS NULL THEN '\"'
         ELSE '\",\"before\":' || before END || ',\"after\":' || seq || ',\"version_id\":\"' || $14::uuid || '\"}]'
     FROM target
 ), called AS (
     INSERT INTO calls (ws, id, toolset, tool, caller, started_at, duration_us, outcome, commit_id)
-    SELECT $1, $19, $20, $21, $2, $22, $23, 'ok', $16 FROM target
+    SELECT $1, $19, $20, $21, $30, $22, $23, 'ok', $16 FROM target
     ON CONFLICT (ws, id) DO UPDATE SET commit_id = coalesce(calls.commit_id, excluded.commit_id)
 )
 SELECT (SELECT role FROM me), target.id, (SELECT size FROM kept) FROM (SELECT 1) AS one LEFT JOIN target ON true";
@@ -77,16 +78,18 @@ impl Postgres {
     /// Applies a changeset that is a single put, if the file or its folder exists and all conditions hold. Otherwise
     /// changes nothing and returns none, so that the plan decides. Returns also the bytes that the put counts.
     pub(super) async fn put_in_one_statement(&self, pending: &Arc<PendingCommit>) -> Result<Option<(Commit, i64)>> {
-        if single_put(&pending.changes, &pending.contents).is_none() {
+        let Some((put, ..)) = single_put(&pending.changes, &pending.contents) else { return Ok(None) };
+        let is_allowed = |change| pending.call.guard.allows(change, &put.path);
+        if !is_allowed(NetChange::Create) || !is_allowed(NetChange::Overwrite) {
             return Ok(None);
         }
         let (client, pending) = (self.client().await?, Arc::clone(pending));
-        run_to_end(async move { put(&client, &pending).await }).await
+        run_to_end(async move { execute_put(&client, &pending).await }).await
     }
 }
 
 /// Runs the statement, and counts what it stored.
-async fn put(client: &Object, pending: &PendingCommit) -> Result<Option<(Commit, i64)>> {
+async fn execute_put(client: &Object, pending: &PendingCommit) -> Result<Option<(Commit, i64)>> {
     let PendingCommit { access, changes, contents, call, .. } = pending;
     let access = *access;
     let Some((put, content, expected)) = single_put(changes, contents) else { return Ok(None) };
@@ -134,6 +137,7 @@ async fn put(client: &Object, pending: &PendingCommit) -> Result<Option<(Commit,
             &form_refused,
             &content.shown_size,
             &file_expected,
+            &call.caller.0,
         ],
     )
     .await;

@@ -7,6 +7,7 @@ use crate::blob::{Compression, prepare};
 use crate::{AccountStore, CallInfo, FileStore, Location, PostgresOptions, WorkspaceStore};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use toolrest_core::{
@@ -149,12 +150,12 @@ impl TestWorkspace {
     }
 
     fn access(&self, user: UserId, need: Role) -> Access {
-        Access { workspace: self.workspace, user, need }
+        Access { workspace: self.workspace, user, person: user, need }
     }
 
     fn call(&self) -> CallInfo {
         let (toolset, tool) = ("test".into(), "put".into());
-        CallInfo { id: CallId::new(), toolset, tool, caller: self.member, started_at: now() }
+        CallInfo { id: CallId::new(), toolset, tool, caller: self.member, started_at: now(), guard: Arc::default() }
     }
 
     /// The file or folder that has the path now.

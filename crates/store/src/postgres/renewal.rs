@@ -4,7 +4,7 @@ use super::Postgres;
 use super::row::hash;
 use crate::blob::Encoding;
 use crate::error::{Result, StoreError};
-use crate::renewal::{BATCH, BEGINNING_BYTES, OldVersion, Position, Renewed, batch};
+use crate::renewal::{BATCH, BEGINNING_BYTES, CorrectedVersion, OldVersion, Position, batch};
 use std::collections::HashMap;
 use tokio_postgres::{Row, types::ToSql};
 use toolrest_core::{ContentHash, FileType, Form};
@@ -78,7 +78,7 @@ impl Postgres {
     }
 
     /// Returns the versions that have to be updated.
-    async fn outdated(&self, mut versions: Vec<OldVersion>) -> Result<Vec<Renewed>> {
+    async fn outdated(&self, mut versions: Vec<OldVersion>) -> Result<Vec<CorrectedVersion>> {
         // Contents that were dropped from the history cannot be checked.
         versions.retain(|version| version.encoding != Encoding::Dropped.code() && version.form != Form::Encoded);
         let workspaces: Vec<Uuid> = versions.iter().map(|version| version.at.ws).collect();
@@ -101,7 +101,7 @@ impl Postgres {
         tokio::task::spawn_blocking(check).await.map_err(StoreError::internal)?
     }
 
-    async fn renew(&self, renewed: &[Renewed]) -> Result<()> {
+    async fn renew(&self, renewed: &[CorrectedVersion]) -> Result<()> {
         let params: [&(dyn ToSql + Sync); 8] = [
             &renewed.iter().map(|version| version.at.ws).collect::<Vec<_>>(),
             &renewed.iter().map(|version| version.at.file).collect::<Vec<_>>(),

@@ -25,7 +25,7 @@ impl Transaction {
     }
 
     /// Begins a read-only transaction with one snapshot.
-    async fn begin_reading(&self) -> Result<()> {
+    pub(super) async fn begin_reading(&self) -> Result<()> {
         self.client()?.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await.map_err(to_store_error)
     }
 

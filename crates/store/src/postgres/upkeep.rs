@@ -5,13 +5,13 @@ use super::row::authorised;
 use super::storage::ADD_USE;
 use super::{Postgres, to_store_error};
 use crate::error::Result;
-use crate::files::Page;
+use crate::keys::KeyStore;
 use crate::quota;
-use crate::store::{CallStore, Purge, Purged, Store};
+use crate::store::{CallStore, PoolLoad, Purge, Purged, Store, StoreLoad};
 use async_trait::async_trait;
 use std::collections::BTreeMap;
 use tokio_postgres::{Row, types::ToSql};
-use toolrest_core::{Access, CallId, CallRecord, CommitId, Timestamp, UserId, WorkspaceId, now};
+use toolrest_core::{Access, CallId, CallRecord, CommitId, Page, Timestamp, UserId, WorkspaceId, now};
 use uuid::Uuid;
 
 /// Maximum number of rows that one transaction of a purge deletes, so that nobody waits long.
@@ -21,11 +21,12 @@ const BATCH_ROWS: i64 = 500;
 const PURGE_LOCK: i64 = 0x746f_6f6c_7075_7267;
 
 /// The tables that grow with use.
-const TABLES: [&str; 11] = [
+const TABLES: [&str; 12] = [
     "users",
     "sessions",
     "workspaces",
     "members",
+    "keys",
     "files",
     "versions",
     "blobs",
@@ -98,12 +99,28 @@ impl Store for Postgres {
         self.fetch("SELECT 1", &[]).await.map(drop)
     }
 
-    /// Updates usage counts, and the planner's statistics of tables that have outgrown them.
+    fn load(&self) -> StoreLoad {
+        let status = self.pool.status();
+        let pool =
+            PoolLoad { limit: status.max_size, open: status.size, idle: status.available, waiting: status.waiting };
+        StoreLoad { database: "postgres", pool: Some(pool), ..self.searcher.load() }
+    }
+
+    async fn stored_bytes(&self) -> Result<u64> {
+        let rows = self.fetch("SELECT coalesce(sum(bytes), 0)::bigint FROM storage_used", &[]).await?;
+        Ok(rows.first().map_or(0, |row| row.get::<_, i64>(0)).unsigned_abs())
+    }
+
+    async fn synchronise(&self) -> Result<()> {
+        quota::synchronise(self).await
+    }
+
+    /// Updates the planner's statistics of tables that have outgrown them.
     ///
     /// Autovacuum does this too, but only once a minute. Until then a new table is queried by plans made for an empty
     /// table, which are many times slower.
     async fn maintain(&self) -> Result<()> {
-        quota::synchronise(self).await?;
+        self.synchronise().await?;
         let sql = "SELECT relname::text FROM pg_stat_user_tables
                    WHERE schemaname = current_schema() AND relname = ANY($1)
                      AND n_mod_since_analyze > 300 + n_live_tup * 0.3";
@@ -129,7 +146,10 @@ impl Store for Postgres {
         // Sign-in attempts are counted in windows of at most a day.
         self.execute("DELETE FROM sign_in_attempts WHERE window_start < $1::timestamptz - interval '1 day'", &[&now()])
             .await?;
+        self.end_expired_keys(Timestamp::UNIX_EPOCH).await?;
         if let Some(before) = purge.calls_before {
+            // The records of their calls are deleted too.
+            self.execute("DELETE FROM keys WHERE least(expires_at, revoked_at) < $1", &[&before]).await?;
             let sql = "DELETE FROM calls WHERE (ws, id) IN (
                            SELECT ws, id FROM calls WHERE started_at < $1 LIMIT $2 FOR UPDATE SKIP LOCKED
                        ) RETURNING 1";
@@ -247,9 +267,17 @@ impl Postgres {
         let dead = "SELECT id FROM workspaces WHERE deleted_at IS NOT NULL LIMIT 1";
         while let Some(row) = self.fetch(dead, &[]).await?.first() {
             let ws: Uuid = row.get(0);
-            for table in
-                ["files", "versions", "blobs", "changes", "commits", "calls", "chat_messages", "suspended_members"]
-            {
+            for table in [
+                "files",
+                "versions",
+                "blobs",
+                "changes",
+                "commits",
+                "calls",
+                "chat_messages",
+                "suspended_members",
+                "keys",
+            ] {
                 let sql = format!(
                     "DELETE FROM {table} WHERE ctid IN (SELECT ctid FROM {table} WHERE ws = $1 LIMIT $2) RETURNING 1"
                 );

@@ -35,9 +35,13 @@ fn member(row: &Row, at: usize) -> Member {
     }
 }
 
-/// Locks the members of a workspace, so that concurrent statements cannot remove the last two owners.
-const LOCKED: &str = "WITH members_now AS (
-        SELECT m.user_id, m.role FROM members m WHERE m.ws = $1 ORDER BY m.user_id FOR UPDATE
+/// Locks the members of a workspace, so that concurrent statements cannot remove the last two owners. The statement after
+/// it also sees the keys that the members created before.
+const LOCK: &str = "SELECT 1 FROM members WHERE ws = $1 AND via IS NULL ORDER BY user_id FOR UPDATE";
+
+/// The role of the caller, and the member that is to be changed. A key is neither.
+const TARGET: &str = "WITH members_now AS (
+        SELECT m.user_id, m.role FROM members m WHERE m.ws = $1 AND m.via IS NULL
     ), me AS (
         SELECT role FROM members_now WHERE user_id = $2
     ), target AS (
@@ -95,10 +99,10 @@ impl WorkspaceStore for Postgres {
         Ok(rows.first().map(|row| (Location::from_row(row.get(0), row.get(1)), row.get(2))))
     }
 
-    async fn workspaces_of(&self, user: UserId) -> Result<Vec<WorkspaceInfo>> {
+    async fn workspaces_of(&self, member: UserId) -> Result<Vec<WorkspaceInfo>> {
         let sql = "SELECT w.id, w.name, w.owner_id, m.role, w.created_at, w.updated_at, w.kind, w.root, w.settings
                    FROM members m JOIN workspaces w ON w.id = m.ws WHERE m.user_id = $1 ORDER BY w.id";
-        Ok(self.fetch(sql, &[&user.0]).await?.iter().map(info).collect())
+        Ok(self.fetch(sql, &[&member.0]).await?.iter().map(info).collect())
     }
 
     async fn workspace(&self, access: Access) -> Result<WorkspaceInfo> {
@@ -155,7 +159,7 @@ impl WorkspaceStore for Postgres {
 
     async fn members(&self, access: Access) -> Result<Vec<Member>> {
         let sql = "SELECT me.role, m.user_id, u.email, u.full_name, m.role, m.created_at
-                   FROM members me JOIN members m ON m.ws = me.ws JOIN users u ON u.id = m.user_id
+                   FROM members me JOIN members m ON m.ws = me.ws AND m.via IS NULL JOIN users u ON u.id = m.user_id
                    WHERE me.ws = $1 AND me.user_id = $2 ORDER BY m.created_at, m.user_id";
         let rows = self.fetch(sql, &[&access.workspace.0, &access.user.0]).await?;
         authorised(access, &rows, 0)?;
@@ -188,19 +192,20 @@ impl WorkspaceStore for Postgres {
 
     async fn set_role(&self, access: Access, user: UserId, role: Role) -> Result<Member> {
         let sql = format!(
-            "{LOCKED}, changed AS (
-                UPDATE members m SET role = $5 FROM target t
-                WHERE m.ws = $1 AND m.user_id = t.user_id AND NOT (t.is_last_owner AND $5::smallint < 3)
+            "{TARGET}, changed AS (
+                UPDATE members m SET role = CASE WHEN m.via IS NULL THEN $5 ELSE least(m.max_role, $5) END FROM target t
+                WHERE m.ws = $1 AND (m.user_id = t.user_id OR m.via = t.user_id)
+                    AND NOT (t.is_last_owner AND $5::smallint < 3)
                 RETURNING m.user_id, m.role, m.created_at
             )
             SELECT (SELECT role FROM me), t.is_last_owner, c.user_id, u.email, u.full_name, c.role, c.created_at
-            FROM target t LEFT JOIN changed c ON true LEFT JOIN users u ON u.id = t.user_id
+            FROM target t LEFT JOIN changed c ON c.user_id = t.user_id LEFT JOIN users u ON u.id = t.user_id
             UNION ALL SELECT (SELECT role FROM me), NULL, NULL, NULL, NULL, NULL, NULL
             WHERE NOT EXISTS (SELECT 1 FROM target)"
         );
-        let rows = self
-            .execute(&sql, &[&access.workspace.0, &access.user.0, &access.need.code(), &user.0, &role.code()])
-            .await?;
+        let params: [&(dyn ToSql + Sync); 5] =
+            [&access.workspace.0, &access.user.0, &access.need.code(), &user.0, &role.code()];
+        let rows = self.with_locked_members(access, &sql, &params).await?;
         let row = target_row(access, &rows, user)?;
         if row.get::<_, Option<uuid::Uuid>>(2).is_none() {
             return Err(last_owner());
@@ -210,15 +215,36 @@ impl WorkspaceStore for Postgres {
 
     async fn remove_member(&self, access: Access, user: UserId) -> Result<()> {
         let sql = format!(
-            "{LOCKED}, removed AS (
+            "{TARGET}, removed AS (
                 DELETE FROM members m USING target t
-                WHERE m.ws = $1 AND m.user_id = t.user_id AND NOT t.is_last_owner
+                WHERE m.ws = $1 AND (m.user_id = t.user_id OR m.via = t.user_id) AND NOT t.is_last_owner
+            ), suspended AS (
+                DELETE FROM suspended_members s USING target t
+                WHERE s.ws = $1 AND s.via = t.user_id AND NOT t.is_last_owner
+            ), revoked AS (
+                UPDATE keys k SET revoked_at = $5 FROM target t
+                WHERE k.ws = $1 AND k.user_id = t.user_id AND k.revoked_at IS NULL AND NOT t.is_last_owner
             )
             SELECT (SELECT role FROM me), t.is_last_owner FROM target t
             UNION ALL SELECT (SELECT role FROM me), NULL WHERE NOT EXISTS (SELECT 1 FROM target)"
         );
-        let rows = self.execute(&sql, &[&access.workspace.0, &access.user.0, &access.need.code(), &user.0]).await?;
+        let params: [&(dyn ToSql + Sync); 5] =
+            [&access.workspace.0, &access.user.0, &access.need.code(), &user.0, &now()];
+        let rows = self.with_locked_members(access, &sql, &params).await?;
         if target_row(access, &rows, user)?.get(1) { Err(last_owner()) } else { Ok(()) }
+    }
+}
+
+impl Postgres {
+    /// Runs a statement about a member while the members of the workspace are locked.
+    async fn with_locked_members(&self, access: Access, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
+        let mut transaction = self.transaction().await?;
+        transaction.begin().await?;
+        transaction.query(LOCK, &[&access.workspace.0]).await?;
+        let rows = transaction.query(sql, params).await?;
+        transaction.commit().await?;
+        transaction.finished();
+        Ok(rows)
     }
 }
 

@@ -101,6 +101,11 @@ impl Cache {
         self.budget.used.load(Ordering::Relaxed)
     }
 
+    /// Maximum number of bytes.
+    pub(crate) fn limit_bytes(&self) -> usize {
+        self.budget.limit
+    }
+
     /// Returns the cached state of a workspace, or an empty one.
     pub(crate) fn memory(&self, workspace: WorkspaceId) -> Arc<CachedWorkspace> {
         let memory = self.workspaces().get(&workspace).map(Arc::clone);

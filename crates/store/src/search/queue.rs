@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
-use toolrest_core::{Access, ErrorKind, FairQueue, Interrupt, QueueLimits, QueueSlot};
+use toolrest_core::{Access, ErrorKind, FairQueue, Interrupt, QueueDepth, QueueLimits, QueueSlot};
 
 /// Maximum number of concurrent searches per core. Each search has its own threads, so a slow one does not block the
 /// others.
@@ -24,15 +24,20 @@ impl SearchQueue {
         Self(FairQueue::new(QueueLimits { in_all: queue, per_account: queue / 2, per_workspace: queue / 2 }))
     }
 
+    /// Returns how many searches run, and how many wait.
+    pub fn depth(&self) -> QueueDepth {
+        self.0.depth()
+    }
+
     /// Whether an account could search a workspace without waiting.
     #[cfg(test)]
     pub(super) fn has_free_slot(&self, access: Access) -> bool {
-        self.0.try_enter(access.user, access.workspace).is_ok()
+        self.0.try_enter(access.person, access.workspace).is_ok()
     }
 
     /// Waits for a slot until the deadline.
     pub async fn wait(&self, access: Access, deadline: Instant) -> Result<SearchSlot> {
-        let slot = self.0.enter(access.user, access.workspace);
+        let slot = self.0.enter(access.person, access.workspace);
         tokio::time::timeout_at(deadline.into(), slot).await.map_err(|_| {
             let message = "Other searches were under way all the time; try again in a moment";
             StoreError::Timeout(message.to_owned())

@@ -1,8 +1,8 @@
 //! Account administration by an operator.
 
-use super::Sqlite;
 use super::accounts::{USER_COLUMNS, user};
 use super::row::{collect, find, micros, run};
+use super::{Sqlite, keys};
 use crate::accounts::{AccountAdmin, Revocation, User, no_such_account};
 use crate::error::Result;
 use async_trait::async_trait;
@@ -24,10 +24,11 @@ impl AccountAdmin for Sqlite {
             }
             revoke_tokens(db, id)?;
             run(db, "UPDATE users SET disabled_at = ?2, updated_at = ?2 WHERE id = ?1", (id, micros(now())))?;
-            let suspend = "INSERT INTO suspended_members (ws, user_id, role, created_at)
-                           SELECT ws, user_id, role, created_at FROM members WHERE user_id = ?1 ON CONFLICT DO NOTHING";
+            let suspend = "INSERT INTO suspended_members (ws, user_id, role, created_at, via, max_role)
+                           SELECT ws, user_id, role, created_at, via, max_role FROM members
+                           WHERE user_id = ?1 OR via = ?1 ON CONFLICT DO NOTHING";
             run(db, suspend, [id])?;
-            run(db, "DELETE FROM members WHERE user_id = ?1", [id]).map(drop)
+            run(db, "DELETE FROM members WHERE user_id = ?1 OR via = ?1", [id]).map(drop)
         })
         .await
     }
@@ -40,22 +41,31 @@ impl AccountAdmin for Sqlite {
             }
             revoke_tokens(db, id)?;
             run(db, "UPDATE users SET disabled_at = NULL, updated_at = ?2 WHERE id = ?1", (id, micros(now())))?;
-            let resume = "INSERT INTO members (ws, user_id, role, created_at)
-                          SELECT s.ws, s.user_id, s.role, s.created_at FROM suspended_members s
+            let resume = "INSERT INTO members (ws, user_id, role, created_at, via, max_role)
+                          SELECT s.ws, s.user_id, min(person.role, coalesce(s.max_role, person.role)), s.created_at,
+                              s.via, s.max_role
+                          FROM suspended_members s
+                          JOIN suspended_members person ON person.ws = s.ws AND person.user_id = ?1
                           JOIN workspaces w ON w.id = s.ws AND w.deleted_at IS NULL
-                          WHERE s.user_id = ?1 ON CONFLICT DO NOTHING";
+                          WHERE (s.user_id = ?1 OR s.via = ?1) AND s.is_held = 0 ON CONFLICT DO NOTHING";
             run(db, resume, [id])?;
-            run(db, "DELETE FROM suspended_members WHERE user_id = ?1", [id]).map(drop)
+            let gone = "DELETE FROM suspended_members WHERE (user_id = ?1 OR via = ?1) AND is_held = 0";
+            run(db, gone, [id]).map(drop)
         })
         .await
     }
 
     async fn end_sessions(&self, user: UserId) -> Result<u64> {
-        self.write(move |db| revoke_tokens(db, user.0)).await
+        self.write(move |db| {
+            suspend_keys(db, user.0)?;
+            revoke_tokens(db, user.0)
+        })
+        .await
     }
 
     async fn set_password(&self, user: UserId, password_hash: String) -> Result<()> {
         self.write(move |db| {
+            suspend_keys(db, user.0)?;
             revoke_tokens(db, user.0)?;
             let sql = "UPDATE users SET password_hash = ?2, updated_at = ?3 WHERE id = ?1";
             run(db, sql, (user.0, &password_hash, micros(now()))).map(drop)
@@ -77,6 +87,14 @@ impl AccountAdmin for Sqlite {
 fn is_disabled(db: &Connection, user: Uuid) -> Result<bool> {
     let found = find(db, "SELECT disabled_at IS NOT NULL FROM users WHERE id = ?1", [user], |row| row.get(0))?;
     Ok(found.ok_or_else(no_such_account)?)
+}
+
+/// Suspends the keys of the user in all workspaces. The user can make each of them active again.
+fn suspend_keys(db: &Connection, user: Uuid) -> Result<()> {
+    keys::suspend(db, "via = ?1", [user])?;
+    let sql = "UPDATE keys SET suspended_at = ?2
+               WHERE user_id = ?1 AND suspended_at IS NULL AND revoked_at IS NULL AND expires_at > ?2";
+    run(db, sql, (user, micros(now()))).map(drop)
 }
 
 /// Deletes all sessions of the user and increments the token epoch. Returns the number of sessions that were still

@@ -15,7 +15,7 @@ pub(super) fn create(db: &Connection, access: Access, title: String) -> Result<C
     let ws = access.workspace;
     let folder = WsPath::posix("/chats")?;
     let make_folder = Changeset::one(Change::MakeDir(folder.clone()));
-    commits::apply(db, access, &make_folder, &[None], &CallInfo::chats(access.user))?;
+    commits::apply(db, access, &make_folder, &[None], &CallInfo::chats(access.person))?;
     let mut row = chat_row(folder.clone(), title);
     for name in Chat::file_names(row.display_name.as_deref().unwrap_or_default(), row.id) {
         row.path = folder.join(&name)?;

@@ -11,7 +11,8 @@ use crate::plan::{Below, FileRow, Needs, Plan, RowOp, VersionRow, View, plan};
 use crate::quota::cost;
 use rusqlite::Connection;
 use toolrest_core::{
-    Access, Changeset, Commit, CommitId, FileId, FileType, Form, Timestamp, VersionId, WorkspaceId, WsPath, now,
+    Access, Changeset, Commit, CommitId, FileId, FileType, Form, Preview, Timestamp, VersionId, WorkspaceId, WsPath,
+    now,
 };
 
 /// Records a commit that was applied to a folder; false if it is recorded already.
@@ -48,7 +49,7 @@ pub(super) fn apply(
     authorised(db, access)?;
     let ws = access.workspace;
     let at = now();
-    let plan = plan(changes, contents, view(db, ws, changes)?, at)?;
+    let plan = plan(changes, contents, view(db, ws, changes)?, at, &call.guard)?;
     let id = plan.commit_id();
     let mut stored = 0;
     if let Some(id) = id {
@@ -63,6 +64,20 @@ pub(super) fn apply(
         writer.record(&plan, changes.undoes)?;
     }
     Ok((plan.into_commit(id, at), stored))
+}
+
+/// Returns what [`apply`] would do.
+pub(super) fn preview(
+    db: &Connection,
+    access: Access,
+    changes: &Changeset,
+    contents: &[Option<Prepared>],
+    call: &CallInfo,
+) -> Result<Preview> {
+    authorised(db, access)?;
+    let (view, at) = (view(db, access.workspace, changes)?, now());
+    let heads = view.heads();
+    Ok(plan(changes, contents, view, at, &call.guard)?.into_preview(at, &heads))
 }
 
 pub(super) fn view(db: &Connection, ws: WorkspaceId, changes: &Changeset) -> Result<View> {

@@ -5,7 +5,7 @@ use super::staging::Staged;
 use super::{Sqlite, chats, slices};
 use crate::blob::{Compression, Prepared, decode, prepare};
 use crate::error::{Result, StoreError};
-use crate::files::{CallInfo, Chat, FileStore, Message, Page};
+use crate::files::{CallInfo, Chat, FileStore, Message};
 use crate::plan::{FileRow, no_such_file};
 use crate::quota::{self, Reserved};
 use crate::store::{no_such_commit, no_such_version, not_a_folder};
@@ -14,7 +14,7 @@ use rusqlite::{Connection, Row};
 use std::sync::Arc;
 use toolrest_core::{
     Access, CallId, Changeset, ChatId, Commit, CommitId, CommitInfo, Content, Depth, Entry, File, FileId, FileType,
-    Listing, Search, SearchResult, UserId, Version, VersionId, WorkspaceId, WsPath,
+    Listing, Page, Preview, Search, SearchResult, UserId, Version, VersionId, WorkspaceId, WsPath,
 };
 
 /// Returns the row of the file at a path, unless it is in the trash.
@@ -173,6 +173,11 @@ impl FileStore for Sqlite {
             self.remove_abandoned(access.workspace).await;
         }
         committed
+    }
+
+    async fn preview(&self, access: Access, changes: Changeset, call: CallInfo) -> Result<Preview> {
+        let (changes, contents) = prepare(changes, Compression::Off).await?;
+        Sqlite::read(self, move |db| super::commits::preview(db, access, &changes, &contents, &call)).await
     }
 
     async fn search(&self, access: Access, search: Search) -> Result<SearchResult> {

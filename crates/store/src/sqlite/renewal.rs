@@ -4,7 +4,7 @@ use super::commits::note_change;
 use super::row::{collect, find, hash, run};
 use super::{Sqlite, slices};
 use crate::error::Result;
-use crate::renewal::{BATCH, BEGINNING_BYTES, OldVersion, Position, Renewed, batch};
+use crate::renewal::{BATCH, BEGINNING_BYTES, CorrectedVersion, OldVersion, Position, batch};
 use rusqlite::Connection;
 use rusqlite::types::FromSqlError;
 use toolrest_core::{FileId, FileType, Form, WorkspaceId};
@@ -31,7 +31,7 @@ impl Sqlite {
 
 /// Checks the next versions: returns the ones to update, and the position to continue from if there are more. None if
 /// none is left.
-fn next_batch(db: &Connection) -> Result<Option<(Vec<Renewed>, Option<Position>)>> {
+fn next_batch(db: &Connection) -> Result<Option<(Vec<CorrectedVersion>, Option<Position>)>> {
     let at = |row: &rusqlite::Row<'_>| Ok(Position { ws: row.get(0)?, file: row.get(1)?, seq: row.get(2)? });
     let Some(from) = find(db, "SELECT ws, file_id, seq FROM renewal", [], at)? else { return Ok(None) };
     let sql = "SELECT v.ws, v.file_id, v.seq, v.form, v.size, v.blob, f.kind, b.encoding,
@@ -61,7 +61,7 @@ fn next_batch(db: &Connection) -> Result<Option<(Vec<Renewed>, Option<Position>)
     Ok(Some((renewed, end)))
 }
 
-fn check_version(db: &Connection, version: &OldVersion) -> Result<Option<Renewed>> {
+fn check_version(db: &Connection, version: &OldVersion) -> Result<Option<CorrectedVersion>> {
     // The content was dropped from the history, so it cannot be checked.
     if version.encoding == crate::blob::Encoding::Dropped.code() || version.form == Form::Encoded {
         return Ok(None);
@@ -75,7 +75,10 @@ fn check_version(db: &Connection, version: &OldVersion) -> Result<Option<Renewed
     Ok(version.renewed(encoding, version.size, &beginning))
 }
 
-fn renew(db: &Connection, Renewed { at: Position { ws, file, seq }, form, size }: &Renewed) -> Result<()> {
+fn renew(
+    db: &Connection,
+    CorrectedVersion { at: Position { ws, file, seq }, form, size }: &CorrectedVersion,
+) -> Result<()> {
     let sql = "UPDATE versions SET form = ?4, size = ?5 WHERE ws = ?1 AND file_id = ?2 AND seq = ?3";
     run(db, sql, (ws, file, seq, form.code(), size))?;
     let (document, bytes) = (FileType::Document.code(), FileType::File.code());

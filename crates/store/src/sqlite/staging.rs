@@ -5,14 +5,17 @@
 //! that a purge has left without a version. Each transaction removes a limited number of bytes, because all workspaces
 //! share one writer.
 //!
+//! A process does not know which contents the pending commits of another process need, so contents that it did not stage
+//! itself are removed some time after they were staged. If a commit takes longer, it stores the missing contents again.
+//!
 //! A purge does not know whether other versions refer to a content. It marks the content as possibly unused; later a
 //! reader, which blocks nobody, compares the marks with all versions.
 
-use super::row::{collect, find, run};
+use super::row::{collect, find, micros, run};
 use super::slices::{SLICE_BYTES, number};
 use super::{Sqlite, slices, storage};
 use crate::blob::Prepared;
-use crate::error::Result;
+use crate::error::{Result, StoreError};
 use crate::quota::Reserved;
 use rusqlite::Connection;
 use std::{
@@ -20,7 +23,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
-use toolrest_core::{ContentHash, WorkspaceId};
+use toolrest_core::{ContentHash, WorkspaceId, now};
 use uuid::Uuid;
 
 /// Approximately the maximum number of bytes that one transaction removes.
@@ -30,6 +33,9 @@ const BATCH_ROWS: usize = 500;
 
 /// Minimum time between two warnings about removals that failed. Each refused commit tries one, also on a full disk.
 const WARNING_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Age at which staged contents are removed whatever process has staged them.
+const MAX_STAGED: Duration = Duration::from_secs(10 * 60);
 
 /// Replaces the time in the mark of a content that other versions may refer to.
 const POSSIBLY_UNUSED: i64 = -1;
@@ -45,13 +51,13 @@ pub(super) struct Staging(Mutex<State>);
 struct State {
     /// The number of pending commits that need a content.
     in_use: HashMap<Key, usize>,
-    abandoned: Vec<Abandoned>,
+    abandoned: Vec<AbandonedContents>,
     /// When a failed removal was last logged.
     warned_at: Option<Instant>,
 }
 
 /// Contents of a commit that was refused or abandoned.
-struct Abandoned {
+struct AbandonedContents {
     ws: Uuid,
     keys: Arc<[ContentHash]>,
     /// The reservation that counts the contents until they are removed.
@@ -61,13 +67,13 @@ struct Abandoned {
 /// The contents of a pending commit. If it is dropped before the commit is made, they are abandoned.
 pub(super) struct Staged {
     staging: Arc<Staging>,
-    contents: Option<Abandoned>,
+    contents: Option<AbandonedContents>,
 }
 
 impl Staged {
     /// Marks the commit as made, with the bytes that it stored.
     pub(super) fn committed(mut self, stored: i64) {
-        if let Some(Abandoned { ws, keys, room }) = self.contents.take() {
+        if let Some(AbandonedContents { ws, keys, room }) = self.contents.take() {
             self.staging.lock().release(ws, &keys);
             if let Some(room) = room {
                 room.settle(stored);
@@ -104,7 +110,7 @@ impl Staging {
         for key in &*keys {
             *state.in_use.entry((ws.0, *key)).or_default() += 1;
         }
-        Staged { staging: Arc::clone(self), contents: Some(Abandoned { ws: ws.0, keys, room }) }
+        Staged { staging: Arc::clone(self), contents: Some(AbandonedContents { ws: ws.0, keys, room }) }
     }
 
     fn is_in_use(&self, key: Key) -> bool {
@@ -121,7 +127,7 @@ impl Staging {
         is_due
     }
 
-    fn take_abandoned(&self, ws: Option<Uuid>) -> Vec<Abandoned> {
+    fn take_abandoned(&self, ws: Option<Uuid>) -> Vec<AbandonedContents> {
         let mut state = self.lock();
         let (taken, left) = std::mem::take(&mut state.abandoned)
             .into_iter()
@@ -147,23 +153,30 @@ impl State {
 impl Sqlite {
     /// Removes the abandoned contents of a workspace. Failures are retried later.
     pub(super) async fn remove_abandoned(&self, ws: WorkspaceId) {
-        if let Err(error) = self.remove_abandoned_of(Some(ws.0)).await {
-            if self.staging.warns_now() {
-                tracing::warn!(%error, "could not remove contents of refused commits; will try again");
-            }
+        if let Err(error) = self.remove_abandoned_of(Some(ws.0)).await
+            && self.staging.warns_now()
+        {
+            tracing::warn!(%error, "could not remove contents of refused commits; will try again");
         }
+    }
+
+    /// Removes the contents that commits of this process have abandoned.
+    pub(super) async fn remove_all_abandoned(&self) -> Result<()> {
+        self.remove_abandoned_of(None).await
     }
 
     /// Removes all marked contents that no pending commit needs.
     pub(super) async fn remove_unused_contents(&self) -> Result<()> {
-        self.remove_abandoned_of(None).await?;
+        self.remove_all_abandoned().await?;
+        let staged_before = micros(now().checked_sub(MAX_STAGED).map_err(StoreError::internal)?);
         let mut last = (Uuid::nil(), [0; 32]);
         loop {
-            let sql = "SELECT ws, key FROM staged_blobs WHERE (ws, key) > (?1, ?2) AND staged_at >= 0
-                       ORDER BY ws, key LIMIT ?3";
+            let sql = "SELECT ws, key FROM staged_blobs WHERE (ws, key) > (?1, ?2) AND staged_at BETWEEN 0 AND ?3
+                       ORDER BY ws, key LIMIT ?4";
             let marked: Vec<(Uuid, [u8; 32])> = self
                 .read(move |db| {
-                    collect(db, sql, (last.0, last.1, number(BATCH_ROWS)?), |row| Ok((row.get(0)?, row.get(1)?)))
+                    let params = (last.0, last.1, staged_before, number(BATCH_ROWS)?);
+                    collect(db, sql, params, |row| Ok((row.get(0)?, row.get(1)?)))
                 })
                 .await?;
             let Some(end) = marked.last() else { return Ok(()) };

@@ -5,12 +5,12 @@ use super::slices::number;
 use super::staging::{self, BATCH_BYTES};
 use super::{Sqlite, storage};
 use crate::error::Result;
-use crate::files::Page;
+use crate::keys::KeyStore;
 use crate::quota;
-use crate::store::{CallStore, Purge, Purged, Store};
+use crate::store::{CallStore, Purge, Purged, Store, StoreLoad};
 use async_trait::async_trait;
 use rusqlite::{Connection, Row};
-use toolrest_core::{Access, CallId, CallRecord, CommitId, UserId, WorkspaceId, now};
+use toolrest_core::{Access, CallId, CallRecord, CommitId, Page, Timestamp, UserId, WorkspaceId, now};
 use uuid::Uuid;
 
 /// Maximum number of rows that one transaction of a purge deletes, so that writers wait only milliseconds.
@@ -81,9 +81,26 @@ impl Store for Sqlite {
         self.read(|db| find(db, "SELECT 1", [], |_| Ok(())).map(drop)).await
     }
 
-    /// Updates usage counts, removes unused contents and compresses contents that are no longer current.
-    async fn maintain(&self) -> Result<()> {
+    fn load(&self) -> StoreLoad {
+        let queued_writes = self.writes.as_ref().map(crossbeam_channel::Sender::len);
+        StoreLoad { database: "sqlite", queued_writes, ..self.searcher.load() }
+    }
+
+    async fn stored_bytes(&self) -> Result<u64> {
+        let sql = "SELECT coalesce(sum(bytes), 0) FROM storage_used";
+        let found = self.read(move |db| find(db, sql, [], |row| row.get::<_, i64>(0))).await?;
+        Ok(found.unwrap_or(0).unsigned_abs())
+    }
+
+    /// Updates usage counts, and removes the contents that commits of this process have abandoned.
+    async fn synchronise(&self) -> Result<()> {
         quota::synchronise(self).await?;
+        self.remove_all_abandoned().await
+    }
+
+    /// Removes unused contents and compresses contents that are no longer current.
+    async fn maintain(&self) -> Result<()> {
+        self.synchronise().await?;
         self.remove_unused_contents().await?;
         self.compress_history().await
     }
@@ -100,7 +117,11 @@ impl Store for Sqlite {
             run(db, "DELETE FROM sign_in_attempts WHERE window_start < ?1", [day_ago])
         })
         .await?;
+        self.end_expired_keys(Timestamp::UNIX_EPOCH).await?;
         if let Some(before) = purge.calls_before {
+            // The records of their calls are deleted too.
+            let ended = "DELETE FROM keys WHERE min(expires_at, coalesce(revoked_at, expires_at)) < ?1";
+            self.write(move |db| run(db, ended, [micros(before)])).await?;
             purged.calls += self
                 .in_batches(move |db| {
                     run(
@@ -180,6 +201,7 @@ impl Sqlite {
                 ("calls", "id", "0"),
                 ("chat_messages", "chat_id, seq", "octet_length(content)"),
                 ("suspended_members", "user_id", "0"),
+                ("keys", "id", "0"),
             ] {
                 // Selects rows until their bytes reach the limit of one transaction, and at least one.
                 let sql = format!(
@@ -217,7 +239,7 @@ fn purge_trash(db: &Connection, before: i64) -> Result<Option<u64>> {
     for (ws, file) in &files {
         let of_it = match BATCH_VERSIONS - rows {
             0 => None,
-            most => purge_file(db, *ws, *file, most)?,
+            max_rows => purge_file(db, *ws, *file, max_rows)?,
         };
         let Some(of_it) = of_it else { break };
         rows += of_it;
@@ -228,7 +250,7 @@ fn purge_trash(db: &Connection, before: i64) -> Result<Option<u64>> {
 
 /// Deletes a file with its versions and messages; returns how many there were. If there are too many for one
 /// transaction, deletes only the oldest and returns none: the file itself stays for the next batch.
-fn purge_file(db: &Connection, ws: Uuid, file: Uuid, most: usize) -> Result<Option<usize>> {
+fn purge_file(db: &Connection, ws: Uuid, file: Uuid, max_rows: usize) -> Result<Option<usize>> {
     let versions = "DELETE FROM versions WHERE ws = ?1 AND file_id = ?2 AND seq IN (
                         SELECT seq FROM versions WHERE ws = ?1 AND file_id = ?2
                         AND seq < (SELECT max(seq) FROM versions WHERE ws = ?1 AND file_id = ?2)
@@ -238,9 +260,9 @@ fn purge_file(db: &Connection, ws: Uuid, file: Uuid, most: usize) -> Result<Opti
                         SELECT seq FROM chat_messages WHERE ws = ?1 AND chat_id = ?2 ORDER BY seq LIMIT ?3)
                     RETURNING octet_length(content)";
     let newest = "DELETE FROM versions WHERE ws = ?1 AND file_id = ?2 RETURNING blob";
-    let mut blobs: Vec<[u8; 32]> = collect(db, versions, (ws, file, number(most)?), |row| row.get(0))?;
-    let sizes: Vec<i64> = collect(db, messages, (ws, file, number(most)?), |row| row.get(0))?;
-    let is_all = blobs.len() < most && sizes.len() < most;
+    let mut blobs: Vec<[u8; 32]> = collect(db, versions, (ws, file, number(max_rows)?), |row| row.get(0))?;
+    let sizes: Vec<i64> = collect(db, messages, (ws, file, number(max_rows)?), |row| row.get(0))?;
+    let is_all = blobs.len() < max_rows && sizes.len() < max_rows;
     if is_all {
         blobs.extend(collect(db, newest, (ws, file), |row| row.get::<_, [u8; 32]>(0))?);
         run(db, "DELETE FROM files WHERE ws = ?1 AND id = ?2", (ws, file))?;
@@ -249,5 +271,5 @@ fn purge_file(db: &Connection, ws: Uuid, file: Uuid, most: usize) -> Result<Opti
         staging::mark_possibly_unused(db, ws, blob)?;
     }
     storage::add(db, ws, -sizes.iter().sum::<i64>())?;
-    Ok(is_all.then_some((blobs.len() + sizes.len()).min(most)))
+    Ok(is_all.then_some((blobs.len() + sizes.len()).min(max_rows)))
 }

@@ -17,7 +17,7 @@ use uuid::Uuid;
 const INFO: &str = "SELECT w.id, w.name, w.owner_id, m.role, w.created_at, w.updated_at, w.kind, w.root, w.settings
     FROM members m JOIN workspaces w ON w.id = m.ws";
 const MEMBER: &str = "SELECT m.user_id, u.email, u.full_name, m.role, m.created_at
-    FROM members m JOIN users u ON u.id = m.user_id";
+    FROM members m JOIN users u ON u.id = m.user_id AND m.via IS NULL";
 
 fn info(row: &Row<'_>) -> rusqlite::Result<WorkspaceInfo> {
     Ok(WorkspaceInfo {
@@ -102,8 +102,8 @@ impl WorkspaceStore for Sqlite {
         self.read_inline(move |db| find(db, sql, [workspace.0], placed)).await
     }
 
-    async fn workspaces_of(&self, user: UserId) -> Result<Vec<WorkspaceInfo>> {
-        self.read(move |db| collect(db, &format!("{INFO} WHERE m.user_id = ?1 ORDER BY w.id"), [user.0], info)).await
+    async fn workspaces_of(&self, member: UserId) -> Result<Vec<WorkspaceInfo>> {
+        self.read(move |db| collect(db, &format!("{INFO} WHERE m.user_id = ?1 ORDER BY w.id"), [member.0], info)).await
     }
 
     async fn workspace(&self, access: Access) -> Result<WorkspaceInfo> {
@@ -168,7 +168,8 @@ impl WorkspaceStore for Sqlite {
             if role != Role::Owner && is_last_owner(db, ws, user.0)? {
                 return Err(last_owner());
             }
-            let sql = "UPDATE members SET role = ?3 WHERE ws = ?1 AND user_id = ?2";
+            let sql = "UPDATE members SET role = CASE WHEN via IS NULL THEN ?3 ELSE min(max_role, ?3) END
+                       WHERE ws = ?1 AND ((user_id = ?2 AND via IS NULL) OR via = ?2)";
             run(db, sql, (ws, user.0, role.code()))?;
             member_of(db, access.workspace, user)
         })
@@ -182,10 +183,14 @@ impl WorkspaceStore for Sqlite {
             if is_last_owner(db, ws, user.0)? {
                 return Err(last_owner());
             }
-            match run(db, "DELETE FROM members WHERE ws = ?1 AND user_id = ?2", (ws, user.0))? {
-                0 => Err(no_such_member(user)),
-                _ => Ok(()),
+            if run(db, "DELETE FROM members WHERE ws = ?1 AND user_id = ?2 AND via IS NULL", (ws, user.0))? == 0 {
+                return Err(no_such_member(user));
             }
+            for table in ["members", "suspended_members"] {
+                run(db, &format!("DELETE FROM {table} WHERE ws = ?1 AND via = ?2"), (ws, user.0))?;
+            }
+            let sql = "UPDATE keys SET revoked_at = ?3 WHERE ws = ?1 AND user_id = ?2 AND revoked_at IS NULL";
+            run(db, sql, (ws, user.0, micros(now()))).map(drop)
         })
         .await
     }

@@ -4,9 +4,11 @@
 mod changesets;
 mod concurrency;
 mod history;
+mod keys;
 mod large_commits;
 mod migrations;
 mod purge;
 mod quotas;
 mod sessions;
+mod several_processes;
 mod test_workspace;

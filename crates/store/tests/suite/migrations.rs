@@ -4,7 +4,7 @@ use crate::test_workspace::{SEARCH_CACHE_BYTES, path};
 use rusqlite::Connection;
 use std::{sync::Arc, time::Duration};
 use tempfile::tempdir;
-use toolrest_core::{Access, Content, ContentHash, Role, UserId, WorkspaceId};
+use toolrest_core::{Access, Caller, Content, ContentHash, Role, UserId, WorkspaceId};
 use toolrest_store::{FileStore, Postgres, PostgresOptions, Sqlite, Store};
 use uuid::Uuid;
 
@@ -22,7 +22,7 @@ struct Old {
 
 impl Old {
     fn new() -> Self {
-        let access = Access { workspace: WorkspaceId::new(), user: UserId::new(), need: Role::Editor };
+        let access = Caller::person(UserId::new()).access(WorkspaceId::new(), Role::Editor);
         Self { access, file: Uuid::now_v7(), version: Uuid::now_v7() }
     }
 

@@ -85,13 +85,19 @@ impl TestWorkspace {
         Self { store, user, workspace, folder }
     }
 
+    /// Opens the database file of SQLite once more, as another process does.
+    pub(crate) fn in_another_process(&self) -> Self {
+        let store = Sqlite::open(&self.file().unwrap(), SEARCH_CACHE_BYTES).unwrap();
+        Self { store: Arc::new(store), ..self.clone() }
+    }
+
     /// The database file of SQLite.
     pub(crate) fn file(&self) -> Option<PathBuf> {
         self.folder.as_ref().map(|folder| folder.path().join("test.db"))
     }
 
     pub(crate) fn access(&self) -> Access {
-        Access { workspace: self.workspace, user: self.user, need: Role::Editor }
+        Access { workspace: self.workspace, user: self.user, person: self.user, need: Role::Editor }
     }
 
     pub(crate) async fn commit(&self, changes: Changeset) -> Result<Commit> {
@@ -139,7 +145,8 @@ pub(crate) async fn new_user(store: &dyn Store) -> UserId {
 }
 
 fn call_of(user: UserId) -> CallInfo {
-    CallInfo { id: CallId::new(), toolset: "test".into(), tool: "test".into(), caller: user, started_at: now() }
+    let guard = Arc::default();
+    CallInfo { id: CallId::new(), toolset: "test".into(), tool: "test".into(), caller: user, started_at: now(), guard }
 }
 
 pub(crate) async fn commit(store: &dyn Store, access: Access, changes: Vec<Change>) -> Result<Commit> {

@@ -27,7 +27,7 @@ pub(crate) fn run(settings: &Settings, config: Option<&(PathBuf, String)>, to: &
     if fs::symlink_metadata(&to).is_ok() {
         return Err(BackupError::Exists(to));
     }
-    let partial = Partial::create(&to)?;
+    let partial = PartialBackup::create(&to)?;
     let copy = partial.folder.join(DATABASE);
     // Created before SQLite does it, with permissions for the owner only.
     create_private(&copy)?;
@@ -57,7 +57,7 @@ pub(crate) fn run(settings: &Settings, config: Option<&(PathBuf, String)>, to: &
 }
 
 /// A backup in progress, in a folder `NAME.partial`. It is renamed when it is complete, so there is never half a backup.
-struct Partial {
+struct PartialBackup {
     folder: PathBuf,
     parent: PathBuf,
     /// Locked while the backup is in progress, which distinguishes it from the rest of a killed one.
@@ -65,7 +65,7 @@ struct Partial {
     is_finished: bool,
 }
 
-impl Partial {
+impl PartialBackup {
     fn create(to: &Path) -> Result<Self, BackupError> {
         let bad_name = || BackupError::BadName(to.to_owned());
         let parent = to.parent().filter(|parent| parent.is_dir()).ok_or_else(bad_name)?.to_owned();
@@ -112,7 +112,7 @@ impl Partial {
     }
 }
 
-impl Drop for Partial {
+impl Drop for PartialBackup {
     fn drop(&mut self) {
         if !self.is_finished {
             let _ = fs::remove_dir_all(&self.folder);

@@ -26,9 +26,9 @@ pub(super) fn read() -> Result<String, String> {
 
 fn read_line(input: &mut impl BufRead) -> Result<String, String> {
     /// Longer than any password.
-    const MOST_BYTES: u64 = 8 << 10;
+    const MAX_BYTES: u64 = 8 << 10;
     let mut line = String::new();
-    let read = io::Read::take(input, MOST_BYTES).read_line(&mut line);
+    let read = io::Read::take(input, MAX_BYTES).read_line(&mut line);
     read.map_err(|error| format!("cannot read the password from standard input: {error}"))?;
     let password = line.strip_suffix('\n').unwrap_or(&line);
     let password = password.strip_suffix('\r').unwrap_or(password);

@@ -71,14 +71,17 @@ pub(crate) async fn run(action: Action, settings: &Settings) -> Result<(), Box<d
         }
         Action::EndSessions { email } => {
             let ended = accounts.end_sessions(&email).await?;
-            eprintln!("Ended {ended} sessions of {email}. {REVOCATION_DELAY}");
+            eprintln!("Ended {ended} sessions of {email} and suspended its agent keys. {REVOCATION_DELAY}");
             if email.trim().eq_ignore_ascii_case(LOCAL_ACCOUNT) {
-                eprintln!("Restart `toolrest serve --dir` for a new token.");
+                eprintln!("Restart `toolrest serve --dir` for a new key and a new sign-in link.");
             }
         }
         Action::ResetPassword { email } => {
             let user = accounts.reset_password(&email, password::read()?).await?;
-            eprintln!("Changed the password of {} and ended its sessions. {REVOCATION_DELAY}", user.email);
+            eprintln!(
+                "Changed the password of {}, ended its sessions and suspended its agent keys. {REVOCATION_DELAY}",
+                user.email
+            );
         }
     }
     Ok(())

@@ -93,7 +93,7 @@ async fn the_refusal_of_an_expired_token_says_how_to_renew_it(on: On) {
     assert!(said.contains("expired") && said.contains("/api/v1/auth/refresh"), "{refusal}");
 }
 
-fn hmac_sha256(key: &[u8], message: &[u8]) -> Vec<u8> {
+pub fn hmac_sha256(key: &[u8], message: &[u8]) -> Vec<u8> {
     const BLOCK_BYTES: usize = 64;
     assert!(key.len() <= BLOCK_BYTES, "a longer key would be hashed first");
     let sha256 = |bytes: &[u8]| -> Vec<u8> {

@@ -1,6 +1,6 @@
 //! The data tools: Python with pandas and matplotlib, installed by `make python`.
 
-use std::fmt::Write;
+use std::{fmt::Write, fs::File, os::unix::fs::symlink, path::Path};
 
 use serde_json::{Value, json};
 use toolrest_testkit::Workspace;
@@ -117,6 +117,25 @@ async fn a_large_file_is_read_with_pandas() {
     let args = json!({"input_file_path": "large.csv", "analysis_script": script, "timeout": 120});
     let analysed = BACKEND.ok(&workspace, "data_analyze", args).await;
     assert_eq!(analysed["stdout"], format!("{number}\n"), "{analysed}");
+}
+
+#[tokio::test]
+async fn an_environment_that_is_set_up_later_is_found_without_a_restart() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join("python");
+    let server = On::Sqlite.options().env("TOOLREST__RUN__PYTHON_DIR", folder.to_str().unwrap()).start();
+    let workspace = On::Sqlite.workspace_at(&server).await;
+    workspace.write("/in.csv", CSV).await;
+    let args = || json!({"input_file_path": "in.csv", "analysis_script": "import pandas; print('ok')"});
+    // `toolrest setup python` holds this lock while it works.
+    let lock = File::create(home.path().join(".python.lock")).unwrap();
+    lock.lock().unwrap();
+    let message = BACKEND.refused(&workspace, 503, "INTERNAL", "data_analyze", args()).await;
+    assert!(message.contains("still being set up"), "{message}");
+    drop(lock);
+    BACKEND.refused(&workspace, 501, "NOT_CONFIGURED", "data_analyze", args()).await;
+    symlink(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/python"), &folder).unwrap();
+    assert_eq!(BACKEND.ok(&workspace, "data_analyze", args()).await["stdout"], "ok\n");
 }
 
 #[tokio::test]

@@ -192,7 +192,7 @@ async fn the_error_for_a_missing_file_suggests_similar_names(on: On) {
         workspace.write(path, "x").await;
     }
     let refusal = workspace.refused(404, "NOT_FOUND", "read", json!({"path": "/src/Confg.rs"})).await;
-    assert_eq!(refusal["error"], "File not found: /src/Confg.rs", "000's words are exact");
+    assert_eq!(refusal["error"], "File not found: /src/Confg.rs", "the specification gives the exact words");
     let read = json!({"path": "src/Confg.rs"});
     let message = FILE.refused(&workspace, 404, "file_not_found", "file.read", read.clone()).await;
     assert!(message.ends_with("\nDid you mean src/config.rs or src/confirm.rs?"), "{message}");

@@ -58,7 +58,7 @@ async fn a_missing_folder_cannot_be_listed(on: On) {
     }
 }
 
-/// Lists more than any page: 000 has no paging, so the answer must be complete.
+/// Lists more than any page: `ls` of the `workspace` toolset has no paging, so the answer must be complete.
 async fn thousands_of_entries_are_listed_whole(on: On) {
     const WRITERS: usize = 32;
     const COUNT: usize = 2_500;

@@ -5,7 +5,7 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
 };
-use toolrest_ops::outside::{AllowList, Outside, proxy};
+use toolrest_ops::outside::{AllowList, OutboundConnector, proxy};
 use toolrest_sandbox::{CellSpec, Job, Network, Options, Sandbox, Source, Stdin};
 
 use crate::command::BINARY;
@@ -25,7 +25,8 @@ async fn output_of(allowed: &[&str], code: &str) -> String {
     }
     let job = Job::new(place, ["/usr/bin/python3", "-"]).stdin(Stdin::Bytes(code.into()));
     let mut running = sandbox.spawn(job).await.unwrap();
-    let outside = Outside { allow_private: vec!["127.0.0.0/8".parse().unwrap()], ..Outside::default() };
+    let outside =
+        OutboundConnector { allow_private: vec!["127.0.0.0/8".parse().unwrap()], ..OutboundConnector::default() };
     let allow = AllowList::new(allowed.iter().copied()).unwrap();
     let listener = running.listener().await.unwrap();
     let _proxy = proxy::serve(listener, allow, outside, &proxy::ProxyLimits::default());

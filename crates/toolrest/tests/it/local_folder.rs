@@ -8,20 +8,24 @@ use std::process::{Child, Output, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolrest_testkit::{Account, Client, Port, Request, Server, Workspace, eventually, unique_email};
+use toolrest_testkit::{Account, Client, Port, Reply, Request, Server, Workspace, eventually, unique_email};
 
 use crate::command::{stderr, toolrest};
 use crate::on::{On, text_at};
 
-/// Returns the local workspace that a server prints when it starts, with its token.
-async fn local_workspace(server: &Server) -> Workspace {
-    let output = eventually("it tells the token", Duration::from_secs(10), async || {
+/// Returns the word after a label in what a server prints when it starts with `--dir`.
+async fn printed(server: &Server, label: &str) -> String {
+    let output = eventually("it prints what to do next", Duration::from_secs(10), async || {
         Some(server.output()).filter(|output| output.contains("Stop with"))
     })
     .await;
-    let line = |word: &str| output.lines().find(|line| line.contains(word)).unwrap().to_owned();
-    let id = line("/workspaces/").rsplit('/').next().unwrap().trim().to_owned();
-    let token = line("token").split_whitespace().skip_while(|word| !word.ends_with("token")).nth(1).unwrap().to_owned();
+    let (_, rest) = output.split_once(&format!("  {label} ")).unwrap_or_else(|| panic!("no {label} in {output}"));
+    rest.split_whitespace().next().unwrap().to_owned()
+}
+
+/// Returns the local workspace of a server, for requests with this token.
+async fn local_workspace_with(server: &Server, token: String) -> Workspace {
+    let id = printed(server, "folder").await.rsplit('/').next().unwrap().to_owned();
     let account = Account {
         client: server.client(),
         email: "local".to_owned(),
@@ -32,7 +36,29 @@ async fn local_workspace(server: &Server) -> Workspace {
     account.in_workspace(&id)
 }
 
-async fn open_folder(account: &Account, root: &Path) -> toolrest_testkit::Reply {
+/// Returns the local workspace of a server, for requests with the agent key that it printed.
+async fn local_workspace(server: &Server) -> Workspace {
+    let key = printed(server, "key").await;
+    assert!(key.starts_with("trk_"), "{key}");
+    local_workspace_with(server, key).await
+}
+
+/// Opens the sign-in link that a server printed.
+async fn open_link(server: &Server) -> Reply {
+    let link = printed(server, "sign in").await;
+    let path = link.strip_prefix(&server.url()).unwrap_or_else(|| panic!("{link} leads elsewhere"));
+    server.client().send(Request::new("GET", path)).await
+}
+
+/// Returns the local workspace of a server, for requests by its owner, who opens the sign-in link.
+async fn own_local_workspace(server: &Server) -> Workspace {
+    let page = open_link(server).await;
+    assert_eq!(page.status, 200, "{page}");
+    let token = page.cookies().strip_prefix("access_token=").unwrap().to_owned();
+    local_workspace_with(server, token).await
+}
+
+async fn open_folder(account: &Account, root: &Path) -> Reply {
     account.post("/workspaces", &json!({"name": "Mine", "kind": "directory", "root": root})).await
 }
 
@@ -42,7 +68,7 @@ fn registration(email: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn serve_dir_prints_a_token_for_its_folder() {
+async fn serve_dir_prints_a_key_for_its_folder() {
     let folder = On::Sqlite.shared().new_folder();
     fs::write(folder.join("a.txt"), "text").unwrap();
     let mut server = On::Sqlite.options().env("TOOLREST__FOLDERS__LOCAL_DIR", folder.to_str().unwrap()).start();
@@ -65,6 +91,36 @@ fn user_command(server: &Server, arguments: &[&str]) -> Output {
     running.wait_with_output().unwrap()
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_sign_in_link_of_serve_dir_works_once() {
+    let folder = On::Sqlite.shared().new_folder();
+    let mut server = On::Sqlite.options().env("TOOLREST__FOLDERS__LOCAL_DIR", folder.to_str().unwrap()).start();
+    let wrong = server.client().send(Request::new("GET", "/sign-in?token=wrong")).await;
+    assert_eq!(wrong.status, 401, "{wrong}");
+    let page = open_link(&server).await;
+    assert_eq!(page.status, 200, "{page}");
+    assert!(page.header("content-type").unwrap().starts_with("text/html"), "{page}");
+    assert!(page.text.contains("You are signed in") && page.text.contains("trk_"), "{page}");
+    assert_eq!(page.header("cache-control"), Some("no-store"));
+    let again = open_link(&server).await;
+    assert_eq!(again.status, 401, "{again}");
+    let token = page.cookies().strip_prefix("access_token=").unwrap().to_owned();
+    let owner = local_workspace_with(&server, token).await;
+    let shown = owner.get("").await.success();
+    assert_eq!(shown["workspace"]["role"], "owner", "{shown}");
+    let keys = owner.get("/keys").await.success();
+    assert_eq!(text_at(&keys, "/keys/0/name"), "toolrest serve --dir");
+    server.restart(Port::Same);
+    let refused = token_refused(&owner).await.unwrap();
+    assert!(refused.contains("another start of `toolrest serve --dir`"), "{refused}");
+    let keys = own_local_workspace(&server).await.get("/keys").await.success();
+    let live = keys["keys"].as_array().unwrap().iter().filter(|key| key["revoked_at"].is_null()).count();
+    assert_eq!(live, 1, "{keys}");
+    server.stop();
+    server.restart(Port::Same);
+    assert_eq!(own_local_workspace(&server).await.get("/keys").await.success()["count"], 3);
+}
+
 /// The refusal of a token.
 async fn token_refused(workspace: &Workspace) -> Option<String> {
     let reply = workspace.call("ls", &json!({})).await;
@@ -72,21 +128,22 @@ async fn token_refused(workspace: &Workspace) -> Option<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_token_for_a_folder_ends_with_its_server_or_when_the_operator_ends_it() {
+async fn the_key_for_a_folder_ends_with_its_server_or_when_the_operator_ends_it() {
     let folder = On::Sqlite.shared().new_folder();
     let mut server = On::Sqlite.options().env("TOOLREST__FOLDERS__LOCAL_DIR", folder.to_str().unwrap()).start();
     let earlier = local_workspace(&server).await;
     earlier.ok("ls", json!({})).await;
     server.restart(Port::Same);
-    let refused = token_refused(&earlier).await.unwrap();
-    assert!(refused.contains("another start of `toolrest serve --dir`"), "{refused}");
+    earlier.refused(403, "FORBIDDEN", "ls", json!({})).await;
     let workspace = local_workspace(&server).await;
     workspace.ok("ls", json!({})).await;
+    let owner = own_local_workspace(&server).await;
+    owner.ok("ls", json!({})).await;
 
     let output = user_command(&server, &["end-sessions", "local"]);
     assert!(output.status.success() && stderr(&output).contains("Restart `toolrest serve --dir`"), "{output:?}");
-    let refused =
-        eventually("the server knows", Duration::from_secs(5), async || token_refused(&workspace).await).await;
+    workspace.refused(403, "FORBIDDEN", "ls", json!({})).await;
+    let refused = eventually("the server knows", Duration::from_secs(5), async || token_refused(&owner).await).await;
     assert!(refused.contains("revoked") && refused.contains("Restart `toolrest serve --dir`"), "{refused}");
     server.restart(Port::Same);
     local_workspace(&server).await.ok("ls", json!({})).await;
@@ -144,7 +201,7 @@ async fn the_local_folder_belongs_to_the_local_user_alone() {
     let workspace = local_workspace(&server).await;
     workspace.for_user(&other).refused(403, "FORBIDDEN", "ls", json!({})).await;
     // Its owner can still share it.
-    workspace.add_member(&other, "viewer").await;
+    own_local_workspace(&server).await.add_member(&other, "viewer").await;
     workspace.for_user(&other).ok("ls", json!({})).await;
 }
 

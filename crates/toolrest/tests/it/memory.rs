@@ -414,12 +414,14 @@ async fn large_folder_commits_take_turns(on: On) {
     let remove_and_undo = async |workspaces: &[(Workspace, _)]| {
         let before = server.peak_memory_bytes();
         let mut removals = tokio::task::JoinSet::new();
-        for (workspace, _) in workspaces.iter().cloned() {
+        for (workspace, _) in workspaces {
+            let workspace = workspace.clone();
             removals.spawn(async move { workspace.ok("rm", json!({"path": "/large"})).await });
         }
         removals.join_all().await;
         let mut undos = tokio::task::JoinSet::new();
-        for (workspace, _) in workspaces.iter().cloned() {
+        for (workspace, _) in workspaces {
+            let workspace = workspace.clone();
             undos.spawn(async move {
                 let commits = workspace.get("/commits").await.success();
                 let commit = text_at(&commits, "/commits/0/id").to_owned();

@@ -125,7 +125,7 @@ async fn a_folder_cannot_be_moved_into_itself(on: On) {
     for destination in ["/d/e", "/d/e/", "/d/e/f", "/d/new"] {
         refused(&workspace, "/d", destination, 400, "VALIDATION_ERROR").await;
     }
-    // Onto itself, or into itself: 000's rulings name both, and either is a refusal.
+    // Onto itself, or into itself: the specification of the `workspace` toolset names both, and either is refused.
     let args = json!({"source": "/d", "destination": "/d"});
     let reply = workspace.call("mv", &args).await;
     assert!([400, 409].contains(&reply.status), "{reply}");

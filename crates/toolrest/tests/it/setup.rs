@@ -2,10 +2,14 @@
 
 use std::{
     fs,
+    io::{BufRead, BufReader},
+    net::TcpStream,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
+    process::Stdio,
 };
 
+use rustix::process::{Pid, Signal};
 use toolrest::python;
 use toolrest_sandbox::{Access, CellSpec, Job, Mount, Options, Report, Sandbox, Source, Stdin};
 
@@ -86,6 +90,24 @@ fn a_complete_environment_is_left_alone() {
     let printed_text = stdout(&output);
     assert!(output.status.success() && printed_text.contains("is complete"), "run `make python`: {output:?}");
     assert_eq!(fs::metadata(folder.join(python::STAMP)).unwrap().modified().unwrap(), made);
+}
+
+#[test]
+fn a_server_answers_while_the_environment_is_set_up_and_after_a_failure() {
+    let home = tempfile::tempdir().unwrap();
+    let mut command = toolrest(home.path(), &["serve", "--setup-python", "--listen", "127.0.0.1:0"]);
+    command.env("PIP_NO_INDEX", "1").env_remove("PIP_FIND_LINKS").stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut server = command.spawn().unwrap();
+    let mut lines = BufReader::new(server.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let listening = lines.next().unwrap();
+    let address = listening.rsplit('/').next().unwrap();
+    let shown: Vec<String> = lines.by_ref().take_while(|line| !line.contains("cannot be used")).collect();
+    let is_shown = |text: &str| shown.iter().any(|line| line.starts_with("[setup python]") && line.contains(text));
+    assert!(is_shown("Making the Python environment") && is_shown("with pip failed"), "{shown:?}");
+    TcpStream::connect(address).unwrap();
+    let pid = Pid::from_raw(server.id().cast_signed()).unwrap();
+    rustix::process::kill_process(pid, Signal::TERM).unwrap();
+    assert!(server.wait().unwrap().success());
 }
 
 #[test]

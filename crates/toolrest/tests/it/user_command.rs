@@ -24,13 +24,13 @@ on_both_databases![
 const REVOCATION_LIMIT: Duration = Duration::from_secs(5);
 
 /// A server with the arguments that lead an operator to its data.
-struct OperatedServer {
-    server: Server,
+pub struct OperatedServer {
+    pub server: Server,
     arguments: Vec<String>,
 }
 
 impl OperatedServer {
-    fn new(on: On) -> Self {
+    pub fn new(on: On) -> Self {
         let backend = match on {
             On::Sqlite | On::Folder | On::FolderOfUser => Backend::Sqlite,
             On::Postgres | On::FolderOnPostgres => Backend::Postgres(Postgres::shared().create_database()),
@@ -54,13 +54,13 @@ impl OperatedServer {
     }
 
     #[track_caller]
-    fn done(&self, arguments: &[&str], input: &str) -> String {
+    pub fn done(&self, arguments: &[&str], input: &str) -> String {
         let output = self.user(arguments, input);
         assert!(output.status.success(), "{output:?}");
         stdout(&output)
     }
 
-    async fn account(&self, name: &str) -> Account {
+    pub async fn account(&self, name: &str) -> Account {
         Account::register(&self.server.client(), &unique_email(name)).await
     }
 

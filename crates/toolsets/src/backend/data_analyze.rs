@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};
-use toolrest_core::{Action, CallCx, Limits, Result, Tool};
+use toolrest_core::{Action, CallCx, Intent, Limits, Result, Tool};
 use toolrest_ops::exec::Executor;
 
 pub(super) struct DataAnalyze(pub(super) Arc<Executor>);
@@ -44,6 +44,10 @@ impl Tool for DataAnalyze {
 
     fn timeout(&self, limits: &Limits) -> Duration {
         self.0.timeout(limits)
+    }
+
+    fn intents(&self, args: &Args) -> Vec<Intent> {
+        vec![Intent::Exec { language: "python".to_owned(), command: args.analysis_script.clone() }]
     }
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {

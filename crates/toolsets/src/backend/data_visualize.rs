@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};
-use toolrest_core::{Action, CallCx, ErrorKind, Limits, Result, Tool};
+use toolrest_core::{Action, CallCx, ErrorKind, Intent, Limits, Result, Tool};
 use toolrest_ops::{data, exec::Executor};
 
 pub(super) struct DataVisualize(pub(super) Arc<Executor>);
@@ -52,6 +52,10 @@ impl Tool for DataVisualize {
 
     fn timeout(&self, limits: &Limits) -> Duration {
         self.0.timeout(limits)
+    }
+
+    fn intents(&self, args: &Args) -> Vec<Intent> {
+        vec![Intent::Exec { language: "python".to_owned(), command: args.visualization_script.clone() }]
     }
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};
-use toolrest_core::{Action, CallCx, Limits, Result, Tool};
+use toolrest_core::{Action, CallCx, Intent, Limits, Result, Tool};
 use toolrest_ops::exec::{Executor, Program};
 
 pub(super) struct ExecuteShellCommand(pub(super) Arc<Executor>);
@@ -42,6 +42,10 @@ impl Tool for ExecuteShellCommand {
 
     fn timeout(&self, limits: &Limits) -> Duration {
         self.0.timeout(limits)
+    }
+
+    fn intents(&self, args: &Args) -> Vec<Intent> {
+        vec![Intent::Exec { language: "bash".to_owned(), command: args.command.clone() }]
     }
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {

@@ -1,5 +1,4 @@
 use super::{cannot_at_all, path};
-use crate::arguments;
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -73,6 +72,10 @@ impl Tool for ApplyPatch {
     type Args = Args;
     type Output = Output;
 
+    fn is_dry_run(&self, args: &Args) -> bool {
+        args.dry_run.unwrap_or(false)
+    }
+
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
         let mut expected = BTreeMap::new();
         for (file, hash) in args.expected_hashes.iter().flatten() {
@@ -83,8 +86,7 @@ impl Tool for ApplyPatch {
             }
             expected.insert(located, ContentHash::claimed(hash));
         }
-        let options = PatchOptions { expected, run: arguments::run(args.dry_run) };
-        let patched = patch(cx, &args.patch_text, &options).await;
+        let patched = patch(cx, &args.patch_text, &PatchOptions { expected }).await;
         let patched = patched.map_err(cannot_at_all("apply the patch"))?;
         let shown = |file: &toolrest_ops::PatchedFile| File {
             path: file.path.without_slash().to_owned(),
@@ -96,5 +98,9 @@ impl Tool for ApplyPatch {
             files: patched.files.iter().map(shown).collect(),
             diff: patched.diff,
         })
+    }
+
+    fn text(&self, output: &Output) -> Option<String> {
+        Some(output.diff.clone())
     }
 }

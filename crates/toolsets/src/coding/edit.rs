@@ -49,13 +49,16 @@ impl Tool for Edit {
     type Args = Args;
     type Output = Output;
 
+    fn is_dry_run(&self, args: &Args) -> bool {
+        args.dry_run.unwrap_or(false)
+    }
+
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
         let which = arguments::occurrences(args.replace_all);
         let options = EditOptions {
             edits: vec![Replacement { old: args.old_string, new: args.new_string, which }],
             leniency: arguments::leniency(args.fuzzy),
             expected: arguments::expected_hash(args.expected_hash.as_deref()),
-            run: arguments::run(args.dry_run),
         };
         let (path, edited) = edit_file(cx, &args.file_path, &options).await?;
         Ok(Output {
@@ -64,5 +67,9 @@ impl Tool for Edit {
             replacements: edited.counts.iter().sum(),
             details: EditDetails::of(edited),
         })
+    }
+
+    fn text(&self, output: &Output) -> Option<String> {
+        Some(output.details.diff.clone())
     }
 }

@@ -65,6 +65,10 @@ impl Tool for MultiEdit {
     type Args = Args;
     type Output = Output;
 
+    fn is_dry_run(&self, args: &Args) -> bool {
+        args.dry_run.unwrap_or(false)
+    }
+
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
         if args.edits.is_empty() {
             return Err(ToolError::argument("edits", "edits is empty; give at least one"));
@@ -78,7 +82,6 @@ impl Tool for MultiEdit {
             edits: args.edits.into_iter().map(edit).collect(),
             leniency: arguments::leniency(args.fuzzy),
             expected: arguments::expected_hash(args.expected_hash.as_deref()),
-            run: arguments::run(args.dry_run),
         };
         let (path, edited) = edit_file(cx, &args.file_path, &options).await?;
         Ok(Output {
@@ -88,5 +91,9 @@ impl Tool for MultiEdit {
             results: edited.counts.iter().map(|count| OneResult { replacements: *count }).collect(),
             details: EditDetails::of(edited),
         })
+    }
+
+    fn text(&self, output: &Output) -> Option<String> {
+        Some(output.details.diff.clone())
     }
 }

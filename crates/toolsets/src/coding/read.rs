@@ -80,4 +80,8 @@ impl Tool for Read {
         };
         Ok(Output { content, metadata, hash })
     }
+
+    fn text(&self, output: &Output) -> Option<String> {
+        Some(output.content.clone())
+    }
 }

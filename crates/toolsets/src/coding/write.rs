@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolrest_core::{Action, CallCx, ContentHash, Parents, Result, Tool};
-use toolrest_ops::{Given, TextOptions, write_text};
+use toolrest_ops::{ContentForm, TextOptions, write_text};
 
 pub(super) struct Write;
 
@@ -44,13 +44,16 @@ impl Tool for Write {
     type Args = Args;
     type Output = Output;
 
+    fn is_dry_run(&self, args: &Args) -> bool {
+        args.dry_run.unwrap_or(false)
+    }
+
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
         let path = path(cx, "filePath", &args.file_path).await?;
         let options = TextOptions {
             parents: Parents::Create,
             expected: arguments::expected_hash(args.expected_hash.as_deref()),
-            run: arguments::run(args.dry_run),
-            given: Given::Text,
+            given: ContentForm::Text,
         };
         let written = write_text(cx, &path, args.content.into_bytes(), &options).await;
         let written = written.map_err(cannot("write", &args.file_path))?;
@@ -61,5 +64,9 @@ impl Tool for Write {
             created: written.created,
             hash: written.hash,
         })
+    }
+
+    fn text(&self, output: &Output) -> Option<String> {
+        Some(output.diff.clone())
     }
 }

@@ -56,6 +56,10 @@ impl Tool for Patch {
     type Args = Args;
     type Output = Output;
 
+    fn is_dry_run(&self, args: &Args) -> bool {
+        args.dry_run.unwrap_or(false)
+    }
+
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
         if args.patches.is_empty() {
             return Err(ToolError::argument("patches", "patches is empty; give at least one"));
@@ -66,7 +70,6 @@ impl Tool for Patch {
             edits: args.patches.into_iter().map(edit).collect(),
             leniency: arguments::leniency(args.fuzzy),
             expected: arguments::expected_hash(args.expected_hash.as_deref()),
-            run: arguments::run(args.dry_run),
         };
         let edited = toolrest_ops::edit(cx, &path, &options).await?;
         Ok(Output {
@@ -76,5 +79,9 @@ impl Tool for Patch {
             hash: edited.hash,
             diff: edited.diff,
         })
+    }
+
+    fn text(&self, output: &Output) -> Option<String> {
+        Some(output.diff.clone())
     }
 }

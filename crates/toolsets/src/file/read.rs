@@ -50,4 +50,8 @@ impl Tool for Read {
         let FilePage { page, hash } = read_page(cx, &path, limits).await?;
         Ok(Output { content: page.text, total_lines: page.total, truncated: page.is_truncated, hash })
     }
+
+    fn text(&self, output: &Output) -> Option<String> {
+        Some(output.content.clone())
+    }
 }

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroUsize;
 use toolrest_core::{Action, CallCx, LineMatch, Result, Tool, ToolError};
-use toolrest_ops::{Case, Extent, TreeSearch, search_tree};
+use toolrest_ops::{Case, SkipRules, TreeSearch, search_tree};
 
 /// How many matches are returned where the caller does not say.
 const RESULTS: usize = 100;
@@ -101,7 +101,7 @@ impl Tool for Search {
             return Err(ToolError::argument("context_lines", message));
         }
         let ignored = arguments::ignored_files(args.include_ignored);
-        let extent = Extent { hidden: args.include_hidden.unwrap_or(false), ignored };
+        let extent = SkipRules { hidden: args.include_hidden.unwrap_or(false), ignored };
         let tree = TreeSearch {
             pattern: args.pattern,
             case: if args.case_sensitive.unwrap_or(true) { Case::Sensitive } else { Case::Ignored },

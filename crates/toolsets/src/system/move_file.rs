@@ -22,6 +22,8 @@ pub(super) struct Args {
     overwrite: Option<bool>,
     /// Hash of the content when it was last read. If given, the call fails if the content has changed since.
     expected_hash: Option<String>,
+    /// Return the answer without changing anything. Default: false.
+    dry_run: Option<bool>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -39,6 +41,10 @@ impl Tool for MoveFile {
     const ACTION: Action = Action::Move;
     type Args = Args;
     type Output = Output;
+
+    fn is_dry_run(&self, args: &Args) -> bool {
+        args.dry_run.unwrap_or(false)
+    }
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
         let (from, to) =

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
-use toolrest_core::{Action, CallCx, Limits, Result, Tool};
+use toolrest_core::{Action, CallCx, Intent, Limits, Result, Tool};
 use toolrest_ops::exec::{Executor, Language, Libraries, Program};
 
 pub(super) struct RunCode(pub(super) Arc<Executor>);
@@ -70,6 +70,14 @@ impl Tool for RunCode {
 
     fn timeout(&self, limits: &Limits) -> Duration {
         self.0.timeout(limits)
+    }
+
+    fn intents(&self, args: &Args) -> Vec<Intent> {
+        let language = match args.language {
+            CodeLanguage::Python => "python",
+            CodeLanguage::Bash => "bash",
+        };
+        vec![Intent::Exec { language: language.to_owned(), command: args.code.clone() }]
     }
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::{collections::BTreeMap, sync::Arc};
-use toolrest_core::{Action, CallCx, Result, Tool};
+use toolrest_core::{Action, CallCx, Intent, Result, Tool};
 use toolrest_ops::exec::{Processes, Program};
 
 pub(super) struct StartProcess(pub(super) Arc<Processes>);
@@ -30,6 +30,10 @@ impl Tool for StartProcess {
     const ACTION: Action = Action::Exec;
     type Args = Args;
     type Output = Process;
+
+    fn intents(&self, args: &Args) -> Vec<Intent> {
+        vec![Intent::Exec { language: "bash".to_owned(), command: args.command.clone() }]
+    }
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Process> {
         let limits = arguments::requested_limits(args.timeout, args.memory_bytes)?;

@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolrest_core::{Action, CallCx, ContentHash, ErrorKind, Parents, Result, Tool, ToolError};
-use toolrest_ops::{Given, TextOptions, write_text};
+use toolrest_ops::{ContentForm, TextOptions, write_text};
 
 pub(super) struct WriteFile;
 
@@ -47,20 +47,23 @@ impl Tool for WriteFile {
     type Args = Args;
     type Output = Output;
 
+    fn is_dry_run(&self, args: &Args) -> bool {
+        args.dry_run.unwrap_or(false)
+    }
+
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
         let path = arguments::relative_path(cx, "path", &args.path)?;
         let (given, bytes) = match args.encoding.unwrap_or(Encoding::Utf8) {
-            Encoding::Utf8 => (Given::Text, args.content.into_bytes()),
+            Encoding::Utf8 => (ContentForm::Text, args.content.into_bytes()),
             Encoding::Base64 => {
                 let bytes = STANDARD.decode(args.content.trim());
                 let wrong = |error| ToolError::argument("content", format!("content is not base64: {error}"));
-                (Given::Bytes, bytes.map_err(wrong)?)
+                (ContentForm::Bytes, bytes.map_err(wrong)?)
             }
         };
         let options = TextOptions {
             parents: if args.create_dirs.unwrap_or(false) { Parents::Create } else { Parents::Require },
             expected: arguments::expected_hash(args.expected_hash.as_deref()),
-            run: arguments::run(args.dry_run),
             given,
         };
         let written = write_text(cx, &path, bytes, &options).await.map_err(|error| match error.kind {
@@ -74,5 +77,9 @@ impl Tool for WriteFile {
             hash: written.hash,
             diff: written.diff,
         })
+    }
+
+    fn text(&self, output: &Output) -> Option<String> {
+        Some(output.diff.clone())
     }
 }

@@ -3,7 +3,7 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
-use toolrest_core::{Action, CallCx, Result, Tool};
+use toolrest_core::{Action, CallCx, Intent, Result, Tool};
 use toolrest_ops::exec::{EndOfInput, Processes};
 
 pub(super) struct WriteInput(pub(super) Arc<Processes>);
@@ -26,6 +26,10 @@ impl Tool for WriteInput {
     const ACTION: Action = Action::Exec;
     type Args = Args;
     type Output = Process;
+
+    fn intents(&self, args: &Args) -> Vec<Intent> {
+        vec![Intent::Input { process: args.id.clone(), text: args.input.clone() }]
+    }
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Process> {
         let end = if args.end.unwrap_or(false) { EndOfInput::Yes } else { EndOfInput::No };

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolrest_core::{Action, CallCx, ContentHash, ErrorKind, FileId, Result, Tool, ToolError, VersionId, WsPath};
-use toolrest_ops::{EditOptions, Occurrences, Replacement, Run};
+use toolrest_ops::{EditOptions, Occurrences, Replacement};
 
 pub(super) struct Edit;
 
@@ -24,6 +24,13 @@ pub(super) struct Args {
     fuzzy: Option<bool>,
     /// Return the change without writing it. Default: false.
     dry_run: Option<bool>,
+}
+
+impl Args {
+    /// Whether to return the change without writing it.
+    pub(super) fn is_dry_run(&self) -> bool {
+        self.dry_run.unwrap_or(false)
+    }
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -48,13 +55,12 @@ pub(super) struct Output {
 /// Runs `edit` and `edit-many`, which differ in the occurrences that they replace.
 pub(super) async fn run(cx: &CallCx, args: Args, which: Occurrences) -> Result<Output> {
     let path = path(cx, "path", &args.path).await?;
-    let run = arguments::run(args.dry_run);
+    let is_dry_run = args.is_dry_run();
     let expected = arguments::expected_hash(args.last_read_hash.as_deref());
     let options = EditOptions {
         edits: vec![Replacement { old: args.old_string, new: args.new_string, which }],
         leniency: arguments::leniency(args.fuzzy),
         expected,
-        run,
     };
     let edited = toolrest_ops::edit(cx, &path, &options).await.map_err(about_old_string);
     let edited = edited.map_err(about_path("path")).map_err(about_hash(expected))?;
@@ -64,7 +70,7 @@ pub(super) async fn run(cx: &CallCx, args: Args, which: Occurrences) -> Result<O
         version_id: edited.version,
         hash: edited.hash,
         matched_with: edited.matched_loosely(),
-        diff: (run == Run::Dry).then_some(edited.diff),
+        diff: is_dry_run.then_some(edited.diff),
     })
 }
 
@@ -82,6 +88,10 @@ impl Tool for Edit {
     const ACTION: Action = Action::Write;
     type Args = Args;
     type Output = Output;
+
+    fn is_dry_run(&self, args: &Args) -> bool {
+        args.is_dry_run()
+    }
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
         run(cx, args, Occurrences::Single).await

@@ -13,6 +13,10 @@ impl Tool for EditMany {
     type Args = Args;
     type Output = Output;
 
+    fn is_dry_run(&self, args: &Args) -> bool {
+        args.is_dry_run()
+    }
+
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
         edit::run(cx, args, Occurrences::All).await
     }

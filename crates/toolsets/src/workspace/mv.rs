@@ -16,6 +16,8 @@ pub(super) struct Args {
     destination: String,
     /// Hash of the content when it was last read. If given, the call fails if the content has changed since.
     last_read_hash: Option<String>,
+    /// Return the answer without changing anything. Default: false.
+    dry_run: Option<bool>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -33,6 +35,10 @@ impl Tool for Mv {
     const ACTION: Action = Action::Move;
     type Args = Args;
     type Output = Output;
+
+    fn is_dry_run(&self, args: &Args) -> bool {
+        args.dry_run.unwrap_or(false)
+    }
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
         let from_path = path(cx, "source", &args.source).await?;

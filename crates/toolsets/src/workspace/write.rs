@@ -25,6 +25,8 @@ pub(super) struct Args {
     file_type: Option<String>,
     /// Hash of the content when it was last read. If given, the call fails if the content has changed since.
     last_read_hash: Option<String>,
+    /// Return the answer without changing anything. Default: false.
+    dry_run: Option<bool>,
 }
 
 #[derive(JsonSchema)]
@@ -56,6 +58,10 @@ impl Tool for Write {
     const ACTION: Action = Action::Write;
     type Args = Args;
     type Output = Output;
+
+    fn is_dry_run(&self, args: &Args) -> bool {
+        args.dry_run.unwrap_or(false)
+    }
 
     async fn run(&self, cx: &CallCx, args: Args) -> Result<Output> {
         let path = path(cx, "path", &args.path).await?;

@@ -119,16 +119,18 @@ impl DatabaseCheckout {
 
     /// Commits the changes of a program, with another attempt if others changed the workspace meanwhile.
     async fn commit(&self, cx: &CallCx) -> Result<(Option<CommitId>, MergeOutcome)> {
-        let (call, keep) = (cx.id, self.keep);
+        let (call, keep, guard) = (cx.id, self.keep, &cx.guard);
         let mut attempt = 1;
         // What the program wrote is in memory until it is committed.
         let bytes = move |working_copy: &mut WorkingCopy| Ok(working_copy.changed_bytes(keep));
         let bytes = self.working_copy.with_inline(|_| true, bytes).await?;
-        let _room = self.check_ins.reserve(self.access.user, bytes).await;
+        let _room = self.check_ins.reserve(self.access.person, bytes).await;
         loop {
             let needed = self.up_to_date(move |working_copy| working_copy.read_changes(keep)).await?;
             let originals = self.originals(needed).await?;
-            let mut outcome = self.working_copy.with(move |working_copy| working_copy.merge(&originals, call)).await?;
+            let guard = Arc::clone(guard);
+            let merge = move |working_copy: &mut WorkingCopy| working_copy.merge(&originals, call, &guard);
+            let mut outcome = self.working_copy.with(merge).await?;
             if outcome.changes.changes.is_empty() {
                 return Ok((None, outcome));
             }

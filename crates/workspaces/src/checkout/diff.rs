@@ -1,7 +1,7 @@
 //! The changes of a program, path by path: what every detector yields, and what the merge starts from.
 
 use std::{collections::BTreeMap, ops::Bound};
-use toolrest_core::{ContentHash, LeftOutReason, WsPath};
+use toolrest_core::{ContentHash, Guard, LeftOutReason, NetChange, NetEffect, Result, WsPath};
 use toolrest_directory::{Identity, Metadata};
 
 /// What a program changed at one path. Contents are read later, by [`super::net_changes`].
@@ -58,6 +58,25 @@ impl FileState {
     pub(crate) fn is_executable(&self) -> bool {
         self.metadata.is_executable()
     }
+}
+
+/// Refuses the changes of a program if at least one is not allowed. They are judged before it is decided which of them
+/// get versions. Each change is given as its path, if a workspace can name it, and whether something was there before
+/// and after.
+pub(crate) fn judge(guard: &Guard, changes: impl Iterator<Item = (Option<WsPath>, bool, bool)>) -> Result<()> {
+    if guard.is_unrestricted() {
+        return Ok(());
+    }
+    let effects = changes.filter_map(|(path, was_there, is_there)| {
+        let change = match (was_there, is_there) {
+            (false, false) => return None,
+            (false, true) => NetChange::Create,
+            (true, true) => NetChange::Overwrite,
+            (true, false) => NetChange::Delete,
+        };
+        Some(NetEffect { change, path: path.unwrap_or_else(WsPath::root) })
+    });
+    guard.judge(&effects.collect::<Vec<_>>())
 }
 
 /// All changes of a program by path.

@@ -5,7 +5,7 @@
 use super::conflict_paths::ConflictPaths;
 use super::diff::{Diff, FileState, Node};
 use super::moves::MAX_MOVES;
-use super::net_changes::{FileChange, NetChanges, NodeNow, Side, Written};
+use super::net_changes::{FileChange, NetChanges, NodeNow, Side, WrittenContent};
 use super::path_tree::PathTree;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use toolrest_core::{
@@ -31,7 +31,7 @@ pub(crate) struct MergeOutcome {
     /// What the program removed without a version in the changeset.
     pub(crate) unversioned_removals: BTreeMap<WsPath, LeftOutReason>,
     /// What the program left that is part of the changeset, or is the same as before.
-    pub(crate) placed: Vec<Placed>,
+    pub(crate) placed: Vec<PlacedEntry>,
     /// Conflict paths, by the paths that they stand for.
     pub(crate) conflict_paths: BTreeMap<WsPath, WsPath>,
 }
@@ -48,7 +48,7 @@ pub(crate) struct Unversioned {
 
 /// A file or folder that the program left, and its path in the workspace.
 #[derive(Debug)]
-pub(crate) struct Placed {
+pub(crate) struct PlacedEntry {
     pub(crate) path: WsPath,
     pub(crate) to: WsPath,
     pub(crate) kind: PlacedKind,
@@ -313,7 +313,7 @@ impl<S: Side> Merge<'_, S> {
         Ok(())
     }
 
-    fn put(&mut self, path: &WsPath, written: &mut Written) -> Result<()> {
+    fn put(&mut self, path: &WsPath, written: &mut WrittenContent) -> Result<()> {
         match self.target(path)? {
             Target::Replaces(origin) => {
                 let before = self.net.diffs.file_before(&origin);
@@ -342,7 +342,7 @@ impl<S: Side> Merge<'_, S> {
         }
     }
 
-    fn change(&mut self, path: &WsPath, origin: &WsPath, written: &mut Written) -> Result<()> {
+    fn change(&mut self, path: &WsPath, origin: &WsPath, written: &mut WrittenContent) -> Result<()> {
         let (file_type, content) = match self.side.content(origin, std::mem::take(&mut written.bytes)) {
             Ok(content) => content,
             Err((reason, bytes)) => {
@@ -360,7 +360,7 @@ impl<S: Side> Merge<'_, S> {
         Ok(())
     }
 
-    fn create(&mut self, path: &WsPath, origin: Option<&WsPath>, written: &mut Written) -> Result<()> {
+    fn create(&mut self, path: &WsPath, origin: Option<&WsPath>, written: &mut WrittenContent) -> Result<()> {
         let to = self.usable_path(path)?;
         if to == *path
             && let Some(from) = self.moved_from(path, written)?
@@ -417,7 +417,7 @@ impl<S: Side> Merge<'_, S> {
     }
 
     /// Takes a removed file that had the content of a new one.
-    fn moved_from(&mut self, path: &WsPath, written: &Written) -> Result<Option<WsPath>> {
+    fn moved_from(&mut self, path: &WsPath, written: &WrittenContent) -> Result<Option<WsPath>> {
         // Folders are removed after files are moved.
         let is_replaced = path.folders_above().chain([path.as_str()]).any(|above| self.removed.contains(above));
         if written.bytes.is_empty() || self.moves.len() >= MAX_MOVES || is_replaced || self.side.now(path)?.is_some() {
@@ -433,14 +433,14 @@ impl<S: Side> Merge<'_, S> {
         Ok(index.map(|index| sources.remove(index)))
     }
 
-    fn put_conflict_copy(&mut self, path: &WsPath, written: &mut Written, reason: &str) -> Result<()> {
+    fn put_conflict_copy(&mut self, path: &WsPath, written: &mut WrittenContent, reason: &str) -> Result<()> {
         let to = self.conflict_copy(path, reason)?;
         self.expect.push(Expect::Absent(to.clone()));
         self.put_new(path, to, written);
         Ok(())
     }
 
-    fn put_new(&mut self, path: &WsPath, to: WsPath, written: &mut Written) {
+    fn put_new(&mut self, path: &WsPath, to: WsPath, written: &mut WrittenContent) {
         let content = Content::of_bytes(std::mem::take(&mut written.bytes));
         self.report(&to, ProgramChangeKind::Created, None);
         self.place(path, &to, PlacedKind::Created);
@@ -475,7 +475,7 @@ impl<S: Side> Merge<'_, S> {
     }
 
     fn place(&mut self, path: &WsPath, to: &WsPath, kind: PlacedKind) {
-        self.outcome.placed.push(Placed { path: path.clone(), to: to.clone(), kind });
+        self.outcome.placed.push(PlacedEntry { path: path.clone(), to: to.clone(), kind });
     }
 
     /// Returns the path itself, unless a file of somebody else is at the path of a folder above it.

@@ -55,7 +55,7 @@ pub(crate) trait Side {
     ) -> Result<Read>;
 
     /// Whether the content of the workspace at a path already equals what the program wrote.
-    fn shows(&self, _path: &WsPath, before: Option<&FileState>, written: &Written) -> bool {
+    fn shows(&self, _path: &WsPath, before: Option<&FileState>, written: &WrittenContent) -> bool {
         before.is_some_and(|before| before.hash == Some(written.hash))
     }
 
@@ -92,7 +92,7 @@ pub(crate) enum NodeNow {
 pub(crate) enum Read {
     /// It is unchanged.
     Same,
-    Written(Written),
+    Written(WrittenContent),
     /// It has more bytes than the limit, or the commit cannot hold it, whatever its size.
     OverLimit {
         size_bytes: u64,
@@ -104,7 +104,7 @@ pub(crate) enum Read {
 
 /// The content that a program wrote to a file.
 #[derive(Debug)]
-pub(crate) struct Written {
+pub(crate) struct WrittenContent {
     pub(crate) hash: ContentHash,
     pub(crate) is_executable: bool,
     /// The content. Empty once it is part of a changeset.
@@ -133,7 +133,7 @@ pub(crate) enum CountedContents {
 #[derive(Debug)]
 pub(crate) enum FileChange {
     Same,
-    Written(Written),
+    Written(WrittenContent),
     /// The file exceeds the limits of a commit, but is only moved from this path, so its content is not needed.
     Moved(WsPath),
     /// It has no version in the commit. If [`Side::transfers`] is true, it is transferred without one.
@@ -165,7 +165,7 @@ impl NetChanges {
             FolderMoves::default()
         };
         let mut net = Self { diffs, moves, ..Self::default() };
-        let mut room = Room::new(limits, &net.diffs);
+        let mut room = RemainingLimits::new(limits, &net.diffs);
         if limits.counted == CountedContents::Removed {
             net.hash_removed_files(side, &mut room)?;
         }
@@ -177,7 +177,7 @@ impl NetChanges {
     }
 
     /// Returns the files with a new content.
-    pub(crate) fn written(&self) -> impl Iterator<Item = (&WsPath, &Written)> {
+    pub(crate) fn written(&self) -> impl Iterator<Item = (&WsPath, &WrittenContent)> {
         self.files.iter().filter_map(|(path, change)| {
             if let FileChange::Written(written) = change { Some((path, written)) } else { None }
         })
@@ -196,7 +196,7 @@ impl NetChanges {
         }
     }
 
-    fn hash_removed_files(&mut self, side: &impl Side, room: &mut Room) -> Result<()> {
+    fn hash_removed_files(&mut self, side: &impl Side, room: &mut RemainingLimits) -> Result<()> {
         let removed = self.diffs.iter().filter(|diff| diff.is_removed());
         let removed = removed.filter_map(|diff| Some((diff.path.clone(), *diff.file_before()?)));
         for (path, before) in removed.collect::<Vec<_>>() {
@@ -221,7 +221,7 @@ impl NetChanges {
         }
     }
 
-    fn read_files(&mut self, side: &mut impl Side, room: &mut Room) -> Result<()> {
+    fn read_files(&mut self, side: &mut impl Side, room: &mut RemainingLimits) -> Result<()> {
         let left = self.diffs.iter().filter_map(|diff| Some((diff.path.clone(), *diff.file_after()?)));
         let mut sources = None;
         for (path, after) in left.collect::<Vec<_>>() {
@@ -236,7 +236,7 @@ impl NetChanges {
         path: &WsPath,
         after: &FileState,
         side: &mut impl Side,
-        room: &mut Room,
+        room: &mut RemainingLimits,
         sources: &mut Option<HashMap<Identity, WsPath>>,
     ) -> Result<Option<FileChange>> {
         let origin = self.made_from(path);
@@ -339,13 +339,13 @@ pub(crate) enum FindMoves {
 }
 
 /// The number of bytes and files that a commit can still hold.
-struct Room {
+struct RemainingLimits {
     limits: CommitLimits,
     bytes_left: u64,
     files_left: usize,
 }
 
-impl Room {
+impl RemainingLimits {
     /// Starts with the limits of the commit, minus the folders, which are always part of it.
     fn new(limits: CommitLimits, diffs: &Diffs) -> Self {
         let counts_removed = limits.counted == CountedContents::Removed;

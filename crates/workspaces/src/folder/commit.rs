@@ -16,11 +16,11 @@ use std::{
 };
 use tokio::runtime::Handle;
 use toolrest_core::{
-    Access, CallCx, Change, Changeset, Commit, CommitId, Content, ContentHash, ErrorKind, FileType, Notice, Result,
-    Timestamp, ToolError, WsPath, now,
+    Access, CallCx, Change, Changeset, Commit, CommitId, Content, ContentHash, ErrorKind, FileType, Guard, Notice,
+    Preview, Result, Timestamp, ToolError, WsPath, now,
 };
 use toolrest_directory::{
-    Applied, CommitOptions, Effect, Error, ErrorKind as DiskError, FolderLock, HardLinks, Kind, Record, Recovered,
+    CommitOptions, CommitResult, Effect, Error, ErrorKind as DiskError, FolderLock, HardLinks, Kind, Record, Recovered,
     Repositories, SymbolicLinks, TouchHandle, leads_into_repository,
 };
 use toolrest_store::CallInfo;
@@ -41,22 +41,59 @@ impl FolderWorkspace {
         cx: &CallCx,
     ) -> Result<Commit> {
         let (changes, contents) = prepare(as_files(changes), Compression::WherePays).await?;
-        let mut draft = Draft { changes, contents, extras: besides };
-        let mut room = CommitRoom::new(Arc::clone(&self.check_ins), self.access.user);
+        let mut draft = self.draft(changes, contents, besides);
         loop {
-            match self.with_folder_lock(cx, move |job, lock| job.run(lock, draft, room)).await? {
-                Attempted::Made(commit, warnings) => {
+            match self.with_folder_lock(cx, move |job, lock| job.run(lock, draft)).await? {
+                Attempted::Made((commit, warnings)) => {
                     for warning in warnings {
                         cx.warn(warning);
                     }
                     return Ok(commit);
                 }
                 // Wait without the folder lock: the commit that holds the bytes may be waiting for the lock.
-                Attempted::NeedsRoom { bytes, draft: returned, room: mut waiting } => {
-                    waiting.wait_for(bytes).await?;
-                    (draft, room) = (returned, waiting);
+                Attempted::NeedsRoom { bytes, draft: mut returned } => {
+                    returned.room.wait_for(bytes).await?;
+                    draft = *returned;
                 }
             }
+        }
+    }
+
+    /// Returns what [`Self::commit_on_disk`] would do, without the folder lock. Errors of the file system, such as
+    /// missing permissions, show only when the changes are applied.
+    pub(super) async fn preview_on_disk(&self, changes: Changeset, cx: &CallCx) -> Result<Preview> {
+        let (changes, contents) = prepare(as_files(changes), Compression::Off).await?;
+        let mut draft = self.draft(changes, contents, CommitExtras::default());
+        loop {
+            let place = self.walk_pool.commit_place().await;
+            let job = self.job(cx);
+            let work = move || {
+                let _held = place;
+                job.preview(draft)
+            };
+            match tokio::task::spawn_blocking(work).await.map_err(ToolError::internal)?? {
+                Attempted::Made(preview) => return Ok(preview),
+                // Wait without a place: the commit that holds the bytes may be waiting for one.
+                Attempted::NeedsRoom { bytes, draft: mut returned } => {
+                    returned.room.wait_for(bytes).await?;
+                    draft = *returned;
+                }
+            }
+        }
+    }
+
+    fn draft(&self, changes: Changeset, contents: Vec<Option<Prepared>>, extras: CommitExtras) -> Draft {
+        let room = CommitRoom::new(Arc::clone(&self.check_ins), self.access.user);
+        Draft { changes, contents, extras, room }
+    }
+
+    fn job(&self, cx: &CallCx) -> Job {
+        Job {
+            store: Arc::clone(&self.store),
+            folder: Arc::clone(&self.folder),
+            access: self.access,
+            call: CallInfo::of(cx),
+            runtime: Handle::current(),
         }
     }
 
@@ -68,13 +105,7 @@ impl FolderWorkspace {
     ) -> Result<T> {
         let own_lock = Arc::clone(&self.folder.process_lock).lock_owned().await;
         let place = self.walk_pool.commit_place().await;
-        let job = Job {
-            store: Arc::clone(&self.store),
-            folder: Arc::clone(&self.folder),
-            access: self.access,
-            call: CallInfo::of(cx),
-            runtime: Handle::current(),
-        };
+        let job = self.job(cx);
         let work = move || {
             let _held = (own_lock, place);
             let mut lock = job.folder.lock(&*job.store, &job.runtime)?;
@@ -146,14 +177,18 @@ struct Draft {
     changes: Changeset,
     contents: Vec<Option<Prepared>>,
     extras: CommitExtras,
+    /// The reservation for the contents.
+    room: CommitRoom,
 }
 
-/// The outcome of an attempt to commit.
-enum Attempted {
-    /// The commit, with warnings for the caller.
-    Made(Commit, Vec<Notice>),
+/// The outcome of an attempt to commit, or to preview a commit.
+enum Attempted<T> {
+    Made(T),
     /// The commit has contents of so many bytes, for which there is no room in memory at this moment. Nothing was changed.
-    NeedsRoom { bytes: u64, draft: Draft, room: CommitRoom },
+    NeedsRoom {
+        bytes: u64,
+        draft: Box<Draft>,
+    },
 }
 
 /// Who made the changes.
@@ -175,28 +210,30 @@ pub(super) struct Job {
 }
 
 impl Job {
-    /// Applies the changes, if there is room for their contents in memory.
-    fn run(&self, lock: &mut FolderLock<'_>, draft: Draft, mut room: CommitRoom) -> Result<Attempted> {
+    /// Applies the changes, if there is room for their contents in memory. Returns also warnings for the caller.
+    fn run(&self, lock: &mut FolderLock<'_>, mut draft: Draft) -> Result<Attempted<(Commit, Vec<Notice>)>> {
         let (disk, root) = (&self.folder.disk, &self.folder.disk.root);
         let at = now();
         let (view, needs) = self.recorded(&draft.changes)?;
         // The contents of a program's changes are part of its check-in's reservation.
         if draft.extras.made_by == MadeBy::Tool {
             let bytes = self.contents_bytes(&draft.contents, &view, &needs);
-            if room.try_take(bytes).is_err() {
-                return Ok(Attempted::NeedsRoom { bytes, draft, room });
+            if draft.room.try_take(bytes).is_err() {
+                return Ok(Attempted::NeedsRoom { bytes, draft: Box::new(draft) });
             }
         }
-        let Draft { changes, contents, extras: CommitExtras { mut unversioned_removals, made_by } } = draft;
+        let Draft { changes, contents, extras, room: _room } = draft;
+        let CommitExtras { mut unversioned_removals, made_by } = extras;
         let changes = &changes;
         let links = self.links_in_the_way(changes)?;
         let mut warnings: Vec<Notice> = links.iter().map(|path| gave_way(path)).collect();
         unversioned_removals.add(links);
         let before = WithoutCleared { disk, unversioned_removals: &unversioned_removals };
-        let (seen, mut planned) = reconcile_and_plan(&before, changes, &contents, (view, &needs), at)?;
+        let guard = &self.call.guard;
+        let (seen, mut planned) = reconcile_and_plan(&before, changes, &contents, (view, &needs), at, guard)?;
         let Some(id) = planned.commit_id() else {
             unversioned_removals.apply(lock)?;
-            return Ok(Attempted::Made(planned.into_commit(None, at), Vec::new()));
+            return Ok(Attempted::Made((planned.into_commit(None, at), Vec::new())));
         };
 
         let steps = Steps::of(&planned.ops, seen.hashes)?;
@@ -255,7 +292,7 @@ impl Job {
             let failures = touched.iter().filter_map(|touched| touch(touched).err()).inspect(ToolError::log_cause);
             warnings.extend(failures.map(|error| Notice::of_error(&error, str::to_owned)));
         }
-        Ok(Attempted::Made(Commit { id: Some(id), created_at: at, outcomes }, warnings))
+        Ok(Attempted::Made((Commit { id: Some(id), created_at: at, outcomes }, warnings)))
     }
 
     /// Returns the size of the contents that a commit has in memory: those that it writes, those on disk that it
@@ -268,6 +305,30 @@ impl Job {
         let given = contents.iter().flatten().map(|content| content.size);
         let others: i64 = given.chain(from_history).fold(0, i64::saturating_add);
         replaced.min(disk.limits.commit_bytes).saturating_add(others.max(0).unsigned_abs())
+    }
+
+    /// Returns what [`Self::run`] would do.
+    fn preview(&self, mut draft: Draft) -> Result<Attempted<Preview>> {
+        let at = now();
+        let (view, needs) = self.recorded(&draft.changes)?;
+        let bytes = self.contents_bytes(&draft.contents, &view, &needs);
+        if draft.room.try_take(bytes).is_err() {
+            return Ok(Attempted::NeedsRoom { bytes, draft: Box::new(draft) });
+        }
+        let Draft { changes, contents, .. } = &draft;
+        let mut unversioned_removals = UnversionedRemovals::default();
+        unversioned_removals.add(self.links_in_the_way(changes)?);
+        let before = WithoutCleared { disk: &self.folder.disk, unversioned_removals: &unversioned_removals };
+        let heads = view.heads();
+        let (_, planned) = reconcile_and_plan(&before, changes, contents, (view, &needs), at, &self.call.guard)?;
+        if self.folder.repositories == Repositories::ReadOnly {
+            let paths = planned.effects.iter().flat_map(|effect| effect.from.iter().chain([&effect.path]));
+            if let Some(path) = paths.into_iter().find(|path| leads_into_repository(below_root(path))) {
+                let refusal = Error { path: below_root(path).to_owned(), kind: DiskError::Repository };
+                return Err(to_tool_error(&refusal, path, Attempt::Write));
+            }
+        }
+        Ok(Attempted::Made(planned.into_preview(at, &heads)))
     }
 
     /// Returns the symbolic links at paths that an undo restores. Programs replace files by links, which have no versions.
@@ -295,7 +356,9 @@ impl Job {
         let (changes, contents) = self.runtime.block_on(prepare(as_files(changes), Compression::WherePays))?;
         let at = now();
         let (view, needs) = self.recorded(&changes)?;
-        let (seen, mut planned) = reconcile_and_plan(before, &changes, &contents, (view, &needs), at)?;
+        // The guard is not asked: the changes are on disk already.
+        let (seen, mut planned) =
+            reconcile_and_plan(before, &changes, &contents, (view, &needs), at, &Guard::UNRESTRICTED)?;
         let Some(id) = planned.commit_id() else { return Ok(None) };
         planned.ops = with_emptied_folders(seen.ops, planned.ops);
         let kept = once_each(seen.contents.into_iter().chain(contents.into_iter().flatten()));
@@ -369,9 +432,10 @@ fn reconcile_and_plan(
     contents: &[Option<Prepared>],
     (mut view, needs): (View, &Needs),
     at: Timestamp,
+    guard: &Guard,
 ) -> Result<(Reconciled, Plan)> {
     let seen = reconcile(before, changes, needs, &mut view, at)?;
-    let planned = plan(changes, contents, view, at)?;
+    let planned = plan(changes, contents, view, at, guard)?;
     Ok((seen, planned))
 }
 
@@ -423,7 +487,7 @@ fn with_emptied_folders(due: Vec<RowOp>, planned: Vec<RowOp>) -> Vec<RowOp> {
 }
 
 /// Returns warnings about files that were changed in place, because they have other names too.
-fn rewritten_in_place(applied: &Applied) -> impl Iterator<Item = Notice> {
+fn rewritten_in_place(applied: &CommitResult) -> impl Iterator<Item = Notice> {
     let in_place = applied.changes.iter().filter(|change| change.effect == Effect::RewrittenInPlace);
     in_place.map(|change| {
         let path = path_of(&change.path).unwrap_or_else(WsPath::root);

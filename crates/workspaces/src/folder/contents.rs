@@ -1,6 +1,6 @@
 //! Reads files as text for searches, large ones in parts.
 
-use super::decoded::Decoded;
+use super::decoded::DecodingReader;
 use std::io::{self, Read, Seek};
 use toolrest_core::{Encoding, EncodingDetector, Interrupt, Result};
 use toolrest_directory::Reader;
@@ -84,7 +84,7 @@ impl Contents {
         }
         match encoding {
             Encoding::Utf8 => self.in_windows(&mut file, context, &mut each),
-            other => self.in_windows(&mut Decoded::new(file, other), context, &mut each),
+            other => self.in_windows(&mut DecodingReader::new(file, other), context, &mut each),
         }
     }
 

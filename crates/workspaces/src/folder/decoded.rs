@@ -7,7 +7,7 @@ use toolrest_core::{Decoder, Encoding};
 const CHUNK_BYTES: u64 = 64 << 10;
 
 /// A reader that decodes a text to UTF-8. Invalid bytes are an error.
-pub(super) struct Decoded<R> {
+pub(super) struct DecodingReader<R> {
     file: R,
     decoder: Decoder,
     raw: Vec<u8>,
@@ -17,7 +17,7 @@ pub(super) struct Decoded<R> {
     has_ended: bool,
 }
 
-impl<R: Read> Decoded<R> {
+impl<R: Read> DecodingReader<R> {
     pub(super) fn new(file: R, encoding: Encoding) -> Self {
         let decoder = Decoder::new(encoding);
         Self { file, decoder, raw: Vec::new(), text: Vec::new(), given: 0, has_ended: false }
@@ -35,7 +35,7 @@ impl<R: Read> Decoded<R> {
     }
 }
 
-impl<R: Read> Read for Decoded<R> {
+impl<R: Read> Read for DecodingReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         while self.given == self.text.len() && !self.has_ended {
             self.decode_more()?;

@@ -20,13 +20,13 @@ use toolrest_store::not_a_folder;
 use toolrest_store::plan::{FileRow, MODE_OF_LINK};
 
 /// Maximum size of a cached file that is read on the calling thread, which is faster than a blocking thread.
-const CACHED_MOST_BYTES: usize = 64 << 10;
+const MAX_CACHED_BYTES: usize = 64 << 10;
 
 /// Maximum number of bytes that one commit reads of the files it changes. Other commits wait meanwhile.
-const READ_FOR_COMMIT_MOST_BYTES: u64 = 8 << 30;
+const MAX_READ_FOR_COMMIT_BYTES: u64 = 8 << 30;
 
 /// Maximum number of bytes that are read from a file to detect whether it is text.
-const SNIFFED_MOST_BYTES: u64 = 4 << 20;
+const MAX_SNIFFED_BYTES: u64 = 4 << 20;
 
 /// Size of the chunks in which these bytes are read.
 const SNIFFED_BYTES: usize = 64 << 10;
@@ -89,10 +89,10 @@ impl Disk {
         Ok(Some(Entry { is_link, ..entry(path, file_type, &metadata, None, recorded) }))
     }
 
-    /// Reads a file. A file larger than `most_bytes` is returned without its content.
-    pub(super) fn read(&self, path: &WsPath, recorded: Option<Entry>, most_bytes: u64) -> Result<File> {
+    /// Reads a file. A file larger than `max_bytes` is returned without its content.
+    pub(super) fn read(&self, path: &WsPath, recorded: Option<Entry>, max_bytes: u64) -> Result<File> {
         let fail = |error| to_tool_error(&error, path, Attempt::Read);
-        let found = match self.root.read(below_root(path), most_bytes) {
+        let found = match self.root.read(below_root(path), max_bytes) {
             Ok(found) => found,
             Err(Error { kind: DiskError::TooLarge { size_bytes, .. }, .. }) => {
                 let metadata = self.root.stat(below_root(path), Links::Follow).map_err(fail)?;
@@ -118,9 +118,9 @@ impl Disk {
     }
 
     /// Reads a small file if the kernel has it in memory.
-    pub(super) fn read_cached(&self, path: &WsPath, recorded: Option<&Entry>, most_bytes: u64) -> Option<File> {
-        let most_bytes = usize::try_from(most_bytes).unwrap_or(usize::MAX);
-        let found = self.root.read_cached(below_root(path), CACHED_MOST_BYTES.min(most_bytes))?;
+    pub(super) fn read_cached(&self, path: &WsPath, recorded: Option<&Entry>, max_bytes: u64) -> Option<File> {
+        let max_bytes = usize::try_from(max_bytes).unwrap_or(usize::MAX);
+        let found = self.root.read_cached(below_root(path), MAX_CACHED_BYTES.min(max_bytes))?;
         Some(file(path, found, recorded.cloned()))
     }
 
@@ -248,7 +248,7 @@ impl Disk {
 
 /// Reads the beginning of a file and returns the form of its text; `None` if it is binary.
 fn sniff(reader: impl Read) -> io::Result<Option<Form>> {
-    let mut reader = reader.take(SNIFFED_MOST_BYTES);
+    let mut reader = reader.take(MAX_SNIFFED_BYTES);
     let mut piece = Vec::with_capacity(SNIFFED_BYTES);
     let mut read_more = |piece: &mut Vec<u8>| {
         piece.clear();
@@ -270,7 +270,7 @@ fn sniff(reader: impl Read) -> io::Result<Option<Form>> {
 
 impl BaseState for Disk {
     fn budget(&self) -> Budget {
-        Budget { kept_bytes: self.limits.commit_bytes, read_bytes: READ_FOR_COMMIT_MOST_BYTES }
+        Budget { kept_bytes: self.limits.commit_bytes, read_bytes: MAX_READ_FOR_COMMIT_BYTES }
     }
 
     /// For a change that removes a link, the state is that of the link; otherwise that of its target.
@@ -407,7 +407,7 @@ fn file(path: &WsPath, found: toolrest_directory::Content, recorded: Option<Entr
 
 fn too_much(path: &WsPath, size: u64) -> ToolError {
     let message = format!(
-        "{path} has {size} bytes, and a commit reads at most {READ_FOR_COMMIT_MOST_BYTES} to record what it \
+        "{path} has {size} bytes, and a commit reads at most {MAX_READ_FOR_COMMIT_BYTES} to record what it \
          changes; change fewer files at once, or this one without the server. Nothing was written"
     );
     ToolError::new(ErrorKind::PayloadTooLarge, message).at_path(path)

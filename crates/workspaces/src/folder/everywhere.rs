@@ -46,7 +46,7 @@ impl FolderWorkspace {
         }
         let among_shown = Search {
             within: WsPath::root(),
-            paths: Some(Arc::new(Only(shown))),
+            paths: Some(Arc::new(PathSet(shown))),
             ignored: IgnoredFiles::Include,
             ..search.clone()
         };
@@ -79,9 +79,9 @@ fn or_nothing<T: Default>(found: Result<T>, is_shown: bool) -> Result<T> {
     }
 }
 
-struct Only(BTreeSet<String>);
+struct PathSet(BTreeSet<String>);
 
-impl PathFilter for Only {
+impl PathFilter for PathSet {
     fn accepts(&self, path: &str) -> bool {
         self.0.contains(path)
     }

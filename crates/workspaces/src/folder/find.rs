@@ -10,14 +10,14 @@ use toolrest_directory::{Files, Metadata, Paths, Root, SkipCounts, Visitor};
 pub fn find(root: &Root, find: &Find, interrupt: &Interrupt, threads: usize) -> Result<FindResult> {
     let options = walk::options(&find.folder, find.depth, find.ignored, threads);
     let failed = |error| walk::failed(&error, &find.folder);
-    let finding = Finding { find, interrupt, was_stopped: AtomicBool::new(false) };
+    let finding = FindVisitor { find, interrupt, was_stopped: AtomicBool::new(false) };
     let kept = root.walk(below_root(&find.folder), options, &finding).map_err(failed)?;
     if finding.was_stopped.into_inner() {
         return Err(ToolError::new(ErrorKind::Cancelled, "Looking for files was stopped"));
     }
     let mut found = FindResult::default();
     let mut files: Vec<Paths> = Vec::new();
-    for Kept { files: more, skipped } in kept {
+    for FoundFiles { files: more, skipped } in kept {
         files.extend(more);
         found.ignored += skipped.ignored;
         found.unreadable += skipped.unreadable;
@@ -56,20 +56,20 @@ fn truncate(files: &mut Vec<Paths>, limit: usize) {
     });
 }
 
-struct Finding<'a> {
+struct FindVisitor<'a> {
     find: &'a Find,
     interrupt: &'a Interrupt,
     was_stopped: AtomicBool,
 }
 
 #[derive(Default)]
-struct Kept {
+struct FoundFiles {
     files: Vec<Paths>,
     skipped: SkipCounts,
 }
 
-impl Visitor for Finding<'_> {
-    type Thread = Kept;
+impl Visitor for FindVisitor<'_> {
+    type Thread = FoundFiles;
 
     fn enters(&self, folder: &str) -> bool {
         self.find.paths.as_ref().is_none_or(|paths| paths.enters(folder))
@@ -87,11 +87,11 @@ impl Visitor for Finding<'_> {
         is_due
     }
 
-    fn visit(&self, files: &mut Files<'_>, kept: &mut Kept) {
+    fn visit(&self, files: &mut Files<'_>, kept: &mut FoundFiles) {
         kept.files.push(files.paths());
     }
 
-    fn skipped(&self, _: &str, skipped: SkipCounts, kept: &mut Kept) {
+    fn skipped(&self, _: &str, skipped: SkipCounts, kept: &mut FoundFiles) {
         kept.skipped += skipped;
     }
 }

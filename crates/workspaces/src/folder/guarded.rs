@@ -24,7 +24,7 @@ struct Mount {
 
 /// A file or folder of the server that no workspace may show.
 #[derive(Clone, Debug)]
-pub struct Guarded {
+pub struct GuardedPath {
     /// Where it is, or where it will be created.
     pub path: PathBuf,
     /// Its description in the refusal: "the server's own data".
@@ -33,7 +33,7 @@ pub struct Guarded {
     pub setting: &'static str,
 }
 
-impl Guarded {
+impl GuardedPath {
     /// A folder in which the server keeps its data.
     pub fn data(path: PathBuf) -> Self {
         Self { path, what: "the server's own data", setting: "the setting server.data_dir (--data-dir)" }
@@ -45,11 +45,11 @@ impl Guarded {
 /// One that does not exist yet is guarded where it would be created. A path that cannot be checked is an error.
 pub(super) fn shown_by<'a>(
     opened: &Path,
-    guarded: impl IntoIterator<Item = &'a Guarded>,
-) -> io::Result<Option<&'a Guarded>> {
+    guarded: impl IntoIterator<Item = &'a GuardedPath>,
+) -> io::Result<Option<&'a GuardedPath>> {
     let mounts = mounts(&fs::read_to_string("/proc/self/mountinfo")?)?;
     for guarded in guarded {
-        for Located { path, mount } in locations(&guarded.path)? {
+        for MountedPath { path, mount } in locations(&guarded.path)? {
             let seen = shown_at(&path, mount, &mounts);
             if seen.iter().any(|seen| seen.starts_with(opened) || opened.starts_with(seen)) {
                 return Ok(Some(guarded));
@@ -60,26 +60,26 @@ pub(super) fn shown_by<'a>(
 }
 
 /// A real path, and the mount that it is on.
-struct Located {
+struct MountedPath {
     path: PathBuf,
     mount: u64,
 }
 
 /// Returns the target of a path, and the path of its last name: a symbolic link there could be replaced.
-fn locations(path: &Path) -> io::Result<Vec<Located>> {
+fn locations(path: &Path) -> io::Result<Vec<MountedPath>> {
     let mut locations = vec![locate(path)?];
     locations.extend(named_in(path)?);
     Ok(locations)
 }
 
 /// Returns the real path of what is at a path, or would be created there.
-fn locate(path: &Path) -> io::Result<Located> {
+fn locate(path: &Path) -> io::Result<MountedPath> {
     // Not opened for reading, which could block or be forbidden.
     let opened = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).map_err(io::Error::from);
     let missing = match opened {
         Ok(file) => {
             let path = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
-            return Ok(Located { path, mount: mount_id(file.as_fd())? });
+            return Ok(MountedPath { path, mount: mount_id(file.as_fd())? });
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => error,
         Err(error) => return Err(error),
@@ -91,10 +91,10 @@ fn locate(path: &Path) -> io::Result<Located> {
 }
 
 /// Returns the last name of a path, in the real path of its folder; none for a path without a name.
-fn named_in(path: &Path) -> io::Result<Option<Located>> {
+fn named_in(path: &Path) -> io::Result<Option<MountedPath>> {
     let Some(name) = path.file_name() else { return Ok(None) };
     let folder = locate(parent(path))?;
-    Ok(Some(Located { path: folder.path.join(name), ..folder }))
+    Ok(Some(MountedPath { path: folder.path.join(name), ..folder }))
 }
 
 fn parent(path: &Path) -> &Path {

@@ -29,7 +29,7 @@ fn a_table_that_cannot_be_read_is_an_error() {
 
 /// Whether a folder shows something that is guarded.
 fn shows(opened: &Path, guarded: &Path) -> bool {
-    shown_by(opened, [&Guarded::data(guarded.to_owned())]).unwrap().is_some()
+    shown_by(opened, [&GuardedPath::data(guarded.to_owned())]).unwrap().is_some()
 }
 
 /// A folder with `data/checkouts` and `other` in it.

@@ -14,13 +14,13 @@ use toolrest_store::blob::Prepared;
 
 /// The size of the histories of a folder's workspaces in bytes.
 #[derive(Default)]
-pub(super) struct HistoryUse(Mutex<HashMap<WorkspaceId, Use>>);
+pub(super) struct HistoryUse(Mutex<HashMap<WorkspaceId, HistorySize>>);
 
 #[derive(Clone, Copy)]
-struct Use {
+struct HistorySize {
     bytes: u64,
     /// Size from which on the oldest contents are dropped.
-    most_bytes: u64,
+    max_bytes: u64,
 }
 
 /// Returns the number of bytes that contents take in a history.
@@ -42,15 +42,17 @@ impl Job {
         let workspace = self.access.workspace;
         let known = self.folder.history.lock().get(&workspace).copied();
         let mut now = match known {
-            Some(known) => Use { bytes: known.bytes.saturating_add(added_bytes), ..known },
-            None => Use { bytes: self.runtime.block_on(self.store.history_bytes(self.access))?, most_bytes: limit },
+            Some(known) => HistorySize { bytes: known.bytes.saturating_add(added_bytes), ..known },
+            None => {
+                HistorySize { bytes: self.runtime.block_on(self.store.history_bytes(self.access))?, max_bytes: limit }
+            }
         };
-        if now.bytes > now.most_bytes {
+        if now.bytes > now.max_bytes {
             // Drop more than necessary, so that not every commit has to.
             let reserve = limit / 16;
             let left = self.runtime.block_on(self.store.limit_history(workspace, limit - reserve))?.left_bytes;
             // Current contents are not dropped, and may be more than the limit.
-            now = Use { bytes: left, most_bytes: limit.max(left.saturating_add(reserve)) };
+            now = HistorySize { bytes: left, max_bytes: limit.max(left.saturating_add(reserve)) };
         }
         self.folder.history.lock().insert(workspace, now);
         Ok(())
@@ -58,7 +60,7 @@ impl Job {
 }
 
 impl HistoryUse {
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<WorkspaceId, Use>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<WorkspaceId, HistorySize>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -29,7 +29,7 @@ pub fn search(
     threads: usize,
 ) -> Result<SearchResult> {
     let within = &search.within;
-    let searching = Searching {
+    let searching = SearchVisitor {
         search,
         matcher,
         interrupt,
@@ -54,7 +54,7 @@ pub fn search(
     }
 }
 
-struct Searching<'a> {
+struct SearchVisitor<'a> {
     search: &'a Search,
     matcher: &'a dyn LineMatcher,
     interrupt: &'a Interrupt,
@@ -77,7 +77,7 @@ struct Progress {
     failure: Option<(String, ToolError)>,
 }
 
-impl Visitor for Searching<'_> {
+impl Visitor for SearchVisitor<'_> {
     type Thread = Contents;
 
     fn enters(&self, folder: &str) -> bool {
@@ -133,7 +133,7 @@ impl Visitor for Searching<'_> {
     }
 }
 
-impl Searching<'_> {
+impl SearchVisitor<'_> {
     fn search_file(
         &self,
         file: Reader,

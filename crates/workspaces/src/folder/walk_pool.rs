@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use toolrest_core::{Access, Find, FindResult, Interrupt, Result, Search, SearchResult, ToolError};
+use toolrest_core::{Access, Find, FindResult, Interrupt, QueueDepth, Result, Search, SearchResult, ToolError};
 use toolrest_directory::Root;
 use toolrest_store::search::{SearchQueue, SearchSlot, StopOnDrop, with_deadline};
 
@@ -33,6 +33,11 @@ impl Default for WalkPool {
 }
 
 impl WalkPool {
+    /// Returns how many searches run, and how many wait.
+    pub(crate) fn depth(&self) -> QueueDepth {
+        self.queue.depth()
+    }
+
     /// Finds lines until the deadline. The membership must have been checked.
     pub(crate) async fn search(&self, access: Access, root: Arc<Root>, wanted: Search) -> Result<SearchResult> {
         let deadline = wanted.deadline;

@@ -8,10 +8,10 @@ use toolrest_core::{ErrorKind, FileEvent, FileEvents, Result, ToolError};
 use toolrest_directory::{Event, Watch};
 
 /// Maximum number of events that a listener has not received yet.
-const BEHIND_MOST: usize = 1_000;
+const MAX_PENDING_EVENTS: usize = 1_000;
 
 /// A folder that is watched.
-pub(super) struct Watching {
+pub(super) struct WatchedFolder {
     sender: broadcast::Sender<FileEvent>,
     _watch: Watch,
 }
@@ -23,7 +23,7 @@ impl Folder {
         let watching = if let Some(watching) = watched.upgrade() {
             watching
         } else {
-            let (sender, _) = broadcast::channel(BEHIND_MOST);
+            let (sender, _) = broadcast::channel(MAX_PENDING_EVENTS);
             let tell = sender.clone();
             let sink = move |events: Vec<Event>| {
                 for event in events.into_iter().filter_map(to_tool_error) {
@@ -35,7 +35,7 @@ impl Folder {
                 let message = format!("The folder cannot be watched: {}", error.kind);
                 ToolError::new(ErrorKind::Unavailable, message)
             })?;
-            let watching = Arc::new(Watching { sender, _watch: watch });
+            let watching = Arc::new(WatchedFolder { sender, _watch: watch });
             *watched = Arc::downgrade(&watching);
             watching
         };

@@ -40,7 +40,7 @@ impl Scene {
     }
 
     pub(crate) async fn cx_of(&self, user: UserId, need: Role) -> CallCx {
-        self.engine.rest_context("test", self.room.workspace, Caller { user }, need).await.unwrap()
+        self.engine.rest_context("test", self.room.workspace, Caller::person(user), need).await.unwrap()
     }
 
     pub(crate) async fn check_out(&self) -> Program {

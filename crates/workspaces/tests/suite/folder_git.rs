@@ -142,7 +142,12 @@ async fn an_operator_can_open_repositories_and_undo_stays_out_of_them_after_that
     let closed = pair.reopened(FolderOptions::default());
     let error = closed.undo(closed.in_folder).await.unwrap_err();
     assert_eq!(error.kind, ErrorKind::Forbidden, "{error:?}");
-    let access = toolrest_core::Access { workspace: closed.in_folder, user: closed.user, need: Role::Viewer };
+    let access = toolrest_core::Access {
+        workspace: closed.in_folder,
+        user: closed.user,
+        person: closed.user,
+        need: Role::Viewer,
+    };
     let trash = closed.store.trash(access, Page { before: None, limit: 10 }).await.unwrap();
     let head = trash.iter().find(|entry| entry.path.as_str() == "/deep/nested/.git/HEAD").unwrap();
     let error = commit(&closed, Change::Restore(head.id)).await.unwrap_err();

@@ -16,7 +16,7 @@ use toolrest_core::{
     Depth, ErrorKind, Find, FindResult, IgnoredFiles, Interrupt, PathFilter, Result, Search, SearchResult, WsPath,
 };
 use toolrest_directory::Root;
-use toolrest_ops::{Bare, Below, Case, Extent, Glob, Pattern, Syntax};
+use toolrest_ops::{Case, FolderFilter, Glob, Pattern, SkipRules, SlashlessPattern, Syntax};
 use toolrest_workspaces::{find_in_folder, search_folder};
 
 struct Scene {
@@ -57,7 +57,7 @@ impl Scene {
     }
 
     fn find(&self, glob: &str, limit: usize, ignored: IgnoredFiles) -> Result<FindResult> {
-        let paths: Arc<dyn PathFilter> = Arc::new(Glob::new(glob, WsPath::root(), Bare::Path).unwrap());
+        let paths: Arc<dyn PathFilter> = Arc::new(Glob::new(glob, WsPath::root(), SlashlessPattern::Path).unwrap());
         let find = Find {
             folder: WsPath::root(),
             depth: Depth::Descendants,
@@ -76,8 +76,8 @@ fn soon() -> Instant {
 
 fn within(path: &str, text: &str, syntax: Syntax) -> Search {
     let within = WsPath::posix(path).unwrap();
-    let extent = Extent { hidden: false, ignored: IgnoredFiles::LeaveOut };
-    let below = Below::new(within.clone(), None, extent).unwrap();
+    let extent = SkipRules { hidden: false, ignored: IgnoredFiles::LeaveOut };
+    let below = FolderFilter::new(within.clone(), None, extent).unwrap();
     Search {
         pattern: Arc::new(Pattern { text: text.to_owned(), syntax, case: Case::Sensitive }),
         within,

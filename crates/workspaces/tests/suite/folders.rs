@@ -8,15 +8,16 @@ use std::path::Path;
 use std::sync::Arc;
 use tempfile::TempDir;
 use toolrest_core::{
-    Access, AllowAll, CallCx, CallRecord, Caller, Change, Changeset, Commit, Content, Depth, Destination, Engine,
-    ErrorKind, FileType, Limits, Parents, Put, Recorder, Removal, Result, Role, Toolsets, UserId, WorkspaceId,
-    Workspaces, WsPath,
+    Access, AllowAll, CallCx, CallRecord, Caller, Change, Changeset, Commit, Content, Depth, Destination, Effect,
+    EffectKind, Engine, ErrorKind, FileType, Limits, Parents, Put, Recorder, Removal, Result, Role, Toolsets, UserId,
+    WorkspaceId, Workspaces, WsPath,
 };
 use toolrest_store::{Location, Page, Purge, Store};
-use toolrest_workspaces::{AllowedRoot, FolderOptions, Guarded, HistoryLimits, Scratch, StoredWorkspaces};
+use toolrest_workspaces::{AllowedRoot, FolderOptions, GuardedPath, HistoryLimits, Scratch, StoredWorkspaces};
 
 on_both_stores![
     a_folder_and_a_database_agree_about_any_changes,
+    a_preview_shows_the_effects_of_the_commit_that_follows_it,
     every_commit_in_a_folder_can_be_undone,
     the_oldest_history_goes_first_and_what_files_hold_stays,
     a_commit_that_exceeds_the_limit_of_history_drops_the_oldest_at_once,
@@ -87,7 +88,7 @@ impl Pair {
     }
 
     pub(crate) async fn cx(&self, workspace: WorkspaceId) -> CallCx {
-        self.engine.rest_context("test", workspace, Caller { user: self.user }, Role::Editor).await.unwrap()
+        self.engine.rest_context("test", workspace, Caller::person(self.user), Role::Editor).await.unwrap()
     }
 
     pub(crate) async fn commit(&self, workspace: WorkspaceId, changes: Changeset) -> Result<Commit> {
@@ -97,7 +98,7 @@ impl Pair {
 
     pub(crate) async fn undo(&self, workspace: WorkspaceId) -> Result<Commit> {
         let cx = self.cx(workspace).await;
-        let access = Access { workspace, user: self.user, need: Role::Editor };
+        let access = Access { workspace, user: self.user, person: self.user, need: Role::Editor };
         let last = self.store.commits(access, Page { before: None, limit: 1 }).await?.remove(0);
         cx.workspace.commit(toolrest_ops::undo(&last, toolrest_ops::Force::Yes)?, &cx).await
     }
@@ -205,6 +206,53 @@ async fn a_folder_and_a_database_agree_about_any_changes(room: TestWorkspace) {
     assert!(made > 100 && refused > 100 && tangled < 50, "{made} made, {refused} refused, {tangled} tangled");
 }
 
+/// The parts of effects that do not depend on new ids.
+fn shown(effects: &[Effect]) -> Vec<(EffectKind, WsPath, Option<WsPath>)> {
+    effects.iter().map(|effect| (effect.op, effect.path.clone(), effect.from.clone())).collect()
+}
+
+async fn a_preview_shows_the_effects_of_the_commit_that_follows_it(room: TestWorkspace) {
+    let pair = Pair::of(&room).await;
+    for workspace in [pair.in_database, pair.in_folder] {
+        let mut random = Random(3);
+        let (mut made, mut refused) = (0, 0);
+        for round in 0..ROUNDS / 4 {
+            let changes = random.changes();
+            let cx = pair.cx(workspace).await;
+            let before = if round % 10 == 0 { Some(pair.tree(workspace).await) } else { None };
+            let previewed = cx.workspace.preview(changes.clone(), &cx).await;
+            if let Some(before) = before {
+                assert_eq!(pair.tree(workspace).await, before, "round {round}: {changes:?}");
+            }
+            let done = pair.commit(workspace, changes.clone()).await;
+            if is_tangled(&done) {
+                continue;
+            }
+            match (previewed, done) {
+                (Ok(previewed), Ok(done)) => {
+                    let effects = match done.id {
+                        Some(id) => cx.workspace.commit_info(id).await.unwrap().changes,
+                        None => Vec::new(),
+                    };
+                    assert_eq!(shown(&previewed.effects), shown(&effects), "round {round}: {changes:?}");
+                    let outcomes = |commit: &Commit| -> Vec<_> {
+                        commit.outcomes.iter().map(|outcome| (outcome.path.clone(), outcome.hash)).collect()
+                    };
+                    assert_eq!(outcomes(&previewed.commit), outcomes(&done), "round {round}: {changes:?}");
+                    assert_eq!(previewed.commit.id, None);
+                    made += 1;
+                }
+                (Err(previewed), Err(done)) => {
+                    assert_eq!((previewed.kind, previewed.message), (done.kind, done.message), "round {round}");
+                    refused += 1;
+                }
+                (previewed, done) => panic!("round {round}: previewed {previewed:?}, done {done:?}: {changes:?}"),
+            }
+        }
+        assert!(made > 20 && refused > 20, "{made} made, {refused} refused");
+    }
+}
+
 /// What lies in a folder: bytes and modes by path.
 fn on_disk(root: &Path) -> BTreeMap<String, (Option<Vec<u8>>, u32)> {
     let mut found = BTreeMap::new();
@@ -277,7 +325,7 @@ async fn a_commit_that_exceeds_the_limit_of_history_drops_the_oldest_at_once(roo
     let history = HistoryLimits { total_bytes: Some(LIMIT), ..HistoryLimits::default() };
     let options = FolderOptions { history, ..FolderOptions::default() };
     let pair = Pair::with(tempfile::tempdir().unwrap(), &room, options).await;
-    let access = Access { workspace: pair.in_folder, user: pair.user, need: Role::Viewer };
+    let access = Access { workspace: pair.in_folder, user: pair.user, person: pair.user, need: Role::Viewer };
     let write = async |name: &str, version: usize| {
         let put = Put {
             path: WsPath::posix(name).unwrap(),
@@ -327,7 +375,7 @@ async fn the_oldest_history_goes_first_and_what_files_hold_stays(room: TestWorks
         let commit = pair.commit(pair.in_folder, Changeset::one(Change::Put(put))).await.unwrap();
         id = Some(commit.outcomes[0].file);
     }
-    let access = Access { workspace: pair.in_folder, user: pair.user, need: Role::Viewer };
+    let access = Access { workspace: pair.in_folder, user: pair.user, person: pair.user, need: Role::Viewer };
     let before = pair.store.history_bytes(access).await.unwrap();
     assert!(before > 20_000, "{before}");
     let purge = |bytes| Purge { folder_history_bytes: Some(bytes), ..Purge::default() };
@@ -391,7 +439,7 @@ async fn what_a_database_cannot_keep_now_is_kept_later() {
         assert!(!pair.root.path().join(format!("{code}-2")).exists());
         execute("DROP TRIGGER fail ON commits");
         pair.commit(pair.in_folder, put(&format!("{code}-3"))).await.unwrap();
-        let access = Access { workspace: pair.in_folder, user: pair.user, need: Role::Viewer };
+        let access = Access { workspace: pair.in_folder, user: pair.user, person: pair.user, need: Role::Viewer };
         let commits = pair.store.commits(access, Page { before: None, limit: 2 }).await.unwrap();
         let paths: Vec<&str> = commits.iter().map(|commit| commit.changes[0].path.as_str()).collect();
         assert_eq!(paths, [format!("/{code}-3"), format!("/{code}-1")]);
@@ -404,11 +452,11 @@ async fn the_servers_own_data_is_in_no_workspace() {
     let (data, free) = (allowed.path().join("data"), allowed.path().join("free"));
     // The environment is made later, by which time the folder around it must not be a workspace.
     let project = allowed.path().join("project");
-    let python = Guarded { path: project.join("python"), what: "the environment", setting: "run.python_dir" };
+    let python = GuardedPath { path: project.join("python"), what: "the environment", setting: "run.python_dir" };
     let options = FolderOptions {
         allowed_roots: vec![AllowedRoot::for_all(allowed.path().canonicalize().unwrap())],
         journal_dir: data.join("journals"),
-        guarded: vec![Guarded::data(data.clone()), python],
+        guarded: vec![GuardedPath::data(data.clone()), python],
         history: HistoryLimits::default(),
         ..FolderOptions::default()
     };
@@ -475,7 +523,7 @@ async fn a_root_for_some_accounts_is_opened_by_no_other() {
     let mut options = options;
     options.allowed_roots[1].accounts = Some(vec![email]);
     let workspaces = StoredWorkspaces::new(Arc::clone(&room.store), options, scratch());
-    let access = |workspace, user| Access { workspace, user, need: Role::Viewer };
+    let access = |workspace, user| Access { workspace, user, person: user, need: Role::Viewer };
     workspaces.open(access(hers_id, ada)).await.unwrap();
     for _ in 0..2 {
         let refusal = workspaces.open(access(his_id, bob)).await.err().unwrap();

@@ -93,7 +93,7 @@ impl Pair {
     }
 
     pub(crate) async fn commits(&self) -> Vec<CommitInfo> {
-        let access = Access { workspace: self.in_folder, user: self.user, need: Role::Viewer };
+        let access = Access { workspace: self.in_folder, user: self.user, person: self.user, need: Role::Viewer };
         self.store.commits(access, Page { before: None, limit: 100 }).await.unwrap()
     }
 

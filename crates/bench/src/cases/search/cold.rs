@@ -6,7 +6,7 @@ use tokio_postgres::{Client, NoTls};
 use toolrest_testkit::Postgres;
 
 use super::patterns::{Case, PATTERNS, Pattern};
-use super::{Files, LIMIT, Loaded, Searcher, Times, milliseconds};
+use super::{Files, LIMIT, LoadedFiles, Searcher, Times, milliseconds};
 use crate::cases::Effort;
 use crate::report::{Report, Target};
 
@@ -26,7 +26,7 @@ fn plain_statement(pattern: &Pattern) -> String {
     )
 }
 
-pub fn run(postgres: &Postgres, files: &Files, loaded: &Loaded, effort: Effort, report: &mut Report) {
+pub fn run(postgres: &Postgres, files: &Files, loaded: &LoadedFiles, effort: Effort, report: &mut Report) {
     eprintln!("search on a cold replica");
     report.section(
         "Search on a cold replica, PostgreSQL",

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use toolrest_core::{Depth, Find, IgnoredFiles, Interrupt, PathFilter, Search, WsPath};
 use toolrest_directory::Root;
-use toolrest_ops::{Bare, Below, Case as OpsCase, Extent, Glob, Pattern as OpsPattern, Syntax};
+use toolrest_ops::{Case as OpsCase, FolderFilter, Glob, Pattern as OpsPattern, SkipRules, SlashlessPattern, Syntax};
 use toolrest_testkit::temp_folder;
 use toolrest_workspaces::{find_in_folder, search_folder};
 
@@ -76,11 +76,11 @@ fn search(root: &Root, pattern: &Pattern) -> (Duration, usize) {
     let start = Instant::now();
     let case = if pattern.case == Case::Ignored { OpsCase::Ignored } else { OpsCase::Sensitive };
     let compiled = OpsPattern { text: pattern.text.to_owned(), syntax: Syntax::Ripgrep, case };
-    let extent = Extent { hidden: false, ignored: IgnoredFiles::LeaveOut };
+    let extent = SkipRules { hidden: false, ignored: IgnoredFiles::LeaveOut };
     let search = Search {
         pattern: Arc::new(compiled),
         within: WsPath::root(),
-        paths: Some(Arc::new(Below::new(WsPath::root(), None, extent).expect("there is no glob"))),
+        paths: Some(Arc::new(FolderFilter::new(WsPath::root(), None, extent).expect("there is no glob"))),
         ignored: IgnoredFiles::LeaveOut,
         limit: LIMIT,
         context: 0,
@@ -157,7 +157,8 @@ fn make_tree(folder: &Path) {
 
 fn find(root: &Root, limit: usize) -> (Duration, usize) {
     let start = Instant::now();
-    let glob: Arc<dyn PathFilter> = Arc::new(Glob::new("**/*.rs", WsPath::root(), Bare::Path).expect("a glob"));
+    let glob: Arc<dyn PathFilter> =
+        Arc::new(Glob::new("**/*.rs", WsPath::root(), SlashlessPattern::Path).expect("a glob"));
     let find = Find {
         folder: WsPath::root(),
         depth: Depth::Descendants,

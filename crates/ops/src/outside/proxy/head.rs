@@ -29,7 +29,7 @@ const NOT_FORWARDED: [&str; 10] = [
 ];
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Head {
+pub(super) struct RequestHead {
     pub(super) host: Host,
     pub(super) port: u16,
     pub(super) target: Target,
@@ -54,7 +54,7 @@ pub(super) enum Target {
 }
 
 /// Reads a head, and returns it with the bytes received after it.
-pub(super) async fn read(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Result<(Head, Vec<u8>), Answer>> {
+pub(super) async fn read(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Result<(RequestHead, Vec<u8>), Answer>> {
     let mut bytes = Vec::with_capacity(1 << 10);
     loop {
         if from.read_buf(&mut bytes).await? == 0 {
@@ -77,7 +77,7 @@ fn invalid(reason: impl std::fmt::Display) -> Answer {
 }
 
 /// Parses a head and returns it with its length; `None` if its end is missing.
-fn parse(bytes: &[u8]) -> Result<Option<(Head, usize)>, Answer> {
+fn parse(bytes: &[u8]) -> Result<Option<(RequestHead, usize)>, Answer> {
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut request = httparse::Request::new(&mut headers);
     let length = match request.parse(bytes) {
@@ -108,11 +108,11 @@ fn has_bare_line_feed(bytes: &[u8]) -> bool {
     memchr::memchr_iter(b'\n', bytes).any(|position| position == 0 || bytes[position - 1] != b'\r')
 }
 
-fn head(method: &str, target: &str, version: &'static str, headers: &[(&str, &str)]) -> Result<Head, Answer> {
+fn head(method: &str, target: &str, version: &'static str, headers: &[(&str, &str)]) -> Result<RequestHead, Answer> {
     if method == "CONNECT" {
         let (host, port) = authority(target).ok_or_else(|| invalid("CONNECT needs a host and a port"))?;
         let port = port.ok_or_else(|| invalid("CONNECT needs a host and a port"))?;
-        return Ok(Head { host, port, target: Target::Tunnel, body_bytes: 0 });
+        return Ok(RequestHead { host, port, target: Target::Tunnel, body_bytes: 0 });
     }
     let rest = strip_scheme(target).ok_or_else(|| invalid("a proxy takes http://HOST/PATH, and CONNECT for https"))?;
     let (named, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
@@ -126,7 +126,7 @@ fn head(method: &str, target: &str, version: &'static str, headers: &[(&str, &st
         path: format!("{slash}{path}"),
         headers: forwarded(headers),
     };
-    Ok(Head { host, port: port.unwrap_or(80), target, body_bytes: body_bytes(headers)? })
+    Ok(RequestHead { host, port: port.unwrap_or(80), target, body_bytes: body_bytes(headers)? })
 }
 
 fn strip_scheme(target: &str) -> Option<&str> {
@@ -167,7 +167,7 @@ fn forwarded(headers: &[(&str, &str)]) -> Vec<(String, String)> {
     kept.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
-impl Head {
+impl RequestHead {
     /// Renders the head that is sent to the host.
     pub(super) fn to_origin(&self) -> String {
         let Target::Resource { method, version, authority, path, headers } = &self.target else {

@@ -2,11 +2,11 @@ use super::*;
 use proptest::prelude::*;
 
 /// Parses a head given without the empty line at its end.
-fn parse_lines(lines: &str) -> Result<Option<(Head, usize)>, Answer> {
+fn parse_lines(lines: &str) -> Result<Option<(RequestHead, usize)>, Answer> {
     parse(format!("{lines}\r\n\r\n").as_bytes())
 }
 
-fn parsed(lines: &str) -> Head {
+fn parsed(lines: &str) -> RequestHead {
     match parse_lines(lines) {
         Ok(parsed) => parsed.unwrap_or_else(|| panic!("{lines:?} has no end")).0,
         Err(answer) => panic!("{lines:?}: {}", answer.reason),
@@ -23,7 +23,10 @@ fn refused(lines: &str) -> u16 {
 #[test]
 fn connect_opens_a_tunnel() {
     let head = parsed("CONNECT PyPI.org:443 HTTP/1.1\r\nHost: other:443\r\nProxy-Connection: keep-alive");
-    assert_eq!(head, Head { host: Host::Name("pypi.org".into()), port: 443, target: Target::Tunnel, body_bytes: 0 });
+    assert_eq!(
+        head,
+        RequestHead { host: Host::Name("pypi.org".into()), port: 443, target: Target::Tunnel, body_bytes: 0 }
+    );
 }
 
 #[test]

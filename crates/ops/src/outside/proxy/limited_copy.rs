@@ -11,23 +11,25 @@ const CHUNK_BYTES: usize = 16 << 10;
 
 /// Number of bytes that may still be copied.
 pub(super) struct ByteAllowance {
-    left: AtomicU64,
+    remaining: AtomicU64,
 }
 
 impl ByteAllowance {
     pub(super) const fn new(bytes: u64) -> Self {
-        Self { left: AtomicU64::new(bytes) }
+        Self { remaining: AtomicU64::new(bytes) }
     }
 
     pub(super) fn is_spent(&self) -> bool {
-        self.left.load(Ordering::Relaxed) == 0
+        self.remaining.load(Ordering::Relaxed) == 0
     }
 
     /// Subtracts bytes. If there are not enough, this and all later calls fail.
     pub(super) fn spend(&self, bytes: usize) -> io::Result<()> {
-        let spent = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes as u64));
+        let spent = self
+            .remaining
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |remaining| remaining.checked_sub(bytes as u64));
         if spent.is_err() {
-            self.left.store(0, Ordering::Relaxed);
+            self.remaining.store(0, Ordering::Relaxed);
             return Err(io::ErrorKind::QuotaExceeded.into());
         }
         Ok(())

@@ -123,10 +123,10 @@ pub(super) const ALLOWED: &[c_long] = &[
     libc::SYS_getrandom,
 ];
 
-/// Older calls that newer architectures lack.
+/// Also allowed on this architecture: older calls, which newer architectures do not have.
 #[cfg(target_arch = "x86_64")]
 #[rustfmt::skip]
-pub(super) const ALLOWED_HERE: &[c_long] = &[
+pub(super) const ALLOWED_ON_THIS_ARCHITECTURE: &[c_long] = &[
     libc::SYS_open, libc::SYS_creat, libc::SYS_stat, libc::SYS_lstat, libc::SYS_access, libc::SYS_getdents,
     libc::SYS_mkdir, libc::SYS_rmdir, libc::SYS_unlink, libc::SYS_rename, libc::SYS_link, libc::SYS_symlink,
     libc::SYS_readlink, libc::SYS_mknod, libc::SYS_chmod, libc::SYS_chown, libc::SYS_lchown, libc::SYS_utime,
@@ -136,4 +136,4 @@ pub(super) const ALLOWED_HERE: &[c_long] = &[
     libc::SYS_eventfd,
 ];
 #[cfg(not(target_arch = "x86_64"))]
-pub(super) const ALLOWED_HERE: &[c_long] = &[];
+pub(super) const ALLOWED_ON_THIS_ARCHITECTURE: &[c_long] = &[];

@@ -21,9 +21,9 @@ const NUMBER: u32 = 0;
 const ARCHITECTURE: u32 = 4;
 
 #[cfg(target_arch = "x86_64")]
-const OWN_ARCHITECTURE: u32 = 0xc000_003e;
+const THIS_ARCHITECTURE: u32 = 0xc000_003e;
 #[cfg(target_arch = "aarch64")]
-const OWN_ARCHITECTURE: u32 = 0xc000_00b7;
+const THIS_ARCHITECTURE: u32 = 0xc000_00b7;
 
 const LOAD: u16 = code(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS);
 const EQUAL: u16 = code(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K);
@@ -47,7 +47,7 @@ struct Range {
 pub(super) fn compile(answers: impl Iterator<Item = (c_long, Answer)>, otherwise: Answer) -> BpfProgram {
     let mut program = vec![
         instruction(LOAD, 0, 0, ARCHITECTURE),
-        instruction(EQUAL, 1, 0, OWN_ARCHITECTURE),
+        instruction(EQUAL, 1, 0, THIS_ARCHITECTURE),
         leaf(Answer::Kill),
         instruction(LOAD, 0, 0, NUMBER),
     ];

@@ -4,7 +4,7 @@ use libc::c_long;
 use rustix::io::Errno;
 use seccompiler::sock_filter;
 
-use super::{ARCHITECTURE, AT_LEAST, Answer, EQUAL, JUMP, LOAD, NUMBER, OWN_ARCHITECTURE, RETURN, compile};
+use super::{ARCHITECTURE, AT_LEAST, Answer, EQUAL, JUMP, LOAD, NUMBER, RETURN, THIS_ARCHITECTURE, compile};
 
 /// Interprets the instructions that the filter uses.
 fn evaluate(program: &[sock_filter], architecture: u32, number: u32) -> u32 {
@@ -39,11 +39,11 @@ fn every_call_gets_its_answer() {
     let program = compile(answers.iter().map(|(call, answer)| (*call, *answer)), otherwise);
     for call in 0..2000 {
         let wanted = answers.get(&call).copied().unwrap_or(otherwise);
-        let got = evaluate(&program, OWN_ARCHITECTURE, u32::try_from(call).unwrap());
+        let got = evaluate(&program, THIS_ARCHITECTURE, u32::try_from(call).unwrap());
         assert_eq!(got, value(wanted), "call {call}");
     }
     for call in [0x4000_0000, 0x4000_0027, u32::MAX] {
-        assert_eq!(evaluate(&program, OWN_ARCHITECTURE, call), value(otherwise), "call {call:#x}");
+        assert_eq!(evaluate(&program, THIS_ARCHITECTURE, call), value(otherwise), "call {call:#x}");
     }
 }
 

@@ -4,7 +4,7 @@ use super::scan::{EntryKind, KnownEntry, may_hide_changes};
 use super::tree::{Row, RowKind, Tree, Version};
 use crate::checkout::diff::FileState;
 use crate::checkout::moves::FolderMoves;
-use crate::checkout::net_changes::{NodeNow, Read, Side, Written};
+use crate::checkout::net_changes::{NodeNow, Read, Side, WrittenContent};
 use std::{collections::HashMap, path::Path, time::SystemTime};
 use toolrest_core::{Content, ContentHash, Expect, FileType, LeftOutReason, MAX_PATH_BYTES, Result, WsPath};
 use toolrest_directory::{CheckoutDir, Content as FileContent, ErrorKind, Metadata};
@@ -119,10 +119,14 @@ impl Side for DatabaseSide<'_> {
         let is_same = |(_, before, before_hash): (&WsPath, &FileState, ContentHash)| {
             before_hash == hash && before.is_executable() == is_executable
         };
-        Ok(if before.is_some_and(is_same) { Read::Same } else { Read::Written(Written { hash, is_executable, bytes }) })
+        Ok(if before.is_some_and(is_same) {
+            Read::Same
+        } else {
+            Read::Written(WrittenContent { hash, is_executable, bytes })
+        })
     }
 
-    fn shows(&self, path: &WsPath, _: Option<&FileState>, written: &Written) -> bool {
+    fn shows(&self, path: &WsPath, _: Option<&FileState>, written: &WrittenContent) -> bool {
         self.version(path).is_some_and(|version| {
             if version.is_plain() {
                 return version.blob == written.hash;

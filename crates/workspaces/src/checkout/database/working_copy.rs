@@ -3,7 +3,7 @@
 use super::scan::{EntryKind, KnownEntry, ScanResult};
 use super::side::{DatabaseSide, is_known_folder};
 use super::tree::{Row, RowKind, Tree, Version};
-use crate::checkout::diff::{Diff, Node};
+use crate::checkout::diff::{Diff, Node, judge};
 use crate::checkout::merge::MergeOutcome;
 use crate::checkout::net_changes::{CommitLimits, CountedContents, FindMoves, NetChanges};
 use crate::scratch::held;
@@ -13,7 +13,7 @@ use std::{
     time::SystemTime,
 };
 use toolrest_core::{
-    CallId, Content, ContentHash, FolderHandle, KeepLimits, LeftOut, LeftOutReason, Result, ToolError, WsPath,
+    CallId, Content, ContentHash, FolderHandle, Guard, KeepLimits, LeftOut, LeftOutReason, Result, ToolError, WsPath,
 };
 use toolrest_directory::{CheckoutDir, Metadata};
 use toolrest_store::disk_fault::storage_full;
@@ -267,7 +267,14 @@ impl WorkingCopy {
     }
 
     /// Merges what was read with the workspace.
-    pub(super) fn merge(&mut self, originals: &HashMap<ContentHash, Content>, call: CallId) -> Result<MergeOutcome> {
+    pub(super) fn merge(
+        &mut self,
+        originals: &HashMap<ContentHash, Content>,
+        call: CallId,
+        guard: &Guard,
+    ) -> Result<MergeOutcome> {
+        let diffs = self.changes().net.diffs.iter();
+        judge(guard, diffs.map(|diff| (Some(diff.path.clone()), diff.before.is_some(), diff.after.is_some())))?;
         let mut net = std::mem::take(&mut self.changes().net);
         let outcome = net.merge(&self.side(originals, &mut HashMap::new()), call);
         self.changes().net = net;

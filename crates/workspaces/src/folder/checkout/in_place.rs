@@ -10,7 +10,7 @@ use crate::check_in_room::{CheckInRoom, NoRoom};
 use crate::checkout::diff::{Diff, FileState, Node};
 use crate::checkout::is_retryable;
 use crate::checkout::net_changes::{
-    CommitLimits, CountedContents, FindMoves, NetChanges, NodeNow, Read, Side, Written,
+    CommitLimits, CountedContents, FindMoves, NetChanges, NodeNow, Read, Side, WrittenContent,
 };
 use crate::folder::FolderWorkspace;
 use crate::folder::commit::{Job, failed};
@@ -107,10 +107,10 @@ impl Checkout for InPlaceCheckout {
         let mut room = None;
         let checked_in = loop {
             match self.try_check_in(room, cx).await? {
-                Recorded::Done(checked_in) => break checked_in,
+                RecordOutcome::Done(checked_in) => break checked_in,
                 // Wait without the folder lock: the check-in that holds the room may be waiting for the lock.
-                Recorded::NeedsRoom(bytes) => {
-                    room = Some(self.workspace.check_ins.reserve(self.workspace.access.user, bytes).await);
+                RecordOutcome::NeedsRoom(bytes) => {
+                    room = Some(self.workspace.check_ins.reserve(self.workspace.access.person, bytes).await);
                 }
             }
         };
@@ -132,9 +132,9 @@ impl Checkout for InPlaceCheckout {
 
 impl InPlaceCheckout {
     /// Records the differences, with room that is held already or is free at this moment.
-    async fn try_check_in(&self, held: Option<CheckInRoom>, cx: &CallCx) -> Result<Recorded> {
+    async fn try_check_in(&self, held: Option<CheckInRoom>, cx: &CallCx) -> Result<RecordOutcome> {
         let (snapshot, disk, keep) = (Arc::clone(&self.snapshot), self.workspace.folder.disk.clone(), self.keep);
-        let (check_ins, account) = (Arc::clone(&self.workspace.check_ins), self.workspace.access.user);
+        let (check_ins, account) = (Arc::clone(&self.workspace.check_ins), self.workspace.access.person);
         let file_time = self.private_dir.file_time()?;
         let call = cx.id;
         let record = move |job: &Job, _: &mut toolrest_directory::FolderLock<'_>| {
@@ -156,7 +156,7 @@ impl InPlaceCheckout {
 }
 
 /// The outcome of an attempt to record differences.
-enum Recorded {
+enum RecordOutcome {
     Done(CheckedIn),
     /// Contents of so many bytes are to be read, for which there is no room in memory at this moment.
     NeedsRoom(u64),
@@ -179,7 +179,7 @@ impl CheckIn<'_> {
         &self,
         snapshot: &mut Snapshot,
         take_room: &dyn Fn(u64) -> std::result::Result<CheckInRoom, NoRoom>,
-    ) -> Result<Recorded> {
+    ) -> Result<RecordOutcome> {
         let at = now();
         let walked = snapshot.walk()?;
         let present: BTreeMap<&WsPath, &Metadata> =
@@ -191,7 +191,7 @@ impl CheckIn<'_> {
             .collect();
         let gone: Vec<WsPath> = snapshot.files.keys().filter(|path| !present.contains_key(path)).cloned().collect();
         let bytes = contents_bytes(snapshot, &different, &gone, &self.keep);
-        let Ok(_room) = take_room(bytes) else { return Ok(Recorded::NeedsRoom(bytes)) };
+        let Ok(_room) = take_room(bytes) else { return Ok(RecordOutcome::NeedsRoom(bytes)) };
         let made: Vec<&WsPath> = walked.folders.difference(&snapshot.folders).collect();
         let left: Vec<WsPath> = snapshot.folders.difference(&walked.folders).cloned().collect();
         let asked = different.iter().map(|(path, _)| *path).chain(&gone).chain(made.iter().copied()).chain(&left);
@@ -238,7 +238,7 @@ impl CheckIn<'_> {
         let commit: Option<CommitId> =
             if changes.changes.is_empty() { None } else { self.job.record_made(&*snapshot, changes)? };
         snapshot.update(notes, walked, at, self.file_time);
-        Ok(Recorded::Done(outcome.into_checked_in(commit, Attribution::Folder, left_out.0)))
+        Ok(RecordOutcome::Done(outcome.into_checked_in(commit, Attribution::Folder, left_out.0)))
     }
 }
 
@@ -472,6 +472,6 @@ impl Side for SnapshotSide<'_> {
             return Ok(Read::OverLimit { size_bytes: metadata.size_bytes });
         }
         self.note(path, metadata, in_history);
-        Ok(Read::Written(Written { hash, is_executable, bytes: read.bytes }))
+        Ok(Read::Written(WrittenContent { hash, is_executable, bytes: read.bytes }))
     }
 }

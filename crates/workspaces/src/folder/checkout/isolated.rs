@@ -67,13 +67,14 @@ impl IsolatedCheckout {
         let mut differences = self.workspace.on_disk(compare).await?;
         let tracked = self.tracked_in_ignored(&differences).await?;
         let bytes = contents_bytes(&differences, self.keep);
-        let room = self.workspace.check_ins.reserve(self.workspace.access.user, bytes).await;
+        let room = self.workspace.check_ins.reserve(self.workspace.access.person, bytes).await;
         let input = LayerInput {
             disk: self.workspace.folder.disk.clone(),
             upper: Arc::clone(upper),
             baseline: Arc::clone(&self.baseline),
             keep: self.keep,
             call: cx.id,
+            guard: Arc::clone(&cx.guard),
             virtual_files: virtual_files.into_iter().map(|listed| listed.path).collect(),
         };
         let merge = move || {

@@ -2,10 +2,10 @@
 
 use super::LeftOutReport;
 use crate::checkout::FolderMoves;
-use crate::checkout::diff::{Diff, FileState, Node};
+use crate::checkout::diff::{Diff, FileState, Node, judge};
 use crate::checkout::merge::{MergeOutcome, NOT_REMOVED, PlacedKind};
 use crate::checkout::net_changes::{
-    CommitLimits, CountedContents, FindMoves, NetChanges, NodeNow, Read, Side, Written,
+    CommitLimits, CountedContents, FindMoves, NetChanges, NodeNow, Read, Side, WrittenContent,
 };
 use crate::folder::commit::failed;
 use crate::folder::disk::{Disk, below_root, path_of};
@@ -15,7 +15,7 @@ use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
-use toolrest_core::{CallId, ContentHash, KeepLimits, LeftOutReason, ProgramConflict, Result, WsPath};
+use toolrest_core::{CallId, ContentHash, Guard, KeepLimits, LeftOutReason, ProgramConflict, Result, WsPath};
 use toolrest_directory::{
     Baseline, Difference, ErrorKind as DiskError, Identity, Kind, ListOptions, Metadata, Owner, Root,
 };
@@ -55,6 +55,7 @@ pub(super) struct LayerInput {
     pub(super) baseline: Arc<Baseline>,
     pub(super) keep: KeepLimits,
     pub(super) call: CallId,
+    pub(super) guard: Arc<Guard>,
     /// Files that the system shows, which are not on disk.
     pub(super) virtual_files: BTreeSet<WsPath>,
 }
@@ -62,6 +63,8 @@ pub(super) struct LayerInput {
 impl LayerInput {
     pub(super) fn merge(self, mut differences: Vec<Difference>) -> Result<LayerMerge> {
         differences.sort_by(|one, other| one.path.cmp(&other.path));
+        let changes = differences.iter();
+        judge(&self.guard, changes.map(|found| (path_of(&found.path), found.lower.is_some(), found.upper.is_some())))?;
         let (ignored, versioned): (Vec<_>, Vec<_>) = differences.into_iter().partition(|found| found.is_ignored);
         let mut layer = LayerMerge::default();
         let (keep, call) = (self.keep, self.call);
@@ -114,7 +117,7 @@ impl LayerInput {
 }
 
 impl LayerMerge {
-    fn add_permissions(&mut self, net: &NetChanges, side: &LayerSide, placed: &[crate::checkout::merge::Placed]) {
+    fn add_permissions(&mut self, net: &NetChanges, side: &LayerSide, placed: &[crate::checkout::merge::PlacedEntry]) {
         for placed in placed {
             let Some(left) = side.left.get(&placed.path) else { continue };
             let to = below_root(&placed.to).to_owned();
@@ -344,7 +347,7 @@ impl Side for LayerSide {
             return Ok(Read::OverLimit { size_bytes });
         }
         match self.input.upper.read(below_root(path), size_bytes) {
-            Ok(read) => Ok(Read::Written(Written {
+            Ok(read) => Ok(Read::Written(WrittenContent {
                 hash: ContentHash(read.hash.0),
                 is_executable: after.is_executable(),
                 bytes: read.bytes,

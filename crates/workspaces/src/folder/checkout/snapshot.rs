@@ -65,7 +65,7 @@ pub(super) enum KeptContent {
 
 /// What a walk found.
 #[derive(Default)]
-pub(super) struct Walked {
+pub(super) struct WalkResult {
     pub(super) files: Vec<(WsPath, Metadata)>,
     pub(super) folders: BTreeSet<WsPath>,
 }
@@ -100,20 +100,20 @@ impl Snapshot {
     }
 
     /// Returns the files and folders that are there now.
-    pub(super) fn walk(&self) -> Result<Walked> {
+    pub(super) fn walk(&self) -> Result<WalkResult> {
         let collector = PathCollector { folders: Folders::default() };
         let found: Vec<Paths> = self.disk.walk(&collector)?.into_iter().flatten().collect();
         let metadata = self.disk.root.describe(Path::new(""), "", &found, threads());
         let metadata = metadata.map_err(|error| walk::failed(&error, &WsPath::root()))?;
         let paths = found.iter().flat_map(|paths| paths.names().map(|name| format!("{}{name}", paths.folder())));
         let files = paths.map(WsPath::from_normal).zip(metadata).filter_map(|(path, metadata)| Some((path, metadata?)));
-        let mut walked = Walked { files: files.collect(), folders: collector.folders.into_paths() };
+        let mut walked = WalkResult { files: files.collect(), folders: collector.folders.into_paths() };
         self.add_ignored(&mut walked)?;
         Ok(walked)
     }
 
     /// Adds the files of the snapshot that are ignored by now: they keep their history.
-    fn add_ignored(&self, walked: &mut Walked) -> Result<()> {
+    fn add_ignored(&self, walked: &mut WalkResult) -> Result<()> {
         let present: BTreeSet<&WsPath> = walked.files.iter().map(|(path, _)| path).collect();
         let mut hidden = Vec::new();
         for path in self.files.keys().filter(|path| !present.contains(path)) {
@@ -165,7 +165,7 @@ impl Snapshot {
     pub(super) fn update(
         &mut self,
         notes: Vec<(WsPath, Option<SnapshotFile>)>,
-        walked: Walked,
+        walked: WalkResult,
         at: Timestamp,
         file_time: SystemTime,
     ) {

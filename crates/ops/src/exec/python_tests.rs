@@ -36,3 +36,27 @@ fn an_environment_without_its_python_is_incomplete() {
     fs::remove_file(home.path().join("python3.11")).unwrap();
     assert!(!is_complete(&folder));
 }
+
+#[test]
+fn an_environment_is_found_as_soon_as_it_is_complete() {
+    let home = tempfile::tempdir().unwrap();
+    let environment_in_use = PythonEnvironment::new(home.path().join("python"));
+    assert_eq!(environment_in_use.find(), None);
+    let folder = environment(home.path(), "python3.11");
+    assert_eq!(environment_in_use.find(), None);
+    fs::write(folder.join(STAMP), "").unwrap();
+    assert_eq!(environment_in_use.find(), Some(folder.canonicalize().unwrap().as_path()));
+}
+
+#[test]
+fn an_environment_is_being_set_up_while_its_lock_is_held() {
+    let home = tempfile::tempdir().unwrap();
+    let environment_in_use = PythonEnvironment::new(home.path().join("python"));
+    assert!(!environment_in_use.is_being_set_up());
+    let lock = File::create(home.path().join(".python.lock")).unwrap();
+    assert!(!environment_in_use.is_being_set_up());
+    lock.lock().unwrap();
+    assert!(environment_in_use.is_being_set_up());
+    drop(lock);
+    assert!(!environment_in_use.is_being_set_up());
+}

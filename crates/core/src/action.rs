@@ -1,0 +1,158 @@
+//! Actions: what tools and changes do, in terms that are the same for every toolset.
+
+use crate::Role;
+use serde::{Serialize, Serializer};
+use std::fmt;
+
+/// What a tool mainly does, or what a change does to a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Action {
+    /// Reads files.
+    Read,
+    /// Creates or changes files.
+    Write,
+    /// Removes files.
+    Delete,
+    /// Moves files.
+    Move,
+    /// Runs programs.
+    Exec,
+    /// Reads from the web.
+    Fetch,
+    /// Uses GitHub.
+    GitHub,
+    /// Uses memories.
+    Memory,
+}
+
+impl Action {
+    /// All actions, in the order in which they are listed.
+    pub const ALL: [Self; 8] =
+        [Self::Read, Self::Write, Self::Delete, Self::Move, Self::Exec, Self::Fetch, Self::GitHub, Self::Memory];
+
+    /// Returns the minimum role for this action.
+    pub fn needs(self) -> Role {
+        match self {
+            Self::Read | Self::Fetch => Role::Viewer,
+            Self::Write | Self::Delete | Self::Move | Self::Exec | Self::GitHub | Self::Memory => Role::Editor,
+        }
+    }
+
+    /// Returns the name on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Delete => "delete",
+            Self::Move => "move",
+            Self::Exec => "exec",
+            Self::Fetch => "fetch",
+            Self::GitHub => "github",
+            Self::Memory => "memory",
+        }
+    }
+
+    /// Returns the action of a name of [`Action::name`].
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|action| action.name() == name)
+    }
+}
+
+/// A set of actions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ActionSet(u16);
+
+impl ActionSet {
+    /// Returns the set of all actions.
+    pub const fn all() -> Self {
+        Self((1 << Action::ALL.len()) - 1)
+    }
+
+    /// Whether the action is in the set.
+    pub fn contains(self, action: Action) -> bool {
+        self.0 & bit(action) != 0
+    }
+
+    /// Whether the set has no action.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Returns its actions, in the order of [`Action::ALL`].
+    pub fn iter(self) -> impl Iterator<Item = Action> {
+        Action::ALL.into_iter().filter(move |action| self.contains(*action))
+    }
+
+    /// Returns the lowest role with which all its actions are allowed.
+    pub fn needs(self) -> Role {
+        self.iter().map(Action::needs).max().unwrap_or(Role::Viewer)
+    }
+
+    /// Returns the set as a number, in which each action is one bit.
+    pub fn bits(self) -> u16 {
+        self.0
+    }
+
+    /// Returns the set for a number of [`ActionSet::bits`]. Bits that are no action are ignored.
+    pub fn from_bits(bits: u16) -> Self {
+        Self(bits & Self::all().0)
+    }
+}
+
+fn bit(action: Action) -> u16 {
+    1 << action as u16
+}
+
+impl FromIterator<Action> for ActionSet {
+    fn from_iter<I: IntoIterator<Item = Action>>(actions: I) -> Self {
+        Self(actions.into_iter().fold(0, |bits, action| bits | bit(action)))
+    }
+}
+
+/// Writes the names, separated by commas.
+impl fmt::Display for ActionSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (n, action) in self.iter().enumerate() {
+            write!(f, "{}{}", if n == 0 { "" } else { ", " }, action.name())?;
+        }
+        Ok(())
+    }
+}
+
+impl Serialize for ActionSet {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter().map(Action::name))
+    }
+}
+
+/// What a bound call will do beyond the workspace's files, known before it runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Intent {
+    /// Run a program or a command line.
+    Exec {
+        /// The language or shell: `bash`, `python`, …
+        language: String,
+        /// The command line or the code.
+        command: String,
+    },
+    /// Write to the standard input of a running process.
+    Input {
+        /// The process.
+        process: String,
+        /// The text.
+        text: String,
+    },
+}
+
+impl Intent {
+    /// Returns the action that the intent is an instance of.
+    pub fn action(&self) -> Action {
+        match self {
+            Self::Exec { .. } | Self::Input { .. } => Action::Exec,
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "action_tests.rs"]
+mod tests;

@@ -1,0 +1,101 @@
+//! Calls: as they are received, prepared to run, and with their result.
+
+use crate::{
+    Action, Answer, BoundTool, CallId, Caller, CommitId, DynTool, Effect, ErrorKind, Intent, JsonText, Notice, Result,
+    ToolError, Toolset, WorkspaceId,
+};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// A call of a tool, as a surface receives it.
+///
+/// It can be stored and run later, by another server. So it has no deadline: the time for running starts when it runs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Call {
+    /// Its id, in logs and in the record.
+    pub id: CallId,
+    /// The caller's id for the call, which is logged too.
+    pub correlation: String,
+    /// The name of the toolset.
+    pub toolset: String,
+    /// The name of the tool.
+    pub tool: String,
+    /// The arguments.
+    pub args: JsonText,
+    /// Who calls.
+    pub caller: Caller,
+    /// The workspace to work in.
+    pub workspace: WorkspaceId,
+}
+
+/// A call whose tool was found and whose arguments are bound. Nothing was done yet.
+pub struct PreparedCall<'a> {
+    /// The call.
+    pub call: &'a Call,
+    /// Its toolset.
+    pub toolset: &'a Toolset,
+    /// Its tool.
+    pub tool: &'a dyn DynTool,
+    /// What it will do beyond the workspace's files.
+    pub intents: Vec<Intent>,
+    pub(crate) bound: Box<dyn BoundTool + 'a>,
+}
+
+impl PreparedCall<'_> {
+    /// Returns what the tool mainly does.
+    pub fn action(&self) -> Action {
+        self.tool.action()
+    }
+
+    /// Whether the call only shows what it would change.
+    pub fn is_dry_run(&self) -> bool {
+        self.bound.is_dry_run()
+    }
+}
+
+/// The result of a call that succeeded. The surface that sends it renders it.
+pub struct CallOutcome {
+    /// The answer of the tool.
+    pub answer: Box<dyn Answer>,
+    /// Warnings about the call, which are part of the answer.
+    pub warnings: Vec<Notice>,
+    /// The commit, if the call changed something.
+    pub commit: Option<CommitId>,
+    /// What a dry run would change.
+    pub previewed: Vec<Effect>,
+    /// Maximum size of the rendered answer.
+    pub limit_bytes: usize,
+    pub(crate) advice: &'static str,
+}
+
+impl fmt::Debug for CallOutcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("CallOutcome");
+        shown.field("warnings", &self.warnings).field("commit", &self.commit).finish_non_exhaustive()
+    }
+}
+
+impl CallOutcome {
+    /// Returns the answer of the tool as JSON, without the warnings.
+    pub fn json(&self) -> Result<String> {
+        self.answer.json(self.limit_bytes)?.ok_or_else(|| self.too_long())
+    }
+
+    /// Returns the answer of the tool as a text for models and people; if the tool has none, its JSON.
+    pub fn text(&self) -> Result<String> {
+        match self.answer.text() {
+            Some(text) => self.within_limit(text),
+            None => self.json(),
+        }
+    }
+
+    /// Returns a rendered answer, or the error for one that is too long.
+    pub fn within_limit<T: AsRef<[u8]>>(&self, rendered: T) -> Result<T> {
+        if rendered.as_ref().len() <= self.limit_bytes { Ok(rendered) } else { Err(self.too_long()) }
+    }
+
+    fn too_long(&self) -> ToolError {
+        let message = format!("The answer is over the limit of {} bytes; {}", self.limit_bytes, self.advice);
+        ToolError::new(ErrorKind::ResponseTooLarge, message)
+    }
+}

@@ -1,0 +1,344 @@
+//! The runtime: the store, the sandbox, the toolsets and the engine, without a port.
+
+use crate::auth::{AccessTokens, AgentKeys, KeyUses, Passwords, fresh_secret};
+use crate::local::{self, Local};
+use crate::lock_file::LockFile;
+use crate::metrics;
+use crate::programs;
+use crate::python;
+use crate::settings::Settings;
+use crate::upkeep::{self, Upkeep};
+use serde::Serialize;
+use std::{
+    collections::BTreeMap,
+    net::SocketAddr,
+    os::unix::fs::DirBuilderExt,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+use tokio::task::JoinHandle;
+use toolrest_core::{
+    AllowAll, Call, CallId, CallOutcome, Caller, Engine, JsonText, Limits, Result, ToolError, WorkspaceId,
+};
+use toolrest_ops::exec::{Executor, Processes};
+use toolrest_store::{Postgres, PostgresOptions, Quotas, Sqlite, Store, StoreError, WriteBehind};
+use toolrest_toolsets::Services;
+use toolrest_workspaces::{
+    AllowedRoot, FolderOptions, GuardedPath, HistoryLimits, Repositories, Scratch, StoredWorkspaces,
+};
+
+/// Everything that tool calls need, opened from the settings. [`Server`](crate::Server) serves it over HTTP.
+///
+/// Several processes may open the same data folder at the same time, on SQLite too. Each runs its own programs and
+/// background processes; one of them does the periodic work on the database for all.
+pub struct Runtime {
+    pub(crate) settings: Settings,
+    pub(crate) engine: Engine,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) workspaces: Arc<StoredWorkspaces>,
+    pub(crate) executor: Arc<Executor>,
+    /// The background processes.
+    pub(crate) processes: Arc<Processes>,
+    pub(crate) tokens: Arc<AccessTokens>,
+    pub(crate) agent_keys: AgentKeys,
+    /// Uses of agent keys that are not stored yet.
+    pub(crate) key_uses: Arc<KeyUses>,
+    pub(crate) passwords: Passwords,
+    pub(crate) records: Arc<WriteBehind>,
+    upkeep: JoinHandle<()>,
+}
+
+/// Why a runtime or a server could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}: {source}; is another server running? Choose another address with {option}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the address was given with.
+        option: &'static str,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The data folder cannot be created.
+    #[error("cannot create the data folder {path}: {source}")]
+    DataDir {
+        /// The folder.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A folder of the settings cannot be opened.
+    #[error("cannot use the folder {path}: {source}")]
+    Folder {
+        /// The folder.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// There is no database yet.
+    #[error(
+        "there is no database {path}; give the data folder of the server with --data-dir, or its database with --database-url"
+    )]
+    NoDatabase {
+        /// The file.
+        path: String,
+    },
+    /// The database cannot be used.
+    #[error("{0}")]
+    Store(#[from] ToolError),
+}
+
+impl From<StoreError> for StartError {
+    fn from(error: StoreError) -> Self {
+        ToolError::from(error).into()
+    }
+}
+
+impl Runtime {
+    /// Opens the database, migrates it, and starts the sandbox and the periodic tasks.
+    pub async fn open(settings: Settings) -> Result<Self, StartError> {
+        create_data_dir(&settings)?;
+        let store = open_store(&settings).await?;
+        let secret = match &settings.jwt.secret {
+            Some(secret) => secret.clone(),
+            None => store.secret("jwt", &fresh_secret()?).await?,
+        };
+        let tokens = Arc::new(AccessTokens::new(&secret, settings.jwt.access_token_expiration_minutes));
+        let agent_keys = AgentKeys::new(&store.secret("keys", &fresh_secret()?).await?)?;
+        let workspaces =
+            StoredWorkspaces::new(Arc::clone(&store), folder_options(&settings)?, open_scratch(&settings)?);
+        let workspaces = workspaces
+            .with_read_budget(settings.limits.in_flight_bytes, settings.limits.response_bytes)
+            .with_check_in_budget(settings.run.keep_bytes);
+        let workspaces = Arc::new(workspaces);
+        let passwords = Passwords::new()?;
+        let records = Arc::new(WriteBehind::start(Arc::clone(&store)));
+        let services = programs::start(&settings).await;
+        warn_of_shared_programs(&settings, services.executor.shared());
+        let engine = Engine::new(
+            toolrest_toolsets::all(&services),
+            Arc::<StoredWorkspaces>::clone(&workspaces),
+            Arc::new(AllowAll),
+            Arc::<WriteBehind>::clone(&records),
+            limits(&settings),
+        );
+        let Services { executor, processes } = services;
+        let key_uses = Arc::<KeyUses>::default();
+        let upkeep = Upkeep {
+            store: Arc::clone(&store),
+            key_uses: Arc::clone(&key_uses),
+            tokens: Arc::clone(&tokens),
+            processes: Arc::clone(&processes),
+            settings: settings.clone(),
+            leader: LockFile::open(&settings.server.data_dir.join("upkeep.lock")),
+        };
+        // Tokens that were revoked while no server ran.
+        upkeep.refresh_revocations().await?;
+        upkeep.renew_versions_at_start().await;
+        let upkeep = tokio::spawn(upkeep::run(upkeep));
+        Ok(Self {
+            settings,
+            engine,
+            store,
+            workspaces,
+            executor,
+            processes,
+            tokens,
+            agent_keys,
+            key_uses,
+            passwords,
+            records,
+            upkeep,
+        })
+    }
+
+    /// Returns the settings that the runtime was opened with.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Returns the engine, through which every tool call passes.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Opens the local user's workspace for a folder, and creates it the first time. The settings must allow the folder:
+    /// by `folders.local_dir`, or by `folders.allowed_roots`.
+    pub async fn open_local(&self, folder: &Path) -> Result<Local> {
+        local::open(self, folder).await
+    }
+
+    /// Calls a tool. The outcome can be rendered as JSON, as a text for models, or in the format of the toolset.
+    pub async fn call(
+        &self,
+        workspace: WorkspaceId,
+        caller: Caller,
+        toolset: &str,
+        tool: &str,
+        args: &(impl Serialize + Sync),
+    ) -> Result<CallOutcome> {
+        let id = CallId::new();
+        let call = Call {
+            id,
+            correlation: id.to_string(),
+            toolset: toolset.to_owned(),
+            tool: tool.to_owned(),
+            args: JsonText::of(args)?,
+            caller,
+            workspace,
+        };
+        self.engine.call(call, Ok).await
+    }
+
+    /// Returns the metrics in the text format of Prometheus.
+    pub async fn metrics(&self) -> String {
+        metrics::text(self, None).await
+    }
+
+    /// Stops the background processes, and waits for the commits of their changes for `server.shutdown_grace_ms`.
+    pub(crate) async fn stop_processes(&self) {
+        let grace = Duration::from_millis(self.settings.server.shutdown_grace_ms);
+        self.processes.stop_all(None, grace).await;
+    }
+
+    /// Stops the background processes, writes the remaining records of calls, and updates the storage counters. Calls must
+    /// have ended. Other processes on the same data folder are not affected.
+    pub async fn close(&self) {
+        self.stop_processes().await;
+        self.upkeep.abort();
+        if let Err(error) = upkeep::store_key_uses(&*self.store, &self.key_uses).await {
+            tracing::warn!(%error, "could not store when keys were last used");
+        }
+        self.records.close().await;
+        if let Err(error) = self.store.synchronise().await {
+            tracing::warn!(%error, "could not update the storage counters");
+        }
+    }
+}
+
+impl Drop for Runtime {
+    fn drop(&mut self) {
+        self.upkeep.abort();
+    }
+}
+
+/// Returns the limits of calls of the settings.
+fn limits(settings: &Settings) -> Limits {
+    Limits {
+        call_timeout: Duration::from_millis(settings.limits.call_timeout_ms),
+        calls_per_workspace: settings.limits.calls_per_workspace,
+        calls_per_account: settings.limits.calls_per_account,
+        response_bytes: settings.limits.response_bytes,
+        search_timeout: Duration::from_millis(settings.search.timeout_ms),
+    }
+}
+
+/// Creates the data folder. It holds the signing secret and password hashes, so only the server's user may read it.
+fn create_data_dir(settings: &Settings) -> Result<(), StartError> {
+    let folder: &Path = &settings.server.data_dir;
+    let failed = |source| StartError::DataDir { path: folder.display().to_string(), source };
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)
+}
+
+/// Opens the database of a server, which must exist.
+pub(crate) async fn open_existing_store(settings: &Settings) -> Result<Arc<dyn Store>, StartError> {
+    let file = settings.database_file();
+    if settings.database.url.is_none() && !file.exists() {
+        return Err(StartError::NoDatabase { path: file.display().to_string() });
+    }
+    open_store(settings).await
+}
+
+async fn open_store(settings: &Settings) -> Result<Arc<dyn Store>, StartError> {
+    if let Some(url) = &settings.database.url {
+        let options = PostgresOptions {
+            pool_size: settings.database.pool_size,
+            statement_timeout: Duration::from_millis(settings.database.statement_timeout_ms),
+            wait_timeout: Duration::from_millis(settings.limits.call_timeout_ms),
+            search_cache_bytes: settings.search.cache_bytes,
+        };
+        return Ok(Arc::new(Postgres::connect(url, options).await?.limited(quotas(settings))));
+    }
+    let store = Sqlite::open(&settings.database_file(), settings.search.cache_bytes)?;
+    Ok(Arc::new(store.limited(quotas(settings))))
+}
+
+/// Returns the storage and workspace limits of the settings.
+fn quotas(settings: &Settings) -> Quotas {
+    let limit = |value: u64| Some(value).filter(|value| *value > 0);
+    Quotas {
+        bytes_per_workspace: limit(settings.quotas.bytes_per_workspace),
+        bytes_per_account: limit(settings.quotas.bytes_per_account),
+        workspaces_per_account: limit(settings.quotas.workspaces_per_account),
+    }
+}
+
+/// Opens the folder for the working copies of programs.
+fn open_scratch(settings: &Settings) -> Result<Scratch, StartError> {
+    let folder = settings.server.data_dir.join("checkouts");
+    Scratch::open(&folder).map_err(|source| StartError::DataDir { path: folder.display().to_string(), source })
+}
+
+/// Warns if anybody can register while programs of different accounts are not isolated from each other.
+fn warn_of_shared_programs(settings: &Settings, shared: &[&str]) {
+    if settings.auth.registration_open && !shared.is_empty() {
+        tracing::warn!(
+            "this server is for one tenant, and anybody who reaches it can register: {}; close auth.registration_open, \
+             turn programs off with run.enabled, or run the server as root where it may make control groups",
+            shared.join("; ")
+        );
+    }
+}
+
+/// Returns the folders that may be workspaces, by their real paths.
+fn folder_options(settings: &Settings) -> Result<FolderOptions, StartError> {
+    let folders = &settings.folders;
+    let real = |path: &Path| {
+        path.canonicalize().map_err(|source| StartError::Folder { path: path.display().to_string(), source })
+    };
+    let mut allowed_roots = Vec::new();
+    for folder in &folders.allowed_roots {
+        allowed_roots.push(AllowedRoot::for_all(real(folder)?));
+    }
+    let mut of_accounts: BTreeMap<PathBuf, Vec<String>> = BTreeMap::new();
+    let listed = settings.account_roots();
+    let local = folders.local_dir.iter().map(|folder| (local::ACCOUNT.to_owned(), folder.clone()));
+    for (account, folder) in listed.chain(local) {
+        of_accounts.entry(real(&folder)?).or_default().push(account);
+    }
+    let of_accounts =
+        of_accounts.into_iter().map(|(folder, accounts)| AllowedRoot { folder, accounts: Some(accounts) });
+    allowed_roots.extend(of_accounts);
+    Ok(FolderOptions {
+        allowed_roots,
+        journal_dir: settings.server.data_dir.join("journals"),
+        guarded: guarded(settings),
+        history: HistoryLimits {
+            file_bytes: folders.history_file_bytes,
+            commit_bytes: folders.history_commit_bytes,
+            total_bytes: Some(folders.history_total_bytes).filter(|limit| *limit > 0),
+        },
+        repositories: if folders.git_writable { Repositories::Writable } else { Repositories::ReadOnly },
+    })
+}
+
+/// Returns the server's own files and folders, which no workspace may contain.
+fn guarded(settings: &Settings) -> Vec<GuardedPath> {
+    let data = GuardedPath::data(settings.server.data_dir.clone());
+    // Programs of all workspaces execute its files.
+    let python = GuardedPath {
+        path: python::folder(settings),
+        what: "the Python environment of all programs",
+        setting: "the setting run.python_dir",
+    };
+    // It may contain secrets, and changing it changes what the next start allows.
+    let file = settings.file.as_ref().map(|file| GuardedPath {
+        path: file.clone(),
+        what: "the server's settings file",
+        setting: "the option --config",
+    });
+    [data, python].into_iter().chain(file).collect()
+}
