@@ -1,6 +1,6 @@
 //! Finding files by their paths: the request and its result.
 
-use crate::{Depth, PathFilter, Timestamp, WsPath};
+use crate::{Depth, Notice, PathFilter, Timestamp, WsPath};
 use std::{sync::Arc, time::Instant};
 
 /// Which files to find.
@@ -44,6 +44,8 @@ pub struct FindResult {
     pub unreadable: u64,
     /// The number of files and folders with invalid names.
     pub unnamed: u64,
+    /// What the caller must know about the result.
+    pub warnings: Vec<Notice>,
 }
 
 /// A file that was found, without its content.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 struct NoDialect;
 
 impl Dialect for NoDialect {
-    fn success(&self, _: &str, _: &str) -> Vec<u8> {
+    fn success(&self, _: &crate::Success<'_>) -> Vec<u8> {
         Vec::new()
     }
 

@@ -1,7 +1,7 @@
 //! Searching lines in files: the request, the matcher and the result.
 
 use crate::json_text::{json_bytes_of, json_string_bytes};
-use crate::{IgnoredFiles, Result, WsPath};
+use crate::{IgnoredFiles, Notice, Result, WsPath};
 use std::{
     ops::{AddAssign, ControlFlow, Range},
     sync::{
@@ -150,6 +150,8 @@ pub struct SearchResult {
     pub truncated: bool,
     /// Files that were not searched, up to where the search ended.
     pub skipped: Skipped,
+    /// What the caller must know about the result.
+    pub warnings: Vec<Notice>,
 }
 
 /// Numbers of files that a search skipped, by reason.

@@ -40,5 +40,5 @@ pub use read::{Content, Reader};
 pub use repositories::Repository;
 pub use root::{Links, Root, TouchHandle};
 pub use temporary::is_temporary;
-pub use walk::{Files, IgnoreMode, IgnoreRules, Paths, SkipCounts, Verdict, Visitor, WalkOptions};
+pub use walk::{Files, IgnoreMode, IgnoreRules, MAX_RULES, Paths, SkipCounts, Verdict, Visitor, WalkOptions};
 pub use watch::{Event, Watch};

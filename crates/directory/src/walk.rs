@@ -11,7 +11,7 @@ mod queue;
 pub(crate) mod rules;
 
 pub use files::{Files, Paths};
-pub use rules::{IgnoreRules, Verdict};
+pub use rules::{IgnoreRules, MAX_RULES, Verdict};
 
 use std::{
     ops::{AddAssign, Range},

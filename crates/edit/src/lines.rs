@@ -71,9 +71,15 @@ pub(crate) fn split(text: &[u8]) -> Vec<Line<'_>> {
     all
 }
 
-/// Returns the lines of a text; `None` if it has `max_lines` newlines or more.
+/// Returns the lines of a text; `None` if it has more than `max_lines`.
 pub(crate) fn split_limited(text: &[u8], max_lines: usize) -> Option<Vec<Line<'_>>> {
-    (memchr_iter(b'\n', text).count() < max_lines).then(|| split(text))
+    (count(text) <= max_lines).then(|| split(text))
+}
+
+/// Returns the number of lines of a text.
+pub(crate) fn count(text: &[u8]) -> usize {
+    let has_open_line = text.last().is_some_and(|last| *last != b'\n');
+    memchr_iter(b'\n', text).count() + usize::from(has_open_line)
 }
 
 /// Returns the ending that all lines have; `None` if they differ. Missing endings are not counted.

@@ -10,6 +10,14 @@ fn a_final_newline_does_not_start_a_line() {
 }
 
 #[test]
+fn a_text_of_the_maximum_number_of_lines_is_split() {
+    for (text, lines) in [("", 0), ("\n", 1), ("a", 1), ("a\nb", 2), ("a\nb\n", 2), ("\n\n\n", 3)] {
+        assert_eq!(split_limited(text.as_bytes(), lines).unwrap().len(), lines, "{text:?}");
+        assert!(lines == 0 || split_limited(text.as_bytes(), lines - 1).is_none(), "{text:?}");
+    }
+}
+
+#[test]
 fn a_lone_carriage_return_belongs_to_the_line() {
     assert_eq!(split(b"a\rb\r")[0], Line { body: b"a\rb\r", ending: LineEnding::Missing, start: 0 });
 }

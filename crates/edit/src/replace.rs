@@ -5,7 +5,7 @@ mod loose_match;
 
 use crate::error::EditError;
 use crate::limits::{Limits, StopFlag};
-use crate::lines::{Line, LineEnding, common_ending, split_limited};
+use crate::lines::{self, Line, LineEnding, common_ending, split_limited};
 use crate::match_level::MatchLevel;
 use crate::similarity::LineRange;
 use crate::{explain, near_miss};
@@ -214,7 +214,7 @@ fn find<'t, 'a>(text: &'t [u8], edit: &Edit<'a>, stop: StopFlag) -> Result<(Matc
 /// is not unique in `aaa`.
 fn find_exact<'t, 'a>(text: &'t [u8], edit: &Edit<'a>) -> Result<Option<ExactMatches<'t, 'a>>, EditError> {
     // Folding takes memory for each line.
-    if edit.old.contains(&b'\n') && memchr_iter(b'\n', text).count() < MAX_LINES {
+    if edit.old.contains(&b'\n') && lines::count(text) <= MAX_LINES {
         let found = find_in(FoldedText::new(text, MatchLevel::Exact), text, with_lf(edit.old), edit)?;
         // A text that ends between the two characters of a CRLF is found only without folding.
         if found.is_some() || !edit.old.ends_with(b"\r") {

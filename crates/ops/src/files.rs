@@ -30,7 +30,12 @@ pub async fn files(cx: &CallCx, options: &FilesOptions<'_>) -> Result<FindResult
         if is_deep { (Depth::Descendants, options.ignored) } else { (Depth::Children, IgnoredFiles::Include) };
     let paths = Arc::new(FileFilter { folder: folder.clone(), glob });
     let deadline = Instant::now() + cx.limits.search_timeout;
-    cx.workspace.find(Find { folder, depth, paths: Some(paths), ignored, limit: options.limit, deadline }).await
+    let find = Find { folder, depth, paths: Some(paths), ignored, limit: options.limit, deadline };
+    let mut found = cx.workspace.find(find).await?;
+    for warning in std::mem::take(&mut found.warnings) {
+        cx.warn(warning);
+    }
+    Ok(found)
 }
 
 /// Finds files. It is an error if they do not all fit into an answer.

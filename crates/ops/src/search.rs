@@ -71,7 +71,11 @@ pub async fn search(cx: &CallCx, options: SearchOptions) -> Result<SearchResult>
         limit_bytes: cx.limits.response_bytes.saturating_sub(ENVELOPE_BYTES),
         deadline,
     };
-    cx.workspace.search(search).await
+    let mut found = cx.workspace.search(search).await?;
+    for warning in std::mem::take(&mut found.warnings) {
+        cx.warn(warning);
+    }
+    Ok(found)
 }
 
 /// A pattern that is compiled when its search starts.

@@ -45,6 +45,8 @@ struct Shared {
     sandbox: Sandbox,
     options: PoolOptions,
     idle: Mutex<Vec<IdleInterpreter>>,
+    /// The configurations for which an idle interpreter is being started.
+    starting: Mutex<Vec<(CellSpec, Interpreter)>>,
 }
 
 #[derive(Debug)]
@@ -63,7 +65,7 @@ type Identity = Option<(u64, u64)>;
 
 impl Pool {
     pub fn new(sandbox: Sandbox, options: PoolOptions) -> Self {
-        Self { shared: Arc::new(Shared { sandbox, options, idle: Mutex::default() }) }
+        Self { shared: Arc::new(Shared { sandbox, options, idle: Mutex::default(), starting: Mutex::default() }) }
     }
 
     /// Runs a script in an idle interpreter, or in a new one if none matches or if the script sets start-up variables.
@@ -92,7 +94,7 @@ impl Pool {
         Ok(running)
     }
 
-    /// Starts an idle interpreter, unless there is one already.
+    /// Starts an idle interpreter, unless there is one already or one is being started.
     pub async fn warm(&self, spec: &CellSpec, interpreter: &Interpreter) -> Result<()> {
         self.shared.warm(spec, interpreter).await
     }
@@ -157,7 +159,11 @@ impl Shared {
         let matches = |idle: &mut IdleInterpreter| {
             idle.spec == key && idle.interpreter == *interpreter && !idle.running.is_over()
         };
-        if self.options.max_idle == 0 || spec.has_overlay() || self.lock().iter_mut().any(matches) {
+        if self.options.max_idle == 0 || spec.has_overlay() {
+            return Ok(());
+        }
+        let Some(_starting) = Starting::begin(self, &key, interpreter) else { return Ok(()) };
+        if self.lock().iter_mut().any(matches) {
             return Ok(());
         }
         // Read before the start, so that a path that is replaced meanwhile is detected as changed.
@@ -180,6 +186,34 @@ impl Shared {
             }
         });
         Ok(())
+    }
+}
+
+/// The start of an idle interpreter. Until it is dropped, no other one with the same configuration is started.
+struct Starting<'a> {
+    pool: &'a Shared,
+    spec: CellSpec,
+    interpreter: Interpreter,
+}
+
+impl<'a> Starting<'a> {
+    /// Returns none if an interpreter with this configuration is being started already.
+    fn begin(pool: &'a Shared, spec: &CellSpec, interpreter: &Interpreter) -> Option<Self> {
+        let started = (spec.clone(), interpreter.clone());
+        let mut starting = pool.starting.lock().unwrap_or_else(PoisonError::into_inner);
+        if starting.contains(&started) {
+            return None;
+        }
+        starting.push(started.clone());
+        let (spec, interpreter) = started;
+        Some(Self { pool, spec, interpreter })
+    }
+}
+
+impl Drop for Starting<'_> {
+    fn drop(&mut self) {
+        let mut starting = self.pool.starting.lock().unwrap_or_else(PoisonError::into_inner);
+        starting.retain(|(spec, interpreter)| (spec, interpreter) != (&self.spec, &self.interpreter));
     }
 }
 

@@ -13,6 +13,7 @@ mod feed;
 pub mod file_list;
 mod files;
 pub mod history;
+mod jobs;
 mod keys;
 pub mod plan;
 mod postgres;

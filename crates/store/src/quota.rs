@@ -10,7 +10,10 @@ use crate::error::{Result, StoreError};
 use async_trait::async_trait;
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicI64, Ordering},
+    },
     time::{Duration, Instant},
 };
 use toolrest_core::{Access, Change, Changeset, UserId, WorkspaceId};
@@ -113,7 +116,8 @@ impl Count {
 pub(crate) struct Reserved {
     usage: Arc<Usage>,
     workspace: WorkspaceId,
-    bytes: i64,
+    /// Zero after it was settled.
+    bytes: AtomicI64,
 }
 
 /// Reserves bytes for a write, or refuses it.
@@ -201,7 +205,7 @@ impl Usage {
         check("the workspace", of_workspace, bytes, quotas.bytes_per_workspace, "quotas.bytes_per_workspace")?;
         check("the account of its owner", of_account, bytes, quotas.bytes_per_account, "quotas.bytes_per_account")?;
         state.change(workspace, |count| count.reserved += bytes);
-        Ok(Reserved { usage: Arc::clone(self), workspace, bytes })
+        Ok(Reserved { usage: Arc::clone(self), workspace, bytes: AtomicI64::new(bytes) })
     }
 
     fn read(&self, stored: Vec<StoredUse>) {
@@ -258,8 +262,8 @@ impl State {
 
 impl Reserved {
     /// Replaces the reservation by the bytes that were written.
-    pub(crate) fn settle(mut self, written: i64) {
-        let bytes = std::mem::take(&mut self.bytes);
+    pub(crate) fn settle(&self, written: i64) {
+        let bytes = self.bytes.swap(0, Ordering::Relaxed);
         let change = |count: &mut Count| {
             count.reserved -= bytes;
             count.added += written;
@@ -270,7 +274,7 @@ impl Reserved {
 
 impl Drop for Reserved {
     fn drop(&mut self) {
-        let bytes = self.bytes;
+        let bytes = *self.bytes.get_mut();
         if bytes != 0 {
             self.usage.lock().change(self.workspace, |count| count.reserved -= bytes);
         }

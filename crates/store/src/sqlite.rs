@@ -27,6 +27,7 @@ pub use backup::{check_database, copy_database};
 
 use crate::disk_fault::is_full;
 use crate::error::{Result, StoreError};
+use crate::jobs;
 use crate::quota::Usage;
 use crate::search::{Searchable, Searcher};
 use crate::wakeups::Wakeups;
@@ -163,7 +164,7 @@ impl Sqlite {
         let job: ReadJob = Box::new(move |connection| {
             // The caller may have disconnected while the job was queued.
             if !reply.is_closed() {
-                let _ = reply.send(in_snapshot(connection, query));
+                jobs::answer(reply, in_snapshot(connection, query));
             }
         });
         send(self.reads.as_ref(), job)?;
@@ -219,7 +220,7 @@ impl Sqlite {
             let answer = Box::new(move |committed: Result<()>| {
                 let result = committed.and(result);
                 then(&result);
-                let _ = reply.send(result);
+                jobs::answer(reply, result);
             });
             Some(Written { failure, answer })
         });

@@ -5,16 +5,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 use toolrest_core::{
-    Access, ErrorKind, FileType, Find, FindResult, FoundFile, IgnoredFiles, Listed, PathFilter, Result, Search,
+    Access, ErrorKind, FileType, Find, FindResult, FoundFile, IgnoredFiles, Listed, Notice, PathFilter, Result, Search,
     SearchResult, ToolError, WsPath,
 };
+use toolrest_directory::MAX_RULES;
 use toolrest_store::Store;
 
-/// Maximum number of lines that are read from all `.gitignore` files together. Further lines are ignored.
-const MAX_RULES: usize = 10_000;
+/// Maximum number of lines that are read from all `.gitignore` files together. Further lines are not applied, and the
+/// answer says so.
+const MAX_LINES: usize = 10_000;
 
-/// Maximum size of these lines in bytes. Further lines are ignored.
-const MAX_RULES_BYTES: usize = 4 << 20;
+/// Maximum size of these lines in bytes.
+const MAX_LINES_BYTES: usize = 4 << 20;
 
 /// Maximum number of files and folders that one `find` examines. More of them are an error.
 const MAX_LISTED: usize = 500_000;
@@ -33,6 +35,7 @@ pub(crate) async fn find(store: &dyn Store, access: Access, find: Find) -> Resul
         IgnoredFiles::Include => None,
         IgnoredFiles::LeaveOut => Some(rules(store, access, find.deadline).await?),
     };
+    let warnings = unapplied_rules(rules.as_ref());
     // Every glob and rule is matched with every path, which can take long.
     let choose = move || {
         let chosen = UnignoredPaths::new(find.folder, find.paths, rules);
@@ -45,7 +48,7 @@ pub(crate) async fn find(store: &dyn Store, access: Access, find: Find) -> Resul
                 files.push(FoundFile { path, size, updated_at });
             }
         }
-        FindResult { files, total, ignored: chosen.left_out(), ..FindResult::default() }
+        FindResult { files, total, ignored: chosen.left_out(), warnings, ..FindResult::default() }
     };
     tokio::task::spawn_blocking(choose).await.map_err(ToolError::internal)
 }
@@ -59,11 +62,24 @@ pub(crate) async fn search(store: &dyn Store, access: Access, mut search: Search
     if rules.is_none() && search.within.is_root() {
         return Ok(store.search(access, search).await?);
     }
+    let warnings = unapplied_rules(rules.as_ref());
     let chosen = Arc::new(UnignoredPaths::new(search.within.clone(), search.paths.take(), rules));
     search.paths = Some(Arc::<UnignoredPaths>::clone(&chosen));
     let mut found = store.search(access, search).await?;
     found.skipped.ignored = chosen.left_out();
+    found.warnings = warnings;
     Ok(found)
+}
+
+/// Returns a warning if some rules are beyond the limits.
+fn unapplied_rules(rules: Option<&Ignored>) -> Vec<Notice> {
+    let Some(file) = rules.and_then(Ignored::incomplete) else { return Vec::new() };
+    let megabytes = MAX_LINES_BYTES >> 20;
+    let text = format!(
+        "Not all .gitignore rules from {file} on were applied, so files that they exclude may be in the answer: one file \
+         can have {MAX_RULES} rules, and all of a workspace together {MAX_LINES} lines and {megabytes} MB"
+    );
+    vec![Notice::about(file, text)]
 }
 
 /// Reads the rules of all `.gitignore` files.
@@ -73,13 +89,14 @@ async fn rules(store: &dyn Store, access: Access, deadline: Instant) -> Result<I
         within: WsPath::root(),
         paths: Some(Arc::new(RuleFiles)),
         ignored: IgnoredFiles::Include,
-        limit: MAX_RULES,
+        limit: MAX_LINES,
         context: 0,
-        limit_bytes: MAX_RULES_BYTES,
+        limit_bytes: MAX_LINES_BYTES,
         deadline,
     };
-    let lines = store.search(access, every_line).await?.matches;
-    tokio::task::spawn_blocking(move || Ignored::from_lines(&lines)).await.map_err(ToolError::internal)
+    let found = store.search(access, every_line).await?;
+    let parse = move || Ignored::from_lines(&found.matches, !found.truncated);
+    tokio::task::spawn_blocking(parse).await.map_err(ToolError::internal)
 }
 
 /// Accepts the paths in a folder that match a filter and are not ignored, and counts the ignored ones.

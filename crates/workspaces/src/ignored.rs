@@ -9,11 +9,12 @@ use toolrest_directory::{IgnoreRules, Verdict};
 /// The rules of all `.gitignore` files. Each applies to what is below its folder.
 pub(crate) struct Ignored {
     rules: BTreeMap<WsPath, IgnoreRules>,
+    incomplete: Option<WsPath>,
 }
 
 impl Ignored {
-    /// Parses the rules from their lines, in order.
-    pub(crate) fn from_lines(lines: &[LineMatch]) -> Self {
+    /// Parses the rules from their lines, in order. `are_all` is false if there are more.
+    pub(crate) fn from_lines(lines: &[LineMatch], are_all: bool) -> Self {
         let mut texts: BTreeMap<WsPath, String> = BTreeMap::new();
         for line in lines {
             let Some(folder) = line.path.parent() else { continue };
@@ -21,7 +22,19 @@ impl Ignored {
             text.push_str(&line.line);
             text.push('\n');
         }
-        Self { rules: texts.into_iter().map(|(folder, text)| (folder, IgnoreRules::parse(text.as_bytes()))).collect() }
+        let parse = |(folder, text): (WsPath, String)| (folder, IgnoreRules::parse(text.as_bytes()));
+        let rules: BTreeMap<WsPath, IgnoreRules> = texts.into_iter().map(parse).collect();
+        let is_incomplete = |line: &&LineMatch| {
+            line.path.parent().and_then(|folder| rules.get(&folder)).is_some_and(|own| !own.is_complete())
+        };
+        let incomplete = lines.iter().find(is_incomplete).or_else(|| lines.last().filter(|_| !are_all));
+        let incomplete = incomplete.map(|line| line.path.clone());
+        Self { rules, incomplete }
+    }
+
+    /// Returns the `.gitignore` file from which on some rules are not applied.
+    pub(crate) fn incomplete(&self) -> Option<&WsPath> {
+        self.incomplete.as_ref()
     }
 
     /// Whether there are no rules at all.

@@ -21,9 +21,10 @@ use crate::{Kind, Metadata, Root, error::if_exists, sys};
 /// Only the beginning of a longer rule file is read.
 const MAX_FILE_BYTES: usize = 1 << 20;
 
-/// Limits of the number and length of rules, because each needs many times its length in memory. Rules beyond them are
-/// ignored.
-const MAX_RULES: usize = 4096;
+/// Maximum number of rules of one file, because each needs many times its length in memory. Further rules are not
+/// applied.
+pub const MAX_RULES: usize = 4096;
+/// Maximum length of a rule. Longer rules are not applied.
 const MAX_RULE_BYTES: usize = 1024;
 
 pub(crate) const RULES: &str = ".gitignore";
@@ -32,7 +33,10 @@ const EXCLUDE: &str = ".git/info/exclude";
 
 /// The rules of one `.gitignore` file.
 #[derive(Debug, Clone)]
-pub struct IgnoreRules(Gitignore);
+pub struct IgnoreRules {
+    rules: Gitignore,
+    is_complete: bool,
+}
 
 /// The result of matching a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,16 +53,29 @@ impl IgnoreRules {
         let mut builder = GitignoreBuilder::new("/");
         let text = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text);
         let lines = text.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
-        let rules = lines.filter(|line| !matches!(line, [] | [b'#', ..]) && line.len() <= MAX_RULE_BYTES);
-        for rule in rules.take(MAX_RULES).filter_map(|rule| str::from_utf8(rule).ok()) {
+        let mut is_complete = true;
+        let rules = lines.filter(|line| !matches!(line, [] | [b'#', ..]));
+        let mut fitting = rules.filter(|rule| {
+            let fits = rule.len() <= MAX_RULE_BYTES;
+            is_complete &= fits;
+            fits
+        });
+        for rule in fitting.by_ref().take(MAX_RULES).filter_map(|rule| str::from_utf8(rule).ok()) {
             let _ = builder.add_line(None, &without_long_runs(rule));
         }
-        Self(builder.build().unwrap_or_else(|_| Gitignore::empty()))
+        let has_more = fitting.next().is_some();
+        let rules = builder.build().unwrap_or_else(|_| Gitignore::empty());
+        Self { rules, is_complete: is_complete && !has_more }
+    }
+
+    /// Whether all rules are applied, because none is beyond the limits.
+    pub fn is_complete(&self) -> bool {
+        self.is_complete
     }
 
     /// Matches a path below the folder of the rules. Rules that match a parent folder are not considered.
     pub fn verdict(&self, below: &str, is_folder: bool) -> Verdict {
-        match self.0.matched(below, is_folder) {
+        match self.rules.matched(below, is_folder) {
             Match::Ignore(_) => Verdict::Ignore,
             Match::Whitelist(_) => Verdict::Include,
             Match::None => Verdict::None,
@@ -154,7 +171,7 @@ impl Rules {
         let mut add = |folders: &[&OwnedFd], name: &str, above: Option<Arc<Self>>| match read_first(folders, name) {
             Ok(Some(text)) => {
                 let own = IgnoreRules::parse(&text);
-                if own.0.is_empty() {
+                if own.rules.is_empty() {
                     above
                 } else {
                     Some(Arc::new(Self { own, skip_bytes, prefix: prefix.to_owned(), above }))

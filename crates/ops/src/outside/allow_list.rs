@@ -65,9 +65,13 @@ impl AllowList {
         self.entries.is_empty() || self.within.as_ref().is_some_and(|within| within.is_empty())
     }
 
-    /// Whether the entries of this list allow all hosts of an entry of another list. Does not consider `within`.
+    /// Whether this list, and the list that it is within, allow all hosts of an entry of another list.
     pub fn covers(&self, entry: &str) -> Result<bool, BadEntry> {
         let entry = Entry::parse(entry).ok_or_else(|| BadEntry(entry.to_owned()))?;
+        Ok(self.covers_entry(&entry))
+    }
+
+    fn covers_entry(&self, entry: &Entry) -> bool {
         let ports = entry.port.map_or_else(|| WEB_PORTS.to_vec(), |port| vec![port]);
         let is_listed = |port: u16| {
             self.entries.iter().any(|listed| {
@@ -75,7 +79,7 @@ impl AllowList {
                     && listed.port.map_or(WEB_PORTS.contains(&port), |listed| listed == port)
             })
         };
-        Ok(ports.into_iter().all(is_listed))
+        ports.into_iter().all(is_listed) && self.within.as_ref().is_none_or(|within| within.covers_entry(entry))
     }
 
     pub(super) fn allows(&self, host: &Host, port: u16) -> bool {

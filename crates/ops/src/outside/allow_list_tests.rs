@@ -131,6 +131,8 @@ fn a_list_covers_the_entries_whose_hosts_it_allows() {
         assert!(!list.covers(entry).unwrap(), "{entry} is covered");
     }
     assert!(list.covers("no host").is_err());
+    let both = AllowList::new(["*"]).unwrap().within(list);
+    assert!(both.covers("a.example.com").unwrap() && !both.covers("crates.io").unwrap());
     let all = AllowList::new(["*"]).unwrap();
     assert!(all.covers("*").unwrap() && all.covers("*.example.com").unwrap() && !all.covers("192.0.2.7").unwrap());
     assert!(!all.covers("example.com:8080").unwrap() && !AllowList::default().covers("pypi.org").unwrap());

@@ -204,6 +204,25 @@ async fn idle_interpreters_are_limited_in_number_and_time() {
 }
 
 #[tokio::test]
+async fn concurrent_calls_start_one_idle_interpreter() {
+    let warm = WarmPool::new();
+    let (spec, interpreter) = (warm.fixture.spec(), Interpreter::find(Language::Bash).unwrap());
+    let warm_up = || warm.pool.warm(&spec, &interpreter);
+    let (one, two, three) = tokio::join!(warm_up(), warm_up(), warm_up());
+    assert!(one.is_ok() && two.is_ok() && three.is_ok());
+    assert_eq!(warm.pool.idle_count(), 1);
+    // A start that was abandoned does not prevent the next one.
+    warm.pool.evict_folder(&warm.fixture.folder());
+    tokio::select! {
+        biased;
+        _ = warm_up() => panic!("a start takes longer"),
+        () = std::future::ready(()) => {}
+    }
+    warm_up().await.unwrap();
+    assert_eq!(warm.pool.idle_count(), 1);
+}
+
+#[tokio::test]
 async fn an_idle_interpreter_is_isolated_like_any_job() {
     let code = "import os\nprint([os.path.exists(p) for p in ('/root', '/home', '/sys')], os.getuid())\n\
                 print([l.split()[1] for l in open('/proc/self/status') if l.startswith(('CapBnd', 'Seccomp:', 'NoNewPrivs'))])";

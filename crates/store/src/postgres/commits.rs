@@ -8,10 +8,11 @@ use crate::blob::Prepared;
 use crate::error::{Result, StoreError};
 use crate::files::{CallInfo, FileStore};
 use crate::history::FolderCommit;
+use crate::jobs::run_to_end;
 use crate::plan::{Below, Needs, VersionRow, View, plan};
-use crate::quota::cost;
+use crate::quota::{Reserved, cost};
 use futures_util::future::try_join_all;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 use tokio_postgres::Row;
 use toolrest_core::{Access, Changeset, Commit, FileId, VersionId, WsPath, now};
 use uuid::Uuid;
@@ -82,19 +83,32 @@ const BELOW: &str = "SELECT count(*), EXISTS (SELECT 1 FROM files
 const OLD_VERSION: &str =
     "SELECT seq, id, hash, blob, form, size FROM versions WHERE ws = $1 AND file_id = $2 AND seq = $3";
 
+/// A changeset on its way into the database. The statement that writes it runs in a task that also counts what it
+/// stored: a caller that disconnects does not stop a statement that the database has received.
+pub(super) struct PendingCommit {
+    pub access: Access,
+    pub changes: Changeset,
+    pub contents: Vec<Option<Prepared>>,
+    pub call: CallInfo,
+    pub reserved: Reserved,
+}
+
+impl PendingCommit {
+    /// Counts the bytes that the commit stored, and returns them with it.
+    pub(super) fn made(&self, commit: Commit, stored: i64) -> (Commit, i64) {
+        self.reserved.settle(stored);
+        (commit, stored)
+    }
+}
+
 impl Postgres {
-    pub(super) async fn commit_in_transaction(
-        &self,
-        access: Access,
-        changes: &Changeset,
-        contents: &[Option<Prepared>],
-        call: &CallInfo,
-    ) -> Result<(Commit, i64)> {
+    /// Applies a changeset. Returns also the bytes that it counts.
+    pub(super) async fn commit_in_transaction(&self, pending: &Arc<PendingCommit>) -> Result<(Commit, i64)> {
         // Strangers are refused before anything is locked.
-        self.authorise(access).await?;
+        self.authorise(pending.access).await?;
         let mut tries = 1;
         loop {
-            let result = self.try_commit(access, changes, contents, call).await;
+            let result = self.try_commit(pending).await;
             match result {
                 Err(StoreError::LostRace) if tries < TRIES => tries += 1,
                 other => return other,
@@ -102,16 +116,11 @@ impl Postgres {
         }
     }
 
-    async fn try_commit(
-        &self,
-        access: Access,
-        changes: &Changeset,
-        contents: &[Option<Prepared>],
-        call: &CallInfo,
-    ) -> Result<(Commit, i64)> {
+    async fn try_commit(&self, pending: &Arc<PendingCommit>) -> Result<(Commit, i64)> {
+        let PendingCommit { access, changes, contents, call, .. } = &**pending;
         let mut transaction = self.transaction().await?;
         let at = now();
-        let planned = match read_view(&transaction, access, changes, &LOCKED).await {
+        let planned = match read_view(&transaction, *access, changes, &LOCKED).await {
             Ok(view) => plan(changes, contents, view, at, &call.guard),
             Err(error) => Err(error),
         };
@@ -124,14 +133,18 @@ impl Postgres {
         };
         let Some(id) = planned.commit_id() else {
             transaction.rollback().await?;
-            return Ok((planned.into_commit(None, at), 0));
+            return Ok(pending.made(planned.into_commit(None, at), 0));
         };
         let write = Write { ws: access.workspace.0, at, commit: id, call };
         let statements = write.statements(&planned, changes.undoes, &contents.iter().flatten().collect::<Vec<_>>())?;
-        let stored = send(&transaction, &statements).await?;
-        transaction.finished();
-        let stored = cost(stored, planned.ops.len());
-        Ok((planned.into_commit(Some(id), at), stored))
+        let pending = Arc::clone(pending);
+        run_to_end(async move {
+            let stored = send(&transaction, &statements).await?;
+            transaction.finished();
+            let stored = cost(stored, planned.ops.len());
+            Ok(pending.made(planned.into_commit(Some(id), at), stored))
+        })
+        .await
     }
 }
 

@@ -1,10 +1,12 @@
 //! Reads files and their history: one statement each, which includes the membership.
 
+use super::commits::PendingCommit;
 use super::row::{FILE_COLUMNS, FILE_WIDTH, authorised, file, file_if_any, listed, version};
 use super::{Postgres, chats};
 use crate::blob::{Compression, decode, prepare};
 use crate::error::{Result, StoreError};
 use crate::files::{CallInfo, Chat, FileStore, Message};
+use crate::jobs::run_to_end;
 use crate::plan::{FileRow, no_such_file, plan};
 use crate::quota;
 use crate::store::{no_such_commit, no_such_version, not_a_folder};
@@ -163,11 +165,11 @@ impl FileStore for Postgres {
     async fn commit(&self, access: Access, changes: Changeset, call: CallInfo) -> Result<Commit> {
         let (changes, contents) = prepare(changes, Compression::WherePays).await?;
         let reserved = quota::reserve(self, access, quota::max_cost(&changes, &contents)).await?;
-        let (commit, stored) = match self.put_in_one_statement(access, &changes, &contents, &call).await? {
+        let pending = Arc::new(PendingCommit { access, changes, contents, call, reserved });
+        let (commit, _) = match self.put_in_one_statement(&pending).await? {
             Some(done) => done,
-            None => self.commit_in_transaction(access, &changes, &contents, &call).await?,
+            None => self.commit_in_transaction(&pending).await?,
         };
-        reserved.settle(stored);
         if commit.id.is_some() {
             self.signals.changed(access.workspace.0);
         }
@@ -285,17 +287,25 @@ impl FileStore for Postgres {
     async fn create_chat(&self, access: Access, title: String) -> Result<Chat> {
         let bytes = quota::cost(0, 2);
         let reserved = quota::reserve(self, access, bytes).await?;
-        let chat = chats::create(self, access, title).await?;
-        reserved.settle(bytes);
-        Ok(chat)
+        let store = self.clone();
+        run_to_end(async move {
+            let chat = chats::create(&store, access, title).await?;
+            reserved.settle(bytes);
+            Ok(chat)
+        })
+        .await
     }
 
     async fn add_message(&self, access: Access, chat: ChatId, role: String, content: String) -> Result<Message> {
         let bytes = quota::cost(i64::try_from(content.len()).map_err(StoreError::internal)?, 1);
         let reserved = quota::reserve(self, access, bytes).await?;
-        let message = chats::add_message(self, access, chat, role, content).await?;
-        reserved.settle(bytes);
-        Ok(message)
+        let store = self.clone();
+        run_to_end(async move {
+            let message = chats::add_message(&store, access, chat, role, content).await?;
+            reserved.settle(bytes);
+            Ok(message)
+        })
+        .await
     }
 
     async fn chat(&self, access: Access, chat: ChatId) -> Result<Chat> {

@@ -1,17 +1,20 @@
 //! The most common write in one statement: a new version of a file, or a new file in an existing folder. All other
 //! changesets are applied by [`super::commits`], which uses the plan. `put_tests.rs` checks that both decide the same.
 
-use super::Postgres;
+use super::commits::PendingCommit;
 use super::row::role;
+use super::{Postgres, query};
 use crate::blob::Prepared;
 use crate::error::{Result, StoreError};
-use crate::files::CallInfo;
+use crate::jobs::run_to_end;
 use crate::plan::type_with_content;
 use crate::quota::cost;
 use crate::signature::Signature;
 use crate::store::check_role;
+use deadpool_postgres::Object;
+use std::sync::Arc;
 use toolrest_core::{
-    Access, Change, Changeset, Commit, CommitId, ContentHash, Expect, FileId, FileType, Form, NetChange, Outcome, Put,
+    Change, Changeset, Commit, CommitId, ContentHash, Expect, FileId, FileType, Form, NetChange, Outcome, Put,
     VersionId, now,
 };
 
@@ -75,84 +78,87 @@ SELECT (SELECT role FROM me), target.id, (SELECT size FROM kept) FROM (SELECT 1)
 impl Postgres {
     /// Applies a changeset that is a single put, if the file or its folder exists and all conditions hold. Otherwise
     /// changes nothing and returns none, so that the plan decides. Returns also the bytes that the put counts.
-    pub(super) async fn put_in_one_statement(
-        &self,
-        access: Access,
-        changes: &Changeset,
-        contents: &[Option<Prepared>],
-        call: &CallInfo,
-    ) -> Result<Option<(Commit, i64)>> {
-        let Some((put, content, expected)) = single_put(changes, contents) else { return Ok(None) };
-        let is_allowed = |change| call.guard.allows(change, &put.path);
+    pub(super) async fn put_in_one_statement(&self, pending: &Arc<PendingCommit>) -> Result<Option<(Commit, i64)>> {
+        let Some((put, ..)) = single_put(&pending.changes, &pending.contents) else { return Ok(None) };
+        let is_allowed = |change| pending.call.guard.allows(change, &put.path);
         if !is_allowed(NetChange::Create) || !is_allowed(NetChange::Overwrite) {
             return Ok(None);
         }
-        let form_refused = refuses_encoded(changes).then(|| Form::Encoded.code());
-        let (hash_expected, version_expected, file_expected) = match &expected {
-            None => (None, None, None),
-            Some(Expected::Hash(hash)) => (Some(&hash.0[..]), None, None),
-            Some(Expected::Version(file, version)) => (None, Some(version.0), Some(file.0)),
-        };
-        let Some(folder) = put.path.parent() else { return Ok(None) };
-        let at = now();
-        let (commit, version) = (CommitId::new(), VersionId::new());
-        let duration_us = at.as_microsecond() - call.started_at.as_microsecond();
-        let quoted = serde_json::to_string(put.path.as_str()).map_err(StoreError::internal)?;
-        let rows = self
-            .execute(
-                PUT,
-                &[
-                    &access.workspace.0,
-                    &access.user.0,
-                    &access.need.code(),
-                    &put.path.as_str(),
-                    &folder.as_str(),
-                    &put.path.name(),
-                    &put.file_type.code(),
-                    &&content.hash.0[..],
-                    &&content.key.0[..],
-                    &content.form.code(),
-                    &content.size,
-                    &content.encoding.code(),
-                    &content.data,
-                    &version.0,
-                    &FileId::new().0,
-                    &commit.0,
-                    &at,
-                    &hash_expected,
-                    &call.id.0,
-                    &call.toolset,
-                    &call.tool,
-                    &call.started_at,
-                    &duration_us,
-                    &quoted,
-                    &version_expected,
-                    &content.signature.as_ref().map(Signature::as_bytes),
-                    &form_refused,
-                    &content.shown_size,
-                    &file_expected,
-                    &call.caller.0,
-                    &call.details.correlation,
-                    &call.principal(),
-                    &call.path(),
-                    &call.details.args,
-                    &call.is_recorded_with_commit(),
-                ],
-            )
-            .await;
-        let rows = match rows {
-            // A concurrent put created the file first; the plan decides.
-            Err(StoreError::LostRace) => return Ok(None),
-            other => other?,
-        };
-        let Some(row) = rows.first() else { return Ok(None) };
-        check_role(access, role(row.get(0)))?;
-        let Some(file) = row.get::<_, Option<uuid::Uuid>>(1) else { return Ok(None) };
-        let outcome =
-            Outcome { file: FileId(file), path: put.path.clone(), version: Some(version), hash: Some(content.hash) };
-        let stored = cost(row.get::<_, Option<i64>>(2).unwrap_or(0), 1);
-        Ok(Some((Commit { id: Some(commit), created_at: at, outcomes: vec![outcome] }, stored)))
+        let (client, pending) = (self.client().await?, Arc::clone(pending));
+        run_to_end(async move { execute_put(&client, &pending).await }).await
     }
+}
+
+/// Runs the statement, and counts what it stored.
+async fn execute_put(client: &Object, pending: &PendingCommit) -> Result<Option<(Commit, i64)>> {
+    let PendingCommit { access, changes, contents, call, .. } = pending;
+    let access = *access;
+    let Some((put, content, expected)) = single_put(changes, contents) else { return Ok(None) };
+    let form_refused = refuses_encoded(changes).then(|| Form::Encoded.code());
+    let (hash_expected, version_expected, file_expected) = match &expected {
+        None => (None, None, None),
+        Some(Expected::Hash(hash)) => (Some(&hash.0[..]), None, None),
+        Some(Expected::Version(file, version)) => (None, Some(version.0), Some(file.0)),
+    };
+    let Some(folder) = put.path.parent() else { return Ok(None) };
+    let at = now();
+    let (commit, version) = (CommitId::new(), VersionId::new());
+    let duration_us = at.as_microsecond() - call.started_at.as_microsecond();
+    let quoted = serde_json::to_string(put.path.as_str()).map_err(StoreError::internal)?;
+    let rows = query(
+        client,
+        PUT,
+        &[
+            &access.workspace.0,
+            &access.user.0,
+            &access.need.code(),
+            &put.path.as_str(),
+            &folder.as_str(),
+            &put.path.name(),
+            &put.file_type.code(),
+            &&content.hash.0[..],
+            &&content.key.0[..],
+            &content.form.code(),
+            &content.size,
+            &content.encoding.code(),
+            &content.data,
+            &version.0,
+            &FileId::new().0,
+            &commit.0,
+            &at,
+            &hash_expected,
+            &call.id.0,
+            &call.toolset,
+            &call.tool,
+            &call.started_at,
+            &duration_us,
+            &quoted,
+            &version_expected,
+            &content.signature.as_ref().map(Signature::as_bytes),
+            &form_refused,
+            &content.shown_size,
+            &file_expected,
+            &call.caller.0,
+            &call.details.correlation,
+            &call.principal(),
+            &call.path(),
+            &call.details.args,
+            &call.is_recorded_with_commit(),
+        ],
+    )
+    .await;
+    let rows = match rows {
+        // A concurrent put created the file first; the plan decides.
+        Err(StoreError::LostRace) => return Ok(None),
+        other => other?,
+    };
+    let Some(row) = rows.first() else { return Ok(None) };
+    check_role(access, role(row.get(0)))?;
+    let Some(file) = row.get::<_, Option<uuid::Uuid>>(1) else { return Ok(None) };
+    let outcome =
+        Outcome { file: FileId(file), path: put.path.clone(), version: Some(version), hash: Some(content.hash) };
+    let stored = cost(row.get::<_, Option<i64>>(2).unwrap_or(0), 1);
+    Ok(Some(pending.made(Commit { id: Some(commit), created_at: at, outcomes: vec![outcome] }, stored)))
 }
 
 /// Whether the put must not replace a text in another encoding.

@@ -4,14 +4,15 @@
 use super::*;
 use crate::accounts::NewUser;
 use crate::blob::{Compression, prepare};
-use crate::{AccountStore, FileStore, Location, PostgresOptions, RecordPlace, WorkspaceStore};
+use crate::{AccountStore, CallInfo, FileStore, Location, PostgresOptions, RecordPlace, WorkspaceStore};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use toolrest_core::{
-    CallDetails, CallId, Content, Destination, FileType, JsonText, Parents, Removal, Role, UserId, WorkspaceId, WsPath,
+    Access, CallDetails, CallId, Content, Destination, FileType, JsonText, Parents, Removal, Role, UserId, WorkspaceId,
+    WsPath,
 };
 
 /// The paths that changes choose from: files and folders at the root, below a folder, and below what may be a file.
@@ -218,7 +219,8 @@ impl TestWorkspace {
             Step::SetRole(role) => return self.store.set_role(owner, self.member, *role).await.is_ok(),
         };
         let call = CallInfo { tool: format!("step {number}").into(), ..self.call() };
-        self.store.commit_in_transaction(owner, &Changeset::one(change), &[None], &call).await.is_ok()
+        let pending = self.pending(owner, Changeset::one(change), vec![None], call).await;
+        self.store.commit_in_transaction(&pending).await.is_ok()
     }
 
     async fn entry_at(&self, path: &str) -> bool {
@@ -226,11 +228,22 @@ impl TestWorkspace {
         self.store.stat(access, &WsPath::posix(path).unwrap()).await.unwrap().is_some()
     }
 
+    async fn pending(
+        &self,
+        access: Access,
+        changes: Changeset,
+        contents: Vec<Option<Prepared>>,
+        call: CallInfo,
+    ) -> Arc<PendingCommit> {
+        let reserved = crate::quota::reserve(&self.store, access, 0).await.unwrap();
+        Arc::new(PendingCommit { access, changes, contents, call, reserved })
+    }
+
     /// Applies a put by the plan.
     async fn put_by_plan(&self, put: &TestedPut) -> std::result::Result<i64, String> {
         let (changes, contents) = prepare(self.changeset(put).await, Compression::WherePays).await.unwrap();
         let access = self.access(self.member, put.need);
-        let put = self.store.commit_in_transaction(access, &changes, &contents, &self.call()).await;
+        let put = self.store.commit_in_transaction(&self.pending(access, changes, contents, self.call()).await).await;
         put.map(|(_, stored)| stored).map_err(|error| error.to_string())
     }
 
@@ -238,7 +251,7 @@ impl TestWorkspace {
     async fn put_by_statement(&self, put: &TestedPut) -> Option<std::result::Result<i64, String>> {
         let (changes, contents) = prepare(self.changeset(put).await, Compression::WherePays).await.unwrap();
         let access = self.access(self.member, put.need);
-        let put = self.store.put_in_one_statement(access, &changes, &contents, &self.call()).await;
+        let put = self.store.put_in_one_statement(&self.pending(access, changes, contents, self.call()).await).await;
         put.map(|put| put.map(|(_, stored)| stored)).map_err(|error| error.to_string()).transpose()
     }
 

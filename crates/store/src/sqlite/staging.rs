@@ -21,7 +21,7 @@ use rusqlite::Connection;
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 use toolrest_core::{ContentHash, WorkspaceId, now};
 use uuid::Uuid;
@@ -30,6 +30,9 @@ use uuid::Uuid;
 pub(super) const BATCH_BYTES: i64 = 8 << 20;
 /// Maximum number of contents that one transaction removes.
 const BATCH_ROWS: usize = 500;
+
+/// Minimum time between two warnings about removals that failed. Each refused commit tries one, also on a full disk.
+const WARNING_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Age at which staged contents are removed whatever process has staged them.
 const MAX_STAGED: Duration = Duration::from_secs(10 * 60);
@@ -49,6 +52,8 @@ struct State {
     /// The number of pending commits that need a content.
     in_use: HashMap<Key, usize>,
     abandoned: Vec<AbandonedContents>,
+    /// When a failed removal was last logged.
+    warned_at: Option<Instant>,
 }
 
 /// Contents of a commit that was refused or abandoned.
@@ -112,6 +117,16 @@ impl Staging {
         self.lock().in_use.contains_key(&key)
     }
 
+    /// Whether a failed removal is to be logged: the first, and then at most one in each interval.
+    fn warns_now(&self) -> bool {
+        let mut state = self.lock();
+        let is_due = state.warned_at.is_none_or(|at| at.elapsed() >= WARNING_INTERVAL);
+        if is_due {
+            state.warned_at = Some(Instant::now());
+        }
+        is_due
+    }
+
     fn take_abandoned(&self, ws: Option<Uuid>) -> Vec<AbandonedContents> {
         let mut state = self.lock();
         let (taken, left) = std::mem::take(&mut state.abandoned)
@@ -138,8 +153,10 @@ impl State {
 impl Sqlite {
     /// Removes the abandoned contents of a workspace. Failures are retried later.
     pub(super) async fn remove_abandoned(&self, ws: WorkspaceId) {
-        if let Err(error) = self.remove_abandoned_of(Some(ws.0)).await {
-            tracing::debug!(%error, "could not remove contents that were stored ahead; will try again");
+        if let Err(error) = self.remove_abandoned_of(Some(ws.0)).await
+            && self.staging.warns_now()
+        {
+            tracing::warn!(%error, "could not remove contents of refused commits; will try again");
         }
     }
 

@@ -62,3 +62,11 @@ async fn a_possibly_unused_content_stays_if_a_commit_needs_it_during_the_check()
     let left: Vec<[u8; 32]> = store.read(move |db| collect(db, left, [], |row| row.get(0))).await.unwrap();
     assert_eq!(left, [keys[0].0]);
 }
+
+#[test]
+fn failed_removals_are_logged_at_intervals() {
+    let staging = Staging::default();
+    assert!(staging.warns_now() && !staging.warns_now());
+    staging.lock().warned_at = Instant::now().checked_sub(WARNING_INTERVAL);
+    assert!(staging.warns_now() && !staging.warns_now());
+}

@@ -1,5 +1,6 @@
 //! The feed: every event once, in order, from any cursor.
 
+use crate::calls::record_of;
 use crate::test_workspace::{SEARCH_CACHE_BYTES, TestWorkspace, new_user, on_both_stores, put};
 use futures_util::{StreamExt, stream};
 use std::collections::BTreeSet;
@@ -7,9 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
-use toolrest_core::{
-    Access, CallId, CallRecord, ErrorKind, FeedCursor, FeedGap, FeedPage, FeedRecord, FeedSources, now,
-};
+use toolrest_core::{Access, CallRecord, ErrorKind, FeedCursor, FeedGap, FeedPage, FeedRecord, FeedSources, now};
 use toolrest_store::{Postgres, PostgresOptions, Purge, Sqlite, Store};
 use uuid::Uuid;
 
@@ -56,17 +55,7 @@ async fn rest(ws: &TestWorkspace, mut after: FeedCursor) -> Vec<(FeedCursor, Fee
 }
 
 fn call(ws: &TestWorkspace) -> CallRecord {
-    CallRecord {
-        workspace: ws.workspace,
-        id: CallId::new(),
-        toolset: "test".into(),
-        tool: "look".into(),
-        caller: ws.user,
-        started_at: now(),
-        duration_us: 7,
-        outcome: "NotFound".into(),
-        commit_id: None,
-    }
+    CallRecord { outcome: Some("not_found".into()), ..record_of(ws) }
 }
 
 async fn the_feed_goes_on_after_any_of_its_events(ws: TestWorkspace) {

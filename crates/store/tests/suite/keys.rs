@@ -1,10 +1,10 @@
 //! Agent keys: memberships under concurrency, expiry and purging.
 
-use crate::test_workspace::{TestWorkspace, new_user, on_both_stores, put};
+use crate::test_workspace::{TestWorkspace, call_of, new_user, on_both_stores, put};
 use std::time::Duration;
 use tokio::task::JoinSet;
-use toolrest_core::{Access, Action, ActionSet, CallId, Caller, Changeset, KeyId, Role, Timestamp, UserId, now};
-use toolrest_store::{CallInfo, KeyState, KeyUse, MAX_LIVE_KEYS, NewKey, Page, Purge, StoreError};
+use toolrest_core::{Access, Action, ActionSet, Caller, Changeset, KeyId, Role, Timestamp, UserId, now};
+use toolrest_store::{CallFilter, KeyState, KeyUse, MAX_LIVE_KEYS, NewKey, Page, Purge, StoreError};
 
 on_both_stores!(
     a_key_made_while_its_person_is_demoted_has_the_lower_role,
@@ -154,13 +154,7 @@ async fn a_key_cannot_make_keys(ws: TestWorkspace) {
 async fn the_author_of_a_keys_change_is_the_person(ws: TestWorkspace) {
     let access = ws.by_key(ws.key(ws.user, HOUR).await.unwrap(), Role::Editor);
     for text in ["created", "updated"] {
-        let call = CallInfo {
-            id: CallId::new(),
-            toolset: "test".into(),
-            tool: "test".into(),
-            caller: ws.user,
-            started_at: now(),
-        };
+        let call = call_of(ws.user);
         let changes = Changeset { changes: vec![put("/a.txt", text)], ..Changeset::default() };
         ws.store.commit(access, changes, call).await.unwrap();
     }
@@ -168,8 +162,9 @@ async fn the_author_of_a_keys_change_is_the_person(ws: TestWorkspace) {
     let commits = ws.store.commits(ws.access(), Page { before: None, limit: 10 }).await.unwrap();
     assert_eq!(commits.len(), 3);
     assert!(commits.iter().all(|commit| commit.author == ws.user), "{commits:?}");
-    let calls = ws.store.calls(ws.access(), Page { before: None, limit: 10 }).await.unwrap();
-    assert!(calls.iter().all(|call| call.caller == ws.user), "{calls:?}");
+    let page = Page { before: None, limit: 10 };
+    let calls = ws.store.calls(ws.access(), CallFilter::default(), page).await.unwrap();
+    assert!(calls.iter().all(|call| call.user == ws.user), "{calls:?}");
     let file = ws.read("/a.txt").await.unwrap().entry.id;
     let versions = ws.store.versions(ws.access(), file, Page { before: None, limit: 10 }).await.unwrap();
     assert!(versions.iter().all(|version| version.author == ws.user), "{versions:?}");

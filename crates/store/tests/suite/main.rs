@@ -10,6 +10,7 @@ mod keys;
 mod large_commits;
 mod migrations;
 mod purge;
+mod quotas;
 mod sessions;
 mod several_processes;
 mod test_workspace;

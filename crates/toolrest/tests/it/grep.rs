@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use toolrest_testkit::{Backend, Port, Postgres, Server, Workspace, eventually};
 
 use crate::on::{On, list_at, options_on, text_at, workspace_at};
+use crate::toolset::FILE;
 
 on_every_backend![
     lines_are_found_by_path_and_then_by_number,
@@ -34,6 +35,9 @@ on_every_backend![
     documents_are_searched_in_their_text,
     a_search_over_its_time_limit_is_an_error,
 ];
+
+on!(sqlite_rules, Sqlite: rules_that_are_not_applied_are_reported);
+on!(postgres_rules, Postgres: rules_that_are_not_applied_are_reported);
 
 /// The matches as `path:line:text`.
 async fn found(workspace: &Workspace, args: Value) -> Vec<String> {
@@ -490,6 +494,25 @@ async fn ignored_files_are_counted_and_searched_only_with_include_ignored(on: On
     let result = workspace.ok("grep", all).await;
     assert_eq!(list_at(&result, "/matches").len(), 5, "{result}");
     assert!(result.get("skipped").is_none(), "{result}");
+}
+
+async fn rules_that_are_not_applied_are_reported(on: On) {
+    let workspace = on.workspace().await;
+    workspace.write("/a.log", "needle").await;
+    // One file has too many rules, or all files together have too many lines.
+    for (of_root, of_folder, is_cut) in [(4_095, 0, false), (4_096, 0, true), (0, 9_999, false), (0, 10_000, true)] {
+        workspace.write("/.gitignore", &format!("{}*.log\n", "x\n".repeat(of_root))).await;
+        workspace.write("/.a/.gitignore", &"#\n".repeat(of_folder)).await;
+        let grep = workspace.ok("grep", json!({"pattern": "needle"})).await;
+        let listed = FILE.ok(&workspace, "file.list", json!({"pattern": "**"})).await;
+        assert_eq!(list_at(&grep, "/matches").len(), usize::from(is_cut), "{grep}");
+        for (answer, root) in [(&grep, "/"), (&listed, "")] {
+            let file = if of_root > 0 { ".gitignore" } else { ".a/.gitignore" };
+            let warning = answer.pointer("/warnings/0").and_then(Value::as_str);
+            let says_so = |text: &str| text.starts_with(&format!("Not all .gitignore rules from {root}{file} on"));
+            assert_eq!(warning.map(says_so), is_cut.then_some(true), "{answer}");
+        }
+    }
 }
 
 async fn a_pattern_with_a_backspace_gets_a_warning_about_word_boundaries(on: On) {

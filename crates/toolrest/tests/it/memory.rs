@@ -35,7 +35,8 @@ on!(folder, Folder:
     a_page_that_is_too_long_is_refused_with_how_to_get_a_part_of_it,
     a_patch_of_more_than_fits_into_memory_is_refused,
     replacing_everything_takes_no_more_than_the_texts,
-    large_check_ins_take_turns
+    large_check_ins_take_turns,
+    large_folder_commits_take_turns
 );
 on!(sqlite_files, Sqlite:
     a_file_of_nothing_but_newlines_is_refused_as_soon_as_its_page_is_too_long,
@@ -379,6 +380,63 @@ async fn large_check_ins_take_turns(on: On) {
     let process = SYSTEM.ok(&workspaces[0], "start_process", args).await;
     let ended = SYSTEM.ok(&workspaces[0], "wait_process", json!({"id": process["id"], "timeout": 20})).await;
     assert_eq!(ended["state"], "ended", "{ended}");
+}
+
+/// Bytes that cannot be compressed.
+fn noise(seed: u64, size: usize) -> Vec<u8> {
+    let mut state = seed | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()
+    };
+    let mut bytes: Vec<u8> = (0..size / 8).flat_map(|_| next()).collect();
+    bytes.resize(size, 0);
+    bytes
+}
+
+/// A removed file is read into the history, and an undo reads it from there: both are requests of a few bytes.
+async fn large_folder_commits_take_turns(on: On) {
+    const COMMITS: usize = 8;
+    const SIZE: usize = 20 * MB;
+    let options = on.options().env("TOOLREST__RUN__KEEP_BYTES", &(24 * MB).to_string());
+    // The C library returns the memory of each content at once, instead of keeping it for the thread that used it.
+    let server = options.env("MALLOC_MMAP_THRESHOLD_", &MB.to_string()).start();
+    let account = Account::register(&server.client(), &unique_email("someone")).await;
+    let mut workspaces = Vec::new();
+    for n in 0..COMMITS {
+        let folder = server.new_folder();
+        fs::write(folder.join("large"), noise(n as u64 + 7, SIZE)).unwrap();
+        server.hand_over(&folder);
+        workspaces.push((account.folder_workspace("Bench", &folder).await, folder));
+    }
+    let remove_and_undo = async |workspaces: &[(Workspace, _)]| {
+        let before = server.peak_memory_bytes();
+        let mut removals = tokio::task::JoinSet::new();
+        for (workspace, _) in workspaces {
+            let workspace = workspace.clone();
+            removals.spawn(async move { workspace.ok("rm", json!({"path": "/large"})).await });
+        }
+        removals.join_all().await;
+        let mut undos = tokio::task::JoinSet::new();
+        for (workspace, _) in workspaces {
+            let workspace = workspace.clone();
+            undos.spawn(async move {
+                let commits = workspace.get("/commits").await.success();
+                let commit = text_at(&commits, "/commits/0/id").to_owned();
+                workspace.post(&format!("/commits/{commit}/undo"), &json!({})).await.success();
+            });
+        }
+        undos.join_all().await;
+        usize::try_from(server.peak_memory_bytes() - before).unwrap()
+    };
+    let alone = remove_and_undo(&workspaces[..1]).await;
+    let more = remove_and_undo(&workspaces[1..]).await;
+    for (n, (_, folder)) in workspaces.iter().enumerate() {
+        assert!(fs::read(folder.join("large")).unwrap() == noise(n as u64 + 7, SIZE), "{}", folder.display());
+    }
+    assert!(more < alone, "one takes {} MB, several {} MB more", alone / MB, more / MB);
 }
 
 async fn unread_answers_take_bounded_memory(on: On) {

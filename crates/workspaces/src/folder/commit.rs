@@ -7,6 +7,7 @@ use super::reconcile::{BaseState, Reconciled, reconcile};
 use super::steps::Steps;
 use super::unversioned_removals::{UnversionedRemovals, WithoutCleared};
 use super::{Folder, FolderWorkspace};
+use crate::check_in_room::CommitRoom;
 use std::{
     collections::{BTreeMap, btree_map::Entry},
     path::{Path, PathBuf},
@@ -26,7 +27,7 @@ use toolrest_store::CallInfo;
 use toolrest_store::Store;
 use toolrest_store::blob::{Compression, Prepared, prepare};
 use toolrest_store::history::FolderCommit;
-use toolrest_store::plan::{Needs, Plan, RowOp, plan};
+use toolrest_store::plan::{Needs, Plan, RowOp, View, plan};
 
 /// Maximum time to wait for a database that is away right after the change. Then the journal keeps the record.
 const RECORD_PATIENCE: Duration = Duration::from_secs(5);
@@ -40,25 +41,50 @@ impl FolderWorkspace {
         cx: &CallCx,
     ) -> Result<Commit> {
         let (changes, contents) = prepare(as_files(changes), Compression::WherePays).await?;
-        let (commit, warnings) =
-            self.with_folder_lock(cx, move |job, lock| job.run(lock, &changes, contents, besides)).await?;
-        for warning in warnings {
-            cx.warn(warning);
+        let mut draft = self.draft(changes, contents, besides);
+        loop {
+            match self.with_folder_lock(cx, move |job, lock| job.run(lock, draft)).await? {
+                Attempted::Made((commit, warnings)) => {
+                    for warning in warnings {
+                        cx.warn(warning);
+                    }
+                    return Ok(commit);
+                }
+                // Wait without the folder lock: the commit that holds the bytes may be waiting for the lock.
+                Attempted::NeedsRoom { bytes, draft: mut returned } => {
+                    returned.room.wait_for(bytes).await?;
+                    draft = *returned;
+                }
+            }
         }
-        Ok(commit)
     }
 
     /// Returns what [`Self::commit_on_disk`] would do, without the folder lock. Errors of the file system, such as
     /// missing permissions, show only when the changes are applied.
     pub(super) async fn preview_on_disk(&self, changes: Changeset, cx: &CallCx) -> Result<Preview> {
         let (changes, contents) = prepare(as_files(changes), Compression::Off).await?;
-        let place = self.walk_pool.commit_place().await;
-        let job = self.job(cx);
-        let work = move || {
-            let _held = place;
-            job.preview(&changes, &contents)
-        };
-        tokio::task::spawn_blocking(work).await.map_err(ToolError::internal)?
+        let mut draft = self.draft(changes, contents, CommitExtras::default());
+        loop {
+            let place = self.walk_pool.commit_place().await;
+            let job = self.job(cx);
+            let work = move || {
+                let _held = place;
+                job.preview(draft)
+            };
+            match tokio::task::spawn_blocking(work).await.map_err(ToolError::internal)?? {
+                Attempted::Made(preview) => return Ok(preview),
+                // Wait without a place: the commit that holds the bytes may be waiting for one.
+                Attempted::NeedsRoom { bytes, draft: mut returned } => {
+                    returned.room.wait_for(bytes).await?;
+                    draft = *returned;
+                }
+            }
+        }
+    }
+
+    fn draft(&self, changes: Changeset, contents: Vec<Option<Prepared>>, extras: CommitExtras) -> Draft {
+        let room = CommitRoom::new(Arc::clone(&self.check_ins), self.access.user);
+        Draft { changes, contents, extras, room }
     }
 
     fn job(&self, cx: &CallCx) -> Job {
@@ -146,6 +172,25 @@ pub(super) struct CommitExtras {
     pub(super) made_by: MadeBy,
 }
 
+/// A changeset with its contents, ready to be committed.
+struct Draft {
+    changes: Changeset,
+    contents: Vec<Option<Prepared>>,
+    extras: CommitExtras,
+    /// The reservation for the contents.
+    room: CommitRoom,
+}
+
+/// The outcome of an attempt to commit, or to preview a commit.
+enum Attempted<T> {
+    Made(T),
+    /// The commit has contents of so many bytes, for which there is no room in memory at this moment. Nothing was changed.
+    NeedsRoom {
+        bytes: u64,
+        draft: Box<Draft>,
+    },
+}
+
 /// Who made the changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum MadeBy {
@@ -165,24 +210,30 @@ pub(super) struct Job {
 }
 
 impl Job {
-    /// Applies the changes. Returns also warnings for the caller.
-    fn run(
-        &self,
-        lock: &mut FolderLock<'_>,
-        changes: &Changeset,
-        contents: Vec<Option<Prepared>>,
-        CommitExtras { mut unversioned_removals, made_by }: CommitExtras,
-    ) -> Result<(Commit, Vec<Notice>)> {
+    /// Applies the changes, if there is room for their contents in memory. Returns also warnings for the caller.
+    fn run(&self, lock: &mut FolderLock<'_>, mut draft: Draft) -> Result<Attempted<(Commit, Vec<Notice>)>> {
         let (disk, root) = (&self.folder.disk, &self.folder.disk.root);
         let at = now();
+        let (view, needs) = self.recorded(&draft.changes)?;
+        // The contents of a program's changes are part of its check-in's reservation.
+        if draft.extras.made_by == MadeBy::Tool {
+            let bytes = self.contents_bytes(&draft.contents, &view, &needs);
+            if draft.room.try_take(bytes).is_err() {
+                return Ok(Attempted::NeedsRoom { bytes, draft: Box::new(draft) });
+            }
+        }
+        let Draft { changes, contents, extras, room: _room } = draft;
+        let CommitExtras { mut unversioned_removals, made_by } = extras;
+        let changes = &changes;
         let links = self.links_in_the_way(changes)?;
         let mut warnings: Vec<Notice> = links.iter().map(|path| gave_way(path)).collect();
         unversioned_removals.add(links);
         let before = WithoutCleared { disk, unversioned_removals: &unversioned_removals };
-        let (seen, mut planned) = self.plan(&before, changes, &contents, at, &self.call.guard)?;
+        let guard = &self.call.guard;
+        let (seen, mut planned) = reconcile_and_plan(&before, changes, &contents, (view, &needs), at, guard)?;
         let Some(id) = planned.commit_id() else {
             unversioned_removals.apply(lock)?;
-            return Ok((planned.into_commit(None, at), Vec::new()));
+            return Ok(Attempted::Made((planned.into_commit(None, at), Vec::new())));
         };
 
         let steps = Steps::of(&planned.ops, seen.hashes)?;
@@ -241,17 +292,35 @@ impl Job {
             let failures = touched.iter().filter_map(|touched| touch(touched).err()).inspect(ToolError::log_cause);
             warnings.extend(failures.map(|error| Notice::of_error(&error, str::to_owned)));
         }
-        Ok((Commit { id: Some(id), created_at: at, outcomes }, warnings))
+        Ok(Attempted::Made((Commit { id: Some(id), created_at: at, outcomes }, warnings)))
+    }
+
+    /// Returns the size of the contents that a commit has in memory: those that it writes, those on disk that it
+    /// replaces, and those that it takes from the history.
+    fn contents_bytes(&self, contents: &[Option<Prepared>], view: &View, needs: &Needs) -> u64 {
+        let disk = &self.folder.disk;
+        let replaced: u64 = needs.at.iter().map(|path| disk.kept_bytes(path)).sum();
+        let restored = view.ids.values().filter(|row| row.deleted_at.is_some()).filter_map(|row| row.head);
+        let from_history = view.versions.values().copied().chain(restored).map(|version| version.size);
+        let given = contents.iter().flatten().map(|content| content.size);
+        let others: i64 = given.chain(from_history).fold(0, i64::saturating_add);
+        replaced.min(disk.limits.commit_bytes).saturating_add(others.max(0).unsigned_abs())
     }
 
     /// Returns what [`Self::run`] would do.
-    fn preview(&self, changes: &Changeset, contents: &[Option<Prepared>]) -> Result<Preview> {
+    fn preview(&self, mut draft: Draft) -> Result<Attempted<Preview>> {
         let at = now();
+        let (view, needs) = self.recorded(&draft.changes)?;
+        let bytes = self.contents_bytes(&draft.contents, &view, &needs);
+        if draft.room.try_take(bytes).is_err() {
+            return Ok(Attempted::NeedsRoom { bytes, draft: Box::new(draft) });
+        }
+        let Draft { changes, contents, .. } = &draft;
         let mut unversioned_removals = UnversionedRemovals::default();
         unversioned_removals.add(self.links_in_the_way(changes)?);
         let before = WithoutCleared { disk: &self.folder.disk, unversioned_removals: &unversioned_removals };
-        let heads = self.runtime.block_on(self.store.recorded(self.access, changes))?.0.heads();
-        let (_, planned) = self.plan(&before, changes, contents, at, &self.call.guard)?;
+        let heads = view.heads();
+        let (_, planned) = reconcile_and_plan(&before, changes, contents, (view, &needs), at, &self.call.guard)?;
         if self.folder.repositories == Repositories::ReadOnly {
             let paths = planned.effects.iter().flat_map(|effect| effect.from.iter().chain([&effect.path]));
             if let Some(path) = paths.into_iter().find(|path| leads_into_repository(below_root(path))) {
@@ -259,7 +328,7 @@ impl Job {
                 return Err(to_tool_error(&refusal, path, Attempt::Write));
             }
         }
-        Ok(planned.into_preview(at, &heads))
+        Ok(Attempted::Made(planned.into_preview(at, &heads)))
     }
 
     /// Returns the symbolic links at paths that an undo restores. Programs replace files by links, which have no versions.
@@ -286,8 +355,10 @@ impl Job {
     pub(super) fn record_made(&self, before: &dyn BaseState, changes: Changeset) -> Result<Option<CommitId>> {
         let (changes, contents) = self.runtime.block_on(prepare(as_files(changes), Compression::WherePays))?;
         let at = now();
+        let (view, needs) = self.recorded(&changes)?;
         // The guard is not asked: the changes are on disk already.
-        let (seen, mut planned) = self.plan(before, &changes, &contents, at, &Guard::UNRESTRICTED)?;
+        let (seen, mut planned) =
+            reconcile_and_plan(before, &changes, &contents, (view, &needs), at, &Guard::UNRESTRICTED)?;
         let Some(id) = planned.commit_id() else { return Ok(None) };
         planned.ops = with_emptied_folders(seen.ops, planned.ops);
         let kept = once_each(seen.contents.into_iter().chain(contents.into_iter().flatten()));
@@ -299,21 +370,12 @@ impl Job {
         Ok(Some(id))
     }
 
-    /// Plans changes to a state of the folder.
-    fn plan(
-        &self,
-        before: &dyn BaseState,
-        changes: &Changeset,
-        contents: &[Option<Prepared>],
-        at: Timestamp,
-        guard: &Guard,
-    ) -> Result<(Reconciled, Plan)> {
-        let mut view = self.runtime.block_on(self.store.recorded(self.access, changes))?.0;
+    /// Reads the recorded rows that the changes concern, and returns which paths they need.
+    fn recorded(&self, changes: &Changeset) -> Result<(View, Needs)> {
+        let view = self.runtime.block_on(self.store.recorded(self.access, changes))?.0;
         let mut needs = Needs::of(changes);
         needs.add_paths_of(&view.ids);
-        let seen = reconcile(before, changes, &needs, &mut view, at)?;
-        let planned = plan(changes, contents, view, at, guard)?;
-        Ok((seen, planned))
+        Ok((view, needs))
     }
 
     fn commit(
@@ -361,6 +423,20 @@ impl Job {
             }
         }
     }
+}
+
+/// Plans changes to a state of the folder, after the recorded rows were brought up to date with it.
+fn reconcile_and_plan(
+    before: &dyn BaseState,
+    changes: &Changeset,
+    contents: &[Option<Prepared>],
+    (mut view, needs): (View, &Needs),
+    at: Timestamp,
+    guard: &Guard,
+) -> Result<(Reconciled, Plan)> {
+    let seen = reconcile(before, changes, needs, &mut view, at)?;
+    let planned = plan(changes, contents, view, at, guard)?;
+    Ok((seen, planned))
 }
 
 /// Converts a failure on disk to the error for its path.

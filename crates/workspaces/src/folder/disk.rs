@@ -205,6 +205,13 @@ impl Disk {
         Ok(names.into_iter().take(limit).collect())
     }
 
+    /// Returns how many bytes of a file the history keeps; zero if there is no file, or if it is over the limit.
+    pub(super) fn kept_bytes(&self, path: &WsPath) -> u64 {
+        let metadata = self.root.stat(below_root(path), Links::Follow).ok();
+        let is_kept = |file: &Metadata| file.kind == Kind::File && file.size_bytes <= self.limits.file_bytes;
+        metadata.filter(is_kept).map_or(0, |file| file.size_bytes)
+    }
+
     fn content(&self, path: &WsPath, budget: &mut Budget) -> Result<DiskContent> {
         let fail = |error| to_tool_error(&error, path, Attempt::Read);
         let mut reader = self.root.open_reader(below_root(path)).map_err(fail)?;
