@@ -270,22 +270,23 @@ impl Engine {
         }
     }
 
-    /// Finds the tool of a call and binds its arguments. Nothing is done yet.
+    /// Finds the tool of a call, checks that it is in the scope of the caller's key, and binds the arguments. Nothing is
+    /// done yet.
     pub fn prepare<'a>(&'a self, call: &'a Call) -> Result<PreparedCall<'a>> {
         let Some(toolset) = self.toolsets.find(&call.toolset) else {
             return Err(ToolError::new(ErrorKind::UnknownTool, format!("Toolset '{}' not found", call.toolset)));
         };
         let Some(tool) = toolset.find(&call.tool) else { return Err(self.unknown_tool(toolset, &call.tool)) };
+        if let Some(key) = call.caller.key {
+            key.check_tool(&self.toolsets, toolset.name(), tool.action())?;
+        }
         let bound = tool.bind(&call.args)?;
         Ok(PreparedCall { call, toolset, tool, intents: bound.intents(), bound })
     }
 
-    /// Returns an error unless the call may run now: because of the caller's key, or because of the policy.
+    /// Asks the policy; returns an error unless the call may run now.
     pub async fn decide(&self, prepared: &PreparedCall<'_>) -> Result<()> {
         let tool = prepared.tool.name();
-        if let Some(key) = prepared.call.caller.key {
-            key.check_tool(&self.toolsets, prepared.toolset.name(), prepared.action())?;
-        }
         match self.policy.decide(prepared).await? {
             Decision::Allow => Ok(()),
             // Calls cannot wait for a person yet.

@@ -121,7 +121,11 @@ impl Runtime {
         let redactor = Redactor::new(store.secret("records", &fresh_secret()?).await?.as_bytes());
         let instance = Instance { id: Uuid::now_v7(), node: node_name() };
         // A running call of a process that was never seen would count as abandoned.
-        store.heartbeat(&instance).await?;
+        match store.heartbeat(&instance).await {
+            // Reads still work. Running calls cannot be stored either.
+            Err(StoreError::StorageFull(reason)) => tracing::warn!(reason, "could not register this process"),
+            registered => registered?,
+        }
         let records = Arc::new(WriteBehind::start(Arc::clone(&store), instance.id, redactor));
         let services = programs::start(&settings).await;
         warn_of_shared_programs(&settings, services.executor.shared());

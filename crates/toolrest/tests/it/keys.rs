@@ -20,6 +20,8 @@ on_every_backend![
     a_key_is_a_stranger_in_other_workspaces,
     a_key_cannot_manage_anything,
     the_routes_of_files_need_an_action,
+    what_a_call_amounts_to_needs_its_actions,
+    what_a_program_changed_needs_its_actions,
     a_key_writes_in_the_name_of_its_person,
     a_suspended_key_is_refused_until_it_is_resumed,
     a_revoked_key_is_refused,
@@ -234,12 +236,15 @@ async fn the_routes_of_files_need_an_action(on: On) {
     let undo = format!("/commits/{commit}/undo");
     reader.seen.post(&undo, &json!({})).await.refused(403, "FORBIDDEN");
     reader.seen.post("/chats", &json!({"title": "Plans"})).await.refused(403, "FORBIDDEN");
-    writer.seen.post(&undo, &json!({})).await.success();
+    // They also read: the commit to undo, the restored file.
+    writer.seen.post(&undo, &json!({})).await.refused(403, "FORBIDDEN");
+    let editor = key_with(&workspace, &["read", "write"]).await;
+    editor.seen.post(&undo, &json!({})).await.success();
     assert_eq!(workspace.text("/a.txt").await, "first");
     workspace.ok("rm", json!({"path": "/a.txt"})).await;
     let restore = format!("/files/{id}/restore");
     reader.seen.post(&restore, &json!({})).await.refused(403, "FORBIDDEN");
-    writer.seen.post(&restore, &json!({})).await.success();
+    editor.seen.post(&restore, &json!({})).await.success();
     assert_eq!(workspace.text("/a.txt").await, "first");
     let chat = writer.seen.post("/chats", &json!({"title": "Plans"})).await.success();
     let chat = format!("/chats/{}", text_at(&chat, "/chat/id"));
@@ -247,8 +252,79 @@ async fn the_routes_of_files_need_an_action(on: On) {
     writer.seen.post(&format!("{chat}/messages"), &message).await.success();
     reader.seen.post(&format!("{chat}/messages"), &message).await.refused(403, "FORBIDDEN");
     reader.seen.get(&chat).await.success();
-    // A key sees only its own calls, which the records cannot tell yet.
-    reader.seen.get("/calls").await.refused(403, "FORBIDDEN");
+    reader.seen.call("read", &json!({"path": "/a.txt"})).await.success();
+    // A key sees only its own calls.
+    let own = eventually("the calls are recorded", Duration::from_secs(5), async || {
+        let calls = reader.seen.get("/calls?toolset=workspace").await.success();
+        (!list_at(&calls, "/calls").is_empty()).then_some(calls)
+    });
+    for call in list_at(&own.await, "/calls") {
+        assert_eq!((&call["key_id"], &call["tool"]), (&json!(reader.id), &json!("read")), "{call}");
+    }
+    let of_editor = format!("/calls?principal={}", editor.id);
+    let calls = reader.seen.get(&of_editor).await.success();
+    assert!(list_at(&calls, "/calls").iter().all(|call| call["key_id"] == json!(reader.id)), "{calls}");
+}
+
+/// Calls a tool with a key; the call must be refused because it would need another action, and change nothing.
+async fn refused_for(key: &TestKey, action: &str, toolset: &str, tool: &str, args: Value) {
+    let reply = key.seen.call_of(toolset, tool, &args).await;
+    assert_eq!(reply.status, 403, "{reply}");
+    assert!(reply.text.contains(&format!("needs the action '{action}'")), "{reply}");
+}
+
+async fn what_a_call_amounts_to_needs_its_actions(on: On) {
+    let workspace = on.workspace().await;
+    workspace.write("/a.txt", "one\n").await;
+    workspace.write("/b.txt", "two\n").await;
+    let editor = key_with(&workspace, &["read", "write"]).await;
+    // A patch is a tool that writes. This one removes a file.
+    let patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n-one\n+two\n*** Delete File: b.txt\n*** End Patch\n";
+    for dry_run in [true, false] {
+        let args = json!({"patchText": patch, "dryRun": dry_run});
+        refused_for(&editor, "delete", "coding", "apply_patch", args).await;
+    }
+    let renames = "diff --git a/a.txt b/c.txt\nsimilarity index 100%\nrename from a.txt\nrename to c.txt\n";
+    refused_for(&editor, "move", "coding", "apply_patch", json!({"patchText": renames})).await;
+    // A move onto a file replaces it.
+    let mover = key_with(&workspace, &["read", "move"]).await;
+    let onto = json!({"from": "a.txt", "to": "b.txt", "overwrite": true});
+    refused_for(&mover, "write", "system", "move_file", onto).await;
+    // An edit reads the file.
+    let blind = key_with(&workspace, &["write"]).await;
+    let edit = json!({"filePath": "a.txt", "oldString": "one", "newString": "two"});
+    refused_for(&blind, "read", "coding", "edit", edit).await;
+    // The undo of a new file removes it.
+    let commits = workspace.get("/commits").await.success();
+    let commit = text_at(&commits, "/commits/0/id");
+    let undo = editor.seen.post(&format!("/commits/{commit}/undo"), &json!({})).await;
+    assert!(undo.text.contains("needs the action 'delete'"), "{undo}");
+    assert_eq!(list_at(&workspace.get("/commits").await.success(), "/commits").len(), 2, "nothing was done");
+    assert_eq!((workspace.text("/a.txt").await, workspace.text("/b.txt").await), ("one\n".into(), "two\n".into()));
+    // What the actions allow is done.
+    mover.seen.call_of("system", "move_file", &json!({"from": "a.txt", "to": "c.txt"})).await.success();
+    blind.seen.call("write", &json!({"path": "/new.txt", "content": "x"})).await.success();
+}
+
+async fn what_a_program_changed_needs_its_actions(on: On) {
+    let workspace = on.workspace().await;
+    workspace.write("/a.txt", "one\n").await;
+    workspace.write("/.gitignore", "ignored\n").await;
+    let run = |code: &str| json!({"language": "bash", "code": code});
+    let exec = key_with(&workspace, &["exec"]).await;
+    refused_for(&exec, "read", "system", "run_code", run("true")).await;
+    let reader = key_with(&workspace, &["read", "exec"]).await;
+    reader.seen.call_of("system", "run_code", &run("cat a.txt")).await.success();
+    refused_for(&reader, "write", "system", "run_code", run("echo two > a.txt")).await;
+    // Also what gets no version is judged.
+    refused_for(&reader, "write", "system", "run_code", run("echo two > ignored")).await;
+    let writer = key_with(&workspace, &["read", "write", "exec"]).await;
+    refused_for(&writer, "delete", "system", "run_code", run("echo two > b.txt; rm a.txt")).await;
+    assert_eq!(workspace.text("/a.txt").await, "one\n");
+    let ran = SYSTEM.ok(&workspace, "run_code", run("ls -A; echo three > c.txt")).await;
+    assert_eq!(ran["stdout"], ".gitignore\na.txt\n", "what was refused is gone: {ran}");
+    writer.seen.call_of("system", "run_code", &run("echo two > a.txt")).await.success();
+    assert_eq!(workspace.text("/a.txt").await, "two\n");
 }
 
 async fn a_key_writes_in_the_name_of_its_person(on: On) {
@@ -273,7 +349,10 @@ async fn a_key_writes_in_the_name_of_its_person(on: On) {
         (list_at(&calls, "/calls").len() >= 3).then_some(calls)
     })
     .await;
-    assert!(list_at(&calls, "/calls").iter().all(|call| call["caller"] == person), "{calls}");
+    assert!(list_at(&calls, "/calls").iter().all(|call| call["user_id"] == person), "{calls}");
+    // Making the key is a call of the person.
+    let by_key = list_at(&calls, "/calls").iter().filter(|call| call["key_id"] == json!(key.id)).count();
+    assert!(by_key >= 3, "{calls}");
 }
 
 async fn a_suspended_key_is_refused_until_it_is_resumed(on: On) {
