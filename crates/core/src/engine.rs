@@ -2,18 +2,19 @@
 
 use crate::guarded_workspace::{Commits, GuardedWorkspace};
 use crate::keyed_semaphore::KeyedSemaphore;
+use crate::record::{RecordState, recordable_name};
 use crate::tool::advice_for_shorter_answer;
 use crate::{
-    Call, CallCx, CallId, CallMetrics, CallOutcome, CallRecord, Caller, CommitId, Decision, DynTool, ErrorKind,
-    FairQueue, Policy, PreparedCall, QueueDepth, QueueLimits, QueueSlot, Recorder, Result, Role, Timestamp, ToolError,
-    Toolset, Toolsets, Workspace, WorkspaceId, Workspaces, WsPath,
+    Call, CallCx, CallId, CallMetrics, CallOutcome, CallStart, Caller, Decision, DynTool, ErrorKind, FairQueue,
+    OpenRecord, Policy, PreparedCall, QueueDepth, QueueLimits, QueueSlot, REST_TOOLSET, RecordHandle, Recorder, Result,
+    Role, ToolError, Toolset, Toolsets, Workspace, WorkspaceId, Workspaces, WsPath,
 };
 use futures_util::FutureExt;
 use std::{
     panic::AssertUnwindSafe,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 use tracing::Instrument;
 
@@ -117,7 +118,23 @@ impl Engine {
         [("calls", self.calls.depth()), ("heavy_work", self.heavy_work.depth())]
     }
 
-    /// Creates the context of a REST request, which is not a call of a tool.
+    /// Begins the record of a change over the REST interface.
+    pub async fn begin_rest_change(
+        &self,
+        name: &'static str,
+        correlation: Option<&str>,
+        workspace: WorkspaceId,
+        caller: Caller,
+    ) -> Result<OpenRecord> {
+        let id = CallId::new();
+        let of_id = id.to_string();
+        let correlation = correlation.unwrap_or(&of_id);
+        let toolset = REST_TOOLSET.into();
+        let call = CallStart { id, correlation, toolset, tool: name, caller, workspace };
+        OpenRecord::begin(&self.recorder, call, self.limits.call_timeout).await
+    }
+
+    /// Creates the context of a REST request that changes nothing, and so has no record.
     pub async fn rest_context(
         &self,
         name: &'static str,
@@ -125,24 +142,53 @@ impl Engine {
         caller: Caller,
         need: Role,
     ) -> Result<CallCx> {
+        let (id, toolset) = (CallId::new(), REST_TOOLSET.into());
+        let call = CallStart { id, correlation: "", toolset, tool: name, caller, workspace };
+        let record = Arc::new(RecordState::unrecorded(call));
+        let opened = self.open(workspace, caller, need).await?;
+        Ok(self.context(record, (REST_TOOLSET, name), caller, workspace, opened, Commits::Apply))
+    }
+
+    /// Creates the context of a change over the REST interface, with the record that was begun for it.
+    pub async fn rest_change_context(
+        &self,
+        name: &'static str,
+        workspace: WorkspaceId,
+        caller: Caller,
+        need: Role,
+        record: &RecordHandle,
+    ) -> Result<CallCx> {
+        let opened = self.open(workspace, caller, need).await?;
+        Ok(self.context(record.state(), (REST_TOOLSET, name), caller, workspace, opened, Commits::Apply))
+    }
+
+    fn context(
+        &self,
+        record: Arc<RecordState>,
+        (toolset, tool): (&'static str, &'static str),
+        caller: Caller,
+        workspace_id: WorkspaceId,
+        workspace: Arc<dyn Workspace>,
+        commits: Commits,
+    ) -> CallCx {
         let guard = caller.guard();
-        Ok(CallCx {
-            id: CallId::new(),
-            toolset: "api",
-            tool: name,
+        CallCx {
+            id: record.id,
+            toolset,
+            tool,
             caller,
-            workspace_id: workspace,
-            workspace: GuardedWorkspace::around(self.open(workspace, caller, need).await?, &guard, Commits::Apply),
+            workspace_id,
+            workspace: GuardedWorkspace::around(workspace, &guard, commits),
             guard,
-            started_at: crate::now(),
+            started_at: record.started_at,
             limits: self.limits,
             edit_locks: Arc::clone(&self.edit_locks),
             heavy_work: self.heavy_work.clone(),
-            committed: Arc::default(),
+            record,
             warnings: Mutex::default(),
             paths: Mutex::default(),
             previewed: Mutex::default(),
-        })
+        }
     }
 
     async fn open(&self, workspace: WorkspaceId, caller: Caller, need: Role) -> Result<Arc<dyn Workspace>> {
@@ -183,8 +229,17 @@ impl Engine {
         render: impl FnOnce(CallOutcome) -> Result<R>,
     ) -> Result<R> {
         let timer = self.metrics.begin(&call.toolset, &call.tool);
-        let mut record = PendingRecord::new(&*self.recorder, call);
-        let work = async { render(self.run(call, Arc::clone(&record.committed)).await?) };
+        let start = CallStart {
+            id: call.id,
+            correlation: &call.correlation,
+            toolset: recordable_name(&call.toolset).into(),
+            tool: &call.tool,
+            caller: call.caller,
+            workspace: call.workspace,
+        };
+        let record = OpenRecord::begin(&self.recorder, start, timeout).await?;
+        record.handle().set_args(&[call.args.as_str()]);
+        let work = async { render(self.run(call, record.handle().state()).await?) };
         let result = match tokio::time::timeout(timeout, AssertUnwindSafe(work).catch_unwind()).await {
             Ok(Ok(result)) => result,
             Ok(Err(panic)) => Err(ToolError::internal(format!("panic: {}", panic_text(&*panic)))),
@@ -197,20 +252,20 @@ impl Engine {
             error.log_cause();
         }
         timer.end(result.as_ref().err().map(|error| error.kind));
-        record.close(result.as_ref().err().map(|error| error.kind));
+        record.close(result.as_ref().err().map(|error| (error.kind, error.message.as_str()))).await;
         result
     }
 
     /// Takes a slot, then prepares, decides and executes the call. What is found before the workspace is used is
     /// reported to members only.
-    async fn run(&self, call: &Call, committed: Arc<OnceLock<CommitId>>) -> Result<CallOutcome> {
+    async fn run(&self, call: &Call, record: Arc<RecordState>) -> Result<CallOutcome> {
         let _slot = self.enter(call.workspace, call.caller).await?;
         let decided = match self.prepare(call) {
             Ok(prepared) => self.decide(&prepared).await.map(|()| prepared),
             Err(error) => Err(error),
         };
         match decided {
-            Ok(prepared) => self.execute(prepared, committed).await,
+            Ok(prepared) => self.execute(prepared, record).await,
             Err(error) => Err(self.error_for_members(call.workspace, call.caller, error).await),
         }
     }
@@ -242,32 +297,16 @@ impl Engine {
         }
     }
 
-    async fn execute(&self, prepared: PreparedCall<'_>, committed: Arc<OnceLock<CommitId>>) -> Result<CallOutcome> {
+    async fn execute(&self, prepared: PreparedCall<'_>, record: Arc<RecordState>) -> Result<CallOutcome> {
         let PreparedCall { call, toolset, tool, bound, .. } = prepared;
-        let (guard, need) = (call.caller.guard(), tool.action().needs());
         let commits = if bound.is_dry_run() { Commits::Preview } else { Commits::Apply };
-        let cx = CallCx {
-            id: call.id,
-            toolset: toolset.name(),
-            tool: tool.name(),
-            caller: call.caller,
-            workspace_id: call.workspace,
-            workspace: GuardedWorkspace::around(self.open(call.workspace, call.caller, need).await?, &guard, commits),
-            guard,
-            started_at: crate::now(),
-            limits: self.limits,
-            edit_locks: Arc::clone(&self.edit_locks),
-            heavy_work: self.heavy_work.clone(),
-            committed,
-            warnings: Mutex::default(),
-            paths: Mutex::default(),
-            previewed: Mutex::default(),
-        };
+        let opened = self.open(call.workspace, call.caller, tool.action().needs()).await?;
+        let cx = self.context(record, (toolset.name(), tool.name()), call.caller, call.workspace, opened, commits);
         match bound.run(&cx).await {
             Ok(answer) => Ok(CallOutcome {
                 answer,
                 warnings: unlocked(cx.warnings),
-                commit: cx.committed.get().copied(),
+                commit: cx.record.commit(),
                 previewed: unlocked(cx.previewed),
                 limit_bytes: self.limits.response_bytes,
                 advice: advice_for_shorter_answer(tool.input_schema()),
@@ -330,59 +369,6 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
         .copied()
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("no message")
-}
-
-/// The record of a running call. If it is dropped before it is closed, it records that the call was cancelled.
-struct PendingRecord<'a> {
-    recorder: &'a dyn Recorder,
-    record: Option<CallRecord>,
-    started: Instant,
-    committed: Arc<OnceLock<CommitId>>,
-}
-
-impl<'a> PendingRecord<'a> {
-    fn new(recorder: &'a dyn Recorder, call: &Call) -> Self {
-        let started_at: Timestamp = crate::now();
-        let record = CallRecord {
-            workspace: call.workspace,
-            id: call.id,
-            toolset: call.toolset.clone(),
-            tool: recordable_name(&call.tool),
-            caller: call.caller.user,
-            started_at,
-            duration_us: 0,
-            outcome: String::new(),
-            commit_id: None,
-        };
-        Self { recorder, record: Some(record), started: Instant::now(), committed: Arc::default() }
-    }
-
-    fn close(&mut self, error: Option<ErrorKind>) {
-        let Some(mut record) = self.record.take() else { return };
-        let elapsed = self.started.elapsed();
-        let outcome = error.map_or("ok".to_owned(), |kind| format!("{kind:?}"));
-        tracing::debug!(call.outcome = outcome, "call ended");
-        record.commit_id = self.committed.get().copied();
-        // A call that committed was recorded as successful in the transaction of its commit. If it failed afterwards,
-        // the record is corrected.
-        if record.commit_id.is_none() || error.is_some() {
-            record.duration_us = i64::try_from(elapsed.as_micros()).unwrap_or(i64::MAX);
-            record.outcome = outcome;
-            self.recorder.record(record);
-        }
-    }
-}
-
-/// Returns a tool's name, which may be any text of the caller, in a form that can be stored and logged.
-fn recordable_name(name: &str) -> String {
-    const MAX_CHARS: usize = 100;
-    name.chars().filter(|c| !c.is_control()).take(MAX_CHARS).collect()
-}
-
-impl Drop for PendingRecord<'_> {
-    fn drop(&mut self) {
-        self.close(Some(ErrorKind::Cancelled));
-    }
 }
 
 #[cfg(test)]

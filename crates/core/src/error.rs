@@ -106,6 +106,18 @@ impl ErrorKind {
         )
     }
 
+    /// Returns the name of the kind in records of calls, such as `not_found`.
+    pub fn name(self) -> String {
+        let mut name = String::new();
+        for c in format!("{self:?}").chars() {
+            if c.is_ascii_uppercase() && !name.is_empty() {
+                name.push('_');
+            }
+            name.push(c.to_ascii_lowercase());
+        }
+        name
+    }
+
     /// All kinds, for the documentation.
     pub const ALL: [Self; 38] = [
         Self::InvalidArgument,

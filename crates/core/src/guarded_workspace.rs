@@ -2,8 +2,8 @@
 
 use crate::{
     Action, CallCx, Changeset, Checkout, CheckoutOptions, Commit, CommitId, CommitInfo, Content, Depth, Entry,
-    ErrorKind, File, FileEvents, FileId, Find, FindResult, Guard, History, Listing, OpenFile, Page, Preview, Result,
-    Search, SearchResult, ToolError, Version, VersionId, Workspace, WsPath,
+    ErrorKind, FeedCursor, FeedPage, FeedSources, File, FileEvents, FileId, Find, FindResult, Guard, History, Listing,
+    OpenFile, Page, Preview, Result, Search, SearchResult, ToolError, Version, VersionId, Workspace, WsPath,
 };
 use async_trait::async_trait;
 use std::sync::{Arc, PoisonError};
@@ -109,6 +109,11 @@ impl Workspace for GuardedWorkspace {
     async fn watch(&self) -> Result<FileEvents> {
         self.require_read().await?;
         self.workspace.watch().await
+    }
+
+    async fn feed(&self, after: Option<&FeedCursor>, sources: FeedSources) -> Result<FeedPage> {
+        self.require_read().await?;
+        self.workspace.feed(after, sources).await
     }
 
     /// A program sees all files, so it needs the right to read. What it changes is judged at its check-in.

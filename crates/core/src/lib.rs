@@ -18,6 +18,7 @@ mod engine;
 mod error;
 mod event;
 mod fair_queue;
+mod feed;
 mod find;
 mod guard;
 mod guarded_workspace;
@@ -30,6 +31,7 @@ mod notice;
 mod path;
 mod policy;
 mod record;
+mod redact;
 mod search;
 mod settings;
 mod similar_paths;
@@ -55,6 +57,7 @@ pub use engine::{Engine, Limits};
 pub use error::{ErrorKind, FailedOperation, PATH_DETAILS, Result, ToolError};
 pub use event::{FileEvent, FileEvents};
 pub use fair_queue::{FairQueue, Full, LimitScope, QueueDepth, QueueLimits, QueueSlot};
+pub use feed::{CallEvent, CommitEvent, FeedCursor, FeedEvent, FeedGap, FeedPage, FeedRecord, FeedSources, PathChange};
 pub use find::{Find, FindResult, FoundFile, IgnoredFiles};
 pub use guard::{Guard, NetChange, NetEffect, net_effects};
 pub use history::{History, Page};
@@ -64,7 +67,11 @@ pub use metrics::{CallMetrics, CallTimer, DURATION_BUCKETS_US, ToolCounts, UNKNO
 pub use notice::Notice;
 pub use path::{MAX_NAME_BYTES, MAX_PATH_BYTES, WsPath};
 pub use policy::{AllowAll, Decision, Policy};
-pub use record::{CallRecord, Recorder};
+pub use record::{
+    CallDetails, CallRecord, CallStart, NoRecords, OUTCOME_INTERRUPTED, OUTCOME_OK, OpenRecord, REST_TOOLSET,
+    RecordHandle, RecordPermit, Recorder, is_outcome,
+};
+pub use redact::Redactor;
 pub use search::{
     Interrupt, LineMatch, LineMatcher, LinePattern, PathFilter, Requirement, Search, SearchResult, Skipped, line_text,
     lines_around,

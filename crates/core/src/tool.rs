@@ -2,16 +2,17 @@
 
 use crate::binding::bind_arguments;
 use crate::engine::EditLocks;
+use crate::record::RecordState;
 use crate::{
-    Action, CallId, Caller, CommitId, Effect, FairQueue, Guard, Intent, JsonText, Limits, Notice, QueueSlot, Result,
-    Timestamp, Workspace, WorkspaceId, WsPath,
+    Action, CallDetails, CallId, Caller, CommitId, Effect, FairQueue, Guard, Intent, JsonText, Limits, Notice,
+    QueueSlot, Result, Timestamp, Workspace, WorkspaceId, WsPath,
 };
 use async_trait::async_trait;
 use schemars::{JsonSchema, Schema, generate::SchemaSettings};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use std::{
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -37,16 +38,22 @@ pub struct CallCx {
     pub limits: Limits,
     pub(crate) edit_locks: Arc<EditLocks>,
     pub(crate) heavy_work: FairQueue,
-    pub(crate) committed: Arc<OnceLock<CommitId>>,
+    pub(crate) record: Arc<RecordState>,
     pub(crate) warnings: Mutex<Vec<Notice>>,
     pub(crate) paths: Mutex<Vec<WsPath>>,
     pub(crate) previewed: Mutex<Vec<Effect>>,
 }
 
 impl CallCx {
-    /// Adds a path of the call, so that errors show it in the form of the toolset.
+    /// Adds a path of the call, so that errors show it in the form of the toolset. The first is the path of the record.
     pub fn note_path(&self, path: &WsPath) {
+        self.note_record_path(path);
         self.paths.lock().unwrap_or_else(PoisonError::into_inner).push(path.clone());
+    }
+
+    /// Sets the path of the call's record, unless it is set. Toolsets whose errors show paths as they are need no more.
+    pub fn note_record_path(&self, path: &WsPath) {
+        self.record.note_path(path);
     }
 
     /// Waits for the lock under which this server edits the file.
@@ -64,9 +71,21 @@ impl CallCx {
         self.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(warning.into());
     }
 
-    /// Returns a copy of the context for work that may outlive the call. Commits of that work carry the call's id.
+    /// Returns a copy of the context for work that may outlive the call's answer. The call ends, and is recorded, when
+    /// that work has ended too.
     #[must_use]
     pub fn detached(&self) -> Self {
+        self.with_record(Arc::clone(&self.record))
+    }
+
+    /// Returns a copy of the context for work that goes on after the end of the call, such as a background process. Its
+    /// commits carry the call's id and are not part of the call's record.
+    #[must_use]
+    pub fn background(&self) -> Self {
+        self.with_record(Arc::new(self.record.background()))
+    }
+
+    fn with_record(&self, record: Arc<RecordState>) -> Self {
         Self {
             id: self.id,
             toolset: self.toolset,
@@ -79,26 +98,39 @@ impl CallCx {
             limits: self.limits,
             edit_locks: Arc::clone(&self.edit_locks),
             heavy_work: self.heavy_work.clone(),
-            committed: Arc::default(),
+            record,
             warnings: Mutex::default(),
             paths: Mutex::default(),
             previewed: Mutex::default(),
         }
     }
 
-    /// Adds the commit and the warnings of detached work to the call.
+    /// Adds the warnings of detached work to the call.
     pub fn absorb(&self, detached: Self) {
-        if let Some(commit) = detached.committed.get() {
-            self.recorded_with(*commit);
-        }
         let warnings = detached.warnings.into_inner().unwrap_or_else(PoisonError::into_inner);
         self.warnings.lock().unwrap_or_else(PoisonError::into_inner).extend(warnings);
     }
 
-    /// Records that the call's record was written together with this commit.
+    /// Notes that the call made this commit.
     pub fn recorded_with(&self, commit: CommitId) {
-        // The record names the first commit of a call; later commits carry the same call id.
-        let _ = self.committed.set(commit);
+        self.record.note_commit(commit);
+    }
+
+    /// Stores durably that the call is running. Must be called before the call has an effect outside of the workspace's
+    /// files: then a crash leaves a trace of it, and the record is written at the end of the call with its true outcome,
+    /// not with its commit. Fails, and stores nothing, if the caller may not run programs.
+    pub async fn begin_outside_effects(&self) -> Result<()> {
+        self.record.begin_outside_effects(Action::Exec.needs()).await
+    }
+
+    /// Whether the call is recorded in the transaction of its commit.
+    pub fn is_recorded_with_commit(&self) -> bool {
+        !self.record.has_outside_effects()
+    }
+
+    /// Returns what the record of the call says besides its result.
+    pub fn details(&self) -> CallDetails {
+        self.record.details()
     }
 }
 

@@ -2,8 +2,8 @@
 
 use crate::{
     Access, CallCx, CallId, Changeset, Checkout, CheckoutOptions, Commit, CommitId, Content, ContentHash, Effect,
-    ErrorKind, FileEvents, FileId, FileType, Find, FindResult, History, Result, Search, SearchResult, Timestamp,
-    ToolError, UserId, VersionId, WsPath,
+    ErrorKind, FeedCursor, FeedPage, FeedSources, FileEvents, FileId, FileType, Find, FindResult, History, Result,
+    Search, SearchResult, Timestamp, ToolError, UserId, VersionId, WsPath,
 };
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -78,6 +78,13 @@ pub trait Workspace: History {
     async fn watch(&self) -> Result<FileEvents> {
         self.authorise().await?;
         Err(ToolError::new(ErrorKind::Unavailable, "Only workspaces in a folder report changes as they happen"))
+    }
+
+    /// Reads the next part of the feed, without waiting for new events. Without a cursor it returns the current position
+    /// and no events.
+    async fn feed(&self, _after: Option<&FeedCursor>, _sources: FeedSources) -> Result<FeedPage> {
+        self.authorise().await?;
+        Err(ToolError::new(ErrorKind::Unavailable, "This workspace has no feed"))
     }
 
     /// Checks the files out for a program.

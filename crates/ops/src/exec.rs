@@ -304,6 +304,7 @@ impl Executor {
     ) -> Result<(RunResult, PoolRefill)> {
         let ready = self.ready().await?;
         let _slot = ready.wait_for_slot(cx, &mut gone).await?;
+        cx.begin_outside_effects().await?;
         let mut checkout = self.check_out(cx, CheckoutMode::Isolated).await?;
         let terms = self.terms(cx, &*checkout, requested);
         let mut ended = ready.run(&self.options, &checkout.execution_root(), program, &terms, &mut gone).await;

@@ -48,6 +48,12 @@ pub(crate) async fn locate_padded(cx: &CallCx, text: &str) -> Result<WsPath> {
 /// Parses a path from the root by the rules of the `workspace` toolset: `..` stops at the root, and surrounding white
 /// space is removed, unless a file with it in its name exists.
 pub async fn locate_posix(cx: &CallCx, text: &str) -> Result<WsPath> {
+    let path = parse_posix(cx, text).await?;
+    cx.note_record_path(&path);
+    Ok(path)
+}
+
+async fn parse_posix(cx: &CallCx, text: &str) -> Result<WsPath> {
     let trimmed = text.trim();
     if trimmed != text
         && let Ok(untrimmed) = WsPath::posix(text)

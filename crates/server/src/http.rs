@@ -2,6 +2,7 @@
 
 mod accounts;
 mod budget;
+mod calls;
 mod chats;
 mod content;
 mod events;
@@ -11,7 +12,9 @@ pub(crate) mod host;
 mod keys;
 mod members;
 mod metrics;
+mod page;
 mod query;
+mod recording;
 mod reply;
 mod request;
 mod sign_in;
@@ -24,6 +27,7 @@ use crate::runtime::Runtime;
 use crate::settings::Settings;
 use axum::body::Body;
 use axum::handler::Handler;
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, on};
 use axum::{Extension, Router};
@@ -88,11 +92,13 @@ struct Route {
     path: &'static str,
     handler: MethodRouter<Arc<App>>,
     key_action: Option<Action>,
+    /// The name under which the change of a workspace is recorded.
+    change: Option<&'static str>,
 }
 
 impl Route {
     fn new<H: Handler<T, Arc<App>>, T: 'static>(method: MethodFilter, path: &'static str, handler: H) -> Self {
-        Self { method, path, handler: on(method, handler), key_action: None }
+        Self { method, path, handler: on(method, handler), key_action: None, change: None }
     }
 
     fn get<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, handler: H) -> Self {
@@ -115,6 +121,11 @@ impl Route {
     fn for_keys(self, action: Action) -> Self {
         Self { key_action: Some(action), ..self }
     }
+
+    /// Has the requests recorded as changes of this name.
+    fn recorded_as(self, name: &'static str) -> Self {
+        Self { change: Some(name), ..self }
+    }
 }
 
 /// All routes. A test compares them with docs/api.md. The routes of tools check the scope of a key for each tool.
@@ -135,43 +146,56 @@ fn routes() -> Vec<Route> {
         Route::get("/api/v1/workspaces", workspaces::list).for_keys(Action::Read),
         Route::post("/api/v1/workspaces", workspaces::create),
         Route::get("/api/v1/workspaces/{workspace}", workspaces::show).for_keys(Action::Read),
-        Route::patch("/api/v1/workspaces/{workspace}", workspaces::change),
-        Route::delete("/api/v1/workspaces/{workspace}", workspaces::remove),
+        Route::patch("/api/v1/workspaces/{workspace}", workspaces::change).recorded_as("change_workspace"),
+        Route::delete("/api/v1/workspaces/{workspace}", workspaces::remove).recorded_as("delete_workspace"),
         Route::post("/api/v1/workspaces/{workspace}/tools", tools::call_workspace),
         Route::post("/api/v1/workspaces/{workspace}/toolsets/{toolset}", tools::call),
         Route::get("/api/v1/workspaces/{workspace}/members", members::list),
-        Route::post("/api/v1/workspaces/{workspace}/members", members::add),
-        Route::patch("/api/v1/workspaces/{workspace}/members/{user}", members::set_role),
-        Route::delete("/api/v1/workspaces/{workspace}/members/{user}", members::remove),
+        Route::post("/api/v1/workspaces/{workspace}/members", members::add).recorded_as("add_member"),
+        Route::patch("/api/v1/workspaces/{workspace}/members/{user}", members::set_role).recorded_as("set_role"),
+        Route::delete("/api/v1/workspaces/{workspace}/members/{user}", members::remove).recorded_as("remove_member"),
         Route::get("/api/v1/workspaces/{workspace}/keys", keys::list),
-        Route::post("/api/v1/workspaces/{workspace}/keys", keys::create),
-        Route::patch("/api/v1/workspaces/{workspace}/keys/{key}", keys::change),
-        Route::delete("/api/v1/workspaces/{workspace}/keys/{key}", keys::revoke),
+        Route::post("/api/v1/workspaces/{workspace}/keys", keys::create).recorded_as("create_key"),
+        Route::patch("/api/v1/workspaces/{workspace}/keys/{key}", keys::change).recorded_as("change_key"),
+        Route::delete("/api/v1/workspaces/{workspace}/keys/{key}", keys::revoke).recorded_as("revoke_key"),
         Route::get("/api/v1/workspaces/{workspace}/content/{*path}", content::download).for_keys(Action::Read),
         Route::get("/api/v1/workspaces/{workspace}/events", events::listen).for_keys(Action::Read),
         Route::get("/api/v1/workspaces/{workspace}/files/{file}", files::show).for_keys(Action::Read),
         Route::get("/api/v1/workspaces/{workspace}/files/{file}/versions", files::versions).for_keys(Action::Read),
         Route::get("/api/v1/workspaces/{workspace}/files/{file}/versions/{version}", files::version)
             .for_keys(Action::Read),
-        Route::post("/api/v1/workspaces/{workspace}/files/{file}/restore", files::restore).for_keys(Action::Write),
+        Route::post("/api/v1/workspaces/{workspace}/files/{file}/restore", files::restore)
+            .for_keys(Action::Write)
+            .recorded_as("restore"),
         Route::get("/api/v1/workspaces/{workspace}/trash", files::trash).for_keys(Action::Read),
         Route::get("/api/v1/workspaces/{workspace}/commits", files::commits).for_keys(Action::Read),
         Route::get("/api/v1/workspaces/{workspace}/commits/{commit}/diff", files::diff).for_keys(Action::Read),
-        Route::post("/api/v1/workspaces/{workspace}/commits/{commit}/undo", files::undo).for_keys(Action::Write),
-        Route::get("/api/v1/workspaces/{workspace}/calls", files::calls).for_keys(Action::Read),
-        Route::post("/api/v1/workspaces/{workspace}/chats", chats::create).for_keys(Action::Write),
+        Route::post("/api/v1/workspaces/{workspace}/commits/{commit}/undo", files::undo)
+            .for_keys(Action::Write)
+            .recorded_as("undo"),
+        Route::get("/api/v1/workspaces/{workspace}/calls", calls::list).for_keys(Action::Read),
+        Route::post("/api/v1/workspaces/{workspace}/chats", chats::create)
+            .for_keys(Action::Write)
+            .recorded_as("create_chat"),
         Route::get("/api/v1/workspaces/{workspace}/chats/{chat}", chats::show).for_keys(Action::Read),
-        Route::post("/api/v1/workspaces/{workspace}/chats/{chat}/messages", chats::add_message).for_keys(Action::Write),
+        Route::post("/api/v1/workspaces/{workspace}/chats/{chat}/messages", chats::add_message)
+            .for_keys(Action::Write)
+            .recorded_as("add_message"),
     ]
 }
 
 /// Builds the router from the table of routes.
 pub(crate) fn router(app: Arc<App>) -> Router {
+    let handler = |route: Route| {
+        let handler = route.handler.layer(Extension(KeyAction(route.key_action)));
+        match route.change {
+            Some(name) => handler.layer(from_fn_with_state((Arc::clone(&app), name), recording::record_change)),
+            None => handler,
+        }
+    };
     routes()
         .into_iter()
-        .fold(Router::new(), |router, route| {
-            router.route(route.path, route.handler.layer(Extension(KeyAction(route.key_action))))
-        })
+        .fold(Router::new(), |router, route| router.route(route.path, handler(route)))
         .fallback(no_route)
         .method_not_allowed_fallback(wrong_method)
         .with_state(app)

@@ -19,14 +19,15 @@ use std::{
 };
 use tokio::task::JoinHandle;
 use toolrest_core::{
-    AllowAll, Call, CallId, CallOutcome, Caller, Engine, JsonText, Limits, Result, ToolError, WorkspaceId,
+    AllowAll, Call, CallId, CallOutcome, Caller, Engine, JsonText, Limits, Redactor, Result, ToolError, WorkspaceId,
 };
 use toolrest_ops::exec::{Executor, Processes};
-use toolrest_store::{Postgres, PostgresOptions, Quotas, Sqlite, Store, StoreError, WriteBehind};
+use toolrest_store::{Instance, Postgres, PostgresOptions, Quotas, Sqlite, Store, StoreError, WriteBehind};
 use toolrest_toolsets::Services;
 use toolrest_workspaces::{
     AllowedRoot, FolderOptions, GuardedPath, HistoryLimits, Repositories, Scratch, StoredWorkspaces,
 };
+use uuid::Uuid;
 
 /// Everything that tool calls need, opened from the settings. [`Server`](crate::Server) serves it over HTTP.
 ///
@@ -46,6 +47,8 @@ pub struct Runtime {
     pub(crate) key_uses: Arc<KeyUses>,
     pub(crate) passwords: Passwords,
     pub(crate) records: Arc<WriteBehind>,
+    /// This process.
+    instance: Instance,
     upkeep: JoinHandle<()>,
 }
 
@@ -115,7 +118,11 @@ impl Runtime {
             .with_check_in_budget(settings.run.keep_bytes);
         let workspaces = Arc::new(workspaces);
         let passwords = Passwords::new()?;
-        let records = Arc::new(WriteBehind::start(Arc::clone(&store)));
+        let redactor = Redactor::new(store.secret("records", &fresh_secret()?).await?.as_bytes());
+        let instance = Instance { id: Uuid::now_v7(), node: node_name() };
+        // A running call of a process that was never seen would count as abandoned.
+        store.heartbeat(&instance).await?;
+        let records = Arc::new(WriteBehind::start(Arc::clone(&store), instance.id, redactor));
         let services = programs::start(&settings).await;
         warn_of_shared_programs(&settings, services.executor.shared());
         let engine = Engine::new(
@@ -130,6 +137,7 @@ impl Runtime {
         let upkeep = Upkeep {
             store: Arc::clone(&store),
             key_uses: Arc::clone(&key_uses),
+            instance: instance.clone(),
             tokens: Arc::clone(&tokens),
             processes: Arc::clone(&processes),
             settings: settings.clone(),
@@ -151,6 +159,7 @@ impl Runtime {
             key_uses,
             passwords,
             records,
+            instance,
             upkeep,
         })
     }
@@ -213,6 +222,9 @@ impl Runtime {
             tracing::warn!(%error, "could not store when keys were last used");
         }
         self.records.close().await;
+        if let Err(error) = self.store.end_instance(self.instance.id).await {
+            tracing::warn!(%error, "could not record the end of this process");
+        }
         if let Err(error) = self.store.synchronise().await {
             tracing::warn!(%error, "could not update the storage counters");
         }
@@ -234,6 +246,13 @@ fn limits(settings: &Settings) -> Limits {
         response_bytes: settings.limits.response_bytes,
         search_timeout: Duration::from_millis(settings.search.timeout_ms),
     }
+}
+
+/// Returns the name of this machine.
+fn node_name() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = name.trim();
+    if name.is_empty() { "unknown".to_owned() } else { name.to_owned() }
 }
 
 /// Creates the data folder. It holds the signing secret and password hashes, so only the server's user may read it.

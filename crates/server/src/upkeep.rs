@@ -11,7 +11,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::{MissedTickBehavior, interval};
 use toolrest_core::{Action, ErrorKind, Result, Timestamp, ToolError, now};
 use toolrest_ops::exec::Processes;
-use toolrest_store::{Purge, Purged, Store, StoreError};
+use toolrest_store::{Instance, Purge, Purged, Store, StoreError};
 
 const MAINTAIN_INTERVAL: Duration = Duration::from_secs(2);
 /// Delay after a failure to renew versions.
@@ -22,6 +22,10 @@ const PURGE_INTERVAL: Duration = Duration::from_secs(60 * 60);
 /// Interval at which revocations are read, and so the longest time until a revoked access token is refused.
 const REVOCATIONS_INTERVAL: Duration = Duration::from_secs(1);
 
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
+/// Interval at which the calls of server processes that died are looked for.
+const ABANDONED_CALLS_INTERVAL: Duration = Duration::from_secs(5);
+
 /// What the periodic tasks work on.
 pub(crate) struct Upkeep {
     pub(crate) store: Arc<dyn Store>,
@@ -29,11 +33,14 @@ pub(crate) struct Upkeep {
     pub(crate) processes: Arc<Processes>,
     pub(crate) key_uses: Arc<KeyUses>,
     pub(crate) settings: Settings,
+    /// This process.
+    pub(crate) instance: Instance,
     /// Held by the process that works for all.
     pub(crate) leader: LockFile,
 }
 
-/// Runs the periodic tasks: maintains the store, reads revocations, purges expired data, and renews old versions.
+/// Runs the periodic tasks: maintains the store, reads revocations, purges expired data, renews old versions, says that
+/// this process is alive, and records the calls of those that are not.
 pub(crate) async fn run(upkeep: Upkeep) {
     let store = &*upkeep.store;
     let maintain = || async {
@@ -65,7 +72,24 @@ pub(crate) async fn run(upkeep: Upkeep) {
         }
         renew_versions(store).await;
     };
-    tokio::join!(renew, run_jobs(maintain, revocations, purge));
+    let heartbeat = || async {
+        if let Err(error) = store.heartbeat(&upkeep.instance).await {
+            log_retry(&error.into(), "could not write the heartbeat; will retry");
+        }
+    };
+    let abandoned_calls = || async {
+        match store.interrupt_abandoned_calls().await {
+            Ok(0) => {}
+            Ok(calls) => tracing::warn!(calls, "recorded calls of a server process that died as interrupted"),
+            Err(error) => log_retry(&error.into(), "could not look for abandoned calls; will retry"),
+        }
+    };
+    tokio::join!(
+        renew,
+        run_jobs(maintain, revocations, purge),
+        repeat(HEARTBEAT_INTERVAL, heartbeat),
+        repeat(ABANDONED_CALLS_INTERVAL, abandoned_calls),
+    );
 }
 
 /// Logs the failure of a task that is repeated soon. An internal error is a bug; other failures, such as a database that is

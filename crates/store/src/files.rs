@@ -6,9 +6,9 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use std::{borrow::Cow, sync::Arc};
 use toolrest_core::{
-    Access, CallCx, CallId, Changeset, ChatId, Commit, CommitId, CommitInfo, Content, Depth, Entry, ErrorKind, File,
-    FileId, FileType, Guard, JsonText, Listing, MAX_NAME_BYTES, Page, Preview, Role, Search, SearchResult, Timestamp,
-    UserId, Version, VersionId, WsPath, now,
+    Access, CallCx, CallDetails, CallId, Changeset, ChatId, Commit, CommitId, CommitInfo, Content, Depth, Entry,
+    ErrorKind, File, FileId, FileType, Guard, JsonText, Listing, MAX_NAME_BYTES, Page, Preview, REST_TOOLSET, Role,
+    Search, SearchResult, Timestamp, UserId, Version, VersionId, WsPath, now,
 };
 
 /// The call that makes a change.
@@ -24,16 +24,40 @@ pub struct CallInfo {
     pub caller: UserId,
     /// When it started.
     pub started_at: Timestamp,
+    /// What its record says besides its result. Journals of earlier releases lack it.
+    #[serde(default)]
+    pub details: CallDetails,
+    /// Where its record is written. Journals of earlier releases lack it.
+    #[serde(default)]
+    pub record: RecordPlace,
     /// What its caller may change. It is not stored: a commit in a journal was judged before it was written there.
     #[serde(skip)]
     pub guard: Arc<Guard>,
 }
 
+/// Where the record of a call is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum RecordPlace {
+    /// In the transaction of its commit.
+    #[default]
+    WithCommit,
+    /// At the end of the call, because it has effects outside of the workspace's files, or elsewhere.
+    Separately,
+}
+
 impl CallInfo {
-    /// The call that creates the folder of chats.
+    /// The change that creates the folder of chats. It is part of the call that creates a chat.
     pub(crate) fn chats(caller: UserId) -> Self {
-        let guard = Arc::default();
-        Self { id: CallId::new(), toolset: "api".into(), tool: "chat".into(), caller, started_at: now(), guard }
+        Self {
+            id: CallId::new(),
+            toolset: REST_TOOLSET.into(),
+            tool: "chat".into(),
+            caller,
+            started_at: now(),
+            details: CallDetails::default(),
+            record: RecordPlace::Separately,
+            guard: Arc::default(),
+        }
     }
 
     /// Returns the call for changes in a folder while a background process of the call ran. Who made them is unknown.
@@ -43,9 +67,19 @@ impl CallInfo {
         Self { toolset: CommitInfo::FOLDER.into(), tool: tool.into(), ..self }
     }
 
-    /// Whether commits of this call are part of the record of the call.
-    pub(crate) fn is_done_by_call(&self) -> bool {
-        self.toolset != CommitInfo::FOLDER
+    /// Whether the record of the call is written in the transaction of its commit.
+    pub(crate) fn is_recorded_with_commit(&self) -> bool {
+        self.record == RecordPlace::WithCommit && self.toolset != CommitInfo::FOLDER
+    }
+
+    /// Returns who called: the key, or else the person.
+    pub(crate) fn principal(&self) -> uuid::Uuid {
+        self.details.principal(self.caller)
+    }
+
+    /// Returns the path of the record.
+    pub(crate) fn path(&self) -> Option<&str> {
+        self.details.path.as_ref().map(WsPath::as_str)
     }
 
     /// Returns the current call.
@@ -56,6 +90,8 @@ impl CallInfo {
             tool: cx.tool.into(),
             caller: cx.caller.user,
             started_at: cx.started_at,
+            details: cx.details(),
+            record: if cx.is_recorded_with_commit() { RecordPlace::WithCommit } else { RecordPlace::Separately },
             guard: Arc::clone(&cx.guard),
         }
     }

@@ -6,8 +6,10 @@
 
 mod accounts;
 pub mod blob;
+mod calls;
 pub mod disk_fault;
 pub mod error;
+mod feed;
 pub mod file_list;
 mod files;
 pub mod history;
@@ -22,13 +24,16 @@ pub mod search;
 mod signature;
 mod sqlite;
 mod store;
+mod wakeups;
 
 pub use accounts::{
     AccountAdmin, AccountStore, Attempt, Credentials, NewUser, Revocation, Rotation, Session, User, no_such_account,
 };
+pub use calls::{CallFilter, CallState, CallStore, INSTANCE_TIMEOUT, Instance, InstanceStore};
 pub use error::StoreError;
+pub use feed::FeedStore;
 pub use file_list::{FileList, FilesSince, ListCursor};
-pub use files::{CallInfo, Chat, FileStore, Message};
+pub use files::{CallInfo, Chat, FileStore, Message, RecordPlace};
 pub use history::{FolderCommit, FolderHistory, Recorded, TrimmedHistory};
 pub use keys::{KeyInfo, KeyState, KeyStore, KeyUse, MAX_LIVE_KEYS, NewKey};
 pub use postgres::{Postgres, PostgresOptions};
@@ -36,7 +41,8 @@ pub use quota::Quotas;
 pub use recorder::WriteBehind;
 pub use sqlite::{Sqlite, check_database, copy_database};
 pub use store::{
-    CallStore, Location, Member, PoolLoad, Purge, Purged, Store, StoreLoad, WorkspaceChange, WorkspaceInfo,
-    WorkspaceStore, not_a_folder, unreadable_settings,
+    Location, Member, PoolLoad, Purge, Purged, Store, StoreLoad, WorkspaceChange, WorkspaceInfo, WorkspaceStore,
+    not_a_folder, unreadable_settings,
 };
 pub use toolrest_core::Page;
+pub use wakeups::{Subscription, Wakeups};

@@ -2,16 +2,20 @@
 
 mod account_admin;
 mod accounts;
+mod calls;
 mod chats;
 mod commits;
+mod feed;
 mod file_list;
 mod files;
 mod folders;
 mod keys;
+mod notifications;
 mod put;
 mod renewal;
 mod row;
 mod search;
+mod snapshot;
 mod statements;
 mod storage;
 mod transaction;
@@ -25,6 +29,7 @@ use deadpool_postgres::{
     Hook, HookError, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime, TimeoutType,
 };
 use futures_util::future::try_join_all;
+use notifications::Signals;
 use std::{str::FromStr, sync::Arc, time::Duration};
 use tokio_postgres::{
     NoTls, Row,
@@ -44,6 +49,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/postgres/0007_folders_uncounted.sql"),
     include_str!("../migrations/postgres/0008_renewal.sql"),
     include_str!("../migrations/postgres/0009_keys.sql"),
+    include_str!("../migrations/postgres/0010_records.sql"),
+    include_str!("../migrations/postgres/0011_feed.sql"),
 ];
 
 /// The advisory lock that serialises migrations of replicas. An arbitrary number that no other program uses.
@@ -62,6 +69,7 @@ pub struct Postgres {
     pool: Pool,
     searcher: Arc<Searcher>,
     usage: Arc<Usage>,
+    signals: Arc<Signals>,
 }
 
 /// Options of a PostgreSQL store.
@@ -87,7 +95,8 @@ impl Postgres {
         config.connect_timeout(CONNECT_TIMEOUT);
         // Statements must not wait for ever for a machine that is unreachable.
         config.tcp_user_timeout(options.statement_timeout + CONNECT_TIMEOUT);
-        let manager = Manager::from_config(config, NoTls, ManagerConfig { recycling_method: RecyclingMethod::Fast });
+        let manager =
+            Manager::from_config(config.clone(), NoTls, ManagerConfig { recycling_method: RecyclingMethod::Fast });
         let pool = Pool::builder(manager)
             .max_size(options.pool_size)
             .runtime(Runtime::Tokio1)
@@ -109,7 +118,8 @@ impl Postgres {
         let first = (0..options.pool_size.min(FIRST_CONNECTIONS)).map(|_| pool.get());
         drop(try_join_all(first).await.map_err(no_connection)?);
         let searcher = Arc::new(Searcher::new(options.search_cache_bytes));
-        let store = Self { pool, searcher, usage: Arc::default() };
+        let signals = Arc::new(Signals::start(config));
+        let store = Self { pool, searcher, usage: Arc::default(), signals };
         store.migrate().await?;
         Ok(store)
     }

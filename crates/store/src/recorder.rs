@@ -1,45 +1,64 @@
 //! Writes the records of calls in batches, after the calls.
 
 use crate::Store;
+use crate::error::{Result, StoreError};
+use async_trait::async_trait;
 use std::{
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
-use tokio::{sync::Notify, task::JoinHandle};
-use toolrest_core::{CallRecord, Recorder};
+use tokio::{
+    sync::{Notify, Semaphore, watch},
+    task::JoinHandle,
+};
+use toolrest_core::{Access, CallRecord, RecordPermit, Recorder, Redactor, ToolError};
+use uuid::Uuid;
 
 /// Maximum batching delay.
 const MAX_BATCH_DELAY: Duration = Duration::from_millis(200);
 /// Maximum number of records in one statement.
 const BATCH: usize = 2_000;
-/// Maximum number of records in memory while the database is unavailable. If there are more, the oldest are dropped and
-/// the log says so.
-const MAX_PENDING: usize = 200_000;
+/// Maximum number of calls that are under way or whose records are not written yet. A record has 5 KB at most. If the
+/// database is unavailable for so long that there are more, further calls wait.
+const MAX_RECORDS: usize = 20_000;
+/// Maximum time that a call waits until its record is durable.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Collects records and writes them in batches, so that a read needs no extra round trip and no fsync.
 pub struct WriteBehind {
     shared: Arc<Shared>,
+    store: Arc<dyn Store>,
+    instance: Uuid,
+    redactor: Redactor,
+    room: Arc<Semaphore>,
     task: Mutex<Option<JoinHandle<()>>>,
 }
 
 struct Shared {
     pending: Mutex<PendingRecords>,
-    closing: Notify,
+    /// Asks to write now instead of collecting more records.
+    wake: Notify,
+    /// How many records have been written since the start.
+    written: watch::Sender<u64>,
 }
 
 #[derive(Default)]
 struct PendingRecords {
-    records: Vec<CallRecord>,
+    records: Vec<(CallRecord, RecordPermit)>,
+    /// How many records have been queued since the start.
+    queued: u64,
     closed: bool,
 }
 
 impl WriteBehind {
-    /// Starts the writer.
+    /// Starts the writer of a server process.
     #[must_use]
-    pub fn start(store: Arc<dyn Store>) -> Self {
-        let shared = Arc::new(Shared { pending: Mutex::default(), closing: Notify::new() });
-        let task = tokio::spawn(write(Arc::clone(&shared), store));
-        Self { shared, task: Mutex::new(Some(task)) }
+    pub fn start(store: Arc<dyn Store>, instance: Uuid, redactor: Redactor) -> Self {
+        let shared =
+            Arc::new(Shared { pending: Mutex::default(), wake: Notify::new(), written: watch::Sender::new(0) });
+        let task = tokio::spawn(write(Arc::clone(&shared), Arc::clone(&store)));
+        let room = Arc::new(Semaphore::new(MAX_RECORDS));
+        Self { shared, store, instance, redactor, room, task: Mutex::new(Some(task)) }
     }
 
     /// Returns the number of records that wait to be written.
@@ -50,7 +69,7 @@ impl WriteBehind {
     /// Writes the pending records and stops.
     pub async fn close(&self) {
         self.shared.lock().closed = true;
-        self.shared.closing.notify_one();
+        self.shared.wake.notify_one();
         let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(task) = task
             && let Err(error) = task.await
@@ -64,7 +83,7 @@ impl Drop for WriteBehind {
     /// Has the task write the pending records and end, if [`close`](Self::close) was not called.
     fn drop(&mut self) {
         self.shared.lock().closed = true;
-        self.shared.closing.notify_one();
+        self.shared.wake.notify_one();
     }
 }
 
@@ -74,40 +93,106 @@ impl Shared {
     }
 }
 
+#[async_trait]
 impl Recorder for WriteBehind {
-    fn record(&self, record: CallRecord) {
+    fn redact(&self, args: &str) -> String {
+        self.redactor.redact(args)
+    }
+
+    async fn reserve(&self) -> RecordPermit {
+        // The semaphore is never closed.
+        Arc::clone(&self.room).acquire_owned().await.map_or_else(|_| RecordPermit::default(), RecordPermit::from)
+    }
+
+    async fn record_running(&self, access: Access, call: CallRecord) -> Result<(), ToolError> {
+        Ok(self.store.record_running(access, call, self.instance).await?)
+    }
+
+    fn record(&self, record: CallRecord, permit: RecordPermit) {
         let mut pending = self.shared.lock();
-        if pending.records.len() >= MAX_PENDING {
-            let lost = pending.records.len() / 2;
-            pending.records.drain(..lost);
-            tracing::error!(lost, "call records were dropped: the database has been unavailable for too long");
-        }
-        pending.records.push(record);
+        pending.queued += 1;
+        pending.records.push((record, permit));
+    }
+
+    async fn flush(&self) {
+        let queued = self.shared.lock().queued;
+        let mut written = self.shared.written.subscribe();
+        self.shared.wake.notify_one();
+        // The records stay queued if the database is not available.
+        let _ = tokio::time::timeout(FLUSH_TIMEOUT, written.wait_for(|written| *written >= queued)).await;
     }
 }
 
 async fn write(shared: Arc<Shared>, store: Arc<dyn Store>) {
     loop {
         // The delay collects records into a batch.
-        let _ = tokio::time::timeout(MAX_BATCH_DELAY, shared.closing.notified()).await;
-        let (mut records, closed) = {
+        let _ = tokio::time::timeout(MAX_BATCH_DELAY, shared.wake.notified()).await;
+        let (mut queue, closed) = {
             let mut pending = shared.lock();
             (std::mem::take(&mut pending.records), pending.closed)
         };
-        while !records.is_empty() {
-            let rest = records.split_off(records.len().min(BATCH));
-            if let Err(error) = store.record_calls(records.clone()).await {
-                tracing::warn!(%error, pending = records.len() + rest.len(), "call records could not be written yet");
-                records.extend(rest);
+        while !queue.is_empty() {
+            let batch: Vec<CallRecord> = queue.iter().take(BATCH).map(|(record, _)| record.clone()).collect();
+            let (written, failure) = write_batch(&batch, |records| store.record_calls(records)).await;
+            queue.drain(..written);
+            shared.written.send_modify(|total| *total += written as u64);
+            if let Some(error) = failure {
+                tracing::warn!(%error, pending = queue.len(), "call records could not be written yet");
                 let mut pending = shared.lock();
-                records.append(&mut pending.records);
-                pending.records = records;
+                queue.append(&mut pending.records);
+                pending.records = queue;
                 break;
             }
-            records = rest;
         }
         if closed {
             return;
         }
     }
 }
+
+/// Writes records in order. Returns how many are done, and the reason if the database was not available for the rest.
+///
+/// If the database refuses a batch, its halves are written separately, until the record at fault is alone. Only that one
+/// is dropped.
+async fn write_batch<W, F>(records: &[CallRecord], write: W) -> (usize, Option<StoreError>)
+where
+    W: Fn(Vec<CallRecord>) -> F,
+    F: Future<Output = Result<()>>,
+{
+    let mut done = 0;
+    // The ends of the parts to write; the first part is the last entry.
+    let mut ends = vec![records.len()];
+    while let Some(end) = ends.pop() {
+        let part = &records[done..end];
+        match write(part.to_vec()).await {
+            Ok(()) => done = end,
+            Err(error) if is_temporary(&error) => return (done, Some(error)),
+            Err(error) => match part {
+                [] => {}
+                [at_fault] => {
+                    let (id, tool) = (at_fault.id, &*at_fault.tool);
+                    tracing::error!(%error, call.id = %id, tool.name = tool, "the database refuses a call record; it is dropped");
+                    done = end;
+                }
+                _ => ends.extend([end, done + part.len() / 2]),
+            },
+        }
+    }
+    (done, None)
+}
+
+/// Whether the same records may be written later.
+fn is_temporary(error: &StoreError) -> bool {
+    matches!(
+        error,
+        StoreError::Unavailable(_)
+            | StoreError::Timeout(_)
+            | StoreError::StorageFull(_)
+            | StoreError::WriteFailed(_)
+            | StoreError::LostRace
+    )
+}
+
+#[cfg(test)]
+#[path = "recorder_tests.rs"]
+mod tests;

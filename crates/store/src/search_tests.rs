@@ -112,6 +112,8 @@ async fn commit(store: &dyn Store, access: Access, change: Change) -> Result<too
         tool: "test".into(),
         caller: access.user,
         started_at: now(),
+        details: toolrest_core::CallDetails::default(),
+        record: crate::RecordPlace::WithCommit,
         guard: Arc::default(),
     };
     store.commit(access, Changeset::one(change), call).await
@@ -419,6 +421,8 @@ async fn an_index_older_than_the_recorded_changes_is_rebuilt(stores: TestStores)
             tool: "test".into(),
             caller: stores.access.user,
             started_at: now(),
+            details: toolrest_core::CallDetails::default(),
+            record: crate::RecordPlace::WithCommit,
             guard: Arc::default(),
         };
         let changes = Changeset { changes: changes.collect(), ..Changeset::default() };

@@ -3,8 +3,10 @@
 mod account_admin;
 mod accounts;
 mod backup;
+mod calls;
 mod chats;
 mod commits;
+mod feed;
 mod file_list;
 mod files;
 mod folders;
@@ -17,6 +19,7 @@ mod slices;
 mod staging;
 mod storage;
 mod upkeep;
+mod watcher;
 mod workspaces;
 mod write_turn;
 
@@ -27,6 +30,7 @@ use crate::error::{Result, StoreError};
 use crate::jobs;
 use crate::quota::Usage;
 use crate::search::{Searchable, Searcher};
+use crate::wakeups::Wakeups;
 use crossbeam_channel::{Receiver, Sender};
 use rusqlite::{Connection, OpenFlags, config::DbConfig};
 use search::{SearchConnections, SqliteTexts};
@@ -36,7 +40,7 @@ use std::{
     io::ErrorKind,
     os::unix::fs::OpenOptionsExt,
     panic::{AssertUnwindSafe, catch_unwind},
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     thread::{self, JoinHandle},
     time::Duration,
@@ -57,6 +61,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/sqlite/0009_folders_uncounted.sql"),
     include_str!("../migrations/sqlite/0010_renewal.sql"),
     include_str!("../migrations/sqlite/0011_keys.sql"),
+    include_str!("../migrations/sqlite/0012_records.sql"),
+    include_str!("../migrations/sqlite/0013_feed.sql"),
 ];
 
 /// Maximum number of writes that share one transaction, and so one fsync.
@@ -77,6 +83,8 @@ pub struct Sqlite {
     texts: Arc<SqliteTexts>,
     usage: Arc<Usage>,
     staging: Arc<Staging>,
+    path: PathBuf,
+    wakeups: Wakeups,
 }
 
 type ReadJob = Box<dyn FnOnce(&Connection) + Send>;
@@ -136,6 +144,8 @@ impl Sqlite {
             texts,
             usage: Arc::default(),
             staging: Arc::default(),
+            path: path.to_owned(),
+            wakeups: Wakeups::default(),
         })
     }
 

@@ -1,18 +1,29 @@
-//! The whole store: workspaces and their members, records of calls, maintenance.
+//! The whole store: workspaces and their members, maintenance.
 
 use crate::error::{Result, StoreError};
-use crate::{AccountAdmin, AccountStore, FileList, FileStore, FolderHistory, KeyStore};
+use crate::{
+    AccountAdmin, AccountStore, CallStore, FeedStore, FileList, FileStore, FolderHistory, InstanceStore, KeyStore,
+};
 use async_trait::async_trait;
 use serde::Serialize;
 use toolrest_core::{
-    Access, CallId, CallRecord, ChatId, CommitId, ErrorKind, Page, QueueDepth, Role, Timestamp, ToolError, UserId,
-    VersionId, WorkspaceId, WorkspaceSettings, WorkspaceSettingsPatch, WsPath,
+    Access, ChatId, CommitId, ErrorKind, QueueDepth, Role, Timestamp, ToolError, UserId, VersionId, WorkspaceId,
+    WorkspaceSettings, WorkspaceSettingsPatch, WsPath,
 };
 
 /// A database with everything that the server stores.
 #[async_trait]
 pub trait Store:
-    AccountStore + AccountAdmin + WorkspaceStore + KeyStore + FileStore + FileList + FolderHistory + CallStore
+    AccountStore
+    + AccountAdmin
+    + WorkspaceStore
+    + KeyStore
+    + FileStore
+    + FileList
+    + FolderHistory
+    + CallStore
+    + FeedStore
+    + InstanceStore
 {
     /// Checks that the database answers.
     async fn ready(&self) -> Result<()>;
@@ -233,17 +244,6 @@ pub trait WorkspaceStore: Send + Sync {
 
     /// Removes a member, and revokes the member's keys. A workspace keeps at least one owner.
     async fn remove_member(&self, access: Access, user: UserId) -> Result<()>;
-}
-
-/// Stores the records of calls.
-#[async_trait]
-pub trait CallStore: Send + Sync {
-    /// Stores records in one transaction. Records of workspaces that do not exist are dropped. A call that was recorded
-    /// with its commit gets the outcome given here.
-    async fn record_calls(&self, records: Vec<CallRecord>) -> Result<()>;
-
-    /// Lists records, newest first.
-    async fn calls(&self, access: Access, page: Page<CallId>) -> Result<Vec<CallRecord>>;
 }
 
 /// Checks that a role is sufficient; none means that the caller is not a member.

@@ -7,8 +7,8 @@ use crate::read_room::ReadRoom;
 use async_trait::async_trait;
 use std::sync::Arc;
 use toolrest_core::{
-    Access, CallCx, Changeset, Checkout, CheckoutOptions, Commit, Depth, Entry, File, Find, FindResult, Listing,
-    Preview, Result, Search, SearchResult, Workspace, WsPath,
+    Access, CallCx, Changeset, Checkout, CheckoutOptions, Commit, Depth, Entry, FeedCursor, FeedPage, FeedSources,
+    File, Find, FindResult, Listing, Preview, Result, Search, SearchResult, Workspace, WsPath,
 };
 use toolrest_store::{CallInfo, FileStore, Store};
 
@@ -54,6 +54,10 @@ impl Workspace for DatabaseWorkspace {
 
     async fn search(&self, search: Search) -> Result<SearchResult> {
         discovery::search(&*self.store, self.access, search).await
+    }
+
+    async fn feed(&self, after: Option<&FeedCursor>, sources: FeedSources) -> Result<FeedPage> {
+        Ok(self.store.feed(self.access, after, sources).await?)
     }
 
     async fn check_out(&self, options: CheckoutOptions) -> Result<Box<dyn Checkout>> {

@@ -41,9 +41,9 @@ use std::{
 };
 use tokio::sync::Mutex;
 use toolrest_core::{
-    Access, CallCx, Changeset, Checkout, CheckoutOptions, Commit, Depth, Entry, ErrorKind, File, FileEvents, FileType,
-    Find, FindResult, Listing, OpenFile, Preview, Result, Search, SearchResult, ToolError, Workspace, WsPath,
-    below_workspace_mount,
+    Access, CallCx, Changeset, Checkout, CheckoutOptions, Commit, Depth, Entry, ErrorKind, FeedCursor, FeedPage,
+    FeedSources, File, FileEvents, FileType, Find, FindResult, Listing, OpenFile, Preview, Result, Search,
+    SearchResult, ToolError, Workspace, WsPath, below_workspace_mount,
 };
 use toolrest_directory::{Repositories, Root, leads_into_repository};
 use toolrest_store::disk_fault::disk_fault;
@@ -338,6 +338,10 @@ impl Workspace for FolderWorkspace {
         self.store.authorise(self.access).await?;
         let folder = Arc::clone(&self.folder);
         tokio::task::spawn_blocking(move || folder.watch()).await.map_err(ToolError::internal)?
+    }
+
+    async fn feed(&self, after: Option<&FeedCursor>, sources: FeedSources) -> Result<FeedPage> {
+        Ok(self.store.feed(self.access, after, sources).await?)
     }
 
     async fn check_out(&self, options: CheckoutOptions) -> Result<Box<dyn Checkout>> {

@@ -10,9 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
-use toolrest_core::{
-    AllowAll, Call, CallId, CallRecord, Caller, Engine, JsonText, Limits, Recorder, UserId, WorkspaceId,
-};
+use toolrest_core::{AllowAll, Call, CallId, Caller, Engine, JsonText, Limits, NoRecords, UserId, WorkspaceId};
 use toolrest_directory::{Change, CommitOptions, Expect, Hash, Parents, Root};
 use toolrest_edit::{StopFlag, diff, patch};
 use toolrest_store::{Location, NewUser, Sqlite, Store};
@@ -76,12 +74,6 @@ fn timed(work: impl FnOnce()) -> Duration {
     let start = Instant::now();
     work();
     start.elapsed()
-}
-
-struct NoRecords;
-
-impl Recorder for NoRecords {
-    fn record(&self, _: CallRecord) {}
 }
 
 /// A folder that is a workspace, one that is not, and the engine.

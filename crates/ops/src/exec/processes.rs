@@ -165,6 +165,7 @@ impl Processes {
         let ready = self.executor.ready().await?;
         let slot = self.slots.try_enter(cx.caller.user, cx.workspace_id).map_err(too_many_processes)?;
         let lease = self.workspace_processes(cx.workspace_id, |entry| Arc::clone(&entry.lease));
+        cx.begin_outside_effects().await?;
         let checkout = self.executor.check_out(cx, CheckoutMode::InPlace).await?;
         let mut terms = self.executor.terms(cx, &*checkout, RequestedLimits { wall: None, ..requested });
         terms.limits.wall = requested.wall.unwrap_or(self.options.longest).min(self.options.longest);
@@ -195,7 +196,7 @@ impl Processes {
             process: Arc::clone(&process),
             started,
             checkout,
-            cx: cx.detached(),
+            cx: cx.background(),
             lease,
             total: CheckedIn::default(),
         };
@@ -261,6 +262,7 @@ impl Processes {
         };
         let mut input = process.input.lock().await;
         let open = input.as_mut().filter(|_| !process.info().state.is_over()).ok_or_else(over)?;
+        cx.begin_outside_effects().await?;
         let written = tokio::time::timeout(max_wait(cx), open.write(bytes)).await;
         match written {
             Ok(Ok(())) => {}

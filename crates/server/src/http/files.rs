@@ -1,6 +1,7 @@
-//! Files by id, versions, the trash, commits and the records of calls.
+//! Files by id, versions, the trash and commits.
 
 use super::App;
+use super::page::{cut, more};
 use super::reply::{Answer, ok, ok_within};
 use super::request::WorkspaceRequest;
 use axum::extract::{Query, Request, State};
@@ -10,9 +11,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::{collections::HashMap, sync::Arc};
 use toolrest_core::{
-    CallCx, CallId, Caller, Change, Changeset, Commit, CommitId, Content, ContentHash, Effect, EffectKind, Entry,
-    ErrorKind, FileId, FileType, JsonText, Page, QueueSlot, Result, Role, Timestamp, ToolError, Version, VersionId,
-    Workspace, WsPath,
+    CallCx, Change, Changeset, Commit, CommitId, Content, ContentHash, Effect, EffectKind, Entry, ErrorKind, FileId,
+    FileType, JsonText, Page, QueueSlot, Result, Role, Timestamp, ToolError, Version, VersionId, Workspace, WsPath,
 };
 use toolrest_ops::Force;
 use toolrest_toolsets::errors;
@@ -287,24 +287,6 @@ async fn or_undone_already(workspace: &dyn Workspace, id: CommitId, error: ToolE
     })
 }
 
-pub(crate) async fn calls(State(app): State<Arc<App>>, target: WorkspaceRequest, query: Params) -> Answer {
-    let page: Page<CallId> = target.page(&app, &query).await?;
-    if let Err(error) = check_own_calls(target.caller) {
-        target.refuse::<()>(&app, error).await?;
-    }
-    let (calls, truncated) = cut(page.limit, app.store.calls(target.access(Role::Viewer), more(page)).await?);
-    ok(&json!({ "calls": calls, "truncated": truncated }))
-}
-
-/// Refuses a key: it may see only its own calls, and a record names the person but not the key.
-fn check_own_calls(caller: Caller) -> Result<()> {
-    if caller.key.is_none() {
-        return Ok(());
-    }
-    let message = "An agent key sees only its own calls, and the records do not name keys; ask a person for them";
-    Err(ToolError::new(ErrorKind::Forbidden, message))
-}
-
 /// Refuses a content that is larger than an answer.
 fn check_size(size: i64, limit: usize) -> Result<()> {
     if usize::try_from(size).is_ok_and(|size| size <= limit) {
@@ -314,19 +296,6 @@ fn check_size(size: i64, limit: usize) -> Result<()> {
     Err(ToolError::new(ErrorKind::ResponseTooLarge, message))
 }
 
-/// Asks for one entry more than the page has, which shows whether the list goes on.
-fn more<T>(page: Page<T>) -> Page<T> {
-    Page { limit: page.limit + 1, ..page }
-}
-
-/// Cuts a list to its limit, and returns whether it was longer.
-fn cut<T>(limit: u32, mut entries: Vec<T>) -> (Vec<T>, bool) {
-    let limit = limit as usize;
-    let truncated = entries.len() > limit;
-    entries.truncate(limit);
-    (entries, truncated)
-}
-
 /// Opens the workspace for a request.
 async fn open(app: &App, target: &WorkspaceRequest, need: Role) -> Result<Arc<dyn Workspace>> {
     Ok(app.engine.rest_context("read", target.workspace, target.caller, need).await?.workspace)
@@ -334,6 +303,6 @@ async fn open(app: &App, target: &WorkspaceRequest, need: Role) -> Result<Arc<dy
 
 async fn commit(app: &App, target: &WorkspaceRequest, name: &'static str, changes: Changeset) -> Result<Commit> {
     let _slot = app.engine.enter(target.workspace, target.caller).await?;
-    let cx: CallCx = app.engine.rest_context(name, target.workspace, target.caller, Role::Editor).await?;
+    let cx = target.change_context(app, name, Role::Editor).await?;
     cx.workspace.commit(changes, &cx).await
 }

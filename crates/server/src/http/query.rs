@@ -1,5 +1,6 @@
 //! Checks the query parameters of requests.
 
+use super::calls::PARAMETERS;
 use http::{Request, Uri};
 use strsim::normalized_damerau_levenshtein as likeness;
 use toolrest_core::{Result, ToolError};
@@ -10,9 +11,9 @@ fn known(path: &str) -> &'static [&'static str] {
     match parts[..] {
         ["toolsets", _] => &["format"],
         ["", "sign-in"] => &["token"],
-        ["workspaces", _, "trash" | "commits" | "calls"] | ["workspaces", _, "files", _, "versions"] => {
-            &["before", "limit"]
-        }
+        ["workspaces", _, "calls"] => &PARAMETERS,
+        ["workspaces", _, "trash" | "commits"] | ["workspaces", _, "files", _, "versions"] => &["before", "limit"],
+        ["workspaces", _, "events"] => &["after", "kinds"],
         _ => &[],
     }
 }

@@ -28,8 +28,17 @@ impl From<StoreError> for Failure {
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         self.0.log_cause();
-        failure(workspace::failure(&self.0), errors::row(self.0.kind).status, &self.0)
+        let mut response = failure(workspace::failure(&self.0), errors::row(self.0.kind).status, &self.0);
+        response.extensions_mut().insert(FailureReason { kind: self.0.kind, message: self.0.message });
+        response
     }
+}
+
+/// Why a request failed, as an extension of its answer, for the record of the request.
+#[derive(Clone)]
+pub(crate) struct FailureReason {
+    pub(crate) kind: ErrorKind,
+    pub(crate) message: String,
 }
 
 /// Returns the answer for an error whose body is already formatted, and whose cause was logged.

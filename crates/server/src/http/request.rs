@@ -10,7 +10,7 @@ use http::{HeaderMap, header, request::Parts};
 use http_body_util::BodyExt;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     net::{IpAddr, Ipv6Addr},
     str::FromStr,
     sync::Arc,
@@ -18,7 +18,8 @@ use std::{
 };
 use tokio::time::Instant;
 use toolrest_core::{
-    Access, Action, Caller, ErrorKind, Page, Result, Role, ToolError, WorkspaceId, WsPath, bind, without_position,
+    Access, Action, CallCx, Caller, ErrorKind, Page, RecordHandle, Result, Role, ToolError, WorkspaceId, WsPath, bind,
+    without_position,
 };
 use toolrest_ops::outside::AddressRange;
 
@@ -114,6 +115,8 @@ pub(crate) struct WorkspaceRequest {
     pub(crate) caller: Caller,
     pub(crate) workspace: WorkspaceId,
     names: HashMap<String, String>,
+    /// The record of a change.
+    record: Option<RecordHandle>,
 }
 
 impl WorkspaceRequest {
@@ -142,7 +145,26 @@ impl WorkspaceRequest {
     /// Reads the body, for members only.
     pub(crate) async fn json<T: DeserializeOwned>(&self, app: &App, request: Request) -> Result<T> {
         let request = for_member(app, self.workspace, self.caller, request).await?;
-        json(request, app, app.settings.limits.body_bytes).await
+        let body = body(request, app, app.settings.limits.body_bytes).await?;
+        self.record_args(std::str::from_utf8(&body).ok());
+        parse(&body)
+    }
+
+    /// Records the ids of the route, with the body if there is one, as the arguments of a change.
+    fn record_args(&self, body: Option<&str>) {
+        let Some(record) = &self.record else { return };
+        let route = self.names.iter().filter(|(name, _)| *name != "workspace").collect::<BTreeMap<_, _>>();
+        // Names and values are strings, which always serialise.
+        let route = serde_json::to_string(&route).unwrap_or_default();
+        record.set_args(&[Some(route.as_str()), body].into_iter().flatten().collect::<Vec<_>>());
+    }
+
+    /// Creates the context of a change.
+    pub(crate) async fn change_context(&self, app: &App, name: &'static str, need: Role) -> Result<CallCx> {
+        match &self.record {
+            Some(record) => app.engine.rest_change_context(name, self.workspace, self.caller, need, record).await,
+            None => app.engine.rest_context(name, self.workspace, self.caller, need).await,
+        }
     }
 
     /// Reads the body, or returns the default if there is none.
@@ -172,8 +194,11 @@ impl FromRequestParts<Arc<App>> for WorkspaceRequest {
         let Path(names): Path<HashMap<String, String>> =
             Path::from_request_parts(parts, app).await.map_err(|error| bad_request(error.body_text()))?;
         let workspace = workspace_id(names.get("workspace").map(String::as_str).unwrap_or_default())?;
+        let record = parts.extensions.get::<RecordHandle>().cloned();
+        let target = Self { caller, workspace, names, record };
+        target.record_args(None);
         match check_route(caller, parts) {
-            Ok(()) => Ok(Self { caller, workspace, names }),
+            Ok(()) => Ok(target),
             // A key that is not a member, for example of another workspace, gets the answer of strangers.
             Err(error) => Err(app.engine.error_for_members(workspace, caller, error).await.into()),
         }
@@ -258,6 +283,11 @@ async fn discard(request: Request) {
 
 /// Reads a JSON body within the limits.
 pub(crate) async fn json<T: DeserializeOwned>(request: Request, app: &App, limit_bytes: usize) -> Result<T> {
+    parse(&body(request, app, limit_bytes).await?)
+}
+
+/// Reads the bytes of a JSON body within the limits.
+async fn body(request: Request, app: &App, limit_bytes: usize) -> Result<Vec<u8>> {
     if !is_json(request.headers()) {
         let message = "The body must be JSON; send the header Content-Type: application/json";
         return Err(ToolError::new(ErrorKind::UnsupportedMediaType, message));
@@ -267,14 +297,18 @@ pub(crate) async fn json<T: DeserializeOwned>(request: Request, app: &App, limit
     let window = STEADY_WINDOW.min(timeout / 2);
     let body = collect(request.into_body(), limit_bytes, window, &app.budget, &scope);
     let late = |_| ToolError::new(ErrorKind::Timeout, "The body did not arrive in time");
-    let body = tokio::time::timeout(timeout, body).await.map_err(late)??;
-    if body.trim_ascii_start().first() != Some(&b'{') && serde_json::from_slice::<IgnoredAny>(&body).is_ok() {
+    tokio::time::timeout(timeout, body).await.map_err(late)?
+}
+
+/// Parses a JSON body, which must be an object.
+fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T> {
+    if body.trim_ascii_start().first() != Some(&b'{') && serde_json::from_slice::<IgnoredAny>(body).is_ok() {
         return Err(ToolError::new(ErrorKind::InvalidArgument, "The body must be a JSON object"));
     }
-    match serde_json::from_slice(&body) {
+    match serde_json::from_slice(body) {
         Ok(read) => Ok(read),
         // Parses again, to distinguish invalid JSON from JSON of the wrong type.
-        Err(_) => bind(&serde_json::from_slice(&body).map_err(|error| not_json(&error))?),
+        Err(_) => bind(&serde_json::from_slice(body).map_err(|error| not_json(&error))?),
     }
 }
 

@@ -44,7 +44,9 @@ impl FolderHistory for Postgres {
     }
 
     async fn record(&self, commit: FolderCommit) -> Result<()> {
-        self.record_folder_commit(&commit).await
+        self.record_folder_commit(&commit).await?;
+        self.signals.changed(commit.workspace.0);
+        Ok(())
     }
 
     async fn kept(&self, workspace: WorkspaceId, content: ContentHash) -> Result<Vec<u8>> {

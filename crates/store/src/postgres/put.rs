@@ -19,7 +19,7 @@ use toolrest_core::{
 };
 
 /// Checks the membership, locks the file or its folder, and writes the blob, the version, the file's row, the commit
-/// and the record of the call.
+/// and, if it is written with the commit, the record of the call.
 ///
 /// PostgreSQL evaluates the conditions again after waiting for a lock: a file that was moved or removed meanwhile is
 /// not found, and of a file that was written the newest version is used. Sharing the lock on the folder's row keeps the
@@ -68,9 +68,10 @@ WITH me AS (
         ELSE '\",\"before\":' || before END || ',\"after\":' || seq || ',\"version_id\":\"' || $14::uuid || '\"}]'
     FROM target
 ), called AS (
-    INSERT INTO calls (ws, id, toolset, tool, caller, started_at, duration_us, outcome, commit_id)
-    SELECT $1, $19, $20, $21, $30, $22, $23, 'ok', $16 FROM target
-    ON CONFLICT (ws, id) DO UPDATE SET commit_id = coalesce(calls.commit_id, excluded.commit_id)
+    INSERT INTO calls (ws, id, correlation, principal, user_id, toolset, tool, path, args, outcome, started_at,
+        duration_us, commit_id)
+    SELECT $1, $19, $31, $32, $30, $20, $21, $33, $34, 'ok', $22, $23, $16 FROM target WHERE $35
+    ON CONFLICT (ws, id) DO NOTHING
 )
 SELECT (SELECT role FROM me), target.id, (SELECT size FROM kept) FROM (SELECT 1) AS one LEFT JOIN target ON true";
 
@@ -138,6 +139,11 @@ async fn execute_put(client: &Object, pending: &PendingCommit) -> Result<Option<
             &content.shown_size,
             &file_expected,
             &call.caller.0,
+            &call.details.correlation,
+            &call.principal(),
+            &call.path(),
+            &call.details.args,
+            &call.is_recorded_with_commit(),
         ],
     )
     .await;

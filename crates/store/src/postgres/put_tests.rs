@@ -4,14 +4,15 @@
 use super::*;
 use crate::accounts::NewUser;
 use crate::blob::{Compression, prepare};
-use crate::{AccountStore, CallInfo, FileStore, Location, PostgresOptions, WorkspaceStore};
+use crate::{AccountStore, CallInfo, FileStore, Location, PostgresOptions, RecordPlace, WorkspaceStore};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use toolrest_core::{
-    Access, CallId, Content, Destination, FileType, JsonText, Parents, Removal, Role, UserId, WorkspaceId, WsPath,
+    Access, CallDetails, CallId, Content, Destination, FileType, JsonText, Parents, Removal, Role, UserId, WorkspaceId,
+    WsPath,
 };
 
 /// The paths that changes choose from: files and folders at the root, below a folder, and below what may be a file.
@@ -155,7 +156,23 @@ impl TestWorkspace {
 
     fn call(&self) -> CallInfo {
         let (toolset, tool) = ("test".into(), "put".into());
-        CallInfo { id: CallId::new(), toolset, tool, caller: self.member, started_at: now(), guard: Arc::default() }
+        let details = CallDetails {
+            correlation: "correlation".into(),
+            key: None,
+            path: Some(WsPath::posix("/a").unwrap()),
+            args: Some(r#"{"content":"x"}"#.into()),
+        };
+        let record = RecordPlace::WithCommit;
+        CallInfo {
+            id: CallId::new(),
+            toolset,
+            tool,
+            caller: self.member,
+            started_at: now(),
+            details,
+            record,
+            guard: Arc::default(),
+        }
     }
 
     /// The file or folder that has the path now.
@@ -219,7 +236,8 @@ impl TestWorkspace {
         call: CallInfo,
     ) -> Arc<PendingCommit> {
         let reserved = crate::quota::reserve(&self.store, access, 0).await.unwrap();
-        Arc::new(PendingCommit { access, changes, contents, call, reserved })
+        let signals = Arc::clone(&self.store.signals);
+        Arc::new(PendingCommit { access, changes, contents, call, reserved, signals })
     }
 
     /// Applies a put by the plan.
@@ -285,7 +303,8 @@ const DUMPS: [(&str, &str); 6] = [
     ),
     (
         "call",
-        "SELECT ROW(toolset, tool, outcome, commit_id, duration_us >= 0)::text, NULL
+        "SELECT ROW(correlation, principal = user_id, toolset, tool, path, args, outcome, message, commit_id, duration_us >= 0,
+             (SELECT m.role FROM members m WHERE m.ws = $1 AND m.user_id = calls.user_id))::text, NULL
          FROM calls WHERE ws = $1 AND tool = 'put' ORDER BY id",
     ),
     ("change", "SELECT ROW(file_id, count(*))::text, NULL FROM changes WHERE ws = $1 GROUP BY file_id ORDER BY file_id"),

@@ -77,7 +77,7 @@ impl Write<'_> {
         }
         statements.extend(self.changed(&plan.ops));
         statements.push(self.commit(plan, undoes)?);
-        if self.call.is_done_by_call() {
+        if self.call.is_recorded_with_commit() {
             statements.push(self.call());
         }
         Ok(statements)
@@ -312,17 +312,33 @@ impl Write<'_> {
     }
 
     fn call(&self) -> Statement {
+        let call = self.call;
         statement!(
-            "INSERT INTO calls (ws, id, toolset, tool, caller, started_at, duration_us, outcome, commit_id)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, 'ok', $8)
-             ON CONFLICT (ws, id) DO UPDATE SET commit_id = coalesce(calls.commit_id, excluded.commit_id)",
+            "INSERT INTO calls (ws, id, correlation, principal, user_id, toolset, tool, path, args, outcome, started_at,
+                 duration_us, commit_id)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'ok', $10, $11, $12)
+             ON CONFLICT (ws, id) DO NOTHING",
+            self.ws,
+            call.id.0,
+            call.details.correlation.clone(),
+            call.principal(),
+            call.caller.0,
+            call.toolset.clone(),
+            call.tool.clone(),
+            call.path().map(str::to_owned),
+            call.details.args.clone(),
+            call.started_at,
+            self.at.as_microsecond() - call.started_at.as_microsecond(),
+            self.commit.0,
+        )
+    }
+
+    /// Adds a commit that was found in a journal to the record of its interrupted call.
+    pub(super) fn add_recovered_commit(&self) -> Statement {
+        statement!(
+            "UPDATE calls SET commit_id = $3 WHERE ws = $1 AND id = $2 AND commit_id IS NULL AND outcome = 'interrupted'",
             self.ws,
             self.call.id.0,
-            self.call.toolset.clone(),
-            self.call.tool.clone(),
-            self.call.caller.0,
-            self.call.started_at,
-            self.at.as_microsecond() - self.call.started_at.as_microsecond(),
             self.commit.0,
         )
     }

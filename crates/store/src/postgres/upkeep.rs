@@ -1,17 +1,16 @@
-//! Records of calls, maintenance and purging.
+//! Maintenance and purging.
 
-use super::files::has_id;
-use super::row::authorised;
 use super::storage::ADD_USE;
 use super::{Postgres, to_store_error};
 use crate::error::Result;
+use crate::feed::Source;
 use crate::keys::KeyStore;
 use crate::quota;
-use crate::store::{CallStore, PoolLoad, Purge, Purged, Store, StoreLoad};
+use crate::store::{PoolLoad, Purge, Purged, Store, StoreLoad};
 use async_trait::async_trait;
 use std::collections::BTreeMap;
-use tokio_postgres::{Row, types::ToSql};
-use toolrest_core::{Access, CallId, CallRecord, CommitId, Page, Timestamp, UserId, WorkspaceId, now};
+use tokio_postgres::types::ToSql;
+use toolrest_core::{Timestamp, now};
 use uuid::Uuid;
 
 /// Maximum number of rows that one transaction of a purge deletes, so that nobody waits long.
@@ -21,7 +20,7 @@ const BATCH_ROWS: i64 = 500;
 const PURGE_LOCK: i64 = 0x746f_6f6c_7075_7267;
 
 /// The tables that grow with use.
-const TABLES: [&str; 12] = [
+const TABLES: [&str; 13] = [
     "users",
     "sessions",
     "workspaces",
@@ -33,65 +32,9 @@ const TABLES: [&str; 12] = [
     "changes",
     "commits",
     "calls",
+    "calls_running",
     "chat_messages",
 ];
-
-fn record(row: &Row) -> CallRecord {
-    CallRecord {
-        workspace: WorkspaceId(row.get(1)),
-        id: CallId(row.get(2)),
-        toolset: row.get(3),
-        tool: row.get(4),
-        caller: UserId(row.get(5)),
-        started_at: row.get(6),
-        duration_us: row.get(7),
-        outcome: row.get(8),
-        commit_id: row.get::<_, Option<Uuid>>(9).map(CommitId),
-    }
-}
-
-fn column<V>(records: &[CallRecord], value: impl Fn(&CallRecord) -> V) -> Vec<V> {
-    records.iter().map(value).collect()
-}
-
-#[async_trait]
-impl CallStore for Postgres {
-    async fn record_calls(&self, records: Vec<CallRecord>) -> Result<()> {
-        let sql = "INSERT INTO calls (ws, id, toolset, tool, caller, started_at, duration_us, outcome, commit_id)
-                   SELECT r.* FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::uuid[],
-                       $6::timestamptz[], $7::bigint[], $8::text[], $9::uuid[])
-                       AS r (ws, id, toolset, tool, caller, started_at, duration_us, outcome, commit_id)
-                   WHERE EXISTS (SELECT 1 FROM workspaces w WHERE w.id = r.ws)
-                   ON CONFLICT (ws, id) DO UPDATE SET outcome = excluded.outcome, duration_us = excluded.duration_us,
-                       commit_id = coalesce(calls.commit_id, excluded.commit_id)";
-        let params: [&(dyn ToSql + Sync); 9] = [
-            &column(&records, |record| record.workspace.0),
-            &column(&records, |record| record.id.0),
-            &column(&records, |record| record.toolset.clone()),
-            &column(&records, |record| record.tool.clone()),
-            &column(&records, |record| record.caller.0),
-            &column(&records, |record| record.started_at),
-            &column(&records, |record| record.duration_us),
-            &column(&records, |record| record.outcome.clone()),
-            &column(&records, |record| record.commit_id.map(|id| id.0)),
-        ];
-        self.execute(sql, &params).await.map(drop)
-    }
-
-    async fn calls(&self, access: Access, page: Page<CallId>) -> Result<Vec<CallRecord>> {
-        let sql = "SELECT m.role, c.ws, c.id, c.toolset, c.tool, c.caller, c.started_at, c.duration_us, c.outcome,
-                       c.commit_id
-                   FROM members m LEFT JOIN LATERAL (
-                       SELECT * FROM calls c WHERE c.ws = $1 AND ($3::uuid IS NULL OR c.id < $3)
-                       ORDER BY c.id DESC LIMIT $4
-                   ) c ON true
-                   WHERE m.ws = $1 AND m.user_id = $2";
-        let (before, limit) = (page.before.map(|id| id.0), i64::from(page.limit));
-        let rows = self.fetch(sql, &[&access.workspace.0, &access.user.0, &before, &limit]).await?;
-        authorised(access, &rows, 0)?;
-        Ok(rows.iter().filter(|row| has_id(row, 2)).map(record).collect())
-    }
-}
 
 #[async_trait]
 impl Store for Postgres {
@@ -150,10 +93,18 @@ impl Store for Postgres {
         if let Some(before) = purge.calls_before {
             // The records of their calls are deleted too.
             self.execute("DELETE FROM keys WHERE least(expires_at, revoked_at) < $1", &[&before]).await?;
-            let sql = "DELETE FROM calls WHERE (ws, id) IN (
-                           SELECT ws, id FROM calls WHERE started_at < $1 LIMIT $2 FOR UPDATE SKIP LOCKED
-                       ) RETURNING 1";
-            purged.calls = self.in_batches(sql, &[&before, &BATCH_ROWS]).await?;
+            // Readers of the feed learn of the gap from `feed_purged`. Sorted, so that replicas cannot deadlock.
+            let sql = "WITH deleted AS (
+                    DELETE FROM calls WHERE (ws, id) IN (
+                        SELECT ws, id FROM calls WHERE started_at < $1 LIMIT $2 FOR UPDATE SKIP LOCKED
+                    ) RETURNING ws, xid
+                ), noted AS (
+                    INSERT INTO feed_purged AS p (ws, source, upto)
+                    SELECT ws, $3, max(xid::text::bigint) FROM deleted GROUP BY ws ORDER BY ws
+                    ON CONFLICT (ws, source) DO UPDATE SET upto = greatest(p.upto, excluded.upto)
+                )
+                SELECT 1 FROM deleted";
+            purged.calls = self.in_batches(sql, &[&before, &BATCH_ROWS, &Source::Call.code()]).await?;
         }
         if let Some(before) = purge.trash_before {
             while let Some((files, blobs)) = self.purge_trash(before).await? {
@@ -165,6 +116,7 @@ impl Store for Postgres {
             purged.dropped = self.limit_folder_history(limit_bytes).await?;
         }
         self.forget_changes().await?;
+        self.mark_restored_events().await?;
         purged.workspaces = self.purge_workspaces().await?;
         Ok(purged)
     }
@@ -204,6 +156,25 @@ impl Postgres {
         transaction.commit().await?;
         transaction.finished();
         Ok(())
+    }
+
+    /// Marks events with transaction ids of the future as old. Such events come from a dump of another cluster; the feed
+    /// would report them as new when this cluster reaches their ids.
+    async fn mark_restored_events(&self) -> Result<()> {
+        for table in ["commits", "calls"] {
+            let restored = format!(
+                "SELECT w.id FROM workspaces w WHERE EXISTS (SELECT 1 FROM {table} t WHERE t.ws = w.id
+                     AND t.xid >= (SELECT pg_snapshot_xmax(pg_current_snapshot())))"
+            );
+            let mark = format!(
+                "UPDATE {table} SET xid = '0' WHERE ws = $1 AND xid >= (SELECT pg_snapshot_xmax(pg_current_snapshot()))"
+            );
+            for row in self.fetch(&restored, &[]).await? {
+                self.execute(&mark, &[&row.get::<_, Uuid>(0)]).await?;
+            }
+        }
+        let purged = "DELETE FROM feed_purged WHERE upto >= pg_snapshot_xmax(pg_current_snapshot())::text::bigint";
+        self.execute(purged, &[]).await.map(drop)
     }
 
     /// Deletes a batch of files from the trash permanently, with their versions and the contents that nothing else
@@ -274,9 +245,11 @@ impl Postgres {
                 "changes",
                 "commits",
                 "calls",
+                "calls_running",
                 "chat_messages",
                 "suspended_members",
                 "keys",
+                "feed_purged",
             ] {
                 let sql = format!(
                     "DELETE FROM {table} WHERE ctid IN (SELECT ctid FROM {table} WHERE ws = $1 LIMIT $2) RETURNING 1"

@@ -2,7 +2,7 @@
 
 use super::files::{by_id, live};
 use super::row::{FILE_COLUMNS, authorised, file, find, hash, micros, run};
-use super::slices;
+use super::{calls, slices};
 use crate::blob::Prepared;
 use crate::error::{Result, StoreError};
 use crate::files::CallInfo;
@@ -35,6 +35,9 @@ pub(super) fn record(db: &Connection, commit: &FolderCommit) -> Result<bool> {
         writer.op(op)?;
     }
     writer.record(&commit.plan, commit.undoes)?;
+    if !commit.call.is_recorded_with_commit() {
+        calls::add_recovered_commit(db, commit.workspace, commit.call.id, commit.id)?;
+    }
     Ok(true)
 }
 
@@ -330,26 +333,9 @@ impl Writer<'_> {
                 effects,
             ),
         )?;
-        if !call.is_done_by_call() {
-            return Ok(());
+        if call.is_recorded_with_commit() {
+            calls::insert_with_commit(self.db, self.ws, call, self.commit, self.at)?;
         }
-        let duration = micros(self.at) - micros(call.started_at);
-        run(
-            self.db,
-            "INSERT INTO calls (ws, id, toolset, tool, caller, started_at, duration_us, outcome, commit_id)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 'ok', ?8)
-             ON CONFLICT (ws, id) DO UPDATE SET commit_id = coalesce(calls.commit_id, excluded.commit_id)",
-            (
-                self.ws.0,
-                call.id.0,
-                &*call.toolset,
-                &*call.tool,
-                call.caller.0,
-                micros(call.started_at),
-                duration,
-                self.commit.0,
-            ),
-        )
-        .map(drop)
+        Ok(())
     }
 }

@@ -95,9 +95,11 @@ impl Sqlite {
         let contents = Arc::new(contents);
         self.stage(access.workspace, Some(access), &contents, |contents| contents.iter().flatten().collect()).await?;
         let apply = move |db: &Connection| super::commits::apply(db, access, &changes, &contents, &call);
+        let wakeups = self.wakeups.clone();
         let note = move |committed: &Result<(Commit, i64)>| {
             if let Ok((Commit { id: Some(_), .. }, stored)) = committed {
                 staged.committed(*stored);
+                wakeups.wake(access.workspace.0);
             }
         };
         Ok(self.write_then(apply, note).await?.0)

@@ -102,9 +102,11 @@ impl Sqlite {
     async fn record_staged(&self, commit: FolderCommit, staged: Staged) -> Result<()> {
         let commit = Arc::new(commit);
         self.stage(commit.workspace, None, &commit, |commit| commit.contents.iter().collect()).await?;
+        let (wakeups, ws) = (self.wakeups.clone(), commit.workspace);
         let note = move |recorded: &Result<bool>| {
             if matches!(recorded, Ok(true)) {
                 staged.committed(0);
+                wakeups.wake(ws.0);
             }
         };
         self.write_then(move |db| record(db, &commit), note).await.map(drop)

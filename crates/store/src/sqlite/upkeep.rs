@@ -1,16 +1,18 @@
-//! Records of calls, maintenance and purging.
+//! Maintenance and purging.
 
-use super::row::{authorised, collect, find, micros, run, time};
+use super::row::{collect, find, micros, run};
 use super::slices::number;
 use super::staging::{self, BATCH_BYTES};
 use super::{Sqlite, storage};
 use crate::error::Result;
+use crate::feed::Source;
 use crate::keys::KeyStore;
 use crate::quota;
-use crate::store::{CallStore, Purge, Purged, Store, StoreLoad};
+use crate::store::{Purge, Purged, Store, StoreLoad};
 use async_trait::async_trait;
-use rusqlite::{Connection, Row};
-use toolrest_core::{Access, CallId, CallRecord, CommitId, Page, Timestamp, UserId, WorkspaceId, now};
+use rusqlite::Connection;
+use std::collections::BTreeMap;
+use toolrest_core::{Timestamp, now};
 use uuid::Uuid;
 
 /// Maximum number of rows that one transaction of a purge deletes, so that writers wait only milliseconds.
@@ -20,60 +22,6 @@ const BATCH_VERSIONS: usize = 5_000;
 
 /// Sign-in attempts are counted in windows of at most a day.
 const DAY_MICROS: i64 = 24 * 60 * 60 * 1_000_000;
-
-fn record(row: &Row<'_>) -> rusqlite::Result<CallRecord> {
-    Ok(CallRecord {
-        workspace: WorkspaceId(row.get(0)?),
-        id: CallId(row.get(1)?),
-        toolset: row.get(2)?,
-        tool: row.get(3)?,
-        caller: UserId(row.get(4)?),
-        started_at: time(row, 5)?,
-        duration_us: row.get(6)?,
-        outcome: row.get(7)?,
-        commit_id: row.get::<_, Option<Uuid>>(8)?.map(CommitId),
-    })
-}
-
-#[async_trait]
-impl CallStore for Sqlite {
-    async fn record_calls(&self, records: Vec<CallRecord>) -> Result<()> {
-        self.write(move |db| {
-            for record in records {
-                run(
-                    db,
-                    "INSERT INTO calls (ws, id, toolset, tool, caller, started_at, duration_us, outcome, commit_id)
-                     SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9 WHERE EXISTS (SELECT 1 FROM workspaces WHERE id = ?1)
-                     ON CONFLICT (ws, id) DO UPDATE SET outcome = excluded.outcome, duration_us = excluded.duration_us,
-                         commit_id = coalesce(calls.commit_id, excluded.commit_id)",
-                    (
-                        record.workspace.0,
-                        record.id.0,
-                        record.toolset,
-                        record.tool,
-                        record.caller.0,
-                        micros(record.started_at),
-                        record.duration_us,
-                        record.outcome,
-                        record.commit_id.map(|id| id.0),
-                    ),
-                )?;
-            }
-            Ok(())
-        })
-        .await
-    }
-
-    async fn calls(&self, access: Access, page: Page<CallId>) -> Result<Vec<CallRecord>> {
-        self.read(move |db| {
-            authorised(db, access)?;
-            let sql = "SELECT ws, id, toolset, tool, caller, started_at, duration_us, outcome, commit_id FROM calls
-                       WHERE ws = ?1 AND (?2 IS NULL OR id < ?2) ORDER BY id DESC LIMIT ?3";
-            collect(db, sql, (access.workspace.0, page.before.map(|id| id.0), page.limit), record)
-        })
-        .await
-    }
-}
 
 #[async_trait]
 impl Store for Sqlite {
@@ -124,12 +72,11 @@ impl Store for Sqlite {
             self.write(move |db| run(db, ended, [micros(before)])).await?;
             purged.calls += self
                 .in_batches(move |db| {
-                    run(
-                        db,
-                        "DELETE FROM calls WHERE (ws, id) IN
-                            (SELECT ws, id FROM calls WHERE started_at < ?1 LIMIT ?2)",
-                        (micros(before), BATCH_ROWS),
-                    )
+                    let sql = "DELETE FROM calls WHERE pos IN (SELECT pos FROM calls WHERE started_at < ?1 LIMIT ?2)
+                               RETURNING ws, pos";
+                    let deleted = collect(db, sql, (micros(before), BATCH_ROWS), |row| Ok((row.get(0)?, row.get(1)?)))?;
+                    note_purged(db, Source::Call, &deleted)?;
+                    Ok(deleted.len())
                 })
                 .await?;
         }
@@ -199,9 +146,11 @@ impl Sqlite {
                 ("changes", "place", "0"),
                 ("commits", "id", "octet_length(changes)"),
                 ("calls", "id", "0"),
+                ("calls_running", "id", "0"),
                 ("chat_messages", "chat_id, seq", "octet_length(content)"),
                 ("suspended_members", "user_id", "0"),
                 ("keys", "id", "0"),
+                ("feed_purged", "source", "0"),
             ] {
                 // Selects rows until their bytes reach the limit of one transaction, and at least one.
                 let sql = format!(
@@ -225,6 +174,21 @@ impl Sqlite {
         }
         Ok(workspaces)
     }
+}
+
+/// Notes up to which position events were deleted, by workspace, so that readers of the feed learn of the gap.
+fn note_purged(db: &Connection, source: Source, deleted: &[(Uuid, i64)]) -> Result<()> {
+    let mut newest: BTreeMap<Uuid, i64> = BTreeMap::new();
+    for (ws, position) in deleted {
+        let upto = newest.entry(*ws).or_default();
+        *upto = (*upto).max(*position);
+    }
+    for (ws, upto) in newest {
+        let sql = "INSERT INTO feed_purged (ws, source, upto) VALUES (?1, ?2, ?3)
+                   ON CONFLICT (ws, source) DO UPDATE SET upto = max(upto, excluded.upto)";
+        run(db, sql, (ws, source.code(), upto))?;
+    }
+    Ok(())
 }
 
 /// Minimum number of recorded changes per workspace. An index that is further behind is rebuilt from the whole list.

@@ -1,8 +1,10 @@
 //! One behaviour suite for both stores.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
+mod calls;
 mod changesets;
 mod concurrency;
+mod feed;
 mod history;
 mod keys;
 mod large_commits;

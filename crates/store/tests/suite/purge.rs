@@ -2,10 +2,8 @@
 
 use crate::test_workspace::{TestWorkspace, new_user, on_both_stores, path, put};
 use std::time::{Duration, Instant};
-use toolrest_core::{
-    Access, CallId, CallRecord, Change, ErrorKind, Removal, Role, Timestamp, VersionId, WorkspaceId, now,
-};
-use toolrest_store::{Location, Page, Purge, Purged, Quotas};
+use toolrest_core::{Access, CallRecord, Change, ErrorKind, Removal, Role, Timestamp, VersionId, WorkspaceId, now};
+use toolrest_store::{CallFilter, Location, Page, Purge, Purged, Quotas};
 
 on_both_stores!(
     a_purge_deletes_trash_with_its_versions_and_unshared_contents,
@@ -110,17 +108,7 @@ async fn a_content_that_is_written_again_while_it_is_purged_stays_readable(ws: T
 }
 
 fn record(ws: &TestWorkspace, started_at: Timestamp) -> CallRecord {
-    CallRecord {
-        workspace: ws.workspace,
-        id: CallId::new(),
-        toolset: "test".into(),
-        tool: "look".into(),
-        caller: ws.user,
-        started_at,
-        duration_us: 1,
-        outcome: "ok".into(),
-        commit_id: None,
-    }
+    CallRecord { started_at, ..crate::calls::record_of(ws) }
 }
 
 async fn a_purge_deletes_old_records_of_calls(ws: TestWorkspace) {
@@ -131,13 +119,18 @@ async fn a_purge_deletes_old_records_of_calls(ws: TestWorkspace) {
     let limit = now().checked_sub(Duration::from_secs(60)).unwrap();
     let purged = ws.store.purge(Purge { calls_before: Some(limit), ..Purge::default() }).await.unwrap();
     assert_eq!(purged.calls, 1);
-    assert_eq!(ws.store.calls(ws.access(), Page { before: None, limit: 9 }).await.unwrap(), [young]);
+    assert_eq!(
+        ws.store.calls(ws.access(), CallFilter::default(), Page { before: None, limit: 9 }).await.unwrap(),
+        [young]
+    );
 }
 
 async fn records_of_unknown_workspaces_are_dropped(ws: TestWorkspace) {
     let nowhere = CallRecord { workspace: WorkspaceId::new(), ..record(&ws, now()) };
     ws.store.record_calls(vec![nowhere]).await.unwrap();
-    assert!(ws.store.calls(ws.access(), Page { before: None, limit: 9 }).await.unwrap().is_empty());
+    assert!(
+        ws.store.calls(ws.access(), CallFilter::default(), Page { before: None, limit: 9 }).await.unwrap().is_empty()
+    );
 }
 
 async fn a_deleted_workspace_is_closed_at_once_and_emptied_by_the_purge(ws: TestWorkspace) {

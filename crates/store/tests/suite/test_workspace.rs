@@ -5,12 +5,14 @@ use std::path::PathBuf;
 use std::sync::{Arc, atomic::AtomicU64, atomic::Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use toolrest_core::{Access, CallId, Change, Changeset, Commit, Content, Depth, File, Parents, Put, Role, WsPath, now};
+use toolrest_core::{
+    Access, CallDetails, CallId, Change, Changeset, Commit, Content, Depth, File, Parents, Put, Role, WsPath, now,
+};
 use toolrest_core::{
     FileType, IgnoredFiles, Interrupt, LineMatcher, LinePattern, Requirement, Search, UserId, WorkspaceId,
 };
 use toolrest_store::error::Result;
-use toolrest_store::{CallInfo, Location, NewUser, Postgres, PostgresOptions, Quotas, Sqlite, Store};
+use toolrest_store::{CallInfo, Location, NewUser, Postgres, PostgresOptions, Quotas, RecordPlace, Sqlite, Store};
 
 /// Instantiates each test function, which takes a [`TestWorkspace`], for both stores.
 macro_rules! on_both_stores {
@@ -91,6 +93,11 @@ impl TestWorkspace {
         Self { store: Arc::new(store), ..self.clone() }
     }
 
+    /// The same workspace through another store on the same database.
+    pub(crate) fn with_store(&self, store: Arc<dyn Store>) -> Self {
+        Self { store, ..self.clone() }
+    }
+
     /// The database file of SQLite.
     pub(crate) fn file(&self) -> Option<PathBuf> {
         self.folder.as_ref().map(|folder| folder.path().join("test.db"))
@@ -144,9 +151,17 @@ pub(crate) async fn new_user(store: &dyn Store) -> UserId {
     store.create_user(NewUser { email, password_hash: "none".into(), full_name: None }).await.unwrap().id
 }
 
-fn call_of(user: UserId) -> CallInfo {
-    let guard = Arc::default();
-    CallInfo { id: CallId::new(), toolset: "test".into(), tool: "test".into(), caller: user, started_at: now(), guard }
+pub(crate) fn call_of(user: UserId) -> CallInfo {
+    CallInfo {
+        id: CallId::new(),
+        toolset: "test".into(),
+        tool: "test".into(),
+        caller: user,
+        started_at: now(),
+        details: CallDetails::default(),
+        record: RecordPlace::WithCommit,
+        guard: Arc::default(),
+    }
 }
 
 pub(crate) async fn commit(store: &dyn Store, access: Access, changes: Vec<Change>) -> Result<Commit> {

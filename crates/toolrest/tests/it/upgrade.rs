@@ -95,6 +95,7 @@ async fn expect_upgraded(server: &Server) {
         text_at(found.unwrap(), "/id").to_owned()
     };
     let (archive, folder) = (ada.in_workspace(&id("Archive")), ada.in_workspace(&id("Folder")));
+    expect_calls(&archive).await;
     expect_renewed(&archive).await;
     expect_archive(&archive).await;
     expect_folder(&folder).await;
@@ -137,6 +138,20 @@ async fn expect_renewed(workspace: &Workspace) {
 async fn expect_encoding_kept(workspace: &Workspace, path: &str) {
     workspace.write(path, "th\u{e9}\n").await;
     assert_eq!(bytes_of(workspace, path).await, b"th\xe9\n");
+}
+
+/// The records of the old version are there, in the terms of this one.
+async fn expect_calls(workspace: &Workspace) {
+    let listed = workspace.get("/calls").await.success();
+    let old: Vec<&Value> = list_at(&listed, "/calls").iter().filter(|call| call["args"].is_null()).collect();
+    assert!(!old.is_empty(), "{listed}");
+    for call in old {
+        let outcome = text_at(call, "/outcome");
+        assert_eq!(outcome, outcome.to_lowercase(), "{call}");
+        assert_eq!(call["correlation_id"], call["id"], "{call}");
+        assert!(call["user_id"].is_string() && call["key_id"].is_null(), "{call}");
+        assert!(!call["started_at"].is_null() && !call["duration_us"].is_null(), "{call}");
+    }
 }
 
 async fn expect_archive(workspace: &Workspace) {

@@ -1,6 +1,5 @@
 //! A workspace, and programs that work on it.
 
-use crate::folders::NoRecords;
 use crate::test_workspace::{TestWorkspace, path};
 use std::fs::{self};
 use std::os::unix::fs::MetadataExt;
@@ -10,8 +9,8 @@ use std::time::Duration;
 use tempfile::TempDir;
 use toolrest_core::{
     AllowAll, CallCx, Caller, Change, CheckedIn, Checkout, CheckoutMode, CheckoutOptions, Content, Engine,
-    ExecutionRoot, FileType, JsonText, KeepLimits, LeftOutReason, Limits, Parents, ProgramChangeKind, Put, Role,
-    Toolsets, UserId,
+    ExecutionRoot, FileType, JsonText, KeepLimits, LeftOutReason, Limits, NoRecords, Parents, ProgramChangeKind, Put,
+    Role, Toolsets, UserId,
 };
 use toolrest_workspaces::{CheckoutRetention, FolderOptions, Scratch, StoredWorkspaces};
 

@@ -8,9 +8,9 @@ use std::path::Path;
 use std::sync::Arc;
 use tempfile::TempDir;
 use toolrest_core::{
-    Access, AllowAll, CallCx, CallRecord, Caller, Change, Changeset, Commit, Content, Depth, Destination, Effect,
-    EffectKind, Engine, ErrorKind, FileType, Limits, Parents, Put, Recorder, Removal, Result, Role, Toolsets, UserId,
-    WorkspaceId, Workspaces, WsPath,
+    Access, AllowAll, CallCx, Caller, Change, Changeset, Commit, Content, Depth, Destination, Effect, EffectKind,
+    Engine, ErrorKind, FileType, Limits, NoRecords, Parents, Put, Removal, Result, Role, Toolsets, UserId, WorkspaceId,
+    Workspaces, WsPath,
 };
 use toolrest_store::{Location, Page, Purge, Store};
 use toolrest_workspaces::{AllowedRoot, FolderOptions, GuardedPath, HistoryLimits, Scratch, StoredWorkspaces};
@@ -52,12 +52,6 @@ fn engine(
     let (policy, recorder) = (Arc::new(AllowAll), Arc::new(NoRecords));
     let engine = Engine::new(Toolsets::default(), Arc::clone(&workspaces) as _, policy, recorder, Limits::default());
     (engine, workspaces)
-}
-
-pub(crate) struct NoRecords;
-
-impl Recorder for NoRecords {
-    fn record(&self, _: CallRecord) {}
 }
 
 impl Pair {

@@ -1,0 +1,148 @@
+//! The feed: commits and finished calls of a workspace, in an order in which a reader can continue after any event.
+
+use crate::{CallId, CommitId, EffectKind, KeyId, Timestamp, UserId, WsPath};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// A position in the feed of a workspace. Only the store that made it can interpret the text, which has no characters
+/// with a meaning in URLs or headers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FeedCursor(pub String);
+
+impl fmt::Display for FeedCursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The types of events that a reader wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FeedSources {
+    /// Commits.
+    pub commits: bool,
+    /// Finished calls.
+    pub calls: bool,
+}
+
+impl FeedSources {
+    /// Every type.
+    pub const ALL: Self = Self { commits: true, calls: true };
+
+    /// Whether no type is wanted.
+    pub fn is_empty(self) -> bool {
+        self == Self { commits: false, calls: false }
+    }
+}
+
+/// A part of the feed. Its number of events and their size are limited.
+#[derive(Clone, Debug)]
+pub struct FeedPage {
+    /// Set if events after the reader's cursor are missing.
+    pub gap: Option<FeedGap>,
+    /// The events, in order.
+    pub events: Vec<FeedEvent>,
+    /// The position after the page.
+    pub cursor: FeedCursor,
+    /// Whether more events follow at once.
+    pub has_more: bool,
+}
+
+/// Events that a reader cannot get any more: retention deleted them, or the cursor belongs to a database that was
+/// replaced by an older copy. Two gaps with the same value are the same gap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FeedGap(pub u64);
+
+impl FeedGap {
+    /// The gap of a cursor that belongs to a database which was replaced by an older copy. Nothing tells what is new
+    /// since such a cursor, so the feed goes on from now.
+    pub const FUTURE: Self = Self(u64::MAX);
+}
+
+/// An event and the position after it.
+#[derive(Clone, Debug)]
+pub struct FeedEvent {
+    /// The position after the event.
+    pub cursor: FeedCursor,
+    /// What happened.
+    pub record: FeedRecord,
+}
+
+/// What an event is about.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum FeedRecord {
+    /// Files were changed.
+    Commit(CommitEvent),
+    /// A call ended.
+    Call(CallEvent),
+}
+
+impl FeedRecord {
+    /// The name of the type, as readers see it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Commit(_) => "commit",
+            Self::Call(_) => "call",
+        }
+    }
+}
+
+/// A commit.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CommitEvent {
+    /// Its id.
+    pub id: CommitId,
+    /// The call that made it.
+    pub call_id: CallId,
+    /// The toolset of that call.
+    pub toolset: String,
+    /// The tool of that call.
+    pub tool: String,
+    /// The user whose call made it.
+    pub author: UserId,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// The commit that it undoes.
+    pub undoes: Option<CommitId>,
+    /// The first of its changes.
+    pub changes: Vec<PathChange>,
+    /// The number of changes that are left out.
+    pub more_changes: u64,
+}
+
+/// What a commit did at one path.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PathChange {
+    /// What happened.
+    pub op: EffectKind,
+    /// The path; for a move, the new path.
+    pub path: WsPath,
+    /// The old path, for a move.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<WsPath>,
+}
+
+/// A call that ended.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CallEvent {
+    /// Its id.
+    pub id: CallId,
+    /// The toolset.
+    pub toolset: String,
+    /// The tool.
+    pub tool: String,
+    /// The person who called, or whose key called.
+    #[serde(rename = "user_id")]
+    pub user: UserId,
+    /// The agent key that called; none if the person did.
+    #[serde(rename = "key_id")]
+    pub key: Option<KeyId>,
+    /// When it started.
+    pub started_at: Timestamp,
+    /// Its duration in microseconds.
+    pub duration_us: i64,
+    /// `ok`, or the name of the error kind.
+    pub outcome: String,
+    /// Its commit, if it changed something.
+    pub commit_id: Option<CommitId>,
+}
