@@ -237,7 +237,13 @@ impl Engine {
             caller: call.caller,
             workspace: call.workspace,
         };
-        let record = OpenRecord::begin(&self.recorder, start, timeout).await?;
+        let record = match OpenRecord::begin(&self.recorder, start, timeout).await {
+            Ok(record) => record,
+            Err(error) => {
+                timer.end(Some(error.kind));
+                return Err(error);
+            }
+        };
         record.handle().set_args(&[call.args.as_str()]);
         let work = async { render(self.run(call, record.handle().state()).await?) };
         let result = match tokio::time::timeout(timeout, AssertUnwindSafe(work).catch_unwind()).await {

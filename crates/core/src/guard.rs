@@ -86,7 +86,7 @@ pub enum NetChange {
     Create,
     /// The content, the mode or the time of a file changed, or another file replaced it.
     Overwrite,
-    /// It is gone.
+    /// The file or folder is removed.
     Delete,
     /// It was moved to a path that was free.
     Move,
@@ -122,13 +122,18 @@ impl std::fmt::Display for NetChange {
 pub fn net_effects(effects: &[Effect]) -> Vec<NetEffect> {
     let mut paths: BTreeMap<&WsPath, PathStates> = BTreeMap::new();
     for effect in effects {
+        let mut is_changed = false;
         if let Some(from) = &effect.from {
-            paths.entry(from).or_insert_with(|| PathStates::found(effect.file_id)).after = None;
+            let source = paths.entry(from).or_insert_with(|| PathStates::found(effect.file_id));
+            source.after = None;
+            is_changed = std::mem::take(&mut source.is_changed);
         }
         let file = Some(effect.file_id);
         match effect.op {
             EffectKind::Create | EffectKind::Restore | EffectKind::Move => {
-                paths.entry(&effect.path).or_insert_with(PathStates::free).after = file;
+                let states = paths.entry(&effect.path).or_insert_with(PathStates::free);
+                states.after = file;
+                states.is_changed |= is_changed;
             }
             EffectKind::Update | EffectKind::Touch => {
                 let states = paths.entry(&effect.path).or_insert_with(|| PathStates::found(effect.file_id));

@@ -37,6 +37,8 @@ fn steps_are_judged_by_what_they_amount_to() {
     // A moved file with a new content is moved and changed.
     let moved_and_changed = [moved("a", "b", a), effect(E::Update, "b", a)];
     assert_eq!(net(&moved_and_changed), [path(N::Move, "/b"), path(N::Overwrite, "/b")]);
+    let changed_and_moved = [effect(E::Update, "a", a), moved("a", "b", a)];
+    assert_eq!(net(&changed_and_moved), [path(N::Move, "/b"), path(N::Overwrite, "/b")]);
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! A workspace behind a guard, which may also only preview changes.
 
 use crate::{
-    Action, CallCx, Changeset, Checkout, CheckoutOptions, Commit, CommitId, CommitInfo, Content, Depth, Entry,
-    ErrorKind, FeedCursor, FeedPage, FeedSources, File, FileEvents, FileId, Find, FindResult, Guard, History, Listing,
-    OpenFile, Page, Preview, Result, Search, SearchResult, ToolError, Version, VersionId, Workspace, WsPath,
+    Action, CallCx, Changeset, Checkout, CheckoutMode, CheckoutOptions, Commit, CommitId, CommitInfo, Content, Depth,
+    Entry, ErrorKind, FeedCursor, FeedPage, FeedSources, File, FileEvents, FileId, Find, FindResult, Guard, History,
+    Listing, OpenFile, Page, Preview, Result, Search, SearchResult, ToolError, Version, VersionId, Workspace, WsPath,
 };
 use async_trait::async_trait;
 use std::sync::{Arc, PoisonError};
@@ -21,9 +21,9 @@ pub(crate) struct GuardedWorkspace {
 /// What happens to changesets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Commits {
-    /// They are applied.
+    /// Changesets are applied.
     Apply,
-    /// They are only previewed: the call is a dry run.
+    /// Changesets are only previewed: the call is a dry run.
     Preview,
 }
 
@@ -36,12 +36,24 @@ impl GuardedWorkspace {
         Arc::new(Self { workspace, guard: Arc::clone(guard), commits })
     }
 
-    /// Checks that the caller may read. Membership comes first, so that strangers learn nothing.
-    async fn require_read(&self) -> Result<()> {
-        match self.guard.require(Action::Read) {
+    /// Checks that the caller may do an action. Membership comes first, so that strangers learn nothing.
+    async fn require(&self, action: Action) -> Result<()> {
+        match self.guard.require(action) {
             Ok(()) => Ok(()),
             Err(refusal) => Err(self.workspace.authorise().await.err().unwrap_or(refusal)),
         }
+    }
+
+    async fn require_read(&self) -> Result<()> {
+        self.require(Action::Read).await
+    }
+
+    /// Returns the error of a changeset as the caller may see it: the hash of a content only if it may read.
+    fn without_hash(&self, error: ToolError) -> ToolError {
+        if error.kind != ErrorKind::Stale || self.guard.require(Action::Read).is_ok() {
+            return error;
+        }
+        ToolError::stale(error.path().unwrap_or("The file"), None)
     }
 }
 
@@ -116,9 +128,15 @@ impl Workspace for GuardedWorkspace {
         self.workspace.feed(after, sources).await
     }
 
-    /// A program sees all files, so it needs the right to read. What it changes is judged at its check-in.
+    /// A program sees all files, so it needs the right to read. What it changes is judged at its check-in. On the folder
+    /// itself nothing can be judged before it is done, so a program there needs the right to every change.
     async fn check_out(&self, options: CheckoutOptions) -> Result<Box<dyn Checkout>> {
         self.require_read().await?;
+        if options.mode == CheckoutMode::InPlace && self.workspace.is_in_file_system() {
+            for action in [Action::Write, Action::Delete, Action::Move] {
+                self.require(action).await?;
+            }
+        }
         if self.commits == Commits::Preview {
             let message = "A program cannot be run as a dry run: what it would change is not known before it runs";
             return Err(ToolError::new(ErrorKind::InvalidArgument, message));
@@ -128,15 +146,15 @@ impl Workspace for GuardedWorkspace {
 
     async fn commit(&self, changes: Changeset, cx: &CallCx) -> Result<Commit> {
         if self.commits == Commits::Apply {
-            return self.workspace.commit(changes, cx).await;
+            return self.workspace.commit(changes, cx).await.map_err(|error| self.without_hash(error));
         }
-        let Preview { commit, effects } = self.workspace.preview(changes, cx).await?;
+        let Preview { commit, effects } = self.preview(changes, cx).await?;
         cx.previewed.lock().unwrap_or_else(PoisonError::into_inner).extend(effects);
         Ok(commit)
     }
 
     async fn preview(&self, changes: Changeset, cx: &CallCx) -> Result<Preview> {
-        self.workspace.preview(changes, cx).await
+        self.workspace.preview(changes, cx).await.map_err(|error| self.without_hash(error))
     }
 }
 

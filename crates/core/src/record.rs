@@ -347,7 +347,7 @@ impl RecordState {
     fn close(&self, error: Option<(ErrorKind, &str)>) {
         let (outcome, message) = match error {
             None => (OUTCOME_OK.into(), None),
-            Some((kind, message)) => (kind.name().into(), Some(storable(message, MAX_MESSAGE_CHARS))),
+            Some((kind, message)) => (kind.name().into(), Some(storable(&without_quotes(message), MAX_MESSAGE_CHARS))),
         };
         let _ = self.result.set(CallResult { outcome, message, duration: self.started.elapsed() });
     }
@@ -407,6 +407,13 @@ fn joined(mut objects: Vec<String>) -> String {
 /// Returns a tool's name, which may be any text of the caller, in a form that can be stored and logged.
 pub(crate) fn recordable_name(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(MAX_NAME_CHARS).collect()
+}
+
+/// Removes quoted texts from a message: they are values that the caller gave, or contents of files.
+fn without_quotes(message: &str) -> String {
+    let parts = message.split('"').enumerate();
+    let kept: Vec<&str> = parts.map(|(i, part)| if i % 2 == 0 { part } else { "…" }).collect();
+    kept.join("\"")
 }
 
 /// Returns the beginning of a text without NUL, which PostgreSQL cannot store.

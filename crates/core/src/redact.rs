@@ -24,7 +24,7 @@ const CUT_ELEMENT: &str = r#""…""#;
 const CLOSING_BYTES: usize = CUT_MEMBER.len() + 2;
 
 /// Parts of names whose values are secrets, in lower case.
-const SECRET_WORDS: [&str; 14] = [
+const SECRET_WORDS: [&str; 16] = [
     "password",
     "passwd",
     "passphrase",
@@ -39,7 +39,17 @@ const SECRET_WORDS: [&str; 14] = [
     "private_key",
     "privatekey",
     "access_key",
+    "_pass",
+    "pwd",
 ];
+
+/// Arguments whose values are not kept whatever they are: the input of a process may answer the question for a password.
+const UNKEPT_NAMES: [&str; 1] = ["input"];
+
+/// The beginnings of well-known access tokens, this server's own first.
+const TOKEN_PREFIXES: [&str; 9] = ["trk_", "ghp_", "gho_", "ghs_", "github_pat_", "glpat-", "sk-", "xoxb-", "AKIA"];
+/// Minimum length of a token after its prefix.
+const MIN_TOKEN_CHARS: usize = 12;
 
 /// Members that name a header or a variable whose value is another member of the same object.
 const NAME_MEMBERS: [&str; 4] = ["name", "key", "header", "field"];
@@ -87,7 +97,28 @@ impl Redactor {
 
 /// Whether the value of this name is a secret.
 fn is_secret_name(name: &str) -> bool {
-    secret_word_ends(name.as_bytes()).next().is_some()
+    UNKEPT_NAMES.contains(&name) || secret_word_ends(name.as_bytes()).next().is_some()
+}
+
+/// Whether a text has an access token of a well-known form, or a URL with a password.
+fn has_token(text: &str) -> bool {
+    let is_token = |prefix: &&str| {
+        text.match_indices(*prefix).any(|(at, prefix)| {
+            let rest = text[at + prefix.len()..].bytes();
+            rest.take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')).count()
+                >= MIN_TOKEN_CHARS
+        })
+    };
+    let has_password = |(at, _): (usize, &str)| {
+        let authority = text[at + 3..].split(['/', ' ', '"', '\'']).next().unwrap_or_default();
+        authority.split_once('@').is_some_and(|(user, _)| user.contains(':'))
+    };
+    TOKEN_PREFIXES.iter().any(is_token) || text.match_indices("://").any(has_password)
+}
+
+/// Whether a text is an option whose value, the next text of a list, is a secret: `--token`.
+fn is_secret_option(text: &str) -> bool {
+    text.starts_with('-') && !text.contains('=') && is_secret_name(text)
 }
 
 /// Whether a text assigns a value to a secret name, as in `Authorization: …`, `TOKEN=…` or `--password …`, or has an
@@ -112,7 +143,7 @@ fn secret_word_ends(text: &[u8]) -> impl Iterator<Item = usize> {
         let begins =
             |word: &&&str| rest.get(..word.len()).is_some_and(|part| part.eq_ignore_ascii_case(word.as_bytes()));
         // Most positions are skipped by their first letter.
-        let is_first = matches!(rest[0].to_ascii_lowercase(), b'p' | b's' | b't' | b'a' | b'c');
+        let is_first = matches!(rest[0].to_ascii_lowercase(), b'p' | b's' | b't' | b'a' | b'c' | b'_');
         let word = if is_first { SECRET_WORDS.iter().find(begins) } else { None };
         word.map(|word| start + word.len())
     })
@@ -131,7 +162,7 @@ impl Writer<'_> {
         if text.len() > MAX_TEXT_BYTES {
             let hash = self.redactor.hash(text);
             let _ = write!(self.out, r#"{{"bytes":{},"hash":"{hash}"}}"#, text.len());
-        } else if mentions_secret(text) {
+        } else if mentions_secret(text) || has_token(text) {
             self.out.push_str(REDACTED);
         } else {
             push_json_string(&mut self.out, text);
@@ -189,6 +220,8 @@ struct Value<'w, 'r> {
 enum Seen {
     /// The name of a secret.
     SecretName,
+    /// An option whose value is a secret.
+    SecretOption,
     Other,
 }
 
@@ -235,7 +268,12 @@ impl<'de> Visitor<'de> for Value<'_, '_> {
 
     fn visit_str<E>(self, text: &str) -> Result<Seen, E> {
         self.writer.text(text);
-        Ok(if text.len() <= MAX_TEXT_BYTES && is_secret_name(text) { Seen::SecretName } else { Seen::Other })
+        Ok(match text {
+            _ if text.len() > MAX_TEXT_BYTES => Seen::Other,
+            _ if is_secret_option(text) => Seen::SecretOption,
+            _ if is_secret_name(text) => Seen::SecretName,
+            _ => Seen::Other,
+        })
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Seen, A::Error> {
@@ -246,6 +284,7 @@ impl<'de> Visitor<'de> for Value<'_, '_> {
         }
         let is_open = !is_cut;
         is_cut |= depth >= MAX_DEPTH;
+        let mut follows_option = false;
         let read = loop {
             if is_cut {
                 break ignore_items(&mut items);
@@ -254,8 +293,16 @@ impl<'de> Visitor<'de> for Value<'_, '_> {
             if !writer.out.ends_with('[') {
                 writer.out.push(',');
             }
+            let begin = writer.out.len();
             match items.next_element_seed(Value { writer: &mut *writer, depth: depth + 1 }) {
-                Ok(Some(_)) => is_cut = !writer.keep_since(start),
+                Ok(Some(seen)) => {
+                    if follows_option {
+                        writer.out.truncate(begin);
+                        writer.out.push_str(REDACTED);
+                    }
+                    follows_option = seen == Seen::SecretOption;
+                    is_cut = !writer.keep_since(start);
+                }
                 Ok(None) => {
                     writer.out.truncate(start);
                     break Ok(());

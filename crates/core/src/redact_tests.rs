@@ -39,6 +39,11 @@ fn secrets_leave_nothing() {
         json!({"command": "API_KEY=hunter2 ./run"}),
         json!({"command": "login --password hunter2"}),
         json!({"note": "Bearer hunter2"}),
+        json!({"args": ["--token", "hunter2"]}),
+        json!({"input": "hunter2"}),
+        json!({"env": {"DB_PASS": "hunter2", "PWD_OF_DB": "hunter2"}}),
+        json!({"url": "https://user:hunter2@example.com/x"}),
+        json!({"command": "curl -u trk_hunter2hunter2hunter2 localhost"}),
     ] {
         let shown = redact(&secret);
         assert!(!shown.contains("hunter2"), "{shown}");

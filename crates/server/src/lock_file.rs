@@ -1,7 +1,7 @@
 //! Locks between the processes that share a data folder.
 
 use std::{
-    fs::{File, OpenOptions},
+    fs::{File, OpenOptions, TryLockError},
     io,
     os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
@@ -25,10 +25,14 @@ impl LockFile {
     }
 
     /// Takes the lock if it is free; returns whether this process holds it. If the file could not be opened, for example on
-    /// a full disk, every process holds it: use it only for work that may be done twice.
+    /// a full disk, or its file system has no locks, every process holds it: use it only for work that may be done twice.
     pub(crate) fn try_hold(&self) -> bool {
         let mut is_held = self.is_held.lock().unwrap_or_else(PoisonError::into_inner);
-        *is_held = *is_held || self.file.as_ref().is_none_or(|file| file.try_lock().is_ok());
+        *is_held = *is_held
+            || self.file.as_ref().is_none_or(|file| {
+                // Other errors mean that the file system has no locks.
+                !matches!(file.try_lock(), Err(TryLockError::WouldBlock))
+            });
         *is_held
     }
 }

@@ -24,7 +24,11 @@ const REVOCATIONS_INTERVAL: Duration = Duration::from_secs(1);
 
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
 /// Interval at which the calls of server processes that died are looked for.
-const ABANDONED_CALLS_INTERVAL: Duration = Duration::from_secs(5);
+const ABANDONED_CALLS_SECONDS: i64 = 5;
+/// Maximum time between two heartbeats of this process before it counts as paused.
+const MAX_PAUSE_SECONDS: i64 = 5;
+/// Time after a pause for which no other process is declared dead. Longer than the silence after which one is.
+const JUDGE_AFTER_PAUSE_SECONDS: i64 = 35;
 
 /// What the periodic tasks work on.
 pub(crate) struct Upkeep {
@@ -72,24 +76,39 @@ pub(crate) async fn run(upkeep: Upkeep) {
         }
         renew_versions(store).await;
     };
-    let heartbeat = || async {
-        if let Err(error) = store.heartbeat(&upkeep.instance).await {
+    tokio::join!(renew, run_jobs(maintain, revocations, purge), watch_instances(store, &upkeep.instance));
+}
+
+/// Says that this process is alive, and records the calls of those that are not.
+///
+/// After a pause, of a machine that was suspended or a database that was away, all processes look dead until each has
+/// written its next heartbeat. So after its own pause a process judges nobody for a while.
+async fn watch_instances(store: &dyn Store, instance: &Instance) {
+    let mut ticks = interval(HEARTBEAT_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    // By the clock on the wall, which goes on while the machine is suspended.
+    let (mut last, mut judges_from, mut next_check) = (now().as_second(), 0, 0);
+    loop {
+        ticks.tick().await;
+        if let Err(error) = store.heartbeat(instance).await {
             log_retry(&error.into(), "could not write the heartbeat; will retry");
+            continue;
         }
-    };
-    let abandoned_calls = || async {
+        let at = now().as_second();
+        if at - last > MAX_PAUSE_SECONDS {
+            judges_from = at + JUDGE_AFTER_PAUSE_SECONDS;
+        }
+        last = at;
+        if at < judges_from.max(next_check) {
+            continue;
+        }
+        next_check = at + ABANDONED_CALLS_SECONDS;
         match store.interrupt_abandoned_calls().await {
             Ok(0) => {}
             Ok(calls) => tracing::warn!(calls, "recorded calls of a server process that died as interrupted"),
             Err(error) => log_retry(&error.into(), "could not look for abandoned calls; will retry"),
         }
-    };
-    tokio::join!(
-        renew,
-        run_jobs(maintain, revocations, purge),
-        repeat(HEARTBEAT_INTERVAL, heartbeat),
-        repeat(ABANDONED_CALLS_INTERVAL, abandoned_calls),
-    );
+    }
 }
 
 /// Logs the failure of a task that is repeated soon. An internal error is a bug; other failures, such as a database that is

@@ -169,6 +169,8 @@ where
             Err(error) if is_temporary(&error) => return (done, Some(error)),
             Err(error) => match part {
                 [] => {}
+                // If the database refuses everything, the records are not at fault.
+                [_] if write(Vec::new()).await.is_err() => return (done, Some(error)),
                 [at_fault] => {
                     let (id, tool) = (at_fault.id, &*at_fault.tool);
                     tracing::error!(%error, call.id = %id, tool.name = tool, "the database refuses a call record; it is dropped");

@@ -488,6 +488,18 @@ impl Process {
 const MAX_REPORTED: usize = 1000;
 
 /// Adds the result of a later check-in.
+/// Joins the reason why a process ended and the notice that its changes were not kept.
+fn joined(reason: Option<Notice>, not_kept: Option<Notice>) -> Option<Notice> {
+    match (reason, not_kept) {
+        (Some(mut reason), Some(not_kept)) => {
+            reason.text = format!("{}. {}", reason.text, not_kept.text);
+            reason.paths.extend(not_kept.paths);
+            Some(reason)
+        }
+        (reason, not_kept) => reason.or(not_kept),
+    }
+}
+
 fn add(total: &mut CheckedIn, later: CheckedIn) {
     fn append<T>(total: &mut Vec<T>, later: Vec<T>) {
         let left = MAX_REPORTED.saturating_sub(total.len());
@@ -588,14 +600,14 @@ impl ProcessTask {
                 exit_code: Some(report.exit.code()),
                 duration: report.duration,
                 limit: report.limit_hit,
-                reason: reason.or(not_kept),
+                reason: joined(reason, not_kept),
                 checked_in,
             },
             Err(error) => Ended {
                 exit_code: None,
                 duration: process.started.elapsed(),
                 limit: None,
-                reason: Some(error.to_string().into()),
+                reason: joined(Some(error.to_string().into()), not_kept),
                 checked_in,
             },
         };

@@ -226,9 +226,14 @@ impl Listener {
             FeedRecord::Call(call) => key.is_none() || call.key == key,
             FeedRecord::Commit(_) => true,
         };
+        let has_hidden = !page.events.iter().all(is_shown);
         for FeedEvent { cursor, record } in page.events.into_iter().filter(is_shown) {
             let event = Event::default().event(record.name()).id(cursor.0);
             self.waiting.push_back(event.json_data(&record).map_err(ToolError::internal)?);
+        }
+        if has_hidden {
+            // A reader that resumes must not read the hidden events again.
+            self.waiting.push_back(Event::default().id(page.cursor.0.clone()));
         }
         (feed.gap, feed.cursor, feed.unread) = (page.gap, page.cursor, page.has_more);
         self.checked_at = Instant::now();

@@ -11,8 +11,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::{collections::HashMap, sync::Arc};
 use toolrest_core::{
-    CallCx, Change, Changeset, Commit, CommitId, Content, ContentHash, Effect, EffectKind, Entry, ErrorKind, FileId,
-    FileType, JsonText, Page, QueueSlot, Result, Role, Timestamp, ToolError, Version, VersionId, Workspace, WsPath,
+    Action, CallCx, Change, Changeset, Commit, CommitId, Content, ContentHash, Effect, EffectKind, Entry, ErrorKind,
+    FileId, FileType, JsonText, Page, QueueSlot, Result, Role, Timestamp, ToolError, Version, VersionId, Workspace,
+    WsPath,
 };
 use toolrest_ops::Force;
 use toolrest_toolsets::errors;
@@ -159,6 +160,10 @@ pub(crate) async fn trash(State(app): State<Arc<App>>, target: WorkspaceRequest,
 
 pub(crate) async fn restore(State(app): State<Arc<App>>, target: WorkspaceRequest) -> Answer {
     let file: FileId = target.id(&app, "file").await?;
+    // The answer shows the file.
+    if let Err(error) = target.caller.guard().require(Action::Read) {
+        target.refuse::<()>(&app, error).await?;
+    }
     commit(&app, &target, "restore", Changeset::one(Change::Restore(file))).await?;
     // The answer has no content.
     let restored = open(&app, &target, Role::Viewer).await?.file_by_id(file, 0).await?;

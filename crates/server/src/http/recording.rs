@@ -4,9 +4,10 @@ use super::App;
 use super::reply::{Failure, FailureReason};
 use super::request::{caller, workspace_id};
 use super::tools::correlation_of;
-use axum::extract::{Request, State};
+use axum::extract::{FromRequestParts, RawPathParams, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use http::request::Parts;
 use std::sync::Arc;
 use toolrest_core::{Caller, WorkspaceId};
 
@@ -16,10 +17,13 @@ use toolrest_core::{Caller, WorkspaceId};
 /// recorded: it is nobody's, or belongs nowhere.
 pub(crate) async fn record_change(
     State((app, name)): State<(Arc<App>, &'static str)>,
-    mut request: Request,
+    request: Request,
     next: Next,
 ) -> Response {
-    let Some((workspace, caller)) = target(&app, &request) else { return next.run(request).await };
+    let (mut parts, body) = request.into_parts();
+    let target = target(&app, &mut parts).await;
+    let mut request = Request::from_parts(parts, body);
+    let Some((workspace, caller)) = target else { return next.run(request).await };
     let correlation = correlation_of(request.headers());
     let record = match app.engine.begin_rest_change(name, correlation.as_deref(), workspace, caller).await {
         Ok(record) => record,
@@ -32,9 +36,10 @@ pub(crate) async fn record_change(
     response
 }
 
-/// Returns the workspace that the path of the request names, and the caller.
-fn target(app: &App, request: &Request) -> Option<(WorkspaceId, Caller)> {
-    let id = request.uri().path().strip_prefix("/api/v1/workspaces/")?.split('/').next()?;
-    let caller = caller(app, request.headers(), request.extensions()).ok()?;
+/// Returns the workspace that the route names, decoded as the handler sees it, and the caller.
+async fn target(app: &App, parts: &mut Parts) -> Option<(WorkspaceId, Caller)> {
+    let params = RawPathParams::from_request_parts(parts, &()).await.ok()?;
+    let (_, id) = params.iter().find(|(name, _)| *name == "workspace")?;
+    let caller = caller(app, &parts.headers, &parts.extensions).ok()?;
     Some((workspace_id(id).ok()?, caller))
 }

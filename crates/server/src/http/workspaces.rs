@@ -64,6 +64,10 @@ pub(crate) async fn create(
 }
 
 pub(crate) async fn list(State(app): State<Arc<App>>, SignedIn(caller): SignedIn) -> Answer {
+    // A revoked or suspended key is refused, as everywhere.
+    if let Some(key) = caller.key {
+        app.engine.authorise(key.workspace, caller).await?;
+    }
     let workspaces = app.store.workspaces_of(caller.member()).await?;
     ok(&json!({ "count": workspaces.len(), "workspaces": workspaces }))
 }

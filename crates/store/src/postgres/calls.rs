@@ -58,6 +58,8 @@ SELECT r.* FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::uuid[], $5::uuid[
     AS r (ws, id, correlation, principal, user_id, toolset, tool, path, args, outcome, message, started_at, duration_us,
         commit_id)
 WHERE EXISTS (SELECT 1 FROM workspaces w WHERE w.id = r.ws)
+    -- Strangers, who are refused, leave no records.
+    AND (r.outcome <> 'forbidden' OR EXISTS (SELECT 1 FROM members m WHERE m.ws = r.ws AND m.user_id = r.principal))
 ON CONFLICT (ws, id) DO UPDATE SET outcome = excluded.outcome, message = excluded.message,
     duration_us = excluded.duration_us, commit_id = coalesce(calls.commit_id, excluded.commit_id)";
 
@@ -97,7 +99,9 @@ impl CallStore for Postgres {
         ];
         self.execute(RECORD, &params).await?;
         let changed: BTreeSet<Uuid> = records.iter().map(|record| record.workspace.0).collect();
-        changed.into_iter().for_each(|ws| self.signals.changed(ws));
+        for ws in changed {
+            self.signals.changed(ws);
+        }
         Ok(())
     }
 

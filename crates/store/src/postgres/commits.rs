@@ -1,6 +1,7 @@
 //! Applies any changeset: locks and reads rows, plans, then writes.
 
 use super::Postgres;
+use super::notifications::Signals;
 use super::row::{FILE_COLUMNS, authorised, file, form, hash};
 use super::statements::{Write, send};
 use super::transaction::Transaction;
@@ -84,19 +85,23 @@ const OLD_VERSION: &str =
     "SELECT seq, id, hash, blob, form, size FROM versions WHERE ws = $1 AND file_id = $2 AND seq = $3";
 
 /// A changeset on its way into the database. The statement that writes it runs in a task that also counts what it
-/// stored: a caller that disconnects does not stop a statement that the database has received.
+/// stored and signals the change: a caller that disconnects does not stop a statement that the database has received.
 pub(super) struct PendingCommit {
     pub access: Access,
     pub changes: Changeset,
     pub contents: Vec<Option<Prepared>>,
     pub call: CallInfo,
     pub reserved: Reserved,
+    pub signals: Arc<Signals>,
 }
 
 impl PendingCommit {
-    /// Counts the bytes that the commit stored, and returns them with it.
+    /// Counts the bytes that the commit stored and signals the change. Returns the commit with the bytes.
     pub(super) fn made(&self, commit: Commit, stored: i64) -> (Commit, i64) {
         self.reserved.settle(stored);
+        if commit.id.is_some() {
+            self.signals.changed(self.access.workspace.0);
+        }
         (commit, stored)
     }
 }

@@ -165,7 +165,7 @@ impl FeedStore for Postgres {
             Some(reached) if source.code() < reached.source.code() => Uuid::max(),
             _ => Uuid::nil(),
         };
-        let reached_xid = reached.map_or(0, |reached| reached.xid);
+        let last_xid = reached.map_or(0, |reached| reached.xid);
         let rows = self
             .fetch(
                 PAGE,
@@ -174,13 +174,13 @@ impl FeedStore for Postgres {
                     &access.user.0,
                     &cursor.since.to_sql(),
                     &until,
-                    &number(cursor.since.xmin.max(reached_xid))?,
-                    &number(reached_xid)?,
+                    &number(cursor.since.xmin.max(last_xid))?,
+                    &number(last_xid)?,
                     &reached_id(Source::Commit),
                     &reached_id(Source::Call),
                     &wanted,
-                    &(PAGE_EVENTS as i64),
-                    &(PAGE_BYTES as i64),
+                    &i64::try_from(PAGE_EVENTS).unwrap_or(i64::MAX),
+                    &i64::try_from(PAGE_BYTES).unwrap_or(i64::MAX),
                 ],
             )
             .await?;

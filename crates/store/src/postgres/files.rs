@@ -165,14 +165,12 @@ impl FileStore for Postgres {
     async fn commit(&self, access: Access, changes: Changeset, call: CallInfo) -> Result<Commit> {
         let (changes, contents) = prepare(changes, Compression::WherePays).await?;
         let reserved = quota::reserve(self, access, quota::max_cost(&changes, &contents)).await?;
-        let pending = Arc::new(PendingCommit { access, changes, contents, call, reserved });
+        let signals = Arc::clone(&self.signals);
+        let pending = Arc::new(PendingCommit { access, changes, contents, call, reserved, signals });
         let (commit, _) = match self.put_in_one_statement(&pending).await? {
             Some(done) => done,
             None => self.commit_in_transaction(&pending).await?,
         };
-        if commit.id.is_some() {
-            self.signals.changed(access.workspace.0);
-        }
         Ok(commit)
     }
 

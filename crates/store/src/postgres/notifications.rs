@@ -193,7 +193,9 @@ async fn poll(store: &Postgres) {
                 if since.replace(now).is_none() {
                     wakeups.wake_all();
                 }
-                ids.into_iter().for_each(|id| wakeups.wake(id));
+                for id in ids {
+                    wakeups.wake(id);
+                }
             }
             Err(error) => tracing::debug!(%error, "could not ask for changes; will retry"),
         }

@@ -71,7 +71,7 @@ WITH me AS (
     INSERT INTO calls (ws, id, correlation, principal, user_id, toolset, tool, path, args, outcome, started_at,
         duration_us, commit_id)
     SELECT $1, $19, $31, $32, $30, $20, $21, $33, $34, 'ok', $22, $23, $16 FROM target WHERE $35
-    ON CONFLICT (ws, id) DO NOTHING
+    ON CONFLICT (ws, id) DO UPDATE SET commit_id = coalesce(calls.commit_id, excluded.commit_id)
 )
 SELECT (SELECT role FROM me), target.id, (SELECT size FROM kept) FROM (SELECT 1) AS one LEFT JOIN target ON true";
 

@@ -236,7 +236,8 @@ impl TestWorkspace {
         call: CallInfo,
     ) -> Arc<PendingCommit> {
         let reserved = crate::quota::reserve(&self.store, access, 0).await.unwrap();
-        Arc::new(PendingCommit { access, changes, contents, call, reserved })
+        let signals = Arc::clone(&self.store.signals);
+        Arc::new(PendingCommit { access, changes, contents, call, reserved, signals })
     }
 
     /// Applies a put by the plan.

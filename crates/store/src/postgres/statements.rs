@@ -317,7 +317,7 @@ impl Write<'_> {
             "INSERT INTO calls (ws, id, correlation, principal, user_id, toolset, tool, path, args, outcome, started_at,
                  duration_us, commit_id)
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'ok', $10, $11, $12)
-             ON CONFLICT (ws, id) DO NOTHING",
+             ON CONFLICT (ws, id) DO UPDATE SET commit_id = coalesce(calls.commit_id, excluded.commit_id)",
             self.ws,
             call.id.0,
             call.details.correlation.clone(),

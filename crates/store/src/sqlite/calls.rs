@@ -54,7 +54,7 @@ pub(super) fn insert_with_commit(
         "INSERT INTO calls (ws, id, correlation, principal, user_id, toolset, tool, path, args, outcome, started_at,
                    duration_us, commit_id)
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 'ok', ?10, ?11, ?12)
-               ON CONFLICT (ws, id) DO NOTHING";
+               ON CONFLICT (ws, id) DO UPDATE SET commit_id = coalesce(calls.commit_id, excluded.commit_id)";
     let values = (
         ws.0,
         call.id.0,
@@ -83,6 +83,8 @@ fn insert(db: &Connection, record: &CallRecord) -> Result<()> {
                    started_at, duration_us, commit_id)
                SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14
                WHERE EXISTS (SELECT 1 FROM workspaces WHERE id = ?1)
+                   -- Strangers, who are refused, leave no records.
+                   AND (?10 <> 'forbidden' OR EXISTS (SELECT 1 FROM members WHERE ws = ?1 AND user_id = ?4))
                ON CONFLICT (ws, id) DO UPDATE SET outcome = excluded.outcome, message = excluded.message,
                    duration_us = excluded.duration_us, commit_id = coalesce(calls.commit_id, excluded.commit_id)";
     let values = (
@@ -115,7 +117,9 @@ impl CallStore for Sqlite {
         let wakeups = self.wakeups.clone();
         let wake = move |recorded: &Result<()>| {
             if recorded.is_ok() {
-                changed.into_iter().for_each(|ws| wakeups.wake(ws));
+                for ws in changed {
+                    wakeups.wake(ws);
+                }
             }
         };
         self.write_then(move |db| records.iter().try_for_each(|record| insert(db, record)), wake).await

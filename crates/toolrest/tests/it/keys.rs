@@ -244,6 +244,8 @@ async fn the_routes_of_files_need_an_action(on: On) {
     workspace.ok("rm", json!({"path": "/a.txt"})).await;
     let restore = format!("/files/{id}/restore");
     reader.seen.post(&restore, &json!({})).await.refused(403, "FORBIDDEN");
+    writer.seen.post(&restore, &json!({})).await.refused(403, "FORBIDDEN");
+    assert_eq!(list_at(&workspace.get("/trash").await.success(), "/files").len(), 1, "nothing was restored");
     editor.seen.post(&restore, &json!({})).await.success();
     assert_eq!(workspace.text("/a.txt").await, "first");
     let chat = writer.seen.post("/chats", &json!({"title": "Plans"})).await.success();
@@ -304,6 +306,11 @@ async fn what_a_call_amounts_to_needs_its_actions(on: On) {
     // What the actions allow is done.
     mover.seen.call_of("system", "move_file", &json!({"from": "a.txt", "to": "c.txt"})).await.success();
     blind.seen.call("write", &json!({"path": "/new.txt", "content": "x"})).await.success();
+    // A key that may not read does not learn the hash of a content.
+    let stale = json!({"path": "/new.txt", "content": "y", "last_read_hash": "0".repeat(64)});
+    let refusal = blind.seen.call("write", &stale).await;
+    refusal.refused(409, "CONFLICT");
+    assert!(!refusal.text.contains("its hash is now"), "{refusal}");
 }
 
 async fn what_a_program_changed_needs_its_actions(on: On) {
@@ -325,6 +332,15 @@ async fn what_a_program_changed_needs_its_actions(on: On) {
     assert_eq!(ran["stdout"], ".gitignore\na.txt\n", "what was refused is gone: {ran}");
     writer.seen.call_of("system", "run_code", &run("echo two > a.txt")).await.success();
     assert_eq!(workspace.text("/a.txt").await, "two\n");
+    if matches!(on, On::Folder | On::FolderOnPostgres) {
+        // On the folder itself a program's changes cannot be judged before they are made.
+        refused_for(&writer, "delete", "system", "start_process", json!({"command": "rm a.txt"})).await;
+        // What was removed from an ignored folder has no versions.
+        SYSTEM.ok(&workspace, "run_code", run("mkdir ignored; echo keep > ignored/file")).await;
+        refused_for(&writer, "delete", "system", "run_code", run("rm ignored/file; echo x > ignored/other")).await;
+        let ran = SYSTEM.ok(&workspace, "run_code", run("cat ignored/file")).await;
+        assert_eq!(ran["stdout"], "keep\n", "{ran}");
+    }
 }
 
 async fn a_key_writes_in_the_name_of_its_person(on: On) {

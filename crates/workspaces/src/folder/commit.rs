@@ -83,7 +83,7 @@ impl FolderWorkspace {
     }
 
     fn draft(&self, changes: Changeset, contents: Vec<Option<Prepared>>, extras: CommitExtras) -> Draft {
-        let room = CommitRoom::new(Arc::clone(&self.check_ins), self.access.user);
+        let room = CommitRoom::new(Arc::clone(&self.check_ins), self.access.person);
         Draft { changes, contents, extras, room }
     }
 

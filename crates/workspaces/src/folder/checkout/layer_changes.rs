@@ -63,8 +63,14 @@ pub(super) struct LayerInput {
 impl LayerInput {
     pub(super) fn merge(self, mut differences: Vec<Difference>) -> Result<LayerMerge> {
         differences.sort_by(|one, other| one.path.cmp(&other.path));
-        let changes = differences.iter();
-        judge(&self.guard, changes.map(|found| (path_of(&found.path), found.lower.is_some(), found.upper.is_some())))?;
+        let changes = differences.iter().flat_map(|found| {
+            let at = |was_there, is_there| (path_of(&found.path), was_there, is_there);
+            // Of an ignored folder only the top is known; files in it may have been removed.
+            let may_remove = found.is_ignored && found.lower.is_some_and(|lower| lower.kind == Kind::Folder);
+            let removal = may_remove.then(|| at(true, false));
+            [Some(at(found.lower.is_some(), found.upper.is_some())), removal].into_iter().flatten()
+        });
+        judge(&self.guard, changes)?;
         let (ignored, versioned): (Vec<_>, Vec<_>) = differences.into_iter().partition(|found| found.is_ignored);
         let mut layer = LayerMerge::default();
         let (keep, call) = (self.keep, self.call);
