@@ -323,8 +323,6 @@ async fn what_a_program_changed_needs_its_actions(on: On) {
     let reader = key_with(&workspace, &["read", "exec"]).await;
     reader.seen.call_of("system", "run_code", &run("cat a.txt")).await.success();
     refused_for(&reader, "write", "system", "run_code", run("echo two > a.txt")).await;
-    // Also what gets no version is judged.
-    refused_for(&reader, "write", "system", "run_code", run("echo two > ignored")).await;
     let writer = key_with(&workspace, &["read", "write", "exec"]).await;
     refused_for(&writer, "delete", "system", "run_code", run("echo two > b.txt; rm a.txt")).await;
     assert_eq!(workspace.text("/a.txt").await, "one\n");
@@ -333,6 +331,8 @@ async fn what_a_program_changed_needs_its_actions(on: On) {
     writer.seen.call_of("system", "run_code", &run("echo two > a.txt")).await.success();
     assert_eq!(workspace.text("/a.txt").await, "two\n");
     if matches!(on, On::Folder | On::FolderOnPostgres) {
+        // Also what gets no version is judged.
+        refused_for(&reader, "write", "system", "run_code", run("echo two > ignored")).await;
         // On the folder itself a program's changes cannot be judged before they are made.
         refused_for(&writer, "delete", "system", "start_process", json!({"command": "rm a.txt"})).await;
         // What was removed from an ignored folder has no versions.
@@ -382,7 +382,7 @@ async fn a_suspended_key_is_refused_until_it_is_resumed(on: On) {
         assert_stranger(&key.seen.get("/members").await);
         set_suspended(&workspace, &key, true).await.success();
     }
-    assert_eq!(key.seen.account.get("/workspaces").await.success()["count"], 0);
+    assert_stranger(&key.seen.account.get("/workspaces").await);
     other.seen.ok("ls", json!({})).await;
     for _ in 0..2 {
         let shown = set_suspended(&workspace, &key, false).await.success();

@@ -3,10 +3,10 @@
 //! Moves of folders are found, contents are read, and the limits of a commit are applied. Concurrent changes by others
 //! are merged later.
 
-use super::diff::{Diff, Diffs, FileState, Node};
+use super::diff::{Diff, Diffs, FileState, Node, judge};
 use super::moves::FolderMoves;
 use std::collections::{BTreeMap, HashMap};
-use toolrest_core::{Content, ContentHash, Expect, FileType, KeepLimits, LeftOutReason, Result, WsPath};
+use toolrest_core::{Content, ContentHash, Expect, FileType, Guard, KeepLimits, LeftOutReason, Result, WsPath};
 use toolrest_directory::Identity;
 
 /// What reading and merging need from a kind of checkout: the files of the program, and the current state of the
@@ -174,6 +174,18 @@ impl NetChanges {
             net.moves = FolderMoves::by_content(&net, side)?;
         }
         Ok(net)
+    }
+
+    /// Refuses the changes if the guard does not allow one of them. A file that was only looked at again, because its times
+    /// could not tell whether it changed, is no change.
+    pub(crate) fn judge(&self, guard: &Guard) -> Result<()> {
+        let is_same = |diff: &Diff| {
+            let is_executable = |node: &Option<Node>| matches!(node, Some(Node::File(file)) if file.is_executable());
+            matches!(self.files.get(&diff.path), Some(FileChange::Same))
+                && is_executable(&diff.before) == is_executable(&diff.after)
+        };
+        let changed = self.diffs.iter().filter(|diff| !is_same(diff));
+        judge(guard, changed.map(|diff| (Some(diff.path.clone()), diff.before.is_some(), diff.after.is_some())))
     }
 
     /// Returns the files with a new content.

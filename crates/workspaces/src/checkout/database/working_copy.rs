@@ -3,7 +3,7 @@
 use super::scan::{EntryKind, KnownEntry, ScanResult};
 use super::side::{DatabaseSide, is_known_folder};
 use super::tree::{Row, RowKind, Tree, Version};
-use crate::checkout::diff::{Diff, Node, judge};
+use crate::checkout::diff::{Diff, Node};
 use crate::checkout::merge::MergeOutcome;
 use crate::checkout::net_changes::{CommitLimits, CountedContents, FindMoves, NetChanges};
 use crate::scratch::held;
@@ -273,8 +273,7 @@ impl WorkingCopy {
         call: CallId,
         guard: &Guard,
     ) -> Result<MergeOutcome> {
-        let diffs = self.changes().net.diffs.iter();
-        judge(guard, diffs.map(|diff| (Some(diff.path.clone()), diff.before.is_some(), diff.after.is_some())))?;
+        self.changes().net.judge(guard)?;
         let mut net = std::mem::take(&mut self.changes().net);
         let outcome = net.merge(&self.side(originals, &mut HashMap::new()), call);
         self.changes().net = net;
