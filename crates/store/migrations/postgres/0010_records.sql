@@ -35,7 +35,6 @@ DROP TABLE earlier_calls;
 
 CREATE INDEX calls_by_arrival ON calls (ws, xid);
 CREATE INDEX calls_by_principal ON calls (ws, principal, id);
-CREATE INDEX commits_by_call ON commits (ws, call_id);
 
 -- Server processes. Each updates its row every second.
 CREATE TABLE instances (

@@ -2,9 +2,9 @@
 ALTER TABLE calls RENAME TO earlier_calls;
 
 CREATE TABLE calls (
-    -- Orders records by arrival. A number is never used twice.
-    pos INTEGER PRIMARY KEY AUTOINCREMENT,
     ws BLOB NOT NULL,
+    -- Orders the records of the workspace by arrival. A number is never used twice.
+    pos INTEGER NOT NULL,
     id BLOB NOT NULL,
     correlation TEXT NOT NULL,
     -- The key that called, or else the person.
@@ -21,13 +21,14 @@ CREATE TABLE calls (
     duration_us INTEGER NOT NULL,
     commit_id BLOB,
     approval_id BLOB,
-    UNIQUE (ws, id)
-);
+    PRIMARY KEY (ws, pos)
+) WITHOUT ROWID;
+CREATE UNIQUE INDEX calls_by_id ON calls (ws, id);
 
 -- An earlier release knew no correlation ids; the id of the call stands for it. Outcomes were the names of error kinds in
 -- the program's spelling: NotFound is not_found.
-INSERT INTO calls (ws, id, correlation, principal, user_id, toolset, tool, outcome, started_at, duration_us, commit_id)
-SELECT ws, id, lower(substr(hex(id), 1, 8) || '-' || substr(hex(id), 9, 4) || '-' || substr(hex(id), 13, 4) || '-'
+INSERT INTO calls (ws, pos, id, correlation, principal, user_id, toolset, tool, outcome, started_at, duration_us, commit_id)
+SELECT ws, row_number() OVER (PARTITION BY ws ORDER BY id), id, lower(substr(hex(id), 1, 8) || '-' || substr(hex(id), 9, 4) || '-' || substr(hex(id), 13, 4) || '-'
         || substr(hex(id), 17, 4) || '-' || substr(hex(id), 21)), caller, caller, toolset, tool,
     ltrim(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(outcome, 'A', '_a'), 'B', '_b'), 'C', '_c'), 'D', '_d'), 'E', '_e'), 'F', '_f'), 'I', '_i'), 'L', '_l'), 'M', '_m'), 'N', '_n'), 'O', '_o'), 'P', '_p'), 'Q', '_q'), 'R', '_r'), 'S', '_s'), 'T', '_t'), 'U', '_u'), 'W', '_w'), '_'),
     started_at, duration_us, commit_id
@@ -35,10 +36,7 @@ FROM earlier_calls ORDER BY id;
 
 DROP TABLE earlier_calls;
 
--- Entries with the same ws are ordered by pos, which is the rowid.
-CREATE INDEX calls_by_arrival ON calls (ws);
 CREATE INDEX calls_by_principal ON calls (ws, principal, id);
-CREATE INDEX commits_by_call ON commits (ws, call_id);
 
 -- Server processes. Each updates its row every second.
 CREATE TABLE instances (

@@ -1,8 +1,7 @@
--- `pos` numbers the commits in the order of their insertion, by which the feed finds what is new. Numbers are never used
--- again.
+-- `pos` numbers the commits of a workspace in the order of their insertion, by which the feed finds what is new.
 CREATE TABLE numbered_commits (
-    pos INTEGER PRIMARY KEY AUTOINCREMENT,
     ws BLOB NOT NULL,
+    pos INTEGER NOT NULL,
     id BLOB NOT NULL,
     call_id BLOB NOT NULL,
     toolset TEXT NOT NULL,
@@ -11,15 +10,14 @@ CREATE TABLE numbered_commits (
     created_at INTEGER NOT NULL,
     undoes BLOB,
     changes TEXT NOT NULL,
-    UNIQUE (ws, id)
-);
-INSERT INTO numbered_commits (ws, id, call_id, toolset, tool, author, created_at, undoes, changes)
-SELECT ws, id, call_id, toolset, tool, author, created_at, undoes, changes FROM commits ORDER BY id;
+    PRIMARY KEY (ws, pos)
+) WITHOUT ROWID;
+INSERT INTO numbered_commits (ws, pos, id, call_id, toolset, tool, author, created_at, undoes, changes)
+SELECT ws, row_number() OVER (PARTITION BY ws ORDER BY id), id, call_id, toolset, tool, author, created_at, undoes, changes
+FROM commits;
 DROP TABLE commits;
 ALTER TABLE numbered_commits RENAME TO commits;
-CREATE INDEX commits_by_call ON commits (ws, call_id);
--- Entries with the same ws are ordered by pos, which is the rowid.
-CREATE INDEX commits_by_arrival ON commits (ws);
+CREATE UNIQUE INDEX commits_by_id ON commits (ws, id);
 
 -- The newest position of which purges deleted an event, by workspace and source (0 commits, 1 calls). A reader whose
 -- cursor lies before it has missed something.

@@ -190,7 +190,7 @@ fn interrupt(dead: &str, gone: &str) -> String {
          SELECT g.ws, g.id, g.correlation, g.principal, g.user_id, g.toolset, g.tool, g.path, g.args, $2, g.started_at,
              greatest(0, (extract(epoch FROM coalesce((SELECT d.seen_at FROM dead d WHERE d.id = g.instance), g.started_at)
                  - g.started_at) * 1000000)::bigint),
-             (SELECT c.id FROM commits c WHERE c.ws = g.ws AND c.call_id = g.id ORDER BY c.id LIMIT 1)
+             (SELECT c.id FROM commits c WHERE c.ws = g.ws AND c.id > g.id AND c.call_id = g.id ORDER BY c.id LIMIT 1)
          FROM gone g WHERE EXISTS (SELECT 1 FROM workspaces w WHERE w.id = g.ws)
          ON CONFLICT (ws, id) DO NOTHING RETURNING 1"
     )

@@ -42,6 +42,10 @@ fn record(row: &Row<'_>) -> rusqlite::Result<CallRecord> {
     })
 }
 
+/// The position of the next call of the workspace `?1`. Positions are never used again, also if all calls were purged.
+const NEXT_CALL: &str = "(SELECT max(coalesce((SELECT max(pos) FROM calls WHERE ws = ?1), 0),
+    coalesce((SELECT upto FROM feed_purged WHERE ws = ?1 AND source = 1), 0)) + 1)";
+
 /// Records a successful call in the transaction of its commit.
 pub(super) fn insert_with_commit(
     db: &Connection,
@@ -50,11 +54,12 @@ pub(super) fn insert_with_commit(
     commit: CommitId,
     at: Timestamp,
 ) -> Result<()> {
-    let sql =
-        "INSERT INTO calls (ws, id, correlation, principal, user_id, toolset, tool, path, args, outcome, started_at,
-                   duration_us, commit_id)
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 'ok', ?10, ?11, ?12)
-               ON CONFLICT (ws, id) DO UPDATE SET commit_id = coalesce(calls.commit_id, excluded.commit_id)";
+    let sql = format!(
+        "INSERT INTO calls (ws, pos, id, correlation, principal, user_id, toolset, tool, path, args, outcome, started_at,
+             duration_us, commit_id)
+         VALUES (?1, {NEXT_CALL}, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 'ok', ?10, ?11, ?12)
+         ON CONFLICT (ws, id) DO UPDATE SET commit_id = coalesce(calls.commit_id, excluded.commit_id)"
+    );
     let values = (
         ws.0,
         call.id.0,
@@ -69,7 +74,7 @@ pub(super) fn insert_with_commit(
         micros(at) - micros(call.started_at),
         commit.0,
     );
-    run(db, sql, values).map(drop)
+    run(db, &sql, values).map(drop)
 }
 
 /// Adds a commit that was found in a journal to the record of its interrupted call.
@@ -79,14 +84,16 @@ pub(super) fn add_recovered_commit(db: &Connection, ws: WorkspaceId, call: CallI
 }
 
 fn insert(db: &Connection, record: &CallRecord) -> Result<()> {
-    let sql = "INSERT INTO calls (ws, id, correlation, principal, user_id, toolset, tool, path, args, outcome, message,
+    let sql = format!(
+        "INSERT INTO calls (ws, pos, id, correlation, principal, user_id, toolset, tool, path, args, outcome, message,
                    started_at, duration_us, commit_id)
-               SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14
+               SELECT ?1, {NEXT_CALL}, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14
                WHERE EXISTS (SELECT 1 FROM workspaces WHERE id = ?1)
                    -- Strangers, who are refused, leave no records.
                    AND (?10 <> 'forbidden' OR EXISTS (SELECT 1 FROM members WHERE ws = ?1 AND user_id = ?4))
                ON CONFLICT (ws, id) DO UPDATE SET outcome = excluded.outcome, message = excluded.message,
-                   duration_us = excluded.duration_us, commit_id = coalesce(calls.commit_id, excluded.commit_id)";
+                   duration_us = excluded.duration_us, commit_id = coalesce(calls.commit_id, excluded.commit_id)"
+    );
     let values = (
         record.workspace.0,
         record.id.0,
@@ -103,7 +110,7 @@ fn insert(db: &Connection, record: &CallRecord) -> Result<()> {
         record.duration_us,
         record.commit_id.map(|id| id.0),
     );
-    run(db, sql, values)?;
+    run(db, &sql, values)?;
     if record.has_running_row {
         run(db, "DELETE FROM calls_running WHERE ws = ?1 AND id = ?2", (record.workspace.0, record.id.0))?;
     }
@@ -246,11 +253,13 @@ impl InstanceStore for Sqlite {
 /// only removed from the running ones.
 fn interrupt(db: &Connection, condition: &str, parameter: impl rusqlite::ToSql + Copy) -> Result<u64> {
     let insert = format!(
-        "INSERT INTO calls (ws, id, correlation, principal, user_id, toolset, tool, path, args, outcome, started_at,
+        "INSERT INTO calls (ws, pos, id, correlation, principal, user_id, toolset, tool, path, args, outcome, started_at,
              duration_us, commit_id)
-         SELECT r.ws, r.id, r.correlation, r.principal, r.user_id, r.toolset, r.tool, r.path, r.args, ?2, r.started_at,
+         SELECT r.ws, max(coalesce((SELECT max(c.pos) FROM calls c WHERE c.ws = r.ws), 0),
+                 coalesce((SELECT p.upto FROM feed_purged p WHERE p.ws = r.ws AND p.source = 1), 0))
+                 + row_number() OVER (PARTITION BY r.ws ORDER BY r.id), r.id, r.correlation, r.principal, r.user_id, r.toolset, r.tool, r.path, r.args, ?2, r.started_at,
              max(0, coalesce((SELECT i.seen_at FROM instances i WHERE i.id = r.instance), 0) - r.started_at),
-             (SELECT min(c.id) FROM commits c WHERE c.ws = r.ws AND c.call_id = r.id)
+             (SELECT min(c.id) FROM commits c WHERE c.ws = r.ws AND c.id > r.id AND c.call_id = r.id)
          FROM calls_running r
          WHERE ({condition}) AND EXISTS (SELECT 1 FROM workspaces w WHERE w.id = r.ws)
          ON CONFLICT (ws, id) DO NOTHING"

@@ -319,8 +319,9 @@ impl Writer<'_> {
         let call = self.call;
         run(
             self.db,
-            "INSERT INTO commits (ws, id, call_id, toolset, tool, author, created_at, undoes, changes)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+            // Commits are deleted only with their workspace, so the next position is one more than the last.
+            "INSERT INTO commits (ws, pos, id, call_id, toolset, tool, author, created_at, undoes, changes)
+             VALUES (?1, (SELECT coalesce(max(pos), 0) + 1 FROM commits WHERE ws = ?1), ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
             (
                 self.ws.0,
                 self.commit.0,

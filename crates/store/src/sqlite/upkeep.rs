@@ -72,8 +72,9 @@ impl Store for Sqlite {
             self.write(move |db| run(db, ended, [micros(before)])).await?;
             purged.calls += self
                 .in_batches(move |db| {
-                    let sql = "DELETE FROM calls WHERE pos IN (SELECT pos FROM calls WHERE started_at < ?1 LIMIT ?2)
-                               RETURNING ws, pos";
+                    let sql = "DELETE FROM calls WHERE (ws, pos) IN (
+                                   SELECT ws, pos FROM calls WHERE started_at < ?1 LIMIT ?2
+                               ) RETURNING ws, pos";
                     let deleted = collect(db, sql, (micros(before), BATCH_ROWS), |row| Ok((row.get(0)?, row.get(1)?)))?;
                     note_purged(db, Source::Call, &deleted)?;
                     Ok(deleted.len())
