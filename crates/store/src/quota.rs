@@ -112,11 +112,11 @@ impl Count {
     }
 }
 
-/// A reservation for a pending write. Dropping it releases the bytes, unless it was settled.
+/// A reservation for a pending write. Dropping it releases the bytes, unless the written bytes were counted.
 pub(crate) struct Reserved {
     usage: Arc<Usage>,
     workspace: WorkspaceId,
-    /// Zero after it was settled.
+    /// Zero after the written bytes were counted.
     bytes: AtomicI64,
 }
 
@@ -262,7 +262,7 @@ impl State {
 
 impl Reserved {
     /// Replaces the reservation by the bytes that were written.
-    pub(crate) fn settle(&self, written: i64) {
+    pub(crate) fn count_written(&self, written: i64) {
         let bytes = self.bytes.swap(0, Ordering::Relaxed);
         let change = |count: &mut Count| {
             count.reserved -= bytes;

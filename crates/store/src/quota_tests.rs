@@ -27,7 +27,7 @@ fn pending_writes_count_until_they_are_settled_or_dropped() {
     assert!(is_refused(&usage, workspace, 1));
     drop(first);
     let second = usage.try_reserve(workspace, 60).unwrap();
-    second.settle(10);
+    second.count_written(10);
     assert!(is_refused(&usage, workspace, 51));
     assert!(!is_refused(&usage, workspace, 50));
 }
@@ -45,7 +45,7 @@ fn the_workspaces_of_an_owner_count_together() {
     let usage = usage(100, 150);
     let owner = UserId::new();
     let (first, second) = (stored(&usage, owner, 0, 0), stored(&usage, owner, 0, 0));
-    usage.try_reserve(first, 100).unwrap().settle(100);
+    usage.try_reserve(first, 100).unwrap().count_written(100);
     assert!(is_refused(&usage, second, 51));
     let error = usage.try_reserve(second, 51).err().unwrap();
     assert!(matches!(error, StoreError::QuotaExceeded { limit: 150, used: 100, .. }), "{error:?}");
@@ -58,7 +58,7 @@ fn usage_added_to_the_database_is_counted_once() {
     let usage = usage(100, 100);
     let owner = UserId::new();
     let workspace = stored(&usage, owner, 0, 0);
-    usage.try_reserve(workspace, 60).unwrap().settle(60);
+    usage.try_reserve(workspace, 60).unwrap().count_written(60);
     let added = usage.take_added();
     assert_eq!(added, [(workspace, 60)]);
     assert!(is_refused(&usage, workspace, 41), "while it is added it still counts");

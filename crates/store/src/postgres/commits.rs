@@ -98,7 +98,7 @@ pub(super) struct PendingCommit {
 impl PendingCommit {
     /// Counts the bytes that the commit stored and signals the change. Returns the commit with the bytes.
     pub(super) fn made(&self, commit: Commit, stored: i64) -> (Commit, i64) {
-        self.reserved.settle(stored);
+        self.reserved.count_written(stored);
         if commit.id.is_some() {
             self.signals.changed(self.access.workspace.0);
         }

@@ -288,7 +288,7 @@ impl FileStore for Postgres {
         let store = self.clone();
         run_to_end(async move {
             let chat = chats::create(&store, access, title).await?;
-            reserved.settle(bytes);
+            reserved.count_written(bytes);
             Ok(chat)
         })
         .await
@@ -300,7 +300,7 @@ impl FileStore for Postgres {
         let store = self.clone();
         run_to_end(async move {
             let message = chats::add_message(&store, access, chat, role, content).await?;
-            reserved.settle(bytes);
+            reserved.count_written(bytes);
             Ok(message)
         })
         .await

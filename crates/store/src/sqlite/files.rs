@@ -72,10 +72,10 @@ fn with_changes((mut info, changes): (CommitInfo, String)) -> Result<CommitInfo>
 }
 
 /// Returns a callback that replaces a reservation by the written bytes if the write succeeded.
-fn settle<T>(reserved: Reserved, bytes: i64) -> impl FnOnce(&Result<T>) {
+fn count_if_written<T>(reserved: Reserved, bytes: i64) -> impl FnOnce(&Result<T>) {
     move |written| {
         if written.is_ok() {
-            reserved.settle(bytes);
+            reserved.count_written(bytes);
         }
     }
 }
@@ -280,14 +280,14 @@ impl FileStore for Sqlite {
     async fn create_chat(&self, access: Access, title: String) -> Result<Chat> {
         let bytes = quota::cost(0, 2);
         let reserved = quota::reserve(self, access, bytes).await?;
-        self.write_then(move |db| chats::create(db, access, title), settle(reserved, bytes)).await
+        self.write_then(move |db| chats::create(db, access, title), count_if_written(reserved, bytes)).await
     }
 
     async fn add_message(&self, access: Access, chat: ChatId, role: String, content: String) -> Result<Message> {
         let bytes = quota::cost(i64::try_from(content.len()).map_err(StoreError::internal)?, 1);
         let reserved = quota::reserve(self, access, bytes).await?;
         let add = move |db: &Connection| chats::add_message(db, access, chat, role, content);
-        self.write_then(add, settle(reserved, bytes)).await
+        self.write_then(add, count_if_written(reserved, bytes)).await
     }
 
     async fn chat(&self, access: Access, chat: ChatId) -> Result<Chat> {

@@ -76,7 +76,7 @@ impl Staged {
         if let Some(AbandonedContents { ws, keys, room }) = self.contents.take() {
             self.staging.lock().release(ws, &keys);
             if let Some(room) = room {
-                room.settle(stored);
+                room.count_written(stored);
             }
         }
     }
