@@ -1,11 +1,13 @@
 //! Actions: what tools and changes do, in terms that are the same for every toolset.
 
 use crate::Role;
-use serde::{Serialize, Serializer};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize, Serializer};
 use std::fmt;
 
 /// What a tool mainly does, or what a change does to a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum Action {
     /// Reads files.
     Read,

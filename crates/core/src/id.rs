@@ -54,6 +54,10 @@ ids! {
     CallId;
     /// A chat. It is also the id of the chat's virtual file.
     ChatId;
+    /// A call that waits, or waited, for a person's decision.
+    ApprovalId;
+    /// A standing permission that a person gave for calls of one caller.
+    GrantId;
 }
 
 impl CallId {

@@ -5,6 +5,7 @@
 //! does.
 
 mod action;
+mod approval;
 mod binding;
 mod byte_budget;
 mod call;
@@ -41,6 +42,10 @@ mod toolset;
 mod workspace;
 
 pub use action::{Action, ActionSet, Intent};
+pub use approval::{
+    Approval, ApprovalEvent, ApprovalPreview, ApprovalState, Ask, Decided, Execution, Grant, MemberRules, NewApproval,
+    NewGrant, Verdict,
+};
 pub use binding::{bind, without_position};
 pub use byte_budget::{ByteBudget, HeldBytes};
 pub use call::{Call, CallOutcome, PreparedCall};
@@ -61,7 +66,7 @@ pub use feed::{CallEvent, CommitEvent, FeedCursor, FeedEvent, FeedGap, FeedPage,
 pub use find::{Find, FindResult, FoundFile, IgnoredFiles};
 pub use guard::{Guard, NetChange, NetEffect, net_effects};
 pub use history::{History, Page};
-pub use id::{CallId, ChatId, CommitId, FileId, KeyId, UserId, VersionId, WorkspaceId};
+pub use id::{ApprovalId, CallId, ChatId, CommitId, FileId, GrantId, KeyId, UserId, VersionId, WorkspaceId};
 pub use json_text::{JsonText, json_bytes_of, json_string_bytes, push_json_string, to_json_within};
 pub use metrics::{CallMetrics, CallTimer, DURATION_BUCKETS_US, ToolCounts, UNKNOWN_TOOL};
 pub use notice::Notice;
